@@ -1,0 +1,88 @@
+-- Takes the lock, or a place in its queue.
+-- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
+--       not_after (server ms; 0: any time), ticket held so far (0: none), 1 to count the place, who
+-- {'GRANTED', now, fence}   {'QUEUED', now, ticket, place, 1 if queued anew, holder}
+-- {'HELD', now, how many are ahead, holder}   {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what}
+local owner, who = ARGV[1], ARGV[7]
+local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local ticket, count = tonumber(ARGV[5]), ARGV[6] == '1'
+
+-- Executed late: whoever sent this has given up and may have released already.
+if not_after > 0 and now > not_after then return { 'STALE', now } end
+local lock, refusal = load_lock(owner)
+if not lock then return refusal end
+if string.find(lock.barred, owner, 1, true) then return { 'BARRED', now } end
+
+local function grant(fence, since)
+  local h = { deadline = now + lease, lease = lease, fence = fence, owner = owner, since = since, who = who }
+  redis.call('HSET', key, 'k', KIND, 'f', whole(math.max(fence, lock.fence)), 'h', write_holder(h))
+  keep(lease)
+  leave_queue(owner, lock.ticket)
+  return { 'GRANTED', now, whole(fence) }
+end
+
+-- Tickets are issued once. A waiter that was dropped while it could not call (stopped, cut off, the server
+-- stopped) comes back to its own, so that an outage does not turn the order around.
+local function join_queue()
+  if ticket > 0 and ticket <= lock.tail and redis.call('HEXISTS', key, 'q:' .. whole(ticket)) == 0 then
+    lock.ticket = ticket
+    lock.head = math.min(lock.head, ticket)
+  else
+    lock.ticket = lock.tail + 1
+    lock.tail = lock.ticket
+  end
+  redis.call('HSET', key, 'k', KIND, 'qh', whole(lock.head), 'qt', whole(lock.tail),
+    'w:' .. owner, whole(lock.ticket))
+end
+
+-- Keeps the place for another while, without a change of what is known of the waiter.
+local function sign_on()
+  local text = redis.call('HGET', key, 'q:' .. whole(lock.ticket))
+  local waiter = text and read_waiter(text) or { owner = owner, since = whole(now), who = who }
+  waiter.deadline = now + patience
+  redis.call('HSET', key, 'q:' .. whole(lock.ticket), write_waiter(waiter))
+  keep(0)
+end
+
+-- How many tickets from the head to mine are in use. Holes are left out on request alone: it takes time.
+local function place()
+  if not count then return lock.ticket - lock.head + 1 end
+  local used = 1
+  for from = lock.head, lock.ticket - 1, 1000 do
+    local slots = {}
+    for n = from, math.min(from + 999, lock.ticket - 1) do slots[#slots + 1] = 'q:' .. whole(n) end
+    for _, text in ipairs(redis.call('HMGET', key, unpack(slots))) do
+      if text then used = used + 1 end
+    end
+  end
+  return used
+end
+
+if lock.ticket then keep(lease) end
+local holder = lock.holder
+-- The same request again: its answer was lost. An entry past its deadline was passed over by no one.
+if holder and holder.owner == owner then
+  keep(lease)
+  return grant(holder.fence, holder.since)
+end
+-- A clock that was set back must not stretch a dead holder's lease.
+if holder and holder.deadline > now + holder.lease then
+  holder.deadline = now + holder.lease
+  keep(holder.lease)
+  redis.call('HSET', key, 'h', write_holder(holder))
+end
+
+holder = living(holder)
+local head = head_of_queue(lock, owner)
+if not holder and (not head or head.owner == owner) then
+  return grant(math.max(lock.fence + 1, now_us), whole(now))
+end
+local shown = holder and lock.holder.text or ''
+if patience == 0 then
+  return { 'HELD', now, lock.tail - lock.head + 1, shown }
+end
+local dropped = not lock.ticket and ticket > 0
+if not lock.ticket then join_queue() end
+sign_on()
+if not holder and head.owner ~= owner then poke(head) end
+return { 'QUEUED', now, lock.ticket, place(), dropped and 1 or 0, shown }

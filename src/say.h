@@ -1,0 +1,33 @@
+/* Messages to the user: one line, prefixed "rlock: ", in one write to standard error; errno is kept.
+ *
+ * A message never blocks for long: standard error may be a pipe that nobody reads, and the caller
+ * has a lease to renew. What does not fit is dropped. Nothing here knows a password: callers print
+ * addresses through url_print(), which leaves it out. Holds the program's only globals. */
+#ifndef RLOCK_SAY_H
+#define RLOCK_SAY_H
+
+#include <stdbool.h>
+
+enum verbosity { SAY_QUIET, SAY_NORMAL, SAY_VERBOSE };
+
+/* Set once, before anything is said. stamp: verbose lines start with the time of day. */
+void say_set_verbosity(enum verbosity v);
+enum verbosity say_verbosity(void);
+
+#define SAY_PRINTF __attribute__((format(printf, 1, 2)))
+
+/* Always printed. Control characters are escaped in all four. */
+void say_error(const char *fmt, ...) SAY_PRINTF;
+/* "hint: …", unprefixed; after an error or warning, printed with it. */
+void say_hint(const char *fmt, ...) SAY_PRINTF;
+/* Printed unless quiet. */
+void say_warning(const char *fmt, ...) SAY_PRINTF;
+/* Printed when verbose, with the time of day. */
+void say_detail(const char *fmt, ...) SAY_PRINTF;
+
+/* True when standard error is a terminal that say_status() may redraw on. */
+bool say_on_terminal(void);
+/* Redraws the terminal's status line; "" wipes it. Later messages wipe it first. */
+void say_status(const char *text);
+
+#endif

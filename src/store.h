@@ -1,0 +1,100 @@
+/* A lock store, whatever is behind it: one Redis, later Sentinel, Cluster, a quorum of stores.
+ *
+ * Every operation completes by exactly one call of its "done", never before the operation returned
+ * and never after store_close(). One operation at a time. Stores keep no leases: the caller notes
+ * the time before it calls and counts from there (lease.h). What an operation is given, it copies.
+ *
+ * Three verdicts: GRANTED and REFUSED are the store's own word. UNKNOWN is everything else: not
+ * sent, not answered in time, an error. An UNKNOWN acquire may be held (answer.maybe_done): release
+ * it. An UNKNOWN renewal is no renewal, and no loss either. */
+#ifndef RLOCK_STORE_H
+#define RLOCK_STORE_H
+
+#include "clock.h"
+#include "lock.h"
+#include "url.h"
+
+struct loop;
+struct store;
+
+/* How to reach a store. Borrowed for store_open(), but for what says otherwise. */
+struct store_address {
+    struct url url;
+    const char *prefix;
+    const char *password;      /* where the URL has none; NULL: none */
+    const char *password_file; /* read again when a password is refused on a later connection; NULL */
+    int64_t connect_timeout;   /* ns: name look-up, connect and greeting of one server */
+};
+
+struct lock_request {
+    const char *key;
+    const char *owner; /* a fresh one for each acquisition: the same owner again is the same request */
+    int64_t lease;     /* ns */
+    const char *who;   /* identity_print()ed, or "" */
+    bool queue;        /* wait in line when it cannot be granted, and stay there (a heartbeat) */
+    bool listen;       /* have the store call "poked" when it is worth trying again */
+};
+
+enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };
+
+/* Why not granted. What each means for the exit status is in command.h. */
+enum cause {
+    CAUSE_NONE,
+    CAUSE_HELD,        /* refused: others hold it or come first */
+    CAUSE_NOT_HOLDER,  /* refused: the caller holds nothing there */
+    CAUSE_CHANGED,     /* refused: not the holders it was told */
+    CAUSE_MISFIT,      /* refused: the key is something else (type, kind, damaged) */
+    CAUSE_DENIED,      /* unknown: authentication or permission */
+    CAUSE_UNFIT,       /* unknown: read-only, out of memory, not a Redis: no use to retry */
+    CAUSE_UNREACHABLE, /* unknown: no connection, no answer, loading, …: may pass */
+};
+
+struct answer {
+    enum verdict verdict;
+    enum cause cause;
+    bool maybe_done;  /* UNKNOWN, but the store may have done it or may do it yet */
+    char text[256];   /* why, for the user; "" when granted or held */
+    uint64_t fence;   /* granted */
+    bool late;        /* renewed after its lease had run out, before anyone else came */
+    int64_t position; /* refused and queued: 1 is next; refused and not queued: how many are ahead */
+    bool requeued;    /* had been dropped from the queue, and is in it again */
+    struct lock_party holder; /* refused: who holds it; owner "" if nobody does */
+};
+
+typedef void store_done(void *arg, const struct answer *answer);
+
+/* Opens nothing yet: the first operation connects. NULL with a message in "fault". */
+struct store *store_open(struct loop *loop, const struct store_address *address, char *fault,
+                         size_t size);
+/* Ends connections; whatever is under way completes no more. */
+void store_close(struct store *store);
+
+/* "poked" is called when an acquisition with "listen" is worth trying again, or its connection
+ * broke; perhaps for nothing, perhaps never. */
+void store_on_poke(struct store *store, void (*poked)(void *arg), void *arg);
+
+/* Each is UNKNOWN at "until" at the latest. */
+void store_acquire(struct store *store, const struct lock_request *request, struct moment until,
+                   store_done *done, void *arg);
+void store_renew(struct store *store, const struct lock_request *request, struct moment until,
+                 store_done *done, void *arg);
+/* Gives back what owner holds and its place in the queue. REFUSED/NOT_HOLDER if there was nothing.
+ * uncertain: an acquisition of this owner may still be under way and must not succeed later. */
+void store_release(struct store *store, const struct lock_request *request, bool uncertain,
+                   struct moment until, store_done *done, void *arg);
+/* Sends the same, waits for no answer: for a caller that has to go now. Tries for the connection
+ * that is up, nothing more. */
+void store_farewell(struct store *store, const struct lock_request *request);
+
+/* Takes the lock from exactly these owners; purge: empties the queue too. */
+void store_force(struct store *store, const char *key, const char *const *owners, size_t count,
+                 bool purge, struct moment until, store_done *done, void *arg);
+
+/* Reports locks one by one to "each" (a NULL view->key never), then completes: GRANTED when all were
+ * read. patterns: keys and globs, none for every lock that is held or waited for; a key without
+ * wildcards is always reported, also when it is free. */
+void store_survey(struct store *store, const char *const *patterns, size_t count,
+                  void (*each)(void *arg, const struct lock_view *view), struct moment until,
+                  store_done *done, void *arg);
+
+#endif

@@ -1,0 +1,39 @@
+/* Addresses of lock stores: parse them, print them without their password.
+ *
+ * redis://[[USER]:PASS@]HOST[:PORT][/DB]   (PORT 6379, DB 0; HOST may be an IPv6 address in [ ])
+ * unix:///PATH[?db=N]   or   unix://[USER]:PASS@/PATH[?db=N]
+ *
+ * USER, PASS and PATH are percent-decoded. Other schemes are recognised by url_scheme() so that the
+ * store table can say which are not built in. */
+#ifndef RLOCK_URL_H
+#define RLOCK_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct url {
+    char *text;     /* one allocation that everything below points into */
+    const char *scheme;   /* "redis", "unix" */
+    const char *user;     /* NULL if none */
+    const char *password; /* NULL if none; "" is a password */
+    const char *host;     /* NULL for unix */
+    const char *path;     /* NULL for redis */
+    int port;
+    int db;
+};
+
+/* Parses into *url, which the caller gives back with url_free(). False with a message in "fault" that
+ * quotes nothing of the text (it may hold a password): "has no host", "the port is not a number from
+ * 1 to 65535", "unknown scheme 'foo'", … *url is then empty and needs no url_free(). */
+bool url_parse(const char *text, struct url *url, char *fault, size_t size);
+void url_free(struct url *url);
+
+/* Prints the address without user and password, in its shortest form: redis://127.0.0.1:6379/0,
+ * unix:///run/r.sock?db=2. Returns out. */
+char *url_print(const struct url *url, char *out, size_t size);
+
+/* Finds the password's bytes within "text" as given (still encoded), so that it can be blotted out:
+ * false if there is none. Works on any text with "://", also one that url_parse() refuses. */
+bool url_password_span(const char *text, size_t *start, size_t *length);
+
+#endif
