@@ -1,0 +1,143 @@
+# Completion of rlock(1) for fish.
+
+# The words before the cursor, up to "--" where it begins the wrapped command.
+function __fish_rlock_words
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    and test "$words[2]" = run
+    and set words $words[1..(math $at - 1)]
+    string join \n -- $words
+end
+
+# The wrapped command's words, one a line; false if the cursor is not behind "--".
+function __fish_rlock_wrapped
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    and test "$words[2]" = run
+    or return 1
+    set -e words[1..$at]
+    string join \n -- $words (commandline -ct)
+    return 0
+end
+
+function __fish_rlock_complete_wrapped
+    __fish_complete_subcommand --commandline (__fish_rlock_wrapped)
+end
+
+# Command and keys, without options and their values.
+function __fish_rlock_operands
+    set -l words (__fish_rlock_words)
+    set -e words[1]
+    set -l valued url prefix config password-file connect-timeout color wait timeout \
+        conflict-exit-code lease at-most kill-after on-lost label report-fd owner
+    set -l skip 0
+    for word in $words
+        if test $skip = 1
+            set skip 0
+        else if string match -qr -- '^--' $word
+            contains -- (string sub -s 3 -- $word) $valued
+            and set skip 1
+        else if string match -qr -- '^-[^uwEc]*[uwEc]$' $word
+            set skip 1
+        else if not string match -q -- '-*' $word
+            echo $word
+        end
+    end
+end
+
+function __fish_rlock_needs_command
+    __fish_rlock_wrapped >/dev/null
+    and return 1
+    set -l operands (__fish_rlock_operands)
+    test (count $operands) = 0
+end
+
+# __fish_rlock_in COMMAND...: one of these is being typed, and the wrapped command is not.
+function __fish_rlock_in
+    __fish_rlock_wrapped >/dev/null
+    and return 1
+    set -l operands (__fish_rlock_operands)
+    contains -- "$operands[1]" $argv
+end
+
+function __fish_rlock_needs_key
+    __fish_rlock_in status force-release
+    and return 0
+    __fish_rlock_in run
+    and test (count (__fish_rlock_operands)) = 1
+end
+
+function __fish_rlock_needs_dashes
+    __fish_rlock_in run
+    and test (count (__fish_rlock_operands)) -gt 1
+end
+
+# The keys that are held or waited for, on the server that the line names.
+function __fish_rlock_keys
+    set -l words (__fish_rlock_words)
+    set -l typed (string replace -r '^~/' "$HOME/" -- $words[1])
+    set -l where
+    set -e words[1]
+    set -l take 0
+    for word in $words
+        if test $take = 1
+            set -a where $word
+            set take 0
+        else if contains -- $word -u --url --prefix --config --password-file
+            set -a where $word
+            set take 1
+        else if string match -qr -- '^--(url|prefix|config|password-file)=' $word
+            set -a where $word
+        end
+    end
+    command $typed status $where --json --connect-timeout 1s </dev/null 2>/dev/null |
+        string match -arg '\{"key":"((?:[^"\\\\]|\\\\["\\\\/])*)"' |
+        string replace -ar '\\\\(.)' '$1'
+end
+
+complete -c rlock -f
+complete -c rlock -n __fish_rlock_wrapped -xa '(__fish_rlock_complete_wrapped)'
+
+complete -c rlock -n __fish_rlock_needs_command -xa run -d 'Run a command while holding a lock'
+complete -c rlock -n __fish_rlock_needs_command -xa status -d 'Show who holds what, who waits'
+complete -c rlock -n __fish_rlock_needs_command -xa force-release -d 'Take a lock away from its holder'
+complete -c rlock -n __fish_rlock_needs_command -xa help -d 'Show help'
+complete -c rlock -n __fish_rlock_needs_command -l version -d 'Show the version'
+complete -c rlock -n '__fish_rlock_in help' -xa 'run status force-release'
+
+complete -c rlock -n __fish_rlock_needs_key -xa '(__fish_rlock_keys)' -d Key
+complete -c rlock -n __fish_rlock_needs_dashes -xa -- -d 'The command follows'
+
+set -l any '__fish_rlock_in run status force-release'
+complete -c rlock -n $any -s u -l url -xa 'redis:// unix:///' -d 'Lock store'
+complete -c rlock -n $any -l prefix -x -d 'Name space of the keys'
+complete -c rlock -n $any -l config -rF -d 'Configuration file'
+complete -c rlock -n $any -l password-file -rF -d 'File with the password'
+complete -c rlock -n $any -l connect-timeout -xa '1s 2s 5s 10s' -d 'Limit for reaching the server'
+complete -c rlock -n $any -l color -xa 'auto always never' -d 'Use colours'
+complete -c rlock -n $any -s q -l quiet -d 'Errors only'
+complete -c rlock -n $any -s v -l verbose -d 'Say what happens, with times'
+complete -c rlock -n $any -s h -l help -d 'Show help'
+
+set -l run '__fish_rlock_in run'
+complete -c rlock -n $run -s x -l exclusive -l write -d 'One holder at a time (default)'
+complete -c rlock -n $run -s n -l no-wait -l nonblock -d 'Do not wait'
+complete -c rlock -n $run -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
+complete -c rlock -n $run -s E -l conflict-exit-code -xa '0 75' -d 'Status when not acquired'
+complete -c rlock -n $run -l lease -xa '10s 30s 1m 5m' -d 'Time a dead holder keeps the lock'
+complete -c rlock -n $run -l no-renew -d 'Stop the command before its only lease ends'
+complete -c rlock -n $run -l at-most -xa '1m 5m 10m 1h' -d 'Stop the command after this long'
+complete -c rlock -n $run -l kill-after -xa '1s 2s 5s 10s' -d 'Time between TERM and KILL'
+complete -c rlock -n $run -l on-lost -xa 'stop continue signal:HUP signal:INT signal:TERM signal:USR1 signal:USR2' -d 'When the lock is lost'
+complete -c rlock -n $run -l label -x -d 'Text shown to others'
+complete -c rlock -n $run -l no-identity -d 'Store no host, user, pid and command'
+complete -c rlock -n $run -l report-fd -x -d 'Write a line of JSON at the end'
+complete -c rlock -n $run -s c -x -d 'Run a line of shell'
+
+complete -c rlock -n '__fish_rlock_in status' -l json -d 'Print JSON'
+complete -c rlock -n '__fish_rlock_in status' -l long -d 'Show holders and queue in full'
+complete -c rlock -n '__fish_rlock_in status' -l watch -d 'Redraw until interrupted'
+
+complete -c rlock -n '__fish_rlock_in force-release' -l owner -x -d 'Only from this holder'
+complete -c rlock -n '__fish_rlock_in force-release' -l purge -d 'Empty the queue, too'
+complete -c rlock -n '__fish_rlock_in force-release' -l yes -d 'Do not ask'
