@@ -3,8 +3,7 @@
  * redis://[[USER]:PASS@]HOST[:PORT][/DB]   (PORT 6379, DB 0; HOST may be an IPv6 address in [ ])
  * unix:///PATH[?db=N]   or   unix://[USER]:PASS@/PATH[?db=N]
  *
- * USER, PASS and PATH are percent-decoded. Other schemes are recognised by url_scheme() so that the
- * store table can say which are not built in. */
+ * USER, PASS and PATH are percent-decoded. */
 #ifndef RLOCK_URL_H
 #define RLOCK_URL_H
 
@@ -23,8 +22,9 @@ struct url {
 };
 
 /* Parses into *url, which the caller gives back with url_free(). False with a message in "fault" that
- * quotes nothing of the text (it may hold a password): "has no host", "the port is not a number from
- * 1 to 65535", "unknown scheme 'foo'", … *url is then empty and needs no url_free(). */
+ * follows "the URL" and quotes nothing of the text but the scheme (it may hold a password): "has no
+ * host", "has a port that is not a number from 1 to 65535", "has the unknown scheme 'foo' …".
+ * *url is then empty and needs no url_free(). */
 bool url_parse(const char *text, struct url *url, char *fault, size_t size);
 void url_free(struct url *url);
 
@@ -33,7 +33,8 @@ void url_free(struct url *url);
 char *url_print(const struct url *url, char *out, size_t size);
 
 /* Finds the password's bytes within "text" as given (still encoded), so that it can be blotted out:
- * false if there is none. Works on any text with "://", also one that url_parse() refuses. */
+ * false if there is none. Works on any text with "://"; of one that url_parse() refuses it takes
+ * rather too much (up to the last '@', and a word without ':' before it). */
 bool url_password_span(const char *text, size_t *start, size_t *length);
 
 #endif

@@ -1,0 +1,269 @@
+/* Addresses of lock stores. */
+#include "url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "percent.h"
+
+#define DIGITS  "0123456789"
+#define LETTERS "abcdefghijklmnopqrstuvwxyz"
+
+#define SUPPORTED "(redis:// and unix:// are supported)"
+
+#define REDIS_PORT      6379
+#define DB_MAX          999999
+#define SOCKET_PATH_MAX 107 /* sun_path without its NUL, see unix(7) */
+
+#define BAD_PORT "has a port that is not a number from 1 to 65535"
+#define BAD_DB   "has a database that is not a number from 0 to 999999"
+
+/* The functions below take the address apart in place, in url->text, and return NULL or what is
+ * wrong with it. Faults are constants: nothing of the text may get into a message. */
+
+static const char *take_number(const char *text, int least, int most, int *out, const char *fault)
+{
+    int number = 0;
+
+    if (*text == '\0')
+        return fault;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return fault;
+        number = number * 10 + (*text - '0');
+        if (number > most)
+            return fault;
+    }
+    *out = number;
+    return number < least ? fault : NULL;
+}
+
+/* The decoded text is never longer, and the byte behind it is a separator that is done with. */
+static const char *decode(char *start, const char *end)
+{
+    size_t length = (size_t)(end - start);
+
+    switch (percent_decode(start, length, start, length + 1)) {
+    case PERCENT_DAMAGED: return "has a '%' without two hexadecimal digits (write %25 for it)";
+    case PERCENT_NUL: return "has a %00 in it";
+    case PERCENT_FINE: break;
+    }
+    return NULL;
+}
+
+/* Takes USER:PASS@ off *rest, if there. It ends at the last '@' before the path, as passwords are
+ * pasted with theirs not encoded. A word without ':' may be meant as a password by one and as a user
+ * by another program: refused. */
+static const char *take_userinfo(struct url *url, char **rest)
+{
+    char *start = *rest;
+    char *at = memrchr(start, '@', strcspn(start, "/"));
+    const char *fault;
+
+    if (!at)
+        return NULL;
+    char *colon = memchr(start, ':', (size_t)(at - start));
+    if (!colon)
+        return "has no ':' before its '@' (write USER:PASSWORD@ or :PASSWORD@)";
+    if ((fault = decode(start, colon)) || (fault = decode(colon + 1, at)))
+        return fault;
+    url->user = *start ? start : NULL;
+    url->password = colon + 1;
+    *rest = at + 1;
+    return NULL;
+}
+
+/* An IPv6 address, with a zone as in fe80::1%25eth0 (RFC 6874) or, as people paste it, fe80::1%eth0;
+ * getaddrinfo() wants the bare '%'. */
+static const char *check_ipv6(char *host)
+{
+    char *zone = host + strspn(host, DIGITS "abcdefABCDEF:.");
+
+    if (!strchr(host, ':'))
+        return "has no IPv6 address in its [ ]";
+    if (*zone == '\0')
+        return NULL;
+    size_t skip = strncmp(zone, "%25", 3) == 0 ? 3 : 1;
+    size_t length = strlen(zone + skip);
+    if (*zone != '%' || length == 0 ||
+        strspn(zone + skip, DIGITS LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-") != length)
+        return "has no IPv6 address in its [ ]";
+    memmove(zone + 1, zone + skip, length + 1);
+    return NULL;
+}
+
+static const char *check_name(const char *host)
+{
+    if (*host == '\0')
+        return "has no host";
+    if (host[strspn(host, DIGITS LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-")])
+        return "has a character in its host that no host name has";
+    return NULL;
+}
+
+/* HOST[:PORT], up to the end of "text". */
+static const char *take_host(struct url *url, char *text)
+{
+    bool bracket = *text == '[';
+    char *host = text + bracket;
+    char *end = host + strcspn(host, bracket ? "]" : ":");
+    char *port = end;
+    const char *fault;
+
+    if (bracket && *end == '\0')
+        return "has a '[' without a ']'";
+    if (bracket)
+        port++;
+    if (*port && *port != ':')
+        return "has something other than :PORT after its ']'";
+    if (*port && strchr(port + 1, ':'))
+        return bracket ? BAD_PORT : "has too many ':' (write an IPv6 address in [ ])";
+
+    if (*port && (fault = take_number(port + 1, 1, 65535, &url->port, BAD_PORT)))
+        return fault;
+    *end = '\0';
+    url->host = host;
+    return bracket ? check_ipv6(host) : check_name(host);
+}
+
+static const char *parse_redis(struct url *url, char *rest)
+{
+    const char *fault = take_userinfo(url, &rest);
+
+    url->port = REDIS_PORT;
+    if (fault)
+        return fault;
+    if (strpbrk(rest, "?#"))
+        return "has a query or a fragment (a database is written /DB)";
+    char *slash = strchr(rest, '/');
+    if (slash)
+        *slash = '\0';
+    if ((fault = take_host(url, rest)))
+        return fault;
+    return slash && slash[1] ? take_number(slash + 1, 0, DB_MAX, &url->db, BAD_DB) : NULL;
+}
+
+static const char *parse_unix(struct url *url, char *rest)
+{
+    const char *fault = take_userinfo(url, &rest);
+
+    if (fault)
+        return fault;
+    if (*rest && *rest != '/')
+        return "has a path that does not start with '/' (write unix:///PATH)";
+    if (strchr(rest, '#'))
+        return "has a '#' in its path (write %23 for it)";
+    char *end = rest + strcspn(rest, "?");
+    if (*end && strncmp(end, "?db=", 4) != 0)
+        return "has a query other than ?db=N";
+    if (*end && (fault = take_number(end + 4, 0, DB_MAX, &url->db, BAD_DB)))
+        return fault;
+    if ((fault = decode(rest, end)))
+        return fault;
+    if (*rest == '\0' || strcmp(rest, "/") == 0)
+        return "has no path";
+    if (strlen(rest) > SOCKET_PATH_MAX)
+        return "has a path longer than 107 bytes";
+    url->path = rest;
+    return NULL;
+}
+
+/* What stands before "://" may be anything: only what looks like a scheme is quoted. */
+static void say_unknown(const char *scheme, char *fault, size_t size)
+{
+    size_t length = strspn(scheme, LETTERS DIGITS "+.-");
+
+    if (scheme[length] == '\0' && length >= 1 && length <= 20)
+        snprintf(fault, size, "has the unknown scheme '%s' " SUPPORTED, scheme);
+    else
+        snprintf(fault, size, "has an unknown scheme " SUPPORTED);
+}
+
+bool url_parse(const char *text, struct url *url, char *fault, size_t size)
+{
+    const char *mark = strstr(text, "://");
+    const char *wrong = NULL;
+
+    *url = (struct url){0};
+    if (*text == '\0') {
+        wrong = "is empty";
+    } else if (!mark) {
+        wrong = "has no scheme (write redis://HOST or unix:///PATH)";
+    } else if (!(url->text = strdup(text))) {
+        wrong = "does not fit into memory";
+    } else {
+        char *rest = url->text + (mark - text);
+        *rest = '\0';
+        rest += strlen("://");
+        url->scheme = url->text;
+        if (strcmp(url->scheme, "redis") == 0) {
+            wrong = parse_redis(url, rest);
+        } else if (strcmp(url->scheme, "unix") == 0) {
+            wrong = parse_unix(url, rest);
+        } else {
+            say_unknown(url->scheme, fault, size);
+            url_free(url);
+            return false;
+        }
+    }
+    if (!wrong)
+        return true;
+    snprintf(fault, size, "%s", wrong);
+    url_free(url);
+    return false;
+}
+
+void url_free(struct url *url)
+{
+    free(url->text);
+    *url = (struct url){0};
+}
+
+char *url_print(const struct url *url, char *out, size_t size)
+{
+    if (url->path) {
+        size_t used = (size_t)snprintf(out, size, "unix://");
+        if (used < size)
+            used += percent_encode(url->path, "?#", out + used, size - used);
+        if (used < size && url->db)
+            snprintf(out + used, size - used, "?db=%d", url->db);
+    } else if (strchr(url->host, ':')) {
+        int address = (int)strcspn(url->host, "%");
+        const char *zone = url->host[address] ? url->host + address + 1 : NULL;
+        snprintf(out, size, "redis://[%.*s%s%s]:%d/%d", address, url->host, zone ? "%25" : "",
+                 zone ? zone : "", url->port, url->db);
+    } else {
+        snprintf(out, size, "redis://%s:%d/%d", url->host, url->port, url->db);
+    }
+    return out;
+}
+
+/* Where url_parse() refuses the text, a '/' within the password may be the reason, or the scheme has
+ * rules of its own: then all up to the very last '@' counts, rather too much than too little. */
+bool url_password_span(const char *text, size_t *start, size_t *length)
+{
+    struct url url;
+    char fault[128];
+    const char *mark = strstr(text, "://");
+
+    if (!mark)
+        return false;
+    const char *first = mark + strlen("://");
+    size_t reach = strlen(first);
+    if (url_parse(text, &url, fault, sizeof(fault))) {
+        reach = strcspn(first, "/");
+        url_free(&url);
+    }
+    const char *at = memrchr(first, '@', reach);
+    if (!at)
+        return false;
+    const char *colon = memchr(first, ':', (size_t)(at - first));
+    if (!colon && at == first)
+        return false;
+    /* Without ':' too: redis-cli takes such a word for the password. */
+    const char *from = colon ? colon + 1 : first;
+    *start = (size_t)(from - text);
+    *length = (size_t)(at - from);
+    return true;
+}
