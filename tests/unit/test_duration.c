@@ -1,0 +1,225 @@
+/* Durations: what is one, what it means, how it is shown. */
+#include "duration.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "tap.h"
+
+#define MS  INT64_C(1000000)
+#define SEC (1000 * MS)
+#define MIN (60 * SEC)
+#define HR  (60 * MIN)
+#define DAY (24 * HR)
+
+#define REFUSED INT64_C(-1)
+
+static const struct {
+    const char *text;
+    int64_t ns;
+} parsed[] = {
+    {"0", 0},
+    {"0s", 0},
+    {"00", 0},
+    {"0.0", 0},
+    {"0d0h0m0s0ms", 0},
+    {"30", 30 * SEC},
+    {"0030", 30 * SEC},
+    {"1.5", 1500 * MS},
+    {".5", 500 * MS},
+    {"500ms", 500 * MS},
+    {"1ms", MS},
+    {"30s", 30 * SEC},
+    {"5m", 5 * MIN},
+    {"2h", 2 * HR},
+    {"1d", DAY},
+    {"1m30s", 90 * SEC},
+    {"1.5h", 90 * MIN},
+    {"0.5d", 12 * HR},
+    {"1h30m", 90 * MIN},
+    {"1h0.5m", HR + 30 * SEC},
+    {"1m500ms", MIN + 500 * MS},
+    {"1d2h3m4s5ms", DAY + 2 * HR + 3 * MIN + 4 * SEC + 5 * MS},
+    {"1d5.25ms", DAY + 5 * MS + 250000},
+    {"90m", 90 * MIN},
+    {"86400s", DAY},
+    {"0.001", MS},
+    {"0.000000001", 1},
+    /* nothing that is not 0 becomes 0 */
+    {"0.0000000001", 1},
+    {"0.00000000000000000000000000000000000000000000000000000000000001d", 1},
+    {"1.0000000000000000000000000000000000000000000000000000000000000s", SEC},
+    {"0.9999999999", SEC},
+    {"0.999999999", SEC - 1},
+    {"0.33333333333333333333d", DAY / 3},
+    {"3650d", DURATION_MAX_NS},
+    {"87600h", DURATION_MAX_NS},
+    {"315360000", DURATION_MAX_NS},
+    {"315360000000ms", DURATION_MAX_NS},
+    {"3649d24h", DURATION_MAX_NS},
+    {"3649.99999999999999999999d", DURATION_MAX_NS},
+    {"000000000000000000000000000000000000000000000001s", SEC},
+
+    {"", REFUSED},
+    {" ", REFUSED},
+    {".", REFUSED},
+    {"5.", REFUSED},
+    {"5.s", REFUSED},
+    {".s", REFUSED},
+    {"s", REFUSED},
+    {"ms", REFUSED},
+    {"-1", REFUSED},
+    {"-1s", REFUSED},
+    {"+1", REFUSED},
+    {"-0", REFUSED},
+    {"1h-1m", REFUSED},
+    {" 1s", REFUSED},
+    {"1s ", REFUSED},
+    {"1 s", REFUSED},
+    {"1h 30m", REFUSED},
+    {"1s\n", REFUSED},
+    {"\t1", REFUSED},
+    {"1e3", REFUSED},
+    {"1e3s", REFUSED},
+    {"1E3", REFUSED},
+    {"0x10", REFUSED},
+    {"1_000", REFUSED},
+    {"1,5", REFUSED},
+    {"1,5h", REFUSED},
+    {"1.5.5", REFUSED},
+    {"1..5", REFUSED},
+    {"inf", REFUSED},
+    {"infinity", REFUSED},
+    {"nan", REFUSED},
+    {"forever", REFUSED},
+    {"1w", REFUSED},
+    {"1y", REFUSED},
+    {"1us", REFUSED},
+    {"1ns", REFUSED},
+    {"1S", REFUSED},
+    {"1H", REFUSED},
+    {"1MS", REFUSED},
+    {"1sec", REFUSED},
+    {"1min", REFUSED},
+    {"1mm", REFUSED},
+    {"1sm", REFUSED},
+    {"1m1m", REFUSED},
+    {"1s1s", REFUSED},
+    {"0s0s", REFUSED},
+    {"30m1h", REFUSED},
+    {"1ms1s", REFUSED},
+    {"1s1d", REFUSED},
+    {"1.5h30m", REFUSED},
+    {"1.0h30m", REFUSED},
+    {"1h30", REFUSED},
+    {"30h1", REFUSED},
+    {"1.5m1", REFUSED},
+    {"3651d", REFUSED},
+    {"3650d1ms", REFUSED},
+    {"3650.0000000000000001d", REFUSED},
+    {"315360001", REFUSED},
+    {"315360000.000000001", REFUSED},
+    {"315360000001ms", REFUSED},
+    {"9223372036854775807", REFUSED},
+    {"9223372036854775808", REFUSED},
+    {"18446744073709551616", REFUSED},
+    {"18446744073709551617s", REFUSED},
+    {"9223372036854775807d", REFUSED},
+    {"9223372036854775807ms", REFUSED},
+    {"213503982334601d", REFUSED},
+    {"99999999999999999999999999999999999999999999999999999999ms", REFUSED},
+    {"1\xc2\xa0s", REFUSED},
+    {"1\xc2\xb5s", REFUSED},
+    {"\xd9\xa1s", REFUSED}, /* an Arabic digit one */
+    {"\xff", REFUSED},
+    {"1\xff", REFUSED},
+    {"\x01", REFUSED},
+    {"1m\x7f", REFUSED},
+    {"$(date)", REFUSED},
+    {"%n", REFUSED},
+};
+
+static const struct {
+    int64_t ns;
+    const char *text;
+} printed[] = {
+    {0, "0s"},
+    {1, "0s"},
+    {MS - 1, "0s"},
+    {-1, "0s"},
+    {-5 * DAY, "0s"},
+    {INT64_MIN, "0s"},
+    {MS, "1ms"},
+    {850 * MS, "850ms"},
+    {SEC - 1, "999ms"},
+    {SEC, "1s"},
+    {1099 * MS, "1s"},
+    {1100 * MS, "1.1s"},
+    {1500 * MS, "1.5s"},
+    {9999 * MS, "9.9s"},
+    {10 * SEC, "10s"},
+    {24900 * MS, "24s"},
+    {MIN - 1, "59s"},
+    {MIN, "1m00s"},
+    {3 * MIN + 12 * SEC, "3m12s"},
+    {HR - 1, "59m59s"},
+    {HR, "1h00m"},
+    {2 * HR + 5 * MIN + 59 * SEC, "2h05m"},
+    {DAY - 1, "23h59m"},
+    {DAY, "1d00h"},
+    {3 * DAY + 4 * HR, "3d04h"},
+    {DURATION_MAX_NS, "3650d00h"},
+    {INT64_MAX, "106751d23h"},
+};
+
+static void test_parse(void)
+{
+    for (size_t i = 0; i < COUNT(parsed); i++) {
+        int64_t ns = 4711;
+        bool accepted = duration_parse(parsed[i].text, &ns);
+        bool as_wanted =
+            parsed[i].ns == REFUSED ? !accepted && ns == 4711 : accepted && ns == parsed[i].ns;
+        if (!tap_ok(as_wanted, "duration_parse %s", tap_show(parsed[i].text)))
+            tap_note("got %s, %" PRId64 ", wanted %" PRId64, accepted ? "accepted" : "refused", ns,
+                     parsed[i].ns);
+    }
+}
+
+static void test_huge(const char *what, char fill, const char *tail, bool wanted)
+{
+    size_t length = 1000000;
+    char *text = malloc(length + strlen(tail) + 1);
+    int64_t ns;
+
+    if (!text)
+        return;
+    memset(text, fill, length);
+    strcpy(text + length, tail);
+    tap_ok(duration_parse(text, &ns) == wanted, "duration_parse of a million %s", what);
+    free(text);
+}
+
+static void test_print(void)
+{
+    char out[32];
+
+    for (size_t i = 0; i < COUNT(printed); i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%" PRId64, printed[i].ns);
+        tap_is(duration_print(printed[i].ns, out, sizeof(out)), printed[i].text, "duration_print",
+               name);
+    }
+    tap_is(duration_print(3 * MIN, out, 4), "3m0", "duration_print into 4 bytes", "3m00s");
+}
+
+int main(void)
+{
+    test_parse();
+    test_huge("zeros", '0', "1s", true);
+    test_huge("zeros behind the point", '0', ".0", true);
+    test_huge("nines", '9', "", false);
+    test_huge("letters", 'm', "", false);
+    test_huge("points", '.', "", false);
+    test_print();
+    return tap_done();
+}

@@ -1,0 +1,171 @@
+/* The identity line: there, back, and what strangers write. */
+#include "identity.h"
+
+#include <stdlib.h>
+
+#include "tap.h"
+
+static const struct {
+    struct identity who;
+    const char *line;
+} lines[] = {
+    {{"ci-3", "build", "make", "", 4121}, "ci-3 build 4121 make -"},
+    {{"", "", "", "", 0}, "- - - - -"},
+    {{"h", "u", "c", "nightly run", 1}, "h u 1 c nightly%20run"},
+    {{"-", "-", "-", "-", 7}, "%2D %2D 7 %2D %2D"},
+    {{"--", "-x", "a-b", "x-", 7}, "-- -x 7 a-b x-"},
+    {{"h", "u", "\x1b[2J\r\n\t\x7f", "100%", 7}, "h u 7 %1B[2J%0D%0A%09%7F 100%25"},
+    {{"h", "u", "%2D", "%", 7}, "h u 7 %252D %25"},
+    {{"h", "u", "caf\xc3\xa9", "\xff\x80", 7}, "h u 7 caf\xc3\xa9 \xff\x80"},
+    {{"h", "u", "c", "https://ci/x?y#z&{}", 7}, "h u 7 c https://ci/x?y#z&{}"},
+    {{"h", "u", "c", "l", 2147483647}, "h u 2147483647 c l"},
+};
+
+/* What strangers may have left in the store. */
+static const struct {
+    const char *line;
+    struct identity who;
+} foreign[] = {
+    {"", {"", "", "", "", 0}},
+    {" ", {"", "", "", "", 0}},
+    {"         ", {"", "", "", "", 0}},
+    {"h", {"h", "", "", "", 0}},
+    {"h u", {"h", "u", "", "", 0}},
+    {"h u 5", {"h", "u", "", "", 5}},
+    {"h u 5 c", {"h", "u", "c", "", 5}},
+    {"h u 5 c l more words", {"h", "u", "c", "l", 5}},
+    {"h  5 c l", {"h", "", "c", "l", 5}},
+    {"h u -5 c l", {"h", "u", "c", "l", 0}},
+    {"h u 0 c l", {"h", "u", "c", "l", 0}},
+    {"h u 5x c l", {"h", "u", "c", "l", 0}},
+    {"h u 0x5 c l", {"h", "u", "c", "l", 0}},
+    {"h u  c l", {"h", "u", "c", "l", 0}},
+    {"h u 2147483648 c l", {"h", "u", "c", "l", 0}},
+    {"h u 99999999999999999999999999 c l", {"h", "u", "c", "l", 0}},
+    {"%zz u 5 c l", {"", "u", "c", "l", 5}},
+    {"h %4 5 % l", {"h", "", "", "l", 5}},
+    {"h u%00x 5 c l", {"h", "", "c", "l", 5}},
+    {"h u 5 c\x1b[2J l", {"h", "u", "", "l", 5}},
+    {"h u 5 c\tx l\n", {"h", "u", "", "", 5}},
+    {"h u 5 %1b[2J l", {"h", "u", "\x1b[2J", "l", 5}},
+    {"h u 5 \xff l", {"h", "u", "\xff", "l", 5}},
+};
+
+/* A word of "fill" bytes 'x', then "tail": how many bytes of it are kept? */
+static const struct {
+    size_t fill;
+    const char *tail;
+    size_t kept;
+} cuts[] = {
+    {0, "", 0},
+    {256, "", 256},
+    {257, "", 256},
+    {100000, "", 256},
+    {254, "\xc3\xa9", 256},
+    {255, "\xc3\xa9", 255},
+    {255, "\xc3\xa9 more", 255},
+    {256, "\xc3\xa9", 256},
+    {254, "\xe2\x82\xac", 254},
+    {253, "\xe2\x82\xac", 256},
+    {253, "\xf0\x9f\x94\x92", 253},
+    {254, "\xf0\x9f\x94\x92", 254},
+    {255, "\xf0\x9f\x94\x92", 255},
+    {252, "\xf0\x9f\x94\x92", 256},
+    {252, "\xf0\x9f\x94\x92x", 256},
+    {250, "\x80\x80\x80\x80\x80\x80\x80\x80\x80", 256}, /* no UTF-8 */
+    {255, "\xff\xff\xff", 256},
+};
+
+static bool same_identity(const struct identity *a, const struct identity *b)
+{
+    return tap_same(a->host, b->host) && tap_same(a->user, b->user) && a->pid == b->pid &&
+           tap_same(a->command, b->command) && tap_same(a->label, b->label);
+}
+
+static void check_parse(const char *line, size_t length, const struct identity *wanted)
+{
+    struct identity who;
+
+    memset(&who, 'x', sizeof(who));
+    identity_parse(line, length, &who);
+    if (!tap_ok(same_identity(&who, wanted), "identity_parse %s", tap_show(line))) {
+        tap_note("host %s, user %s, pid %ld", tap_show(who.host), tap_show(who.user), who.pid);
+        tap_note("command %s, label %s", tap_show(who.command), tap_show(who.label));
+    }
+}
+
+static void test_lines(void)
+{
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        char *line = identity_print(&lines[i].who);
+        tap_is(line, lines[i].line, "identity_print of", lines[i].line);
+        check_parse(lines[i].line, strlen(lines[i].line), &lines[i].who);
+        free(line);
+    }
+    for (size_t i = 0; i < COUNT(foreign); i++)
+        check_parse(foreign[i].line, strlen(foreign[i].line), &foreign[i].who);
+}
+
+/* The text has a length, no end: neither a NUL within nor what lies behind it counts. */
+static void test_length(void)
+{
+    struct identity negative = {"h", "u", "c", "l", -4};
+    char *line = identity_print(&negative);
+
+    tap_is(line, "h u - c l", "a pid that is none:", "-4");
+    free(line);
+    check_parse("h u 5 c l%20behind", 9, &(struct identity){"h", "u", "c", "l", 5});
+    check_parse("h u 5 c %41", 10, &(struct identity){"h", "u", "c", "", 5});
+    check_parse("h u 5 c", 0, &(struct identity){.pid = 0});
+    check_parse("h u\0x 5 c l", 11, &(struct identity){"h", "", "c", "l", 5});
+    check_parse("\0\0\0\0", 4, &(struct identity){.pid = 0});
+}
+
+static void test_cuts(void)
+{
+    for (size_t i = 0; i < COUNT(cuts); i++) {
+        size_t size = cuts[i].fill + strlen(cuts[i].tail);
+        char *value = malloc(size + 1);
+        char word[IDENTITY_WORD_MAX + 1];
+        struct identity who;
+        if (!value)
+            return;
+        memset(value, 'x', cuts[i].fill);
+        strcpy(value + cuts[i].fill, cuts[i].tail);
+        identity_set(word, value);
+        bool kept = strlen(word) == cuts[i].kept && memcmp(word, value, cuts[i].kept) == 0;
+        if (!tap_ok(kept, "identity_set keeps %zu of %zu bytes", cuts[i].kept, size))
+            tap_note("got %zu", strlen(word));
+        for (char *p = value; (p = strchr(p, ' ')); p++) /* the same, from the store */
+            *p = '_';
+        identity_parse(value, size, &who);
+        tap_ok(strlen(who.host) == cuts[i].kept && memcmp(who.host, value, cuts[i].kept) == 0,
+               "and so does identity_parse");
+        free(value);
+    }
+}
+
+/* The longest line: every byte of every word is coded. */
+static void test_longest(void)
+{
+    struct identity who = {.pid = 2147483647}, back;
+
+    memset(who.host, '\n', IDENTITY_WORD_MAX);
+    memset(who.user, '%', IDENTITY_WORD_MAX);
+    memset(who.command, ' ', IDENTITY_WORD_MAX);
+    memset(who.label, 0x7f, IDENTITY_WORD_MAX);
+    char *line = identity_print(&who);
+    tap_ok(line && strlen(line) == 4 * 3 * IDENTITY_WORD_MAX + 10 + 4, "the longest line");
+    identity_parse(line, strlen(line), &back);
+    tap_ok(same_identity(&who, &back), "comes back whole");
+    free(line);
+}
+
+int main(void)
+{
+    test_lines();
+    test_length();
+    test_cuts();
+    test_longest();
+    return tap_done();
+}

@@ -1,0 +1,125 @@
+/* Percent-encoding. */
+#include "percent.h"
+
+#include "tap.h"
+
+static const struct {
+    const char *text;
+    enum percent_verdict verdict;
+    const char *plain; /* when fine */
+} decoded[] = {
+    {"", PERCENT_FINE, ""},
+    {"abc", PERCENT_FINE, "abc"},
+    {"%41", PERCENT_FINE, "A"},
+    {"%2f%2F", PERCENT_FINE, "//"},
+    {"%25", PERCENT_FINE, "%"},
+    {"%2541", PERCENT_FINE, "%41"},
+    {"a%20b", PERCENT_FINE, "a b"},
+    {"%c3%A9", PERCENT_FINE, "\xc3\xa9"},
+    {"%ff", PERCENT_FINE, "\xff"},
+    {"a+b", PERCENT_FINE, "a+b"},
+    {"\x01\xff", PERCENT_FINE, "\x01\xff"},
+    {"%", PERCENT_DAMAGED, NULL},
+    {"%4", PERCENT_DAMAGED, NULL},
+    {"a%", PERCENT_DAMAGED, NULL},
+    {"a%4", PERCENT_DAMAGED, NULL},
+    {"%%41", PERCENT_DAMAGED, NULL},
+    {"%4g", PERCENT_DAMAGED, NULL},
+    {"%g4", PERCENT_DAMAGED, NULL},
+    {"%zz", PERCENT_DAMAGED, NULL},
+    {"% 1", PERCENT_DAMAGED, NULL},
+    {"%+1", PERCENT_DAMAGED, NULL},
+    {"%0x", PERCENT_DAMAGED, NULL},
+    {"%4\xc3", PERCENT_DAMAGED, NULL},
+    {"%00", PERCENT_NUL, NULL},
+    {"a%00b", PERCENT_NUL, NULL},
+    {"%00%zz", PERCENT_NUL, NULL},
+};
+
+static const struct {
+    const char *text;
+    const char *also;
+    size_t size;
+    const char *coded;
+} encoded[] = {
+    {"", "", 64, ""},
+    {"abc", "", 64, "abc"},
+    {"a b", "", 64, "a%20b"},
+    {"100%", "", 64, "100%25"},
+    {"\x01\x1f\x7f\n", "", 64, "%01%1F%7F%0A"},
+    {"\xc3\xa9\xff\x80", "", 64, "\xc3\xa9\xff\x80"},
+    {"a?b#c", "", 64, "a?b#c"},
+    {"a?b#c", "?#", 64, "a%3Fb%23c"},
+    {"abc", "", 1, ""},
+    {"abc", "", 3, "ab"},
+    {"abc", "", 4, "abc"},
+    {"a b", "", 4, "a"},
+    {"a b", "", 5, "a%20"},
+    {" ", "", 1, ""},
+    {" ", "", 3, ""},
+    {" ", "", 4, "%20"},
+};
+
+static void test_decode(void)
+{
+    char out[64];
+
+    for (size_t i = 0; i < COUNT(decoded); i++) {
+        const char *text = decoded[i].text;
+        enum percent_verdict verdict = percent_decode(text, strlen(text), out, sizeof(out));
+        bool as_wanted = verdict == decoded[i].verdict &&
+                         (verdict != PERCENT_FINE || tap_same(out, decoded[i].plain));
+        if (!tap_ok(as_wanted, "percent_decode %s", tap_show(text)))
+            tap_note("got verdict %d, %s", (int)verdict, tap_show(out));
+    }
+}
+
+static void test_decode_edges(void)
+{
+    char out[4], same[] = "%41%42c";
+
+    tap_ok(percent_decode("a\0b", 3, out, sizeof(out)) == PERCENT_NUL, "a NUL byte is found");
+    tap_ok(percent_decode("%411", 2, out, sizeof(out)) == PERCENT_DAMAGED,
+           "nothing behind the length is read");
+    tap_ok(percent_decode("%41%42%43%44", 12, out, sizeof(out)) == PERCENT_FINE &&
+               tap_same(out, "ABC"),
+           "what does not fit is cut");
+    tap_ok(percent_decode("abcdef%", 7, out, sizeof(out)) == PERCENT_DAMAGED,
+           "what is cut is judged");
+    tap_ok(percent_decode(same, 7, same, sizeof(same)) == PERCENT_FINE && tap_same(same, "ABc"),
+           "decoding in place");
+    tap_ok(percent_decode("abc", 3, out, 1) == PERCENT_FINE && *out == '\0', "room for the NUL");
+}
+
+static void test_encode(void)
+{
+    char out[64];
+
+    for (size_t i = 0; i < COUNT(encoded); i++) {
+        size_t length = percent_encode(encoded[i].text, encoded[i].also, out, encoded[i].size);
+        if (tap_is(out, encoded[i].coded, "percent_encode", encoded[i].text))
+            tap_ok(length == strlen(out), "and says how long it is");
+    }
+}
+
+static void test_every_byte(void)
+{
+    char text[256], coded[3 * 256], plain[256];
+
+    for (int c = 1; c < 256; c++)
+        text[c - 1] = (char)c;
+    text[255] = '\0';
+    size_t length = percent_encode(text, "?#", coded, sizeof(coded));
+    tap_ok(percent_decode(coded, length, plain, sizeof(plain)) == PERCENT_FINE &&
+               tap_same(plain, text),
+           "every byte there and back");
+}
+
+int main(void)
+{
+    test_decode();
+    test_decode_edges();
+    test_encode();
+    test_every_byte();
+    return tap_done();
+}

@@ -1,0 +1,401 @@
+/* Addresses of stores: what they say, what is wrong with them, how they are shown. */
+#include "url.h"
+
+#include <stdlib.h>
+
+#include "tap.h"
+
+static const struct {
+    const char *text;
+    struct url url; /* .text is not looked at */
+    const char *shown;
+} good[] = {
+    {"redis://localhost", {.host = "localhost", .port = 6379}, "redis://localhost:6379/0"},
+    {"redis://localhost/", {.host = "localhost", .port = 6379}, "redis://localhost:6379/0"},
+    {"redis://127.0.0.1:6379/0", {.host = "127.0.0.1", .port = 6379}, "redis://127.0.0.1:6379/0"},
+    {"redis://h:1/7", {.host = "h", .port = 1, .db = 7}, "redis://h:1/7"},
+    {"redis://h:65535/999999",
+     {.host = "h", .port = 65535, .db = 999999},
+     "redis://h:65535/999999"},
+    {"redis://h:06379/007", {.host = "h", .port = 6379, .db = 7}, "redis://h:6379/7"},
+    {"redis://My_Host-1.example.",
+     {.host = "My_Host-1.example.", .port = 6379},
+     "redis://My_Host-1.example.:6379/0"},
+    {"redis://:pw@h", {.password = "pw", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://:@h", {.password = "", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://u:pw@h:7/2",
+     {.user = "u", .password = "pw", .host = "h", .port = 7, .db = 2},
+     "redis://h:7/2"},
+    {"redis://u:@h", {.user = "u", .password = "", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://u:p@ss@h",
+     {.user = "u", .password = "p@ss", .host = "h", .port = 6379},
+     "redis://h:6379/0"},
+    {"redis://:@@@h", {.password = "@@", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://:a:b:c@h", {.password = "a:b:c", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://:a?b#c@h", {.password = "a?b#c", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://%75%3a:p%40%2F%3A%25@h",
+     {.user = "u:", .password = "p@/:%", .host = "h", .port = 6379},
+     "redis://h:6379/0"},
+    {"redis://:%2500@h", {.password = "%00", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://:\xc3\xa9 \x01\xff@h",
+     {.password = "\xc3\xa9 \x01\xff", .host = "h", .port = 6379},
+     "redis://h:6379/0"},
+    {"redis://[::1]", {.host = "::1", .port = 6379}, "redis://[::1]:6379/0"},
+    {"redis://[::1]/", {.host = "::1", .port = 6379}, "redis://[::1]:6379/0"},
+    {"redis://[2001:DB8::1]:7000/3",
+     {.host = "2001:DB8::1", .port = 7000, .db = 3},
+     "redis://[2001:DB8::1]:7000/3"},
+    {"redis://[::ffff:127.0.0.1]",
+     {.host = "::ffff:127.0.0.1", .port = 6379},
+     "redis://[::ffff:127.0.0.1]:6379/0"},
+    {"redis://u:p@ss@[::1]:5",
+     {.user = "u", .password = "p@ss", .host = "::1", .port = 5},
+     "redis://[::1]:5/0"},
+    {"redis://[fe80::1%25eth0]",
+     {.host = "fe80::1%eth0", .port = 6379},
+     "redis://[fe80::1%25eth0]:6379/0"},
+    {"redis://[fe80::1%eth0]:7",
+     {.host = "fe80::1%eth0", .port = 7},
+     "redis://[fe80::1%25eth0]:7/0"},
+    {"unix:///run/r.sock", {.path = "/run/r.sock"}, "unix:///run/r.sock"},
+    {"unix:///run/r.sock?db=2", {.path = "/run/r.sock", .db = 2}, "unix:///run/r.sock?db=2"},
+    {"unix:///run/r.sock?db=0", {.path = "/run/r.sock"}, "unix:///run/r.sock"},
+    {"unix:///run/r@a:b.sock", {.path = "/run/r@a:b.sock"}, "unix:///run/r@a:b.sock"},
+    {"unix://:pw@/run/r.sock", {.password = "pw", .path = "/run/r.sock"}, "unix:///run/r.sock"},
+    {"unix://u:p@w@/r@x?db=9",
+     {.user = "u", .password = "p@w", .path = "/r@x", .db = 9},
+     "unix:///r@x?db=9"},
+    {"unix:///a%20b%3Fc%23%25%0a", {.path = "/a b?c#%\n"}, "unix:///a%20b%3Fc%23%25%0A"},
+    {"unix:///a%2Fb", {.path = "/a/b"}, "unix:///a/b"},
+    {"unix:////x", {.path = "//x"}, "unix:////x"},
+    {"unix:///[::1]:5", {.path = "/[::1]:5"}, "unix:///[::1]:5"},
+};
+
+#define NO_SCHEME "has no scheme (write redis://HOST or unix:///PATH)"
+#define SUPPORTED "(redis:// and unix:// are supported)"
+#define NO_HOST   "has no host"
+#define BAD_HOST  "has a character in its host that no host name has"
+#define BAD_PORT  "has a port that is not a number from 1 to 65535"
+#define BAD_DB    "has a database that is not a number from 0 to 999999"
+#define BAD_CODE  "has a '%' without two hexadecimal digits (write %25 for it)"
+#define NUL_CODE  "has a %00 in it"
+#define NO_COLON  "has no ':' before its '@' (write USER:PASSWORD@ or :PASSWORD@)"
+#define COLONS    "has too many ':' (write an IPv6 address in [ ])"
+#define BAD_IPV6  "has no IPv6 address in its [ ]"
+#define QUERY     "has a query or a fragment (a database is written /DB)"
+#define NO_PATH   "has no path"
+#define RELATIVE  "has a path that does not start with '/' (write unix:///PATH)"
+#define HASH      "has a '#' in its path (write %23 for it)"
+#define OTHER     "has a query other than ?db=N"
+
+static const struct {
+    const char *text;
+    const char *fault;
+} bad[] = {
+    {"", "is empty"},
+    {" ", NO_SCHEME},
+    {"localhost", NO_SCHEME},
+    {"localhost:6379", NO_SCHEME},
+    {"redis:", NO_SCHEME},
+    {"redis:/h", NO_SCHEME},
+    {"redis:h", NO_SCHEME},
+    {"local:", NO_SCHEME},
+    {"/run/r.sock", NO_SCHEME},
+    {"://", "has an unknown scheme " SUPPORTED},
+    {"://h", "has an unknown scheme " SUPPORTED},
+    {"x://h", "has the unknown scheme 'x' " SUPPORTED},
+    {"foo://:pw@h", "has the unknown scheme 'foo' " SUPPORTED},
+    {"rediss://h", "has the unknown scheme 'rediss' " SUPPORTED},
+    {"redis+tls.v-1://h", "has the unknown scheme 'redis+tls.v-1' " SUPPORTED},
+    {"abcdefghijklmnopqrst://h", "has the unknown scheme 'abcdefghijklmnopqrst' " SUPPORTED},
+    {"abcdefghijklmnopqrstu://h", "has an unknown scheme " SUPPORTED},
+    {"REDIS://h", "has an unknown scheme " SUPPORTED},
+    {" redis://h", "has an unknown scheme " SUPPORTED},
+    {"red is://h", "has an unknown scheme " SUPPORTED},
+    {":pw@h://x", "has an unknown scheme " SUPPORTED},
+    {"\x1b[2J://x", "has an unknown scheme " SUPPORTED},
+    {"%s%n://x", "has an unknown scheme " SUPPORTED},
+    {"\xff://x", "has an unknown scheme " SUPPORTED},
+
+    {"redis://", NO_HOST},
+    {"redis:///", NO_HOST},
+    {"redis:///0", NO_HOST},
+    {"redis://:6379", NO_HOST},
+    {"redis://:pw@", NO_HOST},
+    {"redis://:pw@/0", NO_HOST},
+    {"redis://u:pw@:6379/0", NO_HOST},
+    {"redis://h h", BAD_HOST},
+    {"redis://h ", BAD_HOST},
+    {"redis://h\n", BAD_HOST},
+    {"redis://h,i", BAD_HOST},
+    {"redis://%6c", BAD_HOST},
+    {"redis://h%00", BAD_HOST},
+    {"redis://h\xc3\xa9", BAD_HOST},
+    {"redis://\x1b[2J", BAD_HOST},
+    {"redis://h]", BAD_HOST},
+    {"redis://h\\x", BAD_HOST},
+    {"redis://h:", BAD_PORT},
+    {"redis://h:/0", BAD_PORT},
+    {"redis://h:0", BAD_PORT},
+    {"redis://h:65536", BAD_PORT},
+    {"redis://h:-1", BAD_PORT},
+    {"redis://h:+1", BAD_PORT},
+    {"redis://h: 1", BAD_PORT},
+    {"redis://h:1 ", BAD_PORT},
+    {"redis://h:1x", BAD_PORT},
+    {"redis://h:0x50", BAD_PORT},
+    {"redis://h:redis", BAD_PORT},
+    {"redis://h:4294967297", BAD_PORT},
+    {"redis://h:99999999999999999999999", BAD_PORT},
+    {"redis://::1", COLONS},
+    {"redis://::1:6379", COLONS},
+    {"redis://h:1:2", COLONS},
+    {"redis://h/x", BAD_DB},
+    {"redis://h/1000000", BAD_DB},
+    {"redis://h/-1", BAD_DB},
+    {"redis://h/+1", BAD_DB},
+    {"redis://h/ 1", BAD_DB},
+    {"redis://h/1 ", BAD_DB},
+    {"redis://h/1/", BAD_DB},
+    {"redis://h//1", BAD_DB},
+    {"redis://h//", BAD_DB},
+    {"redis://h/1.5", BAD_DB},
+    {"redis://h/%31", BAD_DB},
+    {"redis://h/18446744073709551616", BAD_DB},
+    {"redis://h?", QUERY},
+    {"redis://h?db=1", QUERY},
+    {"redis://h/?db=1", QUERY},
+    {"redis://h/0?db=1", QUERY},
+    {"redis://h#", QUERY},
+    {"redis://h/0#x", QUERY},
+    {"redis://u:p@h/0?x", QUERY},
+    {"redis://@h", NO_COLON},
+    {"redis://secret@h", NO_COLON},
+    {"redis://u%3Ap@h", NO_COLON},
+    {"redis://:p%@h", BAD_CODE},
+    {"redis://:p%4@h", BAD_CODE},
+    {"redis://:p%zz@h", BAD_CODE},
+    {"redis://u%:p@h", BAD_CODE},
+    {"redis://:%00@h", NUL_CODE},
+    {"redis://u%00:p@h", NUL_CODE},
+    {"redis://:p/w@h", BAD_PORT},
+    {"redis://[::1", "has a '[' without a ']'"},
+    {"redis://[", "has a '[' without a ']'"},
+    {"redis://[/0]", "has a '[' without a ']'"},
+    {"redis://[]", BAD_IPV6},
+    {"redis://[localhost]", BAD_IPV6},
+    {"redis://[127.0.0.1]", BAD_IPV6},
+    {"redis://[::g]", BAD_IPV6},
+    {"redis://[::1%]", BAD_IPV6},
+    {"redis://[::1%25]", BAD_IPV6},
+    {"redis://[::1%25e 0]", BAD_IPV6},
+    {"redis://[::1%25e%]", BAD_IPV6},
+    {"redis://[%25:]", BAD_IPV6},
+    {"redis://[[::1]]", "has something other than :PORT after its ']'"},
+    {"redis://[::1]x", "has something other than :PORT after its ']'"},
+    {"redis://[::1]6379", "has something other than :PORT after its ']'"},
+    {"redis://[::1]:", BAD_PORT},
+    {"redis://[::1]:0", BAD_PORT},
+    {"redis://[::1]:1:2", BAD_PORT},
+
+    {"unix://", NO_PATH},
+    {"unix:///", NO_PATH},
+    {"unix:///?db=1", NO_PATH},
+    {"unix://:pw@", NO_PATH},
+    {"unix://:pw@/", NO_PATH},
+    {"unix://run/r.sock", RELATIVE},
+    {"unix://r.sock", RELATIVE},
+    {"unix://localhost/run/r.sock", RELATIVE},
+    {"unix://./r.sock", RELATIVE},
+    {"unix://:pw@r.sock", RELATIVE},
+    {"unix://?db=1", RELATIVE},
+    {"unix://%2Frun/r.sock", RELATIVE},
+    {"unix://:p/w@/r.sock", RELATIVE},
+    {"unix://secret@/r.sock", NO_COLON},
+    {"unix://:%zz@/r.sock", BAD_CODE},
+    {"unix:///r#x", HASH},
+    {"unix:///r?db=1#x", HASH},
+    {"unix:///r?", OTHER},
+    {"unix:///r?x", OTHER},
+    {"unix:///r?db", OTHER},
+    {"unix:///r?DB=1", OTHER},
+    {"unix:///r?x=1&db=1", OTHER},
+    {"unix:///r?db=", BAD_DB},
+    {"unix:///r?db=x", BAD_DB},
+    {"unix:///r?db=-1", BAD_DB},
+    {"unix:///r?db=1000000", BAD_DB},
+    {"unix:///r?db=1&db=2", BAD_DB},
+    {"unix:///r?db=1?db=2", BAD_DB},
+    {"unix:///r?db=1/", BAD_DB},
+    {"unix:///r%", BAD_CODE},
+    {"unix:///r%2", BAD_CODE},
+    {"unix:///r%?db=1", BAD_CODE},
+    {"unix:///r%00", NUL_CODE},
+    {"unix:///r%00.sock", NUL_CODE},
+};
+
+#define NO_SPAN ((size_t)-1)
+
+static const struct {
+    const char *text;
+    const char *password; /* its bytes as given, NULL if none */
+} spans[] = {
+    {"redis://:pw@h", "pw"},
+    {"redis://u:pw@h/0", "pw"},
+    {"redis://u:p@w@h/0", "p@w"},
+    {"redis://:p%40w@h", "p%40w"},
+    {"redis://u:a:b@h:1", "a:b"},
+    {"redis://:@h", ""},
+    {"redis://h", NULL},
+    {"redis://h:1/2", NULL},
+    {"redis://[::1]:1", NULL},
+    {"unix:///a:b@c", NULL},
+    {"unix://:pw@/a:b@c", "pw"},
+    {"", NULL},
+    {"localhost", NULL},
+    {":pw@h", NULL},
+    {"://", NULL},
+    {"redis://@h", NULL},
+    /* refused ones: rather too much */
+    {"rediss://:pw@h", "pw"},
+    {"sentinel://u:pw@h:1,i:2/m/0", "pw"},
+    {"sentinel://h:1,i:2/m/0", NULL},
+    {"redis://:p%zz@h", "p%zz"},
+    {"redis://:p/w@h", "p/w"},
+    {"redis://:p@s/w@h/0", "p@s/w"},
+    {"redis://u:pw@", "pw"},
+    {"redis://secret@h", "secret"},
+    {"\xff\x01://u:\x1b@h", "\x1b"},
+    {"redis://:pw@redis://:pw@h", "pw@redis://:pw"},
+};
+
+static bool same_url(const struct url *a, const struct url *b, const char *scheme)
+{
+    return tap_same(a->scheme, scheme) && tap_same(a->user, b->user) &&
+           tap_same(a->password, b->password) && tap_same(a->host, b->host) &&
+           tap_same(a->path, b->path) && a->port == b->port && a->db == b->db;
+}
+
+static void test_good(void)
+{
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct url url, again;
+        char fault[200] = "", shown[200];
+        const char *scheme = good[i].url.path ? "unix" : "redis";
+        bool parsed = url_parse(good[i].text, &url, fault, sizeof(fault));
+
+        if (!tap_ok(parsed && same_url(&url, &good[i].url, scheme), "url_parse %s",
+                    tap_show(good[i].text))) {
+            tap_note("fault %s, user %s, password %s", tap_show(fault), tap_show(url.user),
+                     tap_show(url.password));
+            tap_note("host %s, port %d", tap_show(url.host), url.port);
+            tap_note("path %s, database %d", tap_show(url.path), url.db);
+        }
+        if (!parsed)
+            continue;
+        url_print(&url, shown, sizeof(shown));
+        tap_is(shown, good[i].shown, "url_print of", good[i].text);
+        url.user = url.password = NULL;
+        if (tap_ok(url_parse(shown, &again, fault, sizeof(fault)), "which can be parsed")) {
+            tap_ok(same_url(&again, &url, scheme), "and is the same place");
+            url_free(&again);
+        }
+        url_free(&url);
+    }
+}
+
+static void test_bad(void)
+{
+    static const struct url empty = {0};
+
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct url url;
+        char fault[200] = "nothing said";
+        memset(&url, 'x', sizeof(url));
+        bool parsed = url_parse(bad[i].text, &url, fault, sizeof(fault));
+        tap_is(parsed ? "accepted" : fault, bad[i].fault, "url_parse", bad[i].text);
+        if (parsed)
+            url_free(&url);
+        else if (!same_url(&url, &empty, NULL) || url.text)
+            tap_ok(false, "and leaves the url empty");
+    }
+}
+
+/* An address "head" + n times 'x' + "tail". */
+static char *stretch(const char *head, size_t n, const char *tail)
+{
+    size_t start = strlen(head);
+    char *text = malloc(start + n + strlen(tail) + 1);
+
+    if (!text)
+        abort();
+    memcpy(text, head, start);
+    memset(text + start, 'x', n);
+    strcpy(text + start + n, tail);
+    return text;
+}
+
+static const struct {
+    const char *head;
+    size_t times;
+    const char *tail;
+    const char *fault; /* NULL: accepted */
+} sizes[] = {
+    {"unix:///", 106, "", NULL},
+    {"unix:///", 106, "?db=3", NULL},
+    {"unix:///", 107, "", "has a path longer than 107 bytes"},
+    {"unix:///", 105, "%41", NULL},
+    {"unix:///", 106, "%41", "has a path longer than 107 bytes"},
+    {"unix:///", 1000000, "", "has a path longer than 107 bytes"},
+    {"redis://:", 1000000, "@h", NULL},
+    {"redis://", 1000000, "", NULL},
+    {"redis://h:", 1000000, "", BAD_PORT},
+    {"redis://h/", 1000000, "", BAD_DB},
+    {"redis://h?", 1000000, "", QUERY},
+    {"", 1000000, "", NO_SCHEME},
+    {"", 1000000, "://h", "has an unknown scheme " SUPPORTED},
+};
+
+static void test_sizes(void)
+{
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        char *text = stretch(sizes[i].head, sizes[i].times, sizes[i].tail);
+        struct url url;
+        char fault[200], shown[40];
+        bool parsed = url_parse(text, &url, fault, sizeof(fault));
+
+        tap_is(parsed ? NULL : fault, sizes[i].fault, "url_parse", text);
+        if (parsed) {
+            for (size_t room = 1; room <= sizeof(shown); room++)
+                url_print(&url, shown, room);
+            tap_ok(strlen(shown) < sizeof(shown), "url_print keeps to its room");
+            url_free(&url);
+        }
+        free(text);
+    }
+    struct url url;
+    char fault[8];
+    tap_ok(!url_parse("redis://h:x", &url, fault, sizeof(fault)) && tap_same(fault, "has a p"),
+           "a fault is cut to its room");
+}
+
+static void test_spans(void)
+{
+    for (size_t i = 0; i < COUNT(spans); i++) {
+        size_t start = NO_SPAN, length = NO_SPAN;
+        char *password = NULL;
+        if (url_password_span(spans[i].text, &start, &length))
+            password = strndup(spans[i].text + start, length);
+        tap_is(password, spans[i].password, "url_password_span", spans[i].text);
+        free(password);
+    }
+}
+
+int main(void)
+{
+    test_good();
+    test_bad();
+    test_sizes();
+    test_spans();
+    return tap_done();
+}
