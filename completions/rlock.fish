@@ -72,7 +72,8 @@ function __fish_rlock_needs_dashes
     and test (count (__fish_rlock_operands)) -gt 1
 end
 
-# The keys that are held or waited for, on the server that the line names.
+# The keys that are held or waited for, on the server that the line names: the first column of the
+# table. A key shown escaped is left out.
 function __fish_rlock_keys
     set -l words (__fish_rlock_words)
     set -l typed (string replace -r '^~/' "$HOME/" -- $words[1])
@@ -90,9 +91,8 @@ function __fish_rlock_keys
             set -a where $word
         end
     end
-    command $typed status $where --json --connect-timeout 1s </dev/null 2>/dev/null |
-        string match -arg '\{"key":"((?:[^"\\\\]|\\\\["\\\\/])*)"' |
-        string replace -ar '\\\\(.)' '$1'
+    command $typed status $where --color never --connect-timeout 1s </dev/null 2>/dev/null |
+        sed -e 1d -e 's/ .*//' -e '/\\\\x/d' -e 's/\\\\\\\\/\\\\/g'
 end
 
 complete -c rlock -f
