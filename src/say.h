@@ -7,6 +7,7 @@
 #define RLOCK_SAY_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 enum verbosity { SAY_QUIET, SAY_NORMAL, SAY_VERBOSE };
 
@@ -29,5 +30,8 @@ void say_detail(const char *fmt, ...) SAY_PRINTF;
 bool say_on_terminal(void);
 /* Redraws the terminal's status line; "" wipes it. Later messages wipe it first. */
 void say_status(const char *text);
+/* say_status() then draws only while this process group is the terminal's foreground: a job that was
+ * stopped or sent to the background must not write over its user's prompt. */
+void say_set_job(pid_t group);
 
 #endif

@@ -1,0 +1,188 @@
+/* Messages to the user, in one write each that does not block. */
+#include "say.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "utf8.h"
+
+#define REDRAW    "\r\033[K"
+#define TEXT_SIZE 2048
+
+/* The globals. */
+static struct {
+    enum verbosity verbosity;
+    pid_t job; /* the process group that may draw a status line while in the foreground */
+    pid_t opener;
+    int fd; /* a description of our own for standard error, or standard error itself */
+    enum { WRITE_FREELY, WRITE_IF_READY, SEND } way;
+    bool status_shown;
+    bool said; /* the last error or warning, so that its hint follows it */
+} say = {.verbosity = SAY_NORMAL, .fd = -1};
+
+/* A pipe or a terminal is opened once more: O_NONBLOCK then holds for this description alone, and
+ * neither the command nor the caller's shell finds its standard error non-blocking. Done again after
+ * a fork, as the child may have closed all that it inherited. */
+static void open_way_out(void)
+{
+    struct stat st;
+    int fd = -1;
+
+    say.opener = getpid();
+    say.fd = STDERR_FILENO;
+    say.way = WRITE_IF_READY;
+    if (fstat(STDERR_FILENO, &st) < 0)
+        return;
+    if (S_ISREG(st.st_mode))
+        say.way = WRITE_FREELY;
+    else if (S_ISSOCK(st.st_mode))
+        say.way = SEND;
+    else if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
+        fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) {
+        say.fd = fd;
+        say.way = WRITE_FREELY;
+    }
+}
+
+static void put(const char *line, size_t length)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    if (say.opener != getpid())
+        open_way_out();
+    if (say.way == WRITE_IF_READY && (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)))
+        return;
+    if (say.way == SEND)
+        send(say.fd, line, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else if (write(say.fd, line, length) < 0)
+        return; /* dropped: there is nobody to tell */
+}
+
+static void put_line(const char *prefix, const char *fmt, va_list args)
+{
+    char text[TEXT_SIZE];
+    char line[PIPE_BUF]; /* what is longer may be torn apart, or block half-way */
+    size_t used;
+    int kept = errno;
+
+    vsnprintf(text, sizeof text, fmt, args);
+    used = (size_t)snprintf(line, sizeof line, "%s%s", say.status_shown ? REDRAW : "", prefix);
+    utf8_escape(text, line + used, sizeof line - 1 - used);
+    used += strlen(line + used);
+    line[used++] = '\n';
+    put(line, used);
+    say.status_shown = false;
+    errno = kept;
+}
+
+#define PUT_LINE(prefix, fmt)                                                                      \
+    do {                                                                                           \
+        va_list args;                                                                              \
+        va_start(args, fmt);                                                                       \
+        put_line(prefix, fmt, args);                                                               \
+        va_end(args);                                                                              \
+    } while (0)
+
+void say_set_verbosity(enum verbosity v)
+{
+    say.verbosity = v;
+}
+
+enum verbosity say_verbosity(void)
+{
+    return say.verbosity;
+}
+
+void say_error(const char *fmt, ...)
+{
+    say.said = true;
+    PUT_LINE("rlock: ", fmt);
+}
+
+void say_hint(const char *fmt, ...)
+{
+    if (say.said)
+        PUT_LINE("hint: ", fmt);
+}
+
+void say_warning(const char *fmt, ...)
+{
+    say.said = say.verbosity > SAY_QUIET;
+    if (say.said)
+        PUT_LINE("rlock: ", fmt);
+}
+
+void say_detail(const char *fmt, ...)
+{
+    char prefix[40];
+    struct timespec now;
+    struct tm local;
+    size_t used;
+
+    if (say.verbosity < SAY_VERBOSE)
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    localtime_r(&now.tv_sec, &local);
+    used = strftime(prefix, sizeof prefix, "rlock: %H:%M:%S", &local);
+    snprintf(prefix + used, sizeof prefix - used, ".%03ld ", now.tv_nsec / 1000000);
+    PUT_LINE(prefix, fmt);
+}
+
+void say_set_job(pid_t group)
+{
+    say.job = group;
+}
+
+bool say_on_terminal(void)
+{
+    int kept = errno;
+    bool on = isatty(STDERR_FILENO) == 1;
+    errno = kept;
+    return on;
+}
+
+/* Cuts "line" so that it stays within "columns" of the terminal. East Asian characters, which are
+ * wide, are taken for two columns. */
+static size_t fit(const char *line, size_t columns)
+{
+    const char *at = line;
+    size_t used = 0;
+
+    while (*at) {
+        const char *start = at;
+        used += utf8_next(&at) >= 0x1100 ? 2 : 1;
+        if (used > columns)
+            return (size_t)(start - line);
+    }
+    return (size_t)(at - line);
+}
+
+void say_status(const char *text)
+{
+    char line[sizeof REDRAW + TEXT_SIZE] = REDRAW;
+    char *start = line + sizeof REDRAW - 1;
+    struct winsize window;
+    int kept = errno;
+
+    if (!*text && !say.status_shown)
+        return;
+    if (!say.job || tcgetpgrp(STDERR_FILENO) == say.job) {
+        if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) < 0 || window.ws_col == 0)
+            window.ws_col = 80;
+        utf8_escape(text, start, TEXT_SIZE);
+        put(line, sizeof REDRAW - 1 + fit(start, window.ws_col - 1U));
+        say.status_shown = *text != '\0';
+    }
+    errno = kept;
+}
