@@ -22,7 +22,7 @@ struct option_spec {
 
 struct given_option {
     int id;
-    const char *value; /* NULL if none */
+    char *value; /* NULL if none */
 };
 
 struct arguments {

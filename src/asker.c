@@ -1,0 +1,79 @@
+/* Who asks for a lock. */
+#include "asker.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* The password database comes last: it may be a slow directory service. */
+static void set_user(struct identity *who)
+{
+    const char *name = variable("USER");
+
+    if (!name)
+        name = variable("LOGNAME");
+    if (!name) {
+        const struct passwd *entry = getpwuid(geteuid());
+        name = entry ? entry->pw_name : NULL;
+    }
+    if (name)
+        identity_set(who->user, name);
+    else
+        snprintf(who->user, sizeof who->user, "%lu", (unsigned long)geteuid());
+}
+
+void asker_identity(struct identity *who, const char *program)
+{
+    char host[256];
+    const char *slash = strrchr(program, '/');
+
+    if (gethostname(host, sizeof host) == 0) {
+        host[sizeof host - 1] = '\0';
+        identity_set(who->host, host);
+    }
+    set_user(who);
+    who->pid = getpid();
+    identity_set(who->command, slash && slash[1] ? slash + 1 : program);
+}
+
+void asker_label(struct identity *who)
+{
+    const char *server = variable("GITHUB_SERVER_URL");
+    const char *repository = variable("GITHUB_REPOSITORY");
+    const char *run = variable("GITHUB_RUN_ID");
+    const char *urls[] = {
+        variable("CI_JOB_URL"), /* GitLab */
+        variable("JENKINS_URL") ? variable("BUILD_URL") : NULL,
+        variable("BUILDKITE_BUILD_URL"),
+        variable("CIRCLE_BUILD_URL"),
+    };
+    char url[IDENTITY_WORD_MAX + 1];
+
+    if (server && repository && run) {
+        snprintf(url, sizeof url, "%s/%s/actions/runs/%s", server, repository, run);
+        identity_set(who->label, url);
+    }
+    for (size_t i = 0; i < sizeof urls / sizeof *urls && !who->label[0]; i++)
+        if (urls[i])
+            identity_set(who->label, urls[i]);
+}
+
+bool asker_owner(char owner[OWNER_SIZE])
+{
+    uuid_t bits;
+
+    if (getrandom(bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+        return false;
+    uuid_unparse_lower(bits, owner);
+    return true;
+}

@@ -1,0 +1,293 @@
+/* rlock run: a command under a lock. Everything is checked before anything is opened. */
+#include "command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "asker.h"
+#include "environment.h"
+#include "key.h"
+#include "mem.h"
+#include "report.h"
+
+enum {
+    OPTION_EXCLUSIVE = OPTION_OTHER,
+    OPTION_SHELL,
+    OPTION_NO_RENEW,
+    OPTION_REPORT_FD,
+    OPTION_KEEP_CREDENTIALS
+};
+
+static const struct option_spec options[] = {
+    {.id = OPTION_EXCLUSIVE,
+     .name = "exclusive",
+     .also = {"write"},
+     .letter = 'x',
+     .help = "one holder (default)"},
+    {.id = OPTION_NO_WAIT,
+     .name = "no-wait",
+     .also = {"nonblock"},
+     .letter = 'n',
+     .help = "do not wait"},
+    {.id = SETTING_WAIT,
+     .name = "wait",
+     .also = {"timeout"},
+     .letter = 'w',
+     .argument = "DUR",
+     .help = "wait at most DUR (default: for ever)"},
+    {.id = SETTING_CONFLICT_EXIT_CODE,
+     .name = "conflict-exit-code",
+     .letter = 'E',
+     .argument = "N",
+     .help = "status when not acquired (default 75); 0 skips silently, for cron"},
+    {.id = OPTION_SHELL,
+     .name = "command",
+     .letter = 'c',
+     .argument = "STRING",
+     .help = "run STRING with sh -c"},
+    {.id = SETTING_LEASE,
+     .name = "lease",
+     .argument = "DUR",
+     .help = "the lock outlives a dead holder by at most this (default 30s, at least 1s)"},
+    {.id = OPTION_NO_RENEW,
+     .name = "no-renew",
+     .help = "a fixed lease: the command is stopped before it ends (status 124)"},
+    {.id = SETTING_AT_MOST,
+     .name = "at-most",
+     .argument = "DUR",
+     .help = "stop the command after DUR (status 124)"},
+    {.id = SETTING_KILL_AFTER,
+     .name = "kill-after",
+     .argument = "DUR",
+     .help = "between TERM and KILL when rlock stops the command (default 5s)"},
+    {.id = SETTING_ON_LOST,
+     .name = "on-lost",
+     .argument = "ACTION",
+     .help =
+         "the lock is lost: stop the command (default), continue, or signal:NAME; the status is "
+         "79 in every case"},
+    {.id = SETTING_LABEL,
+     .name = "label",
+     .argument = "TEXT",
+     .help = "shown to others (default: the CI job's URL)"},
+    {.id = SETTING_NO_IDENTITY,
+     .name = "no-identity",
+     .help = "store no host, user, pid or command name"},
+    {.id = OPTION_REPORT_FD,
+     .name = "report-fd",
+     .argument = "FD",
+     .help = "write one line of JSON to FD at the end"},
+    {.id = OPTION_KEEP_CREDENTIALS,
+     .name = "keep-credentials",
+     .help = "leave RLOCK_PASSWORD, and the password in RLOCK_URL, in the command's environment"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+struct run {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    const char *key;
+    char *shell[4]; /* sh -c STRING */
+    char owner[OWNER_SIZE];
+    char *who;
+    struct environment environment;
+    struct report report;
+    struct supervisor_plan plan;
+};
+
+static bool has_dashes(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return true;
+    return false;
+}
+
+/* As under flock, the command was written straight after the key. Shows the line as it should be. */
+static int want_dashes(const struct run *run, int argc, char **argv)
+{
+    char line[512];
+    size_t second = SIZE_MAX;
+
+    for (int i = 1; i < argc; i++) {
+        settings_blot(argv[i]);
+        if (run->arguments.word_count > 1 && argv[i] == run->arguments.words[1])
+            second = (size_t)i;
+    }
+    args_print(argv, (size_t)argc, second, line, sizeof line);
+    command_error(run->command, "no COMMAND: put -- before it");
+    say_hint("rlock %s%s", line, second == SIZE_MAX ? " -- COMMAND" : "");
+    return STATUS_USAGE;
+}
+
+static int parse(struct run *run, int argc, char **argv)
+{
+    const struct arguments *given = &run->arguments;
+    bool fine = args_parse(argc, argv, options, &run->arguments);
+    const struct given_option *shell = command_option(given, OPTION_SHELL);
+
+    if (command_option(given, OPTION_HELP))
+        return STATUS_OK;
+    if (given->word_count > 1 && !shell && !has_dashes(argc, argv))
+        return want_dashes(run, argc, argv);
+    if (!fine)
+        return command_misused(run->command, "%s", given->fault);
+    if (given->word_count == 0)
+        return command_misused(run->command, "no KEY");
+    if (shell && given->command && *given->command)
+        return command_misused(run->command, "either -c or a COMMAND after --, not both");
+    if (given->word_count > 1)
+        return command_misused(run->command, "several KEYs are not supported yet");
+    if (!shell && !given->command)
+        return want_dashes(run, argc, argv);
+    if (!shell && !*given->command)
+        return command_misused(run->command, "no COMMAND after --");
+    if (!shell && !**given->command)
+        return command_misused(run->command, "COMMAND is empty");
+    return STATUS_OK;
+}
+
+static int take_key(struct run *run)
+{
+    const char *fault = key_fault(run->arguments.words[0]);
+
+    run->key = run->arguments.words[0];
+    return fault ? command_misused(run->command, "KEY '%.80s' %s", run->key, fault) : STATUS_OK;
+}
+
+static int prepare_report(struct run *run)
+{
+    const struct given_option *option = command_option(&run->arguments, OPTION_REPORT_FD);
+    char fault[256];
+
+    if (!option)
+        return STATUS_OK;
+    const char *wrong = report_open(&run->report, option->value);
+    if (wrong)
+        return command_misused(run->command, "--report-fd '%.20s' %s", option->value, wrong);
+    if (json_load(&run->report.json, fault, sizeof fault))
+        return STATUS_OK;
+    command_error(run->command, "%s", fault);
+    return STATUS_SYSTEM;
+}
+
+static void choose_command(struct run *run)
+{
+    const struct given_option *shell = command_option(&run->arguments, OPTION_SHELL);
+    static char sh[] = "sh", dash_c[] = "-c";
+
+    run->plan.command = run->arguments.command;
+    if (shell) {
+        run->shell[0] = sh;
+        run->shell[1] = dash_c;
+        run->shell[2] = shell->value;
+        run->plan.command = run->shell;
+    }
+}
+
+static void introduce(struct run *run)
+{
+    struct identity who = {0};
+
+    if (!run->settings.no_identity)
+        asker_identity(&who, run->plan.command[0]);
+    if (run->settings.label)
+        identity_set(who.label, run->settings.label);
+    else
+        asker_label(&who);
+    run->who = mem_checked(identity_print(&who));
+}
+
+static void fill_plan(struct run *run)
+{
+    const struct settings *settings = &run->settings;
+    bool wait = settings->wait != 0;
+
+    run->plan.at_most = settings->at_most;
+    run->plan.kill_after = settings->kill_after;
+    run->plan.on_lost = settings->on_lost;
+    run->plan.lost_signal = settings->lost_signal;
+    run->plan.environment = run->environment.entries;
+    run->plan.agent = (struct agent_plan){
+        .address = settings->address,
+        .kill_after = settings->kill_after,
+        .guard = settings->on_lost == ON_LOST_STOP,
+        .conflict_status = settings->conflict_status,
+        .report_waiting = say_verbosity() != SAY_QUIET,
+        .keeper = {.request = {.key = run->key,
+                               .owner = run->owner,
+                               .lease = settings->lease,
+                               .who = run->who,
+                               .queue = wait,
+                               .listen = wait},
+                   .wait = wait,
+                   .wait_until = MOMENT_NEVER,
+                   .renew = !command_option(&run->arguments, OPTION_NO_RENEW),
+                   .connect_timeout = settings->address.connect_timeout},
+    };
+    if (settings->wait > 0)
+        run->plan.agent.keeper.wait_until = moment_plus(moment_now(), settings->wait);
+}
+
+static int prepare(struct run *run)
+{
+    int status = take_key(run);
+
+    if (status == STATUS_OK &&
+        !command_settings(run->command, &run->arguments, &run->settings, &status))
+        return status;
+    if (status == STATUS_OK)
+        status = prepare_report(run);
+    if (status != STATUS_OK)
+        return status;
+    choose_command(run);
+    introduce(run);
+    if (!asker_owner(run->owner)) {
+        command_error(run->command, "cannot get random bits: %s", strerror(errno));
+        return STATUS_SYSTEM;
+    }
+    environment_make(&run->environment, environ, run->key, run->owner,
+                     run->settings.lease / NS_PER_MS,
+                     command_option(&run->arguments, OPTION_KEEP_CREDENTIALS) != NULL);
+    fill_plan(run);
+    return STATUS_OK;
+}
+
+static int perform(struct run *run)
+{
+    struct supervisor_outcome outcome = {0};
+
+    supervisor_run(&run->plan, &outcome);
+    if (run->report.fd >= 0 && !report_write(&run->report, &outcome, run->key, run->owner))
+        say_warning("run: cannot write the report: %s", strerror(errno));
+    return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct run all = {.command = command, .report = {.fd = -1}};
+    int status = parse(&all, argc, argv);
+
+    if (status == STATUS_OK && command_option(&all.arguments, OPTION_HELP))
+        status = command_help(command);
+    else if (status == STATUS_OK && (status = prepare(&all)) == STATUS_OK)
+        status = perform(&all);
+    free(all.who);
+    environment_free(&all.environment);
+    settings_free(&all.settings);
+    args_free(&all.arguments);
+    return status;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "run a command while holding a lock",
+    .usage = {"run [OPTIONS] KEY -- COMMAND [ARG...]", "run [OPTIONS] KEY -c STRING"},
+    .example = "Example, a cron job that one of many hosts runs and the others skip:\n"
+               "  rlock run -n -E 0 nightly -- /usr/local/bin/nightly\n",
+    .options = options,
+    .run = run,
+};

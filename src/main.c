@@ -1,0 +1,134 @@
+/* rlock: run a command under a distributed lock. The table of subcommands. */
+#include "command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+static const struct command *const commands[] = {
+    &command_run,
+    &command_status,
+    &command_force_release,
+};
+
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static void print_usage(FILE *out)
+{
+    const char *lead = "usage:";
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        for (size_t u = 0; u < 3 && commands[i]->usage[u]; u++, lead = "      ")
+            fprintf(out, "%s rlock %s\n", lead, commands[i]->usage[u]);
+    }
+    fprintf(out, "       rlock help [COMMAND]\n       rlock --version\n");
+}
+
+static int print_help(void)
+{
+    print_usage(stdout);
+    printf("\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
+    printf("\nExample:\n  rlock run deploy -- ./deploy.sh production\n");
+    return command_flush();
+}
+
+/* The edit distance of two short words (Levenshtein), or "many". */
+static size_t distance(const char *a, const char *b)
+{
+    enum { MANY = 32 };
+    size_t row[MANY], length = strlen(b);
+
+    if (length >= MANY || strlen(a) >= MANY)
+        return MANY;
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            size_t changed = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            size_t moved = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = changed < moved ? changed : moved;
+        }
+    }
+    return row[length];
+}
+
+static const struct command *similar(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (distance(name, commands[i]->name) <= (strlen(commands[i]->name) > 4 ? 3 : 1))
+            return commands[i];
+    return NULL;
+}
+
+/* argv[1] is no subcommand; perhaps the user thinks of flock(1). */
+static int refuse(int argc, char **argv)
+{
+    const struct command *meant = similar(argv[1]);
+
+    if (argv[1][0] == '-') {
+        say_error("unknown option %.*s", (int)strcspn(argv[1], "="), argv[1]);
+        say_hint("rlock run [OPTIONS] KEY -- COMMAND");
+    } else {
+        say_error("unknown command '%s'", argv[1]);
+        if (meant)
+            say_hint("did you mean '%s'?", meant->name);
+        else if (argc > 2)
+            say_hint("rlock run KEY -- COMMAND");
+        else
+            say_hint("rlock help");
+    }
+    return STATUS_USAGE;
+}
+
+static int help(int argc, char **argv)
+{
+    const struct command *command = argc > 2 ? find(argv[2]) : NULL;
+
+    if (argc > 3) {
+        say_error("help: takes one COMMAND");
+        say_hint("rlock help");
+        return STATUS_USAGE;
+    }
+    if (argc > 2 && !command) {
+        say_error("help: unknown command '%s'", argv[2]);
+        say_hint("rlock help");
+        return STATUS_USAGE;
+    }
+    return command ? command_help(command) : print_help();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return STATUS_USAGE;
+    }
+    const struct command *command = find(argv[1]);
+    if (command)
+        return command->run(command, argc - 1, argv + 1);
+    if (strcmp(argv[1], "help") == 0)
+        return help(argc, argv);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return print_help();
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("rlock %s\n", PACKAGE_VERSION);
+        return command_flush();
+    }
+    return refuse(argc, argv);
+}

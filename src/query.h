@@ -1,0 +1,34 @@
+/* A store asked by a command that has nothing else to do: every call waits for the answer. */
+#ifndef RLOCK_QUERY_H
+#define RLOCK_QUERY_H
+
+#include "store.h"
+
+struct query {
+    struct loop *loop;
+    struct store *store;
+    int64_t patience; /* ns: for one question */
+};
+
+/* Copies of lock views, which stay. */
+struct lock_list {
+    struct lock_view *locks;
+    size_t count;
+};
+
+/* Opens nothing yet. False with a message in "fault". query_close() in either case. */
+bool query_open(struct query *query, const struct store_address *address, char *fault, size_t size);
+void query_close(struct query *query);
+
+/* Reads the locks that match (store_survey()) into *list; give it back with lock_list_free(), also when
+ * the answer is not GRANTED. */
+void query_survey(struct query *query, const char *const *patterns, size_t count,
+                  struct lock_list *list, struct answer *answer);
+void query_force(struct query *query, const struct force_request *request, struct answer *answer);
+
+/* Lets time pass. */
+void query_pause(struct query *query, int64_t ns);
+
+void lock_list_free(struct lock_list *list);
+
+#endif
