@@ -29,7 +29,7 @@ function __fish_rlock_operands
     set -l words (__fish_rlock_words)
     set -e words[1]
     set -l valued url prefix config password-file connect-timeout color wait timeout \
-        conflict-exit-code lease at-most kill-after on-lost label report-fd owner
+        conflict-exit-code lease at-most kill-after on-lost label report-fd owner command
     set -l skip 0
     for word in $words
         if test $skip = 1
@@ -132,7 +132,8 @@ complete -c rlock -n $run -l on-lost -xa 'stop continue signal:HUP signal:INT si
 complete -c rlock -n $run -l label -x -d 'Text shown to others'
 complete -c rlock -n $run -l no-identity -d 'Store no host, user, pid and command'
 complete -c rlock -n $run -l report-fd -x -d 'Write a line of JSON at the end'
-complete -c rlock -n $run -s c -x -d 'Run a line of shell'
+complete -c rlock -n $run -s c -l command -x -d 'Run a line of shell'
+complete -c rlock -n $run -l keep-credentials -d 'Leave the passwords in the environment'
 
 complete -c rlock -n '__fish_rlock_in status' -l json -d 'Print JSON'
 complete -c rlock -n '__fish_rlock_in status' -l long -d 'Show holders and queue in full'
