@@ -244,7 +244,7 @@ static void print_word(const char *word, struct page *page)
     }
     page_add(page, "'");
     for (; *word; word++)
-        page_add(page, *word == '\'' ? "'\\''" : "%c", *word);
+        page_add(page, *word == '\'' ? "'\"'\"'" : "%c", *word);
     page_add(page, "'");
 }
 

@@ -1,6 +1,7 @@
 /* rlock force-release: take a lock away from its holder. */
 #include "command.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,16 +81,29 @@ static size_t choose_owners(const struct eviction *all, const struct lock_view *
     return count;
 }
 
+/* A plain no: the status tells it to who asked for quiet. */
+static int refuse(const struct eviction *all, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int refuse(const struct eviction *all, const char *fmt, ...)
+{
+    char message[KEY_MAX_BYTES + 128];
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(message, sizeof message, fmt, list);
+    va_end(list);
+    say_warning("%s: %s", all->command->name, message);
+    return STATUS_NO;
+}
+
 static int force(struct eviction *all, const struct force_request *request)
 {
     struct answer answer;
 
     query_force(&all->query, request, &answer);
-    if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
-        command_error(all->command, "%s changed hands meanwhile; nothing was changed",
-                      request->key);
-        return STATUS_NO;
-    }
+    if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER)
+        return refuse(all, "%s changed hands meanwhile; nothing was changed", request->key);
     if (answer.verdict != VERDICT_GRANTED) {
         int status = command_refused(all->command, &answer);
         if (answer.maybe_done)
@@ -112,14 +126,11 @@ static int evict_from(struct eviction *all, const struct lock_view *lock)
 
     request.owner_count = choose_owners(all, lock, owners);
     if (all->owner && request.owner_count == 0) {
-        command_error(all->command, "%s is not held by %.80s", lock->key, all->owner);
-        status = STATUS_NO;
+        status = refuse(all, "%s is not held by %.80s", lock->key, all->owner);
     } else if (request.owner_count == 0 && !idle_queue) {
-        command_error(all->command, "%s is not held", lock->key);
-        status = STATUS_NO;
+        status = refuse(all, "%s is not held", lock->key);
     } else if (!confirmed(all, idle_queue ? "Empty its queue?" : "Take it away?")) {
-        say_warning("%s: nothing was changed", lock->key);
-        status = STATUS_NO;
+        status = refuse(all, "%s is left as it was", lock->key);
     } else {
         status = force(all, &request);
     }

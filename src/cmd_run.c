@@ -119,7 +119,10 @@ static int want_dashes(const struct run *run, int argc, char **argv)
     }
     args_print(argv, (size_t)argc, second, line, sizeof line);
     command_error(run->command, "no COMMAND: put -- before it");
-    say_hint("rlock %s%s", line, second == SIZE_MAX ? " -- COMMAND" : "");
+    if (strchr(line, '\\')) /* messages show it escaped: not to be pasted */
+        say_hint("rlock run [OPTIONS] KEY -- COMMAND");
+    else
+        say_hint("rlock %s%s", line, second == SIZE_MAX ? " -- COMMAND" : "");
     return STATUS_USAGE;
 }
 

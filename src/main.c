@@ -71,7 +71,7 @@ static size_t distance(const char *a, const char *b)
 static const struct command *similar(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (distance(name, commands[i]->name) <= (strlen(commands[i]->name) > 4 ? 3 : 1))
+        if (distance(name, commands[i]->name) <= (strlen(commands[i]->name) > 4 ? 2 : 1))
             return commands[i];
     return NULL;
 }

@@ -152,9 +152,10 @@ static int collect_files(struct collection *all, struct settings *settings, cons
         settings->files[0] = read_file(named);
         if (settings->files[0])
             return collect_text(all, settings->files[0], named, ORIGIN_USER);
+        bool missing = errno == ENOENT || errno == ENOTDIR;
         snprintf(all->fault, all->size, "%s %s: %s",
                  origin == ORIGIN_OPTION ? "--config" : "RLOCK_CONFIG", named, strerror(errno));
-        return status_of(origin);
+        return missing ? status_of(origin) : STATUS_CONFIG;
     }
     int status = collect_usual_file(all, SYSTEM_FILE, ORIGIN_SYSTEM, &settings->files[0]);
     if (status == STATUS_OK && (all->user_file = user_file()))
