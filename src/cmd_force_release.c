@@ -101,6 +101,7 @@ static int force(struct eviction *all, const struct force_request *request)
 {
     struct answer answer;
 
+    query_pause(&all->query, 0); /* notices a connection that was closed during the question */
     query_force(&all->query, request, &answer);
     if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER)
         return refuse(all, "%s changed hands meanwhile; nothing was changed", request->key);
