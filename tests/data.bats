@@ -1,0 +1,108 @@
+# A server that loses, restores, moves or evicts what it was told.
+
+load helper
+
+setup_file() { start_file --databases 16; }
+
+# lost_soon LIMIT COMMAND...: worker a, with a lease of 6 s, learns within LIMIT ms that the lock is
+# gone after COMMAND.
+lost_soon() {
+    local limit=$1 start
+    shift
+    work a k 100 --lease 6s -- tree
+    working a
+    "$@"
+    start=$(now_ms)
+    finish a
+    [[ $status == 79 ]]
+    within 0 "$limit" $(($(now_ms) - start))
+    contains "$T/a.err" "rlock: "
+}
+
+restart_empty() {
+    redis_stop
+    redis_start
+}
+
+@test "H42 a restart without data: noticed at once by the broken connection" {
+    lost_soon 1900 restart_empty
+}
+
+@test "H44 FLUSHALL: noticed at the next renewal, and the waiter goes on" {
+    bg w bash -c 'until grep -qs "^a " "$1"; do sleep 0.02; done; exec "$RLOCK" run k -- true' bash "$LOG"
+    flush_with_waiter() {
+        poll_until 10 has_waiters k 1
+        redis flushall
+    }
+    lost_soon 3500 flush_with_waiter
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "H45 DEL by an administrator" {
+    lost_soon 3500 redis del 'rlock:{k}'
+}
+
+@test "H45 force-release: the holder's command is stopped, the next waiter is woken" {
+    bg w bash -c 'until grep -qs "^a " "$1"; do sleep 0.02; done
+        exec "$RLOCK" run k -- sh -c "date +%s%3N >$T/start"' bash "$LOG"
+    export T
+    take() {
+        poll_until 10 has_waiters k 1
+        rlock force-release --yes k
+        forced=$(date +%s%3N)
+    }
+    lost_soon 3500 take
+    finish w
+    within 0 1500 $(($(<"$T/start") - forced))
+}
+
+@test "H46 eviction of the lock" {
+    evict() {
+        redis config set maxmemory-policy volatile-lru
+        redis config set maxmemory 1
+    }
+    lost_soon 3500 evict
+}
+
+@test "H48 SWAPDB" {
+    lost_soon 3500 redis swapdb 0 1
+}
+
+@test "H48 RENAME, and back again in time" {
+    lost_soon 3500 redis rename 'rlock:{k}' elsewhere
+    redis rename elsewhere 'rlock:{k}'
+    run -0 rlock run -w 10s k -- true
+}
+
+@test "H43 a lock that a snapshot brings back is over when its lease is" {
+    local start
+    bg a rlock run --lease 4s k -- sleep 1
+    poll_until 10 eval '! is_free k'
+    redis save
+    finish a
+    [[ $status == 0 ]]
+    redis_stop
+    redis_start
+    run -75 rlock run -n k -- true
+    start=$(now_ms)
+    run -0 rlock run -w 10s k -- true
+    within 0 5000 $(($(now_ms) - start))
+    rm -f "$REDIS_DIR/dump.rdb"
+    : >"$T/redis.dirty"
+}
+
+@test "H47 the fence grows also when the server forgot the last one" {
+    local i last=0
+    for i in 1 2 3 4 5 6; do
+        # shellcheck disable=SC2016
+        run -0 rlock run k -- sh -c 'echo "$RLOCK_FENCE"'
+        ((output > last))
+        last=$output
+        case $i in
+        1 | 3) redis del 'rlock:{k}' ;;
+        2) redis flushall ;;
+        4) restart_empty ;;
+        esac
+    done
+}

@@ -1,0 +1,85 @@
+# No two commands overlap, whatever the network does: H5, H95.
+
+load helper
+
+# contend LEASE [FLAG...]: a works through a proxy, b waits beside it.
+contend() {
+    start_proxy
+    work a k 100 -u "redis://${proxy[proxy]}" --lease "$1" -- tree "${@:2}"
+    working a
+    poll_until 10 eval '[[ $(cut -d" " -f2 "$LOG" | sort -u | wc -l) == 3 ]]'
+    work b k 0.3 --lease 10s
+    poll_until 10 has_waiters k 1
+    tree=$(cut -d' ' -f2 "$LOG" | sort -u)
+}
+
+a_lost_b_alone() {
+    local one
+    finish a
+    [[ $status == 79 ]]
+    finish b 20
+    [[ $status == 0 ]]
+    no_overlap
+    for one in $tree; do
+        gone "$one"
+    done
+}
+
+@test "H5 H95 a black hole: the tree is dead before the lease ends, TERM ignored or not" {
+    contend 3s ignore
+    fault blackhole
+    a_lost_b_alone
+    contains "$T/a.err" "rlock: "
+}
+
+@test "H5 replies vanish: renewals that nobody heard of do not count" {
+    contend 3s
+    fault drop down
+    finish a
+    [[ $status == 79 ]]
+    finish b 20
+    no_overlap
+}
+
+@test "H5 requests vanish" {
+    contend 2s
+    fault drop up
+    a_lost_b_alone
+}
+
+@test "connections refused from now on" {
+    contend 2s ignore
+    fault refuse
+    a_lost_b_alone
+}
+
+@test "connections reset again and again, with requests let through at times" {
+    contend 3s
+    while alive "${pid[a]}" && ((${n:=0} < 6)); do
+        fault rst
+        n=$((n + 1))
+        sleep 0.5 # the period of the fault
+    done
+    alive "${pid[a]}"
+    fault refuse
+    a_lost_b_alone
+}
+
+@test "a network as slow as the lease" {
+    contend 2s ignore
+    fault delay up 1000
+    fault delay down 1000
+    a_lost_b_alone
+}
+
+@test "the network comes back in time: nothing was lost" {
+    start_proxy
+    bg a rlock run -u "redis://${proxy[proxy]}" --lease 8s k -- sh -c ": >'$T/up'; sleep 6; exit 9"
+    poll_until 10 test -e "$T/up"
+    fault blackhole
+    sleep 3.3
+    run -75 rlock run -n k -- true
+    fault pass
+    finish a
+    [[ $status == 9 ]]
+}

@@ -1,0 +1,102 @@
+# No two commands overlap, whatever process of rlock is killed or stopped: H92 to H95.
+#
+# Each command is a tree of three generations, the last in a session of its own, with TERM ignored; all
+# of them write to one log, and another rlock waits for the lock.
+
+load helper
+
+# contend LEASE [FLAG...]: a works, b waits.
+contend() {
+    work a k 100 --lease "$1" -- tree "${@:2}"
+    working a
+    poll_until 10 eval '[[ $(cut -d" " -f2 "$LOG" | sort -u | wc -l) == 3 ]]'
+    work b k 0.3 --lease 10s
+    poll_until 10 has_waiters k 1
+    a=${pid[a]}
+    agent=$(agent_of "$a")
+    command=$(command_of "$a")
+    tree=$(cut -d' ' -f2 "$LOG" | sort -u)
+    [[ -n $agent && -n $command ]]
+}
+
+b_alone() {
+    local one
+    finish b 20
+    [[ $status == 0 ]]
+    no_overlap
+    for one in $tree; do
+        gone "$one"
+    done
+}
+
+@test "H92 kill -9 of rlock: its tree is gone before anyone else begins" {
+    contend 3s ignore
+    kill -KILL "$a"
+    finish a
+    [[ $status == 137 ]]
+    poll_until 2 gone "$command"
+    b_alone
+}
+
+@test "H92 kill -9 of rlock, and a command that obeys" {
+    contend 3s
+    kill -KILL "$a"
+    b_alone
+}
+
+@test "H93 SIGSTOP of rlock: its agent ends the command in time" {
+    contend 3s ignore
+    kill -STOP "$a"
+    b_alone
+    kill -CONT "$a"
+    finish a
+    [[ $status == 79 ]]
+}
+
+@test "H93 SIGSTOP of rlock for a moment is forgiven" {
+    bg a rlock run --lease 6s k -- sh -c ": >'$T/up'; sleep 2; exit 9"
+    poll_until 10 test -e "$T/up"
+    kill -STOP "${pid[a]}"
+    sleep 0.5
+    kill -CONT "${pid[a]}"
+    finish a
+    [[ $status == 9 ]]
+}
+
+@test "H75 SIGSTOP of the agent: rlock ends the command in time" {
+    contend 3s ignore
+    kill -STOP "$agent"
+    b_alone
+    finish a
+    [[ $status == 79 ]]
+}
+
+@test "H75 kill -9 of the agent: rlock ends the command in time" {
+    contend 3s ignore
+    kill -KILL "$agent"
+    finish a
+    [[ $status == 79 ]]
+    b_alone
+}
+
+@test "H94 both killed within a moment: the command dies with them" {
+    work a k 100 --lease 3s -- ignore
+    working a
+    work b k 0.3
+    poll_until 10 has_waiters k 1
+    command=$(command_of "${pid[a]}")
+    kill -KILL "$(agent_of "${pid[a]}")" "${pid[a]}"
+    poll_until 2 gone "$command"
+    finish b
+    no_overlap
+}
+
+@test "H94 both stopped, then both killed: the command dies with them" {
+    work a k 100 --lease 3s -- ignore
+    working a
+    command=$(command_of "${pid[a]}")
+    agent=$(agent_of "${pid[a]}")
+    kill -STOP "${pid[a]}" "$agent"
+    kill -KILL "$agent" "${pid[a]}"
+    poll_until 2 gone "$command"
+}

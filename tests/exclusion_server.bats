@@ -1,0 +1,86 @@
+# No two commands overlap when the server is stopped or restarted with its data: H16, H43.
+
+load helper
+
+setup_file() { start_file --appendonly yes --appendfsync always; }
+
+contend() {
+    work a k "$2" --lease "$1" -- tree "${@:3}"
+    working a
+    work b k 0.3 --lease 10s
+    poll_until 10 has_waiters k 1
+}
+
+@test "the server stops and goes on" {
+    contend 2s 100 ignore
+    kill -STOP "$(redis_pid)"
+    finish a
+    [[ $status == 79 ]]
+    kill -CONT "$(redis_pid)"
+    finish b 20
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "the server stops just while the command ends" {
+    bg a rlock run --lease 3s k -- sh -c "kill -STOP $(redis_pid); exit 6"
+    finish a
+    [[ $status == 6 ]]
+    contains "$T/a.err" "rlock: "
+    kill -CONT "$(redis_pid)"
+    run -0 rlock run -w 10s k -- true
+}
+
+@test "H43 the server is killed and comes back with its data: nobody notices" {
+    contend 6s 3
+    redis_stop
+    redis_start
+    run -75 rlock run -n k -- true
+    finish a
+    [[ $status == 0 ]]
+    finish b 20
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "H43 the server comes back with its data after the lease" {
+    contend 2s 100 ignore
+    redis_stop
+    finish a
+    [[ $status == 79 ]]
+    redis_start
+    finish b 20
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "H43 a holder and its server are killed: the lock is free after its lease" {
+    local agent
+    work a k 100 --lease 3s -- ignore
+    working a
+    agent=$(agent_of "${pid[a]}")
+    kill -KILL "$agent" "${pid[a]}"
+    redis_stop
+    redis_start
+    run -75 rlock run -n k -- true
+    work b k 0.2
+    finish b
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "H10 waiters keep their order over a restart with the data" {
+    local i order=""
+    hold a k --lease 10s
+    for i in 1 2 3 4 5 6; do
+        queue "w$i" k
+        order+="w$i "
+    done
+    redis_stop
+    redis_start
+    kill "${pid[a]}"
+    for i in 1 2 3 4 5 6; do
+        finish "w$i" 20
+    done
+    [[ $(tr '\n' ' ' <"$LOG") == "$order" ]]
+}

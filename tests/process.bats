@@ -1,0 +1,255 @@
+# The command's process and what is around it.
+
+load helper
+
+@test "H96 what the command leaves running goes on, and holds nothing" {
+    local one start
+    start=$(now_ms)
+    run -3 rlock run k -- bash -c "sleep 300 & setsid sleep 300 & echo \$! >'$T/setsid'; jobs -p >'$T/jobs'; exit 3"
+    within 0 10000 $(($(now_ms) - start))
+    run -0 rlock run -n k -- true
+    for one in $(cat "$T/jobs"); do
+        alive "$one"
+    done
+    kill -0 "$(<"$T/setsid")"
+}
+
+@test "H96 a lost lock ends everything that the command started" {
+    local one pids
+    bg a rlock run --lease 3s k -- bash -c "
+        sleep 300 & echo \$!; setsid sleep 300 & echo \$!; (setsid setsid sleep 300 & sleep 300) &
+        (env -i sleep 300 &) ; env -i setsid sleep 300 & echo \$!; : >'$T/up'; sleep 300"
+    poll_until 10 test -e "$T/up"
+    poll_until 10 eval '[[ $(grep -lz "^RLOCK_TEST_ID=$T" /proc/[0-9]*/environ | wc -l) -ge 7 ]]'
+    pids=$(pgrep -f '^sleep 300$')
+    redis del 'rlock:{k}'
+    finish a
+    [[ $status == 79 ]]
+    for one in $pids; do
+        gone "$one"
+    done
+}
+
+@test "H92 kill -9 of rlock while it waits leaves no command and no place in the queue" {
+    hold a k --lease 60s
+    queue w k
+    local agent
+    agent=$(agent_of "${pid[w]}")
+    kill -KILL "${pid[w]}"
+    poll_until 5 gone "$agent"
+    poll_until 12 has_waiters k 0
+    kill "${pid[a]}"
+    finish a
+    run -0 rlock run -w 5s k -- true
+    [[ ! -e $LOG ]]
+}
+
+@test "the command has a process group of its own, led by itself" {
+    # shellcheck disable=SC2016
+    run -0 rlock run k -- sh -c 'echo $$ $(ps -o pgid= -p $$)'
+    [[ ${output% *} == "${output#* }" ]]
+}
+
+@test "signals reach the command, each once" {
+    local name
+    for name in HUP INT QUIT TERM USR1 USR2 ALRM WINCH URG IO PWR XCPU XFSZ VTALRM PROF RTMIN RTMAX-3; do
+        rm -f "$T/up" "$T/got"
+        bg a rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' $name
+            : >'$T/up'; until [ -s '$T/got' ]; do sleep 0.02; done; sleep 0.1; exit 5"
+        poll_until 10 test -e "$T/up"
+        kill -"$name" "${pid[a]}"
+        finish a
+        echo "$name: $status, $(cat "$T/got")"
+        [[ $status == 5 && $(<"$T/got") == x ]]
+    done
+}
+
+@test "a signal ends a command that does not mind it, and rlock the same way" {
+    bg a rlock run k -- sleep 300
+    poll_until 10 eval '! is_free k'
+    kill -TERM "${pid[a]}"
+    finish a
+    [[ $status == 143 ]]
+    run -0 rlock status -q k
+}
+
+@test "rlock waits for the command's own clean-up, whatever the number of signals" {
+    bg a rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' TERM
+        : >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 6"
+    poll_until 10 test -e "$T/up"
+    kill -TERM "${pid[a]}"
+    poll_until 5 test -s "$T/got"
+    kill -TERM "${pid[a]}"
+    poll_until 5 eval '[[ $(wc -l <"$T/got") == 2 ]]'
+    run -75 rlock run -n k -- true
+    touch "$T/go"
+    finish a
+    [[ $status == 6 ]]
+}
+
+@test "TSTP stops the command, then rlock; CONT continues both; the lease is kept meanwhile or checked" {
+    bg a rlock run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" a 300
+    working a
+    local command
+    command=$(command_of "${pid[a]}")
+    kill -TSTP "${pid[a]}"
+    poll_until 5 in_state "$command" T
+    poll_until 5 in_state "${pid[a]}" T
+    kill -CONT "${pid[a]}"
+    poll_until 5 in_state "$command" S
+    run -75 rlock run -n k -- true
+    kill -TERM "${pid[a]}"
+    finish a
+    [[ $status == 143 ]]
+}
+
+@test "TSTP for longer than the lease: the command does not go on beside another" {
+    work a k 300 --lease 2s
+    working a
+    kill -TSTP "${pid[a]}"
+    poll_until 5 in_state "${pid[a]}" T
+    work b k 0.3
+    finish b
+    kill -CONT "${pid[a]}"
+    finish a 5
+    [[ $status == 79 ]]
+    no_overlap
+}
+
+@test "H98 the command starts with the signals that rlock was started with" {
+    local plain
+    plain=$(env --ignore-signal=USR1 --block-signal=USR2 grep -E '^Sig(Blk|Ign)' /proc/self/status)
+    run -0 env --ignore-signal=USR1 --block-signal=USR2 "$RLOCK" run k -- grep -E '^Sig(Blk|Ign)' /proc/self/status
+    [[ $output == "$plain" ]]
+    plain=$(env --ignore-signal=PIPE --ignore-signal=CHLD grep -E '^Sig(Blk|Ign)' /proc/self/status)
+    run -0 env --ignore-signal=PIPE --ignore-signal=CHLD "$RLOCK" run k -- grep -E '^Sig(Blk|Ign)' /proc/self/status
+    [[ $output == "$plain" ]]
+    run -7 env --ignore-signal=CHLD "$RLOCK" run k -- sh -c 'exit 7'
+}
+
+@test "what nohup ignores stays ignored, for rlock and for the command" {
+    bg a env --ignore-signal=HUP "$RLOCK" run k -- sh -c ": >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 4"
+    poll_until 10 test -e "$T/up"
+    kill -HUP "${pid[a]}"
+    kill -HUP -- "-$(command_of "${pid[a]}")"
+    touch "$T/go"
+    finish a
+    [[ $status == 4 ]]
+}
+
+@test "H98 TERM at any moment: no lock, no process is left" {
+    local i
+    for i in {1..40}; do
+        bg a rlock run --lease 60s k -- sleep 300
+        sleep "0.0$((RANDOM % 40))" # not for a condition: any moment
+        kill -TERM "${pid[a]}" 2>/dev/null || true
+        finish a
+        [[ $status == 143 ]]
+    done
+    run -0 rlock status -q k
+    poll_until 5 eval '! grep -lsqz "^RLOCK_TEST_ID=$T\$" $(grep -ls "^rlock\|^sleep" /proc/[0-9]*/comm | sed s/comm/environ/)'
+}
+
+@test "H106 no zombies, neither the command's orphans nor rlock's own" {
+    bg a rlock run k -- bash -c "for i in {1..50}; do (true & ) ; done; : >'$T/up'; sleep 300"
+    poll_until 20 test -e "$T/up"
+    poll_until 5 eval '! ps -o stat= --ppid "${pid[a]}" | grep Z'
+    kill "${pid[a]}"
+    finish a
+    local i
+    for i in {1..30}; do
+        rlock run k -- true
+    done
+    run ps -o stat=,comm= --ppid $$
+    [[ $output != *rlock* ]]
+}
+
+@test "H107 nobody reads standard error: renewals and deadlines go on" {
+    mkfifo "$T/full"
+    bg reader sleep 300
+    exec 8<>"$T/full"
+    env --default-signal=INT "$RLOCK" run -v --lease 2s k -- sleep 4 </dev/null >/dev/null 2>"$T/full" 3>&- 8>&- &
+    pid[a]=$!
+    # Fill the pipe: nobody will ever read it.
+    timeout 1 dd if=/dev/zero of="$T/full" bs=4096 count=100 2>/dev/null || true
+    finish a
+    [[ $status == 0 ]]
+    env --default-signal=INT "$RLOCK" run -v --lease 2s k -- \
+        "$RLOCK_TEST_TOOLS/worker" "$LOG" a 100 </dev/null >/dev/null 2>"$T/full" 3>&- 8>&- &
+    pid[a]=$!
+    working a
+    redis del 'rlock:{k}'
+    finish a
+    [[ $status == 79 ]]
+    exec 8>&-
+}
+
+@test "H107 standard error is not made non-blocking for others" {
+    # shellcheck disable=SC2016
+    run -0 rlock run -v k -- sh -c 'grep flags /proc/self/fdinfo/2 >&1'
+    (((${output##*flags:} & 04000) == 0)) || [[ $output != *4000* ]]
+}
+
+@test "H109 no process to be had after the grant: 71, and the lock is given back" {
+    [[ $EUID == 0 ]] || skip "only root can take another user's processes away"
+    local copy=$BATS_FILE_TMPDIR/bin
+    mkdir -p "$copy" && cp -L "$RLOCK" "$copy/rlock" && chmod -R a+rX "$BATS_RUN_TMPDIR"
+    setpriv --reuid 65432 --clear-groups "$copy/rlock" --version >/dev/null 2>&1 ||
+        skip "another user cannot run it here"
+    chmod 777 "$REDIS_SOCK"
+    hold a k --lease 60s
+    bg w setpriv --reuid 65432 --clear-groups "$copy/rlock" run --lease 60s k -- touch "$T/run"
+    poll_until 10 has_waiters k 1
+    prlimit --pid "${pid[w]}" --nproc=1:1
+    kill "${pid[a]}"
+    finish w
+    [[ $status == 71 && ! -e $T/run ]]
+    contains "$T/w.err" "rlock: "
+    run -0 rlock status -q k
+}
+
+@test "H109 no descriptors to be had: 71" {
+    local n
+    for n in 4 5 6 7; do
+        run bash -c 'ulimit -n '"$n"'; exec "$RLOCK" run k -- touch '"$T/run" 3>&-
+        [[ $status == 71 || $status == 69 || -e $T/run ]]
+        rm -f "$T/run"
+    done
+    run -0 rlock status -q k
+}
+
+@test "H110 program, directory and password file are gone: the lock is kept and given back" {
+    redis config set requirepass s3cret
+    export REDISCLI_AUTH=s3cret
+    mkdir "$T/bin" "$T/cwd"
+    cp -L "$RLOCK" "$T/bin/rlock"
+    echo s3cret >"$T/password"
+    cd "$T/cwd"
+    bg a "$T/bin/rlock" run --password-file "$T/password" --lease 3s k -- \
+        sh -c ": >'$T/up'; sleep 4; exit 8"
+    poll_until 10 test -e "$T/up"
+    rm -r "${T:?}/bin" "$T/cwd" "$T/password"
+    redis client kill type normal skipme yes
+    finish a
+    cd /
+    [[ $status == 8 && ! -s $T/a.err ]]
+    RLOCK_PASSWORD=s3cret run -0 rlock status -q k
+}
+
+@test "rlock as process 1 of a container" {
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip "no process name spaces here"
+    run -5 unshare --pid --fork --mount-proc "$RLOCK" run k -- sh -c '(sleep 0.1 &); exit 5' 3>&-
+    run -0 rlock status -q k
+    bg a unshare --pid --fork --mount-proc "$RLOCK" run k -- sleep 300
+    poll_until 10 eval '! is_free k'
+    local one
+    one=$(pgrep -P "${pid[a]}")
+    kill -TERM "$one"
+    finish a
+    [[ $status == 143 ]]
+    run -0 rlock status -q k
+}
+
+@test "an unrelated child that rlock was started with is left alone" {
+    run -4 bash -c 'sleep 0.2 & exec "$RLOCK" run k -- sh -c "sleep 0.5; exit 4"' 3>&-
+}

@@ -1,0 +1,302 @@
+# rlock run: statuses, the command's environment, options, reports.
+
+load helper
+
+returncode() { # negative for death by a signal, as python sees it
+    python3 -c 'import subprocess, sys; print(subprocess.run(sys.argv[1:]).returncode)' "$@" 3>&-
+}
+
+@test "H100 the command's status is passed on" {
+    local n
+    for n in 0 1 2 75 79 124 126 127 128 137 255; do
+        run rlock run k -- sh -c "exit $n"
+        [[ $status == "$n" && $output == "" ]]
+    done
+}
+
+@test "H100 rlock dies of the signal that its command died of, without a core of its own" {
+    cd "$T"
+    ulimit -c unlimited || skip "no core files here"
+    [[ $(returncode "$RLOCK" run k -- sh -c 'kill -KILL $$') == -9 ]]
+    [[ $(returncode "$RLOCK" run k -- sh -c 'kill -TERM $$') == -15 ]]
+    [[ $(returncode "$RLOCK" run k -- sh -c 'ulimit -c 0; kill -SEGV $$') == -11 ]]
+    [[ -z $(find "$T" -name '*core*') ]]
+    run -143 bash -c '"$RLOCK" run k -- sh -c "kill -TERM \$\$"; exit $?'
+}
+
+@test "the lock is held while the command runs and free afterwards" {
+    run -75 rlock run k -- "$RLOCK" status -q k
+    run -0 rlock status -q k
+    run -3 rlock run k -- sh -c '"$RLOCK" run -n k -- true; [ $? = 75 ] && exit 3'
+}
+
+@test "the environment of the command" {
+    # shellcheck disable=SC2016
+    run -0 rlock run --lease 20s job/1 -- \
+        sh -c 'echo "$RLOCK_KEY|$RLOCK_MODE|$RLOCK_LEASE_MS|${RLOCK_SLOT-none}|$RLOCK_OWNER|$RLOCK_FENCE"'
+    [[ $output =~ ^"job/1|exclusive|20000|none|"[0-9a-f-]{36}"|"[0-9]+$ ]]
+    # shellcheck disable=SC2016
+    run -0 rlock run k -- sh -c '"$RLOCK" status --json k | jq -r ".[0].holders[0].owner"; echo "$RLOCK_OWNER"'
+    [[ ${lines[0]} == "${lines[1]}" && ${#lines[0]} == 36 ]]
+}
+
+@test "each acquisition has an owner of its own and a higher fence" {
+    local i last=0 owners=""
+    for i in 1 2 3 4 5; do
+        # shellcheck disable=SC2016
+        run -0 rlock run k -- sh -c 'echo "$RLOCK_FENCE $RLOCK_OWNER"'
+        ((${output% *} > last))
+        last=${output% *}
+        [[ $owners != *${output#* }* ]]
+        owners+=" $output"
+    done
+    ((last < (1 << 53))) # exact in JSON
+}
+
+@test "H105 streams and arguments reach the command untouched" {
+    run -0 bash -c "printf 'a\nb' | \"\$RLOCK\" run k -- cat"
+    [[ $output == $'a\nb' ]]
+    run -0 rlock run k -- printf '<%s>' 'a b' '' $'new\nline' '*' '--' '-n' "it's"
+    [[ $output == $'<a b><><new\nline><*><--><-n><it\'s>' ]]
+    run -0 --separate-stderr rlock run k -- sh -c 'echo out; echo err >&2'
+    [[ $output == out && $stderr == err ]]
+    run -0 rlock run k -- sh -c 'read -r x; echo "end:$x:$?"' </dev/null
+    [[ $output == "end::1" ]]
+}
+
+@test "-c runs a shell command line" {
+    run -0 rlock run k -c 'echo "$RLOCK_KEY" | tr k K; exit 0'
+    [[ $output == K ]]
+    run -5 rlock run k -c "x='a  b'; [ \"\$x\" = 'a  b' ] && exit 5"
+}
+
+@test "-n does not wait: 75 and one line that names the holder" {
+    hold a k --label "the holder"
+    run -75 --separate-stderr rlock run -n k -- true
+    [[ $output == "" && ${#stderr_lines[@]} == 1 && $stderr == rlock:* ]]
+    [[ $stderr == *"$(hostname)"* || $stderr == *"the holder"* || $stderr == *"${pid[a]}"* ]]
+    run -75 rlock run --no-wait k -- true
+    run -75 rlock run --nonblock k -- true
+    run -75 rlock run -w 0 k -- true
+    run -75 --separate-stderr rlock run -q -n k -- true
+    [[ $output == "" && $stderr == "" ]]
+}
+
+@test "-w gives up after that time" {
+    local start option
+    hold a k
+    for option in "-w 1" "--wait=1000ms" "--timeout 1s"; do
+        start=$(now_ms)
+        # shellcheck disable=SC2086
+        run -75 rlock run $option k -- true
+        within 950 4000 $(($(now_ms) - start))
+    done
+    [[ $(waiters k) == 0 ]]
+}
+
+@test "-w takes the lock when it becomes free in time" {
+    bg a rlock run k -- sleep 1
+    poll_until 10 grep -q k <(rlock status)
+    run -0 rlock run -w 20s k -- echo mine
+    [[ $output == *mine ]]
+}
+
+@test "-E sets the status for not acquired, and only that" {
+    hold a k
+    run -9 rlock run -n -E 9 k -- true
+    run -0 --separate-stderr rlock run -q -n -E 0 k -- echo run
+    [[ $output == "" && $stderr == "" ]]
+    run -11 rlock run -w 500ms --conflict-exit-code=11 k -- true
+    run -69 rlock run -n -E 0 -u unix:///nowhere k -- true
+    run -1 rlock run -n -E 9 other -- false
+}
+
+@test "H97 126 and 127, and the lock is free at once" {
+    local start
+    start=$(now_ms)
+    run -127 --separate-stderr rlock run k -- "$T/missing"
+    stderr_line '^rlock: .*missing.*[Nn]o such file'
+    run -127 rlock run k -- no-such-command-anywhere
+    printf 'x' >"$T/plain"
+    run -126 --separate-stderr rlock run k -- "$T/plain"
+    stderr_line '^rlock: .*plain.*[Pp]ermission'
+    run -126 rlock run k -- /
+    printf '#!/no/such/interpreter\n' >"$T/script" && chmod +x "$T/script"
+    run -127 rlock run k -- "$T/script"
+    printf '\x7fELFrubbish' >"$T/elf" && chmod +x "$T/elf"
+    run -126 rlock run k -- "$T/elf"
+    run -0 rlock status -q k
+    within 0 10000 $(($(now_ms) - start))
+}
+
+@test "--at-most stops the command after that time from the acquisition: 124" {
+    local start
+    start=$(now_ms)
+    run -124 --separate-stderr rlock run --at-most 1s k -- sleep 100
+    within 950 5000 $(($(now_ms) - start))
+    stderr_line '^rlock: '
+    run -124 rlock run --at-most 500ms k -- sh -c 'trap "exit 7" TERM; while :; do sleep 0.05; done'
+    run -0 rlock run --at-most 0 k -- sleep 0.2
+    run -4 rlock run --at-most 20s k -- sh -c 'exit 4'
+    run -0 rlock status -q k
+}
+
+@test "--kill-after is the time between TERM and KILL" {
+    local start
+    start=$(now_ms)
+    run -124 rlock run --at-most 500ms --kill-after 700ms k -- \
+        sh -c 'trap "echo term" TERM; while :; do sleep 0.05; done'
+    within 1150 5000 $(($(now_ms) - start))
+    [[ $output == *term* ]]
+}
+
+@test "--at-most ends the whole tree, also what left the session" {
+    run -124 rlock run --at-most 1s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" A 100 tree ignore
+    [[ $(cut -d' ' -f2 "$LOG" | sort -u | wc -l) == 3 ]]
+    local one
+    for one in $(cut -d' ' -f2 "$LOG" | sort -u); do
+        gone "$one"
+    done
+}
+
+@test "--no-renew stops the command before the lease ends: 124" {
+    local start
+    start=$(now_ms)
+    run -124 rlock run --no-renew --lease 2s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" A 100
+    within 900 2000 $(($(now_ms) - start))
+    run -6 rlock run --no-renew --lease 20s k -- sh -c 'exit 6'
+}
+
+@test "a command that outlives many leases keeps the lock" {
+    bg a rlock run --lease 2s k -- sh -c "sleep 5; exit 21"
+    poll_until 10 eval '! is_free k'
+    run -75 rlock run -w 4s k -- true
+    finish a
+    [[ $status == 21 && ! -s $T/a.err ]]
+}
+
+@test "--report-fd writes one JSON line at the end" {
+    local report=$T/report
+    rlock run --report-fd 9 k -- sh -c 'sleep 0.2; exit 3' 9>"$report" || true
+    output=$(<"$report")
+    [[ $(wc -l <"$report") == 1 ]]
+    json '.outcome == "completed" and .status == 3 and .signal == null and .held_ms >= 150 and
+          .held_ms < 9000 and .waited_ms >= 0 and .waited_ms < 5000 and .fence > 0'
+    rlock run --report-fd=9 k -- sh -c 'kill -KILL $$' 9>"$report" || true
+    output=$(<"$report")
+    json '.status == null and (.signal == 9 or .signal == "KILL" or .signal == "SIGKILL")'
+    hold a k
+    rlock run --report-fd 9 -w 500ms k -- true 9>"$report" || true
+    output=$(<"$report")
+    json '.outcome != "completed" and .waited_ms >= 450 and .fence == null'
+    run -64 rlock run --report-fd x k -- true
+    run -64 rlock run --report-fd 77 k -- true 77>&-
+}
+
+@test "H102 the command sees no descriptor of rlock's, and keeps those it was given" {
+    local plain
+    plain=$(bash -c 'ls /proc/self/fd' 3>&- 7>/dev/null)
+    run -0 bash -c '"$RLOCK" run --report-fd 8 k -- ls /proc/self/fd' 3>&- 7>/dev/null 8>"$T/report"
+    [[ $output == "$plain" && $output == *7* ]]
+}
+
+@test "--label and --no-identity are what others see" {
+    hold a k --label "blue green"
+    output=$(rlock status --json k)
+    json '.[0].holders[0] | .label == "blue green" and .command == "sh" and .pid > 0 and
+          .host != null and .user != null'
+    hold b secret --no-identity
+    output=$(rlock status --json secret)
+    json '.[0].holders[0] | [.host, .user, .pid, .command] == [null, null, null, null]'
+    [[ $(redis hgetall "rlock:{secret}") != *"$(hostname)"* ]]
+}
+
+@test "a CI job's address is the label where none is given" {
+    GITHUB_ACTIONS=true GITHUB_SERVER_URL=https://gh.example GITHUB_REPOSITORY=a/b GITHUB_RUN_ID=17 \
+        hold a k
+    output=$(rlock status --json k)
+    json '.[0].holders[0].label | test("https://gh.example/a/b/actions/runs/17")'
+    CI_JOB_URL=https://gl.example/job/3 hold b l
+    output=$(rlock status --json l)
+    json '.[0].holders[0].label == "https://gl.example/job/3"'
+}
+
+@test "H103 only the command's name is stored, not its arguments" {
+    bg a rlock run k -- sh -c ": --token=s3cret; exec sleep 1000"
+    poll_until 10 eval '! is_free k'
+    [[ $(redis hgetall "rlock:{k}") != *s3cret* ]]
+}
+
+@test "-v says what happens, with times; without it a free lock is silent" {
+    run -0 --separate-stderr rlock run -v k -- true
+    stderr_line '[0-9]{2}:[0-9]{2}:[0-9]{2}'
+    [[ $output == "" ]]
+    run -0 --separate-stderr rlock run k -- true
+    [[ $stderr == "" ]]
+}
+
+@test "--on-lost continue lets the command end and returns 79" {
+    bg a rlock run --lease 2s --on-lost continue k -- sh -c "sleep 2; echo end >'$T/end'"
+    poll_until 10 eval '! is_free k'
+    redis del "rlock:{k}"
+    finish a
+    [[ $status == 79 && -e $T/end ]]
+    contains "$T/a.err" rlock:
+}
+
+@test "--on-lost signal:NAME sends that and goes on" {
+    bg a rlock run --lease 2s --on-lost signal:USR1 k -- \
+        bash -c "trap 'echo usr1 >>\"$T/got\"; exit 0' USR1; : >'$T/up'; while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up"
+    redis del "rlock:{k}"
+    finish a
+    [[ $status == 79 && $(<"$T/got") == usr1 ]]
+    run -64 rlock run --on-lost signal:NONSENSE k -- true
+    run -64 rlock run --on-lost whatever k -- true
+}
+
+@test "every key that is left has a time to live" {
+    local ttl
+    hold a k --lease 5s
+    ttl=$(redis pttl "rlock:{k}")
+    within 1 $((8 * 86400 * 1000)) "$ttl"
+    kill "${pid[a]}"
+    finish a
+    ttl=$(redis pttl "rlock:{k}")
+    within $((6 * 86400 * 1000)) $((7 * 86400 * 1000)) "$ttl"
+    [[ $(redis dbsize) == 1 ]]
+}
+
+@test "--prefix and RLOCK_PREFIX are a name space" {
+    hold a k --prefix team/a
+    run -0 rlock run -n k -- true
+    run -75 rlock run -n --prefix=team/a k -- true
+    RLOCK_PREFIX=team/a run -75 rlock run -n k -- true
+    [[ $(redis exists "team/a:{k}") == 1 ]]
+}
+
+@test "rlock dies of the signal that ends it while it waits" {
+    local one
+    hold a k
+    for one in 2:INT 15:TERM 1:HUP; do
+        bg w rlock run k -- true
+        poll_until 10 has_waiters k 1
+        kill -"${one#*:}" "${pid[w]}"
+        finish w
+        [[ $status == $((128 + ${one%:*})) ]]
+        [[ $(waiters k) == 0 ]]
+    done
+}
+
+@test "-- is where options end; help and version" {
+    run -0 rlock --version
+    [[ $output == rlock* ]]
+    run -0 rlock --help
+    [[ $output == *force-release* ]]
+    run -0 rlock help run
+    [[ $output == *--lease* && $output == *"rlock run"* ]]
+    run -0 rlock run --help
+    [[ $output == *--lease* ]]
+    run -0 rlock run -h
+    run -0 rlock status -h
+}

@@ -1,0 +1,60 @@
+# A server that is there, but busy, loading, paused or slow.
+
+load helper
+
+setup_file() { start_file --enable-debug-command yes; }
+
+@test "H13 a busy script: waited for, not killed by rlock; a short lease ends its command" {
+    redis config set busy-reply-threshold 100
+    two_holders
+    bg loop redis-cli -s "$REDIS_SOCK" eval 'while true do end' 0
+    poll_until 10 eval '[[ $(redis ping 2>&1) == *BUSY* ]]'
+    run -69 --separate-stderr rlock run --connect-timeout 500ms k -- touch "$T/run"
+    stderr_line BUSY
+    sleep 2.7
+    [[ $(redis ping 2>&1) == *BUSY* && ! -e $T/run ]]
+    redis script kill
+    long_survived_short_lost
+}
+
+@test "H14 a loading server: waited for; a short lease ends its command" {
+    redis eval 'for i = 1, 3300 do redis.call("set", "fill" .. i, i) end' 0
+    two_holders
+    redis config set loading-process-events-interval-bytes 1024
+    redis config set key-load-delay 1000 # microseconds a key
+    bg reload redis-cli -s "$REDIS_SOCK" debug reload
+    poll_until 10 eval '[[ $(redis ping 2>&1) == *LOADING* ]]'
+    run -69 --separate-stderr rlock run --connect-timeout 500ms k -- touch "$T/run"
+    stderr_line '[Ll][Oo][Aa][Dd][Ii][Nn][Gg]'
+    [[ ! -e $T/run ]]
+    long_survived_short_lost
+}
+
+@test "H23 paused writes: the command is stopped at its deadline, and no ghost follows" {
+    two_holders
+    redis client pause 3300 write
+    bg late rlock run -w 1s --connect-timeout 1s k -- touch "$T/run"
+    finish late
+    [[ $status == 69 || $status == 75 ]]
+    long_survived_short_lost
+    run -0 rlock status -q k
+    [[ ! -e $T/run ]]
+}
+
+@test "H24 a server that sleeps: the lease counts from the request" {
+    two_holders
+    redis debug sleep 3.3 >/dev/null
+    long_survived_short_lost
+}
+
+@test "H24 a grant that comes late is worth what is left of it" {
+    start_proxy
+    fault on down any delay down 1800
+    work a k 1 -u "redis://${proxy[proxy]}" --lease 2s
+    work b k 0.5 --lease 2s
+    finish a 20
+    [[ $status == 0 ]]
+    finish b 20
+    [[ $status == 0 ]]
+    no_overlap
+}

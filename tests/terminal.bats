@@ -1,0 +1,256 @@
+# rlock on a terminal: H99. The dialogues are played by terminal.py.
+
+load helper
+
+on_terminal() {
+    "$TESTS/terminal.py" --timeout 20 "$@" 3>&-
+}
+
+@test "H99 Ctrl-C reaches the command once, and rlock waits for its clean-up" {
+    cat >"$T/command" <<'EOF'
+trap 'echo got-int; n=$((n + 1))' INT
+echo ready-now
+until [ -n "$n" ]; do sleep 0.05; done
+sleep 0.5
+echo "ints=$n"
+exit 5
+EOF
+    on_terminal "$RLOCK" run k -- bash "$T/command" <<'EOF'
+expect ready-now
+send \x03
+expect got-int
+absent got-int
+expect ints=1
+status 5
+EOF
+    run -0 rlock status -q k
+}
+
+@test "H99 Ctrl-C ends a command that does not mind it, and the shell goes on" {
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" run k -- sleep 1000\n
+until ! "$RLOCK" status -q k
+send \x03
+expect <2>
+send echo "status=$?"\n
+expect status=130
+sh "$RLOCK" status -q k
+send exit 0\n
+status 0
+EOF
+}
+
+@test "H99 Ctrl-C and Ctrl-\\ while waiting: prompt end, no place in the queue" {
+    hold a k
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" run k -- echo no\n
+until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
+send \x03
+expect <2>
+send echo "status=$?"\n
+expect status=130
+sh [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 0 ]
+send "$RLOCK" run k -- echo no\n
+until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
+send \x1c
+expect <2>
+send echo "status=$?"\n
+expect status=131
+sh [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 0 ]
+send exit 0\n
+status 0
+EOF
+}
+
+@test "H99 Ctrl-Z and fg in time: the command goes on under the lock" {
+    export T
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
+until grep -q '^a' "$T/log"
+send \x1a
+expect Stopped
+expect <2>
+sh ! "$RLOCK" status -q k
+send fg\n
+until n=$(wc -l <"$T/log"); sleep 0.2; [ "$(wc -l <"$T/log")" -gt "$n" ]
+send \x03
+expect <2>
+send echo "status=$?"\n
+expect status=130
+sh "$RLOCK" status -q k
+send exit 0\n
+status 0
+EOF
+}
+
+@test "H99 Ctrl-Z, the lock goes to another, fg: 79, and the command did not go on" {
+    export T LOG
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" run --lease 2s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
+until grep -q '^a' "$T/log"
+send \x1a
+expect Stopped
+expect <2>
+sh "$RLOCK" run -w 15s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" b 0.2
+send fg\n
+expect <2>
+send echo "status=$?"\n
+expect status=79
+send exit 0\n
+status 0
+EOF
+    no_overlap
+}
+
+@test "H99 Ctrl-Z while waiting, then fg" {
+    hold a k --lease 60s
+    export HOLDER=${pid[a]}
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" run k -- echo "it"s-mine\n
+until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
+send \x1a
+expect Stopped
+expect <2>
+sh kill $HOLDER
+send fg\n
+expect its-mine
+expect <2>
+send exit 0\n
+status 0
+EOF
+}
+
+@test "H99 a command in the background does not take the terminal" {
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" run k -- sleep 1000 &\n
+expect <2>
+until ! "$RLOCK" status -q k
+send echo "$((20+1)) lives"\n
+expect 21 lives
+send fg\n
+until [ "$(ps -o tpgid= -p $PTY_PID)" != "$(ps -o pgid= -p $PTY_PID)" ]
+send \x03
+expect <2>
+send exit 0\n
+status 0
+EOF
+}
+
+@test "a shell under rlock has job control" {
+    on_terminal "$RLOCK" run k -- bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+absent no job control
+send echo "flags=$-"\n
+expect flags=\w*m
+send sleep 1000\n
+until ps -o args= -t "$(ps -o tty= -p $PTY_PID)" | grep -q '^sleep 1000'
+send \x1a
+expect Stopped
+send fg\n
+expect sleep 1000
+send \x03
+expect <2>
+send exit 3\n
+status 3
+EOF
+}
+
+@test "an editor under rlock" {
+    command -v vi >/dev/null || skip "no vi here"
+    export T
+    on_terminal "$RLOCK" run k -- vi "$T/text" <<'EOF'
+expect text
+send ihello there\x1b
+send :wq\n
+status 0
+sh [ "$(cat "$T/text")" = "hello there" ]
+EOF
+}
+
+@test "a pager under rlock, and one that rlock's command is piped to" {
+    command -v less >/dev/null || skip "no less here"
+    seq 1000 1999 >"$T/numbers"
+    export T TERM=vt100
+    on_terminal "$RLOCK" run k -- less "$T/numbers" <<'EOF'
+expect 1010
+send G
+expect 1999
+send q
+status 0
+EOF
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" run k -- cat "$T/numbers" | less\n
+expect 1010
+send G
+expect 1999
+send q
+expect <2>
+send exit 0\n
+status 0
+EOF
+}
+
+@test "a command that asks on the terminal, with its output piped" {
+    export T
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" run k -- sh -c 'read -r x </dev/tty; echo "re:$x"' | cat\n
+until ! "$RLOCK" status -q k
+send abc\n
+expect re:abc
+expect <2>
+send "$RLOCK" run k -- sh -c 'stty -echo </dev/tty; read -r x; stty echo; echo "got:$x"'\n
+until ! "$RLOCK" status -q k
+send silent\n
+expect got:silent
+expect <2>
+send exit 0\n
+status 0
+EOF
+}
+
+@test "the terminal goes away: HUP for the command, and the lock is given back" {
+    export T
+    on_terminal "$RLOCK" run k -- bash -c 'trap "echo hup >\"$T/got\"; exit 0" HUP; echo up-now; while :; do sleep 0.05; done' <<'EOF'
+expect up-now
+hangup
+until grep -q hup "$T/got"
+until "$RLOCK" status -q k
+EOF
+}
+
+@test "while waiting, a status line that is gone when the command starts" {
+    hold a k --label "blue one"
+    export HOLDER=${pid[a]}
+    on_terminal "$RLOCK" run k -- echo "mine now" <<'EOF'
+expect blue one
+sh kill $HOLDER
+expect mine now
+status 0
+EOF
+}
+
+@test "a new size of the terminal reaches the command" {
+    on_terminal "$RLOCK" run k -- bash -c 'trap "stty size; exit 0" WINCH; echo up-now; while :; do sleep 0.05; done' <<'EOF'
+expect up-now
+resize 33 101
+expect 33 101
+status 0
+EOF
+}

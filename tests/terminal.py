@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""terminal.py [--timeout SECONDS] COMMAND [ARG...]: a command on a terminal of its own. For the tests.
+
+Reads a dialogue from standard input, a step a line, and fails at the first step that does not come
+true in time, with all that the terminal showed (what is typed is shown too: expect something else):
+
+    send TEXT        type TEXT; \\n, \\x03 and the like are as in Python
+    expect REGEX     wait for it to appear after what the last expect found
+    absent REGEX     it has not appeared after what the last expect found
+    sh COMMAND       run it with sh; it has to succeed; $PTY_PID is the command on the terminal
+    until COMMAND    run it again and again until it succeeds
+    resize ROWS COLS
+    hangup           the terminal goes away
+    status N         wait for the command to end, with this status (128+N for death by signal N)
+"""
+import codecs, fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
+
+
+class Failure(Exception):
+    pass
+
+
+class Terminal:
+    def __init__(self, command, timeout):
+        self.timeout = timeout
+        self.seen = ""  # everything shown
+        self.mark = 0  # where the last expect ended
+        self.status = None
+        self.decode = codecs.getincrementaldecoder("utf-8")("replace")
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execvp(command[0], command)
+        self.resize("24", "80")
+
+    def read(self, patience):
+        """Takes what the terminal has to show, waiting at most "patience" seconds for some."""
+        if self.fd < 0:
+            time.sleep(patience)
+            return
+        if not select.select([self.fd], [], [], patience)[0]:
+            return
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # EIO: nobody has the terminal open any more
+            data = b""
+        if not data:
+            time.sleep(patience)
+        self.seen += self.decode.decode(data)
+
+    def wait_for(self, what, test):
+        end = time.monotonic() + self.timeout
+        while True:
+            result = test()
+            if result:
+                return result
+            if time.monotonic() > end:
+                raise Failure("not within %g s: %s" % (self.timeout, what))
+            self.read(0.02)
+
+    def shell(self, command):
+        environment = dict(os.environ, PTY_PID=str(self.pid))
+        return subprocess.run(["sh", "-c", command], env=environment).returncode == 0
+
+    def reaped(self):
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                code = os.waitstatus_to_exitcode(status)
+                self.status = code if code >= 0 else 128 - code
+        return self.status is not None
+
+    def send(self, text):
+        os.write(self.fd, codecs.decode(text, "unicode_escape").encode("latin-1"))
+
+    def expect(self, regex):
+        found = self.wait_for("expect " + regex, lambda: re.search(regex, self.seen[self.mark :]))
+        self.mark += found.end()
+
+    def absent(self, regex):
+        self.read(0.05)
+        if re.search(regex, self.seen[self.mark :]):
+            raise Failure("there is " + regex)
+
+    def sh(self, command):
+        if not self.shell(command):
+            raise Failure("failed: " + command)
+
+    def until(self, command):
+        self.wait_for(command, lambda: self.shell(command))
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(columns), 0, 0))
+
+    def hangup(self):
+        os.close(self.fd)
+        self.fd = -1
+
+    def expect_status(self, number):
+        self.wait_for("the end of the command", self.reaped)
+        if self.status != int(number):
+            raise Failure("the status is %d, not %s" % (self.status, number))
+
+
+def step(terminal, line):
+    verb, _, rest = line.strip().partition(" ")
+    if verb == "resize":
+        terminal.resize(*rest.split())
+    elif verb == "hangup":
+        terminal.hangup()
+    elif verb == "status":
+        terminal.expect_status(rest)
+    elif verb in ("send", "expect", "absent", "sh", "until"):
+        getattr(terminal, verb)(rest)
+    elif verb and not verb.startswith("#"):
+        raise Failure("no such step")
+
+
+def main():
+    arguments, timeout = sys.argv[1:], 15.0
+    if arguments[0] == "--timeout":
+        timeout, arguments = float(arguments[1]), arguments[2:]
+    lines = sys.stdin.read().splitlines()
+    terminal = Terminal(arguments, timeout)
+    try:
+        for number, line in enumerate(lines, 1):
+            try:
+                step(terminal, line)
+            except Failure as failure:
+                print("terminal.py: step %d: %s: %s" % (number, line.strip(), failure))
+                print("--- the terminal showed ---\n%s\n---" % terminal.seen)
+                return 1
+        return 0
+    finally:
+        if not terminal.reaped():
+            os.kill(terminal.pid, signal.SIGKILL)
+            os.waitpid(terminal.pid, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+# What is refused before any connection is made (64), and what cannot be reached or used.
+
+load helper
+
+# The address of nobody: a connection to it would end in 69, not 64.
+setup_file() {
+    start_file
+    export RLOCK_URL=unix:///nowhere/at/all
+}
+
+usage() { # the command line is refused with 64 and one line, at most one hint after it
+    run -64 --separate-stderr rlock "$@"
+    [[ $output == "" && ${stderr_lines[0]} == rlock:* && ${#stderr_lines[@]} -le 2 ]]
+    [[ ${#stderr_lines[@]} == 1 || ${stderr_lines[1]} == *hint:* || ${stderr_lines[1]} == *help* ]]
+}
+
+@test "no arguments, no such command, no such option: 64" {
+    run -64 rlock
+    usage frobnicate
+    usage --frobnicate
+    usage run
+    usage run --frobnicate k -- true
+    usage run k
+    usage run k true
+    usage run k --
+    usage run -- true
+    usage run -c 'true'
+    usage run k -c
+    usage run k -c true -- true
+}
+
+@test "values of options that make no sense: 64" {
+    usage run --lease 500ms k -- true
+    usage run --lease 0 k -- true
+    usage run --lease=-5s k -- true
+    usage run --lease 5x k -- true
+    usage run --lease k -- true
+    usage run --lease 1e3 k -- true
+    usage run --lease '' k -- true
+    usage run --lease 99999999999999999999 k -- true
+    usage run -w forever k -- true
+    usage run --at-most x k -- true
+    usage run --kill-after x k -- true
+    usage run -E x k -- true
+    usage run -E 256 k -- true
+    usage run -E -1 k -- true
+    usage run --color sometimes k -- true
+    usage run --connect-timeout x k -- true
+    usage run -u http://host k -- true
+    usage run -u redis:// k -- true
+    usage run -u redis://host:99999 k -- true
+    usage run --prefix 'a b' k -- true
+}
+
+@test "keys that are none: 64" {
+    local long
+    usage run '' -- true
+    usage run 'a b' -- true
+    usage run $'a\tb' -- true
+    usage run $'a\nb' -- true
+    usage run $'a\x01b' -- true
+    usage run 'a{b' -- true
+    usage run 'a}b' -- true
+    usage run $'\xff\xfe' -- true
+    usage run $'a\xc3' -- true
+    usage run $'\u00a0' -- true
+    printf -v long '%0513d' 0
+    usage run "$long" -- true
+    usage force-release --yes 'a b'
+}
+
+@test "forms of keys and durations that are accepted" {
+    local key long duration
+    printf -v long '%0512d' 0
+    export RLOCK_URL=unix://$REDIS_SOCK
+    for key in a "$long" deploy/prod.1:x@y 'größe-漢字' '*' 'a"b' "%41" '-'; do
+        # shellcheck disable=SC2016
+        run -0 rlock run "$key" -- sh -c 'echo "$RLOCK_KEY"'
+        [[ $output == "$key" ]]
+    done
+    for duration in 1500ms 30s 5m 2h 1d 1m30s 1.5h 40; do
+        run -0 rlock run --lease "$duration" k -- true
+    done
+    # shellcheck disable=SC2016
+    run -0 rlock run --lease 1m30s k -- sh -c 'echo $RLOCK_LEASE_MS'
+    [[ $output == 90000 ]]
+    # shellcheck disable=SC2016
+    run -0 rlock run --lease=1.5h k -- sh -c 'echo $RLOCK_LEASE_MS'
+    [[ $output == 5400000 ]]
+}
+
+@test "status and force-release: usage" {
+    usage status --frobnicate
+    usage status --watch=x
+    usage force-release --yes
+    usage force-release --frobnicate k
+}
+
+@test "a server that is not there: 69, its address, a hint, and the command is not run" {
+    run -69 --separate-stderr rlock run k -- touch "$T/run"
+    [[ ${stderr_lines[0]} == rlock:*unix:///nowhere/at/all* && ${#stderr_lines[@]} -le 2 ]]
+    stderr_line 'hint:.*(--url|RLOCK_URL)'
+    [[ ! -e $T/run ]]
+    run -69 --separate-stderr rlock run -q -u redis://127.0.0.1:1 k -- touch "$T/run"
+    stderr_line 'redis://127.0.0.1:1'
+    run -69 rlock status
+    run -69 rlock status -q k
+    run -69 rlock force-release --yes k
+    [[ ! -e $T/run ]]
+}
+
+@test "H103 no password in what is said about a server that is not there" {
+    run -69 --separate-stderr rlock run -v -u redis://user:s3cret@127.0.0.1:1/2 k -- true
+    [[ $stderr != *s3cret* && $stderr == *127.0.0.1:1* ]]
+    run -64 --separate-stderr rlock run -u redis://user:s3cret@host:99999 k -- true
+    [[ $stderr != *s3cret* ]]
+    RLOCK_URL=redis://user:s3cret@host:99999 run -78 --separate-stderr rlock run k -- true
+    [[ $stderr != *s3cret* ]]
+}
+
+@test "a value in the environment that makes no sense: 78" {
+    RLOCK_URL=nonsense run -78 --separate-stderr rlock run k -- true
+    stderr_line '^rlock: .*RLOCK_URL'
+    RLOCK_URL=redis:// run -78 rlock status
+    RLOCK_PREFIX='a b' run -78 --separate-stderr rlock run k -- true
+    stderr_line RLOCK_PREFIX
+    RLOCK_CONFIG=/no/such/file run -78 rlock run k -- true
+    # The command line counts more than the environment.
+    RLOCK_URL=nonsense run -0 rlock run -u "unix://$REDIS_SOCK" k -- true
+}
+
+@test "the name of a host that does not exist: 69" {
+    run -69 --separate-stderr rlock run -u redis://no-such-host.invalid k -- true
+    stderr_line 'no-such-host.invalid'
+}

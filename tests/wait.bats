@@ -1,0 +1,196 @@
+# Waiting: first come first served, one is woken, and what is said meanwhile.
+
+load helper
+
+@test "H65 thirty waiters come in their order" {
+    local i order=""
+    hold a k
+    for ((i = 1; i <= 30; i++)); do
+        queue "w$i" k
+        order+="w$i "
+    done
+    kill "${pid[a]}"
+    for ((i = 1; i <= 30; i++)); do
+        finish "w$i" 30
+        [[ $status == 0 ]]
+    done
+    [[ $(tr '\n' ' ' <"$LOG") == "$order" ]]
+}
+
+@test "H66 a hand-over wakes the next waiter alone" {
+    local i before calls start
+    total() {
+        redis info commandstats |
+            sed -n 's/^cmdstat_\(evalsha\|eval\|subscribe\|unsubscribe\|multi\|exec\|hello\|auth\|select\|client|[a-z]*\|role\|ping\):calls=\([0-9]*\).*/\2/p' |
+            paste -sd+ | bc
+    }
+    hold a k
+    for ((i = 1; i <= 20; i++)); do
+        queue "w$i" k
+    done
+    start=$(now_ms)
+    before=$(total)
+    kill "${pid[a]}"
+    for ((i = 1; i <= 20; i++)); do
+        finish "w$i" 30
+    done
+    calls=$(($(total) - before))
+    # 5 a hand-over, and a heartbeat of each waiter every 2.5 s at most
+    within 20 $((20 * 5 + 20 * (($(now_ms) - start) / 2000 + 1))) "$calls"
+}
+
+@test "the next waiter starts at once, not when the lease ends" {
+    local i end
+    for i in 1 2 3 4 5; do
+        hold a k --lease 60s
+        bg w rlock run k -- sh -c "date +%s%3N >'$T/start'"
+        poll_until 10 has_waiters k 1
+        end=$(date +%s%3N)
+        kill "${pid[a]}"
+        finish w
+        within 0 1500 $(($(<"$T/start") - end))
+    done
+}
+
+@test "H60 no hand-over is missed between two who take turns" {
+    local i
+    loop() {
+        local n
+        for ((n = 0; n < 40; n++)); do
+            "$RLOCK" run --report-fd 9 k -- true 9>>"$T/report.$1"
+        done
+    }
+    export -f loop
+    export T
+    start=$(now_ms)
+    bg one bash -c 'loop 1'
+    bg two bash -c 'loop 2'
+    finish one 50
+    [[ $status == 0 ]]
+    finish two 50
+    [[ $status == 0 ]]
+    # A missed wake-up is found by the next heartbeat, 2.5 s later.
+    run -0 jq -s 'map(select(.waited_ms > 2000)) | length' "$T/report.1" "$T/report.2"
+    [[ $output == 0 ]]
+    [[ $(cat "$T"/report.* | wc -l) == 80 ]]
+}
+
+@test "H61 a dead holder's lease is over when it is over" {
+    local start
+    hold a k --lease 3s
+    queue w k
+    local agent
+    agent=$(agent_of "${pid[a]}")
+    start=$(now_ms)
+    kill -KILL "$agent" "${pid[a]}"
+    finish w
+    [[ $status == 0 ]]
+    within 1000 6000 $(($(now_ms) - start))
+}
+
+@test "H65 -n does not pass those who wait" {
+    hold a k
+    queue w k
+    local agent
+    agent=$(agent_of "${pid[w]}")
+    kill -STOP "${pid[w]}" "$agent"
+    kill "${pid[a]}"
+    finish a
+    # Nobody holds it, but the first in the queue has not been silent for long.
+    run -75 rlock run -n k -- true
+    run -75 rlock run -w 500ms k -- true
+    kill -CONT "$agent" "${pid[w]}"
+    finish w
+    [[ $status == 0 && $(<"$LOG") == w ]]
+}
+
+@test "H64 a signal while waiting ends rlock promptly and leaves nothing in the queue" {
+    local i name
+    hold a k
+    for name in INT TERM HUP QUIT USR1; do
+        start=$(now_ms)
+        queue w k
+        kill -"$name" "${pid[w]}"
+        finish w 5
+        [[ $status == $((128 + $(kill -l "$name"))) ]]
+        [[ $(waiters k) == 0 ]]
+    done
+    for ((i = 0; i < 20; i++)); do
+        bg "w$i" rlock run k -- touch "$T/run"
+    done
+    for ((i = 0; i < 20; i++)); do
+        sleep "0.0$((RANDOM % 10))" # not for a condition: any moment
+        kill -TERM "${pid[w$i]}"
+    done
+    for ((i = 0; i < 20; i++)); do
+        finish "w$i" 10
+        [[ $status == 143 ]]
+    done
+    [[ $(waiters k) == 0 && ! -e $T/run ]]
+    [[ $(redis hkeys "rlock:{k}" | grep -c '^w:') == 0 ]]
+    [[ $(pgrep -P "${pid[a]}" -c -x rlock-agent) == 1 ]]
+}
+
+@test "H64 the one behind a cancelled head is next" {
+    hold a k --lease 60s
+    queue w1 k
+    queue w2 k
+    kill -TERM "${pid[w1]}"
+    finish w1
+    kill "${pid[a]}"
+    finish w2 5
+    [[ $status == 0 && $(<"$LOG") == w2 ]]
+}
+
+@test "while waiting, one line names the holder, since when, and the place" {
+    hold a k --label "green one"
+    queue w1 k
+    bg w2 rlock run k -- true
+    poll_until 10 test -s "$T/w2.err"
+    run -0 cat "$T/w2.err"
+    [[ ${#lines[@]} == 1 && $output == rlock:* && $output == *"green one"* ]]
+    [[ $output == *"$(hostname)"* && $output =~ [0-9]+m?s && $output == *2* ]]
+    bg quiet rlock run -q -w 3s k -- true
+    finish quiet
+    [[ $status == 75 && ! -s $T/quiet.err ]]
+}
+
+@test "a wait of less than a second says nothing" {
+    bg a rlock run k -- sleep 0.5
+    poll_until 10 eval '! is_free k'
+    run -0 --separate-stderr rlock run k -- true
+    [[ $stderr == "" ]]
+}
+
+@test "a waiter holds one connection, and so does a holder" {
+    local clients
+    clients=$(redis client list | wc -l)
+    hold a k
+    queue w1 k
+    queue w2 k
+    [[ $(redis client list | wc -l) == $((clients + 3)) ]]
+}
+
+@test "an uncontended run is two commands besides the greeting" {
+    rlock run k -- true
+    redis config resetstat
+    rlock run k -- true
+    [[ $(redis_calls evalsha) == 2 && $(redis_calls eval) == 0 && $(redis_calls subscribe) == 0 ]]
+}
+
+@test "H10 all waiters are served after a restart of the server, without a storm" {
+    local i
+    hold a k --lease 3s
+    for ((i = 1; i <= 20; i++)); do
+        bg "w$i" rlock run k -- sh -c "echo w$i >>'$LOG'"
+    done
+    poll_until 20 has_waiters k 20
+    redis_stop
+    redis_start
+    for ((i = 1; i <= 20; i++)); do
+        finish "w$i" 30
+        [[ $status == 0 ]]
+    done
+    [[ $(sort -u "$LOG" | wc -l) == 20 ]]
+    within 20 600 "$(redis_calls evalsha)"
+}
