@@ -25,19 +25,19 @@ static bool is_stale(const char *entry)
     return false;
 }
 
-/* RLOCK_URL=… without its password, or NULL if there is none in it. A user's name stays, with an empty
- * password: a nested rlock may have the password from a file. */
+/* A copy of RLOCK_URL=… without its password. A user's name stays, with an empty password: a nested
+ * rlock may have the password from a file. */
 static char *without_password(const char *entry)
 {
+    char *copy = mem_strdup(entry);
     size_t start, length;
 
-    if (!url_password_span(entry, &start, &length) || length == 0)
-        return NULL;
+    if (!url_password_span(entry, &start, &length))
+        return copy;
     if (start >= 2 && entry[start - 2] == '/') {
         start--;     /* its ':' */
         length += 2; /* its '@' */
     }
-    char *copy = mem_strdup(entry);
     memmove(copy + start, copy + start + length, strlen(copy + start + length) + 1);
     return copy;
 }
@@ -63,13 +63,14 @@ void environment_make(struct environment *environment, char *const *inherited, c
     char **entries = mem_zeroed((count + 5) * sizeof *entries);
     environment->entries = entries;
     for (; *inherited; inherited++) {
-        bool secret = !keep_credentials && names(*inherited, "RLOCK_PASSWORD");
-        if (secret || is_stale(*inherited))
+        if (is_stale(*inherited) || (!keep_credentials && names(*inherited, "RLOCK_PASSWORD")))
             continue;
         *entries = *inherited;
-        if (!keep_credentials && names(*inherited, "RLOCK_URL") && !environment->made[4] &&
-            (environment->made[4] = without_password(*inherited)))
-            *entries = environment->made[4];
+        if (!keep_credentials && names(*inherited, "RLOCK_URL")) {
+            if (environment->made[4])
+                continue; /* a second one, which getenv() never sees */
+            *entries = environment->made[4] = without_password(*inherited);
+        }
         entries++;
     }
     memcpy(entries, environment->made, 4 * sizeof *entries);
