@@ -15,6 +15,7 @@
 
 #define SYSTEM_FILE   "/etc/rlock.conf"
 #define FILE_SIZE_MAX 65536
+#define SEVERAL_URLS  "several URLs (a quorum) are not supported yet"
 
 /* In rising order: the later one wins. */
 enum origin { ORIGIN_DEFAULT, ORIGIN_SYSTEM, ORIGIN_USER, ORIGIN_ENVIRONMENT, ORIGIN_OPTION };
@@ -52,6 +53,35 @@ static void print_place(enum setting id, const struct given *given, char *out, s
         snprintf(out, size, "%s", given->origin == ORIGIN_ENVIRONMENT ? rule->variable : "default");
 }
 
+static bool several_words(const char *value)
+{
+    value += strspn(value, RULES_BLANKS);
+    value += strcspn(value, RULES_BLANKS);
+    return value[strspn(value, RULES_BLANKS)] != '\0';
+}
+
+/* Sets what is given for one setting, if anything. */
+static int take(struct collection *all, struct settings *settings, enum setting id)
+{
+    const struct given *given = &all->given[id];
+    bool several = given->value && id == SETTING_URL && several_words(given->value);
+    char place[512], room[RULES_FAULT_SIZE];
+    const char *why = NULL;
+
+    if (given->value && !several)
+        why = rules[id].take(settings, given->value, room);
+    if (!why && !several)
+        return STATUS_OK;
+    print_place(id, given, place, sizeof place);
+    if (several)
+        snprintf(all->fault, all->size, "%s: " SEVERAL_URLS, place);
+    else if (rules[id].secret)
+        snprintf(all->fault, all->size, "%s %s", place, why);
+    else
+        snprintf(all->fault, all->size, "%s '%.60s' %s", place, given->value, why);
+    return status_of(given->origin);
+}
+
 /* The text of a file, or NULL with errno. */
 static char *read_file(const char *path)
 {
@@ -87,12 +117,15 @@ static int collect_line(struct collection *all, const struct config_line *line, 
     }
     struct given *given = &all->given[id];
     if (id == SETTING_URL && given->file == path) {
-        snprintf(all->fault, all->size, "%s:%d: several URLs (a quorum) are not supported yet",
-                 path, line->number);
+        snprintf(all->fault, all->size, "%s:%d: " SEVERAL_URLS, path, line->number);
         return STATUS_CONFIG;
     }
     *given = (struct given){line->value, origin, path, line->number};
-    return STATUS_OK;
+    /* Judged even if something else comes before it: files last, and are best mended at once. */
+    struct settings scratch = {0};
+    int status = take(all, &scratch, id);
+    settings_free(&scratch);
+    return status;
 }
 
 /* The text is cut up and has to stay. */
@@ -189,7 +222,7 @@ static int collect_options(struct collection *all, const struct arguments *argum
         if (id >= SETTING_COUNT)
             continue;
         if (id == SETTING_URL && all->given[id].origin == ORIGIN_OPTION) {
-            snprintf(all->fault, all->size, "several URLs (a quorum) are not supported yet");
+            snprintf(all->fault, all->size, SEVERAL_URLS);
             return STATUS_USAGE;
         }
         const char *value = option->id == OPTION_NO_WAIT ? "0" : option->value;
@@ -221,36 +254,13 @@ static int collect(struct collection *all, struct settings *settings,
     return collect_options(all, arguments);
 }
 
-static bool several_words(const char *value)
-{
-    value += strspn(value, RULES_BLANKS);
-    value += strcspn(value, RULES_BLANKS);
-    return value[strspn(value, RULES_BLANKS)] != '\0';
-}
-
 static int apply(struct collection *all, struct settings *settings)
 {
-    char place[512], room[RULES_FAULT_SIZE];
+    int status = STATUS_OK;
 
-    for (int id = 1; id < SETTING_COUNT; id++) {
-        const struct given *given = &all->given[id];
-        bool several = given->value && id == SETTING_URL && several_words(given->value);
-        const char *why = NULL;
-        if (given->value && !several)
-            why = rules[id].take(settings, given->value, room);
-        if (!why && !several)
-            continue;
-        print_place((enum setting)id, given, place, sizeof place);
-        if (several)
-            snprintf(all->fault, all->size, "%s: several URLs (a quorum) are not supported yet",
-                     place);
-        else if (rules[id].secret)
-            snprintf(all->fault, all->size, "%s %s", place, why);
-        else
-            snprintf(all->fault, all->size, "%s '%.60s' %s", place, given->value, why);
-        return status_of(given->origin);
-    }
-    return STATUS_OK;
+    for (int id = 1; id < SETTING_COUNT && status == STATUS_OK; id++)
+        status = take(all, settings, (enum setting)id);
+    return status;
 }
 
 /* The URL's own comes first, then what is from the highest place. An empty one in a URL that names a
