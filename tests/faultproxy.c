@@ -16,28 +16,20 @@
  *   rst                   reset all connections
  *   refuse                reset all connections and accept no more, until "pass"
  *   target ADDRESS        where new connections go
- *   on up|down TEXT CMD   once, on the first connection on which a chunk with TEXT goes by: CMD on
- *                         that connection alone, with that chunk still passed on (but for rst);
- *                         TEXT "any" is every chunk
+ *   on up|down TEXT CMD   once, on the first connection on which a chunk with TEXT goes by ("any":
+ *                         every chunk): one of the above up to rst, on that connection alone; the
+ *                         chunk itself still gets through, but for rst
  *   stats                 "accepted A open O up BYTES down BYTES"
  *
  * A command holds for the connections there are and for those to come. */
+#include "relay.h"
 #include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
-
-enum { UP, DOWN };
-enum { LINKS = 1100, CHUNK = 16384, LINE = 512 };
 
 struct address {
     union {
@@ -48,58 +40,14 @@ struct address {
     socklen_t length;
 };
 
-struct fault {
-    bool drop, hold;
-    int64_t delay, trickle; /* ms */
-    int64_t cut;            /* bytes to go, -1: no cut */
-    bool cut_closes;
-};
-
-struct chunk {
-    struct chunk *next;
-    int64_t due; /* ms */
-    size_t length, sent;
-    char bytes[CHUNK];
-};
-
-/* One direction of a connection: from fd[way] to fd[!way]. */
-struct half {
-    struct fault fault;
-    struct chunk *first, **last;
-    int64_t busy_until; /* the last byte of a trickle goes out then */
-    bool ended, shut;   /* the source said end of file; it was passed on */
-};
-
-struct link {
-    bool open;
-    int fd[2]; /* UP: the client's, DOWN: the target's */
-    struct half half[2];
-};
-
-static struct link links[LINKS];
-static struct fault faults[2] = {{.cut = -1}, {.cut = -1}};
-static struct address target;
-static struct address home;
+static struct address target, home;
 static int listener = -1;
-static unsigned long accepted;
-static unsigned long long passed[2];
-static struct {
-    bool armed;
-    int way;
-    char text[LINE], command[LINE];
-} trigger;
+static struct fault faults[2] = FAULTS_NONE;
 
 static void die(const char *what)
 {
     fprintf(stderr, "faultproxy: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static bool address_parse(const char *text, struct address *out)
@@ -133,56 +81,14 @@ static int listen_on(struct address *where)
     return fd;
 }
 
-static void link_close(struct link *link, bool reset)
-{
-    struct linger now = {.l_onoff = 1, .l_linger = 0};
-    for (int way = UP; way <= DOWN; way++) {
-        if (reset)
-            setsockopt(link->fd[way], SOL_SOCKET, SO_LINGER, &now, sizeof now);
-        close(link->fd[way]);
-        for (struct chunk *c = link->half[way].first, *next; c; c = next) {
-            next = c->next;
-            free(c);
-        }
-    }
-    link->open = false;
-}
-
-static void link_accept(void)
-{
-    struct link *link = links;
-    while (link < links + LINKS && link->open)
-        link++;
-    int client = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (client < 0)
-        return;
-    int server = socket(target.a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    accepted++;
-    *link = (struct link){.open = true, .fd = {client, server}};
-    for (int way = UP; way <= DOWN; way++) {
-        link->half[way].fault = faults[way];
-        link->half[way].last = &link->half[way].first;
-    }
-    /* Connecting may block: to loopback it does not, unless the target's backlog is full. */
-    if (server < 0 || connect(server, &target.a.any, target.length))
-        link_close(link, true);
-}
-
-static void reset_all(void)
-{
-    for (struct link *link = links; link < links + LINKS; link++)
-        if (link->open)
-            link_close(link, true);
-}
-
-/* Sets the faults of one direction; false if the words make no sense. */
-static bool fault_set(struct fault fault[2], int words, char word[4][LINE])
+/* Adds one command's faults; false if it is none of those. */
+static bool fault_add(struct fault fault[2], int words, char word[][LINE])
 {
     int way = words > 1 && !strcmp(word[1], "down") ? DOWN : UP;
     bool has_way = words > 1 && (way == DOWN || !strcmp(word[1], "up"));
     int64_t number = words > 2 ? atoll(word[2]) : 0;
     if (!strcmp(word[0], "pass"))
-        fault[UP] = fault[DOWN] = (struct fault){.cut = -1};
+        memcpy(fault, (struct fault[2])FAULTS_NONE, sizeof(struct fault[2]));
     else if (!strcmp(word[0], "blackhole"))
         fault[UP].hold = fault[DOWN].hold = true;
     else if (!strcmp(word[0], "drop") && has_way)
@@ -201,185 +107,63 @@ static bool fault_set(struct fault fault[2], int words, char word[4][LINE])
     return true;
 }
 
-/* Does one command on "only", or on everything when it is NULL; the answer goes to "out". */
-static void obey(struct link *only, const char *line, char *out)
+/* on WAY TEXT COMMAND... */
+static bool trigger_set(int words, char word[][LINE])
 {
-    char word[4][LINE] = {""};
-    int words = sscanf(line, "%511s %511s %511s %511s", word[0], word[1], word[2], word[3]),
-        open = 0;
-    strcpy(out, "ok\n");
-    if (words > 3 && !strcmp(word[0], "on")) {
-        trigger.armed = true;
-        trigger.way = !strcmp(word[1], "down");
-        strcpy(trigger.text, word[2]);
-        strcpy(trigger.command, strstr(strstr(line, word[2]) + strlen(word[2]), word[3]));
-    } else if (!strcmp(word[0], "stats")) {
-        for (int i = 0; i < LINKS; i++)
-            open += links[i].open;
-        sprintf(out, "accepted %lu open %d up %llu down %llu\n", accepted, open, passed[UP],
-                passed[DOWN]);
-    } else if (!strcmp(word[0], "rst")) {
-        only ? link_close(only, true) : reset_all();
-    } else if (!strcmp(word[0], "refuse")) {
-        reset_all();
-        close(listener);
-        listener = -1;
-    } else if (words > 1 && !strcmp(word[0], "target")) {
-        if (!address_parse(word[1], &target))
-            strcpy(out, "bad address\n");
-    } else if (only) {
-        struct fault fault[2] = {only->half[UP].fault, only->half[DOWN].fault};
-        fault_set(fault, words, word);
-        only->half[UP].fault = fault[UP];
-        only->half[DOWN].fault = fault[DOWN];
-    } else if (fault_set(faults, words, word)) {
-        trigger.armed = trigger.armed && strcmp(word[0], "pass");
-        if (listener < 0 && !strcmp(word[0], "pass"))
-            listener = listen_on(&home);
-        for (struct link *link = links; link < links + LINKS; link++)
-            if (link->open)
-                obey(link, line, out);
-    } else
-        strcpy(out, "what?\n");
+    struct fault then[2];
+    int way = !strcmp(word[1], "down");
+    memcpy(then, faults, sizeof then);
+    if (words == 4 && !strcmp(word[3], "rst"))
+        relay_trigger(way, word[2], NULL);
+    else if (words > 3 && fault_add(then, words - 3, word + 3))
+        relay_trigger(way, word[2], then);
+    else
+        return false;
+    return true;
 }
 
-/* Queues what was read; false when the connection has to go. */
-static bool half_take(struct link *link, int way, const char *bytes, size_t length, int64_t now)
+/* Does what a line says; false if it makes no sense. */
+static bool obey(const char *line, char *answer)
 {
-    struct half *half = &link->half[way];
-    bool cut_here = half->fault.cut >= 0 && (int64_t)length >= half->fault.cut;
-    size_t keep = cut_here ? (size_t)half->fault.cut : length;
-    if (half->fault.cut > 0)
-        half->fault.cut -= (int64_t)keep;
-    if (!half->fault.drop && keep > 0) {
-        struct chunk *chunk = calloc(1, sizeof *chunk);
-        if (!chunk)
-            die("memory");
-        memcpy(chunk->bytes, bytes, keep);
-        chunk->length = keep;
-        chunk->due = now + half->fault.delay;
-        *half->last = chunk;
-        half->last = &chunk->next;
-    }
-    if (cut_here) {
-        half->fault.hold = true;
-        half->fault.cut = -1;
-    }
-    if (trigger.armed && trigger.way == way &&
-        (!strcmp(trigger.text, "any") ||
-         memmem(bytes, length, trigger.text, strlen(trigger.text)))) {
-        char answer[LINE];
-        trigger.armed = false;
-        obey(link, trigger.command, answer);
-    }
-    return link->open && !(cut_here && half->fault.cut_closes);
-}
-
-static bool half_read(struct link *link, int way, int64_t now)
-{
-    char bytes[CHUNK];
-    ssize_t got = recv(link->fd[way], bytes, sizeof bytes, MSG_DONTWAIT);
-    if (got < 0)
-        return errno == EAGAIN || errno == EINTR;
-    if (got == 0) {
-        link->half[way].ended = true;
+    char word[8][LINE] = {""};
+    int words = sscanf(line, "%511s %511s %511s %511s %511s %511s %511s", word[0], word[1], word[2],
+                       word[3], word[4], word[5], word[6]);
+    if (words > 3 && !strcmp(word[0], "on"))
+        return trigger_set(words, word);
+    if (!strcmp(word[0], "stats")) {
+        struct relay_count n = relay_count();
+        sprintf(answer, "accepted %lu open %d up %llu down %llu\n", n.accepted, n.open,
+                n.passed[UP], n.passed[DOWN]);
         return true;
     }
-    return half_take(link, way, bytes, (size_t)got, now);
-}
-
-/* Sends what is due; false when the connection has to go. */
-static bool half_write(struct link *link, int way, int64_t now)
-{
-    struct half *half = &link->half[way];
-    while (half->first && half->first->due <= now && half->busy_until <= now) {
-        struct chunk *chunk = half->first;
-        size_t size = half->fault.trickle ? 1 : chunk->length - chunk->sent;
-        ssize_t sent =
-            send(link->fd[!way], chunk->bytes + chunk->sent, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0)
-            return errno == EAGAIN || errno == EINTR;
-        passed[way] += (unsigned long long)sent;
-        chunk->sent += (size_t)sent;
-        half->busy_until = half->fault.trickle ? now + half->fault.trickle : 0;
-        if (chunk->sent < chunk->length)
-            continue;
-        half->first = chunk->next;
-        if (!half->first)
-            half->last = &half->first;
-        free(chunk);
+    if (words > 1 && !strcmp(word[0], "target"))
+        return address_parse(word[1], &target);
+    if (!strcmp(word[0], "rst") || !strcmp(word[0], "refuse")) {
+        relay_reset();
+        if (word[0][1] == 'e' && listener >= 0)
+            close(listener), listener = -1;
+        return true;
     }
-    if (half->ended && !half->first && !half->shut) {
-        half->shut = true;
-        shutdown(link->fd[!way], SHUT_WR);
+    if (!fault_add(faults, words, word))
+        return false;
+    relay_set(faults);
+    if (!strcmp(word[0], "pass")) {
+        relay_trigger(UP, NULL, NULL);
+        listener = listener < 0 ? listen_on(&home) : listener;
     }
-    return !(link->half[UP].shut && link->half[DOWN].shut);
+    return true;
 }
 
-/* Fills the poll set; returns ms until something is due, -1 for never. */
-static int64_t links_watch(struct pollfd *set, int64_t now)
+static void command_take(int control)
 {
-    int64_t wait = -1;
-    for (int i = 0; i < LINKS; i++)
-        for (int way = UP; way <= DOWN; way++) {
-            struct link *link = &links[i];
-            struct half *in = &link->half[way], *out = &link->half[!way];
-            struct pollfd *p = &set[2 * i + way];
-            *p = (struct pollfd){.fd = -1};
-            if (!link->open)
-                continue;
-            if (!in->fault.hold && !in->ended)
-                p->events |= POLLIN;
-            int64_t due = out->first ? out->first->due : 0;
-            due = due < out->busy_until ? out->busy_until : due;
-            if (out->first && due <= now)
-                p->events |= POLLOUT;
-            else if (out->first && (wait < 0 || due - now < wait))
-                wait = due - now;
-            if (p->events)
-                p->fd = link->fd[way];
-        }
-    return wait;
-}
-
-static void control_serve(int control)
-{
-    char line[LINE] = "", answer[LINE];
+    char line[LINE] = "", answer[LINE] = "ok\n";
     int fd = accept4(control, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0 && recv(fd, line, sizeof line - 1, 0) > 0) {
-        line[strcspn(line, "\n")] = '\0';
-        obey(NULL, line, answer);
+        if (!obey(line, answer))
+            strcpy(answer, "what?\n");
         send(fd, answer, strlen(answer), MSG_NOSIGNAL);
     }
     close(fd);
-}
-
-static void serve(int control)
-{
-    static struct pollfd set[2 * LINKS + 2];
-    for (;;) {
-        int64_t wait = links_watch(set, now_ms());
-        set[2 * LINKS] = (struct pollfd){.fd = control, .events = POLLIN};
-        set[2 * LINKS + 1] = (struct pollfd){.fd = listener, .events = POLLIN};
-        if (poll(set, 2 * LINKS + 2, (int)wait) < 0 && errno != EINTR)
-            die("poll");
-        int64_t now = now_ms();
-        for (int i = 0; i < LINKS; i++)
-            for (int way = UP; way <= DOWN; way++) {
-                struct link *link = &links[i];
-                int seen = set[2 * i + way].revents;
-                bool alive = link->open;
-                if (alive && seen & (POLLIN | POLLHUP | POLLERR) && !link->half[way].fault.hold &&
-                    !link->half[way].ended)
-                    alive = half_read(link, way, now);
-                if (link->open && (!alive || !half_write(link, way, now)))
-                    link_close(link, !alive);
-            }
-        if (set[2 * LINKS + 1].revents)
-            link_accept();
-        if (set[2 * LINKS].revents)
-            control_serve(control); /* last: it may close what was polled */
-    }
 }
 
 static int command_send(const char *path, int words, char **word)
@@ -395,7 +179,26 @@ static int command_send(const char *path, int words, char **word)
         recv(fd, answer, sizeof answer - 1, 0) < 0)
         die("no answer");
     fputs(answer, stdout);
-    return strcmp(answer, "what?\n") && strcmp(answer, "bad address\n") ? 0 : 1;
+    return strcmp(answer, "what?\n") ? 0 : 1;
+}
+
+static void serve(int control)
+{
+    static struct pollfd set[2 * LINKS + 2];
+    struct pollfd *accepting = &set[2 * LINKS], *commands = accepting + 1;
+    for (;;) {
+        int wait = relay_watch(set);
+        *accepting = (struct pollfd){.fd = listener, .events = POLLIN};
+        *commands = (struct pollfd){.fd = control, .events = POLLIN};
+        if (poll(set, 2 * LINKS + 2, wait) < 0 && errno != EINTR)
+            die("poll");
+        relay_move(set);
+        int client = accepting->revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+        if (client >= 0)
+            relay_open(client, &target.a.any, target.length, faults);
+        if (commands->revents)
+            command_take(control);
+    }
 }
 
 int main(int argc, char **argv)
