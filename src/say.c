@@ -69,7 +69,8 @@ static void put(const char *line, size_t length)
         return; /* dropped: there is nobody to tell */
 }
 
-static void put_line(const char *prefix, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void put_line(const char *prefix, const char *fmt,
+                                                           va_list args)
 {
     char text[TEXT_SIZE];
     char line[PIPE_BUF]; /* what is longer may be torn apart, or block half-way */

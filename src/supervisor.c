@@ -1,0 +1,435 @@
+/* The agent's messages, the user's signals, the outcome. */
+#include "supervisor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "child.h"
+#include "duration.h"
+#include "loop.h"
+#include "mem.h"
+#include "say.h"
+#include "status.h"
+#include "ward.h"
+
+#define RELEASE_NS (10 * NS_PER_SEC) /* for the agent to give the lock back */
+#define HURRY_NS   (1 * NS_PER_SEC)  /* the same when the user wants to go, and for it to end */
+
+struct supervisor {
+    const struct supervisor_plan *plan;
+    struct supervisor_outcome *outcome;
+    struct loop *loop;
+    struct loop_io channel;
+    struct loop_timer clock; /* urgent: what is next due */
+    struct ward ward;
+    char **environment;
+    char fence_word[40]; /* its last one */
+    uint64_t fence;
+    pid_t agent; /* 0 when it has been reaped */
+
+    bool held;     /* the agent says so; the command has not been started */
+    bool extended; /* an extension is to be acknowledged */
+    bool decided;  /* the outcome is known, as no command was run */
+    bool parted;   /* the agent's end of the channel is closed */
+    bool over;     /* the agent has said so, and will end */
+    bool done;
+    enum { STAYING, RELEASING, CANCELLING } leaving; /* nothing runs, the agent gives back */
+    struct moment leave_by;
+    struct moment began;
+};
+
+static const char *key_of(const struct supervisor *s)
+{
+    return s->plan->agent.keeper.request.key;
+}
+
+static bool tell(struct supervisor *s, enum message_kind kind)
+{
+    struct message message = {.kind = kind, .deadline = s->ward.deadline};
+    return !s->parted && channel_send(s->channel.fd, &message);
+}
+
+/* -- leaving --------------------------------------------------------------------------------- */
+
+static void finish(struct supervisor *s)
+{
+    s->done = true;
+    loop_stop(s->loop);
+}
+
+static void decide(struct supervisor *s, enum outcome outcome, int status)
+{
+    s->decided = true;
+    s->outcome->outcome = outcome;
+    s->outcome->status = status;
+}
+
+static void warn_unreleased(struct supervisor *s, const char *why)
+{
+    int64_t left = moment_until(moment_now(), s->ward.deadline);
+    char duration[32];
+
+    if (!s->ward.lost && left > 0)
+        say_warning("%s: could not be released: %s; it frees itself in %s", key_of(s), why,
+                    duration_print(left, duration, sizeof duration));
+}
+
+static void leave_in_vain(struct supervisor *s, const char *why)
+{
+    if (s->leaving == RELEASING)
+        warn_unreleased(s, why);
+    finish(s);
+}
+
+static void cancel(struct supervisor *s)
+{
+    s->leaving = CANCELLING;
+    s->leave_by = moment_plus(moment_now(), HURRY_NS);
+    if (!tell(s, MESSAGE_CANCEL))
+        finish(s);
+}
+
+/* Nothing of the command is left, so the lock may go to others; if that is not certain, the lease has
+ * to end first. */
+static void release(struct supervisor *s)
+{
+    s->leaving = RELEASING;
+    s->leave_by = moment_plus(moment_now(), RELEASE_NS);
+    s->outcome->held = moment_until(s->ward.acquired, moment_now());
+    if (s->ward.stuck)
+        leave_in_vain(s, "not all processes of its command could be killed");
+    else if (!tell(s, MESSAGE_RELEASE))
+        leave_in_vain(s, "its agent does not answer");
+}
+
+/* -- messages -------------------------------------------------------------------------------- */
+
+/* A grant that has aged away, while this process was stopped, is left unanswered: the agent takes it
+ * back. The command itself looks at the clock once more before it is executed. */
+static void start_command(struct supervisor *s)
+{
+    s->held = false;
+    s->ward.acquired = moment_now();
+    if (moment_reached(ward_term_at(&s->ward), s->ward.acquired))
+        return;
+    tell(s, MESSAGE_ACK);
+    s->outcome->waited = moment_until(s->began, s->ward.acquired);
+    s->outcome->fence = s->fence;
+    snprintf(s->fence_word, sizeof s->fence_word, "RLOCK_FENCE=%" PRIu64, s->fence);
+    if (ward_start(&s->ward, s->environment) == 0)
+        return;
+    say_error("cannot start %s: %s", s->plan->command[0], strerror(errno));
+    decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
+    release(s);
+}
+
+static void take_held(struct supervisor *s, const struct message *message)
+{
+    if (s->leaving || s->ward.state != WARD_IDLE)
+        return;
+    s->held = true;
+    s->ward.deadline = message->deadline;
+    s->fence = message->fence;
+}
+
+/* The agent's last word where no command was run: a line, perhaps with a hint in a second one. */
+static void take_refusal(struct supervisor *s, const struct message *message)
+{
+    bool refused = message->fence != 0;
+    const char *hint = strstr(message->text, "\nhint: ");
+    int length = (int)(hint ? hint - message->text : (ptrdiff_t)strlen(message->text));
+
+    decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, message->status);
+    if (length > 0 && refused)
+        say_warning("%.*s", length, message->text);
+    else if (length > 0)
+        say_error("%.*s", length, message->text);
+    if (hint)
+        say_hint("%s", hint + strlen("\nhint: "));
+}
+
+static void take_over(struct supervisor *s, const struct message *message)
+{
+    s->over = true;
+    if (s->leaving == RELEASING && message->text[0])
+        warn_unreleased(s, message->text);
+    else if (!s->decided && s->ward.state == WARD_IDLE)
+        take_refusal(s, message);
+    else if (s->leaving == STAYING)
+        return; /* before its time; that it ends will be noticed */
+    finish(s);
+}
+
+static void take(struct supervisor *s, const struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_HELD: take_held(s, message); break;
+    case MESSAGE_WITHDRAWN: s->held = false; break;
+    case MESSAGE_EXTENDED:
+        s->extended = true;
+        ward_extend(&s->ward, message->deadline);
+        break;
+    case MESSAGE_TROUBLE: say_warning("%s: %s", key_of(s), message->text); break;
+    case MESSAGE_LOST:
+        s->held = false;
+        ward_lose(&s->ward, message->text);
+        break;
+    case MESSAGE_OVER: take_over(s, message); break;
+    case MESSAGE_ACK:
+    case MESSAGE_STARTED:
+    case MESSAGE_PAUSED:
+    case MESSAGE_VERIFY:
+    case MESSAGE_RELEASE:
+    case MESSAGE_CANCEL: break; /* to the agent, not from it */
+    }
+}
+
+/* The agent is no more. A command that runs has the rest of its lease. */
+static void part(struct supervisor *s)
+{
+    s->parted = true;
+    loop_remove(s->loop, &s->channel);
+    if (s->leaving != STAYING) {
+        leave_in_vain(s, "its agent died");
+    } else if (s->ward.state == WARD_IDLE) {
+        say_error("%s: the agent died while it waited", key_of(s));
+        decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
+        finish(s);
+    } else if (s->ward.state == WARD_PAUSED || s->ward.state == WARD_VERIFYING) {
+        ward_lose(&s->ward, "its agent died");
+    } else {
+        say_error("%s: the agent died; the lock is not renewed any more", key_of(s));
+    }
+}
+
+/* All that is there is heard before anything is done about it: what comes last is what holds. */
+static void listen_to_agent(struct supervisor *s)
+{
+    struct message message;
+    int got = 0;
+
+    while (!s->done && !s->parted && (got = channel_receive(s->channel.fd, &message)) > 0)
+        take(s, &message);
+    if (got < 0 && !s->done)
+        part(s);
+    if (s->held && !s->done)
+        start_command(s);
+    if (s->extended)
+        tell(s, MESSAGE_ACK);
+    s->extended = false;
+}
+
+/* -- events ---------------------------------------------------------------------------------- */
+
+/* Draws the conclusions, after whatever happened. */
+static void settle(struct supervisor *s)
+{
+    struct moment due = MOMENT_NEVER;
+
+    if (s->ward.state == WARD_PAUSED)
+        listen_to_agent(s); /* it may have said much while this process was stopped */
+    if (s->ward.state == WARD_PAUSED)
+        ward_verify(&s->ward);
+    if (s->ward.state == WARD_ENDED && s->leaving == STAYING)
+        release(s);
+    if (s->leaving != STAYING)
+        due = s->leave_by;
+    else
+        due = ward_due(&s->ward);
+    if (!s->clock.added || due.ns != s->clock.due.ns)
+        loop_arm(s->loop, &s->clock, due);
+}
+
+static void on_message(struct loop_io *io, int events)
+{
+    (void)events;
+    listen_to_agent(io->owner);
+    settle(io->owner);
+}
+
+/* The agent may have got an extension that was not heard of, if this process was stopped. */
+static void on_time(struct loop_timer *timer)
+{
+    struct supervisor *s = timer->owner;
+
+    listen_to_agent(s);
+    if (s->leaving == STAYING)
+        ward_tick(&s->ward);
+    else if (!s->done && moment_reached(s->leave_by, moment_now()))
+        leave_in_vain(s, "no answer");
+    settle(s);
+}
+
+static void reap(struct supervisor *s)
+{
+    enum child_change change;
+    int status;
+    pid_t pid;
+
+    while ((pid = child_next_change(&s->ward.child, &change, &status)) > 0) {
+        if (pid == s->agent && change == CHILD_OTHER) {
+            s->agent = s->ward.agent = 0;
+            listen_to_agent(s);
+            if (!s->done && !s->parted)
+                part(s);
+        } else {
+            ward_changed(&s->ward, change, status);
+        }
+    }
+    ward_reaped(&s->ward);
+}
+
+/* No command runs yet. */
+static void interrupt(struct supervisor *s, int signo)
+{
+    if (signo == SIGTSTP) {
+        terminal_stop(SIGTSTP, false);
+    } else if (child_signal_is_fatal(signo)) {
+        decide(s, OUTCOME_INTERRUPTED, 0);
+        s->outcome->signal = signo;
+        cancel(s);
+    }
+}
+
+static void on_signal(void *owner, int signo)
+{
+    struct supervisor *s = owner;
+
+    if (signo == SIGCHLD)
+        reap(s);
+    else if (s->leaving == STAYING && s->ward.state == WARD_IDLE)
+        interrupt(s, signo);
+    else if (s->leaving == STAYING)
+        ward_signal(&s->ward, signo);
+    else if (child_signal_is_fatal(signo))
+        s->leave_by = moment_min(s->leave_by, moment_plus(moment_now(), HURRY_NS));
+    if (!s->done)
+        settle(s);
+}
+
+/* -- the run --------------------------------------------------------------------------------- */
+
+struct agent_start {
+    const struct agent_plan *plan;
+    pid_t supervisor;
+};
+
+static int work_as_agent(int channel, const void *arg)
+{
+    const struct agent_start *start = arg;
+    return agent_main(channel, start->supervisor, start->plan);
+}
+
+static int start_agent(struct supervisor *s)
+{
+    struct agent_start start = {.plan = &s->plan->agent, .supervisor = getpid()};
+    int ends[2];
+
+    if (channel_pair(ends) < 0)
+        return -1;
+    s->channel =
+        (struct loop_io){.fd = ends[0], .events = LOOP_READ, .ready = on_message, .owner = s};
+    s->ward.channel = ends[0];
+    s->agent = s->ward.agent = child_fork_helper("rlock-agent", ends[1], work_as_agent, &start);
+    close(ends[1]);
+    return s->agent < 0 ? -1 : 0;
+}
+
+/* RLOCK_FENCE is filled in when it is known. */
+static char **with_fence(char *const *environment, char *word)
+{
+    size_t count = 0;
+    char **all;
+
+    while (environment[count])
+        count++;
+    all = mem_checked(calloc(count + 2, sizeof *all));
+    memcpy(all, environment, count * sizeof *all);
+    all[count] = word;
+    return all;
+}
+
+/* The agent first: while it connects, the rest is made ready, so that nothing that may be refused is
+ * left to be asked for when the lock is held. */
+static int prepare(struct supervisor *s)
+{
+    sigset_t caught;
+
+    child_fill_standard_descriptors();
+    child_block_signals(&s->ward.inherited, &caught);
+    s->began = moment_now();
+    if (ward_init(&s->ward, s->plan) < 0)
+        return -1;
+    say_set_job(s->ward.terminal.job);
+    if (start_agent(s) < 0)
+        return -1;
+    child_adopt_orphans();
+    s->environment = with_fence(s->plan->environment, s->fence_word);
+    s->loop = loop_new();
+    if (!s->loop || loop_signals(s->loop, &caught, on_signal, s) < 0)
+        return -1;
+    loop_add(s->loop, &s->channel);
+    loop_arm(s->loop, &s->clock, MOMENT_NEVER);
+    return 0;
+}
+
+static void conclude(struct supervisor *s)
+{
+    struct supervisor_outcome *outcome = s->outcome;
+    const struct ward *ward = &s->ward;
+    bool ran = ward->state != WARD_IDLE && !ward->fault;
+
+    outcome->command_status = ran && WIFEXITED(ward->status) ? WEXITSTATUS(ward->status) : -1;
+    outcome->command_signal = ran && WIFSIGNALED(ward->status) ? WTERMSIG(ward->status) : 0;
+    if (outcome->fence == 0)
+        outcome->waited = moment_until(s->began, moment_now());
+    if (s->decided)
+        return;
+    if (ward->lost) {
+        decide(s, OUTCOME_LOST, STATUS_LOST);
+    } else if (ward->fault) {
+        decide(s, OUTCOME_NOT_EXECUTED,
+               ward->fault == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE);
+    } else if (ward->timed_out) {
+        decide(s, OUTCOME_TIMED_OUT, STATUS_TIMED_OUT);
+    } else {
+        decide(s, OUTCOME_COMPLETED, outcome->command_status);
+        outcome->signal = outcome->command_signal;
+    }
+}
+
+/* An agent that has not said that it is over could do no good any more. */
+static void end_agent(struct supervisor *s)
+{
+    if (s->agent > 0)
+        child_await(s->agent, s->over ? HURRY_NS : 0);
+}
+
+void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome)
+{
+    struct supervisor s = {
+        .plan = plan, .outcome = outcome, .clock = {.fire = on_time, .owner = &s, .urgent = true}};
+
+    if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
+        say_error("cannot go on: %s", strerror(errno));
+        ward_abandon(&s.ward);
+        decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
+    }
+    end_agent(&s);
+    conclude(&s);
+    if (s.ward.typed && outcome->signal)
+        kill(0, s.ward.typed);
+    free(s.environment);
+    loop_free(s.loop);
+}
+
+int supervisor_die_of(int signo)
+{
+    child_die_of(signo);
+    return 128 + signo;
+}
