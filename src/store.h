@@ -21,18 +21,20 @@ struct store;
 struct store_address {
     struct url url;
     const char *prefix;
-    const char *password;      /* where the URL has none; NULL: none */
-    const char *password_file; /* read again when a password is refused on a later connection; NULL */
-    int64_t connect_timeout;   /* ns: name look-up, connect and greeting of one server */
+    const char *password; /* where the URL has none; NULL: none */
+    const char
+        *password_file;      /* read again when a password is refused on a later connection; NULL */
+    int64_t connect_timeout; /* ns: name look-up, connect and greeting of one server */
 };
 
 struct lock_request {
     const char *key;
-    const char *owner; /* a fresh one for each acquisition: the same owner again is the same request */
-    int64_t lease;     /* ns */
-    const char *who;   /* identity_print()ed, or "" */
-    bool queue;        /* wait in line when it cannot be granted, and stay there (a heartbeat) */
-    bool listen;       /* have the store call "poked" when it is worth trying again */
+    const char
+        *owner;    /* a fresh one for each acquisition: the same owner again is the same request */
+    int64_t lease; /* ns */
+    const char *who; /* identity_print()ed, or "" */
+    bool queue;      /* wait in line when it cannot be granted, and stay there (a heartbeat) */
+    bool listen;     /* have the store call "poked" when it is worth trying again */
 };
 
 enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };
@@ -52,12 +54,13 @@ enum cause {
 struct answer {
     enum verdict verdict;
     enum cause cause;
-    bool maybe_done;  /* UNKNOWN, but the store may have done it or may do it yet */
-    char text[256];   /* why, for the user; "" when granted or held */
-    uint64_t fence;   /* granted */
-    bool late;        /* renewed after its lease had run out, before anyone else came */
-    int64_t position; /* refused and queued: 1 is next; refused and not queued: how many are ahead */
-    bool requeued;    /* had been dropped from the queue, and is in it again */
+    bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet */
+    char text[256];  /* why, for the user; "" when granted or held */
+    uint64_t fence;  /* granted */
+    bool late;       /* renewed after its lease had run out, before anyone else came */
+    int64_t
+        position;  /* refused and queued: 1 is next; refused and not queued: how many are ahead */
+    bool requeued; /* had been dropped from the queue, and is in it again */
     struct lock_party holder; /* refused: who holds it; owner "" if nobody does */
 };
 
@@ -82,19 +85,52 @@ void store_renew(struct store *store, const struct lock_request *request, struct
  * uncertain: an acquisition of this owner may still be under way and must not succeed later. */
 void store_release(struct store *store, const struct lock_request *request, bool uncertain,
                    struct moment until, store_done *done, void *arg);
-/* Sends the same, waits for no answer: for a caller that has to go now. Tries for the connection
- * that is up, nothing more. */
+/* Sends an uncertain release over a connection that is up and waits for no answer, for a caller that has
+ * to go now: ends whatever is under way, without its "done". */
 void store_farewell(struct store *store, const struct lock_request *request);
 
 /* Takes the lock from exactly these owners; purge: empties the queue too. */
-void store_force(struct store *store, const char *key, const char *const *owners, size_t count,
-                 bool purge, struct moment until, store_done *done, void *arg);
+struct force_request {
+    const char *key;
+    const char *const *owners;
+    size_t owner_count;
+    bool purge;
+};
+void store_force(struct store *store, const struct force_request *request, struct moment until,
+                 store_done *done, void *arg);
 
-/* Reports locks one by one to "each" (a NULL view->key never), then completes: GRANTED when all were
- * read. patterns: keys and globs, none for every lock that is held or waited for; a key without
- * wildcards is always reported, also when it is free. */
-void store_survey(struct store *store, const char *const *patterns, size_t count,
-                  void (*each)(void *arg, const struct lock_view *view), struct moment until,
+/* Reports locks one by one to "each", then completes: GRANTED when all were read. patterns: keys and
+ * globs, none for every lock that is held or waited for; a key without wildcards is always reported,
+ * also when it is free. Keys found by a glob come sorted; what is no lock of rlock's is left out. */
+struct survey_request {
+    const char *const *patterns;
+    size_t pattern_count;
+    void (*each)(void *arg, const struct lock_view *view);
+    void *each_arg;
+};
+void store_survey(struct store *store, const struct survey_request *request, struct moment until,
                   store_done *done, void *arg);
+
+/* What a store is made of: one const table a kind, found by the scheme of the URL. A store embeds
+ * struct store first. */
+struct store_ops {
+    void (*close)(struct store *);
+    void (*acquire)(struct store *, const struct lock_request *, struct moment, store_done *,
+                    void *);
+    void (*renew)(struct store *, const struct lock_request *, struct moment, store_done *, void *);
+    void (*release)(struct store *, const struct lock_request *, bool, struct moment, store_done *,
+                    void *);
+    void (*farewell)(struct store *, const struct lock_request *);
+    void (*force)(struct store *, const struct force_request *, struct moment, store_done *,
+                  void *);
+    void (*survey)(struct store *, const struct survey_request *, struct moment, store_done *,
+                   void *);
+};
+
+struct store {
+    const struct store_ops *ops;
+    void (*poked)(void *arg);
+    void *poked_arg;
+};
 
 #endif

@@ -1,0 +1,200 @@
+/* One RESP connection over our own socket. */
+#include "conn.h"
+#include "loop.h"
+#include "mem.h"
+#include "resolve.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct conn {
+    struct loop *loop;
+    const struct conn_events *events;
+    void *arg;
+    struct loop_io io; /* fd -1 while closed */
+    bool connecting;
+    unsigned life; /* counts closes: a callback may end what is being read */
+    redisReader *reader;
+    char *out;
+    size_t out_size, out_sent, out_room;
+};
+
+/* How long sent data may stay unacknowledged before the kernel gives the connection up. */
+#define UNACKNOWLEDGED_MS 10000
+
+static void handle(struct loop_io *io, int events);
+
+struct conn *conn_new(struct loop *loop, const struct conn_events *events, void *arg)
+{
+    struct conn *conn = mem_zeroed(sizeof *conn);
+
+    conn->loop = loop;
+    conn->events = events;
+    conn->arg = arg;
+    conn->io = (struct loop_io){.fd = -1, .ready = handle, .owner = conn};
+    return conn;
+}
+
+void conn_free(struct conn *conn)
+{
+    conn_close(conn);
+    free(conn->out);
+    free(conn);
+}
+
+void conn_close(struct conn *conn)
+{
+    if (conn->io.fd < 0)
+        return;
+    loop_remove(conn->loop, &conn->io);
+    close(conn->io.fd);
+    conn->io.fd = -1;
+    conn->life++;
+    conn->out_size = conn->out_sent = 0;
+    redisReaderFree(conn->reader);
+    conn->reader = NULL;
+}
+
+static void broken(struct conn *conn, const char *why)
+{
+    conn_close(conn);
+    conn->events->broken(conn->arg, why);
+}
+
+static void tune(int fd, int family)
+{
+    if (family == AF_UNIX)
+        return;
+    int on = 1;
+    unsigned patience = UNACKNOWLEDGED_MS;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+}
+
+int conn_open(struct conn *conn, const struct endpoint *to)
+{
+    int family = to->address.ss_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    tune(fd, family);
+    /* A Unix socket with a full backlog says EAGAIN: nothing would ever wake us for it. */
+    if (connect(fd, (const struct sockaddr *)&to->address, to->length) != 0 &&
+        errno != EINPROGRESS) {
+        int saved = errno == EAGAIN ? ETIMEDOUT : errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    conn->reader = mem_checked(redisReaderCreate());
+    conn->io.fd = fd;
+    conn->io.events = LOOP_WRITE;
+    conn->connecting = true;
+    loop_add(conn->loop, &conn->io);
+    return 0;
+}
+
+/* Sends what it can; false with errno if the connection is broken. */
+static bool send_queued(struct conn *conn)
+{
+    bool sound = true;
+
+    while (sound && conn->out_sent < conn->out_size) {
+        ssize_t n = send(conn->io.fd, conn->out + conn->out_sent, conn->out_size - conn->out_sent,
+                         MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (n < 0)
+            sound = false;
+        else
+            conn->out_sent += (size_t)n;
+    }
+    if (conn->out_sent == conn->out_size)
+        conn->out_sent = conn->out_size = 0;
+    conn->io.events = LOOP_READ | (conn->out_size ? LOOP_WRITE : 0);
+    return sound;
+}
+
+void conn_send(struct conn *conn, const char *bytes, size_t size)
+{
+    if (conn->out_size + size > conn->out_room) {
+        conn->out_room = conn->out_size + size;
+        conn->out = mem_checked(realloc(conn->out, conn->out_room));
+    }
+    memcpy(conn->out + conn->out_size, bytes, size);
+    conn->out_size += size;
+    /* A failure is told from the loop, where the next attempt to send meets it again: nobody who asks
+     * for something here wants to be called back before this returned. */
+    if (conn->io.fd >= 0 && !conn->connecting)
+        send_queued(conn);
+}
+
+static void finish_connect(struct conn *conn)
+{
+    int fault = 0;
+    socklen_t length = sizeof fault;
+
+    getsockopt(conn->io.fd, SOL_SOCKET, SO_ERROR, &fault, &length);
+    if (fault != 0) {
+        broken(conn, strerror(fault));
+        return;
+    }
+    conn->connecting = false;
+    conn->io.events = LOOP_READ;
+    conn->events->connected(conn->arg);
+}
+
+/* Hands out every whole reply in the reader. */
+static void hand_out(struct conn *conn)
+{
+    unsigned life = conn->life;
+
+    for (;;) {
+        void *reply = NULL;
+        if (redisReaderGetReply(conn->reader, &reply) != REDIS_OK) {
+            broken(conn, "what answers there is not a Redis server");
+            return;
+        }
+        if (!reply)
+            return;
+        conn->events->reply(conn->arg, reply);
+        if (conn->life != life)
+            return;
+    }
+}
+
+static void receive(struct conn *conn)
+{
+    char buffer[16384];
+    ssize_t n = recv(conn->io.fd, buffer, sizeof buffer, 0);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        broken(conn, n < 0 ? strerror(errno) : "the server closed the connection");
+        return;
+    }
+    redisReaderFeed(conn->reader, buffer, (size_t)n);
+    hand_out(conn);
+}
+
+static void handle(struct loop_io *io, int events)
+{
+    struct conn *conn = io->owner;
+
+    if (conn->connecting) {
+        finish_connect(conn);
+        return;
+    }
+    if ((events & LOOP_WRITE) && !send_queued(conn)) {
+        broken(conn, strerror(errno));
+        return;
+    }
+    if (events & (LOOP_READ | LOOP_GONE))
+        receive(conn);
+}

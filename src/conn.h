@@ -1,0 +1,35 @@
+/* One connection that speaks RESP2: connect, send commands, hand out replies in order. The socket is
+ * ours (close-on-exec, no SIGPIPE, never blocking); hiredis is the codec. No state of a session
+ * (who we are, which database) lives here: see redis_link.h. */
+#ifndef RLOCK_CONN_H
+#define RLOCK_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct conn;
+struct endpoint;
+struct loop;
+struct redisReply;
+
+struct conn_events {
+    void (*connected)(void *arg);
+    /* The callee frees the reply. conn_close() may be called from here. */
+    void (*reply)(void *arg, struct redisReply *reply);
+    /* Not by conn_close(): refused, reset, ended by the server, not RESP. The connection is closed
+     * by then. */
+    void (*broken)(void *arg, const char *why);
+};
+
+struct conn *conn_new(struct loop *loop, const struct conn_events *events, void *arg);
+void conn_free(struct conn *conn);
+
+/* Starts to connect; "connected" or "broken" follows, never before this returned. -1 with errno. */
+int conn_open(struct conn *conn, const struct endpoint *to);
+/* Drops the connection, what was queued and what was not answered. Harmless if it is closed. */
+void conn_close(struct conn *conn);
+
+/* Sends encoded commands; what cannot go out at once goes later. To be called on an open connection. */
+void conn_send(struct conn *conn, const char *bytes, size_t size);
+
+#endif

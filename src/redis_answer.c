@@ -1,0 +1,326 @@
+/* Reading replies: error classes, the scripts' words, holder and waiter records. */
+#include "redis_answer.h"
+#include "mem.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+    const char *word;
+    enum redis_error class;
+} error_words[] = {
+    {"NOSCRIPT", REDIS_ERROR_NOSCRIPT},
+    {"BUSY", REDIS_ERROR_PASSING},
+    {"LOADING", REDIS_ERROR_PASSING},
+    {"MISCONF", REDIS_ERROR_PASSING},
+    {"MASTERDOWN", REDIS_ERROR_PASSING},
+    {"NOREPLICAS", REDIS_ERROR_PASSING},
+    {"TRYAGAIN", REDIS_ERROR_PASSING},
+    {"CLUSTERDOWN", REDIS_ERROR_PASSING},
+    {"UNBLOCKED", REDIS_ERROR_PASSING},
+    {"max number of clients", REDIS_ERROR_PASSING},
+    {"READONLY", REDIS_ERROR_UNFIT},
+    {"OOM", REDIS_ERROR_UNFIT},
+    {"NOAUTH", REDIS_ERROR_DENIED},
+    {"WRONGPASS", REDIS_ERROR_DENIED},
+    {"NOPERM", REDIS_ERROR_DENIED},
+    {"invalid password", REDIS_ERROR_DENIED},
+    {"without any password configured", REDIS_ERROR_DENIED},
+    {"ACL failure", REDIS_ERROR_DENIED},
+    {"can't access", REDIS_ERROR_DENIED},
+    {"can't run this command", REDIS_ERROR_DENIED},
+    {"has no permissions", REDIS_ERROR_DENIED},
+    {"WRONGTYPE", REDIS_ERROR_MISFIT},
+};
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)); at += length) {
+        bool starts = at == text || !isalnum((unsigned char)at[-1]);
+        if (starts && !isalnum((unsigned char)at[length]))
+            return true;
+    }
+    return false;
+}
+
+enum redis_error redis_error_class(const char *text)
+{
+    for (size_t i = 0; i < sizeof error_words / sizeof *error_words; i++) {
+        if (has_word(text, error_words[i].word))
+            return error_words[i].class;
+    }
+    return REDIS_ERROR_OTHER;
+}
+
+static void answer_unknown(struct answer *answer, enum cause cause, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void answer_unknown(struct answer *answer, enum cause cause, const char *fmt, ...)
+{
+    va_list args;
+
+    answer->verdict = VERDICT_UNKNOWN;
+    answer->cause = cause;
+    va_start(args, fmt);
+    vsnprintf(answer->text, sizeof answer->text, fmt, args);
+    va_end(args);
+}
+
+static void answer_refused(struct answer *answer, enum cause cause)
+{
+    answer->verdict = VERDICT_REFUSED;
+    answer->cause = cause;
+}
+
+static void answer_misfit(struct answer *answer, const char *what)
+{
+    answer_refused(answer, CAUSE_MISFIT);
+    if (strcmp(what, "damaged") == 0)
+        snprintf(answer->text, sizeof answer->text, "its record in the store is damaged");
+    else
+        snprintf(answer->text, sizeof answer->text, "the key is no plain lock but '%.40s'", what);
+}
+
+void redis_answer_error(const char *text, struct answer *answer)
+{
+    switch (redis_error_class(text)) {
+    case REDIS_ERROR_MISFIT:
+        answer_refused(answer, CAUSE_MISFIT);
+        snprintf(answer->text, sizeof answer->text,
+                 "the store's key of that name holds other data (%.120s)", text);
+        break;
+    case REDIS_ERROR_DENIED: answer_unknown(answer, CAUSE_DENIED, "%.200s", text); break;
+    case REDIS_ERROR_NOSCRIPT:
+    case REDIS_ERROR_PASSING: answer_unknown(answer, CAUSE_UNREACHABLE, "%.200s", text); break;
+    case REDIS_ERROR_UNFIT:
+    case REDIS_ERROR_OTHER: answer_unknown(answer, CAUSE_UNFIT, "%.200s", text); break;
+    }
+}
+
+/* The next word of a record as a number; false if there is none. */
+static bool take_number(const char **text, int64_t *number)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)**text))
+        return false;
+    errno = 0;
+    *number = strtoll(*text, &end, 10);
+    if (errno != 0 || *end != ' ')
+        return false;
+    *text = end + 1;
+    return true;
+}
+
+static bool take_owner(const char **text, char owner[OWNER_SIZE])
+{
+    size_t length = strcspn(*text, " ");
+
+    if (length == 0 || length >= OWNER_SIZE || (*text)[length] != ' ')
+        return false;
+    memcpy(owner, *text, length);
+    owner[length] = '\0';
+    *text += length + 1;
+    return true;
+}
+
+/* DEADLINE LEASE FENCE OWNER SINCE WHO, as common.lua writes it. */
+static bool read_holder(const redisReply *record, int64_t now, struct lock_party *holder)
+{
+    const char *text = record->str;
+    int64_t deadline, lease, fence;
+
+    memset(holder, 0, sizeof *holder);
+    if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
+        !take_number(&text, &lease) || !take_number(&text, &fence) ||
+        !take_owner(&text, holder->owner) || !take_number(&text, &holder->since_ms))
+        return false;
+    holder->left_ms = deadline - now;
+    holder->age_ms = now - holder->since_ms;
+    holder->fence = (uint64_t)fence;
+    identity_parse(text, (size_t)(record->str + record->len - text), &holder->who);
+    return true;
+}
+
+/* DEADLINE OWNER SINCE WHO. */
+static bool read_waiter(const redisReply *record, int64_t now, struct lock_party *waiter)
+{
+    const char *text = record->str;
+    int64_t deadline;
+
+    memset(waiter, 0, sizeof *waiter);
+    if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
+        !take_owner(&text, waiter->owner) || !take_number(&text, &waiter->since_ms))
+        return false;
+    waiter->age_ms = now - waiter->since_ms;
+    identity_parse(text, (size_t)(record->str + record->len - text), &waiter->who);
+    return true;
+}
+
+static const char *string_at(const redisReply *reply, size_t i)
+{
+    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_STRING
+               ? reply->element[i]->str
+               : NULL;
+}
+
+static int64_t number_at(const redisReply *reply, size_t i)
+{
+    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER
+               ? reply->element[i]->integer
+               : 0;
+}
+
+/* The holder's record at i; none, or one that cannot be read, leaves the holder unnamed. */
+static void name_holder(const redisReply *reply, size_t i, int64_t now, struct answer *answer)
+{
+    const char *text = string_at(reply, i);
+
+    if (!text || !*text || !read_holder(reply->element[i], now, &answer->holder))
+        memset(&answer->holder, 0, sizeof answer->holder);
+}
+
+static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const char *fence = string_at(reply, 2);
+
+    (void)extra;
+    answer->verdict = VERDICT_GRANTED;
+    answer->fence = fence ? strtoull(fence, NULL, 10) : 0;
+    answer->late = number_at(reply, 3) == 1;
+}
+
+static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_HELD);
+    extra->ticket = number_at(reply, 2);
+    answer->position = number_at(reply, 3);
+    answer->requeued = number_at(reply, 4) == 1;
+    name_holder(reply, 5, extra->now_ms, answer);
+}
+
+static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_HELD);
+    answer->position = number_at(reply, 2);
+    name_holder(reply, 3, extra->now_ms, answer);
+}
+
+static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    (void)reply;
+    extra->stale = true;
+    answer_unknown(answer, CAUSE_UNREACHABLE, "the request took too long");
+}
+
+static void read_barred(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    (void)reply;
+    (void)extra;
+    answer_unknown(answer, CAUSE_UNREACHABLE, "the request was withdrawn");
+}
+
+static void read_not_holder(const redisReply *reply, struct answer *answer,
+                            struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_NOT_HOLDER);
+    name_holder(reply, 2, extra->now_ms, answer);
+}
+
+static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_CHANGED);
+    name_holder(reply, 2, extra->now_ms, answer);
+}
+
+static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const char *what = string_at(reply, 2);
+
+    (void)extra;
+    answer_misfit(answer, what ? what : "?");
+}
+
+static const struct {
+    const char *word;
+    void (*read)(const redisReply *, struct answer *, struct redis_extra *);
+} script_words[] = {
+    {"GRANTED", read_granted}, {"RENEWED", read_granted}, {"RELEASED", read_granted},
+    {"QUEUED", read_queued},   {"HELD", read_held},       {"STALE", read_stale},
+    {"BARRED", read_barred},   {"LOST", read_not_holder}, {"ABSENT", read_not_holder},
+    {"CHANGED", read_changed}, {"MISFIT", read_misfit},
+};
+
+void redis_answer_script(const struct redisReply *reply, struct answer *answer,
+                         struct redis_extra *extra)
+{
+    struct redis_extra ignored;
+
+    if (!extra)
+        extra = &ignored;
+    memset(answer, 0, sizeof *answer);
+    memset(extra, 0, sizeof *extra);
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_answer_error(reply->str, answer);
+        return;
+    }
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+    for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
+        if (strcmp(word, script_words[i].word) == 0) {
+            extra->now_ms = number_at(reply, 1);
+            script_words[i].read(reply, answer, extra);
+            return;
+        }
+    }
+    answer_unknown(answer, CAUSE_UNFIT, "the server's answer makes no sense");
+}
+
+/* Reads the records of one list; what cannot be read is left out. The caller frees. */
+static struct lock_party *
+read_parties(const redisReply *list, int64_t now,
+             bool (*read)(const redisReply *, int64_t, struct lock_party *), size_t *count)
+{
+    struct lock_party *parties = mem_zeroed((list->elements + 1) * sizeof *parties);
+
+    *count = 0;
+    for (size_t i = 0; i < list->elements; i++) {
+        if (read(list->element[i], now, &parties[*count]))
+            ++*count;
+    }
+    return parties;
+}
+
+void redis_answer_inspect(const struct redisReply *reply, const char *key,
+                          void (*each)(void *arg, const struct lock_view *view), void *arg,
+                          struct answer *answer)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+
+    if (!word || strcmp(word, "LOCK") != 0 || reply->elements < 5 ||
+        reply->element[3]->type != REDIS_REPLY_ARRAY ||
+        reply->element[4]->type != REDIS_REPLY_ARRAY) {
+        redis_answer_script(reply, answer, NULL);
+        return;
+    }
+    const char *fence = string_at(reply, 2);
+    int64_t now = number_at(reply, 1);
+    struct lock_view view = {.key = key, .fence = fence ? strtoull(fence, NULL, 10) : 0};
+    struct lock_party *holders =
+        read_parties(reply->element[3], now, read_holder, &view.holder_count);
+    struct lock_party *waiters =
+        read_parties(reply->element[4], now, read_waiter, &view.waiter_count);
+
+    view.holders = holders;
+    view.waiters = waiters;
+    each(arg, &view);
+    free(holders);
+    free(waiters);
+    memset(answer, 0, sizeof *answer);
+    answer->verdict = VERDICT_GRANTED;
+}

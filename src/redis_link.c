@@ -1,0 +1,515 @@
+/* A greeted connection to one Redis server. */
+#include "redis_link.h"
+#include "conn.h"
+#include "loop.h"
+#include "mem.h"
+#include "redis_answer.h"
+#include "resolve.h"
+#include "secret.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+
+enum phase { PHASE_DOWN, PHASE_RESOLVING, PHASE_CONNECTING, PHASE_GREETING, PHASE_UP };
+
+/* What the greeting asks, in this order; the first two may be left out. */
+enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_END };
+
+struct redis_link {
+    struct loop *loop;
+    struct store_address address;
+    char name[300]; /* the URL without its password */
+    const struct redis_link_events *events;
+    void *arg;
+    struct conn *conn;
+    struct loop_timer timer; /* armed while busy */
+
+    enum phase phase;
+    struct resolver *resolver;
+    struct endpoint
+        endpoints[RESOLVE_MAX]; /* kept: a name is looked up again only if they all fail */
+    int endpoint_count, endpoint_next;
+    bool endpoints_fresh;
+    struct moment connect_until;
+    const char *password;
+    char *file_password; /* read from the file again, after a refusal */
+    bool reread;
+    enum step step;
+
+    bool listening;   /* subscribed */
+    bool unlistening; /* UNSUBSCRIBE went out, its reply did not come yet */
+
+    bool busy, sent, will_listen;
+    struct moment until;
+    char *batch;
+    size_t batch_size;
+    redisReply **replies;
+    size_t wanted, got;
+    struct answer failure; /* with a text: to be told at the next turn */
+
+    int64_t clock_ms;
+    struct moment clock_read;
+};
+
+static void connect_next(struct redis_link *link);
+
+static void free_replies(struct redis_link *link)
+{
+    for (size_t i = 0; i < link->got; i++)
+        freeReplyObject(link->replies[i]);
+    free(link->replies);
+    link->replies = NULL;
+    link->got = link->wanted = 0;
+}
+
+static void empty_batch(struct redis_link *link)
+{
+    free(link->batch);
+    link->batch = NULL;
+    link->batch_size = 0;
+}
+
+static void hang_up(struct redis_link *link)
+{
+    if (link->resolver)
+        resolver_stop(link->resolver);
+    link->resolver = NULL;
+    conn_close(link->conn);
+    link->phase = PHASE_DOWN;
+    link->listening = link->unlistening = false;
+}
+
+/* Ends the batch under way: with its replies, or with a failure. */
+static void complete(struct redis_link *link, const struct answer *failure)
+{
+    size_t count = failure ? 0 : link->got;
+    redisReply **replies = link->replies;
+    size_t owned = link->got;
+
+    loop_disarm(link->loop, &link->timer);
+    empty_batch(link);
+    link->replies = NULL;
+    link->got = link->wanted = 0;
+    link->busy = false;
+    link->events->done(link->arg, replies, count, failure);
+    for (size_t i = 0; i < owned; i++)
+        freeReplyObject(replies[i]);
+    free(replies);
+}
+
+static void fail(struct redis_link *link, const struct answer *why)
+{
+    struct answer failure = *why;
+
+    hang_up(link);
+    failure.verdict = VERDICT_UNKNOWN;
+    failure.maybe_done = link->sent;
+    complete(link, &failure);
+}
+
+static struct answer unreachable(const struct redis_link *link, const char *why)
+{
+    struct answer answer = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
+
+    snprintf(answer.text, sizeof answer.text, "cannot reach %.120s: %.100s", link->name, why);
+    return answer;
+}
+
+static void fail_unreachable(struct redis_link *link, const char *why)
+{
+    struct answer answer = unreachable(link, why);
+
+    fail(link, &answer);
+}
+
+/* A failure found while somebody is still calling us: told when the loop turns. */
+static void fail_later(struct redis_link *link, const char *why)
+{
+    link->failure = unreachable(link, why);
+    loop_arm(link->loop, &link->timer, loop_now(link->loop));
+}
+
+static void timed_out(struct loop_timer *timer)
+{
+    struct redis_link *link = timer->owner;
+
+    if (link->failure.text[0]) {
+        struct answer failure = link->failure;
+        link->failure.text[0] = '\0';
+        fail(link, &failure);
+    } else if (link->phase == PHASE_UP && link->wanted == 0) {
+        complete(link, NULL);
+    } else if (link->phase == PHASE_CONNECTING && link->endpoint_next < link->endpoint_count) {
+        conn_close(link->conn);
+        connect_next(link);
+    } else if (link->phase == PHASE_RESOLVING) {
+        fail_unreachable(link, "no answer from the name service");
+    } else {
+        fail_unreachable(link, link->phase == PHASE_CONNECTING ? "connecting timed out"
+                                                               : "no answer in time");
+    }
+}
+
+static void encode(char **bytes, size_t *size, int argc, const char **argv, const size_t *lengths)
+{
+    char *text = NULL;
+    long long length = redisFormatCommandArgv(&text, argc, argv, lengths);
+
+    if (length < 0)
+        abort();
+    *bytes = mem_checked(realloc(*bytes, *size + (size_t)length));
+    memcpy(*bytes + *size, text, (size_t)length);
+    *size += (size_t)length;
+    redisFreeCommand(text);
+}
+
+static void send_batch(struct redis_link *link)
+{
+    static const char unsubscribe[] = "*1\r\n$11\r\nUNSUBSCRIBE\r\n";
+
+    if (link->listening) {
+        /* One write for both, so that the server finds them together. */
+        link->batch = mem_checked(realloc(link->batch, link->batch_size + sizeof unsubscribe - 1));
+        memmove(link->batch + sizeof unsubscribe - 1, link->batch, link->batch_size);
+        memcpy(link->batch, unsubscribe, sizeof unsubscribe - 1);
+        link->batch_size += sizeof unsubscribe - 1;
+        link->listening = false;
+        link->unlistening = true;
+    }
+    conn_send(link->conn, link->batch, link->batch_size);
+    empty_batch(link);
+    link->sent = true;
+}
+
+/* Connected and greeted: what was asked for can go out. */
+static void greeted(struct redis_link *link)
+{
+    link->phase = PHASE_UP;
+    link->reread = false;
+    if (link->wanted == 0) {
+        complete(link, NULL);
+        return;
+    }
+    loop_arm(link->loop, &link->timer, link->until);
+    send_batch(link);
+}
+
+static enum step next_step(const struct redis_link *link, enum step after)
+{
+    enum step step = after + 1;
+
+    if (step == STEP_SELECT && link->address.url.db == 0)
+        step++;
+    return step;
+}
+
+static enum step first_step(const struct redis_link *link)
+{
+    return link->password ? STEP_AUTH : next_step(link, STEP_AUTH);
+}
+
+static void greet(void *arg)
+{
+    struct redis_link *link = arg;
+    const char *auth[] = {"AUTH", link->address.url.user ? link->address.url.user : link->password,
+                          link->password};
+    char db[16];
+    const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
+    char *bytes = NULL;
+    size_t size = 0;
+
+    snprintf(db, sizeof db, "%d", link->address.url.db);
+    link->phase = PHASE_GREETING;
+    link->step = first_step(link);
+    loop_arm(link->loop, &link->timer, link->connect_until);
+    if (link->step == STEP_AUTH)
+        encode(&bytes, &size, link->address.url.user ? 3 : 2, auth, NULL);
+    if (link->address.url.db != 0)
+        encode(&bytes, &size, 2, select, NULL);
+    encode(&bytes, &size, 1, role, NULL);
+    encode(&bytes, &size, 1, time, NULL);
+    conn_send(link->conn, bytes, size);
+    free(bytes);
+}
+
+/* The password may have been changed while we held a lock: the file is read again, once. */
+static bool try_file_again(struct redis_link *link)
+{
+    char fault[256];
+
+    if (!link->address.password_file || link->reread)
+        return false;
+    char *fresh = secret_read(link->address.password_file, fault, sizeof fault);
+    if (!fresh)
+        return false;
+    link->reread = true;
+    free(link->file_password);
+    link->password = link->file_password = fresh;
+    hang_up(link);
+    link->endpoint_next = 0;
+    connect_next(link);
+    return true;
+}
+
+static void refuse_greeting(struct redis_link *link, const char *text)
+{
+    struct answer answer = {0};
+
+    redis_answer_error(text, &answer);
+    if (answer.cause == CAUSE_DENIED && try_file_again(link))
+        return;
+    snprintf(answer.text, sizeof answer.text, "%.120s: %.120s", link->name, text);
+    fail(link, &answer);
+}
+
+static void refuse_role(struct redis_link *link, const redisReply *role)
+{
+    struct answer answer = {.cause = CAUSE_UNFIT};
+    bool replica = strcmp(role->element[0]->str, "slave") == 0 && role->elements > 2 &&
+                   role->element[1]->type == REDIS_REPLY_STRING;
+
+    if (replica)
+        snprintf(answer.text, sizeof answer.text,
+                 "%.120s is a read-only replica of %.80s:%lld, locks live on the master",
+                 link->name, role->element[1]->str, role->element[2]->integer);
+    else
+        snprintf(answer.text, sizeof answer.text, "%.120s is a Redis %.20s, not a master",
+                 link->name, role->element[0]->str);
+    fail(link, &answer);
+}
+
+static void read_time(struct redis_link *link, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+        reply->element[0]->type == REDIS_REPLY_STRING &&
+        reply->element[1]->type == REDIS_REPLY_STRING)
+        redis_link_set_clock(link, strtoll(reply->element[0]->str, NULL, 10) * 1000 +
+                                       strtoll(reply->element[1]->str, NULL, 10) / 1000);
+}
+
+static bool is_master(const redisReply *reply)
+{
+    return reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
+           reply->element[0]->type != REDIS_REPLY_STRING ||
+           strcmp(reply->element[0]->str, "master") == 0;
+}
+
+static void greeting_reply(struct redis_link *link, const redisReply *reply)
+{
+    bool failed = reply->type == REDIS_REPLY_ERROR;
+
+    /* A user without ROLE or TIME loses a check, not the lock. */
+    if (failed && (link->step < STEP_ROLE || strncmp(reply->str, "NOPERM", 6) != 0)) {
+        refuse_greeting(link, reply->str);
+        return;
+    }
+    if (link->step == STEP_ROLE && !is_master(reply)) {
+        refuse_role(link, reply);
+        return;
+    }
+    if (link->step == STEP_TIME)
+        read_time(link, reply);
+    link->step = next_step(link, link->step);
+    if (link->step == STEP_END)
+        greeted(link);
+}
+
+static void batch_reply(struct redis_link *link, redisReply *reply)
+{
+    if (!link->busy || link->got == link->wanted) {
+        freeReplyObject(reply);
+        return;
+    }
+    link->replies[link->got++] = reply;
+    if (link->got < link->wanted)
+        return;
+    link->listening = link->will_listen;
+    complete(link, NULL);
+}
+
+static bool is_push(const redisReply *reply, const char *kind)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
+           reply->element[0]->type == REDIS_REPLY_STRING &&
+           strcmp(reply->element[0]->str, kind) == 0;
+}
+
+static void replied(void *arg, redisReply *reply)
+{
+    struct redis_link *link = arg;
+
+    if ((link->listening || link->unlistening) && is_push(reply, "message")) {
+        freeReplyObject(reply);
+        /* With a batch under way, that one sees what the message is about. */
+        if (!link->busy)
+            link->events->poked(link->arg);
+    } else if (link->unlistening && is_push(reply, "unsubscribe")) {
+        link->unlistening = false;
+        freeReplyObject(reply);
+    } else if (link->phase == PHASE_GREETING) {
+        greeting_reply(link, reply);
+        freeReplyObject(reply);
+    } else {
+        batch_reply(link, reply);
+    }
+}
+
+static void broken(void *arg, const char *why)
+{
+    struct redis_link *link = arg;
+
+    if (link->phase == PHASE_CONNECTING && link->endpoint_next < link->endpoint_count) {
+        connect_next(link);
+    } else if (link->phase == PHASE_CONNECTING && !link->endpoints_fresh) {
+        link->endpoint_count = 0;
+        connect_next(link);
+    } else if (link->busy) {
+        fail_unreachable(link, why);
+    } else {
+        hang_up(link);
+        link->events->poked(link->arg);
+    }
+}
+
+static void resolved(void *arg, const struct endpoint *found, int count, const char *fault)
+{
+    struct redis_link *link = arg;
+
+    if (count == 0) {
+        fail_unreachable(link, fault);
+        return;
+    }
+    memcpy(link->endpoints, found, (size_t)count * sizeof *found);
+    link->endpoint_count = count;
+    link->endpoint_next = 0;
+    link->endpoints_fresh = true;
+    resolver_stop(link->resolver);
+    link->resolver = NULL;
+    connect_next(link);
+}
+
+/* Tries the next address; every one gets its share of the time that is left. */
+static void connect_next(struct redis_link *link)
+{
+    if (link->endpoint_count == 0) {
+        link->phase = PHASE_RESOLVING;
+        loop_arm(link->loop, &link->timer, link->connect_until);
+        link->resolver = resolver_start(link->loop, link->address.url.host, link->address.url.port,
+                                        resolved, link);
+        if (!link->resolver)
+            fail_later(link, strerror(errno));
+        return;
+    }
+    link->phase = PHASE_CONNECTING;
+    while (link->endpoint_next < link->endpoint_count) {
+        struct moment now = loop_now(link->loop);
+        int64_t left = moment_until(now, link->connect_until);
+        int share = link->endpoint_count - link->endpoint_next;
+
+        if (conn_open(link->conn, &link->endpoints[link->endpoint_next++]) == 0) {
+            loop_arm(link->loop, &link->timer, moment_plus(now, left / share));
+            return;
+        }
+    }
+    fail_later(link, strerror(errno));
+}
+
+static void start_connecting(struct redis_link *link)
+{
+    struct moment now = loop_now(link->loop);
+
+    link->connect_until = moment_min(link->until, moment_plus(now, link->address.connect_timeout));
+    link->endpoint_next = 0;
+    link->endpoints_fresh =
+        !link->address.url.host ||
+        resolve_numeric(link->address.url.host, link->address.url.port, &link->endpoints[0]);
+    if (link->address.url.host && link->endpoints_fresh)
+        link->endpoint_count = 1;
+    connect_next(link);
+}
+
+struct redis_link *redis_link_new(struct loop *loop, const struct store_address *address,
+                                  const struct redis_link_events *events, void *arg, char *fault,
+                                  size_t size)
+{
+    static const struct conn_events conn_events = {greet, replied, broken};
+    struct redis_link *link = mem_zeroed(sizeof *link);
+
+    *link = (struct redis_link){.loop = loop, .address = *address, .events = events, .arg = arg};
+    link->timer = (struct loop_timer){.fire = timed_out, .owner = link};
+    link->password = address->url.password ? address->url.password : address->password;
+    url_print(&address->url, link->name, sizeof link->name);
+    if (address->url.path) {
+        if (!resolve_path(address->url.path, &link->endpoints[0])) {
+            snprintf(fault, size, "the path is too long for a Unix socket");
+            free(link);
+            return NULL;
+        }
+        link->endpoint_count = 1;
+    }
+    link->conn = conn_new(loop, &conn_events, link);
+    return link;
+}
+
+void redis_link_free(struct redis_link *link)
+{
+    hang_up(link);
+    loop_disarm(link->loop, &link->timer);
+    conn_free(link->conn);
+    empty_batch(link);
+    free_replies(link);
+    free(link->file_password);
+    free(link);
+}
+
+void redis_link_add(struct redis_link *link, int argc, const char **argv, const size_t *lengths)
+{
+    encode(&link->batch, &link->batch_size, argc, argv, lengths);
+}
+
+void redis_link_send(struct redis_link *link, size_t replies, bool listens, struct moment until)
+{
+    link->busy = true;
+    link->sent = false;
+    link->will_listen = listens;
+    link->until = until;
+    link->wanted = replies;
+    link->replies = mem_zeroed((replies + 1) * sizeof *link->replies);
+    if (link->phase == PHASE_UP && replies == 0) {
+        loop_arm(link->loop, &link->timer, loop_now(link->loop));
+    } else if (link->phase == PHASE_UP) {
+        loop_arm(link->loop, &link->timer, until);
+        send_batch(link);
+    } else {
+        start_connecting(link);
+    }
+}
+
+void redis_link_send_blindly(struct redis_link *link)
+{
+    if (link->phase == PHASE_UP)
+        send_batch(link);
+    empty_batch(link);
+}
+
+void redis_link_greet(struct redis_link *link, struct moment until)
+{
+    redis_link_send(link, 0, false, until);
+}
+
+bool redis_link_is_up(const struct redis_link *link)
+{
+    return link->phase == PHASE_UP;
+}
+
+int64_t redis_link_clock(const struct redis_link *link, struct moment now)
+{
+    return link->clock_ms ? link->clock_ms + moment_until(link->clock_read, now) / NS_PER_MS : 0;
+}
+
+void redis_link_set_clock(struct redis_link *link, int64_t ms)
+{
+    link->clock_ms = ms;
+    link->clock_read = loop_now(link->loop);
+}

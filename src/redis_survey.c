@@ -1,0 +1,224 @@
+/* SCAN and inspect. */
+#include "redis_survey.h"
+#include "key.h"
+#include "mem.h"
+#include "redis_answer.h"
+#include "redis_link.h"
+#include "scripts.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+
+#define PAGE 100
+
+/* One lock to read. */
+struct entry {
+    char *name; /* in the store */
+    bool named; /* asked for by its key: reported even when free */
+};
+
+struct redis_survey {
+    struct redis_link *link;
+    char *prefix;
+    void (*each)(void *, const struct lock_view *);
+    void *each_arg;
+    char **globs; /* as SCAN wants them, over names in the store */
+    size_t glob_count, glob_next;
+    char cursor[24];
+    bool scanning; /* the batch under way is a SCAN */
+    struct entry *entries;
+    size_t entry_count, entry_next, asked;
+    bool sorted;
+    bool whole_script;  /* the server does not know inspect.lua by its digest */
+    bool current_named; /* while a view is reported */
+};
+
+static void add_entry(struct redis_survey *survey, char *name, bool named)
+{
+    survey->entries =
+        mem_checked(realloc(survey->entries, (survey->entry_count + 1) * sizeof *survey->entries));
+    survey->entries[survey->entry_count++] = (struct entry){name, named};
+    survey->sorted = false;
+}
+
+/* PREFIX:{GLOB}, the prefix taken literally. */
+static char *store_glob(const char *prefix, const char *glob)
+{
+    char *out = mem_zeroed(2 * strlen(prefix) + strlen(glob) + 4);
+    char *to = out;
+
+    for (const char *from = prefix; *from; from++) {
+        if (strchr("*?[]\\^-", *from))
+            *to++ = '\\';
+        *to++ = *from;
+    }
+    sprintf(to, ":{%s}", glob);
+    return out;
+}
+
+static void add_glob(struct redis_survey *survey, const char *glob)
+{
+    survey->globs =
+        mem_checked(realloc(survey->globs, (survey->glob_count + 1) * sizeof *survey->globs));
+    survey->globs[survey->glob_count++] = store_glob(survey->prefix, glob);
+}
+
+struct redis_survey *redis_survey_new(struct redis_link *link, const char *prefix,
+                                      const struct survey_request *request)
+{
+    struct redis_survey *survey = mem_zeroed(sizeof *survey);
+
+    survey->link = link;
+    survey->prefix = mem_strdup(prefix);
+    survey->each = request->each;
+    survey->each_arg = request->each_arg;
+    strcpy(survey->cursor, "0");
+    if (request->pattern_count == 0)
+        add_glob(survey, "*");
+    for (size_t i = 0; i < request->pattern_count; i++) {
+        const char *pattern = request->patterns[i];
+        if (key_is_glob(pattern))
+            add_glob(survey, pattern);
+        else
+            add_entry(survey, key_in_store(prefix, pattern), true);
+    }
+    return survey;
+}
+
+void redis_survey_free(struct redis_survey *survey)
+{
+    for (size_t i = 0; i < survey->glob_count; i++)
+        free(survey->globs[i]);
+    for (size_t i = 0; i < survey->entry_count; i++)
+        free(survey->entries[i].name);
+    free(survey->globs);
+    free(survey->entries);
+    free(survey->prefix);
+    free(survey);
+}
+
+/* By name; one that was asked for by name first among its doubles. */
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+
+    return order ? order : (int)right->named - (int)left->named;
+}
+
+/* Sorts, and drops doubles: SCAN may report a key twice, globs may overlap. */
+static void tidy(struct redis_survey *survey)
+{
+    size_t kept = 0;
+
+    qsort(survey->entries, survey->entry_count, sizeof *survey->entries, compare_entries);
+    for (size_t i = 0; i < survey->entry_count; i++) {
+        if (kept > 0 && strcmp(survey->entries[kept - 1].name, survey->entries[i].name) == 0)
+            free(survey->entries[i].name);
+        else
+            survey->entries[kept++] = survey->entries[i];
+    }
+    survey->entry_count = kept;
+    survey->sorted = true;
+}
+
+static void ask_scan(struct redis_survey *survey, struct moment until)
+{
+    const char *scan[] = {"SCAN",  survey->cursor, "MATCH", survey->globs[survey->glob_next],
+                          "COUNT", "1000"};
+
+    survey->scanning = true;
+    redis_link_add(survey->link, 6, scan, NULL);
+    redis_link_send(survey->link, 1, false, until);
+}
+
+static void ask_page(struct redis_survey *survey, struct moment until)
+{
+    size_t left = survey->entry_count - survey->entry_next;
+    const char *verb = survey->whole_script ? "EVAL" : "EVALSHA";
+    const char *script = survey->whole_script ? script_inspect.text : script_inspect.sha1;
+
+    survey->scanning = false;
+    survey->asked = left < PAGE ? left : PAGE;
+    for (size_t i = 0; i < survey->asked; i++) {
+        const char *inspect[] = {verb, script, "1", survey->entries[survey->entry_next + i].name};
+        redis_link_add(survey->link, 4, inspect, NULL);
+    }
+    redis_link_send(survey->link, survey->asked, false, until);
+}
+
+bool redis_survey_ask(struct redis_survey *survey, struct moment until)
+{
+    if (survey->glob_next < survey->glob_count) {
+        ask_scan(survey, until);
+        return true;
+    }
+    if (!survey->sorted)
+        tidy(survey);
+    if (survey->entry_next == survey->entry_count)
+        return false;
+    ask_page(survey, until);
+    return true;
+}
+
+static bool hear_scan(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[0]->type != REDIS_REPLY_STRING || reply->element[0]->len > 20 ||
+        reply->element[1]->type != REDIS_REPLY_ARRAY) {
+        redis_answer_script(reply, answer, NULL);
+        return false;
+    }
+    const redisReply *names = reply->element[1];
+    for (size_t i = 0; i < names->elements; i++) {
+        char *key = names->element[i]->type == REDIS_REPLY_STRING
+                        ? key_from_store(survey->prefix, names->element[i]->str)
+                        : NULL;
+        if (key)
+            add_entry(survey, mem_strdup(names->element[i]->str), false);
+        free(key);
+    }
+    strcpy(survey->cursor, reply->element[0]->str);
+    if (strcmp(survey->cursor, "0") == 0)
+        survey->glob_next++;
+    return true;
+}
+
+static void report(void *arg, const struct lock_view *view)
+{
+    struct redis_survey *survey = arg;
+
+    if (survey->current_named || view->holder_count || view->waiter_count)
+        survey->each(survey->each_arg, view);
+}
+
+static bool hear_page(struct redis_survey *survey, redisReply *const *replies,
+                      struct answer *answer)
+{
+    if (replies[0]->type == REDIS_REPLY_ERROR && !survey->whole_script &&
+        redis_error_class(replies[0]->str) == REDIS_ERROR_NOSCRIPT) {
+        survey->whole_script = true;
+        return true;
+    }
+    for (size_t i = 0; i < survey->asked; i++) {
+        const struct entry *entry = &survey->entries[survey->entry_next + i];
+        char *key = key_from_store(survey->prefix, entry->name);
+
+        survey->current_named = entry->named;
+        redis_answer_inspect(replies[i], key, report, survey, answer);
+        free(key);
+        bool skipped = answer->cause == CAUSE_MISFIT && !entry->named;
+        if (answer->verdict != VERDICT_GRANTED && !skipped)
+            return false;
+    }
+    survey->entry_next += survey->asked;
+    return true;
+}
+
+bool redis_survey_hear(struct redis_survey *survey, redisReply *const *replies, size_t count,
+                       struct answer *answer)
+{
+    (void)count;
+    return survey->scanning ? hear_scan(survey, replies[0], answer)
+                            : hear_page(survey, replies, answer);
+}

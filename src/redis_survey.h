@@ -1,0 +1,23 @@
+/* Finding and reading many locks on one Redis server: SCAN where there are globs, then inspect.lua for
+ * each key, a page of them to a round trip. */
+#ifndef RLOCK_REDIS_SURVEY_H
+#define RLOCK_REDIS_SURVEY_H
+
+#include "store.h"
+
+struct redis_link;
+struct redisReply;
+struct redis_survey;
+
+/* Copies the request. The link carries the survey's batches; its owner hands replies on. */
+struct redis_survey *redis_survey_new(struct redis_link *link, const char *prefix,
+                                      const struct survey_request *request);
+void redis_survey_free(struct redis_survey *survey);
+
+/* Sends the next batch. False when there is nothing left to ask. */
+bool redis_survey_ask(struct redis_survey *survey, struct moment until);
+/* Takes its replies, reporting locks. False with the answer that ends the survey. */
+bool redis_survey_hear(struct redis_survey *survey, struct redisReply *const *replies, size_t count,
+                       struct answer *answer);
+
+#endif

@@ -1,0 +1,72 @@
+/* Which store speaks which scheme, and the calls into it. */
+#include "store.h"
+#include "store_redis.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *scheme;
+    struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,
+                          size_t size);
+} schemes[] = {
+    {"redis", store_redis_open},
+    {"unix", store_redis_open},
+};
+
+struct store *store_open(struct loop *loop, const struct store_address *address, char *fault,
+                         size_t size)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        if (strcmp(address->url.scheme, schemes[i].scheme) == 0)
+            return schemes[i].open(loop, address, fault, size);
+    }
+    snprintf(fault, size, "no store is built in for the scheme '%s'", address->url.scheme);
+    return NULL;
+}
+
+void store_close(struct store *store)
+{
+    store->ops->close(store);
+}
+
+void store_on_poke(struct store *store, void (*poked)(void *arg), void *arg)
+{
+    store->poked = poked;
+    store->poked_arg = arg;
+}
+
+void store_acquire(struct store *store, const struct lock_request *request, struct moment until,
+                   store_done *done, void *arg)
+{
+    store->ops->acquire(store, request, until, done, arg);
+}
+
+void store_renew(struct store *store, const struct lock_request *request, struct moment until,
+                 store_done *done, void *arg)
+{
+    store->ops->renew(store, request, until, done, arg);
+}
+
+void store_release(struct store *store, const struct lock_request *request, bool uncertain,
+                   struct moment until, store_done *done, void *arg)
+{
+    store->ops->release(store, request, uncertain, until, done, arg);
+}
+
+void store_farewell(struct store *store, const struct lock_request *request)
+{
+    store->ops->farewell(store, request);
+}
+
+void store_force(struct store *store, const struct force_request *request, struct moment until,
+                 store_done *done, void *arg)
+{
+    store->ops->force(store, request, until, done, arg);
+}
+
+void store_survey(struct store *store, const struct survey_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    store->ops->survey(store, request, until, done, arg);
+}

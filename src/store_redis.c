@@ -1,0 +1,364 @@
+/* One Redis server as a store. */
+#include "store_redis.h"
+#include "key.h"
+#include "loop.h"
+#include "mem.h"
+#include "redis_answer.h"
+#include "redis_link.h"
+#include "redis_survey.h"
+#include "scripts.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* How long an owner is barred whose acquisition may still be under way somewhere. */
+#define BAR_MS 60000
+/* How often to try where the server grants us no channel to be woken by. */
+#define POLL_NS (500 * NS_PER_MS)
+
+struct redis_store {
+    struct store base;
+    struct loop *loop;
+    struct redis_link *link;
+    char *prefix;
+    struct loop_timer poll;
+    bool no_channel; /* the server forbids SUBSCRIBE */
+    int64_t ticket;  /* our place in the queue, as last told; 0: none */
+
+    /* The operation under way. */
+    store_done *done;
+    void *done_arg;
+    struct moment until;
+    const struct script *script;
+    bool whole_script; /* the server did not know it by its digest */
+    bool listen;
+    char *key;   /* in the store */
+    char **argv; /* the script's arguments */
+    size_t argc;
+    struct redis_survey *survey;
+};
+
+/* acquire.lua's arguments that are filled in at the moment of sending. */
+enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_TICKET = 4 };
+
+static struct redis_store *of(struct store *base)
+{
+    return (struct redis_store *)(void *)base;
+}
+
+static void add_argument(struct redis_store *store, const char *text)
+{
+    store->argv = mem_checked(realloc(store->argv, (store->argc + 1) * sizeof *store->argv));
+    store->argv[store->argc++] = mem_strdup(text);
+}
+
+static void add_number(struct redis_store *store, int64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRId64, number);
+    add_argument(store, text);
+}
+
+static void replace_argument(struct redis_store *store, size_t i, int64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRId64, number);
+    free(store->argv[i]);
+    store->argv[i] = mem_strdup(text);
+}
+
+static void drop_operation(struct redis_store *store)
+{
+    for (size_t i = 0; i < store->argc; i++)
+        free(store->argv[i]);
+    free(store->argv);
+    free(store->key);
+    if (store->survey)
+        redis_survey_free(store->survey);
+    store->argv = NULL;
+    store->argc = 0;
+    store->key = NULL;
+    store->survey = NULL;
+    store->script = NULL;
+    store->listen = store->whole_script = false;
+}
+
+static void finish(struct redis_store *store, const struct answer *answer)
+{
+    drop_operation(store);
+    store->done(store->done_arg, answer);
+}
+
+/* Adds the call of the operation's script to the batch. */
+static void add_call(struct redis_store *store)
+{
+    size_t count = 4 + store->argc;
+    const char **argv = mem_zeroed(count * sizeof *argv);
+
+    argv[0] = store->whole_script ? "EVAL" : "EVALSHA";
+    argv[1] = store->whole_script ? store->script->text : store->script->sha1;
+    argv[2] = "1";
+    argv[3] = store->key;
+    for (size_t i = 0; i < store->argc; i++)
+        argv[4 + i] = store->argv[i];
+    redis_link_add(store->link, (int)count, argv, NULL);
+    free(argv);
+}
+
+static void add_plain(struct redis_store *store, const char *first, const char *second)
+{
+    const char *argv[] = {first, second};
+
+    redis_link_add(store->link, second ? 2 : 1, argv, NULL);
+}
+
+/* A try and the subscription that must not miss a poke, with nothing in between. */
+static void send_listening(struct redis_store *store)
+{
+    const char *owner = store->argv[0];
+    char *channel = mem_zeroed(strlen(store->key) + strlen(owner) + 2);
+
+    sprintf(channel, "%s:%s", store->key, owner);
+    add_plain(store, "MULTI", NULL);
+    add_call(store);
+    add_plain(store, "SUBSCRIBE", channel);
+    add_plain(store, "EXEC", NULL);
+    redis_link_send(store->link, 4, true, store->until);
+    free(channel);
+}
+
+static void send_operation(struct redis_store *store)
+{
+    if (store->script == &script_acquire) {
+        struct moment now = loop_now(store->loop);
+        int64_t clock = redis_link_clock(store->link, now);
+        int64_t left = moment_until(now, store->until) / NS_PER_MS;
+        replace_argument(store, ARGUMENT_NOT_AFTER, clock ? clock + left : 0);
+        replace_argument(store, ARGUMENT_TICKET, store->ticket);
+    }
+    if (store->listen && !store->no_channel) {
+        send_listening(store);
+    } else {
+        add_call(store);
+        redis_link_send(store->link, 1, false, store->until);
+    }
+}
+
+/* Starts what was put together. An acquisition greets first: it needs the server's clock. */
+static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
+{
+    store->until = until;
+    store->done = done;
+    store->done_arg = arg;
+    loop_disarm(store->loop, &store->poll);
+    if (store->script == &script_acquire && !redis_link_is_up(store->link))
+        redis_link_greet(store->link, until);
+    else
+        send_operation(store);
+}
+
+static void begin(struct redis_store *store, const struct script *script, const char *key)
+{
+    store->script = script;
+    store->key = key_in_store(store->prefix, key);
+}
+
+/* The script's own reply within a batch; NULL and what to do about it if there is none. */
+static const redisReply *script_reply(struct redis_store *store, redisReply *const *replies,
+                                      size_t count, bool *again)
+{
+    *again = false;
+    if (count == 1)
+        return replies[0];
+    const redisReply *exec = replies[3], *subscribe = replies[2];
+    if (exec->type == REDIS_REPLY_ARRAY && exec->elements == 2)
+        return exec->element[0];
+    if (subscribe->type == REDIS_REPLY_ERROR) {
+        store->no_channel = *again = true;
+        return NULL;
+    }
+    return replies[1]->type == REDIS_REPLY_ERROR ? replies[1] : exec;
+}
+
+static void hear_script(struct redis_store *store, redisReply *const *replies, size_t count)
+{
+    struct answer answer;
+    struct redis_extra extra;
+    bool again;
+    const redisReply *reply = script_reply(store, replies, count, &again);
+
+    if (reply && reply->type == REDIS_REPLY_ERROR && !store->whole_script &&
+        redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT)
+        store->whole_script = again = true;
+    if (again) {
+        send_operation(store);
+        return;
+    }
+    redis_answer_script(reply, &answer, &extra);
+    if (extra.now_ms)
+        redis_link_set_clock(store->link, extra.now_ms);
+    if (extra.stale && !moment_reached(store->until, loop_now(store->loop))) {
+        send_operation(store);
+        return;
+    }
+    if (store->script == &script_acquire && answer.verdict != VERDICT_UNKNOWN)
+        store->ticket = extra.ticket;
+    if (store->listen && store->no_channel)
+        loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), POLL_NS));
+    finish(store, &answer);
+}
+
+static void hear_survey(struct redis_store *store, redisReply *const *replies, size_t count)
+{
+    struct answer answer = {.verdict = VERDICT_GRANTED};
+
+    if (count > 0 && !redis_survey_hear(store->survey, replies, count, &answer)) {
+        finish(store, &answer);
+        return;
+    }
+    answer = (struct answer){.verdict = VERDICT_GRANTED};
+    if (!redis_survey_ask(store->survey, store->until))
+        finish(store, &answer);
+}
+
+static void batch_done(void *arg, redisReply *const *replies, size_t count,
+                       const struct answer *failure)
+{
+    struct redis_store *store = arg;
+
+    if (failure)
+        finish(store, failure);
+    else if (store->survey)
+        hear_survey(store, replies, count);
+    else if (count == 0)
+        send_operation(store);
+    else
+        hear_script(store, replies, count);
+}
+
+static void poked(void *arg)
+{
+    struct redis_store *store = arg;
+
+    if (store->base.poked)
+        store->base.poked(store->base.poked_arg);
+}
+
+static void poll_due(struct loop_timer *timer)
+{
+    poked(timer->owner);
+}
+
+static void redis_close(struct store *base)
+{
+    struct redis_store *store = of(base);
+
+    loop_disarm(store->loop, &store->poll);
+    redis_link_free(store->link);
+    drop_operation(store);
+    free(store->prefix);
+    free(store);
+}
+
+static void redis_acquire(struct store *base, const struct lock_request *request,
+                          struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+
+    begin(store, &script_acquire, request->key);
+    store->listen = request->listen;
+    add_argument(store, request->owner);
+    add_number(store, request->lease / NS_PER_MS);
+    add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
+    add_argument(store, "0");
+    add_argument(store, "0");
+    add_argument(store, request->listen ? "1" : "0");
+    add_argument(store, request->who);
+    start(store, until, done, arg);
+}
+
+static void redis_renew(struct store *base, const struct lock_request *request, struct moment until,
+                        store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+
+    begin(store, &script_renew, request->key);
+    add_argument(store, request->owner);
+    add_number(store, request->lease / NS_PER_MS);
+    start(store, until, done, arg);
+}
+
+static void redis_release(struct store *base, const struct lock_request *request, bool uncertain,
+                          struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+
+    begin(store, &script_release, request->key);
+    add_argument(store, request->owner);
+    add_number(store, uncertain ? BAR_MS : 0);
+    store->ticket = 0;
+    start(store, until, done, arg);
+}
+
+static void redis_farewell(struct store *base, const struct lock_request *request)
+{
+    struct redis_store *store = of(base);
+
+    drop_operation(store);
+    begin(store, &script_release, request->key);
+    /* Nobody will be there to send the script when the server does not know it. */
+    store->whole_script = true;
+    add_argument(store, request->owner);
+    add_number(store, BAR_MS);
+    add_call(store);
+    redis_link_send_blindly(store->link);
+    drop_operation(store);
+}
+
+static void redis_force(struct store *base, const struct force_request *request,
+                        struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+
+    begin(store, &script_force, request->key);
+    add_argument(store, request->purge ? "1" : "0");
+    for (size_t i = 0; i < request->owner_count; i++)
+        add_argument(store, request->owners[i]);
+    start(store, until, done, arg);
+}
+
+static void redis_survey(struct store *base, const struct survey_request *request,
+                         struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+
+    store->survey = redis_survey_new(store->link, store->prefix, request);
+    store->until = until;
+    store->done = done;
+    store->done_arg = arg;
+    redis_link_greet(store->link, until);
+}
+
+struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
+                               size_t size)
+{
+    static const struct store_ops ops = {redis_close,    redis_acquire, redis_renew, redis_release,
+                                         redis_farewell, redis_force,   redis_survey};
+    static const struct redis_link_events events = {batch_done, poked};
+    struct redis_store *store = mem_zeroed(sizeof *store);
+
+    store->base.ops = &ops;
+    store->loop = loop;
+    store->poll = (struct loop_timer){.fire = poll_due, .owner = store};
+    store->link = redis_link_new(loop, address, &events, store, fault, size);
+    if (!store->link) {
+        free(store);
+        return NULL;
+    }
+    store->prefix = mem_strdup(address->prefix);
+    return &store->base;
+}
