@@ -14,10 +14,12 @@ struct inherited {
     bool ignores_chld;
 };
 
-/* Blocks all signals but those that are ignored, which stay as they are in all processes to come, and
- * keeps children to be waited for. "caught" becomes those to be read: SIGCHLD, SIGTSTP, and all that
- * is handed on to a command. SIGPIPE, SIGTTIN and SIGTTOU are only blocked. */
-void child_block_signals(struct inherited *inherited, sigset_t *caught);
+/* Blocks all signals, before anything is forked, and keeps children to be waited for. */
+void child_block_signals(struct inherited *inherited);
+/* Unblocks those that are ignored: they stay so in all processes to come. "caught" becomes those to be
+ * read: SIGCHLD, SIGTSTP, and all that is handed on to a command. SIGPIPE, SIGTTIN and SIGTTOU are only
+ * blocked. */
+void child_choose_signals(sigset_t *caught);
 /* True if "signo" would by default end a process that does nothing about it. */
 bool child_signal_is_fatal(int signo);
 

@@ -361,13 +361,14 @@ static int prepare(struct supervisor *s)
     sigset_t caught;
 
     child_fill_standard_descriptors();
-    child_block_signals(&s->ward.inherited, &caught);
+    child_block_signals(&s->ward.inherited);
     s->began = moment_now();
     if (ward_init(&s->ward, s->plan) < 0)
         return -1;
     say_set_job(s->ward.terminal.job);
     if (start_agent(s) < 0)
         return -1;
+    child_choose_signals(&caught);
     child_adopt_orphans();
     s->environment = with_fence(s->plan->environment, s->fence_word);
     s->loop = loop_new();
