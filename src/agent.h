@@ -10,14 +10,14 @@
 struct agent_plan {
     struct store_address address;
     struct keeper_plan keeper;
-    int64_t kill_after;     /* ns */
-    bool guard;             /* end the tree of a supervisor that stopped answering (--on-lost stop) */
-    int conflict_status;    /* exit status when not acquired */
-    bool report_waiting;    /* say who holds it while waiting */
+    int64_t kill_after;  /* ns */
+    bool guard;          /* end the tree of a supervisor that stopped answering (--on-lost stop) */
+    int conflict_status; /* exit status when not acquired */
+    bool report_waiting; /* say who holds it while waiting */
 };
 
-/* Runs the agent on its end of the channel; returns its process's exit status when all is done.
- * The caller is a fresh fork with all signals blocked. */
+/* Runs the agent on its end of the channel, until nothing is held and the supervisor knows; returns its
+ * process's exit status. The caller is a fresh fork with all signals blocked. */
 int agent_main(int channel, pid_t supervisor, const struct agent_plan *plan);
 
 #endif

@@ -30,7 +30,7 @@ struct message {
     pid_t pid;
     struct moment deadline;
     uint64_t fence;
-    char text[300];
+    char text[640];
 };
 
 /* Both ends close-on-exec and non-blocking. -1 with errno. */

@@ -9,9 +9,10 @@
 struct keeper;
 
 struct keeper_plan {
-    struct lock_request request; /* key, owner, lease, who: borrowed for as long as the keeper lives */
-    bool wait;                   /* false: one try */
-    struct moment wait_until;    /* MOMENT_NEVER: for ever */
+    struct lock_request
+        request;              /* key, owner, lease, who: borrowed for as long as the keeper lives */
+    bool wait;                /* false: one try */
+    struct moment wait_until; /* MOMENT_NEVER: for ever */
     bool renew;
     int64_t connect_timeout; /* ns: a store that answers nothing at first is given up after it */
 };
@@ -39,7 +40,7 @@ struct keeper_events {
     /* The store does not answer as it should; the keeper goes on trying. */
     void (*trouble)(void *arg, const char *why);
     /* The store says that it is not ours, or the lease ran out unrenewed. Nothing is renewed any more;
-     * keeper_release() is still due. */
+     * keeper_release() is still due, or under way: a release finds out as well. */
     void (*lost)(void *arg, const char *why);
     /* The last call. */
     void (*over)(void *arg, const struct keeper_end *end);
@@ -59,5 +60,8 @@ void keeper_release(struct keeper *keeper, struct moment until);
 void keeper_cancel(struct keeper *keeper, struct moment until);
 /* Gives back the unused lock and waits for it again. */
 void keeper_restart(struct keeper *keeper);
+/* Nobody will wait for an answer: gives all back over a connection that is up, at once, or leaves it to
+ * the lease. "over" does not follow. */
+void keeper_farewell(struct keeper *keeper);
 
 #endif

@@ -97,7 +97,7 @@ void redis_answer_error(const char *text, struct answer *answer)
         break;
     case REDIS_ERROR_DENIED: answer_unknown(answer, CAUSE_DENIED, "%.200s", text); break;
     case REDIS_ERROR_NOSCRIPT:
-    case REDIS_ERROR_PASSING: answer_unknown(answer, CAUSE_UNREACHABLE, "%.200s", text); break;
+    case REDIS_ERROR_PASSING: answer_unknown(answer, CAUSE_NOT_READY, "%.200s", text); break;
     case REDIS_ERROR_UNFIT:
     case REDIS_ERROR_OTHER: answer_unknown(answer, CAUSE_UNFIT, "%.200s", text); break;
     }
@@ -216,7 +216,7 @@ static void read_stale(const redisReply *reply, struct answer *answer, struct re
 {
     (void)reply;
     extra->stale = true;
-    answer_unknown(answer, CAUSE_UNREACHABLE, "the request took too long");
+    answer_unknown(answer, CAUSE_NOT_READY, "the request took too long");
 }
 
 static void read_barred(const redisReply *reply, struct answer *answer, struct redis_extra *extra)

@@ -488,6 +488,9 @@ void redis_link_send(struct redis_link *link, size_t replies, bool listens, stru
 
 void redis_link_send_blindly(struct redis_link *link)
 {
+    loop_disarm(link->loop, &link->timer);
+    link->busy = false;
+    free_replies(link);
     if (link->phase == PHASE_UP)
         send_batch(link);
     empty_batch(link);

@@ -33,7 +33,7 @@ void redis_link_add(struct redis_link *link, int argc, const char **argv, const 
 /* Sends the batch, connecting first if need be. One at a time; "done" comes once, at "until" at the
  * latest, never before this returned. replies: how many to wait for. listens: the batch subscribes. */
 void redis_link_send(struct redis_link *link, size_t replies, bool listens, struct moment until);
-/* Sends the batch if the connection is up and waits for nothing; ends what is under way. */
+/* Sends the batch if the connection is up and waits for nothing: the last thing that a link does. */
 void redis_link_send_blindly(struct redis_link *link);
 
 /* Connects and greets if need be; "done" follows like that of a batch without replies. */

@@ -48,7 +48,8 @@ enum cause {
     CAUSE_MISFIT,      /* refused: the key is something else (type, kind, damaged) */
     CAUSE_DENIED,      /* unknown: authentication or permission */
     CAUSE_UNFIT,       /* unknown: read-only, out of memory, not a Redis: no use to retry */
-    CAUSE_UNREACHABLE, /* unknown: no connection, no answer, loading, …: may pass */
+    CAUSE_NOT_READY,   /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
+    CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
 };
 
 struct answer {

@@ -17,6 +17,9 @@
 #define BAR_MS 60000
 /* How often to try where the server grants us no channel to be woken by. */
 #define POLL_NS (500 * NS_PER_MS)
+/* How long a request for the lock may go unanswered by a server that has just greeted us: asking again is
+ * harmless, and finds out what became of the first. */
+#define REQUEST_NS (2 * NS_PER_SEC)
 
 struct redis_store {
     struct store base;
@@ -135,6 +138,7 @@ static void send_operation(struct redis_store *store)
 {
     if (store->script == &script_acquire) {
         struct moment now = loop_now(store->loop);
+        store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
         int64_t clock = redis_link_clock(store->link, now);
         int64_t left = moment_until(now, store->until) / NS_PER_MS;
         replace_argument(store, ARGUMENT_NOT_AFTER, clock ? clock + left : 0);

@@ -1,0 +1,31 @@
+/* What a user reads while rlock waits: on a terminal one line that is kept up to date, elsewhere a line
+ * after a second and one every minute. */
+#ifndef RLOCK_WAITING_H
+#define RLOCK_WAITING_H
+
+#include "loop.h"
+#include "store.h"
+#include <stdbool.h>
+
+struct waiting {
+    struct loop *loop;
+    const char *key;
+    bool silent;
+    struct loop_timer timer;
+    struct answer refusal; /* the latest */
+    struct moment heard;   /* when it came */
+    bool begun;
+};
+
+/* "key" is borrowed. */
+void waiting_init(struct waiting *waiting, struct loop *loop, const char *key, bool silent);
+/* Still refused, for this reason. */
+void waiting_heard(struct waiting *waiting, const struct answer *refusal);
+/* It is over: wipes what was drawn. */
+void waiting_end(struct waiting *waiting);
+
+/* "by USER@HOST pid N (COMMAND) for AGE, label LABEL", or what is known of it. "later" is the time since
+ * the party's age was read, in ns. Returns out. */
+char *waiting_describe(const struct lock_party *party, int64_t later, char *out, size_t size);
+
+#endif
