@@ -319,6 +319,7 @@ static void start(struct agent *agent, pid_t supervisor)
         .kill_after = plan->kill_after,
         .enabled = plan->guard,
         .tree = {.root = supervisor, .except = getpid(), .owner = plan->keeper.request.owner},
+        .listen = on_doubt,
         .alarmed = on_alarmed,
         .cleared = on_cleared,
         .failed = on_failed,
