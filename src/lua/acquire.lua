@@ -11,13 +11,19 @@ local ticket, count = tonumber(ARGV[5]), ARGV[6] == '1'
 if not_after > 0 and now > not_after then return { 'STALE', now } end
 local lock, refusal = load_lock(owner)
 if not lock then return refusal end
-if string.find(lock.barred, owner, 1, true) then return { 'BARRED', now } end
+
+local function is_barred()
+  local at = string.find(lock.barred, owner .. '=', 1, true)
+  local deadline = at and number(string.match(lock.barred, '^(%d+);', at + #owner + 1))
+  return at and (not deadline or deadline > now)
+end
+if is_barred() then return { 'BARRED', now } end
 
 local function grant(fence, since)
   local h = { deadline = now + lease, lease = lease, fence = fence, owner = owner, since = since, who = who }
   redis.call('HSET', key, 'k', KIND, 'f', whole(math.max(fence, lock.fence)), 'h', write_holder(h))
-  keep(lease)
-  leave_queue(owner, lock.ticket)
+  keep(lock, lease)
+  leave_queue(lock, owner)
   return { 'GRANTED', now, whole(fence) }
 end
 
@@ -41,7 +47,7 @@ local function sign_on()
   local waiter = text and read_waiter(text) or { owner = owner, since = whole(now), who = who }
   waiter.deadline = now + patience
   redis.call('HSET', key, 'q:' .. whole(lock.ticket), write_waiter(waiter))
-  keep(0)
+  keep(lock, 0)
 end
 
 -- How many tickets from the head to mine are in use. Holes are left out on request alone: it takes time.
@@ -58,31 +64,33 @@ local function place()
   return used
 end
 
-if lock.ticket then keep(lease) end
+local dropped = patience > 0 and ticket > 0 and not lock.ticket
+if lock.ticket or dropped then keep(lock, lease) end
 local holder = lock.holder
 -- The same request again: its answer was lost. An entry past its deadline was passed over by no one.
 if holder and holder.owner == owner then
-  keep(lease)
+  keep(lock, lease)
   return grant(holder.fence, holder.since)
 end
 -- A clock that was set back must not stretch a dead holder's lease.
 if holder and holder.deadline > now + holder.lease then
   holder.deadline = now + holder.lease
-  keep(holder.lease)
-  redis.call('HSET', key, 'h', write_holder(holder))
+  holder.text = write_holder(holder)
+  keep(lock, 0)
+  redis.call('HSET', key, 'h', holder.text)
 end
 
 holder = living(holder)
-local head = head_of_queue(lock, owner)
+if dropped then join_queue() end
+local head = head_of_queue(lock, owner, patience > 0 and patience)
 if not holder and (not head or head.owner == owner) then
   return grant(math.max(lock.fence + 1, now_us), whole(now))
 end
-local shown = holder and lock.holder.text or ''
+local shown = holder and holder.text or ''
 if patience == 0 then
   return { 'HELD', now, lock.tail - lock.head + 1, shown }
 end
-local dropped = not lock.ticket and ticket > 0
 if not lock.ticket then join_queue() end
 sign_on()
-if not holder and head.owner ~= owner then poke(head) end
+if not holder then poke(head) end
 return { 'QUEUED', now, lock.ticket, place(), dropped and 1 or 0, shown }

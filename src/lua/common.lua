@@ -6,7 +6,7 @@
 --   q:TICKET    a waiter:    DEADLINE OWNER SINCE WHO
 --   w:OWNER     its ticket
 --   qh qt       first and last ticket of the queue; what left it leaves a hole between them
---   t           owners that must not acquire any more:  OWNER=UNTIL;OWNER=UNTIL;…
+--   t           owners that must not acquire:  OWNER=UNTIL;OWNER=UNTIL;…
 --
 -- Times are the server's, in ms, read once. Who is dead is decided by deadlines; the key's own time
 -- to live only clears away what nobody has touched for a week. Waiters are looked at one by one
@@ -27,12 +27,20 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
+-- Nothing but digits, and exact: tonumber() takes inf, nan, 0x10 and 1e3 as well, with which a loop over
+-- tickets would never end.
+local function number(text)
+  local n = text and #text <= 16 and string.find(text, '^%d+$') and tonumber(text)
+  return n and n < 9007199254740992 and n or nil
+end
+
 local function read_holder(text)
   local deadline, lease, fence, owner, since, who =
     string.match(text, '^(%d+) (%d+) (%d+) (%S+) (%d+) (.*)$')
-  if not deadline then return nil end
-  return { deadline = tonumber(deadline), lease = tonumber(lease), fence = tonumber(fence),
-           owner = owner, since = since, who = who, text = text }
+  deadline, lease, fence = number(deadline), number(lease), number(fence)
+  if not deadline or not lease or not fence then return nil end
+  return { deadline = deadline, lease = lease, fence = fence, owner = owner, since = since, who = who,
+           text = text }
 end
 
 local function write_holder(h)
@@ -42,27 +50,33 @@ end
 
 local function read_waiter(text)
   local deadline, owner, since, who = string.match(text, '^(%d+) (%S+) (%d+) (.*)$')
+  deadline = number(deadline)
   if not deadline then return nil end
-  return { deadline = tonumber(deadline), owner = owner, since = since, who = who }
+  return { deadline = deadline, owner = owner, since = since, who = who }
 end
 
 local function write_waiter(w)
   return whole(w.deadline) .. ' ' .. w.owner .. ' ' .. w.since .. ' ' .. w.who
 end
 
+local function misfit(what)
+  return nil, { 'MISFIT', now, what }
+end
+
 -- The lock as "owner" finds it, or nil and the refusal to return: {'MISFIT', now, what it is instead}.
 local function load_lock(owner)
   local v = redis.call('HMGET', key, 'k', 'f', 'h', 'qh', 'qt', 't', 'w:' .. owner)
-  if v[1] and v[1] ~= KIND then return nil, { 'MISFIT', now, v[1] } end
+  if v[1] and v[1] ~= KIND then return misfit(v[1]) end
+  if not v[1] and redis.call('EXISTS', key) == 1 then return misfit('hash') end
   local lock = {
-    known = v[1] and true, fence = tonumber(v[2] or 0), holder = v[3] and read_holder(v[3]),
-    head = tonumber(v[4] or 1), tail = tonumber(v[5] or 0), barred = v[6] or '',
-    ticket = v[7] and tonumber(v[7]),
+    fence = number(v[2] or '0'), holder = v[3] and read_holder(v[3]),
+    head = number(v[4] or '1'), tail = number(v[5] or '0'), barred = v[6] or '',
+    ticket = v[7] and number(v[7]),
   }
-  if not lock.fence or not lock.head or not lock.tail or (v[3] and not lock.holder)
-    or (v[7] and not lock.ticket) then
-    return nil, { 'MISFIT', now, 'damaged' }
-  end
+  local sound = lock.fence and (lock.holder or not v[3]) and lock.head and lock.tail
+    and lock.head >= 1 and lock.tail >= lock.head - 1 and (lock.ticket or not v[7])
+    and (not lock.ticket or (lock.ticket >= 1 and lock.ticket <= lock.tail))
+  if not sound then return misfit('damaged') end
   return lock
 end
 
@@ -70,31 +84,46 @@ local function living(holder)
   return holder and holder.deadline > now and holder or nil
 end
 
-local function keep(lease)
-  redis.call('PEXPIRE', key, WEEK + lease)
+-- Keeps the key for a week after its lease, or the holder's if that is longer.
+local function keep(lock, lease)
+  local left = lock.holder and lock.holder.deadline - now or 0
+  redis.call('PEXPIRE', key, WEEK + math.max(lease, left))
 end
 
 -- The first living waiter; whoever calls is alive. The dead ones before it, and the holes, go for good.
-local function head_of_queue(lock, caller)
+-- One call looks at so many tickets only, the next goes on: then nobody is first yet. most: the longest that a
+-- place is kept, where that is known; a clock that was set back must not keep a dead waiter longer.
+local TICKETS_A_CALL = 10000
+local function head_of_queue(lock, caller, most)
   local first = lock.head
-  while lock.head <= lock.tail do
+  local waiter
+  while lock.head <= lock.tail and not waiter do
     local slot = 'q:' .. whole(lock.head)
     local text = redis.call('HGET', key, slot)
-    local waiter = text and read_waiter(text)
-    if waiter and (waiter.deadline > now or waiter.owner == caller) then
-      if lock.head ~= first then redis.call('HSET', key, 'qh', whole(lock.head)) end
-      return waiter
+    local found = text and read_waiter(text)
+    if found and most and found.deadline > now + most then
+      found.deadline = now + most
+      redis.call('HSET', key, slot, write_waiter(found))
     end
-    if text then redis.call('HDEL', key, slot) end
-    if waiter then redis.call('HDEL', key, 'w:' .. waiter.owner) end
-    lock.head = lock.head + 1
+    if lock.head == lock.ticket then
+      waiter = { owner = caller }
+    elseif found and found.deadline > now then
+      waiter = found
+    elseif lock.head - first == TICKETS_A_CALL then
+      waiter = { owner = '' }
+    else
+      if text then redis.call('HDEL', key, slot) end
+      if found then redis.call('HDEL', key, 'w:' .. found.owner) end
+      lock.head = lock.head + 1
+    end
   end
   if lock.head ~= first then redis.call('HSET', key, 'qh', whole(lock.head)) end
-  return nil
+  return waiter
 end
 
-local function leave_queue(owner, ticket)
-  if ticket then redis.call('HDEL', key, 'q:' .. whole(ticket), 'w:' .. owner) end
+local function leave_queue(lock, owner)
+  if lock.ticket then redis.call('HDEL', key, 'q:' .. whole(lock.ticket), 'w:' .. owner) end
+  lock.ticket = nil
 end
 
 -- Pub/sub only makes it quick: a lost message costs one heartbeat. A server that forbids it, too.

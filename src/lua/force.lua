@@ -15,10 +15,12 @@ end
 local function empty_queue()
   local waiters = {}
   for ticket = lock.head, lock.tail do
-    local text = redis.call('HGET', key, 'q:' .. whole(ticket))
+    local slot = 'q:' .. whole(ticket)
+    local text = redis.call('HGET', key, slot)
     local waiter = text and read_waiter(text)
+    if text then redis.call('HDEL', key, slot) end
     if waiter then
-      leave_queue(waiter.owner, ticket)
+      redis.call('HDEL', key, 'w:' .. waiter.owner)
       waiters[#waiters + 1] = waiter
     end
   end
@@ -26,9 +28,9 @@ local function empty_queue()
   for _, waiter in ipairs(waiters) do poke(waiter) end
 end
 
-keep(0)
+keep(lock, 0)
 if #ARGV > 1 then redis.call('HDEL', key, 'h') end
-if ARGV[1] == '1' then
+if ARGV[1] == '1' and lock.tail >= lock.head then
   empty_queue()
 elseif #ARGV > 1 then
   poke(head_of_queue(lock))

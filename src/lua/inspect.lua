@@ -1,22 +1,18 @@
 -- Reads all there is; the only script whose cost grows with the queue. Writes nothing.
 -- {'LOCK', now, fence, {holder…}, {waiter…}}, waiters in order; {'MISFIT', now, what}
-local fields = redis.call('HGETALL', key)
-local lock = {}
-local tickets = {}
-for i = 1, #fields, 2 do
-  lock[fields[i]] = fields[i + 1]
-  local ticket = string.match(fields[i], '^q:(%d+)$')
-  if ticket then tickets[#tickets + 1] = tonumber(ticket) end
-end
-if lock.k and lock.k ~= KIND then return { 'MISFIT', now, lock.k } end
-if lock.h and not read_holder(lock.h) then return { 'MISFIT', now, 'damaged' } end
+local lock, refusal = load_lock('')
+if not lock then return refusal end
 
-table.sort(tickets)
+local fields = redis.call('HGETALL', key)
 local waiters = {}
-for _, ticket in ipairs(tickets) do
-  local text = lock['q:' .. whole(ticket)]
-  local waiter = read_waiter(text)
-  if waiter and waiter.deadline > now then waiters[#waiters + 1] = text end
+for i = 1, #fields, 2 do
+  local ticket = number(string.match(fields[i], '^q:(%d+)$'))
+  local waiter = ticket and read_waiter(fields[i + 1])
+  if waiter and waiter.deadline > now then
+    waiters[#waiters + 1] = { ticket = ticket, text = fields[i + 1] }
+  end
 end
-local holder = lock.h and living(read_holder(lock.h))
-return { 'LOCK', now, lock.f or '0', holder and { holder.text } or {}, waiters }
+table.sort(waiters, function(a, b) return a.ticket < b.ticket end)
+for i, waiter in ipairs(waiters) do waiters[i] = waiter.text end
+local holder = living(lock.holder)
+return { 'LOCK', now, whole(lock.fence), holder and { holder.text } or {}, waiters }

@@ -15,13 +15,13 @@ local function bar_owner()
   redis.call('HSET', key, 't', barred, 'k', KIND)
 end
 
-keep(0)
+keep(lock, 0)
 local mine = lock.holder and lock.holder.owner == owner
 if mine then redis.call('HDEL', key, 'h') end
-leave_queue(owner, lock.ticket)
+leave_queue(lock, owner)
 if bar > 0 then
   bar_owner()
-  keep(0)
+  keep(lock, 0)
 end
 local holder = not mine and living(lock.holder) or nil
 if not holder then poke(head_of_queue(lock)) end

@@ -13,6 +13,6 @@ end
 -- Run out, but nobody came: whoever comes replaces the entry, so it is as good as never run out.
 local late = holder.deadline <= now
 holder.deadline, holder.lease = now + lease, lease
-keep(lease)
+keep(lock, lease)
 redis.call('HSET', key, 'h', write_holder(holder))
 return { 'RENEWED', now, whole(holder.fence), late and 1 or 0 }
