@@ -82,7 +82,8 @@ static void answer_misfit(struct answer *answer, const char *what)
 {
     answer_refused(answer, CAUSE_MISFIT);
     if (strcmp(what, "damaged") == 0)
-        snprintf(answer->text, sizeof answer->text, "its record in the store is damaged");
+        snprintf(answer->text, sizeof answer->text,
+                 "the store's key of that name holds other data, or is damaged");
     else
         snprintf(answer->text, sizeof answer->text, "the key is no plain lock but '%.40s'", what);
 }

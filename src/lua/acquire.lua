@@ -52,7 +52,7 @@ end
 
 -- How many tickets from the head to mine are in use. Holes are left out on request alone: it takes time.
 local function place()
-  if not count then return lock.ticket - lock.head + 1 end
+  if not count or lock.ticket - lock.head > WALK then return lock.ticket - lock.head + 1 end
   local used = 1
   for from = lock.head, lock.ticket - 1, 1000 do
     local slots = {}
@@ -64,6 +64,8 @@ local function place()
   return used
 end
 
+-- Its entry could not be read and was taken for a hole.
+if lock.ticket and lock.ticket < lock.head then lock.ticket = nil end
 local dropped = patience > 0 and ticket > 0 and not lock.ticket
 if lock.ticket or dropped then keep(lock, lease) end
 local holder = lock.holder

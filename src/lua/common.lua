@@ -10,12 +10,13 @@
 --
 -- Times are the server's, in ms, read once. Who is dead is decided by deadlines; the key's own time
 -- to live only clears away what nobody has touched for a week. Waiters are looked at one by one
--- from the head, so that no call but inspect grows with the length of the queue.
+-- from the head, so that no call but inspect and a purge grows with the length of the queue.
 --
 -- Memory: Redis checks maxmemory at the first write of a script alone, and PEXPIRE and HDEL pass it. So
 -- keep() comes first wherever someone who is in already must be served on a full server.
 local KIND = 'lock/1'
 local WEEK = 604800000
+local WALK = 10000 -- tickets
 
 local key = KEYS[1]
 local clock = redis.call('TIME')
@@ -59,24 +60,21 @@ local function write_waiter(w)
   return whole(w.deadline) .. ' ' .. w.owner .. ' ' .. w.since .. ' ' .. w.who
 end
 
-local function misfit(what)
-  return nil, { 'MISFIT', now, what }
-end
-
--- The lock as "owner" finds it, or nil and the refusal to return: {'MISFIT', now, what it is instead}.
+-- The lock as "owner", who may be nobody, finds it; or nil and the refusal to return.
 local function load_lock(owner)
-  local v = redis.call('HMGET', key, 'k', 'f', 'h', 'qh', 'qt', 't', 'w:' .. owner)
-  if v[1] and v[1] ~= KIND then return misfit(v[1]) end
-  if not v[1] and redis.call('EXISTS', key) == 1 then return misfit('hash') end
+  local v = redis.call('HMGET', key, 'k', 'f', 'h', 'qh', 'qt', 't', owner and 'w:' .. owner or 'w')
+  if v[1] and v[1] ~= KIND then return nil, { 'MISFIT', now, v[1] } end
   local lock = {
     fence = number(v[2] or '0'), holder = v[3] and read_holder(v[3]),
     head = number(v[4] or '1'), tail = number(v[5] or '0'), barred = v[6] or '',
     ticket = v[7] and number(v[7]),
   }
-  local sound = lock.fence and (lock.holder or not v[3]) and lock.head and lock.tail
-    and lock.head >= 1 and lock.tail >= lock.head - 1 and (lock.ticket or not v[7])
-    and (not lock.ticket or (lock.ticket >= 1 and lock.ticket <= lock.tail))
-  if not sound then return misfit('damaged') end
+  local sound = (v[1] or redis.call('EXISTS', key) == 0)
+    and lock.fence and (lock.holder or not v[3])
+    and lock.head and lock.tail and lock.head >= 1 and lock.tail >= lock.head - 1
+    and (not v[7] or lock.ticket and lock.ticket >= 1 and lock.ticket <= lock.tail)
+    and (not v[6] or string.gsub(lock.barred, '[^=;]+=%d+;', '') == '')
+  if not sound then return nil, { 'MISFIT', now, 'damaged' } end
   return lock
 end
 
@@ -93,7 +91,6 @@ end
 -- The first living waiter; whoever calls is alive. The dead ones before it, and the holes, go for good.
 -- One call looks at so many tickets only, the next goes on: then nobody is first yet. most: the longest that a
 -- place is kept, where that is known; a clock that was set back must not keep a dead waiter longer.
-local TICKETS_A_CALL = 10000
 local function head_of_queue(lock, caller, most)
   local first = lock.head
   local waiter
@@ -109,7 +106,7 @@ local function head_of_queue(lock, caller, most)
       waiter = { owner = caller }
     elseif found and found.deadline > now then
       waiter = found
-    elseif lock.head - first == TICKETS_A_CALL then
+    elseif lock.head - first == WALK then
       waiter = { owner = '' }
     else
       if text then redis.call('HDEL', key, slot) end

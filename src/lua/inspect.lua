@@ -1,6 +1,6 @@
--- Reads all there is; the only script whose cost grows with the queue. Writes nothing.
+-- Reads all there is, so its cost grows with the queue. Writes nothing.
 -- {'LOCK', now, fence, {holder…}, {waiter…}}, waiters in order; {'MISFIT', now, what}
-local lock, refusal = load_lock('')
+local lock, refusal = load_lock()
 if not lock then return refusal end
 
 local fields = redis.call('HGETALL', key)
