@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "channel.h"
 #include "child.h"
+#include "deputy.h"
 #include "duration.h"
 #include "loop.h"
 #include "mem.h"
@@ -26,17 +25,15 @@ struct supervisor {
     struct loop *loop;
     struct loop_io channel;
     struct loop_timer clock; /* urgent: what is next due */
+    struct deputy agent;
     struct ward ward;
     char **environment;
     char fence_word[40]; /* its last one */
     uint64_t fence;
-    pid_t agent; /* 0 when it has been reaped */
 
     bool held;     /* the agent says so; the command has not been started */
     bool extended; /* an extension is to be acknowledged */
     bool decided;  /* the outcome is known, as no command was run */
-    bool parted;   /* the agent's end of the channel is closed */
-    bool over;     /* the agent has said so, and will end */
     bool done;
     enum { STAYING, RELEASING, CANCELLING } leaving; /* nothing runs, the agent gives back */
     struct moment leave_by;
@@ -51,7 +48,7 @@ static const char *key_of(const struct supervisor *s)
 static bool tell(struct supervisor *s, enum message_kind kind)
 {
     struct message message = {.kind = kind, .deadline = s->ward.deadline};
-    return !s->parted && channel_send(s->channel.fd, &message);
+    return deputy_tell(&s->agent, &message);
 }
 
 /* -- leaving --------------------------------------------------------------------------------- */
@@ -155,7 +152,6 @@ static void take_refusal(struct supervisor *s, const struct message *message)
 
 static void take_over(struct supervisor *s, const struct message *message)
 {
-    s->over = true;
     if (s->leaving == RELEASING && message->text[0])
         warn_unreleased(s, message->text);
     else if (!s->decided && s->ward.state == WARD_IDLE)
@@ -192,7 +188,6 @@ static void take(struct supervisor *s, const struct message *message)
 /* The agent is no more. A command that runs has the rest of its lease. */
 static void part(struct supervisor *s)
 {
-    s->parted = true;
     loop_remove(s->loop, &s->channel);
     if (s->leaving != STAYING) {
         leave_in_vain(s, "its agent died");
@@ -211,11 +206,11 @@ static void part(struct supervisor *s)
 static void listen_to_agent(struct supervisor *s)
 {
     struct message message;
-    int got = 0;
+    bool was_gone = s->agent.gone;
 
-    while (!s->done && !s->parted && (got = channel_receive(s->channel.fd, &message)) > 0)
+    while (!s->done && deputy_hear(&s->agent, &message))
         take(s, &message);
-    if (got < 0 && !s->done)
+    if (s->agent.gone && !was_gone && !s->done)
         part(s);
     if (s->held && !s->done)
         start_command(s);
@@ -272,15 +267,13 @@ static void reap(struct supervisor *s)
     pid_t pid;
 
     while ((pid = child_next_change(&s->ward.child, &change, &status)) > 0) {
-        if (pid == s->agent && change == CHILD_OTHER) {
-            s->agent = s->ward.agent = 0;
-            listen_to_agent(s);
-            if (!s->done && !s->parted)
-                part(s);
-        } else {
+        if (change != CHILD_OTHER)
             ward_changed(&s->ward, change, status);
-        }
+        else if (pid == s->agent.pid)
+            s->agent.pid = 0;
     }
+    if (s->agent.pid == 0)
+        listen_to_agent(s);
     ward_reaped(&s->ward);
 }
 
@@ -314,32 +307,6 @@ static void on_signal(void *owner, int signo)
 
 /* -- the run --------------------------------------------------------------------------------- */
 
-struct agent_start {
-    const struct agent_plan *plan;
-    pid_t supervisor;
-};
-
-static int work_as_agent(int channel, const void *arg)
-{
-    const struct agent_start *start = arg;
-    return agent_main(channel, start->supervisor, start->plan);
-}
-
-static int start_agent(struct supervisor *s)
-{
-    struct agent_start start = {.plan = &s->plan->agent, .supervisor = getpid()};
-    int ends[2];
-
-    if (channel_pair(ends) < 0)
-        return -1;
-    s->channel =
-        (struct loop_io){.fd = ends[0], .events = LOOP_READ, .ready = on_message, .owner = s};
-    s->ward.channel = ends[0];
-    s->agent = s->ward.agent = child_fork_helper("rlock-agent", ends[1], work_as_agent, &start);
-    close(ends[1]);
-    return s->agent < 0 ? -1 : 0;
-}
-
 /* RLOCK_FENCE is filled in when it is known. */
 static char **with_fence(char *const *environment, char *word)
 {
@@ -363,11 +330,12 @@ static int prepare(struct supervisor *s)
     child_fill_standard_descriptors();
     child_block_signals(&s->ward.inherited);
     s->began = moment_now();
-    if (ward_init(&s->ward, s->plan) < 0)
+    if (ward_init(&s->ward, s->plan, &s->agent) < 0)
         return -1;
     say_set_job(s->ward.terminal.job);
-    if (start_agent(s) < 0)
+    if (deputy_start(&s->agent, &s->plan->agent) < 0)
         return -1;
+    s->channel.fd = s->agent.channel;
     child_choose_signals(&caught);
     child_adopt_orphans();
     s->environment = with_fence(s->plan->environment, s->fence_word);
@@ -404,24 +372,18 @@ static void conclude(struct supervisor *s)
     }
 }
 
-/* An agent that has not said that it is over could do no good any more. */
-static void end_agent(struct supervisor *s)
-{
-    if (s->agent > 0)
-        child_await(s->agent, s->over ? HURRY_NS : 0);
-}
-
 void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome)
 {
-    struct supervisor s = {
-        .plan = plan, .outcome = outcome, .clock = {.fire = on_time, .owner = &s, .urgent = true}};
+    struct supervisor s = {.plan = plan, .outcome = outcome};
 
+    s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
+    s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
     if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
         say_error("cannot go on: %s", strerror(errno));
         ward_abandon(&s.ward);
         decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
     }
-    end_agent(&s);
+    deputy_end(&s.agent);
     conclude(&s);
     if (s.ward.typed && outcome->signal)
         kill(0, s.ward.typed);

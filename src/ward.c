@@ -6,14 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "channel.h"
 #include "lease.h"
 #include "say.h"
 
 static void tell(const struct ward *ward, enum message_kind kind)
 {
     struct message message = {.kind = kind, .pid = ward->child.pid};
-    channel_send(ward->channel, &message);
+    deputy_tell(ward->agent, &message);
 }
 
 static const char *key_of(const struct ward *ward)
@@ -37,8 +36,9 @@ static bool goes_on_without(const struct ward *ward)
     return ward->plan->on_lost != ON_LOST_STOP && ward->plan->agent.keeper.renew;
 }
 
-int ward_init(struct ward *ward, const struct supervisor_plan *plan)
+int ward_init(struct ward *ward, const struct supervisor_plan *plan, const struct deputy *agent)
 {
+    ward->agent = agent;
     ward->plan = plan;
     terminal_init(&ward->terminal);
     sigemptyset(&ward->handed_on);
@@ -97,7 +97,7 @@ static void stop(struct ward *ward)
     ward->stop = (struct stop){.child = &ward->child,
                                .kill_at = kill_at(ward),
                                .tree = {.root = getpid(),
-                                        .except = ward->agent,
+                                        .except = ward->agent->pid,
                                         .group = ward->child.pid,
                                         .owner = ward->plan->agent.keeper.request.owner}};
     stop_begin(&ward->stop, ward->stopping_since);

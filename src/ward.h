@@ -5,6 +5,7 @@
 #define RLOCK_WARD_H
 
 #include "child.h"
+#include "deputy.h"
 #include "stop.h"
 #include "supervisor.h"
 
@@ -20,12 +21,11 @@ enum ward_state {
 struct ward {
     const struct supervisor_plan *plan;
     enum ward_state state;
-    int channel; /* to tell the agent */
+    const struct deputy *agent; /* to be told, and not to be ended with the command */
     struct inherited inherited;
     struct terminal terminal;
     struct child child;
     struct stop stop;
-    pid_t agent; /* not to be ended with the command; 0 when it has ended itself */
 
     struct moment acquired;
     struct moment deadline; /* the end of the lease */
@@ -43,8 +43,8 @@ struct ward {
     int typed;      /* the signal typed at its terminal that it died of; 0 */
 };
 
-/* "inherited", "channel" and "agent" are for the caller to set. -1 with errno. */
-int ward_init(struct ward *ward, const struct supervisor_plan *plan);
+/* "inherited" is for the caller to set. -1 with errno. */
+int ward_init(struct ward *ward, const struct supervisor_plan *plan, const struct deputy *agent);
 /* The moment to TERM for the present deadline. */
 struct moment ward_term_at(const struct ward *ward);
 /* Starts it: -1 with errno if that was not possible. It is never executed after ward_term_at(). */
