@@ -45,6 +45,8 @@ int command_refused(const struct command *command, const struct answer *answer)
     command_error(command, "%s", answer->text);
     if (answer->cause == CAUSE_UNREACHABLE)
         say_hint("--url or RLOCK_URL says where the lock store is");
+    else if (answer->cause == CAUSE_DENIED)
+        say_hint("--password-file or RLOCK_PASSWORD; rlock(7) has the rights it needs");
     return status_of_cause(answer->cause);
 }
 
