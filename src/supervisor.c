@@ -165,7 +165,10 @@ static void take(struct supervisor *s, const struct message *message)
 {
     switch (message->kind) {
     case MESSAGE_HELD: take_held(s, message); break;
-    case MESSAGE_WITHDRAWN: s->held = false; break;
+    case MESSAGE_WITHDRAWN:
+        s->held = false;
+        ward_lose(&s->ward, "it was taken back before it was known that the command runs");
+        break;
     case MESSAGE_EXTENDED:
         s->extended = true;
         ward_extend(&s->ward, message->deadline);
