@@ -16,8 +16,12 @@
 #include "status.h"
 #include "ward.h"
 
-#define RELEASE_NS (10 * NS_PER_SEC) /* for the agent to give the lock back */
-#define HURRY_NS   (1 * NS_PER_SEC)  /* the same when the user wants to go, and for it to end */
+/* For the agent to give the lock back: a bit more than it takes itself, which is until the lease has
+ * ended anyway, within bounds. */
+#define RELEASE_LEAST_NS (1500 * NS_PER_MS)
+#define RELEASE_MOST_NS  (10 * NS_PER_SEC)
+/* The same when the user wants to go. */
+#define HURRY_NS (1 * NS_PER_SEC)
 
 struct supervisor {
     const struct supervisor_plan *plan;
@@ -91,12 +95,22 @@ static void cancel(struct supervisor *s)
         finish(s);
 }
 
+static struct moment release_by(const struct supervisor *s)
+{
+    struct moment now = moment_now();
+    struct moment least = moment_plus(now, RELEASE_LEAST_NS);
+
+    if (moment_reached(s->ward.deadline, least))
+        return least;
+    return moment_min(s->ward.deadline, moment_plus(now, RELEASE_MOST_NS));
+}
+
 /* Nothing of the command is left, so the lock may go to others; if that is not certain, the lease has
  * to end first. */
 static void release(struct supervisor *s)
 {
     s->leaving = RELEASING;
-    s->leave_by = moment_plus(moment_now(), RELEASE_NS);
+    s->leave_by = release_by(s);
     s->outcome->held = moment_until(s->ward.acquired, moment_now());
     if (s->ward.stuck)
         leave_in_vain(s, "not all processes of its command could be killed");

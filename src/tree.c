@@ -201,7 +201,7 @@ static void search_init(struct search *search, const struct tree *tree, const st
     const struct process *except = table_find(table, tree->except);
 
     *search = (struct search){.tree = tree, .table = table};
-    search->by_descent = getpid() == tree->root || getppid() == tree->root;
+    search->by_descent = tree->root > 0 && (getpid() == tree->root || getppid() == tree->root);
     search->session = getsid(0);
     search->since = except ? except->started : 0;
     snprintf(search->mark, sizeof search->mark, "RLOCK_OWNER=%s", tree->owner);
