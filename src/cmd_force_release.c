@@ -139,20 +139,13 @@ static int evict_from(struct eviction *all, const struct lock_view *lock)
     return status;
 }
 
-/* A pattern for store_survey() that matches "key" alone. The caller frees. */
+/* A pattern for store_survey() that is "key" and nothing else. The caller frees. */
 static char *literal_pattern(const char *key)
 {
-    char *pattern = mem_zeroed(3 * strlen(key) + 1), *to = pattern;
-    bool glob = key_is_glob(key);
+    char *pattern = mem_zeroed(2 * strlen(key) + 1), *to = pattern;
 
     for (; *key; key++) {
-        if (glob && strchr("*?[", *key)) {
-            *to++ = '[';
-            *to++ = *key;
-            *to++ = ']';
-            continue;
-        }
-        if (glob && *key == '\\')
+        if (strchr("*?[\\", *key))
             *to++ = '\\';
         *to++ = *key;
     }

@@ -63,6 +63,20 @@ static void add_glob(struct redis_survey *survey, const char *glob)
     survey->globs[survey->glob_count++] = store_glob(survey->prefix, glob);
 }
 
+/* A key written as a pattern: a\*b is a*b. */
+static void add_key(struct redis_survey *survey, const char *pattern)
+{
+    char *key = mem_zeroed(strlen(pattern) + 1), *to = key;
+
+    for (; *pattern; pattern++) {
+        if (*pattern == '\\' && pattern[1])
+            pattern++;
+        *to++ = *pattern;
+    }
+    add_entry(survey, key_in_store(survey->prefix, key), true);
+    free(key);
+}
+
 struct redis_survey *redis_survey_new(struct redis_link *link, const char *prefix,
                                       const struct survey_request *request)
 {
@@ -80,7 +94,7 @@ struct redis_survey *redis_survey_new(struct redis_link *link, const char *prefi
         if (key_is_glob(pattern))
             add_glob(survey, pattern);
         else
-            add_entry(survey, key_in_store(prefix, pattern), true);
+            add_key(survey, pattern);
     }
     return survey;
 }

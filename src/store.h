@@ -101,8 +101,9 @@ void store_force(struct store *store, const struct force_request *request, struc
                  store_done *done, void *arg);
 
 /* Reports locks one by one to "each", then completes: GRANTED when all were read. patterns: keys and
- * globs, none for every lock that is held or waited for; a key without wildcards is always reported,
- * also when it is free. Keys found by a glob come sorted; what is no lock of rlock's is left out. */
+ * globs, none for every lock that is held or waited for; a backslash takes the character after it
+ * literally. A key without wildcards is always reported, also when it is free. Keys found by a glob
+ * come sorted; what is no lock of rlock's is left out. */
 struct survey_request {
     const char *const *patterns;
     size_t pattern_count;
