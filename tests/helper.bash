@@ -18,6 +18,10 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
 
 # start_file [REDIS OPTION...]: for setup_file.
 start_file() {
+    [[ -x $RLOCK && -x $RLOCK_TEST_TOOLS/faultproxy ]] || {
+        echo "no program $RLOCK or no tools in $RLOCK_TEST_TOOLS: make check builds them"
+        return 1
+    }
     export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60}
     unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR
     unset CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
@@ -61,7 +65,7 @@ show_evidence() {
         tail -n 30 "$file"
     done
     echo "--- redis ---"
-    tail -n 15 "$REDIS_DIR/log"
+    sed '1,/ready to accept/d' "$REDIS_DIR/log" | tail -n 15
 }
 
 # Ends what this test has left running, found by the variable that it all inherits.
@@ -171,6 +175,12 @@ is_free() {
     "$RLOCK" status -q "$1" 3>&-
 }
 
+held() {
+    local answer=0
+    "$RLOCK" status -q "$1" 3>&- || answer=$?
+    ((answer == 75))
+}
+
 waiters() {
     "$RLOCK" status --json "$1" 3>&- | jq '.[0].waiters | length'
 }
@@ -181,9 +191,10 @@ has_waiters() {
 
 # ---------------------------------------------------------------- commands
 
-# A process that outlives the test must not hold the descriptor that bats waits for.
+# In the foreground; bounded, since bats cannot end what "run" waits for. A process that outlives the
+# test must not hold the descriptor that bats waits for.
 rlock() {
-    "$RLOCK" "$@" 3>&-
+    timeout --foreground -k 5 50 "$RLOCK" "$@" 3>&-
 }
 
 # bg NAME COMMAND...: in the background; its pid is ${pid[NAME]}, its output NAME.out and NAME.err.
