@@ -1,0 +1,89 @@
+"""What the tests of the scripts have in common: how to say what is expected, and TAP."""
+import signal, sys, traceback
+from script_server import PATIENCE, Lock, Server
+
+A, B, C, D, E = (letter * 36 for letter in "abcde")  # owners, as long as real ones
+DAY = 86400000
+TESTS = []
+
+
+def test(what):
+    def add(function):
+        TESTS.append((what, function))
+        return function
+
+    return add
+
+
+def same(got, want, what="reply"):
+    if got != want:
+        raise AssertionError(f"{what}:\n  got  {got!r}\n  want {want!r}")
+
+
+def true(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def holder(lock, owner, fence, lease=30000, since=None, who=None):
+    """The field h of an owner that was granted or renewed now."""
+    since = lock.now if since is None else since
+    who = "who-" + owner if who is None else who
+    return f"{lock.now + lease} {lease} {fence} {owner} {since} {who}"
+
+
+def waiter(lock, owner, since=None):
+    """The field q:N of an owner that called now."""
+    return f"{lock.now + PATIENCE} {owner} {lock.now if since is None else since} who-{owner}"
+
+
+def fence_of(reply):
+    same(reply[0], "GRANTED")
+    return int(reply[2])
+
+
+def ticket_of(reply):
+    same(reply[0], "QUEUED")
+    return reply[2]
+
+
+def held_by_a(server, *waiters, **options):
+    """A lock that A holds and "waiters" wait for, at tickets 1, 2, ...; and A's fence."""
+    lock = Lock(server, **options)
+    fence = fence_of(lock.acquire(A))
+    for ticket, owner in enumerate(waiters, 1):
+        same(ticket_of(lock.acquire(owner)), ticket)
+    return lock, fence
+
+
+def run(number, what, function, server):
+    server.call("FLUSHALL")
+    try:
+        function(server)
+        fault = None
+    except Exception as error:
+        fault = str(error) if isinstance(error, AssertionError) else traceback.format_exc()
+    print(f"{'not ok' if fault else 'ok'} {number} - {what}")
+    for line in (fault or "").splitlines():
+        print("#", line)
+    sys.stdout.flush()
+    return not fault
+
+
+def main():
+    def end(signum, _frame):
+        print(f"Bail out! Signal {signum}", flush=True)
+        sys.exit(1)
+
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(signum, end)
+    signal.alarm(300)
+    only = sys.argv[1:]
+    tests = [entry for entry in TESTS if not only or any(word in entry[0] for word in only)]
+    server = Server()
+    try:
+        print(f"1..{len(tests)}", flush=True)
+        good = [run(number, *entry, server) for number, entry in enumerate(tests, 1)]
+    finally:
+        server.stop()
+    sys.exit(0 if all(good) else 1)

@@ -1,0 +1,462 @@
+#!/usr/bin/env -S python3 -B
+"""Each script of src/lua by itself: replies, fields, the queue, clocks and tokens. Prints TAP."""
+from script_server import PATIENCE, Lock
+from script_tap import A, B, C, D, E, fence_of, held_by_a, holder, main, same, test, true, waiter
+
+# -- each script by itself ------------------------------------------------------------------------
+
+
+@test("acquire: a free lock is granted, and all it leaves is the lock")
+def _(server):
+    lock = Lock(server)
+    same(lock.acquire(A), ["GRANTED", lock.now, "1700000000000000"])
+    fence = "1700000000000000"
+    same(lock.fields(), {"k": "lock/1", "f": fence, "h": holder(lock, A, fence)})
+
+
+@test("acquire: works with the server's own clock")
+def _(server):
+    lock = Lock(server, now=None)
+    seconds, micros = server.call("TIME")
+    before = int(seconds) * 1000000 + int(micros)
+    reply = lock.acquire(A)
+    fence = fence_of(reply)
+    true(before <= fence <= before + 5000000, f"fence {fence} is not the time {before}")
+    same(reply[1], fence // 1000, "now")
+    same(lock.inspect()[3][0].split()[3], A, "holder")
+    same(lock.renew(A)[0], "RENEWED")
+    same(lock.release(A)[0], "RELEASED")
+
+
+@test("acquire: asked again, the holder gets the same token, and there is one of it (H1)")
+def _(server):
+    lock, fence = held_by_a(server)
+    granted_at = lock.now
+    lock.now += 5000
+    same(lock.acquire(A), ["GRANTED", lock.now, str(fence)])
+    same(lock.fields()["h"], holder(lock, A, fence, since=granted_at), "h")
+    lock.now += 40000
+    same(lock.acquire(A), ["GRANTED", lock.now, str(fence)], "run out, but nobody came")
+    mine = holder(lock, A, fence, since=granted_at)
+    same(lock.fields(), {"k": "lock/1", "f": str(fence), "h": mine})
+
+
+@test("acquire: asked again, a waiter keeps its ticket, and there is one of it (H1)")
+def _(server):
+    lock, _fence = held_by_a(server, B, C)
+    queued_at = lock.now
+    lock.now += 1000
+    reply = lock.acquire(B)
+    same(reply[:5], ["QUEUED", lock.now, 1, 1, 0])
+    got = {name: text for name, text in lock.fields().items() if name not in "kfh"}
+    lock.now -= 1000
+    second = waiter(lock, C)
+    lock.now += 1000
+    first = waiter(lock, B, since=queued_at)
+    same(got, {"q:1": first, "q:2": second, "w:" + B: "1", "w:" + C: "2", "qh": "1", "qt": "2"})
+
+
+@test("acquire: without queueing a held lock is told to be held, and nothing is written")
+def _(server):
+    lock, fence = held_by_a(server, B, C)
+    before = lock.fields()
+    same(lock.acquire(D, queue=False), ["HELD", lock.now, 2, holder(lock, A, fence)])
+    same(lock.fields(), before)
+
+
+@test("acquire: executed late it is STALE and does nothing (H2)")
+def _(server):
+    lock = Lock(server)
+    same(lock.acquire(A, not_after=lock.now - 1), ["STALE", lock.now])
+    same(lock.ttl(), -2, "the key")
+    fence_of(lock.acquire(A, not_after=lock.now))
+    before = lock.fields()
+    lock.now += 1
+    same(lock.acquire(A, not_after=lock.now - 1), ["STALE", lock.now], "even the holder's")
+    same(lock.acquire(B, not_after=lock.now - 1), ["STALE", lock.now])
+    same(lock.fields(), before)
+
+
+@test("acquire: an owner that gave up is BARRED, and nobody else is (H2)")
+def _(server):
+    lock = Lock(server)
+    same(lock.release(A, bar=60000), ["ABSENT", lock.now, ""], "before there was a key")
+    lock.now += 59999
+    before = lock.fields()
+    same(lock.acquire(A), ["BARRED", lock.now])
+    same(lock.fields(), before)
+    fence_of(lock.acquire(B))
+    same(lock.acquire(C)[0], "QUEUED")
+    same(lock.release(C, bar=60000)[0], "ABSENT", "a waiter")
+    true("w:" + C not in lock.fields(), "gave up waiting, and still waits")
+    same(lock.acquire(C), ["BARRED", lock.now])
+    same(lock.release(B, bar=60000), ["RELEASED", lock.now], "a holder")
+    same(lock.acquire(B), ["BARRED", lock.now])
+    fence_of(lock.acquire(D))
+
+
+@test("release: owners barred long ago are forgotten, those of late are not")
+def _(server):
+    lock = Lock(server)
+    lock.release(A, bar=1000)
+    lock.now += 500
+    lock.release(B, bar=1000)
+    lock.now += 500
+    lock.release(C, bar=1000)
+    names = sorted(entry.split("=")[0] for entry in lock.fields()["t"].split(";") if entry)
+    same(names, [B, C])
+    lock.release(B, bar=5000)
+    same(lock.fields()["t"].count(B), 1, "entries of one owner")
+    lock.now += 1500
+    same(lock.acquire(B), ["BARRED", lock.now])
+
+
+@test("release: frees the lock; again, it was absent and nothing changes (H3)")
+def _(server):
+    lock, fence = held_by_a(server)
+    same(lock.release(A), ["RELEASED", lock.now])
+    same(lock.fields(), {"k": "lock/1", "f": str(fence)})
+    same(lock.release(A), ["ABSENT", lock.now, ""])
+    fence_of(lock.acquire(B))
+    before = lock.fields()
+    same(lock.release(A), ["ABSENT", lock.now, before["h"]])
+    same(lock.fields(), before)
+
+
+@test("release: one that waits leaves the queue, and gives back what ran out but is there")
+def _(server):
+    lock, fence = held_by_a(server, B, C)
+    same(lock.release(B), ["ABSENT", lock.now, holder(lock, A, fence)])
+    true(not {"q:1", "w:" + B} & lock.fields().keys(), "B is in the queue still")
+    lock.now += 30000
+    same(lock.release(A), ["RELEASED", lock.now], "run out")
+    true("h" not in lock.fields(), "the holder is there still")
+
+
+@test("renew: extends the holder's lease by what is asked")
+def _(server):
+    lock, fence = held_by_a(server)
+    since = lock.now
+    lock.now += 10000
+    same(lock.renew(A, lease=60000), ["RENEWED", lock.now, str(fence), 0])
+    same(lock.fields()["h"], holder(lock, A, fence, lease=60000, since=since), "h")
+    lock.now += 1
+    same(lock.renew(A, lease=1000), ["RENEWED", lock.now, str(fence), 0])
+    same(lock.fields()["h"], holder(lock, A, fence, lease=1000, since=since), "h, shortened")
+
+
+@test("renew: never makes a lease, and leaves everyone else's alone (H73)")
+def _(server):
+    lock = Lock(server)
+    same(lock.renew(A), ["LOST", lock.now, ""])
+    same(lock.ttl(), -2, "the key")
+    fence_of(lock.acquire(B))
+    same(lock.acquire(A)[0], "QUEUED")
+    before = lock.fields()
+    same(lock.renew(A), ["LOST", lock.now, before["h"]], "one that waits")
+    same(lock.renew(C), ["LOST", lock.now, before["h"]])
+    same(lock.fields(), before)
+    lock.now += 30000
+    same(lock.renew(C), ["LOST", lock.now, ""], "a dead holder is not shown")
+    same(lock.fields(), before)
+
+
+@test("renew: late, before anyone came, it counts and says so; after someone came it is LOST")
+def _(server):
+    lock, fence = held_by_a(server)
+    lock.now += 29999
+    same(lock.renew(A), ["RENEWED", lock.now, str(fence), 0])
+    lock.now += 30000
+    same(lock.renew(A), ["RENEWED", lock.now, str(fence), 1])
+    same(lock.acquire(B)[0], "QUEUED")
+    lock.now += 30000
+    true(fence_of(lock.acquire(B)) > fence, "no greater token")
+    same(lock.renew(A), ["LOST", lock.now, lock.fields()["h"]])
+
+
+@test("force: takes the lock from the holder named, who finds it lost (H45)")
+def _(server):
+    lock, fence = held_by_a(server)
+    same(lock.force(A), ["RELEASED", lock.now])
+    same(lock.renew(A), ["LOST", lock.now, ""])
+    true(fence_of(lock.acquire(B)) > fence, "no greater token")
+
+
+@test("force: nothing changes unless every one named holds it")
+def _(server):
+    lock, fence = held_by_a(server, B)
+    before = lock.fields()
+    for owners in ([B], [C], [A, C], [C, A]):
+        for purge in (False, True):
+            same(lock.force(*owners, purge=purge), ["CHANGED", lock.now, holder(lock, A, fence)])
+    same(lock.fields(), before)
+    lock.release(A)
+    before = lock.fields()
+    same(lock.force(A, purge=True), ["CHANGED", lock.now, ""])
+    same(lock.fields(), before)
+
+
+@test("force: the queue is emptied on request alone, and waiters come back in their order")
+def _(server):
+    lock, fence = held_by_a(server, B, C, D)
+    same(lock.force(purge=True), ["RELEASED", lock.now])
+    mine = holder(lock, A, fence)
+    same(lock.fields(), {"k": "lock/1", "f": str(fence), "h": mine, "qh": "4", "qt": "3"})
+    for owner, ticket in ((D, 3), (B, 1), (C, 2)):
+        same(lock.acquire(owner, ticket=ticket)[2:5:2], [ticket, 1], "ticket, queued anew")
+    lock.force(A)
+    same(lock.acquire(C)[0], "QUEUED")
+    fence_of(lock.acquire(B))
+
+
+@test("force: nothing to empty, nothing left behind")
+def _(server):
+    lock = Lock(server)
+    same(lock.force(purge=True), ["RELEASED", lock.now])
+    true(lock.ttl() != -1, f"a key without a time to live: {lock.fields()}")
+
+
+@test("inspect: shows holder and living waiters in order, and writes nothing")
+def _(server):
+    lock = Lock(server)
+    same(lock.inspect(), ["LOCK", lock.now, "0", [], []])
+    same(lock.ttl(), -2, "the key")
+    lock, fence = held_by_a(server, B)
+    lock.now += PATIENCE
+    for owner in (C, D, E):
+        lock.acquire(owner)
+    lock.release(D)
+    server.call("PEXPIRE", lock.key, 100000000)  # whoever extends it shows
+    before, dump = lock.fields(), server.call("DUMP", lock.key)
+    waiters = [before["q:2"], before["q:4"]]
+    same(lock.inspect(), ["LOCK", lock.now, str(fence), [before["h"]], waiters])
+    lock.now += 30000
+    same(lock.inspect(), ["LOCK", lock.now, str(fence), [], []], "all dead")
+    same((lock.fields(), server.call("DUMP", lock.key)), (before, dump))
+    true(lock.ttl() <= 100000000, "the key's time to live was extended")
+
+
+@test("inspect: ten and more waiters are in the order of numbers, not of text")
+def _(server):
+    owners = ["%036d" % number for number in range(12)]
+    lock, _fence = held_by_a(server, *owners)
+    same([text.split()[1] for text in lock.inspect()[4]], owners)
+
+
+@test("all: what is known of a holder comes back byte by byte")
+def _(server):
+    for who in ("", " ", "a b  c ", "a\nb", "\"'\\%s%d%%", "na\u00efve \u65e5\u672c", "x" * 1000):
+        server.call("FLUSHALL")
+        lock = Lock(server)
+        fence = fence_of(lock.acquire(A, who=who))
+        same(lock.inspect()[3], [holder(lock, A, fence, who=who)])
+        lock.acquire(B, who=who)
+        same(lock.inspect()[4], [f"{lock.now + PATIENCE} {B} {lock.now} {who}"])
+
+
+# -- the queue ------------------------------------------------------------------------------------
+
+
+@test("queue: granted in the order of arrival, however often anyone calls (H65)")
+def _(server):
+    lock, _fence = held_by_a(server, B, C, D, E)
+    last = A
+    for owner in (B, C, D, E):
+        for caller in (E, D, C, B):
+            if lock.fields().get("w:" + caller):
+                same(lock.acquire(caller)[0], "QUEUED")
+        lock.now += 2500
+        lock.release(last)
+        for caller in (E, D, C, B, A):
+            if caller != owner and lock.fields().get("w:" + caller):
+                same(lock.acquire(caller)[0], "QUEUED", "out of turn")
+        fence_of(lock.acquire(owner))
+        last = owner
+    true(not [name for name in lock.fields() if name[:2] in ("q:", "w:")], "the queue is not empty")
+
+
+@test("queue: newcomers do not pass who waits, with or without queueing (H65)")
+def _(server):
+    lock, _fence = held_by_a(server, B)
+    lock.release(A)
+    same(lock.acquire(C, queue=False), ["HELD", lock.now, 1, ""])
+    same(lock.acquire(D)[:5], ["QUEUED", lock.now, 2, 2, 0])
+    same(lock.acquire(A)[:5], ["QUEUED", lock.now, 3, 3, 0], "who held it last")
+    fence_of(lock.acquire(B))
+
+
+@test("queue: those that stopped calling are passed over, all at once (H62)")
+def _(server):
+    lock, _fence = held_by_a(server, B, C, D)
+    lock.now += 1
+    lock.acquire(E)
+    lock.release(A)
+    lock.now += PATIENCE - 2
+    same(lock.acquire(E)[:4], ["QUEUED", lock.now, 4, 4], "just before their time is up")
+    lock.now += 1
+    fence_of(lock.acquire(E))
+    same(sorted(lock.fields()), ["f", "h", "k", "qh", "qt"])
+
+
+@test("queue: whoever calls is alive, late or not")
+def _(server):
+    lock, _fence = held_by_a(server, B, C)
+    lock.release(A)
+    lock.now += PATIENCE + 5000
+    fence_of(lock.acquire(B))
+    same(lock.acquire(C)[:5], ["QUEUED", lock.now, 2, 1, 0], "and C, nobody passed it")
+
+
+@test("queue: one that was dropped comes back to its ticket and says so (H63)")
+def _(server):
+    lock, _fence = held_by_a(server, B)
+    lock.now += 5000
+    lock.acquire(C)
+    lock.now += 3000
+    lock.acquire(C)
+    true("w:" + B not in lock.fields(), "B is there still")
+    same(lock.acquire(B, ticket=1)[:5], ["QUEUED", lock.now, 1, 1, 1])
+    same(lock.acquire(B, ticket=1)[:5], ["QUEUED", lock.now, 1, 1, 0])
+    same(lock.acquire(C, ticket=2)[:5], ["QUEUED", lock.now, 2, 2, 0])
+    lock.release(A)
+    same(lock.acquire(C, ticket=2)[0], "QUEUED")
+    fence_of(lock.acquire(B, ticket=1))
+
+
+@test("queue: a ticket that is taken, or was never issued, is not given out")
+def _(server):
+    lock, _fence = held_by_a(server, B, C)
+    same(lock.acquire(D, ticket=1)[2:5], [3, 3, 1], "taken")
+    same(lock.acquire(E, ticket=99)[2:5], [4, 4, 1], "not issued")
+    server.call("DEL", lock.key)
+    fence_of(lock.acquire(A))
+    same(lock.acquire(E, ticket=4)[2:5], [1, 1, 1], "issued by a lock that is gone")
+
+
+@test("queue: the place counts waiters, not the holes between them, where asked to count")
+def _(server):
+    owners = ["%036d" % number for number in range(2500)]
+    lock, _fence = held_by_a(server, *owners)
+    for owner in owners[1:2400]:
+        lock.release(owner)
+    same(lock.acquire(owners[2400])[2:4], [2401, 2], "place")
+    same(lock.acquire(owners[2499])[2:4], [2500, 101], "place of the last")
+    same(lock.acquire(owners[2499], count=False)[2:4], [2500, 2500], "an upper bound")
+    same(lock.acquire(owners[0])[2:4], [1, 1], "place of the first")
+
+
+@test("poke: the first in the queue alone is woken, whoever makes way (H66)")
+def _(server):
+    ear = server.listen()
+    lock, _fence = held_by_a(server, B, C, D)
+    same(ear.heard(), [], "nobody made way")
+    lock.release(C)
+    same(ear.heard(), [], "one in the middle left")
+    lock.release(A)
+    same(ear.heard(), [B], "the holder released")
+    lock.acquire(D)
+    same(ear.heard(), [B], "another one found the lock free")
+    lock.release(B)
+    same(ear.heard(), [D], "the first gave up")
+    fence_of(lock.acquire(D))
+    lock.acquire(B)
+    lock.acquire(C)
+    lock.now += 5000
+    lock.acquire(C)
+    lock.now += 3000
+    lock.release(D)
+    same(ear.heard(), [C], "the dead are passed over")
+    fence_of(lock.acquire(C))
+    lock.acquire(E)
+    lock.force(C)
+    same(ear.heard(), [E], "the holder was forced")
+    lock.acquire(D)
+    same(ear.heard(), [E], "another one found the lock free")
+    lock.force(purge=True)
+    same(sorted(ear.heard()), [D, E], "the queue was emptied")
+    ear.close()
+
+
+# -- clocks and tokens ----------------------------------------------------------------------------
+
+
+@test("clock set back: a dead holder keeps the lock for one more lease, not for the hour (H28)")
+def _(server):
+    lock, fence = held_by_a(server)
+    lock.now -= 3600000
+    same(lock.acquire(B)[0], "QUEUED")
+    same(lock.fields()["h"].split()[0], str(lock.now + 30000), "the deadline")
+    lock.now += 29999
+    same(lock.acquire(B)[0], "QUEUED")
+    lock.now += 1
+    true(fence_of(lock.acquire(B)) > fence, "no greater token")
+
+
+@test("clock set back: who waits is told the lease as it is now (H28)")
+def _(server):
+    lock, _fence = held_by_a(server)
+    lock.now -= 3600000
+    same(lock.acquire(B)[5], lock.fields()["h"], "the holder shown")
+    same(lock.acquire(C, queue=False)[3], lock.fields()["h"], "the holder shown")
+
+
+@test("clock set back: the holder renews, nobody is let in (H28)")
+def _(server):
+    lock, fence = held_by_a(server)
+    lock.now -= 3600000
+    for _turn in range(10):
+        lock.now += 10000
+        same(lock.acquire(B)[0], "QUEUED")
+        same(lock.renew(A), ["RENEWED", lock.now, str(fence), 0])
+
+
+@test("clock set back: a dead waiter is passed over in its usual time (H28)")
+def _(server):
+    lock, _fence = held_by_a(server, B, C)
+    lock.now -= 3600000
+    lock.release(A)
+    for _turn in range(3):
+        lock.acquire(C)
+        lock.now += 2500
+    fence_of(lock.acquire(C))
+
+
+@test("clock set forward: the holder is replaced, and told so (H27)")
+def _(server):
+    lock, fence = held_by_a(server)
+    lock.now += 3600000
+    true(fence_of(lock.acquire(B)) > fence, "no greater token")
+    same(lock.renew(A)[0], "LOST")
+    same(lock.release(A)[0], "ABSENT")
+
+
+@test("fence: strictly increasing over new grants, whatever happens to the key or the clock (H47)")
+def _(server):
+    lock, last = Lock(server), 0
+
+    def next_one(owner, what):
+        nonlocal last
+        fence = fence_of(lock.acquire(owner))
+        true(fence > last, f"{what}: {fence} after {last}")
+        last = fence
+
+    next_one(A, "first")
+    lock.release(A)
+    next_one(B, "in the same microsecond")
+    lock.force(B)
+    next_one(C, "after force")
+    lock.now += 30000
+    next_one(D, "after a dead holder")
+    lock.now -= 3600000
+    lock.release(D)
+    next_one(A, "after the clock was set back")
+    lock.now += 3600000 + 1
+    server.call("DEL", lock.key)
+    next_one(B, "after the key was deleted")
+    lock.now += 1
+    server.call("DEL", lock.key)
+    next_one(C, "after the key was deleted under its holder")
+
+
+if __name__ == "__main__":
+    main()
