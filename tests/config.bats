@@ -112,7 +112,7 @@ prefix_used() { # the prefix of the one key in the database
     run -0 rlock run --config "$T/config" k -- true
     RLOCK_PASSWORD=wrong run -77 --separate-stderr rlock run k -- touch "$T/run"
     [[ $stderr != *wrong* || $stderr == *"wrong password"* ]]
-    RLOCK_PASSWORD=wr0ng run -77 --separate-stderr rlock -v status
+    RLOCK_PASSWORD=wr0ng run -77 --separate-stderr rlock status -v
     [[ $stderr != *wr0ng* && ! -e $T/run ]]
     run -64 rlock run --password-file "$T/missing" k -- true
 }

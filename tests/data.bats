@@ -78,7 +78,7 @@ restart_empty() {
 @test "H43 a lock that a snapshot brings back is over when its lease is" {
     local start
     bg a rlock run --lease 4s k -- sleep 1
-    poll_until 10 eval '! is_free k'
+    poll_until 10 held k
     redis save
     finish a
     [[ $status == 0 ]]

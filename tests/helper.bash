@@ -56,13 +56,14 @@ teardown() {
     fi
 }
 
-# After a failure: what the background commands said and what the server logged.
+# After a failure: what was seen last, what the background commands said and what the server logged.
 show_evidence() {
     local file
+    printf '%s\n' "--- output ---" "$output" "--- stderr ---" "$stderr"
     for file in "$T"/*.out "$T"/*.err "$T"/log; do
         [[ -s $file ]] || continue
         echo "--- ${file##*/} ---"
-        tail -n 30 "$file"
+        tail -n 15 "$file"
     done
     echo "--- redis ---"
     sed '1,/ready to accept/d' "$REDIS_DIR/log" | tail -n 15
@@ -128,11 +129,12 @@ redis_calls() {
 
 # poll_until SECONDS COMMAND...: until it succeeds.
 poll_until() {
-    local end=$(($(now_ms) + $1 * 1000)) seconds=$1
+    local end=$(($(now_ms) + $1 * 1000)) seconds=$1 errors=${T:-$BATS_FILE_TMPDIR}/poll.errors
     shift
-    until "$@"; do
+    until "$@" 2>"$errors"; do
         if (($(now_ms) > end)); then
             echo "not within $seconds s: $*"
+            cat "$errors"
             return 1
         fi
         sleep 0.02
@@ -161,6 +163,32 @@ in_state() {
 
 contains() {
     grep -qF -- "$2" "$1" 2>/dev/null
+}
+
+# within LOW HIGH VALUE
+within() {
+    if (($3 < $1 || $3 > $2)); then
+        echo "$3 is not from $1 to $2"
+        return 1
+    fi
+}
+
+is_free() {
+    "$RLOCK" status -q "$1" 3>&-
+}
+
+held() {
+    local answer=0
+    "$RLOCK" status -q "$1" 3>&- || answer=$?
+    ((answer == 75))
+}
+
+waiters() {
+    "$RLOCK" status --json "$1" 3>&- | jq '.[0].waiters | length'
+}
+
+has_waiters() {
+    [[ $(waiters "$1") == "$2" ]]
 }
 
 # within LOW HIGH VALUE

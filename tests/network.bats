@@ -30,7 +30,7 @@ setup() {
 @test "H8 a server that closes idle connections is not worth a word" {
     redis config set timeout 1
     bg a rlock run --lease 9s k -- sleep 5
-    poll_until 10 eval '! is_free k'
+    poll_until 10 held k
     finish a
     [[ $status == 0 && ! -s $T/a.err ]]
 }

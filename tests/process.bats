@@ -5,7 +5,8 @@ load helper
 @test "H96 what the command leaves running goes on, and holds nothing" {
     local one start
     start=$(now_ms)
-    run -3 rlock run k -- bash -c "sleep 300 & setsid sleep 300 & echo \$! >'$T/setsid'; jobs -p >'$T/jobs'; exit 3"
+    run -3 rlock run k -- bash -c "exec >/dev/null 2>&1
+        sleep 300 & setsid sleep 300 & echo \$! >'$T/setsid'; jobs -p >'$T/jobs'; exit 3"
     within 0 10000 $(($(now_ms) - start))
     run -0 rlock run -n k -- true
     for one in $(cat "$T/jobs"); do
@@ -66,7 +67,7 @@ load helper
 
 @test "a signal ends a command that does not mind it, and rlock the same way" {
     bg a rlock run k -- sleep 300
-    poll_until 10 eval '! is_free k'
+    poll_until 10 held k
     kill -TERM "${pid[a]}"
     finish a
     [[ $status == 143 ]]
@@ -241,7 +242,7 @@ load helper
     run -5 unshare --pid --fork --mount-proc "$RLOCK" run k -- sh -c '(sleep 0.1 &); exit 5' 3>&-
     run -0 rlock status -q k
     bg a unshare --pid --fork --mount-proc "$RLOCK" run k -- sleep 300
-    poll_until 10 eval '! is_free k'
+    poll_until 10 held k
     local one
     one=$(pgrep -P "${pid[a]}")
     kill -TERM "$one"

@@ -13,7 +13,7 @@ load helper
     finish w 20
     [[ $status == 0 && $(<"$LOG") == w ]]
     bg b rlock run k -- sleep 2
-    poll_until 10 eval '! is_free k'
+    poll_until 10 held k
     kill -CONT "$agent" "${pid[asleep]}"
     finish asleep 20
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w asleep " ]]

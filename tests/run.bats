@@ -96,7 +96,7 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "-w takes the lock when it becomes free in time" {
     bg a rlock run k -- sleep 1
-    poll_until 10 grep -q k <(rlock status)
+    poll_until 10 held k
     run -0 rlock run -w 20s k -- echo mine
     [[ $output == *mine ]]
 }
@@ -123,8 +123,6 @@ returncode() { # negative for death by a signal, as python sees it
     run -126 rlock run k -- /
     printf '#!/no/such/interpreter\n' >"$T/script" && chmod +x "$T/script"
     run -127 rlock run k -- "$T/script"
-    printf '\x7fELFrubbish' >"$T/elf" && chmod +x "$T/elf"
-    run -126 rlock run k -- "$T/elf"
     run -0 rlock status -q k
     within 0 10000 $(($(now_ms) - start))
 }
@@ -169,7 +167,7 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "a command that outlives many leases keeps the lock" {
     bg a rlock run --lease 2s k -- sh -c "sleep 5; exit 21"
-    poll_until 10 eval '! is_free k'
+    poll_until 10 held k
     run -75 rlock run -w 4s k -- true
     finish a
     [[ $status == 21 && ! -s $T/a.err ]]
@@ -180,11 +178,11 @@ returncode() { # negative for death by a signal, as python sees it
     rlock run --report-fd 9 k -- sh -c 'sleep 0.2; exit 3' 9>"$report" || true
     output=$(<"$report")
     [[ $(wc -l <"$report") == 1 ]]
-    json '.outcome == "completed" and .status == 3 and .signal == null and .held_ms >= 150 and
+    json '.outcome == "completed" and .exit_status == 3 and .signal == null and .held_ms >= 150 and
           .held_ms < 9000 and .waited_ms >= 0 and .waited_ms < 5000 and .fence > 0'
     rlock run --report-fd=9 k -- sh -c 'kill -KILL $$' 9>"$report" || true
     output=$(<"$report")
-    json '.status == null and (.signal == 9 or .signal == "KILL" or .signal == "SIGKILL")'
+    json '.exit_status == null and (.signal == 9 or .signal == "KILL" or .signal == "SIGKILL")'
     hold a k
     rlock run --report-fd 9 -w 500ms k -- true 9>"$report" || true
     output=$(<"$report")
@@ -223,8 +221,8 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "H103 only the command's name is stored, not its arguments" {
     bg a rlock run k -- sh -c ": --token=s3cret; exec sleep 1000"
-    poll_until 10 eval '! is_free k'
-    [[ $(redis hgetall "rlock:{k}") != *s3cret* ]]
+    poll_until 10 held k
+    [[ $(redis hgetall "rlock:{k}") == *sh* && $(redis hgetall "rlock:{k}") != *s3cret* ]]
 }
 
 @test "-v says what happens, with times; without it a free lock is silent" {
@@ -237,7 +235,7 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "--on-lost continue lets the command end and returns 79" {
     bg a rlock run --lease 2s --on-lost continue k -- sh -c "sleep 2; echo end >'$T/end'"
-    poll_until 10 eval '! is_free k'
+    poll_until 10 held k
     redis del "rlock:{k}"
     finish a
     [[ $status == 79 && -e $T/end ]]
@@ -263,7 +261,7 @@ returncode() { # negative for death by a signal, as python sees it
     kill "${pid[a]}"
     finish a
     ttl=$(redis pttl "rlock:{k}")
-    within $((6 * 86400 * 1000)) $((7 * 86400 * 1000)) "$ttl"
+    within $((6 * 86400 * 1000)) $((7 * 86400 * 1000 + 5000)) "$ttl"
     [[ $(redis dbsize) == 1 ]]
 }
 

@@ -157,7 +157,7 @@ load helper
 
 @test "a wait of less than a second says nothing" {
     bg a rlock run k -- sleep 0.5
-    poll_until 10 eval '! is_free k'
+    poll_until 10 held k
     run -0 --separate-stderr rlock run k -- true
     [[ $stderr == "" ]]
 }
