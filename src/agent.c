@@ -127,10 +127,12 @@ static void describe_refusal(const struct agent *agent, const struct answer *ref
                              size_t size)
 {
     char holder[480];
+    int64_t later =
+        agent->waiting.heard.ns ? moment_until(agent->waiting.heard, loop_now(agent->loop)) : 0;
 
     if (refusal->holder.owner[0])
         snprintf(text, size, "%.100s: not acquired: held %s", key_of(agent),
-                 waiting_describe(&refusal->holder, 0, holder, sizeof holder));
+                 waiting_describe(&refusal->holder, later, holder, sizeof holder));
     else
         snprintf(text, size, "%.100s: not acquired: others are first in the queue", key_of(agent));
 }

@@ -403,7 +403,10 @@ static void released(void *arg, const struct answer *answer)
             schedule_retry(keeper);
             return;
         }
-        if (!known)
+        /* An outage that was not noticed while waiting is none the less no contention. */
+        if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
+            set_result(keeper, KEEPER_FAILED, answer->cause, answer->text);
+        else if (!known)
             set_result(keeper, KEEPER_UNRELEASED, answer->cause, answer->text);
     } else if (answer->verdict == VERDICT_REFUSED && !known && !keeper->lost &&
                !keeper->release_unanswered) {

@@ -181,11 +181,16 @@ static const redisReply *script_reply(struct redis_store *store, redisReply *con
     const redisReply *exec = replies[3], *subscribe = replies[2];
     if (exec->type == REDIS_REPLY_ARRAY && exec->elements == 2)
         return exec->element[0];
-    if (subscribe->type == REDIS_REPLY_ERROR) {
+    if (subscribe->type == REDIS_REPLY_ERROR && replies[0]->type != REDIS_REPLY_ERROR &&
+        replies[1]->type != REDIS_REPLY_ERROR) {
         store->no_channel = *again = true;
         return NULL;
     }
-    return replies[1]->type == REDIS_REPLY_ERROR ? replies[1] : exec;
+    for (size_t i = 0; i < 2; i++) {
+        if (replies[i]->type == REDIS_REPLY_ERROR)
+            return replies[i];
+    }
+    return exec;
 }
 
 static void hear_script(struct redis_store *store, redisReply *const *replies, size_t count)

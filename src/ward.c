@@ -9,6 +9,9 @@
 #include "lease.h"
 #include "say.h"
 
+/* For the agent to answer, beyond what it gives the store for a renewal. */
+#define VERIFY_NS (1 * NS_PER_SEC)
+
 static void tell(const struct ward *ward, enum message_kind kind)
 {
     struct message message = {.kind = kind, .pid = ward->child.pid};
@@ -129,31 +132,6 @@ static void time_out(struct ward *ward, const char *what)
     stop(ward);
 }
 
-/* It ended by itself. Processes that it left behind are let alone. */
-static void end(struct ward *ward, bool had_terminal)
-{
-    ward->state = WARD_ENDED;
-    terminal_take(&ward->terminal, false);
-    if (had_terminal && WIFSIGNALED(ward->status)) {
-        int signo = WTERMSIG(ward->status);
-        bool by_key = signo == SIGINT || signo == SIGQUIT;
-        ward->typed = by_key && !sigismember(&ward->handed_on, signo) ? signo : 0;
-    }
-}
-
-static void note_end(struct ward *ward, int status)
-{
-    ward->status = status;
-    if (WIFEXITED(status))
-        ward->fault = child_fault(&ward->child);
-    if (ward->state != WARD_STOPPING)
-        end(ward, ward->terminal.given);
-    if (ward->fault == ETIME)
-        ward_lose(ward, "no time was left to start the command");
-    else if (ward->fault)
-        say_error("%s: %s", name_of(ward), strerror(ward->fault));
-}
-
 void ward_reaped(struct ward *ward)
 {
     if (ward->state == WARD_STOPPING)
@@ -166,8 +144,10 @@ void ward_reaped(struct ward *ward)
  * the lock has until the very end, as a renewal may still come; but not if it wants a signal. */
 static struct moment danger_at(const struct ward *ward)
 {
-    if (ward->lost)
+    if (ward->lost || ward->state == WARD_PAUSED)
         return MOMENT_NEVER;
+    if (ward->state == WARD_VERIFYING)
+        return ward->verify_by;
     if (goes_on_without(ward) && ward->plan->on_lost == ON_LOST_CONTINUE)
         return ward->deadline;
     return ward_term_at(ward);
@@ -191,7 +171,7 @@ static void resume(struct ward *ward)
 void ward_extend(struct ward *ward, struct moment deadline)
 {
     ward->deadline = deadline;
-    if (ward->state == WARD_VERIFYING && !moment_reached(danger_at(ward), moment_now()))
+    if (ward->state == WARD_VERIFYING && !moment_reached(ward_term_at(ward), moment_now()))
         resume(ward);
 }
 
@@ -212,6 +192,45 @@ void ward_lose(struct ward *ward, const char *why)
         if (ward->state == WARD_PAUSED || ward->state == WARD_VERIFYING)
             resume(ward);
     }
+}
+
+/* The lease has run out, as far as this process knows: it may have been stopped itself. */
+static void run_out(struct ward *ward)
+{
+    if (ward->plan->agent.keeper.renew)
+        ward_lose(ward, "not renewed in time");
+    else if (ward->state == WARD_ENDED)
+        ward->timed_out = true;
+    else
+        time_out(ward, "the lease of --no-renew ends");
+}
+
+/* It ended by itself. Processes that it left behind are let alone. */
+static void end(struct ward *ward, bool had_terminal)
+{
+    ward->state = WARD_ENDED;
+    terminal_take(&ward->terminal, false);
+    if (had_terminal && WIFSIGNALED(ward->status)) {
+        int signo = WTERMSIG(ward->status);
+        bool by_key = signo == SIGINT || signo == SIGQUIT;
+        ward->typed = by_key && !sigismember(&ward->handed_on, signo) ? signo : 0;
+    }
+}
+
+static void note_end(struct ward *ward, int status)
+{
+    ward->status = status;
+    if (WIFEXITED(status))
+        ward->fault = child_fault(&ward->child);
+    bool late = ward->state == WARD_RUNNING && moment_reached(danger_at(ward), moment_now());
+    if (ward->state != WARD_STOPPING)
+        end(ward, ward->terminal.given);
+    if (late && !ward->fault)
+        run_out(ward);
+    if (ward->fault == ETIME)
+        ward_lose(ward, "no time was left to start the command");
+    else if (ward->fault)
+        say_error("%s: %s", name_of(ward), strerror(ward->fault));
 }
 
 struct moment ward_due(const struct ward *ward)
@@ -237,12 +256,8 @@ void ward_tick(struct ward *ward)
         return;
     else if (moment_reached(limit_at(ward), now))
         time_out(ward, "the time of --at-most is over");
-    else if (!moment_reached(danger_at(ward), now))
-        return;
-    else if (ward->plan->agent.keeper.renew)
-        ward_lose(ward, "not renewed in time");
-    else
-        time_out(ward, "the lease of --no-renew ends");
+    else if (moment_reached(danger_at(ward), now))
+        run_out(ward);
 }
 
 /* -- stop and continue ----------------------------------------------------------------------- */
@@ -292,7 +307,10 @@ static void note_stop(struct ward *ward, int signo)
 
 void ward_verify(struct ward *ward)
 {
+    int64_t patience = lease_patience(lease_of(ward)) + VERIFY_NS;
+
     ward->state = WARD_VERIFYING;
+    ward->verify_by = moment_plus(moment_now(), patience);
     tell(ward, MESSAGE_VERIFY);
 }
 

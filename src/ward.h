@@ -30,9 +30,10 @@ struct ward {
     struct moment acquired;
     struct moment deadline; /* the end of the lease */
     struct moment stopping_since;
-    sigset_t handed_on; /* the signals that it got through this process */
-    bool told_to_stop;  /* SIGTSTP was one of them */
-    bool had_terminal;  /* before it was paused */
+    struct moment verify_by; /* while it is stopped, an old deadline does no harm */
+    sigset_t handed_on;      /* the signals that it got through this process */
+    bool told_to_stop;       /* SIGTSTP was one of them */
+    bool had_terminal;       /* before it was paused */
 
     /* How it went. */
     int fault;      /* errno: it was not executed */
