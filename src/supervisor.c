@@ -214,7 +214,7 @@ static void part(struct supervisor *s)
         finish(s);
     } else if (s->ward.state == WARD_PAUSED || s->ward.state == WARD_VERIFYING) {
         ward_lose(&s->ward, "its agent died");
-    } else {
+    } else if (!s->ward.lost) {
         say_error("%s: the agent died; the lock is not renewed any more", key_of(s));
     }
 }
