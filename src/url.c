@@ -65,7 +65,8 @@ static const char *take_userinfo(struct url *url, char **rest)
         return NULL;
     char *colon = memchr(start, ':', (size_t)(at - start));
     if (!colon)
-        return "has no ':' before its '@' (write USER:PASSWORD@ or :PASSWORD@)";
+        return "has no ':' before its '@' (write USER:PASSWORD@, or USER:@ and the password "
+               "elsewhere)";
     if ((fault = decode(start, colon)) || (fault = decode(colon + 1, at)))
         return fault;
     url->user = *start ? start : NULL;

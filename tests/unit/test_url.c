@@ -79,14 +79,15 @@ static const struct {
 #define BAD_DB    "has a database that is not a number from 0 to 999999"
 #define BAD_CODE  "has a '%' without two hexadecimal digits (write %25 for it)"
 #define NUL_CODE  "has a %00 in it"
-#define NO_COLON  "has no ':' before its '@' (write USER:PASSWORD@ or :PASSWORD@)"
-#define COLONS    "has too many ':' (write an IPv6 address in [ ])"
-#define BAD_IPV6  "has no IPv6 address in its [ ]"
-#define QUERY     "has a query or a fragment (a database is written /DB)"
-#define NO_PATH   "has no path"
-#define RELATIVE  "has a path that does not start with '/' (write unix:///PATH)"
-#define HASH      "has a '#' in its path (write %23 for it)"
-#define OTHER     "has a query other than ?db=N"
+#define NO_COLON                                                                                   \
+    "has no ':' before its '@' (write USER:PASSWORD@, or USER:@ and the password elsewhere)"
+#define COLONS   "has too many ':' (write an IPv6 address in [ ])"
+#define BAD_IPV6 "has no IPv6 address in its [ ]"
+#define QUERY    "has a query or a fragment (a database is written /DB)"
+#define NO_PATH  "has no path"
+#define RELATIVE "has a path that does not start with '/' (write unix:///PATH)"
+#define HASH     "has a '#' in its path (write %23 for it)"
+#define OTHER    "has a query other than ?db=N"
 
 static const struct {
     const char *text;
