@@ -75,9 +75,14 @@ static void warn_unreleased(struct supervisor *s, const char *why)
     int64_t left = moment_until(moment_now(), s->ward.deadline);
     char duration[32];
 
-    if (!s->ward.lost && left > 0)
+    if (s->ward.lost)
+        return;
+    if (left > 0)
         say_warning("%s: could not be released: %s; it frees itself in %s", key_of(s), why,
                     duration_print(left, duration, sizeof duration));
+    else
+        say_warning("%s: could not be released: %s; its lease has run out meanwhile", key_of(s),
+                    why);
 }
 
 static void leave_in_vain(struct supervisor *s, const char *why)
@@ -141,7 +146,7 @@ static void start_command(struct supervisor *s)
 
 static void take_held(struct supervisor *s, const struct message *message)
 {
-    if (s->leaving || s->ward.state != WARD_IDLE)
+    if (s->leaving != STAYING || s->ward.state != WARD_IDLE)
         return;
     s->held = true;
     s->ward.deadline = message->deadline;
@@ -241,7 +246,7 @@ static void listen_to_agent(struct supervisor *s)
 /* Draws the conclusions, after whatever happened. */
 static void settle(struct supervisor *s)
 {
-    struct moment due = MOMENT_NEVER;
+    struct moment due;
 
     if (s->ward.state == WARD_PAUSED)
         listen_to_agent(s); /* it may have said much while this process was stopped */
@@ -249,10 +254,7 @@ static void settle(struct supervisor *s)
         ward_verify(&s->ward);
     if (s->ward.state == WARD_ENDED && s->leaving == STAYING)
         release(s);
-    if (s->leaving != STAYING)
-        due = s->leave_by;
-    else
-        due = ward_due(&s->ward);
+    due = s->leaving == STAYING ? ward_due(&s->ward) : s->leave_by;
     if (!s->clock.added || due.ns != s->clock.due.ns)
         loop_arm(s->loop, &s->clock, due);
 }
@@ -283,6 +285,9 @@ static void reap(struct supervisor *s)
     int status;
     pid_t pid;
 
+    if (moment_reached(ward_due(&s->ward), moment_now()))
+        listen_to_agent(
+            s); /* the end is not late if the lease was extended while we were stopped */
     while ((pid = child_next_change(&s->ward.child, &change, &status)) > 0) {
         if (change != CHILD_OTHER)
             ward_changed(&s->ward, change, status);
@@ -396,7 +401,7 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
     if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
-        say_error("cannot go on: %s", strerror(errno));
+        say_error("the system refuses: %s", strerror(errno));
         ward_abandon(&s.ward);
         decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
     }
