@@ -59,8 +59,9 @@ bool child_signal_is_fatal(int signo)
 void child_fill_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        /* It takes the lowest number, which is fd; used as the stream that was closed, it fails. */
         if (fcntl(fd, F_GETFD) < 0)
-            open("/dev/null", O_RDWR | O_CLOEXEC); /* takes the lowest number, which is fd */
+            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     }
 }
 

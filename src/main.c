@@ -1,10 +1,10 @@
 /* rlock: run a command under a distributed lock. The table of subcommands. */
 #include "command.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "child.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
@@ -115,20 +115,9 @@ static int help(int argc, char **argv)
     return command ? command_help(command) : print_help();
 }
 
-/* A socket must not become 0, 1 or 2, where messages, or the command, would take it for a standard
- * stream. Streams that are closed are filled with something that fails to be used as before, and that
- * the command does not get (gnulib's stdopen does the same). */
-static void fill_streams(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) < 0)
-            return;
-}
-
 int main(int argc, char **argv)
 {
-    fill_streams();
+    child_fill_standard_descriptors();
     if (argc < 2) {
         print_usage(stderr);
         return STATUS_USAGE;

@@ -349,7 +349,6 @@ static int prepare(struct supervisor *s)
 {
     sigset_t caught;
 
-    child_fill_standard_descriptors();
     child_block_signals(&s->ward.inherited);
     s->began = moment_now();
     if (ward_init(&s->ward, s->plan, &s->agent) < 0)
