@@ -358,8 +358,6 @@ int agent_main(int channel, pid_t supervisor, const struct agent_plan *plan)
     start(&agent, supervisor);
     if (loop_run(agent.loop) < 0)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
-    store_close(agent.store);
-    keeper_free(agent.keeper);
-    loop_free(agent.loop);
+    /* The supervisor waits for this process to end: that frees all there is, and sooner. */
     return 0;
 }

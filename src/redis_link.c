@@ -324,7 +324,8 @@ static void batch_reply(struct redis_link *link, redisReply *reply)
     link->replies[link->got++] = reply;
     if (link->got < link->wanted)
         return;
-    link->listening = link->will_listen;
+    /* Not if the server refused to subscribe: it may refuse UNSUBSCRIBE as well. */
+    link->listening = link->will_listen && reply->type == REDIS_REPLY_ARRAY;
     complete(link, NULL);
 }
 

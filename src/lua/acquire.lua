@@ -21,8 +21,10 @@ if is_barred() then return { 'BARRED', now } end
 
 local function grant(fence, since)
   local h = { deadline = now + lease, lease = lease, fence = fence, owner = owner, since = since, who = who }
-  redis.call('HSET', key, 'k', KIND, 'f', whole(math.max(fence, lock.fence)), 'h', write_holder(h))
+  -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
+  redis.call('HSET', key, 'k', KIND, 'f', whole(math.max(fence, lock.fence)))
   keep(lock, lease)
+  redis.call('HSET', key, 'h', write_holder(h))
   leave_queue(lock, owner)
   return { 'GRANTED', now, whole(fence) }
 end
