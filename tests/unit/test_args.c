@@ -1,0 +1,136 @@
+/* Command lines: what is understood of them, in which words they are refused. */
+#include "args.h"
+
+#include "tap.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static bool is_digit(const char *word)
+{
+    return word[0] >= '0' && word[0] <= '9';
+}
+
+static const struct option_spec table[] = {
+    {.id = 1, .name = "wait", .also = {"timeout"}, .letter = 'w', .argument = "DUR", .help = "w"},
+    {.id = 2, .name = "no-wait", .also = {"nonblock"}, .letter = 'n', .help = "do not wait"},
+    {.id = 3, .name = "watch", .argument = "DUR", .optional = is_digit, .help = "draw again"},
+    {.id = 4,
+     .name = "a-name-that-is-long-for-a-column",
+     .help = "twelve words of help that do not fit into what is left of one line"},
+    {0}};
+
+/* Words are separated by one space. "wanted": "ID=VALUE " for each option, then the words, then the
+ * command after " -- "; or the fault. */
+static const struct {
+    const char *line;
+    const char *wanted;
+} rows[] = {
+    {"run", ""},
+    {"run k", "k "},
+    {"run k -- ls -n", "k -- ls -n "},
+    {"run k --", "k -- "},
+    {"run -n k -- a -- b", "2 k -- a -- b "},
+    {"run k -n -w 5s -- a", "2 1=5s k -- a "},
+    {"run -nw5s k", "2 1=5s k "},
+    {"run --wait=5s --timeout 6s --wai 7s k", "1=5s 1=6s 1=7s k "},
+    {"run --wait= k", "1= k "},
+    {"run --nonblock - k", "2 - k "},
+    {"run -w -- k", "1=-- k "},
+    {"run k -w --", "1=-- k "},
+    {"run k -w -- -- a", "1=-- k -- a "},
+    {"run --watch 5 k", "3=5 k "},
+    {"run --watch k 5", "3 k 5 "},
+    {"run --watch=k 5", "3=k 5 "},
+    {"run k --watch", "3 k "},
+    {"run --watch -- 5", "3 -- 5 "},
+    {"run --foo k", "unknown option --foo"},
+    {"run --foo=secret k", "unknown option --foo"},
+    {"run -z k", "unknown option -z"},
+    {"run -nz k", "unknown option -z"},
+    {"run --wa 5s k", "ambiguous option --wa"},
+    {"run --no-wait=1 k", "option --no-wait takes no argument"},
+    {"run k --wait", "option --wait needs an argument"},
+    {"run k --timeout", "option --wait needs an argument"},
+    {"run k -w", "option -w needs an argument"},
+};
+
+static const struct {
+    const char *words[4];
+    size_t dashes;
+    const char *wanted;
+} lines[] = {
+    {{"run", "k", "ls"}, 2, "run k -- ls"},
+    {{"run", "k", "ls"}, SIZE_MAX, "run k ls"},
+    {{"a b", "", "it's", "$x"}, SIZE_MAX, "'a b' '' 'it'\"'\"'s' '$x'"},
+};
+
+static void summarise(const struct arguments *arguments, char *out)
+{
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        const struct given_option *option = &arguments->options[i];
+        out += option->value ? sprintf(out, "%d=%s ", option->id, option->value)
+                             : sprintf(out, "%d ", option->id);
+    }
+    for (size_t i = 0; i < arguments->word_count; i++)
+        out += sprintf(out, "%s ", arguments->words[i]);
+    if (arguments->command)
+        out += sprintf(out, "-- ");
+    for (char *const *word = arguments->command; word && *word; word++)
+        out += sprintf(out, "%s ", *word);
+}
+
+static void check_line(const char *line, const char *wanted)
+{
+    char text[200], got[200] = "";
+    char *argv[20];
+    int argc = 0;
+    struct arguments arguments;
+
+    strcpy(text, line);
+    for (char *word = text; word; argc++) {
+        char *space = strchr(word, ' ');
+        if (space)
+            *space++ = '\0';
+        argv[argc] = word;
+        word = space;
+    }
+    argv[argc] = NULL;
+    if (args_parse(argc, argv, table, &arguments))
+        summarise(&arguments, got);
+    else
+        strcpy(got, arguments.fault);
+    tap_is(got, wanted, "args_parse", line);
+    args_free(&arguments);
+}
+
+int main(void)
+{
+    static const char help[] = "  -w, --wait, --timeout DUR   w\n"
+                               "  -n, --no-wait, --nonblock   do not wait\n"
+                               "      --watch[=DUR]           draw again\n"
+                               "      --a-name-that-is-long-for-a-column\n"
+                               "                              twelve words of help that do not fit "
+                               "into what is\n"
+                               "                              left of one line\n";
+    char out[sizeof help];
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        check_line(rows[i].line, rows[i].wanted);
+    setenv("POSIXLY_CORRECT", "1", 1);
+    check_line("run k -n", "2 k ");
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        size_t count = lines[i].words[3] ? 4 : 3;
+        char *words[4];
+        for (size_t w = 0; w < count; w++)
+            words[w] = strdup(lines[i].words[w]);
+        tap_is(args_print(words, count, lines[i].dashes, out, sizeof out), lines[i].wanted,
+               "args_print", lines[i].wanted);
+        for (size_t w = 0; w < count; w++)
+            free(words[w]);
+    }
+    tap_ok(args_help(table, out, sizeof out) == sizeof help - 1, "args_help returns its length");
+    tap_is(out, help, "args_help", "the table");
+    tap_ok(args_help(table, out, 10) == sizeof help - 1 && strlen(out) == 9, "args_help is cut");
+    return tap_done();
+}

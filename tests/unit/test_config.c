@@ -1,0 +1,41 @@
+/* Config files. */
+#include "config.h"
+
+#include "tap.h"
+
+/* "wanted": NUMBER:KEY=VALUE; for each setting, then the fault if there is one. */
+static const struct {
+    const char *text;
+    const char *wanted;
+} rows[] = {
+    {"", ""},
+    {"\n\n# only = comments\n   # and blanks\n\t\n", ""},
+    {"a=b", "1:a=b;"},
+    {"  a  =  b c  \n\nd = e\n", "1:a=b c;3:d=e;"},
+    {"a = b # c\n", "1:a=b # c;"},
+    {"a=b\r\nc=d\r\n", "1:a=b;2:c=d;"},
+    {"a=b=c\n", "1:a=b=c;"},
+    {"a=\n", "1:a=;"},
+    {"a = 'quoted'\n", "1:a='quoted';"},
+    {"a=b\nc\nd=e\n", "1:a=b;2!not of the form key = value"},
+    {" = b\n", "1!there is no key before the '='"},
+};
+
+int main(void)
+{
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char text[200], got[200] = "", *out = got;
+        struct config_reader reader = {text, 0};
+        struct config_line line;
+        const char *fault;
+        int found;
+
+        strcpy(text, rows[i].text);
+        while ((found = config_next(&reader, &line, &fault)) == 1)
+            out += sprintf(out, "%d:%s=%s;", line.number, line.key, line.value);
+        if (found < 0)
+            sprintf(out, "%d!%s", line.number, fault);
+        tap_is(got, rows[i].wanted, "config_next", rows[i].text);
+    }
+    return tap_done();
+}
