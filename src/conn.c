@@ -198,3 +198,16 @@ static void handle(struct loop_io *io, int events)
     if (events & (LOOP_READ | LOOP_GONE))
         receive(conn);
 }
+
+void conn_encode(char **bytes, size_t *size, int argc, const char **argv, const size_t *lengths)
+{
+    char *text = NULL;
+    long long length = redisFormatCommandArgv(&text, argc, argv, lengths);
+
+    if (length < 0)
+        abort();
+    *bytes = mem_checked(realloc(*bytes, *size + (size_t)length));
+    memcpy(*bytes + *size, text, (size_t)length);
+    *size += (size_t)length;
+    redisFreeCommand(text);
+}

@@ -32,4 +32,8 @@ void conn_close(struct conn *conn);
 /* Sends encoded commands; what cannot go out at once goes later. To be called on an open connection. */
 void conn_send(struct conn *conn, const char *bytes, size_t size);
 
+/* Appends one command, encoded, to *bytes, which is NULL at first; the caller frees. lengths may be NULL
+ * for strings. */
+void conn_encode(char **bytes, size_t *size, int argc, const char **argv, const size_t *lengths);
+
 #endif

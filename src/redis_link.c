@@ -3,7 +3,7 @@
 #include "conn.h"
 #include "loop.h"
 #include "mem.h"
-#include "redis_answer.h"
+#include "redis_greeting.h"
 #include "resolve.h"
 #include "secret.h"
 
@@ -12,9 +12,6 @@
 #include <stdio.h>
 
 enum phase { PHASE_DOWN, PHASE_RESOLVING, PHASE_CONNECTING, PHASE_GREETING, PHASE_UP };
-
-/* What the greeting asks, in this order; the first two may be left out. */
-enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_END };
 
 struct redis_link {
     struct loop *loop;
@@ -35,7 +32,7 @@ struct redis_link {
     const char *password;
     char *file_password; /* read from the file again, after a refusal */
     bool reread;
-    enum step step;
+    struct redis_greeting greeting;
 
     bool listening;   /* subscribed */
     bool unlistening; /* UNSUBSCRIBE went out, its reply did not come yet */
@@ -151,19 +148,6 @@ static void timed_out(struct loop_timer *timer)
     }
 }
 
-static void encode(char **bytes, size_t *size, int argc, const char **argv, const size_t *lengths)
-{
-    char *text = NULL;
-    long long length = redisFormatCommandArgv(&text, argc, argv, lengths);
-
-    if (length < 0)
-        abort();
-    *bytes = mem_checked(realloc(*bytes, *size + (size_t)length));
-    memcpy(*bytes + *size, text, (size_t)length);
-    *size += (size_t)length;
-    redisFreeCommand(text);
-}
-
 static void send_batch(struct redis_link *link)
 {
     static const char unsubscribe[] = "*1\r\n$11\r\nUNSUBSCRIBE\r\n";
@@ -195,40 +179,15 @@ static void greeted(struct redis_link *link)
     send_batch(link);
 }
 
-static enum step next_step(const struct redis_link *link, enum step after)
-{
-    enum step step = after + 1;
-
-    if (step == STEP_SELECT && link->address.url.db == 0)
-        step++;
-    return step;
-}
-
-static enum step first_step(const struct redis_link *link)
-{
-    return link->password ? STEP_AUTH : next_step(link, STEP_AUTH);
-}
-
 static void greet(void *arg)
 {
     struct redis_link *link = arg;
-    const char *auth[] = {"AUTH", link->address.url.user ? link->address.url.user : link->password,
-                          link->password};
-    char db[16];
-    const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
     char *bytes = NULL;
     size_t size = 0;
 
-    snprintf(db, sizeof db, "%d", link->address.url.db);
     link->phase = PHASE_GREETING;
-    link->step = first_step(link);
     loop_arm(link->loop, &link->timer, link->connect_until);
-    if (link->step == STEP_AUTH)
-        encode(&bytes, &size, link->address.url.user ? 3 : 2, auth, NULL);
-    if (link->address.url.db != 0)
-        encode(&bytes, &size, 2, select, NULL);
-    encode(&bytes, &size, 1, role, NULL);
-    encode(&bytes, &size, 1, time, NULL);
+    redis_greeting_begin(&link->greeting, &link->address.url, link->password, &bytes, &size);
     conn_send(link->conn, bytes, size);
     free(bytes);
 }
@@ -252,67 +211,26 @@ static bool try_file_again(struct redis_link *link)
     return true;
 }
 
-static void refuse_greeting(struct redis_link *link, const char *text)
-{
-    struct answer answer = {0};
-
-    redis_answer_error(text, &answer);
-    if (answer.cause == CAUSE_DENIED && try_file_again(link))
-        return;
-    snprintf(answer.text, sizeof answer.text, "%.120s: %.120s", link->name, text);
-    fail(link, &answer);
-}
-
-static void refuse_role(struct redis_link *link, const redisReply *role)
-{
-    struct answer answer = {.cause = CAUSE_UNFIT};
-    bool replica = strcmp(role->element[0]->str, "slave") == 0 && role->elements > 2 &&
-                   role->element[1]->type == REDIS_REPLY_STRING;
-
-    if (replica)
-        snprintf(answer.text, sizeof answer.text,
-                 "%.120s is a read-only replica of %.80s:%lld, locks live on the master",
-                 link->name, role->element[1]->str, role->element[2]->integer);
-    else
-        snprintf(answer.text, sizeof answer.text, "%.120s is a Redis %.20s, not a master",
-                 link->name, role->element[0]->str);
-    fail(link, &answer);
-}
-
-static void read_time(struct redis_link *link, const redisReply *reply)
-{
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-        reply->element[0]->type == REDIS_REPLY_STRING &&
-        reply->element[1]->type == REDIS_REPLY_STRING)
-        redis_link_set_clock(link, strtoll(reply->element[0]->str, NULL, 10) * 1000 +
-                                       strtoll(reply->element[1]->str, NULL, 10) / 1000);
-}
-
-static bool is_master(const redisReply *reply)
-{
-    return reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
-           reply->element[0]->type != REDIS_REPLY_STRING ||
-           strcmp(reply->element[0]->str, "master") == 0;
-}
-
 static void greeting_reply(struct redis_link *link, const redisReply *reply)
 {
-    bool failed = reply->type == REDIS_REPLY_ERROR;
+    struct answer answer;
+    char why[sizeof answer.text];
 
-    /* A user without ROLE or TIME loses a check, not the lock. */
-    if (failed && (link->step < STEP_ROLE || strncmp(reply->str, "NOPERM", 6) != 0)) {
-        refuse_greeting(link, reply->str);
-        return;
-    }
-    if (link->step == STEP_ROLE && !is_master(reply)) {
-        refuse_role(link, reply);
-        return;
-    }
-    if (link->step == STEP_TIME)
-        read_time(link, reply);
-    link->step = next_step(link, link->step);
-    if (link->step == STEP_END)
+    switch (redis_greeting_hear(&link->greeting, reply, &answer)) {
+    case GREETING_GOING: break;
+    case GREETING_DONE:
+        if (link->greeting.clock_ms)
+            redis_link_set_clock(link, link->greeting.clock_ms);
         greeted(link);
+        break;
+    case GREETING_REFUSED:
+        if (answer.cause == CAUSE_DENIED && try_file_again(link))
+            break;
+        snprintf(why, sizeof why, "%s", answer.text);
+        snprintf(answer.text, sizeof answer.text, "%.120s: %.120s", link->name, why);
+        fail(link, &answer);
+        break;
+    }
 }
 
 static void batch_reply(struct redis_link *link, redisReply *reply)
@@ -466,7 +384,7 @@ void redis_link_free(struct redis_link *link)
 
 void redis_link_add(struct redis_link *link, int argc, const char **argv, const size_t *lengths)
 {
-    encode(&link->batch, &link->batch_size, argc, argv, lengths);
+    conn_encode(&link->batch, &link->batch_size, argc, argv, lengths);
 }
 
 void redis_link_send(struct redis_link *link, size_t replies, bool listens, struct moment until)

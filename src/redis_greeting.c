@@ -1,0 +1,89 @@
+/* The greeting of a Redis server. */
+#include "redis_greeting.h"
+#include "conn.h"
+#include "redis_answer.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In this order; the first two may be left out. */
+enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_END };
+
+static int next_step(const struct redis_greeting *greeting, int after)
+{
+    int step = after + 1;
+
+    return step == STEP_SELECT && greeting->db == 0 ? step + 1 : step;
+}
+
+void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
+                          const char *password, char **bytes, size_t *size)
+{
+    const char *auth[] = {"AUTH", url->user ? url->user : password, password};
+    char db[16];
+    const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
+
+    *greeting = (struct redis_greeting){.db = url->db};
+    greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
+    snprintf(db, sizeof db, "%d", url->db);
+    if (password)
+        conn_encode(bytes, size, url->user ? 3 : 2, auth, NULL);
+    if (url->db != 0)
+        conn_encode(bytes, size, 2, select, NULL);
+    conn_encode(bytes, size, 1, role, NULL);
+    conn_encode(bytes, size, 1, time, NULL);
+}
+
+static const char *string_at(const redisReply *reply, size_t i)
+{
+    return reply->type == REDIS_REPLY_ARRAY && i < reply->elements &&
+                   reply->element[i]->type == REDIS_REPLY_STRING
+               ? reply->element[i]->str
+               : NULL;
+}
+
+static bool is_master(const redisReply *reply, struct answer *answer)
+{
+    const char *role = string_at(reply, 0), *master = string_at(reply, 1);
+
+    if (!role || strcmp(role, "master") == 0)
+        return true;
+    answer->verdict = VERDICT_UNKNOWN;
+    answer->cause = CAUSE_UNFIT;
+    if (strcmp(role, "slave") == 0 && master && reply->elements > 2)
+        snprintf(answer->text, sizeof answer->text,
+                 "this is a read-only replica of %.80s:%lld; locks live on the master", master,
+                 reply->element[2]->integer);
+    else
+        snprintf(answer->text, sizeof answer->text, "this is a Redis %.20s, not a master", role);
+    return false;
+}
+
+static int64_t clock_of(const redisReply *reply)
+{
+    const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
+
+    return seconds && micros ? strtoll(seconds, NULL, 10) * 1000 + strtoll(micros, NULL, 10) / 1000
+                             : 0;
+}
+
+enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
+                                        const struct redisReply *reply, struct answer *answer)
+{
+    bool failed = reply->type == REDIS_REPLY_ERROR;
+
+    *answer = (struct answer){0};
+    /* A user without ROLE or TIME loses a check, not the lock. */
+    if (failed && (greeting->step < STEP_ROLE || strncmp(reply->str, "NOPERM", 6) != 0)) {
+        redis_answer_error(reply->str, answer);
+        return GREETING_REFUSED;
+    }
+    if (greeting->step == STEP_ROLE && !is_master(reply, answer))
+        return GREETING_REFUSED;
+    if (greeting->step == STEP_TIME)
+        greeting->clock_ms = clock_of(reply);
+    greeting->step = next_step(greeting, greeting->step);
+    return greeting->step == STEP_END ? GREETING_DONE : GREETING_GOING;
+}
