@@ -140,13 +140,10 @@ static void describe_refusal(const struct agent *agent, const struct answer *ref
 static void describe_failure(const struct agent *agent, const struct keeper_end *end, char *text,
                              size_t size)
 {
-    const char *hint = "";
+    const char *hint = hint_of_cause(end->cause);
 
-    if (end->cause == CAUSE_UNREACHABLE)
-        hint = "\nhint: --url or RLOCK_URL says where the lock store is";
-    else if (end->cause == CAUSE_DENIED)
-        hint = "\nhint: --password-file or RLOCK_PASSWORD; rlock(7) has the rights it needs";
-    snprintf(text, size, "%.100s: %s%s", key_of(agent), end->text, hint);
+    snprintf(text, size, "%.100s: %s%s%s", key_of(agent), end->text, hint ? "\nhint: " : "",
+             hint ? hint : "");
 }
 
 static void on_over(void *arg, const struct keeper_end *end)
@@ -162,7 +159,8 @@ static void on_over(void *arg, const struct keeper_end *end)
     case KEEPER_NOT_ACQUIRED:
         message.fence = 1;
         message.status = agent->plan->conflict_status;
-        describe_refusal(agent, &end->refusal, message.text, sizeof message.text);
+        if (message.status != STATUS_OK) /* 0 is for those who want to hear nothing of it */
+            describe_refusal(agent, &end->refusal, message.text, sizeof message.text);
         break;
     case KEEPER_FAILED:
         message.status = status_of_cause(end->cause);

@@ -42,11 +42,11 @@ int command_misused(const struct command *command, const char *fmt, ...)
 
 int command_refused(const struct command *command, const struct answer *answer)
 {
+    const char *hint = hint_of_cause(answer->cause);
+
     command_error(command, "%s", answer->text);
-    if (answer->cause == CAUSE_UNREACHABLE)
-        say_hint("--url or RLOCK_URL says where the lock store is");
-    else if (answer->cause == CAUSE_DENIED)
-        say_hint("--password-file or RLOCK_PASSWORD; rlock(7) has the rights it needs");
+    if (hint)
+        say_hint("%s", hint);
     return status_of_cause(answer->cause);
 }
 

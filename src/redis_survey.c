@@ -125,7 +125,8 @@ static void tidy(struct redis_survey *survey)
 {
     size_t kept = 0;
 
-    qsort(survey->entries, survey->entry_count, sizeof *survey->entries, compare_entries);
+    if (survey->entry_count > 0)
+        qsort(survey->entries, survey->entry_count, sizeof *survey->entries, compare_entries);
     for (size_t i = 0; i < survey->entry_count; i++) {
         if (kept > 0 && strcmp(survey->entries[kept - 1].name, survey->entries[i].name) == 0)
             free(survey->entries[i].name);

@@ -2,6 +2,8 @@
 #ifndef RLOCK_STATUS_H
 #define RLOCK_STATUS_H
 
+#include <stddef.h>
+
 #include "store.h"
 
 enum status {
@@ -34,6 +36,16 @@ static inline enum status status_of_cause(enum cause cause)
     case CAUSE_UNREACHABLE: return STATUS_UNAVAILABLE;
     }
     return STATUS_BUG;
+}
+
+/* What a user can do about it; NULL where the cause says it all. */
+static inline const char *hint_of_cause(enum cause cause)
+{
+    if (cause == CAUSE_UNREACHABLE)
+        return "--url or RLOCK_URL says where the lock store is";
+    if (cause == CAUSE_DENIED)
+        return "--password-file or RLOCK_PASSWORD; rlock(7) has the rights it needs";
+    return NULL;
 }
 
 #endif
