@@ -51,8 +51,8 @@ bash_offers() {
 @test "bash: a key is never run or expanded" {
     [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
     cd "$T"
-    hold a '$(touch${IFS}owned)'
-    hold b '`touch${IFS}owned`'
+    hold a '$(touch$IFS$9owned)'
+    hold b '`touch$IFS$9owned`'
     output=$(bash_offers "rlock status ")
     [[ $output == *touch* && ! -e owned ]]
 }

@@ -120,7 +120,7 @@ prefix_used() { # the prefix of the one key in the database
 @test "H19 a user with a password" {
     redis acl setuser deployer on '>s3cret' '~rlock:*' '&rlock:*' '+@all' >/dev/null
     run -0 rlock run -u "unix://deployer:s3cret@$REDIS_SOCK" k -- true
-    RLOCK_PASSWORD=s3cret run -0 rlock run -u "unix://deployer@$REDIS_SOCK" k -- true
+    RLOCK_PASSWORD=s3cret run -0 rlock run -u "unix://deployer:@$REDIS_SOCK" k -- true
     run -77 rlock run -u "unix://deployer:other@$REDIS_SOCK" k -- true
     run -77 rlock run -u "unix://nobody:s3cret@$REDIS_SOCK" k -- true
 }

@@ -93,7 +93,7 @@ redis_pid() {
 }
 
 redis_answers() {
-    [[ $(redis-cli -s "$REDIS_SOCK" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
+    [[ $(env -u REDISCLI_AUTH redis-cli -s "$REDIS_SOCK" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
 }
 
 # Starts the server on the data that there is.
@@ -163,32 +163,6 @@ in_state() {
 
 contains() {
     grep -qF -- "$2" "$1" 2>/dev/null
-}
-
-# within LOW HIGH VALUE
-within() {
-    if (($3 < $1 || $3 > $2)); then
-        echo "$3 is not from $1 to $2"
-        return 1
-    fi
-}
-
-is_free() {
-    "$RLOCK" status -q "$1" 3>&-
-}
-
-held() {
-    local answer=0
-    "$RLOCK" status -q "$1" 3>&- || answer=$?
-    ((answer == 75))
-}
-
-waiters() {
-    "$RLOCK" status --json "$1" 3>&- | jq '.[0].waiters | length'
-}
-
-has_waiters() {
-    [[ $(waiters "$1") == "$2" ]]
 }
 
 # within LOW HIGH VALUE

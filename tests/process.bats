@@ -88,7 +88,7 @@ load helper
     [[ $status == 6 ]]
 }
 
-@test "TSTP stops the command, then rlock; CONT continues both; the lease is kept meanwhile or checked" {
+@test "TSTP stops the command, then rlock; CONT continues both" {
     bg a rlock run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" a 300
     working a
     local command
@@ -104,11 +104,53 @@ load helper
     [[ $status == 143 ]]
 }
 
-@test "TSTP for longer than the lease: the command does not go on beside another" {
-    work a k 300 --lease 2s
+# paused LEASE: a works and was stopped as by Ctrl-Z; $agent is its agent.
+paused() {
+    work a k 300 --lease "$1"
     working a
+    agent=$(agent_of "${pid[a]}")
     kill -TSTP "${pid[a]}"
     poll_until 5 in_state "${pid[a]}" T
+}
+
+@test "TSTP for longer than the lease: the lock is kept, and the command goes on" {
+    paused 2s
+    run -75 rlock run -w 3s k -- true
+    local lines
+    lines=$(wc -l <"$LOG")
+    kill -CONT "${pid[a]}"
+    poll_until 5 eval '(($(wc -l <"$LOG") > lines))'
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 143 ]]
+}
+
+@test "H99 TSTP, and the lock is taken away: the command does not go on beside another" {
+    paused 20s
+    work b k 0.3
+    poll_until 10 has_waiters k 1
+    run -0 rlock force-release --yes k
+    finish b
+    kill -CONT "${pid[a]}"
+    finish a 5
+    [[ $status == 79 ]]
+    no_overlap
+}
+
+@test "H99 TSTP, and the agent stands still, too: the command does not go on beside another" {
+    paused 2s
+    kill -STOP "$agent"
+    work b k 0.3
+    finish b
+    kill -CONT "$agent" "${pid[a]}"
+    finish a 5
+    [[ $status == 79 ]]
+    no_overlap
+}
+
+@test "H99 TSTP, and the agent is killed: the command does not go on" {
+    paused 2s
+    kill -KILL "$agent"
     work b k 0.3
     finish b
     kill -CONT "${pid[a]}"
@@ -199,9 +241,10 @@ load helper
         skip "another user cannot run it here"
     chmod 777 "$REDIS_SOCK"
     hold a k --lease 60s
-    bg w setpriv --reuid 65432 --clear-groups "$copy/rlock" run --lease 60s k -- touch "$T/run"
+    # rlock and its agent, and not one more
+    bg w setpriv --reuid 65432 --clear-groups bash -c 'ulimit -u 2; exec "$@"' bash \
+        "$copy/rlock" run --lease 60s k -- touch "$T/run"
     poll_until 10 has_waiters k 1
-    prlimit --pid "${pid[w]}" --nproc=1:1
     kill "${pid[a]}"
     finish w
     [[ $status == 71 && ! -e $T/run ]]

@@ -8,7 +8,7 @@ no_controls() { # in $output, but for the ends of lines
 
 @test "nothing is locked" {
     run -0 --separate-stderr rlock status
-    [[ $stderr == "" ]]
+    [[ $output == "" ]]
     run -0 rlock status --json
     json '. == []'
     run -0 rlock status --json k
@@ -76,7 +76,7 @@ no_controls() { # in $output, but for the ends of lines
     json 'map(.key) | sort == ["deploy-a", "free", "nightly"]'
     hold d 'a*b'
     hold e 'axb'
-    run -0 rlock status --json 'a\*b'
+    run -0 rlock status --json 'a[*]b'
     json 'map(.key) == ["a*b"]'
 }
 

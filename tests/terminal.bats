@@ -94,11 +94,12 @@ EOF
     on_terminal bash --norc -i <<'EOF'
 send PS1='<$((1+1))>'\n
 expect <2>
-send "$RLOCK" run --lease 2s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
+send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
 until grep -q '^a' "$T/log"
 send \x1a
 expect Stopped
 expect <2>
+sh "$RLOCK" force-release --yes k
 sh "$RLOCK" run -w 15s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" b 0.2
 send fg\n
 expect <2>
@@ -159,6 +160,7 @@ send sleep 1000\n
 until ps -o args= -t "$(ps -o tty= -p $PTY_PID)" | grep -q '^sleep 1000'
 send \x1a
 expect Stopped
+expect <2>
 send fg\n
 expect sleep 1000
 send \x03
