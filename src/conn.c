@@ -183,6 +183,17 @@ static void receive(struct conn *conn)
     hand_out(conn);
 }
 
+/* What the server said before it closed is the reason: "max number of clients", say. */
+static void break_sending(struct conn *conn)
+{
+    unsigned life = conn->life;
+    int fault = errno;
+
+    receive(conn);
+    if (conn->life == life)
+        broken(conn, strerror(fault));
+}
+
 static void handle(struct loop_io *io, int events)
 {
     struct conn *conn = io->owner;
@@ -192,7 +203,7 @@ static void handle(struct loop_io *io, int events)
         return;
     }
     if ((events & LOOP_WRITE) && !send_queued(conn)) {
-        broken(conn, strerror(errno));
+        break_sending(conn);
         return;
     }
     if (events & (LOOP_READ | LOOP_GONE))

@@ -37,6 +37,7 @@ struct redis_store {
     const struct script *script;
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
+    bool deaf;   /* this time without a channel */
     char *key;   /* in the store */
     char **argv; /* the script's arguments */
     size_t argc;
@@ -87,7 +88,7 @@ static void drop_operation(struct redis_store *store)
     store->key = NULL;
     store->survey = NULL;
     store->script = NULL;
-    store->listen = store->whole_script = false;
+    store->listen = store->deaf = store->whole_script = false;
 }
 
 static void finish(struct redis_store *store, const struct answer *answer)
@@ -144,7 +145,7 @@ static void send_operation(struct redis_store *store)
         replace_argument(store, ARGUMENT_NOT_AFTER, clock ? clock + left : 0);
         replace_argument(store, ARGUMENT_TICKET, store->ticket);
     }
-    if (store->listen && !store->no_channel) {
+    if (store->listen && !store->no_channel && !store->deaf) {
         send_listening(store);
     } else {
         add_call(store);
@@ -171,39 +172,43 @@ static void begin(struct redis_store *store, const struct script *script, const 
     store->key = key_in_store(store->prefix, key);
 }
 
-/* The script's own reply within a batch; NULL and what to do about it if there is none. */
-static const redisReply *script_reply(struct redis_store *store, redisReply *const *replies,
-                                      size_t count, bool *again)
+static bool is_error(const redisReply *reply)
 {
-    *again = false;
+    return reply->type == REDIS_REPLY_ERROR;
+}
+
+/* The script's own reply within a batch; NULL if the call is to be made again, in another way. */
+static const redisReply *script_reply(struct redis_store *store, redisReply *const *replies,
+                                      size_t count)
+{
     if (count == 1)
         return replies[0];
-    const redisReply *exec = replies[3], *subscribe = replies[2];
-    if (exec->type == REDIS_REPLY_ARRAY && exec->elements == 2)
+    const redisReply *multi = replies[0], *call = replies[1], *subscribe = replies[2];
+    const redisReply *exec = replies[3];
+    if (!is_error(exec) && exec->elements == 2)
         return exec->element[0];
-    if (subscribe->type == REDIS_REPLY_ERROR && replies[0]->type != REDIS_REPLY_ERROR &&
-        replies[1]->type != REDIS_REPLY_ERROR) {
-        store->no_channel = *again = true;
+    if (is_error(multi))
+        return multi;
+    /* A full server queues nothing for EXEC, but runs the script that needs no memory. */
+    store->deaf = is_error(call) && redis_error_class(call->str) == REDIS_ERROR_UNFIT;
+    store->no_channel |= !is_error(call) && is_error(subscribe);
+    if (store->deaf || store->no_channel)
         return NULL;
-    }
-    for (size_t i = 0; i < 2; i++) {
-        if (replies[i]->type == REDIS_REPLY_ERROR)
-            return replies[i];
-    }
-    return exec;
+    return is_error(call) ? call : exec;
 }
 
 static void hear_script(struct redis_store *store, redisReply *const *replies, size_t count)
 {
     struct answer answer;
     struct redis_extra extra;
-    bool again;
-    const redisReply *reply = script_reply(store, replies, count, &again);
+    const redisReply *reply = script_reply(store, replies, count);
 
-    if (reply && reply->type == REDIS_REPLY_ERROR && !store->whole_script &&
-        redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT)
-        store->whole_script = again = true;
-    if (again) {
+    if (reply && is_error(reply) && !store->whole_script &&
+        redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT) {
+        store->whole_script = true;
+        reply = NULL;
+    }
+    if (!reply) {
         send_operation(store);
         return;
     }
@@ -216,7 +221,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
     }
     if (store->script == &script_acquire && answer.verdict != VERDICT_UNKNOWN)
         store->ticket = extra.ticket;
-    if (store->listen && store->no_channel)
+    if (store->listen && (store->no_channel || store->deaf))
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), POLL_NS));
     finish(store, &answer);
 }

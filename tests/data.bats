@@ -44,13 +44,13 @@ restart_empty() {
 }
 
 @test "H45 force-release: the holder's command is stopped, the next waiter is woken" {
+    export T
     bg w bash -c 'until grep -qs "^a " "$1"; do sleep 0.02; done
         exec "$RLOCK" run k -- sh -c "date +%s%3N >$T/start"' bash "$LOG"
-    export T
     take() {
         poll_until 10 has_waiters k 1
-        rlock force-release --yes k
         forced=$(date +%s%3N)
+        rlock force-release --yes k
     }
     lost_soon 3500 take
     finish w

@@ -12,8 +12,8 @@ setup_file() { start_file; }
     poll_until 10 test -e "$T/up"
     printf 'second\n' >"$T/password"
     redis config set requirepass second
-    redis client kill type normal skipme yes
     export REDISCLI_AUTH=second
+    redis client kill type normal skipme yes
     finish a
     [[ $status == 9 ]]
     RLOCK_PASSWORD=second run -0 rlock status -q k
@@ -26,9 +26,9 @@ setup_file() { start_file; }
     work a k 100 --lease 4s
     working a
     redis config set requirepass second
-    redis client kill type normal skipme yes
-    start=$(now_ms)
     export REDISCLI_AUTH=second RLOCK_PASSWORD=second
+    start=$(now_ms)
+    redis client kill type normal skipme yes
     work b k 0.2
     finish a
     [[ $status == 79 ]]
@@ -106,7 +106,7 @@ documented_rights() {
 }
 
 @test "H20 no right to greet with more than AUTH" {
-    redis acl setuser plain reset on '>pw' '~*' '&*' '+@all' -info -client -hello -role -wait -time -config -ping
+    redis acl setuser plain reset on '>pw' '~*' '&*' '+@all' -info -client -hello -role -wait -config -ping
     run -0 rlock run -u "unix://plain:pw@$REDIS_SOCK" k -- true
     run -0 rlock status -u "unix://plain:pw@$REDIS_SOCK" -q k
 }

@@ -41,10 +41,10 @@ setup_file() { start_file --enable-protected-configs yes; }
     bg a rlock run --lease 2s k -- sh -c ": >'$T/up'; sleep 4; exit 9"
     poll_until 10 test -e "$T/up"
     hold b other
+    queue w k
     redis config set maxmemory 1
     run redis set x y
     [[ $output == *OOM* ]]
-    queue w k
     finish a
     [[ $status == 9 && ! -s $T/a.err ]]
     finish w
