@@ -51,6 +51,14 @@ static bool has_word(const char *text, const char *word)
 
 enum redis_error redis_error_class(const char *text)
 {
+    size_t length = strcspn(text, " ");
+
+    /* A code of its own comes first: what follows may name users and commands. */
+    for (size_t i = 0; i < sizeof error_words / sizeof *error_words; i++) {
+        if (strlen(error_words[i].word) == length &&
+            strncmp(text, error_words[i].word, length) == 0)
+            return error_words[i].class;
+    }
     for (size_t i = 0; i < sizeof error_words / sizeof *error_words; i++) {
         if (has_word(text, error_words[i].word))
             return error_words[i].class;
@@ -104,6 +112,14 @@ void redis_answer_error(const char *text, struct answer *answer)
     }
 }
 
+/* What was asked for may have been done all the same. */
+static void answer_senseless(struct answer *answer)
+{
+    memset(answer, 0, sizeof *answer);
+    answer_unknown(answer, CAUSE_UNFIT, "the server's answer makes no sense");
+    answer->maybe_done = true;
+}
+
 /* The next word of a record as a number; false if there is none. */
 static bool take_number(const char **text, int64_t *number)
 {
@@ -131,6 +147,14 @@ static bool take_owner(const char **text, char owner[OWNER_SIZE])
     return true;
 }
 
+/* From one moment of the store to another, in ms that can be counted in ns as well. */
+static int64_t span(int64_t from, int64_t to)
+{
+    const int64_t most = INT64_MAX / NS_PER_MS / 2;
+
+    return to - from > most ? most : to - from < -most ? -most : to - from;
+}
+
 /* DEADLINE LEASE FENCE OWNER SINCE WHO, as common.lua writes it. */
 static bool read_holder(const redisReply *record, int64_t now, struct lock_party *holder)
 {
@@ -142,8 +166,8 @@ static bool read_holder(const redisReply *record, int64_t now, struct lock_party
         !take_number(&text, &lease) || !take_number(&text, &fence) ||
         !take_owner(&text, holder->owner) || !take_number(&text, &holder->since_ms))
         return false;
-    holder->left_ms = deadline - now;
-    holder->age_ms = now - holder->since_ms;
+    holder->left_ms = span(now, deadline);
+    holder->age_ms = span(holder->since_ms, now);
     holder->fence = (uint64_t)fence;
     identity_parse(text, (size_t)(record->str + record->len - text), &holder->who);
     return true;
@@ -159,14 +183,15 @@ static bool read_waiter(const redisReply *record, int64_t now, struct lock_party
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
         !take_owner(&text, waiter->owner) || !take_number(&text, &waiter->since_ms))
         return false;
-    waiter->age_ms = now - waiter->since_ms;
+    waiter->age_ms = span(waiter->since_ms, now);
     identity_parse(text, (size_t)(record->str + record->len - text), &waiter->who);
     return true;
 }
 
 static const char *string_at(const redisReply *reply, size_t i)
 {
-    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_STRING
+    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_STRING &&
+                   strlen(reply->element[i]->str) == reply->element[i]->len
                ? reply->element[i]->str
                : NULL;
 }
@@ -176,6 +201,13 @@ static int64_t number_at(const redisReply *reply, size_t i)
     return i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER
                ? reply->element[i]->integer
                : 0;
+}
+
+/* The server's clock. */
+static int64_t now_at(const redisReply *reply)
+{
+    int64_t now = number_at(reply, 1);
+    return now > 0 ? now : 0;
 }
 
 /* The holder's record at i; none, or one that cannot be read, leaves the holder unnamed. */
@@ -192,9 +224,21 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     const char *fence = string_at(reply, 2);
 
     (void)extra;
+    if (!fence || *fence == '0' || !*fence || fence[strspn(fence, "0123456789")] ||
+        strlen(fence) > 16) {
+        answer_senseless(answer);
+        return;
+    }
     answer->verdict = VERDICT_GRANTED;
-    answer->fence = fence ? strtoull(fence, NULL, 10) : 0;
+    answer->fence = strtoull(fence, NULL, 10);
     answer->late = number_at(reply, 3) == 1;
+}
+
+static void read_released(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    (void)reply;
+    (void)extra;
+    answer->verdict = VERDICT_GRANTED;
 }
 
 static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -252,7 +296,7 @@ static const struct {
     const char *word;
     void (*read)(const redisReply *, struct answer *, struct redis_extra *);
 } script_words[] = {
-    {"GRANTED", read_granted}, {"RENEWED", read_granted}, {"RELEASED", read_granted},
+    {"GRANTED", read_granted}, {"RENEWED", read_granted}, {"RELEASED", read_released},
     {"QUEUED", read_queued},   {"HELD", read_held},       {"STALE", read_stale},
     {"BARRED", read_barred},   {"LOST", read_not_holder}, {"ABSENT", read_not_holder},
     {"CHANGED", read_changed}, {"MISFIT", read_misfit},
@@ -274,12 +318,12 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
     const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
     for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
         if (strcmp(word, script_words[i].word) == 0) {
-            extra->now_ms = number_at(reply, 1);
+            extra->now_ms = now_at(reply);
             script_words[i].read(reply, answer, extra);
             return;
         }
     }
-    answer_unknown(answer, CAUSE_UNFIT, "the server's answer makes no sense");
+    answer_senseless(answer);
 }
 
 /* Reads the records of one list; what cannot be read is left out. The caller frees. */
@@ -307,10 +351,12 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
         reply->element[3]->type != REDIS_REPLY_ARRAY ||
         reply->element[4]->type != REDIS_REPLY_ARRAY) {
         redis_answer_script(reply, answer, NULL);
+        if (answer->verdict == VERDICT_GRANTED)
+            answer_senseless(answer);
         return;
     }
     const char *fence = string_at(reply, 2);
-    int64_t now = number_at(reply, 1);
+    int64_t now = now_at(reply);
     struct lock_view view = {.key = key, .fence = fence ? strtoull(fence, NULL, 10) : 0};
     struct lock_party *holders =
         read_parties(reply->element[3], now, read_holder, &view.holder_count);

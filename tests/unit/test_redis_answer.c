@@ -1,0 +1,386 @@
+/* What is made of a server's replies: errors, the scripts' words, and nonsense. */
+#include "redis_answer.h"
+
+#include "tap.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define NONE "unknown/unfit maybe the server's answer makes no sense"
+
+static const struct {
+    const char *text;
+    enum redis_error class;
+} errors[] = {
+    {"NOSCRIPT No matching script. Please use EVAL.", REDIS_ERROR_NOSCRIPT},
+    {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+     REDIS_ERROR_PASSING},
+    {"LOADING Redis is loading the dataset in memory", REDIS_ERROR_PASSING},
+    {"MISCONF Redis is configured to save RDB snapshots, but is currently unable to persist on "
+     "disk.",
+     REDIS_ERROR_PASSING},
+    {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+     REDIS_ERROR_PASSING},
+    {"NOREPLICAS Not enough good replicas to write.", REDIS_ERROR_PASSING},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", REDIS_ERROR_PASSING},
+    {"CLUSTERDOWN The cluster is down", REDIS_ERROR_PASSING},
+    {"UNBLOCKED force unblock from blocking operation", REDIS_ERROR_PASSING},
+    {"ERR max number of clients reached", REDIS_ERROR_PASSING},
+    {"READONLY You can't write against a read only replica.", REDIS_ERROR_UNFIT},
+    {"OOM command not allowed when used memory > 'maxmemory'.", REDIS_ERROR_UNFIT},
+    {"NOAUTH Authentication required.", REDIS_ERROR_DENIED},
+    {"WRONGPASS invalid username-password pair or user is disabled.", REDIS_ERROR_DENIED},
+    {"NOPERM this user has no permissions to run the 'evalsha' command", REDIS_ERROR_DENIED},
+    {"NOPERM User default has no permissions to run the 'eval' command", REDIS_ERROR_DENIED},
+    {"NOPERM User LOADING has no permissions to run the 'eval' command", REDIS_ERROR_DENIED},
+    {"ERR invalid password", REDIS_ERROR_DENIED},
+    {"ERR AUTH <password> called without any password configured for the default user.",
+     REDIS_ERROR_DENIED},
+    {"ERR ACL failure in script: No permissions to access a key", REDIS_ERROR_DENIED},
+    {"WRONGTYPE Operation against a key holding the wrong kind of value", REDIS_ERROR_MISFIT},
+    /* Up to 6.2, from within a script. */
+    {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -READONLY You "
+     "can't "
+     "write against a read only replica.",
+     REDIS_ERROR_UNFIT},
+    {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -OOM command not "
+     "allowed when used memory > 'maxmemory'.",
+     REDIS_ERROR_UNFIT},
+    {"ERR Error running script (call to f_6d1): @user_script:1: -MISCONF Redis is configured to "
+     "save",
+     REDIS_ERROR_PASSING},
+    {"ERR Error running script (call to f_6d1): @user_script:30: WRONGTYPE Operation against a key "
+     "holding the wrong kind of value",
+     REDIS_ERROR_MISFIT},
+    {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -NOREPLICAS Not "
+     "enough good replicas to write.",
+     REDIS_ERROR_PASSING},
+    {"ERR Error running script (call to f_6d1): @user_script:1: The user executing the script "
+     "can't "
+     "run this command or subcommand",
+     REDIS_ERROR_DENIED},
+    {"ERR Error running script (call to f_6d1): @user_script:1: The user executing the script "
+     "can't "
+     "access at least one of the keys mentioned in the command arguments",
+     REDIS_ERROR_DENIED},
+    /* Nothing of all that. */
+    {"", REDIS_ERROR_OTHER},
+    {" ", REDIS_ERROR_OTHER},
+    {"ERR unknown command 'EVALSHA'", REDIS_ERROR_OTHER},
+    {"ERR Error running script (call to f_6d1): @user_script:9: attempt to index a nil value",
+     REDIS_ERROR_OTHER},
+    {"BUSYKEY Target key name already exists.", REDIS_ERROR_OTHER},
+    {"ERR NOTBUSY", REDIS_ERROR_OTHER},
+    {"ERR OOMPH ROOM", REDIS_ERROR_OTHER},
+};
+
+/* Replies in short: words separated by one space, "*N" for an array of the N that follow, ":N" for a
+ * number, "~" for nil, 'text' for a string, +text for a status, -text for an error, where '_' stands for
+ * a space within a text. */
+static const struct {
+    const char *reply, *wanted;
+} replies[] = {
+    {"*3 'GRANTED' :1000 '7'", "granted fence 7"},
+    {"*3 'GRANTED' :1000 '1781000000000000'", "granted fence 1781000000000000"},
+    {"*4 'RENEWED' :1000 '7' :0", "granted fence 7"},
+    {"*4 'RENEWED' :1000 '7' :1", "granted fence 7 late"},
+    {"*2 'RELEASED' :1000", "granted"},
+    {"*6 'QUEUED' :1000 :3 :2 :0 '5000_3000_7_own_400_h_u_9_c_l'",
+     "refused/held position 2 ticket 3 by own of u@h 9 c l fence 7 age 600 left 4000"},
+    {"*6 'QUEUED' :1000 :3 :1 :1 ''", "refused/held position 1 ticket 3 requeued"},
+    {"*6 'QUEUED' :1000 :3 :1 :0 'garbage'", "refused/held position 1 ticket 3"},
+    {"*6 'QUEUED' :1000 :3 :1 :0 ~", "refused/held position 1 ticket 3"},
+    {"*4 'HELD' :1000 :0 '5000_3000_7_own_400_-_-_-_-_-'",
+     "refused/held by own of @ 0   fence 7 age 600 left 4000"},
+    {"*4 'HELD' :1000 :4 ''", "refused/held position 4"},
+    {"*2 'STALE' :1000", "unknown/not-ready stale the request took too long"},
+    {"*2 'BARRED' :1000", "unknown/unreachable the request was withdrawn"},
+    {"*3 'LOST' :1000 ''", "refused/not-holder"},
+    {"*3 'LOST' :1000 '900_3000_7_own_400_h_u_9_c_l'",
+     "refused/not-holder by own of u@h 9 c l fence 7 age 600 left -100"},
+    {"*3 'ABSENT' :1000 ''", "refused/not-holder"},
+    {"*3 'CHANGED' :1000 ''", "refused/changed"},
+    {"*3 'MISFIT' :1000 'damaged'",
+     "refused/misfit the store's key of that name holds other data, or is damaged"},
+    {"*3 'MISFIT' :1000 'latch/1'", "refused/misfit the key is no plain lock but 'latch/1'"},
+    {"*2 'MISFIT' :1000", "refused/misfit the key is no plain lock but '?'"},
+    {"-WRONGTYPE_Operation",
+     "refused/misfit the store's key of that name holds other data (WRONGTYPE Operation)"},
+    {"-NOPERM_no", "unknown/denied NOPERM no"},
+    {"-LOADING_it", "unknown/not-ready LOADING it"},
+    {"-NOSCRIPT_none", "unknown/not-ready NOSCRIPT none"},
+    {"-READONLY_yes", "unknown/unfit READONLY yes"},
+    {"-ERR_what", "unknown/unfit ERR what"},
+
+    /* Grants that are none. */
+    {"'GRANTED'", NONE},
+    {"+GRANTED", NONE},
+    {":1", NONE},
+    {"+OK", NONE},
+    {"~", NONE},
+    {"''", NONE},
+    {"*0", NONE},
+    {"*1 'GRANTED'", NONE},
+    {"*2 'GRANTED' :1000", NONE},
+    {"*3 'GRANTED' :1000 ~", NONE},
+    {"*3 'GRANTED' :1000 :7", NONE},
+    {"*3 'GRANTED' :1000 ''", NONE},
+    {"*3 'GRANTED' :1000 '0'", NONE},
+    {"*3 'GRANTED' :1000 '-7'", NONE},
+    {"*3 'GRANTED' :1000 '+7'", NONE},
+    {"*3 'GRANTED' :1000 '7.5'", NONE},
+    {"*3 'GRANTED' :1000 'nan'", NONE},
+    {"*3 'GRANTED' :1000 '1e15'", NONE},
+    {"*3 'GRANTED' :1000 '99999999999999999999'", NONE},
+    {"*3 'GRANTED' :1000 *1 '7'", NONE},
+    {"*4 'RENEWED' :1000 ~ :0", NONE},
+    {"*3 'granted' :1000 '7'", NONE},
+    {"*3 'GRANTEDx' :1000 '7'", NONE},
+    {"*3 '' :1000 '7'", NONE},
+    {"*3 +GRANTED :1000 '7'", NONE},
+    {"*3 -GRANTED :1000 '7'", NONE},
+    {"*3 ~ :1000 '7'", NONE},
+    {"*3 :7 :1000 '7'", NONE},
+    {"*1 *3 'GRANTED' :1000 '7'", NONE},
+    {"*5 'LOCK' :1000 '7' *0 *0", NONE},
+
+    /* Damaged, but understood: what is missing is not made up. */
+    {"*1 'QUEUED'", "refused/held"},
+    {"*6 'QUEUED' 'x' 'x' 'x' 'x' :5", "refused/held"},
+    {"*4 'HELD' :1000 ~ *1 '5000_3000_7_own_400_h'", "refused/held"},
+    {"*1 'LOST'", "refused/not-holder"},
+    {"*3 'LOST' :1000 '5000_3000_7'", "refused/not-holder"},
+    {"*3 'LOST' :1000 '5000_3000_7_own_400'", "refused/not-holder"},
+    {"*3 'LOST' :1000 '-5000_3000_7_own_400_h_u_9_c_l'", "refused/not-holder"},
+    {"*3 'LOST' :1000 '5000_3000_7__400_h_u_9_c_l'", "refused/not-holder"},
+    {"*3 'LOST' :1000 '99999999999999999999_3000_7_own_400_h_u_9_c_l'", "refused/not-holder"},
+    {"*3 'LOST' :1000 '5000_3000_7_an-owner-that-is-longer-than-an-owner-is_400_h_u_9_c_l'",
+     "refused/not-holder"},
+    {"*3 'LOST' :1000 '5000_3000_7_own_400_'",
+     "refused/not-holder by own of @ 0   fence 7 age 600 left 4000"},
+    {"*3 'LOST' :-9223372036854775808 '9223372036854775807_1_7_own_0_h_u_9_c_l'",
+     "refused/not-holder by own of u@h 9 c l fence 7 age 0 left 4611686018427"},
+    {"*3 'LOST' :9223372036854775807 '0_1_7_own_0_h_u_9_c_l'",
+     "refused/not-holder by own of u@h 9 c l fence 7 age 4611686018427 left -4611686018427"},
+};
+
+static const struct {
+    const char *reply, *wanted;
+} inspections[] = {
+    {"*5 'LOCK' :1000 '7' *0 *0", "fence 7; granted"},
+    {"*5 'LOCK' :1000 '0' *0 *0", "fence 0; granted"},
+    {"*5 'LOCK' :1000 '7' *1 '5000_3000_7_own_400_h_u_9_c_l' *2 '5000_w1_900_h_u_8_c_-' "
+     "'6000_w2_950_h_u_8_c_-'",
+     "fence 7; holder own 600 4000; waiter w1 100; waiter w2 50; granted"},
+    {"*5 'LOCK' :1000 '7' *3 '' ~ :5 *3 'x' *1 'x' '5000_w2_950_'",
+     "fence 7; waiter w2 50; granted"},
+    {"*5 'LOCK' :-5 ~ *1 '9223372036854775807_1_7_own_9223372036854775807_h' *0",
+     "fence 0; holder own -4611686018427 4611686018427; granted"},
+    {"*6 'LOCK' :1000 '7' *0 *0 'more'", "fence 7; granted"},
+    {"*4 'LOCK' :1000 '7' *0", NONE},
+    {"*5 'LOCK' :1000 '7' *0 ~", NONE},
+    {"*5 'LOCK' :1000 '7' 'x' *0", NONE},
+    {"*5 'LOCKED' :1000 '7' *0 *0", NONE},
+    {"*3 'GRANTED' :1000 '7'", NONE},
+    {"*2 'RELEASED' :1000", NONE},
+    {"~", NONE},
+    {"*0", NONE},
+    {"*3 'MISFIT' :1000 'x'", "refused/misfit the key is no plain lock but 'x'"},
+    {"-NOPERM_no", "unknown/denied NOPERM no"},
+};
+
+/* The short form as the server would send it. */
+static size_t encode(const char *brief, char *out)
+{
+    char *p = out;
+
+    while (*brief) {
+        int length = (int)strcspn(brief, " ");
+        if (*brief == '\'')
+            p += sprintf(p, "$%d\r\n%.*s\r\n", length - 2, length - 2, brief + 1);
+        else if (*brief == '~')
+            p += sprintf(p, "$-1\r\n");
+        else
+            p += sprintf(p, "%.*s\r\n", length, brief);
+        brief += length + (brief[length] == ' ');
+    }
+    for (char *at = out; (at = memchr(at, '_', (size_t)(p - at)));)
+        *at = ' ';
+    return (size_t)(p - out);
+}
+
+/* NULL if it is no reply, or not a whole one. */
+static redisReply *decode(const char *text, size_t length)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+
+    if (redisReaderFeed(reader, text, length) != REDIS_OK ||
+        redisReaderGetReply(reader, &reply) != REDIS_OK)
+        reply = NULL;
+    redisReaderFree(reader);
+    return reply;
+}
+
+static void print_party(const struct lock_party *party, char *out)
+{
+    if (party->owner[0])
+        sprintf(out, " by %s of %s@%s %ld %s %s fence %" PRIu64 " age %" PRId64 " left %" PRId64,
+                party->owner, party->who.user, party->who.host, party->who.pid, party->who.command,
+                party->who.label, party->fence, party->age_ms, party->left_ms);
+}
+
+static void summarise(const struct answer *answer, const struct redis_extra *extra, char *out)
+{
+    static const char *const verdicts[] = {"granted", "refused", "unknown"};
+    static const char *const causes[] = {"",         "/held",      "/not-holder",
+                                         "/changed", "/misfit",    "/denied",
+                                         "/unfit",   "/not-ready", "/unreachable"};
+
+    out += sprintf(out, "%s%s", verdicts[answer->verdict], causes[answer->cause]);
+    if (answer->fence)
+        out += sprintf(out, " fence %" PRIu64, answer->fence);
+    if (answer->position)
+        out += sprintf(out, " position %" PRId64, answer->position);
+    if (extra->ticket)
+        out += sprintf(out, " ticket %" PRId64, extra->ticket);
+    out +=
+        sprintf(out, "%s%s%s%s", answer->late ? " late" : "", answer->requeued ? " requeued" : "",
+                answer->maybe_done ? " maybe" : "", extra->stale ? " stale" : "");
+    if (answer->text[0])
+        out += sprintf(out, " %s", answer->text);
+    print_party(&answer->holder, out);
+}
+
+static void take_view(void *arg, const struct lock_view *view)
+{
+    char *out = arg;
+
+    out += strlen(out);
+    out += sprintf(out, "fence %" PRIu64 "; ", view->fence);
+    for (size_t i = 0; i < view->holder_count; i++)
+        out += sprintf(out, "holder %s %" PRId64 " %" PRId64 "; ", view->holders[i].owner,
+                       view->holders[i].age_ms, view->holders[i].left_ms);
+    for (size_t i = 0; i < view->waiter_count; i++)
+        out += sprintf(out, "waiter %s %" PRId64 "; ", view->waiters[i].owner,
+                       view->waiters[i].age_ms);
+}
+
+static void test_errors(void)
+{
+    for (size_t i = 0; i < COUNT(errors); i++) {
+        enum redis_error got = redis_error_class(errors[i].text);
+        if (!tap_ok(got == errors[i].class, "class %d: %s", (int)errors[i].class,
+                    tap_show(errors[i].text)))
+            tap_note("got %d", (int)got);
+    }
+}
+
+static void test_replies(void)
+{
+    char text[500], got[4000];
+
+    for (size_t i = 0; i < COUNT(replies); i++) {
+        redisReply *reply = decode(text, encode(replies[i].reply, text));
+        struct answer answer;
+        struct redis_extra extra;
+        memset(&answer, 'x', sizeof answer);
+        redis_answer_script(reply, &answer, &extra);
+        summarise(&answer, &extra, got);
+        tap_is(got, replies[i].wanted, "script:", replies[i].reply);
+        redis_answer_script(reply, &answer, NULL);
+        freeReplyObject(reply);
+    }
+    for (size_t i = 0; i < COUNT(inspections); i++) {
+        redisReply *reply = decode(text, encode(inspections[i].reply, text));
+        struct answer answer;
+        struct redis_extra extra = {0};
+        memset(&answer, 'x', sizeof answer);
+        got[0] = '\0';
+        redis_answer_inspect(reply, "k", take_view, got, &answer);
+        summarise(&answer, &extra, got + strlen(got));
+        tap_is(got, inspections[i].wanted, "inspect:", inspections[i].reply);
+        freeReplyObject(reply);
+    }
+}
+
+/* A NUL within a word does not end it. */
+static void test_nul(void)
+{
+    static const char text[] = "*3\r\n$9\r\nGRANTED\0x\r\n:1000\r\n$1\r\n7\r\n";
+    static const char fence[] = "*3\r\n$7\r\nGRANTED\r\n:1000\r\n$3\r\n7\0x\r\n";
+    redisReply *word = decode(text, sizeof text - 1), *number = decode(fence, sizeof fence - 1);
+    struct answer answer;
+
+    redis_answer_script(word, &answer, NULL);
+    tap_ok(answer.verdict == VERDICT_UNKNOWN, "a NUL within a word");
+    redis_answer_script(number, &answer, NULL);
+    tap_ok(answer.verdict == VERDICT_UNKNOWN, "a NUL within a fence");
+    freeReplyObject(word);
+    freeReplyObject(number);
+}
+
+static unsigned random_below(unsigned *seed, unsigned limit)
+{
+    *seed = *seed * 1103515245 + 12345;
+    return (*seed >> 16) % limit;
+}
+
+static bool is_granted(const redisReply *reply)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+                               reply->element[0]->type == REDIS_REPLY_STRING
+                           ? reply->element[0]->str
+                           : "";
+    bool fenced = strcmp(word, "GRANTED") == 0 || strcmp(word, "RENEWED") == 0;
+
+    if (fenced)
+        return reply->elements > 2 && reply->element[2]->type == REDIS_REPLY_STRING &&
+               strtoull(reply->element[2]->str, NULL, 10) > 0;
+    return strcmp(word, "RELEASED") == 0;
+}
+
+/* Bytes of good replies changed by chance: what is still a reply is answered, and no grant comes of it
+ * that was none. */
+static void test_damage(void)
+{
+    static const char bytes[] = "0123456789:*$-+'\r\n GRANTED\xff";
+    unsigned seed = 1;
+    bool fine = true;
+    int understood = 0;
+
+    for (int round = 0; round < 20000 && fine; round++) {
+        char text[500], got[8000] = "";
+        unsigned which = random_below(&seed, COUNT(replies) + COUNT(inspections));
+        size_t length = encode(which < COUNT(replies) ? replies[which].reply
+                                                      : inspections[which - COUNT(replies)].reply,
+                               text);
+        for (unsigned times = 1 + random_below(&seed, 3); times > 0; times--)
+            text[random_below(&seed, (unsigned)length)] =
+                bytes[random_below(&seed, sizeof bytes - 1)];
+        redisReply *reply = decode(text, length);
+        if (!reply)
+            continue;
+        struct answer answer;
+        understood++;
+        redis_answer_script(reply, &answer, NULL);
+        fine = answer.verdict != VERDICT_GRANTED || is_granted(reply);
+        redis_answer_inspect(reply, "k", take_view, got, &answer);
+        fine &= answer.verdict != VERDICT_GRANTED || got[0];
+        freeReplyObject(reply);
+        text[length] = '\0';
+        if (!fine)
+            tap_note("%s", tap_show(text));
+    }
+    tap_ok(fine && understood > 1000, "damaged replies");
+}
+
+int main(void)
+{
+    test_errors();
+    test_replies();
+    test_nul();
+    test_damage();
+    return tap_done();
+}
