@@ -23,7 +23,7 @@
 
 struct row {
     char *cells[COLUMNS];
-    bool held;
+    size_t holders;
 };
 
 const char *render_mode(enum lock_mode mode)
@@ -92,14 +92,14 @@ static void fill_row(struct row *row, const struct lock_view *lock)
         age = lock->holders[i].age_ms > age ? lock->holders[i].age_ms : age;
         left = lock->holders[i].left_ms > left ? lock->holders[i].left_ms : left;
     }
-    row->held = lock->holder_count > 0;
+    row->holders = lock->holder_count;
     row->cells[0] = cell(utf8_escape(lock->key, text, sizeof text));
     row->cells[1] = cell(lock_state(lock));
     row->cells[2] = lock->holder_count == 1
                         ? cell(render_party(&lock->holders[0].who, text, sizeof text))
                         : number_cell(lock->holder_count);
-    row->cells[3] = row->held ? duration_cell(age) : cell("-");
-    row->cells[4] = row->held ? duration_cell(left) : cell("-");
+    row->cells[3] = row->holders ? duration_cell(age) : cell("-");
+    row->cells[4] = row->holders ? duration_cell(left) : cell("-");
     row->cells[5] = number_cell(lock->waiter_count);
 }
 
@@ -126,7 +126,7 @@ static void shorten(struct row *rows, size_t count, int widths[COLUMNS], int wid
     int room = widths[COLUMN_HELD] - (total - width);
     for (size_t i = 1; i < count; i++) {
         char **held = &rows[i].cells[COLUMN_HELD];
-        if (rows[i].held && (int)utf8_length(*held) > room) {
+        if (rows[i].holders == 1 && (int)utf8_length(*held) > room) {
             free(*held);
             *held = number_cell(1);
         }
@@ -140,7 +140,7 @@ static void print_row(FILE *out, const struct row *row, const int widths[COLUMNS
         const char *text = row->cells[c];
         int gap = c + 1 < COLUMNS ? widths[c] - (int)utf8_length(text) + GAP : 0;
         if (color && c == COLUMN_MODE)
-            fprintf(out, "%s%s" PLAIN "%*s", row->held ? YELLOW : GREEN, text, gap, "");
+            fprintf(out, "%s%s" PLAIN "%*s", row->holders ? YELLOW : GREEN, text, gap, "");
         else
             fprintf(out, "%s%*s", text, gap, "");
     }

@@ -1,0 +1,243 @@
+/* Locks as text: tables, lists, and what strangers wrote into them. */
+#include "render.h"
+
+#include "tap.h"
+
+#include <stdlib.h>
+
+static const struct {
+    struct identity who;
+    const char *wanted;
+} parties[] = {
+    {{"ci-3", "build", "make", "", 4121}, "build@ci-3 pid 4121 (make)"},
+    {{"ci-3", "build", "make", "not shown", 0}, "build@ci-3 (make)"},
+    {{"ci-3", "build", "", "", 4121}, "build@ci-3 pid 4121"},
+    {{"", "build", "make", "", 1}, "build pid 1 (make)"},
+    {{"ci-3", "", "make", "", 1}, "@ci-3 pid 1 (make)"},
+    {{"", "", "", "", 0}, "someone"},
+    {{"", "", "make", "", 7}, "someone pid 7 (make)"},
+    {{"a\033[2Jb", "x\ny", "\r\t\a", "", 1}, "x\\x0ay@a\\x1b[2Jb pid 1 (\\x0d\\x09\\x07)"},
+    {{"h", "\xc2\x9b", "\\", "", 1}, "\\xc2\\x9b@h pid 1 (\\\\)"},
+    {{"h", "\xff", "\xe2\x80\xae", "", 1}, "\\xff@h pid 1 (\\xe2\\x80\\xae)"},
+    {{"h", "caf\xc3\xa9", "c", "", 1}, "caf\xc3\xa9@h pid 1 (c)"},
+};
+
+static const struct {
+    int64_t ms;
+    const char *wanted;
+} times[] = {
+    {0, "1970-01-01T00:00:00.000Z"},
+    {1795162530123, "2026-11-20T08:15:30.123Z"},
+    {951782400007, "2000-02-29T00:00:00.007Z"},
+    {253402300799999, "9999-12-31T23:59:59.999Z"},
+    {INT64_MAX, "?.807Z"},
+};
+
+static const struct lock_party make = {.owner = "0a1b",
+                                       .since_ms = 1795162530123,
+                                       .age_ms = 65000,
+                                       .left_ms = 24150,
+                                       .fence = 17,
+                                       .who = {"ci-3", "build", "make", "nightly", 4121}};
+static const struct lock_party shell = {.owner = "0a1c",
+                                        .since_ms = 1795162531000,
+                                        .age_ms = 3500,
+                                        .who = {"ci-4", "me", "sh", "", 99}};
+static const struct lock_party evil = {.owner = "\033]0;\a",
+                                       .since_ms = 0,
+                                       .age_ms = 0,
+                                       .left_ms = 1,
+                                       .fence = 3,
+                                       .who = {"\n", "\033[2J", "\x7f", "\r\xc2\x9b", 5}};
+static const struct lock_party readers[] = {
+    {.owner = "r1", .mode = LOCK_SHARED, .age_ms = 1000, .left_ms = 9000, .who = {.user = "one"}},
+    {.owner = "r2", .mode = LOCK_SHARED, .age_ms = 8000, .left_ms = 2000, .who = {.user = "two"}},
+};
+
+static const struct lock_view deploy = {"deploy", 17, &make, 1, &shell, 1};
+static const struct lock_view idle = {"caf\xc3\xa9", 4, NULL, 0, NULL, 0};
+static const struct lock_view unused = {"new", 0, NULL, 0, NULL, 0};
+static const struct lock_view forged = {"k\033[H\n", 3, &evil, 1, &evil, 1};
+static const struct lock_view shared = {"data", 9, readers, 2, NULL, 0};
+
+#define PLAIN                                                                                      \
+    {                                                                                              \
+        false, 0                                                                                   \
+    }
+#define NARROW                                                                                     \
+    {                                                                                              \
+        false, 60                                                                                  \
+    }
+#define COLORED                                                                                    \
+    {                                                                                              \
+        true, 0                                                                                    \
+    }
+#define NARROWEST                                                                                  \
+    {                                                                                              \
+        false, 10                                                                                  \
+    }
+#define MAX 4
+
+static const struct {
+    const char *name;
+    const struct lock_view *locks[MAX];
+    struct render_style style;
+    const char *wanted;
+} tables[] = {
+    {"nothing", {NULL}, PLAIN, "KEY  MODE  HOLDERS  AGE  LEASE  WAITERS\n"},
+    {"held and free",
+     {&deploy, &idle},
+     PLAIN,
+     "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS\n"
+     "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1\n"
+     "caf\xc3\xa9    free       0                           -      -      0\n"},
+    {"several holders: the longest time, the latest end",
+     {&shared},
+     PLAIN,
+     "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
+     "data  shared  2        8s   9s     0\n"},
+    {"narrow: only the one too long is cut",
+     {&deploy, &shared},
+     NARROW,
+     "KEY     MODE       HOLDERS  AGE    LEASE  WAITERS\n"
+     "deploy  exclusive  1        1m05s  24s    1\n"
+     "data    shared     2        8s     9s     0\n"},
+    {"too narrow: numbers stay right",
+     {&shared, &idle},
+     NARROWEST,
+     "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
+     "data  shared  2        8s   9s     0\n"
+     "caf\xc3\xa9  free    0        -    -      0\n"},
+    {"in color",
+     {&shared, &idle},
+     COLORED,
+     "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
+     "data  \033[33mshared\033[m  2        8s   9s     0\n"
+     "caf\xc3\xa9  \033[32mfree\033[m    0        -    -      0\n"},
+    {"forged",
+     {&forged},
+     PLAIN,
+     "KEY          MODE       HOLDERS                    AGE  LEASE  WAITERS\n"
+     "k\\x1b[H\\x0a  exclusive  \\x1b[2J@\\x0a pid 5 (\\x7f)  0s   1ms    1\n"},
+};
+
+static const struct {
+    const char *name;
+    const struct lock_view *locks[MAX];
+    struct render_style style;
+    const char *wanted;
+} lists[] = {
+    {"nothing", {NULL}, PLAIN, ""},
+    {"held, with a queue",
+     {&deploy},
+     PLAIN,
+     "deploy: exclusive, 1 waiting, last fence 17\n"
+     "  holder      build@ci-3 pid 4121 (make)\n"
+     "    label       nightly\n"
+     "    owner       0a1b\n"
+     "    since       2026-11-20T08:15:30.123Z (1m05s ago)\n"
+     "    lease left  24s\n"
+     "    count       1\n"
+     "    fence       17\n"
+     "  waiter 1    me@ci-4 pid 99 (sh), exclusive\n"
+     "    owner       0a1c\n"
+     "    since       2026-11-20T08:15:31.000Z (3.5s ago)\n"},
+    {"free, and never held",
+     {&idle, &unused},
+     PLAIN,
+     "caf\xc3\xa9: free, 0 waiting, last fence 4\n\nnew: free, 0 waiting\n"},
+    {"in color", {&idle}, COLORED, "caf\xc3\xa9: \033[32mfree\033[m, 0 waiting, last fence 4\n"},
+    {"forged",
+     {&forged},
+     PLAIN,
+     "k\\x1b[H\\x0a: exclusive, 1 waiting, last fence 3\n"
+     "  holder      \\x1b[2J@\\x0a pid 5 (\\x7f)\n"
+     "    label       \\x0d\\xc2\\x9b\n"
+     "    owner       \\x1b]0;\\x07\n"
+     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+     "    lease left  1ms\n"
+     "    count       1\n"
+     "    fence       3\n"
+     "  waiter 1    \\x1b[2J@\\x0a pid 5 (\\x7f), exclusive\n"
+     "    label       \\x0d\\xc2\\x9b\n"
+     "    owner       \\x1b]0;\\x07\n"
+     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"},
+};
+
+typedef void renderer(FILE *out, const struct lock_view *locks, size_t count,
+                      const struct render_style *style);
+
+static void check(renderer *print, const struct lock_view *const locks[MAX],
+                  const struct render_style *style, const char *what, const char *name,
+                  const char *wanted)
+{
+    struct lock_view views[MAX];
+    size_t count = 0, size;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        abort();
+    for (; count < MAX && locks[count]; count++)
+        views[count] = *locks[count];
+    print(out, views, count, style);
+    fclose(out);
+    if (!tap_ok(strcmp(text, wanted) == 0, "%s: %s", what, name)) {
+        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+            tap_note("%s", line);
+    }
+    free(text);
+}
+
+/* Words of the greatest length, of which every byte is escaped, fit into the room for them. */
+static void test_longest(void)
+{
+    char key[513];
+    struct lock_party party = {.owner = "o", .who = {.pid = 2147483647}};
+    struct lock_view lock = {key, 1, &party, 1, &party, 1};
+    struct render_style style = {false, 0};
+    char *text = NULL, shown[RENDER_PARTY_SIZE];
+    size_t size, long_size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        abort();
+    memset(key, '\001', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    memset(party.who.host, '\002', IDENTITY_WORD_MAX);
+    memset(party.who.user, '\003', IDENTITY_WORD_MAX);
+    memset(party.who.command, '\004', IDENTITY_WORD_MAX);
+    memset(party.who.label, '\005', IDENTITY_WORD_MAX);
+    memset(party.owner, '\006', OWNER_SIZE - 1);
+    render_party(&party.who, shown, sizeof shown);
+    tap_ok(strlen(shown) == 3 * 4 * IDENTITY_WORD_MAX + strlen("@ pid 2147483647 ()"),
+           "the longest party is whole");
+    render_table(out, &lock, 1, &style);
+    fflush(out);
+    tap_ok(strstr(text, shown) != NULL, "and so it is in a table");
+    long_size = size;
+    render_long(out, &lock, 1, &style);
+    fclose(out);
+    tap_ok(strstr(text + long_size, shown) != NULL, "and in a list");
+    tap_ok(strpbrk(text, "\001\002\003\004\005\006") == NULL, "all of it escaped");
+    free(text);
+}
+
+int main(void)
+{
+    char text[RENDER_PARTY_SIZE], time[32];
+
+    for (size_t i = 0; i < COUNT(parties); i++)
+        tap_is(render_party(&parties[i].who, text, sizeof text), parties[i].wanted,
+               "render_party:", parties[i].wanted);
+    for (size_t i = 0; i < COUNT(times); i++)
+        tap_is(render_time(times[i].ms, time), times[i].wanted, "render_time:", times[i].wanted);
+    for (size_t i = 0; i < COUNT(tables); i++)
+        check(render_table, tables[i].locks, &tables[i].style, "render_table", tables[i].name,
+              tables[i].wanted);
+    for (size_t i = 0; i < COUNT(lists); i++)
+        check(render_long, lists[i].locks, &lists[i].style, "render_long", lists[i].name,
+              lists[i].wanted);
+    test_longest();
+    return tap_done();
+}
