@@ -54,7 +54,11 @@ static const struct lock_party readers[] = {
     {.owner = "r2", .mode = LOCK_SHARED, .age_ms = 8000, .left_ms = 2000, .who = {.user = "two"}},
 };
 
+static const struct lock_party brief = {
+    .owner = "0a1d", .age_ms = 1000, .left_ms = 1000, .who = {.user = "me"}};
+
 static const struct lock_view deploy = {"deploy", 17, &make, 1, &shell, 1};
+static const struct lock_view backup = {"backup", 5, &brief, 1, NULL, 0};
 static const struct lock_view idle = {"caf\xc3\xa9", 4, NULL, 0, NULL, 0};
 static const struct lock_view unused = {"new", 0, NULL, 0, NULL, 0};
 static const struct lock_view forged = {"k\033[H\n", 3, &evil, 1, &evil, 1};
@@ -97,11 +101,12 @@ static const struct {
      "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
      "data  shared  2        8s   9s     0\n"},
     {"narrow: only the one too long is cut",
-     {&deploy, &shared},
+     {&deploy, &shared, &backup},
      NARROW,
      "KEY     MODE       HOLDERS  AGE    LEASE  WAITERS\n"
      "deploy  exclusive  1        1m05s  24s    1\n"
-     "data    shared     2        8s     9s     0\n"},
+     "data    shared     2        8s     9s     0\n"
+     "backup  exclusive  me       1s     1s     0\n"},
     {"too narrow: numbers stay right",
      {&shared, &idle},
      NARROWEST,
