@@ -1,0 +1,287 @@
+/* A store that answers as it was told, and a loop without a clock. */
+#include "fake_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELD_MS  20000
+#define NOT_SENT '_' /* an answer of our own */
+
+struct loop {
+    struct loop_timer *timers; /* the earliest first */
+    struct moment now;
+    int64_t lag; /* to be added to the next turn's time */
+    void (*descriptor)(struct loop_timer *timer);
+};
+
+/* -- the loop -------------------------------------------------------------------------------- */
+
+struct loop *loop_new(void)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+    if (!loop)
+        abort();
+    loop->now = (struct moment){1000 * NS_PER_SEC};
+    return loop;
+}
+
+void loop_free(struct loop *loop)
+{
+    free(loop);
+}
+
+struct moment loop_now(const struct loop *loop)
+{
+    return loop->now;
+}
+
+void loop_disarm(struct loop *loop, struct loop_timer *timer)
+{
+    for (struct loop_timer **at = &loop->timers; *at; at = &(*at)->next) {
+        if (*at == timer) {
+            *at = timer->next;
+            break;
+        }
+    }
+    timer->added = false;
+}
+
+void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due)
+{
+    struct loop_timer **at = &loop->timers;
+
+    loop_disarm(loop, timer);
+    while (*at && (*at)->due.ns <= due.ns)
+        at = &(*at)->next;
+    timer->due = due;
+    timer->next = *at;
+    timer->added = true;
+    *at = timer;
+}
+
+/* The rest is there for the linker: no other store is opened. */
+void loop_add(struct loop *loop, struct loop_io *io)
+{
+    (void)loop, (void)io;
+    abort();
+}
+
+void loop_remove(struct loop *loop, struct loop_io *io)
+{
+    loop_add(loop, io);
+}
+
+/* Fires the timers of one kind that are due, at most as many as there are. */
+static void fire_due(struct loop *loop, bool urgent, bool descriptors)
+{
+    for (int most = 8; most > 0; most--) {
+        struct loop_timer *timer = loop->timers;
+        while (timer &&
+               (timer->urgent != urgent || (timer->fire == loop->descriptor) != descriptors))
+            timer = timer->next;
+        if (!timer || !moment_reached(timer->due, loop->now))
+            return;
+        loop_disarm(loop, timer);
+        timer->fire(timer);
+    }
+}
+
+bool fake_turn(struct loop *loop)
+{
+    if (!loop->timers || loop->timers->due.ns == MOMENT_NEVER.ns)
+        return false;
+    if (loop->timers->due.ns > loop->now.ns)
+        loop->now = loop->timers->due;
+    loop->now = moment_plus(loop->now, loop->lag);
+    loop->lag = 0;
+    fire_due(loop, true, false);
+    fire_due(loop, false, true);
+    fire_due(loop, false, false);
+    return true;
+}
+
+void fake_suspend(struct loop *loop, int64_t ns)
+{
+    loop->lag += ns;
+}
+
+void fake_descriptor(struct loop *loop, void (*fire)(struct loop_timer *timer))
+{
+    loop->descriptor = fire;
+}
+
+/* -- the store ------------------------------------------------------------------------------- */
+
+static struct fake_store *of(struct store *base)
+{
+    return (struct fake_store *)base;
+}
+
+void fake_log(struct fake_store *store, const char *word)
+{
+    size_t used = strlen(store->log);
+
+    if (strlen(word) == 2 && used > 2 && strncmp(store->log + used - 3, word, 2) == 0)
+        return;
+    snprintf(store->log + used, sizeof store->log - used, "%s ", word);
+}
+
+static void accuse(struct fake_store *store, const char *fault)
+{
+    if (!store->fault)
+        store->fault = fault;
+}
+
+static const struct {
+    char letter;
+    struct answer answer;
+} meanings[] = {
+    {'+', {.verdict = VERDICT_GRANTED, .fence = 7}},
+    {'-',
+     {.verdict = VERDICT_REFUSED,
+      .cause = CAUSE_HELD,
+      .position = 1,
+      .holder = {.owner = "other", .left_ms = HELD_MS}}},
+    {'0', {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER}},
+    {'m', {.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT, .text = "misfit"}},
+    {'?',
+     {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true, .text = "mute"}},
+    {'.',
+     {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true, .text = "mute"}},
+    {NOT_SENT, {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "too late"}},
+    {'!', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "refused"}},
+    {'~', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "loading"}},
+    {'x', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_DENIED, .text = "denied"}},
+};
+
+/* What the caller has to reckon with from now on. */
+static void draw_conclusions(struct fake_store *store, const struct answer *answer)
+{
+    bool acquire = strchr("aql", store->call);
+    bool release = strchr("fu", store->call);
+
+    if (acquire && answer->verdict == VERDICT_UNKNOWN && answer->maybe_done)
+        store->holds = store->loose = true;
+    else if (acquire && answer->verdict == VERDICT_GRANTED)
+        store->holds = true, store->loose = false;
+    else if (acquire && answer->verdict == VERDICT_REFUSED)
+        store->holds = store->loose = false;
+    else if (answer->verdict == VERDICT_REFUSED || (release && answer->verdict == VERDICT_GRANTED))
+        store->holds = store->loose = false;
+    if (acquire && (answer->verdict == VERDICT_GRANTED || answer->maybe_done))
+        store->parted = false;
+}
+
+static void reply(struct loop_timer *timer)
+{
+    struct fake_store *store = timer->owner;
+    store_done *done = store->done;
+    size_t i = 0;
+
+    while (meanings[i].letter != store->answer)
+        i++;
+    store->done = NULL;
+    store->heard = store->loop->now;
+    draw_conclusions(store, &meanings[i].answer);
+    if (store->answer != NOT_SENT)
+        fake_log(store, (char[]){store->call, store->answer, '\0'});
+    done(store->done_arg, &meanings[i].answer);
+}
+
+/* Takes the next word of the answers, if it is not the last: when it is to be given. */
+static struct moment take_answer(struct fake_store *store)
+{
+    char *end = (char *)(uintptr_t)store->answers + 1;
+    long delay = 0;
+
+    store->answer = *store->answers;
+    if (*end && *end != ' ')
+        delay = strtol(store->answers + 1, &end, 10);
+    if (*end)
+        store->answers = end + 1;
+    return moment_plus(store->loop->now, delay * NS_PER_MS);
+}
+
+/* Starts a call. One whose time is over is not even sent. */
+static void begin(struct fake_store *store, char call, const struct lock_request *request,
+                  struct moment until, store_done *done, void *arg)
+{
+    bool late = moment_reached(until, store->loop->now);
+    struct moment due = late ? store->loop->now : take_answer(store);
+
+    if (store->done)
+        accuse(store, "two operations at a time");
+    if (store->owner[0] && strcmp(store->owner, request->owner) != 0)
+        accuse(store, "another owner");
+    snprintf(store->owner, sizeof store->owner, "%s", request->owner);
+    store->call = call;
+    store->done = done;
+    store->done_arg = arg;
+    if (strchr("aql", call) && store->answer == '0')
+        store->answer = '-';
+    if (late) {
+        store->answer = NOT_SENT;
+    } else if (store->answer == '.' || due.ns > until.ns) {
+        store->answer = '.';
+        due = until;
+    }
+    loop_arm(store->loop, &store->reply, due);
+}
+
+static void acquire(struct store *base, const struct lock_request *request, struct moment until,
+                    store_done *done, void *arg)
+{
+    struct fake_store *store = of(base);
+
+    store->sent = store->loop->now;
+    store->lease = request->lease;
+    begin(store, request->listen ? 'l' : request->queue ? 'q' : 'a', request, until, done, arg);
+}
+
+static void renew(struct store *base, const struct lock_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    struct fake_store *store = of(base);
+
+    store->sent = store->loop->now;
+    store->lease = request->lease;
+    begin(store, 'r', request, until, done, arg);
+}
+
+static void release(struct store *base, const struct lock_request *request, bool uncertain,
+                    struct moment until, store_done *done, void *arg)
+{
+    struct fake_store *store = of(base);
+
+    if (store->loose && !uncertain)
+        accuse(store, "released without care for an acquisition that may be under way");
+    store->parted = true;
+    begin(store, uncertain ? 'u' : 'f', request, until, done, arg);
+}
+
+static void farewell(struct store *base, const struct lock_request *request)
+{
+    struct fake_store *store = of(base);
+
+    (void)request;
+    loop_disarm(store->loop, &store->reply);
+    store->done = NULL;
+    store->parted = true;
+    fake_log(store, "bye");
+}
+
+static const struct store_ops fake_ops = {
+    .acquire = acquire, .renew = renew, .release = release, .farewell = farewell};
+
+void fake_store_init(struct fake_store *store, struct loop *loop, const char *answers)
+{
+    *store = (struct fake_store){.base = {.ops = &fake_ops}, .loop = loop, .answers = answers};
+    store->reply = (struct loop_timer){.fire = reply, .owner = store};
+    fake_descriptor(loop, reply);
+}
+
+void fake_poke(struct fake_store *store)
+{
+    store->base.poked(store->base.poked_arg);
+}

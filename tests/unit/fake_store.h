@@ -1,0 +1,56 @@
+/* A store that answers as it was told, and a loop (loop.h) whose time passes only when something is due:
+ * hours of leases take no time, and every run is the same. */
+#ifndef FAKE_STORE_H
+#define FAKE_STORE_H
+
+#include "loop.h"
+#include "store.h"
+
+/* One turn of the loop: time goes on to what is due next, and that happens, in loop.h's order. False if
+ * nothing ever will. The store's answers are what descriptors are to the real one. */
+bool fake_turn(struct loop *loop);
+/* This process is stopped for "ns" before the next turn. */
+void fake_suspend(struct loop *loop, int64_t ns);
+/* Timers with this "fire" stand for descriptors. */
+void fake_descriptor(struct loop *loop, void (*fire)(struct loop_timer *timer));
+
+/* The answers, in the order they are given, whatever is asked: words of one of
+ *   +  granted
+ *   -  refused: held by someone else, whose lease has 20 s left
+ *   0  refused: the caller holds nothing; to an acquisition the same as -
+ *   m  refused: the key is something else
+ *   ?  unknown, but it may have been done
+ *   !  unknown, not done: there is no connection
+ *   ~  unknown, not done: the server is not ready
+ *   x  unknown, not done: permission denied
+ *   .  none, which is unknown at the end of the time for it
+ * and after how many ms: "-", "+4000". The last one is repeated. */
+struct fake_store {
+    struct store base;
+    struct loop *loop;
+    const char *answers;
+    struct loop_timer reply;
+    store_done *done; /* NULL: nothing is under way */
+    void *done_arg;
+    char
+        call; /* what is: a acquire, q and queue, l and listen, r renew, f release, u uncertainly */
+    char answer; /* as above */
+    struct moment until;
+    struct moment sent;  /* the latest request for a lease */
+    struct moment heard; /* the latest answer */
+    int64_t lease;       /* asked for by it */
+    char owner[OWNER_SIZE];
+    bool holds;        /* the caller may hold the lock, as far as the answers tell */
+    bool loose;        /* an acquisition may be under way yet */
+    bool parted;       /* a release or a farewell was sent since it may have held it */
+    char log[1500];    /* what happened, in words */
+    const char *fault; /* what no caller may do; NULL: nothing of that kind */
+};
+
+void fake_store_init(struct fake_store *store, struct loop *loop, const char *answers);
+/* Adds a word to the log; a call that is repeated is there once. */
+void fake_log(struct fake_store *store, const char *word);
+/* As what a connection that broke, or another's release, calls for. */
+void fake_poke(struct fake_store *store);
+
+#endif
