@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -182,6 +183,15 @@ static int command_send(const char *path, int words, char **word)
     return strcmp(answer, "what?\n") ? 0 : 1;
 }
 
+/* A pair of descriptors for each connection, and poll(2) refuses a set larger than the limit. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void serve(int control)
 {
     static struct pollfd set[2 * LINKS + 2];
@@ -212,6 +222,7 @@ int main(int argc, char **argv)
               stderr);
         return 64;
     }
+    raise_limit();
     listener = listen_on(&home);
     int commands = listen_on(&control);
     if (home.a.any.sa_family == AF_UNIX)

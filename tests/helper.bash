@@ -221,6 +221,7 @@ finish() {
 hold() {
     local name=$1 key=$2
     shift 2
+    rm -f "$T/$name.up"
     bg "$name" rlock run "$@" "$key" -- sh -c ": >'$T/$name.up'; exec sleep 1000"
     poll_until 15 test -e "$T/$name.up"
 }
