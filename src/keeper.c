@@ -288,20 +288,7 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
     schedule_retry(keeper);
 }
 
-static void confirmed(void *arg, const struct answer *answer)
-{
-    struct keeper *keeper = arg;
-
-    keeper->busy = false;
-    if (keeper->state == RELEASING)
-        send_release(keeper);
-    else if (answer->verdict == VERDICT_GRANTED)
-        begin_holding(keeper, answer);
-    else if (answer->verdict == VERDICT_UNKNOWN)
-        take_failure(keeper, answer);
-    else
-        try_again(keeper, false);
-}
+static void confirmed(void *arg, const struct answer *answer);
 
 static void take_grant(struct keeper *keeper, const struct answer *answer)
 {
@@ -314,6 +301,23 @@ static void take_grant(struct keeper *keeper, const struct answer *answer)
     } else {
         keeper->state = CONFIRMING;
         send_renewal(keeper, confirmed);
+    }
+}
+
+static void confirmed(void *arg, const struct answer *answer)
+{
+    struct keeper *keeper = arg;
+
+    keeper->busy = false;
+    if (keeper->state == RELEASING) {
+        send_release(keeper);
+    } else if (answer->verdict == VERDICT_GRANTED) {
+        take_grant(keeper, answer);
+    } else if (answer->verdict == VERDICT_REFUSED) {
+        try_again(keeper, false);
+    } else {
+        keeper->unsure = true; /* it may be ours yet */
+        take_failure(keeper, answer);
     }
 }
 
@@ -401,6 +405,7 @@ static void released(void *arg, const struct answer *answer)
         struct moment now = now_of(keeper);
         if (answer->cause != CAUSE_DENIED && !moment_reached(keeper->release_until, now)) {
             schedule_retry(keeper);
+            schedule(keeper, moment_min(keeper->next.due, keeper->release_until));
             return;
         }
         /* An outage that was not noticed while waiting is none the less no contention. */
@@ -510,6 +515,7 @@ void keeper_release(struct keeper *keeper, struct moment until)
 void keeper_cancel(struct keeper *keeper, struct moment until)
 {
     set_result(keeper, KEEPER_CANCELLED, CAUSE_NONE, "");
+    keeper->again = false;
     if (keeper->busy) {
         keeper_farewell(keeper);
         over(keeper);

@@ -43,7 +43,7 @@ static const struct schedule schedules[] = {
     {"one renewal fails", 0, 0, "+ ? +", "12000 r", "a+ held r? trouble r+ ext f+ over:released"},
     {"two in different ways", 0, 0, "+ ? ? ~ +", "14000 r",
      "a+ held r? trouble r? r~ trouble r+ ext f+ over:released"},
-    {"no renewal gets through # TODO", 0, 0, "+ ?", "35000 r",
+    {"no renewal gets through", 0, 0, "+ ?", "35000 r",
      "a+ held r? trouble r? lost f? over:unreleased"},
     {"no renewal is answered", 0, 0, "+ .", "35000 r",
      "a+ held r. trouble r. lost r. f. over:unreleased"},
@@ -75,7 +75,7 @@ static const struct schedule schedules[] = {
     {"another is there", 0, 0, "+ -", "1000 r", "a+ held f- lost over:released"},
     {"release not sent, then nothing there", 0, 0, "+ ! 0", "1000 r",
      "a+ held f! f0 lost over:released"},
-    {"release never sent # TODO", 0, 0, "+ !", "1000 r", "a+ held f! over:unreleased"},
+    {"release never sent", 0, 0, "+ !", "1000 r", "a+ held f! over:unreleased"},
     {"release never answered", 0, 0, "+ .", "1000 r", "a+ held f. over:unreleased"},
     {"release denied", 0, 0, "+ x", "1000 r", "a+ held fx over:unreleased"},
     {"release during a renewal", 0, 0, "+ +100 +", "10050 r", "a+ held r+ f+ over:released"},
@@ -113,10 +113,10 @@ static const struct schedule schedules[] = {
     {"late, and taken", 0, 3000, "+1500 - -", "", "a+ r- a- over:refused"},
     {"late, then mute", 0, 3000, "+1500 ? + +", "2000 r", "a+ r? trouble a+ held f+ over:released"},
     {"late, then mute for good", 0, 3000, "+1500 ?", "", "a+ r? trouble a? u? over:failed"},
-    {"late, then denied # TODO", 0, 3000, "+1500 x +", "", "a+ rx u+ over:failed"},
-    {"late, then cut off as the time is up # TODO", 2000, 3000, "+1900 !300 +", "",
+    {"late, then denied", 0, 3000, "+1500 x +", "", "a+ rx u+ over:failed"},
+    {"late, then cut off as the time is up", 2000, 3000, "+1900 !300 +", "",
      "q+ r! u+ over:failed"},
-    {"late, then stopped beyond the lease # TODO", 0, 3000, "+1500 +100 + +", "1550 z60 62000 r",
+    {"late, then stopped beyond the lease", 0, 3000, "+1500 +100 + +", "1550 z60 62000 r",
      "a+ r+ held f+ over:released"},
     {"stopped before the answer", 0, 3000, "+100 +100 +", "50 z60 61000 r",
      "a+ r+ held f+ over:released"},
@@ -138,7 +138,7 @@ static const struct schedule schedules[] = {
      "q+ held f0 q+ held f+ over:released"},
     {"back to the queue, nobody answers", -1, 0, "+ . + +", "1000 a 4000 r",
      "q+ held f. q+ held f+ over:released"},
-    {"back to the queue, cancelled # TODO", -1, 0, "+ ? +", "1000 a 1010 c",
+    {"back to the queue, cancelled", -1, 0, "+ ? +", "1000 a 1010 c",
      "q+ held f? f+ over:cancelled"},
 };
 
@@ -404,7 +404,7 @@ static void test_any(void)
             make_schedule(seed, &schedule, answers, actions);
             run(&life, &schedule);
         }
-        if (tap_ok(!life.fault, "500 schedules by chance # TODO"))
+        if (tap_ok(!life.fault, "500 schedules by chance"))
             continue;
         tap_note("%s (seed %u)", life.fault, seed - 1);
         tap_note("lease %d, wait %d, answers %s, actions %s", schedule.lease_ms, schedule.wait_ms,
@@ -417,6 +417,5 @@ int main(void)
 {
     test_schedules();
     test_any();
-    tap_done();
-    return 0; /* TODO: the status, with the last of them done */
+    return tap_done();
 }
