@@ -76,8 +76,12 @@ no_controls() { # in $output, but for the ends of lines
     json 'map(.key) | sort == ["deploy-a", "free", "nightly"]'
     hold d 'a*b'
     hold e 'axb'
+    hold f 'a\b'
     run -0 rlock status --json 'a[*]b'
     json 'map(.key) == ["a*b"]'
+    run -75 rlock status -q 'a\*b'
+    run -0 rlock status --json 'a\*b' 'a\\b'
+    json 'map(.key) == ["a*b", "a\\b"]'
 }
 
 @test "another prefix is another world, also to globs" {
