@@ -1,6 +1,7 @@
 /* faultproxy: a proxy for TCP and Unix sockets that misbehaves on command. For the tests.
  *
- *   faultproxy CONTROL LISTEN TARGET     serve until killed; prints the address it listens on
+ *   faultproxy CONTROL LISTEN TARGET     serve until killed, or its parent is gone; prints the address
+ *                                        it listens on
  *   faultproxy -s CONTROL COMMAND...     hand a command to a running one, print its answer
  *
  * CONTROL is the path of a Unix socket. LISTEN and TARGET are a path that starts with '/' or
@@ -25,9 +26,11 @@
 #include "relay.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -222,6 +225,7 @@ int main(int argc, char **argv)
               stderr);
         return 64;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody cleans up after a bats that was killed */
     raise_limit();
     listener = listen_on(&home);
     int commands = listen_on(&control);
