@@ -36,16 +36,16 @@ setup() {
 }
 
 @test "H9 a full server at reconnection is tried again" {
-    hold a k --lease 6s
+    hold a k --lease 9s
     # One session for all three, since no other gets in.
     coproc cli { redis-cli -s "$REDIS_SOCK"; } 3>&-
     printf 'config set maxclients 1\nclient kill type normal skipme yes\n' >&"${cli[1]}"
     : >"$T/redis.dirty"
-    sleep 2.5 # a renewal is due within that time
+    poll_until 10 contains "$T/a.err" 'max number of clients'
     run -69 --separate-stderr rlock run --connect-timeout 500ms k -- true
     stderr_line 'max number of clients'
     printf 'config set maxclients 1000\n' >&"${cli[1]}"
-    poll_until 10 eval 'rlock status --json k | jq -e ".[0].holders[0].lease_left_ms > 4000" >/dev/null'
+    poll_until 10 eval 'rlock status --json k | jq -e ".[0].holders[0].lease_left_ms > 6000" >/dev/null'
     alive "${pid[a]}"
     kill "$cli_PID"
 }
