@@ -14,25 +14,30 @@ static char *trim(char *text)
     return text;
 }
 
+/* NULL if it cannot be a string. */
 static char *take_line(struct config_reader *reader)
 {
     char *start = reader->rest;
-    char *end = strchr(start, '\n');
+    char *end = memchr(start, '\n', (size_t)(reader->end - start));
+    size_t length = (size_t)((end ? end : reader->end) - start);
 
-    reader->rest = end ? end + 1 : start + strlen(start);
-    if (end)
-        *end = '\0';
+    reader->rest = start + length + (end != NULL);
+    start[length] = '\0';
     reader->number++;
-    return trim(start);
+    return strlen(start) < length ? NULL : trim(start);
 }
 
 int config_next(struct config_reader *reader, struct config_line *line, const char **fault)
 {
-    while (*reader->rest) {
+    while (reader->rest < reader->end) {
         char *text = take_line(reader);
+        line->number = reader->number;
+        if (!text) {
+            *fault = "has a NUL byte in it";
+            return -1;
+        }
         if (*text == '\0' || *text == '#')
             continue;
-        line->number = reader->number;
         char *equals = strchr(text, '=');
         if (!equals || equals == text) {
             *fault = equals ? "there is no key before the '='" : "not of the form key = value";

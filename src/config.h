@@ -11,9 +11,11 @@ struct config_line {
     int number; /* from 1 */
 };
 
-/* What is still to be read. Set "rest" to the file's text, zero the other. */
+/* What is still to be read. Set "rest" to the file's text, which a '\0' follows, and "end" to that;
+ * zero the other. */
 struct config_reader {
     char *rest;
+    const char *end;
     int number;
 };
 

@@ -25,6 +25,10 @@ char *secret_read(const char *path, char *fault, size_t size)
         snprintf(fault, size, "%s: its first line is longer than 1024 bytes", path);
         return NULL;
     }
+    if (length < (size_t)n && line[length] == '\0') {
+        snprintf(fault, size, "%s: its first line has a NUL byte in it", path);
+        return NULL;
+    }
     line[length] = '\0';
     return mem_strdup(line);
 }

@@ -82,8 +82,8 @@ static int take(struct collection *all, struct settings *settings, enum setting 
     return status_of(given->origin);
 }
 
-/* The text of a file, or NULL with errno. */
-static char *read_file(const char *path)
+/* The text of a file, and where it ends; or NULL with errno. */
+static char *read_file(const char *path, char **end)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
@@ -101,7 +101,8 @@ static char *read_file(const char *path)
         errno = error;
         return NULL;
     }
-    text[used] = '\0';
+    *end = text + used;
+    **end = '\0';
     return text;
 }
 
@@ -129,9 +130,10 @@ static int collect_line(struct collection *all, const struct config_line *line, 
 }
 
 /* The text is cut up and has to stay. */
-static int collect_text(struct collection *all, char *text, const char *path, enum origin origin)
+static int collect_text(struct collection *all, char *text, const char *end, const char *path,
+                        enum origin origin)
 {
-    struct config_reader reader = {text, 0};
+    struct config_reader reader = {text, end, 0};
     struct config_line line;
     const char *why;
     int found = 0, status = STATUS_OK;
@@ -151,9 +153,11 @@ static int collect_text(struct collection *all, char *text, const char *path, en
 static int collect_usual_file(struct collection *all, const char *path, enum origin origin,
                               char **text)
 {
-    *text = read_file(path);
+    char *end;
+
+    *text = read_file(path, &end);
     if (*text)
-        return collect_text(all, *text, path, origin);
+        return collect_text(all, *text, end, path, origin);
     if (errno == ENOENT || errno == ENOTDIR)
         return STATUS_OK;
     if (errno == EACCES && origin == ORIGIN_USER) {
@@ -182,9 +186,10 @@ static int collect_files(struct collection *all, struct settings *settings, cons
                          enum origin origin)
 {
     if (named) {
-        settings->files[0] = read_file(named);
+        char *end;
+        settings->files[0] = read_file(named, &end);
         if (settings->files[0])
-            return collect_text(all, settings->files[0], named, ORIGIN_USER);
+            return collect_text(all, settings->files[0], end, named, ORIGIN_USER);
         bool missing = errno == ENOENT || errno == ENOTDIR;
         snprintf(all->fault, all->size, "%s %s: %s",
                  origin == ORIGIN_OPTION ? "--config" : "RLOCK_CONFIG", named, strerror(errno));

@@ -79,6 +79,9 @@ prefix_used() { # the prefix of the one key in the database
         run -78 --separate-stderr rlock run --config "$T/config" k -- true
         stderr_line "^rlock: .*$T/config.*2"
     done
+    printf 'prefix = p\nurl = %s\0nonsense\n' "$RLOCK_URL" >"$T/config"
+    run -78 --separate-stderr rlock run --config "$T/config" k -- true
+    stderr_line "^rlock: .*$T/config:2: .*NUL byte"
     run -78 rlock status --config "$T"
     run -64 --separate-stderr rlock run --config "$T/missing" k -- true
     stderr_line missing
@@ -115,6 +118,10 @@ prefix_used() { # the prefix of the one key in the database
     RLOCK_PASSWORD=wr0ng run -77 --separate-stderr rlock status -v
     [[ $stderr != *wr0ng* && ! -e $T/run ]]
     run -64 rlock run --password-file "$T/missing" k -- true
+    printf 'p@ss/w:rd%%\0\n' >"$T/password"
+    run -64 --separate-stderr rlock run --password-file "$T/password" k -- touch "$T/run"
+    stderr_line "^rlock: .*$T/password.*NUL byte"
+    [[ ! -e $T/run ]]
 }
 
 @test "H19 a user with a password" {

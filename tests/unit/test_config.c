@@ -3,7 +3,8 @@
 
 #include "tap.h"
 
-/* "wanted": NUMBER:KEY=VALUE; for each setting, then the fault if there is one. */
+/* "wanted": NUMBER:KEY=VALUE; for each setting, then the fault if there is one. A '@' in the text stands
+ * for a NUL byte. */
 static const struct {
     const char *text;
     const char *wanted;
@@ -19,18 +20,25 @@ static const struct {
     {"a = 'quoted'\n", "1:a='quoted';"},
     {"a=b\nc\nd=e\n", "1:a=b;2!not of the form key = value"},
     {" = b\n", "1!there is no key before the '='"},
+    {"a=b\nc=d@\n", "1:a=b;2!has a NUL byte in it"},
+    {"a=b\nc=d@e\nf=g\n", "1:a=b;2!has a NUL byte in it"},
+    {"a=b\n\n# c@\n", "1:a=b;3!has a NUL byte in it"},
+    {"@", "1!has a NUL byte in it"},
+    {"a=b\n@", "1:a=b;2!has a NUL byte in it"},
 };
 
 int main(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {
         char text[200], got[200] = "", *out = got;
-        struct config_reader reader = {text, 0};
+        struct config_reader reader = {text, text + strlen(rows[i].text), 0};
         struct config_line line;
         const char *fault;
         int found;
 
         strcpy(text, rows[i].text);
+        for (char *at = text; (at = strchr(at, '@')); at++)
+            *at = '\0';
         while ((found = config_next(&reader, &line, &fault)) == 1)
             out += sprintf(out, "%d:%s=%s;", line.number, line.key, line.value);
         if (found < 0)
