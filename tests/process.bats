@@ -254,6 +254,8 @@ paused() {
 
 @test "H109 no descriptors to be had: 71" {
     local n
+    # A sanitizer looks for leaks through descriptors of its own, at the end, when there are none.
+    export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     for n in 4 5 6 7; do
         run bash -c 'ulimit -n '"$n"'; exec "$RLOCK" run k -- touch '"$T/run" 3>&-
         [[ $status == 71 || $status == 69 || -e $T/run ]]
