@@ -155,6 +155,13 @@ load helper
     [[ $status == 75 && ! -s $T/quiet.err ]]
 }
 
+@test "not acquired: the holder's age is that of now, not of the last answer" {
+    hold a k
+    # Less than a heartbeat: the server is asked once, at the start.
+    run -75 --separate-stderr rlock run -w 2s k -- true
+    stderr_line '^rlock: k: not acquired: held by .* for [2-9]s'
+}
+
 @test "a wait of less than a second says nothing" {
     bg a rlock run k -- sleep 0.5
     poll_until 10 held k
