@@ -35,14 +35,14 @@ struct agent {
 
 static const char *key_of(const struct agent *agent)
 {
-    return agent->plan->keeper.request.key;
+    return agent->plan->keeper.request.keys[0];
 }
 
 /* A message that does not go out is missed by a supervisor that cannot read; the guard sees to that. */
 static void post(struct agent *agent, enum message_kind kind, struct moment deadline,
-                 uint64_t fence, const char *text)
+                 const char *text)
 {
-    struct message message = {.kind = kind, .deadline = deadline, .fence = fence};
+    struct message message = {.kind = kind, .deadline = deadline};
 
     snprintf(message.text, sizeof message.text, "%s", text);
     if (!agent->alone)
@@ -69,14 +69,18 @@ static void watch(struct agent *agent, struct moment deadline)
     keeper_hold_renewals(agent->keeper, !agent->guard.excused);
 }
 
-static void on_held(void *arg, struct moment deadline, uint64_t fence)
+static void on_held(void *arg, struct moment deadline, const struct lock_grant *grants)
 {
     struct agent *agent = arg;
+    struct message message = {.kind = MESSAGE_HELD, .deadline = deadline};
 
     waiting_end(&agent->waiting);
-    say_detail("%s: acquired, fencing token %llu", key_of(agent), (unsigned long long)fence);
+    say_detail("%s: acquired, fencing token %llu", key_of(agent),
+               (unsigned long long)grants[0].fence);
     watch(agent, deadline);
-    post(agent, MESSAGE_HELD, deadline, fence, "");
+    memcpy(message.grants, grants, sizeof message.grants);
+    if (!agent->alone)
+        channel_send(agent->channel.fd, &message);
 }
 
 static void on_extended(void *arg, struct moment deadline)
@@ -87,7 +91,7 @@ static void on_extended(void *arg, struct moment deadline)
     if (agent->leaving || agent->lost)
         return;
     watch(agent, deadline);
-    post(agent, MESSAGE_EXTENDED, deadline, 0, "");
+    post(agent, MESSAGE_EXTENDED, deadline, "");
 }
 
 static void on_trouble(void *arg, const char *why)
@@ -97,7 +101,7 @@ static void on_trouble(void *arg, const char *why)
 
     snprintf(text, sizeof text, "%.250s; trying again", why);
     if (agent->accepted)
-        post(agent, MESSAGE_TROUBLE, agent->deadline, 0, text);
+        post(agent, MESSAGE_TROUBLE, agent->deadline, text);
     else
         say_warning("%s: %s", key_of(agent), text);
 }
@@ -107,7 +111,7 @@ static void on_trouble(void *arg, const char *why)
 static void withdraw(struct agent *agent)
 {
     guard_dismiss(&agent->guard);
-    post(agent, MESSAGE_WITHDRAWN, agent->deadline, 0, "");
+    post(agent, MESSAGE_WITHDRAWN, agent->deadline, "");
     keeper_restart(agent->keeper);
 }
 
@@ -120,7 +124,7 @@ static void on_lost(void *arg, const char *why)
         return;
     }
     agent->lost = true;
-    post(agent, MESSAGE_LOST, agent->deadline, 0, why);
+    post(agent, MESSAGE_LOST, agent->deadline, why);
 }
 
 static void describe_refusal(const struct agent *agent, const struct answer *refusal, char *text,
@@ -157,7 +161,7 @@ static void on_over(void *arg, const struct keeper_end *end)
     case KEEPER_CANCELLED: break;
     case KEEPER_UNRELEASED: snprintf(message.text, sizeof message.text, "%s", end->text); break;
     case KEEPER_NOT_ACQUIRED:
-        message.fence = 1;
+        message.refused = true;
         message.status = agent->plan->conflict_status;
         if (message.status != STATUS_OK) /* 0 is for those who want to hear nothing of it */
             describe_refusal(agent, &end->refusal, message.text, sizeof message.text);
@@ -184,7 +188,7 @@ static void on_alarmed(void *arg)
     }
     agent->lost = true;
     keeper_hold_renewals(agent->keeper, true);
-    post(agent, MESSAGE_LOST, agent->deadline, 0, "rlock was stopped, so its lease runs out");
+    post(agent, MESSAGE_LOST, agent->deadline, "rlock was stopped, so its lease runs out");
 }
 
 static struct moment release_by(const struct agent *agent)

@@ -5,16 +5,17 @@
 #define RLOCK_CHANNEL_H
 
 #include "clock.h"
+#include "lock.h"
 #include <sys/types.h>
 
 enum message_kind {
     /* agent to supervisor */
-    MESSAGE_HELD,      /* deadline, fence: start the command */
+    MESSAGE_HELD,      /* deadline, grants: start the command */
     MESSAGE_WITHDRAWN, /* the command was not started in time; the agent queues again */
     MESSAGE_EXTENDED,  /* deadline; also answers MESSAGE_VERIFY */
     MESSAGE_TROUBLE,   /* text: a renewal failed; retrying */
     MESSAGE_LOST,      /* text: not ours any more */
-    MESSAGE_OVER,      /* status, text: nothing is held; the agent ends */
+    MESSAGE_OVER,      /* status, refused, text: nothing is held; the agent ends */
     /* supervisor to agent */
     MESSAGE_ACK,     /* deadline: the one the command is now supervised under */
     MESSAGE_STARTED, /* pid of the command, leader of its process group */
@@ -29,7 +30,8 @@ struct message {
     int status; /* OVER: the exit status where no command was run */
     pid_t pid;
     struct moment deadline;
-    uint64_t fence;
+    bool refused; /* held by others, rather than a failure */
+    struct lock_grant grants[LOCK_KEYS_MAX];
     char text[640];
 };
 

@@ -163,7 +163,7 @@ static void begin_holding(struct keeper *keeper, const struct answer *answer)
 {
     keeper->state = HELD;
     hold_from(keeper, keeper->sent);
-    keeper->events->held(keeper->arg, keeper->end.due, answer->fence);
+    keeper->events->held(keeper->arg, keeper->end.due, answer->grants);
 }
 
 static void describe_loss(const struct answer *answer, char *why, size_t size)
@@ -236,8 +236,8 @@ static void wait_on(struct keeper *keeper)
         moment_plus(now, HEARTBEAT_NS - SPREAD_NS + 2 * SPREAD_NS * (dice() >> 16) / 65536);
 
     /* Only who is next minds the holder's lease, and is there on time. */
-    if (refusal->position == 1 && refusal->holder.owner[0])
-        due = moment_min(due, moment_plus(now, (refusal->holder.left_ms + 2) * NS_PER_MS));
+    if (refusal->position == 1 && refusal->left_ms > 0)
+        due = moment_min(due, moment_plus(now, (refusal->left_ms + 2) * NS_PER_MS));
     keeper->state = WAITING;
     schedule(keeper, moment_min(due, keeper->plan.wait_until));
 }

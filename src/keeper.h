@@ -10,7 +10,7 @@ struct keeper;
 
 struct keeper_plan {
     struct lock_request
-        request;              /* key, owner, lease, who: borrowed for as long as the keeper lives */
+        request; /* all but queue and listen: borrowed for as long as the keeper lives */
     bool wait;                /* false: one try */
     struct moment wait_until; /* MOMENT_NEVER: for ever */
     bool renew;
@@ -35,7 +35,7 @@ struct keeper_events {
     /* Still waiting: the store's latest refusal. */
     void (*waiting)(void *arg, const struct answer *refusal);
     /* Held until "deadline"; "held" once, "extended" after each renewal. */
-    void (*held)(void *arg, struct moment deadline, uint64_t fence);
+    void (*held)(void *arg, struct moment deadline, const struct lock_grant *grants);
     void (*extended)(void *arg, struct moment deadline);
     /* The store does not answer as it should; the keeper goes on trying. */
     void (*trouble)(void *arg, const char *why);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -88,12 +89,28 @@ static void answer_refused(struct answer *answer, enum cause cause)
 
 static void answer_misfit(struct answer *answer, const char *what)
 {
+    static const struct {
+        const char *word, *text;
+    } known[] = {
+        {"damaged", "the store's key of that name holds other data, or is damaged"},
+        {"lock", "it is held as a plain lock, not as a semaphore"},
+        {"nested", "it is held by an ancestor of this process, and --no-reentrant was given"},
+        {"upgrade", "it is held for reading by an ancestor of this process: to write would wait "
+                    "for itself"},
+        {"latch/1", "the key is a latch"},
+    };
+    unsigned limit;
+
     answer_refused(answer, CAUSE_MISFIT);
-    if (strcmp(what, "damaged") == 0)
-        snprintf(answer->text, sizeof answer->text,
-                 "the store's key of that name holds other data, or is damaged");
+    if (sscanf(what, "limit %u", &limit) == 1)
+        snprintf(answer->text, sizeof answer->text, "it is held as a semaphore with --limit %u",
+                 limit);
     else
-        snprintf(answer->text, sizeof answer->text, "the key is no plain lock but '%.40s'", what);
+        snprintf(answer->text, sizeof answer->text, "the key is no lock but '%.40s'", what);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(what, known[i].word) == 0)
+            snprintf(answer->text, sizeof answer->text, "%s", known[i].text);
+    }
 }
 
 void redis_answer_error(const char *text, struct answer *answer)
@@ -155,25 +172,40 @@ static int64_t span(int64_t from, int64_t to)
     return to - from > most ? most : to - from < -most ? -most : to - from;
 }
 
-/* DEADLINE LEASE FENCE OWNER SINCE WHO, as common.lua writes it. */
+static bool take_mode(const char **text, enum lock_mode *mode)
+{
+    static const char letters[] = "xsl";
+    const char *letter = **text ? strchr(letters, **text) : NULL;
+
+    if (!letter || (*text)[1] != ' ')
+        return false;
+    *mode = (enum lock_mode)(letter - letters);
+    *text += 2;
+    return true;
+}
+
+/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as common.lua writes it. */
 static bool read_holder(const redisReply *record, int64_t now, struct lock_party *holder)
 {
     const char *text = record->str;
-    int64_t deadline, lease, fence;
+    int64_t deadline, lease, fence, slot;
 
     memset(holder, 0, sizeof *holder);
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
         !take_number(&text, &lease) || !take_number(&text, &fence) ||
-        !take_owner(&text, holder->owner) || !take_number(&text, &holder->since_ms))
+        !take_owner(&text, holder->owner) || !take_number(&text, &holder->since_ms) ||
+        !take_mode(&text, &holder->mode) || !take_number(&text, &slot) || slot > UINT_MAX)
         return false;
     holder->left_ms = span(now, deadline);
     holder->age_ms = span(holder->since_ms, now);
     holder->fence = (uint64_t)fence;
+    holder->slot = (unsigned)slot;
+    holder->count = 1;
     identity_parse(text, (size_t)(record->str + record->len - text), &holder->who);
     return true;
 }
 
-/* DEADLINE OWNER SINCE WHO. */
+/* DEADLINE OWNER SINCE MODE WHO. */
 static bool read_waiter(const redisReply *record, int64_t now, struct lock_party *waiter)
 {
     const char *text = record->str;
@@ -181,7 +213,8 @@ static bool read_waiter(const redisReply *record, int64_t now, struct lock_party
 
     memset(waiter, 0, sizeof *waiter);
     if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
-        !take_owner(&text, waiter->owner) || !take_number(&text, &waiter->since_ms))
+        !take_owner(&text, waiter->owner) || !take_number(&text, &waiter->since_ms) ||
+        !take_mode(&text, &waiter->mode))
         return false;
     waiter->age_ms = span(waiter->since_ms, now);
     identity_parse(text, (size_t)(record->str + record->len - text), &waiter->who);
@@ -210,28 +243,52 @@ static int64_t now_at(const redisReply *reply)
     return now > 0 ? now : 0;
 }
 
-/* The holder's record at i; none, or one that cannot be read, leaves the holder unnamed. */
-static void name_holder(const redisReply *reply, size_t i, int64_t now, struct answer *answer)
+/* From i on: which key, how many holders, ms until the first may be gone, one of them. */
+static void read_holders(const redisReply *reply, size_t i, int64_t now, struct answer *answer)
 {
-    const char *text = string_at(reply, i);
+    const char *text = string_at(reply, i + 3);
+    int64_t key = number_at(reply, i);
 
-    if (!text || !*text || !read_holder(reply->element[i], now, &answer->holder))
+    answer->key = key >= 1 && key <= LOCK_KEYS_MAX ? (size_t)key - 1 : 0;
+    answer->holders = number_at(reply, i + 1);
+    answer->left_ms = number_at(reply, i + 2);
+    if (!text || !*text || !read_holder(reply->element[i + 3], now, &answer->holder))
         memset(&answer->holder, 0, sizeof answer->holder);
+}
+
+static bool read_fence(const char *text, uint64_t *fence)
+{
+    if (!text || *text == '0' || !*text || text[strspn(text, "0123456789")] || strlen(text) > 16)
+        return false;
+    *fence = strtoull(text, NULL, 10);
+    return true;
+}
+
+static const redisReply *list_at(const redisReply *reply, size_t i)
+{
+    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_ARRAY ? reply->element[i]
+                                                                               : NULL;
 }
 
 static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    const char *fence = string_at(reply, 2);
+    const redisReply *fences = list_at(reply, 2), *slots = list_at(reply, 3);
+    size_t count = fences ? fences->elements : 0;
 
     (void)extra;
-    if (!fence || *fence == '0' || !*fence || fence[strspn(fence, "0123456789")] ||
-        strlen(fence) > 16) {
+    bool sound = count >= 1 && count <= LOCK_KEYS_MAX && slots && slots->elements == count;
+    for (size_t i = 0; sound && i < count; i++) {
+        int64_t slot = number_at(slots, i);
+        sound = read_fence(string_at(fences, i), &answer->grants[i].fence) && slot >= 0 &&
+                slot <= UINT_MAX;
+        answer->grants[i].slot = (unsigned)slot;
+    }
+    if (!sound) {
         answer_senseless(answer);
         return;
     }
     answer->verdict = VERDICT_GRANTED;
-    answer->fence = strtoull(fence, NULL, 10);
-    answer->late = number_at(reply, 3) == 1;
+    answer->late = number_at(reply, 4) == 1;
 }
 
 static void read_released(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -244,17 +301,17 @@ static void read_released(const redisReply *reply, struct answer *answer, struct
 static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer_refused(answer, CAUSE_HELD);
-    extra->ticket = number_at(reply, 2);
+    extra->places = string_at(reply, 2);
     answer->position = number_at(reply, 3);
     answer->requeued = number_at(reply, 4) == 1;
-    name_holder(reply, 5, extra->now_ms, answer);
+    read_holders(reply, 5, extra->now_ms, answer);
 }
 
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer_refused(answer, CAUSE_HELD);
     answer->position = number_at(reply, 2);
-    name_holder(reply, 3, extra->now_ms, answer);
+    read_holders(reply, 3, extra->now_ms, answer);
 }
 
 static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -275,21 +332,23 @@ static void read_not_holder(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {
     answer_refused(answer, CAUSE_NOT_HOLDER);
-    name_holder(reply, 2, extra->now_ms, answer);
+    read_holders(reply, 2, extra->now_ms, answer);
 }
 
 static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer_refused(answer, CAUSE_CHANGED);
-    name_holder(reply, 2, extra->now_ms, answer);
+    read_holders(reply, 2, extra->now_ms, answer);
 }
 
 static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const char *what = string_at(reply, 2);
+    int64_t key = number_at(reply, 3);
 
     (void)extra;
     answer_misfit(answer, what ? what : "?");
+    answer->key = key >= 1 && key <= LOCK_KEYS_MAX ? (size_t)key - 1 : 0;
 }
 
 static const struct {
@@ -341,15 +400,38 @@ read_parties(const redisReply *list, int64_t now,
     return parties;
 }
 
+/* A holder's count takes in those that nest in it. */
+static void count_nested(struct lock_party *holders, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t other = 0; strchr(holders[i].owner, '.') && other < count; other++) {
+            size_t length = strlen(holders[other].owner);
+            if (strncmp(holders[i].owner, holders[other].owner, length) == 0 &&
+                holders[i].owner[length] == '.')
+                holders[other].count++;
+        }
+    }
+}
+
+static void read_mode(const redisReply *reply, struct lock_view *view)
+{
+    const char *mode = string_at(reply, 3);
+    int64_t limit = number_at(reply, 4);
+
+    view->mode = mode && *mode == 's' ? LOCK_SHARED : mode && *mode == 'l' ? LOCK_LIMIT
+                                                                           : LOCK_EXCLUSIVE;
+    view->limit = limit > 0 && limit <= UINT_MAX ? (unsigned)limit : 0;
+}
+
 void redis_answer_inspect(const struct redisReply *reply, const char *key,
                           void (*each)(void *arg, const struct lock_view *view), void *arg,
                           struct answer *answer)
 {
     const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+    const redisReply *held = word ? list_at(reply, 5) : NULL;
+    const redisReply *waiting = word ? list_at(reply, 6) : NULL;
 
-    if (!word || strcmp(word, "LOCK") != 0 || reply->elements < 5 ||
-        reply->element[3]->type != REDIS_REPLY_ARRAY ||
-        reply->element[4]->type != REDIS_REPLY_ARRAY) {
+    if (!word || strcmp(word, "LOCK") != 0 || !held || !waiting) {
         redis_answer_script(reply, answer, NULL);
         if (answer->verdict == VERDICT_GRANTED)
             answer_senseless(answer);
@@ -358,11 +440,11 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
     const char *fence = string_at(reply, 2);
     int64_t now = now_at(reply);
     struct lock_view view = {.key = key, .fence = fence ? strtoull(fence, NULL, 10) : 0};
-    struct lock_party *holders =
-        read_parties(reply->element[3], now, read_holder, &view.holder_count);
-    struct lock_party *waiters =
-        read_parties(reply->element[4], now, read_waiter, &view.waiter_count);
+    struct lock_party *holders = read_parties(held, now, read_holder, &view.holder_count);
+    struct lock_party *waiters = read_parties(waiting, now, read_waiter, &view.waiter_count);
 
+    read_mode(reply, &view);
+    count_nested(holders, view.holder_count);
     view.holders = holders;
     view.waiters = waiters;
     each(arg, &view);

@@ -25,9 +25,9 @@ void redis_answer_error(const char *text, struct answer *answer);
 /* The reply of a lock's script as an answer; *extra, if not NULL, takes what only Redis stores need. A
  * reply of any other form is UNKNOWN, CAUSE_UNFIT. */
 struct redis_extra {
-    int64_t now_ms; /* the server's clock, 0 if the reply did not say */
-    int64_t ticket; /* queued */
-    bool stale;     /* refused for having come too late: try again with a new clock reading */
+    int64_t now_ms;     /* the server's clock, 0 if the reply did not say */
+    const char *places; /* queued: to be sent with the next try; the reply's */
+    bool stale;         /* refused for having come too late: try again with a new clock reading */
 };
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra);

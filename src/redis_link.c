@@ -34,10 +34,11 @@ struct redis_link {
     bool reread;
     struct redis_greeting greeting;
 
-    bool listening;   /* subscribed */
-    bool unlistening; /* UNSUBSCRIBE went out, its reply did not come yet */
+    size_t listening;   /* to how many channels it is subscribed */
+    size_t unlistening; /* replies that are due to an UNSUBSCRIBE that went out */
 
-    bool busy, sent, will_listen;
+    bool busy, sent;
+    size_t will_listen;
     struct moment until;
     char *batch;
     size_t batch_size;
@@ -74,7 +75,7 @@ static void hang_up(struct redis_link *link)
     link->resolver = NULL;
     conn_close(link->conn);
     link->phase = PHASE_DOWN;
-    link->listening = link->unlistening = false;
+    link->listening = link->unlistening = 0;
 }
 
 /* Ends the batch under way: with its replies, or with a failure. */
@@ -158,8 +159,8 @@ static void send_batch(struct redis_link *link)
         memmove(link->batch + sizeof unsubscribe - 1, link->batch, link->batch_size);
         memcpy(link->batch, unsubscribe, sizeof unsubscribe - 1);
         link->batch_size += sizeof unsubscribe - 1;
-        link->listening = false;
-        link->unlistening = true;
+        link->unlistening += link->listening;
+        link->listening = 0;
     }
     conn_send(link->conn, link->batch, link->batch_size);
     empty_batch(link);
@@ -243,7 +244,7 @@ static void batch_reply(struct redis_link *link, redisReply *reply)
     if (link->got < link->wanted)
         return;
     /* Not if the server refused to subscribe: it may refuse UNSUBSCRIBE as well. */
-    link->listening = link->will_listen && reply->type == REDIS_REPLY_ARRAY;
+    link->listening = reply->type == REDIS_REPLY_ARRAY ? link->will_listen : 0;
     complete(link, NULL);
 }
 
@@ -264,7 +265,7 @@ static void replied(void *arg, redisReply *reply)
         if (!link->busy)
             link->events->poked(link->arg);
     } else if (link->unlistening && is_push(reply, "unsubscribe")) {
-        link->unlistening = false;
+        link->unlistening--;
         freeReplyObject(reply);
     } else if (link->phase == PHASE_GREETING) {
         greeting_reply(link, reply);
@@ -387,11 +388,12 @@ void redis_link_add(struct redis_link *link, int argc, const char **argv, const 
     conn_encode(&link->batch, &link->batch_size, argc, argv, lengths);
 }
 
-void redis_link_send(struct redis_link *link, size_t replies, bool listens, struct moment until)
+void redis_link_send(struct redis_link *link, size_t replies, size_t channels,
+                     struct moment until)
 {
     link->busy = true;
     link->sent = false;
-    link->will_listen = listens;
+    link->will_listen = channels;
     link->until = until;
     link->wanted = replies;
     link->replies = mem_zeroed((replies + 1) * sizeof *link->replies);
@@ -417,7 +419,7 @@ void redis_link_send_blindly(struct redis_link *link)
 
 void redis_link_greet(struct redis_link *link, struct moment until)
 {
-    redis_link_send(link, 0, false, until);
+    redis_link_send(link, 0, 0, until);
 }
 
 bool redis_link_is_up(const struct redis_link *link)

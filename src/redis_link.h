@@ -31,8 +31,10 @@ void redis_link_free(struct redis_link *link);
 /* Adds one command to the batch being put together. */
 void redis_link_add(struct redis_link *link, int argc, const char **argv, const size_t *lengths);
 /* Sends the batch, connecting first if need be. One at a time; "done" comes once, at "until" at the
- * latest, never before this returned. replies: how many to wait for. listens: the batch subscribes. */
-void redis_link_send(struct redis_link *link, size_t replies, bool listens, struct moment until);
+ * latest, never before this returned. replies: how many to wait for. channels: how many the batch
+ * subscribes to, if any at its end. */
+void redis_link_send(struct redis_link *link, size_t replies, size_t channels,
+                     struct moment until);
 /* Sends the batch if the connection is up and waits for nothing: the last thing that a link does. */
 void redis_link_send_blindly(struct redis_link *link);
 

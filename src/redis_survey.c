@@ -144,7 +144,7 @@ static void ask_scan(struct redis_survey *survey, struct moment until)
 
     survey->scanning = true;
     redis_link_add(survey->link, 6, scan, NULL);
-    redis_link_send(survey->link, 1, false, until);
+    redis_link_send(survey->link, 1, 0, until);
 }
 
 static void ask_page(struct redis_survey *survey, struct moment until)
@@ -159,7 +159,7 @@ static void ask_page(struct redis_survey *survey, struct moment until)
         const char *inspect[] = {verb, script, "1", survey->entries[survey->entry_next + i].name};
         redis_link_add(survey->link, 4, inspect, NULL);
     }
-    redis_link_send(survey->link, survey->asked, false, until);
+    redis_link_send(survey->link, survey->asked, 0, until);
 }
 
 bool redis_survey_ask(struct redis_survey *survey, struct moment until)

@@ -70,14 +70,14 @@ static char *print(const struct json_library *json, const struct supervisor_outc
                    const char *key, const char *owner)
 {
     json_t *object = json->object();
-    bool held = outcome->fence != 0;
+    bool held = outcome->granted;
 
     json_put_text(json, object, "outcome", outcome_name(outcome->outcome));
     put_if(json, object, "exit_status", outcome->command_status >= 0, outcome->command_status);
     put_signal(json, object, outcome->command_signal);
     json_put_number(json, object, "waited_ms", outcome->waited / NS_PER_MS);
     put_if(json, object, "held_ms", held, outcome->held / NS_PER_MS);
-    put_if(json, object, "fence", held, (json_int_t)outcome->fence);
+    put_if(json, object, "fence", held, (json_int_t)outcome->grants[0].fence);
     json_put_text(json, object, "key", key);
     json_put_text(json, object, "owner", owner);
     return mem_checked(json_print(json, object));

@@ -28,13 +28,19 @@ struct store_address {
 };
 
 struct lock_request {
-    const char *key;
-    const char
-        *owner;    /* a fresh one for each acquisition: the same owner again is the same request */
-    int64_t lease; /* ns */
-    const char *who; /* identity_print()ed, or "" */
-    bool queue;      /* wait in line when it cannot be granted, and stay there (a heartbeat) */
-    bool listen;     /* have the store call "poked" when it is worth trying again */
+    const char *const *keys; /* all or none; each once, at most LOCK_KEYS_MAX */
+    size_t key_count;
+    /* A fresh one for each acquisition: the same owner again is the same request. What its ancestors hold
+     * does not stand in its way. */
+    const char *owner;
+    enum lock_mode mode;
+    unsigned limit;   /* LOCK_LIMIT: how many holders */
+    bool no_nesting;  /* refuse (MISFIT) where an ancestor holds a key, instead of joining it */
+    int64_t lease;    /* ns; 0 in a renewal: as it was asked for at acquisition */
+    int64_t at_least; /* ns from acquisition: a release before lets it run out then */
+    const char *who;  /* identity_print()ed, or "" */
+    bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
+    bool listen;      /* have the store call "poked" when it is worth trying again */
 };
 
 enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };
@@ -57,12 +63,14 @@ struct answer {
     enum cause cause;
     bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet */
     char text[256];  /* why, for the user; "" when granted or held */
-    uint64_t fence;  /* granted */
-    bool late;       /* renewed after its lease had run out, before anyone else came */
-    int64_t
-        position;  /* refused and queued: 1 is next; refused and not queued: how many are ahead */
-    bool requeued; /* had been dropped from the queue, and is in it again */
-    struct lock_party holder; /* refused: who holds it; owner "" if nobody does */
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* granted, and renewed: for each key of the request */
+    bool late;        /* renewed after its lease had run out, before anyone else came */
+    size_t key;       /* refused: which of the keys stands in the way */
+    int64_t position; /* refused and queued: 1 is next; not queued: how many wait ahead */
+    bool requeued;    /* had been dropped from the queue, and is in it again */
+    int64_t holders;  /* refused: how many hold it, as one or as many */
+    int64_t left_ms;  /* refused: no holder's lease ends sooner; 0 if nobody holds it */
+    struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
 };
 
 typedef void store_done(void *arg, const struct answer *answer);

@@ -28,7 +28,7 @@ struct redis_store {
     char *prefix;
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
-    int64_t ticket;  /* our place in the queue, as last told; 0: none */
+    char *places;    /* ours in the queues, as last told; NULL: none */
 
     /* The operation under way. */
     store_done *done;
@@ -38,14 +38,15 @@ struct redis_store {
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
     bool deaf;   /* this time without a channel */
-    char *key;   /* in the store */
+    char **keys; /* in the store */
+    size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
     struct redis_survey *survey;
 };
 
 /* acquire.lua's arguments that are filled in at the moment of sending. */
-enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_TICKET = 4 };
+enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
 {
@@ -66,11 +67,8 @@ static void add_number(struct redis_store *store, int64_t number)
     add_argument(store, text);
 }
 
-static void replace_argument(struct redis_store *store, size_t i, int64_t number)
+static void replace_argument(struct redis_store *store, size_t i, const char *text)
 {
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, number);
     free(store->argv[i]);
     store->argv[i] = mem_strdup(text);
 }
@@ -79,16 +77,25 @@ static void drop_operation(struct redis_store *store)
 {
     for (size_t i = 0; i < store->argc; i++)
         free(store->argv[i]);
+    for (size_t i = 0; i < store->key_count; i++)
+        free(store->keys[i]);
     free(store->argv);
-    free(store->key);
+    free(store->keys);
     if (store->survey)
         redis_survey_free(store->survey);
     store->argv = NULL;
     store->argc = 0;
-    store->key = NULL;
+    store->keys = NULL;
+    store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
     store->listen = store->deaf = store->whole_script = false;
+}
+
+static void set_places(struct redis_store *store, const char *places)
+{
+    free(store->places);
+    store->places = places ? mem_strdup(places) : NULL;
 }
 
 static void finish(struct redis_store *store, const struct answer *answer)
@@ -100,15 +107,16 @@ static void finish(struct redis_store *store, const struct answer *answer)
 /* Adds the call of the operation's script to the batch. */
 static void add_call(struct redis_store *store)
 {
-    size_t count = 4 + store->argc;
+    size_t count = 3 + store->key_count + store->argc;
     const char **argv = mem_zeroed(count * sizeof *argv);
+    char key_count[24];
 
+    snprintf(key_count, sizeof key_count, "%zu", store->key_count);
     argv[0] = store->whole_script ? "EVAL" : "EVALSHA";
     argv[1] = store->whole_script ? store->script->text : store->script->sha1;
-    argv[2] = "1";
-    argv[3] = store->key;
-    for (size_t i = 0; i < store->argc; i++)
-        argv[4 + i] = store->argv[i];
+    argv[2] = key_count;
+    memcpy(argv + 3, store->keys, store->key_count * sizeof *argv);
+    memcpy(argv + 3 + store->key_count, store->argv, store->argc * sizeof *argv);
     redis_link_add(store->link, (int)count, argv, NULL);
     free(argv);
 }
@@ -124,15 +132,18 @@ static void add_plain(struct redis_store *store, const char *first, const char *
 static void send_listening(struct redis_store *store)
 {
     const char *owner = store->argv[0];
-    char *channel = mem_zeroed(strlen(store->key) + strlen(owner) + 2);
 
-    sprintf(channel, "%s:%s", store->key, owner);
     add_plain(store, "MULTI", NULL);
     add_call(store);
-    add_plain(store, "SUBSCRIBE", channel);
+    for (size_t i = 0; i < store->key_count; i++) {
+        char *channel = mem_zeroed(strlen(store->keys[i]) + strlen(owner) + 2);
+        sprintf(channel, "%s:%s", store->keys[i], owner);
+        /* One a command: within EXEC, each command has one reply. */
+        add_plain(store, "SUBSCRIBE", channel);
+        free(channel);
+    }
     add_plain(store, "EXEC", NULL);
-    redis_link_send(store->link, 4, true, store->until);
-    free(channel);
+    redis_link_send(store->link, 3 + store->key_count, store->key_count, store->until);
 }
 
 static void send_operation(struct redis_store *store)
@@ -142,14 +153,16 @@ static void send_operation(struct redis_store *store)
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
         int64_t clock = redis_link_clock(store->link, now);
         int64_t left = moment_until(now, store->until) / NS_PER_MS;
-        replace_argument(store, ARGUMENT_NOT_AFTER, clock ? clock + left : 0);
-        replace_argument(store, ARGUMENT_TICKET, store->ticket);
+        char not_after[24];
+        snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
+        replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
+        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     }
     if (store->listen && !store->no_channel && !store->deaf) {
         send_listening(store);
     } else {
         add_call(store);
-        redis_link_send(store->link, 1, false, store->until);
+        redis_link_send(store->link, 1, 0, store->until);
     }
 }
 
@@ -166,10 +179,14 @@ static void start(struct redis_store *store, struct moment until, store_done *do
         send_operation(store);
 }
 
-static void begin(struct redis_store *store, const struct script *script, const char *key)
+static void begin(struct redis_store *store, const struct script *script, const char *const *keys,
+                  size_t count)
 {
     store->script = script;
-    store->key = key_in_store(store->prefix, key);
+    store->keys = mem_zeroed(count * sizeof *store->keys);
+    store->key_count = count;
+    for (size_t i = 0; i < count; i++)
+        store->keys[i] = key_in_store(store->prefix, keys[i]);
 }
 
 static bool is_error(const redisReply *reply)
@@ -183,15 +200,17 @@ static const redisReply *script_reply(struct redis_store *store, redisReply *con
 {
     if (count == 1)
         return replies[0];
-    const redisReply *multi = replies[0], *call = replies[1], *subscribe = replies[2];
-    const redisReply *exec = replies[3];
-    if (!is_error(exec) && exec->elements == 2)
+    const redisReply *multi = replies[0], *call = replies[1], *exec = replies[count - 1];
+    bool refused = false;
+    if (!is_error(exec) && exec->elements == count - 2)
         return exec->element[0];
     if (is_error(multi))
         return multi;
     /* A full server queues nothing for EXEC, but runs the script that needs no memory. */
     store->deaf = is_error(call) && redis_error_class(call->str) == REDIS_ERROR_UNFIT;
-    store->no_channel |= !is_error(call) && is_error(subscribe);
+    for (size_t i = 2; i < count - 1; i++)
+        refused |= is_error(replies[i]);
+    store->no_channel |= !is_error(call) && refused;
     if (store->deaf || store->no_channel)
         return NULL;
     return is_error(call) ? call : exec;
@@ -220,7 +239,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
         return;
     }
     if (store->script == &script_acquire && answer.verdict != VERDICT_UNKNOWN)
-        store->ticket = extra.ticket;
+        set_places(store, extra.places);
     if (store->listen && (store->no_channel || store->deaf))
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), POLL_NS));
     finish(store, &answer);
@@ -274,6 +293,7 @@ static void redis_close(struct store *base)
     loop_disarm(store->loop, &store->poll);
     redis_link_free(store->link);
     drop_operation(store);
+    free(store->places);
     free(store->prefix);
     free(store);
 }
@@ -281,16 +301,21 @@ static void redis_close(struct store *base)
 static void redis_acquire(struct store *base, const struct lock_request *request,
                           struct moment until, store_done *done, void *arg)
 {
+    static const char *const modes[] = {
+        [LOCK_EXCLUSIVE] = "x", [LOCK_SHARED] = "s", [LOCK_LIMIT] = "l"};
     struct redis_store *store = of(base);
 
-    begin(store, &script_acquire, request->key);
+    begin(store, &script_acquire, request->keys, request->key_count);
     store->listen = request->listen;
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
     add_argument(store, "0");
-    add_argument(store, "0");
+    add_argument(store, "");
     add_argument(store, request->listen ? "1" : "0");
+    add_argument(store, modes[request->mode]);
+    add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
+    add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
     start(store, until, done, arg);
 }
@@ -300,7 +325,7 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
 {
     struct redis_store *store = of(base);
 
-    begin(store, &script_renew, request->key);
+    begin(store, &script_renew, request->keys, request->key_count);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     start(store, until, done, arg);
@@ -311,10 +336,11 @@ static void redis_release(struct store *base, const struct lock_request *request
 {
     struct redis_store *store = of(base);
 
-    begin(store, &script_release, request->key);
+    begin(store, &script_release, request->keys, request->key_count);
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
-    store->ticket = 0;
+    add_number(store, request->at_least / NS_PER_MS);
+    set_places(store, NULL);
     start(store, until, done, arg);
 }
 
@@ -323,11 +349,12 @@ static void redis_farewell(struct store *base, const struct lock_request *reques
     struct redis_store *store = of(base);
 
     drop_operation(store);
-    begin(store, &script_release, request->key);
+    begin(store, &script_release, request->keys, request->key_count);
     /* Nobody will be there to send the script when the server does not know it. */
     store->whole_script = true;
     add_argument(store, request->owner);
     add_number(store, BAR_MS);
+    add_number(store, request->at_least / NS_PER_MS);
     add_call(store);
     redis_link_send_blindly(store->link);
     drop_operation(store);
@@ -338,7 +365,7 @@ static void redis_force(struct store *base, const struct force_request *request,
 {
     struct redis_store *store = of(base);
 
-    begin(store, &script_force, request->key);
+    begin(store, &script_force, &request->key, 1);
     add_argument(store, request->purge ? "1" : "0");
     for (size_t i = 0; i < request->owner_count; i++)
         add_argument(store, request->owners[i]);

@@ -33,7 +33,7 @@ struct supervisor {
     struct ward ward;
     char **environment;
     char fence_word[40]; /* its last one */
-    uint64_t fence;
+    struct lock_grant grants[LOCK_KEYS_MAX];
 
     bool held;     /* the agent says so; the command has not been started */
     bool extended; /* an extension is to be acknowledged */
@@ -46,7 +46,7 @@ struct supervisor {
 
 static const char *key_of(const struct supervisor *s)
 {
-    return s->plan->agent.keeper.request.key;
+    return s->plan->agent.keeper.request.keys[0];
 }
 
 static bool tell(struct supervisor *s, enum message_kind kind)
@@ -135,8 +135,9 @@ static void start_command(struct supervisor *s)
         return;
     tell(s, MESSAGE_ACK);
     s->outcome->waited = moment_until(s->began, s->ward.acquired);
-    s->outcome->fence = s->fence;
-    snprintf(s->fence_word, sizeof s->fence_word, "RLOCK_FENCE=%" PRIu64, s->fence);
+    s->outcome->granted = true;
+    memcpy(s->outcome->grants, s->grants, sizeof s->grants);
+    snprintf(s->fence_word, sizeof s->fence_word, "RLOCK_FENCE=%" PRIu64, s->grants[0].fence);
     if (ward_start(&s->ward, s->environment) == 0)
         return;
     say_error("cannot start %s: %s", s->plan->command[0], strerror(errno));
@@ -150,13 +151,13 @@ static void take_held(struct supervisor *s, const struct message *message)
         return;
     s->held = true;
     s->ward.deadline = message->deadline;
-    s->fence = message->fence;
+    memcpy(s->grants, message->grants, sizeof s->grants);
 }
 
 /* The agent's last word where no command was run: a line, perhaps with a hint in a second one. */
 static void take_refusal(struct supervisor *s, const struct message *message)
 {
-    bool refused = message->fence != 0;
+    bool refused = message->refused;
     const char *hint = strstr(message->text, "\nhint: ");
     int length = (int)(hint ? hint - message->text : (ptrdiff_t)strlen(message->text));
 
@@ -376,7 +377,7 @@ static void conclude(struct supervisor *s)
 
     outcome->command_status = ran && WIFEXITED(ward->status) ? WEXITSTATUS(ward->status) : -1;
     outcome->command_signal = ran && WIFSIGNALED(ward->status) ? WTERMSIG(ward->status) : 0;
-    if (outcome->fence == 0)
+    if (!outcome->granted)
         outcome->waited = moment_until(s->began, moment_now());
     if (s->decided)
         return;

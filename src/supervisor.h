@@ -36,7 +36,8 @@ struct supervisor_outcome {
     int command_signal;
     int64_t waited; /* ns */
     int64_t held;
-    uint64_t fence;
+    bool granted;
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* for each key */
 };
 
 void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome);

@@ -1,5 +1,6 @@
 /* Processes of a command, found and signalled through /proc (proc(5)). */
 #include "tree.h"
+#include "lock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,7 +41,7 @@ struct search {
     bool by_descent;
     pid_t session;
     unsigned long long since; /* what is older was there before the command */
-    char mark[80];            /* the owner's word in an environment */
+    char mark[OWNER_SIZE + 16]; /* the owner's word in an environment */
 };
 
 static int open_of(int proc, pid_t pid, const char *what)
@@ -125,6 +126,7 @@ static const struct process *table_find(const struct table *table, pid_t pid)
     return bsearch(&wanted, table->all, table->count, sizeof wanted, by_pid);
 }
 
+/* Started under this owner, or under one that nests in it. */
 static bool has_mark(const struct search *search, pid_t pid)
 {
     char text[4096];
@@ -137,8 +139,8 @@ static bool has_mark(const struct search *search, pid_t pid)
         return false;
     while (!found && (got = read(fd, text, sizeof text)) > 0) {
         for (ssize_t i = 0; i < got && !found; i++) {
+            found = !differs && !search->mark[matched] && (text[i] == '\0' || text[i] == '.');
             differs = differs || text[i] != search->mark[matched];
-            found = !differs && text[i] == '\0';
             matched = text[i] == '\0' ? 0 : matched + !differs;
             differs = differs && text[i] != '\0';
         }

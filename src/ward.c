@@ -20,7 +20,7 @@ static void tell(const struct ward *ward, enum message_kind kind)
 
 static const char *key_of(const struct ward *ward)
 {
-    return ward->plan->agent.keeper.request.key;
+    return ward->plan->agent.keeper.request.keys[0];
 }
 
 static const char *name_of(const struct ward *ward)

@@ -1,100 +1,245 @@
--- Takes the lock, or a place in its queue.
+-- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
---       not_after (server ms; 0: any time), ticket held so far (0: none), 1 to count the place, who
--- {'GRANTED', now, fence}   {'QUEUED', now, ticket, place, 1 if queued anew, holder}
--- {'HELD', now, how many are ahead, holder}   {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what}
-local owner, who = ARGV[1], ARGV[7]
+--       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who
+-- {'GRANTED', now, {fence…}, {slot…}}
+-- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
+-- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder}
+-- {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
+local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local ticket, count = tonumber(ARGV[5]), ARGV[6] == '1'
+local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
 
 -- Executed late: whoever sent this has given up and may have released already.
 if not_after > 0 and now > not_after then return { 'STALE', now } end
-local lock, refusal = load_lock(owner)
-if not lock then return refusal end
+local locks = {}
+for i, key in ipairs(KEYS) do
+  local lock, refusal = load_lock(key, owner)
+  if not lock then
+    if not refusal.err then refusal[4] = i end
+    return refusal
+  end
+  locks[i] = lock
+end
 
-local function is_barred()
+local function is_barred(lock)
   local at = string.find(lock.barred, owner .. '=', 1, true)
   local deadline = at and number(string.match(lock.barred, '^(%d+);', at + #owner + 1))
   return at and (not deadline or deadline > now)
 end
-if is_barred() then return { 'BARRED', now } end
+for _, lock in ipairs(locks) do
+  if is_barred(lock) then return { 'BARRED', now } end
+end
 
-local function grant(fence, since)
-  local h = { deadline = now + lease, lease = lease, fence = fence, owner = owner, since = since, who = who }
-  -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
-  redis.call('HSET', key, 'k', KIND, 'f', whole(math.max(fence, lock.fence)))
-  keep(lock, lease)
-  redis.call('HSET', key, 'h', write_holder(h))
-  leave_queue(lock, owner)
-  return { 'GRANTED', now, whole(fence) }
+-- Places ------------------------------------------------------------------------------------------
+
+local had = {}
+for place in string.gmatch(ARGV[5], '%S+') do had[#had + 1] = place end
+
+local function ticket_of(lock, place)
+  local base = lock.queue.base .. ':'
+  return place and string.sub(place, 1, #base) == base and number(string.sub(place, #base + 1)) or nil
+end
+
+-- Finds the queue that it belongs into; a place in another one, or in one that was passed over, is none.
+local function find_place(lock)
+  lock.queue = queue_below(lock, lock.parent)
+  local ticket = ticket_of(lock, lock.place)
+  if ticket and ticket >= lock.queue.first and ticket <= lock.queue.last then
+    lock.queue.mine = ticket
+  elseif lock.place then
+    leave_queue(lock)
+  end
 end
 
 -- Tickets are issued once. A waiter that was dropped while it could not call (stopped, cut off, the server
 -- stopped) comes back to its own, so that an outage does not turn the order around.
-local function join_queue()
-  if ticket > 0 and ticket <= lock.tail and redis.call('HEXISTS', key, 'q:' .. whole(ticket)) == 0 then
-    lock.ticket = ticket
-    lock.head = math.min(lock.head, ticket)
-  else
-    lock.ticket = lock.tail + 1
-    lock.tail = lock.ticket
-  end
-  redis.call('HSET', key, 'k', KIND, 'qh', whole(lock.head), 'qt', whole(lock.tail),
-    'w:' .. owner, whole(lock.ticket))
+local function come_back(lock, place)
+  local queue, ticket = lock.queue, ticket_of(lock, place)
+  if queue.mine then return true end
+  if not ticket or ticket > queue.last or redis.call('HEXISTS', lock.key, place) == 1 then return false end
+  queue.mine = ticket
+  queue.first = math.min(queue.first, ticket)
+  queue.called = math.min(queue.called, ticket - 1)
+  write_queue(lock, queue)
+  lock.place = place
+  redis.call('HSET', lock.key, 'k', KIND, 'w:' .. owner, place)
+  return true
 end
 
--- Keeps the place for another while, without a change of what is known of the waiter.
-local function sign_on()
-  local text = redis.call('HGET', key, 'q:' .. whole(lock.ticket))
-  local waiter = text and read_waiter(text) or { owner = owner, since = whole(now), who = who }
+-- In all queues or in none: who is before whom in one must be so in all others.
+local function come_back_to_all()
+  for i, lock in ipairs(locks) do
+    if not come_back(lock, had[i]) then
+      for _, each in ipairs(locks) do
+        leave_queue(each)
+      end
+      return
+    end
+  end
+end
+
+local function join_queue(lock)
+  local queue = lock.queue
+  queue.last = queue.last + 1
+  queue.mine = queue.last
+  lock.place = place_of(queue, queue.mine)
+  redis.call('HSET', lock.key, 'k', KIND, 'w:' .. owner, lock.place)
+end
+
+-- Keeps the place for another while, without a change of what is known of the waiter. Who was called and
+-- cannot go is to be called again.
+local function sign_on(lock)
+  local queue = lock.queue
+  local text = redis.call('HGET', lock.key, lock.place)
+  local waiter = text and read_waiter(text) or { owner = owner, since = whole(now), mode = mode, who = who }
   waiter.deadline = now + patience
-  redis.call('HSET', key, 'q:' .. whole(lock.ticket), write_waiter(waiter))
+  redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
+  queue.called = math.min(queue.called, queue.mine - 1)
+  write_queue(lock, queue)
   keep(lock, 0)
 end
 
--- How many tickets from the head to mine are in use. Holes are left out on request alone: it takes time.
-local function place()
-  if not count or lock.ticket - lock.head > WALK then return lock.ticket - lock.head + 1 end
+-- How many tickets from the first to mine are in use. Holes are left out on request alone: it takes time.
+local function ahead(lock)
+  local queue = lock.queue
+  if not count or queue.mine - queue.first > WALK then return queue.mine - queue.first + 1 end
   local used = 1
-  for from = lock.head, lock.ticket - 1, 1000 do
-    local slots = {}
-    for n = from, math.min(from + 999, lock.ticket - 1) do slots[#slots + 1] = 'q:' .. whole(n) end
-    for _, text in ipairs(redis.call('HMGET', key, unpack(slots))) do
+  for from = queue.first, queue.mine - 1, 1000 do
+    local places = {}
+    for n = from, math.min(from + 999, queue.mine - 1) do places[#places + 1] = place_of(queue, n) end
+    for _, text in ipairs(redis.call('HMGET', lock.key, unpack(places))) do
       if text then used = used + 1 end
     end
   end
   return used
 end
 
--- Its entry could not be read and was taken for a hole.
-if lock.ticket and lock.ticket < lock.head then lock.ticket = nil end
-local dropped = patience > 0 and ticket > 0 and not lock.ticket
-if lock.ticket or dropped then keep(lock, lease) end
-local holder = lock.holder
--- The same request again: its answer was lost. An entry past its deadline was passed over by no one.
-if holder and holder.owner == owner then
-  keep(lock, lease)
-  return grant(holder.fence, holder.since)
-end
--- A clock that was set back must not stretch a dead holder's lease.
-if holder and holder.deadline > now + holder.lease then
-  holder.deadline = now + holder.lease
-  holder.text = write_holder(holder)
-  keep(lock, 0)
-  redis.call('HSET', key, 'h', holder.text)
+-- Whether nobody comes first; those who were called together may come in any order.
+local function is_next(lock)
+  local first = first_waiter(lock, lock.queue, patience > 0 and patience)
+  local mine = lock.queue.mine
+  return not first or lock.queue.first == mine or mode ~= 'x' and mine and mine <= lock.queue.called
 end
 
-holder = living(holder)
-if dropped then join_queue() end
-local head = head_of_queue(lock, owner, patience > 0 and patience)
-if not holder and (not head or head.owner == owner) then
-  return grant(math.max(lock.fence + 1, now_us), whole(now))
+-- Holders -----------------------------------------------------------------------------------------
+
+-- What the mode does not go with; nil if it does.
+local function misfit(lock)
+  local parent, held = lock.parent, lock.held
+  if parent and not nest then return 'nested' end
+  if parent and parent.mode == 's' and mode == 'x' then return 'upgrade' end
+  local fits = not held or (held.mode == 'l') == (mode == 'l') and (mode ~= 'l' or held.limit == limit)
+  if fits then return nil end
+  if not parent then refresh(lock) end
+  if not lock.held then return nil end
+  return lock.held.mode == 'l' and 'limit ' .. whole(lock.held.limit) or 'lock'
 end
-local shown = holder and holder.text or ''
+
+local function answer_granted()
+  local fences, slots = {}, {}
+  for i, lock in ipairs(locks) do
+    fences[i], slots[i] = whole(lock.own.fence), lock.own.slot
+  end
+  return { 'GRANTED', now, fences, slots }
+end
+
+-- A new family, or one more in its parent's.
+local function join_holders(lock)
+  local held, parent, family = lock.held, lock.parent, lock.family
+  lock.own = { deadline = now + lease, lease = lease, fence = lock.fence, owner = owner, since = now,
+               mode = mode, slot = 0, who = who }
+  if parent then
+    lock.own.fence, lock.own.slot = parent.fence, parent.slot
+    thin_out(lock, family, is_dead)
+  else
+    if mode == 'l' then lock.own.slot = take_slot(lock) end
+    family = { name = owner, entries = {} }
+    held = held or { mode = mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
+    held.count, held.shown = held.count + 1, owner
+  end
+  table.insert(family.entries, lock.own)
+  held.earliest = math.min(held.earliest, lock.own.deadline)
+  held.longest = math.max(held.longest, lease)
+  lock.held = held
+  write_held(lock)
+  write_family(lock, family)
+end
+
+-- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
+local function grant_all()
+  for _, lock in ipairs(locks) do
+    if not lock.parent then lock.fence = math.max(lock.fence + 1, now_us) end
+    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
+    keep(lock, lease)
+  end
+  for _, lock in ipairs(locks) do
+    join_holders(lock)
+    leave_queue(lock)
+    -- Dead ones among many that nobody wants to replace are cleared away when their number has doubled.
+    local families = lock.held.count
+    if families > 1 and math.frexp(families) == 0.5 then refresh(lock) end
+    if mode ~= 'x' then wake(lock, lock.parent, lock.family) end
+  end
+  return answer_granted()
+end
+
+-- The same request again: its answer was lost. An entry past its deadline was passed over by no one.
+local function extend_all()
+  for _, lock in ipairs(locks) do
+    keep(lock, lease)
+    lock.own.deadline, lock.own.lease = now + lease, lease
+    lock.held.longest = math.max(lock.held.longest, lease)
+    lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
+    write_held(lock)
+    write_family(lock, lock.family)
+    leave_queue(lock)
+  end
+  return answer_granted()
+end
+
+-- -------------------------------------------------------------------------------------------------
+
+local owned = 0
+for _, lock in ipairs(locks) do
+  lock.own, lock.family = find_entry(lock, owner)
+  if lock.own then owned = owned + 1 end
+end
+if owned == #locks then return extend_all() end
+for _, lock in ipairs(locks) do
+  -- Some were taken away before the answer to the same request was heard.
+  if lock.own then wake_after(lock, owner, lock.family, remove(lock, lock.own, lock.family)) end
+  lock.parent, lock.family = find_parent(lock)
+end
+
+local dropped = false
+for i, lock in ipairs(locks) do
+  if lock.place or had[i] then keep(lock, lease) end
+  local what = misfit(lock)
+  if what then return { 'MISFIT', now, what, i } end
+  find_place(lock)
+  dropped = dropped or patience > 0 and had[i] and not lock.queue.mine
+end
+if dropped then come_back_to_all() end
+
+local blocked, found
+for i, lock in ipairs(locks) do
+  lock.obstacle = obstacle(lock, mode, lock.parent, lock.family)
+  lock.next = is_next(lock)
+  if not blocked and (lock.obstacle or not lock.next) then blocked, found = i, lock.obstacle end
+end
+if not blocked then return grant_all() end
+
+local lock = locks[blocked]
 if patience == 0 then
-  return { 'HELD', now, lock.tail - lock.head + 1, shown }
+  local waiting = lock.queue.last - lock.queue.first + 1
+  return { 'HELD', now, waiting, blocked, describe(found) }
 end
-if not lock.ticket then join_queue() end
-sign_on()
-if not holder then poke(head) end
-return { 'QUEUED', now, lock.ticket, place(), dropped and 1 or 0, shown }
+local places = {}
+for i, each in ipairs(locks) do
+  if not each.queue.mine then join_queue(each) end
+  sign_on(each)
+  places[i] = each.place
+  if not each.obstacle and not each.next then wake(each, each.parent, each.family, patience) end
+end
+return { 'QUEUED', now, table.concat(places, ' '), ahead(lock), dropped and 1 or 0, blocked,
+         describe(found) }

@@ -1,33 +1,38 @@
 -- Takes the lock from exactly the holders named; from nobody if one of them holds it no more.
 -- ARGV: 1 to empty the queue too, owners…
--- {'RELEASED', now}   {'CHANGED', now, holder}   {'MISFIT', now, what}
-local lock, refusal = load_lock()
+-- {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}
+local lock, refusal = load_lock(KEYS[1])
 if not lock then return refusal end
 
-local holder = lock.holder
 for i = 2, #ARGV do
-  if not holder or holder.owner ~= ARGV[i] then
-    return { 'CHANGED', now, holder and holder.text or '' }
+  for _, name in ipairs(lineage(ARGV[i])) do
+    local text = not lock.families[name] and redis.call('HGET', lock.key, 'h:' .. name)
+    if text then lock.families[name] = read_family(name, text) end
   end
+  if not lock.held or not find_entry(lock, ARGV[i]) then return { 'CHANGED', now, 1, present(lock) } end
 end
 
 -- Whoever still waits hears of it, and comes back to its ticket.
-local function empty_queue()
-  local fields = redis.call('HGETALL', key)
+local function empty_all_queues()
+  local fields = redis.call('HGETALL', lock.key)
+  local waiters = {}
   for i = 1, #fields, 2 do
-    if string.find(fields[i], '^[qw]:') then redis.call('HDEL', key, fields[i]) end
+    if fields[i] ~= 'q' and string.find(fields[i], '^[qw]:') then
+      redis.call('HDEL', lock.key, fields[i])
+      waiters[#waiters + 1] = read_waiter(fields[i + 1])
+    end
   end
-  if lock.tail >= lock.head then redis.call('HSET', key, 'qh', whole(lock.tail + 1)) end
-  for i = 1, #fields, 2 do
-    poke(string.find(fields[i], '^q:') and read_waiter(fields[i + 1]))
+  if lock.queue.last >= lock.queue.first then
+    lock.queue.first = lock.queue.last + 1
+    write_queue(lock, lock.queue)
   end
+  for _, waiter in ipairs(waiters) do poke(lock, waiter) end
 end
 
 keep(lock, 0)
-if #ARGV > 1 then redis.call('HDEL', key, 'h') end
-if ARGV[1] == '1' then
-  empty_queue()
-elseif #ARGV > 1 then
-  poke(head_of_queue(lock))
+for i = 2, #ARGV do
+  local own, family = find_entry(lock, ARGV[i])
+  wake_after(lock, ARGV[i], family, remove(lock, own, family))
 end
+if ARGV[1] == '1' then empty_all_queues() end
 return { 'RELEASED', now }

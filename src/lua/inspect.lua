@@ -1,18 +1,40 @@
 -- Reads all there is, so its cost grows with the queue. Writes nothing.
--- {'LOCK', now, fence, {holder…}, {waiter…}}, waiters in order; {'MISFIT', now, what}
-local lock, refusal = load_lock()
+-- {'LOCK', now, fence, mode, limit, {holder…}, {waiter…}}, waiters in order, those that nest first;
+-- {'MISFIT', now, what}
+local lock, refusal = load_lock(KEYS[1])
 if not lock then return refusal end
 
-local fields = redis.call('HGETALL', key)
-local waiters = {}
+local fields = redis.call('HGETALL', KEYS[1])
+local families, waiters, mode = {}, {}, 's'
 for i = 1, #fields, 2 do
-  local ticket = number(string.match(fields[i], '^q:(%d+)$'))
-  local waiter = ticket and read_waiter(fields[i + 1])
+  local name = string.match(fields[i], '^h:(.+)$')
+  local base, ticket = string.match(fields[i], '^(q.*):(%d+)$')
+  local family = name and read_family(name, fields[i + 1])
+  local waiter = base and read_waiter(fields[i + 1])
+  if family then families[#families + 1] = family end
   if waiter and waiter.deadline > now then
-    waiters[#waiters + 1] = { ticket = ticket, text = fields[i + 1] }
+    waiters[#waiters + 1] = { base = base, ticket = number(ticket), text = fields[i + 1] }
   end
 end
-table.sort(waiters, function(a, b) return a.ticket < b.ticket end)
+table.sort(families, function(a, b)
+  return a.entries[1].fence < b.entries[1].fence
+    or a.entries[1].fence == b.entries[1].fence and a.name < b.name
+end)
+table.sort(waiters, function(a, b)
+  if (a.base == 'q') ~= (b.base == 'q') then return b.base == 'q' end
+  return a.base < b.base or a.base == b.base and a.ticket < b.ticket
+end)
 for i, waiter in ipairs(waiters) do waiters[i] = waiter.text end
-local holder = living(lock.holder)
-return { 'LOCK', now, whole(lock.fence), holder and { holder.text } or {}, waiters }
+
+local holders = {}
+for _, family in ipairs(families) do
+  for _, e in ipairs(family.entries) do
+    if not is_dead(e) then
+      holders[#holders + 1] = write_entry(e)
+      if e.mode ~= 's' then mode = e.mode end
+    end
+  end
+end
+if #holders == 0 then mode = '' end
+local limit = mode == 'l' and lock.held and lock.held.limit or 0
+return { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters }

@@ -1,29 +1,55 @@
--- Gives back what the owner holds and its place in the queue, and wakes whoever is next.
--- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all)
--- {'RELEASED', now}   {'ABSENT', now, holder}   {'MISFIT', now, what}
-local owner, bar = ARGV[1], tonumber(ARGV[2])
-
-local lock, refusal = load_lock(owner)
-if not lock then return refusal end
+-- Gives back what the owner holds and its places in the queues, and wakes whoever is next.
+-- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all),
+--       for how many ms after it was acquired a lock is kept at least
+-- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
+local owner, bar, at_least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 -- The owner's acquisition may be under way still, in a socket or a proxy. When it arrives, it finds this.
-local function bar_owner()
+local function bar_owner(lock)
   local barred = owner .. '=' .. whole(now + bar) .. ';'
   for name, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
     if tonumber(deadline) > now and name ~= owner then barred = barred .. name .. '=' .. deadline .. ';' end
   end
-  redis.call('HSET', key, 't', barred, 'k', KIND)
-end
-
-keep(lock, 0)
-local mine = lock.holder and lock.holder.owner == owner
-if mine then redis.call('HDEL', key, 'h') end
-leave_queue(lock, owner)
-if bar > 0 then
-  bar_owner()
+  redis.call('HSET', lock.key, 't', barred, 'k', KIND)
   keep(lock, 0)
 end
-local holder = not mine and living(lock.holder) or nil
-if not holder then poke(head_of_queue(lock)) end
-if mine then return { 'RELEASED', now } end
-return { 'ABSENT', now, holder and holder.text or '' }
+
+-- It was acquired too short a time ago: it runs out when that has passed.
+local function let_run_out(lock, own, family)
+  own.deadline, own.lease = own.since + at_least, at_least
+  lock.held.earliest = math.min(lock.held.earliest, own.deadline)
+  lock.held.longest = math.max(lock.held.longest, own.lease)
+  keep(lock, 0)
+  write_held(lock)
+  write_family(lock, family)
+end
+
+local function release(lock)
+  local own, family = find_entry(lock, owner)
+  local mode
+
+  keep(lock, 0)
+  if own and own.since + at_least > now then
+    let_run_out(lock, own, family)
+  elseif own then
+    mode = remove(lock, own, family)
+  end
+  leave_queue(lock)
+  if bar > 0 then bar_owner(lock) end
+  if not family then _, family = find_parent(lock) end
+  wake_after(lock, owner, family, mode)
+  return own
+end
+
+local worst
+for i, key in ipairs(KEYS) do
+  local lock, refusal = load_lock(key, owner)
+  if not lock and refusal.err then return refusal end
+  if not lock then
+    refusal[4] = i
+    worst = refusal
+  elseif not release(lock) then
+    worst = worst or { 'ABSENT', now, i, present(lock) }
+  end
+end
+return worst or { 'RELEASED', now }

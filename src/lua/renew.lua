@@ -1,18 +1,33 @@
--- Extends a lease; never makes one.
--- ARGV: owner, lease
--- {'RENEWED', now, fence, 1 if it had run out before}   {'LOST', now, holder}   {'MISFIT', now, what}
+-- Extends leases, all or none; never makes one.
+-- ARGV: owner, lease (0: the same as before)
+-- {'RENEWED', now, {fence…}, {slot…}, 1 if one of them had run out before}
+-- {'LOST', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
 local owner, lease = ARGV[1], tonumber(ARGV[2])
 
-local lock, refusal = load_lock(owner)
-if not lock then return refusal end
-local holder = lock.holder
-if not holder or holder.owner ~= owner then
-  holder = living(holder)
-  return { 'LOST', now, holder and holder.text or '' }
+local locks, fences, slots, late = {}, {}, {}, 0
+for i, key in ipairs(KEYS) do
+  local lock, refusal = load_lock(key, owner)
+  if not lock then
+    if not refusal.err then refusal[4] = i end
+    return refusal
+  end
+  lock.own, lock.family = find_entry(lock, owner)
+  if not lock.own then return { 'LOST', now, i, present(lock) } end
+  locks[i] = lock
 end
--- Run out, but nobody came: whoever comes replaces the entry, so it is as good as never run out.
-local late = holder.deadline <= now
-holder.deadline, holder.lease = now + lease, lease
-keep(lock, lease)
-redis.call('HSET', key, 'h', write_holder(holder))
-return { 'RENEWED', now, whole(holder.fence), late and 1 or 0 }
+for i, lock in ipairs(locks) do
+  local own, held = lock.own, lock.held
+  -- Run out, but nobody came: whoever comes takes the entry out, so it is as good as never run out.
+  if is_dead(own) then late = 1 end
+  own.lease = lease > 0 and lease or own.lease
+  own.deadline = now + own.lease
+  keep(lock, own.lease)
+  write_family(lock, lock.family)
+  if own.deadline < held.earliest or own.lease > held.longest then
+    held.earliest = math.min(held.earliest, own.deadline)
+    held.longest = math.max(held.longest, own.lease)
+    write_held(lock)
+  end
+  fences[i], slots[i] = whole(own.fence), own.slot
+end
+return { 'RENEWED', now, fences, slots, late }
