@@ -208,7 +208,7 @@ static void on_cleared(void *arg)
     struct agent *agent = arg;
 
     agent->leaving = true;
-    keeper_release(agent->keeper, release_by(agent));
+    keeper_release(agent->keeper, release_by(agent), true);
 }
 
 static void on_failed(void *arg)
@@ -234,7 +234,7 @@ static void take_release(struct agent *agent)
 {
     agent->leaving = true;
     guard_dismiss(&agent->guard);
-    keeper_release(agent->keeper, release_by(agent));
+    keeper_release(agent->keeper, release_by(agent), true);
 }
 
 static void take_cancel(struct agent *agent)

@@ -45,6 +45,7 @@ struct keeper {
     bool on_hold;            /* no renewals */
     bool lost;               /* and told so */
     bool again;              /* after the release: try again */
+    bool used;               /* what is released has done its work: it is kept for as long as asked for */
     bool release_unanswered; /* one was sent before: that nothing is there proves that it worked */
     struct moment release_until;
     struct keeper_end result;
@@ -166,10 +167,18 @@ static void begin_holding(struct keeper *keeper, const struct answer *answer)
     keeper->events->held(keeper->arg, keeper->end.due, answer->grants);
 }
 
-static void describe_loss(const struct answer *answer, char *why, size_t size)
+/* Of several keys, says which one was lost. */
+static void describe_loss(const struct keeper *keeper, const struct answer *answer, char *why,
+                          size_t size)
 {
     const struct lock_party *now = &answer->holder;
+    const struct lock_request *request = &keeper->plan.request;
+    bool several = request->key_count > 1 && answer->key < request->key_count;
+    int used = snprintf(why, size, "%.80s%s", several ? request->keys[answer->key] : "",
+                        several ? ": " : "");
 
+    why += used;
+    size -= (size_t)used;
     if (answer->cause == CAUSE_MISFIT)
         snprintf(why, size, "%s", answer->text);
     else if (now->owner[0] && now->who.host[0])
@@ -184,7 +193,7 @@ static void describe_loss(const struct answer *answer, char *why, size_t size)
 static void renewed(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
-    char why[256];
+    char why[400];
 
     keeper->busy = false;
     if (keeper->state == RELEASING) {
@@ -198,7 +207,7 @@ static void renewed(void *arg, const struct answer *answer)
             hold_from(keeper, keeper->sent);
         keeper->events->extended(keeper->arg, keeper->end.due);
     } else if (answer->verdict == VERDICT_REFUSED) {
-        describe_loss(answer, why, sizeof why);
+        describe_loss(keeper, answer, why, sizeof why);
         lose(keeper, why);
     } else {
         if (strcmp(keeper->trouble, answer->text) != 0) {
@@ -397,7 +406,7 @@ static void released(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
     bool known = result_is_known(keeper) || keeper->again;
-    char why[256];
+    char why[400];
 
     keeper->busy = false;
     if (answer->verdict == VERDICT_UNKNOWN) {
@@ -415,7 +424,7 @@ static void released(void *arg, const struct answer *answer)
             set_result(keeper, KEEPER_UNRELEASED, answer->cause, answer->text);
     } else if (answer->verdict == VERDICT_REFUSED && !known && !keeper->lost &&
                !keeper->release_unanswered) {
-        describe_loss(answer, why, sizeof why);
+        describe_loss(keeper, answer, why, sizeof why);
         keeper->events->lost(keeper->arg, why);
     }
     release_done(keeper);
@@ -423,11 +432,13 @@ static void released(void *arg, const struct answer *answer)
 
 static void send_release(struct keeper *keeper)
 {
+    struct lock_request request = keeper->plan.request;
     struct moment now = now_of(keeper);
     struct moment until = moment_min(keeper->release_until, moment_plus(now, RELEASE_NS));
 
     keeper->busy = true;
-    store_release(keeper->store, &keeper->plan.request, keeper->unsure, until, released, keeper);
+    request.at_least = keeper->used ? request.at_least : 0;
+    store_release(keeper->store, &request, keeper->unsure, until, released, keeper);
 }
 
 /* -- what drives it -------------------------------------------------------------------------- */
@@ -507,8 +518,9 @@ void keeper_hold_renewals(struct keeper *keeper, bool hold)
         send_renewal(keeper, renewed);
 }
 
-void keeper_release(struct keeper *keeper, struct moment until)
+void keeper_release(struct keeper *keeper, struct moment until, bool used)
 {
+    keeper->used = used;
     start_release(keeper, until);
 }
 
@@ -532,5 +544,8 @@ void keeper_restart(struct keeper *keeper)
 
 void keeper_farewell(struct keeper *keeper)
 {
-    store_farewell(keeper->store, &keeper->plan.request);
+    struct lock_request request = keeper->plan.request;
+
+    request.at_least = 0;
+    store_farewell(keeper->store, &request);
 }

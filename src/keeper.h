@@ -54,8 +54,9 @@ void keeper_free(struct keeper *keeper);
 void keeper_verify(struct keeper *keeper);
 /* While on hold, no renewal is sent; the lease runs out. */
 void keeper_hold_renewals(struct keeper *keeper, bool hold);
-/* Gives the lock back; "over" follows, at "until" at the latest. */
-void keeper_release(struct keeper *keeper, struct moment until);
+/* Gives the lock back; "over" follows, at "until" at the latest. used: what it was taken for was done, so
+ * that request.at_least counts; in every other way out the lock is free at once. */
+void keeper_release(struct keeper *keeper, struct moment until, bool used);
 /* Gives up waiting, or gives back an unused lock; "over" follows, at "until" at the latest. */
 void keeper_cancel(struct keeper *keeper, struct moment until);
 /* Gives back the unused lock and waits for it again. */

@@ -137,11 +137,13 @@ static const struct {
     char letter;
     struct answer answer;
 } meanings[] = {
-    {'+', {.verdict = VERDICT_GRANTED, .fence = 7}},
+    {'+', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
     {'-',
      {.verdict = VERDICT_REFUSED,
       .cause = CAUSE_HELD,
       .position = 1,
+      .holders = 1,
+      .left_ms = HELD_MS,
       .holder = {.owner = "other", .left_ms = HELD_MS}}},
     {'0', {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER}},
     {'m', {.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT, .text = "misfit"}},

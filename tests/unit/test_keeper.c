@@ -191,14 +191,14 @@ static void on_waiting(void *arg, const struct answer *refusal)
     note(life, "wait");
 }
 
-static void on_held(void *arg, struct moment deadline, uint64_t fence)
+static void on_held(void *arg, struct moment deadline, const struct lock_grant *grants)
 {
     struct life *life = arg;
 
     note(life, "held");
     if (life->held)
         accuse(life, "held twice");
-    if (fence != 7)
+    if (grants[0].fence != 7)
         accuse(life, "not the fence that came with it");
     if (!life->store.holds)
         accuse(life, "held against the store's word");
@@ -287,7 +287,7 @@ static void act(struct loop_timer *timer)
     } else if (what == 'r' && (life->held || life->loss_count > 0) && !life->leaving) {
         life->leaving = true;
         life->leave_by = leave;
-        keeper_release(life->keeper, leave);
+        keeper_release(life->keeper, leave, true);
     } else if (what == 'a' && life->held && !life->leaving) {
         life->held = false;
         keeper_restart(life->keeper);
@@ -310,8 +310,13 @@ static void run(struct life *life, const struct schedule *schedule)
     int64_t lease_ms = schedule->lease_ms ? labs(schedule->lease_ms) : 30000;
     struct loop *loop = loop_new();
     struct moment now = loop_now(loop);
+    static const char *const keys[] = {"k"};
     struct keeper_plan plan = {
-        .request = {.key = "k", .owner = "us", .lease = lease_ms * NS_PER_MS, .who = ""},
+        .request = {.keys = keys,
+                    .key_count = 1,
+                    .owner = "us",
+                    .lease = lease_ms * NS_PER_MS,
+                    .who = ""},
         .wait = schedule->wait_ms != 0,
         .wait_until =
             schedule->wait_ms < 0 ? MOMENT_NEVER : moment_plus(now, schedule->wait_ms * NS_PER_MS),
