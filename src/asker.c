@@ -35,7 +35,7 @@ static void set_user(struct identity *who)
         snprintf(who->user, sizeof who->user, "%lu", (unsigned long)geteuid());
 }
 
-void asker_identity(struct identity *who, const char *program)
+void asker_identity(struct identity *who, const char *program, pid_t pid)
 {
     char host[256];
     const char *slash = strrchr(program, '/');
@@ -45,7 +45,7 @@ void asker_identity(struct identity *who, const char *program)
         identity_set(who->host, host);
     }
     set_user(who);
-    who->pid = getpid();
+    who->pid = pid;
     identity_set(who->command, slash && slash[1] ? slash + 1 : program);
 }
 
@@ -71,12 +71,12 @@ void asker_label(struct identity *who)
             identity_set(who->label, urls[i]);
 }
 
-bool asker_owner(char owner[OWNER_SIZE])
+bool asker_uuid(char uuid[OWNER_UUID_SIZE])
 {
     uuid_t bits;
 
     if (getrandom(bits, sizeof bits, 0) != (ssize_t)sizeof bits)
         return false;
-    uuid_unparse_lower(bits, owner);
+    uuid_unparse_lower(bits, uuid);
     return true;
 }

@@ -2,15 +2,17 @@
 #ifndef RLOCK_ASKER_H
 #define RLOCK_ASKER_H
 
-#include "lock.h"
+#include "identity.h"
+#include "owner.h"
+#include <sys/types.h>
 
-/* Fills in host, user, pid and the name of the program that is to run. */
-void asker_identity(struct identity *who, const char *program);
+/* Fills in host, user, the pid and the name of its program. */
+void asker_identity(struct identity *who, const char *program, pid_t pid);
 
 /* Sets the label to the URL of the CI job that this runs in, where the environment tells one. */
 void asker_label(struct identity *who);
 
-/* A fresh owner token: 128 random bits as a UUID in lower case. False with errno. */
-bool asker_owner(char owner[OWNER_SIZE]);
+/* 128 random bits as a UUID in lower case. False with errno. */
+bool asker_uuid(char uuid[OWNER_UUID_SIZE]);
 
 #endif

@@ -6,51 +6,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "asker.h"
 #include "environment.h"
-#include "key.h"
-#include "mem.h"
 #include "report.h"
+#include "request.h"
 
 enum {
-    OPTION_EXCLUSIVE = OPTION_OTHER,
-    OPTION_SHELL,
+    OPTION_SHELL = OPTION_BEYOND_REQUEST,
     OPTION_NO_RENEW,
     OPTION_REPORT_FD,
     OPTION_KEEP_CREDENTIALS
 };
 
 static const struct option_spec options[] = {
-    {.id = OPTION_EXCLUSIVE,
-     .name = "exclusive",
-     .also = {"write"},
-     .letter = 'x',
-     .help = "one holder (default)"},
-    {.id = OPTION_NO_WAIT,
-     .name = "no-wait",
-     .also = {"nonblock"},
-     .letter = 'n',
-     .help = "do not wait"},
-    {.id = SETTING_WAIT,
-     .name = "wait",
-     .also = {"timeout"},
-     .letter = 'w',
-     .argument = "DUR",
-     .help = "wait at most DUR (default: for ever)"},
-    {.id = SETTING_CONFLICT_EXIT_CODE,
-     .name = "conflict-exit-code",
-     .letter = 'E',
-     .argument = "N",
-     .help = "status when not acquired (default 75); 0 skips silently, for cron"},
+    REQUEST_OPTIONS,
     {.id = OPTION_SHELL,
      .name = "command",
      .letter = 'c',
      .argument = "STRING",
      .help = "run STRING with sh -c"},
-    {.id = SETTING_LEASE,
-     .name = "lease",
-     .argument = "DUR",
-     .help = "the lock outlives a dead holder by at most this (default 30s, at least 1s)"},
     {.id = OPTION_NO_RENEW,
      .name = "no-renew",
      .help = "a fixed lease: the command is stopped before it ends (status 124)"},
@@ -68,13 +41,6 @@ static const struct option_spec options[] = {
      .help =
          "the lock is lost: stop the command (default), continue, or signal:NAME; the status is "
          "79 in every case"},
-    {.id = SETTING_LABEL,
-     .name = "label",
-     .argument = "TEXT",
-     .help = "shown to others (default: the CI job's URL)"},
-    {.id = SETTING_NO_IDENTITY,
-     .name = "no-identity",
-     .help = "store no host, user, pid or command name"},
     {.id = OPTION_REPORT_FD,
      .name = "report-fd",
      .argument = "FD",
@@ -89,10 +55,8 @@ struct run {
     const struct command *command;
     struct arguments arguments;
     struct settings settings;
-    const char *key;
+    struct request request;
     char *shell[4]; /* sh -c STRING */
-    char owner[OWNER_SIZE];
-    char *who;
     struct environment environment;
     struct report report;
     struct supervisor_plan plan;
@@ -142,8 +106,6 @@ static int parse(struct run *run, int argc, char **argv)
         return command_misused(run->command, "no KEY");
     if (shell && given->command && *given->command)
         return command_misused(run->command, "either -c or a COMMAND after --, not both");
-    if (given->word_count > 1)
-        return command_misused(run->command, "several KEYs are not supported yet");
     if (!shell && !given->command)
         return want_dashes(run, argc, argv);
     if (!shell && !*given->command)
@@ -153,12 +115,13 @@ static int parse(struct run *run, int argc, char **argv)
     return STATUS_OK;
 }
 
-static int take_key(struct run *run)
+static int take_request(struct run *run)
 {
-    const char *fault = key_fault(run->arguments.words[0]);
+    char fault[256];
 
-    run->key = run->arguments.words[0];
-    return fault ? command_misused(run->command, "KEY '%.80s' %s", run->key, fault) : STATUS_OK;
+    if (request_read(&run->request, &run->arguments, 0, fault, sizeof fault))
+        return STATUS_OK;
+    return command_misused(run->command, "%s", fault);
 }
 
 static int prepare_report(struct run *run)
@@ -191,23 +154,9 @@ static void choose_command(struct run *run)
     }
 }
 
-static void introduce(struct run *run)
-{
-    struct identity who = {0};
-
-    if (!run->settings.no_identity)
-        asker_identity(&who, run->plan.command[0]);
-    if (run->settings.label)
-        identity_set(who.label, run->settings.label);
-    else
-        asker_label(&who);
-    run->who = mem_checked(identity_print(&who));
-}
-
 static void fill_plan(struct run *run)
 {
     const struct settings *settings = &run->settings;
-    bool wait = settings->wait != 0;
 
     run->plan.at_most = settings->at_most;
     run->plan.kill_after = settings->kill_after;
@@ -220,25 +169,14 @@ static void fill_plan(struct run *run)
         .guard = settings->on_lost == ON_LOST_STOP,
         .conflict_status = settings->conflict_status,
         .report_waiting = say_verbosity() != SAY_QUIET,
-        .keeper = {.request = {.keys = &run->key,
-                               .key_count = 1,
-                               .owner = run->owner,
-                               .lease = settings->lease,
-                               .who = run->who,
-                               .queue = wait,
-                               .listen = wait},
-                   .wait = wait,
-                   .wait_until = MOMENT_NEVER,
-                   .renew = !command_option(&run->arguments, OPTION_NO_RENEW),
-                   .connect_timeout = settings->address.connect_timeout},
     };
-    if (settings->wait > 0)
-        run->plan.agent.keeper.wait_until = moment_plus(moment_now(), settings->wait);
+    request_plan(&run->request, settings, &run->plan.agent.keeper);
+    run->plan.agent.keeper.renew = !command_option(&run->arguments, OPTION_NO_RENEW);
 }
 
 static int prepare(struct run *run)
 {
-    int status = take_key(run);
+    int status = take_request(run);
 
     if (status == STATUS_OK &&
         !command_settings(run->command, &run->arguments, &run->settings, &status))
@@ -248,12 +186,11 @@ static int prepare(struct run *run)
     if (status != STATUS_OK)
         return status;
     choose_command(run);
-    introduce(run);
-    if (!asker_owner(run->owner)) {
-        command_error(run->command, "cannot get random bits: %s", strerror(errno));
-        return STATUS_SYSTEM;
-    }
-    environment_make(&run->environment, environ, run->key, run->owner,
+    status =
+        request_sign(&run->request, run->command, &run->settings, run->plan.command[0], getpid());
+    if (status != STATUS_OK)
+        return status;
+    environment_make(&run->environment, environ, run->request.keys[0], run->request.owner,
                      run->settings.lease / NS_PER_MS,
                      command_option(&run->arguments, OPTION_KEEP_CREDENTIALS) != NULL);
     fill_plan(run);
@@ -265,7 +202,8 @@ static int perform(struct run *run)
     struct supervisor_outcome outcome = {0};
 
     supervisor_run(&run->plan, &outcome);
-    if (run->report.fd >= 0 && !report_write(&run->report, &outcome, run->key, run->owner))
+    if (run->report.fd >= 0 &&
+        !report_write(&run->report, &outcome, run->request.keys[0], run->request.owner))
         say_warning("run: cannot write the report: %s", strerror(errno));
     return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
 }
@@ -279,7 +217,7 @@ static int run(const struct command *command, int argc, char **argv)
         status = command_help(command);
     else if (status == STATUS_OK && (status = prepare(&all)) == STATUS_OK)
         status = perform(&all);
-    free(all.who);
+    request_free(&all.request);
     environment_free(&all.environment);
     settings_free(&all.settings);
     args_free(&all.arguments);

@@ -1,0 +1,39 @@
+/* Owner tokens. */
+#include "owner.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define UUID_LENGTH (OWNER_UUID_SIZE - 1)
+
+/* As they are made, nothing else: the store compares them byte by byte. */
+static bool is_uuid(const char *text)
+{
+    for (int i = 0; i < UUID_LENGTH; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (!text[i] || !strchr(dash ? "-" : "0123456789abcdef", text[i]))
+            return false;
+    }
+    return true;
+}
+
+const char *owner_fault(const char *text)
+{
+    for (int depth = 1; is_uuid(text); depth++) {
+        text += UUID_LENGTH;
+        if (*text == '\0')
+            return depth > OWNER_DEPTH ? "is nested too deep" : NULL;
+        if (*text++ != '.')
+            break;
+    }
+    return "is no owner token";
+}
+
+bool owner_nest(const char *outer, const char *uuid, char owner[OWNER_SIZE])
+{
+    bool nested = outer && *outer;
+    int length =
+        snprintf(owner, OWNER_SIZE, "%s%s%s", nested ? outer : "", nested ? "." : "", uuid);
+
+    return length < OWNER_SIZE;
+}

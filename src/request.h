@@ -1,0 +1,97 @@
+/* What `run` and `acquire` ask the store for: KEYs and the options on mode, waiting, lease and identity,
+ * made into a plan for a keeper. */
+#ifndef RLOCK_REQUEST_H
+#define RLOCK_REQUEST_H
+
+#include "command.h"
+#include "keeper.h"
+#include <sys/types.h>
+
+enum {
+    OPTION_EXCLUSIVE = OPTION_OTHER,
+    OPTION_SHARED,
+    OPTION_LIMIT,
+    OPTION_NO_REENTRANT,
+    OPTION_BEYOND_REQUEST /* a command's own options count from here */
+};
+
+/* Rows for a command's table, ahead of its own. */
+#define REQUEST_OPTIONS                                                                            \
+    {.id = OPTION_EXCLUSIVE,                                                                       \
+     .name = "exclusive",                                                                          \
+     .also = {"write"},                                                                            \
+     .letter = 'x',                                                                                \
+     .help = "one holder (default)"},                                                              \
+        {.id = OPTION_SHARED,                                                                      \
+         .name = "shared",                                                                         \
+         .also = {"read"},                                                                         \
+         .letter = 's',                                                                            \
+         .help = "many readers, or one writer"},                                                   \
+        {.id = OPTION_LIMIT,                                                                       \
+         .name = "limit",                                                                          \
+         .argument = "N",                                                                          \
+         .help = "a semaphore: at most N holders at once, each with a slot from 1 to N"},          \
+        {.id = OPTION_NO_WAIT,                                                                     \
+         .name = "no-wait",                                                                        \
+         .also = {"nonblock"},                                                                     \
+         .letter = 'n',                                                                            \
+         .help = "do not wait"},                                                                   \
+        {.id = SETTING_WAIT,                                                                       \
+         .name = "wait",                                                                           \
+         .also = {"timeout"},                                                                      \
+         .letter = 'w',                                                                            \
+         .argument = "DUR",                                                                        \
+         .help = "wait at most DUR (default: for ever)"},                                          \
+        {.id = SETTING_CONFLICT_EXIT_CODE,                                                         \
+         .name = "conflict-exit-code",                                                             \
+         .letter = 'E',                                                                            \
+         .argument = "N",                                                                          \
+         .help = "status when not acquired (default 75); 0 skips silently, for cron"},             \
+        {.id = SETTING_LEASE,                                                                      \
+         .name = "lease",                                                                          \
+         .argument = "DUR",                                                                        \
+         .help = "the lock outlives a dead holder by at most this (default 30s, at least 1s)"},    \
+        {.id = OPTION_NO_REENTRANT,                                                                \
+         .name = "no-reentrant",                                                                   \
+         .help = "do not treat an ancestor's lock as one's own"},                                  \
+        {.id = SETTING_LABEL,                                                                      \
+         .name = "label",                                                                          \
+         .argument = "TEXT",                                                                       \
+         .help = "shown to others (default: the CI job's URL)"},                                   \
+    {                                                                                              \
+        .id = SETTING_NO_IDENTITY, .name = "no-identity",                                          \
+        .help = "store no host, user, pid or command name"                                         \
+    }
+
+struct request {
+    const char *keys[LOCK_KEYS_MAX]; /* each once, in the order given */
+    size_t key_count;
+    char title[160]; /* all of them, for messages; cut when they are many */
+    enum lock_mode mode;
+    bool mode_given;
+    unsigned limit;
+    bool no_nesting;
+    char owner[OWNER_SIZE];
+    char *who;
+};
+
+/* Takes KEYs, mode and limit from a command line; "preset" is one of the mode's options that the name of
+ * the command implies, 0: none. False with a fault that is the user's. The request borrows from the
+ * arguments. Pure. */
+bool request_read(struct request *request, const struct arguments *arguments, int preset,
+                  char *fault, size_t size);
+
+/* Adds a fresh owner token, nested in RLOCK_OWNER, and who asks: the process "pid", which runs "program".
+ * Returns STATUS_OK, or says what is wrong and returns the status for it. */
+int request_sign(struct request *request, const struct command *command,
+                 const struct settings *settings, const char *program, pid_t pid);
+
+/* Fills in a plan, which borrows from request and settings: to be waited for from now on as the settings
+ * say, and renewed. */
+void request_plan(const struct request *request, const struct settings *settings,
+                  struct keeper_plan *plan);
+
+/* Gives back what request_sign() made. */
+void request_free(struct request *request);
+
+#endif
