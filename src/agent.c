@@ -127,20 +127,6 @@ static void on_lost(void *arg, const char *why)
     post(agent, MESSAGE_LOST, agent->deadline, why);
 }
 
-static void describe_refusal(const struct agent *agent, const struct answer *refusal, char *text,
-                             size_t size)
-{
-    char holder[480];
-    int64_t later =
-        agent->waiting.heard.ns ? moment_until(agent->waiting.heard, loop_now(agent->loop)) : 0;
-
-    if (refusal->holder.owner[0])
-        snprintf(text, size, "%.100s: not acquired: held %s", key_of(agent),
-                 waiting_describe(&refusal->holder, later, holder, sizeof holder));
-    else
-        snprintf(text, size, "%.100s: not acquired: others are first in the queue", key_of(agent));
-}
-
 static void describe_failure(const struct agent *agent, const struct keeper_end *end, char *text,
                              size_t size)
 {
@@ -164,7 +150,7 @@ static void on_over(void *arg, const struct keeper_end *end)
         message.refused = true;
         message.status = agent->plan->conflict_status;
         if (message.status != STATUS_OK) /* 0 is for those who want to hear nothing of it */
-            describe_refusal(agent, &end->refusal, message.text, sizeof message.text);
+            waiting_refused(&agent->waiting, &end->refusal, message.text, sizeof message.text);
         break;
     case KEEPER_FAILED:
         message.status = status_of_cause(end->cause);

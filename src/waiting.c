@@ -102,3 +102,17 @@ void waiting_end(struct waiting *waiting)
         say_status("");
     waiting->begun = false;
 }
+
+char *waiting_refused(const struct waiting *waiting, const struct answer *refusal, char *out,
+                      size_t size)
+{
+    int64_t later = waiting->heard.ns ? moment_until(waiting->heard, loop_now(waiting->loop)) : 0;
+    char holder[480];
+
+    if (refusal->holder.owner[0])
+        snprintf(out, size, "%.100s: not acquired: held %s", waiting->key,
+                 waiting_describe(&refusal->holder, later, holder, sizeof holder));
+    else
+        snprintf(out, size, "%.100s: not acquired: others are first in the queue", waiting->key);
+    return out;
+}

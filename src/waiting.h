@@ -21,6 +21,9 @@ struct waiting {
 void waiting_init(struct waiting *waiting, struct loop *loop, const char *key, bool silent);
 /* Still refused, for this reason. */
 void waiting_heard(struct waiting *waiting, const struct answer *refusal);
+/* "KEY: not acquired: held by …", for the last refusal of a wait that has ended. Returns out. */
+char *waiting_refused(const struct waiting *waiting, const struct answer *refusal, char *out,
+                      size_t size);
 /* It is over: wipes what was drawn. */
 void waiting_end(struct waiting *waiting);
 
