@@ -36,7 +36,7 @@ local function release(lock)
   end
   leave_queue(lock)
   if bar > 0 then bar_owner(lock) end
-  if not family then _, family = find_parent(lock) end
+  if not family then family = select(2, find_parent(lock)) end
   wake_after(lock, owner, family, mode)
   return own
 end
