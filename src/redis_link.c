@@ -1,17 +1,17 @@
 /* A greeted connection to one Redis server. */
 #include "redis_link.h"
 #include "conn.h"
+#include "locate.h"
 #include "loop.h"
 #include "mem.h"
 #include "redis_greeting.h"
-#include "resolve.h"
 #include "secret.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 
-enum phase { PHASE_DOWN, PHASE_RESOLVING, PHASE_CONNECTING, PHASE_GREETING, PHASE_UP };
+enum phase { PHASE_DOWN, PHASE_LOCATING, PHASE_CONNECTING, PHASE_GREETING, PHASE_UP };
 
 struct redis_link {
     struct loop *loop;
@@ -23,11 +23,9 @@ struct redis_link {
     struct loop_timer timer; /* armed while busy */
 
     enum phase phase;
-    struct resolver *resolver;
-    struct endpoint
-        endpoints[RESOLVE_MAX]; /* kept: a name is looked up again only if they all fail */
-    int endpoint_count, endpoint_next;
-    bool endpoints_fresh;
+    struct locator *locator;
+    int endpoint_next; /* of those that the locator knows */
+    bool searched;     /* for this connection: there is no use in asking again */
     struct moment connect_until;
     const char *password;
     char *file_password; /* read from the file again, after a refusal */
@@ -70,9 +68,7 @@ static void empty_batch(struct redis_link *link)
 
 static void hang_up(struct redis_link *link)
 {
-    if (link->resolver)
-        resolver_stop(link->resolver);
-    link->resolver = NULL;
+    locator_stop(link->locator);
     conn_close(link->conn);
     link->phase = PHASE_DOWN;
     link->listening = link->unlistening = 0;
@@ -128,6 +124,17 @@ static void fail_later(struct redis_link *link, const char *why)
     loop_arm(link->loop, &link->timer, loop_now(link->loop));
 }
 
+static bool has_next(const struct redis_link *link)
+{
+    const struct endpoint *endpoints;
+    return link->endpoint_next < locator_known(link->locator, &endpoints);
+}
+
+static bool may_search(const struct redis_link *link)
+{
+    return !link->searched && locator_can_search(link->locator);
+}
+
 static void timed_out(struct loop_timer *timer)
 {
     struct redis_link *link = timer->owner;
@@ -138,10 +145,10 @@ static void timed_out(struct loop_timer *timer)
         fail(link, &failure);
     } else if (link->phase == PHASE_UP && link->wanted == 0) {
         complete(link, NULL);
-    } else if (link->phase == PHASE_CONNECTING && link->endpoint_next < link->endpoint_count) {
+    } else if (link->phase == PHASE_CONNECTING && has_next(link)) {
         conn_close(link->conn);
         connect_next(link);
-    } else if (link->phase == PHASE_RESOLVING) {
+    } else if (link->phase == PHASE_LOCATING) {
         fail_unreachable(link, "no answer from the name service");
     } else {
         fail_unreachable(link, link->phase == PHASE_CONNECTING ? "connecting timed out"
@@ -279,10 +286,7 @@ static void broken(void *arg, const char *why)
 {
     struct redis_link *link = arg;
 
-    if (link->phase == PHASE_CONNECTING && link->endpoint_next < link->endpoint_count) {
-        connect_next(link);
-    } else if (link->phase == PHASE_CONNECTING && !link->endpoints_fresh) {
-        link->endpoint_count = 0;
+    if (link->phase == PHASE_CONNECTING && (has_next(link) || may_search(link))) {
         connect_next(link);
     } else if (link->busy) {
         fail_unreachable(link, why);
@@ -292,47 +296,48 @@ static void broken(void *arg, const char *why)
     }
 }
 
-static void resolved(void *arg, const struct endpoint *found, int count, const char *fault)
+static void located(void *arg, const char *fault)
 {
     struct redis_link *link = arg;
 
-    if (count == 0) {
+    if (fault) {
         fail_unreachable(link, fault);
         return;
     }
-    memcpy(link->endpoints, found, (size_t)count * sizeof *found);
-    link->endpoint_count = count;
     link->endpoint_next = 0;
-    link->endpoints_fresh = true;
-    resolver_stop(link->resolver);
-    link->resolver = NULL;
     connect_next(link);
+}
+
+static void search(struct redis_link *link)
+{
+    link->phase = PHASE_LOCATING;
+    link->searched = true;
+    loop_arm(link->loop, &link->timer, link->connect_until);
+    locator_search(link->locator, located, link);
 }
 
 /* Tries the next address; every one gets its share of the time that is left. */
 static void connect_next(struct redis_link *link)
 {
-    if (link->endpoint_count == 0) {
-        link->phase = PHASE_RESOLVING;
-        loop_arm(link->loop, &link->timer, link->connect_until);
-        link->resolver = resolver_start(link->loop, link->address.url.host, link->address.url.port,
-                                        resolved, link);
-        if (!link->resolver)
-            fail_later(link, strerror(errno));
-        return;
-    }
+    const struct endpoint *endpoints;
+    int count = locator_known(link->locator, &endpoints);
+
     link->phase = PHASE_CONNECTING;
-    while (link->endpoint_next < link->endpoint_count) {
+    errno = 0;
+    while (link->endpoint_next < count) {
         struct moment now = loop_now(link->loop);
         int64_t left = moment_until(now, link->connect_until);
-        int share = link->endpoint_count - link->endpoint_next;
+        int share = count - link->endpoint_next;
 
-        if (conn_open(link->conn, &link->endpoints[link->endpoint_next++]) == 0) {
+        if (conn_open(link->conn, &endpoints[link->endpoint_next++]) == 0) {
             loop_arm(link->loop, &link->timer, moment_plus(now, left / share));
             return;
         }
     }
-    fail_later(link, strerror(errno));
+    if (may_search(link))
+        search(link);
+    else
+        fail_later(link, strerror(errno));
 }
 
 static void start_connecting(struct redis_link *link)
@@ -341,11 +346,7 @@ static void start_connecting(struct redis_link *link)
 
     link->connect_until = moment_min(link->until, moment_plus(now, link->address.connect_timeout));
     link->endpoint_next = 0;
-    link->endpoints_fresh =
-        !link->address.url.host ||
-        resolve_numeric(link->address.url.host, link->address.url.port, &link->endpoints[0]);
-    if (link->address.url.host && link->endpoints_fresh)
-        link->endpoint_count = 1;
+    link->searched = false;
     connect_next(link);
 }
 
@@ -360,13 +361,10 @@ struct redis_link *redis_link_new(struct loop *loop, const struct store_address 
     link->timer = (struct loop_timer){.fire = timed_out, .owner = link};
     link->password = address->url.password ? address->url.password : address->password;
     url_print(&address->url, link->name, sizeof link->name);
-    if (address->url.path) {
-        if (!resolve_path(address->url.path, &link->endpoints[0])) {
-            snprintf(fault, size, "the path is too long for a Unix socket");
-            free(link);
-            return NULL;
-        }
-        link->endpoint_count = 1;
+    link->locator = locator_new(loop, &link->address.url, fault, size);
+    if (!link->locator) {
+        free(link);
+        return NULL;
     }
     link->conn = conn_new(loop, &conn_events, link);
     return link;
@@ -377,6 +375,7 @@ void redis_link_free(struct redis_link *link)
     hang_up(link);
     loop_disarm(link->loop, &link->timer);
     conn_free(link->conn);
+    locator_free(link->locator);
     empty_batch(link);
     free_replies(link);
     free(link->file_password);
