@@ -1,4 +1,4 @@
-/* The Lua scripts of src/lua, each behind the common prelude, as bytes of this program. */
+/* The Lua scripts of src/lua, those of locks behind the common prelude, as bytes of this program. */
 #ifndef RLOCK_SCRIPTS_H
 #define RLOCK_SCRIPTS_H
 
@@ -12,5 +12,6 @@ struct script {
 };
 
 extern const struct script script_acquire, script_renew, script_release, script_force, script_inspect;
+extern const struct script script_latch;
 
 #endif

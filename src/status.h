@@ -28,6 +28,8 @@ static inline enum status status_of_cause(enum cause cause)
     case CAUSE_NONE: return STATUS_OK;
     case CAUSE_HELD: return STATUS_NOT_ACQUIRED;
     case CAUSE_NOT_HOLDER:
+    case CAUSE_ABSENT:
+    case CAUSE_EXISTS:
     case CAUSE_CHANGED: return STATUS_NO;
     case CAUSE_MISFIT: return STATUS_CONFIG;
     case CAUSE_DENIED: return STATUS_DENIED;

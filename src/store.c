@@ -70,3 +70,9 @@ void store_survey(struct store *store, const struct survey_request *request, str
 {
     store->ops->survey(store, request, until, done, arg);
 }
+
+void store_latch(struct store *store, const struct latch_request *request, struct moment until,
+                 store_done *done, void *arg)
+{
+    store->ops->latch(store, request, until, done, arg);
+}

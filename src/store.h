@@ -11,6 +11,7 @@
 #define RLOCK_STORE_H
 
 #include "clock.h"
+#include "latch.h"
 #include "lock.h"
 #include "url.h"
 
@@ -51,6 +52,8 @@ enum cause {
     CAUSE_HELD,        /* refused: others hold it or come first */
     CAUSE_NOT_HOLDER,  /* refused: the caller holds nothing there */
     CAUSE_CHANGED,     /* refused: not the holders it was told */
+    CAUSE_ABSENT,      /* refused: there is no latch of that name */
+    CAUSE_EXISTS,      /* refused: there is one */
     CAUSE_MISFIT,      /* refused: the key is something else (type, kind, damaged) */
     CAUSE_DENIED,      /* unknown: authentication or permission */
     CAUSE_UNFIT,       /* unknown: read-only, out of memory, not a Redis: no use to retry */
@@ -71,6 +74,7 @@ struct answer {
     int64_t holders;  /* refused: how many hold it, as one or as many */
     int64_t left_ms;  /* refused: no holder's lease ends sooner; 0 if nobody holds it */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
+    struct latch_state latch; /* granted by store_latch() */
 };
 
 typedef void store_done(void *arg, const struct answer *answer);
@@ -121,6 +125,12 @@ struct survey_request {
 void store_survey(struct store *store, const struct survey_request *request, struct moment until,
                   store_done *done, void *arg);
 
+/* Does something with a latch: GRANTED with what it is like now (deleted: was like), whether it is open or
+ * not; REFUSED with cause ABSENT, EXISTS, CHANGED (COUNT: not that latch any more) or MISFIT. Asking the
+ * same again is harmless but for DELETE. */
+void store_latch(struct store *store, const struct latch_request *request, struct moment until,
+                 store_done *done, void *arg);
+
 /* What a store is made of: one const table a kind, found by the scheme of the URL. A store embeds
  * struct store first. */
 struct store_ops {
@@ -135,6 +145,8 @@ struct store_ops {
                   void *);
     void (*survey)(struct store *, const struct survey_request *, struct moment, store_done *,
                    void *);
+    void (*latch)(struct store *, const struct latch_request *, struct moment, store_done *,
+                  void *);
 };
 
 struct store {

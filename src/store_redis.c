@@ -4,6 +4,7 @@
 #include "loop.h"
 #include "mem.h"
 #include "redis_answer.h"
+#include "redis_latch.h"
 #include "redis_link.h"
 #include "redis_survey.h"
 #include "scripts.h"
@@ -17,7 +18,7 @@
 #define BAR_MS 60000
 /* How often to try where the server grants us no channel to be woken by. */
 #define POLL_NS (500 * NS_PER_MS)
-/* How long a request for the lock may go unanswered by a server that has just greeted us: asking again is
+/* How long a request for a lock or about a latch may go unanswered by a server that has just greeted us: asking again is
  * harmless, and finds out what became of the first. */
 #define REQUEST_NS (2 * NS_PER_SEC)
 
@@ -43,6 +44,8 @@ struct redis_store {
     char **argv; /* the script's arguments */
     size_t argc;
     struct redis_survey *survey;
+    void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
+    void *each_id_arg;
 };
 
 /* acquire.lua's arguments that are filled in at the moment of sending. */
@@ -146,11 +149,19 @@ static void send_listening(struct redis_store *store)
     redis_link_send(store->link, 3 + store->key_count, store->key_count, store->until);
 }
 
+/* Asking again is harmless, and so is worth it soon. */
+static bool is_harmless(const struct redis_store *store)
+{
+    return store->script == &script_acquire || store->script == &script_latch;
+}
+
 static void send_operation(struct redis_store *store)
 {
-    if (store->script == &script_acquire) {
-        struct moment now = loop_now(store->loop);
+    struct moment now = loop_now(store->loop);
+
+    if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
+    if (store->script == &script_acquire) {
         int64_t clock = redis_link_clock(store->link, now);
         int64_t left = moment_until(now, store->until) / NS_PER_MS;
         char not_after[24];
@@ -166,14 +177,15 @@ static void send_operation(struct redis_store *store)
     }
 }
 
-/* Starts what was put together. An acquisition greets first: it needs the server's clock. */
+/* Starts what was put together. What may be asked again soon greets first: only the question is in a
+ * hurry. And an acquisition needs the server's clock. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     loop_disarm(store->loop, &store->poll);
-    if (store->script == &script_acquire && !redis_link_is_up(store->link))
+    if (is_harmless(store) && !redis_link_is_up(store->link))
         redis_link_greet(store->link, until);
     else
         send_operation(store);
@@ -231,7 +243,12 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
         send_operation(store);
         return;
     }
-    redis_answer_script(reply, &answer, &extra);
+    if (store->script == &script_latch) {
+        memset(&extra, 0, sizeof extra);
+        redis_latch_answer(reply, store->each_id, store->each_id_arg, &answer, &extra.now_ms);
+    } else {
+        redis_answer_script(reply, &answer, &extra);
+    }
     if (extra.now_ms)
         redis_link_set_clock(store->link, extra.now_ms);
     if (extra.stale && !moment_reached(store->until, loop_now(store->loop))) {
@@ -384,11 +401,29 @@ static void redis_survey(struct store *base, const struct survey_request *reques
     redis_link_greet(store->link, until);
 }
 
+static void add_latch_argument(void *arg, const char *text)
+{
+    add_argument(arg, text);
+}
+
+static void redis_latch(struct store *base, const struct latch_request *request,
+                        struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+
+    begin(store, &script_latch, &request->key, 1);
+    store->listen = request->listen;
+    store->each_id = request->each;
+    store->each_id_arg = request->each_arg;
+    redis_latch_arguments(request, add_latch_argument, store);
+    start(store, until, done, arg);
+}
+
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size)
 {
-    static const struct store_ops ops = {redis_close,    redis_acquire, redis_renew, redis_release,
-                                         redis_farewell, redis_force,   redis_survey};
+    static const struct store_ops ops = {redis_close,    redis_acquire, redis_renew,  redis_release,
+                                         redis_farewell, redis_force,   redis_survey, redis_latch};
     static const struct redis_link_events events = {batch_done, poked};
     struct redis_store *store = mem_zeroed(sizeof *store);
 
