@@ -12,6 +12,8 @@
 
 static const struct command *const commands[] = {
     &command_run,
+    &command_renew,
+    &command_release,
     &command_status,
     &command_force_release,
 };

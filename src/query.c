@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "lease.h"
 #include "loop.h"
 #include "mem.h"
 
@@ -17,7 +18,8 @@ struct pending {
 
 bool query_open(struct query *query, const struct store_address *address, char *fault, size_t size)
 {
-    *query = (struct query){.patience = address->connect_timeout + ANSWER_TIME};
+    *query = (struct query){.patience = address->connect_timeout + ANSWER_TIME,
+                            .attempt = address->connect_timeout};
     query->loop = loop_new();
     if (!query->loop) {
         snprintf(fault, size, "cannot wait for the store: %s", strerror(errno));
@@ -95,6 +97,54 @@ void query_force(struct query *query, const struct force_request *request, struc
 
     store_force(query->store, request, moment_plus(moment_now(), query->patience), done, &pending);
     wait_for(query, answer);
+}
+
+static void ask(struct query *query, const struct lock_request *request, bool release,
+                struct moment until, struct answer *answer)
+{
+    struct pending pending = {query->loop, answer};
+
+    if (release)
+        store_release(query->store, request, false, until, done, &pending);
+    else
+        store_renew(query->store, request, until, done, &pending);
+    wait_for(query, answer);
+}
+
+/* True if one more attempt was left unanswered. A store that was never reached is given up at once; one
+ * that is not ready, or was asked already, is not. */
+static bool insist(struct query *query, const struct lock_request *request, bool release,
+                   struct answer *answer)
+{
+    struct moment end = moment_plus(moment_now(), query->patience);
+    bool unanswered = false, hopeful = true;
+
+    for (unsigned failures = 0; hopeful; failures++) {
+        if (failures > 0)
+            query_pause(query, lease_backoff(failures - 1, UINT32_MAX / 2));
+        struct moment until = moment_plus(moment_now(), query->attempt);
+        ask(query, request, release, moment_min(end, until), answer);
+        if (answer->verdict != VERDICT_UNKNOWN)
+            break;
+        unanswered |= answer->maybe_done;
+        hopeful = (unanswered || answer->cause == CAUSE_NOT_READY) &&
+                  answer->cause != CAUSE_DENIED && answer->cause != CAUSE_UNFIT &&
+                  !moment_reached(end, moment_now());
+    }
+    if (answer->verdict == VERDICT_UNKNOWN)
+        answer->maybe_done = unanswered;
+    return unanswered;
+}
+
+void query_renew(struct query *query, const struct lock_request *request, struct answer *answer)
+{
+    insist(query, request, false, answer);
+}
+
+void query_release(struct query *query, const struct lock_request *request, struct answer *answer)
+{
+    if (insist(query, request, true, answer) && answer->cause == CAUSE_NOT_HOLDER)
+        *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }
 
 static void stop(struct loop_timer *timer)

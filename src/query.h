@@ -8,6 +8,7 @@ struct query {
     struct loop *loop;
     struct store *store;
     int64_t patience; /* ns: for one question */
+    int64_t attempt;  /* ns: of that, for one connection, where it is asked several times */
 };
 
 /* Copies of lock views, which stay. */
@@ -25,6 +26,11 @@ void query_close(struct query *query);
 void query_survey(struct query *query, const char *const *patterns, size_t count,
                   struct lock_list *list, struct answer *answer);
 void query_force(struct query *query, const struct force_request *request, struct answer *answer);
+
+/* What a holder asks for itself. An answer that was lost is asked for again until the time is up; that
+ * nothing is held after a release without an answer proves that it worked. */
+void query_renew(struct query *query, const struct lock_request *request, struct answer *answer);
+void query_release(struct query *query, const struct lock_request *request, struct answer *answer);
 
 /* Lets time pass. */
 void query_pause(struct query *query, int64_t ns);
