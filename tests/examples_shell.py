@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""examples_shell.py FILE DIRECTORY: takes the shell out of a file of examples/.
+
+Each piece becomes DIRECTORY/NN-NAME.sh, in the order in which the file's own reader would run them. A file
+that is not what it should be is an error.
+"""
+
+import configparser
+import pathlib
+import re
+import shlex
+import sys
+
+import yaml
+
+
+def crontab(text):
+    moment = r"(\*|\d+)(/\d+)?"
+    for line in text.splitlines():
+        if not line or line.startswith("#") or re.fullmatch(r"\w+=\S+", line):
+            continue
+        found = re.fullmatch(rf"({moment}\s+){{5}}(?P<user>[a-z-]+)\s+(?P<command>rlock .*)", line)
+        if not found:
+            raise ValueError(f"no line of a crontab: {line}")
+        if re.search(r"(?<!\\)%", found["command"]):
+            raise ValueError(f"cron takes % for a newline: {line}")
+        yield found["user"], found["command"]
+
+
+def unit(text):
+    parser = configparser.ConfigParser(interpolation=None, delimiters="=", comment_prefixes="#")
+    parser.optionxform = str
+    parser.read_string(text.replace("\\\n", " "))
+    if parser.has_section("Timer"):
+        return
+    service = parser["Service"]
+    program, *words = shlex.split(service["ExecStart"])
+    if program != "/usr/local/bin/rlock":
+        raise ValueError(f"not where rlock is installed: {program}")
+    name = service["LoadCredential"].partition(":")[0]
+    words = [word.replace("%d/" + name, "credential") for word in words]
+    environment = shlex.join(shlex.split(service["Environment"]))
+    yield "service", f"export {environment}\n{shlex.join(['rlock', *words])}"
+
+
+def gitlab(text):
+    jobs = yaml.safe_load(text)
+    stages = [".pre", *jobs.pop("stages")]
+    variables = export(jobs.pop("variables"))
+    for job in jobs.values():
+        if job["stage"] not in stages:
+            raise ValueError(f"no stage {job['stage']}")
+    for name, job in sorted(jobs.items(), key=lambda job: stages.index(job[1]["stage"])):
+        for number in range(1, job.get("parallel", 1) + 1):
+            own = f"export CI_NODE_INDEX={number}\n"
+            yield name, variables + own + "\n".join(job["script"])
+
+
+def github(text):
+    flow = yaml.safe_load(text)
+    flow[True]["push"]  # "on", in the YAML of Python
+    variables = export(flow["env"])
+    for job in flow["jobs"].values():
+        if not job["runs-on"] or not job["timeout-minutes"]:
+            raise ValueError("no runner or no limit")
+        for step in job["steps"]:
+            if "${{" in step.get("run", ""):
+                raise ValueError("an expression inside a shell line is an injection")
+            if "run" in step:
+                # What a step leaves for those after it.
+                yield step["name"], f'{variables}set -a; . "$GITHUB_ENV"; set +a\n{step["run"]}'
+            elif "uses" not in step:
+                raise ValueError("a step that does nothing")
+
+
+def jenkinsfile(text):
+    if text.count("{") != text.count("}") or "pipeline {" not in text:
+        raise ValueError("no pipeline")
+    for stage, line in re.findall(r"stage\('([^']+)'\).*?\bsh '([^']*)'", text, re.DOTALL):
+        yield stage, line
+
+
+def kubernetes(text):
+    job = yaml.safe_load(text)
+    if (job["apiVersion"], job["kind"]) != ("batch/v1", "CronJob"):
+        raise ValueError("no CronJob")
+    spec = job["spec"]["jobTemplate"]["spec"]
+    pod = spec["template"]["spec"]
+    if pod["restartPolicy"] not in ("Never", "OnFailure") or spec["backoffLimit"] != 0:
+        raise ValueError("restarts")
+    for container in pod["containers"]:
+        if not all(isinstance(word, str) for word in container["command"]):
+            raise ValueError("a word of the command is no string")
+        names = [entry["name"] for entry in container["env"]]
+        words = [re.sub(r"\$\((\w+)\)", lambda found: names[names.index(found[1])], word)
+                 for word in container["command"]]
+        yield container["name"], shlex.join(words)
+
+
+def export(variables):
+    values = {name: re.sub(r"\$\{\{ secrets\.\w+ \}\}", "secret", value) for name, value in variables.items()}
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+READERS = {"crontab": crontab, "rlock-backup.service": unit, "rlock-backup.timer": unit,
+           "gitlab-ci.yml": gitlab, "github-actions.yml": github, "Jenkinsfile": jenkinsfile,
+           "kubernetes-cronjob.yaml": kubernetes}
+
+
+def main():
+    source, target = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    for number, (name, shell) in enumerate(READERS[source.name](source.read_text()), 1):
+        plain = re.sub(r"\W+", "-", name)
+        (target / f"{number:02}-{plain}.sh").write_text(shell + "\n")
+
+
+main()
