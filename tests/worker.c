@@ -6,7 +6,8 @@
  * commands that excluded each other never have their lines interleaved. Flags:
  *   ignore   TERM, INT and HUP are ignored
  *   tree     two more generations of processes do the same; the last one is in its own session
- *   bare     the grandchild's environment is empty, too */
+ *   bare     the grandchild's environment is empty, too
+ *   grant    the first line has MODE, SLOT, KEYS and FENCES too, after tabs */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -25,17 +26,31 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void trace(const char *path, const char *id, double seconds)
+/* What rlock has told the command about its lock. */
+static const char *grant(void)
+{
+    static const char *const names[] = {"RLOCK_MODE", "RLOCK_SLOT", "RLOCK_KEY", "RLOCK_FENCE"};
+    static char text[400];
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && length < sizeof text; i++) {
+        const char *value = getenv(names[i]);
+        length += (size_t)snprintf(text + length, sizeof text - length, "\t%s", value ? value : "");
+    }
+    return text;
+}
+
+static void trace(const char *path, const char *id, double seconds, const char *more)
 {
     const struct timespec tick = {.tv_nsec = 10000000};
     int64_t end = now_ns() + (int64_t)(seconds * 1e9);
     int log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     do {
-        char line[200];
-        int length =
-            snprintf(line, sizeof line, "%s %d %lld\n", id, (int)getpid(), (long long)now_ns());
+        char line[600];
+        int length = snprintf(line, sizeof line, "%s %d %lld%s\n", id, (int)getpid(),
+                              (long long)now_ns(), more);
         if (write(log, line, (size_t)length) != length)
             exit(99);
+        more = "";
         nanosleep(&tick, NULL);
     } while (now_ns() < end);
     close(log);
@@ -71,7 +86,7 @@ int main(int argc, char **argv)
     }
     if (flag(argv, "tree") && fork() == 0 && fork() == 0)
         last_generation(argv);
-    trace(argv[1], argv[2], atof(argv[3]));
+    trace(argv[1], argv[2], atof(argv[3]), flag(argv, "grant") ? grant() : "");
     while (wait(NULL) > 0)
         ;
     return 0;

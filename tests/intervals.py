@@ -1,0 +1,141 @@
+"""Judges what commands did under their locks, from what they left behind: who was beside whom, and in
+which order they came. Knows what locks promise, and nothing of how they work.
+
+A run is a command under one acquisition. "7" is one of its own; "7.1" is nested in it.
+"""
+import collections
+
+
+class Run:
+    """One command: alive from begin to end at least."""
+
+    def __init__(self, name, begin, end, mode="exclusive", slot=0, grants=()):
+        self.name, self.begin, self.end = name, begin, end
+        self.mode, self.slot, self.grants = mode, slot, dict(grants)
+
+    def beside(self, other):
+        return self.begin <= other.end and other.begin <= self.end
+
+    def line(self, other):
+        """Whether one of them is nested in the other."""
+        one, two = self.name + ".", other.name + "."
+        return one.startswith(two) or two.startswith(one)
+
+
+def read_runs(lines):
+    """From the log of worker with "grant"."""
+    runs = {}
+    for line in lines:
+        head, _, rest = line.rstrip("\n").partition("\t")
+        name, _, ns = head.split()
+        run = runs.setdefault(name, Run(name, int(ns), int(ns)))
+        run.begin, run.end = min(run.begin, int(ns)), max(run.end, int(ns))
+        if rest:
+            run.mode, slot, keys, fences = rest.split("\t")
+            run.slot = int(slot or 0)
+            run.grants = dict(zip(keys.split(), map(int, fences.split()), strict=True))
+    return list(runs.values())
+
+
+def by_key(runs):
+    groups = collections.defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.begin):
+        for key in run.grants:
+            groups[key].append(run)
+    return groups
+
+
+def conflict(key, one, two):
+    """Why they must not have been beside each other, or None."""
+    family = one.grants[key] == two.grants[key]
+    if family and one.line(two):
+        return None
+    if one.mode == two.mode == "shared":
+        return None
+    if one.mode == two.mode == "limit" and not family:
+        return f"both have slot {one.slot}" if one.slot == two.slot else None
+    return f"{one.mode} and {two.mode}"
+
+
+def exclusion(runs, limits):
+    """The faults of those that were beside each other. limits: of the semaphores, by key."""
+    faults = []
+    for key, group in by_key(runs).items():
+        alive = []
+        for run in group:
+            alive = [other for other in alive if other.end >= run.begin]
+            for other in alive:
+                why = conflict(key, other, run)
+                if why:
+                    ms = (min(other.end, run.end) - run.begin) / 1e6
+                    faults.append(f"{key}: {other.name} and {run.name} for {ms:.1f} ms: {why}")
+            alive.append(run)
+            families = {one.grants[key] for one in alive if one.mode == "limit"}
+            if len(families) > limits.get(key, 0):
+                names = " ".join(one.name for one in alive)
+                faults.append(f"{key}: more than {limits.get(key, 0)} at once: {names}")
+            if run.mode == "limit" and not 1 <= run.slot <= limits.get(key, 0):
+                faults.append(f"{key}: {run.name} has slot {run.slot}")
+    return faults
+
+
+def fences(runs):
+    """The faults of tokens: who comes after another has a greater one, who nests the same one."""
+    faults = []
+    for key, group in by_key(runs).items():
+        owners, ended, highest = {}, sorted(group, key=lambda run: run.end), None
+        for run in group:
+            while ended and ended[0].end < run.begin:
+                before = ended.pop(0)
+                if not highest or before.grants[key] > highest.grants[key]:
+                    highest = before
+            fence = run.grants[key]
+            first = owners.setdefault(fence, run)
+            if first.name.split(".")[0] != run.name.split(".")[0]:
+                faults.append(f"{key}: {first.name} and {run.name} both have {fence}")
+            if highest and fence < highest.grants[key] and not highest.line(run):
+                faults.append(
+                    f"{key}: {run.name} has {fence} after {highest.name} had {highest.grants[key]}"
+                )
+    return faults
+
+
+class Queue:
+    """What was in a queue at one moment: (name, mode) in order."""
+
+    def __init__(self, key, taken_ns, waiters):
+        self.key, self.taken_ns, self.waiters = key, taken_ns, waiters
+
+
+def may_pass(waiters, i, j, limit):
+    """Whether the one at j, or who comes behind all of them, may go before the one at i: only those who
+    can go together."""
+    modes = {mode for _, mode in waiters[i : j + 1]}
+    return modes == {"shared"} or modes == {"limit"} and j - i < limit
+
+
+def order(runs, queues, launched, disturbed, limits):
+    """The faults of those who came out of their turn, and how many pairs were looked at. launched: when
+    each was started, by name; disturbed: the names of those that something was done to."""
+    granted = {(run.name, key): fence for run in runs for key, fence in run.grants.items()}
+    faults, pairs = {}, set()
+
+    def judge(key, first, second):
+        one, two = granted.get((first, key)), granted.get((second, key))
+        if one and two and not disturbed & {first.split(".")[0], second.split(".")[0]}:
+            pairs.add((key, first, second))
+            if one > two:
+                faults[key, first, second] = f"{key}: {second} came before {first}"
+
+    for queue in queues:
+        key, waiters = queue.key, queue.waiters
+        late = [run for run in runs if key in run.grants and launched.get(run.name, 0) > queue.taken_ns]
+        for i, (first, _) in enumerate(waiters):
+            for j in range(i + 1, len(waiters)):
+                if not may_pass(waiters, i, j, limits.get(key, 0)):
+                    judge(key, first, waiters[j][0])
+            for run in late:
+                behind = waiters + [(run.name, run.mode)]
+                if not may_pass(behind, i, len(waiters), limits.get(key, 0)):
+                    judge(key, first, run.name)
+    return sorted(faults.values()), len(pairs)
