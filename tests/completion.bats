@@ -46,6 +46,30 @@ bash_offers() {
     cd "$T"
     output=$(bash_offers "rlock run nightly -- cat some-f")
     [[ $output == some-file ]]
+    output=$(bash_offers "rlock read nightly deploy-prod -- cat some-f")
+    [[ $output == some-file ]]
+    output=$(bash_offers "rlock latch run --id 1 nightly -- cat some-f")
+    [[ $output == some-file ]]
+}
+
+@test "bash: several keys, then the command; one key for acquire; the actions of latch" {
+    [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
+    hold a deploy-prod
+    hold b nightly
+    output=$(bash_offers "rlock write nightly --limit 3 ")
+    [[ $output == *--* && $output == *deploy-prod* ]]
+    output=$(bash_offers "rlock acquire --keep 1 dep")
+    [[ $output == deploy-prod ]]
+    output=$(bash_offers "rlock release nightly ")
+    [[ -z $output ]]
+    output=$(bash_offers "rlock latch ")
+    [[ $output == *set*count-down*run*wait*status*delete* ]]
+    output=$(bash_offers "rlock latch set --tt")
+    [[ $output == --ttl ]]
+    output=$(bash_offers "rlock latch run --id 1 build ")
+    [[ $output == -- ]]
+    output=$(bash_offers "rlock latch wait --i")
+    [[ -z $output ]]
 }
 
 @test "bash: a key is never run or expanded" {
@@ -70,6 +94,12 @@ send dep\t
 expect deploy-prod
 send \x15rlock run --at-m\t
 expect --at-most
+send \x15rlock read one dep\t
+expect deploy-prod
+send \x15rlock latch cou\t
+expect count-down
+send --i\t
+expect --id
 send \x15exit 0\n
 status 0
 EOF
@@ -85,15 +115,35 @@ EOF
     [[ $output == status* ]]
     output=$(fish_offers "rlock run --at-m")
     [[ $output == --at-most* ]]
+    output=$(fish_offers "rlock acquire --ke")
+    [[ $output == --keep* ]]
+    output=$(fish_offers "rlock read one dep")
+    [[ $output == deploy-prod* ]]
+    output=$(fish_offers "rlock read one -- rloc")
+    [[ $output == rlock* ]]
+    output=$(fish_offers "rlock latch c")
+    [[ $output == count-down* ]]
+    output=$(fish_offers "rlock latch set --tt")
+    [[ $output == --ttl* ]]
     output=$(fish_offers "rlock status dep")
     [[ $output == deploy-prod* ]]
 }
 
-@test "every option of the help is completed, and no other" {
-    local command option
-    for command in run status force-release; do
-        for option in $(rlock help "$command" | grep -oE '(^|[ ,])--[a-z-]+' | tr -d ' ,' | sort -u); do
-            for file in rlock _rlock rlock.fish; do
+commands() {
+    rlock help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'
+}
+
+options_of() {
+    rlock help "$1" | grep -oE '(^|[ ,])--[a-z-]+' | tr -d ' ,' | sort -u
+}
+
+@test "every command of the help is completed, and its options are" {
+    local command option file
+    [[ $(commands) == *run*status*force-release* ]]
+    for command in $(commands); do
+        for file in rlock _rlock rlock.fish; do
+            grep -qE "[ ']$command\\b" "$COMPLETIONS/$file" || { echo "$file lacks $command" && false; }
+            for option in $(options_of "$command"); do
                 grep -qE -- "(--| )${option#--}\\b" "$COMPLETIONS/$file" ||
                     { echo "$file lacks $option of $command" && false; }
             done
@@ -101,11 +151,33 @@ EOF
     done
 }
 
-@test "every option of the help is in the manual" {
+@test "bash: each option belongs to its command" {
+    [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
+    local command
+    for command in $(commands); do
+        [[ $command == latch ]] && continue
+        diff -u <(options_of "$command") <(bash_offers "rlock $command --" | sort -u)
+    done
+    # One table of options serves all actions of a latch.
+    for command in set count-down run wait status; do
+        bash_offers "rlock latch $command --"
+    done >"$T/offered"
+    diff -u <(options_of latch) <(sort -u "$T/offered")
+}
+
+# page COMMAND: its manual page, or the one that it leads to.
+page() {
+    local file=$TESTS/../man/rlock-$1.1
+    [[ $(<"$file") == .so\ * ]] && file=$TESTS/../man/$(sed 's|^\.so man1/||' "$file")
+    echo "$file"
+}
+
+@test "every command and every option of the help is in the manual" {
     local command option
-    for command in run status force-release; do
-        for option in $(rlock help "$command" | grep -oE '(^|[ ,])--[a-z-]+' | tr -d ' ,' | sort -u); do
-            grep -qE -- "Fl -${option#--}\\b" "$TESTS/../man/rlock-$command.1" "$TESTS/../man/rlock.1" ||
+    for command in $(commands); do
+        grep -qE "\\.Cm .*\\b$command\\b" "$TESTS/../man/rlock.1"
+        for option in $(options_of "$command"); do
+            grep -qE -- "Fl -${option#--}\\b" "$(page "$command")" "$TESTS/../man/rlock.1" ||
                 { echo "no $option of $command" && false; }
         done
     done
