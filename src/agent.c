@@ -33,9 +33,9 @@ struct agent {
     bool alone;             /* the supervisor is dead */
 };
 
-static const char *key_of(const struct agent *agent)
+static const char *title_of(const struct agent *agent)
 {
-    return agent->plan->keeper.request.keys[0];
+    return agent->plan->title;
 }
 
 /* A message that does not go out is missed by a supervisor that cannot read; the guard sees to that. */
@@ -56,7 +56,7 @@ static void on_waiting(void *arg, const struct answer *refusal)
     struct agent *agent = arg;
 
     if (refusal->requeued)
-        say_detail("%s: was dropped from the queue, is in it again as number %lld", key_of(agent),
+        say_detail("%s: was dropped from the queue, is in it again as number %lld", title_of(agent),
                    (long long)refusal->position);
     waiting_heard(&agent->waiting, refusal);
 }
@@ -69,14 +69,24 @@ static void watch(struct agent *agent, struct moment deadline)
     keeper_hold_renewals(agent->keeper, !agent->guard.excused);
 }
 
+static void say_grants(const struct lock_request *request, const struct lock_grant *grants)
+{
+    for (size_t i = 0; i < request->key_count; i++) {
+        char slot[24] = "";
+        if (request->mode == LOCK_LIMIT)
+            snprintf(slot, sizeof slot, ", slot %u", grants[i].slot);
+        say_detail("%s: acquired, fencing token %llu%s", request->keys[i],
+                   (unsigned long long)grants[i].fence, slot);
+    }
+}
+
 static void on_held(void *arg, struct moment deadline, const struct lock_grant *grants)
 {
     struct agent *agent = arg;
     struct message message = {.kind = MESSAGE_HELD, .deadline = deadline};
 
     waiting_end(&agent->waiting);
-    say_detail("%s: acquired, fencing token %llu", key_of(agent),
-               (unsigned long long)grants[0].fence);
+    say_grants(&agent->plan->keeper.request, grants);
     watch(agent, deadline);
     memcpy(message.grants, grants, sizeof message.grants);
     if (!agent->alone)
@@ -87,7 +97,7 @@ static void on_extended(void *arg, struct moment deadline)
 {
     struct agent *agent = arg;
 
-    say_detail("%s: renewed", key_of(agent));
+    say_detail("%s: renewed", title_of(agent));
     if (agent->leaving || agent->lost)
         return;
     watch(agent, deadline);
@@ -103,7 +113,7 @@ static void on_trouble(void *arg, const char *why)
     if (agent->accepted)
         post(agent, MESSAGE_TROUBLE, agent->deadline, text);
     else
-        say_warning("%s: %s", key_of(agent), text);
+        say_warning("%s: %s", title_of(agent), text);
 }
 
 /* Nobody took the grant, so nobody loses it: it is waited for again. A supervisor that was stopped finds
@@ -131,8 +141,11 @@ static void describe_failure(const struct agent *agent, const struct keeper_end 
                              size_t size)
 {
     const char *hint = hint_of_cause(end->cause);
+    const char *name = end->cause == CAUSE_MISFIT
+                           ? agent->plan->keeper.request.keys[end->refusal.key]
+                           : title_of(agent);
 
-    snprintf(text, size, "%.100s: %s%s%s", key_of(agent), end->text, hint ? "\nhint: " : "",
+    snprintf(text, size, "%.100s: %s%s%s", name, end->text, hint ? "\nhint: " : "",
              hint ? hint : "");
 }
 
@@ -193,15 +206,17 @@ static void on_cleared(void *arg)
 {
     struct agent *agent = arg;
 
+    bool used = agent->guard.tree.group > 0 && !agent->lost;
+
     agent->leaving = true;
-    keeper_release(agent->keeper, release_by(agent), true);
+    keeper_release(agent->keeper, release_by(agent), used);
 }
 
 static void on_failed(void *arg)
 {
     struct agent *agent = arg;
 
-    say_error("%s: some processes of its command could not be killed", key_of(agent));
+    say_error("%s: some processes of its command could not be killed", title_of(agent));
     loop_stop(agent->loop);
 }
 
@@ -216,11 +231,11 @@ static void take_acknowledgement(struct agent *agent, struct moment deadline)
     keeper_hold_renewals(agent->keeper, false);
 }
 
-static void take_release(struct agent *agent)
+static void take_release(struct agent *agent, bool used)
 {
     agent->leaving = true;
     guard_dismiss(&agent->guard);
-    keeper_release(agent->keeper, release_by(agent), true);
+    keeper_release(agent->keeper, release_by(agent), used && !agent->lost);
 }
 
 static void take_cancel(struct agent *agent)
@@ -244,7 +259,7 @@ static void take(struct agent *agent, const struct message *message)
         guard_excuse(&agent->guard, false);
         keeper_verify(agent->keeper);
         break;
-    case MESSAGE_RELEASE: take_release(agent); break;
+    case MESSAGE_RELEASE: take_release(agent, message->used); break;
     case MESSAGE_CANCEL: take_cancel(agent); break;
     case MESSAGE_HELD:
     case MESSAGE_WITHDRAWN:
@@ -315,7 +330,8 @@ static void start(struct agent *agent, pid_t supervisor)
         .failed = on_failed,
         .arg = agent};
     guard_init(&agent->guard, agent->loop);
-    waiting_init(&agent->waiting, agent->loop, key_of(agent), !plan->report_waiting);
+    waiting_init(&agent->waiting, agent->loop, &plan->keeper.request, plan->title,
+                 !plan->report_waiting);
     agent->channel.ready = on_message;
     agent->channel.events = LOOP_READ;
     agent->channel.owner = agent;
@@ -327,7 +343,7 @@ static int refuse(struct agent *agent, int status, const char *why)
 {
     struct message message = {.kind = MESSAGE_OVER, .status = status};
 
-    snprintf(message.text, sizeof message.text, "%.100s: %.190s", key_of(agent), why);
+    snprintf(message.text, sizeof message.text, "%.100s: %.190s", title_of(agent), why);
     channel_send(agent->channel.fd, &message);
     return 1;
 }

@@ -10,6 +10,7 @@
 struct agent_plan {
     struct store_address address;
     struct keeper_plan keeper;
+    const char *title;   /* the lock, in messages */
     int64_t kill_after;  /* ns */
     bool guard;          /* end the tree of a supervisor that stopped answering (--on-lost stop) */
     int conflict_status; /* exit status when not acquired */

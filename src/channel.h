@@ -31,6 +31,7 @@ struct message {
     pid_t pid;
     struct moment deadline;
     bool refused; /* held by others, rather than a failure */
+    bool used;    /* RELEASE: a command ran under it */
     struct lock_grant grants[LOCK_KEYS_MAX];
     char text[640];
 };

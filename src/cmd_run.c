@@ -13,6 +13,7 @@
 enum {
     OPTION_SHELL = OPTION_BEYOND_REQUEST,
     OPTION_NO_RENEW,
+    OPTION_WAIT_DESCENDANTS,
     OPTION_REPORT_FD,
     OPTION_KEEP_CREDENTIALS
 };
@@ -27,6 +28,10 @@ static const struct option_spec options[] = {
     {.id = OPTION_NO_RENEW,
      .name = "no-renew",
      .help = "a fixed lease: the command is stopped before it ends (status 124)"},
+    {.id = SETTING_AT_LEAST,
+     .name = "at-least",
+     .argument = "DUR",
+     .help = "keep the lock this long even if COMMAND ends sooner; rlock does not stay for it"},
     {.id = SETTING_AT_MOST,
      .name = "at-most",
      .argument = "DUR",
@@ -41,6 +46,9 @@ static const struct option_spec options[] = {
      .help =
          "the lock is lost: stop the command (default), continue, or signal:NAME; the status is "
          "79 in every case"},
+    {.id = OPTION_WAIT_DESCENDANTS,
+     .name = "wait-descendants",
+     .help = "hold the lock until background processes of COMMAND have ended, too"},
     {.id = OPTION_REPORT_FD,
      .name = "report-fd",
      .argument = "FD",
@@ -84,7 +92,7 @@ static int want_dashes(const struct run *run, int argc, char **argv)
     args_print(argv, (size_t)argc, second, line, sizeof line);
     command_error(run->command, "no COMMAND: put -- before it");
     if (strchr(line, '\\')) /* messages show it escaped: not to be pasted */
-        say_hint("rlock run [OPTIONS] KEY -- COMMAND");
+        say_hint("rlock %s [OPTIONS] KEY -- COMMAND", run->command->name);
     else
         say_hint("rlock %s%s", line, second == SIZE_MAX ? " -- COMMAND" : "");
     return STATUS_USAGE;
@@ -115,11 +123,19 @@ static int parse(struct run *run, int argc, char **argv)
     return STATUS_OK;
 }
 
+/* `rlock read` is `rlock run --read`. */
+static int preset_of(const struct command *command)
+{
+    if (command == &command_read)
+        return OPTION_SHARED;
+    return command == &command_write ? OPTION_EXCLUSIVE : 0;
+}
+
 static int take_request(struct run *run)
 {
     char fault[256];
 
-    if (request_read(&run->request, &run->arguments, 0, fault, sizeof fault))
+    if (request_read(&run->request, &run->arguments, preset_of(run->command), fault, sizeof fault))
         return STATUS_OK;
     return command_misused(run->command, "%s", fault);
 }
@@ -162,16 +178,31 @@ static void fill_plan(struct run *run)
     run->plan.kill_after = settings->kill_after;
     run->plan.on_lost = settings->on_lost;
     run->plan.lost_signal = settings->lost_signal;
-    run->plan.environment = run->environment.entries;
+    run->plan.wait_descendants = command_option(&run->arguments, OPTION_WAIT_DESCENDANTS);
+    run->plan.environment = &run->environment;
     run->plan.agent = (struct agent_plan){
         .address = settings->address,
+        .title = run->request.title,
         .kill_after = settings->kill_after,
         .guard = settings->on_lost == ON_LOST_STOP,
         .conflict_status = settings->conflict_status,
         .report_waiting = say_verbosity() != SAY_QUIET,
     };
     request_plan(&run->request, settings, &run->plan.agent.keeper);
+    run->plan.agent.keeper.request.at_least = settings->at_least;
     run->plan.agent.keeper.renew = !command_option(&run->arguments, OPTION_NO_RENEW);
+}
+
+static void prepare_environment(struct run *run)
+{
+    const struct environment_lock lock = {.keys = run->request.keys,
+                                          .key_count = run->request.key_count,
+                                          .mode = run->request.mode,
+                                          .owner = run->request.owner,
+                                          .lease_ms = run->settings.lease / NS_PER_MS};
+    bool keep = command_option(&run->arguments, OPTION_KEEP_CREDENTIALS) != NULL;
+
+    environment_make(&run->environment, environ, &lock, keep);
 }
 
 static int prepare(struct run *run)
@@ -190,9 +221,7 @@ static int prepare(struct run *run)
         request_sign(&run->request, run->command, &run->settings, run->plan.command[0], getpid());
     if (status != STATUS_OK)
         return status;
-    environment_make(&run->environment, environ, run->request.keys[0], run->request.owner,
-                     run->settings.lease / NS_PER_MS,
-                     command_option(&run->arguments, OPTION_KEEP_CREDENTIALS) != NULL);
+    prepare_environment(run);
     fill_plan(run);
     return STATUS_OK;
 }
@@ -203,8 +232,8 @@ static int perform(struct run *run)
 
     supervisor_run(&run->plan, &outcome);
     if (run->report.fd >= 0 &&
-        !report_write(&run->report, &outcome, run->request.keys[0], run->request.owner))
-        say_warning("run: cannot write the report: %s", strerror(errno));
+        !report_write(&run->report, &outcome, &run->plan.agent.keeper.request))
+        say_warning("%s: cannot write the report: %s", run->command->name, strerror(errno));
     return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
 }
 
@@ -227,9 +256,29 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_run = {
     .name = "run",
     .summary = "run a command while holding a lock",
-    .usage = {"run [OPTIONS] KEY -- COMMAND [ARG...]", "run [OPTIONS] KEY -c STRING"},
+    .usage = {"run [OPTIONS] KEY... -- COMMAND [ARG...]", "run [OPTIONS] KEY... -c STRING"},
     .example = "Example, a cron job that one of many hosts runs and the others skip:\n"
                "  rlock run -n -E 0 nightly -- /usr/local/bin/nightly\n",
+    .options = options,
+    .run = run,
+};
+
+const struct command command_read = {
+    .name = "read",
+    .summary = "run a command as one of many readers (run --read)",
+    .usage = {"read [OPTIONS] KEY... -- COMMAND [ARG...]", "read [OPTIONS] KEY... -c STRING"},
+    .example = "Example, backups side by side, but never while \"rlock write data\" runs:\n"
+               "  rlock read data -- tar -cf /backup/data.tar /srv/data\n",
+    .options = options,
+    .run = run,
+};
+
+const struct command command_write = {
+    .name = "write",
+    .summary = "run a command alone, with no reader beside it (run --write)",
+    .usage = {"write [OPTIONS] KEY... -- COMMAND [ARG...]", "write [OPTIONS] KEY... -c STRING"},
+    .example = "Example, once everyone under \"rlock read data\" is done:\n"
+               "  rlock write data -- ./migrate.sh\n",
     .options = options,
     .run = run,
 };

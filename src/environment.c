@@ -42,44 +42,92 @@ static char *without_password(const char *entry)
     return copy;
 }
 
-static char *made(const char *name, const char *value)
+static char *entry_of(const char *name, const char *value)
 {
     char *entry = NULL;
     return asprintf(&entry, "%s=%s", name, value) < 0 ? mem_checked(NULL) : entry;
 }
 
-void environment_make(struct environment *environment, char *const *inherited, const char *key,
-                      const char *owner, int64_t lease_ms, bool keep_credentials)
+/* As many words as there are keys. */
+static char *key_entry(const struct environment_lock *lock)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < lock->key_count; i++)
+        size += strlen(lock->keys[i]) + 1;
+    char *words = mem_zeroed(size + 1), *end = words;
+    for (size_t i = 0; i < lock->key_count; i++)
+        end += sprintf(end, "%s%s", i ? " " : "", lock->keys[i]);
+    char *entry = entry_of("RLOCK_KEY", words);
+    free(words);
+    return entry;
+}
+
+static void describe(struct environment *environment, const struct environment_lock *lock)
 {
     char lease[24];
-    size_t count = 0;
 
-    snprintf(lease, sizeof lease, "%" PRId64, lease_ms);
-    *environment = (struct environment){.made = {made("RLOCK_KEY", key), made("RLOCK_OWNER", owner),
-                                                 made("RLOCK_MODE", "exclusive"),
-                                                 made("RLOCK_LEASE_MS", lease)}};
+    snprintf(lease, sizeof lease, "%" PRId64, lock->lease_ms);
+    *environment = (struct environment){
+        .words = {key_entry(lock), entry_of("RLOCK_MODE", lock_mode_name(lock->mode)),
+                  entry_of("RLOCK_OWNER", lock->owner), entry_of("RLOCK_LEASE_MS", lease)},
+        .key_count = lock->key_count,
+        .limited = lock->mode == LOCK_LIMIT};
+}
+
+void environment_make(struct environment *environment, char *const *inherited,
+                      const struct environment_lock *lock, bool keep_credentials)
+{
+    size_t count = 0, used = 0;
+
+    *environment = (struct environment){0};
+    if (lock)
+        describe(environment, lock);
     while (inherited[count])
         count++;
-    char **entries = mem_zeroed((count + 5) * sizeof *entries);
+    char **entries = mem_zeroed((count + ENVIRONMENT_WORDS + 1) * sizeof *entries);
     environment->entries = entries;
     for (; *inherited; inherited++) {
-        if (is_stale(*inherited) || (!keep_credentials && names(*inherited, "RLOCK_PASSWORD")))
+        bool is_url = !keep_credentials && names(*inherited, "RLOCK_URL");
+        if ((lock && is_stale(*inherited)) ||
+            (!keep_credentials && names(*inherited, "RLOCK_PASSWORD")) ||
+            (is_url && environment->url)) /* a second one, which getenv() never sees */
             continue;
-        *entries = *inherited;
-        if (!keep_credentials && names(*inherited, "RLOCK_URL")) {
-            if (environment->made[4])
-                continue; /* a second one, which getenv() never sees */
-            *entries = environment->made[4] = without_password(*inherited);
-        }
-        entries++;
+        if (is_url)
+            environment->url = without_password(*inherited);
+        entries[used++] = is_url ? environment->url : *inherited;
     }
-    memcpy(entries, environment->made, 4 * sizeof *entries);
+    for (size_t i = 0; environment->words[i]; i++)
+        entries[used++] = environment->words[i];
+}
+
+static char **end_of(char **entries)
+{
+    while (*entries)
+        entries++;
+    return entries;
+}
+
+void environment_grant(struct environment *environment, const struct lock_grant *grants)
+{
+    char fences[LOCK_KEYS_MAX * 21 + 1], slots[sizeof fences];
+    char *fence = fences, *slot = slots;
+    char **end = end_of(environment->entries);
+
+    for (size_t i = 0; i < environment->key_count; i++) {
+        fence += sprintf(fence, "%s%" PRIu64, i ? " " : "", grants[i].fence);
+        slot += sprintf(slot, "%s%u", i ? " " : "", grants[i].slot);
+    }
+    *end++ = environment->words[4] = entry_of("RLOCK_FENCE", fences);
+    if (environment->limited)
+        *end = environment->words[5] = entry_of("RLOCK_SLOT", slots);
 }
 
 void environment_free(struct environment *environment)
 {
-    for (size_t i = 0; i < 5; i++)
-        free(environment->made[i]);
+    for (size_t i = 0; i < ENVIRONMENT_WORDS; i++)
+        free(environment->words[i]);
+    free(environment->url);
     free(environment->entries);
     *environment = (struct environment){0};
 }

@@ -18,6 +18,13 @@
 
 enum lock_mode { LOCK_EXCLUSIVE, LOCK_SHARED, LOCK_LIMIT };
 
+/* "exclusive", "shared" or "limit". */
+static inline const char *lock_mode_name(enum lock_mode mode)
+{
+    static const char *const names[] = {"exclusive", "shared", "limit"};
+    return names[mode];
+}
+
 /* What a holder got, for each key. */
 struct lock_grant {
     uint64_t fence;

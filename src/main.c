@@ -12,6 +12,8 @@
 
 static const struct command *const commands[] = {
     &command_run,
+    &command_read,
+    &command_write,
     &command_renew,
     &command_release,
     &command_status,

@@ -26,15 +26,9 @@ struct row {
     size_t holders;
 };
 
-const char *render_mode(enum lock_mode mode)
-{
-    static const char *const names[] = {"exclusive", "shared", "limit"};
-    return names[mode];
-}
-
 static const char *lock_state(const struct lock_view *lock)
 {
-    return lock->holder_count ? render_mode(lock->holders[0].mode) : "free";
+    return lock->holder_count ? lock_mode_name(lock->holders[0].mode) : "free";
 }
 
 char *render_party(const struct identity *who, char *out, size_t size)
@@ -204,7 +198,7 @@ static void print_waiter(FILE *out, const struct lock_party *waiter, size_t posi
     char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
 
     fprintf(out, "  waiter %-4zu %s, %s\n", position, render_party(&waiter->who, text, sizeof text),
-            render_mode(waiter->mode));
+            lock_mode_name(waiter->mode));
     print_label(out, &waiter->who, "    ");
     fprintf(out, "    owner       %s\n", utf8_escape(waiter->owner, owner, sizeof owner));
     print_since(out, waiter);

@@ -11,9 +11,6 @@ struct render_style {
     int width; /* of a line; 0: any */
 };
 
-/* "exclusive", "shared" or "limit". */
-const char *render_mode(enum lock_mode mode);
-
 /* "user@host pid 4121 (make)", as much of it as is known; "someone" where nothing is. */
 char *render_party(const struct identity *who, char *out, size_t size);
 /* Room for the longest. */

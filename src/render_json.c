@@ -29,7 +29,7 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
 
     json_put_text(json, object, "owner", holder->owner);
     put_identity(json, object, &holder->who);
-    json_put_text(json, object, "mode", render_mode(holder->mode));
+    json_put_text(json, object, "mode", lock_mode_name(holder->mode));
     json_put_number(json, object, "count", 1);
     json_put_null(json, object, "slot");
     json_put_number(json, object, "fence", (json_int_t)holder->fence);
@@ -45,7 +45,7 @@ static json_t *waiter_object(const struct json_library *json, const struct lock_
 
     json_put_text(json, object, "owner", waiter->owner);
     json_put_number(json, object, "position", (json_int_t)position);
-    json_put_text(json, object, "mode", render_mode(waiter->mode));
+    json_put_text(json, object, "mode", lock_mode_name(waiter->mode));
     put_identity(json, object, &waiter->who);
     put_since(json, object, waiter->since_ms);
     return object;
@@ -59,7 +59,7 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
 
     json_put_text(json, object, "key", lock->key);
     if (lock->holder_count)
-        json_put_text(json, object, "mode", render_mode(lock->holders[0].mode));
+        json_put_text(json, object, "mode", lock_mode_name(lock->holders[0].mode));
     else
         json_put_null(json, object, "mode");
     json_put_null(json, object, "limit");

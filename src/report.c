@@ -66,8 +66,60 @@ static void put_if(const struct json_library *json, json_t *object, const char *
         json_put_null(json, object, name);
 }
 
+/* One value for one key, an array for several. */
+static void put_each(const struct json_library *json, json_t *object, const char *name,
+                     const struct lock_request *request,
+                     json_t *(*value)(const struct json_library *, const void *each, size_t i),
+                     const void *each)
+{
+    json_t *array;
+
+    if (request->key_count == 1) {
+        json->object_set_new(object, name, value(json, each, 0));
+        return;
+    }
+    array = json->array();
+    for (size_t i = 0; i < request->key_count; i++)
+        json->array_append_new(array, value(json, each, i));
+    json->object_set_new(object, name, array);
+}
+
+static json_t *key_value(const struct json_library *json, const void *keys, size_t i)
+{
+    return json->string(((const char *const *)keys)[i]);
+}
+
+static json_t *fence_value(const struct json_library *json, const void *grants, size_t i)
+{
+    return json->integer((json_int_t)((const struct lock_grant *)grants)[i].fence);
+}
+
+static json_t *slot_value(const struct json_library *json, const void *grants, size_t i)
+{
+    return json->integer(((const struct lock_grant *)grants)[i].slot);
+}
+
+static void put_lock(const struct json_library *json, json_t *object,
+                     const struct supervisor_outcome *outcome, const struct lock_request *request)
+{
+    bool limited = request->mode == LOCK_LIMIT;
+
+    put_each(json, object, "key", request, key_value, request->keys);
+    json_put_text(json, object, "mode", lock_mode_name(request->mode));
+    json_put_text(json, object, "owner", request->owner);
+    if (outcome->granted) {
+        put_each(json, object, "fence", request, fence_value, outcome->grants);
+        if (limited)
+            put_each(json, object, "slot", request, slot_value, outcome->grants);
+    } else {
+        json_put_null(json, object, "fence");
+        if (limited)
+            json_put_null(json, object, "slot");
+    }
+}
+
 static char *print(const struct json_library *json, const struct supervisor_outcome *outcome,
-                   const char *key, const char *owner)
+                   const struct lock_request *request)
 {
     json_t *object = json->object();
     bool held = outcome->granted;
@@ -77,9 +129,7 @@ static char *print(const struct json_library *json, const struct supervisor_outc
     put_signal(json, object, outcome->command_signal);
     json_put_number(json, object, "waited_ms", outcome->waited / NS_PER_MS);
     put_if(json, object, "held_ms", held, outcome->held / NS_PER_MS);
-    put_if(json, object, "fence", held, (json_int_t)outcome->grants[0].fence);
-    json_put_text(json, object, "key", key);
-    json_put_text(json, object, "owner", owner);
+    put_lock(json, object, outcome, request);
     return mem_checked(json_print(json, object));
 }
 
@@ -98,10 +148,10 @@ static bool write_all(int fd, const char *text, size_t length)
 }
 
 bool report_write(const struct report *report, const struct supervisor_outcome *outcome,
-                  const char *key, const char *owner)
+                  const struct lock_request *request)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    char *line = print(&report->json, outcome, key, owner);
+    char *line = print(&report->json, outcome, request);
 
     sigaction(SIGPIPE, &ignore, &before);
     bool written = write_all(report->fd, line, strlen(line));

@@ -93,6 +93,12 @@ static const char *take_conflict_exit_code(struct settings *settings, const char
     return NULL;
 }
 
+static const char *take_at_least(struct settings *settings, const char *value, char *room)
+{
+    (void)room;
+    return duration_parse(value, &settings->at_least) ? NULL : NO_DURATION;
+}
+
 static const char *take_at_most(struct settings *settings, const char *value, char *room)
 {
     (void)room;
@@ -165,6 +171,7 @@ const struct rule rules[SETTING_COUNT] = {
     [SETTING_WAIT] = {"wait", NULL, NULL, false, take_wait},
     [SETTING_CONFLICT_EXIT_CODE] = {"conflict-exit-code", NULL, "75", false,
                                     take_conflict_exit_code},
+    [SETTING_AT_LEAST] = {"at-least", NULL, "0", false, take_at_least},
     [SETTING_AT_MOST] = {"at-most", NULL, "0", false, take_at_most},
     [SETTING_KILL_AFTER] = {"kill-after", NULL, "5s", false, take_kill_after},
     [SETTING_ON_LOST] = {"on-lost", NULL, "stop", false, take_on_lost},

@@ -19,6 +19,7 @@ enum setting {
     SETTING_LEASE,
     SETTING_WAIT,
     SETTING_CONFLICT_EXIT_CODE,
+    SETTING_AT_LEAST,
     SETTING_AT_MOST,
     SETTING_KILL_AFTER,
     SETTING_ON_LOST,
@@ -79,8 +80,8 @@ enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct settings {
     struct store_address address;
     enum color_when color;
-    int64_t lease, kill_after, at_most; /* ns */
-    int64_t wait;                       /* ns, or WAIT_FOREVER */
+    int64_t lease, kill_after, at_least, at_most; /* ns */
+    int64_t wait;                                 /* ns, or WAIT_FOREVER */
     int conflict_status;
     enum on_lost on_lost;
     int lost_signal;

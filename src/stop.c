@@ -10,7 +10,7 @@
 #define PATIENCE_NS (2 * NS_PER_SEC)
 
 /* Without /proc only the command's process group is known. */
-static int send_to_all(const struct stop *stop, int signo)
+int stop_send(const struct stop *stop, int signo)
 {
     int live = tree_signal(&stop->tree, signo);
     if (live >= 0)
@@ -22,8 +22,8 @@ static int send_to_all(const struct stop *stop, int signo)
 void stop_begin(struct stop *stop, struct moment now)
 {
     if (!moment_reached(stop->kill_at, now)) {
-        send_to_all(stop, SIGTERM);
-        send_to_all(stop, SIGCONT);
+        stop_send(stop, SIGTERM);
+        stop_send(stop, SIGCONT);
     }
 }
 
@@ -33,7 +33,7 @@ enum stop_state stop_turn(struct stop *stop, struct moment now)
         stop->killing = true;
         stop->give_up = moment_plus(now, PATIENCE_NS);
     }
-    if (send_to_all(stop, stop->killing ? SIGKILL : 0) == 0 && stop->child->pid == 0)
+    if (stop_send(stop, stop->killing ? SIGKILL : 0) == 0 && stop->child->pid == 0)
         return STOP_DONE;
     return stop->killing && moment_reached(stop->give_up, now) ? STOP_STUCK : STOP_GOING;
 }

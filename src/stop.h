@@ -19,6 +19,8 @@ enum stop_state {
     STOP_STUCK, /* some could not be killed */
 };
 
+/* Sends "signo" to all of the tree; 0 only counts. Returns how many live processes were found. */
+int stop_send(const struct stop *stop, int signo);
 /* Sends TERM to the tree, and CONT, so that what is stopped can clean up; or KILL, without letting it
  * run, if kill_at has been reached. The owner of tree, child and kill_at is the caller. */
 void stop_begin(struct stop *stop, struct moment now);

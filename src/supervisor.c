@@ -2,7 +2,6 @@
 #include "supervisor.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,7 +10,6 @@
 #include "deputy.h"
 #include "duration.h"
 #include "loop.h"
-#include "mem.h"
 #include "say.h"
 #include "status.h"
 #include "ward.h"
@@ -31,8 +29,6 @@ struct supervisor {
     struct loop_timer clock; /* urgent: what is next due */
     struct deputy agent;
     struct ward ward;
-    char **environment;
-    char fence_word[40]; /* its last one */
     struct lock_grant grants[LOCK_KEYS_MAX];
 
     bool held;     /* the agent says so; the command has not been started */
@@ -44,14 +40,17 @@ struct supervisor {
     struct moment began;
 };
 
-static const char *key_of(const struct supervisor *s)
+static const char *title_of(const struct supervisor *s)
 {
-    return s->plan->agent.keeper.request.keys[0];
+    return s->plan->agent.title;
 }
 
 static bool tell(struct supervisor *s, enum message_kind kind)
 {
-    struct message message = {.kind = kind, .deadline = s->ward.deadline};
+    const struct ward *ward = &s->ward;
+    struct message message = {.kind = kind,
+                              .deadline = ward->deadline,
+                              .used = ward->state != WARD_IDLE && !ward->fault && !ward->lost};
     return deputy_tell(&s->agent, &message);
 }
 
@@ -78,10 +77,10 @@ static void warn_unreleased(struct supervisor *s, const char *why)
     if (s->ward.lost)
         return;
     if (left > 0)
-        say_warning("%s: could not be released: %s; it frees itself in %s", key_of(s), why,
+        say_warning("%s: could not be released: %s; it frees itself in %s", title_of(s), why,
                     duration_print(left, duration, sizeof duration));
     else
-        say_warning("%s: could not be released: %s; its lease has run out meanwhile", key_of(s),
+        say_warning("%s: could not be released: %s; its lease has run out meanwhile", title_of(s),
                     why);
 }
 
@@ -137,8 +136,8 @@ static void start_command(struct supervisor *s)
     s->outcome->waited = moment_until(s->began, s->ward.acquired);
     s->outcome->granted = true;
     memcpy(s->outcome->grants, s->grants, sizeof s->grants);
-    snprintf(s->fence_word, sizeof s->fence_word, "RLOCK_FENCE=%" PRIu64, s->grants[0].fence);
-    if (ward_start(&s->ward, s->environment) == 0)
+    environment_grant(s->plan->environment, s->grants);
+    if (ward_start(&s->ward) == 0)
         return;
     say_error("cannot start %s: %s", s->plan->command[0], strerror(errno));
     decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
@@ -193,7 +192,7 @@ static void take(struct supervisor *s, const struct message *message)
         s->extended = true;
         ward_extend(&s->ward, message->deadline);
         break;
-    case MESSAGE_TROUBLE: say_warning("%s: %s", key_of(s), message->text); break;
+    case MESSAGE_TROUBLE: say_warning("%s: %s", title_of(s), message->text); break;
     case MESSAGE_LOST:
         s->held = false;
         ward_lose(&s->ward, message->text);
@@ -215,13 +214,13 @@ static void part(struct supervisor *s)
     if (s->leaving != STAYING) {
         leave_in_vain(s, "its agent died");
     } else if (s->ward.state == WARD_IDLE) {
-        say_error("%s: the agent died while it waited", key_of(s));
+        say_error("%s: the agent died while it waited", title_of(s));
         decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
         finish(s);
     } else if (s->ward.state == WARD_PAUSED || s->ward.state == WARD_VERIFYING) {
         ward_lose(&s->ward, "its agent died");
     } else if (!s->ward.lost) {
-        say_error("%s: the agent died; the lock is not renewed any more", key_of(s));
+        say_error("%s: the agent died; the lock is not renewed any more", title_of(s));
     }
 }
 
@@ -330,20 +329,6 @@ static void on_signal(void *owner, int signo)
 
 /* -- the run --------------------------------------------------------------------------------- */
 
-/* RLOCK_FENCE is filled in when it is known. */
-static char **with_fence(char *const *environment, char *word)
-{
-    size_t count = 0;
-    char **all;
-
-    while (environment[count])
-        count++;
-    all = mem_checked(calloc(count + 2, sizeof *all));
-    memcpy(all, environment, count * sizeof *all);
-    all[count] = word;
-    return all;
-}
-
 /* The agent first: while it connects, the rest is made ready, so that nothing that may be refused is
  * left to be asked for when the lock is held. */
 static int prepare(struct supervisor *s)
@@ -360,7 +345,6 @@ static int prepare(struct supervisor *s)
     s->channel.fd = s->agent.channel;
     child_choose_signals(&caught);
     child_adopt_orphans();
-    s->environment = with_fence(s->plan->environment, s->fence_word);
     s->loop = loop_new();
     if (!s->loop || loop_signals(s->loop, &caught, on_signal, s) < 0)
         return -1;
@@ -409,7 +393,6 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     conclude(&s);
     if (s.ward.typed && outcome->signal)
         kill(0, s.ward.typed);
-    free(s.environment);
     loop_free(s.loop);
 }
 

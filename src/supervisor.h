@@ -6,17 +6,19 @@
 #define RLOCK_SUPERVISOR_H
 
 #include "agent.h"
+#include "environment.h"
 
 enum on_lost { ON_LOST_STOP, ON_LOST_CONTINUE, ON_LOST_SIGNAL };
 
 struct supervisor_plan {
     struct agent_plan agent;
-    char *const *command;       /* argv of the command, NULL-terminated */
-    char *const *environment;   /* its environment, but for RLOCK_FENCE */
-    int64_t at_most;            /* ns from acquisition, 0: no limit */
-    int64_t kill_after;         /* ns between TERM and KILL */
+    char *const *command;            /* argv of the command, NULL-terminated */
+    struct environment *environment; /* its environment, to be told of the grant */
+    int64_t at_most;                 /* ns from acquisition, 0: no limit */
+    int64_t kill_after;              /* ns between TERM and KILL */
     enum on_lost on_lost;
-    int lost_signal; /* ON_LOST_SIGNAL */
+    int lost_signal;       /* ON_LOST_SIGNAL */
+    bool wait_descendants; /* what the command leaves behind is under the lock, too */
 };
 
 /* How it went, for the exit status and --report-fd. */
@@ -25,7 +27,7 @@ struct supervisor_outcome {
         OUTCOME_COMPLETED,    /* the command ran to its end under the lock */
         OUTCOME_NOT_ACQUIRED, /* status says which way; the command was not started */
         OUTCOME_LOST,
-        OUTCOME_TIMED_OUT, /* --at-most or the lease of --no-renew */
+        OUTCOME_TIMED_OUT,    /* --at-most or the lease of --no-renew */
         OUTCOME_NOT_EXECUTED, /* 126, 127 */
         OUTCOME_INTERRUPTED,  /* told to end while waiting: "signal" says by what */
         OUTCOME_FAILED,       /* the store, or the operating system */

@@ -46,19 +46,45 @@ char *waiting_describe(const struct lock_party *party, int64_t later, char *out,
     return memmove(out, out + 1, strlen(out));
 }
 
+/* Who is in the way: "held by …" or the like, or "instead" where nobody is. */
+static void describe_obstacle(const struct waiting *waiting, const struct answer *refusal,
+                              const char *instead, char *out, size_t size)
+{
+    const struct lock_party *one = &refusal->holder;
+    int64_t later = waiting->heard.ns ? moment_until(waiting->heard, loop_now(waiting->loop)) : 0;
+    unsigned limit = waiting->request->limit;
+    char holder[480];
+
+    if (refusal->holders > 1 && one->mode == LOCK_LIMIT && refusal->holders >= (int64_t)limit)
+        snprintf(out, size, "all %u slots are taken", limit);
+    else if (refusal->holders > 1)
+        snprintf(out, size, "held by %" PRId64 " %s", refusal->holders,
+                 one->mode == LOCK_SHARED ? "readers" : "holders");
+    else if (one->owner[0])
+        snprintf(out, size, "held %s", waiting_describe(one, later, holder, sizeof holder));
+    else
+        snprintf(out, size, "%s", instead);
+}
+
+static const char *blocked_key(const struct waiting *waiting, const struct answer *refusal)
+{
+    const struct lock_request *request = waiting->request;
+    return request->keys[refusal->key < request->key_count ? refusal->key : 0];
+}
+
 static void compose(const struct waiting *waiting, char *out, size_t size)
 {
     const struct answer *refusal = &waiting->refusal;
-    char holder[512];
+    bool changing = refusal->position == 1 || waiting->request->mode == LOCK_EXCLUSIVE;
+    char obstacle[512];
 
-    snprintf(out, size, "waiting for %.120s", waiting->key);
-    if (refusal->holder.owner[0])
-        append(out, size, ", held %s",
-               waiting_describe(&refusal->holder,
-                                moment_until(waiting->heard, loop_now(waiting->loop)), holder,
-                                sizeof holder));
-    else
-        append(out, size, ", which is about to change hands");
+    snprintf(out, size, "waiting for %.120s", blocked_key(waiting, refusal));
+    if (waiting->request->key_count > 1)
+        append(out, size, " (one of %.120s)", waiting->title);
+    describe_obstacle(waiting, refusal,
+                      changing ? "which is about to change hands" : "others come first", obstacle,
+                      sizeof obstacle);
+    append(out, size, ", %s", obstacle);
     if (refusal->position == 1)
         append(out, size, "; you are next");
     else
@@ -80,9 +106,10 @@ static void tell(struct loop_timer *timer)
              moment_plus(loop_now(waiting->loop), redraw ? REDRAW_NS : REPEAT_NS));
 }
 
-void waiting_init(struct waiting *waiting, struct loop *loop, const char *key, bool silent)
+void waiting_init(struct waiting *waiting, struct loop *loop, const struct lock_request *request,
+                  const char *title, bool silent)
 {
-    *waiting = (struct waiting){.loop = loop, .key = key, .silent = silent};
+    *waiting = (struct waiting){.loop = loop, .request = request, .title = title, .silent = silent};
     waiting->timer = (struct loop_timer){.fire = tell, .owner = waiting};
 }
 
@@ -106,13 +133,9 @@ void waiting_end(struct waiting *waiting)
 char *waiting_refused(const struct waiting *waiting, const struct answer *refusal, char *out,
                       size_t size)
 {
-    int64_t later = waiting->heard.ns ? moment_until(waiting->heard, loop_now(waiting->loop)) : 0;
-    char holder[480];
+    char obstacle[512];
 
-    if (refusal->holder.owner[0])
-        snprintf(out, size, "%.100s: not acquired: held %s", waiting->key,
-                 waiting_describe(&refusal->holder, later, holder, sizeof holder));
-    else
-        snprintf(out, size, "%.100s: not acquired: others are first in the queue", waiting->key);
+    describe_obstacle(waiting, refusal, "others are first in the queue", obstacle, sizeof obstacle);
+    snprintf(out, size, "%.100s: not acquired: %s", blocked_key(waiting, refusal), obstacle);
     return out;
 }

@@ -9,16 +9,18 @@
 
 struct waiting {
     struct loop *loop;
-    const char *key;
+    const struct lock_request *request;
+    const char *title; /* of all its keys */
     bool silent;
     struct loop_timer timer;
     struct answer refusal; /* the latest */
-    struct moment heard;   /* when it came */
+    struct moment heard;   /* when it came; 0: never */
     bool begun;
 };
 
-/* "key" is borrowed. */
-void waiting_init(struct waiting *waiting, struct loop *loop, const char *key, bool silent);
+/* "request" and "title" are borrowed. */
+void waiting_init(struct waiting *waiting, struct loop *loop, const struct lock_request *request,
+                  const char *title, bool silent);
 /* Still refused, for this reason. */
 void waiting_heard(struct waiting *waiting, const struct answer *refusal);
 /* "KEY: not acquired: held by …", for the last refusal of a wait that has ended. Returns out. */

@@ -18,19 +18,37 @@ static void tell(const struct ward *ward, enum message_kind kind)
     deputy_tell(ward->agent, &message);
 }
 
-static const char *key_of(const struct ward *ward)
+static const char *title_of(const struct ward *ward)
 {
-    return ward->plan->agent.keeper.request.keys[0];
+    return ward->plan->agent.title;
 }
 
 static const char *name_of(const struct ward *ward)
 {
-    return ward->plan->command[0];
+    return ward->state == WARD_LINGERING ? "what it left behind" : ward->plan->command[0];
 }
 
 static int64_t lease_of(const struct ward *ward)
 {
     return ward->plan->agent.keeper.request.lease;
+}
+
+static struct tree tree_of(const struct ward *ward)
+{
+    return (struct tree){.root = getpid(),
+                         .except = ward->agent->pid,
+                         .group = ward->child.pid,
+                         .owner = ward->plan->agent.keeper.request.owner};
+}
+
+/* While it runs, its process group is for the terminal and its shells to form; what it left behind has
+ * none in common. */
+static void send(struct ward *ward, int signo)
+{
+    if (ward->state == WARD_LINGERING)
+        stop_send(&(struct stop){.child = &ward->child, .tree = tree_of(ward)}, signo);
+    else
+        child_signal(&ward->child, signo);
 }
 
 /* With a fixed lease there is no going on without it. */
@@ -53,10 +71,10 @@ struct moment ward_term_at(const struct ward *ward)
     return lease_term_at(ward->deadline, lease_of(ward), ward->plan->kill_after);
 }
 
-int ward_start(struct ward *ward, char *const *environment)
+int ward_start(struct ward *ward)
 {
     struct child_plan plan = {.argv = ward->plan->command,
-                              .environment = environment,
+                              .environment = ward->plan->environment->entries,
                               .start_before = ward_term_at(ward),
                               .inherited = &ward->inherited};
 
@@ -97,12 +115,8 @@ static void stop(struct ward *ward)
         return;
     ward->state = WARD_STOPPING;
     ward->stopping_since = moment_now();
-    ward->stop = (struct stop){.child = &ward->child,
-                               .kill_at = kill_at(ward),
-                               .tree = {.root = getpid(),
-                                        .except = ward->agent->pid,
-                                        .group = ward->child.pid,
-                                        .owner = ward->plan->agent.keeper.request.owner}};
+    ward->stop =
+        (struct stop){.child = &ward->child, .kill_at = kill_at(ward), .tree = tree_of(ward)};
     stop_begin(&ward->stop, ward->stopping_since);
     go_on_stopping(ward);
 }
@@ -128,14 +142,25 @@ void ward_abandon(struct ward *ward)
 static void time_out(struct ward *ward, const char *what)
 {
     ward->timed_out = true;
-    say_warning("%s: %s; stopping %s", key_of(ward), what, name_of(ward));
+    say_warning("%s: %s; stopping %s", title_of(ward), what, name_of(ward));
     stop(ward);
+}
+
+/* The last process of a tree becomes a child of this one and ends: SIGCHLD tells. */
+static void look_behind(struct ward *ward)
+{
+    const struct stop all = {.child = &ward->child, .tree = tree_of(ward)};
+
+    if (stop_send(&all, 0) == 0)
+        ward->state = WARD_ENDED;
 }
 
 void ward_reaped(struct ward *ward)
 {
     if (ward->state == WARD_STOPPING)
         go_on_stopping(ward);
+    else if (ward->state == WARD_LINGERING)
+        look_behind(ward);
 }
 
 /* -- the lease ------------------------------------------------------------------------------- */
@@ -181,14 +206,14 @@ void ward_lose(struct ward *ward, const char *why)
         return;
     ward->lost = true;
     if (ward->state == WARD_STOPPING || ward->state == WARD_ENDED) {
-        say_error("%s: lock lost: %s", key_of(ward), why);
+        say_error("%s: lock lost: %s", title_of(ward), why);
     } else if (!goes_on_without(ward)) {
-        say_error("%s: lock lost: %s; stopping %s", key_of(ward), why, name_of(ward));
+        say_error("%s: lock lost: %s; stopping %s", title_of(ward), why, name_of(ward));
         stop(ward);
     } else {
-        say_error("%s: lock lost: %s; %s goes on", key_of(ward), why, name_of(ward));
+        say_error("%s: lock lost: %s; %s goes on", title_of(ward), why, name_of(ward));
         if (ward->plan->on_lost == ON_LOST_SIGNAL)
-            child_signal(&ward->child, ward->plan->lost_signal);
+            send(ward, ward->plan->lost_signal);
         if (ward->state == WARD_PAUSED || ward->state == WARD_VERIFYING)
             resume(ward);
     }
@@ -205,10 +230,10 @@ static void run_out(struct ward *ward)
         time_out(ward, "the lease of --no-renew ends");
 }
 
-/* It ended by itself. Processes that it left behind are let alone. */
+/* It ended by itself. Processes that it left behind are let alone, or waited for. */
 static void end(struct ward *ward, bool had_terminal)
 {
-    ward->state = WARD_ENDED;
+    ward->state = ward->plan->wait_descendants && !ward->fault ? WARD_LINGERING : WARD_ENDED;
     terminal_take(&ward->terminal, false);
     if (had_terminal && WIFSIGNALED(ward->status)) {
         int signo = WTERMSIG(ward->status);
@@ -240,7 +265,8 @@ struct moment ward_due(const struct ward *ward)
     case WARD_ENDED: break;
     case WARD_RUNNING:
     case WARD_PAUSED:
-    case WARD_VERIFYING: return moment_min(danger_at(ward), limit_at(ward));
+    case WARD_VERIFYING:
+    case WARD_LINGERING: return moment_min(danger_at(ward), limit_at(ward));
     case WARD_STOPPING: return stop_next(&ward->stop, moment_now());
     }
     return MOMENT_NEVER;
@@ -302,7 +328,7 @@ static void note_stop(struct ward *ward, int signo)
     else if (is_job_control(ward, signo))
         pause_with(ward, wants_terminal ? signo : SIGTSTP);
     else
-        say_detail("%s: %s was stopped; the lock is kept", key_of(ward), name_of(ward));
+        say_detail("%s: %s was stopped; the lock is kept", title_of(ward), name_of(ward));
 }
 
 void ward_verify(struct ward *ward)
@@ -324,10 +350,10 @@ void ward_signal(struct ward *ward, int signo)
         else if (ward->told_to_stop)
             child_signal(&ward->child, SIGTSTP);
     } else if (signo == SIGCONT) {
-        if (ward->state == WARD_RUNNING)
-            child_signal(&ward->child, SIGCONT);
+        if (ward->state == WARD_RUNNING || ward->state == WARD_LINGERING)
+            send(ward, SIGCONT);
     } else {
-        child_signal(&ward->child, signo);
+        send(ward, signo);
     }
 }
 

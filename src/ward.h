@@ -14,6 +14,7 @@ enum ward_state {
     WARD_RUNNING,   /* perhaps stopped, but not together with this process */
     WARD_PAUSED,    /* stopped; this process was too, and has just been continued */
     WARD_VERIFYING, /* still stopped: is the lock still ours? */
+    WARD_LINGERING, /* ended by itself; what it left behind is waited for */
     WARD_STOPPING,  /* being ended */
     WARD_ENDED,
 };
@@ -49,7 +50,7 @@ int ward_init(struct ward *ward, const struct supervisor_plan *plan, const struc
 /* The moment to TERM for the present deadline. */
 struct moment ward_term_at(const struct ward *ward);
 /* Starts it: -1 with errno if that was not possible. It is never executed after ward_term_at(). */
-int ward_start(struct ward *ward, char *const *environment);
+int ward_start(struct ward *ward);
 
 void ward_extend(struct ward *ward, struct moment deadline);
 void ward_lose(struct ward *ward, const char *why);

@@ -3,7 +3,7 @@
 
 #include "tap.h"
 
-#define OURS "RLOCK_KEY=k RLOCK_OWNER=o RLOCK_MODE=exclusive RLOCK_LEASE_MS=1500 "
+#define OURS "RLOCK_KEY=k RLOCK_MODE=exclusive RLOCK_OWNER=o RLOCK_LEASE_MS=1500 "
 
 /* Words are separated by one space. */
 static const struct {
@@ -28,23 +28,69 @@ static const struct {
     {"RLOCK_URL=redis://:p@h RLOCK_URL=redis://:q@h", false, "RLOCK_URL=redis://h " OURS},
 };
 
+static const char *const one[] = {"k"}, *const three[] = {"k", "\303\274", "a:b"};
+static const struct lock_grant grants[] = {{UINT64_MAX, 7}, {1, 4000000000}, {9007199254740991, 1}};
+
+/* Words are separated by "|": keys are by blanks. */
+static const struct {
+    const char *const *keys;
+    size_t count;
+    enum lock_mode mode;
+    const char *wanted;
+} granted[] = {
+    {one, 1, LOCK_EXCLUSIVE, "RLOCK_KEY=k|RLOCK_MODE=exclusive|RLOCK_FENCE=18446744073709551615|"},
+    {one, 1, LOCK_SHARED, "RLOCK_KEY=k|RLOCK_MODE=shared|RLOCK_FENCE=18446744073709551615|"},
+    {one, 1, LOCK_LIMIT,
+     "RLOCK_KEY=k|RLOCK_MODE=limit|RLOCK_FENCE=18446744073709551615|RLOCK_SLOT=7|"},
+    {three, 3, LOCK_EXCLUSIVE,
+     "RLOCK_KEY=k \303\274 a:b|RLOCK_MODE=exclusive|"
+     "RLOCK_FENCE=18446744073709551615 1 9007199254740991|"},
+    {three, 3, LOCK_LIMIT,
+     "RLOCK_KEY=k \303\274 a:b|RLOCK_MODE=limit|"
+     "RLOCK_FENCE=18446744073709551615 1 9007199254740991|RLOCK_SLOT=7 4000000000 1|"},
+};
+
+static void test_inherited(size_t i)
+{
+    const struct environment_lock lock = {one, 1, LOCK_EXCLUSIVE, "o", 1500};
+    char text[200], got[400] = "", *out = got;
+    char *inherited[20];
+    size_t count = 0;
+    struct environment environment;
+
+    strcpy(text, rows[i].inherited);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        inherited[count++] = word;
+    inherited[count] = NULL;
+    environment_make(&environment, inherited, &lock, rows[i].keep);
+    for (char **entry = environment.entries; *entry; entry++)
+        out += sprintf(out, "%s ", *entry);
+    tap_is(got, rows[i].wanted, "environment_make", rows[i].inherited);
+    environment_free(&environment);
+}
+
+static void test_granted(size_t i)
+{
+    const struct environment_lock lock = {granted[i].keys, granted[i].count, granted[i].mode, "o",
+                                          1500};
+    char *none[] = {NULL};
+    char got[400] = "", *out = got;
+    struct environment environment;
+
+    environment_make(&environment, none, &lock, false);
+    environment_grant(&environment, grants);
+    for (char **entry = environment.entries; *entry; entry++)
+        if (strncmp(*entry, "RLOCK_OWNER", 11) != 0 && strncmp(*entry, "RLOCK_LEASE", 11) != 0)
+            out += sprintf(out, "%s|", *entry);
+    tap_is(got, granted[i].wanted, "environment_grant", granted[i].wanted);
+    environment_free(&environment);
+}
+
 int main(void)
 {
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        char text[200], got[400] = "", *out = got;
-        char *inherited[20];
-        size_t count = 0;
-        struct environment environment;
-
-        strcpy(text, rows[i].inherited);
-        for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-            inherited[count++] = word;
-        inherited[count] = NULL;
-        environment_make(&environment, inherited, "k", "o", 1500, rows[i].keep);
-        for (char **entry = environment.entries; *entry; entry++)
-            out += sprintf(out, "%s ", *entry);
-        tap_is(got, rows[i].wanted, "environment_make", rows[i].inherited);
-        environment_free(&environment);
-    }
+    for (size_t i = 0; i < COUNT(rows); i++)
+        test_inherited(i);
+    for (size_t i = 0; i < COUNT(granted); i++)
+        test_granted(i);
     return tap_done();
 }
