@@ -11,13 +11,9 @@
 #endif
 
 static const struct command *const commands[] = {
-    &command_run,
-    &command_read,
-    &command_write,
+    &command_run,     &command_read,   &command_write,         &command_acquire,
     &command_renew,
-    &command_release,
-    &command_status,
-    &command_force_release,
+    &command_release, &command_status, &command_force_release, &command_latch,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
