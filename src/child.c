@@ -87,6 +87,28 @@ pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const 
     _exit(work(keep, arg));
 }
 
+pid_t child_fork_survivor(const char *name)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    setsid();
+    prctl(PR_SET_NAME, name);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (nothing < 0 || dup2(nothing, fd) < 0)
+            close(fd); /* whoever reads from the other end must not wait for this process */
+    if (nothing > STDERR_FILENO)
+        close(nothing);
+    return 0;
+}
+
+void child_close_inherited(void)
+{
+    close_range(STDERR_FILENO + 1, ~0U, 0);
+}
+
 void child_await(pid_t pid, int64_t patience)
 {
     struct moment end = moment_plus(moment_now(), patience);

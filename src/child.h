@@ -33,6 +33,11 @@ void child_adopt_orphans(void);
  * standard error and the descriptor "keep"; 0 and 1 are /dev/null. -1 with errno. */
 pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const void *arg),
                         const void *arg);
+/* Forks a process that outlives this one and is in nobody's way: in a session of its own, with standard
+ * streams that are /dev/null. All signals are blocked, and stay so. Its pid, and 0 in it; -1 with errno. */
+pid_t child_fork_survivor(const char *name);
+/* Closes all descriptors but the standard streams. */
+void child_close_inherited(void);
 /* Waits until the child "pid" has ended and reaps it; kills it after "patience" ns. */
 void child_await(pid_t pid, int64_t patience);
 

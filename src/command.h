@@ -15,8 +15,8 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-extern const struct command command_run, command_read, command_write, command_renew,
-    command_release, command_status, command_force_release, command_latch;
+extern const struct command command_run, command_read, command_write, command_acquire,
+    command_renew, command_release, command_status, command_force_release, command_latch;
 
 /* Says "rlock: NAME: MESSAGE". */
 void command_error(const struct command *command, const char *fmt, ...)

@@ -11,8 +11,7 @@
 #endif
 
 static const struct command *const commands[] = {
-    &command_run,     &command_read,   &command_write,         &command_acquire,
-    &command_renew,
+    &command_run,     &command_read,   &command_write,         &command_acquire, &command_renew,
     &command_release, &command_status, &command_force_release, &command_latch,
 };
 

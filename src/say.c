@@ -145,6 +145,14 @@ void say_set_job(pid_t group)
     say.job = group;
 }
 
+void say_let_go(void)
+{
+    if (say.fd > STDERR_FILENO)
+        close(say.fd);
+    say.fd = -1;
+    say.opener = 0;
+}
+
 bool say_on_terminal(void)
 {
     int kept = errno;

@@ -26,6 +26,9 @@ void say_warning(const char *fmt, ...) SAY_PRINTF;
 /* Printed when verbose, with the time of day. */
 void say_detail(const char *fmt, ...) SAY_PRINTF;
 
+/* Closes what was opened to say something, for a process that has another standard error now. */
+void say_let_go(void);
+
 /* True when standard error is a terminal that say_status() may redraw on. */
 bool say_on_terminal(void);
 /* Redraws the terminal's status line; "" wipes it. Later messages wipe it first. */

@@ -7,7 +7,7 @@
 
 #include "key.h"
 #include "owner.h"
-#include "waiting.h"
+#include "render.h"
 
 /* How much of a token is shown: it may be long. */
 #define TOKEN_SHOWN 80
@@ -82,11 +82,11 @@ static void say_not_holder(const struct tenure *tenure, const struct answer *ans
 {
     const char *name = tenure->command->name;
     const struct lock_party *holder = &answer->holder;
-    char who[480];
+    char who[RENDER_PARTY_SIZE];
 
     if (holder->owner[0])
-        say_warning("%s: %.100s is not held by that owner, but %s", name, tenure->key,
-                    waiting_describe(holder, 0, who, sizeof who));
+        say_warning("%s: %.100s is not held by that owner, but by %s", name, tenure->key,
+                    render_party(&holder->who, who, sizeof who));
     else if (answer->holders > 0)
         say_warning("%s: %.100s is not held by that owner, but by others", name, tenure->key);
     else
