@@ -41,13 +41,17 @@ struct eviction {
 static void show(const struct eviction *all, const char *key, const struct lock_party *holder)
 {
     char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], since[32], left[32];
+    char slot[24] = "";
 
     if (all->yes && say_verbosity() == SAY_QUIET)
         return;
     render_party(&holder->who, who, sizeof who);
     utf8_escape(holder->who.label, label, sizeof label);
     duration_print(holder->left_ms * NS_PER_MS, left, sizeof left);
-    fprintf(stderr, "%s is held by %s since %s, lease left %s%s%s\n", key, who,
+    if (holder->slot)
+        snprintf(slot, sizeof slot, " in slot %u", holder->slot);
+    fprintf(stderr, "%s is held%s by %s%s since %s, lease left %s%s%s\n", key,
+            holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
             render_time(holder->since_ms, since), left, label[0] ? ", label " : "", label);
 }
 
@@ -123,14 +127,17 @@ static int evict_from(struct eviction *all, const struct lock_view *lock)
     const char **owners = mem_zeroed((lock->holder_count + 1) * sizeof *owners);
     struct force_request request = {lock->key, owners, 0, all->purge};
     bool idle_queue = lock->holder_count == 0 && lock->waiter_count > 0 && all->purge;
+    char question[64] = "Take it away?";
     int status;
 
     request.owner_count = choose_owners(all, lock, owners);
+    if (request.owner_count > 1)
+        snprintf(question, sizeof question, "Take it away from all %zu?", request.owner_count);
     if (all->owner && request.owner_count == 0) {
         status = refuse(all, "%s is not held by %.80s", lock->key, all->owner);
     } else if (request.owner_count == 0 && !idle_queue) {
         status = refuse(all, "%s is not held", lock->key);
-    } else if (!confirmed(all, idle_queue ? "Empty its queue?" : "Take it away?")) {
+    } else if (!confirmed(all, idle_queue ? "Empty its queue?" : question)) {
         status = refuse(all, "%s is left as it was", lock->key);
     } else {
         status = force(all, &request);

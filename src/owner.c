@@ -37,3 +37,9 @@ bool owner_nest(const char *outer, const char *uuid, char owner[OWNER_SIZE])
 
     return length < OWNER_SIZE;
 }
+
+bool owner_nests_in(const char *owner, const char *ancestor)
+{
+    size_t length = strlen(ancestor);
+    return strncmp(owner, ancestor, length) == 0 && owner[length] == '.';
+}

@@ -15,4 +15,7 @@ const char *owner_fault(const char *text);
  * nested too deep. */
 bool owner_nest(const char *outer, const char *uuid, char owner[OWNER_SIZE]);
 
+/* True if "owner" is a descendant of "ancestor". */
+bool owner_nests_in(const char *owner, const char *ancestor);
+
 #endif

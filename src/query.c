@@ -71,6 +71,8 @@ static void keep(void *arg, const struct lock_view *view)
     list->locks = mem_checked(realloc(list->locks, size));
     list->locks[list->count++] = (struct lock_view){
         .key = mem_strdup(view->key),
+        .mode = view->mode,
+        .limit = view->limit,
         .fence = view->fence,
         .holders = copy_parties(view->holders, view->holder_count),
         .holder_count = view->holder_count,

@@ -10,6 +10,7 @@
 #include "duration.h"
 #include "key.h"
 #include "mem.h"
+#include "owner.h"
 #include "utf8.h"
 
 #define COLUMNS     6
@@ -26,9 +27,22 @@ struct row {
     size_t holders;
 };
 
-static const char *lock_state(const struct lock_view *lock)
+/* "free", "exclusive", "shared", "limit 3". */
+static const char *lock_state(const struct lock_view *lock, char out[32])
 {
-    return lock->holder_count ? lock_mode_name(lock->holders[0].mode) : "free";
+    if (lock->holder_count && lock->mode == LOCK_LIMIT)
+        snprintf(out, 32, "limit %u", lock->limit);
+    else
+        snprintf(out, 32, "%s", lock->holder_count ? lock_mode_name(lock->mode) : "free");
+    return out;
+}
+
+static bool is_nested(const struct lock_view *lock, const struct lock_party *holder)
+{
+    for (size_t i = 0; strchr(holder->owner, '.') && i < lock->holder_count; i++)
+        if (owner_nests_in(holder->owner, lock->holders[i].owner))
+            return true;
+    return false;
 }
 
 char *render_party(const struct identity *who, char *out, size_t size)
@@ -76,22 +90,26 @@ static char *number_cell(size_t number)
     return cell(text);
 }
 
-/* Of several holders: held since the first came, until the last lease ends. */
+/* Of several holders: held since the first came, until the last lease ends. Those that nest in another
+ * hold it with that one. */
 static void fill_row(struct row *row, const struct lock_view *lock)
 {
-    char text[RENDER_PARTY_SIZE];
+    char text[RENDER_PARTY_SIZE], state[32];
+    const struct lock_party *outer = NULL;
     int64_t age = 0, left = 0;
 
     for (size_t i = 0; i < lock->holder_count; i++) {
+        if (!is_nested(lock, &lock->holders[i])) {
+            outer = &lock->holders[i];
+            row->holders++;
+        }
         age = lock->holders[i].age_ms > age ? lock->holders[i].age_ms : age;
         left = lock->holders[i].left_ms > left ? lock->holders[i].left_ms : left;
     }
-    row->holders = lock->holder_count;
     row->cells[0] = cell(utf8_escape(lock->key, text, sizeof text));
-    row->cells[1] = cell(lock_state(lock));
-    row->cells[2] = lock->holder_count == 1
-                        ? cell(render_party(&lock->holders[0].who, text, sizeof text))
-                        : number_cell(lock->holder_count);
+    row->cells[1] = cell(lock_state(lock, state));
+    row->cells[2] = row->holders == 1 ? cell(render_party(&outer->who, text, sizeof text))
+                                      : number_cell(row->holders);
     row->cells[3] = row->holders ? duration_cell(age) : cell("-");
     row->cells[4] = row->holders ? duration_cell(left) : cell("-");
     row->cells[5] = number_cell(lock->waiter_count);
@@ -179,17 +197,22 @@ static void print_since(FILE *out, const struct lock_party *party)
     fprintf(out, "    since       %s (%s ago)\n", render_time(party->since_ms, time), age);
 }
 
-static void print_holder(FILE *out, const struct lock_party *holder)
+static void print_holder(FILE *out, const struct lock_view *lock, const struct lock_party *holder)
 {
     char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)], left[32];
 
-    fprintf(out, "  holder      %s\n", render_party(&holder->who, text, sizeof text));
+    fprintf(out, "  %s      %s\n", is_nested(lock, holder) ? "nested" : "holder",
+            render_party(&holder->who, text, sizeof text));
     print_label(out, &holder->who, "    ");
     fprintf(out, "    owner       %s\n", utf8_escape(holder->owner, owner, sizeof owner));
     print_since(out, holder);
     fprintf(out, "    lease left  %s\n",
             duration_print(holder->left_ms * NS_PER_MS, left, sizeof left));
-    fprintf(out, "    count       1\n"); /* how often one owner holds it: nothing nests yet */
+    if (holder->mode != lock->mode)
+        fprintf(out, "    mode        %s\n", lock_mode_name(holder->mode));
+    if (holder->slot)
+        fprintf(out, "    slot        %u\n", holder->slot);
+    fprintf(out, "    count       %u\n", holder->count);
     fprintf(out, "    fence       %" PRIu64 "\n", holder->fence);
 }
 
@@ -210,16 +233,16 @@ void render_long(FILE *out, const struct lock_view *locks, size_t count,
     for (size_t i = 0; i < count; i++) {
         const struct lock_view *lock = &locks[i];
         const char *color = !style->color ? "" : lock->holder_count ? YELLOW : GREEN;
-        char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
+        char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], state[32];
 
         fprintf(out, "%s%s: %s%s%s", i ? "\n" : "", utf8_escape(lock->key, key, sizeof key), color,
-                lock_state(lock), style->color ? PLAIN : "");
+                lock_state(lock, state), style->color ? PLAIN : "");
         fprintf(out, ", %zu waiting", lock->waiter_count);
         if (lock->fence)
             fprintf(out, ", last fence %" PRIu64, lock->fence);
         fputc('\n', out);
         for (size_t h = 0; h < lock->holder_count; h++)
-            print_holder(out, &lock->holders[h]);
+            print_holder(out, lock, &lock->holders[h]);
         for (size_t w = 0; w < lock->waiter_count; w++)
             print_waiter(out, &lock->waiters[w], w + 1);
     }

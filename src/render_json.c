@@ -10,15 +10,21 @@ static void put_since(const struct json_library *json, json_t *object, int64_t m
     json_put_text(json, object, "since", render_time(ms, text));
 }
 
+static void put_unless_zero(const struct json_library *json, json_t *object, const char *name,
+                            json_int_t value)
+{
+    if (value)
+        json_put_number(json, object, name, value);
+    else
+        json_put_null(json, object, name);
+}
+
 static void put_identity(const struct json_library *json, json_t *object,
                          const struct identity *who)
 {
     json_put_text(json, object, "host", who->host);
     json_put_text(json, object, "user", who->user);
-    if (who->pid)
-        json_put_number(json, object, "pid", who->pid);
-    else
-        json_put_null(json, object, "pid");
+    put_unless_zero(json, object, "pid", who->pid);
     json_put_text(json, object, "command", who->command);
     json_put_text(json, object, "label", who->label);
 }
@@ -30,8 +36,8 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
     json_put_text(json, object, "owner", holder->owner);
     put_identity(json, object, &holder->who);
     json_put_text(json, object, "mode", lock_mode_name(holder->mode));
-    json_put_number(json, object, "count", 1);
-    json_put_null(json, object, "slot");
+    json_put_number(json, object, "count", holder->count);
+    put_unless_zero(json, object, "slot", holder->slot);
     json_put_number(json, object, "fence", (json_int_t)holder->fence);
     put_since(json, object, holder->since_ms);
     json_put_number(json, object, "lease_left_ms", holder->left_ms);
@@ -58,15 +64,9 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
     json_t *waiters = json->array();
 
     json_put_text(json, object, "key", lock->key);
-    if (lock->holder_count)
-        json_put_text(json, object, "mode", lock_mode_name(lock->holders[0].mode));
-    else
-        json_put_null(json, object, "mode");
-    json_put_null(json, object, "limit");
-    if (lock->fence)
-        json_put_number(json, object, "fence", (json_int_t)lock->fence);
-    else
-        json_put_null(json, object, "fence");
+    json_put_text(json, object, "mode", lock->holder_count ? lock_mode_name(lock->mode) : NULL);
+    put_unless_zero(json, object, "limit", lock->holder_count ? lock->limit : 0);
+    put_unless_zero(json, object, "fence", (json_int_t)lock->fence);
     for (size_t i = 0; i < lock->holder_count; i++)
         json->array_append_new(holders, holder_object(json, &lock->holders[i]));
     for (size_t i = 0; i < lock->waiter_count; i++)

@@ -37,6 +37,7 @@ static const struct lock_party make = {.owner = "0a1b",
                                        .since_ms = 1795162530123,
                                        .age_ms = 65000,
                                        .left_ms = 24150,
+                                       .count = 1,
                                        .fence = 17,
                                        .who = {"ci-3", "build", "make", "nightly", 4121}};
 static const struct lock_party shell = {.owner = "0a1c",
@@ -47,6 +48,7 @@ static const struct lock_party evil = {.owner = "\033]0;\a",
                                        .since_ms = 0,
                                        .age_ms = 0,
                                        .left_ms = 1,
+                                       .count = 1,
                                        .fence = 3,
                                        .who = {"\n", "\033[2J", "\x7f", "\r\xc2\x9b", 5}};
 static const struct lock_party readers[] = {
@@ -57,12 +59,26 @@ static const struct lock_party readers[] = {
 static const struct lock_party brief = {
     .owner = "0a1d", .age_ms = 1000, .left_ms = 1000, .who = {.user = "me"}};
 
-static const struct lock_view deploy = {"deploy", 17, &make, 1, &shell, 1};
-static const struct lock_view backup = {"backup", 5, &brief, 1, NULL, 0};
-static const struct lock_view idle = {"caf\xc3\xa9", 4, NULL, 0, NULL, 0};
-static const struct lock_view unused = {"new", 0, NULL, 0, NULL, 0};
-static const struct lock_view forged = {"k\033[H\n", 3, &evil, 1, &evil, 1};
-static const struct lock_view shared = {"data", 9, readers, 2, NULL, 0};
+/* Two families in two slots of three; a reader within a writer. */
+static const struct lock_party slots[] = {
+    {.owner = "s", .mode = LOCK_LIMIT, .slot = 2, .count = 3, .fence = 5, .who = {.user = "one"}},
+    {.owner = "s.a", .mode = LOCK_LIMIT, .slot = 2, .count = 2, .fence = 5, .who = {.user = "two"}},
+    {.owner = "s.a.b", .mode = LOCK_LIMIT, .slot = 2, .count = 1, .fence = 5, .who = {.pid = 3}},
+    {.owner = "sa", .mode = LOCK_LIMIT, .slot = 1, .count = 1, .fence = 6, .who = {.pid = 4}},
+};
+static const struct lock_party family[] = {
+    {.owner = "w", .count = 2, .fence = 7, .who = {.user = "writer"}},
+    {.owner = "w.r", .mode = LOCK_SHARED, .count = 1, .fence = 7, .who = {.user = "reader"}},
+};
+
+static const struct lock_view deploy = {"deploy", LOCK_EXCLUSIVE, 0, 17, &make, 1, &shell, 1};
+static const struct lock_view backup = {"backup", LOCK_EXCLUSIVE, 0, 5, &brief, 1, NULL, 0};
+static const struct lock_view idle = {"caf\xc3\xa9", LOCK_EXCLUSIVE, 0, 4, NULL, 0, NULL, 0};
+static const struct lock_view unused = {"new", LOCK_EXCLUSIVE, 0, 0, NULL, 0, NULL, 0};
+static const struct lock_view forged = {"k\033[H\n", LOCK_EXCLUSIVE, 0, 3, &evil, 1, &evil, 1};
+static const struct lock_view shared = {"data", LOCK_SHARED, 0, 9, readers, 2, NULL, 0};
+static const struct lock_view limited = {"gpu", LOCK_LIMIT, 3, 6, slots, 4, NULL, 0};
+static const struct lock_view nested = {"nest", LOCK_EXCLUSIVE, 0, 7, family, 2, readers, 1};
 
 #define PLAIN                                                                                      \
     {                                                                                              \
@@ -100,6 +116,12 @@ static const struct {
      PLAIN,
      "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
      "data  shared  2        8s   9s     0\n"},
+    {"those that nest count with the outermost",
+     {&limited, &nested},
+     PLAIN,
+     "KEY   MODE       HOLDERS  AGE  LEASE  WAITERS\n"
+     "gpu   limit 3    2        0s   0s     0\n"
+     "nest  exclusive  writer   0s   0s     1\n"},
     {"narrow: only the one too long is cut",
      {&deploy, &shared, &backup},
      NARROW,
@@ -151,6 +173,58 @@ static const struct {
      {&idle, &unused},
      PLAIN,
      "caf\xc3\xa9: free, 0 waiting, last fence 4\n\nnew: free, 0 waiting\n"},
+    {"slots, and who nests in whom",
+     {&limited},
+     PLAIN,
+     "gpu: limit 3, 0 waiting, last fence 6\n"
+     "  holder      one\n"
+     "    owner       s\n"
+     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+     "    lease left  0s\n"
+     "    slot        2\n"
+     "    count       3\n"
+     "    fence       5\n"
+     "  nested      two\n"
+     "    owner       s.a\n"
+     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+     "    lease left  0s\n"
+     "    slot        2\n"
+     "    count       2\n"
+     "    fence       5\n"
+     "  nested      someone pid 3\n"
+     "    owner       s.a.b\n"
+     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+     "    lease left  0s\n"
+     "    slot        2\n"
+     "    count       1\n"
+     "    fence       5\n"
+     "  holder      someone pid 4\n"
+     "    owner       sa\n"
+     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+     "    lease left  0s\n"
+     "    slot        1\n"
+     "    count       1\n"
+     "    fence       6\n"},
+    {"a mode of one's own, a waiting reader",
+     {&nested},
+     PLAIN,
+     "nest: exclusive, 1 waiting, last fence 7\n"
+     "  holder      writer\n"
+     "    owner       w\n"
+     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+     "    lease left  0s\n"
+     "    count       2\n"
+     "    fence       7\n"
+     "  nested      reader\n"
+     "    owner       w.r\n"
+     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+     "    lease left  0s\n"
+     "    mode        shared\n"
+     "    count       1\n"
+     "    fence       7\n"
+     "  waiter 1    one, shared\n"
+     "    owner       r1\n"
+     "    since       1970-01-01T00:00:00.000Z (1s ago)\n"},
     {"in color", {&idle}, COLORED, "caf\xc3\xa9: \033[32mfree\033[m, 0 waiting, last fence 4\n"},
     {"forged",
      {&forged},
@@ -199,7 +273,7 @@ static void test_longest(void)
 {
     char key[513];
     struct lock_party party = {.owner = "o", .who = {.pid = 2147483647}};
-    struct lock_view lock = {key, 1, &party, 1, &party, 1};
+    struct lock_view lock = {key, LOCK_EXCLUSIVE, 0, 1, &party, 1, &party, 1};
     struct render_style style = {false, 0};
     char *text = NULL, shown[RENDER_PARTY_SIZE];
     size_t size, long_size;
