@@ -134,7 +134,8 @@ commands() {
 }
 
 options_of() {
-    rlock help "$1" | grep -oE '(^|[ ,])--[a-z-]+' | tr -d ' ,' | sort -u
+    rlock help "$1" | awk '$1 ~ /^-/ { for (i = 1; $i ~ /^-/; i++) if ($i ~ /^--/) print $i }' |
+        sed 's|[[,].*||' | sort -u
 }
 
 @test "every command of the help is completed, and its options are" {
