@@ -1,0 +1,438 @@
+# Latches: counted down once, waited for by many, never open by mistake.
+
+load helper
+
+left() {
+    rlock latch status --json "$1" | jq .left
+}
+
+# wait_for NAME KEY [OPTION...]: a background rlock that waits for the latch, and does so by now.
+wait_for() {
+    local name=$1 key=$2 before
+    shift 2
+    before=$(subscribers "$key")
+    bg "$name" rlock latch wait "$@" "$key"
+    poll_until 10 has_subscribers "$key" $((before + 1))
+}
+
+subscribers() {
+    redis pubsub numsub "rlock:{$1}:latch" | tail -n 1
+}
+
+has_subscribers() {
+    [[ $(subscribers "$1") == "$2" ]]
+}
+
+is_left() {
+    [[ $(left "$1") == "$2" ]]
+}
+
+# The command's proxy client, for a fault at the right time.
+at_proxy() {
+    printf '%q ' "$RLOCK_TEST_TOOLS/faultproxy" -s "$T/proxy.ctl" "$@"
+}
+
+@test "set once, counted down, open until it is deleted" {
+    run -0 --separate-stderr rlock latch set k 3
+    [[ -z $output && -z $stderr ]]
+    run -1 --separate-stderr rlock latch set k 5
+    stderr_line '^rlock: latch: k: .*exists'
+    run -0 rlock latch count-down k
+    [[ $output == 2 ]]
+    run -75 rlock latch status k
+    [[ $output == "k: closed, 2 of 3 left"* ]]
+    run -0 rlock latch count-down k 7
+    [[ $output == 0 ]]
+    run -0 rlock latch status k
+    [[ $output == "k: open, 0 of 3 left"* ]]
+    run -0 rlock latch count-down k
+    [[ $output == 0 ]]
+    run -1 rlock latch set -q k 1
+    [[ -z $output ]]
+    run -0 rlock latch wait -n k
+    run -0 rlock latch delete k
+    [[ -z $output ]]
+    run -1 rlock latch delete k
+    [[ $(redis dbsize) == 0 ]]
+}
+
+@test "H90 a latch that is not there is never an open one" {
+    run -1 --separate-stderr rlock latch count-down k
+    stderr_line '^rlock: latch: k: no such latch$'
+    [[ -z $output ]]
+    run -1 --separate-stderr rlock latch status k
+    [[ -z $output ]]
+    run -75 --separate-stderr rlock latch wait -n k
+    stderr_line 'no such latch'
+    run -75 --separate-stderr rlock latch wait -w 300ms k
+    run -1 --separate-stderr rlock latch run k -- touch "$T/ran"
+    stderr_line '^rlock: latch: k: no such latch$'
+    [[ ! -e $T/ran ]]
+    [[ $(redis dbsize) == 0 ]]
+}
+
+@test "H91 an id counts once, with or without a --id between" {
+    rlock latch set k 5
+    run -0 rlock latch count-down --id a k
+    [[ $output == 4 ]]
+    run -0 rlock latch count-down k --id a
+    [[ $output == 4 ]]
+    run -0 rlock latch count-down --id a k 3
+    [[ $output == 4 ]]
+    rlock latch count-down k
+    rlock latch count-down k
+    run -0 rlock latch count-down --id b k
+    [[ $output == 1 ]]
+    run -75 rlock latch status --json k
+    json '.key == "k" and .state == "closed" and .count == 5 and .left == 1'
+    json '.ids == ["a", "b"] and .unnamed == 2'
+    json '.ttl_left_ms > 86300000 and .ttl_left_ms <= 86400000 and (.since | test("^20.*Z$"))'
+    run -75 rlock latch status k
+    [[ $output == *"counted  a"* && $output == *"counted  2 times without an id"* ]]
+    run -75 rlock latch status -q k
+    [[ -z $output ]]
+}
+
+@test "H91 a count-down whose answer is lost counts once" {
+    start_proxy
+    rlock latch set k 3
+    fault on up "d:worker" drop down
+    run -0 --separate-stderr rlock latch count-down -u "redis://${proxy[proxy]}" --id worker k
+    [[ $output == 2 ]]
+    fault on up "r:" drop down
+    run -0 --separate-stderr rlock latch count-down -u "redis://${proxy[proxy]}" k
+    [[ $output == 1 ]]
+    is_left k 1
+    fault stats
+}
+
+@test "H91 a set and a delete whose answers are lost are done" {
+    start_proxy
+    fault on up set drop down
+    run -0 rlock latch set -u "redis://${proxy[proxy]}" k 3
+    is_left k 3
+    fault on up delete drop down
+    run -0 rlock latch delete -u "redis://${proxy[proxy]}" k
+    [[ $(redis dbsize) == 0 ]]
+}
+
+@test "H90 those who wait go on when it is open, all of them, and not before" {
+    local i start
+    rlock latch set k 2
+    for i in 1 2 3 4 5 6; do
+        wait_for "w$i" k
+    done
+    rlock latch count-down k
+    sleep 0.3 # nothing is to happen
+    for i in 1 2 3 4 5 6; do
+        alive "${pid[w$i]}"
+    done
+    start=$(now_ms)
+    rlock latch count-down k
+    for i in 1 2 3 4 5 6; do
+        finish "w$i"
+        [[ $status == 0 ]]
+    done
+    # by its call: whoever is not called looks after 2.5 s
+    within 0 1500 $(($(now_ms) - start))
+}
+
+@test "a latch that is not set yet is waited for as well" {
+    wait_for w k
+    rlock latch set k 1
+    sleep 0.3 # it is set, and not open
+    alive "${pid[w]}"
+    rlock latch count-down k
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "-w: 75 when the time is up" {
+    local start
+    rlock latch set k 2
+    start=$(now_ms)
+    run -75 --separate-stderr rlock latch wait -w 700ms k
+    within 700 2500 $(($(now_ms) - start))
+    stderr_line '^rlock: latch: k: not open: 2 of 2 left$'
+    run -75 --separate-stderr rlock latch wait -q -w 0 k
+    [[ -z $stderr ]]
+}
+
+@test "H90 the latch vanishes while it is waited for: FLUSHALL" {
+    rlock latch set k 1
+    wait_for w k
+    redis flushall
+    finish w
+    [[ $status == 1 ]]
+    contains "$T/w.err" vanished
+}
+
+@test "H90 the latch vanishes while it is waited for: deleted, and set anew" {
+    rlock latch set k 1
+    wait_for w k
+    rlock latch delete k
+    rlock latch set k 1
+    rlock latch count-down k
+    finish w
+    [[ $status == 1 ]]
+    contains "$T/w.err" vanished
+}
+
+@test "H90 the latch vanishes while it is waited for: expired" {
+    rlock latch set --ttl 1s k 1
+    wait_for w k
+    finish w
+    [[ $status == 1 ]]
+    contains "$T/w.err" vanished
+}
+
+@test "H90 the latch vanishes while it is waited for: a server that lost its data" {
+    rlock latch set k 1
+    wait_for w k
+    redis_stop
+    redis_start
+    finish w
+    [[ $status == 1 ]]
+    contains "$T/w.err" vanished
+}
+
+@test "H90 an open latch expires, too: it is missing then" {
+    rlock latch set --ttl 1s k 1
+    rlock latch count-down k
+    run -0 rlock latch wait -n k
+    poll_until 10 eval '! redis exists "rlock:{k}" | grep -q 1'
+    run -1 rlock latch status -q k
+    run -75 rlock latch wait -n k
+}
+
+@test "waiting survives a server that is away for a while" {
+    start_proxy
+    rlock latch set k 1
+    bg w rlock latch wait -u "redis://${proxy[proxy]}" k
+    poll_until 10 has_subscribers k 1
+    fault refuse
+    poll_until 10 contains "$T/w.err" "cannot reach"
+    rlock latch count-down k
+    fault pass
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "waiting survives a restart of a server that keeps its data" {
+    redis config set appendonly yes
+    poll_until 10 eval 'redis info persistence | grep -q "aof_rewrite_in_progress:0"'
+    rlock latch set k 2
+    wait_for w k
+    redis_stop
+    REDIS_OPTIONS="--appendonly yes" redis_start
+    rlock latch count-down k 2
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "a call that is lost is made up for by looking" {
+    rlock latch set k 1
+    wait_for w k
+    redis acl setuser mute on '>pw' '~*' resetchannels +@all
+    RLOCK_URL=unix://mute:pw@$REDIS_SOCK rlock latch count-down k # may call nobody
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "an outage is not a latch that stays closed" {
+    start_proxy
+    rlock latch set k 1
+    bg w rlock latch wait -u "redis://${proxy[proxy]}" -w 2s k
+    poll_until 10 has_subscribers k 1
+    fault refuse
+    finish w
+    [[ $status == 69 ]]
+    run -69 rlock latch wait -u "unix://$T/none" k
+    run -69 rlock latch count-down -u "unix://$T/none" k
+    run -69 rlock latch run -u "unix://$T/none" k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+}
+
+@test "a latch and a lock never share a key" {
+    rlock latch set k 1
+    run -78 rlock run k -- touch "$T/ran"
+    run -78 rlock status k
+    run -78 rlock force-release --yes k
+    hold a lock
+    run -78 rlock latch set lock 1
+    run -78 rlock latch count-down lock
+    run -78 rlock latch status lock
+    run -78 rlock latch delete lock
+    run -78 rlock latch wait -w 5s lock
+    run -78 rlock latch run lock -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    held lock
+    is_left k 1
+    run -0 rlock status
+    [[ $output != *$'\nk '* ]]
+    redis set 'rlock:{other}' 0
+    run -78 rlock latch wait -w 5s other
+}
+
+@test "a signal while it waits is what rlock dies of" {
+    local signal
+    for signal in TERM INT HUP; do
+        bg w rlock latch wait k
+        poll_until 10 has_subscribers k 1
+        kill "-$signal" "${pid[w]}"
+        finish w
+        [[ $status == $((128 + $(kill -l "$signal"))) ]]
+        poll_until 10 has_subscribers k 0
+    done
+}
+
+@test "off a terminal a line tells after a second what it waits for" {
+    wait_for w k
+    poll_until 5 contains "$T/w.err" "rlock: waiting for latch k, which is not set yet"
+    rlock latch set k 2
+    wait_for v k
+    poll_until 5 contains "$T/v.err" "rlock: waiting for latch k: 2 of 2 left"
+    wait_for q k -q
+    sleep 1.3 # that it is quiet
+    [[ ! -s $T/q.err ]]
+}
+
+@test "on a terminal there is a line that goes away again, and Ctrl-C ends it" {
+    "$TESTS/terminal.py" --timeout 20 "$RLOCK" latch wait k 3>&- <<'DIALOGUE'
+expect which is not set yet
+sh "$RLOCK" latch set k 1
+expect 1 of 1 left
+send \x03
+status 130
+DIALOGUE
+}
+
+@test "run counts when the command has succeeded, and only then" {
+    rlock latch set k 3
+    run -7 rlock latch run --id a k -- sh -c 'exit 7'
+    is_left k 3
+    run -127 rlock latch run --id a k -- "$T/none"
+    echo text >"$T/plain"
+    run -126 rlock latch run --id a k -- "$T/plain"
+    is_left k 3
+    run -0 --separate-stderr rlock latch run --id a k -- echo fine
+    [[ $output == fine && -z $stderr ]]
+    is_left k 2
+    run -0 rlock latch run --id a k -- true
+    is_left k 2
+    run -0 rlock latch run k -- true
+    is_left k 1
+}
+
+@test "run hands signals on, and ends as its command does" {
+    rlock latch set k 1
+    bg a rlock latch run k -- sh -c "trap 'exit 3' USR1; : >'$T/up'; while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up"
+    kill -USR1 "${pid[a]}"
+    finish a
+    [[ $status == 3 ]]
+    bg a rlock latch run k -- sh -c "trap 'exit 0' TERM; : >'$T/up2'; while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up2"
+    is_left k 1
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 0 ]]
+    is_left k 0
+    bg a rlock latch run k -- sh -c "kill -KILL \$\$"
+    finish a
+    [[ $status == 137 ]]
+}
+
+@test "run gives its command no password, and leaves it the lock around it" {
+    rlock latch set k 1
+    redis config set requirepass secret
+    export REDISCLI_AUTH=secret
+    RLOCK_PASSWORD=secret run -0 rlock latch run k -- sh -c 'env | grep ^RLOCK'
+    [[ $output != *secret* && $output != *RLOCK_PASSWORD=* ]]
+    RLOCK_PASSWORD=secret run -0 rlock latch run --keep-credentials k -- sh -c 'env | grep ^RLOCK'
+    [[ $output == *RLOCK_PASSWORD=secret* ]]
+    RLOCK_PASSWORD=secret run -0 rlock run --keep-credentials outer -- \
+        "$RLOCK" latch run k -- sh -c 'echo "$RLOCK_KEY"'
+    [[ $output == outer ]]
+}
+
+@test "run: a success that cannot be counted is an error" {
+    rlock latch set k 1
+    run -1 --separate-stderr rlock latch run --id a k -- redis-cli -s "$REDIS_SOCK" flushall
+    stderr_line 'vanished while the command ran'
+    stderr_line 'the command succeeded, but was not counted'
+    rlock latch set k 1
+    # another latch of that name is not the one that it was run for
+    run -1 --separate-stderr rlock latch run --id a k -- \
+        sh -c "'$RLOCK' latch delete k && '$RLOCK' latch set k 1"
+    is_left k 1
+    : >"$T/redis.dirty"
+    run -77 --separate-stderr rlock latch run --id a k -- \
+        sh -c "redis-cli -s '$REDIS_SOCK' config set requirepass x; redis-cli -s '$REDIS_SOCK' -a x client kill type normal skipme yes"
+    stderr_line 'the command succeeded, but was not counted'
+}
+
+@test "H91 run: a server that is away when the command ends is tried again" {
+    start_proxy
+    rlock latch set k 2
+    bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(at_proxy refuse)"
+    poll_until 10 contains "$T/a.err" "cannot reach"
+    alive "${pid[a]}"
+    fault pass
+    finish a
+    [[ $status == 0 ]]
+    is_left k 1
+}
+
+@test "H91 run: a server that stays away: 69, and it is said what was not counted" {
+    start_proxy
+    rlock latch set k 1
+    bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(at_proxy refuse)"
+    finish a 50
+    [[ $status == 69 ]]
+    contains "$T/a.err" "the command succeeded, but was not counted"
+    is_left k 1
+}
+
+@test "H20 the rights that the manual names are enough for latches" {
+    local command rights
+    command=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' | tr -s ' \n' ' ')
+    rights=${command#*>PASSWORD }
+    # shellcheck disable=SC2086
+    redis acl setuser limited reset on '>pw' $rights
+    export RLOCK_URL=unix://limited:pw@$REDIS_SOCK
+    rlock latch set k 1
+    wait_for w k
+    run -75 rlock latch status k
+    rlock latch run --id a k -- true
+    finish w
+    [[ $status == 0 && ! -s $T/w.err ]]
+    rlock latch delete k
+}
+
+@test "what makes no sense is refused before anything is connected to" {
+    export RLOCK_URL=unix://$T/none
+    run -64 rlock latch
+    run -64 rlock latch open k
+    run -64 rlock latch set k
+    run -64 rlock latch set k 0
+    run -64 rlock latch set k 1x
+    run -64 rlock latch set k 1000000001
+    run -64 rlock latch set 'a b' 1
+    run -64 rlock latch set --ttl 10ms k 1
+    run -64 rlock latch set --ttl 1e3 k 1
+    run -64 rlock latch set --id a k 1
+    run -64 rlock latch count-down k 0
+    run -64 rlock latch count-down k 1 2
+    run -64 rlock latch count-down --id '' k
+    run -64 rlock latch count-down --id 'a b' k
+    run -64 rlock latch wait
+    run -64 rlock latch wait --ttl 1s k
+    run -64 rlock latch wait k -- true
+    run -64 rlock latch run k
+    run -64 rlock latch run k --
+    run -64 rlock latch delete -w 1s k
+    run -0 rlock help latch
+    [[ $output == *"rlock latch run"* && $output == *Example* ]]
+    run -0 rlock latch wait -h
+}

@@ -1,0 +1,282 @@
+#!/usr/bin/env -S python3 -B
+"""latch.lua by itself: replies, fields, ids, time to live; and against a model. Prints TAP."""
+import os, random
+from script_server import LUA, ReplyError, with_clock_given
+from script_tap import DAY, main, same, test, true
+
+W, V = "w" * 36, "v" * 36  # what tells latches of one name apart
+
+
+class Latch:
+    """One latch, whose script sees the time "now", in ms; with None, the server's own."""
+
+    def __init__(self, server, name="k", now=1700000000000):
+        with open(os.path.join(LUA, "latch.lua")) as file:
+            text = file.read()
+        self.server, self.now, self.key = server, now, "rlock:{%s}" % name
+        self.text = text if now is None else with_clock_given(text)
+
+    def run(self, *args):
+        clock = [] if self.now is None else [self.now // 1000, self.now % 1000 * 1000]
+        keys = [self.key] + clock
+        return self.server.call("EVAL", self.text, len(keys), *keys, "latch", *args)
+
+    def set(self, number, word=W, ttl=DAY):
+        return self.run("set", word, number, ttl)
+
+    def count(self, name, number=1, word=""):
+        return self.run("count", name, number, word)
+
+    def fields(self):
+        flat = self.server.call("HGETALL", self.key)
+        return dict(zip(flat[::2], flat[1::2]))
+
+    def ttl(self):
+        """ms; -1: the key has none; -2: there is no key."""
+        return self.server.call("PTTL", self.key)
+
+    def says(self, left, number, word=W, since=None, ttl=DAY, counted=0):
+        """The reply that tells this."""
+        since = self.now if since is None else since
+        return ["LATCH", self.now, left, number, word, since, since + ttl, counted]
+
+
+@test("set: all there is of it, with a time to live; it is not set again")
+def _(server):
+    latch = Latch(server)
+    same(latch.set(3, ttl=5000), latch.says(3, 3, ttl=5000))
+    since, until = str(latch.now), str(latch.now + 5000)
+    fields = {"k": "latch/1", "n": "3", "l": "3", "g": W, "s": since, "e": until}
+    same(latch.fields(), fields)
+    true(0 < latch.ttl() <= 5000, "ttl")
+    same(latch.set(3, word=V), ["EXISTS", latch.now])
+    same(latch.fields(), fields)
+
+
+@test("set: works with the server's own clock")
+def _(server):
+    latch = Latch(server, now=None)
+    seconds, _micros = server.call("TIME")
+    reply = latch.set(1)
+    true(0 <= reply[1] - int(seconds) * 1000 <= 5000, "now")
+    same(reply[6] - reply[5], DAY)
+    same(latch.count("d:a")[2], 0)
+
+
+@test("set: asked again after a lost answer it is the same latch (H1)")
+def _(server):
+    latch = Latch(server)
+    since = latch.now
+    latch.set(2)
+    latch.count("d:a")
+    latch.now += 100
+    same(latch.set(2), latch.says(1, 2, since=since))
+
+
+@test("count: an id counts once, whatever it asks for the second time (H91)")
+def _(server):
+    latch = Latch(server)
+    latch.set(3)
+    same(latch.count("d:a"), latch.says(2, 3, counted=1))
+    before = latch.fields()
+    same(latch.count("d:a"), latch.says(2, 3))
+    same(latch.count("d:a", 2), latch.says(2, 3))
+    same(latch.fields(), before)
+    same(latch.count("r:a"), latch.says(1, 3, counted=1), "a call's own word is no id")
+
+
+@test("count: never below 0; it stays open, and nothing more is written")
+def _(server):
+    latch = Latch(server)
+    latch.set(3)
+    same(latch.count("d:a", 2), latch.says(1, 3, counted=1))
+    same(latch.count("d:b", 1000000000), latch.says(0, 3, counted=1))
+    fields = latch.fields()
+    same((fields["l"], fields["d:a"], fields["d:b"]), ("0", "2", "1"))
+    same(latch.count("d:c"), latch.says(0, 3))
+    same(latch.run("look"), latch.says(0, 3))
+    same(latch.fields(), fields)
+    same(latch.set(3, word=V), ["EXISTS", latch.now], "an open one is there, too")
+
+
+@test("count: only on the latch that was meant (H90)")
+def _(server):
+    latch = Latch(server)
+    latch.set(2)
+    latch.run("delete")
+    latch.set(2, word=V)
+    same(latch.count("d:a", 1, W), ["OTHER", latch.now])
+    same(latch.count("d:a", 1, V), latch.says(1, 2, word=V, counted=1))
+
+
+@test("count: leaves the time to live as it was set")
+def _(server):
+    latch = Latch(server)
+    latch.set(2, ttl=10000)
+    since = latch.now
+    latch.now += 4000
+    same(latch.count("d:a"), latch.says(1, 2, since=since, ttl=10000, counted=1))
+    true(5000 < latch.ttl() <= 6000, "ttl")
+
+
+@test("a latch that is not there is absent, never open (H90)")
+def _(server):
+    latch = Latch(server)
+    for args in (["look"], ["list"], ["count", "d:a", 1, ""], ["count", "d:a", 1, W], ["delete"]):
+        same(latch.run(*args), ["ABSENT", latch.now])
+    same(latch.ttl(), -2, "the key")
+
+
+@test("a latch whose time is over is absent, though the server has it yet")
+def _(server):
+    latch = Latch(server)
+    latch.set(2, ttl=5000)
+    latch.count("d:a", 2)
+    latch.now += 5000
+    same(latch.run("look"), ["ABSENT", latch.now])
+    same(latch.count("d:b"), ["ABSENT", latch.now])
+    same(latch.run("delete"), ["ABSENT", latch.now])
+    same(latch.set(4, word=V), latch.says(4, 4, word=V))
+    true("d:a" not in latch.fields(), "an id of the old one is left")
+    true(DAY - 5000 < latch.ttl() <= DAY, "ttl")
+
+
+@test("delete: nothing is left; list: ids in order, and how many had none")
+def _(server):
+    latch = Latch(server)
+    latch.set(9)
+    for name in ("d:b", "d:a", "r:x", "r:y", "d:d:c"):
+        latch.count(name)
+    same(latch.run("list"), latch.says(4, 9) + [2, ["a", "b", "d:c"]])
+    same(latch.run("delete"), latch.says(4, 9))
+    same(latch.ttl(), -2, "the key")
+
+
+@test("a lock, another type and what cannot be read are no latches (H21)")
+def _(server):
+    def refused(what):
+        before = server.call("DUMP", latch.key)
+        for args in (["look"], ["list"], ["set", W, 1, DAY], ["count", "d:a", 1, ""], ["delete"]):
+            same(latch.run(*args), ["MISFIT", latch.now, what])
+        same(server.call("DUMP", latch.key), before)
+
+    latch = Latch(server)
+    server.call("HSET", latch.key, "k", "lock/1", "f", 7)
+    refused("lock/1")
+    server.call("DEL", latch.key)
+    server.call("SET", latch.key, "0")
+    refused("damaged")
+    server.call("DEL", latch.key)
+    server.call("HSET", latch.key, "l", 0)
+    refused("damaged")
+    for field, value in (("l", "inf"), ("l", "-1"), ("l", "4"), ("n", "0x3"), ("e", "1e99"), ("s", "")):
+        server.call("DEL", latch.key)
+        latch.set(3)
+        server.call("HSET", latch.key, field, value)
+        refused("damaged")
+    for field in "nlgse":
+        server.call("DEL", latch.key)
+        latch.set(3)
+        server.call("HDEL", latch.key, field)
+        refused("damaged")
+
+
+@test("a lock's scripts leave a latch alone")
+def _(server):
+    latch = Latch(server)
+    latch.set(3)
+    keys = [latch.key, latch.now // 1000, latch.now % 1000 * 1000]
+    reply = server.call("EVALSHA", server.sha["inspect", True], len(keys), *keys)
+    same(reply[:3], ["MISFIT", latch.now, "latch/1"])
+
+
+@test("those who wait are called when it is set, open, deleted; not in between")
+def _(server):
+    latch = Latch(server)
+    ear = server.listen()
+    latch.run("look")
+    same(ear.heard(), [])
+    latch.set(3)
+    same(ear.heard(), ["latch"], "set")
+    latch.set(3)
+    latch.count("d:a")
+    latch.run("list")
+    same(ear.heard(), [], "not open yet")
+    latch.count("d:b", 2)
+    same(ear.heard(), ["latch"], "open")
+    latch.count("d:b")
+    latch.count("d:c")
+    same(ear.heard(), [], "open already")
+    latch.run("delete")
+    same(ear.heard(), ["latch"], "deleted")
+    ear.close()
+
+
+@test("a full server counts and deletes, and sets nothing")
+def _(server):
+    latch, other = Latch(server), Latch(server, "other")
+    latch.set(2)
+    server.call("CONFIG", "SET", "maxmemory", "1")
+    try:
+        same(latch.count("d:a"), latch.says(1, 2, counted=1))
+        try:
+            raise AssertionError(f"set on a full server: {other.set(1)}")
+        except ReplyError as error:
+            true("OOM" in str(error), str(error))
+        same(latch.run("delete")[0], "LATCH")
+    finally:
+        server.call("CONFIG", "SET", "maxmemory", "0")
+
+
+@test("what anyone may do in any order is what a plain model does")
+def _(server):
+    for seed in range(40):
+        dice = random.Random(seed)
+        latch, model = Latch(server, f"m{seed}"), None
+        for step in range(80):
+            latch.now += dice.choice((0, 1, 500, 4000))
+            if model and model["until"] <= latch.now:
+                model = None
+            verb = dice.choice(("set", "count", "count", "count", "count", "look", "delete"))
+            word = dice.choice((W, V))
+            number = dice.choice((1, 1, 2, 5))
+            name = dice.choice("dr") + ":" + dice.choice("abcdefgh")
+            only = dice.choice(("", "", "", W))
+            ttl = dice.choice((20000, 90000))
+            counted = 0
+            if verb == "set":
+                reply = latch.set(number, word, ttl)
+                if model and model["word"] != word:
+                    want = ["EXISTS", latch.now]
+                else:
+                    model = model or {"word": word, "number": number, "counts": {},
+                                      "since": latch.now, "until": latch.now + ttl}
+                    want = None
+            elif not model:
+                reply = latch.count(name, number, only) if verb == "count" else latch.run(verb)
+                want = ["ABSENT", latch.now]
+            elif verb == "count":
+                reply = latch.count(name, number, only)
+                left = model["number"] - sum(model["counts"].values())
+                want = ["OTHER", latch.now] if only and only != model["word"] else None
+                if not want and name not in model["counts"] and left:
+                    model["counts"][name] = min(number, left)
+                    counted = 1
+            else:
+                reply, want = latch.run(verb), None
+            if want is None:
+                left = model["number"] - sum(model["counts"].values())
+                want = ["LATCH", latch.now, left, model["number"], model["word"], model["since"],
+                        model["until"], counted]
+            same(reply, want, f"seed {seed}, step {step}, {verb}")
+            if model and verb == "delete":
+                model = None
+            fields = latch.fields() if model else {}
+            counts = {key: int(fields[key]) for key in fields if ":" in key}
+            same(counts, model["counts"] if model else {}, f"seed {seed}, step {step}, fields")
+            if model:
+                true(0 < latch.ttl() <= 90000, f"seed {seed}, step {step}: ttl {latch.ttl()}")
+
+
+if __name__ == "__main__":
+    main()
