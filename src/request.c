@@ -49,16 +49,14 @@ static bool take_keys(struct request *request, const struct arguments *arguments
 /* "a, b, c"; where not all fit, "a, b and 30 more". */
 static void make_title(struct request *request)
 {
-    const size_t tail = sizeof " and 99 more";
-    size_t used =
-        (size_t)snprintf(request->title, sizeof request->title - tail, "%.120s", request->keys[0]);
+    const size_t tail = 32, room = sizeof request->title - tail;
+    size_t used = strnlen(request->keys[0], room);
 
+    memcpy(request->title, request->keys[0], used);
     for (size_t i = 1; i < request->key_count; i++) {
-        size_t left = request->key_count - i;
-        size_t length = strlen(request->keys[i]);
         char *end = request->title + used;
-        if (used + 2 + length + tail > sizeof request->title) {
-            snprintf(end, tail, " and %u more", (unsigned)left % 100);
+        if (used + 2 + strlen(request->keys[i]) > room) {
+            snprintf(end, tail, " and %zu more", request->key_count - i);
             return;
         }
         used += (size_t)sprintf(end, ", %s", request->keys[i]);

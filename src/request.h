@@ -66,7 +66,7 @@ enum {
 struct request {
     const char *keys[LOCK_KEYS_MAX]; /* each once, in the order given */
     size_t key_count;
-    char title[160]; /* all of them, for messages; cut when they are many */
+    char title[120]; /* all of them, for messages; cut when they are many */
     enum lock_mode mode;
     bool mode_given;
     unsigned limit;
