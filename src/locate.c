@@ -36,7 +36,8 @@ struct locator *locator_new(struct loop *loop, const struct url *url, char *faul
         free(locator);
         return NULL;
     }
-    locator->fixed = url->path || resolve_numeric(url->host, url->port, &locator->endpoints[0]);
+    locator->fixed = url->path || resolve_numeric(url->hosts[0].name, url->hosts[0].port,
+                                                  &locator->endpoints[0]);
     locator->count = locator->fixed;
     return locator;
 }
@@ -75,7 +76,8 @@ void locator_search(struct locator *locator, void (*done)(void *arg, const char 
     locator->done = done;
     locator->arg = arg;
     locator->resolver =
-        resolver_start(locator->loop, locator->url->host, locator->url->port, resolved, locator);
+        resolver_start(locator->loop, locator->url->hosts[0].name, locator->url->hosts[0].port,
+                       resolved, locator);
     if (locator->resolver)
         return;
     locator->error = errno;

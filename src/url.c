@@ -1,6 +1,7 @@
 /* Addresses of lock stores. */
 #include "url.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,10 @@
 #define DIGITS  "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 
-#define SUPPORTED "(redis:// and unix:// are supported)"
+#define SUPPORTED "(redis, rediss, unix, sentinel, cluster and local are known)"
 
 #define REDIS_PORT      6379
+#define SENTINEL_PORT   26379
 #define DB_MAX          999999
 #define SOCKET_PATH_MAX 107 /* sun_path without its NUL, see unix(7) */
 
@@ -104,7 +106,7 @@ static const char *check_name(const char *host)
 }
 
 /* HOST[:PORT], up to the end of "text". */
-static const char *take_host(struct url *url, char *text)
+static const char *take_host(struct url_host *to, char *text, int default_port)
 {
     bool bracket = *text == '[';
     char *host = text + bracket;
@@ -121,28 +123,85 @@ static const char *take_host(struct url *url, char *text)
     if (*port && strchr(port + 1, ':'))
         return bracket ? BAD_PORT : "has too many ':' (write an IPv6 address in [ ])";
 
-    if (*port && (fault = take_number(port + 1, 1, 65535, &url->port, BAD_PORT)))
+    to->port = default_port;
+    if (*port && (fault = take_number(port + 1, 1, 65535, &to->port, BAD_PORT)))
         return fault;
     *end = '\0';
-    url->host = host;
+    to->name = host;
     return bracket ? check_ipv6(host) : check_name(host);
+}
+
+/* HOST[:PORT][,HOST[:PORT]...], up to the end of "text". */
+static const char *take_hosts(struct url *url, char *text, int default_port)
+{
+    const char *fault = NULL;
+
+    while (text && !fault) {
+        char *comma = strchr(text, ',');
+        if (comma)
+            *comma++ = '\0';
+        if (url->host_count == URL_HOSTS_MAX)
+            return "has more than 16 hosts";
+        fault = take_host(&url->hosts[url->host_count++], text, default_port);
+        text = comma;
+    }
+    return fault;
+}
+
+/* What all but unix have: the user, and no query. *path is what follows the first '/', NULL if there is
+ * none. */
+static const char *take_authority(struct url *url, char **rest, char **path)
+{
+    const char *fault = take_userinfo(url, rest);
+
+    if (fault)
+        return fault;
+    if (strpbrk(*rest, "?#"))
+        return "has a query or a fragment (a database is written /DB)";
+    char *slash = strchr(*rest, '/');
+    if (slash)
+        *slash++ = '\0';
+    *path = slash;
+    return NULL;
 }
 
 static const char *parse_redis(struct url *url, char *rest)
 {
-    const char *fault = take_userinfo(url, &rest);
+    char *db;
+    const char *fault = take_authority(url, &rest, &db);
 
-    url->port = REDIS_PORT;
-    if (fault)
+    url->host_count = 1;
+    if (fault || (fault = take_host(&url->hosts[0], rest, REDIS_PORT)))
         return fault;
-    if (strpbrk(rest, "?#"))
-        return "has a query or a fragment (a database is written /DB)";
-    char *slash = strchr(rest, '/');
-    if (slash)
-        *slash = '\0';
-    if ((fault = take_host(url, rest)))
+    return db && *db ? take_number(db, 0, DB_MAX, &url->db, BAD_DB) : NULL;
+}
+
+static const char *parse_sentinel(struct url *url, char *rest)
+{
+    char *master;
+    const char *fault = take_authority(url, &rest, &master);
+
+    if (fault || (fault = take_hosts(url, rest, SENTINEL_PORT)))
         return fault;
-    return slash && slash[1] ? take_number(slash + 1, 0, DB_MAX, &url->db, BAD_DB) : NULL;
+    if (!master || *master == '\0' || *master == '/')
+        return "has no master's name (write sentinel://HOST:PORT/MASTER)";
+    char *end = master + strcspn(master, "/");
+    const char *db = *end ? end + 1 : "";
+    *end = '\0';
+    if (*db && (fault = take_number(db, 0, DB_MAX, &url->db, BAD_DB)))
+        return fault;
+    url->master = master;
+    return decode(master, end);
+}
+
+static const char *parse_cluster(struct url *url, char *rest)
+{
+    char *path;
+    const char *fault = take_authority(url, &rest, &path);
+
+    if (fault || (fault = take_hosts(url, rest, REDIS_PORT)))
+        return fault;
+    return path && *path ? "has a path (a cluster has one database only)" : NULL;
 }
 
 static const char *parse_unix(struct url *url, char *rest)
@@ -170,6 +229,16 @@ static const char *parse_unix(struct url *url, char *rest)
     return NULL;
 }
 
+static const struct {
+    const char *scheme, *secure; /* as it is over TLS, NULL: it never is */
+    const char *(*parse)(struct url *url, char *rest);
+} schemes[] = {
+    {"redis", "rediss", parse_redis},
+    {"unix", NULL, parse_unix},
+    {"sentinel", "sentinels", parse_sentinel},
+    {"cluster", "clusters", parse_cluster},
+};
+
 /* What stands before "://" may be anything: only what looks like a scheme is quoted. */
 static void say_unknown(const char *scheme, char *fault, size_t size)
 {
@@ -181,36 +250,41 @@ static void say_unknown(const char *scheme, char *fault, size_t size)
         snprintf(fault, size, "has an unknown scheme " SUPPORTED);
 }
 
+/* "text" is SCHEME, NUL, and what follows its "://". */
+static bool parse_parts(struct url *url, char *rest, char *fault, size_t size)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        url->tls = schemes[i].secure && strcmp(url->text, schemes[i].secure) == 0;
+        if (!url->tls && strcmp(url->text, schemes[i].scheme) != 0)
+            continue;
+        url->scheme = schemes[i].scheme;
+        const char *wrong = schemes[i].parse(url, rest);
+        snprintf(fault, size, "%s", wrong ? wrong : "");
+        return !wrong;
+    }
+    say_unknown(url->text, fault, size);
+    return false;
+}
+
 bool url_parse(const char *text, struct url *url, char *fault, size_t size)
 {
     const char *mark = strstr(text, "://");
-    const char *wrong = NULL;
+    const char *wrong = *text == '\0' ? "is empty"
+                        : !mark       ? "has no scheme (write redis://HOST or unix:///PATH)"
+                                      : "does not fit into memory";
 
     *url = (struct url){0};
-    if (*text == '\0') {
-        wrong = "is empty";
-    } else if (!mark) {
-        wrong = "has no scheme (write redis://HOST or unix:///PATH)";
-    } else if (!(url->text = strdup(text))) {
-        wrong = "does not fit into memory";
-    } else {
-        char *rest = url->text + (mark - text);
-        *rest = '\0';
-        rest += strlen("://");
-        url->scheme = url->text;
-        if (strcmp(url->scheme, "redis") == 0) {
-            wrong = parse_redis(url, rest);
-        } else if (strcmp(url->scheme, "unix") == 0) {
-            wrong = parse_unix(url, rest);
-        } else {
-            say_unknown(url->scheme, fault, size);
-            url_free(url);
-            return false;
-        }
-    }
-    if (!wrong)
+    if (strcmp(text, "local:") == 0) {
+        url->scheme = "local";
         return true;
-    snprintf(fault, size, "%s", wrong);
+    }
+    if (!mark || !(url->text = strdup(text))) {
+        snprintf(fault, size, "%s", wrong);
+        return false;
+    }
+    url->text[mark - text] = '\0';
+    if (parse_parts(url, url->text + (mark - text) + strlen("://"), fault, size))
+        return true;
     url_free(url);
     return false;
 }
@@ -221,21 +295,61 @@ void url_free(struct url *url)
     *url = (struct url){0};
 }
 
+static void append(char *out, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void append(char *out, size_t size, const char *fmt, ...)
+{
+    size_t used = strlen(out);
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(out + used, size - used, fmt, args);
+    va_end(args);
+}
+
+static void append_encoded(char *out, size_t size, const char *text, const char *special)
+{
+    size_t used = strlen(out);
+    percent_encode(text, special, out + used, size - used);
+}
+
+static void append_host(char *out, size_t size, const struct url_host *host)
+{
+    int address = (int)strcspn(host->name, "%");
+    const char *zone = host->name[address] ? host->name + address + 1 : NULL;
+
+    if (strchr(host->name, ':'))
+        append(out, size, "[%.*s%s%s]:%d", address, host->name, zone ? "%25" : "",
+               zone ? zone : "", host->port);
+    else
+        append(out, size, "%s:%d", host->name, host->port);
+}
+
 char *url_print(const struct url *url, char *out, size_t size)
 {
+    if (size == 0)
+        return out;
+    out[0] = '\0';
+    if (strcmp(url->scheme, "local") == 0) {
+        append(out, size, "local:");
+        return out;
+    }
+    append(out, size, "%s%s://", url->scheme, url->tls ? "s" : "");
+    for (size_t i = 0; i < url->host_count; i++) {
+        append(out, size, "%s", i ? "," : "");
+        append_host(out, size, &url->hosts[i]);
+    }
     if (url->path) {
-        size_t used = (size_t)snprintf(out, size, "unix://");
-        if (used < size)
-            used += percent_encode(url->path, "?#", out + used, size - used);
-        if (used < size && url->db)
-            snprintf(out + used, size - used, "?db=%d", url->db);
-    } else if (strchr(url->host, ':')) {
-        int address = (int)strcspn(url->host, "%");
-        const char *zone = url->host[address] ? url->host + address + 1 : NULL;
-        snprintf(out, size, "redis://[%.*s%s%s]:%d/%d", address, url->host, zone ? "%25" : "",
-                 zone ? zone : "", url->port, url->db);
-    } else {
-        snprintf(out, size, "redis://%s:%d/%d", url->host, url->port, url->db);
+        append_encoded(out, size, url->path, "?#");
+        if (url->db)
+            append(out, size, "?db=%d", url->db);
+    } else if (url->master) {
+        append(out, size, "/");
+        append_encoded(out, size, url->master, "/?#");
+        append(out, size, "/%d", url->db);
+    } else if (strcmp(url->scheme, "cluster") != 0) {
+        append(out, size, "/%d", url->db);
     }
     return out;
 }

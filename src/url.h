@@ -2,22 +2,34 @@
  *
  * redis://[[USER]:PASS@]HOST[:PORT][/DB]   (PORT 6379, DB 0; HOST may be an IPv6 address in [ ])
  * unix:///PATH[?db=N]   or   unix://[USER]:PASS@/PATH[?db=N]
+ * sentinel://[[USER]:PASS@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]   (PORT 26379)
+ * cluster://[[USER]:PASS@]HOST[:PORT][,HOST[:PORT]...]   (PORT 6379)
+ * local:
  *
- * USER, PASS and PATH are percent-decoded. */
+ * rediss, sentinels and clusters are the same over TLS. USER, PASS, PATH and MASTER are percent-decoded. */
 #ifndef RLOCK_URL_H
 #define RLOCK_URL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#define URL_HOSTS_MAX 16
+
+struct url_host {
+    const char *name; /* or a numeric address, an IPv6 one without its brackets */
+    int port;
+};
+
 struct url {
-    char *text;     /* one allocation that everything below points into */
-    const char *scheme;   /* "redis", "unix" */
+    char *text;           /* one allocation that everything below points into */
+    const char *scheme;   /* "redis", "unix", "sentinel", "cluster", "local"; without the s of TLS */
+    bool tls;
     const char *user;     /* NULL if none */
     const char *password; /* NULL if none; "" is a password */
-    const char *host;     /* NULL for unix */
-    const char *path;     /* NULL for redis */
-    int port;
+    struct url_host hosts[URL_HOSTS_MAX];
+    size_t host_count;  /* one for redis; none for unix and local */
+    const char *path;   /* of unix; NULL for others */
+    const char *master; /* its name, of sentinel; NULL for others */
     int db;
 };
 

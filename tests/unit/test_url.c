@@ -10,52 +10,52 @@ static const struct {
     struct url url; /* .text is not looked at */
     const char *shown;
 } good[] = {
-    {"redis://localhost", {.host = "localhost", .port = 6379}, "redis://localhost:6379/0"},
-    {"redis://localhost/", {.host = "localhost", .port = 6379}, "redis://localhost:6379/0"},
-    {"redis://127.0.0.1:6379/0", {.host = "127.0.0.1", .port = 6379}, "redis://127.0.0.1:6379/0"},
-    {"redis://h:1/7", {.host = "h", .port = 1, .db = 7}, "redis://h:1/7"},
+    {"redis://localhost", {.hosts = {{"localhost", 6379}}, .host_count = 1}, "redis://localhost:6379/0"},
+    {"redis://localhost/", {.hosts = {{"localhost", 6379}}, .host_count = 1}, "redis://localhost:6379/0"},
+    {"redis://127.0.0.1:6379/0", {.hosts = {{"127.0.0.1", 6379}}, .host_count = 1}, "redis://127.0.0.1:6379/0"},
+    {"redis://h:1/7", {.hosts = {{"h", 1}}, .host_count = 1, .db = 7}, "redis://h:1/7"},
     {"redis://h:65535/999999",
-     {.host = "h", .port = 65535, .db = 999999},
+     {.hosts = {{"h", 65535}}, .host_count = 1, .db = 999999},
      "redis://h:65535/999999"},
-    {"redis://h:06379/007", {.host = "h", .port = 6379, .db = 7}, "redis://h:6379/7"},
+    {"redis://h:06379/007", {.hosts = {{"h", 6379}}, .host_count = 1, .db = 7}, "redis://h:6379/7"},
     {"redis://My_Host-1.example.",
-     {.host = "My_Host-1.example.", .port = 6379},
+     {.hosts = {{"My_Host-1.example.", 6379}}, .host_count = 1},
      "redis://My_Host-1.example.:6379/0"},
-    {"redis://:pw@h", {.password = "pw", .host = "h", .port = 6379}, "redis://h:6379/0"},
-    {"redis://:@h", {.password = "", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://:pw@h", {.password = "pw", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
+    {"redis://:@h", {.password = "", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
     {"redis://u:pw@h:7/2",
-     {.user = "u", .password = "pw", .host = "h", .port = 7, .db = 2},
+     {.user = "u", .password = "pw", .hosts = {{"h", 7}}, .host_count = 1, .db = 2},
      "redis://h:7/2"},
-    {"redis://u:@h", {.user = "u", .password = "", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://u:@h", {.user = "u", .password = "", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
     {"redis://u:p@ss@h",
-     {.user = "u", .password = "p@ss", .host = "h", .port = 6379},
+     {.user = "u", .password = "p@ss", .hosts = {{"h", 6379}}, .host_count = 1},
      "redis://h:6379/0"},
-    {"redis://:@@@h", {.password = "@@", .host = "h", .port = 6379}, "redis://h:6379/0"},
-    {"redis://:a:b:c@h", {.password = "a:b:c", .host = "h", .port = 6379}, "redis://h:6379/0"},
-    {"redis://:a?b#c@h", {.password = "a?b#c", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://:@@@h", {.password = "@@", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
+    {"redis://:a:b:c@h", {.password = "a:b:c", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
+    {"redis://:a?b#c@h", {.password = "a?b#c", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
     {"redis://%75%3a:p%40%2F%3A%25@h",
-     {.user = "u:", .password = "p@/:%", .host = "h", .port = 6379},
+     {.user = "u:", .password = "p@/:%", .hosts = {{"h", 6379}}, .host_count = 1},
      "redis://h:6379/0"},
-    {"redis://:%2500@h", {.password = "%00", .host = "h", .port = 6379}, "redis://h:6379/0"},
+    {"redis://:%2500@h", {.password = "%00", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
     {"redis://:\xc3\xa9 \x01\xff@h",
-     {.password = "\xc3\xa9 \x01\xff", .host = "h", .port = 6379},
+     {.password = "\xc3\xa9 \x01\xff", .hosts = {{"h", 6379}}, .host_count = 1},
      "redis://h:6379/0"},
-    {"redis://[::1]", {.host = "::1", .port = 6379}, "redis://[::1]:6379/0"},
-    {"redis://[::1]/", {.host = "::1", .port = 6379}, "redis://[::1]:6379/0"},
+    {"redis://[::1]", {.hosts = {{"::1", 6379}}, .host_count = 1}, "redis://[::1]:6379/0"},
+    {"redis://[::1]/", {.hosts = {{"::1", 6379}}, .host_count = 1}, "redis://[::1]:6379/0"},
     {"redis://[2001:DB8::1]:7000/3",
-     {.host = "2001:DB8::1", .port = 7000, .db = 3},
+     {.hosts = {{"2001:DB8::1", 7000}}, .host_count = 1, .db = 3},
      "redis://[2001:DB8::1]:7000/3"},
     {"redis://[::ffff:127.0.0.1]",
-     {.host = "::ffff:127.0.0.1", .port = 6379},
+     {.hosts = {{"::ffff:127.0.0.1", 6379}}, .host_count = 1},
      "redis://[::ffff:127.0.0.1]:6379/0"},
     {"redis://u:p@ss@[::1]:5",
-     {.user = "u", .password = "p@ss", .host = "::1", .port = 5},
+     {.user = "u", .password = "p@ss", .hosts = {{"::1", 5}}, .host_count = 1},
      "redis://[::1]:5/0"},
     {"redis://[fe80::1%25eth0]",
-     {.host = "fe80::1%eth0", .port = 6379},
+     {.hosts = {{"fe80::1%eth0", 6379}}, .host_count = 1},
      "redis://[fe80::1%25eth0]:6379/0"},
     {"redis://[fe80::1%eth0]:7",
-     {.host = "fe80::1%eth0", .port = 7},
+     {.hosts = {{"fe80::1%eth0", 7}}, .host_count = 1},
      "redis://[fe80::1%25eth0]:7/0"},
     {"unix:///run/r.sock", {.path = "/run/r.sock"}, "unix:///run/r.sock"},
     {"unix:///run/r.sock?db=2", {.path = "/run/r.sock", .db = 2}, "unix:///run/r.sock?db=2"},
@@ -69,10 +69,36 @@ static const struct {
     {"unix:///a%2Fb", {.path = "/a/b"}, "unix:///a/b"},
     {"unix:////x", {.path = "//x"}, "unix:////x"},
     {"unix:///[::1]:5", {.path = "/[::1]:5"}, "unix:///[::1]:5"},
+    {"rediss://u:p@h/2",
+     {.tls = true, .user = "u", .password = "p", .hosts = {{"h", 6379}}, .host_count = 1, .db = 2},
+     "rediss://h:6379/2"},
+    {"local:", {.scheme = "local"}, "local:"},
+    {"sentinel://h/m",
+     {.scheme = "sentinel", .hosts = {{"h", 26379}}, .host_count = 1, .master = "m"},
+     "sentinel://h:26379/m/0"},
+    {"sentinels://:pw@h:1,[::1]:2,10.0.0.1/my%2Fmaster/3",
+     {.scheme = "sentinel",
+      .tls = true,
+      .password = "pw",
+      .hosts = {{"h", 1}, {"::1", 2}, {"10.0.0.1", 26379}},
+      .host_count = 3,
+      .master = "my/master",
+      .db = 3},
+     "sentinels://h:1,[::1]:2,10.0.0.1:26379/my%2Fmaster/3"},
+    {"cluster://u:pw@h,i:7001/",
+     {.scheme = "cluster",
+      .user = "u",
+      .password = "pw",
+      .hosts = {{"h", 6379}, {"i", 7001}},
+      .host_count = 2},
+     "cluster://h:6379,i:7001"},
+    {"clusters://h",
+     {.scheme = "cluster", .tls = true, .hosts = {{"h", 6379}}, .host_count = 1},
+     "clusters://h:6379"},
 };
 
 #define NO_SCHEME "has no scheme (write redis://HOST or unix:///PATH)"
-#define SUPPORTED "(redis:// and unix:// are supported)"
+#define SUPPORTED "(redis, rediss, unix, sentinel, cluster and local are known)"
 #define NO_HOST   "has no host"
 #define BAD_HOST  "has a character in its host that no host name has"
 #define BAD_PORT  "has a port that is not a number from 1 to 65535"
@@ -87,6 +113,7 @@ static const struct {
 #define NO_PATH  "has no path"
 #define RELATIVE "has a path that does not start with '/' (write unix:///PATH)"
 #define HASH     "has a '#' in its path (write %23 for it)"
+#define NO_MASTER "has no master's name (write sentinel://HOST:PORT/MASTER)"
 #define OTHER    "has a query other than ?db=N"
 
 static const struct {
@@ -100,13 +127,12 @@ static const struct {
     {"redis:", NO_SCHEME},
     {"redis:/h", NO_SCHEME},
     {"redis:h", NO_SCHEME},
-    {"local:", NO_SCHEME},
+    {"local:x", NO_SCHEME},
     {"/run/r.sock", NO_SCHEME},
     {"://", "has an unknown scheme " SUPPORTED},
     {"://h", "has an unknown scheme " SUPPORTED},
     {"x://h", "has the unknown scheme 'x' " SUPPORTED},
     {"foo://:pw@h", "has the unknown scheme 'foo' " SUPPORTED},
-    {"rediss://h", "has the unknown scheme 'rediss' " SUPPORTED},
     {"redis+tls.v-1://h", "has the unknown scheme 'redis+tls.v-1' " SUPPORTED},
     {"abcdefghijklmnopqrst://h", "has the unknown scheme 'abcdefghijklmnopqrst' " SUPPORTED},
     {"abcdefghijklmnopqrstu://h", "has an unknown scheme " SUPPORTED},
@@ -199,6 +225,22 @@ static const struct {
     {"redis://[::1]:0", BAD_PORT},
     {"redis://[::1]:1:2", BAD_PORT},
 
+    {"unixs:///r", "has the unknown scheme 'unixs' " SUPPORTED},
+    {"local://", "has the unknown scheme 'local' " SUPPORTED},
+    {"sentinel://h", NO_MASTER},
+    {"sentinel://h/", NO_MASTER},
+    {"sentinel://h//0", NO_MASTER},
+    {"sentinel://h/m/x", BAD_DB},
+    {"sentinel://h/m/0/1", BAD_DB},
+    {"sentinel://h/m%", BAD_CODE},
+    {"sentinel:///m", NO_HOST},
+    {"sentinel://h,/m", NO_HOST},
+    {"sentinel://h,i:0/m", BAD_PORT},
+    {"sentinel://h/m?x", QUERY},
+    {"cluster://", NO_HOST},
+    {"cluster://h,", NO_HOST},
+    {"cluster://h/0", "has a path (a cluster has one database only)"},
+    {"cluster://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "has more than 16 hosts"},
     {"unix://", NO_PATH},
     {"unix:///", NO_PATH},
     {"unix:///?db=1", NO_PATH},
@@ -257,10 +299,11 @@ static const struct {
     {":pw@h", NULL},
     {"://", NULL},
     {"redis://@h", NULL},
-    /* refused ones: rather too much */
     {"rediss://:pw@h", "pw"},
     {"sentinel://u:pw@h:1,i:2/m/0", "pw"},
     {"sentinel://h:1,i:2/m/0", NULL},
+    {"local:", NULL},
+    /* refused ones: rather too much */
     {"redis://:p%zz@h", "p%zz"},
     {"redis://:p/w@h", "p/w"},
     {"redis://:p@s/w@h/0", "p@s/w"},
@@ -272,9 +315,13 @@ static const struct {
 
 static bool same_url(const struct url *a, const struct url *b, const char *scheme)
 {
-    return tap_same(a->scheme, scheme) && tap_same(a->user, b->user) &&
-           tap_same(a->password, b->password) && tap_same(a->host, b->host) &&
-           tap_same(a->path, b->path) && a->port == b->port && a->db == b->db;
+    bool same = a->host_count == b->host_count;
+
+    for (size_t i = 0; same && i < a->host_count; i++)
+        same = tap_same(a->hosts[i].name, b->hosts[i].name) && a->hosts[i].port == b->hosts[i].port;
+    return same && tap_same(a->scheme, scheme) && tap_same(a->user, b->user) &&
+           tap_same(a->password, b->password) && tap_same(a->path, b->path) &&
+           tap_same(a->master, b->master) && a->tls == b->tls && a->db == b->db;
 }
 
 static void test_good(void)
@@ -282,14 +329,16 @@ static void test_good(void)
     for (size_t i = 0; i < COUNT(good); i++) {
         struct url url, again;
         char fault[200] = "", shown[200];
-        const char *scheme = good[i].url.path ? "unix" : "redis";
+        const char *scheme = good[i].url.scheme ? good[i].url.scheme
+                             : good[i].url.path ? "unix"
+                                                : "redis";
         bool parsed = url_parse(good[i].text, &url, fault, sizeof(fault));
 
         if (!tap_ok(parsed && same_url(&url, &good[i].url, scheme), "url_parse %s",
                     tap_show(good[i].text))) {
             tap_note("fault %s, user %s, password %s", tap_show(fault), tap_show(url.user),
                      tap_show(url.password));
-            tap_note("host %s, port %d", tap_show(url.host), url.port);
+            tap_note("host %s, port %d", tap_show(url.hosts[0].name), url.hosts[0].port);
             tap_note("path %s, database %d", tap_show(url.path), url.db);
         }
         if (!parsed)
