@@ -3,6 +3,7 @@
 #include "loop.h"
 #include "mem.h"
 #include "resolve.h"
+#include "tls.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -17,6 +18,8 @@ struct conn {
     void *arg;
     struct loop_io io; /* fd -1 while closed */
     bool connecting;
+    struct tls_session *tls; /* NULL: plain */
+    bool shaking_hands;      /* connected, but TLS is not yet agreed on */
     unsigned life; /* counts closes: a callback may end what is being read */
     redisReader *reader;
     char *out;
@@ -57,6 +60,8 @@ void conn_close(struct conn *conn)
     conn->out_size = conn->out_sent = 0;
     redisReaderFree(conn->reader);
     conn->reader = NULL;
+    tls_end(conn->tls);
+    conn->tls = NULL;
 }
 
 static void broken(struct conn *conn, const char *why)
@@ -76,7 +81,7 @@ static void tune(int fd, int family)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
 }
 
-int conn_open(struct conn *conn, const struct endpoint *to)
+int conn_open(struct conn *conn, const struct endpoint *to, struct tls *tls, const char *host)
 {
     int family = to->address.ss_family;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -95,6 +100,8 @@ int conn_open(struct conn *conn, const struct endpoint *to)
     conn->io.fd = fd;
     conn->io.events = LOOP_WRITE;
     conn->connecting = true;
+    conn->tls = tls ? tls_start(tls, host) : NULL;
+    conn->shaking_hands = conn->tls != NULL;
     loop_add(conn->loop, &conn->io);
     return 0;
 }
@@ -120,7 +127,8 @@ static bool send_queued(struct conn *conn)
     return sound;
 }
 
-void conn_send(struct conn *conn, const char *bytes, size_t size)
+/* Queues bytes for the wire. */
+static void queue(struct conn *conn, const char *bytes, size_t size)
 {
     if (conn->out_size + size > conn->out_room) {
         conn->out_room = conn->out_size + size;
@@ -128,10 +136,47 @@ void conn_send(struct conn *conn, const char *bytes, size_t size)
     }
     memcpy(conn->out + conn->out_size, bytes, size);
     conn->out_size += size;
-    /* A failure is told from the loop, where the next attempt to send meets it again: nobody who asks
-     * for something here wants to be called back before this returned. */
-    if (conn->io.fd >= 0 && !conn->connecting)
+}
+
+/* Sends what TLS has to say; false with errno if the connection is broken. */
+static bool send_tls(struct conn *conn)
+{
+    char bytes[4096];
+    size_t size;
+
+    while ((size = tls_give(conn->tls, bytes, sizeof bytes)) > 0)
+        queue(conn, bytes, size);
+    return send_queued(conn);
+}
+
+/* A failure is told from the loop, where the next attempt to send meets it again: nobody who asks for
+ * something here wants to be called back before this returned. */
+void conn_send(struct conn *conn, const char *bytes, size_t size)
+{
+    if (!conn->tls)
+        queue(conn, bytes, size);
+    else if (tls_write(conn->tls, bytes, size))
+        send_tls(conn);
+    if (!conn->tls && conn->io.fd >= 0 && !conn->connecting)
         send_queued(conn);
+}
+
+/* Goes on with the handshake; whatever it says goes out, also to tell the server why it failed. */
+static void shake_hands(struct conn *conn)
+{
+    char fault[256];
+    bool done;
+    enum tls_state state = tls_shake_hands(conn->tls, &done, fault, sizeof fault);
+    bool sent = send_tls(conn);
+
+    if (state != TLS_GOING) {
+        broken(conn, state == TLS_FAILED ? fault : "the server closed the connection");
+    } else if (!sent) {
+        broken(conn, strerror(errno));
+    } else if (done) {
+        conn->shaking_hands = false;
+        conn->events->connected(conn->arg);
+    }
 }
 
 static void finish_connect(struct conn *conn)
@@ -146,7 +191,10 @@ static void finish_connect(struct conn *conn)
     }
     conn->connecting = false;
     conn->io.events = LOOP_READ;
-    conn->events->connected(conn->arg);
+    if (conn->tls)
+        shake_hands(conn);
+    else
+        conn->events->connected(conn->arg);
 }
 
 /* Hands out every whole reply in the reader. */
@@ -168,6 +216,30 @@ static void hand_out(struct conn *conn)
     }
 }
 
+/* Feeds what TLS has decrypted to the reader; false once the connection is no more. */
+static bool decrypt(struct conn *conn)
+{
+    char buffer[16384], fault[256];
+    unsigned life = conn->life;
+    enum tls_state state;
+    size_t got;
+
+    if (conn->shaking_hands)
+        shake_hands(conn);
+    if (conn->life != life || conn->shaking_hands)
+        return false;
+    while ((state = tls_read(conn->tls, buffer, sizeof buffer, &got, fault, sizeof fault)) ==
+               TLS_GOING &&
+           got > 0)
+        redisReaderFeed(conn->reader, buffer, got);
+    if (state == TLS_GOING && send_tls(conn))
+        return true;
+    hand_out(conn); /* what came before the end */
+    if (conn->life == life)
+        broken(conn, state == TLS_FAILED ? fault : "the server closed the connection");
+    return false;
+}
+
 static void receive(struct conn *conn)
 {
     char buffer[16384];
@@ -179,7 +251,13 @@ static void receive(struct conn *conn)
         broken(conn, n < 0 ? strerror(errno) : "the server closed the connection");
         return;
     }
-    redisReaderFeed(conn->reader, buffer, (size_t)n);
+    if (!conn->tls) {
+        redisReaderFeed(conn->reader, buffer, (size_t)n);
+    } else {
+        tls_take(conn->tls, buffer, (size_t)n);
+        if (!decrypt(conn))
+            return;
+    }
     hand_out(conn);
 }
 

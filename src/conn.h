@@ -1,5 +1,5 @@
 /* One connection that speaks RESP2: connect, send commands, hand out replies in order. The socket is
- * ours (close-on-exec, no SIGPIPE, never blocking); hiredis is the codec. No state of a session
+ * ours (close-on-exec, no SIGPIPE, never blocking); hiredis is the codec, and tls.h another around it. No state of a session
  * (who we are, which database) lives here: see redis_link.h. */
 #ifndef RLOCK_CONN_H
 #define RLOCK_CONN_H
@@ -11,6 +11,7 @@ struct conn;
 struct endpoint;
 struct loop;
 struct redisReply;
+struct tls;
 
 struct conn_events {
     void (*connected)(void *arg);
@@ -24,8 +25,9 @@ struct conn_events {
 struct conn *conn_new(struct loop *loop, const struct conn_events *events, void *arg);
 void conn_free(struct conn *conn);
 
-/* Starts to connect; "connected" or "broken" follows, never before this returned. -1 with errno. */
-int conn_open(struct conn *conn, const struct endpoint *to);
+/* Starts to connect, over TLS to "host" where tls is not NULL; "connected" or "broken" follows, never before
+ * this returned. -1 with errno. */
+int conn_open(struct conn *conn, const struct endpoint *to, struct tls *tls, const char *host);
 /* Drops the connection, what was queued and what was not answered. Harmless if it is closed. */
 void conn_close(struct conn *conn);
 

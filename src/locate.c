@@ -59,6 +59,11 @@ bool locator_can_search(const struct locator *locator)
     return !locator->fixed;
 }
 
+const char *locator_host(const struct locator *locator)
+{
+    return locator->url->host_count ? locator->url->hosts[0].name : NULL;
+}
+
 static void resolved(void *arg, const struct endpoint *found, int count, const char *fault)
 {
     struct locator *locator = arg;

@@ -19,6 +19,8 @@ void locator_free(struct locator *locator);
 int locator_known(const struct locator *locator, const struct endpoint **endpoints);
 /* Whether a search may find others than those known. */
 bool locator_can_search(const struct locator *locator);
+/* The name or address of the server as it is asked for, for TLS; NULL where it has none. */
+const char *locator_host(const struct locator *locator);
 /* Starts a search. "done" comes once, later: with why it failed, or NULL when addresses are known. */
 void locator_search(struct locator *locator, void (*done)(void *arg, const char *fault), void *arg);
 /* Ends a search; "done" comes no more. Harmless if none is under way. */

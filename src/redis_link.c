@@ -6,6 +6,7 @@
 #include "mem.h"
 #include "redis_greeting.h"
 #include "secret.h"
+#include "tls.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -23,6 +24,7 @@ struct redis_link {
     struct loop_timer timer; /* armed while busy */
 
     enum phase phase;
+    struct tls *tls; /* NULL: plain */
     struct locator *locator;
     int endpoint_next; /* of those that the locator knows */
     bool searched;     /* for this connection: there is no use in asking again */
@@ -329,7 +331,8 @@ static void connect_next(struct redis_link *link)
         int64_t left = moment_until(now, link->connect_until);
         int share = count - link->endpoint_next;
 
-        if (conn_open(link->conn, &endpoints[link->endpoint_next++]) == 0) {
+        if (conn_open(link->conn, &endpoints[link->endpoint_next++], link->tls,
+                      locator_host(link->locator)) == 0) {
             loop_arm(link->loop, &link->timer, moment_plus(now, left / share));
             return;
         }
@@ -362,7 +365,11 @@ struct redis_link *redis_link_new(struct loop *loop, const struct store_address 
     link->password = address->url.password ? address->url.password : address->password;
     url_print(&address->url, link->name, sizeof link->name);
     link->locator = locator_new(loop, &link->address.url, fault, size);
-    if (!link->locator) {
+    if (link->locator && address->url.tls)
+        link->tls = tls_new(&link->address.tls, fault, size);
+    if (!link->locator || (address->url.tls && !link->tls)) {
+        if (link->locator)
+            locator_free(link->locator);
         free(link);
         return NULL;
     }
@@ -376,6 +383,7 @@ void redis_link_free(struct redis_link *link)
     loop_disarm(link->loop, &link->timer);
     conn_free(link->conn);
     locator_free(link->locator);
+    tls_free(link->tls);
     empty_batch(link);
     free_replies(link);
     free(link->file_password);

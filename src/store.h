@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "latch.h"
 #include "lock.h"
+#include "tls.h"
 #include "url.h"
 
 struct loop;
@@ -25,6 +26,7 @@ struct store_address {
     const char *password; /* where the URL has none; NULL: none */
     const char
         *password_file;      /* read again when a password is refused on a later connection; NULL */
+    struct tls_options tls;
     int64_t connect_timeout; /* ns: name look-up, connect and greeting of one server */
 };
 
