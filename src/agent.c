@@ -343,7 +343,7 @@ static int refuse(struct agent *agent, int status, const char *why)
 {
     struct message message = {.kind = MESSAGE_OVER, .status = status};
 
-    snprintf(message.text, sizeof message.text, "%.100s: %.190s", title_of(agent), why);
+    snprintf(message.text, sizeof message.text, "%.100s: %.255s", title_of(agent), why);
     channel_send(agent->channel.fd, &message);
     return 1;
 }
@@ -351,14 +351,14 @@ static int refuse(struct agent *agent, int status, const char *why)
 int agent_main(int channel, pid_t supervisor, const struct agent_plan *plan)
 {
     struct agent agent = {.plan = plan, .channel = {.fd = channel}};
-    char fault[200];
+    char fault[256];
 
     agent.loop = loop_new();
     if (!agent.loop)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)
-        return refuse(&agent, STATUS_UNAVAILABLE, fault);
+        return refuse(&agent, plan->address_status, fault);
     start(&agent, supervisor);
     if (loop_run(agent.loop) < 0)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));

@@ -133,6 +133,7 @@ static void fill_plan(struct acquire *all)
 
     environment_make(&all->environment, environ, &lock, true);
     all->plan = (struct acquisition_plan){.address = settings->address,
+                                          .address_status = settings->address_status,
                                           .title = all->request.title,
                                           .report_waiting = say_verbosity() != SAY_QUIET,
                                           .conflict_status = settings->conflict_status,

@@ -392,7 +392,7 @@ static int act(struct latch *latch, const struct verb *verb)
                            sizeof fault))
         return verb->act(latch);
     command_error(latch->command, "%s", fault);
-    return STATUS_SYSTEM;
+    return latch->settings.address_status;
 }
 
 static int run(const struct command *command, int argc, char **argv)

@@ -182,6 +182,7 @@ static void fill_plan(struct run *run)
     run->plan.environment = &run->environment;
     run->plan.agent = (struct agent_plan){
         .address = settings->address,
+        .address_status = settings->address_status,
         .title = run->request.title,
         .kill_after = settings->kill_after,
         .guard = settings->on_lost == ON_LOST_STOP,

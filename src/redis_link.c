@@ -17,6 +17,7 @@ enum phase { PHASE_DOWN, PHASE_LOCATING, PHASE_CONNECTING, PHASE_GREETING, PHASE
 struct redis_link {
     struct loop *loop;
     struct store_address address;
+    const struct url *url;
     char name[300]; /* the URL without its password */
     const struct redis_link_events *events;
     void *arg;
@@ -197,7 +198,7 @@ static void greet(void *arg)
 
     link->phase = PHASE_GREETING;
     loop_arm(link->loop, &link->timer, link->connect_until);
-    redis_greeting_begin(&link->greeting, &link->address.url, link->password, &bytes, &size);
+    redis_greeting_begin(&link->greeting, link->url, link->password, &bytes, &size);
     conn_send(link->conn, bytes, size);
     free(bytes);
 }
@@ -207,7 +208,7 @@ static bool try_file_again(struct redis_link *link)
 {
     char fault[256];
 
-    if (!link->address.password_file || link->reread)
+    if (link->url->password || !link->address.password_file || link->reread)
         return false;
     char *fresh = secret_read(link->address.password_file, fault, sizeof fault);
     if (!fresh)
@@ -362,12 +363,13 @@ struct redis_link *redis_link_new(struct loop *loop, const struct store_address 
 
     *link = (struct redis_link){.loop = loop, .address = *address, .events = events, .arg = arg};
     link->timer = (struct loop_timer){.fire = timed_out, .owner = link};
-    link->password = address->url.password ? address->url.password : address->password;
-    url_print(&address->url, link->name, sizeof link->name);
-    link->locator = locator_new(loop, &link->address.url, fault, size);
-    if (link->locator && address->url.tls)
+    link->url = address->urls;
+    link->password = link->url->password ? link->url->password : address->password;
+    url_print(link->url, link->name, sizeof link->name);
+    link->locator = locator_new(loop, link->url, fault, size);
+    if (link->locator && link->url->tls)
         link->tls = tls_new(&link->address.tls, fault, size);
-    if (!link->locator || (address->url.tls && !link->tls)) {
+    if (!link->locator || (link->url->tls && !link->tls)) {
         if (link->locator)
             locator_free(link->locator);
         free(link);

@@ -51,6 +51,13 @@ enum {
          .name = "lease",                                                                          \
          .argument = "DUR",                                                                        \
          .help = "the lock outlives a dead holder by at most this (default 30s, at least 1s)"},    \
+        {.id = SETTING_REPLICAS,                                                                   \
+         .name = "replicas",                                                                       \
+         .argument = "N",                                                                          \
+         .help = "it counts only once N replicas have it, or a majority, or all (default 0)"},     \
+        {.id = SETTING_GRACE,                                                                      \
+         .name = "grace",                                                                          \
+         .help = "wait one lease where the store may have forgotten who holds what"},              \
         {.id = OPTION_NO_REENTRANT,                                                                \
          .name = "no-reentrant",                                                                   \
          .help = "do not treat an ancestor's lock as one's own"},                                  \

@@ -19,15 +19,22 @@
 struct loop;
 struct store;
 
-/* How to reach a store. Borrowed for store_open(), but for what says otherwise. */
+/* How many replicas have to have what was granted before it counts. */
+enum replicas { REPLICAS_NONE, REPLICAS_COUNT, REPLICAS_MAJORITY, REPLICAS_ALL };
+
+/* How to reach a store. Borrowed for as long as the store lives. */
 struct store_address {
-    struct url url;
+    const struct url *urls; /* several: a quorum of stores */
+    size_t url_count;
     const char *prefix;
-    const char *password; /* where the URL has none; NULL: none */
-    const char
-        *password_file;      /* read again when a password is refused on a later connection; NULL */
-    struct tls_options tls;
-    int64_t connect_timeout; /* ns: name look-up, connect and greeting of one server */
+    const char *password; /* where a URL has none; NULL: none */
+    /* Where that came from, to be read again when it is refused on a later connection; NULL. */
+    const char *password_file;
+    int64_t connect_timeout; /* ns: name look-up, connect, TLS and greeting of one server */
+    struct tls_options tls;  /* for those URLs that say TLS */
+    enum replicas replicas;
+    unsigned replica_count; /* with REPLICAS_COUNT */
+    bool grace;             /* grant nothing new for a while where writes may have been lost */
 };
 
 struct lock_request {
