@@ -15,7 +15,8 @@ enum {
     OPTION_BEYOND_REQUEST /* a command's own options count from here */
 };
 
-/* Rows for a command's table, ahead of its own. */
+/* Rows for a command's table, ahead of its own; the first REQUEST_MODES of them choose the mode. */
+#define REQUEST_MODES 3
 #define REQUEST_OPTIONS                                                                            \
     {.id = OPTION_EXCLUSIVE,                                                                       \
      .name = "exclusive",                                                                          \
