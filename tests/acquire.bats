@@ -156,6 +156,19 @@ take() {
     done
 }
 
+@test "H64 told to end at any moment: what it did not tell of is not held" {
+    local i
+    for ((i = 0; i < 80; i++)); do
+        run timeout --foreground --preserve-status -s TERM "0.00$((RANDOM % 4))$((RANDOM % 9 + 1))" "$RLOCK" acquire k 3>&-
+        if [[ $status == 0 ]]; then
+            run -0 rlock release --owner "$output" k
+        else
+            [[ $status == 143 && $output == "" ]]
+            poll_until 1 is_free k
+        fi
+    done
+}
+
 @test "what could not be printed is not held" {
     local start
     start=$(now_ms)
