@@ -157,8 +157,8 @@ take() {
 }
 
 @test "H64 told to end at any moment: what it did not tell of is not held" {
-    local i
-    for ((i = 0; i < 80; i++)); do
+    local round
+    for ((round = 0; round < 80; round++)); do
         run timeout --foreground --preserve-status -s TERM "0.00$((RANDOM % 4))$((RANDOM % 9 + 1))" "$RLOCK" acquire k 3>&-
         if [[ $status == 0 ]]; then
             run -0 rlock release --owner "$output" k
