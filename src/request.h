@@ -72,6 +72,9 @@ struct request {
     bool mode_given;
     unsigned limit;
     bool no_nesting;
+    /* A shell that acquires and releases in a loop goes on with the token of the last time, which holds
+     * nothing any more: at the deepest level, it takes that one's place instead of being refused. */
+    bool in_turn;
     char owner[OWNER_SIZE];
     char *who;
 };

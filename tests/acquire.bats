@@ -62,6 +62,13 @@ take() {
     [[ ! -e x ]]
 }
 
+@test "--export in a loop, without end" {
+    # shellcheck disable=SC2016
+    run -0 sh -c 'for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+        eval "$("$RLOCK" acquire -n --export k)" && "$RLOCK" release k || exit
+    done' 3>&-
+}
+
 @test "--export that fails fails under eval, in every shell" {
     local shell
     hold a k
