@@ -141,9 +141,10 @@ static void describe_failure(const struct agent *agent, const struct keeper_end 
                              size_t size)
 {
     const char *hint = hint_of_cause(end->cause);
-    const char *name = end->cause == CAUSE_MISFIT
-                           ? agent->plan->keeper.request.keys[end->refusal.key]
-                           : title_of(agent);
+    const struct lock_request *request = &agent->plan->keeper.request;
+    size_t key = end->refusal.key; /* as the server says */
+    bool of_one = end->cause == CAUSE_MISFIT && key < request->key_count;
+    const char *name = of_one ? request->keys[key] : title_of(agent);
 
     snprintf(text, size, "%.100s: %s%s%s", name, end->text, hint ? "\nhint: " : "",
              hint ? hint : "");

@@ -83,6 +83,7 @@ static int sign(struct acquire *all)
     pid_t pid = all->keep ? all->vigil.pid : getppid();
     char program[64];
 
+    all->request.in_turn = true;
     return request_sign(&all->request, all->command, &all->settings,
                         vigil_name(pid, program, sizeof program), pid);
 }

@@ -270,7 +270,7 @@ const struct command command_read = {
     .usage = {"read [OPTIONS] KEY... -- COMMAND [ARG...]", "read [OPTIONS] KEY... -c STRING"},
     .example = "Example, backups side by side, but never while \"rlock write data\" runs:\n"
                "  rlock read data -- tar -cf /backup/data.tar /srv/data\n",
-    .options = options,
+    .options = options + REQUEST_MODES,
     .run = run,
 };
 
@@ -280,6 +280,6 @@ const struct command command_write = {
     .usage = {"write [OPTIONS] KEY... -- COMMAND [ARG...]", "write [OPTIONS] KEY... -c STRING"},
     .example = "Example, once everyone under \"rlock read data\" is done:\n"
                "  rlock write data -- ./migrate.sh\n",
-    .options = options,
+    .options = options + REQUEST_MODES,
     .run = run,
 };

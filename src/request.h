@@ -15,7 +15,8 @@ enum {
     OPTION_BEYOND_REQUEST /* a command's own options count from here */
 };
 
-/* Rows for a command's table, ahead of its own. */
+/* Rows for a command's table, ahead of its own; the first REQUEST_MODES of them choose the mode. */
+#define REQUEST_MODES 3
 #define REQUEST_OPTIONS                                                                            \
     {.id = OPTION_EXCLUSIVE,                                                                       \
      .name = "exclusive",                                                                          \
@@ -78,6 +79,9 @@ struct request {
     bool mode_given;
     unsigned limit;
     bool no_nesting;
+    /* A shell that acquires and releases in a loop goes on with the token of the last time, which holds
+     * nothing any more: at the deepest level, it takes that one's place instead of being refused. */
+    bool in_turn;
     char owner[OWNER_SIZE];
     char *who;
 };

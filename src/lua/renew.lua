@@ -23,7 +23,8 @@ for i, lock in ipairs(locks) do
   own.deadline = now + own.lease
   keep(lock, own.lease)
   write_family(lock, lock.family)
-  if own.deadline < held.earliest or own.lease > held.longest then
+  if own.deadline < held.earliest or own.lease > held.longest or held.shown == '-' then
+    if held.shown == '-' then held.shown = lock.family.name end
     held.earliest = math.min(held.earliest, own.deadline)
     held.longest = math.max(held.longest, own.lease)
     write_held(lock)
