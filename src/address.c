@@ -34,7 +34,7 @@ static int settle_urls(const struct collection *all, const struct store_address 
 }
 
 /* A URL's own password comes first, then what is from the highest place. An empty one in a URL that names
- * a user gives way: it is how to name the user of a password kept elsewhere. */
+ * a user gives way: it is how to name the user of a password kept elsewhere. The local server has none. */
 static int settle_passwords(const struct collection *all, struct settings *settings)
 {
     struct store_address *address = &settings->address;
@@ -46,7 +46,7 @@ static int settle_passwords(const struct collection *all, struct settings *setti
 
     for (size_t i = 0; i < address->url_count; i++) {
         struct url *url = &settings->urls[i];
-        if (url->password && *url->password)
+        if ((url->password && *url->password) || strcmp(url->scheme, "local") == 0)
             continue;
         wanted = true;
         if (word->value || file->value)

@@ -109,7 +109,7 @@ static struct answer unreachable(const struct redis_link *link, const char *why)
 {
     struct answer answer = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
 
-    snprintf(answer.text, sizeof answer.text, "cannot reach %.120s: %.100s", link->name, why);
+    snprintf(answer.text, sizeof answer.text, "cannot reach %.120s: %s", link->name, why);
     return answer;
 }
 
@@ -152,7 +152,7 @@ static void timed_out(struct loop_timer *timer)
         conn_close(link->conn);
         connect_next(link);
     } else if (link->phase == PHASE_LOCATING) {
-        fail_unreachable(link, "no answer from the name service");
+        fail_unreachable(link, locator_overdue(link->locator));
     } else {
         fail_unreachable(link, link->phase == PHASE_CONNECTING ? "connecting timed out"
                                                                : "no answer in time");
@@ -366,6 +366,8 @@ struct redis_link *redis_link_new(struct loop *loop, const struct store_address 
     link->url = address->urls;
     link->password = link->url->password ? link->url->password : address->password;
     url_print(link->url, link->name, sizeof link->name);
+    if (strcmp(link->name, "local:") == 0)
+        strcpy(link->name, "the local server");
     link->locator = locator_new(loop, link->url, fault, size);
     if (link->locator && link->url->tls)
         link->tls = tls_new(&link->address.tls, fault, size);
@@ -397,8 +399,7 @@ void redis_link_add(struct redis_link *link, int argc, const char **argv, const 
     conn_encode(&link->batch, &link->batch_size, argc, argv, lengths);
 }
 
-void redis_link_send(struct redis_link *link, size_t replies, size_t channels,
-                     struct moment until)
+void redis_link_send(struct redis_link *link, size_t replies, size_t channels, struct moment until)
 {
     link->busy = true;
     link->sent = false;

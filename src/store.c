@@ -12,6 +12,7 @@ static const struct {
 } schemes[] = {
     {"redis", store_redis_open},
     {"unix", store_redis_open},
+    {"local", store_redis_open},
 };
 
 struct store *store_open(struct loop *loop, const struct store_address *address, char *fault,

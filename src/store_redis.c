@@ -435,6 +435,6 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         free(store);
         return NULL;
     }
-    store->prefix = mem_strdup(address->prefix);
+    store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     return &store->base;
 }
