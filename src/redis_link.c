@@ -154,8 +154,7 @@ static void timed_out(struct loop_timer *timer)
     } else if (link->phase == PHASE_LOCATING) {
         fail_unreachable(link, locator_overdue(link->locator));
     } else {
-        fail_unreachable(link, link->phase == PHASE_CONNECTING ? "connecting timed out"
-                                                               : "no answer in time");
+        fail_unreachable(link, conn_overdue(link->conn));
     }
 }
 
