@@ -302,8 +302,14 @@ static void located(void *arg, const char *fault)
 {
     struct redis_link *link = arg;
 
+    struct answer answer;
+
     if (fault) {
-        fail_unreachable(link, fault);
+        answer = unreachable(link, fault);
+        /* What keeps the local server from starting does not pass by itself. */
+        if (strcmp(link->url->scheme, "local") == 0)
+            answer.cause = CAUSE_UNFIT;
+        fail(link, &answer);
         return;
     }
     link->endpoint_next = 0;
