@@ -178,12 +178,18 @@ held_again() { # KEY MS: it was renewed, and has more than MS left
 @test "a certificate that changes while a lock is held" {
     authority other
     certificate new other subjectAltName=DNS:localhost,IP:127.0.0.1
-    hold a k --lease 4s
+    cp "$CERTS/ca.pem" "$T/trusted.pem"
+    hold a k --tls-ca "$T/trusted.pem" --lease 6s
     server_certificate new
     redis client kill type normal skipme yes
     poll_until 10 contains "$T/a.err" 'not trusted'
-    server_certificate server
-    poll_until 10 held_again k 3000
+    # Files are read again, unless they make no sense.
+    echo nonsense >"$T/trusted.pem"
+    redis client kill type normal skipme yes
+    sleep 0.2 # for an attempt or two
+    cp "$CERTS/other.pem" "$T/trusted.pem"
+    printf 'tls-ca = %s/other.pem\n' "$CERTS" >"$T/config"
+    poll_until 10 held_again k 5000
     kill "${pid[a]}"
     finish a
     [[ $status == 143 ]]
