@@ -24,7 +24,7 @@ static const struct {
     {"CLUSTERDOWN", REDIS_ERROR_PASSING},
     {"UNBLOCKED", REDIS_ERROR_PASSING},
     {"max number of clients", REDIS_ERROR_PASSING},
-    {"READONLY", REDIS_ERROR_UNFIT},
+    {"READONLY", REDIS_ERROR_READONLY},
     {"OOM", REDIS_ERROR_UNFIT},
     {"NOAUTH", REDIS_ERROR_DENIED},
     {"WRONGPASS", REDIS_ERROR_DENIED},
@@ -124,6 +124,7 @@ void redis_answer_error(const char *text, struct answer *answer)
     case REDIS_ERROR_DENIED: answer_unknown(answer, CAUSE_DENIED, "%.200s", text); break;
     case REDIS_ERROR_NOSCRIPT:
     case REDIS_ERROR_PASSING: answer_unknown(answer, CAUSE_NOT_READY, "%.200s", text); break;
+    case REDIS_ERROR_READONLY:
     case REDIS_ERROR_UNFIT:
     case REDIS_ERROR_OTHER: answer_unknown(answer, CAUSE_UNFIT, "%.200s", text); break;
     }

@@ -11,6 +11,7 @@ struct redis_greeting {
     int db;
     int step;         /* whose reply is next */
     int64_t clock_ms; /* the server's, 0 if it does not tell */
+    bool replica;     /* REFUSED for being one */
     int replicas;     /* how many it has, -1 if it does not tell */
 };
 

@@ -27,7 +27,7 @@ static const struct {
     {"CLUSTERDOWN The cluster is down", REDIS_ERROR_PASSING},
     {"UNBLOCKED force unblock from blocking operation", REDIS_ERROR_PASSING},
     {"ERR max number of clients reached", REDIS_ERROR_PASSING},
-    {"READONLY You can't write against a read only replica.", REDIS_ERROR_UNFIT},
+    {"READONLY You can't write against a read only replica.", REDIS_ERROR_READONLY},
     {"OOM command not allowed when used memory > 'maxmemory'.", REDIS_ERROR_UNFIT},
     {"NOAUTH Authentication required.", REDIS_ERROR_DENIED},
     {"WRONGPASS invalid username-password pair or user is disabled.", REDIS_ERROR_DENIED},
@@ -43,7 +43,7 @@ static const struct {
     {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -READONLY You "
      "can't "
      "write against a read only replica.",
-     REDIS_ERROR_UNFIT},
+     REDIS_ERROR_READONLY},
     {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -OOM command not "
      "allowed when used memory > 'maxmemory'.",
      REDIS_ERROR_UNFIT},
