@@ -111,12 +111,14 @@ def may_pass(waiters, i, j, limit):
 
 
 def order(runs, queues, launched, disturbed, limits):
-    """The faults of those who came out of their turn, and how many pairs were looked at. launched: when
-    each was started, by name; disturbed: the names of those that something was done to."""
+    """The faults of those who came out of their turn, and how many pairs were looked at; nested ones may
+    pass others. launched: when each was started, by name; disturbed: those that something was done to."""
     granted = {(run.name, key): fence for run in runs for key, fence in run.grants.items()}
     faults, pairs = {}, set()
 
     def judge(key, first, second, waiters):
+        if "." in second:
+            return
         one, two = granted.get((first, key)), granted.get((second, key))
         if one and two and not disturbed & {first.split(".")[0], second.split(".")[0]}:
             pairs.add((key, first, second))
