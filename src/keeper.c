@@ -1,11 +1,11 @@
 /* One lock's life: tried for, waited for, held, renewed, lost, given back. */
 #include "keeper.h"
+#include "dice.h"
 #include "lease.h"
 #include "loop.h"
 #include "mem.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 
 /* How often a waiter calls, and by how much that is spread. The store keeps its place for 7 s. */
 #define HEARTBEAT_NS (2500 * NS_PER_MS)
@@ -36,19 +36,19 @@ struct keeper {
     void *arg;
 
     enum state state;
-    bool busy;               /* a request is under way */
-    struct moment sent;      /* when it was */
-    struct loop_timer next;  /* the next thing to do by ourselves */
-    struct loop_timer end;   /* the lease's, while held */
-    unsigned failures;       /* in a row */
-    struct moment lasting;   /* while trying: a silent store is given up then */
-    struct answer refusal;   /* the latest */
-    bool contacted;          /* it has answered us before */
-    bool unsure;             /* an acquisition may have been granted without our knowing */
-    bool on_hold;            /* no renewals */
-    bool lost;               /* and told so */
-    bool again;              /* after the release: try again */
-    bool used;               /* what is released has done its work: it is kept for as long as asked for */
+    bool busy;              /* a request is under way */
+    struct moment sent;     /* when it was */
+    struct loop_timer next; /* the next thing to do by ourselves */
+    struct loop_timer end;  /* the lease's, while held */
+    unsigned failures;      /* in a row */
+    struct moment lasting;  /* while trying: a silent store is given up then */
+    struct answer refusal;  /* the latest */
+    bool contacted;         /* it has answered us before */
+    bool unsure;            /* an acquisition may have been granted without our knowing */
+    bool on_hold;           /* no renewals */
+    bool lost;              /* and told so */
+    bool again;             /* after the release: try again */
+    bool used; /* what is released has done its work: it is kept for as long as asked for */
     bool release_unanswered; /* one was sent before: that nothing is there proves that it worked */
     struct moment release_until;
     struct keeper_end result;
@@ -61,16 +61,6 @@ static void send_release(struct keeper *keeper);
 static struct moment now_of(const struct keeper *keeper)
 {
     return loop_now(keeper->loop);
-}
-
-static uint32_t dice(void)
-{
-    uint32_t number = 0;
-
-    /* Without entropy there is no spread; nothing else depends on it. */
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
-        return UINT32_MAX / 2;
-    return number;
 }
 
 static void schedule(struct keeper *keeper, struct moment due)
@@ -244,8 +234,7 @@ static void wait_on(struct keeper *keeper)
 {
     struct moment now = now_of(keeper);
     const struct answer *refusal = &keeper->refusal;
-    struct moment due =
-        moment_plus(now, HEARTBEAT_NS - SPREAD_NS + 2 * SPREAD_NS * (dice() >> 16) / 65536);
+    struct moment due = moment_plus(now, dice_spread(HEARTBEAT_NS, SPREAD_NS));
 
     /* Only who is next minds the holder's lease, and is there on time. */
     if (refusal->position == 1 && refusal->left_ms > 0)
