@@ -1,3 +1,6 @@
+-- include lock.lua
+-- include queue.lua
+
 -- Reads all there is, so its cost grows with the queue. Writes nothing.
 -- {'LOCK', now, fence, mode, limit, {holder…}, {waiter…}}, waiters in order, those that nest first;
 -- {'MISFIT', now, what}
@@ -19,8 +22,8 @@ for i = 1, #fields, 2 do
   end
 end
 table.sort(families, function(a, b)
-  return a.entries[1].fence < b.entries[1].fence
-    or a.entries[1].fence == b.entries[1].fence and a.name < b.name
+  local one, other = tonumber(a.entries[1].fence), tonumber(b.entries[1].fence)
+  return one < other or one == other and a.name < b.name
 end)
 table.sort(waiters, function(a, b)
   if (a.base == 'q') ~= (b.base == 'q') then return b.base == 'q' end
