@@ -143,7 +143,11 @@ class Contest:
     def watch(self):
         """Notes who waits in which order, and judges what the server shows of the holders."""
         while time.monotonic() < self.until or self.running:
-            for lock in self.status():
+            try:
+                locks = self.status()
+            except subprocess.CalledProcessError:
+                continue  # it was hung up on
+            for lock in locks:
                 waiters = [(one["label"], one["mode"]) for one in lock["waiters"]]
                 self.queues.append(Queue(lock["key"], now_ns(), waiters))
                 self.judge(lock)
