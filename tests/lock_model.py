@@ -316,7 +316,7 @@ class Calls:
         if not one:
             true(owner in before.places, f"{owner} is woken, and does not wait")
             return
-        limit = after.held[1] if after.held else 1
+        limit = max([1, *(view.held[1] for view in (after, before) if view.held)])
         true(not after.obstacles(owner, one.mode, limit), f"{owner} is woken for nothing")
         true(not one.elsewhere, f"{owner} is woken, and waits for another key")
         line = after.line(one.base)

@@ -1,4 +1,5 @@
 -- include lock.lua
+-- include slots.lua
 
 -- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
@@ -32,23 +33,36 @@ for _, lock in ipairs(locks) do
   if lock.barred ~= '' and is_barred(lock) then return { 'BARRED', now } end
 end
 
--- What comes first is all that is needed where nobody is there. The server makes each function anew whenever it
--- runs over one: the many below cost as much as this does.
-local free = mode ~= 'l' and ARGV[5] == ''
-for _, lock in ipairs(locks) do
-  free = free and not lock.held and not lock.place and lock.queue.first > lock.queue.last
+-- Whether nobody is in the way or waits, and none of those who share it may be dead.
+local function is_open(lock)
+  local h = lock.held
+  if lock.place or lock.queue.first <= lock.queue.last then return false end
+  return not h or mode ~= 'x' and h.mode == mode and h.limit == limit and (mode == 's' or h.count < limit)
+    and h.earliest > now and h.earliest <= now + h.longest and not next(lock.families)
 end
-if free then
+
+-- Then this is all. The server makes each function anew whenever it runs over one: the many below cost as much as
+-- all that there is to do.
+local open = ARGV[5] == ''
+for _, lock in ipairs(locks) do open = open and is_open(lock) end
+if open then
   local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
   -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
   for i, lock in ipairs(locks) do
-    fences[i], slots[i] = whole(math.max(lock.fence + 1, now_us)), 0
+    fences[i] = whole(math.max(lock.fence + 1, now_us))
     redis.call('HSET', lock.key, 'k', KIND, 'f', fences[i])
     keep(lock, lease)
   end
   for i, lock in ipairs(locks) do
-    redis.call('HSET', lock.key, 's', mode .. ' 0 1 ' .. till .. owner, 'h:' .. owner,
-      till .. fences[i] .. ' ' .. owner .. ' ' .. whole(now) .. ' ' .. mode .. ' 0 ' .. who)
+    local h, state = lock.held, mode .. ' ' .. limit .. ' 1 ' .. till .. owner
+    if h then
+      h.count, h.shown = h.count + 1, owner
+      h.earliest, h.longest = math.min(h.earliest, now + lease), math.max(h.longest, lease)
+      state = state_text(h)
+    end
+    slots[i] = mode == 'l' and take_slot(lock) or 0
+    redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
+      till .. fences[i] .. ' ' .. owner .. ' ' .. whole(now) .. ' ' .. mode .. ' ' .. slots[i] .. ' ' .. who)
   end
   return { 'GRANTED', now, fences, slots }
 end
@@ -211,9 +225,6 @@ local function grant_all()
     if family then thin_out(lock, family, is_dead) end
     hold(lock, family, slot)
     leave_queue(lock)
-    -- Dead ones among many that nobody wants to replace are cleared away when their number has doubled.
-    local families = lock.held.count
-    if families > 1 and math.frexp(families) == 0.5 then refresh(lock) end
     if mode ~= 'x' then wake(lock, lock.parent, lock.family) end
   end
   return answer_granted()

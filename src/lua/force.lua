@@ -1,4 +1,5 @@
 -- include lock.lua
+-- include slots.lua
 -- include queue.lua
 -- include holders.lua
 

@@ -7,18 +7,6 @@ local function mode_of(family)
   return 's'
 end
 
-local function mark_slot(lock, slot, mark)
-  if slot > #lock.slots then lock.slots = lock.slots .. string.rep('0', slot - #lock.slots) end
-  lock.slots = string.sub(lock.slots, 1, slot - 1) .. mark .. string.sub(lock.slots, slot + 1)
-end
-
-local function take_slot(lock)
-  local slot = string.find(lock.slots, '0', 1, true) or #lock.slots + 1
-  mark_slot(lock, slot, '1')
-  redis.call('HSET', lock.key, 'b', lock.slots)
-  return slot
-end
-
 -- What waits for a holder that is gone waits for those that it nested in.
 local function disband(lock, owner)
   local base = 'q:' .. owner
@@ -82,7 +70,7 @@ local function prune(lock)
       held.longest = math.max(held.longest, e.lease)
       held.shown = family.name
       if e.mode ~= 's' then held.mode = e.mode end
-      if e.slot > 0 then mark_slot(lock, e.slot, '1') end
+      if e.slot > 0 then mark_slot(lock, e.slot, 1) end
     end
     if #family.entries > 0 then held.count = held.count + 1 end
   end
@@ -101,7 +89,7 @@ local function has_room(held, mode)
     or mode == 'l' and held.mode == 'l' and held.count < held.limit
 end
 
--- Holders without room for the mode that may be dead are looked at.
+-- Holders of whom one may be dead are looked at.
 local function refresh(lock)
   local held = lock.held
   if held and (held.earliest <= now or held.earliest > now + held.longest) then prune(lock) end
@@ -121,8 +109,8 @@ local function obstacle(lock, mode, parent, family)
     end
     return found.count > 0 and found or nil
   end
-  -- A dead one's slot is the next one's.
-  if mode == 'l' or not has_room(lock.held, mode) then refresh(lock) end
+  -- Also where there is room: a dead one's slot is the next one's, and dead readers would gather.
+  refresh(lock)
   if has_room(lock.held, mode) then return nil end
   local text = redis.call('HGET', lock.key, 'h:' .. lock.held.shown) or ''
   return { count = lock.held.count, till = lock.held.earliest, shown = string.match(text, '^[^\n]*') }
@@ -155,11 +143,12 @@ local function wake(lock, parent, family, patience)
     return
   end
   local room = 2
-  if head.mode == 'l' and not parent and lock.held then
+  if head.mode == 'l' then
+    -- Where it is free now, the limit as it was; below a parent there is one slot.
+    local limit = not parent and (lock.held and lock.held.limit or lock.limit) or 1
+    local taken = not parent and lock.held and lock.held.count or 0
     local coming = math.max(queue.called - queue.first + 1, 0)
-    room = math.min(room, lock.held.limit - lock.held.count - coming)
-  elseif head.mode == 'l' and (parent or not lock.held) then
-    room = queue.called < queue.first and 1 or 0
+    room = math.min(room, math.max(limit, 1) - taken - coming)
   end
   local called = queue.called
   local ticket = math.max(called + 1, queue.first)
@@ -205,7 +194,7 @@ local function remove(lock, e, family)
   end
   write_holders(lock, family)
   if lock.held and e.slot > 0 and #family.entries == 0 then
-    mark_slot(lock, e.slot, '0')
+    mark_slot(lock, e.slot, 0)
     redis.call('HSET', lock.key, 'b', lock.slots)
   end
   return mode

@@ -14,7 +14,7 @@ for i = 1, #fields, 2 do
   local base, ticket = string.match(fields[i], '^(q.*):(%d+)$')
   local family = name and read_family(name, fields[i + 1])
   if name and not family then return { 'MISFIT', now, 'damaged' } end
-  local waiter = base and read_waiter(fields[i + 1])
+  local waiter = base and number(ticket) and read_waiter(fields[i + 1])
   if family then families[#families + 1] = family end
   if waiter and waiter.deadline > now then
     waiter.elsewhere = false

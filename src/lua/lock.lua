@@ -3,7 +3,8 @@
 --   k            kind and version of the layout, "lock/1"
 --   f            last fencing token issued
 --   s            how it is held:  MODE LIMIT FAMILIES EARLIEST LONGEST SHOWN   (none: free)
---   b            slots of a semaphore, "1" for one that is taken
+--   b            which slots of a semaphore are taken, six to a character: "0" none of them, "1" the first, "2"
+--                the second, … "o" all
 --   h:OWNER      a family: OWNER and those that nest in it, one line each:
 --                DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO
 --   q, q:OWNER   the queue, and that of those who nest in OWNER:  FIRST LAST CALLED
@@ -126,6 +127,7 @@ local function load_lock(key, owner)
   local fence, held, queue = number(v[2] or '0'), v[3] and read_held(v[3]), read_queue('q', v[6])
   local families = { [path[1]] = v[8] and read_family(path[1], v[8]) or nil }
   local sound = (v[1] or redis.call('EXISTS', key) == 0) and fence and (held or not v[3]) and queue
+    and (not v[7] or string.find(v[7], '^q.*:%d+$'))
     and (not v[5] or string.gsub(v[5], '[^=;]+=%d+;', '') == '') and (not v[8] or families[path[1]] and held)
   for i = 2, #path do
     local name, text = path[i], v[7 + i]
@@ -133,8 +135,8 @@ local function load_lock(key, owner)
     sound = sound and (not text or families[name] and held)
   end
   if not sound then return nil, { 'MISFIT', now, 'damaged' } end
-  return { key = key, owner = owner, path = path, fence = fence, held = held, slots = v[4] or '',
-           barred = v[5] or '', queue = queue, place = v[7] or nil, families = families }
+  return { key = key, owner = owner, path = path, fence = fence, held = held, limit = held and held.limit,
+           slots = v[4] or '', barred = v[5] or '', queue = queue, place = v[7] or nil, families = families }
 end
 
 -- owner's entry and the family that it is in.

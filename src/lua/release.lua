@@ -1,4 +1,5 @@
 -- include lock.lua
+-- include slots.lua
 
 -- Gives back what the owner holds and its places in the queues, and wakes whoever is next.
 -- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all),
@@ -6,26 +7,40 @@
 -- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
 local owner, bar, at_least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
-local locks, worst, alone = {}, nil, bar == 0 and at_least == 0
+local locks, worst, quiet = {}, nil, bar == 0 and at_least == 0
 for i, key in ipairs(KEYS) do
   local lock, refusal = load_lock(key, owner)
   if not lock and refusal.err then return refusal end
   if not lock then
-    refusal[4], worst, alone = i, refusal, false
+    refusal[4], worst, quiet = i, refusal, false
   else
     locks[#locks + 1], lock.number = lock, i
     lock.own, lock.family = find_entry(lock, owner)
-    alone = alone and lock.own and not lock.family.entries[2] and lock.held.count == 1 and not lock.place
+    quiet = quiet and lock.own and not lock.family.entries[2] and not lock.place
       and lock.queue.first > lock.queue.last and redis.call('HEXISTS', key, 'q:' .. owner) == 0
   end
 end
--- As in acquire, the functions below are left out where nobody else is there.
-if alone then
-  for _, lock in ipairs(locks) do
-    lock.held = nil
-    keep(lock, 0)
-    redis.call('HDEL', lock.key, 's', 'b', 'h:' .. lock.family.name)
+
+local function release_quietly(lock)
+  local h, field = lock.held, 'h:' .. lock.family.name
+  keep(lock, 0)
+  if h.count == 1 then
+    redis.call('HDEL', lock.key, 's', 'b', field)
+    return
   end
+  h.count, h.shown = h.count - 1, h.shown ~= lock.family.name and h.shown or '-'
+  redis.call('HDEL', lock.key, field)
+  if lock.own.slot > 0 then
+    mark_slot(lock, lock.own.slot, 0)
+    redis.call('HSET', lock.key, 's', state_text(h), 'b', lock.slots)
+  else
+    redis.call('HSET', lock.key, 's', state_text(h))
+  end
+end
+
+-- As in acquire, what is below is left out where nobody nests in it or waits.
+if quiet then
+  for _, lock in ipairs(locks) do release_quietly(lock) end
   return { 'RELEASED', now }
 end
 

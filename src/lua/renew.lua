@@ -47,6 +47,7 @@ if not lost then
   return { 'RENEWED', now, fences, slots, late }
 end
 
+-- include slots.lua
 -- include queue.lua
 -- include holders.lua
 
