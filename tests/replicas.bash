@@ -39,8 +39,11 @@ on() {
     redis-cli -e -s "$T/$1/sock" "${@:2}" 3>&-
 }
 
+# Both sides know of it; the master of all that were started here.
 is_synchronised() {
-    [[ $(on "$1" info replication) == *master_link_status:up* ]] && redis role | grep -q '^127'
+    local files=("$T"/*/pid)
+    [[ $(on "$1" info replication) == *master_link_status:up* ]] &&
+        [[ $(redis role | grep -c '^127') == "${#files[@]}" ]]
 }
 
 replica_pid() {
