@@ -3,10 +3,12 @@
 
 -- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
---       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who
+--       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who,
+--       and with grace the server's marker
 -- {'GRANTED', now, {fence…}, {slot…}}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
 -- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder}
+-- {'GRACE', now, ms until it grants anything, places or '', ahead (and I), 1 if queued anew}: nobody is known to hold it
 -- {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
 local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -33,6 +35,13 @@ for _, lock in ipairs(locks) do
   if lock.barred ~= '' and is_barred(lock) then return { 'BARRED', now } end
 end
 
+-- For how many ms nothing new is granted.
+local grace = 0
+if ARGV[11] then
+-- include epoch.lua
+  grace = grace_left(ARGV[11], lease)
+end
+
 -- Whether nobody is in the way or waits, and none of those who share it may be dead.
 local function is_open(lock)
   local h = lock.held
@@ -43,7 +52,7 @@ end
 
 -- Then this is all. The server makes each function anew whenever it runs over one: the many below cost as much as
 -- all that there is to do.
-local open = ARGV[5] == ''
+local open = ARGV[5] == '' and grace == 0
 for _, lock in ipairs(locks) do open = open and is_open(lock) end
 if open then
   local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
@@ -135,7 +144,7 @@ local function sign_on(lock)
   local text = redis.call('HGET', lock.key, lock.place)
   local waiter = text and read_waiter(text) or { owner = owner, since = whole(now), mode = mode, who = who }
   waiter.deadline = now + patience
-  waiter.elsewhere = lock.next and not lock.obstacle
+  waiter.elsewhere = lock.next and not lock.obstacle and grace == 0
   redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
   queue.called = math.min(queue.called, queue.mine - 1)
   write_queue(lock, queue)
@@ -278,11 +287,12 @@ end
 for i, lock in ipairs(locks) do
   if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
 end
-if not blocked then return grant_all() end
+if not blocked and grace == 0 then return grant_all() end
 
-local lock = locks[blocked]
+local lock = locks[blocked or 1]
 if patience == 0 then
   local waiting = lock.queue.last - lock.queue.first + 1
+  if grace > 0 and not found then return { 'GRACE', now, grace, '', waiting, 0 } end
   return { 'HELD', now, waiting, blocked, describe(found) }
 end
 local places = {}
@@ -293,5 +303,6 @@ for i, each in ipairs(locks) do
   local passed = not each.obstacle and not each.next
   if left or passed then wake(each, each.parent, each.family, not left and patience) end
 end
-return { 'QUEUED', now, table.concat(places, ' '), ahead(lock), dropped and 1 or 0, blocked,
-         describe(found) }
+places = table.concat(places, ' ')
+if grace > 0 and not found then return { 'GRACE', now, grace, places, ahead(lock), dropped and 1 or 0 } end
+return { 'QUEUED', now, places, ahead(lock), dropped and 1 or 0, blocked, describe(found) }

@@ -1,8 +1,9 @@
 -- include lock.lua
 
--- Extends leases, all or none; never makes one.
--- ARGV: owner, lease (0: the same as before)
--- {'RENEWED', now, {fence…}, {slot…}, 1 if one of them had run out before}
+-- Extends leases, all or none; never makes one, but where the server may have forgotten it.
+-- ARGV: owner, lease (0: the same as before); with grace, the server's marker; and to have again what it has forgotten,
+--       mode, limit, who, and of each key fence and slot, with a lease
+-- {'RENEWED', now, {fence…}, {slot…}, 1 if one of them had run out before, 2 if one was forgotten}
 -- {'LOST', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
 local owner, lease = ARGV[1], tonumber(ARGV[2])
 
@@ -36,6 +37,13 @@ local function renew(lock)
   end
 end
 
+-- For how many ms nothing new is granted.
+local grace = 0
+if ARGV[3] then
+-- include epoch.lua
+  grace = grace_left(ARGV[3], math.max(lease, locks[1].own and locks[1].own.lease or 0))
+end
+
 if not lost then
   local fences, slots, late = {}, {}, 0
   for i, lock in ipairs(locks) do
@@ -51,4 +59,31 @@ end
 -- include queue.lua
 -- include holders.lua
 
+if grace > 0 and ARGV[4] then
+-- include reclaim.lua
+  local function claim_of(i)
+    return { mode = ARGV[4], limit = tonumber(ARGV[5]), who = ARGV[6], lease = lease,
+             fence = ARGV[5 + 2 * i], slot = tonumber(ARGV[6 + 2 * i]) }
+  end
+  local possible = true
+  for i, key in ipairs(KEYS) do
+    local lock, refusal = locks[i], nil
+    if not lock then lock, refusal = load_lock(key, owner) end
+    if not lock then
+      if not refusal.err then refusal[4] = i end
+      return refusal
+    end
+    lock.own, lock.family = find_entry(lock, owner)
+    locks[i] = lock
+    possible = possible and (lock.own or look_around(lock, claim_of(i)))
+  end
+  if possible then
+    local fences, slots = {}, {}
+    for i, lock in ipairs(locks) do
+      if lock.own then renew(lock) else reclaim(lock, claim_of(i)) end
+      fences[i], slots[i] = lock.own.fence, lock.own.slot
+    end
+    return { 'RENEWED', now, fences, slots, 2 }
+  end
+end
 return { 'LOST', now, lost, present(locks[lost]) }
