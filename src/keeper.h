@@ -34,9 +34,10 @@ struct keeper_end {
 struct keeper_events {
     /* Still waiting: the store's latest refusal. */
     void (*waiting)(void *arg, const struct answer *refusal);
-    /* Held until "deadline"; "held" once, "extended" after each renewal. */
+    /* Held until "deadline"; "held" once, "extended" after each renewal. forgotten: the store had lost it, and has it
+     * again. */
     void (*held)(void *arg, struct moment deadline, const struct lock_grant *grants);
-    void (*extended)(void *arg, struct moment deadline);
+    void (*extended)(void *arg, struct moment deadline, bool forgotten);
     /* The store does not answer as it should; the keeper goes on trying. */
     void (*trouble)(void *arg, const char *why);
     /* The store says that it is not ours, or the lease ran out unrenewed. Nothing is renewed any more;

@@ -34,6 +34,7 @@ struct keeper {
     unsigned failures;      /* in a row */
     struct moment lasting;  /* while trying: a silent store is given up then */
     struct answer refusal;  /* the latest */
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* while held: what is renewed */
     bool contacted;         /* it has answered us before */
     bool unsure;            /* an acquisition may have been granted without our knowing */
     bool on_hold;           /* no renewals */

@@ -4,6 +4,7 @@
 #include "loop.h"
 #include "mem.h"
 #include "redis_answer.h"
+#include "redis_grace.h"
 #include "redis_latch.h"
 #include "redis_link.h"
 #include "redis_replicas.h"
@@ -34,6 +35,8 @@ struct redis_store {
     bool no_channel; /* the server forbids SUBSCRIBE */
     char *places;    /* ours in the queues, as last told; NULL: none */
     struct redis_replicas replicas;
+    char *marker; /* tells whether the server may have forgotten locks */
+    bool grace;   /* and it is to be asked */
 
     /* The operation under way. */
     store_done *done;
@@ -372,6 +375,7 @@ static void redis_close(struct store *base)
     redis_link_free(store->link);
     drop_operation(store);
     free(store->places);
+    free(store->marker);
     free(store->prefix);
     free(store);
 }
@@ -379,8 +383,6 @@ static void redis_close(struct store *base)
 static void redis_acquire(struct store *base, const struct lock_request *request,
                           struct moment until, store_done *done, void *arg)
 {
-    static const char *const modes[] = {
-        [LOCK_EXCLUSIVE] = "x", [LOCK_SHARED] = "s", [LOCK_LIMIT] = "l"};
     struct redis_store *store = of(base);
 
     begin(store, &script_acquire, request->keys, request->key_count);
@@ -391,11 +393,18 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     add_argument(store, "0");
     add_argument(store, "");
     add_argument(store, request->listen ? "1" : "0");
-    add_argument(store, modes[request->mode]);
+    add_argument(store, redis_grace_mode(request->mode));
     add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
     add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
+    if (store->grace)
+        add_argument(store, store->marker);
     start(store, until, done, arg);
+}
+
+static void add_text(void *arg, const char *text)
+{
+    add_argument(arg, text);
 }
 
 static void redis_renew(struct store *base, const struct lock_request *request, struct moment until,
@@ -406,6 +415,10 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     begin(store, &script_renew, request->keys, request->key_count);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
+    if (store->grace) {
+        add_argument(store, store->marker);
+        redis_grace_claim(request, add_text, store);
+    }
     start(store, until, done, arg);
 }
 
@@ -418,6 +431,8 @@ static void redis_release(struct store *base, const struct lock_request *request
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
+    if (store->grace)
+        add_argument(store, store->marker);
     set_places(store, NULL);
     start(store, until, done, arg);
 }
@@ -462,11 +477,6 @@ static void redis_survey(struct store *base, const struct survey_request *reques
     redis_link_greet(store->link, until);
 }
 
-static void add_latch_argument(void *arg, const char *text)
-{
-    add_argument(arg, text);
-}
-
 static void redis_latch(struct store *base, const struct latch_request *request,
                         struct moment until, store_done *done, void *arg)
 {
@@ -476,7 +486,18 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     store->listen = request->listen;
     store->each_id = request->each;
     store->each_id_arg = request->each_arg;
-    redis_latch_arguments(request, add_latch_argument, store);
+    redis_latch_arguments(request, add_text, store);
+    start(store, until, done, arg);
+}
+
+static void redis_mark(struct store *base, bool force, struct moment until, store_done *done,
+                       void *arg)
+{
+    struct redis_store *store = of(base);
+
+    begin(store, &script_init, NULL, 0);
+    add_argument(store, store->marker);
+    add_argument(store, force ? "1" : "0");
     start(store, until, done, arg);
 }
 
@@ -484,7 +505,8 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
                                size_t size)
 {
     static const struct store_ops ops = {redis_close,    redis_acquire, redis_renew,  redis_release,
-                                         redis_farewell, redis_force,   redis_survey, redis_latch};
+                                         redis_farewell, redis_force,   redis_survey, redis_latch,
+                                         redis_mark};
     static const struct redis_link_events events = {batch_done, poked};
     struct redis_store *store = mem_zeroed(sizeof *store);
 
@@ -497,6 +519,8 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     }
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
+    store->marker = address->prefix ? redis_grace_marker(address->prefix) : NULL;
+    store->grace = address->grace;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return &store->base;
