@@ -101,7 +101,8 @@ static void on_extended(void *arg, struct moment deadline, bool forgotten)
     if (agent->leaving || agent->lost)
         return;
     if (forgotten)
-        post(agent, MESSAGE_TROUBLE, agent->deadline, "the store had forgotten it, and has it again");
+        post(agent, MESSAGE_TROUBLE, agent->deadline,
+             "the store had forgotten it, and has it again");
     watch(agent, deadline);
     post(agent, MESSAGE_EXTENDED, deadline, "");
 }

@@ -1,7 +1,7 @@
 /* rlock release: a script gives back what it acquired. */
 #include "tenure.h"
 
-static const struct option_spec options[] = {TENURE_OPTION, SETTINGS_OPTIONS, {0}};
+static const struct option_spec options[] = {TENURE_OPTIONS, SETTINGS_OPTIONS, {0}};
 
 static int release(struct tenure *tenure)
 {

@@ -11,7 +11,7 @@ struct keeper;
 struct keeper_plan {
     struct lock_request
         request; /* all but queue and listen: borrowed for as long as the keeper lives */
-    bool wait;                /* false: one try */
+    bool wait;   /* false: one try */
     struct moment wait_until; /* MOMENT_NEVER: for ever */
     bool renew;
     int64_t connect_timeout; /* ns: a store that answers nothing at first is given up after it */

@@ -370,7 +370,7 @@ static const struct {
     {"GRANTED", read_granted}, {"RENEWED", read_granted}, {"RELEASED", read_released},
     {"QUEUED", read_queued},   {"HELD", read_held},       {"STALE", read_stale},
     {"BARRED", read_barred},   {"LOST", read_not_holder}, {"ABSENT", read_not_holder},
-    {"CHANGED", read_changed}, {"MISFIT", read_misfit},     {"GRACE", read_grace},
+    {"CHANGED", read_changed}, {"MISFIT", read_misfit},   {"GRACE", read_grace},
     {"MARKED", read_released},
 };
 
@@ -431,8 +431,9 @@ static void read_mode(const redisReply *reply, struct lock_view *view)
     const char *mode = string_at(reply, 3);
     int64_t limit = number_at(reply, 4);
 
-    view->mode = mode && *mode == 's' ? LOCK_SHARED : mode && *mode == 'l' ? LOCK_LIMIT
-                                                                           : LOCK_EXCLUSIVE;
+    view->mode = mode && *mode == 's'   ? LOCK_SHARED
+                 : mode && *mode == 'l' ? LOCK_LIMIT
+                                        : LOCK_EXCLUSIVE;
     view->limit = limit > 0 && limit <= UINT_MAX ? (unsigned)limit : 0;
 }
 

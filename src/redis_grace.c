@@ -31,8 +31,8 @@ static void add_number(uint64_t number, void (*add)(void *arg, const char *text)
     add(arg, text);
 }
 
-void redis_grace_claim(const struct lock_request *request,
-                       void (*add)(void *arg, const char *text), void *arg)
+void redis_grace_claim(const struct lock_request *request, void (*add)(void *arg, const char *text),
+                       void *arg)
 {
     if (!request->grants)
         return;

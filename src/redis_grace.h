@@ -10,8 +10,8 @@ char *redis_grace_marker(const char *prefix);
 
 /* What a renewal claims where the server has forgotten it, as arguments given one by one to "add", which copies; nothing
  * where the request does not say what was granted. */
-void redis_grace_claim(const struct lock_request *request,
-                       void (*add)(void *arg, const char *text), void *arg);
+void redis_grace_claim(const struct lock_request *request, void (*add)(void *arg, const char *text),
+                       void *arg);
 
 /* As acquire.lua and renew.lua write modes. */
 const char *redis_grace_mode(enum lock_mode mode);

@@ -35,7 +35,7 @@ struct store_address {
     struct tls_options tls;  /* for those URLs that say TLS */
     enum replicas replicas;
     unsigned replica_count; /* with REPLICAS_COUNT */
-    bool grace;             /* grant nothing new for a while where the server may have forgotten locks */
+    bool grace; /* grant nothing new for a while where the server may have forgotten locks */
 };
 
 struct lock_request {
@@ -68,10 +68,10 @@ enum cause {
     CAUSE_ABSENT,     /* refused: there is no latch of that name */
     CAUSE_EXISTS,     /* refused: there is one */
     CAUSE_MISFIT,     /* refused: the key is something else (type, kind, damaged) */
-    CAUSE_GRACE,      /* refused: nobody is known to hold it, but the server may have forgotten who does */
-    CAUSE_DENIED,     /* unknown: authentication or permission */
-    CAUSE_UNFIT,      /* unknown: read-only, out of memory, not a Redis: no use to retry */
-    CAUSE_NOT_READY,  /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
+    CAUSE_GRACE, /* refused: nobody is known to hold it, but the server may have forgotten who does */
+    CAUSE_DENIED,    /* unknown: authentication or permission */
+    CAUSE_UNFIT,     /* unknown: read-only, out of memory, not a Redis: no use to retry */
+    CAUSE_NOT_READY, /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
 };
 
@@ -81,13 +81,14 @@ struct answer {
     bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet */
     char text[256];  /* why, for the user; "" when granted or held */
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted, and renewed: for each key of the request */
-    bool late;                /* renewed after its lease had run out, before anyone else came */
-    bool forgotten;           /* renewed though the server had forgotten it */
-    size_t key;               /* refused: which of the keys stands in the way */
-    int64_t position;         /* refused and queued: 1 is next; not queued: how many wait ahead */
-    bool requeued;            /* had been dropped from the queue, and is in it again */
-    int64_t holders;          /* refused: how many hold it, as one or as many */
-    int64_t left_ms;          /* refused: no holder's lease ends sooner; 0 if nobody holds it; GRACE: how long */
+    bool late;        /* renewed after its lease had run out, before anyone else came */
+    bool forgotten;   /* renewed though the server had forgotten it */
+    size_t key;       /* refused: which of the keys stands in the way */
+    int64_t position; /* refused and queued: 1 is next; not queued: how many wait ahead */
+    bool requeued;    /* had been dropped from the queue, and is in it again */
+    int64_t holders;  /* refused: how many hold it, as one or as many */
+    int64_t
+        left_ms; /* refused: no holder's lease ends sooner; 0 if nobody holds it; GRACE: how long */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
 };

@@ -504,9 +504,9 @@ static void redis_mark(struct store *base, bool force, struct moment until, stor
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size)
 {
-    static const struct store_ops ops = {redis_close,    redis_acquire, redis_renew,  redis_release,
-                                         redis_farewell, redis_force,   redis_survey, redis_latch,
-                                         redis_mark};
+    static const struct store_ops ops = {redis_close,   redis_acquire,  redis_renew,
+                                         redis_release, redis_farewell, redis_force,
+                                         redis_survey,  redis_latch,    redis_mark};
     static const struct redis_link_events events = {batch_done, poked};
     struct redis_store *store = mem_zeroed(sizeof *store);
 

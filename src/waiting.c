@@ -86,7 +86,7 @@ static void compose(const struct waiting *waiting, char *out, size_t size)
     describe_obstacle(waiting, refusal,
                       changing ? "which is about to change hands" : "others come first", obstacle,
                       sizeof obstacle);
-    append(out, size, ", %s", obstacle);
+    append(out, size, "%s %s", refusal->cause == CAUSE_GRACE ? ":" : ",", obstacle);
     if (refusal->position == 1)
         append(out, size, "; you are next");
     else
