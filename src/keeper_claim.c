@@ -27,11 +27,12 @@ static void wait_on(struct keeper *keeper)
 {
     struct moment now = keeper_now(keeper);
     const struct answer *refusal = &keeper->refusal;
+    int64_t until = refusal->cause == CAUSE_GRACE ? refusal->grace_ms : refusal->left_ms;
     struct moment due = moment_plus(now, dice_spread(HEARTBEAT_NS, SPREAD_NS));
 
     /* Only who is next minds when the holder's lease ends, or the server grants again, and is there on time. */
-    if (refusal->position == 1 && refusal->left_ms > 0)
-        due = moment_min(due, moment_plus(now, (refusal->left_ms + 2) * NS_PER_MS));
+    if (refusal->position == 1 && until > 0)
+        due = moment_min(due, moment_plus(now, (until + 2) * NS_PER_MS));
     keeper->state = WAITING;
     keeper_schedule(keeper, moment_min(due, keeper->plan.wait_until));
 }

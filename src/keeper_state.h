@@ -27,24 +27,24 @@ struct keeper {
     void *arg;
 
     enum state state;
-    bool busy;                               /* a request is under way */
-    struct moment sent;                      /* when it was */
-    struct loop_timer next;                  /* the next thing to do by ourselves */
-    struct loop_timer end;                   /* the lease's, while held */
-    unsigned failures;                       /* in a row */
-    struct moment lasting;                   /* while trying: a silent store is given up then */
-    struct answer refusal;                   /* the latest */
-    struct lock_grant grants[LOCK_KEYS_MAX]; /* while held: what is renewed */
-    bool contacted;                          /* it has answered us before */
-    bool unsure;  /* an acquisition may have been granted without our knowing */
-    bool on_hold; /* no renewals */
-    bool lost;    /* and told so */
-    bool again;   /* after the release: try again */
-    bool used;    /* what is released has done its work: it is kept for as long as asked for */
+    bool busy;              /* a request is under way */
+    struct moment sent;     /* when it was */
+    struct loop_timer next; /* the next thing to do by ourselves */
+    struct loop_timer end;  /* the lease's, while held */
+    unsigned failures;      /* in a row */
+    struct moment lasting;  /* while trying: a silent store is given up then */
+    struct answer refusal;  /* the latest */
+    bool contacted;         /* it has answered us before */
+    bool unsure;            /* an acquisition may have been granted without our knowing */
+    bool on_hold;           /* no renewals */
+    bool lost;              /* and told so */
+    bool again;             /* after the release: try again */
+    bool used; /* what is released has done its work: it is kept for as long as asked for */
     bool release_unanswered; /* one was sent before: that nothing is there proves that it worked */
     struct moment release_until;
     struct keeper_end result;
     char trouble[256];
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* while held */
 };
 
 static inline struct moment keeper_now(const struct keeper *keeper)

@@ -312,8 +312,8 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
 static void read_grace(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer_refused(answer, CAUSE_GRACE);
-    answer->left_ms = number_at(reply, 2);
-    store_print_grace(answer->left_ms, answer->text, sizeof answer->text);
+    answer->grace_ms = number_at(reply, 2);
+    store_print_grace(answer->grace_ms, answer->text, sizeof answer->text);
     extra->places = string_at(reply, 3);
     answer->position = number_at(reply, 4);
     answer->requeued = number_at(reply, 5) == 1;

@@ -90,9 +90,9 @@ void store_mark(struct store *store, bool force, struct moment until, store_done
     store->ops->mark(store, force, until, done, arg);
 }
 
-char *store_print_grace(int64_t left_ms, char *out, size_t size)
+char *store_print_grace(int64_t grace_ms, char *out, size_t size)
 {
-    int64_t seconds = (left_ms + 999) / 1000;
+    int64_t seconds = (grace_ms + 999) / 1000;
     char left[32];
 
     snprintf(out, size, "the server may have lost locks; it grants nothing new for another %s",

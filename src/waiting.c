@@ -61,7 +61,7 @@ static void describe_obstacle(const struct waiting *waiting, const struct answer
         snprintf(out, size, "held by %" PRId64 " %s", refusal->holders,
                  one->mode == LOCK_SHARED ? "readers" : "holders");
     else if (refusal->cause == CAUSE_GRACE)
-        store_print_grace(refusal->left_ms - later / NS_PER_MS, out, size);
+        store_print_grace(refusal->grace_ms - later / NS_PER_MS, out, size);
     else if (one->owner[0])
         snprintf(out, size, "held %s", waiting_describe(one, later, holder, sizeof holder));
     else

@@ -37,7 +37,7 @@ local function look_around(lock, claim)
     if fence == claim.fence and common(family.name, owner) ~= '' then
       lock.kin = family
     elseif is_alive(family) and is_in_the_way(lock, family, claim) then
-      if tonumber(fence) > tonumber(claim.fence) then return false end
+      if tonumber(fence) >= tonumber(claim.fence) then return false end
       lock.stale[#lock.stale + 1] = family
     end
   end
@@ -65,6 +65,7 @@ local function reclaim(lock, claim)
     thin_out(lock, family, function() return true end)
     write_family(lock, family)
   end
+  leave_queue(lock)
   local family = join_family(lock)
   family.entries[#family.entries + 1] = lock.own
   write_family(lock, family)
