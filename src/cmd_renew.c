@@ -15,15 +15,16 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-static uint64_t number_in(const char *name)
+/* A number up to "most"; 0 if it is none. */
+static int64_t number_in(const char *name, int64_t most)
 {
     const char *text = getenv(name);
     char *end;
 
     if (!text || *text < '1' || *text > '9')
         return 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    return *end || number > INT64_MAX / NS_PER_MS ? 0 : number;
+    long long number = strtoll(text, &end, 10);
+    return *end || number > most ? 0 : number;
 }
 
 static bool is_in(const char *name, const char *wanted)
@@ -36,12 +37,12 @@ static bool is_in(const char *name, const char *wanted)
  * says how it was held. Of a semaphore it does not say all. */
 static void claim(struct tenure *tenure, struct answer *answer)
 {
-    struct lock_grant grant = {.fence = number_in("RLOCK_FENCE")};
+    struct lock_grant grant = {.fence = (uint64_t)number_in("RLOCK_FENCE", INT64_MAX)};
     struct lock_request request = tenure->request;
     bool shared = is_in("RLOCK_MODE", lock_mode_name(LOCK_SHARED));
 
     if (!request.lease)
-        request.lease = (int64_t)number_in("RLOCK_LEASE_MS") * NS_PER_MS;
+        request.lease = number_in("RLOCK_LEASE_MS", INT64_MAX / NS_PER_MS) * NS_PER_MS;
     if (!grant.fence || !request.lease || !is_in("RLOCK_KEY", tenure->key) ||
         !is_in("RLOCK_OWNER", tenure->owner) ||
         !(shared || is_in("RLOCK_MODE", lock_mode_name(LOCK_EXCLUSIVE))))
