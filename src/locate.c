@@ -222,7 +222,8 @@ static bool may_stay(const struct locator *locator, const struct sentinel_vote *
 
     switch (vote->outcome) {
     case SENTINELS_GONE:
-    case SENTINELS_SILENT: return locator->count > 0;
+    case SENTINELS_SILENT:
+    case SENTINELS_DENY: return locator->count > 0;
     case SENTINELS_TOO_FEW:
         return locator->count > 0 && word->said == SENTINEL_NAMES && names_ours(locator, word);
     default: return false;
