@@ -185,7 +185,7 @@ static bool take_mode(const char **text, enum lock_mode *mode)
     return true;
 }
 
-/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as common.lua writes it. */
+/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as lock.lua writes it. */
 static bool read_holder(const redisReply *record, int64_t now, struct lock_party *holder)
 {
     const char *text = record->str;

@@ -1,0 +1,13 @@
+/* Chance, to spread in time what many would do at once. */
+#ifndef RLOCK_DICE_H
+#define RLOCK_DICE_H
+
+#include <stdint.h>
+
+/* Any number. Not for secrets: where there is no entropy yet, it is always the same. */
+uint32_t dice(void);
+
+/* "middle" ns, up to "spread" ns more or less. */
+int64_t dice_spread(int64_t middle, int64_t spread);
+
+#endif
