@@ -93,7 +93,6 @@ static void set_back(struct redis_session *session, const struct answer *why)
     }
     session->failure = *why;
     redis_session_end(session);
-    locator_forget(session->locator);
     session->phase = PHASE_PAUSING;
     loop_arm(session->loop, &session->timer, moment_min(session->until, moment_plus(now, pause)));
 }
@@ -346,6 +345,11 @@ void redis_session_start(struct redis_session *session, struct moment until)
     session->searched = false;
     session->setbacks = 0;
     connect_next(session);
+}
+
+void redis_session_mind(struct redis_session *session, int64_t lease)
+{
+    locator_mind(session->locator, lease);
 }
 
 bool redis_session_is_up(const struct redis_session *session)

@@ -324,6 +324,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 
     begin(store, &script_acquire, request->keys, request->key_count);
     store->listen = request->listen;
+    redis_link_mind(store->link, request->lease);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);

@@ -301,7 +301,7 @@ has_clients() {
     run -0 rlock run k -- true
     RLOCK_URL=$url
     echo secret >"$T/password"
-    work x k 8 --lease 3s --password-file "$T/password"
+    work x k 8 --lease 12s --password-file "$T/password"
     working x
     server_kill a
     finish x
@@ -329,7 +329,7 @@ has_clients() {
     stderr_line '^rlock: .*cannot reach sentinels://.*: no sentinel answers .*certificate'
     run -69 --separate-stderr rlock run -u "$url" k -- true
     # The Sentinels are looked at over connections that stay.
-    work x k 8 --lease 3s --tls-ca "$CERTS/ca.pem"
+    work x k 8 --lease 12s --tls-ca "$CERTS/ca.pem"
     working x
     server_kill a
     finish x

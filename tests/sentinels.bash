@@ -155,13 +155,15 @@ let_in() {
     on "$1" acl setuser "$2" on
 }
 
-# on NAME COMMAND...: asks one of them.
+# on NAME COMMAND...: asks one of them, with $REDISCLI_AUTH where it wants a password.
 on() {
-    timeout 5 redis-cli ${TLS_FILES:+--tls --insecure} -e -p "${port[$1]}" "${@:2}" 3>&-
+    local plain=(env -u REDISCLI_AUTH)
+    [[ $1 != [ab] && ${SENTINEL_LINES[*]} != *requirepass* ]] || plain=()
+    "${plain[@]}" timeout 5 redis-cli ${TLS_FILES:+--tls --insecure} -e -p "${port[$1]}" "${@:2}" 3>&-
 }
 
 answers() {
-    [[ $(on "$1" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
+    [[ $(on "$1" ping 2>&1) == PONG ]]
 }
 
 # field NAME WHAT COMMAND...: of an answer that is a list of names and values.
