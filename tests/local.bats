@@ -245,7 +245,7 @@ done
 [[ $full == *"No space left"*"status 69" ]]
 rm "$XDG_RUNTIME_DIR/fill"
 "$RLOCK" run -w 10s k -- true
-"$RLOCK" local stop
+"$RLOCK" local stop --force
 END
     run -0 timeout 50 unshare -m bash "$T/full"
 }
