@@ -279,6 +279,11 @@ bool redis_link_is_up(const struct redis_link *link)
     return redis_session_is_up(link->session);
 }
 
+int redis_link_replicas(const struct redis_link *link)
+{
+    return redis_session_replicas(link->session);
+}
+
 int64_t redis_link_clock(const struct redis_link *link, struct moment now)
 {
     return link->clock_ms ? link->clock_ms + moment_until(link->clock_read, now) / NS_PER_MS : 0;

@@ -44,6 +44,9 @@ void redis_link_send_blindly(struct redis_link *link);
 void redis_link_greet(struct redis_link *link, struct moment until);
 bool redis_link_is_up(const struct redis_link *link);
 
+/* How many replicas the server had when it was greeted; -1: it did not tell. */
+int redis_link_replicas(const struct redis_link *link);
+
 /* The server's clock, ms since 1970, at "now", reckoned from its last reading; 0: not known. */
 int64_t redis_link_clock(const struct redis_link *link, struct moment now);
 void redis_link_set_clock(struct redis_link *link, int64_t ms);

@@ -375,6 +375,11 @@ static const char *trouble_in(const redisReply *reply)
     return trouble;
 }
 
+int redis_session_replicas(const struct redis_session *session)
+{
+    return session->greeting.replicas;
+}
+
 bool redis_session_is_over(const struct redis_session *session, const redisReply *reply,
                            const char **why)
 {

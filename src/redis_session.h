@@ -31,6 +31,8 @@ void redis_session_start(struct redis_session *session, struct moment until);
 /* Hangs up, or gives up going there; no callback follows. Harmless if there is nothing to end. */
 void redis_session_end(struct redis_session *session);
 bool redis_session_is_up(const struct redis_session *session);
+/* How many replicas the server had when it was greeted; -1: it did not tell. */
+int redis_session_replicas(const struct redis_session *session);
 
 /* While it is up. */
 void redis_session_send(struct redis_session *session, const char *bytes, size_t size);
