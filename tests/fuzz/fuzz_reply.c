@@ -12,9 +12,6 @@
 
 #include <hiredis/hiredis.h>
 
-/* So many ms are counted in ns, twice, without overflow. */
-#define MS_MAX (INT64_MAX / NS_PER_MS / 2)
-
 static FILE *paper;
 
 static void check_answer(const struct answer *answer)
@@ -24,7 +21,7 @@ static void check_answer(const struct answer *answer)
     MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);
     MUST(answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_HELD || *answer->text ||
          answer->cause == CAUSE_NOT_HOLDER || answer->cause == CAUSE_CHANGED);
-    MUST(answer->left_ms >= 0 && answer->left_ms <= MS_MAX);
+    MUST(answer->left_ms >= 0 && answer->left_ms <= REDIS_SPAN_MAX);
     MUST(answer->key < LOCK_KEYS_MAX && answer->position >= 0 && answer->holders >= 0);
 }
 
@@ -35,7 +32,7 @@ static void try_script(const redisReply *reply)
 
     redis_answer_script(reply, &answer, &extra);
     check_answer(&answer);
-    MUST(extra.now_ms >= 0 && extra.now_ms <= MS_MAX);
+    MUST(extra.now_ms >= 0 && extra.now_ms <= REDIS_CLOCK_MAX);
     if (reply->type == REDIS_REPLY_ERROR)
         MUST(answer.verdict != VERDICT_GRANTED);
 }
@@ -65,10 +62,10 @@ static void try_latch(const redisReply *reply)
 
     redis_latch_answer(reply, latch_ids_add, &ids, &answer, &now_ms);
     check_answer(&answer);
-    MUST(now_ms >= 0 && now_ms <= MS_MAX);
+    MUST(now_ms >= 0 && now_ms <= REDIS_CLOCK_MAX);
     if (answer.verdict == VERDICT_GRANTED) {
         MUST(answer.latch.left >= 0 && answer.latch.left <= answer.latch.number);
-        MUST(answer.latch.ttl_ms > 0 && answer.latch.ttl_ms <= MS_MAX);
+        MUST(answer.latch.ttl_ms > 0 && answer.latch.ttl_ms <= REDIS_SPAN_MAX);
         render_latch(paper, "key", &answer.latch, &ids);
     }
     latch_ids_free(&ids);
@@ -89,7 +86,7 @@ static void try_greeting(const redisReply *reply)
         greeting.step = first;
         enum greeting_state state = redis_greeting_hear(&greeting, reply, &answer);
         MUST((state == GREETING_REFUSED) == (*answer.text != '\0'));
-        MUST(greeting.clock_ms >= 0 && greeting.clock_ms <= MS_MAX);
+        MUST(greeting.clock_ms >= 0 && greeting.clock_ms <= REDIS_CLOCK_MAX);
         if (state == GREETING_DONE)
             break;
     }
