@@ -38,8 +38,9 @@ struct redis_store {
     const struct script *script;
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
-    bool deaf;   /* this time without a channel */
-    char **keys; /* in the store */
+    bool deaf;    /* this time without a channel */
+    bool in_time; /* not to be done after "until" */
+    char **keys;  /* in the store */
     size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
@@ -48,7 +49,8 @@ struct redis_store {
     void *each_id_arg;
 };
 
-/* acquire.lua's arguments that are filled in at the moment of sending. */
+/* Arguments that are filled in at the moment of sending; acquire.lua and release.lua have the first one
+ * at the same place. */
 enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
@@ -92,7 +94,7 @@ static void drop_operation(struct redis_store *store)
     store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
-    store->listen = store->deaf = store->whole_script = false;
+    store->listen = store->deaf = store->in_time = store->whole_script = false;
 }
 
 static void set_places(struct redis_store *store, const char *places)
@@ -161,14 +163,15 @@ static void send_operation(struct redis_store *store)
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
-    if (store->script == &script_acquire) {
+    if (store->in_time) {
         int64_t clock = redis_link_clock(store->link, now);
         int64_t left = moment_until(now, store->until) / NS_PER_MS;
         char not_after[24];
         snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
         replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
-        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     }
+    if (store->script == &script_acquire)
+        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     if (store->listen && !store->no_channel && !store->deaf) {
         send_listening(store);
     } else {
@@ -324,6 +327,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 
     begin(store, &script_acquire, request->keys, request->key_count);
     store->listen = request->listen;
+    store->in_time = true;
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
@@ -357,6 +361,8 @@ static void redis_release(struct store *base, const struct lock_request *request
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
+    add_argument(store, "0");
+    store->in_time = request->in_time;
     set_places(store, NULL);
     start(store, until, done, arg);
 }
