@@ -72,6 +72,14 @@ local function let_run_out(lock, own, family)
   write_holders(lock, family)
 end
 
+-- Who is first knows when the lease ends if it was first when it asked last, and the end is the same still.
+local function tell_first(lock, parent, family)
+  local head = first_waiter(lock, queue_below(lock, parent))
+  if head and head.owner ~= '' and not head.elsewhere and obstacle(lock, head.mode, parent, family) then
+    poke(lock, head)
+  end
+end
+
 local function release(lock)
   local own, family = lock.own, lock.family
   local mode
@@ -82,10 +90,13 @@ local function release(lock)
   elseif own then
     mode = remove(lock, own, family)
   end
+  local parent, above = find_parent(lock)
+  local queue = queue_below(lock, parent)
+  local was_first = lock.place and lock.place == place_of(queue, queue.first)
   leave_queue(lock)
+  if was_first or own and not mode then tell_first(lock, parent, above) end
   if bar > 0 then bar_owner(lock) end
-  if not family then family = select(2, find_parent(lock)) end
-  wake_after(lock, owner, family, mode)
+  wake_after(lock, owner, family or above, mode)
   return own
 end
 

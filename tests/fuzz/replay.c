@@ -16,7 +16,7 @@ static void replay(int number, const char *path)
     size_t size = fread(data, 1, INPUT_MAX, file);
     uint8_t *exact = (uint8_t *)fuzz_text(data, size);
     LLVMFuzzerTestOneInput(exact, size);
-    printf("ok %d - %s\n", number, path);
+    printf("ok %d - %s\n", number, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
     fflush(stdout);
     fclose(file);
     free(exact);

@@ -163,6 +163,11 @@ static void answer(struct world *world)
     store_done *done = world->done;
 
     world->done = NULL;
+    if (world->acquiring)
+        world->owed = world->answer.verdict == VERDICT_GRANTED || world->answer.maybe_done ||
+                      (world->owed && world->answer.verdict == VERDICT_UNKNOWN);
+    else if (world->answer.verdict == VERDICT_REFUSED)
+        world->owed = false;
     done(world->done_arg, &world->answer);
 }
 
@@ -243,6 +248,8 @@ static void begin(struct store *base, enum world_kind kind, const struct lock_re
     world->done = done;
     world->done_arg = arg;
     world->number++;
+    world->acquiring = kind == WORLD_ACQUIRE;
+    world->owed &= kind != WORLD_RELEASE;
     post(world, kind, request, uncertain, until, true);
 }
 
@@ -269,6 +276,7 @@ static void farewell_op(struct store *base, const struct lock_request *request)
     struct world *world = of(base);
 
     world->done = NULL;
+    world->owed = false;
     world->number++;
     post(world, WORLD_RELEASE, request, true, loop_now(world->loop), false);
 }

@@ -47,6 +47,8 @@ struct world {
     store_done *done;     /* NULL: none is */
     void *done_arg;
     unsigned number;
+    bool acquiring; /* it is to acquire */
+    bool owed;      /* a release: as far as the answers tell, the caller may hold the lock */
 
     /* What the caller believes, as it is told by whoever listens to it. */
     struct moment held_until; /* in the past: not held */

@@ -102,6 +102,8 @@ static void on_over(void *arg, const struct keeper_end *end)
         world_accuse(&life->world, "over twice");
     if (end->ending == KEEPER_RELEASED && life->world.holder == CALLER)
         world_accuse(&life->world, "said to be released, but is not");
+    if (life->world.owed)
+        world_accuse(&life->world, "left without trying to give it back");
     if (loop_now(life->loop).ns > life->leave_by.ns && !life->stopped)
         world_accuse(&life->world, "over later than it was told");
     life->over = true;
@@ -225,7 +227,7 @@ int main(int argc, char **argv)
     }
     tap_ok(holds > SCHEDULES / 2 && losses > SCHEDULES / 20, "many of them held it, and lost it");
     for (size_t i = 0; i < COUNT(endings); i++)
-        tap_ok(endings[i] > SCHEDULES / 100, "endings of all kinds");
+        tap_ok(endings[i] > 0, "endings of kind %zu", i);
     tap_note("held %u, lost %u", holds, losses);
     return tap_done();
 }
