@@ -3,9 +3,14 @@
 
 -- Gives back what the owner holds and its places in the queues, and wakes whoever is next.
 -- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all),
---       for how many ms after it was acquired a lock is kept at least
--- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
-local owner, bar, at_least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+--       for how many ms after it was acquired a lock is kept at least,
+--       not_after (server ms; 0: any time)
+-- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'STALE', now}
+-- {'MISFIT', now, what, which key}
+local owner, bar, at_least, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4] or 0)
+
+-- Executed late: the owner may have acquired anew.
+if not_after > 0 and now > not_after then return { 'STALE', now } end
 
 local locks, worst, quiet = {}, nil, bar == 0 and at_least == 0
 for i, key in ipairs(KEYS) do
