@@ -141,12 +141,12 @@ class World:
     def do_pause(self, chance):
         chance.choice(self.masters()).ask("client", "pause", chance.randrange(100, 2000))
 
-    def do_stop(self, chance):
+    def do_stop_server(self, chance):
         node = chance.choice(self.masters())
         node.signal(signal.SIGSTOP)
         return lambda: node.signal(signal.SIGCONT)
 
-    def do_kill(self, chance):
+    def do_kill_server(self, chance):
         node = chance.choice(self.masters())
         node.stop()
         return node.revive
