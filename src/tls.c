@@ -137,7 +137,7 @@ struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
     return NULL;
 }
 
-void tls_end(struct tls *tls)
+void tls_discard(struct tls *tls)
 {
     if (!tls)
         return;
