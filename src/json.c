@@ -15,8 +15,9 @@ bool json_load(struct json_library *json, char *fault, size_t size)
 {
     (void)fault, (void)size;
     *json = (struct json_library){
-        json_object,         json_array,            json_string, json_integer, json_null,
-        json_object_set_new, json_array_append_new, json_dumps,  json_delete,
+        json_object,           json_array, json_string,
+        json_integer,          json_null,  json_object_set_new,
+        json_array_append_new, json_dumps, json_delete,
     };
     return true;
 }
