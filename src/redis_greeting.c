@@ -25,7 +25,7 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
     char db[16];
     const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
 
-    *greeting = (struct redis_greeting){.db = url->db};
+    *greeting = (struct redis_greeting){.db = url->db, .replicas = -1};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
@@ -76,12 +76,24 @@ static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
     return false;
 }
 
+int redis_greeting_replicas(const struct redisReply *role)
+{
+    const char *word = string_at(role, 0);
+
+    return word && strcmp(word, "master") == 0 && role->elements > 2 &&
+                   role->element[2]->type == REDIS_REPLY_ARRAY
+               ? (int)role->element[2]->elements
+               : -1;
+}
+
 static int64_t clock_of(const redisReply *reply)
 {
     const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
+    int64_t s = seconds ? strtoll(seconds, NULL, 10) : -1,
+            us = micros ? strtoll(micros, NULL, 10) : -1;
+    bool sound = s >= 0 && s < REDIS_CLOCK_MAX / 1000 && us >= 0 && us < 1000000;
 
-    return seconds && micros ? strtoll(seconds, NULL, 10) * 1000 + strtoll(micros, NULL, 10) / 1000
-                             : 0;
+    return sound ? s * 1000 + us / 1000 : 0;
 }
 
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
@@ -97,6 +109,8 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
     }
     if (greeting->step == STEP_ROLE && !is_master(greeting, reply, answer))
         return GREETING_REFUSED;
+    if (greeting->step == STEP_ROLE)
+        greeting->replicas = redis_greeting_replicas(reply);
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);
     greeting->step = next_step(greeting, greeting->step);

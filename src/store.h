@@ -52,6 +52,7 @@ struct lock_request {
     const char *who;  /* identity_print()ed, or "" */
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
     bool listen;      /* have the store call "poked" when it is worth trying again */
+    bool in_time;     /* a release: is to have no effect after "until", as this owner acquires anew */
 };
 
 enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };
