@@ -89,9 +89,11 @@ int redis_greeting_replicas(const struct redisReply *role)
 static int64_t clock_of(const redisReply *reply)
 {
     const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
+    int64_t s = seconds ? strtoll(seconds, NULL, 10) : -1,
+            us = micros ? strtoll(micros, NULL, 10) : -1;
+    bool sound = s >= 0 && s < REDIS_CLOCK_MAX / 1000 && us >= 0 && us < 1000000;
 
-    return seconds && micros ? strtoll(seconds, NULL, 10) * 1000 + strtoll(micros, NULL, 10) / 1000
-                             : 0;
+    return sound ? s * 1000 + us / 1000 : 0;
 }
 
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,

@@ -28,6 +28,8 @@ struct redis_link *redis_link_new(struct loop *loop, const struct store_address 
                                   size_t size);
 void redis_link_free(struct redis_link *link);
 
+/* A lease of "lease" ns depends on this server from the next batch on; 0: not known. */
+void redis_link_mind(struct redis_link *link, int64_t lease);
 /* Adds one command to the batch being put together. */
 void redis_link_add(struct redis_link *link, int argc, const char **argv, const size_t *lengths);
 /* Sends the batch, connecting first if need be. One at a time; "done" comes once, at "until" at the

@@ -93,7 +93,6 @@ static void set_back(struct redis_session *session, const struct answer *why)
     }
     session->failure = *why;
     redis_session_end(session);
-    locator_forget(session->locator);
     session->phase = PHASE_PAUSING;
     loop_arm(session->loop, &session->timer, moment_min(session->until, moment_plus(now, pause)));
 }
@@ -319,7 +318,7 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
     if (!session->url->tls || session->tls)
         session->locator = locator_new(loop, session->url, session->tls, fault, size);
     if (!session->locator) {
-        tls_free(session->tls);
+        tls_discard(session->tls);
         free(session);
         return NULL;
     }
@@ -332,7 +331,7 @@ void redis_session_free(struct redis_session *session)
     redis_session_end(session);
     conn_free(session->conn);
     locator_free(session->locator);
-    tls_free(session->tls);
+    tls_discard(session->tls);
     free(session->file_password);
     free(session);
 }
@@ -346,6 +345,11 @@ void redis_session_start(struct redis_session *session, struct moment until)
     session->searched = false;
     session->setbacks = 0;
     connect_next(session);
+}
+
+void redis_session_mind(struct redis_session *session, int64_t lease)
+{
+    locator_mind(session->locator, lease);
 }
 
 bool redis_session_is_up(const struct redis_session *session)

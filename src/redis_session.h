@@ -24,6 +24,8 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
                                         char *fault, size_t size);
 void redis_session_free(struct redis_session *session);
 
+/* A lease of "lease" ns will depend on this server being the right one; 0: not known. */
+void redis_session_mind(struct redis_session *session, int64_t lease);
 /* Goes there; takes the time for connecting at most, and no longer than "until". */
 void redis_session_start(struct redis_session *session, struct moment until);
 /* Hangs up, or gives up going there; no callback follows. Harmless if there is nothing to end. */

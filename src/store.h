@@ -54,6 +54,7 @@ struct lock_request {
     bool listen;      /* have the store call "poked" when it is worth trying again */
     /* In a renewal with grace, what was granted: a store that has forgotten it has it again. NULL: it is lost. */
     const struct lock_grant *grants;
+    bool in_time;     /* a release: is to have no effect after "until", as this owner acquires anew */
 };
 
 enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };

@@ -48,6 +48,7 @@ struct redis_store {
     bool deaf;        /* this time without a channel */
     bool transaction; /* the batch under way is one: nothing in it can wait for replicas */
     bool granted;     /* by the server; the replicas are yet to be heard */
+    bool in_time;     /* not to be done after "until" */
     char **keys;      /* in the store */
     size_t key_count;
     char **argv; /* the script's arguments */
@@ -57,7 +58,8 @@ struct redis_store {
     void *each_id_arg;
 };
 
-/* acquire.lua's arguments that are filled in at the moment of sending. */
+/* Arguments that are filled in at the moment of sending; acquire.lua and release.lua have the first one
+ * at the same place. */
 enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
@@ -101,7 +103,7 @@ static void drop_operation(struct redis_store *store)
     store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
-    store->listen = store->deaf = store->whole_script = false;
+    store->listen = store->deaf = store->in_time = store->whole_script = false;
     store->transaction = store->granted = false;
 }
 
@@ -197,14 +199,15 @@ static void send_operation(struct redis_store *store)
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
-    if (store->script == &script_acquire) {
+    if (store->in_time) {
         int64_t clock = redis_link_clock(store->link, now);
         int64_t left = moment_until(now, store->until) / NS_PER_MS;
         char not_after[24];
         snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
         replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
-        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     }
+    if (store->script == &script_acquire)
+        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
     if (store->transaction)
         send_listening(store);
@@ -387,6 +390,8 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 
     begin(store, &script_acquire, request->keys, request->key_count);
     store->listen = request->listen;
+    store->in_time = true;
+    redis_link_mind(store->link, request->lease);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
@@ -431,8 +436,10 @@ static void redis_release(struct store *base, const struct lock_request *request
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
+    add_argument(store, "0");
     if (store->grace)
         add_argument(store, store->marker);
+    store->in_time = request->in_time;
     set_places(store, NULL);
     start(store, until, done, arg);
 }
@@ -448,6 +455,7 @@ static void redis_farewell(struct store *base, const struct lock_request *reques
     add_argument(store, request->owner);
     add_number(store, BAR_MS);
     add_number(store, request->at_least / NS_PER_MS);
+    add_argument(store, "0");
     add_call(store);
     redis_link_send_blindly(store->link);
     drop_operation(store);

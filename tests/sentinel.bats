@@ -2,6 +2,7 @@
 
 load helper
 load sentinels
+load certificates
 
 setup() {
     T=$BATS_TEST_TMPDIR
@@ -120,6 +121,28 @@ has_clients() {
     stderr_line "^rlock: .*sentinel 127.0.0.1:${port[a]}: what answers there is not a Sentinel"
     run -69 --separate-stderr rlock run -u "redis://127.0.0.1:${port[1]}" k -- true
     stderr_line '^rlock: .*this is a Sentinel.*sentinel://HOST:PORT/mymaster'
+}
+
+@test "doctor looks at the master, and hears each Sentinel" {
+    # finding LEVEL CHECK TEXT
+    finding() {
+        json ".servers[0].findings | any(.level == \"$1\" and .check == \"$2\" and (.text | contains(\"$3\")))"
+    }
+    run --separate-stderr rlock doctor --json
+    finding fine sentinels "3 of 3 name the master 127.0.0.1:${port[a]}"
+    finding note replicas "1, which nobody waits for"
+    run -0 jq -r '.findings[0].level' <<<"$output"
+    [[ $output == fine ]] # the lock
+    run --separate-stderr rlock doctor --json --replicas 1
+    finding note replicas "min-replicas-to-write is 0"
+    RLOCK_URL=${RLOCK_URL/mymaster/yourmaster} run -69 --separate-stderr rlock doctor --json
+    finding unfit reach "'yourmaster', but mymaster"
+    finding unfit sentinels "knows no such master"
+    server_signal 2 STOP
+    server_kill b
+    run -1 --separate-stderr rlock doctor --json --connect-timeout 1s
+    finding warning sentinels "2 of 3 name the master 127.0.0.1:${port[a]}; 127.0.0.1:${port[2]} says nothing"
+    finding warning replicas "nobody to be promoted"
 }
 
 @test "H40 one Sentinel that names another master is outvoted" {
@@ -249,6 +272,32 @@ has_clients() {
     within 0 4500 "$(overlap x y)"
 }
 
+@test "H39 leases that are shorter than the time between looks: none overlaps for as long as it is" {
+    local i
+    # At all times between two looks.
+    for i in {1..6}; do
+        work "x$i" "k$i" 12 --lease 2s
+        working "x$i"
+        sleep 0.4
+    done
+    cut_off a copier
+    sleep 2.1 # until the leases that the replica has heard of are over
+    cut_off a watcher
+    poll_until 20 all_name b
+    has_role a master
+    for i in {1..6}; do
+        work "y$i" "k$i" 0.5 --lease 2s
+    done
+    for i in {1..6}; do
+        finish "x$i" 20
+        # Who came to the new master before the other one has it there.
+        [[ $status == 79 || $status == 0 ]]
+        finish "y$i"
+        [[ $status == 0 ]]
+        within -20000 2000 "$(overlap "x$i" "y$i")"
+    done
+}
+
 @test "H40 Sentinels that went away disturb nobody" {
     work x k 6 --lease 6s
     working x
@@ -271,6 +320,82 @@ has_clients() {
     on a client kill user default
     finish x
     [[ $status == 0 ]]
+}
+
+@test "passwords: the master's alone; the Sentinels' too, which have to be the same" {
+    local url
+    undeploy
+    export REDISCLI_AUTH=secret
+    deploy --requirepass secret
+    disturb
+    url=$RLOCK_URL
+    run -77 --separate-stderr rlock run k -- true
+    stderr_line "^rlock: .*/mymaster/0: the master 127.0.0.1:${port[a]}: NOAUTH"
+    RLOCK_URL=${url/:\/\//:\/\/:secret@}
+    run -0 rlock run k -- true
+
+    disturb
+    undeploy
+    SENTINEL_LINES=("requirepass secret" "sentinel sentinel-pass secret")
+    deploy --requirepass secret
+    disturb
+    url=$RLOCK_URL
+    run -77 --separate-stderr rlock run k -- true
+    stderr_line "^rlock: .*cannot reach sentinel://.*: sentinel 127.0.0.1:${port[1]}: NOAUTH"
+    RLOCK_URL=${url/:\/\//:\/\/default:wrong@}
+    run -77 --separate-stderr rlock run k -- true
+    stderr_line "^rlock: .*cannot reach sentinel://.*: sentinel 127.0.0.1:${port[1]}: WRONGPASS"
+    RLOCK_URL=${url/:\/\//:\/\/default:secret@}
+    run -0 rlock run k -- true
+    RLOCK_URL=$url
+    echo secret >"$T/password"
+    work x k 8 --lease 12s --password-file "$T/password"
+    working x
+    server_kill a
+    finish x
+    [[ $status == 0 ]]
+    [[ $(on b exists 'rlock:{k}') == 1 ]]
+}
+
+@test "TLS: Sentinels and master alike are verified" {
+    local url
+    undeploy
+    authority ca
+    authority other
+    certificate server ca subjectAltName=DNS:localhost,IP:127.0.0.1
+    certificate named ca subjectAltName=DNS:redis.test
+    tls_files server
+    deploy
+    disturb
+    url=$RLOCK_URL
+    run -0 rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    RLOCK_URL=${url/sentinel:/sentinels:}
+    run -0 rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    RLOCK_URL=${RLOCK_URL//127.0.0.1/localhost}
+    run -0 rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    run -69 --separate-stderr rlock run --tls-ca "$CERTS/other.pem" k -- true
+    stderr_line '^rlock: .*cannot reach sentinels://.*: no sentinel answers .*certificate'
+    run -69 --separate-stderr rlock run -u "$url" k -- true
+    # The Sentinels are looked at over connections that stay.
+    work x k 8 --lease 12s --tls-ca "$CERTS/ca.pem"
+    working x
+    server_kill a
+    finish x
+    [[ $status == 0 ]]
+    [[ $(on b exists 'rlock:{k}') == 1 ]]
+
+    disturb
+    undeploy
+    tls_files named
+    deploy
+    disturb
+    run -69 rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    run -0 rlock run --tls-ca "$CERTS/ca.pem" --tls-server-name redis.test k -- true
+}
+
+# The certificate of all of them.
+tls_files() {
+    TLS_FILES="--tls-cert-file $CERTS/$1.pem --tls-key-file $CERTS/$1.key --tls-ca-cert-file $CERTS/ca.pem"
 }
 
 link_is_down() {
