@@ -36,6 +36,7 @@ void redis_grace_claim(const struct lock_request *request, void (*add)(void *arg
 {
     if (!request->grants)
         return;
+    add(arg, "0");
     add(arg, redis_grace_mode(request->mode));
     add_number(request->mode == LOCK_LIMIT ? request->limit : 0, add, arg);
     add(arg, request->who);

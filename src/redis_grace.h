@@ -9,7 +9,7 @@
 char *redis_grace_marker(const char *prefix);
 
 /* What a renewal claims where the server has forgotten it, as arguments given one by one to "add", which copies; nothing
- * where the request does not say what was granted. */
+ * where the request does not say what was granted. The first is until when, by the server's clock, and to be filled in. */
 void redis_grace_claim(const struct lock_request *request, void (*add)(void *arg, const char *text),
                        void *arg);
 

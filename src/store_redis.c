@@ -58,8 +58,8 @@ struct redis_store {
     void *each_id_arg;
 };
 
-/* Arguments that are filled in at the moment of sending; acquire.lua and release.lua have the first one
- * at the same place. */
+/* Arguments that are filled in at the moment of sending; acquire.lua, release.lua and a claim of renew.lua have the first
+ * one at the same place. */
 enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
@@ -223,7 +223,8 @@ static void start(struct redis_store *store, struct moment until, store_done *do
     store->done = done;
     store->done_arg = arg;
     loop_disarm(store->loop, &store->poll);
-    if ((is_harmless(store) || is_replicated(store)) && !redis_link_is_up(store->link))
+    bool first = is_harmless(store) || is_replicated(store) || store->in_time;
+    if (first && !redis_link_is_up(store->link))
         redis_link_greet(store->link, until);
     else
         send_operation(store);
@@ -423,6 +424,7 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     if (store->grace) {
         add_argument(store, store->marker);
         redis_grace_claim(request, add_text, store);
+        store->in_time = request->grants;
     }
     start(store, until, done, arg);
 }

@@ -2,9 +2,9 @@
 
 -- Extends leases, all or none; never makes one, but where the server may have forgotten it.
 -- ARGV: owner, lease (0: the same as before); with grace, the server's marker; and to have again what it has forgotten,
---       mode, limit, who, and of each key fence and slot, with a lease
+--       with a lease, not_after (server ms; 0: any time), mode, limit, who, and of each key fence and slot
 -- {'RENEWED', now, {fence…}, {slot…}, 1 if one of them had run out before, 2 if one was forgotten}
--- {'LOST', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
+-- {'LOST', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}   {'STALE', now}
 local owner, lease = ARGV[1], tonumber(ARGV[2])
 
 local locks, lost = {}, nil
@@ -62,9 +62,11 @@ end
 if grace > 0 and ARGV[4] then
 -- include reclaim.lua
   local function claim_of(i)
-    return { mode = ARGV[4], limit = tonumber(ARGV[5]), who = ARGV[6], lease = lease,
-             fence = ARGV[5 + 2 * i], slot = tonumber(ARGV[6 + 2 * i]) }
+    return { mode = ARGV[5], limit = tonumber(ARGV[6]), who = ARGV[7], lease = lease,
+             fence = ARGV[6 + 2 * i], slot = tonumber(ARGV[7 + 2 * i]) }
   end
+  -- Executed late: it may have been given back meanwhile.
+  if tonumber(ARGV[4]) > 0 and now > tonumber(ARGV[4]) then return { 'STALE', now } end
   local possible = true
   for i, key in ipairs(KEYS) do
     local lock, refusal = locks[i], nil

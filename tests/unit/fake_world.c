@@ -127,6 +127,8 @@ static struct answer renew(struct world *world, const struct world_event *event,
 {
     bool again = world->holder == NOBODY && event->claims && !moment_reached(world->grace, now);
 
+    if (again && now.ns > event->not_after.ns)
+        return answer_unknown(CAUSE_NOT_READY, false);
     if (world->holder != CALLER && !again)
         return (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
     world->holder = CALLER;
