@@ -7,6 +7,7 @@ static int release(struct tenure *tenure)
 {
     struct answer answer;
 
+    tenure->request.lease = tenure->settings.lease; /* for how long others wait, if it was forgotten */
     query_release(&tenure->query, &tenure->request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         say_detail("%.100s: released", tenure->key);

@@ -439,8 +439,10 @@ static void redis_release(struct store *base, const struct lock_request *request
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
     add_argument(store, "0");
-    if (store->grace)
+    if (store->grace) {
         add_argument(store, store->marker);
+        add_number(store, request->lease / NS_PER_MS);
+    }
     store->in_time = request->in_time;
     set_places(store, NULL);
     start(store, until, done, arg);

@@ -208,7 +208,7 @@ class Lock:
         return self.run("renew", owner, lease, *([MARKER] if grace else []), *claim)
 
     def release(self, owner, bar=0, at_least=0, not_after=0, grace=False):
-        return self.run("release", owner, bar, at_least, not_after, *([MARKER] if grace else []))
+        return self.run("release", owner, bar, at_least, not_after, *([MARKER, 30000] if grace else []))
 
     def init(self, force=False):
         keys = [] if self.now is None else [self.now // 1000, self.now % 1000 * 1000]

@@ -4,7 +4,7 @@
 -- Gives back what the owner holds and its places in the queues, and wakes whoever is next.
 -- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all),
 --       for how many ms after it was acquired a lock is kept at least,
---       not_after (server ms; 0: any time), with grace the server's marker
+--       not_after (server ms; 0: any time); with grace the server's marker, and the lease that was asked for
 -- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'STALE', now}
 -- {'MISFIT', now, what, which key}
 local owner, bar, at_least, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4] or 0)
@@ -98,7 +98,7 @@ end
 local grace = 0
 if ARGV[5] then
 -- include epoch.lua
-  grace = grace_left(ARGV[5], 0)
+  grace = grace_left(ARGV[5], tonumber(ARGV[6]))
 end
 
 -- Whether the server has forgotten it: then nobody can have got it since.
