@@ -438,6 +438,7 @@ static void send_release(struct keeper *keeper)
 
     keeper->busy = true;
     request.at_least = keeper->used ? request.at_least : 0;
+    request.returns = keeper->again;
     store_release(keeper->store, &request, keeper->unsure, until, released, keeper);
 }
 

@@ -289,6 +289,7 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     }
     answer->verdict = VERDICT_GRANTED;
     answer->late = number_at(reply, 4) == 1;
+    answer->memory_ms = number_at(reply, 5);
 }
 
 static void read_released(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -312,6 +313,7 @@ static void read_held(const redisReply *reply, struct answer *answer, struct red
     answer_refused(answer, CAUSE_HELD);
     answer->position = number_at(reply, 2);
     read_holders(reply, 3, extra->now_ms, answer);
+    answer->memory_ms = number_at(reply, 7);
 }
 
 static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -333,6 +335,7 @@ static void read_not_holder(const redisReply *reply, struct answer *answer,
 {
     answer_refused(answer, CAUSE_NOT_HOLDER);
     read_holders(reply, 2, extra->now_ms, answer);
+    answer->memory_ms = number_at(reply, 6);
 }
 
 static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)

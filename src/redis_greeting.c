@@ -8,24 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In this order; the first two may be left out. */
-enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_END };
+/* In this order; the first two and the last may be left out. */
+enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_INFO, STEP_END };
 
 static int next_step(const struct redis_greeting *greeting, int after)
 {
     int step = after + 1;
 
-    return step == STEP_SELECT && greeting->db == 0 ? step + 1 : step;
+    if (step == STEP_SELECT && greeting->db == 0)
+        step++;
+    if (step == STEP_INFO && !greeting->member)
+        step++;
+    return step;
 }
 
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
-                          const char *password, char **bytes, size_t *size)
+                          const char *password, bool member, char **bytes, size_t *size)
 {
     const char *auth[] = {"AUTH", url->user ? url->user : password, password};
     char db[16];
     const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
+    const char *info[] = {"INFO", "server"};
 
-    *greeting = (struct redis_greeting){.db = url->db};
+    *greeting = (struct redis_greeting){.db = url->db, .member = member};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
@@ -34,6 +39,8 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
         conn_encode(bytes, size, 2, select, NULL);
     conn_encode(bytes, size, 1, role, NULL);
     conn_encode(bytes, size, 1, time, NULL);
+    if (member)
+        conn_encode(bytes, size, 2, info, NULL);
 }
 
 static const char *string_at(const redisReply *reply, size_t i)
@@ -44,14 +51,15 @@ static const char *string_at(const redisReply *reply, size_t i)
                : NULL;
 }
 
-static bool is_master(const redisReply *reply, struct answer *answer)
+/* A replica in a quorum is a mistake, and not a server that does not answer. */
+static bool is_master(const redisReply *reply, bool member, struct answer *answer)
 {
     const char *role = string_at(reply, 0), *master = string_at(reply, 1);
 
     if (!role || strcmp(role, "master") == 0)
         return true;
     answer->verdict = VERDICT_UNKNOWN;
-    answer->cause = CAUSE_UNFIT;
+    answer->cause = member ? CAUSE_MISFIT : CAUSE_UNFIT;
     if (strcmp(role, "slave") == 0 && master && reply->elements > 2)
         snprintf(answer->text, sizeof answer->text,
                  "this is a read-only replica of %.80s:%lld; locks live on the master", master,
@@ -69,21 +77,32 @@ static int64_t clock_of(const redisReply *reply)
                              : 0;
 }
 
+/* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
+static void read_node(const redisReply *reply, char node[STORE_NODE_SIZE])
+{
+    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "\nrun_id:") : NULL;
+
+    if (at)
+        snprintf(node, STORE_NODE_SIZE, "%.*s", (int)strcspn(at + 8, "\r\n"), at + 8);
+}
+
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer)
 {
     bool failed = reply->type == REDIS_REPLY_ERROR;
 
     *answer = (struct answer){0};
-    /* A user without ROLE or TIME loses a check, not the lock. */
+    /* A user without ROLE, TIME or INFO loses a check, not the lock. */
     if (failed && (greeting->step < STEP_ROLE || strncmp(reply->str, "NOPERM", 6) != 0)) {
         redis_answer_error(reply->str, answer);
         return GREETING_REFUSED;
     }
-    if (greeting->step == STEP_ROLE && !is_master(reply, answer))
+    if (greeting->step == STEP_ROLE && !is_master(reply, greeting->member, answer))
         return GREETING_REFUSED;
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);
+    if (greeting->step == STEP_INFO)
+        read_node(reply, greeting->node);
     greeting->step = next_step(greeting, greeting->step);
     return greeting->step == STEP_END ? GREETING_DONE : GREETING_GOING;
 }

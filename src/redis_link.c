@@ -197,7 +197,8 @@ static void greet(void *arg)
 
     link->phase = PHASE_GREETING;
     loop_arm(link->loop, &link->timer, link->connect_until);
-    redis_greeting_begin(&link->greeting, &link->address.url, link->password, &bytes, &size);
+    redis_greeting_begin(&link->greeting, &link->address.url, link->password,
+                         link->address.member, &bytes, &size);
     conn_send(link->conn, bytes, size);
     free(bytes);
 }
@@ -432,6 +433,11 @@ void redis_link_greet(struct redis_link *link, struct moment until)
 bool redis_link_is_up(const struct redis_link *link)
 {
     return link->phase == PHASE_UP;
+}
+
+const char *redis_link_node(const struct redis_link *link)
+{
+    return link->greeting.node;
 }
 
 int64_t redis_link_clock(const struct redis_link *link, struct moment now)

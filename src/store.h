@@ -22,6 +22,9 @@ struct store;
 /* How to reach a store. Borrowed for store_open(), but for what says otherwise. */
 struct store_address {
     struct url url;
+    const struct url *urls; /* those of a quorum, for as long as the store lives; "url" is the first */
+    size_t url_count;       /* 0 or 1: there is only "url" */
+    bool member; /* it is one of a quorum: its answers tell "node" and "memory_ms" */
     const char *prefix;
     const char *password; /* where the URL has none; NULL: none */
     const char
@@ -44,6 +47,10 @@ struct lock_request {
     const char *who;  /* identity_print()ed, or "" */
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
     bool listen;      /* have the store call "poked" when it is worth trying again */
+    bool returns;     /* in a release: the same owner comes again, so that it must not be done late */
+    /* Of a quorum's member: the fence to note for each key instead of the one it has, which is lower; and one
+     * acquires there what is held elsewhere already. NULL: none. */
+    const uint64_t *fences;
 };
 
 enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };
@@ -63,6 +70,8 @@ enum cause {
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
 };
 
+#define STORE_NODE_SIZE 48
+
 struct answer {
     enum verdict verdict;
     enum cause cause;
@@ -77,6 +86,9 @@ struct answer {
     int64_t left_ms;  /* refused: no holder's lease ends sooner; 0 if nobody holds it */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
+    /* Of a quorum's member. */
+    char node[STORE_NODE_SIZE]; /* which server it is, wherever it is reached; "": not known */
+    int64_t memory_ms; /* granted, refused: since when it has its data, as far as it knows; 0: not told */
 };
 
 typedef void store_done(void *arg, const struct answer *answer);

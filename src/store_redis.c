@@ -22,11 +22,14 @@
  * harmless, and finds out what became of the first. */
 #define REQUEST_NS (2 * NS_PER_SEC)
 
+#define MARKER ":!quorum"
+
 struct redis_store {
     struct store base;
     struct loop *loop;
     struct redis_link *link;
     char *prefix;
+    char *marker; /* of a quorum's member: a key that tells how long it has been one; NULL */
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
     char *places;    /* ours in the queues, as last told; NULL: none */
@@ -38,8 +41,9 @@ struct redis_store {
     const struct script *script;
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
-    bool deaf;   /* this time without a channel */
-    char **keys; /* in the store */
+    bool bounded; /* it is not to be done after "until" */
+    bool deaf;    /* this time without a channel */
+    char **keys;  /* in the store */
     size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
@@ -48,7 +52,7 @@ struct redis_store {
     void *each_id_arg;
 };
 
-/* acquire.lua's arguments that are filled in at the moment of sending. */
+/* The arguments of acquire.lua and release.lua that are filled in at the moment of sending. */
 enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
@@ -92,7 +96,7 @@ static void drop_operation(struct redis_store *store)
     store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
-    store->listen = store->deaf = store->whole_script = false;
+    store->listen = store->deaf = store->bounded = store->whole_script = false;
 }
 
 static void set_places(struct redis_store *store, const char *places)
@@ -103,7 +107,14 @@ static void set_places(struct redis_store *store, const char *places)
 
 static void finish(struct redis_store *store, const struct answer *answer)
 {
+    struct answer signed_answer;
+
     drop_operation(store);
+    if (store->marker) {
+        signed_answer = *answer;
+        snprintf(signed_answer.node, sizeof signed_answer.node, "%s", redis_link_node(store->link));
+        answer = &signed_answer;
+    }
     store->done(store->done_arg, answer);
 }
 
@@ -155,20 +166,27 @@ static bool is_harmless(const struct redis_store *store)
     return store->script == &script_acquire || store->script == &script_latch;
 }
 
+/* Nobody waits for it after "until": it must not be done later. */
+static void set_not_after(struct redis_store *store, struct moment now)
+{
+    int64_t clock = redis_link_clock(store->link, now);
+    int64_t left = moment_until(now, store->until) / NS_PER_MS;
+    char not_after[24];
+
+    snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
+    replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
+}
+
 static void send_operation(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
-    if (store->script == &script_acquire) {
-        int64_t clock = redis_link_clock(store->link, now);
-        int64_t left = moment_until(now, store->until) / NS_PER_MS;
-        char not_after[24];
-        snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
-        replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
+    if (store->bounded)
+        set_not_after(store, now);
+    if (store->script == &script_acquire)
         replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
-    }
     if (store->listen && !store->no_channel && !store->deaf) {
         send_listening(store);
     } else {
@@ -178,14 +196,14 @@ static void send_operation(struct redis_store *store)
 }
 
 /* Starts what was put together. What may be asked again soon greets first: only the question is in a
- * hurry. And an acquisition needs the server's clock. */
+ * hurry. And what must not be done late needs the server's clock. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     loop_disarm(store->loop, &store->poll);
-    if (is_harmless(store) && !redis_link_is_up(store->link))
+    if ((is_harmless(store) || store->bounded) && !redis_link_is_up(store->link))
         redis_link_greet(store->link, until);
     else
         send_operation(store);
@@ -312,7 +330,16 @@ static void redis_close(struct store *base)
     drop_operation(store);
     free(store->places);
     free(store->prefix);
+    free(store->marker);
     free(store);
+}
+
+static void add_membership(struct redis_store *store, const struct lock_request *request)
+{
+    if (store->marker)
+        add_argument(store, store->marker);
+    for (size_t i = 0; store->marker && request->fences && i < request->key_count; i++)
+        add_number(store, (int64_t)request->fences[i]);
 }
 
 static void redis_acquire(struct store *base, const struct lock_request *request,
@@ -324,6 +351,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 
     begin(store, &script_acquire, request->keys, request->key_count);
     store->listen = request->listen;
+    store->bounded = true;
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
@@ -334,6 +362,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
     add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
+    add_membership(store, request);
     start(store, until, done, arg);
 }
 
@@ -345,6 +374,7 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     begin(store, &script_renew, request->keys, request->key_count);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
+    add_membership(store, request);
     start(store, until, done, arg);
 }
 
@@ -357,6 +387,8 @@ static void redis_release(struct store *base, const struct lock_request *request
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
+    add_argument(store, "0");
+    store->bounded = request->returns;
     set_places(store, NULL);
     start(store, until, done, arg);
 }
@@ -436,5 +468,9 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     }
     store->prefix = mem_strdup(address->prefix);
+    if (address->member) {
+        store->marker = mem_zeroed(strlen(address->prefix) + sizeof MARKER);
+        sprintf(store->marker, "%s" MARKER, address->prefix);
+    }
     return &store->base;
 }

@@ -1,13 +1,16 @@
 -- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
---       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who
--- {'GRANTED', now, {fence…}, {slot…}}
+--       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who;
+--       in a quorum: its marker, and where the lock is held elsewhere already: fence…
+-- {'GRANTED', now, {fence…}, {slot…}, 0, memory}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
--- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder}
+-- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder, memory}
+-- memory: in a quorum, otherwise 0
 -- {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
 local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
+local marker = ARGV[11]
 
 -- Executed late: whoever sent this has given up and may have released already.
 if not_after > 0 and now > not_after then return { 'STALE', now } end
@@ -18,6 +21,7 @@ for i, key in ipairs(KEYS) do
     if not refusal.err then refusal[4] = i end
     return refusal
   end
+  lock.settled = number(ARGV[11 + i])
   locks[i] = lock
 end
 
@@ -140,7 +144,7 @@ local function answer_granted()
   for i, lock in ipairs(locks) do
     fences[i], slots[i] = whole(lock.own.fence), lock.own.slot
   end
-  return { 'GRANTED', now, fences, slots }
+  return { 'GRANTED', now, fences, slots, 0, marker and memory(marker) or 0 }
 end
 
 -- A new family, or one more in its parent's.
@@ -158,6 +162,7 @@ local function join_holders(lock)
     held.count, held.shown = held.count + 1, owner
   end
   table.insert(family.entries, lock.own)
+  settle(lock, lock.own, lock.settled)
   held.earliest = math.min(held.earliest, lock.own.deadline)
   held.longest = math.max(held.longest, lease)
   lock.held = held
@@ -168,7 +173,7 @@ end
 -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
 local function grant_all()
   for _, lock in ipairs(locks) do
-    if not lock.parent then lock.fence = math.max(lock.fence + 1, now_us) end
+    if not lock.parent and not lock.settled then lock.fence = math.max(lock.fence + 1, now_us) end
     redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
     keep(lock, lease)
   end
@@ -188,6 +193,7 @@ local function extend_all()
   for _, lock in ipairs(locks) do
     keep(lock, lease)
     lock.own.deadline, lock.own.lease = now + lease, lease
+    settle(lock, lock.own, lock.settled)
     lock.held.longest = math.max(lock.held.longest, lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
     write_held(lock)
@@ -232,7 +238,8 @@ if not blocked then return grant_all() end
 local lock = locks[blocked]
 if patience == 0 then
   local waiting = lock.queue.last - lock.queue.first + 1
-  return { 'HELD', now, waiting, blocked, describe(found) }
+  local holders, left, shown = describe(found)
+  return { 'HELD', now, waiting, blocked, holders, left, shown, marker and memory(marker) or 0 }
 end
 local places = {}
 for i, each in ipairs(locks) do

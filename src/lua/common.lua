@@ -11,6 +11,9 @@
 --   w:OWNER      which place it has
 --   t            owners that must not acquire:  OWNER=UNTIL;OWNER=UNTIL;…
 --
+-- A server that is one of a quorum has a marker as well, one hash for all locks:
+--   since        when it was first asked for a lock, as far as it remembers
+--
 -- MODE is x (exclusive), s (shared) or l (semaphore). An owner is the path of its ancestors' tokens and its
 -- own, A.B.C, so whoever nests in A starts with "A.". Times are the server's, in ms, read once. Who is dead is decided by
 -- deadlines; the key's own time to live only clears away what nobody has touched for a week.
@@ -461,4 +464,29 @@ local function remove(lock, e, family)
     write_held(lock)
   end
   return mode
+end
+
+-- Quorums -----------------------------------------------------------------------------------------
+
+-- For how long this server has been one of a quorum, in ms, at least 1: one that lost its data is new to it.
+-- To be called last, since it begins with PEXPIRE.
+local function memory(marker)
+  redis.call('PEXPIRE', marker, WEEK)
+  local since = number(redis.call('HGET', marker, 'since'))
+  if not since or since > now then
+    since = now
+    redis.call('HSET', marker, 'since', whole(now))
+    redis.call('PEXPIRE', marker, WEEK)
+  end
+  return math.max(now - since, 1)
+end
+
+-- The fence that the holder has settled on for all servers of its quorum; nil: none.
+local function settle(lock, e, fence)
+  if not fence then return end
+  e.fence = fence
+  if fence > lock.fence then
+    lock.fence = fence
+    redis.call('HSET', lock.key, 'f', whole(fence))
+  end
 end

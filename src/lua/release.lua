@@ -1,8 +1,12 @@
 -- Gives back what the owner holds and its places in the queues, and wakes whoever is next.
 -- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all),
---       for how many ms after it was acquired a lock is kept at least
--- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
+--       for how many ms after it was acquired a lock is kept at least, not_after (server ms; 0: any time)
+-- {'RELEASED', now}   {'STALE', now}   {'ABSENT', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
 local owner, bar, at_least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local not_after = tonumber(ARGV[4] or 0)
+
+-- Executed late: the owner may have come again, and this is not about what it holds now.
+if not_after > 0 and now > not_after then return { 'STALE', now } end
 
 -- The owner's acquisition may be under way still, in a socket or a proxy. When it arrives, it finds this.
 local function bar_owner(lock)

@@ -1,0 +1,70 @@
+/* One operation over all nodes of a quorum, from its orders to its answer, and what is left to do behind it. */
+#ifndef RLOCK_QUORUM_ROUND_H
+#define RLOCK_QUORUM_ROUND_H
+
+#include "loop.h"
+#include "quorum.h"
+#include "quorum_node.h"
+#include "quorum_views.h"
+#include "store_quorum.h"
+
+/* What this process has to do with the lock that it asked for last. */
+enum tenure {
+    TENURE_NONE,    /* another process acquired it, if anybody did */
+    TENURE_SEEKING, /* an acquisition is under way */
+    TENURE_HELD,
+    TENURE_ENDED, /* given back or lost, or not acquired: nothing of it is to be left */
+};
+
+struct quorum_store {
+    struct store base;
+    struct loop *loop;
+    struct store_node *names;
+    struct quorum_node nodes[QUORUM_NODES_MAX];
+    size_t count;
+    struct quorum_matter matter;
+    enum tenure tenure;
+    struct moment lapse;    /* held: when the lease ends */
+    struct loop_timer rest; /* until the next try */
+    struct answer refusal;  /* of the latest try */
+    bool introduced;        /* all nodes had the time to say who they are */
+
+    /* The operation under way. */
+    enum quorum_task task; /* NONE: there is none */
+    store_done *done;
+    void *done_arg;
+    struct quorum votes;
+    unsigned round; /* each has votes of its own */
+    struct moment begun, until;
+    struct loop_timer timer; /* the end of the time for it, or of a part of it */
+    enum quorum_stage {
+        STAGE_VOTING,
+        STAGE_CLOSING,  /* those not heard of when the timer fires are not waited for */
+        STAGE_RETRYING, /* a try failed, and the next follows */
+        STAGE_TOLD,     /* the answer was known before: it is given when the loop turns */
+    } stage;
+    bool settling; /* acquired, if a majority takes the fence */
+    struct answer answer;
+    unsigned tries;
+    struct quorum_views views;
+    struct survey_request asked;
+};
+
+/* Begins an operation: fills in who wants the answer. */
+void quorum_round_prepare(struct quorum_store *store, enum quorum_task task, struct moment until,
+                          store_done *done, void *arg);
+/* Answers when the loop turns, and asks nobody. */
+void quorum_round_tell(struct quorum_store *store, const struct answer *answer);
+/* Asks all nodes what the operation is about. */
+void quorum_round_acquire(struct quorum_store *store);
+void quorum_round_renew(struct quorum_store *store);
+void quorum_round_release(struct quorum_store *store, bool bar);
+void quorum_round_force(struct quorum_store *store);
+void quorum_round_survey(struct quorum_store *store);
+
+/* For the nodes and timers of a new store. */
+void quorum_round_heard(void *arg, struct quorum_node *node, const struct quorum_order *order,
+                        const struct answer *answer);
+void quorum_round_timer(struct loop_timer *timer);
+
+#endif

@@ -1,0 +1,125 @@
+/* What answers mean. */
+#include "quorum_ruling.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum vote vote_of(const struct answer *answer)
+{
+    switch (answer->verdict) {
+    case VERDICT_GRANTED: return VOTE_YES;
+    case VERDICT_REFUSED: return VOTE_NO;
+    case VERDICT_UNKNOWN: break;
+    }
+    return VOTE_UNKNOWN;
+}
+
+static struct quorum_ruling on_acquiring(const struct quorum_store *store,
+                                         const struct quorum_order *done,
+                                         const struct answer *answer)
+{
+    bool late = store->settling && done->task == TASK_ACQUIRE && answer->verdict == VERDICT_GRANTED;
+
+    if (late && !quorum_matter_is_settled(&store->matter, answer))
+        return (struct quorum_ruling){.then = TASK_RENEW};
+    return (struct quorum_ruling){.vote = vote_of(answer), .fresh = true};
+}
+
+/* A node that has forgotten it, or never had it, is asked to take it; not one that it was taken from. */
+static struct quorum_ruling on_renewing(const struct quorum_store *store,
+                                        const struct quorum_node *node,
+                                        const struct quorum_order *done,
+                                        const struct answer *answer)
+{
+    bool refused = answer->verdict == VERDICT_REFUSED;
+    struct quorum_ruling ruling = {.vote = vote_of(answer)};
+
+    if (done->task == TASK_ACQUIRE) {
+        if (refused)
+            ruling.vote = VOTE_VOID;
+        /* While the lease goes on nobody else can have it, whatever the node has forgotten. */
+        ruling.fresh = moment_reached(store->lapse, loop_now(store->loop));
+    } else if (refused && store->tenure == TENURE_HELD && answer->cause == CAUSE_NOT_HOLDER &&
+               !quorum_node_was_evicted(node, answer)) {
+        ruling.then = TASK_ACQUIRE;
+    }
+    return ruling;
+}
+
+static struct quorum_ruling on_releasing(const struct quorum_store *store,
+                                         const struct quorum_node *node,
+                                         const struct answer *answer)
+{
+    bool absent = answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_NOT_HOLDER;
+    bool ours = store->tenure != TENURE_NONE;
+
+    if (absent && ours && !quorum_node_was_evicted(node, answer))
+        return (struct quorum_ruling){.vote = VOTE_VOID};
+    return (struct quorum_ruling){.vote = vote_of(answer)};
+}
+
+static struct quorum_ruling on_forcing(const struct answer *answer)
+{
+    bool nobody = answer->verdict == VERDICT_REFUSED && !answer->holder.owner[0];
+
+    return (struct quorum_ruling){.vote = nobody ? VOTE_VOID : vote_of(answer)};
+}
+
+/* A node before this one that is the same server. */
+static const struct quorum_node *twin_of(const struct quorum_store *store,
+                                         const struct quorum_node *node)
+{
+    const char *place = store->names[node - store->nodes].place;
+
+    for (const struct quorum_node *other = store->nodes; other < node; other++) {
+        if ((node->id[0] && strcmp(node->id, other->id) == 0) ||
+            strcmp(place, store->names[other - store->nodes].place) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+struct quorum_ruling quorum_ruling(const struct quorum_store *store, const struct quorum_node *node,
+                                   const struct quorum_order *done, const struct answer *answer)
+{
+    if (twin_of(store, node))
+        return (struct quorum_ruling){.vote = VOTE_UNKNOWN};
+    switch (store->task) {
+    case TASK_ACQUIRE: return on_acquiring(store, done, answer);
+    case TASK_RENEW: return on_renewing(store, node, done, answer);
+    case TASK_RELEASE: return on_releasing(store, node, answer);
+    case TASK_FORCE: return on_forcing(answer);
+    case TASK_SURVEY:
+    case TASK_NONE: break;
+    }
+    return (struct quorum_ruling){.vote = vote_of(answer)};
+}
+
+bool quorum_ruling_find_fault(const struct quorum_store *store, struct answer *fault)
+{
+    *fault = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT};
+    for (size_t i = 0; i < store->count; i++) {
+        const struct quorum_node *twin = twin_of(store, &store->nodes[i]);
+        if (!twin)
+            continue;
+        snprintf(fault->text, sizeof fault->text,
+                 "the same node twice in a quorum: %.80s and %.80s are one server",
+                 store->names[twin - store->nodes].name, store->names[i].name);
+        return true;
+    }
+    return false;
+}
+
+bool quorum_ruling_is_fault(const struct quorum_store *store, const struct quorum_node *node,
+                            const struct answer *heard, struct answer *fault)
+{
+    bool held = store->task == TASK_RENEW || store->task == TASK_RELEASE;
+
+    if (held && store->tenure != TENURE_NONE)
+        return false; /* what is held is not lost for it */
+    if (quorum_ruling_find_fault(store, fault))
+        return true;
+    if (node->replica)
+        snprintf(fault->text, sizeof fault->text, "not fit for a quorum: %.220s", heard->text);
+    return node->replica;
+}
