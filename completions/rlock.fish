@@ -28,7 +28,8 @@ end
 function __fish_rlock_operands
     set -l words (__fish_rlock_words)
     set -e words[1]
-    set -l valued url prefix config password-file connect-timeout color wait timeout \
+    set -l valued url prefix config password-file tls-ca tls-cert tls-key tls-server-name replicas \
+        connect-timeout color wait timeout \
         conflict-exit-code lease at-least at-most kill-after on-lost label report-fd owner command \
         limit keep ttl id
     set -l skip 0
@@ -99,10 +100,11 @@ function __fish_rlock_keys
         if test $take = 1
             set -a where $word
             set take 0
-        else if contains -- $word -u --url --prefix --config --password-file
+        else if contains -- $word -u --url --prefix --config --password-file \
+                --tls-ca --tls-cert --tls-key --tls-server-name
             set -a where $word
             set take 1
-        else if string match -qr -- '^--(url|prefix|config|password-file)=' $word
+        else if string match -qr -- '^--(local$|(url|prefix|config|password-file|tls-[a-z-]*)=)' $word
             set -a where $word
         end
     end
@@ -122,34 +124,45 @@ complete -c rlock -n __fish_rlock_needs_command -xa release -d 'Give it back'
 complete -c rlock -n __fish_rlock_needs_command -xa status -d 'Show who holds what, who waits'
 complete -c rlock -n __fish_rlock_needs_command -xa force-release -d 'Take a lock away from its holder'
 complete -c rlock -n __fish_rlock_needs_command -xa latch -d 'Count down to what others wait for'
+complete -c rlock -n __fish_rlock_needs_command -xa doctor -d 'Is this server fit to hold locks?'
+complete -c rlock -n __fish_rlock_needs_command -xa local -d 'The private server of --local'
 complete -c rlock -n __fish_rlock_needs_command -xa help -d 'Show help'
 complete -c rlock -n __fish_rlock_needs_command -l version -d 'Show the version'
-complete -c rlock -n '__fish_rlock_in help' -xa 'run read write acquire renew release status force-release latch'
+complete -c rlock -n '__fish_rlock_in help' -xa 'run read write acquire renew release status force-release latch doctor local'
 
 complete -c rlock -n __fish_rlock_needs_key -xa '(__fish_rlock_keys)' -d Key
 complete -c rlock -n __fish_rlock_needs_action -xa 'set count-down run wait status delete'
 complete -c rlock -n __fish_rlock_needs_dashes -xa -- -d 'The command follows'
 
-set -l any '__fish_rlock_in run read write acquire renew release status force-release latch'
-complete -c rlock -n $any -s u -l url -xa 'redis:// unix:///' -d 'Lock store'
+set -l any '__fish_rlock_in run read write acquire renew release status force-release latch doctor local'
+complete -c rlock -n $any -s u -l url -xa 'redis:// rediss:// unix:/// sentinel:// cluster://' -d 'Lock store'
+complete -c rlock -n $any -l local -d 'A server for this host alone'
 complete -c rlock -n $any -l prefix -x -d 'Name space of the keys'
 complete -c rlock -n $any -l config -rF -d 'Configuration file'
 complete -c rlock -n $any -l password-file -rF -d 'File with the password'
+complete -c rlock -n $any -l tls-ca -rF -d 'Certificates to trust'
+complete -c rlock -n $any -l tls-cert -rF -d 'Certificate to show'
+complete -c rlock -n $any -l tls-key -rF -d 'Its private key'
+complete -c rlock -n $any -l tls-server-name -xa '(__fish_print_hostnames)' -d 'Whose certificate it has to be'
 complete -c rlock -n $any -l connect-timeout -xa '1s 2s 5s 10s' -d 'Limit for reaching the server'
 complete -c rlock -n $any -l color -xa 'auto always never' -d 'Use colours'
 complete -c rlock -n $any -s q -l quiet -d 'Errors only'
 complete -c rlock -n $any -s v -l verbose -d 'Say what happens, with times'
 complete -c rlock -n $any -s h -l help -d 'Show help'
 
+set -l mode '__fish_rlock_in run acquire'
+complete -c rlock -n $mode -s x -l exclusive -l write -d 'One holder at a time (default)'
+complete -c rlock -n $mode -s s -l shared -l read -d 'Many readers, or one writer'
+complete -c rlock -n $mode -l limit -xa '2 3 4 5 6 7 8 9' -d 'At most so many holders'
+
 set -l ask '__fish_rlock_in run read write acquire'
-complete -c rlock -n $ask -s x -l exclusive -l write -d 'One holder at a time (default)'
-complete -c rlock -n $ask -s s -l shared -l read -d 'Many readers, or one writer'
-complete -c rlock -n $ask -l limit -xa '2 3 4 5 6 7 8 9' -d 'At most so many holders'
 complete -c rlock -n $ask -s n -l no-wait -l nonblock -d 'Do not wait'
 complete -c rlock -n $ask -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
 complete -c rlock -n $ask -s E -l conflict-exit-code -xa '0 75' -d 'Status when not acquired'
 complete -c rlock -n $ask -l lease -xa '10s 30s 1m 5m' -d 'Time a dead holder keeps the lock'
 complete -c rlock -n $ask -l no-reentrant -d "Do not take an ancestor's lock for one's own"
+complete -c rlock -n $ask -l replicas -xa '1 2 majority all' -d 'It counts only once so many have it'
+complete -c rlock -n $ask -l grace -d 'Wait where the store may have forgotten'
 complete -c rlock -n $ask -l label -x -d 'Text shown to others'
 complete -c rlock -n $ask -l no-identity -d 'Store no host, user, pid and command'
 
@@ -175,6 +188,13 @@ complete -c rlock -n '__fish_rlock_latch run' -l keep-credentials -d 'Leave the 
 complete -c rlock -n '__fish_rlock_latch status' -l json -d 'Print JSON'
 complete -c rlock -n '__fish_rlock_latch wait' -s n -l no-wait -l nonblock -d 'Look once'
 complete -c rlock -n '__fish_rlock_latch wait' -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
+
+complete -c rlock -n '__fish_rlock_in doctor' -l json -d 'Print JSON'
+complete -c rlock -n '__fish_rlock_in doctor' -l replicas -xa '1 2 majority all' -d 'As asked for by run'
+complete -c rlock -n '__fish_rlock_in doctor' -l grace -d 'As asked for by run'
+complete -c rlock -n '__fish_rlock_in doctor' -l lease -xa '10s 30s 1m 5m' -d 'As asked for by run'
+complete -c rlock -n '__fish_rlock_in local; and test (count (__fish_rlock_operands)) = 1' -xa 'status stop'
+complete -c rlock -n '__fish_rlock_in local' -l force -d 'Stop it although locks are held'
 
 complete -c rlock -n '__fish_rlock_in status' -l json -d 'Print JSON'
 complete -c rlock -n '__fish_rlock_in status' -l long -d 'Show holders and queue in full'

@@ -256,11 +256,11 @@ static void hand_over(struct acquisition *a)
 static const struct keeper_events keeper_events = {on_waiting, on_held, on_extended,
                                                    on_trouble, on_lost, on_over};
 
-static bool start(struct acquisition *a)
+static int start(struct acquisition *a)
 {
     const struct acquisition_plan *plan = a->plan;
     struct inherited inherited;
-    char fault[200];
+    char fault[256];
 
     child_block_signals(&inherited);
     child_choose_signals(&a->caught);
@@ -268,18 +268,18 @@ static bool start(struct acquisition *a)
     a->loop = loop_new();
     if (!a->loop || loop_signals(a->loop, &a->caught, on_signal, a) < 0) {
         say_error("%s: the system refuses: %s", plan->title, strerror(errno));
-        return false;
+        return STATUS_SYSTEM;
     }
     a->store = store_open(a->loop, &plan->address, fault, sizeof fault);
     if (!a->store) {
         say_error("%s: %s", plan->title, fault);
-        return false;
+        return plan->address_status;
     }
     waiting_init(&a->waiting, a->loop, &plan->keeper.request, plan->title, !plan->report_waiting);
     if (plan->keep)
         vigil_watch(plan->keep, a->loop, on_ended, a);
     a->keeper = keeper_start(a->loop, a->store, &plan->keeper, &keeper_events, a);
-    return true;
+    return STATUS_OK;
 }
 
 /* Closing says nothing over a connection that the process that stays behind goes on with. */
@@ -298,9 +298,9 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
 {
     struct acquisition a = {.plan = plan, .outcome = outcome, .channel = {.fd = -1}};
 
-    *outcome = (struct acquisition_outcome){.status = STATUS_OK};
-    if (!start(&a)) {
-        outcome->status = STATUS_SYSTEM;
+    *outcome = (struct acquisition_outcome){.status = start(&a)};
+    if (outcome->status != STATUS_OK) {
+        /* said already */
     } else if (loop_run(a.loop) < 0) {
         say_error("%s: the system refuses: %s", plan->title, strerror(errno));
         outcome->status = STATUS_SYSTEM;

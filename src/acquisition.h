@@ -8,6 +8,7 @@
 
 struct acquisition_plan {
     struct store_address address;
+    int address_status; /* exit status where the store refuses its address */
     struct keeper_plan keeper;
     const char *title; /* of the lock, in messages */
     bool report_waiting;

@@ -141,9 +141,10 @@ static void describe_failure(const struct agent *agent, const struct keeper_end 
                              size_t size)
 {
     const char *hint = hint_of_cause(end->cause);
-    const char *name = end->cause == CAUSE_MISFIT
-                           ? agent->plan->keeper.request.keys[end->refusal.key]
-                           : title_of(agent);
+    const struct lock_request *request = &agent->plan->keeper.request;
+    size_t key = end->refusal.key; /* as the server says */
+    bool of_one = end->cause == CAUSE_MISFIT && key < request->key_count;
+    const char *name = of_one ? request->keys[key] : title_of(agent);
 
     snprintf(text, size, "%.100s: %s%s%s", name, end->text, hint ? "\nhint: " : "",
              hint ? hint : "");
@@ -343,7 +344,7 @@ static int refuse(struct agent *agent, int status, const char *why)
 {
     struct message message = {.kind = MESSAGE_OVER, .status = status};
 
-    snprintf(message.text, sizeof message.text, "%.100s: %.190s", title_of(agent), why);
+    snprintf(message.text, sizeof message.text, "%.100s: %.255s", title_of(agent), why);
     channel_send(agent->channel.fd, &message);
     return 1;
 }
@@ -351,14 +352,14 @@ static int refuse(struct agent *agent, int status, const char *why)
 int agent_main(int channel, pid_t supervisor, const struct agent_plan *plan)
 {
     struct agent agent = {.plan = plan, .channel = {.fd = channel}};
-    char fault[200];
+    char fault[256];
 
     agent.loop = loop_new();
     if (!agent.loop)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)
-        return refuse(&agent, STATUS_UNAVAILABLE, fault);
+        return refuse(&agent, plan->address_status, fault);
     start(&agent, supervisor);
     if (loop_run(agent.loop) < 0)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));

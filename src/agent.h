@@ -9,6 +9,7 @@
 
 struct agent_plan {
     struct store_address address;
+    int address_status; /* exit status where the store refuses its address */
     struct keeper_plan keeper;
     const char *title;   /* the lock, in messages */
     int64_t kill_after;  /* ns */

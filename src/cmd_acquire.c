@@ -83,6 +83,7 @@ static int sign(struct acquire *all)
     pid_t pid = all->keep ? all->vigil.pid : getppid();
     char program[64];
 
+    all->request.in_turn = true;
     return request_sign(&all->request, all->command, &all->settings,
                         vigil_name(pid, program, sizeof program), pid);
 }
@@ -133,6 +134,7 @@ static void fill_plan(struct acquire *all)
 
     environment_make(&all->environment, environ, &lock, true);
     all->plan = (struct acquisition_plan){.address = settings->address,
+                                          .address_status = settings->address_status,
                                           .title = all->request.title,
                                           .report_waiting = say_verbosity() != SAY_QUIET,
                                           .conflict_status = settings->conflict_status,

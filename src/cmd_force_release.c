@@ -210,7 +210,7 @@ static int evict_all(struct eviction *all)
 
     if (!query_open(&all->query, &all->settings.address, fault, sizeof fault)) {
         command_error(all->command, "%s", fault);
-        return STATUS_SYSTEM;
+        return all->settings.address_status;
     }
     for (size_t i = 0; i < all->arguments.word_count; i++) {
         int status = evict(all, all->arguments.words[i]);

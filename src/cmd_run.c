@@ -182,6 +182,7 @@ static void fill_plan(struct run *run)
     run->plan.environment = &run->environment;
     run->plan.agent = (struct agent_plan){
         .address = settings->address,
+        .address_status = settings->address_status,
         .title = run->request.title,
         .kill_after = settings->kill_after,
         .guard = settings->on_lost == ON_LOST_STOP,
@@ -269,7 +270,7 @@ const struct command command_read = {
     .usage = {"read [OPTIONS] KEY... -- COMMAND [ARG...]", "read [OPTIONS] KEY... -c STRING"},
     .example = "Example, backups side by side, but never while \"rlock write data\" runs:\n"
                "  rlock read data -- tar -cf /backup/data.tar /srv/data\n",
-    .options = options,
+    .options = options + REQUEST_MODES,
     .run = run,
 };
 
@@ -279,6 +280,6 @@ const struct command command_write = {
     .usage = {"write [OPTIONS] KEY... -- COMMAND [ARG...]", "write [OPTIONS] KEY... -c STRING"},
     .example = "Example, once everyone under \"rlock read data\" is done:\n"
                "  rlock write data -- ./migrate.sh\n",
-    .options = options,
+    .options = options + REQUEST_MODES,
     .run = run,
 };

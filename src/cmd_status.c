@@ -110,7 +110,7 @@ static int prepare(struct view *view)
     if (query_open(&view->query, &view->settings.address, fault, sizeof fault))
         return STATUS_OK;
     command_error(view->command, "%s", fault);
-    return STATUS_SYSTEM;
+    return view->settings.address_status;
 }
 
 static int print(const struct view *view, const struct lock_list *list)

@@ -20,11 +20,15 @@ struct conn {
     bool connecting;
     struct tls_session *tls; /* NULL: plain */
     bool shaking_hands;      /* connected, but TLS is not yet agreed on */
-    unsigned life; /* counts closes: a callback may end what is being read */
+    bool remote;             /* by TCP */
+    bool heard;              /* a reply has come */
+    unsigned life;           /* counts closes: a callback may end what is being read */
     redisReader *reader;
     char *out;
     size_t out_size, out_sent, out_room;
 };
+
+#define CLOSED "the server closed the connection"
 
 /* How long sent data may stay unacknowledged before the kernel gives the connection up. */
 #define UNACKNOWLEDGED_MS 10000
@@ -70,6 +74,19 @@ static void broken(struct conn *conn, const char *why)
     conn->events->broken(conn->arg, why);
 }
 
+/* The connection has ended. Where not a word was said on it, the two may not speak the same language. */
+static void ended(struct conn *conn, const char *why)
+{
+    const char *guess = conn->heard     ? NULL
+                        : conn->tls     ? tls_suspicion(conn->tls)
+                        : !conn->remote ? NULL
+                                        : "is it a server with TLS?";
+    char text[160];
+
+    snprintf(text, sizeof text, "%s%s%s", why, guess ? "; " : "", guess ? guess : "");
+    broken(conn, text);
+}
+
 static void tune(int fd, int family)
 {
     if (family == AF_UNIX)
@@ -100,6 +117,8 @@ int conn_open(struct conn *conn, const struct endpoint *to, struct tls *tls, con
     conn->io.fd = fd;
     conn->io.events = LOOP_WRITE;
     conn->connecting = true;
+    conn->remote = family != AF_UNIX;
+    conn->heard = false;
     conn->tls = tls ? tls_start(tls, host) : NULL;
     conn->shaking_hands = conn->tls != NULL;
     loop_add(conn->loop, &conn->io);
@@ -153,30 +172,37 @@ static bool send_tls(struct conn *conn)
  * something here wants to be called back before this returned. */
 void conn_send(struct conn *conn, const char *bytes, size_t size)
 {
-    if (!conn->tls)
+    if (!conn->tls) {
         queue(conn, bytes, size);
-    else if (tls_write(conn->tls, bytes, size))
+        if (conn->io.fd >= 0 && !conn->connecting)
+            send_queued(conn);
+    } else if (tls_write(conn->tls, bytes, size)) {
         send_tls(conn);
-    if (!conn->tls && conn->io.fd >= 0 && !conn->connecting)
-        send_queued(conn);
+    } else {
+        shutdown(conn->io.fd, SHUT_RDWR);
+    }
 }
 
-/* Goes on with the handshake; whatever it says goes out, also to tell the server why it failed. */
+/* Goes on with the handshake; whatever it says goes out, also to tell the server why it failed. Our last
+ * words of it leave together with the first ones of the caller. */
 static void shake_hands(struct conn *conn)
 {
-    char fault[256];
+    unsigned life = conn->life;
+    char fault[160];
     bool done;
     enum tls_state state = tls_shake_hands(conn->tls, &done, fault, sizeof fault);
-    bool sent = send_tls(conn);
 
-    if (state != TLS_GOING) {
-        broken(conn, state == TLS_FAILED ? fault : "the server closed the connection");
-    } else if (!sent) {
-        broken(conn, strerror(errno));
-    } else if (done) {
+    if (done) {
         conn->shaking_hands = false;
         conn->events->connected(conn->arg);
+        if (conn->life != life)
+            return;
     }
+    bool sent = send_tls(conn);
+    if (state == TLS_FAILED)
+        broken(conn, fault);
+    else if (state == TLS_CLOSED || !sent)
+        ended(conn, sent ? CLOSED : strerror(errno));
 }
 
 static void finish_connect(struct conn *conn)
@@ -210,6 +236,7 @@ static void hand_out(struct conn *conn)
         }
         if (!reply)
             return;
+        conn->heard = true;
         conn->events->reply(conn->arg, reply);
         if (conn->life != life)
             return;
@@ -219,7 +246,7 @@ static void hand_out(struct conn *conn)
 /* Feeds what TLS has decrypted to the reader; false once the connection is no more. */
 static bool decrypt(struct conn *conn)
 {
-    char buffer[16384], fault[256];
+    char buffer[16384], fault[160];
     unsigned life = conn->life;
     enum tls_state state;
     size_t got;
@@ -234,10 +261,21 @@ static bool decrypt(struct conn *conn)
         redisReaderFeed(conn->reader, buffer, got);
     if (state == TLS_GOING && send_tls(conn))
         return true;
+    int error = errno;
     hand_out(conn); /* what came before the end */
-    if (conn->life == life)
-        broken(conn, state == TLS_FAILED ? fault : "the server closed the connection");
+    if (conn->life != life)
+        return false;
+    if (state == TLS_FAILED)
+        broken(conn, fault);
+    else
+        ended(conn, state == TLS_CLOSED ? CLOSED : strerror(error));
     return false;
+}
+
+/* How a server with TLS may answer to something else. */
+static bool is_alert(const char *bytes, ssize_t size)
+{
+    return size > 1 && bytes[0] == 21 && bytes[1] == 3;
 }
 
 static void receive(struct conn *conn)
@@ -248,7 +286,11 @@ static void receive(struct conn *conn)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        broken(conn, n < 0 ? strerror(errno) : "the server closed the connection");
+        ended(conn, n < 0 ? strerror(errno) : CLOSED);
+        return;
+    }
+    if (!conn->tls && !conn->heard && is_alert(buffer, n)) {
+        broken(conn, "what answers there speaks TLS");
         return;
     }
     if (!conn->tls) {
@@ -269,7 +311,7 @@ static void break_sending(struct conn *conn)
 
     receive(conn);
     if (conn->life == life)
-        broken(conn, strerror(fault));
+        ended(conn, strerror(fault));
 }
 
 static void handle(struct loop_io *io, int events)
@@ -286,6 +328,13 @@ static void handle(struct loop_io *io, int events)
     }
     if (events & (LOOP_READ | LOOP_GONE))
         receive(conn);
+}
+
+const char *conn_overdue(const struct conn *conn)
+{
+    return conn->connecting      ? "connecting timed out"
+           : conn->shaking_hands ? "no answer to TLS in time; is it a server without?"
+                                 : "no answer in time";
 }
 
 void conn_encode(char **bytes, size_t *size, int argc, const char **argv, const size_t *lengths)

@@ -31,6 +31,9 @@ int conn_open(struct conn *conn, const struct endpoint *to, struct tls *tls, con
 /* Drops the connection, what was queued and what was not answered. Harmless if it is closed. */
 void conn_close(struct conn *conn);
 
+/* What has not come, for who gives up waiting for it. */
+const char *conn_overdue(const struct conn *conn);
+
 /* Sends encoded commands; what cannot go out at once goes later. To be called on an open connection. */
 void conn_send(struct conn *conn, const char *bytes, size_t size);
 

@@ -125,7 +125,7 @@ static bool start(struct delivery_run *run)
         .fd = STDOUT_FILENO, .events = LOOP_WRITE, .ready = writable, .owner = run};
     run->renewer =
         (struct loop_io){.fd = plan->renewer, .events = LOOP_READ, .ready = heard, .owner = run};
-    run->timer = (struct loop_timer){.fire = timed_out, .owner = run};
+    run->timer = (struct loop_timer){.fire = timed_out, .urgent = true, .owner = run};
     loop_arm(run->loop, &run->timer, plan->until);
     loop_add(run->loop, plan->renewer >= 0 ? &run->renewer : &run->out);
     return true;

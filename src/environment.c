@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "mem.h"
-#include "url.h"
+#include "urls.h"
 
 static bool names(const char *entry, const char *name)
 {
@@ -25,20 +25,21 @@ static bool is_stale(const char *entry)
     return false;
 }
 
-/* A copy of RLOCK_URL=… without its password. A user's name stays, with an empty password: a nested
+/* A copy of RLOCK_URL=… without its passwords. A user's name stays, with an empty password: a nested
  * rlock may have the password from a file. */
-static char *without_password(const char *entry)
+static char *without_passwords(const char *entry)
 {
     char *copy = mem_strdup(entry);
+    char *text = strchr(copy, '=') + 1;
     size_t start, length;
 
-    if (!url_password_span(entry, &start, &length))
-        return copy;
-    if (start >= 2 && entry[start - 2] == '/') {
-        start--;     /* its ':' */
-        length += 2; /* its '@' */
+    for (size_t from = 0; urls_password_span(text, from, &start, &length); from = start) {
+        if (text[start - 1] == ':' && text[start - 2] == '/') {
+            start--;     /* its ':' */
+            length += 2; /* its '@' */
+        }
+        memmove(text + start, text + start + length, strlen(text + start + length) + 1);
     }
-    memmove(copy + start, copy + start + length, strlen(copy + start + length) + 1);
     return copy;
 }
 
@@ -94,7 +95,7 @@ void environment_make(struct environment *environment, char *const *inherited,
             (is_url && environment->url)) /* a second one, which getenv() never sees */
             continue;
         if (is_url)
-            environment->url = without_password(*inherited);
+            environment->url = without_passwords(*inherited);
         entries[used++] = is_url ? environment->url : *inherited;
     }
     for (size_t i = 0; environment->words[i]; i++)

@@ -12,6 +12,9 @@
 #define SPREAD_NS    (250 * NS_PER_MS)
 /* How long one request may take beyond the time the user wants to wait. */
 #define LAST_CALL_NS (1 * NS_PER_SEC)
+/* For the answer to a request that is under way when the user wants to go. A server that has yet to write
+ * it when the connection closes drops that connection, with the farewell in it unread. */
+#define PARTING_NS (200 * NS_PER_MS)
 /* One attempt to release; there may be several. */
 #define RELEASE_NS (2 * NS_PER_SEC)
 
@@ -338,6 +341,7 @@ static void acquired(struct keeper *keeper, const struct answer *answer, bool li
 
     keeper->busy = false;
     if (keeper->state == RELEASING) {
+        keeper->unsure |= answer->maybe_done;
         send_release(keeper);
         return;
     }
@@ -436,6 +440,7 @@ static void send_release(struct keeper *keeper)
     struct moment now = now_of(keeper);
     struct moment until = moment_min(keeper->release_until, moment_plus(now, RELEASE_NS));
 
+    loop_disarm(keeper->loop, &keeper->next);
     keeper->busy = true;
     request.at_least = keeper->used ? request.at_least : 0;
     request.returns = keeper->again;
@@ -444,12 +449,22 @@ static void send_release(struct keeper *keeper)
 
 /* -- what drives it -------------------------------------------------------------------------- */
 
+/* What was under way when the user wanted to go is not answered. */
+static void part(struct keeper *keeper)
+{
+    keeper_farewell(keeper);
+    over(keeper);
+}
+
 static void due(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
 
-    if (keeper->busy)
+    if (keeper->busy) {
+        if (keeper->state == RELEASING)
+            part(keeper);
         return;
+    }
     switch (keeper->state) {
     case WAITING:
         if (moment_reached(keeper->plan.wait_until, now_of(keeper)))
@@ -527,14 +542,13 @@ void keeper_release(struct keeper *keeper, struct moment until, bool used)
 
 void keeper_cancel(struct keeper *keeper, struct moment until)
 {
+    bool under_way = keeper->busy;
+
     set_result(keeper, KEEPER_CANCELLED, CAUSE_NONE, "");
     keeper->again = false;
-    if (keeper->busy) {
-        keeper_farewell(keeper);
-        over(keeper);
-    } else {
-        start_release(keeper, until);
-    }
+    start_release(keeper, until);
+    if (under_way)
+        schedule(keeper, moment_min(until, moment_plus(now_of(keeper), PARTING_NS)));
 }
 
 void keeper_restart(struct keeper *keeper)

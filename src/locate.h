@@ -1,5 +1,5 @@
-/* Where a server is: at a path, at a numeric address, under a name that is to be looked up. What was found
- * is remembered; a search asks anew. */
+/* Where a server is: at a path, at a numeric address, under a name that is to be looked up; or the local one, which
+ * a search starts if it is not there. What was found is remembered; a search asks anew. */
 #ifndef RLOCK_LOCATE_H
 #define RLOCK_LOCATE_H
 
@@ -23,6 +23,8 @@ bool locator_can_search(const struct locator *locator);
 const char *locator_host(const struct locator *locator);
 /* Starts a search. "done" comes once, later: with why it failed, or NULL when addresses are known. */
 void locator_search(struct locator *locator, void (*done)(void *arg, const char *fault), void *arg);
+/* What to say of a search that took too long. */
+const char *locator_overdue(const struct locator *locator);
 /* Ends a search; "done" comes no more. Harmless if none is under way. */
 void locator_stop(struct locator *locator);
 

@@ -12,7 +12,7 @@
 
 static const struct command *const commands[] = {
     &command_run,     &command_read,   &command_write,         &command_acquire, &command_renew,
-    &command_release, &command_status, &command_force_release, &command_latch,
+    &command_release, &command_status, &command_force_release, &command_latch,   &command_local,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)

@@ -38,6 +38,14 @@ bool owner_nest(const char *outer, const char *uuid, char owner[OWNER_SIZE])
     return length < OWNER_SIZE;
 }
 
+void owner_beside(const char *other, const char *uuid, char owner[OWNER_SIZE])
+{
+    const char *dot = strrchr(other, '.');
+    int kept = dot ? (int)(dot - other + 1) : 0;
+
+    snprintf(owner, OWNER_SIZE, "%.*s%s", kept, other, uuid);
+}
+
 bool owner_nests_in(const char *owner, const char *ancestor)
 {
     size_t length = strlen(ancestor);

@@ -15,6 +15,9 @@ const char *owner_fault(const char *text);
  * nested too deep. */
 bool owner_nest(const char *outer, const char *uuid, char owner[OWNER_SIZE]);
 
+/* Makes the token of a sibling of "other". */
+void owner_beside(const char *other, const char *uuid, char owner[OWNER_SIZE]);
+
 /* True if "owner" is a descendant of "ancestor". */
 bool owner_nests_in(const char *owner, const char *ancestor);
 

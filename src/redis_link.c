@@ -17,6 +17,7 @@ enum phase { PHASE_DOWN, PHASE_LOCATING, PHASE_CONNECTING, PHASE_GREETING, PHASE
 struct redis_link {
     struct loop *loop;
     struct store_address address;
+    const struct url *url;
     char name[300]; /* the URL without its password */
     const struct redis_link_events *events;
     void *arg;
@@ -108,7 +109,7 @@ static struct answer unreachable(const struct redis_link *link, const char *why)
 {
     struct answer answer = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
 
-    snprintf(answer.text, sizeof answer.text, "cannot reach %.120s: %.100s", link->name, why);
+    snprintf(answer.text, sizeof answer.text, "cannot reach %.120s: %s", link->name, why);
     return answer;
 }
 
@@ -151,10 +152,9 @@ static void timed_out(struct loop_timer *timer)
         conn_close(link->conn);
         connect_next(link);
     } else if (link->phase == PHASE_LOCATING) {
-        fail_unreachable(link, "no answer from the name service");
+        fail_unreachable(link, locator_overdue(link->locator));
     } else {
-        fail_unreachable(link, link->phase == PHASE_CONNECTING ? "connecting timed out"
-                                                               : "no answer in time");
+        fail_unreachable(link, conn_overdue(link->conn));
     }
 }
 
@@ -197,8 +197,8 @@ static void greet(void *arg)
 
     link->phase = PHASE_GREETING;
     loop_arm(link->loop, &link->timer, link->connect_until);
-    redis_greeting_begin(&link->greeting, &link->address.url, link->password,
-                         link->address.member, &bytes, &size);
+    redis_greeting_begin(&link->greeting, link->url, link->password, link->address.member, &bytes,
+                         &size);
     conn_send(link->conn, bytes, size);
     free(bytes);
 }
@@ -208,7 +208,7 @@ static bool try_file_again(struct redis_link *link)
 {
     char fault[256];
 
-    if (!link->address.password_file || link->reread)
+    if (link->url->password || !link->address.password_file || link->reread)
         return false;
     char *fresh = secret_read(link->address.password_file, fault, sizeof fault);
     if (!fresh)
@@ -303,8 +303,14 @@ static void located(void *arg, const char *fault)
 {
     struct redis_link *link = arg;
 
+    struct answer answer;
+
     if (fault) {
-        fail_unreachable(link, fault);
+        answer = unreachable(link, fault);
+        /* What keeps the local server from starting does not pass by itself. */
+        if (strcmp(link->url->scheme, "local") == 0)
+            answer.cause = CAUSE_UNFIT;
+        fail(link, &answer);
         return;
     }
     link->endpoint_next = 0;
@@ -363,12 +369,15 @@ struct redis_link *redis_link_new(struct loop *loop, const struct store_address 
 
     *link = (struct redis_link){.loop = loop, .address = *address, .events = events, .arg = arg};
     link->timer = (struct loop_timer){.fire = timed_out, .owner = link};
-    link->password = address->url.password ? address->url.password : address->password;
-    url_print(&address->url, link->name, sizeof link->name);
-    link->locator = locator_new(loop, &link->address.url, fault, size);
-    if (link->locator && address->url.tls)
+    link->url = address->urls;
+    link->password = link->url->password ? link->url->password : address->password;
+    url_print(link->url, link->name, sizeof link->name);
+    if (strcmp(link->name, "local:") == 0)
+        strcpy(link->name, "the local server");
+    link->locator = locator_new(loop, link->url, fault, size);
+    if (link->locator && link->url->tls)
         link->tls = tls_new(&link->address.tls, fault, size);
-    if (!link->locator || (address->url.tls && !link->tls)) {
+    if (!link->locator || (link->url->tls && !link->tls)) {
         if (link->locator)
             locator_free(link->locator);
         free(link);
@@ -396,8 +405,7 @@ void redis_link_add(struct redis_link *link, int argc, const char **argv, const 
     conn_encode(&link->batch, &link->batch_size, argc, argv, lengths);
 }
 
-void redis_link_send(struct redis_link *link, size_t replies, size_t channels,
-                     struct moment until)
+void redis_link_send(struct redis_link *link, size_t replies, size_t channels, struct moment until)
 {
     link->busy = true;
     link->sent = false;

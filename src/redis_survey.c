@@ -19,7 +19,7 @@ struct entry {
 
 struct redis_survey {
     struct redis_link *link;
-    char *prefix;
+    char *prefix; /* NULL: any */
     void (*each)(void *, const struct lock_view *);
     void *each_arg;
     char **globs; /* as SCAN wants them, over names in the store */
@@ -44,6 +44,8 @@ static void add_entry(struct redis_survey *survey, char *name, bool named)
 /* PREFIX:{GLOB}, the prefix taken literally. */
 static char *store_glob(const char *prefix, const char *glob)
 {
+    if (!prefix)
+        return mem_strdup("*:{*}");
     char *out = mem_zeroed(2 * strlen(prefix) + strlen(glob) + 4);
     char *to = out;
 
@@ -61,6 +63,12 @@ static void add_glob(struct redis_survey *survey, const char *glob)
     survey->globs =
         mem_checked(realloc(survey->globs, (survey->glob_count + 1) * sizeof *survey->globs));
     survey->globs[survey->glob_count++] = store_glob(survey->prefix, glob);
+}
+
+/* What a lock found in the store is reported as; NULL if it is none of ours. The caller frees. */
+static char *name_of(const struct redis_survey *survey, const char *name)
+{
+    return survey->prefix ? key_from_store(survey->prefix, name) : mem_strdup(name);
 }
 
 /* A key written as a pattern: a\*b is a*b. */
@@ -83,7 +91,7 @@ struct redis_survey *redis_survey_new(struct redis_link *link, const char *prefi
     struct redis_survey *survey = mem_zeroed(sizeof *survey);
 
     survey->link = link;
-    survey->prefix = mem_strdup(prefix);
+    survey->prefix = prefix ? mem_strdup(prefix) : NULL;
     survey->each = request->each;
     survey->each_arg = request->each_arg;
     strcpy(survey->cursor, "0");
@@ -187,7 +195,7 @@ static bool hear_scan(struct redis_survey *survey, const redisReply *reply, stru
     const redisReply *names = reply->element[1];
     for (size_t i = 0; i < names->elements; i++) {
         char *key = names->element[i]->type == REDIS_REPLY_STRING
-                        ? key_from_store(survey->prefix, names->element[i]->str)
+                        ? name_of(survey, names->element[i]->str)
                         : NULL;
         if (key)
             add_entry(survey, mem_strdup(names->element[i]->str), false);
@@ -217,7 +225,7 @@ static bool hear_page(struct redis_survey *survey, redisReply *const *replies,
     }
     for (size_t i = 0; i < survey->asked; i++) {
         const struct entry *entry = &survey->entries[survey->entry_next + i];
-        char *key = key_from_store(survey->prefix, entry->name);
+        char *key = name_of(survey, entry->name);
 
         survey->current_named = entry->named;
         redis_answer_inspect(replies[i], key, report, survey, answer);

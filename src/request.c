@@ -127,10 +127,13 @@ static int take_owner(struct request *request, const struct command *command)
         command_error(command, "cannot get random bits: %s", strerror(errno));
         return STATUS_SYSTEM;
     }
-    if (!why && !owner_nest(outer, uuid, request->owner))
-        why = "is nested too deep";
-    if (!why)
+    if (!why && owner_nest(outer, uuid, request->owner))
         return STATUS_OK;
+    if (!why && request->in_turn) {
+        owner_beside(outer, uuid, request->owner);
+        return STATUS_OK;
+    }
+    why = why ? why : "is nested too deep";
     command_error(command, "RLOCK_OWNER '%.80s%s' %s", outer, strlen(outer) > 80 ? "..." : "", why);
     say_hint("it is for rlock alone to set; unset it to begin anew");
     return STATUS_CONFIG;

@@ -15,7 +15,8 @@ enum {
     OPTION_BEYOND_REQUEST /* a command's own options count from here */
 };
 
-/* Rows for a command's table, ahead of its own. */
+/* Rows for a command's table, ahead of its own; the first REQUEST_MODES of them choose the mode. */
+#define REQUEST_MODES 3
 #define REQUEST_OPTIONS                                                                            \
     {.id = OPTION_EXCLUSIVE,                                                                       \
      .name = "exclusive",                                                                          \
@@ -51,6 +52,13 @@ enum {
          .name = "lease",                                                                          \
          .argument = "DUR",                                                                        \
          .help = "the lock outlives a dead holder by at most this (default 30s, at least 1s)"},    \
+        {.id = SETTING_REPLICAS,                                                                   \
+         .name = "replicas",                                                                       \
+         .argument = "N",                                                                          \
+         .help = "it counts only once N replicas have it, or a majority, or all (default 0)"},     \
+        {.id = SETTING_GRACE,                                                                      \
+         .name = "grace",                                                                          \
+         .help = "wait one lease where the store may have forgotten who holds what"},              \
         {.id = OPTION_NO_REENTRANT,                                                                \
          .name = "no-reentrant",                                                                   \
          .help = "do not treat an ancestor's lock as one's own"},                                  \
@@ -71,6 +79,9 @@ struct request {
     bool mode_given;
     unsigned limit;
     bool no_nesting;
+    /* A shell that acquires and releases in a loop goes on with the token of the last time, which holds
+     * nothing any more: at the deepest level, it takes that one's place instead of being refused. */
+    bool in_turn;
     char owner[OWNER_SIZE];
     char *who;
 };

@@ -1,22 +1,20 @@
 /* Name look-up in a process of its own. */
 #include "resolve.h"
-#include "loop.h"
+#include "aside.h"
 #include "mem.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-/* What the helper process writes: one of these, whole. Smaller than PIPE_BUF, so the write is atomic. */
+struct question {
+    const char *host;
+    int port;
+};
+
 struct finding {
     int count;
     char fault[128];
@@ -24,9 +22,7 @@ struct finding {
 };
 
 struct resolver {
-    struct loop *loop;
-    struct loop_io io;
-    pid_t pid;
+    struct aside *aside;
     void (*done)(void *, const struct endpoint *, int, const char *);
     void *arg;
 };
@@ -63,14 +59,16 @@ bool resolve_path(const char *path, struct endpoint *found)
     return true;
 }
 
-static void look_up(const char *host, int port, struct finding *finding)
+static void look_up(const void *asked, void *found_here)
 {
+    const struct question *question = asked;
+    struct finding *finding = found_here;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *list = NULL;
     char service[16];
 
-    snprintf(service, sizeof service, "%d", port);
-    int fault = getaddrinfo(host, service, &hints, &list);
+    snprintf(service, sizeof service, "%d", question->port);
+    int fault = getaddrinfo(question->host, service, &hints, &list);
     if (fault != 0) {
         snprintf(finding->fault, sizeof finding->fault, "%s",
                  fault == EAI_SYSTEM ? strerror(errno) : gai_strerror(fault));
@@ -83,29 +81,13 @@ static void look_up(const char *host, int port, struct finding *finding)
     }
 }
 
-static void helper(const char *host, int port, pid_t parent, int out)
+static void found_out(void *owner, const void *found)
 {
-    struct finding finding = {0};
+    static const struct finding nothing = {.fault = "the look-up ended without an answer"};
+    const struct resolver *resolver = owner;
+    const struct finding *finding = found ? found : &nothing;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    look_up(host, port, &finding);
-    _exit(write(out, &finding, sizeof finding) == sizeof finding ? 0 : 1);
-}
-
-static void found_out(struct loop_io *io, int events)
-{
-    struct resolver *resolver = io->owner;
-    struct finding finding = {0};
-
-    (void)events;
-    if (read(io->fd, &finding, sizeof finding) != sizeof finding) {
-        finding.count = 0;
-        snprintf(finding.fault, sizeof finding.fault, "the look-up ended without an answer");
-    }
-    loop_remove(resolver->loop, io);
-    resolver->done(resolver->arg, finding.found, finding.count, finding.fault);
+    resolver->done(resolver->arg, finding->found, finding->count, finding->fault);
 }
 
 struct resolver *resolver_start(struct loop *loop, const char *host, int port,
@@ -113,33 +95,20 @@ struct resolver *resolver_start(struct loop *loop, const char *host, int port,
                                              const char *fault),
                                 void *arg)
 {
-    int ends[2];
-    pid_t parent = getpid();
-
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return NULL;
-    pid_t pid = fork();
-    if (pid == 0)
-        helper(host, port, parent, ends[1]);
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        return NULL;
-    }
-
+    struct question question = {host, port};
     struct resolver *resolver = mem_zeroed(sizeof *resolver);
-    *resolver = (struct resolver){.loop = loop, .pid = pid, .done = done, .arg = arg};
-    resolver->io =
-        (struct loop_io){.fd = ends[0], .events = LOOP_READ, .ready = found_out, .owner = resolver};
-    loop_add(loop, &resolver->io);
-    return resolver;
+
+    *resolver = (struct resolver){.done = done, .arg = arg};
+    resolver->aside =
+        aside_start(loop, look_up, &question, sizeof(struct finding), found_out, resolver);
+    if (resolver->aside)
+        return resolver;
+    free(resolver);
+    return NULL;
 }
 
 void resolver_stop(struct resolver *resolver)
 {
-    loop_remove(resolver->loop, &resolver->io);
-    close(resolver->io.fd);
-    kill(resolver->pid, SIGKILL);
-    waitpid(resolver->pid, NULL, 0);
+    aside_stop(resolver->aside);
     free(resolver);
 }

@@ -15,7 +15,6 @@ struct rule {
 };
 
 #define RULES_FAULT_SIZE 160
-#define RULES_BLANKS     " \t\r\n\v\f" /* between URLs */
 
 extern const struct rule rules[SETTING_COUNT];
 

@@ -12,16 +12,21 @@ static const struct {
 } schemes[] = {
     {"redis", store_redis_open},
     {"unix", store_redis_open},
+    {"local", store_redis_open},
 };
 
 struct store *store_open(struct loop *loop, const struct store_address *address, char *fault,
                          size_t size)
 {
+    if (address->url_count > 1) {
+        snprintf(fault, size, "several URLs (a quorum) are not supported yet");
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        if (strcmp(address->url.scheme, schemes[i].scheme) == 0)
+        if (strcmp(address->urls->scheme, schemes[i].scheme) == 0)
             return schemes[i].open(loop, address, fault, size);
     }
-    snprintf(fault, size, "no store is built in for the scheme '%s'", address->url.scheme);
+    snprintf(fault, size, "no store is built in for the scheme '%s'", address->urls->scheme);
     return NULL;
 }
 

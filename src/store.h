@@ -19,18 +19,24 @@
 struct loop;
 struct store;
 
-/* How to reach a store. Borrowed for store_open(), but for what says otherwise. */
+/* How many replicas have to have what was granted before it counts. */
+enum replicas { REPLICAS_NONE, REPLICAS_COUNT, REPLICAS_MAJORITY, REPLICAS_ALL };
+
+/* How to reach a store. Borrowed for as long as the store lives. */
 struct store_address {
-    struct url url;
-    const struct url *urls; /* those of a quorum, for as long as the store lives; "url" is the first */
-    size_t url_count;       /* 0 or 1: there is only "url" */
+    const struct url *urls; /* several: a quorum of stores */
+    size_t url_count;
     bool member; /* it is one of a quorum: its answers tell "node" and "memory_ms" */
-    const char *prefix;
-    const char *password; /* where the URL has none; NULL: none */
     const char
-        *password_file;      /* read again when a password is refused on a later connection; NULL */
-    struct tls_options tls;
-    int64_t connect_timeout; /* ns: name look-up, connect and greeting of one server */
+        *prefix; /* NULL, for surveys without patterns: any; keys are then named with theirs */
+    const char *password; /* where a URL has none; NULL: none */
+    /* Where that came from, to be read again when it is refused on a later connection; NULL. */
+    const char *password_file;
+    int64_t connect_timeout; /* ns: name look-up, connect, TLS and greeting of one server */
+    struct tls_options tls;  /* for those URLs that say TLS */
+    enum replicas replicas;
+    unsigned replica_count; /* with REPLICAS_COUNT */
+    bool grace;             /* grant nothing new for a while where writes may have been lost */
 };
 
 struct lock_request {
@@ -58,15 +64,15 @@ enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };
 /* Why not granted. What each means for the exit status is in command.h. */
 enum cause {
     CAUSE_NONE,
-    CAUSE_HELD,        /* refused: others hold it or come first */
-    CAUSE_NOT_HOLDER,  /* refused: the caller holds nothing there */
-    CAUSE_CHANGED,     /* refused: not the holders it was told */
-    CAUSE_ABSENT,      /* refused: there is no latch of that name */
-    CAUSE_EXISTS,      /* refused: there is one */
-    CAUSE_MISFIT,      /* refused: the key is something else (type, kind, damaged) */
-    CAUSE_DENIED,      /* unknown: authentication or permission */
-    CAUSE_UNFIT,       /* unknown: read-only, out of memory, not a Redis: no use to retry */
-    CAUSE_NOT_READY,   /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
+    CAUSE_HELD,       /* refused: others hold it or come first */
+    CAUSE_NOT_HOLDER, /* refused: the caller holds nothing there */
+    CAUSE_CHANGED,    /* refused: not the holders it was told */
+    CAUSE_ABSENT,     /* refused: there is no latch of that name */
+    CAUSE_EXISTS,     /* refused: there is one */
+    CAUSE_MISFIT,     /* refused: the key is something else (type, kind, damaged) */
+    CAUSE_DENIED,     /* unknown: authentication or permission */
+    CAUSE_UNFIT,      /* unknown: read-only, out of memory, not a Redis: no use to retry */
+    CAUSE_NOT_READY,  /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
 };
 
@@ -78,12 +84,12 @@ struct answer {
     bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet */
     char text[256];  /* why, for the user; "" when granted or held */
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted, and renewed: for each key of the request */
-    bool late;        /* renewed after its lease had run out, before anyone else came */
-    size_t key;       /* refused: which of the keys stands in the way */
-    int64_t position; /* refused and queued: 1 is next; not queued: how many wait ahead */
-    bool requeued;    /* had been dropped from the queue, and is in it again */
-    int64_t holders;  /* refused: how many hold it, as one or as many */
-    int64_t left_ms;  /* refused: no holder's lease ends sooner; 0 if nobody holds it */
+    bool late;                /* renewed after its lease had run out, before anyone else came */
+    size_t key;               /* refused: which of the keys stands in the way */
+    int64_t position;         /* refused and queued: 1 is next; not queued: how many wait ahead */
+    bool requeued;            /* had been dropped from the queue, and is in it again */
+    int64_t holders;          /* refused: how many hold it, as one or as many */
+    int64_t left_ms;          /* refused: no holder's lease ends sooner; 0 if nobody holds it */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
     /* Of a quorum's member. */

@@ -467,8 +467,8 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         free(store);
         return NULL;
     }
-    store->prefix = mem_strdup(address->prefix);
-    if (address->member) {
+    store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
+    if (address->member && address->prefix) {
         store->marker = mem_zeroed(strlen(address->prefix) + sizeof MARKER);
         sprintf(store->marker, "%s" MARKER, address->prefix);
     }

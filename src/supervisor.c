@@ -7,19 +7,12 @@
 #include <sys/wait.h>
 
 #include "child.h"
+#include "departure.h"
 #include "deputy.h"
-#include "duration.h"
 #include "loop.h"
 #include "say.h"
 #include "status.h"
 #include "ward.h"
-
-/* For the agent to give the lock back: a bit more than it takes itself, which is until the lease has
- * ended anyway, within bounds. */
-#define RELEASE_LEAST_NS (1500 * NS_PER_MS)
-#define RELEASE_MOST_NS  (10 * NS_PER_SEC)
-/* The same when the user wants to go. */
-#define HURRY_NS (1 * NS_PER_SEC)
 
 struct supervisor {
     const struct supervisor_plan *plan;
@@ -29,14 +22,13 @@ struct supervisor {
     struct loop_timer clock; /* urgent: what is next due */
     struct deputy agent;
     struct ward ward;
+    struct departure departure;
     struct lock_grant grants[LOCK_KEYS_MAX];
 
     bool held;     /* the agent says so; the command has not been started */
     bool extended; /* an extension is to be acknowledged */
     bool decided;  /* the outcome is known, as no command was run */
     bool done;
-    enum { STAYING, RELEASING, CANCELLING } leaving; /* nothing runs, the agent gives back */
-    struct moment leave_by;
     struct moment began;
 };
 
@@ -45,13 +37,15 @@ static const char *title_of(const struct supervisor *s)
     return s->plan->agent.title;
 }
 
-static bool tell(struct supervisor *s, enum message_kind kind)
+static void acknowledge(struct supervisor *s)
 {
-    const struct ward *ward = &s->ward;
-    struct message message = {.kind = kind,
-                              .deadline = ward->deadline,
-                              .used = ward->state != WARD_IDLE && !ward->fault && !ward->lost};
-    return deputy_tell(&s->agent, &message);
+    struct message message = {.kind = MESSAGE_ACK, .deadline = s->ward.deadline};
+    deputy_tell(&s->agent, &message);
+}
+
+static bool stays(const struct supervisor *s)
+{
+    return s->departure.state == STAYING;
 }
 
 /* -- leaving --------------------------------------------------------------------------------- */
@@ -69,57 +63,17 @@ static void decide(struct supervisor *s, enum outcome outcome, int status)
     s->outcome->status = status;
 }
 
-static void warn_unreleased(struct supervisor *s, const char *why)
-{
-    int64_t left = moment_until(moment_now(), s->ward.deadline);
-    char duration[32];
-
-    if (s->ward.lost)
-        return;
-    if (left > 0)
-        say_warning("%s: could not be released: %s; it frees itself in %s", title_of(s), why,
-                    duration_print(left, duration, sizeof duration));
-    else
-        say_warning("%s: could not be released: %s; its lease has run out meanwhile", title_of(s),
-                    why);
-}
-
 static void leave_in_vain(struct supervisor *s, const char *why)
 {
-    if (s->leaving == RELEASING)
-        warn_unreleased(s, why);
+    departure_fail(&s->departure, why);
     finish(s);
 }
 
-static void cancel(struct supervisor *s)
-{
-    s->leaving = CANCELLING;
-    s->leave_by = moment_plus(moment_now(), HURRY_NS);
-    if (!tell(s, MESSAGE_CANCEL))
-        finish(s);
-}
-
-static struct moment release_by(const struct supervisor *s)
-{
-    struct moment now = moment_now();
-    struct moment least = moment_plus(now, RELEASE_LEAST_NS);
-
-    if (moment_reached(s->ward.deadline, least))
-        return least;
-    return moment_min(s->ward.deadline, moment_plus(now, RELEASE_MOST_NS));
-}
-
-/* Nothing of the command is left, so the lock may go to others; if that is not certain, the lease has
- * to end first. */
 static void release(struct supervisor *s)
 {
-    s->leaving = RELEASING;
-    s->leave_by = release_by(s);
     s->outcome->held = moment_until(s->ward.acquired, moment_now());
-    if (s->ward.stuck)
-        leave_in_vain(s, "not all processes of its command could be killed");
-    else if (!tell(s, MESSAGE_RELEASE))
-        leave_in_vain(s, "its agent does not answer");
+    if (!departure_release(&s->departure))
+        finish(s);
 }
 
 /* -- messages -------------------------------------------------------------------------------- */
@@ -132,7 +86,7 @@ static void start_command(struct supervisor *s)
     s->ward.acquired = moment_now();
     if (moment_reached(ward_term_at(&s->ward), s->ward.acquired))
         return;
-    tell(s, MESSAGE_ACK);
+    acknowledge(s);
     s->outcome->waited = moment_until(s->began, s->ward.acquired);
     s->outcome->granted = true;
     memcpy(s->outcome->grants, s->grants, sizeof s->grants);
@@ -146,7 +100,7 @@ static void start_command(struct supervisor *s)
 
 static void take_held(struct supervisor *s, const struct message *message)
 {
-    if (s->leaving != STAYING || s->ward.state != WARD_IDLE)
+    if (!stays(s) || s->ward.state != WARD_IDLE)
         return;
     s->held = true;
     s->ward.deadline = message->deadline;
@@ -171,11 +125,11 @@ static void take_refusal(struct supervisor *s, const struct message *message)
 
 static void take_over(struct supervisor *s, const struct message *message)
 {
-    if (s->leaving == RELEASING && message->text[0])
-        warn_unreleased(s, message->text);
+    if (s->departure.state == RELEASING && message->text[0])
+        departure_fail(&s->departure, message->text);
     else if (!s->decided && s->ward.state == WARD_IDLE)
         take_refusal(s, message);
-    else if (s->leaving == STAYING)
+    else if (stays(s))
         return; /* before its time; that it ends will be noticed */
     finish(s);
 }
@@ -211,7 +165,7 @@ static void take(struct supervisor *s, const struct message *message)
 static void part(struct supervisor *s)
 {
     loop_remove(s->loop, &s->channel);
-    if (s->leaving != STAYING) {
+    if (!stays(s)) {
         leave_in_vain(s, "its agent died");
     } else if (s->ward.state == WARD_IDLE) {
         say_error("%s: the agent died while it waited", title_of(s));
@@ -237,7 +191,7 @@ static void listen_to_agent(struct supervisor *s)
     if (s->held && !s->done)
         start_command(s);
     if (s->extended)
-        tell(s, MESSAGE_ACK);
+        acknowledge(s);
     s->extended = false;
 }
 
@@ -252,9 +206,9 @@ static void settle(struct supervisor *s)
         listen_to_agent(s); /* it may have said much while this process was stopped */
     if (s->ward.state == WARD_PAUSED)
         ward_verify(&s->ward);
-    if (s->ward.state == WARD_ENDED && s->leaving == STAYING)
+    if (s->ward.state == WARD_ENDED && stays(s))
         release(s);
-    due = s->leaving == STAYING ? ward_due(&s->ward) : s->leave_by;
+    due = stays(s) ? ward_due(&s->ward) : s->departure.by;
     if (!s->clock.added || due.ns != s->clock.due.ns)
         loop_arm(s->loop, &s->clock, due);
 }
@@ -272,9 +226,9 @@ static void on_time(struct loop_timer *timer)
     struct supervisor *s = timer->owner;
 
     listen_to_agent(s);
-    if (s->leaving == STAYING)
+    if (stays(s))
         ward_tick(&s->ward);
-    else if (!s->done && moment_reached(s->leave_by, moment_now()))
+    else if (!s->done && moment_reached(s->departure.by, moment_now()))
         leave_in_vain(s, "no answer");
     settle(s);
 }
@@ -307,7 +261,8 @@ static void interrupt(struct supervisor *s, int signo)
     } else if (child_signal_is_fatal(signo)) {
         decide(s, OUTCOME_INTERRUPTED, 0);
         s->outcome->signal = signo;
-        cancel(s);
+        if (!departure_cancel(&s->departure))
+            finish(s);
     }
 }
 
@@ -317,12 +272,12 @@ static void on_signal(void *owner, int signo)
 
     if (signo == SIGCHLD)
         reap(s);
-    else if (s->leaving == STAYING && s->ward.state == WARD_IDLE)
+    else if (stays(s) && s->ward.state == WARD_IDLE)
         interrupt(s, signo);
-    else if (s->leaving == STAYING)
+    else if (stays(s))
         ward_signal(&s->ward, signo);
     else if (child_signal_is_fatal(signo))
-        s->leave_by = moment_min(s->leave_by, moment_plus(moment_now(), HURRY_NS));
+        departure_hurry(&s->departure);
     if (!s->done)
         settle(s);
 }
@@ -383,6 +338,8 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     struct supervisor s = {.plan = plan, .outcome = outcome};
 
     s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
+    s.departure =
+        (struct departure){.title = plan->agent.title, .agent = &s.agent, .ward = &s.ward};
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
     if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
         say_error("the system refuses: %s", strerror(errno));

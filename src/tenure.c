@@ -73,7 +73,7 @@ bool tenure_begin(struct tenure *tenure, const struct command *command, int argc
     if (query_open(&tenure->query, &tenure->settings.address, fault, sizeof fault))
         return true;
     command_error(command, "%s", fault);
-    *status = STATUS_SYSTEM;
+    *status = tenure->settings.address_status;
     return false;
 }
 

@@ -1,87 +1,44 @@
 /* TLS by OpenSSL. */
 #include "tls.h"
 #include "mem.h"
+#include "tls_library.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <netinet/in.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#ifndef OPENSSL_SONAME /* configure finds it out */
-#define OPENSSL_SONAME "libssl.so.3"
-#endif
-
-/* What is used of it. Macros of OpenSSL's headers that call others are not to be used. */
-#define FUNCTIONS(each)                                                                            \
-    each(BIO_ctrl) each(BIO_new) each(BIO_read) each(BIO_s_mem) each(BIO_write)                    \
-    each(ERR_clear_error) each(ERR_peek_last_error) each(ERR_reason_error_string)                  \
-    each(OPENSSL_init_ssl) each(SSL_CTX_check_private_key) each(SSL_CTX_ctrl) each(SSL_CTX_free)   \
-    each(SSL_CTX_load_verify_locations) each(SSL_CTX_new)                                          \
-    each(SSL_CTX_set_default_passwd_cb) each(SSL_CTX_set_default_verify_paths)                     \
-    each(SSL_CTX_set_verify) each(SSL_CTX_use_PrivateKey_file)                                     \
-    each(SSL_CTX_use_certificate_chain_file) each(SSL_ctrl) each(SSL_do_handshake) each(SSL_free)  \
-    each(SSL_get0_param) each(SSL_get_error) each(SSL_get_verify_result) each(SSL_new)             \
-    each(SSL_read) each(SSL_set_bio) each(SSL_set_connect_state) each(SSL_write)                   \
-    each(TLS_client_method) each(X509_VERIFY_PARAM_set1_host)                                      \
-    each(X509_VERIFY_PARAM_set1_ip_asc) each(X509_VERIFY_PARAM_set_hostflags)                      \
-    each(X509_verify_cert_error_string)
-
-#define DECLARE(name) __typeof__(name) *name;
-struct library {
-    FUNCTIONS(DECLARE)
-};
-
 struct tls {
-    struct library library;
+    struct tls_library library;
     SSL_CTX *context;
     const char *server_name;
+    bool has_certificate; /* of our own */
 };
 
 struct tls_session {
-    const struct library *library;
+    const struct tls *tls;
+    const struct tls_library *library;
     SSL *ssl;
-    BIO *in, *out; /* belong to ssl */
+    BIO *in, *out;  /* belong to ssl */
+    char name[256]; /* whose certificate it has to be */
+    int first;      /* byte that came, 0: none yet */
+    bool asked;     /* for our certificate */
+    bool heard;     /* something that was encrypted came in whole */
 };
 
-static bool load(struct library *library, char *fault, size_t size)
-{
-    static const struct {
-        const char *name;
-        size_t place;
-    } functions[] = {
-#define PLACE(name) {#name, offsetof(struct library, name)},
-        FUNCTIONS(PLACE)};
-    /* Never closed: it is needed until the end. It brings libcrypto, where dlsym() looks as well. */
-    void *handle = dlopen(OPENSSL_SONAME, RTLD_LAZY | RTLD_LOCAL);
-
-    for (size_t i = 0; handle && i < sizeof functions / sizeof *functions; i++) {
-        void *address = dlsym(handle, functions[i].name);
-        if (!address)
-            handle = NULL;
-        memcpy((char *)library + functions[i].place, &address, sizeof address);
-    }
-    if (!handle)
-        snprintf(fault, size, "TLS needs the library OpenSSL: %s", dlerror());
-    return handle != NULL;
-}
-
-static const char *reason(const struct library *library)
+static const char *reason(const struct tls_library *library)
 {
     const char *text = library->ERR_reason_error_string(library->ERR_peek_last_error());
     return text ? text : "unknown reason";
 }
 
 /* A key with a passphrase would have OpenSSL ask for it on the terminal. */
-static int no_passphrase(char *buffer, int size, int writing, void *arg)
+static int no_passphrase(char *buffer, int size, int writing, void *asked)
 {
     (void)buffer;
     (void)size;
     (void)writing;
-    (void)arg;
+    *(bool *)asked = true;
     return -1;
 }
 
@@ -91,44 +48,62 @@ static bool is_directory(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* Whatever is in --tls-ca is trusted, also where it is no root. */
 static bool take_ca(struct tls *tls, const char *ca)
 {
-    const struct library *library = &tls->library;
+    const struct tls_library *library = &tls->library;
 
     if (!ca)
         return library->SSL_CTX_set_default_verify_paths(tls->context) == 1;
     bool directory = is_directory(ca);
+    library->X509_VERIFY_PARAM_set_flags(library->SSL_CTX_get0_param(tls->context),
+                                         X509_V_FLAG_PARTIAL_CHAIN);
     return library->SSL_CTX_load_verify_locations(tls->context, directory ? NULL : ca,
                                                   directory ? ca : NULL) == 1;
 }
 
+/* NULL, or what is wrong with the key. */
+static const char *take_key(struct tls *tls, const char *key)
+{
+    const struct tls_library *library = &tls->library;
+    bool asked = false;
+
+    library->SSL_CTX_set_default_passwd_cb(tls->context, no_passphrase);
+    library->SSL_CTX_set_default_passwd_cb_userdata(tls->context, &asked);
+    bool taken = library->SSL_CTX_use_PrivateKey_file(tls->context, key, SSL_FILETYPE_PEM) == 1;
+    library->SSL_CTX_set_default_passwd_cb_userdata(tls->context, NULL);
+    if (taken)
+        return NULL;
+    int why = ERR_GET_REASON(library->ERR_peek_error());
+    return asked ? "a private key with a passphrase is not supported"
+           : why == X509_R_KEY_VALUES_MISMATCH || why == X509_R_KEY_TYPE_MISMATCH
+               ? "the private key is not that of the certificate"
+               : "no private key can be read";
+}
+
+static const char *take_certificate(struct tls *tls, const char *cert)
+{
+    tls->has_certificate = true;
+    return tls->library.SSL_CTX_use_certificate_chain_file(tls->context, cert) == 1
+               ? NULL
+               : "no certificate can be read";
+}
+
 static bool configure(struct tls *tls, const struct tls_options *options, char *fault, size_t size)
 {
-    const struct library *library = &tls->library;
-    const char *key = options->key ? options->key : options->cert;
-    const char *what = NULL, *file = "";
+    const struct tls_library *library = &tls->library;
+    const char *file = options->ca ? options->ca : "the system", *wrong = NULL;
 
     library->SSL_CTX_ctrl(tls->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+    library->SSL_CTX_set_options(tls->context, SSL_OP_NO_RENEGOTIATION);
     library->SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
-    library->SSL_CTX_set_default_passwd_cb(tls->context, no_passphrase);
-    if (!take_ca(tls, options->ca)) {
-        what = "no certificates to trust can be read from";
-        file = options->ca ? options->ca : "the system";
-    } else if (options->cert &&
-               library->SSL_CTX_use_certificate_chain_file(tls->context, options->cert) != 1) {
-        what = "no certificate can be read from";
-        file = options->cert;
-    } else if (key && library->SSL_CTX_use_PrivateKey_file(tls->context, key,
-                                                           SSL_FILETYPE_PEM) != 1) {
-        what = "no private key without a passphrase can be read from";
-        file = key;
-    } else if (key && library->SSL_CTX_check_private_key(tls->context) != 1) {
-        what = "the certificate has another key than";
-        file = key;
-    }
-    if (what)
-        snprintf(fault, size, "%s %.200s: %s", what, file, reason(library));
-    return !what;
+    if (!take_ca(tls, options->ca))
+        wrong = "no certificates to trust can be read";
+    else if (options->cert && !(wrong = take_certificate(tls, file = options->cert)))
+        wrong = take_key(tls, file = options->key ? options->key : options->cert);
+    if (wrong)
+        snprintf(fault, size, "TLS: %s: %s", file, wrong);
+    return !wrong;
 }
 
 struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
@@ -136,7 +111,7 @@ struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
     struct tls *tls = mem_zeroed(sizeof *tls);
 
     tls->server_name = options->server_name;
-    if (!load(&tls->library, fault, size)) {
+    if (!tls_library_load(&tls->library, fault, size)) {
         free(tls);
         return NULL;
     }
@@ -167,30 +142,46 @@ static bool is_numeric(const char *host)
 /* Whose certificate it has to be. A numeric address is not sent as SNI (RFC 6066). */
 static void expect(struct tls_session *session, const char *name)
 {
-    const struct library *library = session->library;
+    const struct tls_library *library = session->library;
     X509_VERIFY_PARAM *expected = library->SSL_get0_param(session->ssl);
+    size_t length = strcspn(name, "%"); /* the zone of an address is this host's business */
 
-    if (is_numeric(name)) {
-        library->X509_VERIFY_PARAM_set1_ip_asc(expected, name);
+    if (length > 0 && name[length - 1] == '.') /* of a name that is complete */
+        length--;
+    snprintf(session->name, sizeof session->name, "%.*s", (int)length, name);
+    if (is_numeric(session->name)) {
+        library->X509_VERIFY_PARAM_set1_ip_asc(expected, session->name);
         return;
     }
     library->X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    library->X509_VERIFY_PARAM_set1_host(expected, name, 0);
+    library->X509_VERIFY_PARAM_set1_host(expected, session->name, 0);
     library->SSL_ctrl(session->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                      (void *)(uintptr_t)name);
+                      session->name);
+}
+
+/* The server asks for our certificate, whether there is one or not. */
+static int asked(SSL *ssl, void *arg)
+{
+    struct tls_session *session = arg;
+
+    (void)ssl;
+    session->asked = true;
+    return 1;
 }
 
 struct tls_session *tls_start(struct tls *tls, const char *host)
 {
-    const struct library *library = &tls->library;
+    const struct tls_library *library = &tls->library;
     struct tls_session *session = mem_zeroed(sizeof *session);
 
+    session->tls = tls;
     session->library = library;
     session->ssl = mem_checked(library->SSL_new(tls->context));
     session->in = mem_checked(library->BIO_new(library->BIO_s_mem()));
     session->out = mem_checked(library->BIO_new(library->BIO_s_mem()));
     library->SSL_set_bio(session->ssl, session->in, session->out);
     library->SSL_set_connect_state(session->ssl);
+    library->SSL_set_cert_cb(session->ssl, asked, session);
     expect(session, tls->server_name ? tls->server_name : host);
     return session;
 }
@@ -205,30 +196,82 @@ void tls_end(struct tls_session *session)
 
 void tls_take(struct tls_session *session, const char *bytes, size_t size)
 {
+    if (!session->first)
+        session->first = (unsigned char)*bytes;
     /* Memory takes all that is given, or the process is out of it. */
     if (session->library->BIO_write(session->in, bytes, (int)size) != (int)size)
         abort();
 }
 
+static void explain_certificate(const struct tls_session *session, long verdict, char *fault,
+                                size_t size)
+{
+    switch (verdict) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        snprintf(fault, size, "TLS: the certificate there is not for %.60s", session->name);
+        break;
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        snprintf(fault, size, "TLS: the certificate there is not trusted: %s (see --tls-ca)",
+                 session->library->X509_verify_cert_error_string(verdict));
+        break;
+    default:
+        snprintf(fault, size, "TLS: the certificate there is refused: %s",
+                 session->library->X509_verify_cert_error_string(verdict));
+    }
+}
+
+/* With TLS 1.3 a server judges our certificate when we are already done; what it says then is lost when it
+ * closes a connection that it has not read to the end. */
+const char *tls_suspicion(const struct tls_session *session)
+{
+    if (session->heard || !session->asked)
+        return NULL;
+    return session->tls->has_certificate ? "it has asked for a certificate, and may not like ours"
+                                         : "it has asked for a certificate (--tls-cert)";
+}
+
+/* "tlsv13 alert certificate required" */
+static void explain_alert(const struct tls_session *session, const char *text, char *fault,
+                          size_t size)
+{
+    const char *word = strstr(text, "alert "), *guess = tls_suspicion(session);
+
+    snprintf(fault, size, "TLS: the server says: %s%s%s", word ? word + strlen("alert ") : text,
+             guess ? "; " : "", guess ? guess : "");
+}
+
+static void explain(const struct tls_session *session, char *fault, size_t size)
+{
+    const struct tls_library *library = session->library;
+    long verdict = library->SSL_get_verify_result(session->ssl);
+    bool alert = ERR_GET_REASON(library->ERR_peek_last_error()) > SSL_AD_REASON_OFFSET;
+
+    if (verdict != X509_V_OK)
+        explain_certificate(session, verdict, fault, size);
+    else if (session->first < SSL3_RT_CHANGE_CIPHER_SPEC ||
+             session->first > SSL3_RT_APPLICATION_DATA)
+        snprintf(fault, size, "TLS: what answers there does not speak it");
+    else if (alert)
+        explain_alert(session, reason(library), fault, size);
+    else
+        snprintf(fault, size, "TLS: %s", reason(library));
+}
+
 /* What a call that returned "result" means. */
 static enum tls_state judge(struct tls_session *session, int result, char *fault, size_t size)
 {
-    const struct library *library = session->library;
-
-    switch (library->SSL_get_error(session->ssl, result)) {
+    switch (session->library->SSL_get_error(session->ssl, result)) {
     case SSL_ERROR_NONE:
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE: return TLS_GOING;
     case SSL_ERROR_ZERO_RETURN: return TLS_CLOSED;
-    default: break;
+    default: explain(session, fault, size); return TLS_FAILED;
     }
-    long verdict = library->SSL_get_verify_result(session->ssl);
-    if (verdict != X509_V_OK)
-        snprintf(fault, size, "TLS: the server's certificate is refused: %s",
-                 library->X509_verify_cert_error_string(verdict));
-    else
-        snprintf(fault, size, "TLS: %s", reason(library));
-    return TLS_FAILED;
 }
 
 enum tls_state tls_shake_hands(struct tls_session *session, bool *done, char *fault, size_t size)
@@ -247,6 +290,7 @@ enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, s
     int result = session->library->SSL_read(session->ssl, bytes, (int)size);
 
     *got = result > 0 ? (size_t)result : 0;
+    session->heard |= result > 0;
     return result > 0 ? TLS_GOING : judge(session, result, fault, fault_size);
 }
 

@@ -23,6 +23,7 @@ struct process {
     pid_t group;
     pid_t session;
     bool live;
+    bool spared;
     unsigned long long started; /* clock ticks since boot */
 };
 
@@ -40,7 +41,7 @@ struct search {
     const struct table *table;
     bool by_descent;
     pid_t session;
-    unsigned long long since; /* what is older was there before the command */
+    unsigned long long since;   /* what is older was there before the command */
     char mark[OWNER_SIZE + 16]; /* the owner's word in an environment */
 };
 
@@ -82,6 +83,7 @@ static bool read_process(int proc, pid_t pid, struct process *process)
                &process->started) != 6)
         return false;
     process->live = is_live(state, threads);
+    process->spared = strstr(text, "(" TREE_SPARED ")") != NULL;
     return true;
 }
 
@@ -170,7 +172,7 @@ static bool belongs(const struct search *search, const struct process *process)
     size_t steps = search->table->count; /* parents read at different times may form a ring */
 
     for (; process && steps > 0; steps--) {
-        if (process->pid == tree->root || process->pid == tree->except)
+        if (process->pid == tree->root || process->pid == tree->except || process->spared)
             return false;
         if (is_root_of_some(search, process))
             return true;

@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* What has this name belongs to nobody: the server of "local:", which outlives whoever had it started. */
+#define TREE_SPARED "rlock-server"
+
 struct tree {
     pid_t root;        /* the supervisor */
     pid_t except;      /* the agent */

@@ -87,6 +87,72 @@ prefix_used() { # the prefix of the one key in the database
     stderr_line missing
 }
 
+@test "several URLs are a quorum, from wherever they come" {
+    local several="unix://$T/a unix://$T/b  unix://$T/c"
+    refused() { # STATUS COMMAND...: without a connection
+        run "-$1" --separate-stderr "${@:2}"
+        [[ $stderr != *reach* ]]
+    }
+    echo "url = $several redis://h:x" >"$T/config"
+    refused 78 rlock run --config "$T/config" k -- true
+    stderr_line "^rlock: run: $T/config:1: url \\(number 4 of several\\) has a port"
+    RLOCK_URL="$several nonsense" refused 78 rlock run k -- true
+    stderr_line '^rlock: run: RLOCK_URL \(number 4 of several\) has no scheme'
+    refused 64 rlock run -u redis://a -u redis:// k -- true
+    stderr_line '^rlock: run: --url \(number 2 of several\) has no host'
+    refused 64 rlock run -u 'redis://a redis://' k -- true
+    stderr_line '^rlock: run: --url \(number 2 of several\) has no host'
+    printf 'url = redis://a\nurl = redis://b\n' >"$T/config"
+    refused 78 rlock run --config "$T/config" k -- true
+    stderr_line "^rlock: run: $T/config:2: .*one line"
+    RLOCK_URL=' ' refused 78 rlock run k -- true
+    stderr_line 'RLOCK_URL is empty'
+    # An option goes over all of the variable's.
+    RLOCK_URL=$several run -0 rlock run -u "unix://$REDIS_SOCK" k -- true
+}
+
+@test "H87 the same node twice in a quorum" {
+    run -64 --separate-stderr rlock run -u redis://h -u redis://i -u redis://H:6379/3 k -- true
+    stderr_line '^rlock: run: --url names the same node twice: redis://H:6379/3$'
+    RLOCK_URL="unix://:pw@$T/a unix://:other@$T/a?db=1" run -78 --separate-stderr rlock status
+    stderr_line "^rlock: status: RLOCK_URL names the same node twice: unix://$T/a\\?db=1$"
+    run -64 --separate-stderr rlock run --local -u "unix://$REDIS_SOCK" k -- true
+    stderr_line 'local: beside another store'
+}
+
+@test "H103 the passwords of several URLs" {
+    local several="redis://:s3cret@127.0.0.1:1 redis://ann:s3cret@127.0.0.1:2 unix://:s3cret@$T/c"
+    RLOCK_URL=$several run -0 rlock run -u "unix://$REDIS_SOCK" k -- env
+    [[ $output == *"RLOCK_URL=redis://127.0.0.1:1 redis://ann:@127.0.0.1:2 unix://$T/c"* ]]
+    [[ $output != *s3cret* ]]
+    redis acl setuser deployer on '>s3cret' '~*' '&*' '+@all' >/dev/null
+    hold a k -u "unix://deployer:s3cret@$REDIS_SOCK"
+    run tr '\0' ' ' <"/proc/${pid[a]}/cmdline"
+    [[ $output != *s3cret* ]]
+    # A password with a blank in it is wrong; no part of it is shown.
+    run -64 --separate-stderr rlock run -u 'redis://:s3cret or@h' k -- true
+    [[ $stderr != *s3cret* && $stderr != *or@* ]]
+    run -64 --separate-stderr rlock run k "--url=$several" true
+    [[ $stderr != *s3cret* ]]
+}
+
+@test "--replicas, --grace: values that make sense" {
+    local value
+    for value in 0 1 100 majority all; do
+        run -64 --separate-stderr rlock run --replicas $value --replicas x k -- true
+        stderr_line "--replicas 'x' is not a number"
+        printf 'replicas = %s\nprefix = a b\n' $value >"$T/config"
+        run -78 --separate-stderr rlock run --config "$T/config" k -- true
+        stderr_line ':2: prefix'
+    done
+    for value in -1 +1 101 1x '' Majority 99999999999999999999; do
+        run -64 rlock acquire --replicas "$value" k
+    done
+    printf 'grace = maybe\n' >"$T/config"
+    run -78 --separate-stderr rlock run --config "$T/config" k -- true
+    stderr_line ":1: grace 'maybe' is not yes or no"
+}
+
 @test "the database of an address" {
     rlock run -u "unix://$REDIS_SOCK?db=3" k -- true
     [[ $(redis -n 3 dbsize) == 1 && $(redis dbsize) == 0 ]]

@@ -146,3 +146,25 @@ ran() {
         grep -q "take ${file##*/}\$" "$BATS_TEST_FILENAME"
     done
 }
+
+@test "README, manual, help: no line has an option that is not there" {
+    local line command option count=0
+    while read -r line; do
+        read -r _ command _ <<<"$line"
+        line=${line%% -- *}
+        for option in $(grep -oE -- '(^| )--[a-z][a-z-]*' <<<"$line"); do
+            ((++count))
+            "$RLOCK" help "$command" | grep -qE -- "(^| )$option( |,|\\[|\$)" ||
+                { echo "$line: no $option" && false; }
+        done
+    done < <(
+        {
+            sed -n 's/^    //p' "$TESTS/../README.md"
+            sed -n '/^\.Bd/,/^\.Ed/p' "$TESTS"/../man/*.[17]
+            for command in $("$RLOCK" help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
+                "$RLOCK" help "$command" | sed -n '/Example/,$p'
+            done
+        } | grep -oE '\brlock (run|read|write|acquire|renew|release|status|force-release|latch) [^|;&]*'
+    )
+    ((count > 20))
+}

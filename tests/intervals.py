@@ -3,7 +3,7 @@ which order they came. Knows what locks promise, and nothing of how they work.
 
 A run is a command under one acquisition. "7" is one of its own; "7.1" is nested in it.
 """
-import collections
+import collections, itertools
 
 
 class Run:
@@ -80,22 +80,19 @@ def exclusion(runs, limits):
 
 
 def fences(runs):
-    """The faults of tokens: who comes after another has a greater one, who nests the same one."""
+    """The faults of tokens: who has to come after another has a greater one, who nests the same one. Those who
+    can be together may have begun in another order than they came."""
     faults = []
     for key, group in by_key(runs).items():
-        owners, ended, highest = {}, sorted(group, key=lambda run: run.end), None
+        firsts = {}
         for run in group:
-            while ended and ended[0].end < run.begin:
-                before = ended.pop(0)
-                if not highest or before.grants[key] > highest.grants[key]:
-                    highest = before
-            fence = run.grants[key]
-            first = owners.setdefault(fence, run)
+            first = firsts.setdefault(run.grants[key], run)
             if first.name.split(".")[0] != run.name.split(".")[0]:
-                faults.append(f"{key}: {first.name} and {run.name} both have {fence}")
-            if highest and fence < highest.grants[key] and not highest.line(run):
+                faults.append(f"{key}: {first.name} and {run.name} both have {run.grants[key]}")
+        for one, two in itertools.combinations(firsts.values(), 2):
+            if one.end < two.begin and one.grants[key] > two.grants[key] and conflict(key, one, two):
                 faults.append(
-                    f"{key}: {run.name} has {fence} after {highest.name} had {highest.grants[key]}"
+                    f"{key}: {two.name} has {two.grants[key]} after {one.name} had {one.grants[key]}"
                 )
     return faults
 
@@ -108,8 +105,7 @@ class Queue:
 
 
 def may_pass(waiters, i, j, limit):
-    """Whether the one at j, or who comes behind all of them, may go before the one at i: only those who
-    can go together."""
+    """Whether the one at j may go before the one at i: only those who can go together."""
     modes = {mode for _, mode in waiters[i : j + 1]}
     return modes == {"shared"} or modes == {"limit"} and j - i < limit
 
@@ -120,22 +116,25 @@ def order(runs, queues, launched, disturbed, limits):
     granted = {(run.name, key): fence for run in runs for key, fence in run.grants.items()}
     faults, pairs = {}, set()
 
-    def judge(key, first, second):
+    def judge(key, first, second, waiters):
         one, two = granted.get((first, key)), granted.get((second, key))
         if one and two and not disturbed & {first.split(".")[0], second.split(".")[0]}:
             pairs.add((key, first, second))
             if one > two:
-                faults[key, first, second] = f"{key}: {second} came before {first}"
+                seen = " ".join(f"{name} ({mode[0]})" for name, mode in waiters)
+                faults[key, first, second] = f"{key}: {second} came before {first}; there waited {seen}"
 
     for queue in queues:
-        key, waiters = queue.key, queue.waiters
+        key = queue.key
+        # Those who gave up stood in nobody's way after that.
+        waiters = [waiter for waiter in queue.waiters if (waiter[0], key) in granted]
         late = [run for run in runs if key in run.grants and launched.get(run.name, 0) > queue.taken_ns]
         for i, (first, _) in enumerate(waiters):
             for j in range(i + 1, len(waiters)):
                 if not may_pass(waiters, i, j, limits.get(key, 0)):
-                    judge(key, first, waiters[j][0])
+                    judge(key, first, waiters[j][0], waiters)
             for run in late:
                 behind = waiters + [(run.name, run.mode)]
                 if not may_pass(behind, i, len(waiters), limits.get(key, 0)):
-                    judge(key, first, run.name)
+                    judge(key, first, run.name, behind)
     return sorted(faults.values()), len(pairs)

@@ -1,220 +1,403 @@
-"""A lock as the scripts promise it, in plain Python, and what must never be seen of one."""
+"""What each script must answer and leave behind, told from what the lock was like before."""
+from lock_view import nests_in
+from script_server import PATIENCE
+from script_tap import same, true
 
-class Model:
-    def __init__(self):
-        self.exists, self.holder, self.fence, self.tail = False, None, 0, 0
-        self.queue = {}  # ticket -> {deadline, owner, since, who}
-        self.barred = {}  # owner -> until
-        self.poked = []  # lists of owners, within each of which the order is not promised
 
-    def holder_text(self):
-        return "{deadline} {lease} {fence} {owner} {since} {who}".format(**self.holder)
+class Call:
+    """One call: what was sent, what the keys were like before and after, and the reply."""
 
-    def living(self, now):
-        return self.holder_text() if self.holder and self.holder["deadline"] > now else ""
+    def __init__(self, script, owner, lease=0, patience=0, not_after=0, places="", mode="x", limit=0,
+                 count=True, nest=True, who="", bar=0, at_least=0, purge=False, owners=()):
+        self.script, self.owner, self.lease, self.patience = script, owner, lease, patience
+        self.not_after, self.places, self.count = not_after, places, count
+        self.mode, self.limit, self.nest, self.who = mode, limit, nest, who
+        self.bar, self.at_least, self.purge, self.owners = bar, at_least, purge, owners
+        self.now, self.micros, self.before, self.after, self.reply = 0, 0, [], [], None
 
-    def held_by(self, owner):
-        return bool(self.holder) and self.holder["owner"] == owner
+    def args(self):
+        return {
+            "acquire": [self.owner, self.lease, self.patience, self.not_after, self.places,
+                        int(self.count), self.mode, self.limit, int(self.nest), self.who],
+            "renew": [self.owner, self.lease],
+            "release": [self.owner, self.bar, self.at_least],
+            "force": [int(self.purge), *self.owners],
+            "inspect": [],
+        }[self.script]
 
-    def ticket_of(self, owner):
-        return next((ticket for ticket, one in self.queue.items() if one["owner"] == owner), None)
+    def judge(self):
+        """Raises AssertionError for what must not be."""
+        globals()["judge_" + self.script](self)
 
-    def first(self, now, caller=None, patience=0):
-        """The ticket of the first living waiter, or None; the dead before it are gone."""
-        for ticket in sorted(self.queue):
-            one = self.queue[ticket]
-            if patience:
-                one["deadline"] = min(one["deadline"], now + patience)
-            if one["deadline"] > now or one["owner"] == caller:
-                return ticket
-            del self.queue[ticket]
+
+# -- what nobody's call may do to others ----------------------------------------------------------
+
+
+def clamped(deadline, most, now):
+    return min(deadline, now + most)
+
+
+def others_unchanged(call, gone=()):
+    """Whoever lives and was not named is there as before, but for a clock that was set back."""
+    for before, after in zip(call.before, call.after):
+        for entry in before.living():
+            if entry.owner == call.owner or entry.owner in gone:
+                continue
+            now = after.entry(entry.owner)
+            true(now, f"{entry.text} is gone")
+            soon = clamped(entry.deadline, entry.lease, call.now)
+            true(now.text == entry.text or now.deadline == soon
+                 and now.text.split(" ", 1)[1] == entry.text.split(" ", 1)[1],
+                 f"{entry.text} is now {now.text}")
+        same({entry.owner for entry in after.entries} - {entry.owner for entry in before.entries}
+             - {call.owner}, set(), "new holders")
+        if not call.purge:
+            waiters_unchanged(call, before, after)
+
+
+def waiters_unchanged(call, before, after):
+    for place, one in before.waiters.items():
+        if one.owner == call.owner or one.deadline <= call.now:
+            continue
+        if one.base != "q" and not after.entry(one.base[2:]):
+            true(place not in after.waiters, f"{place} waits for one who has left")
+            continue
+        now = after.waiters.get(place)
+        true(now and now.owner == one.owner, f"{one.owner} has lost its place {place}")
+        soon = clamped(one.deadline, PATIENCE, call.now)
+        true(now.deadline in (one.deadline, soon), f"{place} is kept until {now.deadline}")
+        same((now.mode, now.since, now.elsewhere, now.who),
+             (one.mode, one.since, one.elsewhere, one.who), place)
+
+
+def nothing_changed(call):
+    for before, after in zip(call.before, call.after):
+        same(after.fields, before.fields, "fields")
+
+
+def holders_told(call, told, i, found):
+    """[which key, how many, ms, one of them], where "found" are those in the way."""
+    which, many, left, text = told
+    same(which, i + 1, "which key")
+    families = {entry.family for entry in found}
+    nested = call.script == "acquire" and call.before[i].parent(call.owner)
+    same(many, len(found) if nested else len(families), "how many hold it")
+    if not found:
+        same((left, text), (0, ""), "the holder told, of none")
+        return
+    true(0 < left <= min(entry.deadline for entry in found) - call.now, f"{left} ms left of {found}")
+    known = [entry.text for entry in call.after[i].living()]
+    true(text == "" or text in known, f"the holder told is {text}, of {known}")
+
+
+# -- acquire --------------------------------------------------------------------------------------
+
+
+def misfit(call, view):
+    parent, living = view.parent(call.owner), view.living()
+    if parent and not call.nest:
+        return "nested"
+    if parent and parent.mode == "s" and call.mode == "x":
+        return "upgrade"
+    if not living or living[0].mode == "l" == call.mode and view.held[1] == call.limit:
         return None
+    if living[0].mode == "l":
+        return f"limit {view.held[1]}"
+    return "lock" if call.mode == "l" else None
 
-    def poke(self, ticket):
-        if ticket is not None:
-            self.poked.append([self.queue[ticket]["owner"]])
 
-    def grant(self, now, owner, lease, fence, since, who):
-        self.exists = True
-        self.fence = max(fence, self.fence)
-        self.holder = dict(deadline=now + lease, lease=lease, fence=fence)
-        self.holder.update(owner=owner, since=since, who=who)
-        self.queue.pop(self.ticket_of(owner), None)
-        return ["GRANTED", now, str(fence)]
+def places(call):
+    """The tickets that it has in its queues, by key; None where it has none. And if it was dropped."""
+    mine, had = [], call.places.split()
+    for view in call.before:
+        place = view.waiters.get(view.places.get(call.owner))
+        mine.append(place.ticket if place and place.base == view.base(call.owner) else None)
+    dropped = call.patience and None in mine and (had or any(mine))
+    if not dropped:
+        return mine, [view.queues.get(view.base(call.owner), (1, 0, 0))[2] for view in call.before], 0
+    called = []
+    for i, view in enumerate(call.before):
+        base = view.base(call.owner)
+        _first, last, so_far = view.queues.get(base, (1, 0, 0))
+        if not mine[i]:
+            name, _colon, ticket = had[i].rpartition(":") if i < len(had) else ("", "", "")
+            theirs = view.waiters.get(base + ":" + ticket)
+            if name != base or int(ticket) > last or theirs and theirs.owner != call.owner:
+                return [None] * len(mine), [0] * len(mine), 1
+            mine[i] = int(ticket)
+            so_far = min(so_far, mine[i] - 1)
+        called.append(so_far)
+    return mine, called, 1
 
-    def acquire(self, now, micros, owner, lease, patience, not_after, ticket, count, who):
-        if not_after and now > not_after:
-            return ["STALE", now]
-        if self.barred.get(owner, 0) > now:
-            return ["BARRED", now]
-        if self.held_by(owner):
-            return self.grant(now, owner, lease, self.holder["fence"], self.holder["since"], who)
-        if self.holder:
-            self.holder["deadline"] = min(self.holder["deadline"], now + self.holder["lease"])
-        shown = self.living(now)
-        dropped = patience > 0 and ticket > 0 and self.ticket_of(owner) is None
-        if dropped:
-            self.join(now, owner, patience, ticket, who)
-        first = self.first(now, owner, patience)
-        if not shown and (first is None or self.queue[first]["owner"] == owner):
-            return self.grant(now, owner, lease, max(self.fence + 1, micros), now, who)
-        if not patience:
-            return ["HELD", now, 0 if first is None else self.tail - first + 1, shown]
-        if not shown:
-            self.poke(first)
-        mine = self.ticket_of(owner) or self.join(now, owner, patience, 0, who)
-        self.queue[mine]["deadline"] = now + patience
-        ahead = [other for other in self.queue if other < mine]
-        place = len(ahead) + 1 if count else mine - min(ahead, default=mine) + 1
-        return ["QUEUED", now, mine, place, int(dropped), shown]
 
-    def join(self, now, owner, patience, ticket, who):
-        """A new ticket; or that one, if it was issued and nobody has it."""
-        if ticket == 0 or ticket > self.tail or ticket in self.queue:
-            self.tail = ticket = self.tail + 1
-        self.queue[ticket] = dict(deadline=now + patience, owner=owner, since=now, who=who)
-        return ticket
+def is_next(call, view, mine, called):
+    line = [one for one in view.line(view.base(call.owner)) if one.owner != call.owner]
+    ahead = [one for one in line if not mine or one.ticket < mine]
+    if not ahead or mine and call.mode != "x" and mine <= called:
+        return True
+    return "." in call.owner and ahead[0].elsewhere
 
-    def renew(self, now, owner, lease):
-        if not self.held_by(owner):
-            return ["LOST", now, self.living(now)]
-        late = self.holder["deadline"] <= now
-        self.holder.update(deadline=now + lease, lease=lease)
-        return ["RENEWED", now, str(self.holder["fence"]), int(late)]
 
-    def release(self, now, owner, bar):
-        mine = self.held_by(owner)
-        if mine:
-            self.holder = None
-        self.queue.pop(self.ticket_of(owner), None)
-        if bar:
-            self.exists = True
-            self.barred = {other: until for other, until in self.barred.items() if until > now}
-            self.barred[owner] = now + bar
-        if not self.living(now):
-            self.poke(self.first(now))
-        return ["RELEASED", now] if mine else ["ABSENT", now, self.living(now)]
+def judge_acquire(call):
+    owner, views = call.owner, call.before
+    if call.not_after and call.now > call.not_after:
+        same(call.reply, ["STALE", call.now])
+        return nothing_changed(call)
+    if any(view.barred.get(owner, 0) > call.now for view in views):
+        same(call.reply, ["BARRED", call.now])
+        return nothing_changed(call)
+    others_unchanged(call)
+    own = [view.entry(owner) for view in views]
+    if all(own):
+        return judge_extended(call, own)
+    for view in views:
+        view.entries = [entry for entry in view.entries if entry.owner != owner]
+    for i, view in enumerate(views):
+        what = misfit(call, view)
+        if what:
+            return same(call.reply, ["MISFIT", call.now, what, i + 1])
+    mine, called, dropped = places(call)
+    found = [view.obstacles(owner, call.mode, call.limit) for view in views]
+    ready = [not found[i] and is_next(call, view, mine[i], called[i]) for i, view in enumerate(views)]
+    if all(ready):
+        return judge_granted(call)
+    blocked = ready.index(False)
+    if call.patience:
+        return judge_queued(call, blocked, found, mine, dropped, ready)
+    view = call.after[blocked]
+    first, last, _called = view.queues.get(call.before[blocked].base(owner), (1, 0, 0))
+    same(call.reply[:3], ["HELD", call.now, last - first + 1])
+    holders_told(call, call.reply[3:], blocked, found[blocked])
 
-    def force(self, now, purge, owners):
-        if not all(self.held_by(owner) for owner in owners):
-            return ["CHANGED", now, self.holder_text() if self.holder else ""]
-        if owners:
-            self.holder = None
-        if purge:
-            self.poked.append([one["owner"] for one in self.queue.values()])
-            self.queue.clear()
-        elif owners:
-            self.poke(self.first(now))
-        return ["RELEASED", now]
 
-    def inspect(self, now):
-        living = self.living(now)
-        tickets = [ticket for ticket, one in sorted(self.queue.items()) if one["deadline"] > now]
-        waiters = [self.waiter_text(ticket) for ticket in tickets]
-        return ["LOCK", now, str(self.fence), [living] if living else [], waiters]
+def judge_extended(call, own):
+    fences, slots = [str(entry.fence) for entry in own], [entry.slot for entry in own]
+    same(call.reply, ["GRANTED", call.now, fences, slots], "asked again")
+    for entry, after in zip(own, call.after):
+        now = after.entry(call.owner)
+        same((now.deadline, now.lease), (call.now + call.lease, call.lease), "deadline, lease")
+        same((now.since, now.mode, now.who), (entry.since, entry.mode, entry.who), "since, mode, who")
+        true(call.owner not in after.places, "it has the lock, and waits")
 
-    def waiter_text(self, ticket):
-        return "{deadline} {owner} {since} {who}".format(**self.queue[ticket])
 
-    def fields(self):
-        """All of the hash but qh and t."""
-        fields = {"k": "lock/1"} if self.exists else {}
-        if self.fence:
-            fields["f"] = str(self.fence)
-        if self.holder:
-            fields["h"] = self.holder_text()
-        if self.tail:
-            fields["qt"] = str(self.tail)
-        for ticket, one in self.queue.items():
-            fields["q:%d" % ticket] = self.waiter_text(ticket)
-            fields["w:" + one["owner"]] = str(ticket)
-        return fields
+def judge_granted(call):
+    same(call.reply[:2], ["GRANTED", call.now])
+    for i, (before, after) in enumerate(zip(call.before, call.after)):
+        parent, now = before.parent(call.owner), after.entry(call.owner)
+        true(now, "granted, and holds nothing")
+        fence = parent.fence if parent else max(before.fence + 1, call.micros)
+        same((now.deadline, now.lease, now.since), (call.now + call.lease, call.lease, call.now))
+        same((now.mode, now.who, now.fence), (call.mode, call.who, fence), "mode, who, token")
+        same(after.fence, before.fence if parent else fence, "the last token issued")
+        others = {entry.slot for entry in after.entries if entry.family != now.family}
+        lowest = next(n for n in range(1, len(others) + 2) if n not in others)
+        kin = [entry.slot for entry in after.families[now.family] if entry is not now]
+        same(now.slot, kin[0] if kin else lowest if call.mode == "l" else 0, "slot")
+        same([call.reply[2][i], call.reply[3][i]], [str(fence), now.slot], "token, slot in the reply")
+        true(call.owner not in after.places, "it has the lock, and waits")
+
+
+def judge_queued(call, blocked, found, mine, dropped, ready):
+    word, now, told, position, anew, *holders = call.reply
+    same([word, now, anew], ["QUEUED", call.now, dropped])
+    same(told.split(), [view.places[call.owner] for view in call.after], "places")
+    for i, (before, after) in enumerate(zip(call.before, call.after)):
+        one = after.waiters[after.places[call.owner]]
+        same((one.base, one.deadline), (before.base(call.owner), call.now + call.patience), "place")
+        same((one.mode, one.elsewhere), (call.mode, ready[i]), "mode, waits for another key")
+        last = before.queues.get(one.base, (1, 0, 0))[1]
+        same(one.ticket, mine[i] or last + 1, "ticket")
+    view = call.after[blocked]
+    place = view.waiters[view.places[call.owner]]
+    ahead = [one for one in view.line(place.base) if one.ticket < place.ticket]
+    most = place.ticket - view.queues[place.base][0] + 1
+    true(len(ahead) < position <= most, f"position {position}, with {len(ahead)} ahead")
+    holders_told(call, holders, blocked, found[blocked])
+
+
+# -- the others -----------------------------------------------------------------------------------
+
+
+def judge_renew(call):
+    own = [view.entry(call.owner) for view in call.before]
+    others_unchanged(call)
+    if not all(own):
+        same(call.reply[:2], ["LOST", call.now])
+        i = own.index(None)
+        return holders_told(call, call.reply[2:], i, call.after[i].living())
+    late = int(any(entry.deadline <= call.now for entry in own))
+    fences, slots = [str(entry.fence) for entry in own], [entry.slot for entry in own]
+    same(call.reply, ["RENEWED", call.now, fences, slots, late])
+    for entry, after in zip(own, call.after):
+        now, lease = after.entry(call.owner), call.lease or entry.lease
+        same((now.deadline, now.lease), (call.now + lease, lease), "deadline, lease")
+        same(now.text.split(" ", 2)[2], entry.text.split(" ", 2)[2], "the rest")
+
+
+def judge_release(call):
+    own = [view.entry(call.owner) for view in call.before]
+    others_unchanged(call)
+    if all(own):
+        same(call.reply, ["RELEASED", call.now])
+    else:
+        same(call.reply[:2], ["ABSENT", call.now])
+        i = own.index(None)
+        holders_told(call, call.reply[2:], i, call.after[i].living())
+    for entry, before, after in zip(own, call.before, call.after):
+        now = after.entry(call.owner)
+        until = min(entry.since, call.now) + call.at_least if entry else 0
+        same(now.deadline if now else 0, until if until > call.now else 0, "kept until")
+        true(call.owner not in after.places, "it left, and waits")
+        barred = [view.barred.get(call.owner, 0) for view in (before, after)]
+        same(barred[1], call.now + call.bar if call.bar else barred[0], "barred until")
+
+
+def judge_force(call):
+    view, after = call.before[0], call.after[0]
+    own = [view.entry(owner) for owner in call.owners]
+    if not all(own):
+        same(call.reply[:2], ["CHANGED", call.now])
+        call.purge = False
+        others_unchanged(call)
+        return holders_told(call, call.reply[2:], 0, after.living())
+    same(call.reply, ["RELEASED", call.now])
+    others_unchanged(call, gone=call.owners)
+    same([owner for owner in call.owners if after.entry(owner)], [], "still there")
+    if call.purge:
+        same((after.waiters, after.places), ({}, {}), "still in a queue")
+
+
+def judge_inspect(call):
+    nothing_changed(call)
+    view = call.before[0]
+    word, now, fence, mode, limit, holders, waiters = call.reply
+    same([word, now, fence], ["LOCK", call.now, str(view.fence)])
+    same(sorted(holders), sorted(entry.text for entry in view.living()), "holders")
+    modes = [entry.mode for entry in view.living()]
+    same(mode in modes or mode == "" and not modes, True, "mode")
+    true("x" not in modes or mode in "xl", f"mode {mode} of {modes}")
+    same(limit, view.held[1] if mode == "l" else 0, "limit")
+    for base in view.queues:
+        line = [one.shown() for one in view.line(base)]
+        at = waiters.index(line[0]) if line else 0
+        same(waiters[at : at + len(line)], line, f"the waiters of {base}")
+    same(len(waiters), sum(len(view.line(base)) for base in view.queues), "how many wait")
+
+
+# -- who is woken ---------------------------------------------------------------------------------
+
+
+class Calls:
+    """Who was called to which key and has not come since."""
+
+    def __init__(self):
+        self.coming = set()  # (key, owner)
+
+    def judge(self, call, names, heard):
+        """heard: (key, owner) of those that "call" poked."""
+        for name, before, after in zip(names, call.before, call.after):
+            if call.reply[0] in ("QUEUED", "GRANTED", "RELEASED", "ABSENT"):
+                self.coming.discard((name, call.owner))
+            self.coming |= {one for one in heard if one[0] == name}
+            for _key, owner in (one for one in heard if one[0] == name):
+                self.judge_poke(name, owner, before, after)
+            for base in after.queues:
+                self.judge_first(call, name, base, before, after)
+        same([one for one in heard if one[0] not in names], [], "pokes at other keys")
+
+    def judge_poke(self, name, owner, before, after):
+        """Only those are woken who can run, and those who lost their place."""
+        one = after.waiters.get(after.places.get(owner))
+        if not one:
+            true(owner in before.places, f"{owner} is woken, and does not wait")
+            return
+        limit = after.held[1] if after.held else 1
+        true(not after.obstacles(owner, one.mode, limit), f"{owner} is woken for nothing")
+        true(not one.elsewhere, f"{owner} is woken, and waits for another key")
+        line = after.line(one.base)
+        ahead = [other for other in line if other.ticket < one.ticket]
+        true(not ahead or one.mode != "x" and {other.mode for other in ahead} == {one.mode},
+             f"{owner} is woken before its turn")
+        if one.mode == "l":
+            coming = [other for other in line if (name, other.owner) in self.coming]
+            room = limit - len(after.families) if not after.parent(owner) else 1
+            true(len(coming) <= max(room, 1), f"{len(coming)} are woken for {room} slots")
+
+    def judge_first(self, call, name, base, before, after):
+        """Whoever can run from now on is woken now."""
+        line = after.line(base)
+        first = line[0] if line else None
+        if not first or first.owner == call.owner or first.elsewhere:
+            return
+        if after.base(first.owner) != base:  # its ancestor came after it, as none does
+            return
+        limit = after.held[1] if after.held else 1
+        if after.obstacles(first.owner, first.mode, limit) or (name, first.owner) in self.coming:
+            return
+        was = before.line(base)
+        was_first = was and was[0].owner == first.owner
+        limit = before.held[1] if before.held else 1
+        true(was_first and not before.obstacles(first.owner, first.mode, limit),
+             f"{first.owner} can run from now on, and is not woken")
 
 
 class Witness:
-    """What must never be seen, whatever the model says: judged by what clients were told alone.
+    """What must never be seen, whatever the hash says: judged by what clients were told alone.
 
     Goes by real time, in ms. A server's clock that is set forward excuses what depends on it.
     """
 
     def __init__(self):
-        self.trusts = {}  # owner -> until when it has the lock by what it was told
-        self.waits = {}  # owner -> (ticket, until when it counts as waiting)
-        self.barred = {}  # owner -> until when
-        self.last, self.last_owner, self.deleted = 0, None, False
+        self.trusts = {}  # key -> owner -> (mode, limit, until when it has the lock by what it was told)
+        self.tokens, self.floors = {}, {}  # key -> owner -> its token; key -> the last before it was deleted
 
-    def sees(self, step):
-        """What is wrong with the reply, or None."""
-        return getattr(self, "sees_" + step.facts["script"])(step, *step.facts["args"])
+    def sees(self, call, names, real, modes):
+        """modes: owner -> (mode, limit)."""
+        if call.reply[0] in ("GRANTED", "RENEWED"):
+            for name, fence in zip(names, call.reply[2]):
+                self.alone(name, call.owner, real, *modes[call.owner], call.lease)
+                self.increasing(name, call, int(fence))
+        elif call.script == "renew":
+            keys = [name for name in names if self.until(name, call.owner) > real]
+            true(len(keys) < len(names), "lost before its lease ended")
+        elif call.script == "acquire" and call.reply[0] in ("QUEUED", "HELD"):
+            keys = [name for name in names if self.until(name, call.owner) > real]
+            true(len(keys) < len(names), "told to wait for what it has")
+        if call.reply[0] in ("RELEASED", "ABSENT", "LOST", "QUEUED", "HELD", "MISFIT"):
+            for name in names:
+                for owner in call.owners or [call.owner]:
+                    self.trusts.get(name, {}).pop(owner, None)
 
-    def sees_acquire(self, step, owner, lease, patience, _not_after, ticket, *_rest):
-        if step.got[0] in ("GRANTED", "QUEUED") and self.barred.get(owner, 0) > step.real:
-            return "let in although it is barred"
-        if step.got[0] == "QUEUED":
-            self.waits[owner] = (step.got[2], step.real + patience)
-        if step.got[0] != "GRANTED":
-            return None
-        fence = int(step.got[2])
-        if fence != self.last or owner != self.last_owner:
+    def until(self, name, owner):
+        return self.trusts.get(name, {}).get(owner, (0, 0, 0))[2]
+
+    def alone(self, name, owner, real, mode, limit, lease):
+        trusts = self.trusts.setdefault(name, {})
+        others = {other: trust for other, trust in trusts.items()
+                  if other != owner and trust[2] > real and not nests_in(owner, other)
+                  and not nests_in(other, owner)}
+        if owner not in trusts:
+            for other, (theirs, _limit, _until) in others.items():
+                true(theirs == mode != "x", f"{owner} beside {other}")
+            top = [one for one in others if not any(nests_in(one, other) for other in trusts)]
+            true(mode != "l" or len(top) < limit, f"{owner} beside {top}, of {limit}")
+        trusts[owner] = (mode, limit, real + lease)
+
+    def increasing(self, name, call, fence):
+        tokens = self.tokens.setdefault(name, {})
+        if fence in tokens.values():
+            nested = [owner for owner, token in tokens.items() if token == fence]
+            same({owner.split(".")[0] for owner in nested}, {call.owner.split(".")[0]}, "token's owners")
+        else:
             # Without the key only the clock keeps tokens apart.
-            if fence <= self.last and not (self.deleted and step.micros <= self.last):
-                return f"the new token {fence} is not greater than {self.last}"
-            mine = ticket or self.waits.get(owner, (1e18, 0))[0]
-            for other, (theirs, until) in self.waits.items():
-                if other != owner and until > step.real and theirs < mine:
-                    return f"{other} came before and still calls"
-        self.last, self.last_owner, self.deleted = fence, owner, False
-        self.waits.pop(owner, None)
-        return self.alone(step, owner, lease)
+            last = max(tokens.values(), default=min(self.floors.get(name, 0), call.micros - 1))
+            true(fence > last, f"the new token {fence} is not greater than {last}")
+        tokens[call.owner] = fence
 
-    def alone(self, step, owner, lease):
-        for other, until in self.trusts.items():
-            if other != owner and until > step.real:
-                return f"two holders: {other} has it for {until - step.real} ms more"
-        self.trusts[owner] = step.real + lease
-        return None
+    def deletes(self, name):
+        self.trusts.pop(name, None)
+        self.floors[name] = max(self.tokens.pop(name, {}).values(), default=self.floors.get(name, 0))
 
-    def loses(self, step, owner):
-        if self.trusts.get(owner, 0) > step.real:
-            return f"the lease was cut short by {self.trusts[owner] - step.real} ms"
-        return None
-
-    def sees_renew(self, step, owner, lease):
-        if step.got[0] != "RENEWED":
-            return self.loses(step, owner)
-        if int(step.got[2]) != self.last or owner != self.last_owner:
-            return f"renewed for another than the last holder, {self.last_owner}"
-        return self.alone(step, owner, lease)
-
-    def sees_release(self, step, owner, bar):
-        fault = self.loses(step, owner) if step.got[0] != "RELEASED" else None
-        self.trusts.pop(owner, None)
-        self.waits.pop(owner, None)
-        if owner == self.last_owner:
-            self.last_owner = None
-        if bar:
-            self.barred[owner] = step.real + bar
-        return fault
-
-    def sees_force(self, step, *_args):
-        if step.got[0] == "RELEASED":
-            for owner in step.facts["owners"]:
-                self.trusts.pop(owner, None)
-                self.last_owner = None
-            if step.facts["purge"]:
-                self.waits.clear()
-        return None
-
-    def sees_inspect(self, step):
-        return None
-
-    def sees_delete(self, step):
-        self.deleted = True
-        self.trusts, self.waits, self.barred, self.last_owner = {}, {}, {}, None
-        return None
-
-    def sees_set_clock(self, step, millis):
-        if millis > 0:
-            self.trusts, self.barred = {}, {}
-            self.waits = {owner: (ticket, 0) for owner, (ticket, _until) in self.waits.items()}
-        return None
+    def excuses(self):
+        """The clock was set forward."""
+        self.trusts.clear()

@@ -143,3 +143,24 @@ setup() {
     finish w 5
     [[ $status == 143 ]]
 }
+
+@test "H73 a renewal under way when the command ends is no lost lock, and takes nothing back" {
+    local i
+    start_proxy
+    fault delay down 60
+    for ((i = 0; i < 12; i++)); do
+        bg "r$i" rlock run -u "redis://${proxy[proxy]}" --lease 1s "k$i" -- sh -c "sleep 0.$((20 + 5 * i)); exit 9"
+    done
+    for ((i = 0; i < 12; i++)); do
+        finish "r$i"
+        [[ $status == 9 && ! -s $T/r$i.err ]]
+    done
+    [[ $("$RLOCK" status --json 3>&-) == "[]" ]]
+}
+
+@test "H76 the shortest lease is kept where answers take their time" {
+    start_proxy
+    fault delay down 75
+    run -9 --separate-stderr rlock run -u "redis://${proxy[proxy]}" --lease 1s k -- sh -c 'sleep 3; exit 9'
+    [[ $stderr == "" ]]
+}

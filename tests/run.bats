@@ -127,7 +127,7 @@ returncode() { # negative for death by a signal, as python sees it
     within 0 10000 $(($(now_ms) - start))
 }
 
-@test "--at-most stops the command after that time from the acquisition: 124" {
+@test "H74 --at-most stops the command after that time from the acquisition: 124" {
     local start
     start=$(now_ms)
     run -124 --separate-stderr rlock run --at-most 1s k -- sleep 100

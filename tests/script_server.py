@@ -77,15 +77,20 @@ class Ear(Client):
         self.server = server
         self.call("PSUBSCRIBE", "rlock:*")
 
-    def heard(self):
-        """The owners poked since the last time, in order."""
+    def pokes(self):
+        """(key, owner) of those poked since the last time, in order."""
         self.server.call("PUBLISH", "rlock:{end}", "")
-        owners = []
+        pokes = []
         while True:
             channel = self.read()[2]
             if channel == "rlock:{end}":
-                return owners
-            owners.append(channel.rpartition(":")[2])
+                return pokes
+            key, _colon, owner = channel.rpartition(":")
+            pokes.append((key, owner))
+
+    def heard(self):
+        """The owners poked since the last time, in order."""
+        return [owner for _key, owner in self.pokes()]
 
 
 def read_script(name):
@@ -97,10 +102,11 @@ def read_script(name):
 
 
 def with_clock_given(text):
-    """The script with two more KEYS for its clock, seconds and microseconds. They name no key."""
+    """The script with two more KEYS, the last ones, for its clock: seconds and microseconds."""
     if text.count(CLOCK) != 1:
         raise AssertionError(f"{CLOCK} is not in the script exactly once")
-    return text.replace(CLOCK, "{ KEYS[2], KEYS[3] }")
+    taken = "local given = { KEYS[#KEYS - 1], KEYS[#KEYS] }; KEYS[#KEYS] = nil; KEYS[#KEYS] = nil; "
+    return taken + text.replace(CLOCK, "given")
 
 
 class Server:
@@ -171,15 +177,16 @@ class Server:
 
 
 class Lock:
-    """One lock. Its scripts see the time "now", in ms; with None, the server's own."""
+    """A lock of one key or more. Its scripts see the time "now", in ms; with None, the server's own."""
 
-    def __init__(self, server, name="k", now=1700000000000, client=None):
+    def __init__(self, server, *names, now=1700000000000, client=None):
         self.server, self.now = server, now
-        self.key = "rlock:{%s}" % name
+        self.keys = ["rlock:{%s}" % name for name in names or ["k"]]
+        self.key = self.keys[0]
         self.call = client.call if client else server.call
 
     def words(self, script, *args):
-        keys = [self.key]
+        keys = list(self.keys)
         if self.now is not None:
             keys += [self.now // 1000, self.now % 1000 * 1000]
         return ["EVALSHA", self.server.sha[script, self.now is not None], len(keys), *keys, *args]
@@ -187,16 +194,21 @@ class Lock:
     def run(self, script, *args):
         return self.call(*self.words(script, *args))
 
-    def acquire(self, owner, lease=30000, queue=True, not_after=0, ticket=0, count=True, who=None):
+    def acquire_words(self, owner, lease=30000, queue=True, not_after=0, places="", count=True,
+                      mode="x", limit=0, nest=True, who=None):
         patience = PATIENCE if queue else 0
         who = "who-" + owner if who is None else who
-        return self.run("acquire", owner, lease, patience, not_after, ticket, int(count), who)
+        return self.words("acquire", owner, lease, patience, not_after, places, int(count), mode,
+                          limit, int(nest), who)
+
+    def acquire(self, owner, **options):
+        return self.call(*self.acquire_words(owner, **options))
 
     def renew(self, owner, lease=30000):
         return self.run("renew", owner, lease)
 
-    def release(self, owner, bar=0):
-        return self.run("release", owner, bar)
+    def release(self, owner, bar=0, at_least=0):
+        return self.run("release", owner, bar, at_least)
 
     def force(self, *owners, purge=False):
         return self.run("force", int(purge), *owners)
@@ -207,8 +219,8 @@ class Lock:
     def set(self, field, value):
         self.call("HSET", self.key, field, value)
 
-    def fields(self):
-        flat = self.call("HGETALL", self.key)
+    def fields(self, number=0):
+        flat = self.call("HGETALL", self.keys[number])
         return dict(zip(flat[::2], flat[1::2]))
 
     def ttl(self):

@@ -33,10 +33,15 @@ EXCLUSION = [
 FENCES = [
     ("rising", 0, [run("1", 0, 5, k=1), run("2", 6, 9, k=2)]),
     ("falling", 1, [run("1", 0, 5, k=2), run("2", 6, 9, k=1)]),
-    ("falling, not by the last", 1, [run("1", 0, 5, k=9), run("2", 6, 7, k=10), run("3", 8, 9, k=7)]),
+    ("falling, not by the last", 2, [run("1", 0, 5, k=9), run("2", 6, 7, k=10), run("3", 8, 9, k=7)]),
     ("the same again", 1, [run("1", 0, 5, k=2), run("2", 6, 9, k=2)]),
-    ("beside each other, in any order", 0, [run("1", 0, 5, R, k=2), run("2", 1, 9, R, k=1)]),
+    ("readers, in any order", 0, [run("1", 0, 5, R, k=2), run("2", 6, 9, R, k=1)]),
+    ("a writer after a reader", 1, [run("1", 0, 5, R, k=2), run("2", 6, 9, k=1)]),
+    ("one slot after another", 0, [run("1", 0, 5, L, 1, k=2), run("2", 6, 9, L, 2, k=1)]),
+    ("one slot again", 1, [run("1", 0, 5, L, 1, k=2), run("2", 6, 9, L, 1, k=1)]),
     ("nested: the same", 0, [run("1", 0, 9, k=2), run("1.1", 2, 3, k=2)]),
+    ("nested: the same, after others", 0, [run(n, a, b, L, s, k=f) for n, a, b, s, f in
+                                           (("1", 0, 9, 1, 2), ("2", 1, 2, 2, 3), ("1.1", 4, 5, 1, 2))]),
     ("one key of two", 1, [run("1", 0, 5, k=1, m=2), run("2", 6, 9, k=2, m=1)]),
 ]
 
@@ -61,8 +66,9 @@ ORDER = [
     ("readers together", came("r2", "r1"), queue("r1", "r2"), "", "", 0, 0),
     ("a reader before a writer", came("r2", "x1"), queue("x1", "r2"), "", "", 1, 1),
     ("readers, a writer between them", came("r3", "x2", "r1"), queue("r1", "x2", "r3"), "", "", 3, 3),
+    ("readers, a writer between them that gave up", came("r3", "r1"), queue("r1", "x2", "r3"), "", "", 0, 0),
     ("a semaphore's neighbours", came("l2", "l1"), queue("l1", "l2"), "", "", 0, 0),
-    ("a semaphore's, far apart", came("l3", "l1"), queue("l1", "l2", "l3"), "", "", 1, 1),
+    ("a semaphore's, far apart", came("l3", "l2", "l1"), queue("l1", "l2", "l3"), "", "", 1, 1),
     ("a newcomer behind", came("x1", "x2"), queue("x1"), "x2", "", 0, 1),
     ("a newcomer before", came("x2", "x1"), queue("x1"), "x2", "", 1, 1),
     ("a new reader before a writer", came("r2", "x1"), queue("x1"), "r2", "", 1, 1),

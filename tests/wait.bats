@@ -39,6 +39,45 @@ load helper
     within 20 $((20 * 5 + 20 * (($(now_ms) - start) / 2000 + 1))) "$calls"
 }
 
+# hand_overs WAITERS: three of them; each calls one.
+hand_overs() {
+    local i start published called
+    published=$(redis_calls publish) called=$(redis_calls evalsha) start=$(now_ms)
+    for i in 1 2 3; do
+        kill "$holder"
+        poll_until 10 test -s "$T/in.$i"
+        holder=$(<"$T/in.$i")
+    done
+    within 3 5 $(($(redis_calls publish) - published))
+    # A release and an acquisition each, and what heartbeats there were meanwhile.
+    within 6 $((10 + $1 * ($(now_ms) - start) / 1500)) $(($(redis_calls evalsha) - called))
+}
+
+@test "H66 a hand-over costs the same with ten waiters and with a hundred" {
+    local i n had=0
+    hold a k --lease 60s
+    holder=${pid[a]}
+    next() {
+        local i
+        for i in 1 2 3 none; do
+            [[ -e $T/in.$i ]] || break
+        done
+        echo "$PPID" >"$T/in.$i"
+        exec sleep 1000
+    }
+    export -f next
+    export T
+    for n in 10 100; do
+        for ((i = had; i < n; i++)); do
+            bg "w$i" rlock run -q --lease 60s k -- bash -c next
+        done
+        poll_until 20 has_waiters k $((n - (had ? 3 : 0)))
+        hand_overs "$n"
+        had=$n
+        rm "$T"/in.*
+    done
+}
+
 @test "the next waiter starts at once, not when the lease ends" {
     local i end
     for i in 1 2 3 4 5; do

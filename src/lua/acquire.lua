@@ -26,7 +26,7 @@ for i, key in ipairs(KEYS) do
 end
 
 local function is_barred(lock)
-  local at = string.find(lock.barred, owner .. '=', 1, true)
+  local at = string.find(';' .. lock.barred, ';' .. owner .. '=', 1, true)
   local deadline = at and number(string.match(lock.barred, '^(%d+);', at + #owner + 1))
   return at and (not deadline or deadline > now)
 end
@@ -60,7 +60,7 @@ end
 local function come_back(lock, place)
   local queue, ticket = lock.queue, ticket_of(lock, place)
   if queue.mine then return true end
-  if not ticket or ticket > queue.last or redis.call('HEXISTS', lock.key, place) == 1 then return false end
+  if not ticket or ticket < 1 or ticket > queue.last or redis.call('HEXISTS', lock.key, place) == 1 then return false end
   queue.mine = ticket
   queue.first = math.min(queue.first, ticket)
   queue.called = math.min(queue.called, ticket - 1)
@@ -77,9 +77,10 @@ local function come_back_to_all()
       for _, each in ipairs(locks) do
         leave_queue(each)
       end
-      return
+      return false
     end
   end
+  return true
 end
 
 local function join_queue(lock)
@@ -90,13 +91,14 @@ local function join_queue(lock)
   redis.call('HSET', lock.key, 'k', KIND, 'w:' .. owner, lock.place)
 end
 
--- Keeps the place for another while, without a change of what is known of the waiter. Who was called and
--- cannot go is to be called again.
+-- Keeps the place for another while, without a change of what is known of the waiter but whether it waits for
+-- other keys alone. Who was called and cannot go is to be called again.
 local function sign_on(lock)
   local queue = lock.queue
   local text = redis.call('HGET', lock.key, lock.place)
   local waiter = text and read_waiter(text) or { owner = owner, since = whole(now), mode = mode, who = who }
   waiter.deadline = now + patience
+  waiter.elsewhere = lock.next and not lock.obstacle
   redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
   queue.called = math.min(queue.called, queue.mine - 1)
   write_queue(lock, queue)
@@ -118,11 +120,14 @@ local function ahead(lock)
   return used
 end
 
--- Whether nobody comes first; those who were called together may come in any order.
+-- Whether nobody comes first; those who were called together may come in any order. Who nests passes a first
+-- one that waits for another of its keys, and whoever waits behind that: it may be a key of the nested one's
+-- ancestors, and then all would wait for each other.
 local function is_next(lock)
   local first = first_waiter(lock, lock.queue, patience > 0 and patience)
   local mine = lock.queue.mine
   return not first or lock.queue.first == mine or mode ~= 'x' and mine and mine <= lock.queue.called
+    or #lock.path > 1 and first.elsewhere
 end
 
 -- Holders -----------------------------------------------------------------------------------------
@@ -147,13 +152,14 @@ local function answer_granted()
   return { 'GRANTED', now, fences, slots, 0, marker and memory(marker) or 0 }
 end
 
--- A new family, or one more in its parent's.
+-- A new family, or one more in its parent's, or in its own of which only those that nest in it are left.
 local function join_holders(lock)
-  local held, parent, family = lock.held, lock.parent, lock.family
+  local held, parent, family = lock.held, lock.parent, lock.family or lock.families[owner]
   lock.own = { deadline = now + lease, lease = lease, fence = lock.fence, owner = owner, since = now,
                mode = mode, slot = 0, who = who }
-  if parent then
-    lock.own.fence, lock.own.slot = parent.fence, parent.slot
+  if parent then lock.own.fence = parent.fence end
+  if family then
+    lock.own.slot = family.entries[1].slot
     thin_out(lock, family, is_dead)
   else
     if mode == 'l' then lock.own.slot = take_slot(lock) end
@@ -217,21 +223,26 @@ for _, lock in ipairs(locks) do
   lock.parent, lock.family = find_parent(lock)
 end
 
-local dropped = false
+local missing, placed = false, #had > 0
 for i, lock in ipairs(locks) do
   if lock.place or had[i] then keep(lock, lease) end
   local what = misfit(lock)
   if what then return { 'MISFIT', now, what, i } end
   find_place(lock)
-  dropped = dropped or patience > 0 and had[i] and not lock.queue.mine
+  missing = missing or not lock.queue.mine
+  placed = placed or lock.queue.mine
 end
-if dropped then come_back_to_all() end
+local dropped = patience > 0 and missing and placed
+local left = dropped and not come_back_to_all()
 
 local blocked, found
 for i, lock in ipairs(locks) do
   lock.obstacle = obstacle(lock, mode, lock.parent, lock.family)
   lock.next = is_next(lock)
   if not blocked and (lock.obstacle or not lock.next) then blocked, found = i, lock.obstacle end
+end
+for i, lock in ipairs(locks) do
+  if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
 end
 if not blocked then return grant_all() end
 
@@ -246,7 +257,7 @@ for i, each in ipairs(locks) do
   if not each.queue.mine then join_queue(each) end
   sign_on(each)
   places[i] = each.place
-  if not each.obstacle and not each.next then wake(each, each.parent, each.family, patience) end
+  if not each.obstacle and not each.next then wake(each, each.parent, each.family, not left and patience) end
 end
 return { 'QUEUED', now, table.concat(places, ' '), ahead(lock), dropped and 1 or 0, blocked,
          describe(found) }

@@ -7,7 +7,8 @@
 --   h:OWNER      a family: OWNER and those that nest in it, one line each:
 --                DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO
 --   q, q:OWNER   the queue, and that of those who nest in OWNER:  FIRST LAST CALLED
---   q:N, q:OWNER:N   a waiter's place:  DEADLINE OWNER SINCE MODE WHO
+--   q:N, q:OWNER:N   a waiter's place:  DEADLINE OWNER SINCE MODE WHO; MODE is in capitals where it waits for
+--                another of its keys alone
 --   w:OWNER      which place it has
 --   t            owners that must not acquire:  OWNER=UNTIL;OWNER=UNTIL;…
 --
@@ -87,13 +88,16 @@ local function read_family(name, text)
 end
 
 local function read_waiter(text)
-  local deadline, owner, since, mode, who = string.match(text, '^(%d+) (%S+) (%d+) ([xsl]) (.*)$')
+  local deadline, owner, since, mode, who = string.match(text, '^(%d+) (%S+) (%d+) ([xslXSL]) (.*)$')
   deadline = number(deadline)
-  return deadline and { deadline = deadline, owner = owner, since = since, mode = mode, who = who } or nil
+  if not deadline then return nil end
+  return { deadline = deadline, owner = owner, since = since, mode = string.lower(mode),
+           elsewhere = mode < 'a', who = who }
 end
 
 local function write_waiter(w)
-  return whole(w.deadline) .. ' ' .. w.owner .. ' ' .. w.since .. ' ' .. w.mode .. ' ' .. w.who
+  return whole(w.deadline) .. ' ' .. w.owner .. ' ' .. w.since .. ' '
+    .. (w.elsewhere and string.upper(w.mode) or w.mode) .. ' ' .. w.who
 end
 
 local function read_held(text)
@@ -321,6 +325,7 @@ local function clamp(family)
   return changed
 end
 
+-- nil if one cannot be read.
 local function all_families(lock)
   local shown = lock.held.count == 1 and redis.call('HGET', lock.key, 'h:' .. lock.held.shown)
   local fields = shown and { 'h:' .. lock.held.shown, shown } or redis.call('HGETALL', lock.key)
@@ -328,17 +333,23 @@ local function all_families(lock)
   for i = 1, #fields, 2 do
     local name = string.match(fields[i], '^h:(.+)$')
     local family = name and (lock.families[name] or read_family(name, fields[i + 1]))
+    if name and not family then return nil end
     if family then families[#families + 1] = family end
   end
   return families
 end
 
--- Looks at all holders: the dead ones go, the state is told anew.
+-- Looks at all holders: the dead ones go, the state is told anew. Where one cannot be read nobody goes or comes.
 local function prune(lock)
+  local families = all_families(lock)
+  if not families then
+    lock.damaged = true
+    return
+  end
   local held = { mode = 's', limit = lock.held.limit, count = 0, earliest = math.huge, longest = 0,
                  shown = '-' }
   lock.slots = ''
-  for _, family in ipairs(all_families(lock)) do
+  for _, family in ipairs(families) do
     local clamped = clamp(family)
     if thin_out(lock, family, is_dead) or clamped then write_family(lock, family) end
     for _, e in ipairs(family.entries) do
@@ -380,7 +391,8 @@ local function obstacle(lock, mode, parent, family)
     end
     return found.count > 0 and found or nil
   end
-  if not has_room(lock.held, mode) then refresh(lock) end
+  -- A dead one's slot is the next one's.
+  if mode == 'l' or not has_room(lock.held, mode) then refresh(lock) end
   if has_room(lock.held, mode) then return nil end
   local text = redis.call('HGET', lock.key, 'h:' .. lock.held.shown) or ''
   return { count = lock.held.count, till = lock.held.earliest, shown = string.match(text, '^[^\n]*') }
@@ -398,7 +410,7 @@ local function present(lock)
   return describe(lock.held and obstacle(lock, 'x'))
 end
 
--- Calls who can go now. Of several who can go together it calls two, and each of them calls the next when it has
+-- Calls who can go now; not who waits for another of its keys, and is called there. Of several who can go together it calls two, and each of them calls the next when it has
 -- come: so all come soon, and no call takes long. CALLED is the last who was.
 -- patience: the first is left alone if it has called within a second, and so knows.
 local function wake(lock, parent, family, patience)
@@ -408,7 +420,7 @@ local function wake(lock, parent, family, patience)
   if patience and head.deadline > now + patience - 1000 then return end
   if obstacle(lock, head.mode, parent, family) then return end
   if head.mode == 'x' then
-    poke(lock, head)
+    if not head.elsewhere then poke(lock, head) end
     return
   end
   local room = 2
@@ -426,9 +438,11 @@ local function wake(lock, parent, family, patience)
     local waiter = text and read_waiter(text)
     if waiter and waiter.deadline > now then
       if waiter.mode ~= head.mode then break end
-      poke(lock, waiter)
       queue.called = ticket
-      room = room - 1
+      if not waiter.elsewhere then
+        poke(lock, waiter)
+        room = room - 1
+      end
     end
     ticket = ticket + 1
   end

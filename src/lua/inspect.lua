@@ -10,10 +10,12 @@ for i = 1, #fields, 2 do
   local name = string.match(fields[i], '^h:(.+)$')
   local base, ticket = string.match(fields[i], '^(q.*):(%d+)$')
   local family = name and read_family(name, fields[i + 1])
+  if name and not family then return { 'MISFIT', now, 'damaged' } end
   local waiter = base and read_waiter(fields[i + 1])
   if family then families[#families + 1] = family end
   if waiter and waiter.deadline > now then
-    waiters[#waiters + 1] = { base = base, ticket = number(ticket), text = fields[i + 1] }
+    waiter.elsewhere = false
+    waiters[#waiters + 1] = { base = base, ticket = number(ticket), text = write_waiter(waiter) }
   end
 end
 table.sort(families, function(a, b)

@@ -18,9 +18,10 @@ local function bar_owner(lock)
   keep(lock, 0)
 end
 
--- It was acquired too short a time ago: it runs out when that has passed.
+-- It was acquired too short a time ago: it runs out when that has passed. Nobody came from the future: the clock
+-- was set back.
 local function let_run_out(lock, own, family)
-  own.deadline, own.lease = own.since + at_least, at_least
+  own.deadline, own.lease = math.min(own.since, now) + at_least, at_least
   lock.held.earliest = math.min(lock.held.earliest, own.deadline)
   lock.held.longest = math.max(lock.held.longest, own.lease)
   keep(lock, 0)
@@ -33,7 +34,7 @@ local function release(lock)
   local mode
 
   keep(lock, 0)
-  if own and own.since + at_least > now then
+  if own and at_least > 0 and own.since + at_least > now then
     let_run_out(lock, own, family)
   elseif own then
     mode = remove(lock, own, family)

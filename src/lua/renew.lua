@@ -28,7 +28,8 @@ for i, lock in ipairs(locks) do
   keep(lock, own.lease)
   settle(lock, own, number(ARGV[3 + i]))
   write_family(lock, lock.family)
-  if own.deadline < held.earliest or own.lease > held.longest then
+  if own.deadline < held.earliest or own.lease > held.longest or held.shown == '-' then
+    if held.shown == '-' then held.shown = lock.family.name end
     held.earliest = math.min(held.earliest, own.deadline)
     held.longest = math.max(held.longest, own.lease)
     write_held(lock)

@@ -52,6 +52,12 @@ static void test_nest(void)
         strcpy(deepest, owner);
     tap_ok(depth == OWNER_DEPTH, "as deep as is allowed, no deeper");
     tap_ok(owner_fault(deepest) == NULL, "the deepest is a token");
+    owner_beside(deepest, B, owner);
+    tap_ok(owner_fault(owner) == NULL && strncmp(owner, deepest, strlen(deepest) - strlen(A)) == 0 &&
+               tap_same(strrchr(owner, '.') + 1, B),
+           "and so is its sibling");
+    owner_beside(A, B, owner);
+    tap_ok(tap_same(owner, B), "nobody's child has siblings as well");
 }
 
 int main(void)

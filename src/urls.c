@@ -1,0 +1,71 @@
+/* Several addresses in one text. */
+#include "urls.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "mem.h"
+
+#define BLANKS " \t\r\n\v\f"
+
+const char *urls_word(const char *text, size_t *length)
+{
+    text += strspn(text, BLANKS);
+    *length = strcspn(text, BLANKS);
+    return *length ? text : NULL;
+}
+
+static bool is_address(const char *word, size_t length)
+{
+    return memmem(word, length, "://", strlen("://")) != NULL;
+}
+
+/* An address and what follows it, up to the next one: a password with a blank in it is wrong, but not to
+ * be shown either. Returns the end, without white space. */
+static const char *end_of_address(const char *word, size_t length)
+{
+    const char *end = word + length;
+
+    while ((word = urls_word(word + length, &length)) && !is_address(word, length))
+        end = word + length;
+    return end;
+}
+
+bool urls_password_span(const char *text, size_t from, size_t *start, size_t *length)
+{
+    /* Behind a password, what is left of its address has no other. */
+    const char *at = text + from + (from ? strcspn(text + from, BLANKS) : 0);
+    size_t size;
+    bool found = false;
+
+    while (!found && (at = urls_word(at, &size))) {
+        if (is_address(at, size)) {
+            size = (size_t)(end_of_address(at, size) - at);
+            char *address = mem_checked(strndup(at, size));
+            found = url_password_span(address, start, length);
+            explicit_bzero(address, size);
+            free(address);
+        }
+        if (found)
+            *start += (size_t)(at - text);
+        at += size;
+    }
+    return found;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool urls_same_server(const struct url *a, const struct url *b)
+{
+    if (strcmp(a->scheme, b->scheme) != 0 || !same(a->path, b->path) ||
+        !same(a->master, b->master) || a->host_count != b->host_count)
+        return false;
+    for (size_t i = 0; i < a->host_count; i++)
+        if (strcasecmp(a->hosts[i].name, b->hosts[i].name) != 0 ||
+            a->hosts[i].port != b->hosts[i].port)
+            return false;
+    return true;
+}

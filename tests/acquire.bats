@@ -1,0 +1,288 @@
+# rlock acquire: locks of scripts that cannot be wrapped.
+
+load helper
+
+NOBODY=00000000-0000-0000-0000-000000000000
+
+# take NAME KEY [OPTION...]: NAME becomes the token.
+take() {
+    local -n token=$1
+    token=$("$RLOCK" acquire "${@:2}" 3>&-)
+}
+
+@test "acquire prints the owner token; the lock is held until it is released" {
+    local mine
+    run -0 --separate-stderr rlock acquire k
+    [[ $output =~ ^[0-9a-f-]{36}$ && $stderr == "" ]]
+    mine=$output
+    run -75 rlock run -n k -- true
+    run -0 rlock status --json k
+    json ".[0].holders[0].owner == \"$mine\""
+    run -0 --separate-stderr rlock release --owner "$mine" k
+    [[ $output == "" && $stderr == "" ]]
+    run -0 rlock status -q k
+}
+
+@test "without --keep nothing renews: the lease runs out" {
+    local start
+    take mine --lease 1s k
+    start=$(now_ms)
+    run -0 rlock run -w 10s k -- true
+    within 500 3000 $(($(now_ms) - start))
+    run -1 rlock release --owner "$mine" k
+}
+
+@test "--export sets what run gives a command" {
+    local names
+    # shellcheck disable=SC2016
+    names='env | sed -n "s/^\(RLOCK_[A-Z_]*\)=.*/\1/p" | grep -vE "URL|CONFIG|TEST" | sort | xargs'
+    run -0 rlock run --limit 2 k -- sh -c "$names"
+    [[ $output == "RLOCK_FENCE RLOCK_KEY RLOCK_LEASE_MS RLOCK_MODE RLOCK_OWNER RLOCK_SLOT" ]]
+    # shellcheck disable=SC2016
+    run -0 sh -c 'eval "$("$RLOCK" acquire --export --limit 2 k)"; '"$names" 3>&-
+    [[ $output == "RLOCK_FENCE RLOCK_KEY RLOCK_LEASE_MS RLOCK_MODE RLOCK_OWNER RLOCK_SLOT" ]]
+    # shellcheck disable=SC2016
+    run -0 env RLOCK_SLOT=7 sh -c 'eval "$("$RLOCK" acquire --export --lease 20s -s b)" &&
+        echo "$RLOCK_KEY|$RLOCK_MODE|$RLOCK_LEASE_MS|${RLOCK_SLOT-none}|$RLOCK_FENCE|$RLOCK_OWNER" &&
+        "$RLOCK" renew b && "$RLOCK" release b' 3>&-
+    [[ $output =~ ^"b|shared|20000|none|"[0-9]+"|"[0-9a-f-]{36}$ ]]
+    run -0 rlock status -q b
+}
+
+@test "--export is safe to evaluate whatever the key" {
+    local key
+    cd "$T"
+    # shellcheck disable=SC2016
+    for key in "it's" '$(>x)' '`>x`' '";>x;"' "';>x;'" '\' "a'b'c" "''" '!!' '~' '*' '$x'; do
+        # shellcheck disable=SC2016
+        key=$key run -0 sh -c 'eval "$("$RLOCK" acquire --export "$key")"; [ "$RLOCK_KEY" = "$key" ] && "$RLOCK" release "$RLOCK_KEY"' 3>&-
+        # shellcheck disable=SC2016
+        key=$key run -0 bash -c 'eval "$("$RLOCK" acquire --export "$key")"; [ "$RLOCK_KEY" = "$key" ] && "$RLOCK" release "$RLOCK_KEY"' 3>&-
+    done
+    [[ ! -e x ]]
+}
+
+@test "--export in a loop, without end" {
+    # shellcheck disable=SC2016
+    run -0 sh -c 'for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+        eval "$("$RLOCK" acquire -n --export k)" && "$RLOCK" release k || exit
+    done' 3>&-
+}
+
+@test "--export that fails fails under eval, in every shell" {
+    local shell
+    hold a k
+    # shellcheck disable=SC2016
+    for shell in sh bash dash; do
+        command -v "$shell" >/dev/null || continue
+        run -75 "$shell" -c 'eval "$("$RLOCK" acquire --export -q -n k)" || exit; echo went on' 3>&-
+        [[ $output == "" ]]
+        run -64 "$shell" -c 'eval "$("$RLOCK" acquire --export --bogus k 2>&-)" || exit; echo went on' 3>&-
+        [[ $output == "" ]]
+        run -69 "$shell" -c 'eval "$("$RLOCK" acquire --export -u unix:///nowhere k 2>&-)" || exit; echo went on' 3>&-
+        [[ $output == "" ]]
+        run -143 "$shell" -ec 'x=$(timeout -s TERM 1 sh -c "exec \"\$RLOCK\" acquire --export k 2>&-") || :
+            eval "$x"' 3>&-
+    done
+}
+
+@test "usage of acquire" {
+    run -64 rlock acquire
+    run -64 rlock acquire a b
+    run -64 rlock acquire 'a b'
+    run -64 rlock acquire k -- true
+    run -64 rlock acquire --read --limit 2 k
+    run -64 rlock acquire --lease 10ms k
+    RLOCK_OWNER=me run -78 rlock acquire k
+    run -0 rlock acquire --help
+    [[ $output == *Example*'rlock acquire'* ]]
+    [[ -z $(redis keys '*') ]]
+}
+
+@test "an outage is not contention, and a wrong password is neither" {
+    local one
+    for one in acquire "release --owner $NOBODY" "renew --owner $NOBODY"; do
+        # shellcheck disable=SC2086
+        run -69 --separate-stderr rlock $one -u unix:///nowhere k
+        [[ $output == "" ]]
+        stderr_line '^rlock: .*/nowhere'
+    done
+    redis config set requirepass secret
+    for one in acquire "release --owner $NOBODY" "renew --owner $NOBODY"; do
+        # shellcheck disable=SC2086
+        RLOCK_PASSWORD=wrong run -77 --separate-stderr rlock $one k
+        [[ $output == "" ]]
+    done
+}
+
+@test "a key of another type" {
+    redis set 'rlock:{k}' x
+    run -78 rlock acquire k
+    run -78 rlock renew --owner "$NOBODY" k
+    run -78 rlock release --owner "$NOBODY" k
+}
+
+@test "acquire waits in the same queue as run, with -n, -w and -E" {
+    local start
+    take mine k
+    run -75 --separate-stderr rlock acquire -n k
+    [[ $output == "" && ${#stderr_lines[@]} == 1 && $stderr == *"held by"* ]]
+    run -9 rlock acquire -n -E 9 k
+    run -0 --separate-stderr rlock acquire -n -E 0 k
+    [[ $output == "" && $stderr == "" ]]
+    start=$(now_ms)
+    run -75 rlock acquire -w 1s k
+    within 900 3000 $(($(now_ms) - start))
+    [[ $(waiters k) == 0 ]]
+    queue a k
+    bg b rlock acquire k
+    poll_until 10 has_waiters k 2
+    queue c k
+    run -0 rlock release --owner "$mine" k
+    finish a
+    finish b
+    [[ $status == 0 ]]
+    poll_until 10 contains "$T/b.out" -
+    [[ $(<"$LOG") == a ]]
+    run -0 rlock release --owner "$(<"$T/b.out")" k
+    finish c
+    [[ $(tr '\n' ' ' <"$LOG") == "a c " ]]
+}
+
+@test "H64 told to end while it waits: gone from the queue at once, of that signal" {
+    local signal
+    hold a k --lease 60s
+    for signal in INT TERM HUP USR1; do
+        bg w rlock acquire k
+        poll_until 10 has_waiters k 1
+        kill -s "$signal" "${pid[w]}"
+        poll_until 1 gone "${pid[w]}"
+        finish w
+        [[ $status == $((128 + $(kill -l "$signal"))) && ! -s $T/w.out ]]
+        run -0 has_waiters k 0
+    done
+}
+
+@test "H64 told to end at any moment: what it did not tell of is not held" {
+    local round
+    for ((round = 0; round < 80; round++)); do
+        run timeout --foreground --preserve-status -s TERM "0.00$((RANDOM % 4))$((RANDOM % 9 + 1))" "$RLOCK" acquire k 3>&-
+        if [[ $status == 0 ]]; then
+            run -0 rlock release --owner "$output" k
+        else
+            [[ $status == 143 && $output == "" ]]
+            poll_until 1 is_free k
+        fi
+    done
+}
+
+@test "what could not be printed is not held" {
+    local start
+    start=$(now_ms)
+    run -71 --separate-stderr bash -c '"$RLOCK" acquire k >&-' 3>&-
+    stderr_line 'cannot write to standard output'
+    run -0 rlock status -q k
+    run -71 bash -c '"$RLOCK" acquire k >/dev/full' 3>&-
+    run -0 rlock status -q k
+    run -0 bash -c '{ until ! [ -e /proc/$BASHPID/fd/1 ] || ! echo x; do sleep 0.05; done 2>/dev/null
+        "$RLOCK" acquire k; } | true' 3>&-
+    run -0 rlock status -q k
+    within 0 9000 $(($(now_ms) - start))
+}
+
+@test "a reader that takes nothing: a signal ends it, and nothing is held" {
+    mkfifo "$T/fifo"
+    exec 7<>"$T/fifo"
+    head -c 65536 /dev/zero >&7
+    env --default-signal=INT "$RLOCK" acquire k >&7 2>"$T/w.err" 3>&- 7>&- &
+    pid[w]=$!
+    poll_until 10 held k
+    kill "${pid[w]}"
+    finish w 3
+    exec 7>&-
+    [[ $status == 143 ]]
+    run -0 rlock status -q k
+}
+
+@test "the caller is named as the holder" {
+    # shellcheck disable=SC2016
+    run -0 bash -c 'token=$("$RLOCK" acquire --label "build 7" k); echo $$; "$RLOCK" status --json k' 3>&-
+    mine=${lines[0]}
+    output=${output#*$'\n'}
+    json ".[0].holders[0] | .pid == $mine and .command == \"bash\" and .label == \"build 7\""
+    run -0 rlock acquire --no-identity anonymous
+    run -0 rlock status --json anonymous
+    json '.[0].holders[0] | .pid == null and .command == null and .host == null'
+}
+
+@test "readers share, a writer waits for both" {
+    take one --read k
+    take two -s k
+    [[ $one != "$two" ]]
+    run -75 rlock acquire -n k
+    bg w rlock acquire --write k
+    poll_until 10 has_waiters k 1
+    run -75 rlock acquire -n --read k # behind the writer
+    run -0 rlock release --owner "$one" k
+    run -0 rlock release --owner "$two" k
+    finish w
+    [[ $status == 0 ]]
+    run -75 rlock acquire -n --read k
+}
+
+@test "a semaphore gives each its slot" {
+    local slot owners=()
+    for slot in 1 2; do
+        # shellcheck disable=SC2016
+        run -0 bash -c 'eval "$("$RLOCK" acquire --export --limit 2 k)" && echo "$RLOCK_MODE|$RLOCK_SLOT|$RLOCK_OWNER"' 3>&-
+        [[ $output == "limit|$slot|"* ]]
+        owners+=("${output##*|}")
+    done
+    run -75 rlock acquire -n --limit 2 k
+    run -78 rlock acquire -n --limit 3 k
+    run -78 rlock acquire -n k
+    run -0 rlock renew --owner "${owners[1]}" k
+    run -0 rlock release --owner "${owners[0]}" k
+    # shellcheck disable=SC2016
+    run -0 bash -c 'eval "$("$RLOCK" acquire --export -n --limit 2 k)" && echo "$RLOCK_SLOT"' 3>&-
+    [[ $output == 1 ]]
+}
+
+@test "H69 a run nested under acquire --export is granted at once, with its fence" {
+    # shellcheck disable=SC2016
+    cat >"$T/script" <<'EOF'
+eval "$("$RLOCK" acquire --export k)" || exit
+: >"$T/up"
+until [ -e "$T/go" ]; do sleep 0.02; done
+"$RLOCK" run -n k -- sh -c '[ "$RLOCK_FENCE" = "$0" ]' "$RLOCK_FENCE" || exit 2
+"$RLOCK" run -n k -- "$RLOCK" release --owner "$RLOCK_OWNER" k || exit 3
+"$RLOCK" run -n k -- true
+[ "$?" = 75 ] || exit 4
+EOF
+    export T
+    bg s sh "$T/script"
+    poll_until 10 test -e "$T/up"
+    bg w rlock acquire k
+    poll_until 10 has_waiters k 1
+    : >"$T/go"
+    finish s
+    [[ $status == 0 ]] # 4: it had nothing left to be nested in, and the next had come
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "a nested owner does not release its ancestor's lock" {
+    # shellcheck disable=SC2016
+    run -0 --separate-stderr sh -c 'eval "$("$RLOCK" acquire --export k)" &&
+        "$RLOCK" run -n other -- "$RLOCK" release k; echo "$?"; "$RLOCK" release k; echo "$?"' 3>&-
+    [[ $output == $'1\n0' ]]
+    stderr_line '^hint: RLOCK_OWNER'
+}
+
+@test "works without an environment, without standard input and error" {
+    # shellcheck disable=SC2016
+    run -0 env -i RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" sh -c \
+        'token=$("$0" acquire -u "$1" k <&- 2>&-) && "$0" release -u "$1" --owner "$token" k <&- 2>&-' \
+        "$RLOCK" "$RLOCK_URL" 3>&-
+    run -0 rlock status -q k
+}

@@ -1,0 +1,209 @@
+"""Contenders for a few locks, in all modes, and the hand that kills and stops some of them.
+
+What each did is in Contest.log (the traces of worker), in .queues (what status showed meanwhile), .launched
+and .ends; .hits says what was done to whom.
+"""
+import json, os, random, shlex, signal, subprocess, threading, time
+from intervals import Queue
+
+RLOCK = os.path.realpath(os.environ.get("RLOCK", "./rlock"))
+TOOLS = os.path.realpath(os.environ.get("RLOCK_TEST_TOOLS", os.path.dirname(RLOCK) + "/tests"))
+WORKER = os.path.join(TOOLS, "worker")
+LEASE = 2  # s
+LIMITS = {"two": 2, "three": 3}
+PLENTY = 40  # s, in which every run has had its turn
+
+DEEDS = ("kill", "kill agent", "kill command", "term", "stop", "stop agent", "flush", "hang up")
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Wish:
+    """What one contender wants: the options and keys of a run, and the script to run under them."""
+
+    def __init__(self, contest, chance, name):
+        self.contest, self.chance, self.name = contest, chance, name
+        self.mode = chance.choice(["write"] * 4 + ["read"] * 5 + ["limit"] * 4)
+        if self.mode == "limit":
+            self.keys = [chance.choice(list(LIMITS))]
+        elif chance.random() < 0.4:
+            self.keys = chance.sample(["one", "other", "rw"], chance.choice((2, 2, 3)))
+        else:
+            self.keys = ["rw" if chance.random() < 0.7 else "one"]
+        self.patient = True
+        self.options = ["--lease", f"{LEASE}s", "--kill-after", "300ms", "--label", name]
+        if chance.random() < 0.15:
+            self.options += chance.choice((["-n"], ["-w", "300ms"]))
+            self.patient = False
+        if chance.random() < 0.05:
+            self.options += ["--at-least", "400ms"]
+
+    def mode_options(self, mode):
+        return ["--limit", str(LIMITS[self.keys[0]])] if mode == "limit" else ["--" + mode]
+
+    def work(self, name, most=0.12):
+        seconds = f"{self.chance.uniform(0.01, most):.3f}"
+        return shlex.join([WORKER, self.contest.log, name, seconds, "grant"])
+
+    def nested(self, name, mode):
+        options = ["--lease", f"{LEASE}s", "--kill-after", "300ms", "--label", name]
+        keys = self.chance.sample(self.keys, self.chance.randint(1, len(self.keys)))
+        inner = self.work(name, 0.05)
+        if self.chance.random() < 0.2:
+            inner = "; ".join([inner, self.nested(name + ".1", mode), self.work(name, 0.03)])
+        run = [RLOCK, "run", "-q", *options, *self.mode_options(mode), *keys, "--", "sh", "-ec", inner]
+        return shlex.join(run)
+
+    def nested_mode(self):
+        return self.chance.choice(("write", "read")) if self.mode == "write" else self.mode
+
+    def script(self):
+        """Plain, nested, two siblings, or an attempt to make a write lock of a read lock."""
+        plain, dice = self.work(self.name), self.chance.random()
+        if dice < 0.15:
+            return "; ".join([plain, self.nested(self.name + ".1", self.nested_mode()), self.work(self.name, 0.03)])
+        if dice < 0.25:
+            one = self.nested(self.name + ".1", self.nested_mode())
+            two = self.nested(self.name + ".2", self.nested_mode())
+            return f"{plain}; {one} & a=$!; {two} & b=$!; wait $a; wait $b"
+        if dice < 0.3 and self.mode == "read":
+            upgrade = shlex.join([RLOCK, "run", "-q", "--write", self.keys[0], "--", "true"])
+            return f"{plain}; s=0; {upgrade} || s=$?; test $s = 78"
+        return plain
+
+    def words(self):
+        words = [RLOCK, "run", "-q", *self.options, *self.mode_options(self.mode), *self.keys, "--"]
+        script = self.script()
+        return words + (shlex.split(script) if ";" not in script else ["sh", "-ec", script])
+
+
+class Contest:
+    """For "seconds", "crowd" contenders; then everyone comes to an end."""
+
+    def __init__(self, server, seed, seconds, crowd=10):
+        self.server, self.seed, self.crowd = server, seed, crowd
+        self.log = os.path.join(server.directory, "log")
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("RLOCK_")}
+        self.env.update(RLOCK_URL="unix://" + server.path, RLOCK_CONFIG="/dev/null", LC_ALL="C")
+        self.until = time.monotonic() + seconds
+        self.running, self.launched, self.ends, self.patience = {}, {}, {}, {}
+        self.hits, self.queues, self.faults, self.stuck = {}, [], [], []
+        self.timers = []
+
+    def run(self):
+        open(self.log, "w").close()
+        threading.excepthook = lambda caught: self.faults.append(f"{caught.exc_type.__name__}: {caught.exc_value}")
+        threads = [threading.Thread(target=self.contend, args=(n,)) for n in range(self.crowd)]
+        threads.append(threading.Thread(target=self.watch))
+        for thread in threads:
+            thread.start()
+        self.meddle(random.Random(f"{self.seed} hand"))
+        for timer in self.timers:
+            timer.join()
+        for thread in threads:
+            thread.join()
+
+    # ------------------------------------------------------------------------------------ contenders
+
+    def contend(self, n):
+        chance, i = random.Random(f"{self.seed} {n}"), 0
+        while time.monotonic() < self.until:
+            i += 1
+            name = f"{n}-{i}"
+            wish = Wish(self, chance, name)
+            words = wish.words()
+            self.launched[name], self.patience[name] = now_ns(), wish.patient
+            with open(self.log + ".err", "a") as errors:
+                process = subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+            self.running[name] = process
+            try:
+                self.ends[name] = process.wait(PLENTY)
+            except subprocess.TimeoutExpired:
+                self.stuck.append(name)
+                process.kill()
+                process.wait()
+            del self.running[name]
+            if chance.random() < 0.3:
+                time.sleep(chance.uniform(0, 0.2))
+
+    # ------------------------------------------------------------------------------------- the watch
+
+    def status(self, *keys):
+        words = [RLOCK, "status", "--json", *keys]
+        return json.loads(subprocess.run(words, env=self.env, stdout=subprocess.PIPE, check=True).stdout)
+
+    def watch(self):
+        """Notes who waits in which order, and judges what the server shows of the holders."""
+        while time.monotonic() < self.until or self.running:
+            for lock in self.status():
+                waiters = [(one["label"], one["mode"]) for one in lock["waiters"]]
+                self.queues.append(Queue(lock["key"], now_ns(), waiters))
+                self.judge(lock)
+            time.sleep(0.05)
+
+    def judge(self, lock):
+        families = {one["owner"].split(".")[0]: one for one in lock["holders"]}
+        modes = {one["mode"] for one in families.values()}
+        slots = [one["slot"] for one in families.values()]
+        wrong = len(families) > 1 and (len(modes) > 1 or "exclusive" in modes)
+        if "limit" in modes:
+            wrong = wrong or len(families) > LIMITS[lock["key"]] or len(set(slots)) < len(slots)
+        if wrong:
+            self.faults.append(f"status: {lock['key']}: " + json.dumps(lock["holders"]))
+
+    # -------------------------------------------------------------------------------------- the hand
+
+    def meddle(self, chance):
+        while time.monotonic() < self.until:
+            time.sleep(chance.uniform(0.2, 1))
+            deed = chance.choice(DEEDS)
+            if deed == "flush":
+                self.server.call("SCRIPT", "FLUSH")
+            elif deed == "hang up":
+                for kind in ("normal", "pubsub"):
+                    self.server.call("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+            else:
+                self.hit(chance, deed)
+
+    def hit(self, chance, deed):
+        """One process of one run, nested ones too, that nothing was done to yet; more often of one that is in."""
+        trees = {name: descendants(process.pid) for name, process in list(self.running.items())
+                 if name not in self.hits}
+        working = [name for name, tree in trees.items() if any(comm == "worker" for _, comm in tree)]
+        if not trees:
+            return
+        name = chance.choice(working if working and chance.random() < 0.7 else list(trees))
+        kinds = {"kill": "rlock", "term": "rlock", "stop": "rlock", "kill agent": "rlock-agent",
+                 "stop agent": "rlock-agent", "kill command": "worker"}
+        targets = [pid for pid, comm in trees[name] if comm == kinds[deed]]
+        if not targets:
+            return
+        pid = chance.choice(targets)
+        self.hits[name] = deed
+        send(pid, {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}[deed.split()[0]])
+        if deed.startswith("stop"):
+            timer = threading.Timer(chance.uniform(0.1, 1.5 * LEASE), send, (pid, signal.SIGCONT))
+            self.timers.append(timer)
+            timer.start()
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def descendants(pid):
+    """(pid, name) of a process and all below it."""
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            found = [(pid, file.read().strip())]
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            for child in file.read().split():
+                found += descendants(int(child))
+    except OSError:
+        return []
+    return found

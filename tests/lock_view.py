@@ -1,0 +1,196 @@
+"""A lock's hash, read without the help of what wrote it, and what must be true of every one."""
+import re
+
+WEEK = 604800000
+ENTRY = re.compile(r"(\d+) (\d+) (\d+) (\S+) (\d+) ([xsl]) (\d+) (.*)", re.S)
+WAITER = re.compile(r"(\d+) (\S+) (\d+) ([xslXSL]) (.*)", re.S)
+HELD = re.compile(r"([xsl]) (\d+) (\d+) (\d+) (\d+) (\S+)")
+QUEUE = re.compile(r"(\d+) (\d+) (\d+)")
+
+
+def nests_in(owner, ancestor):
+    return owner.startswith(ancestor + ".")
+
+
+def related(one, other):
+    return one == other or nests_in(one, other) or nests_in(other, one)
+
+
+def go_together(one, other):
+    """Two modes of holders neither of whom is the other's ancestor, but who have one."""
+    return one == other == "s"
+
+
+def match(pattern, text):
+    found = pattern.fullmatch(text)
+    if not found:
+        raise AssertionError(f"no record: {text!r}")
+    return found.groups()
+
+
+class Entry:
+    """A holder."""
+
+    def __init__(self, text, family):
+        deadline, lease, fence, self.owner, since, self.mode, slot, self.who = match(ENTRY, text)
+        self.deadline, self.lease, self.fence = int(deadline), int(lease), int(fence)
+        self.since, self.slot, self.family, self.text = int(since), int(slot), family, text
+
+
+class Waiter:
+    def __init__(self, text, base, ticket):
+        deadline, self.owner, since, mode, self.who = match(WAITER, text)
+        self.deadline, self.since, self.mode = int(deadline), int(since), mode.lower()
+        self.elsewhere, self.base, self.ticket = mode.isupper(), base, ticket
+
+    def shown(self):
+        return f"{self.deadline} {self.owner} {self.since} {self.mode} {self.who}"
+
+
+class View:
+    """All fields of a lock, at the moment "now"."""
+
+    def __init__(self, fields, now):
+        self.fields, self.now = fields, now
+        self.families, self.queues, self.waiters, self.places = {}, {"q": (1, 0, 0)}, {}, {}
+        self.held, self.unknown = None, []
+        for name, text in fields.items():
+            self.take(name, text)
+        self.fence = int(fields.get("f", 0))
+        self.slots = fields.get("b", "")
+        marks = [mark.split("=") for mark in fields.get("t", "").split(";") if mark]
+        self.barred = {owner: int(until) for owner, until in marks}
+        self.entries = [entry for family in self.families.values() for entry in family]
+
+    def take(self, name, text):
+        place = re.fullmatch(r"(q(?::.+)?):(\d+)", name)
+        if name.startswith("h:"):
+            self.families[name[2:]] = [Entry(line, name[2:]) for line in text.split("\n")]
+        elif place:
+            self.waiters[name] = Waiter(text, place[1], int(place[2]))
+        elif name == "q" or name.startswith("q:"):
+            self.queues[name] = tuple(map(int, match(QUEUE, text)))
+        elif name.startswith("w:"):
+            self.places[name[2:]] = text
+        elif name == "s":
+            mode, *numbers, shown = match(HELD, text)
+            self.held = (mode, *map(int, numbers), shown)
+        elif name not in ("k", "f", "b", "t"):
+            self.unknown.append(name)
+
+    def living(self):
+        return [entry for entry in self.entries if entry.deadline > self.now]
+
+    def entry(self, owner):
+        return next((entry for entry in self.entries if entry.owner == owner), None)
+
+    def parent(self, owner):
+        """The nearest ancestor that holds the lock, or None."""
+        above = [entry for entry in self.living() if nests_in(owner, entry.owner)]
+        return max(above, key=lambda entry: len(entry.owner), default=None)
+
+    def base(self, owner):
+        """The queue that owner belongs into."""
+        parent = self.parent(owner)
+        return "q:" + parent.owner if parent else "q"
+
+    def obstacles(self, owner, mode, limit):
+        """Those living entries that keep owner out; its own is none."""
+        parent, others = self.parent(owner), self.living()
+        if parent:
+            return [entry for entry in others
+                    if nests_in(entry.owner, parent.owner) and entry.owner != owner
+                    and not go_together(mode, entry.mode)]
+        if mode == "l" and all(entry.mode == "l" for entry in others):
+            return others if len({entry.family for entry in others}) >= limit else []
+        return others if mode != "s" or any(entry.mode != "s" for entry in others) else []
+
+    def line(self, base):
+        """The living waiters of a queue, in order."""
+        line = [one for one in self.waiters.values() if one.base == base and one.deadline > self.now]
+        return sorted(line, key=lambda one: one.ticket)
+
+    # -- what is wrong with it, whatever happened before --------------------------------------------
+
+    def faults(self, ttl):
+        """One text for each."""
+        if self.fields and self.fields.get("k") != "lock/1":
+            yield f"kind {self.fields.get('k')}"
+        if self.unknown:
+            yield f"fields {self.unknown}"
+        left = [min(entry.deadline - self.now, entry.lease) for entry in self.entries]
+        if self.fields and ttl < WEEK - 60000 + max([0, *left]):
+            yield f"the key has {ttl} ms to live"
+        yield from self.faults_of_state()
+        yield from self.faults_of_slots()
+        yield from self.faults_of_holders()
+        yield from self.faults_of_queues()
+
+    def faults_of_state(self):
+        if not self.entries:
+            if self.held or self.slots:
+                yield f"nobody holds it, but s is {self.held}, b is {self.slots}"
+            return
+        if not self.held:
+            yield "there are holders, but no s"
+            return
+        mode, _limit, count, earliest, longest, shown = self.held
+        if count != len(self.families):
+            yield f"s counts {count} families, and there are {len(self.families)}"
+        if earliest > min(entry.deadline for entry in self.entries):
+            yield f"s has {earliest} for the earliest deadline"
+        if longest < max(entry.lease for entry in self.entries):
+            yield f"s has {longest} for the longest lease"
+        if shown != "-" and shown not in self.families:
+            yield f"s shows {shown}, who holds nothing"
+        strict = [entry.mode for entry in self.entries if entry.mode != "s"] or ["s"]
+        if mode not in strict and (earliest > self.now or strict != ["s"]):
+            yield f"s has mode {mode}"
+
+    def faults_of_slots(self):
+        taken = {}
+        for entry in self.entries:
+            taken.setdefault(entry.family, set()).add(entry.slot)
+        if any(len(slots) > 1 for slots in taken.values()):
+            yield "one family has several slots"
+        slots = sorted(slot for family in taken.values() for slot in family)
+        limit = self.held[1] if self.held else 0
+        if limit and (len(set(slots)) < len(slots) or slots[0] < 1 or slots[-1] > limit):
+            yield f"slots {slots} of {limit}"
+        if limit == 0 and any(slots):
+            yield f"slots {slots} without a limit"
+        if [n for n, mark in enumerate(self.slots, 1) if mark == "1"] != [n for n in slots if n]:
+            yield f"slots {slots} are taken, and b is {self.slots}"
+
+    def faults_of_holders(self):
+        owners = [entry.owner for entry in self.entries]
+        if len(set(owners)) < len(owners):
+            yield "one owner has two entries"
+        for entry in self.entries:
+            if entry.owner != entry.family and not nests_in(entry.owner, entry.family):
+                yield f"{entry.owner} is in the family of {entry.family}"
+            if entry.fence > self.fence:
+                yield f"token {entry.fence} was never issued"
+        living = self.living()
+        for i, one in enumerate(living):
+            for other in living[:i]:
+                permits = one.mode == other.mode == "l" and one.family != other.family
+                beside = one.family != other.family or not related(one.owner, other.owner)
+                if beside and not go_together(one.mode, other.mode) and not permits:
+                    yield f"{one.text} beside {other.text}"
+
+    def faults_of_queues(self):
+        for base, (first, last, _called) in self.queues.items():
+            if first < 1 or last < first - 1 or base != "q" and last < first:
+                yield f"{base} goes from {first} to {last}"
+            if base != "q" and not self.entry(base[2:]):
+                yield f"{base} is left behind"
+        for place, one in self.waiters.items():
+            first, last, _called = self.queues.get(one.base, (1, 0, 0))
+            if not first <= one.ticket <= last:
+                yield f"{place} is not in its queue"
+            if self.places.get(one.owner) != place:
+                yield f"{one.owner} has {place}, but w: says {self.places.get(one.owner)}"
+        for owner, place in self.places.items():
+            if place not in self.waiters:
+                yield f"{owner} is said to have {place}"

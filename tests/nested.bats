@@ -1,0 +1,157 @@
+# rlock under rlock: who has the lock already gets it at once; siblings take turns.
+
+load helper
+
+# inner OPTION... KEY -- COMMAND...: quoted for a shell, that many levels below as needed.
+inner() {
+    printf '%q ' "$RLOCK" "$@"
+}
+
+holders() {
+    "$RLOCK" status --json "$1" 3>&- | jq '.[0].holders | length'
+}
+
+@test "a nested run is granted at once, ahead of who waits, with the same fence" {
+    bg a rlock run k -- sh -c "echo \$RLOCK_FENCE >'$T/outer'; until test -e '$T/go'; do sleep 0.02; done
+        $(inner run -n k -- sh -c 'echo $RLOCK_FENCE') >'$T/inner'"
+    poll_until 10 test -s "$T/outer"
+    queue w k
+    : >"$T/go"
+    finish a
+    [[ $status == 0 ]]
+    [[ -s $T/inner && $(<"$T/inner") == "$(<"$T/outer")" ]]
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "each has its own entry; the lock is free when the last is gone" {
+    run -0 rlock run k -- sh -c "$(inner run k -- "$RLOCK" status --json k); $(inner status --json k)"
+    json -s '.[0][0].holders | length == 2 and .[0].owner != .[1].owner and .[0].fence == .[1].fence
+        and .[0].count == 2 and .[1].count == 1'
+    json -s '.[1][0].holders | length == 1 and .[0].count == 1'
+    is_free k
+}
+
+@test "a nested run that outlives the outer one keeps the lock" {
+    bg a rlock run k -- sh -c "$(inner run k -- sh -c ": >'$T/in'; until test -e '$T/go'; do sleep 0.02; done") &
+        until test -e '$T/in'; do sleep 0.02; done"
+    finish a
+    [[ $status == 0 ]]
+    run -75 rlock run -n k -- true
+    queue w k
+    : >"$T/go"
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "two children of one holder exclude each other, ahead of who waits" {
+    local child
+    export WORKER=$RLOCK_TEST_TOOLS/worker LOG
+    child="$(inner run k --) '$WORKER' '$LOG'"
+    bg a rlock run k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.02; done
+        $child one 0.3 & $child two 0.3 & $child three 0.3 & wait"
+    poll_until 10 test -e "$T/up"
+    work w k 0.1
+    poll_until 10 has_waiters k 1
+    : >"$T/go"
+    finish a
+    [[ $status == 0 ]]
+    finish w
+    no_overlap
+    [[ $(cut -d' ' -f1 "$LOG" | sort -u | wc -l) == 4 ]]
+    [[ $(tail -n 1 "$LOG") == "w "* ]]
+}
+
+@test "children that read go together under a writer" {
+    run -0 rlock run k -- sh -c "$(inner read k -- sh -c ": >'$T/1'; until test -e '$T/2'; do sleep 0.02; done") &
+        $(inner read -w 5s k -- sh -c ": >'$T/2'; until test -e '$T/1'; do sleep 0.02; done") || exit; wait"
+}
+
+@test "a cousin is a sibling's" {
+    # 1 holds; 1.1 waits while 1.2, and 1.2.1 in it, have it.
+    bg a rlock run k -- sh -c "
+        $(inner run k -- sh -c "echo +2 >>'$LOG'; $(inner run k -- sh -c "echo 2.1 >>'$LOG'; sleep 0.5"); echo -2 >>'$LOG'") &
+        until grep -qs 2.1 '$LOG'; do sleep 0.02; done
+        $(inner run k -- sh -c "echo 1 >>'$LOG'"); wait"
+    finish a
+    [[ $status == 0 ]]
+    [[ $(tr '\n' ' ' <"$LOG") == "+2 2.1 -2 1 " ]]
+}
+
+@test "--no-reentrant refuses at once: 78" {
+    local start
+    start=$(now_ms)
+    run -78 --separate-stderr rlock run k -- "$RLOCK" run --no-reentrant k -- true
+    stderr_line '^rlock: k: '
+    within 0 2000 $(($(now_ms) - start))
+    run -0 rlock run k -- "$RLOCK" run --no-reentrant other -- true
+}
+
+@test "nested in a semaphore: the ancestor's slot, and no other's room" {
+    hold a k --limit 2
+    run -0 rlock run --limit 2 k -- sh -c "echo \$RLOCK_SLOT; $(inner run -n --limit 2 k -- sh -c 'echo $RLOCK_SLOT')"
+    [[ $output == $'2\n2' ]]
+    run -0 rlock run --limit 2 k -- "$RLOCK" run --limit 2 k -- "$RLOCK" status --json k
+    json '[.[0].holders[].slot] | sort == [1, 2, 2]'
+}
+
+@test "some of the keys are an ancestor's" {
+    hold b b
+    run -75 rlock run a -- "$RLOCK" run -n a b -- true
+    kill "${pid[b]}"
+    finish b
+    run -0 rlock run a -- sh -c "echo \$RLOCK_FENCE; $(inner run -n b a -- sh -c 'echo ${RLOCK_FENCE#* }')"
+    [[ ${lines[0]} == "${lines[1]}" ]]
+    run -0 rlock status -q a b
+}
+
+@test "an owner whose lock is gone is an ordinary newcomer" {
+    rlock run k -- sh -c 'echo "$RLOCK_OWNER" >'"'$T/owner'"
+    hold a k
+    run -75 env RLOCK_OWNER="$(<"$T/owner")" "$RLOCK" run -n k -- true
+    kill "${pid[a]}"
+    finish a
+    run -0 env RLOCK_OWNER="$(<"$T/owner")" "$RLOCK" run -n k -- true
+}
+
+@test "RLOCK_OWNER that is none: 78; sixteen deep, and no deeper" {
+    local owner
+    for owner in x 1.2 "$(printf 'a%.0s' {1..36})" "00000000-0000-0000-0000-000000000000."; do
+        run -78 --separate-stderr env RLOCK_OWNER="$owner" "$RLOCK" run -n k -- true
+        stderr_line RLOCK_OWNER
+    done
+    cat >"$T/deeper" <<END
+#!/bin/sh
+echo "\$1"
+exec "$RLOCK" run -n k -- "$T/deeper" \$((\$1 + 1))
+END
+    chmod +x "$T/deeper"
+    run -78 --separate-stderr rlock run -n k -- "$T/deeper" 1
+    [[ ${lines[-1]} == 16 ]]
+    is_free k
+}
+
+@test "the outer lock is lost: the nested command goes, too" {
+    bg a rlock run --lease 2s k -- "$RLOCK" run --lease 60s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" in 100
+    working in
+    redis del 'rlock:{k}'
+    finish a
+    [[ $status == 79 ]]
+    work w k 0.2
+    finish w
+    no_overlap
+}
+
+@test "kill -9 of the nested one: its command is gone before a sibling comes" {
+    local inner
+    bg a rlock run k -- sh -c "$(inner run --lease 2s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" one 100 ignore) &
+        until grep -qs one '$LOG'; do sleep 0.02; done
+        $(inner run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" two 0.2)"
+    working one
+    poll_until 10 has_waiters k 1
+    inner=$(pgrep -P "$(command_of "${pid[a]}")" -x rlock | head -n 1)
+    kill -KILL "$inner"
+    finish a
+    [[ $status == 0 ]]
+    no_overlap
+}

@@ -1,0 +1,270 @@
+# Readers and writers of one key: together, in turn, and when some of them die.
+
+load helper
+
+# reader NAME [OPTION...], writer NAME [OPTION...]: in the background; their lines in the log say when
+# they are in, and out.
+reader() { party "$1" --read "${@:2}"; }
+writer() { party "$1" --write "${@:2}"; }
+
+party() {
+    bg "$1" rlock run "${@:2}" k -- sh -c "echo +$1 >>'$LOG'; until test -e '$T/go.$1'; do sleep 0.02; done
+        echo -$1 >>'$LOG'"
+}
+
+# go NAME...: let them end.
+go() {
+    local name
+    for name; do
+        : >"$T/go.$name"
+    done
+}
+
+in_log() {
+    grep -qsxF -- "$1" "$LOG"
+}
+
+is_in() {
+    poll_until "${2:-10}" in_log "+$1"
+}
+
+# A waiting one: NAME and how many wait then.
+waits() {
+    poll_until 10 has_waiters k "$1"
+}
+
+done_well() {
+    local name
+    for name; do
+        finish "$name"
+        [[ $status == 0 ]]
+    done
+}
+
+log_is() {
+    [[ $(tr '\n' ' ' <"$LOG") == "$* " ]] || {
+        echo "the log is: $(tr '\n' ' ' <"$LOG")"
+        return 1
+    }
+}
+
+kill_both() { # NAME: nothing of it can say goodbye
+    local agent
+    agent=$(agent_of "${pid[$1]}")
+    kill -STOP "$agent" "${pid[$1]}"
+    kill -KILL "$agent" "${pid[$1]}"
+}
+
+@test "readers share; a writer waits for all of them" {
+    reader r1
+    is_in r1
+    reader r2
+    is_in r2
+    writer w
+    waits 1
+    run -75 rlock run -n k -- true
+    go r1
+    finish r1
+    run -0 waiters k
+    [[ $output == 1 ]]
+    go r2 w
+    done_well r2 w
+    log_is +r1 +r2 -r1 -r2 +w -w
+}
+
+@test "a plain lock is a writer" {
+    reader r
+    is_in r
+    run -75 rlock run -n k -- true
+    run -75 rlock write -n k -- true
+    run -0 rlock read -n k -- true
+    go r
+    finish r
+    hold w k
+    run -75 rlock read -n k -- true
+}
+
+@test "a waiting writer stops newcomers; readers in a row go together" {
+    reader r1
+    is_in r1
+    writer w1
+    waits 1
+    reader r2
+    waits 2
+    reader r3
+    waits 3
+    writer w2
+    waits 4
+    reader r4
+    waits 5
+    run -75 rlock read -n k -- true
+    go r1
+    is_in w1
+    go w1
+    is_in r2
+    is_in r3
+    waits 2
+    go r2
+    finish r2
+    waits 2
+    go r3
+    is_in w2
+    go w2
+    is_in r4
+    go r4
+    done_well r1 w1 r3 w2 r4
+    [[ $(grep -n '^+' "$LOG" | sed 's/.*+//' | tr '\n' ' ') =~ ^"r1 w1 "(r2 r3|r3 r2)" w2 r4 "$ ]]
+}
+
+@test "H67 a dead reader goes at the end of its own lease, while others live on" {
+    local start
+    reader dead --lease 2s
+    is_in dead
+    reader r
+    is_in r
+    writer w
+    waits 1
+    kill_both dead
+    start=$(now_ms)
+    go r
+    is_in w
+    within 0 4000 $(($(now_ms) - start))
+    go w
+    done_well r w
+}
+
+@test "H67 renewals of the others do not keep a dead reader" {
+    reader dead --lease 2s
+    is_in dead
+    reader r --lease 1s
+    is_in r
+    kill_both dead
+    poll_until 5 eval '[[ $("$RLOCK" status --json k 3>&- | jq ".[0].holders | length") == 1 ]]'
+    writer w
+    waits 1
+    start=$(now_ms)
+    go r
+    is_in w
+    within 0 1000 $(($(now_ms) - start))
+    go w
+    done_well r w
+}
+
+@test "H68 a writer is not starved by readers who come and go" {
+    local i start
+    readers() {
+        while [[ ! -e $T/enough ]]; do
+            "$RLOCK" read k -- sleep 0.3
+        done
+    }
+    export -f readers
+    export T
+    for i in 1 2 3 4 5; do
+        bg "loop$i" bash -c readers
+        sleep 0.06 # not for a condition: so that they overlap
+    done
+    for i in 1 2 3; do
+        start=$(now_ms)
+        run -0 rlock write -w 10s k -- true
+        # As long as the readers that were in already.
+        within 0 2000 $(($(now_ms) - start))
+    done
+    : >"$T/enough"
+    for i in 1 2 3 4 5; do
+        finish "loop$i"
+    done
+}
+
+@test "H69 a reader's own reader does not wait behind a writer" {
+    bg r rlock read k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.02; done
+        exec '$RLOCK' read -w 5s k -- sh -c 'echo nested >>\"$LOG\"'"
+    poll_until 10 test -e "$T/up"
+    writer w
+    waits 1
+    : >"$T/go"
+    go w
+    done_well r w
+    log_is nested +w -w
+}
+
+@test "H70 a reader that would write waits for itself: 78 at once" {
+    local start
+    start=$(now_ms)
+    run -0 rlock read k -- sh -c "'$RLOCK' write k -- echo never 2>'$T/err'; test \$? = 78"
+    [[ $output == "" && $(<"$T/err") == "rlock: k: "* ]]
+    run -0 rlock read k -- sh -c "'$RLOCK' run k -- echo never 2>'$T/err'; test \$? = 78"
+    within 0 2000 $(($(now_ms) - start))
+    is_free k
+}
+
+@test "H70 two readers that would write do not wait for each other" {
+    bg r1 rlock read k -- sh -c ": >'$T/up1'; until test -e '$T/up2'; do sleep 0.02; done; '$RLOCK' write k -- true"
+    bg r2 rlock read k -- sh -c ": >'$T/up2'; until test -e '$T/up1'; do sleep 0.02; done; '$RLOCK' write k -- true"
+    finish r1 5
+    [[ $status == 78 ]]
+    finish r2 5
+    [[ $status == 78 ]]
+}
+
+@test "H71 a writer that leaves its own reader behind wakes those who can read" {
+    local start
+    bg w rlock write k -- sh -c "'$RLOCK' read k -- sh -c \": >'$T/in'; until test -e '$T/go'; do sleep 0.02; done\" &
+        until test -e '$T/in' && test -e '$T/end'; do sleep 0.02; done"
+    poll_until 10 test -e "$T/in"
+    reader r
+    waits 1
+    writer w2
+    waits 2
+    start=$(now_ms)
+    : >"$T/end"
+    is_in r
+    within 0 1500 $(($(now_ms) - start))
+    go r w2
+    done_well w r
+    run in_log +w2
+    [[ $status == 1 ]]
+    : >"$T/go"
+    done_well w2
+}
+
+@test "H72 a dead writer in the queue costs the readers behind it ten seconds at most" {
+    local start
+    reader r
+    is_in r
+    writer dead
+    waits 1
+    reader late
+    waits 2
+    kill_both dead
+    start=$(now_ms)
+    is_in late 12
+    within 0 10000 $(($(now_ms) - start))
+    go r late
+    done_well r late
+}
+
+@test "H66 a writer that leaves wakes the readers behind it, each once, and not the writer" {
+    local i before
+    hold w k
+    for ((i = 1; i <= 20; i++)); do
+        reader "r$i"
+    done
+    waits 20
+    writer w2
+    waits 21
+    before=$(redis_calls publish)
+    kill "${pid[w]}"
+    for ((i = 1; i <= 20; i++)); do
+        is_in "r$i"
+    done
+    within 20 22 $(($(redis_calls publish) - before))
+    before=$(redis_calls publish)
+    for ((i = 1; i <= 20; i++)); do
+        go "r$i"
+        finish "r$i"
+    done
+    is_in w2
+    within 1 2 $(($(redis_calls publish) - before))
+    go w2
+    done_well w2
+}

@@ -1,0 +1,380 @@
+# rlock acquire --keep: the process that stays behind.
+
+load helper
+
+setup_file() { start_file --appendonly yes --appendfsync always; }
+
+# The processes of this test that renew, by number.
+renewers() {
+    local one
+    for one in $(pgrep -x rlock-renewer); do
+        ! grep -qsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" "/proc/$one/environ" || echo "$one"
+    done
+}
+
+no_renewer() {
+    [[ -z $(renewers) ]]
+}
+
+# holding NAME KEY [OPTION...]: a background script that has acquired KEY, and holds it until it ends.
+holding() {
+    local name=$1
+    cat >"$T/$name.sh" <<'EOF'
+token=$("$RLOCK" acquire --keep $$ "$@") || exit
+echo "$token" >"$0.new" && mv "$0.new" "$0.token"
+exec sleep 1000
+EOF
+    bg "$name" sh "$T/$name.sh" "${@:2}"
+    poll_until 15 test -s "$T/$name.sh.token"
+}
+
+token_of() {
+    cat "$T/$1.sh.token"
+}
+
+@test "it renews as long as the process lives, and releases when it has ended" {
+    local start
+    holding a k --lease 2s
+    sleep 4
+    run -75 rlock run -n k -- true
+    start=$(now_ms)
+    kill -KILL "${pid[a]}"
+    run -0 rlock run -w 10s k -- true
+    within 0 1500 $(($(now_ms) - start))
+    poll_until 5 no_renewer
+}
+
+@test "a substitution returns at once, both streams, in every shell" {
+    local shell start
+    # shellcheck disable=SC2016
+    for shell in sh bash dash; do
+        command -v "$shell" >/dev/null || continue
+        start=$(now_ms)
+        run -0 "$shell" -c 'token=$("$RLOCK" acquire -v --keep $$ k 2>&1) && "$RLOCK" status -q k; [ $? = 75 ]' 3>&-
+        run -0 "$shell" -c '"$RLOCK" acquire -v --keep $$ k2 2>&1 | cat' 3>&-
+        [[ $output == *-* ]]
+        within 0 4000 $(($(now_ms) - start))
+        poll_until 5 no_renewer
+    done
+}
+
+@test "it is out of the way: own session, null streams, nothing inherited, its name" {
+    local one fd
+    exec 8>"$T/file" 9>"$T/flock"
+    flock 9
+    holding a k
+    one=$(renewers)
+    flock 9 && exec 9>&- 8>&-
+    kill -0 "$one"
+    [[ $(ps -o sid= -p "$one" | tr -d ' ') == "$one" && $(ps -o tty= -p "$one") == "?"* ]]
+    [[ $(ps -o ppid= -p "$one" | tr -d ' ') != "${pid[a]}" ]]
+    for fd in 0 1 2; do
+        [[ $(readlink "/proc/$one/fd/$fd") == /dev/null ]]
+    done
+    run -0 find "/proc/$one/fd" -lname "$T/*"
+    [[ $output == "" ]]
+    run -0 find "/proc/$one/fd" -lname 'pipe:*'
+    [[ $output == "" ]]
+}
+
+@test "a lock of flock(1) is not kept" {
+    # shellcheck disable=SC2016
+    run -0 bash -c 'exec 9>"$0" && flock 9 && token=$("$RLOCK" acquire --keep "$1" k) && exec 9>&- && flock -n "$0" true' \
+        "$T/flock" "$BASHPID" 3>&-
+    run -75 rlock run -n k -- true
+}
+
+@test "release ends it; a renewer whose lock was taken away ends" {
+    holding a k --lease 3s
+    run -0 rlock release --owner "$(token_of a)" k
+    run -0 rlock run -n k -- true
+    poll_until 3 no_renewer
+    holding b k --lease 3s
+    run -0 rlock force-release --yes k
+    poll_until 3 no_renewer
+    run -0 rlock run -n k -- true
+    alive "${pid[b]}"
+}
+
+@test "renew --lease from outside is kept to" {
+    holding a k --lease 2s
+    run -0 rlock renew --owner "$(token_of a)" k
+    sleep 2.5
+    run -75 rlock run -n k -- true
+}
+
+@test "a process that does not exist: 64, before anything is asked" {
+    local one
+    sleep 1000 &
+    one=$!
+    kill -KILL "$one"
+    wait "$one" || true
+    run -64 --separate-stderr rlock acquire --keep "$one" -u unix:///nowhere k
+    [[ $output == "" ]]
+    stderr_line "no such process"
+    for one in 0 -1 x 1x 99999999999 ""; do
+        run -64 rlock acquire --keep="$one" -u unix:///nowhere k
+    done
+    # shellcheck disable=SC2016
+    run -64 --separate-stderr bash -c 'exec "$RLOCK" acquire --keep $$ k' 3>&-
+}
+
+@test "a process that has ended and was not waited for is none" {
+    # shellcheck disable=SC2016
+    bg s sh -c 'sleep 0 & echo $! >"$0"; exec sleep 1000' "$T/number"
+    poll_until 5 test -s "$T/number"
+    poll_until 5 in_state "$(<"$T/number")" Z
+    run -64 rlock acquire --keep "$(<"$T/number")" k
+}
+
+@test "the process ends while it is waited for: nobody takes the lock" {
+    hold a k
+    bg s sleep 1000
+    bg w rlock acquire --keep "${pid[s]}" k
+    poll_until 10 has_waiters k 1
+    kill -KILL "${pid[s]}"
+    finish w 5
+    [[ $status == 1 && ! -s $T/w.out ]]
+    contains "$T/w.err" "has ended"
+    run -0 has_waiters k 0
+    no_renewer
+}
+
+@test "after a wait it goes on renewing" {
+    hold a k
+    bg s sleep 1000
+    bg w rlock acquire --lease 2s --keep "${pid[s]}" k
+    poll_until 10 has_waiters k 1
+    kill "${pid[a]}"
+    finish w
+    [[ $status == 0 ]]
+    sleep 3
+    run -75 rlock run -n k -- true
+    kill "${pid[s]}"
+    run -0 rlock run -w 5s k -- true
+}
+
+@test "what could not be printed is not held, and nothing stays behind" {
+    # shellcheck disable=SC2016
+    run -71 bash -c '"$RLOCK" acquire --keep $$ k >&-; status=$?; "$RLOCK" status -q k && exit "$status"' 3>&-
+    # shellcheck disable=SC2016
+    run -71 bash -c '"$RLOCK" acquire --keep $$ k >/dev/full; status=$?; "$RLOCK" status -q k && exit "$status"' 3>&-
+    poll_until 2 no_renewer
+}
+
+@test "killed before the token was out: nothing is held, nothing stays behind" {
+    mkfifo "$T/fifo"
+    exec 7<>"$T/fifo"
+    head -c 65536 /dev/zero >&7
+    "$RLOCK" acquire --keep $$ k >&7 2>"$T/w.err" 3>&- 7>&- &
+    pid[w]=$!
+    poll_until 10 held k
+    [[ -n $(renewers) ]]
+    kill -KILL "${pid[w]}"
+    poll_until 3 is_free k
+    poll_until 3 no_renewer
+    "$RLOCK" acquire --keep $$ k >&7 2>"$T/w.err" 3>&- 7>&- &
+    pid[w]=$!
+    poll_until 10 held k
+    kill -TERM "${pid[w]}"
+    finish w 3
+    [[ $status == 143 ]]
+    run -0 rlock status -q k
+    poll_until 3 no_renewer
+    exec 7>&-
+}
+
+@test "under cron: no environment, no terminal, streams that are files" {
+    # shellcheck disable=SC2016
+    cat >"$T/job" <<'EOF'
+token=$("$1" acquire -u "$2" --lease 2s --keep $$ job) || exit
+sleep 3
+"$1" status -u "$2" -q job
+[ "$?" = 75 ] && "$1" release -u "$2" --owner "$token" job
+EOF
+    run -0 env -i PATH="$PATH" RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" setsid -w sh "$T/job" "$RLOCK" "$RLOCK_URL" <&- >"$T/job.log" 2>&1 3>&-
+    [[ ! -s $T/job.log ]]
+    run -0 rlock status -q job
+    poll_until 3 no_renewer
+}
+
+@test "over ssh: standard input and error closed" {
+    # shellcheck disable=SC2016
+    run -0 sh -c 'token=$("$RLOCK" acquire --keep $$ k <&- 2>&-); "$RLOCK" status -q k; [ $? = 75 ] && echo "$token"' 3>&- <&-
+    [[ $output =~ ^[0-9a-f-]{36}$ ]]
+    poll_until 3 no_renewer
+}
+
+@test "a CI step whose process group is told to end still cleans up under the lock" {
+    # shellcheck disable=SC2016
+    cat >"$T/step" <<'EOF'
+token=$("$RLOCK" acquire --lease 2s --keep $$ k) || exit
+trap 'sleep 3; "$RLOCK" status -q k; echo $? >"$T/still"; exit 1' TERM
+: >"$T/up"
+while :; do sleep 0.1; done
+EOF
+    export T
+    bg s setsid sh "$T/step"
+    poll_until 10 test -e "$T/up"
+    kill -TERM -- "-${pid[s]}" "$(renewers)"
+    finish s
+    [[ $(<"$T/still") == 75 ]]
+    poll_until 2 is_free k
+    poll_until 2 no_renewer
+}
+
+@test "a CI step whose process group is killed frees the lock" {
+    # shellcheck disable=SC2016
+    bg s setsid sh -c 'token=$("$RLOCK" acquire --lease 60s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
+    poll_until 10 test -e "$T/up"
+    kill -KILL -- "-${pid[s]}"
+    poll_until 2 is_free k
+    poll_until 2 no_renewer
+}
+
+@test "it is killed itself: the lease runs out, and the script finds out" {
+    holding a k --lease 1s
+    kill -KILL "$(renewers)"
+    poll_until 3 is_free k
+    hold b k
+    run -1 rlock renew --owner "$(token_of a)" k
+}
+
+@test "it leaves no zombie to the script, nor to a supervisor" {
+    # shellcheck disable=SC2016
+    cat >"$T/job" <<'EOF'
+for i in 1 2 3; do
+    sh -c 'token=$("$RLOCK" acquire --keep $$ k) && "$RLOCK" release --owner "$token" k'
+    sh -c 'token=$("$RLOCK" acquire --keep $$ k); :'
+done
+token=$("$RLOCK" acquire --keep $$ k) && "$RLOCK" release --owner "$token" k
+ps -o stat=,comm= --ppid $$ >"$T/children"
+: >"$T/up"
+exec sleep 1000
+EOF
+    export T
+    bg s rlock run outer -- sh "$T/job"
+    poll_until 20 test -e "$T/up"
+    run -1 grep '^Z' "$T/children"
+    settled() { ! ps -o stat=,comm= --ppid "${pid[s]}" | grep -q '^Z'; }
+    poll_until 3 settled
+    run -0 ps -o comm= --ppid "${pid[s]}"
+    [[ $output != *rlock-renewer* || -n $(renewers) ]]
+    kill "${pid[s]}"
+}
+
+@test "H51 it survives a restart of the server, with its data" {
+    local start
+    holding a k --lease 6s
+    redis_stop
+    sleep 1
+    redis_start
+    held k
+    start=$(now_ms)
+    sleep 6
+    run -75 rlock run -n k -- true
+    run -0 rlock renew --owner "$(token_of a)" k
+    kill "${pid[a]}"
+    poll_until 3 is_free k
+}
+
+@test "the server is gone for longer than the lease: it ends" {
+    holding a k --lease 2s
+    redis_stop
+    poll_until 6 no_renewer
+    alive "${pid[a]}"
+    redis_start
+    poll_until 3 is_free k
+}
+
+@test "the process ends while the server is away: released when it is back" {
+    holding a k --lease 20s
+    redis_stop
+    kill -KILL "${pid[a]}"
+    sleep 1
+    redis_start
+    poll_until 5 is_free k
+    poll_until 2 no_renewer
+}
+
+@test "the password is not to be seen, and known when the connection breaks" {
+    local one
+    redis config set requirepass 'p4ss'
+    # shellcheck disable=SC2016
+    bg s sh -c 'token=$("$RLOCK" acquire -u "unix://:p4ss@$REDIS_SOCK" --lease 2s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
+    poll_until 10 test -e "$T/up"
+    one=$(renewers)
+    run -0 cat "/proc/$one/cmdline"
+    [[ $output == *acquire* && $output != *p4ss* ]]
+    redis_client() { env REDISCLI_AUTH=p4ss redis-cli -e -s "$REDIS_SOCK" "$@" 3>&-; }
+    redis_client client kill type normal skipme yes >/dev/null
+    sleep 3
+    RLOCK_PASSWORD=p4ss run -75 rlock status -q k
+    redis_client config set requirepass ''
+}
+
+@test "where the kernel has no pidfd, it looks" {
+    cat >"$T/no_pidfd.py" <<'EOF'
+# Runs a command without pidfd_open(2), as some sandboxes do: EPERM.
+import ctypes, os, platform, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 434), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+text = b"".join(struct.pack("HBBI", *line) for line in code)
+buffer = ctypes.create_string_buffer(text, len(text))
+program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(buffer))
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+    sys.exit(77)
+os.execvp(sys.argv[1], sys.argv[1:])
+EOF
+    run python3 "$T/no_pidfd.py" true
+    [[ $status == 0 ]] || skip "no seccomp filters here"
+    # shellcheck disable=SC2016
+    bg s python3 "$T/no_pidfd.py" sh -c 'token=$("$RLOCK" acquire --lease 2s --keep $$ k) || exit; : >"$0"; exec sleep 1000' "$T/up"
+    poll_until 10 test -e "$T/up"
+    run -0 find "/proc/$(renewers)/fd" -lname '*pidfd*'
+    [[ $output == "" ]]
+    sleep 3
+    run -75 rlock run -n k -- true
+    kill -KILL "${pid[s]}"
+    poll_until 2 is_free k
+    poll_until 2 no_renewer
+    run -64 python3 "$T/no_pidfd.py" "$RLOCK" acquire --keep "${pid[s]}" k
+}
+
+@test "readers and slots are kept, too" {
+    holding a k --lease 2s --read
+    holding b k --lease 2s --read
+    holding c s --lease 2s --limit 2
+    sleep 3
+    [[ $("$RLOCK" status --json k 3>&- | jq '.[0].holders | length') == 2 ]]
+    run -75 rlock run -n k -- true
+    run -0 rlock run -n --limit 2 s -- true
+    kill "${pid[a]}" "${pid[b]}" "${pid[c]}"
+    poll_until 3 is_free k
+    poll_until 3 is_free s
+}
+
+@test "a run nested under acquire --export --keep goes ahead of those who wait" {
+    # shellcheck disable=SC2016
+    cat >"$T/script" <<'EOF'
+eval "$("$RLOCK" acquire --export --lease 2s --keep $$ k)" || exit
+: >"$T/up"
+until [ -e "$T/go" ]; do sleep 0.02; done
+"$RLOCK" run -n k -- sh -c 'sleep 3; echo nested >>"$T/log"'
+EOF
+    export T
+    bg s sh "$T/script"
+    poll_until 10 test -e "$T/up"
+    queue w k
+    : >"$T/go"
+    finish s
+    [[ $status == 0 ]]
+    finish w 5
+    [[ $(tr '\n' ' ' <"$LOG") == "nested w " ]]
+}
+
+@test "the process that it is kept for is named as the holder" {
+    holding a k
+    run -0 rlock status --json k
+    json ".[0].holders[0] | .pid == ${pid[a]} and .command == \"sh\""
+}

@@ -1,0 +1,176 @@
+# Semaphores: never more than N at once, a slot of its own for each, and nothing to leak.
+
+load helper
+
+# slots: of the live holders, in order.
+slots() {
+    "$RLOCK" status --json k 3>&- | jq -c '[.[0].holders[].slot] | sort'
+}
+
+slots_are() {
+    [[ $(slots) == "$1" ]]
+}
+
+@test "at most N hold it; the next waits" {
+    hold a k --limit 2
+    hold b k --limit 2
+    run -75 rlock run -n --limit 2 k -- true
+    queue c k --limit 2
+    kill "${pid[a]}"
+    finish c
+    [[ $status == 0 ]]
+    run -0 rlock run -n --limit 2 k -- true
+}
+
+@test "slots: the lowest that is free, each once" {
+    local name
+    for name in a b c; do
+        hold "$name" k --limit 3
+    done
+    slots_are '[1,2,3]'
+    kill "${pid[b]}" "${pid[a]}"
+    finish a
+    finish b
+    run -0 rlock run --limit 3 k -- sh -c 'echo $RLOCK_SLOT $RLOCK_MODE'
+    [[ $output == "1 limit" ]]
+    hold d k --limit 3
+    run -0 rlock run --limit 3 k -- sh -c 'echo $RLOCK_SLOT'
+    [[ $output == 2 ]]
+}
+
+@test "RLOCK_SLOT is of semaphores alone" {
+    export RLOCK_SLOT=9
+    run -0 rlock run k -- sh -c 'echo ${RLOCK_SLOT-none}'
+    [[ $output == none ]]
+}
+
+@test "H22 another limit, or another kind of lock, on what is held: 78; on what is free: as asked" {
+    hold a k --limit 3
+    run -78 --separate-stderr rlock run -n --limit 5 k -- true
+    stderr_line '^rlock: k: .*3'
+    run -78 rlock run -n k -- true
+    run -78 rlock run -n --read k -- true
+    kill "${pid[a]}"
+    finish a
+    run -0 rlock run -n --limit 5 k -- true
+    hold w k
+    run -78 rlock run -n --limit 5 k -- true
+    kill "${pid[w]}"
+    finish w
+    hold r k --read
+    run -78 rlock run -n --limit 1 k -- true
+}
+
+@test "limits that are none: 64" {
+    local limit
+    for limit in 0 -1 1.5 x "" 100001 99999999999999999999; do
+        run -64 rlock run --limit "$limit" k -- true
+    done
+    run -64 rlock run --limit 3 --read k -- true
+    run -64 rlock run --limit 3 -x k -- true
+    run -0 rlock run --limit 100000 k -- true
+}
+
+@test "H88 twenty at a semaphore of three, some killed: never more than three, and none is leaked" {
+    local i
+    export WORKER=$RLOCK_TEST_TOOLS/worker LOG RLOCK
+    loop() {
+        local n
+        for ((n = 0; n < 6; n++)); do
+            "$RLOCK" run -q --lease 2s --limit 3 k -- "$WORKER" "$LOG" "$1.$n" 0.05 grant
+        done
+    }
+    export -f loop
+    for ((i = 0; i < 20; i++)); do
+        bg "c$i" bash -c "loop $i"
+    done
+    for ((i = 0; i < 5; i++)); do
+        sleep 0.3 # not for a condition: any moment
+        kill -KILL "$(pgrep -P "${pid[c$i]}" -x rlock)" || true
+    done
+    for ((i = 0; i < 20; i++)); do
+        finish "c$i" 40
+    done
+    run -0 python3 -B - "$TESTS" "$LOG" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from intervals import exclusion, fences, read_runs
+runs = read_runs(open(sys.argv[2]))
+faults = exclusion(runs, {"k": 3}) + fences(runs)
+print(len(runs), *faults, sep="\n")
+sys.exit(bool(faults) or len(runs) < 100)
+END
+    poll_until 4 is_free k
+    hold a k --limit 3
+    hold b k --limit 3
+    hold c k --limit 3
+    slots_are '[1,2,3]'
+}
+
+@test "H88 all killed: all slots are free within a lease" {
+    local i agents
+    for i in 1 2 3; do
+        hold "h$i" k --limit 3 --lease 2s
+    done
+    for i in 1 2 3; do
+        agents=$(agent_of "${pid[h$i]}")
+        # shellcheck disable=SC2086
+        kill -STOP $agents "${pid[h$i]}"
+        kill -KILL $agents "${pid[h$i]}"
+    done
+    poll_until 3 is_free k
+    hold a k --limit 3
+    slots_are '[1]'
+    run -0 rlock run --limit 3 -n k -- sh -c 'echo $RLOCK_SLOT'
+    [[ $output == 2 ]]
+}
+
+@test "H88 a killed holder's slot is taken by who waits, not beside its command" {
+    local agent
+    hold a k --limit 2 --lease 60s
+    work dead k 100 --limit 2 --lease 2s -- ignore
+    working dead
+    work next k 0.2 --limit 2
+    poll_until 10 has_waiters k 1
+    agent=$(agent_of "${pid[dead]}")
+    kill -KILL "${pid[dead]}"
+    finish next
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "H89 in order: a stream of newcomers does not pass those who wait" {
+    local i order=""
+    hold a k --limit 2
+    hold b k --limit 2
+    for ((i = 1; i <= 8; i++)); do
+        queue "w$i" k --limit 2
+        order+="w$i "
+    done
+    run -75 rlock run -n --limit 2 k -- true
+    # One slot: so one after the other.
+    kill "${pid[a]}"
+    for ((i = 1; i <= 8; i++)); do
+        finish "w$i"
+        [[ $status == 0 ]]
+    done
+    [[ $(tr '\n' ' ' <"$LOG") == "$order" ]]
+}
+
+@test "H66 a holder of a semaphore that leaves wakes one" {
+    local i before
+    for i in 1 2 3; do
+        hold "h$i" k --limit 3
+    done
+    for ((i = 1; i <= 20; i++)); do
+        bg "w$i" rlock run --limit 3 k -- sleep 1000
+    done
+    poll_until 15 has_waiters k 20
+    before=$(redis_calls publish)
+    for i in 1 2 3; do
+        kill "${pid[h$i]}"
+        finish "h$i"
+        poll_until 10 has_waiters k $((20 - i))
+    done
+    within 3 4 $(($(redis_calls publish) - before))
+}

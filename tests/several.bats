@@ -1,0 +1,152 @@
+# Several keys of one run: all or none.
+
+load helper
+
+holders() {
+    "$RLOCK" status --json "$1" 3>&- | jq '.[0].holders | length'
+}
+
+@test "all are held while the command runs, and none afterwards" {
+    run -0 rlock run a b c -- sh -c "'$RLOCK' status -q a; test \$? = 75 || exit 1
+        '$RLOCK' status -q b; test \$? = 75 || exit 1; '$RLOCK' status -q c; test \$? = 75"
+    run -0 rlock status -q a b c
+}
+
+@test "what the command is told: as many words as keys, in the order given" {
+    run -0 rlock run z a m -- sh -c 'echo $RLOCK_KEY; set -- $RLOCK_FENCE; echo $#; echo $RLOCK_MODE'
+    [[ ${lines[0]} == "z a m" && ${lines[1]} == 3 && ${lines[2]} == exclusive ]]
+    run -0 rlock run a -- sh -c 'echo $RLOCK_FENCE'
+    first=$output
+    run -0 rlock run b a -- sh -c 'echo ${RLOCK_FENCE#* }'
+    ((output > first))
+    run -0 rlock run --limit 2 b a -- sh -c 'echo $RLOCK_SLOT'
+    [[ $output == "1 1" ]]
+}
+
+@test "one mode for all: readers of several keys" {
+    hold r "a" --read
+    run -0 rlock read -n a b -- true
+    run -75 rlock run -n b a -- true
+}
+
+@test "H77 one of two is held: nothing is taken" {
+    hold h b
+    run -75 --separate-stderr rlock run -n a b -- true
+    stderr_line '^rlock: .*b.*held'
+    is_free a
+    [[ $(redis exists 'rlock:{a}') == 0 || $(redis hkeys 'rlock:{a}') != *h:* ]]
+    run -75 rlock run -w 300ms a b -- true
+    is_free a
+    [[ $(waiters a) == 0 && $(waiters b) == 0 ]]
+}
+
+@test "H77 nothing is held while waiting, and nothing is left of one that was killed" {
+    local agent
+    hold h b --lease 60s
+    bg w rlock run --lease 2s a b -- true
+    poll_until 10 has_waiters b 1
+    is_free a
+    agent=$(agent_of "${pid[w]}")
+    kill -STOP "$agent" "${pid[w]}"
+    kill -KILL "$agent" "${pid[w]}"
+    # It keeps its place for as long as a waiter may be silent.
+    run -0 rlock run -w 11s a -- true
+    kill "${pid[h]}"
+    run -0 rlock run -w 11s b -- true
+}
+
+@test "H77 a holder of two that is killed frees both within a lease" {
+    local agent
+    hold h "a" --lease 2s b
+    agent=$(agent_of "${pid[h]}")
+    kill -STOP "$agent" "${pid[h]}"
+    kill -KILL "$agent" "${pid[h]}"
+    run -0 rlock run -w 4s b a -- true
+}
+
+@test "H78 opposite orders do not wait for each other" {
+    local i one
+    loop() {
+        local n
+        for ((n = 0; n < 25; n++)); do
+            "$RLOCK" run -q -w 10s --report-fd 9 "$@" -- "$WORKER" "$LOG" "$BASHPID.$n" 0.01 9>>"$T/report" || exit 1
+        done
+    }
+    export -f loop
+    export T LOG WORKER=$RLOCK_TEST_TOOLS/worker
+    i=0
+    for one in "a b" "b a" "c b a" "a c"; do
+        i=$((i + 1))
+        bg "l$i" bash -c "set -- $one; loop \"\$@\""
+    done
+    for i in 1 2 3 4; do
+        finish "l$i" 40
+        [[ $status == 0 ]]
+    done
+    # All have a in common.
+    no_overlap
+    run -0 jq -s 'length, (map(select(.waited_ms > 2000)) | length)' "$T/report"
+    [[ $output == $'100\n0' ]]
+}
+
+@test "one of several keys becomes free: the others' queues stand still no longer than that" {
+    hold h1 a
+    hold h2 b
+    queue w a b
+    queue v a
+    kill "${pid[h1]}"
+    finish h1
+    # First come, first served in each queue: v waits for w, though a is free.
+    run -75 rlock run -n a -- true
+    kill "${pid[h2]}"
+    finish w
+    [[ $status == 0 ]]
+    finish v
+    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w v " ]]
+}
+
+@test "H79 the same key twice is one" {
+    run -0 timeout 10 "$RLOCK" run a b a a -- sh -c 'echo $RLOCK_KEY; set -- $RLOCK_FENCE; echo $#'
+    [[ $output == $'a b\n2' ]]
+    run -0 rlock status -q a b
+    run -0 timeout 10 "$RLOCK" run --limit 2 a a -- "$RLOCK" status --json a
+    json '.[0].holders | length == 1'
+}
+
+@test "H79 keys that look alike are not the same" {
+    run -0 rlock run a A 'a*' 'a:1' a: -- sh -c 'set -- $RLOCK_FENCE; echo $#'
+    [[ $output == 5 ]]
+    [[ $(redis dbsize) == 5 ]]
+}
+
+@test "more keys than there may be: 64" {
+    run -64 rlock run k{1..100} -- true
+    run -0 rlock run k{1..32} -- true
+}
+
+@test "H80 one of three is lost: all are, the command is stopped, the others are given back" {
+    local lost
+    for lost in a c; do
+        work w "a" 100 --lease 2s b c
+        working w
+        redis del "rlock:{$lost}"
+        finish w 5
+        [[ $status == 79 ]]
+        contains "$T/w.err" "$lost"
+        run -0 rlock status -q a b c
+        rm "$LOG"
+    done
+}
+
+@test "H80 one of three is taken away: the next may have it at once, and never beside" {
+    work w "a" 100 --lease 4s b c -- ignore
+    working w
+    work next b 0.2
+    poll_until 10 has_waiters b 1
+    run -0 rlock force-release --yes b
+    finish w
+    [[ $status == 79 ]]
+    run -0 rlock status -q a c
+    finish next
+    [[ $status == 0 ]]
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env -S python3 -B
+"""Readers, writers, semaphores, several keys in any order, nested ones, under kills and stops of one process
+of a run at a time: what they left behind is judged by intervals.py. Prints TAP.
+
+RLOCK_SEED=N repeats the choices of a run (not its timing), RLOCK_SECONDS=N sets its length.
+"""
+import collections, os, random, signal, subprocess, sys, time
+from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest
+from intervals import exclusion, fences, order, read_runs
+from script_server import WEEK, Server
+
+PATIENCE = 7  # s after which a silent waiter is passed over
+SECONDS = float(os.environ.get("RLOCK_SECONDS", "20"))
+SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
+
+
+def ended_badly(contest):
+    """Those that nothing was done to, and yet."""
+    for name, status in contest.ends.items():
+        fine = (0,) if contest.patience[name] else (0, 75)
+        if name not in contest.hits and status not in fine:
+            yield f"{name} ended with {status}"
+
+
+def left_behind(contest):
+    """Within a lease, and a waiter's patience, of all that was killed, nothing is held or waited for; what is
+    dead goes with the next who comes."""
+    end = time.monotonic() + max(LEASE, PATIENCE) + 2
+    while contest.status() and time.monotonic() < end:
+        time.sleep(0.1)
+    for lock in contest.status():
+        yield f"{lock['key']} is not free: {lock['holders']} {lock['waiters']}"
+    for key in ("one", "other", "rw", *LIMITS):
+        mode = ["--limit", str(LIMITS[key])] if key in LIMITS else []
+        words = [RLOCK, "run", "-w", "5s", "--lease", "2s", *mode, key, "--", "true"]
+        subprocess.run(words, env=contest.env, check=True)
+    for name in contest.server.call("KEYS", "*"):
+        fields = contest.server.call("HKEYS", name)
+        if not set(fields) <= set("kfqt"):
+            yield f"{name} has {' '.join(fields)}"
+        if not 0 < contest.server.call("PTTL", name) <= WEEK + LEASE * 1000:
+            yield f"{name} lives for {contest.server.call('PTTL', name)} ms"
+    for channel in contest.server.call("PUBSUB", "CHANNELS", "*"):
+        yield f"someone listens to {channel}"
+    for client in contest.server.call("CLIENT", "LIST").splitlines():
+        if "cmd=client" not in client:
+            yield f"connected: {client}"
+
+
+def too_little(contest, runs, pairs):
+    """A contest without contention proves nothing."""
+    modes = collections.Counter(run.mode for run in runs)
+    nested = sum("." in run.name for run in runs)
+    several = sum(len(run.grants) > 1 for run in runs)
+    deeds = collections.Counter(contest.hits.values())
+    print(f"# {len(runs)} commands: {dict(modes)}, {nested} nested, {several} with several keys")
+    print(f"# {pairs} pairs in order; done to them: {dict(deeds)}")
+    statuses = collections.Counter((contest.hits.get(name, "-"), status) for name, status in contest.ends.items())
+    print("# ended:", ", ".join(f"{deed}: {status} ({n})" for (deed, status), n in sorted(statuses.items())))
+    least = SECONDS / 4
+    for what, number in (*modes.items(), ("nested", nested), ("several", several), ("pairs", pairs)):
+        if number < least:
+            yield f"{what}: {number}"
+    if len(modes) < 3:
+        yield "not all modes"
+    if len(contest.hits) < SECONDS / 4:
+        yield f"hits: {len(contest.hits)}"
+
+
+def results(contest):
+    with open(contest.log) as file:
+        runs = read_runs(file)
+    faults, pairs = order(runs, contest.queues, contest.launched, set(contest.hits), LIMITS)
+    yield "nobody waits for ever", [f"{name}: not within {PLENTY} s" for name in contest.stuck]
+    yield "each ended as it should", list(ended_badly(contest))
+    yield "no writer beside anyone, no more than a semaphore's limit", exclusion(runs, LIMITS)
+    yield "status never showed otherwise", contest.faults
+    yield "fencing tokens rise", fences(runs)
+    yield "first come, first served", faults
+    yield "nothing is left behind", list(left_behind(contest))
+    yield "there was something to see", list(too_little(contest, runs, pairs))
+
+
+def main():
+    def end(number, _frame):
+        print(f"Bail out! Signal {number}", flush=True)
+        sys.exit(1)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(number, end)
+    signal.alarm(int(SECONDS + 3 * PLENTY))
+    for program in (RLOCK, WORKER):
+        if not os.access(program, os.X_OK):
+            print(f"Bail out! No {program}: make check builds it")
+            sys.exit(1)
+    print(f"# RLOCK_SEED={SEED} RLOCK_SECONDS={SECONDS:g}", flush=True)
+    server, failures = Server(), 0
+    try:
+        contest = Contest(server, SEED, SECONDS)
+        contest.run()
+        for number, (what, faults) in enumerate(results(contest), 1):
+            failures += bool(faults)
+            print(f"{'not ok' if faults else 'ok'} {number} - {what}")
+            for fault in faults[:20]:
+                print("#", fault)
+        print(f"1..{number}")
+    finally:
+        server.stop()
+    sys.exit(bool(failures))
+
+
+main()

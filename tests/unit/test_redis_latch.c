@@ -1,0 +1,128 @@
+/* What is made of latch.lua's replies: above all, that nothing but a sound latch is ever open. */
+#include "redis_latch.h"
+
+#include "tap.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define NONE "unknown: the server's answer makes no sense (maybe done)"
+
+/* A reply as words: 7 is a number, ~ is nothing, *3 begins a list of three, -X is an error, all else is
+ * a text. */
+static const struct {
+    const char *reply, *wanted;
+} rows[] = {
+    {"*8 LATCH 1000 2 3 w 400 5000 1", "w: 2 of 3, since 400, ttl 4000, counted"},
+    {"*8 LATCH 1000 2 3 w 400 5000 0", "w: 2 of 3, since 400, ttl 4000"},
+    {"*8 LATCH 1000 0 3 w 400 5000 0", "w: 0 of 3, since 400, ttl 4000"},
+    {"*10 LATCH 1000 2 3 w 400 5000 0 4 *2 a b", "w: 2 of 3, since 400, ttl 4000, a, b"},
+    {"*10 LATCH 1000 2 3 w 400 5000 0 4 *3 a 7 ~", "w: 2 of 3, since 400, ttl 4000, a"},
+    {"*10 LATCH 1000 2 3 w 400 5000 0 4 ~", "w: 2 of 3, since 400, ttl 4000"},
+    {"*2 ABSENT 1000", "absent: no such latch"},
+    {"*1 ABSENT", "absent: no such latch"},
+    {"*2 EXISTS 1000", "exists: the latch exists already"},
+    {"*2 OTHER 1000", "changed: the latch vanished, and another one has its name"},
+    {"*3 MISFIT 1000 lock/1", "misfit: the key is a lock, or was one within a week"},
+    {"*3 MISFIT 1000 damaged",
+     "misfit: the store's key of that name holds other data, or is damaged"},
+    {"*3 MISFIT 1000 x", "misfit: the key is no latch but 'x'"},
+    {"*2 MISFIT 1000", "misfit: the key is no latch but '?'"},
+    {"-WRONGTYPE", "misfit: the store's key of that name holds other data (WRONGTYPE)"},
+    {"-OOM", "unknown: OOM"},
+    {"-NOPERM", "unknown: NOPERM"},
+
+    /* No latch, and so not open. */
+    {"~", NONE},
+    {"0", NONE},
+    {"LATCH", NONE},
+    {"*0", NONE},
+    {"*1 LATCH", NONE},
+    {"*2 LATCH 1000", NONE},
+    {"*3 LATCH 1000 0", NONE},
+    {"*4 LATCH 1000 0 3", NONE},
+    {"*5 LATCH 1000 0 3 w", NONE},
+    {"*6 LATCH 1000 0 3 w 400", NONE},
+    {"*7 LATCH 1000 ~ 3 w 400 5000", NONE},
+    {"*7 LATCH 1000 x 3 w 400 5000", NONE},
+    {"*7 LATCH 1000 0 ~ w 400 5000", NONE},
+    {"*7 LATCH 1000 0 0 w 400 5000", NONE},
+    {"*7 LATCH 1000 4 3 w 400 5000", NONE},
+    {"*7 LATCH 1000 0 3 ~ 400 5000", NONE},
+    {"*7 LATCH 1000 0 3 7 400 5000", NONE},
+    {"*7 LATCH 1000 0 3 wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww 400 5000", NONE},
+    {"*7 LATCH 1000 0 3 w ~ 5000", NONE},
+    {"*7 LATCH 1000 0 3 w 400 1000", NONE},
+    {"*7 LATCH 1000 0 3 w 400 ~", NONE},
+    {"*7 LATCH ~ 0 3 w 400 5000", NONE},
+    {"*7 latch 1000 0 3 w 400 5000", NONE},
+    {"*2 OPEN 1000", NONE},
+    {"*1 *2 ABSENT 1000", NONE},
+};
+
+static redisReply *parse(const char *words)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    char part[200];
+
+    for (size_t length; *words; words += length + (words[length] == ' ')) {
+        length = strcspn(words, " ");
+        if (*words == '*' || *words == '-')
+            snprintf(part, sizeof part, "%.*s\r\n", (int)length, words);
+        else if (*words == '~')
+            strcpy(part, "$-1\r\n");
+        else if (*words >= '0' && *words <= '9')
+            snprintf(part, sizeof part, ":%.*s\r\n", (int)length, words);
+        else
+            snprintf(part, sizeof part, "$%zu\r\n%.*s\r\n", length, (int)length, words);
+        redisReaderFeed(reader, part, strlen(part));
+    }
+    redisReaderGetReply(reader, &reply);
+    redisReaderFree(reader);
+    return reply;
+}
+
+static void add_id(void *arg, const char *id)
+{
+    strcat(strcat(arg, ", "), id);
+}
+
+static void print(const struct answer *answer, const char *ids, char *out, size_t size)
+{
+    static const char *const causes[] = {[CAUSE_ABSENT] = "absent",
+                                         [CAUSE_EXISTS] = "exists",
+                                         [CAUSE_CHANGED] = "changed",
+                                         [CAUSE_MISFIT] = "misfit"};
+    const struct latch_state *latch = &answer->latch;
+
+    if (answer->verdict == VERDICT_GRANTED)
+        snprintf(out, size,
+                 "%s: %" PRId64 " of %" PRId64 ", since %" PRId64 ", ttl %" PRId64 "%s%s",
+                 latch->word, latch->left, latch->number, latch->since_ms, latch->ttl_ms,
+                 latch->counted ? ", counted" : "", ids);
+    else
+        snprintf(out, size, "%s: %s%s",
+                 answer->verdict == VERDICT_UNKNOWN ? "unknown" : causes[answer->cause],
+                 answer->text, answer->maybe_done ? " (maybe done)" : "");
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        redisReply *reply = parse(rows[i].reply);
+        char ids[100] = "", got[400];
+        struct answer answer;
+        int64_t now;
+        if (!reply) {
+            tap_is("no reply", rows[i].wanted, "parse", rows[i].reply);
+            continue;
+        }
+        redis_latch_answer(reply, add_id, ids, &answer, &now);
+        print(&answer, ids, got, sizeof got);
+        tap_is(got, rows[i].wanted, "redis_latch_answer", rows[i].reply);
+        freeReplyObject(reply);
+    }
+    return tap_done();
+}

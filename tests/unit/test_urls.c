@@ -1,0 +1,80 @@
+/* Several addresses in one text. */
+#include "urls.h"
+
+#include "tap.h"
+
+/* wanted: the passwords found, each followed by a '|'. */
+static const struct {
+    const char *text;
+    const char *wanted;
+} rows[] = {
+    {"", ""},
+    {"redis://h redis://i", ""},
+    {"redis://:a@h", "a|"},
+    {"redis://:a@h redis://u:b@i", "a|b|"},
+    {"  redis://:a@h\t\nunix://:b@/c@d\v", "a|b|"},
+    {"redis://h redis://:a@i redis://j", "a|"},
+    {"unix:///a@b unix:///c:d@e", ""},
+    {"unix://:a@/b://c@d unix://:e@/f", "a|e|"},
+    {"sentinel://:a@h:1,i:2/m cluster://u:b@j,k", "a|b|"},
+    {"local: redis://:a@h", "a|"},
+    {"--url=redis://:a@h redis://:b@i", "a|b|"},
+    {"redis://u:@h redis://:a@i", "|a|"},
+    /* wrong ones: rather too much */
+    {"redis://:a b@h redis://:c@i", "a b|c|"},
+    {"redis://:a @h", "a |"},
+    {"redis://secret@h redis://:a@i", "secret|a|"},
+};
+
+static const struct {
+    const char *a, *b;
+    bool same;
+} pairs[] = {
+    {"redis://h", "redis://h:6379/0", true},
+    {"redis://h", "redis://H/3", true},
+    {"redis://h", "rediss://u:p@h", true},
+    {"redis://h", "redis://h:6380", false},
+    {"redis://h", "redis://i", false},
+    {"redis://h", "cluster://h", false},
+    {"redis://h", "unix:///h", false},
+    {"unix:///a", "unix://:p@/a?db=1", true},
+    {"unix:///a", "unix:///A", false},
+    {"sentinel://h,i/m", "sentinel://h,i/m/1", true},
+    {"sentinel://h,i/m", "sentinel://h,i/n", false},
+    {"sentinel://h,i/m", "sentinel://h/m", false},
+    {"local:", "local:", true},
+};
+
+static void test_passwords(const char *text, const char *wanted)
+{
+    char got[200] = "", *out = got;
+    size_t start, length;
+
+    for (size_t from = 0; urls_password_span(text, from, &start, &length); from = start + length)
+        out += sprintf(out, "%.*s|", (int)length, text + start);
+    tap_is(got, wanted, "urls_password_span", text);
+}
+
+static void test_pair(const char *one, const char *other, bool same)
+{
+    struct url a, b;
+    char fault[100];
+
+    if (!tap_ok(url_parse(one, &a, fault, sizeof fault) &&
+                    url_parse(other, &b, fault, sizeof fault),
+                "%s and %s", one, other))
+        return;
+    tap_ok(urls_same_server(&a, &b) == same && urls_same_server(&b, &a) == same, "are %s",
+           same ? "the same" : "not the same");
+    url_free(&a);
+    url_free(&b);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < COUNT(rows); i++)
+        test_passwords(rows[i].text, rows[i].wanted);
+    for (size_t i = 0; i < COUNT(pairs); i++)
+        test_pair(pairs[i].a, pairs[i].b, pairs[i].same);
+    return tap_done();
+}
