@@ -2,8 +2,8 @@
 #include "errand.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 
+#include "dice.h"
 #include "lease.h"
 #include "loop.h"
 #include "mem.h"
@@ -37,16 +37,6 @@ struct errand {
 static struct moment now_of(const struct errand *errand)
 {
     return loop_now(errand->loop);
-}
-
-static uint32_t dice(void)
-{
-    uint32_t number = 0;
-
-    /* Without entropy there is no spread; nothing else depends on it. */
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
-        return UINT32_MAX / 2;
-    return number;
 }
 
 static void end(struct errand *errand, enum errand_ending ending, const struct answer *answer)

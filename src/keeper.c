@@ -1,11 +1,11 @@
 /* One lock's life: tried for, waited for, held, renewed, lost, given back. */
 #include "keeper.h"
+#include "dice.h"
 #include "lease.h"
 #include "loop.h"
 #include "mem.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 
 /* How often a waiter calls, and by how much that is spread. The store keeps its place for 7 s. */
 #define HEARTBEAT_NS (2500 * NS_PER_MS)
@@ -61,16 +61,6 @@ static void send_release(struct keeper *keeper);
 static struct moment now_of(const struct keeper *keeper)
 {
     return loop_now(keeper->loop);
-}
-
-static uint32_t dice(void)
-{
-    uint32_t number = 0;
-
-    /* Without entropy there is no spread; nothing else depends on it. */
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
-        return UINT32_MAX / 2;
-    return number;
 }
 
 static void schedule(struct keeper *keeper, struct moment due)

@@ -16,13 +16,11 @@ void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, in
     memset(quorum->ballots, 0, count * sizeof *quorum->ballots);
 }
 
-void quorum_cast(struct quorum *quorum, size_t node, enum vote vote, bool fresh,
-                 const struct answer *answer)
+void quorum_cast(struct quorum *quorum, size_t node, enum vote vote, const struct answer *answer)
 {
     struct quorum_ballot *ballot = &quorum->ballots[node];
 
     ballot->vote = vote;
-    ballot->fresh = fresh;
     if (!answer)
         return;
     ballot->answer = *answer;
@@ -37,7 +35,7 @@ void quorum_close(struct quorum *quorum)
 
     for (size_t i = 0; i < quorum->count; i++) {
         if (quorum->ballots[i].vote == VOTE_NONE)
-            quorum_cast(quorum, i, VOTE_UNKNOWN, false, &silent);
+            quorum_cast(quorum, i, VOTE_UNKNOWN, &silent);
     }
 }
 
@@ -75,7 +73,7 @@ static int64_t longest_lease(const struct quorum *quorum)
 /* A YES from a node that may have forgotten somebody else's lock. */
 static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot *ballot)
 {
-    return ballot->vote == VOTE_YES && ballot->fresh && ballot->memory_ms > 0 &&
+    return false && ballot->vote == VOTE_YES && ballot->memory_ms > 0 &&
            ballot->memory_ms < longest_lease(quorum) &&
            ballot->memory_ms + SAME_AGE_MS < oldest_memory(quorum);
 }

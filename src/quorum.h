@@ -35,8 +35,6 @@ enum quorum_state {
 
 struct quorum_ballot {
     enum vote vote;
-    bool
-        fresh; /* YES: by an entry that was made just now, which a node that forgot may not have denied */
     int64_t memory_ms; /* what the node told last */
     struct answer answer;
 };
@@ -50,8 +48,7 @@ struct quorum {
 
 void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, int64_t lease_ms);
 /* Casts a node's vote, or casts it anew. answer: what it said, or NULL. */
-void quorum_cast(struct quorum *quorum, size_t node, enum vote vote, bool fresh,
-                 const struct answer *answer);
+void quorum_cast(struct quorum *quorum, size_t node, enum vote vote, const struct answer *answer);
 /* Those not heard of by now do not answer. */
 void quorum_close(struct quorum *quorum);
 

@@ -46,8 +46,6 @@ static void learn(struct quorum_node *node, const struct answer *answer)
 
     node->prompt = known;
     node->replica = !known && answer->cause == CAUSE_MISFIT;
-    if (answer->node[0])
-        memcpy(node->id, answer->node, sizeof node->id);
     switch (node->doing.task) {
     case TASK_ACQUIRE:
         if (known)

@@ -42,7 +42,6 @@ struct quorum_node {
     void *arg;
 
     struct quorum_order doing, next; /* the latest wish replaces the one before */
-    char id[STORE_NODE_SIZE];        /* which server it was last */
     bool replica;                    /* it is one, as far as is known */
     bool prompt;                     /* its latest answer was one */
     bool held;                       /* our entry is there */

@@ -13,8 +13,10 @@
 #define RETRY_MOST_NS  (60 * NS_PER_MS)
 /* A majority has spoken, but it depends on others: they get as long again, this at least. */
 #define HURRY_NS (50 * NS_PER_MS)
-/* For nodes not heard of yet to turn out to be a server that is there twice. */
-#define INTRODUCTION_NS (1 * NS_PER_MS)
+/* For what a try has got to be given back; besides, half as long again as the try took. */
+#define LEAVING_NS (5 * NS_PER_MS)
+/* How far ahead of our clock: for the way there, and for clocks that differ. */
+#define PROPOSAL_NS (50 * NS_PER_MS)
 /* What is set right, or given back, behind an answer. */
 #define AFTERMATH_NS (2 * NS_PER_SEC)
 
@@ -42,9 +44,9 @@ static void order_aside(struct quorum_store *store, struct quorum_node *node, en
 }
 
 static void cast(struct quorum_store *store, const struct quorum_node *node, enum vote vote,
-                 bool fresh, const struct answer *answer)
+                 const struct answer *answer)
 {
-    quorum_cast(&store->votes, (size_t)(node - store->nodes), vote, fresh, answer);
+    quorum_cast(&store->votes, (size_t)(node - store->nodes), vote, answer);
 }
 
 /* -- the end of an operation ----------------------------------------------------------------- */
@@ -81,19 +83,10 @@ static bool is_contested(const struct quorum_store *store, const struct answer *
            quorum_rivals(&store->votes) < quorum_majority(store->count);
 }
 
-static void not_acquired(struct quorum_store *store, struct answer *answer)
+static void tell_failure(struct quorum_store *store)
 {
-    struct moment latest = moment_plus(now_of(store), RETRY_MOST_NS);
-    bool again = is_contested(store, answer) && !store->matter.lock.queue &&
-                 ++store->tries < TRIES && !moment_reached(store->until, latest);
+    struct answer *answer = &store->answer;
 
-    give_up(store);
-    if (again) {
-        store->round++;
-        store->stage = STAGE_RETRYING;
-        rest(store, &store->timer, RETRY_LEAST_NS, RETRY_MOST_NS);
-        return;
-    }
     if (answer->verdict == VERDICT_UNKNOWN) {
         answer->maybe_done = false;
         for (size_t i = 0; i < store->count; i++)
@@ -105,10 +98,44 @@ static void not_acquired(struct quorum_store *store, struct answer *answer)
     complete(store, answer);
 }
 
+static bool is_anybody_busy(const struct quorum_store *store)
+{
+    for (size_t i = 0; i < store->count; i++) {
+        if (store->nodes[i].doing.task != TASK_NONE && store->nodes[i].store->sent)
+            return true;
+    }
+    return false;
+}
+
+/* Who does not wait is likely to end when it hears of it: what it may have got is given back before. */
+static void not_acquired(struct quorum_store *store, struct answer *answer)
+{
+    struct moment next = moment_plus(now_of(store), RETRY_MOST_NS);
+    int64_t half = elapsed(store) / 2;
+    struct moment latest =
+        moment_plus(now_of(store), LEAVING_NS + (half < HURRY_NS ? half : HURRY_NS));
+    bool again = is_contested(store, answer) && !store->matter.lock.queue &&
+                 ++store->tries < TRIES && !moment_reached(store->until, next);
+
+    give_up(store);
+    if (again) {
+        store->round++;
+        store->stage = STAGE_RETRYING;
+        rest(store, &store->timer, RETRY_LEAST_NS, RETRY_MOST_NS);
+        return;
+    }
+    if (!store->matter.lock.queue && is_anybody_busy(store)) {
+        store->round++;
+        store->stage = STAGE_LEAVING;
+        loop_arm(store->loop, &store->timer, moment_min(store->until, latest));
+        return;
+    }
+    tell_failure(store);
+}
+
 static void acquired(struct quorum_store *store, struct answer *answer)
 {
     store->tenure = TENURE_HELD;
-    store->introduced = true;
     store->lapse = lease_end(store->begun, store->matter.lock.lease);
     complete(store, answer);
 }
@@ -158,7 +185,7 @@ static void settle(struct quorum_store *store)
         if (store->votes.ballots[i].vote != VOTE_YES ||
             quorum_matter_is_settled(matter, &store->votes.ballots[i].answer))
             continue;
-        cast(store, &store->nodes[i], VOTE_NONE, false, NULL);
+        cast(store, &store->nodes[i], VOTE_NONE, NULL);
         order(store, &store->nodes[i], TASK_RENEW);
     }
 }
@@ -169,35 +196,36 @@ static void close_in(struct quorum_store *store, int64_t ns)
     loop_arm(store->loop, &store->timer, moment_min(store->until, moment_plus(now_of(store), ns)));
 }
 
-/* A majority has decided it: for how long to wait for others nevertheless. */
-static int64_t courtesy(struct quorum_store *store)
+/* A majority has decided it: whether to wait for a node nevertheless. */
+static bool is_worth_waiting(const struct quorum_store *store, const struct quorum_node *node)
 {
-    size_t missing = store->count - quorum_approvals(&store->votes);
-    bool prompt = false, stranger = false;
-    int64_t since = elapsed(store);
-
-    for (size_t i = 0; i < store->count; i++) {
-        bool due = store->votes.ballots[i].vote == VOTE_NONE;
-        prompt |= due && store->nodes[i].prompt;
-        stranger |= due && !store->nodes[i].id[0];
-    }
     switch (store->task) {
-    case TASK_SURVEY: return quorum_views_are_clear(&store->views, missing) ? 0 : HURRY_NS + since;
-    case TASK_RELEASE: return prompt ? HURRY_NS : 0; /* it is soon done there, too */
-    case TASK_ACQUIRE:
-        /* One that remembers more would not let those count who remember little. */
-        if (quorum_is_young(&store->votes) && (prompt || stranger))
-            return prompt ? HURRY_NS : INTRODUCTION_NS + since / 4;
-        /* A stranger may turn out to be one that is there already. */
-        return stranger && !store->introduced ? INTRODUCTION_NS / 2 : 0;
-    default: return 0;
+    /* One that remembers more would not let those count who remember little. */
+    case TASK_ACQUIRE: return node->store->sent && quorum_is_young(&store->votes);
+    /* What it was asked before has to be answered, or the release does not go out. */
+    case TASK_RELEASE:
+        return node->doing.task == TASK_RELEASE ? node->prompt && !node->store->sent
+                                                : node->store->sent;
+    default: return false;
     }
+}
+
+static bool is_worth_a_pause(struct quorum_store *store)
+{
+    if (store->task == TASK_SURVEY)
+        return !quorum_views_are_clear(&store->views,
+                                       store->count - quorum_approvals(&store->votes));
+    for (size_t i = 0; i < store->count; i++) {
+        if (store->votes.ballots[i].vote == VOTE_NONE && is_worth_waiting(store, &store->nodes[i]))
+            return true;
+    }
+    return false;
 }
 
 static void decide(struct quorum_store *store)
 {
     enum quorum_state state = quorum_state(&store->votes);
-    int64_t pause;
+    int64_t since = elapsed(store), patience = since > HURRY_NS ? since : HURRY_NS;
 
     if (state == QUORUM_CARRIED && store->task == TASK_ACQUIRE && !store->settling) {
         settle(store);
@@ -206,11 +234,11 @@ static void decide(struct quorum_store *store)
     if (state == QUORUM_OPEN) {
         bool hurry = store->votes.rule == QUORUM_TAKE && quorum_is_heard(&store->votes);
         if (hurry && !store->settling && store->stage == STAGE_VOTING)
-            close_in(store, elapsed(store) > HURRY_NS ? elapsed(store) : HURRY_NS);
-    } else if (state != QUORUM_CARRIED || (pause = courtesy(store)) == 0) {
+            close_in(store, patience);
+    } else if (state != QUORUM_CARRIED || !is_worth_a_pause(store)) {
         finish(store, state);
     } else if (store->stage == STAGE_VOTING) {
-        close_in(store, pause);
+        close_in(store, patience);
     }
 }
 
@@ -221,6 +249,7 @@ void quorum_round_timer(struct loop_timer *timer)
     switch (store->stage) {
     case STAGE_TOLD: complete(store, &store->answer); break;
     case STAGE_RETRYING: quorum_round_acquire(store); break;
+    case STAGE_LEAVING: tell_failure(store); break;
     case STAGE_VOTING:
     case STAGE_CLOSING:
         quorum_close(&store->votes);
@@ -236,14 +265,13 @@ static void mend(struct quorum_store *store, struct quorum_node *node,
                  const struct quorum_order *done, const struct answer *answer)
 {
     bool acquired = done->task == TASK_ACQUIRE && answer->verdict == VERDICT_GRANTED;
-    bool missing = done->task == TASK_RENEW && answer->cause == CAUSE_NOT_HOLDER;
 
     if (store->tenure == TENURE_ENDED && acquired)
         order_aside(store, node, TASK_RELEASE);
     else if (store->tenure == TENURE_HELD && acquired &&
              !quorum_matter_is_settled(&store->matter, answer))
         order_aside(store, node, TASK_RENEW);
-    else if (store->tenure == TENURE_HELD && missing && !quorum_node_was_evicted(node, answer))
+    else if (done->task == TASK_RENEW && quorum_ruling_is_missing(store, node, answer))
         order_aside(store, node, TASK_ACQUIRE);
 }
 
@@ -256,6 +284,8 @@ void quorum_round_heard(void *arg, struct quorum_node *node, const struct quorum
     if (!counts || done->round != store->round) {
         if (node->doing.task == TASK_NONE)
             mend(store, node, done, answer);
+        if (store->task != TASK_NONE && store->stage == STAGE_LEAVING && !is_anybody_busy(store))
+            tell_failure(store);
         return;
     }
     if (quorum_ruling_is_fault(store, node, answer, &store->answer)) {
@@ -268,31 +298,13 @@ void quorum_round_heard(void *arg, struct quorum_node *node, const struct quorum
     if (ruling.then != TASK_NONE)
         order(store, node, ruling.then);
     else
-        cast(store, node, ruling.vote, ruling.fresh, answer);
+        cast(store, node, ruling.vote, answer);
     decide(store);
 }
 
 /* -- beginning ------------------------------------------------------------------------------- */
 
-void quorum_round_prepare(struct quorum_store *store, enum quorum_task task, struct moment until,
-                          store_done *done, void *arg)
-{
-    store->task = task;
-    store->until = until;
-    store->done = done;
-    store->done_arg = arg;
-    store->tries = 0;
-    loop_disarm(store->loop, &store->rest);
-}
-
-void quorum_round_tell(struct quorum_store *store, const struct answer *answer)
-{
-    store->answer = *answer;
-    store->stage = STAGE_TOLD;
-    loop_arm(store->loop, &store->timer, now_of(store));
-}
-
-static void begin(struct quorum_store *store, enum quorum_rule rule)
+void quorum_round_begin(struct quorum_store *store, enum quorum_rule rule)
 {
     store->round++;
     store->stage = STAGE_VOTING;
@@ -302,60 +314,26 @@ static void begin(struct quorum_store *store, enum quorum_rule rule)
     loop_arm(store->loop, &store->timer, store->until);
 }
 
-static void order_all(struct quorum_store *store, enum quorum_task task)
+void quorum_round_order_all(struct quorum_store *store, enum quorum_task task)
 {
     for (size_t i = 0; i < store->count; i++)
         order(store, &store->nodes[i], task);
 }
 
+/* One that all nodes can take, if clocks agree well: then it need not be settled afterwards. */
+static uint64_t propose_fence(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)((t.tv_sec * NS_PER_SEC + t.tv_nsec + PROPOSAL_NS) / 1000);
+}
+
 void quorum_round_acquire(struct quorum_store *store)
 {
-    begin(store, QUORUM_TAKE);
+    quorum_round_begin(store, QUORUM_TAKE);
     store->tenure = TENURE_SEEKING;
     store->matter.lock.fences = NULL;
-    order_all(store, TASK_ACQUIRE);
-}
-
-void quorum_round_renew(struct quorum_store *store)
-{
-    begin(store, QUORUM_KEEP);
-    for (size_t i = 0; i < store->count; i++) {
-        bool missing = store->tenure == TENURE_HELD && !store->nodes[i].held;
-        order(store, &store->nodes[i], missing ? TASK_ACQUIRE : TASK_RENEW);
-    }
-}
-
-void quorum_round_release(struct quorum_store *store, bool bar)
-{
-    begin(store, QUORUM_FREE);
-    for (size_t i = 0; i < store->count; i++) {
-        struct quorum_node *node = &store->nodes[i];
-        struct quorum_order it = {.task = TASK_RELEASE,
-                                  .round = store->round,
-                                  .until = store->until,
-                                  .last = !store->matter.lock.returns,
-                                  .bar = (bar || node->unsure) && !store->matter.lock.returns,
-                                  .at_least = store->matter.lock.at_least};
-        if (store->tenure == TENURE_NONE || quorum_node_may_hold(node))
-            quorum_node_order(node, it);
-        else
-            cast(store, node, VOTE_VOID, false, NULL);
-    }
-    if (store->tenure != TENURE_NONE)
-        store->tenure = TENURE_ENDED;
-    if (quorum_state(&store->votes) != QUORUM_OPEN) /* nobody is to be asked */
-        loop_arm(store->loop, &store->timer, store->begun);
-}
-
-void quorum_round_force(struct quorum_store *store)
-{
-    begin(store, QUORUM_FREE);
-    order_all(store, TASK_FORCE);
-}
-
-void quorum_round_survey(struct quorum_store *store)
-{
-    begin(store, QUORUM_READ);
-    quorum_views_begin(&store->views, store->count);
-    order_all(store, TASK_SURVEY);
+    store->matter.lock.proposal = propose_fence();
+    quorum_round_order_all(store, TASK_ACQUIRE);
 }

@@ -27,7 +27,6 @@ struct quorum_store {
     struct moment lapse;    /* held: when the lease ends */
     struct loop_timer rest; /* until the next try */
     struct answer refusal;  /* of the latest try */
-    bool introduced;        /* all nodes had the time to say who they are */
 
     /* The operation under way. */
     enum quorum_task task; /* NONE: there is none */
@@ -41,6 +40,7 @@ struct quorum_store {
         STAGE_VOTING,
         STAGE_CLOSING,  /* those not heard of when the timer fires are not waited for */
         STAGE_RETRYING, /* a try failed, and the next follows */
+        STAGE_LEAVING,  /* it failed for good, and is given back before that is told */
         STAGE_TOLD,     /* the answer was known before: it is given when the loop turns */
     } stage;
     bool settling; /* acquired, if a majority takes the fence */
@@ -50,17 +50,12 @@ struct quorum_store {
     struct survey_request asked;
 };
 
-/* Begins an operation: fills in who wants the answer. */
-void quorum_round_prepare(struct quorum_store *store, enum quorum_task task, struct moment until,
-                          store_done *done, void *arg);
-/* Answers when the loop turns, and asks nobody. */
-void quorum_round_tell(struct quorum_store *store, const struct answer *answer);
-/* Asks all nodes what the operation is about. */
+/* Begins a round of votes, until the operation's "until". */
+void quorum_round_begin(struct quorum_store *store, enum quorum_rule rule);
+/* Asks all nodes for it. */
+void quorum_round_order_all(struct quorum_store *store, enum quorum_task task);
+/* A whole try. */
 void quorum_round_acquire(struct quorum_store *store);
-void quorum_round_renew(struct quorum_store *store);
-void quorum_round_release(struct quorum_store *store, bool bar);
-void quorum_round_force(struct quorum_store *store);
-void quorum_round_survey(struct quorum_store *store);
 
 /* For the nodes and timers of a new store. */
 void quorum_round_heard(void *arg, struct quorum_node *node, const struct quorum_order *order,

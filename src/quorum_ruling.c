@@ -22,28 +22,33 @@ static struct quorum_ruling on_acquiring(const struct quorum_store *store,
 
     if (late && !quorum_matter_is_settled(&store->matter, answer))
         return (struct quorum_ruling){.then = TASK_RENEW};
-    return (struct quorum_ruling){.vote = vote_of(answer), .fresh = true};
+    return (struct quorum_ruling){.vote = vote_of(answer)};
 }
 
-/* A node that has forgotten it, or never had it, is asked to take it; not one that it was taken from. */
+bool quorum_ruling_may_fill(const struct quorum_store *store)
+{
+    return store->tenure == TENURE_HELD && !moment_reached(store->lapse, loop_now(store->loop));
+}
+
+bool quorum_ruling_is_missing(const struct quorum_store *store, const struct quorum_node *node,
+                              const struct answer *answer)
+{
+    return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_NOT_HOLDER &&
+           quorum_ruling_may_fill(store) && !quorum_node_was_evicted(node, answer);
+}
+
 static struct quorum_ruling on_renewing(const struct quorum_store *store,
                                         const struct quorum_node *node,
                                         const struct quorum_order *done,
                                         const struct answer *answer)
 {
-    bool refused = answer->verdict == VERDICT_REFUSED;
-    struct quorum_ruling ruling = {.vote = vote_of(answer)};
+    bool useless = answer->verdict == VERDICT_REFUSED || !quorum_ruling_may_fill(store);
 
-    if (done->task == TASK_ACQUIRE) {
-        if (refused)
-            ruling.vote = VOTE_VOID;
-        /* While the lease goes on nobody else can have it, whatever the node has forgotten. */
-        ruling.fresh = moment_reached(store->lapse, loop_now(store->loop));
-    } else if (refused && store->tenure == TENURE_HELD && answer->cause == CAUSE_NOT_HOLDER &&
-               !quorum_node_was_evicted(node, answer)) {
-        ruling.then = TASK_ACQUIRE;
-    }
-    return ruling;
+    if (done->task == TASK_ACQUIRE && answer->verdict != VERDICT_UNKNOWN && useless)
+        return (struct quorum_ruling){.vote = VOTE_VOID};
+    if (done->task == TASK_RENEW && quorum_ruling_is_missing(store, node, answer))
+        return (struct quorum_ruling){.then = TASK_ACQUIRE};
+    return (struct quorum_ruling){.vote = vote_of(answer)};
 }
 
 static struct quorum_ruling on_releasing(const struct quorum_store *store,
@@ -70,9 +75,10 @@ static const struct quorum_node *twin_of(const struct quorum_store *store,
                                          const struct quorum_node *node)
 {
     const char *place = store->names[node - store->nodes].place;
+    const char *id = node->store->node;
 
     for (const struct quorum_node *other = store->nodes; other < node; other++) {
-        if ((node->id[0] && strcmp(node->id, other->id) == 0) ||
+        if ((id[0] && strcmp(id, other->store->node) == 0) ||
             strcmp(place, store->names[other - store->nodes].place) == 0)
             return other;
     }

@@ -26,7 +26,7 @@ enum replicas { REPLICAS_NONE, REPLICAS_COUNT, REPLICAS_MAJORITY, REPLICAS_ALL }
 struct store_address {
     const struct url *urls; /* several: a quorum of stores */
     size_t url_count;
-    bool member; /* it is one of a quorum: its answers tell "node" and "memory_ms" */
+    bool member; /* it is one of a quorum: it tells what a quorum wants to know */
     const char
         *prefix; /* NULL, for surveys without patterns: any; keys are then named with theirs */
     const char *password; /* where a URL has none; NULL: none */
@@ -57,6 +57,7 @@ struct lock_request {
     /* Of a quorum's member: the fence to note for each key instead of the one it has, which is lower; and one
      * acquires there what is held elsewhere already. NULL: none. */
     const uint64_t *fences;
+    uint64_t proposal; /* the same, acquiring: a fence that fits, if it is higher than others; 0: none */
 };
 
 enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };
@@ -76,8 +77,6 @@ enum cause {
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
 };
 
-#define STORE_NODE_SIZE 48
-
 struct answer {
     enum verdict verdict;
     enum cause cause;
@@ -92,9 +91,9 @@ struct answer {
     int64_t left_ms;          /* refused: no holder's lease ends sooner; 0 if nobody holds it */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
-    /* Of a quorum's member. */
-    char node[STORE_NODE_SIZE]; /* which server it is, wherever it is reached; "": not known */
-    int64_t memory_ms; /* granted, refused: since when it has its data, as far as it knows; 0: not told */
+    /* Of a quorum's member, granted or refused: for how long the server has had its data, as far as it knows. 0:
+     * it does not tell. */
+    int64_t memory_ms;
 };
 
 typedef void store_done(void *arg, const struct answer *answer);
@@ -169,10 +168,15 @@ struct store_ops {
                   void *);
 };
 
+#define STORE_NODE_SIZE 48
+
 struct store {
     const struct store_ops *ops;
     void (*poked)(void *arg);
     void *poked_arg;
+    /* A quorum's member tells: */
+    char node[STORE_NODE_SIZE]; /* which server it was connected to last; "": not known */
+    bool sent;                  /* what is under way has gone out, and may be done */
 };
 
 #endif

@@ -11,12 +11,32 @@ static struct quorum_store *of(struct store *base)
     return (struct quorum_store *)(void *)base;
 }
 
+/* Begins an operation. */
+static void prepare(struct quorum_store *store, enum quorum_task task, struct moment until,
+                    store_done *done, void *arg)
+{
+    store->task = task;
+    store->until = until;
+    store->done = done;
+    store->done_arg = arg;
+    store->tries = 0;
+    loop_disarm(store->loop, &store->rest);
+}
+
+/* Answers when the loop turns, and asks nobody. */
+static void tell(struct quorum_store *store, const struct answer *answer)
+{
+    store->answer = *answer;
+    store->stage = STAGE_TOLD;
+    loop_arm(store->loop, &store->timer, loop_now(store->loop));
+}
+
 static void tell_misfit(struct quorum_store *store, const char *what)
 {
     struct answer answer = {.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT};
 
     snprintf(answer.text, sizeof answer.text, "%s", what);
-    quorum_round_tell(store, &answer);
+    tell(store, &answer);
 }
 
 /* True, and said so, if the nodes are known to be no quorum. */
@@ -26,7 +46,7 @@ static bool is_unfit(struct quorum_store *store)
 
     if (!quorum_ruling_find_fault(store, &fault))
         return false;
-    quorum_round_tell(store, &fault);
+    tell(store, &fault);
     return true;
 }
 
@@ -53,17 +73,29 @@ static void quorum_acquire(struct store *base, const struct lock_request *reques
     bool resting = request->listen && store->rest.added;
     struct moment next = store->rest.due;
 
-    quorum_round_prepare(store, TASK_ACQUIRE, until, done, arg);
+    prepare(store, TASK_ACQUIRE, until, done, arg);
     take_lock(store, request);
     if (request->mode != LOCK_EXCLUSIVE) {
         tell_misfit(store, modes[request->mode]);
     } else if (is_unfit(store)) {
         return;
     } else if (resting) {
-        quorum_round_tell(store, &store->refusal);
+        tell(store, &store->refusal);
         loop_arm(store->loop, &store->rest, next);
     } else {
         quorum_round_acquire(store);
+    }
+}
+
+static void renew_all(struct quorum_store *store)
+{
+    quorum_round_begin(store, QUORUM_KEEP);
+    for (size_t i = 0; i < store->count; i++) {
+        bool missing = !store->nodes[i].held && quorum_ruling_may_fill(store);
+        struct quorum_order it = {.task = missing ? TASK_ACQUIRE : TASK_RENEW,
+                                  .round = store->round,
+                                  .until = store->until};
+        quorum_node_order(&store->nodes[i], it);
     }
 }
 
@@ -72,10 +104,32 @@ static void quorum_renew(struct store *base, const struct lock_request *request,
 {
     struct quorum_store *store = of(base);
 
-    quorum_round_prepare(store, TASK_RENEW, until, done, arg);
+    prepare(store, TASK_RENEW, until, done, arg);
     take_lock(store, request);
     if (store->tenure != TENURE_NONE || !is_unfit(store))
-        quorum_round_renew(store);
+        renew_all(store);
+}
+
+static void release_all(struct quorum_store *store, bool bar)
+{
+    quorum_round_begin(store, QUORUM_FREE);
+    for (size_t i = 0; i < store->count; i++) {
+        struct quorum_node *node = &store->nodes[i];
+        struct quorum_order it = {.task = TASK_RELEASE,
+                                  .round = store->round,
+                                  .until = store->until,
+                                  .last = !store->matter.lock.returns,
+                                  .bar = (bar || node->unsure) && !store->matter.lock.returns,
+                                  .at_least = store->matter.lock.at_least};
+        if (store->tenure == TENURE_NONE || quorum_node_may_hold(node))
+            quorum_node_order(node, it);
+        else
+            quorum_cast(&store->votes, i, VOTE_VOID, NULL);
+    }
+    if (store->tenure != TENURE_NONE)
+        store->tenure = TENURE_ENDED;
+    if (quorum_state(&store->votes) != QUORUM_OPEN) /* nobody is to be asked */
+        loop_arm(store->loop, &store->timer, store->begun);
 }
 
 static void quorum_release(struct store *base, const struct lock_request *request, bool uncertain,
@@ -83,10 +137,10 @@ static void quorum_release(struct store *base, const struct lock_request *reques
 {
     struct quorum_store *store = of(base);
 
-    quorum_round_prepare(store, TASK_RELEASE, until, done, arg);
+    prepare(store, TASK_RELEASE, until, done, arg);
     take_lock(store, request);
     if (store->tenure != TENURE_NONE || !is_unfit(store))
-        quorum_round_release(store, uncertain);
+        release_all(store, uncertain);
 }
 
 static void say_farewell(struct quorum_store *store)
@@ -114,10 +168,12 @@ static void quorum_force(struct store *base, const struct force_request *request
 {
     struct quorum_store *store = of(base);
 
-    quorum_round_prepare(store, TASK_FORCE, until, done, arg);
+    prepare(store, TASK_FORCE, until, done, arg);
     quorum_matter_set_force(&store->matter, request);
-    if (!is_unfit(store))
-        quorum_round_force(store);
+    if (!is_unfit(store)) {
+        quorum_round_begin(store, QUORUM_FREE);
+        quorum_round_order_all(store, TASK_FORCE);
+    }
 }
 
 static void see(void *arg, const struct lock_view *view)
@@ -134,12 +190,15 @@ static void quorum_survey(struct store *base, const struct survey_request *reque
 {
     struct quorum_store *store = of(base);
 
-    quorum_round_prepare(store, TASK_SURVEY, until, done, arg);
+    prepare(store, TASK_SURVEY, until, done, arg);
     quorum_matter_set_survey(&store->matter, request);
     store->asked = store->matter.survey;
     store->matter.survey.each = see;
-    if (!is_unfit(store))
-        quorum_round_survey(store);
+    if (!is_unfit(store)) {
+        quorum_round_begin(store, QUORUM_READ);
+        quorum_views_begin(&store->views, store->count);
+        quorum_round_order_all(store, TASK_SURVEY);
+    }
 }
 
 static void quorum_latch(struct store *base, const struct latch_request *request,
@@ -148,7 +207,7 @@ static void quorum_latch(struct store *base, const struct latch_request *request
     struct quorum_store *store = of(base);
 
     (void)request;
-    quorum_round_prepare(store, TASK_FORCE, until, done, arg);
+    prepare(store, TASK_FORCE, until, done, arg);
     tell_misfit(store, "latches need one server: a quorum has exclusive locks alone");
 }
 

@@ -107,14 +107,8 @@ static void set_places(struct redis_store *store, const char *places)
 
 static void finish(struct redis_store *store, const struct answer *answer)
 {
-    struct answer signed_answer;
-
     drop_operation(store);
-    if (store->marker) {
-        signed_answer = *answer;
-        snprintf(signed_answer.node, sizeof signed_answer.node, "%s", redis_link_node(store->link));
-        answer = &signed_answer;
-    }
+    store->base.sent = false;
     store->done(store->done_arg, answer);
 }
 
@@ -187,6 +181,7 @@ static void send_operation(struct redis_store *store)
         set_not_after(store, now);
     if (store->script == &script_acquire)
         replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
+    store->base.sent = true;
     if (store->listen && !store->no_channel && !store->deaf) {
         send_listening(store);
     } else {
@@ -293,6 +288,12 @@ static void hear_survey(struct redis_store *store, redisReply *const *replies, s
         finish(store, &answer);
 }
 
+static void greeted(struct redis_store *store)
+{
+    snprintf(store->base.node, sizeof store->base.node, "%s", redis_link_node(store->link));
+    send_operation(store);
+}
+
 static void batch_done(void *arg, redisReply *const *replies, size_t count,
                        const struct answer *failure)
 {
@@ -303,7 +304,7 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
     else if (store->survey)
         hear_survey(store, replies, count);
     else if (count == 0)
-        send_operation(store);
+        greeted(store);
     else
         hear_script(store, replies, count);
 }
@@ -334,11 +335,9 @@ static void redis_close(struct store *base)
     free(store);
 }
 
-static void add_membership(struct redis_store *store, const struct lock_request *request)
+static void add_fences(struct redis_store *store, const struct lock_request *request)
 {
-    if (store->marker)
-        add_argument(store, store->marker);
-    for (size_t i = 0; store->marker && request->fences && i < request->key_count; i++)
+    for (size_t i = 0; request->fences && i < request->key_count; i++)
         add_number(store, (int64_t)request->fences[i]);
 }
 
@@ -362,7 +361,11 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
     add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
-    add_membership(store, request);
+    if (store->marker) {
+        add_argument(store, store->marker);
+        add_number(store, (int64_t)request->proposal);
+        add_fences(store, request);
+    }
     start(store, until, done, arg);
 }
 
@@ -374,7 +377,10 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     begin(store, &script_renew, request->keys, request->key_count);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
-    add_membership(store, request);
+    if (store->marker) {
+        add_argument(store, store->marker);
+        add_fences(store, request);
+    }
     start(store, until, done, arg);
 }
 

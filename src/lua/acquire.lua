@@ -1,7 +1,8 @@
 -- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
 --       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who;
---       in a quorum: its marker, and where the lock is held elsewhere already: fence…
+--       in a quorum: its marker, a fence that all servers may take (0: none), and where the lock is held
+--       elsewhere already: fence…
 -- {'GRANTED', now, {fence…}, {slot…}, 0, memory}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
 -- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder, memory}
@@ -10,7 +11,10 @@
 local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
-local marker = ARGV[11]
+local marker, proposal = ARGV[11], tonumber(ARGV[12] or 0)
+
+-- Somebody else's clock must not run away with the fences.
+if proposal > now_us + 1000000 then proposal = 0 end
 
 -- Executed late: whoever sent this has given up and may have released already.
 if not_after > 0 and now > not_after then return { 'STALE', now } end
@@ -21,7 +25,7 @@ for i, key in ipairs(KEYS) do
     if not refusal.err then refusal[4] = i end
     return refusal
   end
-  lock.settled = number(ARGV[11 + i])
+  lock.settled = number(ARGV[12 + i])
   locks[i] = lock
 end
 
@@ -179,7 +183,7 @@ end
 -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
 local function grant_all()
   for _, lock in ipairs(locks) do
-    if not lock.parent and not lock.settled then lock.fence = math.max(lock.fence + 1, now_us) end
+    if not lock.parent and not lock.settled then lock.fence = math.max(lock.fence + 1, now_us, proposal) end
     redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
     keep(lock, lease)
   end
@@ -199,7 +203,9 @@ local function extend_all()
   for _, lock in ipairs(locks) do
     keep(lock, lease)
     lock.own.deadline, lock.own.lease = now + lease, lease
-    settle(lock, lock.own, lock.settled)
+    -- In a quorum a try that failed may have left it, and somebody else may have had the lock since.
+    local stale = marker and lock.family.name == owner
+    settle(lock, lock.own, lock.settled or stale and math.max(lock.fence + 1, now_us, proposal) or nil)
     lock.held.longest = math.max(lock.held.longest, lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
     write_held(lock)

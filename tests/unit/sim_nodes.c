@@ -20,7 +20,7 @@ struct sim_message {
     char owner[SIM_OWNER];
     int64_t lease;
     bool settled, uncertain, executed;
-    uint64_t fence;
+    uint64_t fence, proposal;
     struct moment not_after;
     struct answer answer;
     struct sim_message *next;
@@ -32,14 +32,15 @@ struct sim_link {
     struct loop_timer timer; /* the end of the time for it */
     store_done *done;        /* NULL: nothing is under way */
     void *arg;
-    bool sent;
     struct sim_message *message; /* under way, not lost */
+    bool greeted;
     struct sim_link *next;
 };
 
 static unsigned long long state;
 static const char *fault;
 static bool silent;
+static struct moment wall;
 
 void sim_seed(unsigned seed)
 {
@@ -65,6 +66,15 @@ ssize_t getrandom(void *out, size_t size, unsigned flags)
 void sim_silence(bool silence)
 {
     silent = silence;
+}
+
+/* The wall clock of the clients, in place of the system's; stores have no other use for it. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    (void)clock;
+    t->tv_sec = wall.ns / NS_PER_SEC;
+    t->tv_nsec = wall.ns % NS_PER_SEC;
+    return 0;
 }
 
 const char *sim_fault(void)
@@ -141,11 +151,19 @@ static void grant(struct sim_node *node, const struct sim_message *message, stru
     tell_memory(node, answer);
 }
 
+static uint64_t mint(struct sim_node *node, uint64_t proposal)
+{
+    uint64_t now_us = (uint64_t)(loop_now(node->loop).ns + node->skew) / 1000;
+    uint64_t least = now_us > node->fence ? now_us : node->fence + 1;
+
+    node->fence = proposal <= now_us + 1000000 && proposal > least ? proposal : least;
+    return node->fence;
+}
+
 static void acquire_at(struct sim_node *node, const struct sim_message *message,
                        struct answer *answer)
 {
     const char *holder = sim_node_holder(node);
-    uint64_t now_us = (uint64_t)(loop_now(node->loop).ns + node->skew) / 1000;
 
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "late"};
     if (message->not_after.ns < loop_now(node->loop).ns || is_barred(node, message->owner))
@@ -154,11 +172,9 @@ static void acquire_at(struct sim_node *node, const struct sim_message *message,
         refuse(node, CAUSE_HELD, answer);
         return;
     }
-    if (strcmp(node->owner, message->owner) != 0) {
-        snprintf(node->owner, sizeof node->owner, "%s", message->owner);
-        if (!message->settled)
-            node->fence = node->entry_fence = now_us > node->fence ? now_us : node->fence + 1;
-    }
+    snprintf(node->owner, sizeof node->owner, "%s", message->owner);
+    if (!message->settled)
+        node->entry_fence = mint(node, message->proposal);
     grant(node, message, answer);
 }
 
@@ -194,7 +210,6 @@ static void execute(struct sim_node *node, struct sim_message *message)
         break;
     case RELEASE: release_at(node, message, answer); break;
     }
-    snprintf(answer->node, sizeof answer->node, "%s", node->id);
 }
 
 /* -- the way --------------------------------------------------------------------------------- */
@@ -208,6 +223,7 @@ static void settle(struct sim_link *link, const struct answer *answer)
         link->message->link = NULL;
     link->message = NULL;
     link->done = NULL;
+    link->base.sent = false;
     done(link->arg, answer);
 }
 
@@ -215,7 +231,7 @@ static void fail(struct sim_link *link)
 {
     struct answer answer = {.verdict = VERDICT_UNKNOWN,
                             .cause = CAUSE_UNREACHABLE,
-                            .maybe_done = link->sent,
+                            .maybe_done = link->base.sent,
                             .text = "no answer"};
     settle(link, &answer);
 }
@@ -243,6 +259,7 @@ static void move(struct sim_message *message)
     struct sim_node *node = message->node;
     struct moment now = loop_now(node->loop);
 
+    wall = now;
     if (message->life != node->lives || node->down || sim_below(1000) < node->loss) {
         drop(message); /* whoever waits finds out in time */
     } else if (node->still.ns > now.ns) {
@@ -283,6 +300,7 @@ static struct sim_message *post(struct sim_link *link, enum verb verb,
     message->lease = request->lease;
     message->settled = request->fences != NULL;
     message->fence = request->fences ? request->fences[0] : 0;
+    message->proposal = request->proposal;
     message->not_after = MOMENT_NEVER;
     snprintf(message->owner, sizeof message->owner, "%s", request->owner);
     message->next = link->node->messages;
@@ -296,19 +314,25 @@ static struct sim_message *begin(struct sim_link *link, enum verb verb,
                                  const struct lock_request *request, struct moment until,
                                  store_done *done, void *arg)
 {
-    struct moment now = loop_now(link->node->loop);
+    struct sim_node *node = link->node;
+    struct moment now = loop_now(node->loop);
 
     if (link->done)
         fault = "two operations at a time on one node";
     link->done = done;
     link->arg = arg;
-    link->sent = false;
+    link->base.sent = false;
     if (link->node->down || moment_reached(until, now)) {
         loop_arm(link->node->loop, &link->timer, now);
         return NULL;
     }
     loop_arm(link->node->loop, &link->timer, until);
-    link->sent = true;
+    if (!link->greeted && node->still.ns > now.ns) {
+        loop_arm(node->loop, &link->timer, until);
+        return NULL; /* it is not even greeted */
+    }
+    link->greeted = link->base.sent = true;
+    snprintf(link->base.node, sizeof link->base.node, "%s", link->node->id);
     link->message = post(link, verb, request);
     link->message->link = link;
     return link->message;
@@ -402,6 +426,7 @@ void sim_node_kill(struct sim_node *node)
     node->lives++;
     node->still = (struct moment){0};
     for (struct sim_link *link = node->links; link; link = link->next) {
+        link->greeted = false;
         if (link->done)
             loop_arm(node->loop, &link->timer, loop_now(node->loop));
         else if (link->base.poked)

@@ -45,7 +45,7 @@ static bool without_a_majority_it_is_no_contention(struct world *world, struct c
         stand_still(world, i, 100 * S);
     }
     client_open(b, false);
-    world_turn(world, 7 * S);
+    world_turn(world, 8 * S);
     return failed && b->over && b->ending == KEEPER_FAILED && world_entries(world, NULL) == 0;
 }
 
@@ -186,9 +186,9 @@ static bool a_late_majority_is_renewed_or_none(struct world *world, struct clien
                                                struct client *b)
 {
     (void)b;
+    client_open(a, false);
     for (size_t i = 1; i < world->node_count; i++)
         stand_still(world, i, 950 * MS);
-    client_open(a, false);
     world_turn(world, 949 * MS);
     bool early = a->held;
     world_turn(world, 3 * S);
