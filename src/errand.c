@@ -98,8 +98,7 @@ static void take_failure(struct errand *errand, const struct answer *answer)
 
 static void wait_on(struct errand *errand, const struct answer *answer)
 {
-    struct moment due =
-        moment_plus(now_of(errand), LOOK_NS - SPREAD_NS + 2 * SPREAD_NS * (dice() >> 16) / 65536);
+    struct moment due = moment_plus(now_of(errand), dice_spread(LOOK_NS, SPREAD_NS));
 
     if (time_is_up(errand)) {
         end(errand, ERRAND_CLOSED, answer);

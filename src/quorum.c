@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Nodes of a new quorum are first asked within this. One that lost its data after somebody got a lock is
- * younger than the others by the time that a server takes to restart, at least. */
+ * younger than others by the time that a server takes to restart, at least. */
 #define SAME_AGE_MS 100
 
 void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, int64_t lease_ms)
@@ -24,8 +24,10 @@ void quorum_cast(struct quorum *quorum, size_t node, enum vote vote, const struc
     if (!answer)
         return;
     ballot->answer = *answer;
-    if (answer->memory_ms > 0)
+    if (answer->memory_ms > 0) {
         ballot->memory_ms = answer->memory_ms;
+        ballot->service_ms = answer->service_ms;
+    }
 }
 
 void quorum_close(struct quorum *quorum)
@@ -46,15 +48,16 @@ size_t quorum_majority(size_t count)
 
 /* -- who counts ------------------------------------------------------------------------------ */
 
-static int64_t oldest_memory(const struct quorum *quorum)
+/* For how long there has been a quorum, as far as any node knows. */
+static int64_t age_of(const struct quorum *quorum)
 {
-    int64_t oldest = 0;
+    int64_t age = 0;
 
     for (size_t i = 0; i < quorum->count; i++) {
-        if (quorum->ballots[i].memory_ms > oldest)
-            oldest = quorum->ballots[i].memory_ms;
+        if (quorum->ballots[i].service_ms > age)
+            age = quorum->ballots[i].service_ms;
     }
-    return oldest;
+    return age;
 }
 
 /* How long a lease may have to go that was forgotten: ours tells what is usual here, and those that are seen. */
@@ -73,9 +76,9 @@ static int64_t longest_lease(const struct quorum *quorum)
 /* A YES from a node that may have forgotten somebody else's lock. */
 static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot *ballot)
 {
-    return false && ballot->vote == VOTE_YES && ballot->memory_ms > 0 &&
+    return quorum->rule == QUORUM_TAKE && ballot->vote == VOTE_YES && ballot->memory_ms > 0 &&
            ballot->memory_ms < longest_lease(quorum) &&
-           ballot->memory_ms + SAME_AGE_MS < oldest_memory(quorum);
+           ballot->memory_ms + SAME_AGE_MS < age_of(quorum);
 }
 
 struct count {
@@ -221,7 +224,7 @@ size_t quorum_approvals(const struct quorum *quorum)
 
 bool quorum_is_young(const struct quorum *quorum)
 {
-    int64_t oldest = oldest_memory(quorum);
+    int64_t oldest = age_of(quorum);
     return oldest > 0 && oldest < longest_lease(quorum);
 }
 

@@ -1,9 +1,9 @@
 /* Counting what the nodes of a quorum say: when is it decided, and how. Pure.
  *
  * A lock is held where a majority of all nodes granted it. Two majorities have a node in common, so it cannot
- * be held twice, as long as no node forgets: a node that lost its data is not counted for new locks until
- * all leases that it may have forgotten are over. Which one did is told by how long each remembers:
- * a young one among older ones. Where all are of one age the quorum itself is new, and they count. */
+ * be held twice, as long as no node forgets: a node that may have lost data is not counted for new locks until
+ * all leases that it may have forgotten are over. Which one may have is told by how long it remembers: not for as
+ * long as there has been a quorum. Where no node remembers more, the quorum itself is new, and all count. */
 #ifndef RLOCK_QUORUM_H
 #define RLOCK_QUORUM_H
 
@@ -35,7 +35,7 @@ enum quorum_state {
 
 struct quorum_ballot {
     enum vote vote;
-    int64_t memory_ms; /* what the node told last */
+    int64_t memory_ms, service_ms; /* what the node told last */
     struct answer answer;
 };
 

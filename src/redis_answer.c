@@ -24,7 +24,7 @@ static const struct {
     {"CLUSTERDOWN", REDIS_ERROR_PASSING},
     {"UNBLOCKED", REDIS_ERROR_PASSING},
     {"max number of clients", REDIS_ERROR_PASSING},
-    {"READONLY", REDIS_ERROR_UNFIT},
+    {"READONLY", REDIS_ERROR_READONLY},
     {"OOM", REDIS_ERROR_UNFIT},
     {"NOAUTH", REDIS_ERROR_DENIED},
     {"WRONGPASS", REDIS_ERROR_DENIED},
@@ -124,6 +124,7 @@ void redis_answer_error(const char *text, struct answer *answer)
     case REDIS_ERROR_DENIED: answer_unknown(answer, CAUSE_DENIED, "%.200s", text); break;
     case REDIS_ERROR_NOSCRIPT:
     case REDIS_ERROR_PASSING: answer_unknown(answer, CAUSE_NOT_READY, "%.200s", text); break;
+    case REDIS_ERROR_READONLY:
     case REDIS_ERROR_UNFIT:
     case REDIS_ERROR_OTHER: answer_unknown(answer, CAUSE_UNFIT, "%.200s", text); break;
     }
@@ -184,7 +185,7 @@ static bool take_mode(const char **text, enum lock_mode *mode)
     return true;
 }
 
-/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as common.lua writes it. */
+/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as lock.lua writes it. */
 static bool read_holder(const redisReply *record, int64_t now, struct lock_party *holder)
 {
     const char *text = record->str;
@@ -289,7 +290,6 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     }
     answer->verdict = VERDICT_GRANTED;
     answer->late = number_at(reply, 4) == 1;
-    answer->memory_ms = number_at(reply, 5);
 }
 
 static void read_released(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -313,7 +313,6 @@ static void read_held(const redisReply *reply, struct answer *answer, struct red
     answer_refused(answer, CAUSE_HELD);
     answer->position = number_at(reply, 2);
     read_holders(reply, 3, extra->now_ms, answer);
-    answer->memory_ms = number_at(reply, 7);
 }
 
 static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -335,7 +334,6 @@ static void read_not_holder(const redisReply *reply, struct answer *answer,
 {
     answer_refused(answer, CAUSE_NOT_HOLDER);
     read_holders(reply, 2, extra->now_ms, answer);
-    answer->memory_ms = number_at(reply, 6);
 }
 
 static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -364,6 +362,32 @@ static const struct {
     {"CHANGED", read_changed}, {"MISFIT", read_misfit},
 };
 
+static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+
+    for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
+        if (strcmp(word, script_words[i].word) == 0) {
+            extra->now_ms = now_at(reply);
+            script_words[i].read(reply, answer, extra);
+            return;
+        }
+    }
+    answer_senseless(answer);
+}
+
+/* What a quorum's member says, with what it tells of itself. */
+static const redisReply *read_member(const redisReply *reply, struct answer *answer)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+
+    if (!word || strcmp(word, "MEMBER") != 0 || reply->elements < 4)
+        return reply;
+    answer->memory_ms = number_at(reply, 1);
+    answer->service_ms = number_at(reply, 2);
+    return reply->element[3];
+}
+
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra)
 {
@@ -373,19 +397,10 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
         extra = &ignored;
     memset(answer, 0, sizeof *answer);
     memset(extra, 0, sizeof *extra);
-    if (reply->type == REDIS_REPLY_ERROR) {
+    if (reply->type == REDIS_REPLY_ERROR)
         redis_answer_error(reply->str, answer);
-        return;
-    }
-    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
-    for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
-        if (strcmp(word, script_words[i].word) == 0) {
-            extra->now_ms = now_at(reply);
-            script_words[i].read(reply, answer, extra);
-            return;
-        }
-    }
-    answer_senseless(answer);
+    else
+        read_words(read_member(reply, answer), answer, extra);
 }
 
 /* Reads the records of one list; what cannot be read is left out. The caller frees. */

@@ -15,9 +15,7 @@ static int next_step(const struct redis_greeting *greeting, int after)
 {
     int step = after + 1;
 
-    if (step == STEP_SELECT && greeting->db == 0)
-        step++;
-    if (step == STEP_INFO && !greeting->member)
+    if ((step == STEP_SELECT && greeting->db == 0) || (step == STEP_INFO && !greeting->member))
         step++;
     return step;
 }
@@ -51,19 +49,34 @@ static const char *string_at(const redisReply *reply, size_t i)
                : NULL;
 }
 
-/* A replica in a quorum is a mistake, and not a server that does not answer. */
-static bool is_master(const redisReply *reply, bool member, struct answer *answer)
+/* A Sentinel tells the names of the masters that it watches. */
+static void describe_sentinel(const redisReply *reply, char *text, size_t size)
+{
+    const redisReply *names = reply->elements > 1 ? reply->element[1] : NULL;
+    const char *name = names ? string_at(names, 0) : NULL;
+
+    snprintf(text, size,
+             "this is a Sentinel, not a server that keeps data: write sentinel://HOST:PORT/%.60s",
+             name ? name : "MASTER");
+}
+
+static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
+                      struct answer *answer)
 {
     const char *role = string_at(reply, 0), *master = string_at(reply, 1);
 
     if (!role || strcmp(role, "master") == 0)
         return true;
     answer->verdict = VERDICT_UNKNOWN;
-    answer->cause = member ? CAUSE_MISFIT : CAUSE_UNFIT;
-    if (strcmp(role, "slave") == 0 && master && reply->elements > 2)
+    greeting->replica = strcmp(role, "slave") == 0;
+    /* In a quorum, a mistake, and not a server that fails. */
+    answer->cause = greeting->replica && greeting->member ? CAUSE_MISFIT : CAUSE_UNFIT;
+    if (greeting->replica && master && reply->elements > 2)
         snprintf(answer->text, sizeof answer->text,
                  "this is a read-only replica of %.80s:%lld; locks live on the master", master,
                  reply->element[2]->integer);
+    else if (strcmp(role, "sentinel") == 0)
+        describe_sentinel(reply, answer->text, sizeof answer->text);
     else
         snprintf(answer->text, sizeof answer->text, "this is a Redis %.20s, not a master", role);
     return false;
@@ -97,7 +110,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_answer_error(reply->str, answer);
         return GREETING_REFUSED;
     }
-    if (greeting->step == STEP_ROLE && !is_master(reply, greeting->member, answer))
+    if (greeting->step == STEP_ROLE && !is_master(greeting, reply, answer))
         return GREETING_REFUSED;
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);

@@ -1,5 +1,6 @@
 /* What is said on every new connection to a Redis server before anything else: who we are, which database;
- * is it a master, what time is it; and of a quorum's member, which server is it. All in one write; the replies are judged one by one. */
+ * is it a master, what time is it; and of a quorum's member, which server is it. All in one write; the replies are
+ * judged one by one. */
 #ifndef RLOCK_REDIS_GREETING_H
 #define RLOCK_REDIS_GREETING_H
 
@@ -11,11 +12,12 @@ struct redis_greeting {
     int db;
     int step;         /* whose reply is next */
     int64_t clock_ms; /* the server's, 0 if it does not tell */
-    bool member;
+    bool replica;     /* REFUSED for being one */
+    bool member;      /* of a quorum */
     char node[STORE_NODE_SIZE]; /* of a member: its run_id, "" if it does not tell */
 };
 
-/* Appends the commands to *bytes, which the caller frees. password: NULL for none. member: of a quorum. */
+/* Appends the commands to *bytes, which the caller frees. password: NULL for none. */
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
                           const char *password, bool member, char **bytes, size_t *size);
 

@@ -42,7 +42,7 @@ void redis_link_send_blindly(struct redis_link *link);
 void redis_link_greet(struct redis_link *link, struct moment until);
 bool redis_link_is_up(const struct redis_link *link);
 
-/* Which server of a quorum is, or was last, at the other end; "" if that is not known. */
+/* As redis_session_node(). */
 const char *redis_link_node(const struct redis_link *link);
 
 /* The server's clock, ms since 1970, at "now", reckoned from its last reading; 0: not known. */

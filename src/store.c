@@ -15,6 +15,7 @@ static const struct {
 } schemes[] = {
     {"redis", store_redis_open},
     {"unix", store_redis_open},
+    {"sentinel", store_redis_open},
     {"local", store_redis_open},
 };
 

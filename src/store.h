@@ -91,9 +91,9 @@ struct answer {
     int64_t left_ms;          /* refused: no holder's lease ends sooner; 0 if nobody holds it */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
-    /* Of a quorum's member, granted or refused: for how long the server has had its data, as far as it knows. 0:
-     * it does not tell. */
-    int64_t memory_ms;
+    /* Of a quorum's member: for how long this process of the server has had its data, as far as it knows, and
+     * for how long any of them has; 0: it does not tell. */
+    int64_t memory_ms, service_ms;
 };
 
 typedef void store_done(void *arg, const struct answer *answer);

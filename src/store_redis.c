@@ -47,6 +47,7 @@ struct redis_store {
     size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
+    size_t node_at; /* that which tells a member's node; 0: none does */
     struct redis_survey *survey;
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
     void *each_id_arg;
@@ -91,7 +92,7 @@ static void drop_operation(struct redis_store *store)
     if (store->survey)
         redis_survey_free(store->survey);
     store->argv = NULL;
-    store->argc = 0;
+    store->argc = store->node_at = 0;
     store->keys = NULL;
     store->key_count = 0;
     store->survey = NULL;
@@ -179,6 +180,8 @@ static void send_operation(struct redis_store *store)
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
     if (store->bounded)
         set_not_after(store, now);
+    if (store->node_at)
+        replace_argument(store, store->node_at, store->base.node);
     if (store->script == &script_acquire)
         replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     store->base.sent = true;
@@ -191,14 +194,16 @@ static void send_operation(struct redis_store *store)
 }
 
 /* Starts what was put together. What may be asked again soon greets first: only the question is in a
- * hurry. And what must not be done late needs the server's clock. */
+ * hurry. And what must not be done late needs the server's clock, a member's node its name. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
+    bool early = is_harmless(store) || store->bounded || store->node_at;
+
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     loop_disarm(store->loop, &store->poll);
-    if ((is_harmless(store) || store->bounded) && !redis_link_is_up(store->link))
+    if (early && !redis_link_is_up(store->link))
         redis_link_greet(store->link, until);
     else
         send_operation(store);
@@ -288,23 +293,18 @@ static void hear_survey(struct redis_store *store, redisReply *const *replies, s
         finish(store, &answer);
 }
 
-static void greeted(struct redis_store *store)
-{
-    snprintf(store->base.node, sizeof store->base.node, "%s", redis_link_node(store->link));
-    send_operation(store);
-}
-
 static void batch_done(void *arg, redisReply *const *replies, size_t count,
                        const struct answer *failure)
 {
     struct redis_store *store = arg;
 
+    snprintf(store->base.node, sizeof store->base.node, "%s", redis_link_node(store->link));
     if (failure)
         finish(store, failure);
     else if (store->survey)
         hear_survey(store, replies, count);
     else if (count == 0)
-        greeted(store);
+        send_operation(store);
     else
         hear_script(store, replies, count);
 }
@@ -335,6 +335,13 @@ static void redis_close(struct store *base)
     free(store);
 }
 
+static void add_marker(struct redis_store *store)
+{
+    add_argument(store, store->marker);
+    store->node_at = store->argc;
+    add_argument(store, "");
+}
+
 static void add_fences(struct redis_store *store, const struct lock_request *request)
 {
     for (size_t i = 0; request->fences && i < request->key_count; i++)
@@ -362,7 +369,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
     if (store->marker) {
-        add_argument(store, store->marker);
+        add_marker(store);
         add_number(store, (int64_t)request->proposal);
         add_fences(store, request);
     }
@@ -378,7 +385,7 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     if (store->marker) {
-        add_argument(store, store->marker);
+        add_marker(store);
         add_fences(store, request);
     }
     start(store, until, done, arg);

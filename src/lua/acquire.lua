@@ -1,19 +1,23 @@
+-- include lock.lua
+-- include slots.lua
+-- include member.lua
+
 -- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
 --       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who;
---       in a quorum: its marker, a fence that all servers may take (0: none), and where the lock is held
---       elsewhere already: fence…
--- {'GRANTED', now, {fence…}, {slot…}, 0, memory}
+--       in a quorum: its marker, which process of the server this is ('': not known), a fence that all may take
+--       (0: none), and where the lock is held elsewhere already its fences…
+-- {'GRANTED', now, {fence…}, {slot…}}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
--- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder, memory}
--- memory: in a quorum, otherwise 0
+-- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder}
 -- {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
+-- In a quorum, GRANTED and HELD as as_member() has them.
 local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
-local marker, proposal = ARGV[11], tonumber(ARGV[12] or 0)
+local marker, run, proposal = ARGV[11], ARGV[12], tonumber(ARGV[13] or 0)
 
--- Somebody else's clock must not run away with the fences.
+-- A client's clock that is ahead must not take the fences with it.
 if proposal > now_us + 1000000 then proposal = 0 end
 
 -- Executed late: whoever sent this has given up and may have released already.
@@ -25,7 +29,6 @@ for i, key in ipairs(KEYS) do
     if not refusal.err then refusal[4] = i end
     return refusal
   end
-  lock.settled = number(ARGV[12 + i])
   locks[i] = lock
 end
 
@@ -35,8 +38,52 @@ local function is_barred(lock)
   return at and (not deadline or deadline > now)
 end
 for _, lock in ipairs(locks) do
-  if is_barred(lock) then return { 'BARRED', now } end
+  if lock.barred ~= '' and is_barred(lock) then return { 'BARRED', now } end
 end
+
+-- What a new holder gets.
+local function next_fence(lock, i)
+  local settled = number(ARGV[13 + i])
+  lock.fence = settled and math.max(lock.fence, settled) or math.max(lock.fence + 1, now_us, proposal)
+  return whole(settled or lock.fence)
+end
+
+-- Whether nobody is in the way or waits, and none of those who share it may be dead.
+local function is_open(lock)
+  local h = lock.held
+  if lock.place or lock.queue.first <= lock.queue.last then return false end
+  return not h or mode ~= 'x' and h.mode == mode and h.limit == limit and (mode == 's' or h.count < limit)
+    and h.earliest > now and h.earliest <= now + h.longest and not next(lock.families)
+end
+
+-- Then this is all. The server makes each function anew whenever it runs over one: the many below cost as much as
+-- all that there is to do.
+local open = ARGV[5] == ''
+for _, lock in ipairs(locks) do open = open and is_open(lock) end
+if open then
+  local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
+  -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
+  for i, lock in ipairs(locks) do
+    fences[i] = next_fence(lock, i)
+    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
+    keep(lock, lease)
+  end
+  for i, lock in ipairs(locks) do
+    local h, state = lock.held, mode .. ' ' .. limit .. ' 1 ' .. till .. owner
+    if h then
+      h.count, h.shown = h.count + 1, owner
+      h.earliest, h.longest = math.min(h.earliest, now + lease), math.max(h.longest, lease)
+      state = state_text(h)
+    end
+    slots[i] = mode == 'l' and take_slot(lock) or 0
+    redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
+      till .. fences[i] .. ' ' .. owner .. ' ' .. whole(now) .. ' ' .. mode .. ' ' .. slots[i] .. ' ' .. who)
+  end
+  return as_member(marker, run, { 'GRANTED', now, fences, slots })
+end
+
+-- include queue.lua
+-- include holders.lua
 
 -- Places ------------------------------------------------------------------------------------------
 
@@ -64,7 +111,8 @@ end
 local function come_back(lock, place)
   local queue, ticket = lock.queue, ticket_of(lock, place)
   if queue.mine then return true end
-  if not ticket or ticket < 1 or ticket > queue.last or redis.call('HEXISTS', lock.key, place) == 1 then return false end
+  if not ticket or ticket < 1 or ticket > queue.last then return false end
+  if redis.call('HEXISTS', lock.key, place) == 1 then return false end
   queue.mine = ticket
   queue.first = math.min(queue.first, ticket)
   queue.called = math.min(queue.called, ticket - 1)
@@ -151,48 +199,46 @@ end
 local function answer_granted()
   local fences, slots = {}, {}
   for i, lock in ipairs(locks) do
-    fences[i], slots[i] = whole(lock.own.fence), lock.own.slot
+    fences[i], slots[i] = lock.own.fence, lock.own.slot
   end
-  return { 'GRANTED', now, fences, slots, 0, marker and memory(marker) or 0 }
+  return as_member(marker, run, { 'GRANTED', now, fences, slots })
 end
 
--- A new family, or one more in its parent's, or in its own of which only those that nest in it are left.
-local function join_holders(lock)
-  local held, parent, family = lock.held, lock.parent, lock.family or lock.families[owner]
-  lock.own = { deadline = now + lease, lease = lease, fence = lock.fence, owner = owner, since = now,
-               mode = mode, slot = 0, who = who }
-  if parent then lock.own.fence = parent.fence end
-  if family then
-    lock.own.slot = family.entries[1].slot
-    thin_out(lock, family, is_dead)
-  else
-    if mode == 'l' then lock.own.slot = take_slot(lock) end
-    family = { name = owner, entries = {} }
-    held = held or { mode = mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
-    held.count, held.shown = held.count + 1, owner
-  end
-  table.insert(family.entries, lock.own)
-  settle(lock, lock.own, lock.settled)
-  held.earliest = math.min(held.earliest, lock.own.deadline)
-  held.longest = math.max(held.longest, lease)
-  lock.held = held
-  write_held(lock)
-  write_family(lock, family)
-end
-
--- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
-local function grant_all()
-  for _, lock in ipairs(locks) do
-    if not lock.parent and not lock.settled then lock.fence = math.max(lock.fence + 1, now_us, proposal) end
+-- As above: first the tokens, then time to live, then the holder.
+local function issue_fences()
+  for i, lock in ipairs(locks) do
+    lock.issued = lock.parent and not ARGV[13 + i] and lock.parent.fence or next_fence(lock, i)
     redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
     keep(lock, lease)
   end
+end
+
+-- A new family, or one more in this one.
+local function hold(lock, family, slot)
+  local held = lock.held or { mode = mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
+  local fence = lock.issued
+  local own = { deadline = now + lease, lease = lease, fence = fence, owner = owner, since = now, mode = mode,
+                slot = slot, rest = string.format('%s %s %.0f %s %.0f ', fence, owner, now, mode, slot) .. who }
+  if not family then
+    family = { name = owner, entries = {} }
+    held.count, held.shown = held.count + 1, owner
+  end
+  family.entries[#family.entries + 1] = own
+  held.earliest = math.min(held.earliest, own.deadline)
+  held.longest = math.max(held.longest, lease)
+  lock.held, lock.own = held, own
+  write_holders(lock, family)
+end
+
+local function grant_all()
+  issue_fences()
   for _, lock in ipairs(locks) do
-    join_holders(lock)
+    -- In its own family those that nest in it may be left.
+    local family = lock.family or lock.families[owner]
+    local slot = family and family.entries[1].slot or mode == 'l' and take_slot(lock) or 0
+    if family then thin_out(lock, family, is_dead) end
+    hold(lock, family, slot)
     leave_queue(lock)
-    -- Dead ones among many that nobody wants to replace are cleared away when their number has doubled.
-    local families = lock.held.count
-    if families > 1 and math.frexp(families) == 0.5 then refresh(lock) end
     if mode ~= 'x' then wake(lock, lock.parent, lock.family) end
   end
   return answer_granted()
@@ -200,16 +246,13 @@ end
 
 -- The same request again: its answer was lost. An entry past its deadline was passed over by no one.
 local function extend_all()
-  for _, lock in ipairs(locks) do
+  for i, lock in ipairs(locks) do
     keep(lock, lease)
+    if ARGV[13 + i] then settle(lock, lock.own, ARGV[13 + i]) end
     lock.own.deadline, lock.own.lease = now + lease, lease
-    -- In a quorum a try that failed may have left it, and somebody else may have had the lock since.
-    local stale = marker and lock.family.name == owner
-    settle(lock, lock.own, lock.settled or stale and math.max(lock.fence + 1, now_us, proposal) or nil)
     lock.held.longest = math.max(lock.held.longest, lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
-    write_held(lock)
-    write_family(lock, lock.family)
+    write_holders(lock, lock.family)
     leave_queue(lock)
   end
   return answer_granted()
@@ -255,15 +298,15 @@ if not blocked then return grant_all() end
 local lock = locks[blocked]
 if patience == 0 then
   local waiting = lock.queue.last - lock.queue.first + 1
-  local holders, left, shown = describe(found)
-  return { 'HELD', now, waiting, blocked, holders, left, shown, marker and memory(marker) or 0 }
+  return as_member(marker, run, { 'HELD', now, waiting, blocked, describe(found) })
 end
 local places = {}
 for i, each in ipairs(locks) do
   if not each.queue.mine then join_queue(each) end
   sign_on(each)
   places[i] = each.place
-  if not each.obstacle and not each.next then wake(each, each.parent, each.family, not left and patience) end
+  local passed = not each.obstacle and not each.next
+  if left or passed then wake(each, each.parent, each.family, not left and patience) end
 end
 return { 'QUEUED', now, table.concat(places, ' '), ahead(lock), dropped and 1 or 0, blocked,
          describe(found) }
