@@ -120,9 +120,10 @@ static void tell_memory(struct sim_node *node, struct answer *answer)
 
     if (!node->since.ns)
         node->since = now;
-    answer->memory_ms = (now.ns - node->since.ns) / NS_PER_MS;
-    if (answer->memory_ms < 1)
-        answer->memory_ms = 1;
+    if (!node->first.ns)
+        node->first = now;
+    answer->memory_ms = (now.ns - node->since.ns) / NS_PER_MS + 1;
+    answer->service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1;
 }
 
 static void refuse(struct sim_node *node, enum cause cause, struct answer *answer)
@@ -190,7 +191,7 @@ static void release_at(struct sim_node *node, const struct sim_message *message,
         node->owner[0] = '\0';
     else
         refuse(node, CAUSE_NOT_HOLDER, answer);
-    answer->memory_ms = 0; /* it does not tell */
+    answer->memory_ms = answer->service_ms = 0; /* it does not tell */
     if (message->uncertain)
         snprintf(node->bars[node->bar_count++ % SIM_BARS], sizeof *node->bars, "%s",
                  message->owner);
@@ -443,10 +444,11 @@ void sim_node_start(struct sim_node *node, bool forgetful)
 {
     node->down = false;
     snprintf(node->id + strcspn(node->id, "/"), 24, "/%u", node->lives);
+    node->since = (struct moment){0};
     if (!forgetful)
         return;
     node->owner[0] = '\0';
     node->fence = node->entry_fence = 0;
-    node->since = (struct moment){0};
+    node->first = (struct moment){0};
     node->bar_count = 0;
 }
