@@ -69,7 +69,7 @@ static void rest(struct quorum_store *store, struct loop_timer *timer, int64_t l
 /* Gives back what a try may have got, also where it was not answered. The owner is not barred from coming again. */
 static void give_up(struct quorum_store *store)
 {
-    store->tenure = TENURE_ENDED;
+    store->hold = HOLD_OVER;
     for (size_t i = 0; i < store->count; i++) {
         if (quorum_node_may_hold(&store->nodes[i]))
             order_aside(store, &store->nodes[i], TASK_RELEASE);
@@ -135,7 +135,7 @@ static void not_acquired(struct quorum_store *store, struct answer *answer)
 
 static void acquired(struct quorum_store *store, struct answer *answer)
 {
-    store->tenure = TENURE_HELD;
+    store->hold = HOLD_OURS;
     store->lapse = lease_end(store->begun, store->matter.lock.lease);
     complete(store, answer);
 }
@@ -154,7 +154,7 @@ static void finish(struct quorum_store *store, enum quorum_state state)
             not_acquired(store, answer);
         return;
     }
-    if (store->task == TASK_RENEW && carried && store->tenure == TENURE_HELD)
+    if (store->task == TASK_RENEW && carried && store->hold == HOLD_OURS)
         store->lapse = lease_end(store->begun, store->matter.lock.lease);
     if (store->task == TASK_FORCE && carried && approvals == 0) {
         answer->verdict = VERDICT_REFUSED;
@@ -266,9 +266,9 @@ static void mend(struct quorum_store *store, struct quorum_node *node,
 {
     bool acquired = done->task == TASK_ACQUIRE && answer->verdict == VERDICT_GRANTED;
 
-    if (store->tenure == TENURE_ENDED && acquired)
+    if (store->hold == HOLD_OVER && acquired)
         order_aside(store, node, TASK_RELEASE);
-    else if (store->tenure == TENURE_HELD && acquired &&
+    else if (store->hold == HOLD_OURS && acquired &&
              !quorum_matter_is_settled(&store->matter, answer))
         order_aside(store, node, TASK_RENEW);
     else if (done->task == TASK_RENEW && quorum_ruling_is_missing(store, node, answer))
@@ -332,7 +332,7 @@ static uint64_t propose_fence(void)
 void quorum_round_acquire(struct quorum_store *store)
 {
     quorum_round_begin(store, QUORUM_TAKE);
-    store->tenure = TENURE_SEEKING;
+    store->hold = HOLD_SOUGHT;
     store->matter.lock.fences = NULL;
     store->matter.lock.proposal = propose_fence();
     quorum_round_order_all(store, TASK_ACQUIRE);

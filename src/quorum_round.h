@@ -9,11 +9,11 @@
 #include "store_quorum.h"
 
 /* What this process has to do with the lock that it asked for last. */
-enum tenure {
-    TENURE_NONE,    /* another process acquired it, if anybody did */
-    TENURE_SEEKING, /* an acquisition is under way */
-    TENURE_HELD,
-    TENURE_ENDED, /* given back or lost, or not acquired: nothing of it is to be left */
+enum quorum_hold {
+    HOLD_FOREIGN,    /* another process acquired it, if anybody did */
+    HOLD_SOUGHT, /* an acquisition is under way */
+    HOLD_OURS,
+    HOLD_OVER, /* given back or lost, or not acquired: nothing of it is to be left */
 };
 
 struct quorum_store {
@@ -23,7 +23,7 @@ struct quorum_store {
     struct quorum_node nodes[QUORUM_NODES_MAX];
     size_t count;
     struct quorum_matter matter;
-    enum tenure tenure;
+    enum quorum_hold hold;
     struct moment lapse;    /* held: when the lease ends */
     struct loop_timer rest; /* until the next try */
     struct answer refusal;  /* of the latest try */

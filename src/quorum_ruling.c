@@ -27,7 +27,7 @@ static struct quorum_ruling on_acquiring(const struct quorum_store *store,
 
 bool quorum_ruling_may_fill(const struct quorum_store *store)
 {
-    return store->tenure == TENURE_HELD && !moment_reached(store->lapse, loop_now(store->loop));
+    return store->hold == HOLD_OURS && !moment_reached(store->lapse, loop_now(store->loop));
 }
 
 bool quorum_ruling_is_missing(const struct quorum_store *store, const struct quorum_node *node,
@@ -56,7 +56,7 @@ static struct quorum_ruling on_releasing(const struct quorum_store *store,
                                          const struct answer *answer)
 {
     bool absent = answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_NOT_HOLDER;
-    bool ours = store->tenure != TENURE_NONE;
+    bool ours = store->hold != HOLD_FOREIGN;
 
     if (absent && ours && !quorum_node_was_evicted(node, answer))
         return (struct quorum_ruling){.vote = VOTE_VOID};
@@ -74,12 +74,10 @@ static struct quorum_ruling on_forcing(const struct answer *answer)
 static const struct quorum_node *twin_of(const struct quorum_store *store,
                                          const struct quorum_node *node)
 {
-    const char *place = store->names[node - store->nodes].place;
     const char *id = node->store->node;
 
-    for (const struct quorum_node *other = store->nodes; other < node; other++) {
-        if ((id[0] && strcmp(id, other->store->node) == 0) ||
-            strcmp(place, store->names[other - store->nodes].place) == 0)
+    for (const struct quorum_node *other = store->nodes; *id && other < node; other++) {
+        if (strcmp(id, other->store->node) == 0)
             return other;
     }
     return NULL;
@@ -121,7 +119,7 @@ bool quorum_ruling_is_fault(const struct quorum_store *store, const struct quoru
 {
     bool held = store->task == TASK_RENEW || store->task == TASK_RELEASE;
 
-    if (held && store->tenure != TENURE_NONE)
+    if (held && store->hold != HOLD_FOREIGN)
         return false; /* what is held is not lost for it */
     if (quorum_ruling_find_fault(store, fault))
         return true;

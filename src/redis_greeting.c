@@ -103,10 +103,11 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer)
 {
     bool failed = reply->type == REDIS_REPLY_ERROR;
+    bool needed = greeting->step != STEP_ROLE && greeting->step != STEP_TIME;
 
     *answer = (struct answer){0};
-    /* A user without ROLE, TIME or INFO loses a check, not the lock. */
-    if (failed && (greeting->step < STEP_ROLE || strncmp(reply->str, "NOPERM", 6) != 0)) {
+    /* A user without ROLE or TIME loses a check, not the lock. */
+    if (failed && (needed || strncmp(reply->str, "NOPERM", 6) != 0)) {
         redis_answer_error(reply->str, answer);
         return GREETING_REFUSED;
     }

@@ -14,7 +14,7 @@ struct redis_greeting {
     int64_t clock_ms; /* the server's, 0 if it does not tell */
     bool replica;     /* REFUSED for being one */
     bool member;      /* of a quorum */
-    char node[STORE_NODE_SIZE]; /* of a member: its run_id, "" if it does not tell */
+    char node[STORE_NODE_SIZE]; /* of a member: its run_id */
 };
 
 /* Appends the commands to *bytes, which the caller frees. password: NULL for none. */

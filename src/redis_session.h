@@ -30,7 +30,7 @@ void redis_session_start(struct redis_session *session, struct moment until);
 void redis_session_end(struct redis_session *session);
 bool redis_session_is_up(const struct redis_session *session);
 
-/* Which process of which server is at the other end, or was last, if the address says "member"; "": not known. */
+/* Which process of which server is at the other end, or was last, if the address says "member"; "" before. */
 const char *redis_session_node(const struct redis_session *session);
 
 /* While it is up. */

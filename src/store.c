@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static const struct {
     const char *scheme;
@@ -19,58 +18,21 @@ static const struct {
     {"local", store_redis_open},
 };
 
-/* Where a server is, the same for two names that cannot but lead to one place. */
-static void print_place(const struct url *url, char *out, size_t size)
-{
-    const char *host = url->host_count ? url->hosts[0].name : "";
-
-    if (strcasecmp(host, "localhost") == 0)
-        host = "127.0.0.1";
-    if (url->path)
-        snprintf(out, size, "%s", url->path);
-    else
-        snprintf(out, size, "%s %d", host, url->host_count ? url->hosts[0].port : 0);
-}
-
-static struct store *open_member(struct loop *loop, const struct store_address *address, size_t i,
-                                 char *fault, size_t size)
-{
-    struct store_address member = *address;
-    const struct url *url = &address->urls[i];
-
-    /* Each for itself must be all there is of it: one that fails over, or hands on, may forget. */
-    if (strcmp(url->scheme, "redis") != 0 && strcmp(url->scheme, "unix") != 0) {
-        snprintf(fault, size, "a quorum is made of single servers, not of %s:", url->scheme);
-        return NULL;
-    }
-    member.urls = url;
-    member.url_count = 1;
-    member.member = true;
-    return store_redis_open(loop, &member, fault, size);
-}
-
 static struct store *open_quorum(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
 {
     struct store_node nodes[QUORUM_NODES_MAX];
+    struct store_address member = *address;
     size_t count = 0;
 
-    if (address->url_count > QUORUM_NODES_MAX) {
-        snprintf(fault, size, "a quorum has at most %d servers", QUORUM_NODES_MAX);
-        return NULL;
-    }
-    if (address->replicas != REPLICAS_NONE) {
-        snprintf(fault, size, "replicas are for one server: those of a quorum's are not counted");
-        return NULL;
-    }
-    while (count < address->url_count) {
-        struct store_node *node = &nodes[count];
-        node->store = open_member(loop, address, count, fault, size);
-        if (!node->store)
+    member.url_count = 1;
+    member.member = true;
+    for (; count < address->url_count; count++) {
+        member.urls = &address->urls[count];
+        url_print(member.urls, nodes[count].name, sizeof nodes[count].name);
+        nodes[count].store = store_redis_open(loop, &member, fault, size);
+        if (!nodes[count].store)
             break;
-        url_print(&address->urls[count], node->name, sizeof node->name);
-        print_place(&address->urls[count], node->place, sizeof node->place);
-        count++;
     }
     if (count == address->url_count)
         return store_quorum_open(loop, nodes, count);

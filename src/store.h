@@ -24,7 +24,9 @@ enum replicas { REPLICAS_NONE, REPLICAS_COUNT, REPLICAS_MAJORITY, REPLICAS_ALL }
 
 /* How to reach a store. Borrowed for as long as the store lives. */
 struct store_address {
-    const struct url *urls; /* several: a quorum of stores */
+    /* Several: a quorum, of which each is a single server (redis or unix); no more than QUORUM_NODES_MAX, without
+     * replicas and grace. */
+    const struct url *urls;
     size_t url_count;
     bool member; /* it is one of a quorum: it tells what a quorum wants to know */
     const char
@@ -175,7 +177,7 @@ struct store {
     void (*poked)(void *arg);
     void *poked_arg;
     /* A quorum's member tells: */
-    char node[STORE_NODE_SIZE]; /* which server it was connected to last; "": not known */
+    char node[STORE_NODE_SIZE]; /* which process of which server it was connected to last; "": none yet */
     bool sent;                  /* what is under way has gone out, and may be done */
 };
 

@@ -57,7 +57,7 @@ static void take_lock(struct quorum_store *store, const struct lock_request *req
     bool same = before && strcmp(before, request->owner) == 0;
 
     if (!same)
-        store->tenure = TENURE_NONE;
+        store->hold = HOLD_FOREIGN;
     quorum_matter_set_lock(&store->matter, request);
     store->matter.lock.fences = same ? fences : NULL;
 }
@@ -106,7 +106,7 @@ static void quorum_renew(struct store *base, const struct lock_request *request,
 
     prepare(store, TASK_RENEW, until, done, arg);
     take_lock(store, request);
-    if (store->tenure != TENURE_NONE || !is_unfit(store))
+    if (store->hold != HOLD_FOREIGN || !is_unfit(store))
         renew_all(store);
 }
 
@@ -121,13 +121,13 @@ static void release_all(struct quorum_store *store, bool bar)
                                   .last = !store->matter.lock.returns,
                                   .bar = (bar || node->unsure) && !store->matter.lock.returns,
                                   .at_least = store->matter.lock.at_least};
-        if (store->tenure == TENURE_NONE || quorum_node_may_hold(node))
+        if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
             quorum_node_order(node, it);
         else
             quorum_cast(&store->votes, i, VOTE_VOID, NULL);
     }
-    if (store->tenure != TENURE_NONE)
-        store->tenure = TENURE_ENDED;
+    if (store->hold != HOLD_FOREIGN)
+        store->hold = HOLD_OVER;
     if (quorum_state(&store->votes) != QUORUM_OPEN) /* nobody is to be asked */
         loop_arm(store->loop, &store->timer, store->begun);
 }
@@ -139,7 +139,7 @@ static void quorum_release(struct store *base, const struct lock_request *reques
 
     prepare(store, TASK_RELEASE, until, done, arg);
     take_lock(store, request);
-    if (store->tenure != TENURE_NONE || !is_unfit(store))
+    if (store->hold != HOLD_FOREIGN || !is_unfit(store))
         release_all(store, uncertain);
 }
 
@@ -159,7 +159,7 @@ static void quorum_farewell(struct store *base, const struct lock_request *reque
     loop_disarm(store->loop, &store->rest);
     store->task = TASK_NONE;
     take_lock(store, request);
-    store->tenure = TENURE_ENDED;
+    store->hold = HOLD_OVER;
     say_farewell(store);
 }
 
@@ -224,7 +224,7 @@ static void node_poked(void *arg)
 {
     struct quorum_store *store = arg;
 
-    if (store->tenure == TENURE_HELD && store->task == TASK_NONE && store->base.poked)
+    if (store->hold == HOLD_OURS && store->task == TASK_NONE && store->base.poked)
         store->base.poked(store->base.poked_arg);
 }
 
@@ -235,7 +235,7 @@ static void quorum_shut(struct store *base)
 
     loop_disarm(store->loop, &store->timer);
     loop_disarm(store->loop, &store->rest);
-    if (store->tenure == TENURE_SEEKING || store->tenure == TENURE_ENDED)
+    if (store->hold == HOLD_SOUGHT || store->hold == HOLD_OVER)
         say_farewell(store);
     for (size_t i = 0; i < store->count; i++)
         store_close(store->nodes[i].store);

@@ -13,7 +13,6 @@
 struct store_node {
     struct store *store; /* opened as a member (store_address) */
     char name[300];      /* of its URL, for messages */
-    char place[300];     /* the same for two URLs that are known to lead to one server */
 };
 
 /* Takes the nodes' stores over and copies the rest. count: 2 to QUORUM_NODES_MAX. */

@@ -5,8 +5,8 @@
 -- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
 --       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who;
---       in a quorum: its marker, which process of the server this is ('': not known), a fence that all may take
---       (0: none), and where the lock is held elsewhere already its fences…
+--       in a quorum: its marker, which process of the server this is, a fence that all may take (0: none), and where the
+--       lock is held elsewhere already its fences…
 -- {'GRANTED', now, {fence…}, {slot…}}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
 -- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder}

@@ -11,7 +11,7 @@ local function as_member(marker, run, answer)
   redis.call('PEXPIRE', marker, WEEK)
   local v = redis.call('HMGET', marker, 'run', 'since', 'first')
   local since, first = number(v[2]), number(v[3])
-  if not since or since > now or run ~= '' and run ~= v[1] then
+  if not since or since > now or run ~= v[1] then
     since = now
     first = first and math.min(first, now) or now
     redis.call('HSET', marker, 'run', run, 'since', whole(since), 'first', whole(first))

@@ -2,8 +2,8 @@
 -- include member.lua
 
 -- Extends leases, all or none; never makes one.
--- ARGV: owner, lease (0: the same as before); in a quorum: its marker, which process of the server this is ('':
---       not known), and what the fences are from now on…
+-- ARGV: owner, lease (0: the same as before); in a quorum: its marker, which process of the server this is, and
+--       what the fences are from now on…
 -- {'RENEWED', now, {fence…}, {slot…}, 1 if one of them had run out before}
 -- {'LOST', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
 -- In a quorum, RENEWED and LOST as as_member() has them.

@@ -195,7 +195,6 @@ void client_open(struct client *client, bool wait)
     for (size_t i = 0; i < world->node_count; i++) {
         nodes[i].store = sim_link(&world->nodes[i]);
         snprintf(nodes[i].name, sizeof nodes[i].name, "node %zu", i);
-        snprintf(nodes[i].place, sizeof nodes[i].place, "node %zu", i);
     }
     client->held = client->lost = client->leaving = client->over = false;
     client->asked = loop_now(world->loop);
