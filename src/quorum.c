@@ -322,7 +322,7 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
     }
     if (votes.unknown > votes.doubtful) {
         answer->cause = failure ? failure->answer.cause : CAUSE_MISFIT;
-        snprintf(answer->text, sizeof answer->text, "no quorum: %zu of %zu servers fail: %.180s",
+        snprintf(answer->text, sizeof answer->text, "no quorum, %zu of %zu servers failed: %.180s",
                  votes.unknown, quorum->count,
                  failure ? failure->answer.text : "the same server twice");
         return;
@@ -330,11 +330,11 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
     answer->cause = CAUSE_NOT_READY;
     if (votes.doubtful > 0)
         snprintf(answer->text, sizeof answer->text,
-                 "no quorum: %zu of %zu servers have lost their data or are new, and count only "
-                 "when all leases from before are over",
+                 "no quorum, %zu of %zu servers may have lost data: not counted until leases from "
+                 "before are over",
                  votes.doubtful, quorum->count);
     else
-        snprintf(answer->text, sizeof answer->text, "no quorum: others have it on some servers");
+        snprintf(answer->text, sizeof answer->text, "no quorum, others have some of the servers");
 }
 
 void quorum_answer(const struct quorum *quorum, enum quorum_state state, struct answer *answer)

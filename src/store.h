@@ -87,7 +87,7 @@ struct answer {
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted, and renewed: for each key of the request */
     bool late;                /* renewed after its lease had run out, before anyone else came */
     size_t key;               /* refused: which of the keys stands in the way */
-    int64_t position;         /* refused and queued: 1 is next; not queued: how many wait ahead */
+    int64_t position;         /* refused and queued: 1 is next, 0: there is no queue; not queued: how many wait ahead */
     bool requeued;            /* had been dropped from the queue, and is in it again */
     int64_t holders;          /* refused: how many hold it, as one or as many */
     int64_t left_ms;          /* refused: no holder's lease ends sooner; 0 if nobody holds it */

@@ -87,8 +87,10 @@ static void compose(const struct waiting *waiting, char *out, size_t size)
     append(out, size, ", %s", obstacle);
     if (refusal->position == 1)
         append(out, size, "; you are next");
-    else
+    else if (refusal->position > 1)
         append(out, size, "; you are number %" PRId64 " in the queue", refusal->position);
+    else
+        append(out, size, "; a quorum has no queue");
 }
 
 static void tell(struct loop_timer *timer)
