@@ -190,56 +190,76 @@ static void settle(struct quorum_store *store)
     }
 }
 
+/* Waits for so long at most, and no longer than it was to wait already. */
 static void close_in(struct quorum_store *store, int64_t ns)
 {
+    struct moment due = moment_plus(now_of(store), ns);
+
     store->stage = STAGE_CLOSING;
-    loop_arm(store->loop, &store->timer, moment_min(store->until, moment_plus(now_of(store), ns)));
+    loop_arm(store->loop, &store->timer, moment_min(store->timer.due, due));
 }
 
-/* A majority has decided it: whether to wait for a node nevertheless. */
-static bool is_worth_waiting(const struct quorum_store *store, const struct quorum_node *node)
+/* How long to wait for those who have a say in what has been decided without them. */
+static int64_t hurry(const struct quorum_store *store)
 {
+    int64_t since = elapsed(store);
+    return since > HURRY_NS ? since : HURRY_NS;
+}
+
+/* A majority has decided it: how long to wait for this node nevertheless. */
+static int64_t patience_with(const struct quorum_store *store, const struct quorum_node *node)
+{
+    bool sent = node->store->sent;
+
     switch (store->task) {
-    /* One that remembers more would not let those count who remember little. */
-    case TASK_ACQUIRE: return node->store->sent && quorum_is_young(&store->votes);
-    /* What it was asked before has to be answered, or the release does not go out. */
+    case TASK_ACQUIRE:
+        /* One that remembers more would not let those count who remember little. */
+        if (sent && quorum_is_young(&store->votes))
+            return hurry(store);
+        /* One that has not told yet who it is may be one of the others, by another name. */
+        return *node->store->node ? 0 : elapsed(store) / 4;
     case TASK_RELEASE:
-        return node->doing.task == TASK_RELEASE ? node->prompt && !node->store->sent
-                                                : node->store->sent;
-    default: return false;
+        /* What it was asked before has to be answered, or the release does not go out. */
+        if (node->doing.task == TASK_RELEASE ? node->prompt && !sent : sent)
+            return hurry(store);
+        return 0;
+    default: return 0;
     }
 }
 
-static bool is_worth_a_pause(struct quorum_store *store)
+static int64_t patience_with_all(struct quorum_store *store)
 {
+    size_t missing = store->count - quorum_approvals(&store->votes);
+    int64_t longest = 0;
+
     if (store->task == TASK_SURVEY)
-        return !quorum_views_are_clear(&store->views,
-                                       store->count - quorum_approvals(&store->votes));
+        return quorum_views_are_clear(&store->views, missing) ? 0 : hurry(store);
     for (size_t i = 0; i < store->count; i++) {
-        if (store->votes.ballots[i].vote == VOTE_NONE && is_worth_waiting(store, &store->nodes[i]))
-            return true;
+        bool silent = store->votes.ballots[i].vote == VOTE_NONE;
+        int64_t patience = silent ? patience_with(store, &store->nodes[i]) : 0;
+        longest = patience > longest ? patience : longest;
     }
-    return false;
+    return longest;
 }
 
 static void decide(struct quorum_store *store)
 {
     enum quorum_state state = quorum_state(&store->votes);
-    int64_t since = elapsed(store), patience = since > HURRY_NS ? since : HURRY_NS;
+    int64_t patience = 0;
 
     if (state == QUORUM_CARRIED && store->task == TASK_ACQUIRE && !store->settling) {
         settle(store);
         state = quorum_state(&store->votes);
     }
-    if (state == QUORUM_OPEN) {
-        bool hurry = store->votes.rule == QUORUM_TAKE && quorum_is_heard(&store->votes);
-        if (hurry && !store->settling && store->stage == STAGE_VOTING)
-            close_in(store, patience);
-    } else if (state != QUORUM_CARRIED || !is_worth_a_pause(store)) {
+    if (state == QUORUM_CARRIED)
+        patience = patience_with_all(store);
+    else if (state == QUORUM_OPEN && store->votes.rule == QUORUM_TAKE && !store->settling &&
+             quorum_is_heard(&store->votes))
+        patience = hurry(store);
+    if (state != QUORUM_OPEN && patience == 0)
         finish(store, state);
-    } else if (store->stage == STAGE_VOTING) {
+    else if (patience > 0)
         close_in(store, patience);
-    }
 }
 
 void quorum_round_timer(struct loop_timer *timer)

@@ -24,6 +24,13 @@ teardown() {
 
 teardown_file() { quorum_file_end; }
 
+# has_status NUMBER COMMAND...
+has_status() {
+    local got=0
+    rlock "${@:2}" || got=$?
+    ((got == $1))
+}
+
 refused() {
     run "-$1" --separate-stderr rlock "${@:2}"
 }
@@ -61,7 +68,8 @@ refused() {
     nothing_at k 1 2 3
     run -0 --separate-stderr rlock status
     [[ $output == '' && $stderr == 'rlock: no locks' ]]
-    run -0 rlock doctor
+    run rlock doctor
+    [[ $output =~ "3 of 3 servers are fit, 2 are needed".*"acquired in" ]]
 }
 
 @test "acquire --keep: what is held is renewed, and given back on all" {
@@ -154,15 +162,16 @@ refused() {
 }
 
 @test "H87 one server by two names: 78, with both, and nothing is left there" {
-    start_proxy
-    RLOCK_URL="$(node_urls 1 2) unix://$QUORUM/../quorum/1/sock" refused 78 run k -- touch "$T/ran"
-    stderr_line "^rlock: k: the same node twice in a quorum: unix://$QUORUM/1/sock and unix://$QUORUM/../quorum/1/sock are one server"
-    RLOCK_URL="$(node_urls 1 2) redis://${proxy[proxy]}" fault target "$QUORUM/2/sock"
-    RLOCK_URL="$(node_urls 1 2) redis://${proxy[proxy]}" refused 78 run k -- touch "$T/ran"
-    stderr_line "^rlock: k: the same node twice in a quorum: .* are one server"
+    start_proxy proxy 127.0.0.1:0 "$QUORUM/2/sock"
+    RLOCK_URL="$(node_urls 2) redis://${proxy[proxy]}" refused 78 run k -- touch "$T/ran"
+    stderr_line "^rlock: k: the same node twice in a quorum: unix://$QUORUM/2/sock and redis://${proxy[proxy]}/0 are one server$"
     [[ ! -e $T/ran ]]
+    nothing_at k 2
+    # Without it there is a majority here, which does not wait for ever to see whether it is one.
+    RLOCK_URL="$(node_urls 1 2) redis://${proxy[proxy]}"
+    poll_until 20 has_status 78 run k -- true
+    poll_until 20 has_status 78 status k
     nothing_at k 1 2
-    RLOCK_URL="$(node_urls 1 2) redis://${proxy[proxy]}" refused 78 status
 }
 
 @test "H49 H87 a replica in a quorum: 78, by name" {
@@ -184,13 +193,14 @@ refused() {
 }
 
 @test "fencing tokens: the highest that a server has had counts, and all of the majority take it" {
-    local i
+    local i has_it=""
     node 3 hset 'rlock:{k}' k lock/1 f 5000000000000000
     run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
     [[ $output == 5000000000000001 ]]
-    for i in 1 2 3; do
-        [[ $(node "$i" hget 'rlock:{k}' f) == 5000000000000001 ]]
+    for i in 1 2; do
+        [[ $(node "$i" hget 'rlock:{k}' f) != 5000000000000001 ]] || has_it=$i
     done
+    [[ $has_it ]]
     node_kill 3
     run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
     [[ $output == 5000000000000002 ]]
