@@ -219,10 +219,11 @@ static int64_t patience_with(const struct quorum_store *store, const struct quor
         /* One that has not told yet who it is may be one of the others, by another name. */
         return *node->store->node ? 0 : elapsed(store) / 4;
     case TASK_RELEASE:
-        /* What it was asked before has to be answered, or the release does not go out. */
+        /* What it was asked before has to be answered, or the release does not go out; and that may have to go
+         * out twice, to a server that does not know the script. */
         if (node->doing.task == TASK_RELEASE ? node->prompt && !sent : sent)
             return hurry(store);
-        return 0;
+        return node->prompt ? elapsed(store) : 0;
     default: return 0;
     }
 }

@@ -32,6 +32,7 @@ struct redis_store {
     char *marker; /* of a quorum's member: a key that tells how long it has been one; NULL */
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
+    bool fresh;      /* the server did not know one of the scripts */
     char *places;    /* ours in the queues, as last told; NULL: none */
 
     /* The operation under way. */
@@ -254,7 +255,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
 
     if (reply && is_error(reply) && !store->whole_script &&
         redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT) {
-        store->whole_script = true;
+        store->whole_script = store->fresh = true;
         reply = NULL;
     }
     if (!reply) {
@@ -397,6 +398,8 @@ static void redis_release(struct store *base, const struct lock_request *request
     struct redis_store *store = of(base);
 
     begin(store, &script_release, request->keys, request->key_count);
+    /* Perhaps nobody stays to hear that it does not know this one either. */
+    store->whole_script = store->fresh;
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);

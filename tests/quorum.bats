@@ -40,7 +40,7 @@ refused() {
     local words owner i
     read -ra words <<<"$output"
     [[ ${words[0]} == k && $stderr == "" ]]
-    nothing_at k 1 2 3
+    poll_until 2 nothing_at k 1 2 3
     hold a k
     owner=$(owner_of k)
     holds_at "$owner" k 1 2 3
