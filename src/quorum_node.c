@@ -26,7 +26,7 @@ static void begin(struct quorum_node *node, const struct quorum_order *order)
     case TASK_RENEW: store_renew(node->store, &request, order->until, complete, node); break;
     case TASK_RELEASE:
         request.at_least = order->at_least;
-        request.returns = !order->last;
+        request.in_time = !order->last;
         store_release(node->store, &request, order->bar, order->until, complete, node);
         break;
     case TASK_FORCE: store_force(node->store, &matter->force, order->until, complete, node); break;

@@ -28,7 +28,7 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
     const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
     const char *info[] = {"INFO", "server"};
 
-    *greeting = (struct redis_greeting){.db = url->db, .member = member};
+    *greeting = (struct redis_greeting){.db = url->db, .member = member, .replicas = -1};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
@@ -82,12 +82,24 @@ static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
     return false;
 }
 
+int redis_greeting_replicas(const struct redisReply *role)
+{
+    const char *word = string_at(role, 0);
+
+    return word && strcmp(word, "master") == 0 && role->elements > 2 &&
+                   role->element[2]->type == REDIS_REPLY_ARRAY
+               ? (int)role->element[2]->elements
+               : -1;
+}
+
 static int64_t clock_of(const redisReply *reply)
 {
     const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
+    int64_t s = seconds ? strtoll(seconds, NULL, 10) : -1,
+            us = micros ? strtoll(micros, NULL, 10) : -1;
+    bool sound = s >= 0 && s < REDIS_CLOCK_MAX / 1000 && us >= 0 && us < 1000000;
 
-    return seconds && micros ? strtoll(seconds, NULL, 10) * 1000 + strtoll(micros, NULL, 10) / 1000
-                             : 0;
+    return sound ? s * 1000 + us / 1000 : 0;
 }
 
 /* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
@@ -113,6 +125,8 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
     }
     if (greeting->step == STEP_ROLE && !is_master(greeting, reply, answer))
         return GREETING_REFUSED;
+    if (greeting->step == STEP_ROLE)
+        greeting->replicas = redis_greeting_replicas(reply);
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);
     if (greeting->step == STEP_INFO)

@@ -15,6 +15,7 @@ struct redis_greeting {
     bool replica;     /* REFUSED for being one */
     bool member;      /* of a quorum */
     char node[STORE_NODE_SIZE]; /* of a member: its run_id */
+    int replicas;     /* how many it has, -1 if it does not tell */
 };
 
 /* Appends the commands to *bytes, which the caller frees. password: NULL for none. */
@@ -26,5 +27,8 @@ enum greeting_state { GREETING_GOING, GREETING_DONE, GREETING_REFUSED };
 /* Takes the next reply. REFUSED: why, in *answer. */
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer);
+
+/* How many replicas a master has, by its reply to ROLE; -1 if that says something else. */
+int redis_greeting_replicas(const struct redisReply *role);
 
 #endif

@@ -55,7 +55,7 @@ struct lock_request {
     const char *who;  /* identity_print()ed, or "" */
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
     bool listen;      /* have the store call "poked" when it is worth trying again */
-    bool returns;     /* in a release: the same owner comes again, so that it must not be done late */
+    bool in_time;     /* a release: is to have no effect after "until", as this owner acquires anew */
     /* Of a quorum's member: the fence to note for each key instead of the one it has, which is lower; and one
      * acquires there what is held elsewhere already. NULL: none. */
     const uint64_t *fences;

@@ -118,8 +118,8 @@ static void release_all(struct quorum_store *store, bool bar)
         struct quorum_order it = {.task = TASK_RELEASE,
                                   .round = store->round,
                                   .until = store->until,
-                                  .last = !store->matter.lock.returns,
-                                  .bar = (bar || node->unsure) && !store->matter.lock.returns,
+                                  .last = !store->matter.lock.in_time,
+                                  .bar = (bar || node->unsure) && !store->matter.lock.in_time,
                                   .at_least = store->matter.lock.at_least};
         if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
             quorum_node_order(node, it);

@@ -6,6 +6,7 @@
 #include "redis_answer.h"
 #include "redis_latch.h"
 #include "redis_link.h"
+#include "redis_replicas.h"
 #include "redis_survey.h"
 #include "scripts.h"
 
@@ -21,6 +22,8 @@
 /* How long a request for a lock or about a latch may go unanswered by a server that has just greeted us: asking again is
  * harmless, and finds out what became of the first. */
 #define REQUEST_NS (2 * NS_PER_SEC)
+/* How long a release waits for the replicas. They get it anyway; what they miss ends with the lease. */
+#define PARTING_NS (200 * NS_PER_MS)
 
 #define MARKER ":!quorum"
 
@@ -34,6 +37,7 @@ struct redis_store {
     bool no_channel; /* the server forbids SUBSCRIBE */
     bool fresh;      /* the server did not know one of the scripts */
     char *places;    /* ours in the queues, as last told; NULL: none */
+    struct redis_replicas replicas;
 
     /* The operation under way. */
     store_done *done;
@@ -42,9 +46,11 @@ struct redis_store {
     const struct script *script;
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
-    bool bounded; /* it is not to be done after "until" */
-    bool deaf;    /* this time without a channel */
-    char **keys;  /* in the store */
+    bool deaf;        /* this time without a channel */
+    bool transaction; /* the batch under way is one: nothing in it can wait for replicas */
+    bool granted;     /* by the server; the replicas are yet to be heard */
+    bool in_time;     /* not to be done after "until" */
+    char **keys;      /* in the store */
     size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
@@ -54,7 +60,8 @@ struct redis_store {
     void *each_id_arg;
 };
 
-/* The arguments of acquire.lua and release.lua that are filled in at the moment of sending. */
+/* Arguments that are filled in at the moment of sending; acquire.lua and release.lua have the first one
+ * at the same place. */
 enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
@@ -98,7 +105,8 @@ static void drop_operation(struct redis_store *store)
     store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
-    store->listen = store->deaf = store->bounded = store->whole_script = false;
+    store->listen = store->deaf = store->in_time = store->whole_script = false;
+    store->transaction = store->granted = false;
 }
 
 static void set_places(struct redis_store *store, const char *places)
@@ -109,9 +117,12 @@ static void set_places(struct redis_store *store, const char *places)
 
 static void finish(struct redis_store *store, const struct answer *answer)
 {
+    struct answer told = *answer;
+
+    told.maybe_done |= told.verdict == VERDICT_UNKNOWN && store->granted;
     drop_operation(store);
     store->base.sent = false;
-    store->done(store->done_arg, answer);
+    store->done(store->done_arg, &told);
 }
 
 /* Adds the call of the operation's script to the batch. */
@@ -156,6 +167,29 @@ static void send_listening(struct redis_store *store)
     redis_link_send(store->link, 3 + store->key_count, store->key_count, store->until);
 }
 
+/* Locks have to be on the replicas, where that is asked for; latches have not. */
+static bool is_replicated(const struct redis_store *store)
+{
+    return store->replicas.rule != REPLICAS_NONE &&
+           (store->script == &script_acquire || store->script == &script_renew ||
+            store->script == &script_release);
+}
+
+/* The call, and behind it, in the same write, what waits for the replicas: half of the time, so that an answer
+ * comes before the connection is given up. */
+static void send_call(struct redis_store *store, struct moment now)
+{
+    int64_t ns = moment_until(now, store->until) / 2;
+    size_t replies = 1;
+
+    add_call(store);
+    if (store->script == &script_release && ns > PARTING_NS)
+        ns = PARTING_NS;
+    if (is_replicated(store))
+        replies += redis_replicas_add(&store->replicas, store->link, ns);
+    redis_link_send(store->link, replies, 0, store->until);
+}
+
 /* Asking again is harmless, and so is worth it soon. */
 static bool is_harmless(const struct redis_store *store)
 {
@@ -179,26 +213,26 @@ static void send_operation(struct redis_store *store)
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
-    if (store->bounded)
+    if (store->in_time)
         set_not_after(store, now);
     if (store->node_at)
         replace_argument(store, store->node_at, store->base.node);
     if (store->script == &script_acquire)
         replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     store->base.sent = true;
-    if (store->listen && !store->no_channel && !store->deaf) {
+    store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
+    if (store->transaction)
         send_listening(store);
-    } else {
-        add_call(store);
-        redis_link_send(store->link, 1, 0, store->until);
-    }
+    else
+        send_call(store, now);
 }
 
 /* Starts what was put together. What may be asked again soon greets first: only the question is in a
- * hurry. And what must not be done late needs the server's clock, a member's node its name. */
+ * hurry. And what must not be done late needs the server's clock, who waits for replicas their number, a
+ * member's node its name. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
-    bool early = is_harmless(store) || store->bounded || store->node_at;
+    bool early = is_harmless(store) || store->in_time || is_replicated(store) || store->node_at;
 
     store->until = until;
     store->done = done;
@@ -229,7 +263,7 @@ static bool is_error(const redisReply *reply)
 static const redisReply *script_reply(struct redis_store *store, redisReply *const *replies,
                                       size_t count)
 {
-    if (count == 1)
+    if (!store->transaction)
         return replies[0];
     const redisReply *multi = replies[0], *call = replies[1], *exec = replies[count - 1];
     bool refused = false;
@@ -245,6 +279,19 @@ static const redisReply *script_reply(struct redis_store *store, redisReply *con
     if (store->deaf || store->no_channel)
         return NULL;
     return is_error(call) ? call : exec;
+}
+
+/* False if what was granted is to be asked for again, for the sake of the replicas: it is the same request. */
+static bool is_settled(struct redis_store *store, redisReply *const *replies, struct answer *answer)
+{
+    if (answer->verdict != VERDICT_GRANTED || store->script == &script_release ||
+        !is_replicated(store))
+        return true;
+    if (!store->transaction &&
+        redis_replicas_hear(&store->replicas, replies + 1, answer) != REPLICAS_MORE)
+        return true;
+    store->granted = true;
+    return false;
 }
 
 static void hear_script(struct redis_store *store, redisReply *const *replies, size_t count)
@@ -276,6 +323,10 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
     }
     if (store->script == &script_acquire && answer.verdict != VERDICT_UNKNOWN)
         set_places(store, extra.places);
+    if (!is_settled(store, replies, &answer)) {
+        send_operation(store);
+        return;
+    }
     if (store->listen && (store->no_channel || store->deaf))
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), POLL_NS));
     finish(store, &answer);
@@ -294,6 +345,18 @@ static void hear_survey(struct redis_store *store, redisReply *const *replies, s
         finish(store, &answer);
 }
 
+/* On a new connection. An acquisition that cannot count is not made. */
+static void greeted(struct redis_store *store)
+{
+    struct answer answer;
+
+    store->replicas.known = redis_link_replicas(store->link);
+    if (store->script == &script_acquire && !redis_replicas_possible(&store->replicas, &answer))
+        finish(store, &answer);
+    else
+        send_operation(store);
+}
+
 static void batch_done(void *arg, redisReply *const *replies, size_t count,
                        const struct answer *failure)
 {
@@ -305,7 +368,7 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
     else if (store->survey)
         hear_survey(store, replies, count);
     else if (count == 0)
-        send_operation(store);
+        greeted(store);
     else
         hear_script(store, replies, count);
 }
@@ -358,7 +421,8 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 
     begin(store, &script_acquire, request->keys, request->key_count);
     store->listen = request->listen;
-    store->bounded = true;
+    store->in_time = true;
+    redis_link_mind(store->link, request->lease);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
@@ -404,7 +468,7 @@ static void redis_release(struct store *base, const struct lock_request *request
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
     add_argument(store, "0");
-    store->bounded = request->returns;
+    store->in_time = request->in_time;
     set_places(store, NULL);
     start(store, until, done, arg);
 }
@@ -420,6 +484,7 @@ static void redis_farewell(struct store *base, const struct lock_request *reques
     add_argument(store, request->owner);
     add_number(store, BAR_MS);
     add_number(store, request->at_least / NS_PER_MS);
+    add_argument(store, "0");
     add_call(store);
     redis_link_send_blindly(store->link);
     drop_operation(store);
@@ -488,5 +553,7 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         store->marker = mem_zeroed(strlen(address->prefix) + sizeof MARKER);
         sprintf(store->marker, "%s" MARKER, address->prefix);
     }
+    store->replicas = (struct redis_replicas){
+        .rule = address->replicas, .number = address->replica_count, .known = -1};
     return &store->base;
 }

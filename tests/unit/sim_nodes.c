@@ -371,7 +371,7 @@ static void link_release(struct store *base, const struct lock_request *request,
 
     if (message)
         message->uncertain = uncertain;
-    if (message && request->returns)
+    if (message && request->in_time)
         message->not_after = until;
 }
 

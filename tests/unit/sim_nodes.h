@@ -1,10 +1,12 @@
 /* Nodes of a quorum, each with a clock, a memory and one lock, and the way to them, with all that can go wrong:
  * answers that are slow, lost or late, nodes that stand still, are gone, or come back with nothing. In the time
- * of fake_store.h's loop. */
+ * of fake_loop.h's loop. */
 #ifndef SIM_NODES_H
 #define SIM_NODES_H
 
-#include "fake_store.h"
+#include "fake_loop.h"
+
+#include "store.h"
 
 #define SIM_NODES 5
 #define SIM_BARS  64
