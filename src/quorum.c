@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nodes of a new quorum are first asked within this. One that lost its data after somebody got a lock is
- * younger than others by the time that a server takes to restart, at least. */
-#define SAME_AGE_MS 100
+/* Nodes of a new quorum are first asked within this. If one forgets before that, nobody notices. */
+#define FIRST_ASKED_MS 2000
+/* For a process that is no older than the quorum, and so may have come in place of another: what the time that
+ * this takes exceeds. */
+#define RESTART_MS 100
 
 void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, int64_t lease_ms)
 {
@@ -24,10 +26,8 @@ void quorum_cast(struct quorum *quorum, size_t node, enum vote vote, const struc
     if (!answer)
         return;
     ballot->answer = *answer;
-    if (answer->memory_ms > 0) {
-        ballot->memory_ms = answer->memory_ms;
-        ballot->service_ms = answer->service_ms;
-    }
+    if (answer->seniority.memory_ms > 0)
+        ballot->seniority = answer->seniority;
 }
 
 void quorum_close(struct quorum *quorum)
@@ -54,8 +54,8 @@ static int64_t age_of(const struct quorum *quorum)
     int64_t age = 0;
 
     for (size_t i = 0; i < quorum->count; i++) {
-        if (quorum->ballots[i].service_ms > age)
-            age = quorum->ballots[i].service_ms;
+        if (quorum->ballots[i].seniority.service_ms > age)
+            age = quorum->ballots[i].seniority.service_ms;
     }
     return age;
 }
@@ -76,9 +76,11 @@ static int64_t longest_lease(const struct quorum *quorum)
 /* A YES from a node that may have forgotten somebody else's lock. */
 static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot *ballot)
 {
-    return quorum->rule == QUORUM_TAKE && ballot->vote == VOTE_YES && ballot->memory_ms > 0 &&
-           ballot->memory_ms < longest_lease(quorum) &&
-           ballot->memory_ms + SAME_AGE_MS < age_of(quorum);
+    const struct seniority *its = &ballot->seniority;
+    int64_t age = age_of(quorum), margin = its->process_ms > age ? FIRST_ASKED_MS : RESTART_MS;
+
+    return quorum->rule == QUORUM_TAKE && ballot->vote == VOTE_YES && its->memory_ms > 0 &&
+           its->memory_ms < longest_lease(quorum) && its->memory_ms + margin < age;
 }
 
 struct count {

@@ -35,7 +35,7 @@ enum quorum_state {
 
 struct quorum_ballot {
     enum vote vote;
-    int64_t memory_ms, service_ms; /* what the node told last */
+    struct seniority seniority; /* as the node told it last */
     struct answer answer;
 };
 

@@ -105,8 +105,8 @@ bool quorum_node_was_evicted(const struct quorum_node *node, const struct answer
     if (node->confirmed.ns == 0 || moment_reached(node->lapse, loop_now(node->loop)))
         return false;
     /* A node that forgot is younger than our entry was. */
-    return answer->memory_ms == 0 ||
-           answer->memory_ms * NS_PER_MS >= since - since / 100 - SLACK_NS;
+    return answer->seniority.memory_ms == 0 ||
+           answer->seniority.memory_ms * NS_PER_MS >= since - since / 100 - SLACK_NS;
 }
 
 void quorum_node_farewell(struct quorum_node *node)

@@ -209,23 +209,24 @@ static int64_t hurry(const struct quorum_store *store)
 /* A majority has decided it: how long to wait for this node nevertheless. */
 static int64_t patience_with(const struct quorum_store *store, const struct quorum_node *node)
 {
-    bool sent = node->store->sent;
+    bool sent = node->store->sent, releasing = node->doing.task == TASK_RELEASE;
 
-    switch (store->task) {
-    case TASK_ACQUIRE:
-        /* One that remembers more would not let those count who remember little. */
-        if (sent && quorum_is_young(&store->votes))
-            return hurry(store);
-        /* One that has not told yet who it is may be one of the others, by another name. */
+    /* One that remembers more would not let those count who remember little. */
+    if (store->task == TASK_ACQUIRE && sent && quorum_is_young(&store->votes))
+        return hurry(store);
+    /* One that has not told yet who it is may be one of the others, by another name. */
+    if (store->task == TASK_ACQUIRE)
         return *node->store->node ? 0 : elapsed(store) / 4;
-    case TASK_RELEASE:
-        /* What it was asked before has to be answered, or the release does not go out; and that may have to go
-         * out twice, to a server that does not know the script. */
-        if (node->doing.task == TASK_RELEASE ? node->prompt && !sent : sent)
-            return hurry(store);
-        return node->prompt ? elapsed(store) : 0;
-    default: return 0;
-    }
+    /* Who did not acquire it has no more to do, and ends: what did not go out by then is not done. */
+    if (store->hold == HOLD_FOREIGN)
+        return elapsed(store);
+    if (store->task != TASK_RELEASE)
+        return 0;
+    /* What it was asked before has to be answered, or the release does not go out; and that may have to go out
+     * twice, to a server that does not know the script. */
+    if (releasing ? node->prompt && !sent : sent)
+        return hurry(store);
+    return node->prompt ? elapsed(store) : 0;
 }
 
 static int64_t patience_with_all(struct quorum_store *store)

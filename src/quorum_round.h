@@ -10,8 +10,8 @@
 
 /* What this process has to do with the lock that it asked for last. */
 enum quorum_hold {
-    HOLD_FOREIGN,    /* another process acquired it, if anybody did */
-    HOLD_SOUGHT, /* an acquisition is under way */
+    HOLD_FOREIGN, /* another process acquired it, if anybody did */
+    HOLD_SOUGHT,  /* an acquisition is under way */
     HOLD_OURS,
     HOLD_OVER, /* given back or lost, or not acquired: nothing of it is to be left */
 };

@@ -245,6 +245,15 @@ static int64_t count_at(const redisReply *reply, size_t i)
     return number > 0 ? number : 0;
 }
 
+/* Of time, in ms. */
+static int64_t span_at(const redisReply *reply, size_t i)
+{
+    const int64_t most = REDIS_SPAN_MAX;
+    int64_t span = count_at(reply, i);
+
+    return span < most ? span : most;
+}
+
 /* The server's clock. */
 static int64_t now_at(const redisReply *reply)
 {
@@ -391,8 +400,8 @@ static const redisReply *read_member(const redisReply *reply, struct answer *ans
 
     if (!word || strcmp(word, "MEMBER") != 0 || reply->elements < 4)
         return reply;
-    answer->memory_ms = number_at(reply, 1);
-    answer->service_ms = number_at(reply, 2);
+    answer->seniority.memory_ms = span_at(reply, 1);
+    answer->seniority.service_ms = span_at(reply, 2);
     return reply->element[3];
 }
 

@@ -102,13 +102,21 @@ static int64_t clock_of(const redisReply *reply)
     return sound ? s * 1000 + us / 1000 : 0;
 }
 
-/* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
-static void read_node(const redisReply *reply, char node[STORE_NODE_SIZE])
+/* The rest of the line that begins with "name"; NULL: there is none. */
+static const char *line_of(const redisReply *reply, const char *name)
 {
-    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "\nrun_id:") : NULL;
+    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
+    return at ? at + strlen(name) : NULL;
+}
 
-    if (at)
-        snprintf(node, STORE_NODE_SIZE, "%.*s", (int)strcspn(at + 8, "\r\n"), at + 8);
+static void read_node(const redisReply *reply, struct redis_greeting *greeting)
+{
+    const char *id = line_of(reply, "\nrun_id:"), *up = line_of(reply, "\nuptime_in_seconds:");
+    int64_t seconds = up ? strtoll(up, NULL, 10) : 0;
+
+    if (id)
+        snprintf(greeting->node, STORE_NODE_SIZE, "%.*s", (int)strcspn(id, "\r\n"), id);
+    greeting->uptime_s = seconds > 0 && seconds < REDIS_CLOCK_MAX / 1000 ? seconds : 0;
 }
 
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
@@ -130,7 +138,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);
     if (greeting->step == STEP_INFO)
-        read_node(reply, greeting->node);
+        read_node(reply, greeting);
     greeting->step = next_step(greeting, greeting->step);
     return greeting->step == STEP_END ? GREETING_DONE : GREETING_GOING;
 }

@@ -10,12 +10,13 @@ struct redisReply;
 
 struct redis_greeting {
     int db;
-    int step;         /* whose reply is next */
-    int64_t clock_ms; /* the server's, 0 if it does not tell */
-    bool replica;     /* REFUSED for being one */
-    bool member;      /* of a quorum */
+    int step;                   /* whose reply is next */
+    int64_t clock_ms;           /* the server's, 0 if it does not tell */
+    bool replica;               /* REFUSED for being one */
+    bool member;                /* of a quorum */
     char node[STORE_NODE_SIZE]; /* of a member: its run_id */
-    int replicas;     /* how many it has, -1 if it does not tell */
+    int64_t uptime_s;           /* and for how long its process has run, in whole seconds */
+    int replicas;               /* how many it has, -1 if it does not tell */
 };
 
 /* Appends the commands to *bytes, which the caller frees. password: NULL for none. */

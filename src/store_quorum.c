@@ -66,7 +66,8 @@ static void quorum_acquire(struct store *base, const struct lock_request *reques
                            struct moment until, store_done *done, void *arg)
 {
     static const char *const modes[] = {
-        [LOCK_SHARED] = "readers (--read, --shared) need one server: a quorum has exclusive locks alone",
+        [LOCK_SHARED] =
+            "readers (--read, --shared) need one server: a quorum has exclusive locks alone",
         [LOCK_LIMIT] = "semaphores (--limit) need one server: a quorum has exclusive locks alone"};
     struct quorum_store *store = of(base);
     /* Who was refused and now listens has nothing to gain from asking again at once. */

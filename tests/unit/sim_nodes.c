@@ -122,8 +122,10 @@ static void tell_memory(struct sim_node *node, struct answer *answer)
         node->since = now;
     if (!node->first.ns)
         node->first = now;
-    answer->memory_ms = (now.ns - node->since.ns) / NS_PER_MS + 1;
-    answer->service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1;
+    answer->seniority = (struct seniority){
+        .memory_ms = (now.ns - node->since.ns) / NS_PER_MS + 1,
+        .service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1,
+        .process_ms = node->lives ? (now.ns - node->born.ns) / NS_PER_MS : 10000000};
 }
 
 static void refuse(struct sim_node *node, enum cause cause, struct answer *answer)
@@ -191,7 +193,7 @@ static void release_at(struct sim_node *node, const struct sim_message *message,
         node->owner[0] = '\0';
     else
         refuse(node, CAUSE_NOT_HOLDER, answer);
-    answer->memory_ms = answer->service_ms = 0; /* it does not tell */
+    answer->seniority = (struct seniority){0}; /* it does not tell */
     if (message->uncertain)
         snprintf(node->bars[node->bar_count++ % SIM_BARS], sizeof *node->bars, "%s",
                  message->owner);
@@ -445,6 +447,7 @@ void sim_node_start(struct sim_node *node, bool forgetful)
     node->down = false;
     snprintf(node->id + strcspn(node->id, "/"), 24, "/%u", node->lives);
     node->since = (struct moment){0};
+    node->born = loop_now(node->loop);
     if (!forgetful)
         return;
     node->owner[0] = '\0';
