@@ -272,6 +272,40 @@ has_clients() {
     within 0 4500 "$(overlap x y)"
 }
 
+@test "H38 the master dies before the replica has heard of the lock: the holder finds out at once" {
+    cut_off a copier
+    poll_until 5 link_is_down b
+    work x k 100 --lease 30s
+    working x
+    work y k 1
+    poll_until 10 has_waiters k 1
+    server_kill a
+    finish y 30
+    [[ $status == 0 ]]
+    finish x 10
+    [[ $status == 79 ]]
+    within -20000 2000 "$(overlap x y)"
+}
+
+@test "H30 the clock of the new master is ahead: whoever comes first has the lock, and the other one stops" {
+    undeploy
+    export SHIM_CLOCK_FILE=$T/clock
+    printf '%-32s' 120000 >"$SHIM_CLOCK_FILE"
+    SHIMMED=b deploy
+    disturb
+    work x k 15 --lease 12s
+    working x
+    work y k 0.5 --lease 12s
+    poll_until 10 has_waiters k 1
+    server_kill a
+    b_is_master
+    finish x 30
+    [[ $status == 79 || $status == 0 ]]
+    finish y 20
+    [[ $status == 0 ]]
+    within -20000 3000 "$(overlap x y)"
+}
+
 @test "H39 leases that are shorter than the time between looks: none overlaps for as long as it is" {
     local i
     # At all times between two looks.

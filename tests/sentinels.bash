@@ -97,11 +97,13 @@ listening() {
     fi
 }
 
-# server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica.
+# server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica. The clock of
+# SHIMMED is bent.
 server_start() {
-    local one=$1
+    local one=$1 shim=
+    [[ $one != "$SHIMMED" ]] || shim=$RLOCK_TEST_TOOLS/shim_clock.so
     # shellcheck disable=SC2086,SC2046 # they are words
-    (cd "$DEPLOYMENT/$one" && exec redis-server $(listening "$one") --bind 127.0.0.1 --daemonize yes \
+    (cd "$DEPLOYMENT/$one" && exec env LD_PRELOAD="$shim" redis-server $(listening "$one") --bind 127.0.0.1 --daemonize yes \
         --pidfile "$DEPLOYMENT/$one/pid" --logfile "$DEPLOYMENT/$one/log" --save "" \
         --repl-diskless-sync yes --repl-diskless-sync-delay 0 --masteruser copier --masterauth pw \
         $SERVER_OPTIONS "${@:2}") 3>&- >/dev/null
