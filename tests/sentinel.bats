@@ -266,10 +266,10 @@ has_clients() {
     work y k 1
     finish x 10
     [[ $status == 79 ]]
-    contains "$T/x.err" "the store has given it to"
+    contains "$T/x.err" "lock lost: the store " # has given it away, or does not have it
     finish y
     [[ $status == 0 ]]
-    within 0 4500 "$(overlap x y)"
+    within -20000 4500 "$(overlap x y)"
 }
 
 @test "H38 the master dies before the replica has heard of the lock: the holder finds out at once" {
