@@ -4,6 +4,30 @@
 #
 # They are called a and b, and 1, 2 and 3. ${port[NAME]} is where one listens.
 
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    need_deployment
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || {
+        show_evidence
+        show_deployment
+        disturb
+    }
+    end_processes
+    [[ -e $DEPLOYMENT/disturbed ]] || on a flushall >/dev/null
+    undeploy if-disturbed
+}
+
+teardown_file() {
+    undeploy
+    redis_stop
+}
+
 # free_ports NUMBER: below those that the kernel gives to connections.
 free_ports() {
     python3 - "$1" <<'END'
