@@ -410,7 +410,7 @@ static void test_damage(void)
     int understood = 0;
 
     for (int round = 0; round < 20000 && fine; round++) {
-        char text[500], got[8000] = "";
+        char text[500] = "", got[8000] = "";
         unsigned which = random_below(&seed, COUNT(replies) + COUNT(inspections));
         size_t length = encode(which < COUNT(replies) ? replies[which].reply
                                                       : inspections[which - COUNT(replies)].reply,
