@@ -173,7 +173,7 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     pid_t parent = getpid();
     pid_t pid;
 
-    /* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
+    /* NOLINTNEXTLINE(*vfork,*Vfork,*unsafe-functions,cert-msc*) */
     pid = terminal_offer(terminal) ? fork() : vfork();
     if (pid == 0)
         become(child, plan, terminal, parent);

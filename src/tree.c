@@ -49,7 +49,7 @@ static int open_of(int proc, pid_t pid, const char *what)
 {
     char name[40];
     snprintf(name, sizeof name, "%d/%s", (int)pid, what);
-    return openat(proc, name, O_RDONLY | O_CLOEXEC);
+    return openat(proc, name, O_RDONLY | O_CLOEXEC); /* NOLINT(*StdCLibraryFunctions): of a DIR */
 }
 
 /* A thread group whose first thread has ended looks like a zombie, but has others that run on. */

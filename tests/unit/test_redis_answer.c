@@ -336,7 +336,7 @@ static void test_errors(void)
 
 static void test_replies(void)
 {
-    char text[500], got[4000];
+    char text[500] = "", got[4000];
 
     for (size_t i = 0; i < COUNT(replies); i++) {
         redisReply *reply = decode(text, encode(replies[i].reply, text));
