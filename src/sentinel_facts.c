@@ -42,7 +42,7 @@ bool sentinel_facts_ask(const struct store_address *address, struct sentinel_fac
     bool able = loop && (tls || !address->urls->tls);
     if (able)
         ask(loop, tls, address, facts);
-    tls_free(tls);
+    tls_discard(tls);
     if (loop)
         loop_free(loop);
     return able;

@@ -28,6 +28,7 @@
     each(X509_verify_cert) each(X509_verify_cert_error_string)
 /* clang-format on */
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define TLS_LIBRARY_DECLARE(name) __typeof__(name) *name;
 struct tls_library {
     TLS_LIBRARY_FUNCTIONS(TLS_LIBRARY_DECLARE)
