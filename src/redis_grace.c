@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MARKER ":!epoch"
-
-char *redis_grace_marker(const char *prefix)
+char *redis_grace_marker(const char *prefix, const char *what)
 {
-    char *marker = mem_zeroed(strlen(prefix) + sizeof MARKER);
+    char *marker = mem_zeroed(strlen(prefix) + strlen(what) + 3);
 
-    sprintf(marker, "%s" MARKER, prefix);
+    sprintf(marker, "%s:!%s", prefix, what);
     return marker;
 }
 
@@ -31,12 +29,14 @@ static void add_number(uint64_t number, void (*add)(void *arg, const char *text)
     add(arg, text);
 }
 
-void redis_grace_claim(const struct lock_request *request, void (*add)(void *arg, const char *text),
-                       void *arg)
+void redis_grace_renewal(const char *marker, const struct lock_request *request,
+                         void (*add)(void *arg, const char *text), void *arg)
 {
+    add(arg, "grace");
+    add(arg, "0");
+    add(arg, marker);
     if (!request->grants)
         return;
-    add(arg, "0");
     add(arg, redis_grace_mode(request->mode));
     add_number(request->mode == LOCK_LIMIT ? request->limit : 0, add, arg);
     add(arg, request->who);

@@ -5,13 +5,13 @@
 
 #include "store.h"
 
-/* The key, in the store, of what tells whether it is still the server that knew. The caller frees. */
-char *redis_grace_marker(const char *prefix);
+/* The key, in the store, of what tells for how long it remembers, PREFIX:!WHAT. The caller frees. */
+char *redis_grace_marker(const char *prefix, const char *what);
 
-/* What a renewal claims where the server has forgotten it, as arguments given one by one to "add", which copies; nothing
- * where the request does not say what was granted. The first is until when, by the server's clock, and to be filled in. */
-void redis_grace_claim(const struct lock_request *request, void (*add)(void *arg, const char *text),
-                       void *arg);
+/* The last arguments of a renewal, given one by one to "add", which copies: with what it claims where the server has
+ * forgotten it, if the request says what was granted. The second one is to be filled in: until when that holds. */
+void redis_grace_renewal(const char *marker, const struct lock_request *request,
+                         void (*add)(void *arg, const char *text), void *arg);
 
 /* As acquire.lua and renew.lua write modes. */
 const char *redis_grace_mode(enum lock_mode mode);

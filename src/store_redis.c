@@ -31,12 +31,15 @@ struct redis_store {
     struct loop *loop;
     struct redis_link *link;
     char *prefix;
+    char *marker;      /* a key that tells for how long the server remembers; NULL */
+    bool grace;        /* and it is to say whether it may have forgotten locks */
+    bool member;       /* of a quorum: how long it has been one */
+    int64_t uptime_ms; /* a member's, at the latest answer */
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
+    bool fresh;      /* the server did not know one of the scripts */
     char *places;    /* ours in the queues, as last told; NULL: none */
     struct redis_replicas replicas;
-    char *marker; /* tells whether the server may have forgotten locks */
-    bool grace;   /* and it is to be asked */
 
     /* The operation under way. */
     store_done *done;
@@ -53,6 +56,7 @@ struct redis_store {
     size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
+    size_t node_at; /* that which tells a member's node; 0: none does */
     struct redis_survey *survey;
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
     void *each_id_arg;
@@ -98,7 +102,7 @@ static void drop_operation(struct redis_store *store)
     if (store->survey)
         redis_survey_free(store->survey);
     store->argv = NULL;
-    store->argc = 0;
+    store->argc = store->node_at = 0;
     store->keys = NULL;
     store->key_count = 0;
     store->survey = NULL;
@@ -119,6 +123,7 @@ static void finish(struct redis_store *store, const struct answer *answer)
 
     told.maybe_done |= told.verdict == VERDICT_UNKNOWN && store->granted;
     drop_operation(store);
+    store->base.sent = false;
     store->done(store->done_arg, &told);
 }
 
@@ -193,21 +198,30 @@ static bool is_harmless(const struct redis_store *store)
     return store->script == &script_acquire || store->script == &script_latch;
 }
 
+/* Nobody waits for it after "until": it must not be done later. */
+static void set_not_after(struct redis_store *store, struct moment now)
+{
+    int64_t clock = redis_link_clock(store->link, now);
+    int64_t left = moment_until(now, store->until) / NS_PER_MS;
+    char not_after[24];
+
+    snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
+    replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
+}
+
 static void send_operation(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
-    if (store->in_time) {
-        int64_t clock = redis_link_clock(store->link, now);
-        int64_t left = moment_until(now, store->until) / NS_PER_MS;
-        char not_after[24];
-        snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
-        replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
-    }
+    if (store->in_time)
+        set_not_after(store, now);
+    if (store->node_at)
+        replace_argument(store, store->node_at, store->base.node);
     if (store->script == &script_acquire)
         replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
+    store->base.sent = true;
     store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
     if (store->transaction)
         send_listening(store);
@@ -216,15 +230,17 @@ static void send_operation(struct redis_store *store)
 }
 
 /* Starts what was put together. What may be asked again soon greets first: only the question is in a
- * hurry. And an acquisition needs the server's clock, and who waits for replicas their number. */
+ * hurry. And what must not be done late needs the server's clock, who waits for replicas their number, a
+ * member's node its name. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
+    bool early = is_harmless(store) || store->in_time || is_replicated(store) || store->node_at;
+
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     loop_disarm(store->loop, &store->poll);
-    bool first = is_harmless(store) || is_replicated(store) || store->in_time;
-    if (first && !redis_link_is_up(store->link))
+    if (early && !redis_link_is_up(store->link))
         redis_link_greet(store->link, until);
     else
         send_operation(store);
@@ -288,7 +304,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
 
     if (reply && is_error(reply) && !store->whole_script &&
         redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT) {
-        store->whole_script = true;
+        store->whole_script = store->fresh = true;
         reply = NULL;
     }
     if (!reply) {
@@ -300,6 +316,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
         redis_latch_answer(reply, store->each_id, store->each_id_arg, &answer, &extra.now_ms);
     } else {
         redis_answer_script(reply, &answer, &extra);
+        answer.seniority.process_ms = store->uptime_ms;
     }
     if (extra.now_ms)
         redis_link_set_clock(store->link, extra.now_ms);
@@ -348,6 +365,9 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
 {
     struct redis_store *store = arg;
 
+    const char *node = redis_link_node(store->link, &store->uptime_ms);
+
+    snprintf(store->base.node, sizeof store->base.node, "%s", node);
     if (failure)
         finish(store, failure);
     else if (store->survey)
@@ -379,9 +399,23 @@ static void redis_close(struct store *base)
     redis_link_free(store->link);
     drop_operation(store);
     free(store->places);
-    free(store->marker);
     free(store->prefix);
+    free(store->marker);
     free(store);
+}
+
+static void add_member(struct redis_store *store)
+{
+    add_argument(store, "member");
+    add_argument(store, store->marker);
+    store->node_at = store->argc;
+    add_argument(store, "");
+}
+
+static void add_fences(struct redis_store *store, const struct lock_request *request)
+{
+    for (size_t i = 0; request->fences && i < request->key_count; i++)
+        add_number(store, (int64_t)request->fences[i]);
 }
 
 static void redis_acquire(struct store *base, const struct lock_request *request,
@@ -403,8 +437,14 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
     add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
-    if (store->grace)
+    if (store->grace) {
+        add_argument(store, "grace");
         add_argument(store, store->marker);
+    } else if (store->member) {
+        add_member(store);
+        add_number(store, (int64_t)request->proposal);
+        add_fences(store, request);
+    }
     start(store, until, done, arg);
 }
 
@@ -422,9 +462,11 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     if (store->grace) {
-        add_argument(store, store->marker);
-        redis_grace_claim(request, add_text, store);
+        redis_grace_renewal(store->marker, request, add_text, store);
         store->in_time = request->grants;
+    } else if (store->member) {
+        add_member(store);
+        add_fences(store, request);
     }
     start(store, until, done, arg);
 }
@@ -435,6 +477,8 @@ static void redis_release(struct store *base, const struct lock_request *request
     struct redis_store *store = of(base);
 
     begin(store, &script_release, request->keys, request->key_count);
+    /* Perhaps nobody stays to hear that it does not know this one either. */
+    store->whole_script = store->fresh;
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
@@ -531,8 +575,10 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     }
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
-    store->marker = address->prefix ? redis_grace_marker(address->prefix) : NULL;
+    store->member = address->member;
     store->grace = address->grace;
+    if (address->prefix)
+        store->marker = redis_grace_marker(address->prefix, store->member ? "quorum" : "epoch");
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return &store->base;

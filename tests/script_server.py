@@ -199,13 +199,13 @@ class Lock:
         patience = PATIENCE if queue else 0
         who = "who-" + owner if who is None else who
         return self.words("acquire", owner, lease, patience, not_after, places, int(count), mode,
-                          limit, int(nest), who, *([MARKER] if grace else []))
+                          limit, int(nest), who, *(["grace", MARKER] if grace else []))
 
     def acquire(self, owner, **options):
         return self.call(*self.acquire_words(owner, **options))
 
-    def renew(self, owner, lease=30000, grace=False, claim=()):
-        return self.run("renew", owner, lease, *([MARKER] if grace else []), *claim)
+    def renew(self, owner, lease=30000, grace=False, not_after=0, claim=()):
+        return self.run("renew", owner, lease, *(["grace", not_after, MARKER] if grace else []), *claim)
 
     def release(self, owner, bar=0, at_least=0, not_after=0, grace=False):
         return self.run("release", owner, bar, at_least, not_after, *([MARKER, 30000] if grace else []))

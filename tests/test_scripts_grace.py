@@ -13,7 +13,7 @@ LEASE = 30000
 def claim(reply, mode="x", limit=0, who="who"):
     """What a holder has of what it was granted."""
     pairs = [part for pair in zip(reply[2], reply[3]) for part in pair]
-    return [0, mode, limit, who, *pairs]
+    return [mode, limit, who, *pairs]
 
 
 def take(lock, owner, **options):
@@ -266,15 +266,15 @@ def _(server):
     lock.now += 1000
     same(grace(lock), LEASE)
     lock.now += 9000
-    same(lock.renew(A, grace=True, claim=mine), ["RENEWED", lock.now, [mine[4]], [0], 2])
+    same(lock.renew(A, grace=True, claim=mine), ["RENEWED", lock.now, [mine[3]], [0], 2])
     sound(lock)
-    same(lock.acquire(B, grace=True)[5:], by(lock, holder(lock, A, mine[4])))
+    same(lock.acquire(B, grace=True)[5:], by(lock, holder(lock, A, mine[3])))
     lock.now += 10000
     same(lock.renew(A, grace=True, claim=mine)[4], 0)
     lock.now += 29000
     lock.acquire(B, grace=True)
     same(lock.release(A, grace=True), ["RELEASED", lock.now])
-    true(fence_of(lock.acquire(B, grace=True)) > int(mine[4]), "token")
+    true(fence_of(lock.acquire(B, grace=True)) > int(mine[3]), "token")
 
 
 @test("not without saying how it was held; not when the time is over; not without grace")
@@ -294,10 +294,10 @@ def _(server):
     lock = marked(server)
     mine = take(lock, A)
     server.call("FLUSHALL")
-    same(lock.renew(A, grace=True, claim=[lock.now - 1, *mine[1:]]), ["STALE", lock.now])
+    same(lock.renew(A, grace=True, not_after=lock.now - 1, claim=mine), ["STALE", lock.now])
     same(lock.fields(), {})
-    same(lock.renew(A, grace=True, claim=[lock.now, *mine[1:]])[0], "RENEWED")
-    same(lock.renew(A, grace=True, claim=[lock.now - 1, *mine[1:]])[0], "RENEWED", "where it is known")
+    same(lock.renew(A, grace=True, not_after=lock.now, claim=mine)[0], "RENEWED")
+    same(lock.renew(A, grace=True, not_after=lock.now - 1, claim=mine)[0], "RENEWED", "where it is known")
 
 
 @test("H36 an old copy with an older holder: the newer one has it again, and the old one is gone")
@@ -346,7 +346,7 @@ def _(server):
     lock, one = marked(server, "a", "b"), Lock(server, "b")
     mine = take(lock, A)
     server.call("FLUSHALL")
-    same(lock.renew(A, grace=True, claim=mine)[2], mine[4::2])
+    same(lock.renew(A, grace=True, claim=mine)[2], mine[3::2])
     sound(lock)
     server.call("HDEL", lock.keys[0], "s", "h:" + A)
     server.call("HSET", MARKER, "r", ELSEWHERE)

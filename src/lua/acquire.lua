@@ -1,18 +1,25 @@
 -- include lock.lua
 -- include slots.lua
+-- include member.lua
 
 -- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
---       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who,
---       and with grace the server's marker
+--       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who;
+--       'grace' and the server's marker; or in a quorum 'member', its marker, which process of the server this is, a
+--       fence that all may take (0: none), and where the lock is held elsewhere already its fences…
 -- {'GRANTED', now, {fence…}, {slot…}}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
 -- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder}
 -- {'GRACE', now, ms until it grants anything, places or '', ahead (and I), 1 if queued anew}: nobody is known to hold it
 -- {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
+-- In a quorum, GRANTED and HELD as as_member() has them.
 local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
+local marker, run, proposal = ARGV[12], ARGV[13], tonumber(ARGV[14] or 0)
+
+-- A client's clock that is ahead must not take the fences with it.
+if proposal > now_us + 1000000 then proposal = 0 end
 
 -- Executed late: whoever sent this has given up and may have released already.
 if not_after > 0 and now > not_after then return { 'STALE', now } end
@@ -37,9 +44,16 @@ end
 
 -- For how many ms nothing new is granted.
 local grace = 0
-if ARGV[11] then
+if ARGV[11] == 'grace' then
 -- include epoch.lua
-  grace = grace_left(ARGV[11], lease)
+  grace = grace_left(marker, lease)
+end
+
+-- What a new holder gets.
+local function next_fence(lock, i)
+  local settled = number(ARGV[14 + i])
+  lock.fence = settled and math.max(lock.fence, settled) or math.max(lock.fence + 1, now_us, proposal)
+  return whole(settled or lock.fence)
 end
 
 -- Whether nobody is in the way or waits, and none of those who share it may be dead.
@@ -58,8 +72,8 @@ if open then
   local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
   -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
   for i, lock in ipairs(locks) do
-    fences[i] = whole(math.max(lock.fence + 1, now_us))
-    redis.call('HSET', lock.key, 'k', KIND, 'f', fences[i])
+    fences[i] = next_fence(lock, i)
+    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
     keep(lock, lease)
   end
   for i, lock in ipairs(locks) do
@@ -73,7 +87,7 @@ if open then
     redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
       till .. fences[i] .. ' ' .. owner .. ' ' .. whole(now) .. ' ' .. mode .. ' ' .. slots[i] .. ' ' .. who)
   end
-  return { 'GRANTED', now, fences, slots }
+  return as_member(marker, run, { 'GRANTED', now, fences, slots })
 end
 
 -- include queue.lua
@@ -204,15 +218,14 @@ local function answer_granted()
   for i, lock in ipairs(locks) do
     fences[i], slots[i] = lock.own.fence, lock.own.slot
   end
-  return { 'GRANTED', now, fences, slots }
+  return as_member(marker, run, { 'GRANTED', now, fences, slots })
 end
 
 -- As above: first the tokens, then time to live, then the holder.
 local function issue_fences()
-  for _, lock in ipairs(locks) do
-    if not lock.parent then lock.fence = math.max(lock.fence + 1, now_us) end
-    lock.fence_text = whole(lock.fence)
-    redis.call('HSET', lock.key, 'k', KIND, 'f', lock.fence_text)
+  for i, lock in ipairs(locks) do
+    lock.issued = lock.parent and not ARGV[14 + i] and lock.parent.fence or next_fence(lock, i)
+    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
     keep(lock, lease)
   end
 end
@@ -220,7 +233,7 @@ end
 -- A new family, or one more in this one.
 local function hold(lock, family, slot)
   local held = lock.held or { mode = mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
-  local fence = lock.parent and lock.parent.fence or lock.fence_text
+  local fence = lock.issued
   local own = { deadline = now + lease, lease = lease, fence = fence, owner = owner, since = now, mode = mode,
                 slot = slot, rest = string.format('%s %s %.0f %s %.0f ', fence, owner, now, mode, slot) .. who }
   if not family then
@@ -250,8 +263,9 @@ end
 
 -- The same request again: its answer was lost. An entry past its deadline was passed over by no one.
 local function extend_all()
-  for _, lock in ipairs(locks) do
+  for i, lock in ipairs(locks) do
     keep(lock, lease)
+    if ARGV[14 + i] then settle(lock, lock.own, ARGV[14 + i]) end
     lock.own.deadline, lock.own.lease = now + lease, lease
     lock.held.longest = math.max(lock.held.longest, lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
@@ -302,7 +316,7 @@ local lock = locks[blocked or 1]
 if patience == 0 then
   local waiting = lock.queue.last - lock.queue.first + 1
   if grace > 0 and not found then return { 'GRACE', now, grace, '', waiting, 0 } end
-  return { 'HELD', now, waiting, blocked, describe(found) }
+  return as_member(marker, run, { 'HELD', now, waiting, blocked, describe(found) })
 end
 local places = {}
 for i, each in ipairs(locks) do

@@ -84,6 +84,11 @@ static const struct {
     {"*4 'GRANTED' :1000 *1 '7' *1 :0", "granted fence 7"},
     {"*4 'GRANTED' :1000 *1 '1781000000000000' *1 :0", "granted fence 1781000000000000"},
     {"*4 'GRANTED' :1000 *2 '7' '8' *2 :3 :100000", "granted fence 7 slot 3 fence 8 slot 100000"},
+    /* Of a quorum's member. */
+    {"*4 'MEMBER' :5 :60000 *4 'GRANTED' :1000 *1 '7' *1 :0",
+     "granted fence 7 remembers 5 of 60000"},
+    {"*4 'MEMBER' :9223372036854775807 :-1 *4 'GRANTED' :1000 *1 '7' *1 :0",
+     "granted fence 7 remembers 4611686018427 of 0"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :0 :0", "granted fence 7"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :2 :1", "granted fence 7 slot 2 late"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :0 :2", "granted fence 7 forgotten"},
@@ -132,6 +137,9 @@ static const struct {
 
     /* Grants that are none. */
     {"'GRANTED'", NONE},
+    {"*1 'MEMBER'", NONE},
+    {"*4 'MEMBER' :1 :1 'GRANTED'", NONE},
+    {"*4 'MEMBER' :1 :1 *4 'MEMBER' :1 :1 *2 'RELEASED' :1000", NONE},
     {"+GRANTED", NONE},
     {":1", NONE},
     {"+OK", NONE},
@@ -314,6 +322,9 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
                    answer->maybe_done ? " maybe" : "", extra->stale ? " stale" : "");
     if (answer->text[0])
         out += sprintf(out, " %s", answer->text);
+    if (answer->seniority.memory_ms)
+        out += sprintf(out, " remembers %" PRId64 " of %" PRId64, answer->seniority.memory_ms,
+                       answer->seniority.service_ms);
     print_party(&answer->holder, out);
 }
 
@@ -347,7 +358,7 @@ static void test_errors(void)
 
 static void test_replies(void)
 {
-    char text[500], got[4000];
+    char text[500] = "", got[4000];
 
     for (size_t i = 0; i < COUNT(replies); i++) {
         redisReply *reply = decode(text, encode(replies[i].reply, text));
@@ -401,6 +412,9 @@ static bool is_granted(const redisReply *reply)
                                reply->element[0]->type == REDIS_REPLY_STRING
                            ? reply->element[0]->str
                            : "";
+
+    if (strcmp(word, "MEMBER") == 0 && reply->elements > 3)
+        return is_granted(reply->element[3]);
     bool fenced = strcmp(word, "GRANTED") == 0 || strcmp(word, "RENEWED") == 0;
 
     if (fenced)
@@ -421,7 +435,7 @@ static void test_damage(void)
     int understood = 0;
 
     for (int round = 0; round < 20000 && fine; round++) {
-        char text[500], got[8000] = "";
+        char text[500] = "", got[8000] = "";
         unsigned which = random_below(&seed, COUNT(replies) + COUNT(inspections));
         size_t length = encode(which < COUNT(replies) ? replies[which].reply
                                                       : inspections[which - COUNT(replies)].reply,
