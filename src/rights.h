@@ -13,7 +13,8 @@ enum right_use {
     RIGHT_SURVEY,  /* all but lists of locks */
     RIGHT_CHECK,   /* all but the check that the server is a master */
     RIGHT_DB,      /* all but databases other than 0 */
-    RIGHT_REPLICAS /* all but --replicas */
+    RIGHT_REPLICAS, /* all but --replicas */
+    RIGHT_GRACE     /* all but --grace */
 };
 
 #define RIGHT_WORDS 5

@@ -187,7 +187,7 @@ struct store_ops {
                    void *);
     void (*latch)(struct store *, const struct latch_request *, struct moment, store_done *,
                   void *);
-    void (*mark)(struct store *, bool, struct moment, store_done *, void *);
+    void (*mark)(struct store *, bool, struct moment, store_done *, void *); /* NULL: no grace */
 };
 
 #define STORE_NODE_SIZE 48
