@@ -1,8 +1,15 @@
 # rlock doctor: servers that are as they should be, and servers that are not.
 
 load helper
+load replicas
 
 setup_file() { start_file --appendonly yes; }
+
+eval "helper_$(declare -f teardown)"
+teardown() {
+    end_replicas
+    helper_teardown
+}
 
 # finding CHECK LEVEL [TEXT [ADVICE]]: the JSON of one server in $output has it.
 finding() {
@@ -105,20 +112,17 @@ only() {
 }
 
 @test "a replica: 69; and its master, which has it" {
-    mkdir "$T/replica"
-    redis-server --port 0 --unixsocket "$T/replica/sock" --dir "$T/replica" --save "" --logfile "$T/replica/log" \
-        --pidfile "$T/replica/pid" --daemonize yes 3>&- >/dev/null
-    redis config set port 17919
+    MASTER_PORT=$(free_port)
+    redis config set port "$MASTER_PORT"
     redis config set bind 127.0.0.1
-    poll_until 10 redis-cli -s "$T/replica/sock" replicaof 127.0.0.1 17919
-    poll_until 20 eval 'redis info replication | grep -q state=online'
+    redis config set repl-diskless-sync-delay 0
+    replica_start replica
     run -69 --separate-stderr rlock doctor --json -u "unix://$T/replica/sock"
-    finding reach unfit "replica of 127.0.0.1:17919"
+    finding reach unfit "replica of 127.0.0.1:$MASTER_PORT"
     run -0 rlock doctor --json
     finding replicas note 1
     json '.servers[0].replicas == 1'
     run -0 rlock doctor --json --replicas 1
-    kill -KILL "$(cat "$T/replica/pid")"
 }
 
 @test "H13 a server that is busy with a script: 69" {
