@@ -237,6 +237,12 @@ bool quorum_is_heard(const struct quorum *quorum)
 
 /* -- what to answer -------------------------------------------------------------------------- */
 
+/* Of one that nests: its ancestor's fence, rather than what a node says that does not know the ancestor. */
+static bool outranks(const struct lock_grant *one, const struct lock_grant *other)
+{
+    return one->nested != other->nested ? one->nested : one->fence > other->fence;
+}
+
 static void answer_carried(const struct quorum *quorum, struct answer *answer)
 {
     answer->verdict = VERDICT_GRANTED;
@@ -246,7 +252,7 @@ static void answer_carried(const struct quorum *quorum, struct answer *answer)
             continue;
         answer->late |= ballot->answer.late;
         for (size_t key = 0; key < LOCK_KEYS_MAX; key++) {
-            if (ballot->answer.grants[key].fence > answer->grants[key].fence)
+            if (outranks(&ballot->answer.grants[key], &answer->grants[key]))
                 answer->grants[key] = ballot->answer.grants[key];
         }
     }

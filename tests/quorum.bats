@@ -103,6 +103,16 @@ refused() {
     [[ $output == 75 ]]
 }
 
+@test "nested: with its ancestor's fence, though one of the two servers asked does not know the ancestor" {
+    node_signal 3 STOP
+    run -0 --separate-stderr rlock run k -- sh -c "
+        echo \$RLOCK_FENCE
+        kill -CONT $(node_pid 3)
+        kill -STOP $(node_pid 1)
+        '$RLOCK' run -n k -- sh -c 'echo \$RLOCK_FENCE'"
+    [[ ${lines[0]} == "${lines[1]}" ]]
+}
+
 @test "held: refused at once, with its holder, and nothing is left" {
     local before owner
     hold a k
