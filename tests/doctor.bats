@@ -178,7 +178,7 @@ only() {
 
 @test "H20 each right that is missing, by name" {
     local right all
-    all='select role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish wait multi exec'
+    all='select role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish wait info multi exec'
     for right in $all; do
         redis acl setuser partly reset on '>pw' '~rlock:*' '&rlock:*' '+@all' "-$right" >/dev/null
         run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
@@ -188,6 +188,11 @@ only() {
                 [[ $status == 0 && $output != *"+wait"* ]]
                 run --separate-stderr rlock doctor --json --replicas 1 -u "unix://partly:pw@$REDIS_SOCK"
                 [[ $status == 69 ]] && finding rights unfit "+wait" "ACL SETUSER partly +wait"
+                ;;
+            info)
+                [[ $status == 0 && $output != *"+info"* ]]
+                run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK" -u "unix://$T/none"
+                [[ $status == 69 ]] && finding rights unfit "+info" "ACL SETUSER partly +info"
                 ;;
             role | scan | subscribe | unsubscribe | publish)
                 [[ $status == 1 ]] && finding rights warning "+$right" "ACL SETUSER partly +$right" ;;
@@ -211,12 +216,15 @@ only() {
 }
 
 @test "H20 the rights that it looks at are those that the manual names" {
-    local documented
+    local documented lacks
     documented=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -o '+[a-z|]*' | sort | xargs)
     [[ $documented == *+hset* ]]
     redis acl setuser nothing reset on '>pw' '~*' '&*' '-@all' '+multi' '+exec'
     run -69 --separate-stderr rlock doctor --json --replicas 1 -u "unix://nothing:pw@$REDIS_SOCK"
-    [[ $(jq -r '.servers[0].findings[] | select(.check == "rights") | .text' <<<"$output" |
+    lacks=$output
+    # It cannot be one of a quorum, either, and no quorum has replicas.
+    run -69 --separate-stderr rlock doctor --json -u "unix://nothing:pw@$REDIS_SOCK" -u "unix://$T/none"
+    [[ $(jq -r '.servers[0].findings[] | select(.check == "rights") | .text' <<<"$lacks$output" |
         cat - <(echo "+multi +exec") | grep -o '+[a-z]*' | sort -u | xargs) == "$documented" ]]
 }
 
