@@ -99,11 +99,11 @@ static void answer_misfit(struct answer *answer, const char *what)
                     "for itself"},
         {"latch/1", "the key is a latch"},
     };
-    unsigned limit;
+    const char *limit = strncmp(what, "limit ", 6) == 0 ? what + 6 : "";
 
     answer_refused(answer, CAUSE_MISFIT);
-    if (sscanf(what, "limit %u", &limit) == 1)
-        snprintf(answer->text, sizeof answer->text, "it is held as a semaphore with --limit %u",
+    if (*limit && limit[strspn(limit, "0123456789")] == '\0')
+        snprintf(answer->text, sizeof answer->text, "it is held as a semaphore with --limit %.20s",
                  limit);
     else
         snprintf(answer->text, sizeof answer->text, "the key is no lock but '%.40s'", what);

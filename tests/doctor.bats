@@ -22,7 +22,7 @@ only() {
     run -0 --separate-stderr rlock doctor
     [[ -z $stderr ]]
     [[ ${lines[0]} == "unix://$REDIS_SOCK" ]]
-    for check in latency encryption version restart clock eviction persistence replicas timeout clients rights lock; do
+    for check in latency encryption version scripts restart clock eviction persistence replicas timeout clients rights lock; do
         [[ $output =~ (^|$'\n')"  fine     $check "[^$'\n']* ]] || { echo "no $check" && false; }
     done
     [[ $output == *"redis $(redis-server --version | sed 's/.* v=\([0-9.]*\) .*/\1/')"* ]]
@@ -226,6 +226,15 @@ only() {
     run -69 --separate-stderr rlock doctor --json -u "unix://nothing:pw@$REDIS_SOCK" -u "unix://$T/none"
     [[ $(jq -r '.servers[0].findings[] | select(.check == "rights") | .text' <<<"$lacks$output" |
         cat - <(echo "+multi +exec") | grep -o '+[a-z]*' | sort -u | xargs) == "$documented" ]]
+}
+
+@test "H20 a server that runs no scripts: 69" {
+    redis_stop
+    REDIS_OPTIONS="$REDIS_OPTIONS --rename-command EVAL \"\"" redis_start
+    : >"$T/redis.dirty"
+    run -69 --separate-stderr rlock doctor --json
+    finding scripts unfit "unknown command" "Lua"
+    finding rights unfit "+eval"
 }
 
 @test "H20 where neither INFO nor CONFIG is allowed it says what it cannot tell" {

@@ -66,6 +66,7 @@ static void set(struct world *world, const char *word)
     SCALED(facts->ping_max_ns, "max", NS_PER_MS);
     TEXT(facts->version, "version");
     TEXT(facts->mode, "mode");
+    SCALED(facts->script_ns, "script", NS_PER_MS);
     NUMBER(facts->uptime_s, "uptime");
     NUMBER(facts->ahead_ms, "ahead");
     SCALED(facts->clock_ns, "clock", NS_PER_MS);
@@ -126,6 +127,9 @@ static const struct {
     {"version=", "version note"},
     {"mode=cluster", "mode unfit"},
     {"mode=cluster scheme=cluster", ""},
+
+    {"script=20", ""},
+    {"script=-1", "scripts unfit"},
 
     {"uptime=29", ""},
     {"uptime=29 aof=no save=none", "restart warning, persistence warning"},

@@ -351,7 +351,7 @@ static void test_errors(void)
 
 static void test_replies(void)
 {
-    char text[500], got[4000];
+    char text[500] = "", got[4000];
 
     for (size_t i = 0; i < COUNT(replies); i++) {
         redisReply *reply = decode(text, encode(replies[i].reply, text));
@@ -428,7 +428,7 @@ static void test_damage(void)
     int understood = 0;
 
     for (int round = 0; round < 20000 && fine; round++) {
-        char text[500], got[8000] = "";
+        char text[500] = "", got[8000] = "";
         unsigned which = random_below(&seed, COUNT(replies) + COUNT(inspections));
         size_t length = encode(which < COUNT(replies) ? replies[which].reply
                                                       : inspections[which - COUNT(replies)].reply,
