@@ -35,11 +35,13 @@ static void judge_lacks(const struct server_facts *facts, const struct wishes *w
         {RIGHT_CHECK, LEVEL_WARNING, "nobody notices that it is a replica"},
         {RIGHT_DB, LEVEL_NOTE, "only database 0 can be used"},
         {RIGHT_REPLICAS, LEVEL_UNFIT, "no lock can be had with --replicas"},
+        {RIGHT_QUORUM, LEVEL_UNFIT, "no lock can be had of a quorum"},
     };
     char lacks[256], advice[300];
 
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
-        if (effects[i].use == RIGHT_REPLICAS && !wishes->replicas)
+        if ((effects[i].use == RIGHT_REPLICAS && !wishes->replicas) ||
+            (effects[i].use == RIGHT_QUORUM && !wishes->quorum))
             continue;
         if (!list_lacks(facts, effects[i].use, lacks, sizeof lacks))
             continue;

@@ -24,6 +24,7 @@ const struct right rights[RIGHTS_MAX] = {
     {"pexpire", {"PEXPIRE", "%k", "1"}, RIGHT_LOCK},
     {"publish", {"PUBLISH", "%c", "m"}, RIGHT_WAIT},
     {"wait", {"WAIT", "0", "1"}, RIGHT_REPLICAS},
+    {"info", {"INFO", "server"}, RIGHT_QUORUM},
 };
 
 /* Up to 6.2: "NOPERM this user has no permissions to run the 'hget' command or its subcommand", "… to access one
