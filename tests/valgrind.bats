@@ -40,14 +40,16 @@ clean() {
 }
 
 @test "run: free, waited for, renewed, timed out, cancelled" {
-    bg first rlock run --lease 1s k -- sh -c ": >'$T/first.up'; sleep 2; exit 3"
+    bg first rlock run --lease 1s k -- sh -c ": >'$T/first.up'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 3"
     poll_until 15 test -e "$T/first.up"
     bg second rlock run -v k -- true
     run -75 --separate-stderr rlock run -w 500ms k -- true
     bg third rlock run k -- true
+    poll_until 20 has_waiters k 2
     kill -TERM "${pid[third]}"
     finish third
     ((status == 143))
+    : >"$T/go"
     finish first
     ((status == 3))
     finish second
