@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In this order; the first two may be left out. */
+/* In this order; the first two may be left out. A Cluster's node is asked whether it is one, not whether it is a
+ * master: a replica there says who is. */
 enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_END };
 
 static int next_step(const struct redis_greeting *greeting, int after)
@@ -24,15 +25,17 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
     const char *auth[] = {"AUTH", url->user ? url->user : password, password};
     char db[16];
     const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
+    const char *asking[] = {"ASKING"}; /* without effect on what follows */
 
-    *greeting = (struct redis_greeting){.db = url->db};
+    *greeting = (struct redis_greeting){.db = url->db,
+                                        .cluster = strcmp(url->scheme, "cluster") == 0};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
         conn_encode(bytes, size, url->user ? 3 : 2, auth, NULL);
     if (url->db != 0)
         conn_encode(bytes, size, 2, select, NULL);
-    conn_encode(bytes, size, 1, role, NULL);
+    conn_encode(bytes, size, 1, greeting->cluster ? asking : role, NULL);
     conn_encode(bytes, size, 1, time, NULL);
 }
 
@@ -80,7 +83,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_answer_error(reply->str, answer);
         return GREETING_REFUSED;
     }
-    if (greeting->step == STEP_ROLE && !is_master(reply, answer))
+    if (greeting->step == STEP_ROLE && !greeting->cluster && !is_master(reply, answer))
         return GREETING_REFUSED;
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);

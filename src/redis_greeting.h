@@ -1,5 +1,5 @@
 /* What is said on every new connection to a Redis server before anything else: who we are, which database;
- * is it a master, what time is it. All in one write; the replies are judged one by one. */
+ * is it a master (a Cluster: is it one), what time is it. All in one write; the replies are judged one by one. */
 #ifndef RLOCK_REDIS_GREETING_H
 #define RLOCK_REDIS_GREETING_H
 
@@ -9,6 +9,7 @@ struct redisReply;
 
 struct redis_greeting {
     int db;
+    bool cluster;     /* a node of one, to be asked */
     int step;         /* whose reply is next */
     int64_t clock_ms; /* the server's, 0 if it does not tell */
 };

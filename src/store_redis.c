@@ -39,6 +39,7 @@ struct redis_store {
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
     bool deaf;   /* this time without a channel */
+    bool asking; /* of a Cluster's node that is about to get the slot */
     char **keys; /* in the store */
     size_t key_count;
     char **argv; /* the script's arguments */
@@ -46,6 +47,8 @@ struct redis_store {
     struct redis_survey *survey;
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
     void *each_id_arg;
+    void (*each_slots)(void *arg, const redisReply *slots); /* of CLUSTER SLOTS; NULL */
+    void *each_slots_arg;
 };
 
 /* acquire.lua's arguments that are filled in at the moment of sending. */
@@ -92,7 +95,8 @@ static void drop_operation(struct redis_store *store)
     store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
-    store->listen = store->deaf = store->whole_script = false;
+    store->each_slots = NULL;
+    store->listen = store->deaf = store->whole_script = store->asking = false;
 }
 
 static void set_places(struct redis_store *store, const char *places)
@@ -146,7 +150,8 @@ static void send_listening(struct redis_store *store)
         free(channel);
     }
     add_plain(store, "EXEC", NULL);
-    redis_link_send(store->link, 3 + store->key_count, store->key_count, store->until);
+    redis_link_send(store->link, store->asking + 3 + store->key_count, store->key_count,
+                    store->until);
 }
 
 /* Asking again is harmless, and so is worth it soon. */
@@ -169,11 +174,14 @@ static void send_operation(struct redis_store *store)
         replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
         replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     }
+    /* Counts for the next command alone, or for a whole MULTI. */
+    if (store->asking)
+        add_plain(store, "ASKING", NULL);
     if (store->listen && !store->no_channel && !store->deaf) {
         send_listening(store);
     } else {
         add_call(store);
-        redis_link_send(store->link, 1, 0, store->until);
+        redis_link_send(store->link, store->asking + 1, 0, store->until);
     }
 }
 
@@ -275,6 +283,17 @@ static void hear_survey(struct redis_store *store, redisReply *const *replies, s
         finish(store, &answer);
 }
 
+static void hear_slots(struct redis_store *store, const redisReply *reply)
+{
+    struct answer answer = {.verdict = VERDICT_GRANTED};
+
+    if (is_error(reply))
+        redis_answer_error(reply->str, &answer);
+    else
+        store->each_slots(store->each_slots_arg, reply);
+    finish(store, &answer);
+}
+
 static void batch_done(void *arg, redisReply *const *replies, size_t count,
                        const struct answer *failure)
 {
@@ -284,10 +303,12 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
         finish(store, failure);
     else if (store->survey)
         hear_survey(store, replies, count);
+    else if (store->each_slots)
+        hear_slots(store, replies[0]);
     else if (count == 0)
         send_operation(store);
     else
-        hear_script(store, replies, count);
+        hear_script(store, replies + store->asking, count - store->asking);
 }
 
 static void poked(void *arg)
@@ -326,7 +347,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     store->listen = request->listen;
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
-    add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
+    add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : request->pass ? -1 : 0);
     add_argument(store, "0");
     add_argument(store, "");
     add_argument(store, request->listen ? "1" : "0");
@@ -364,6 +385,7 @@ static void redis_release(struct store *base, const struct lock_request *request
 static void redis_farewell(struct store *base, const struct lock_request *request)
 {
     struct redis_store *store = of(base);
+    bool asking = store->asking;
 
     drop_operation(store);
     begin(store, &script_release, request->keys, request->key_count);
@@ -372,6 +394,8 @@ static void redis_farewell(struct store *base, const struct lock_request *reques
     add_argument(store, request->owner);
     add_number(store, BAR_MS);
     add_number(store, request->at_least / NS_PER_MS);
+    if (asking)
+        add_plain(store, "ASKING", NULL);
     add_call(store);
     redis_link_send_blindly(store->link);
     drop_operation(store);
@@ -389,16 +413,24 @@ static void redis_force(struct store *base, const struct force_request *request,
     start(store, until, done, arg);
 }
 
-static void redis_survey(struct store *base, const struct survey_request *request,
+static void start_survey(struct redis_store *store, struct redis_survey *survey,
                          struct moment until, store_done *done, void *arg)
 {
-    struct redis_store *store = of(base);
-
-    store->survey = redis_survey_new(store->link, store->prefix, request);
+    store->survey = survey;
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     redis_link_greet(store->link, until);
+}
+
+static void redis_survey(struct store *base, const struct survey_request *request,
+                         struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+    struct redis_survey *survey = redis_survey_new(store->link, store->prefix, request);
+
+    redis_survey_at_node(survey, store->asking, NULL, NULL);
+    start_survey(store, survey, until, done, arg);
 }
 
 static void add_latch_argument(void *arg, const char *text)
@@ -417,6 +449,38 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     store->each_id_arg = request->each_arg;
     redis_latch_arguments(request, add_latch_argument, store);
     start(store, until, done, arg);
+}
+
+void store_redis_asking(struct store *node)
+{
+    of(node)->asking = true;
+}
+
+void store_redis_slots(struct store *node, void (*each)(void *arg, const redisReply *slots),
+                       void *each_arg, struct moment until, store_done *done, void *arg)
+{
+    static const char *slots[] = {"CLUSTER", "SLOTS"};
+    struct redis_store *store = of(node);
+
+    store->each_slots = each;
+    store->each_slots_arg = each_arg;
+    store->until = until;
+    store->done = done;
+    store->done_arg = arg;
+    loop_disarm(store->loop, &store->poll);
+    redis_link_add(store->link, 2, slots, NULL);
+    redis_link_send(store->link, 1, 0, until);
+}
+
+void store_redis_survey(struct store *node, const struct survey_request *request,
+                        void (*elsewhere)(void *arg, const char *key), void *elsewhere_arg,
+                        struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(node);
+    struct redis_survey *survey = redis_survey_new(store->link, store->prefix, request);
+
+    redis_survey_at_node(survey, false, elsewhere, elsewhere_arg);
+    start_survey(store, survey, until, done, arg);
 }
 
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,

@@ -4,11 +4,28 @@
 
 #include "store.h"
 
+struct redisReply;
+
 /* A place in the queue is kept this long after the last call of its waiter. */
 #define QUEUE_PATIENCE_NS (7 * NS_PER_SEC)
 
 /* For redis://, unix:// and local:; see store_open(). */
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size);
+
+/* For a Cluster's nodes, which are opened one by one with a URL of their own, of that scheme. What
+ * belongs elsewhere they refuse: CAUSE_CLUSTER, and where to is in answer.moved. */
+
+/* What is started next is meant for a slot that the node is about to get (ASK). */
+void store_redis_asking(struct store *node);
+/* CLUSTER SLOTS: hands the reply to "each", then completes. */
+void store_redis_slots(struct store *node,
+                       void (*each)(void *arg, const struct redisReply *slots), void *each_arg,
+                       struct moment until, store_done *done, void *arg);
+/* A survey of one node alone. Keys found there that are gone to another one meanwhile are told to
+ * "elsewhere". */
+void store_redis_survey(struct store *node, const struct survey_request *request,
+                        void (*elsewhere)(void *arg, const char *key), void *elsewhere_arg,
+                        struct moment until, store_done *done, void *arg);
 
 #endif

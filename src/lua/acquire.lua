@@ -1,5 +1,6 @@
 -- Takes all the locks, or a place in the queue of each.
--- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
+-- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue, -1: nor mind
+--       those who do, as one who has waited in another queue),
 --       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who
 -- {'GRANTED', now, {fence…}, {slot…}}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
@@ -7,6 +8,8 @@
 -- {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
 local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local passes = patience < 0
+if passes then patience = 0 end
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
 
 -- Executed late: whoever sent this has given up and may have released already.
@@ -120,6 +123,7 @@ end
 -- one that waits for another of its keys, and whoever waits behind that: it may be a key of the nested one's
 -- ancestors, and then all would wait for each other.
 local function is_next(lock)
+  if passes then return true end
   local first = first_waiter(lock, lock.queue, patience > 0 and patience)
   local mine = lock.queue.mine
   return not first or lock.queue.first == mine or mode ~= 'x' and mine and mine <= lock.queue.called
