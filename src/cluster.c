@@ -2,8 +2,8 @@
 #include "cluster.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 
+#include "dice.h"
 #include "lease.h"
 #include "loop.h"
 #include "mem.h"
@@ -15,7 +15,6 @@
 #define SHARE_NS (500 * NS_PER_MS)
 
 struct node {
-    struct cluster *cluster;
     struct url url; /* of this node alone */
     struct store_address address;
     char host[CLUSTER_HOST_SIZE];
@@ -37,7 +36,7 @@ struct cluster {
 
     /* The request under way. */
     bool busy;
-    unsigned slot; /* CLUSTER_SLOTS: of none, asked of that node or for the map alone */
+    unsigned slot;    /* CLUSTER_SLOTS: of none, asked of that node or for the map alone */
     cluster_ask *ask; /* NULL: the map */
     void *ask_arg;
     struct moment until, patient;
@@ -54,7 +53,7 @@ struct cluster {
 
     /* Reading the map. */
     size_t *candidates, candidate_count, candidate_next;
-    bool map_read;
+    bool reading, map_read;
 };
 
 static void start(struct cluster *cluster);
@@ -144,16 +143,6 @@ static void fail(struct cluster *cluster, enum cause cause, const char *text)
     snprintf(cluster->failure.text, sizeof cluster->failure.text, "%s", text);
 }
 
-static uint32_t dice(void)
-{
-    uint32_t number = 0;
-
-    /* Without entropy there is no spread; nothing else depends on it. */
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
-        return UINT32_MAX / 2;
-    return number;
-}
-
 static void give_up(struct cluster *cluster)
 {
     struct answer *failure = &cluster->failure;
@@ -163,15 +152,16 @@ static void give_up(struct cluster *cluster)
     if (failure->cause == CAUSE_UNREACHABLE && cluster->contact)
         failure->cause = CAUSE_NOT_READY;
     if (failure->cause == CAUSE_NOT_READY && again.ns < cluster->patient.ns) {
+        cluster->refreshed = false;
         later(cluster, again, start);
         return;
     }
-    if (failure->cause == CAUSE_UNREACHABLE && cluster->map->node_count > 1) {
+    if (failure->cause == CAUSE_UNREACHABLE && cluster->candidate_count > 1) {
         char why[sizeof failure->text];
         const char *last = strstr(failure->text, ": ");
         snprintf(why, sizeof why, "%s", last ? last + 2 : failure->text);
-        snprintf(failure->text, sizeof failure->text, "cannot reach %.150s: at none of its nodes: %.60s",
-                 cluster->name, why);
+        snprintf(failure->text, sizeof failure->text,
+                 "cannot reach %.150s: at none of its nodes: %.60s", cluster->name, why);
     }
     finish(cluster, failure);
 }
@@ -244,6 +234,7 @@ static void ask_candidate(struct cluster *cluster)
                 fail(cluster, CAUSE_UNREACHABLE, fault);
             continue;
         }
+        cluster->reading = true;
         cluster->map_read = false;
         store_redis_slots(
             store, take_slots, cluster,
@@ -291,12 +282,25 @@ static void look_elsewhere(struct cluster *cluster)
 
 static void answered(void *arg, const struct answer *answer);
 
+/* As long as it is not known to be there, a node gets half of the time: the other half is for those that know
+ * who is in its place. */
+static struct moment until_of(const struct cluster *cluster, const struct store *store)
+{
+    struct moment now = now_of(cluster);
+    bool alone = cluster->refreshed || cluster->map->node_count == 1;
+
+    if (alone || cluster->slot == CLUSTER_SLOTS || store_redis_is_up(store))
+        return cluster->until;
+    return moment_plus(now, moment_until(now, cluster->until) / 2);
+}
+
 static void send(struct cluster *cluster, size_t i)
 {
     char fault[256];
     struct store *store = open_node(cluster, i, fault, sizeof fault);
 
     cluster->node = i;
+    cluster->reading = false;
     cluster->nodes[i]->used = true;
     if (!store) {
         fail(cluster, CAUSE_UNREACHABLE, fault);
@@ -305,7 +309,7 @@ static void send(struct cluster *cluster, size_t i)
     }
     if (cluster->asking)
         store_redis_asking(store);
-    cluster->ask(cluster->ask_arg, store, cluster->until, answered, cluster);
+    cluster->ask(cluster->ask_arg, store, until_of(cluster, store), answered, cluster);
 }
 
 static void follow(struct cluster *cluster, const struct answer *answer)
@@ -387,6 +391,7 @@ static void begin(struct cluster *cluster, cluster_ask *ask, void *ask_arg, stru
     cluster->arg = arg;
     cluster->refreshed = cluster->contact = cluster->asking = false;
     cluster->failures = 0;
+    cluster->candidate_count = 0;
     cluster->failure.text[0] = '\0';
 }
 
@@ -488,7 +493,7 @@ struct store *cluster_last_node(struct cluster *cluster, unsigned slot)
 {
     size_t i = cluster_map_find(cluster->map, slot);
 
-    if (slot == cluster->slot || i == CLUSTER_NOWHERE)
+    if ((slot == cluster->slot && !cluster->reading) || i == CLUSTER_NOWHERE)
         i = cluster->node;
     if (i >= cluster->node_count || !cluster->nodes[i])
         return NULL;

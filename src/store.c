@@ -1,5 +1,6 @@
 /* Which store speaks which scheme, and the calls into it. */
 #include "store.h"
+#include "store_cluster.h"
 #include "store_redis.h"
 
 #include <stdio.h>
@@ -13,6 +14,7 @@ static const struct {
     {"redis", store_redis_open},
     {"unix", store_redis_open},
     {"local", store_redis_open},
+    {"cluster", store_cluster_open},
 };
 
 struct store *store_open(struct loop *loop, const struct store_address *address, char *fault,

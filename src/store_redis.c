@@ -451,6 +451,11 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     start(store, until, done, arg);
 }
 
+bool store_redis_is_up(const struct store *node)
+{
+    return redis_link_is_up(((const struct redis_store *)(const void *)node)->link);
+}
+
 void store_redis_asking(struct store *node)
 {
     of(node)->asking = true;

@@ -16,6 +16,8 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
 /* For a Cluster's nodes, which are opened one by one with a URL of their own, of that scheme. What
  * belongs elsewhere they refuse: CAUSE_CLUSTER, and where to is in answer.moved. */
 
+/* Whether there is a connection to it. */
+bool store_redis_is_up(const struct store *node);
 /* What is started next is meant for a slot that the node is about to get (ASK). */
 void store_redis_asking(struct store *node);
 /* CLUSTER SLOTS: hands the reply to "each", then completes. */
