@@ -1,0 +1,238 @@
+# A Redis Cluster whose slots move, and whose masters go, under a lock that is held or waited for.
+
+load helper
+load cluster
+
+setup_file() { cluster_file; }
+teardown_file() {
+    cluster_stop
+    redis_stop
+}
+
+setup() { cluster_setup; }
+teardown() { cluster_teardown; }
+
+# One of the masters that do not have the key.
+another_than() {
+    tr ' ' '\n' <<<"$(masters)" | grep -v "^$(master_of "$1")\$" | grep -m 1 .
+}
+
+# ---------------------------------------------------------------- slots that move
+
+@test "H52 H58 a slot moves under a lock that is held and waited for" {
+    local key=${at[0]} i
+    work a "$key" 6 --lease 3s
+    working a
+    bg w rlock run --lease 3s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    poll_until 10 has_waiters "$key" 1
+    for i in 1 2 3; do
+        move_slot "$key" "$(another_than "$key")"
+        run -75 rlock run -n "$key" -- true
+        sleep 1.2
+    done
+    finish a
+    [[ $status == 0 && ! -s $T/a.err ]]
+    finish w 3
+    [[ $status == 0 ]]
+    no_overlap
+    is_free "$key"
+}
+
+@test "H52 a slot that moves all the time, among contenders" {
+    local key=${at[1]} i
+    for i in 1 2 3 4; do
+        bg "p$i" sh -c "for i in \$(seq 25); do \"\$0\" run --lease 5s '$key' -- \
+            '$RLOCK_TEST_TOOLS/worker' '$LOG' p$i-\$i 0.01 || exit; done" "$RLOCK"
+    done
+    for i in $(seq 12); do
+        move_slot "$key" "$(another_than "$key")"
+    done
+    for i in 1 2 3 4; do
+        finish "p$i" 40
+        [[ $status == 0 ]]
+    done
+    no_overlap
+    is_free "$key"
+}
+
+@test "H53 a slot that is about to move: keys that are there, and that are not there yet" {
+    local here=${at[0]} target source slot
+    slot=$(slot_of "$here")
+    source=$(master_of "$here")
+    target=$(another_than "$here")
+    hold a "$here"
+    queue w "$here"
+    open_slot "$here" "$target"
+    # The lock is at the source, and stays there.
+    run -75 rlock run -n "$here" -- true
+    [[ $(rlock status --json "$here" | jq '.[0].waiters | length') == 1 ]]
+    kill "${pid[a]}"
+    finish w
+    [[ $status == 0 ]]
+    [[ $(cli "$source" cluster countkeysinslot "$slot") == 1 ]]
+
+    # One that is nowhere yet begins at the target, whatever that knows of scripts.
+    cli "$source" del "rlock:{$here}"
+    cli "$source" script flush
+    cli "$target" script flush
+    hold b "$here" --lease 2s
+    [[ $(cli "$source" cluster countkeysinslot "$slot") == 0 ]]
+    queue v "$here" --lease 2s
+    run -75 rlock run -n "$here" -- true
+    cli "$target" script flush
+    sleep 2.5
+    run -0 --separate-stderr rlock status --json "$here"
+    json '.[0] | (.holders | length) == 1 and (.waiters | length) == 1'
+    [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$here\"]" ]]
+    kill "${pid[b]}"
+    finish v
+    [[ $status == 0 && $(<"$LOG") == $'w\nv' ]]
+    poll_until 5 is_free "$here"
+    close_slot "$here" "$target"
+    run -0 rlock run "$here" -- true
+}
+
+@test "H53 one goes over while it is looked at: it is in the list once" {
+    local key=${at[0]} source target
+    source=$(master_of "$key")
+    target=$(another_than "$key")
+    hold a "$key"
+    hold b "${at[1]}"
+    open_slot "$key" "$target"
+    [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$key\",\"${at[1]}\"]" ]]
+    move_keys "$key" "$source" "$target"
+    [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$key\",\"${at[1]}\"]" ]]
+    run -75 rlock status -q "$key"
+    run -0 rlock force-release --yes "$key"
+    close_slot "$key" "$target"
+}
+
+@test "several keys of which one moves to the master of another" {
+    local a=${at[0]} b=${at[1]} c=${at[2]}
+    work w "$a" 4 "$b" "$c" --lease 2s
+    working w
+    move_slot "$a" "$(master_of "$c")"
+    sleep 1
+    move_slot "$b" "$(master_of "$c")"
+    finish w
+    [[ $status == 0 && ! -s $T/w.err ]]
+    run -0 rlock status -q "$a" "$b" "$c"
+}
+
+# ---------------------------------------------------------------- masters that go
+
+# A key's master is replaced by its replica.
+taken_over() { # KEY OLD
+    local now
+    now=$(master_of "$1")
+    [[ $now && $now != "$2" ]]
+}
+
+@test "H55 a master dies: its replica takes over, and no lock is lost that it had" {
+    local key=${at[0]} old
+    old=$(master_of "$key")
+    work a "$key" 7 --lease 6s
+    working a
+    bg w rlock run --lease 6s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    poll_until 10 has_waiters "$key" 1
+    node_kill "$old"
+    poll_until 10 taken_over "$key" "$old"
+    finish a
+    [[ $status == 0 ]]
+    finish w 5
+    [[ $status == 0 ]]
+    no_overlap
+    poll_until 5 is_free "$key"
+}
+
+@test "H55 a master dies: who comes then waits for its replica" {
+    local key=${at[1]} old start
+    old=$(master_of "$key")
+    node_kill "$old"
+    start=$(now_ms)
+    run -0 --separate-stderr rlock run -w 20s "$key" -- true
+    within 0 9000 $(($(now_ms) - start))
+    run -0 rlock run "${at[@]}" -- true
+    run -0 rlock status
+}
+
+@test "H55 a master that hangs is replaced; its command is stopped in time where that takes too long" {
+    local key=${at[2]} old
+    old=$(master_of "$key")
+    work long "$key" 9 --lease 10s
+    working long
+    bg short rlock run --lease 1s "$(key_at "$old" 9)" -- "$RLOCK_TEST_TOOLS/worker" "$LOG.short" s 100 tree
+    poll_until 10 test -s "$LOG.short"
+    kill -STOP "$(node_pid "$old")"
+    finish short
+    [[ $status == 79 ]]
+    poll_until 10 taken_over "$key" "$old"
+    finish long
+    [[ $status == 0 ]]
+    kill -CONT "$(node_pid "$old")"
+}
+
+@test "H38 H55 a replica that lags takes over: the holder stops by its next renewal" {
+    local key=${at[0]} old replica
+    old=$(master_of "$key")
+    replica=$(replica_of "$old")
+    kill -STOP "$(node_pid "$replica")"
+    work a "$key" 100 --lease 6s
+    working a
+    node_kill "$old"
+    kill -CONT "$(node_pid "$replica")"
+    poll_until 15 taken_over "$key" "$old"
+    run -0 rlock run -w 10s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG.b" b 0.1
+    finish a 5
+    [[ $status == 79 ]]
+}
+
+@test "a master is replaced on request: nobody notices" {
+    local key=${at[0]} old
+    old=$(master_of "$key")
+    work a "$key" 4 --lease 2s
+    working a
+    bg w rlock run --lease 2s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    poll_until 10 has_waiters "$key" 1
+    cli "$(replica_of "$old")" cluster failover >/dev/null
+    poll_until 10 taken_over "$key" "$old"
+    finish a
+    [[ $status == 0 ]]
+    finish w 3
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "H55 a master without a replica is down: that is an outage and no contention" {
+    local key=${at[1]} old start
+    old=$(master_of "$key")
+    hold a "$key" --lease 4s
+    bg w rlock run --lease 2s "$key" -- true
+    poll_until 10 has_waiters "$key" 1
+    node_kill "$(replica_of "$old")"
+    node_kill "$old"
+    start=$(now_ms)
+    run -69 --separate-stderr rlock run -n --connect-timeout 2s "$key" -- true
+    within 0 5000 $(($(now_ms) - start))
+    run -69 rlock run -w 1s "$key" -- true
+    run -69 rlock status --connect-timeout 1s
+    run -69 rlock force-release --yes --connect-timeout 1s "$key"
+    finish a
+    [[ $status == 79 ]]
+    finish w 15
+    [[ $status == 69 ]]
+    node_start "$old"
+    poll_until 15 sh -c "redis-cli -p $old cluster info | grep -q cluster_state:ok"
+    run -0 rlock run -w 10s "$key" -- true
+}
+
+@test "several keys of which one's master dies while they are held" {
+    local a=${at[0]} b=${at[1]} c=${at[2]} old
+    old=$(master_of "$b")
+    work w "$a" 6 "$b" "$c" --lease 6s
+    working w
+    node_kill "$old"
+    finish w
+    [[ $status == 0 ]]
+    run -0 rlock status -q "$a" "$b" "$c"
+}
