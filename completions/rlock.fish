@@ -124,15 +124,17 @@ complete -c rlock -n __fish_rlock_needs_command -xa release -d 'Give it back'
 complete -c rlock -n __fish_rlock_needs_command -xa status -d 'Show who holds what, who waits'
 complete -c rlock -n __fish_rlock_needs_command -xa force-release -d 'Take a lock away from its holder'
 complete -c rlock -n __fish_rlock_needs_command -xa latch -d 'Count down to what others wait for'
+complete -c rlock -n __fish_rlock_needs_command -xa doctor -d 'Is this server fit to hold locks?'
+complete -c rlock -n __fish_rlock_needs_command -xa local -d 'The private server of --local'
 complete -c rlock -n __fish_rlock_needs_command -xa help -d 'Show help'
 complete -c rlock -n __fish_rlock_needs_command -l version -d 'Show the version'
-complete -c rlock -n '__fish_rlock_in help' -xa 'run read write acquire renew release status force-release latch'
+complete -c rlock -n '__fish_rlock_in help' -xa 'run read write acquire renew release status force-release latch doctor local'
 
 complete -c rlock -n __fish_rlock_needs_key -xa '(__fish_rlock_keys)' -d Key
 complete -c rlock -n __fish_rlock_needs_action -xa 'set count-down run wait status delete'
 complete -c rlock -n __fish_rlock_needs_dashes -xa -- -d 'The command follows'
 
-set -l any '__fish_rlock_in run read write acquire renew release status force-release latch'
+set -l any '__fish_rlock_in run read write acquire renew release status force-release latch doctor local'
 complete -c rlock -n $any -s u -l url -xa 'redis:// rediss:// unix:/// sentinel:// cluster://' -d 'Lock store'
 complete -c rlock -n $any -l local -d 'A server for this host alone'
 complete -c rlock -n $any -l prefix -x -d 'Name space of the keys'
@@ -186,6 +188,13 @@ complete -c rlock -n '__fish_rlock_latch run' -l keep-credentials -d 'Leave the 
 complete -c rlock -n '__fish_rlock_latch status' -l json -d 'Print JSON'
 complete -c rlock -n '__fish_rlock_latch wait' -s n -l no-wait -l nonblock -d 'Look once'
 complete -c rlock -n '__fish_rlock_latch wait' -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
+
+complete -c rlock -n '__fish_rlock_in doctor' -l json -d 'Print JSON'
+complete -c rlock -n '__fish_rlock_in doctor' -l replicas -xa '1 2 majority all' -d 'As asked for by run'
+complete -c rlock -n '__fish_rlock_in doctor' -l grace -d 'As asked for by run'
+complete -c rlock -n '__fish_rlock_in doctor' -l lease -xa '10s 30s 1m 5m' -d 'As asked for by run'
+complete -c rlock -n '__fish_rlock_in local; and test (count (__fish_rlock_operands)) = 1' -xa 'status stop'
+complete -c rlock -n '__fish_rlock_in local' -l force -d 'Stop it although locks are held'
 
 complete -c rlock -n '__fish_rlock_in status' -l json -d 'Print JSON'
 complete -c rlock -n '__fish_rlock_in status' -l long -d 'Show holders and queue in full'

@@ -88,7 +88,7 @@ static int demand_tls(const struct collection *all, struct settings *settings, e
     }
     return any ? STATUS_OK
                : refuse(all, id, "is for TLS, but ", settings->urls,
-                        " is without (rediss:// is with it)");
+                        " is without (rediss:// has it)");
 }
 
 /* Files are only tried here: the process that speaks to the store reads them. */

@@ -293,7 +293,7 @@ static void given_back(struct cluster_locks *locks)
 {
     struct moment now = now_of(locks);
     unsigned most = locks->rounds < 4 ? 1u << locks->rounds : 16;
-    struct moment next = moment_plus(now, dice_between(0, most * PAUSE_NS));
+    struct moment next = moment_plus(now, dice_spread(most * PAUSE_NS / 2, most * PAUSE_NS / 2));
 
     if (!locks->again || next.ns >= locks->until.ns) {
         finish(locks);

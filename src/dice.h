@@ -1,24 +1,13 @@
-/* Chance, so that many who wait do not come back at once. */
+/* Chance, to spread in time what many would do at once. */
 #ifndef RLOCK_DICE_H
 #define RLOCK_DICE_H
 
 #include <stdint.h>
-#include <sys/random.h>
 
-/* Any number. Without entropy there is no spread; nothing else may depend on it. */
-static inline uint32_t dice(void)
-{
-    uint32_t number = 0;
+/* Any number. Not for secrets: where there is no entropy yet, it is always the same. */
+uint32_t dice(void);
 
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
-        return UINT32_MAX / 2;
-    return number;
-}
-
-/* From "least" to "most". */
-static inline int64_t dice_between(int64_t least, int64_t most)
-{
-    return least + (int64_t)((double)(most - least) * dice() / UINT32_MAX);
-}
+/* "middle" ns, up to "spread" ns more or less. */
+int64_t dice_spread(int64_t middle, int64_t spread);
 
 #endif

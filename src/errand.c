@@ -2,8 +2,8 @@
 #include "errand.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 
+#include "dice.h"
 #include "lease.h"
 #include "loop.h"
 #include "mem.h"
@@ -37,16 +37,6 @@ struct errand {
 static struct moment now_of(const struct errand *errand)
 {
     return loop_now(errand->loop);
-}
-
-static uint32_t dice(void)
-{
-    uint32_t number = 0;
-
-    /* Without entropy there is no spread; nothing else depends on it. */
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
-        return UINT32_MAX / 2;
-    return number;
 }
 
 static void end(struct errand *errand, enum errand_ending ending, const struct answer *answer)
@@ -108,8 +98,7 @@ static void take_failure(struct errand *errand, const struct answer *answer)
 
 static void wait_on(struct errand *errand, const struct answer *answer)
 {
-    struct moment due =
-        moment_plus(now_of(errand), LOOK_NS - SPREAD_NS + 2 * SPREAD_NS * (dice() >> 16) / 65536);
+    struct moment due = moment_plus(now_of(errand), dice_spread(LOOK_NS, SPREAD_NS));
 
     if (time_is_up(errand)) {
         end(errand, ERRAND_CLOSED, answer);

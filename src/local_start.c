@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,7 +42,7 @@ static enum state listen_to(int fd)
     if (send(fd, "PING\r\n", 6, MSG_NOSIGNAL) != 6)
         return STATE_DEAD;
     ssize_t got = recv(fd, answer, sizeof answer - 1, 0);
-    if (got == 0)
+    if (got == 0 || (got < 0 && errno != EAGAIN))
         return STATE_DEAD;
     return strncmp(answer, "-LOADING", 8) == 0 ? STATE_LOADING : STATE_UP;
 }
@@ -90,9 +91,8 @@ static bool find_program(char *path, size_t size)
 {
     static const char *const names[] = {"redis-server", "valkey-server"};
     const char *given = getenv("PATH");
-    char list[8192];
+    const char *list = given ? given : "/usr/local/bin:/usr/bin:/bin";
 
-    snprintf(list, sizeof list, "%s:/usr/local/bin:/usr/bin:/bin", given ? given : "");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         for (const char *from = list; *from; from += strspn(from, ":")) {
             int length = (int)strcspn(from, ":");
@@ -185,7 +185,7 @@ static bool make_link(const struct local_place *place, char *fault, size_t size)
     char program[4096], link[sizeof place->directory + 32];
 
     if (!find_program(program, sizeof program)) {
-        snprintf(fault, size, "redis-server is not installed");
+        snprintf(fault, size, "redis-server is not installed (install it, or give --url)");
         return false;
     }
     snprintf(link, sizeof link, "%s/" TREE_SPARED, place->directory);
@@ -230,6 +230,12 @@ static void read_reason(int log, off_t start, char *out, size_t size)
     snprintf(out, size, "%.120s", mark ? mark + 3 : line);
 }
 
+static bool is_full(const struct local_place *place)
+{
+    struct statvfs disk;
+    return statvfs(place->directory, &disk) == 0 && disk.f_bavail == 0;
+}
+
 static bool launch(const struct local_place *place, char *fault, size_t size)
 {
     char reason[128];
@@ -246,7 +252,9 @@ static bool launch(const struct local_place *place, char *fault, size_t size)
         snprintf(fault, size, "cannot start redis-server: %s", strerror(errno));
     } else if (!(up = comes_up(place, pid, START_NS))) {
         read_reason(log, start, reason, sizeof reason);
-        snprintf(fault, size, "redis-server did not start: %s", *reason ? reason : "see its log");
+        if (!*reason)
+            strcpy(reason, is_full(place) ? strerror(ENOSPC) : "see its log");
+        snprintf(fault, size, "redis-server did not start: %s", reason);
     }
     close(log);
     return up;

@@ -4,9 +4,16 @@
 #include "local_start.h"
 #include "loop.h"
 #include "mem.h"
+#include "sentinels.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+/* How often to ask whether the master is still the master: as long may one that was disowned go unnoticed. A
+ * small request to each Sentinel; a run shorter than this never makes one. */
+#define LOOK_NS (3 * NS_PER_SEC)
+/* How long a look may take. */
+#define LOOK_PATIENCE_NS (2 * NS_PER_SEC)
 
 struct locator {
     struct loop *loop;
@@ -19,8 +26,18 @@ struct locator {
     struct aside *starter;
     struct loop_timer failure; /* tells of a search that could not even start */
     int error;
-    void (*done)(void *arg, const char *fault);
+    void (*done)(void *arg, const struct answer *failure);
     void *arg;
+
+    struct sentinels *sentinels; /* who know where it is; NULL: nobody has to be asked */
+    bool doubtful;               /* what is known was not confirmed since the last connection */
+    char host[256];              /* the master they named, or "" */
+    int port;
+    char found[300];
+    const char *password;
+    struct loop_timer look;
+    void (*moved)(void *arg);
+    void *moved_arg;
 };
 
 /* What starting the local server comes to. */
@@ -30,10 +47,24 @@ struct start {
     char fault[160];
 };
 
+static void tell(struct locator *locator, enum cause cause, const char *fault)
+{
+    struct answer failure = {.verdict = VERDICT_UNKNOWN, .cause = cause};
+
+    snprintf(failure.text, sizeof failure.text, "%s", fault);
+    locator->done(locator->arg, &failure);
+}
+
 static void tell_failure(struct loop_timer *timer)
 {
     struct locator *locator = timer->owner;
-    locator->done(locator->arg, strerror(locator->error));
+    tell(locator, CAUSE_UNREACHABLE, strerror(locator->error));
+}
+
+static void fail_soon(struct locator *locator)
+{
+    locator->error = errno;
+    loop_arm(locator->loop, &locator->failure, loop_now(locator->loop));
 }
 
 /* Where the server is if it runs; a directory that is not to be trusted is told of by the search. */
@@ -46,12 +77,16 @@ static void know_local(struct locator *locator)
         locator->count = resolve_path(place.socket, &locator->endpoints[0]);
 }
 
-struct locator *locator_new(struct loop *loop, const struct url *url, char *fault, size_t size)
+static void look(struct loop_timer *timer);
+
+struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls, char *fault,
+                            size_t size)
 {
     struct locator *locator = mem_zeroed(sizeof *locator);
 
     *locator = (struct locator){.loop = loop, .url = url};
     locator->failure = (struct loop_timer){.fire = tell_failure, .owner = locator};
+    locator->look = (struct loop_timer){.fire = look, .owner = locator};
     locator->local = strcmp(url->scheme, "local") == 0;
     if (locator->local) {
         know_local(locator);
@@ -62,8 +97,11 @@ struct locator *locator_new(struct loop *loop, const struct url *url, char *faul
         free(locator);
         return NULL;
     }
-    locator->fixed = url->path || resolve_numeric(url->hosts[0].name, url->hosts[0].port,
-                                                  &locator->endpoints[0]);
+    if (url->master)
+        locator->sentinels = sentinels_new(loop, url, tls);
+    else
+        locator->fixed = url->path || resolve_numeric(url->hosts[0].name, url->hosts[0].port,
+                                                      &locator->endpoints[0]);
     locator->count = locator->fixed;
     return locator;
 }
@@ -71,13 +109,15 @@ struct locator *locator_new(struct loop *loop, const struct url *url, char *faul
 void locator_free(struct locator *locator)
 {
     locator_stop(locator);
+    if (locator->sentinels)
+        sentinels_free(locator->sentinels);
     free(locator);
 }
 
 int locator_known(const struct locator *locator, const struct endpoint **endpoints)
 {
     *endpoints = locator->endpoints;
-    return locator->count;
+    return locator->doubtful ? 0 : locator->count;
 }
 
 bool locator_can_search(const struct locator *locator)
@@ -85,27 +125,54 @@ bool locator_can_search(const struct locator *locator)
     return !locator->fixed;
 }
 
+bool locator_roams(const struct locator *locator)
+{
+    return locator->sentinels != NULL;
+}
+
+const char *locator_host(const struct locator *locator)
+{
+    if (locator->sentinels)
+        return locator->host;
+    return locator->url->host_count ? locator->url->hosts[0].name : NULL;
+}
+
 const char *locator_overdue(const struct locator *locator)
 {
     return locator->local ? "it did not start in time" : "no answer from the name service";
 }
 
-const char *locator_host(const struct locator *locator)
+const char *locator_found(const struct locator *locator)
 {
-    return locator->url->host_count ? locator->url->hosts[0].name : NULL;
+    return locator->found;
 }
+
+/* -- names ----------------------------------------------------------------------------------- */
 
 static void resolved(void *arg, const struct endpoint *found, int count, const char *fault)
 {
     struct locator *locator = arg;
 
+    resolver_stop(locator->resolver);
+    locator->resolver = NULL;
     if (count > 0) {
         memcpy(locator->endpoints, found, (size_t)count * sizeof *found);
         locator->count = count;
+        locator->doubtful = false;
+        locator->done(locator->arg, NULL);
+    } else {
+        tell(locator, CAUSE_UNREACHABLE, fault);
     }
-    locator_stop(locator);
-    locator->done(locator->arg, count > 0 ? NULL : fault);
 }
+
+static void look_up(struct locator *locator, const char *host, int port)
+{
+    locator->resolver = resolver_start(locator->loop, host, port, resolved, locator);
+    if (!locator->resolver)
+        fail_soon(locator);
+}
+
+/* -- the local server ------------------------------------------------------------------------ */
 
 static void start(const void *question, void *finding)
 {
@@ -121,42 +188,146 @@ static void started(void *arg, const void *finding)
     struct locator *locator = arg;
     struct start start = finding ? *(const struct start *)finding : nothing;
 
-    if (start.up)
+    aside_stop(locator->starter);
+    locator->starter = NULL;
+    if (start.up) {
         locator->count = resolve_path(start.place.socket, &locator->endpoints[0]);
-    locator_stop(locator);
-    locator->done(locator->arg, start.up ? NULL : start.fault);
+        locator->done(locator->arg, NULL);
+    } else {
+        /* What keeps it from starting does not pass by itself. */
+        tell(locator, CAUSE_UNFIT, start.fault);
+    }
 }
 
-static bool begin_search(struct locator *locator)
+static void start_local(struct locator *locator)
 {
-    const struct url_host *host = locator->url->hosts;
+    locator->starter =
+        aside_start(locator->loop, start, NULL, sizeof(struct start), started, locator);
+    if (!locator->starter)
+        fail_soon(locator);
+}
 
-    if (locator->local)
-        locator->starter =
-            aside_start(locator->loop, start, NULL, sizeof(struct start), started, locator);
+/* -- Sentinels ------------------------------------------------------------------------------- */
+
+static bool names_ours(const struct locator *locator, const struct sentinel_word *word)
+{
+    return word->port == locator->port && strcmp(word->host, locator->host) == 0;
+}
+
+/* Whether the last master may be tried again although the Sentinels cannot be asked, or not enough of them:
+ * their outage need not be ours. */
+static bool may_stay(const struct locator *locator, const struct sentinel_vote *vote)
+{
+    const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
+
+    switch (vote->outcome) {
+    case SENTINELS_GONE:
+    case SENTINELS_SILENT: return locator->count > 0;
+    case SENTINELS_TOO_FEW:
+        return locator->count > 0 && word->said == SENTINEL_NAMES && names_ours(locator, word);
+    default: return false;
+    }
+}
+
+static void voted(void *arg, const struct sentinel_vote *vote)
+{
+    struct locator *locator = arg;
+    const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
+    struct answer failure;
+
+    if (vote->outcome == SENTINELS_NAME) {
+        snprintf(locator->host, sizeof locator->host, "%s", word->host);
+        locator->port = word->port;
+        snprintf(locator->found, sizeof locator->found, "the master %s:%d", word->host, word->port);
+        locator->count = resolve_numeric(word->host, word->port, &locator->endpoints[0]);
+        if (locator->count == 0) {
+            look_up(locator, locator->host, locator->port);
+            return;
+        }
+    } else if (!may_stay(locator, vote)) {
+        sentinels_explain(locator->sentinels, vote, &failure);
+        locator->done(locator->arg, &failure);
+        return;
+    }
+    locator->doubtful = false;
+    locator->done(locator->arg, NULL);
+}
+
+static void look_soon(struct locator *locator)
+{
+    struct moment now = loop_now(locator->loop);
+    /* Spread by the clock: those who were cut off together do not ask together. */
+    int64_t spread = now.ns % (LOOK_NS / 5) - LOOK_NS / 10;
+
+    loop_arm(locator->loop, &locator->look, moment_plus(now, LOOK_NS + spread));
+}
+
+static void looked(void *arg, const struct sentinel_vote *vote)
+{
+    struct locator *locator = arg;
+    const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
+
+    if (vote->outcome == SENTINELS_NAME && vote->certain && !names_ours(locator, word))
+        locator->moved(locator->moved_arg);
     else
-        locator->resolver =
-            resolver_start(locator->loop, host->name, host->port, resolved, locator);
-    return locator->starter || locator->resolver;
+        look_soon(locator);
 }
 
-void locator_search(struct locator *locator, void (*done)(void *arg, const char *fault), void *arg)
+static void look(struct loop_timer *timer)
 {
+    struct locator *locator = timer->owner;
+
+    sentinels_ask(locator->sentinels, locator->password,
+                  moment_plus(loop_now(locator->loop), LOOK_PATIENCE_NS), looked, locator);
+}
+
+/* -- from outside ---------------------------------------------------------------------------- */
+
+void locator_search(struct locator *locator, const char *password, struct moment until,
+                    void (*done)(void *arg, const struct answer *failure), void *arg)
+{
+    struct moment now = loop_now(locator->loop);
+
     locator->done = done;
     locator->arg = arg;
-    if (begin_search(locator))
+    if (locator->sentinels)
+        sentinels_ask(locator->sentinels, password, moment_plus(now, moment_until(now, until) / 2),
+                      voted, locator);
+    else if (locator->local)
+        start_local(locator);
+    else
+        look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
+}
+
+void locator_forget(struct locator *locator)
+{
+    if (!locator->fixed)
+        locator->count = 0;
+}
+
+void locator_watch(struct locator *locator, const char *password, void (*moved)(void *arg),
+                   void *arg)
+{
+    if (!locator->sentinels)
         return;
-    locator->error = errno;
-    loop_arm(locator->loop, &locator->failure, loop_now(locator->loop));
+    locator->password = password;
+    locator->moved = moved;
+    locator->moved_arg = arg;
+    look_soon(locator);
 }
 
 void locator_stop(struct locator *locator)
 {
     loop_disarm(locator->loop, &locator->failure);
+    loop_disarm(locator->loop, &locator->look);
     if (locator->resolver)
         resolver_stop(locator->resolver);
     if (locator->starter)
         aside_stop(locator->starter);
     locator->resolver = NULL;
     locator->starter = NULL;
+    if (!locator->sentinels)
+        return;
+    sentinels_hush(locator->sentinels);
+    locator->doubtful = true;
 }

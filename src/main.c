@@ -11,8 +11,9 @@
 #endif
 
 static const struct command *const commands[] = {
-    &command_run,     &command_read,   &command_write,         &command_acquire, &command_renew,
-    &command_release, &command_status, &command_force_release, &command_latch,   &command_local,
+    &command_run,   &command_read,    &command_write,  &command_acquire,
+    &command_renew, &command_release, &command_status, &command_force_release,
+    &command_latch, &command_doctor,  &command_local,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)

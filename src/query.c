@@ -101,6 +101,15 @@ void query_force(struct query *query, const struct force_request *request, struc
     wait_for(query, answer);
 }
 
+void query_acquire(struct query *query, const struct lock_request *request, struct answer *answer)
+{
+    struct pending pending = {query->loop, answer};
+
+    store_acquire(query->store, request, moment_plus(moment_now(), query->patience), done,
+                  &pending);
+    wait_for(query, answer);
+}
+
 static void ask(struct query *query, const struct lock_request *request, bool release,
                 struct moment until, struct answer *answer)
 {

@@ -27,6 +27,9 @@ void query_survey(struct query *query, const char *const *patterns, size_t count
                   struct lock_list *list, struct answer *answer);
 void query_force(struct query *query, const struct force_request *request, struct answer *answer);
 
+/* One try, for a lock that is not worth waiting for. */
+void query_acquire(struct query *query, const struct lock_request *request, struct answer *answer);
+
 /* What a holder asks for itself. An answer that was lost is asked for again until the time is up; that
  * nothing is held after a release without an answer proves that it worked. */
 void query_renew(struct query *query, const struct lock_request *request, struct answer *answer);

@@ -24,7 +24,7 @@ static const struct {
     {"CLUSTERDOWN", REDIS_ERROR_PASSING},
     {"UNBLOCKED", REDIS_ERROR_PASSING},
     {"max number of clients", REDIS_ERROR_PASSING},
-    {"READONLY", REDIS_ERROR_UNFIT},
+    {"READONLY", REDIS_ERROR_READONLY},
     {"OOM", REDIS_ERROR_UNFIT},
     {"NOAUTH", REDIS_ERROR_DENIED},
     {"WRONGPASS", REDIS_ERROR_DENIED},
@@ -145,6 +145,7 @@ void redis_answer_error(const char *text, struct answer *answer)
     case REDIS_ERROR_DENIED: answer_unknown(answer, CAUSE_DENIED, "%.200s", text); break;
     case REDIS_ERROR_NOSCRIPT:
     case REDIS_ERROR_PASSING: answer_unknown(answer, CAUSE_NOT_READY, "%.200s", text); break;
+    case REDIS_ERROR_READONLY:
     case REDIS_ERROR_UNFIT:
     case REDIS_ERROR_OTHER: answer_unknown(answer, CAUSE_UNFIT, "%.200s", text); break;
     }
@@ -205,7 +206,7 @@ static bool take_mode(const char **text, enum lock_mode *mode)
     return true;
 }
 
-/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as common.lua writes it. */
+/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as lock.lua writes it. */
 static bool read_holder(const redisReply *record, int64_t now, struct lock_party *holder)
 {
     const char *text = record->str;

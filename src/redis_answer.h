@@ -10,7 +10,8 @@ struct redisReply;
 enum redis_error {
     REDIS_ERROR_NOSCRIPT, /* send the script itself */
     REDIS_ERROR_PASSING,  /* BUSY, LOADING, …: try again */
-    REDIS_ERROR_UNFIT,    /* READONLY, OOM: this server will not do */
+    REDIS_ERROR_READONLY, /* a replica: this server will not do, its master will */
+    REDIS_ERROR_UNFIT,    /* OOM: this server will not do */
     REDIS_ERROR_DENIED,   /* NOAUTH, WRONGPASS, NOPERM, a forbidden channel */
     REDIS_ERROR_MISFIT,   /* WRONGTYPE: the key is something else */
     REDIS_ERROR_CLUSTER,  /* MOVED, ASK, CROSSSLOT: a Cluster's node; or one was asked for and is none */

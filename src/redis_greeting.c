@@ -47,7 +47,19 @@ static const char *string_at(const redisReply *reply, size_t i)
                : NULL;
 }
 
-static bool is_master(const redisReply *reply, struct answer *answer)
+/* A Sentinel tells the names of the masters that it watches. */
+static void describe_sentinel(const redisReply *reply, char *text, size_t size)
+{
+    const redisReply *names = reply->elements > 1 ? reply->element[1] : NULL;
+    const char *name = names ? string_at(names, 0) : NULL;
+
+    snprintf(text, size,
+             "this is a Sentinel, not a server that keeps data: write sentinel://HOST:PORT/%.60s",
+             name ? name : "MASTER");
+}
+
+static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
+                      struct answer *answer)
 {
     const char *role = string_at(reply, 0), *master = string_at(reply, 1);
 
@@ -55,10 +67,13 @@ static bool is_master(const redisReply *reply, struct answer *answer)
         return true;
     answer->verdict = VERDICT_UNKNOWN;
     answer->cause = CAUSE_UNFIT;
-    if (strcmp(role, "slave") == 0 && master && reply->elements > 2)
+    greeting->replica = strcmp(role, "slave") == 0;
+    if (greeting->replica && master && reply->elements > 2)
         snprintf(answer->text, sizeof answer->text,
                  "this is a read-only replica of %.80s:%lld; locks live on the master", master,
                  reply->element[2]->integer);
+    else if (strcmp(role, "sentinel") == 0)
+        describe_sentinel(reply, answer->text, sizeof answer->text);
     else
         snprintf(answer->text, sizeof answer->text, "this is a Redis %.20s, not a master", role);
     return false;
@@ -83,7 +98,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_answer_error(reply->str, answer);
         return GREETING_REFUSED;
     }
-    if (greeting->step == STEP_ROLE && !greeting->cluster && !is_master(reply, answer))
+    if (greeting->step == STEP_ROLE && !greeting->cluster && !is_master(greeting, reply, answer))
         return GREETING_REFUSED;
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);

@@ -12,6 +12,7 @@ struct redis_greeting {
     bool cluster;     /* a node of one, to be asked */
     int step;         /* whose reply is next */
     int64_t clock_ms; /* the server's, 0 if it does not tell */
+    bool replica;     /* REFUSED for being one */
 };
 
 /* Appends the commands to *bytes, which the caller frees. password: NULL for none. */

@@ -1,39 +1,18 @@
 /* A greeted connection to one Redis server. */
 #include "redis_link.h"
 #include "conn.h"
-#include "locate.h"
 #include "loop.h"
 #include "mem.h"
-#include "redis_greeting.h"
-#include "secret.h"
-#include "tls.h"
+#include "redis_session.h"
 
-#include <errno.h>
 #include <hiredis/hiredis.h>
-#include <stdio.h>
-
-enum phase { PHASE_DOWN, PHASE_LOCATING, PHASE_CONNECTING, PHASE_GREETING, PHASE_UP };
 
 struct redis_link {
     struct loop *loop;
-    struct store_address address;
-    const struct url *url;
-    char name[300]; /* the URL without its password */
     const struct redis_link_events *events;
     void *arg;
-    struct conn *conn;
-    struct loop_timer timer; /* armed while busy */
-
-    enum phase phase;
-    struct tls *tls; /* NULL: plain */
-    struct locator *locator;
-    int endpoint_next; /* of those that the locator knows */
-    bool searched;     /* for this connection: there is no use in asking again */
-    struct moment connect_until;
-    const char *password;
-    char *file_password; /* read from the file again, after a refusal */
-    bool reread;
-    struct redis_greeting greeting;
+    struct redis_session *session;
+    struct loop_timer timer; /* armed while busy on a session that is up */
 
     size_t listening;   /* to how many channels it is subscribed */
     size_t unlistening; /* replies that are due to an UNSUBSCRIBE that went out */
@@ -45,13 +24,10 @@ struct redis_link {
     size_t batch_size;
     redisReply **replies;
     size_t wanted, got;
-    struct answer failure; /* with a text: to be told at the next turn */
 
     int64_t clock_ms;
     struct moment clock_read;
 };
-
-static void connect_next(struct redis_link *link);
 
 static void free_replies(struct redis_link *link)
 {
@@ -71,9 +47,7 @@ static void empty_batch(struct redis_link *link)
 
 static void hang_up(struct redis_link *link)
 {
-    locator_stop(link->locator);
-    conn_close(link->conn);
-    link->phase = PHASE_DOWN;
+    redis_session_end(link->session);
     link->listening = link->unlistening = 0;
 }
 
@@ -105,57 +79,21 @@ static void fail(struct redis_link *link, const struct answer *why)
     complete(link, &failure);
 }
 
-static struct answer unreachable(const struct redis_link *link, const char *why)
-{
-    struct answer answer = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
-
-    snprintf(answer.text, sizeof answer.text, "cannot reach %.120s: %s", link->name, why);
-    return answer;
-}
-
 static void fail_unreachable(struct redis_link *link, const char *why)
 {
-    struct answer answer = unreachable(link, why);
+    struct answer answer = redis_session_failure(link->session, CAUSE_UNREACHABLE, why);
 
     fail(link, &answer);
-}
-
-/* A failure found while somebody is still calling us: told when the loop turns. */
-static void fail_later(struct redis_link *link, const char *why)
-{
-    link->failure = unreachable(link, why);
-    loop_arm(link->loop, &link->timer, loop_now(link->loop));
-}
-
-static bool has_next(const struct redis_link *link)
-{
-    const struct endpoint *endpoints;
-    return link->endpoint_next < locator_known(link->locator, &endpoints);
-}
-
-static bool may_search(const struct redis_link *link)
-{
-    return !link->searched && locator_can_search(link->locator);
 }
 
 static void timed_out(struct loop_timer *timer)
 {
     struct redis_link *link = timer->owner;
 
-    if (link->failure.text[0]) {
-        struct answer failure = link->failure;
-        link->failure.text[0] = '\0';
-        fail(link, &failure);
-    } else if (link->phase == PHASE_UP && link->wanted == 0) {
+    if (link->wanted == 0)
         complete(link, NULL);
-    } else if (link->phase == PHASE_CONNECTING && has_next(link)) {
-        conn_close(link->conn);
-        connect_next(link);
-    } else if (link->phase == PHASE_LOCATING) {
-        fail_unreachable(link, locator_overdue(link->locator));
-    } else {
-        fail_unreachable(link, conn_overdue(link->conn));
-    }
+    else
+        fail_unreachable(link, "no answer in time");
 }
 
 static void send_batch(struct redis_link *link)
@@ -171,16 +109,20 @@ static void send_batch(struct redis_link *link)
         link->unlistening += link->listening;
         link->listening = 0;
     }
-    conn_send(link->conn, link->batch, link->batch_size);
+    redis_session_send(link->session, link->batch, link->batch_size);
     empty_batch(link);
     link->sent = true;
 }
 
-/* Connected and greeted: what was asked for can go out. */
-static void greeted(struct redis_link *link)
+/* What was asked for can go out. */
+static void up(void *arg, int64_t clock_ms)
 {
-    link->phase = PHASE_UP;
-    link->reread = false;
+    struct redis_link *link = arg;
+
+    if (clock_ms)
+        redis_link_set_clock(link, clock_ms);
+    if (!link->busy)
+        return;
     if (link->wanted == 0) {
         complete(link, NULL);
         return;
@@ -189,58 +131,27 @@ static void greeted(struct redis_link *link)
     send_batch(link);
 }
 
-static void greet(void *arg)
+static void failed(void *arg, const struct answer *why)
 {
     struct redis_link *link = arg;
-    char *bytes = NULL;
-    size_t size = 0;
 
-    link->phase = PHASE_GREETING;
-    loop_arm(link->loop, &link->timer, link->connect_until);
-    redis_greeting_begin(&link->greeting, link->url, link->password, &bytes, &size);
-    conn_send(link->conn, bytes, size);
-    free(bytes);
+    if (link->busy)
+        fail(link, why);
 }
 
-/* The password may have been changed while we held a lock: the file is read again, once. */
-static bool try_file_again(struct redis_link *link)
+/* A server that may have moved is not believed to be in trouble: the next batch looks for it anew. */
+static bool is_over(struct redis_link *link)
 {
-    char fault[256];
+    const char *why;
 
-    if (link->url->password || !link->address.password_file || link->reread)
-        return false;
-    char *fresh = secret_read(link->address.password_file, fault, sizeof fault);
-    if (!fresh)
-        return false;
-    link->reread = true;
-    free(link->file_password);
-    link->password = link->file_password = fresh;
-    hang_up(link);
-    link->endpoint_next = 0;
-    connect_next(link);
-    return true;
-}
-
-static void greeting_reply(struct redis_link *link, const redisReply *reply)
-{
-    struct answer answer;
-    char why[sizeof answer.text];
-
-    switch (redis_greeting_hear(&link->greeting, reply, &answer)) {
-    case GREETING_GOING: break;
-    case GREETING_DONE:
-        if (link->greeting.clock_ms)
-            redis_link_set_clock(link, link->greeting.clock_ms);
-        greeted(link);
-        break;
-    case GREETING_REFUSED:
-        if (answer.cause == CAUSE_DENIED && try_file_again(link))
-            break;
-        snprintf(why, sizeof why, "%s", answer.text);
-        snprintf(answer.text, sizeof answer.text, "%.120s: %.120s", link->name, why);
-        fail(link, &answer);
-        break;
+    for (size_t i = 0; i < link->got; i++) {
+        if (!redis_session_is_over(link->session, link->replies[i], &why))
+            continue;
+        struct answer failure = redis_session_failure(link->session, CAUSE_NOT_READY, why);
+        fail(link, &failure);
+        return true;
     }
+    return false;
 }
 
 static void batch_reply(struct redis_link *link, redisReply *reply)
@@ -250,7 +161,7 @@ static void batch_reply(struct redis_link *link, redisReply *reply)
         return;
     }
     link->replies[link->got++] = reply;
-    if (link->got < link->wanted)
+    if (link->got < link->wanted || is_over(link))
         return;
     /* Not if the server refused to subscribe: it may refuse UNSUBSCRIBE as well. */
     link->listening = reply->type == REDIS_REPLY_ARRAY ? link->will_listen : 0;
@@ -276,9 +187,6 @@ static void replied(void *arg, redisReply *reply)
     } else if (link->unlistening && is_push(reply, "unsubscribe")) {
         link->unlistening--;
         freeReplyObject(reply);
-    } else if (link->phase == PHASE_GREETING) {
-        greeting_reply(link, reply);
-        freeReplyObject(reply);
     } else {
         batch_reply(link, reply);
     }
@@ -288,9 +196,7 @@ static void broken(void *arg, const char *why)
 {
     struct redis_link *link = arg;
 
-    if (link->phase == PHASE_CONNECTING && (has_next(link) || may_search(link))) {
-        connect_next(link);
-    } else if (link->busy) {
+    if (link->busy) {
         fail_unreachable(link, why);
     } else {
         hang_up(link);
@@ -298,98 +204,29 @@ static void broken(void *arg, const char *why)
     }
 }
 
-static void located(void *arg, const char *fault)
-{
-    struct redis_link *link = arg;
-
-    if (fault) {
-        fail_unreachable(link, fault);
-        return;
-    }
-    link->endpoint_next = 0;
-    connect_next(link);
-}
-
-static void search(struct redis_link *link)
-{
-    link->phase = PHASE_LOCATING;
-    link->searched = true;
-    loop_arm(link->loop, &link->timer, link->connect_until);
-    locator_search(link->locator, located, link);
-}
-
-/* Tries the next address; every one gets its share of the time that is left. */
-static void connect_next(struct redis_link *link)
-{
-    const struct endpoint *endpoints;
-    int count = locator_known(link->locator, &endpoints);
-
-    link->phase = PHASE_CONNECTING;
-    errno = 0;
-    while (link->endpoint_next < count) {
-        struct moment now = loop_now(link->loop);
-        int64_t left = moment_until(now, link->connect_until);
-        int share = count - link->endpoint_next;
-
-        if (conn_open(link->conn, &endpoints[link->endpoint_next++], link->tls,
-                      locator_host(link->locator)) == 0) {
-            loop_arm(link->loop, &link->timer, moment_plus(now, left / share));
-            return;
-        }
-    }
-    if (may_search(link))
-        search(link);
-    else
-        fail_later(link, strerror(errno));
-}
-
-static void start_connecting(struct redis_link *link)
-{
-    struct moment now = loop_now(link->loop);
-
-    link->connect_until = moment_min(link->until, moment_plus(now, link->address.connect_timeout));
-    link->endpoint_next = 0;
-    link->searched = false;
-    connect_next(link);
-}
-
 struct redis_link *redis_link_new(struct loop *loop, const struct store_address *address,
                                   const struct redis_link_events *events, void *arg, char *fault,
                                   size_t size)
 {
-    static const struct conn_events conn_events = {greet, replied, broken};
+    static const struct redis_session_events session_events = {up, failed, replied, broken};
     struct redis_link *link = mem_zeroed(sizeof *link);
 
-    *link = (struct redis_link){.loop = loop, .address = *address, .events = events, .arg = arg};
+    *link = (struct redis_link){.loop = loop, .events = events, .arg = arg};
     link->timer = (struct loop_timer){.fire = timed_out, .owner = link};
-    link->url = address->urls;
-    link->password = link->url->password ? link->url->password : address->password;
-    url_print(link->url, link->name, sizeof link->name);
-    if (strcmp(link->name, "local:") == 0)
-        strcpy(link->name, "the local server");
-    link->locator = locator_new(loop, link->url, fault, size);
-    if (link->locator && link->url->tls)
-        link->tls = tls_new(&link->address.tls, fault, size);
-    if (!link->locator || (link->url->tls && !link->tls)) {
-        if (link->locator)
-            locator_free(link->locator);
-        free(link);
-        return NULL;
-    }
-    link->conn = conn_new(loop, &conn_events, link);
-    return link;
+    link->session = redis_session_new(loop, address, &session_events, link, fault, size);
+    if (link->session)
+        return link;
+    free(link);
+    return NULL;
 }
 
 void redis_link_free(struct redis_link *link)
 {
     hang_up(link);
     loop_disarm(link->loop, &link->timer);
-    conn_free(link->conn);
-    locator_free(link->locator);
-    tls_free(link->tls);
+    redis_session_free(link->session);
     empty_batch(link);
     free_replies(link);
-    free(link->file_password);
     free(link);
 }
 
@@ -398,7 +235,8 @@ void redis_link_add(struct redis_link *link, int argc, const char **argv, const 
     conn_encode(&link->batch, &link->batch_size, argc, argv, lengths);
 }
 
-void redis_link_send(struct redis_link *link, size_t replies, size_t channels, struct moment until)
+void redis_link_send(struct redis_link *link, size_t replies, size_t channels,
+                     struct moment until)
 {
     link->busy = true;
     link->sent = false;
@@ -406,13 +244,13 @@ void redis_link_send(struct redis_link *link, size_t replies, size_t channels, s
     link->until = until;
     link->wanted = replies;
     link->replies = mem_zeroed((replies + 1) * sizeof *link->replies);
-    if (link->phase == PHASE_UP && replies == 0) {
+    if (!redis_session_is_up(link->session)) {
+        redis_session_start(link->session, until);
+    } else if (replies == 0) {
         loop_arm(link->loop, &link->timer, loop_now(link->loop));
-    } else if (link->phase == PHASE_UP) {
+    } else {
         loop_arm(link->loop, &link->timer, until);
         send_batch(link);
-    } else {
-        start_connecting(link);
     }
 }
 
@@ -421,7 +259,7 @@ void redis_link_send_blindly(struct redis_link *link)
     loop_disarm(link->loop, &link->timer);
     link->busy = false;
     free_replies(link);
-    if (link->phase == PHASE_UP)
+    if (redis_session_is_up(link->session))
         send_batch(link);
     empty_batch(link);
 }
@@ -433,7 +271,7 @@ void redis_link_greet(struct redis_link *link, struct moment until)
 
 bool redis_link_is_up(const struct redis_link *link)
 {
-    return link->phase == PHASE_UP;
+    return redis_session_is_up(link->session);
 }
 
 int64_t redis_link_clock(const struct redis_link *link, struct moment now)

@@ -45,7 +45,7 @@ static inline enum status status_of_cause(enum cause cause)
 static inline const char *hint_of_cause(enum cause cause)
 {
     if (cause == CAUSE_UNREACHABLE)
-        return "--url or RLOCK_URL says where the lock store is";
+        return "--url or RLOCK_URL says where the lock store is; --local has one for this host";
     if (cause == CAUSE_CLUSTER)
         return "cluster://HOST is for a Redis Cluster, redis://HOST for a single server";
     if (cause == CAUSE_DENIED)

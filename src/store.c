@@ -13,6 +13,7 @@ static const struct {
 } schemes[] = {
     {"redis", store_redis_open},
     {"unix", store_redis_open},
+    {"sentinel", store_redis_open},
     {"local", store_redis_open},
     {"cluster", store_cluster_open},
 };

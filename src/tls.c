@@ -10,13 +10,13 @@
 
 struct tls {
     struct tls_library library;
+    struct tls_options options;
     SSL_CTX *context;
-    const char *server_name;
-    bool has_certificate; /* of our own */
+    bool doubtful; /* a session came to nothing: the files may have changed */
 };
 
 struct tls_session {
-    const struct tls *tls;
+    struct tls *tls;
     const struct tls_library *library;
     SSL *ssl;
     BIO *in, *out;  /* belong to ssl */
@@ -83,17 +83,18 @@ static const char *take_key(struct tls *tls, const char *key)
 
 static const char *take_certificate(struct tls *tls, const char *cert)
 {
-    tls->has_certificate = true;
     return tls->library.SSL_CTX_use_certificate_chain_file(tls->context, cert) == 1
                ? NULL
                : "no certificate can be read";
 }
 
-static bool configure(struct tls *tls, const struct tls_options *options, char *fault, size_t size)
+static bool configure(struct tls *tls, char *fault, size_t size)
 {
     const struct tls_library *library = &tls->library;
+    const struct tls_options *options = &tls->options;
     const char *file = options->ca ? options->ca : "the system", *wrong = NULL;
 
+    library->ERR_clear_error();
     library->SSL_CTX_ctrl(tls->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
     library->SSL_CTX_set_options(tls->context, SSL_OP_NO_RENEGOTIATION);
     library->SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
@@ -106,22 +107,33 @@ static bool configure(struct tls *tls, const struct tls_options *options, char *
     return !wrong;
 }
 
+/* Reads the files. Where that fails, what was read before stays. */
+static bool read_files(struct tls *tls, char *fault, size_t size)
+{
+    const struct tls_library *library = &tls->library;
+    SSL_CTX *before = tls->context;
+
+    tls->context = mem_checked(library->SSL_CTX_new(library->TLS_client_method()));
+    bool fine = configure(tls, fault, size);
+    library->SSL_CTX_free(fine ? before : tls->context);
+    if (!fine)
+        tls->context = before;
+    tls->doubtful = false;
+    return fine;
+}
+
 struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
 {
     struct tls *tls = mem_zeroed(sizeof *tls);
 
-    tls->server_name = options->server_name;
-    if (!tls_library_load(&tls->library, fault, size)) {
-        free(tls);
-        return NULL;
+    tls->options = *options;
+    if (tls_library_load(&tls->library, fault, size)) {
+        /* The system's openssl.cnf is for servers and tools; reading it takes as long as the rest. */
+        tls->library.OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
+        if (read_files(tls, fault, size))
+            return tls;
     }
-    /* The system's openssl.cnf is for servers and tools; reading it takes as long as the rest. */
-    tls->library.OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
-    tls->library.ERR_clear_error();
-    tls->context = mem_checked(tls->library.SSL_CTX_new(tls->library.TLS_client_method()));
-    if (configure(tls, options, fault, size))
-        return tls;
-    tls_free(tls);
+    free(tls);
     return NULL;
 }
 
@@ -173,7 +185,10 @@ struct tls_session *tls_start(struct tls *tls, const char *host)
 {
     const struct tls_library *library = &tls->library;
     struct tls_session *session = mem_zeroed(sizeof *session);
+    char fault[256];
 
+    if (tls->doubtful)
+        read_files(tls, fault, sizeof fault);
     session->tls = tls;
     session->library = library;
     session->ssl = mem_checked(library->SSL_new(tls->context));
@@ -182,7 +197,7 @@ struct tls_session *tls_start(struct tls *tls, const char *host)
     library->SSL_set_bio(session->ssl, session->in, session->out);
     library->SSL_set_connect_state(session->ssl);
     library->SSL_set_cert_cb(session->ssl, asked, session);
-    expect(session, tls->server_name ? tls->server_name : host);
+    expect(session, tls->options.server_name ? tls->options.server_name : host);
     return session;
 }
 
@@ -190,6 +205,7 @@ void tls_end(struct tls_session *session)
 {
     if (!session)
         return;
+    session->tls->doubtful |= !session->heard;
     session->library->SSL_free(session->ssl);
     free(session);
 }
@@ -231,8 +247,8 @@ const char *tls_suspicion(const struct tls_session *session)
 {
     if (session->heard || !session->asked)
         return NULL;
-    return session->tls->has_certificate ? "it has asked for a certificate, and may not like ours"
-                                         : "it has asked for a certificate (--tls-cert)";
+    return session->tls->options.cert ? "it has asked for a certificate, and may not like ours"
+                                      : "it has asked for a certificate (--tls-cert)";
 }
 
 /* "tlsv13 alert certificate required" */

@@ -12,14 +12,15 @@
 struct tls;         /* whom to trust, and who we are: for any number of connections */
 struct tls_session; /* one connection */
 
-/* Borrowed for as long as the struct tls lives; NULL: not given. */
+/* What it points to is borrowed for as long as the struct tls lives; NULL: not given. */
 struct tls_options {
     const char *ca;          /* PEM file or directory of hashed ones; NULL: the system's */
     const char *cert, *key;  /* PEM files of a client certificate; key NULL: in cert's file */
     const char *server_name; /* verified, and sent as SNI, instead of the host's name */
 };
 
-/* Reads the files. NULL with a message in "fault", which names the file. */
+/* Reads the files, and again when a session came to nothing: certificates are renewed while a lock is held.
+ * NULL with a message in "fault", which names the file. */
 struct tls *tls_new(const struct tls_options *options, char *fault, size_t size);
 void tls_free(struct tls *tls);
 

@@ -47,9 +47,11 @@ class Wish:
         seconds = f"{self.chance.uniform(0.01, most):.3f}"
         return shlex.join([WORKER, self.contest.log, name, seconds, "grant"])
 
-    def nested(self, name, mode):
+    def nested(self, name, mode, more=False):
         options = ["--lease", f"{LEASE}s", "--kill-after", "300ms", "--label", name]
         keys = self.chance.sample(self.keys, self.chance.randint(1, len(self.keys)))
+        if more:
+            keys.append("rw")
         inner = self.work(name, 0.05)
         if self.chance.random() < 0.2:
             inner = "; ".join([inner, self.nested(name + ".1", mode), self.work(name, 0.03)])
@@ -63,7 +65,11 @@ class Wish:
         """Plain, nested, two siblings, or an attempt to make a write lock of a read lock."""
         plain, dice = self.work(self.name), self.chance.random()
         if dice < 0.15:
-            return "; ".join([plain, self.nested(self.name + ".1", self.nested_mode()), self.work(self.name, 0.03)])
+            # One more key while others are held: always the same one is last, or it were the users who wait
+            # for each other.
+            more = self.mode != "limit" and "rw" not in self.keys and self.chance.random() < 0.5
+            inner = self.nested(self.name + ".1", self.nested_mode(), more)
+            return "; ".join([plain, inner, self.work(self.name, 0.03)])
         if dice < 0.25:
             one = self.nested(self.name + ".1", self.nested_mode())
             two = self.nested(self.name + ".2", self.nested_mode())
@@ -137,7 +143,11 @@ class Contest:
     def watch(self):
         """Notes who waits in which order, and judges what the server shows of the holders."""
         while time.monotonic() < self.until or self.running:
-            for lock in self.status():
+            try:
+                locks = self.status()
+            except subprocess.CalledProcessError:
+                continue  # it was hung up on
+            for lock in locks:
                 waiters = [(one["label"], one["mode"]) for one in lock["waiters"]]
                 self.queues.append(Queue(lock["key"], now_ns(), waiters))
                 self.judge(lock)
@@ -157,7 +167,7 @@ class Contest:
 
     def meddle(self, chance):
         while time.monotonic() < self.until:
-            time.sleep(chance.uniform(0.2, 1))
+            time.sleep(chance.uniform(0.3, 1.3))
             deed = chance.choice(DEEDS)
             if deed == "flush":
                 self.server.call("SCRIPT", "FLUSH")
@@ -184,7 +194,7 @@ class Contest:
         self.hits[name] = deed
         send(pid, {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}[deed.split()[0]])
         if deed.startswith("stop"):
-            timer = threading.Timer(chance.uniform(0.1, 1.5 * LEASE), send, (pid, signal.SIGCONT))
+            timer = threading.Timer(chance.uniform(0.1, 1.2 * LEASE), send, (pid, signal.SIGCONT))
             self.timers.append(timer)
             timer.start()
 

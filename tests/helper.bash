@@ -279,11 +279,11 @@ no_overlap() {
 
 # ---------------------------------------------------------------- faults
 
-# start_proxy [NAME [LISTEN]]: a proxy to the server; its address is ${proxy[NAME]}.
+# start_proxy [NAME [LISTEN [TARGET]]]: a proxy to the server; its address is ${proxy[NAME]}.
 start_proxy() {
-    local name=${1:-proxy} listen=${2:-127.0.0.1:0}
+    local name=${1:-proxy} listen=${2:-127.0.0.1:0} target=${3:-$REDIS_SOCK}
     declare -gA proxy
-    "$RLOCK_TEST_TOOLS/faultproxy" "$T/$name.ctl" "$listen" "$REDIS_SOCK" \
+    "$RLOCK_TEST_TOOLS/faultproxy" "$T/$name.ctl" "$listen" "$target" \
         </dev/null >"$T/$name.address" 2>"$T/$name.err" 3>&- &
     pid[$name]=$!
     poll_until 10 test -s "$T/$name.address"

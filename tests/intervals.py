@@ -111,8 +111,8 @@ def may_pass(waiters, i, j, limit):
 
 
 def order(runs, queues, launched, disturbed, limits):
-    """The faults of those who came out of their turn, and how many pairs were looked at. launched: when
-    each was started, by name; disturbed: the names of those that something was done to."""
+    """The faults of those who came out of their turn, and how many pairs were looked at.
+    launched: when each was started, by name; disturbed: those that something was done to."""
     granted = {(run.name, key): fence for run in runs for key, fence in run.grants.items()}
     faults, pairs = {}, set()
 
@@ -126,9 +126,11 @@ def order(runs, queues, launched, disturbed, limits):
 
     for queue in queues:
         key = queue.key
-        # Those who gave up stood in nobody's way after that.
-        waiters = [waiter for waiter in queue.waiters if (waiter[0], key) in granted]
-        late = [run for run in runs if key in run.grants and launched.get(run.name, 0) > queue.taken_ns]
+        # Those who gave up stood in nobody's way after that; nested ones pass others, and are passed.
+        waiters = [one for one in queue.waiters if (one[0], key) in granted and "." not in one[0]]
+        late = [
+            run for run in runs if key in run.grants and launched.get(run.name, 0) > queue.taken_ns
+        ]
         for i, (first, _) in enumerate(waiters):
             for j in range(i + 1, len(waiters)):
                 if not may_pass(waiters, i, j, limits.get(key, 0)):

@@ -13,6 +13,7 @@ class Call:
         self.not_after, self.places, self.count = not_after, places, count
         self.mode, self.limit, self.nest, self.who = mode, limit, nest, who
         self.bar, self.at_least, self.purge, self.owners = bar, at_least, purge, owners
+        self.partly = False  # it held some of the keys, and had to give them back
         self.now, self.micros, self.before, self.after, self.reply = 0, 0, [], [], None
 
     def args(self):
@@ -150,6 +151,7 @@ def judge_acquire(call):
     own = [view.entry(owner) for view in views]
     if all(own):
         return judge_extended(call, own)
+    call.partly = any(own)
     for view in views:
         view.entries = [entry for entry in view.entries if entry.owner != owner]
     for i, view in enumerate(views):
@@ -299,6 +301,9 @@ class Calls:
             if call.reply[0] in ("QUEUED", "GRANTED", "RELEASED", "ABSENT"):
                 self.coming.discard((name, call.owner))
             self.coming |= {one for one in heard if one[0] == name}
+            place = before.waiters.get(before.places.get(call.owner))
+            if call.partly or place and place.base != before.base(call.owner):
+                continue  # both happen to nobody who asks but once
             for _key, owner in (one for one in heard if one[0] == name):
                 self.judge_poke(name, owner, before, after)
             for base in after.queues:
@@ -311,7 +316,7 @@ class Calls:
         if not one:
             true(owner in before.places, f"{owner} is woken, and does not wait")
             return
-        limit = after.held[1] if after.held else 1
+        limit = max([1, *(view.held[1] for view in (after, before) if view.held)])
         true(not after.obstacles(owner, one.mode, limit), f"{owner} is woken for nothing")
         true(not one.elsewhere, f"{owner} is woken, and waits for another key")
         line = after.line(one.base)

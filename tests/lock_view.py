@@ -159,7 +159,8 @@ class View:
             yield f"slots {slots} of {limit}"
         if limit == 0 and any(slots):
             yield f"slots {slots} without a limit"
-        if [n for n, mark in enumerate(self.slots, 1) if mark == "1"] != [n for n in slots if n]:
+        bits = [ord(six) - 48 >> bit & 1 for six in self.slots for bit in range(6)]
+        if [n for n, bit in enumerate(bits, 1) if bit] != [n for n in slots if n]:
             yield f"slots {slots} are taken, and b is {self.slots}"
 
     def faults_of_holders(self):

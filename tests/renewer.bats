@@ -121,7 +121,7 @@ token_of() {
 
 @test "a process that has ended and was not waited for is none" {
     # shellcheck disable=SC2016
-    bg s sh -c 'sleep 0 & echo $! >"$0"; exec sleep 1000' "$T/number"
+    bg s sh -c 'sleep 0.2 & echo $! >"$0"; exec sleep 1000' "$T/number"
     poll_until 5 test -s "$T/number"
     poll_until 5 in_state "$(<"$T/number")" Z
     run -64 rlock acquire --keep "$(<"$T/number")" k

@@ -138,9 +138,9 @@ documented_rights() {
     local name before
     redis hset 'rlock:{foreign}' name anna age 7
     hold a damaged
-    redis hset 'rlock:{damaged}' h garbage >/dev/null
+    redis hset 'rlock:{damaged}' s garbage >/dev/null
     redis hset 'rlock:{number}' h 12 f x >/dev/null
-    redis hset 'rlock:{kind}' k latch >/dev/null
+    redis hset 'rlock:{kind}' k barrier/1 >/dev/null
     for name in foreign damaged number kind; do
         before=$(redis hgetall "rlock:{$name}")
         run rlock run -n "$name" -- touch "$T/run"
@@ -153,5 +153,5 @@ documented_rights() {
     done
     [[ ! -e $T/run ]]
     # The holder's next renewal finds the damage.
-    redis hset 'rlock:{damaged}' h garbage >/dev/null
+    redis hset 'rlock:{damaged}' s garbage >/dev/null
 }

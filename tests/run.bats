@@ -27,7 +27,7 @@ returncode() { # negative for death by a signal, as python sees it
 @test "the lock is held while the command runs and free afterwards" {
     run -75 rlock run k -- "$RLOCK" status -q k
     run -0 rlock status -q k
-    run -3 rlock run k -- sh -c '"$RLOCK" run -n k -- true; [ $? = 75 ] && exit 3'
+    run -3 rlock run k -- sh -c 'env -u RLOCK_OWNER "$RLOCK" run -n k -- true; [ $? = 75 ] && exit 3'
 }
 
 @test "the environment of the command" {

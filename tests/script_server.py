@@ -94,11 +94,10 @@ class Ear(Client):
 
 
 def read_script(name):
-    text = ""
-    for part in ("common", name):
-        with open(os.path.join(LUA, part + ".lua")) as file:
-            text += file.read()
-    return text
+    """As build-aux/embed-lua puts it together."""
+    with open(os.path.join(LUA, name + ".lua")) as file:
+        text = file.read()
+    return re.sub(r"^-- include (\w+)\.lua\n", lambda part: read_script(part[1]), text, flags=re.M)
 
 
 def with_clock_given(text):

@@ -25,34 +25,50 @@ def true(condition, what):
         raise AssertionError(what)
 
 
-def holder(lock, owner, fence, lease=30000, since=None, who=None):
-    """The field h of an owner that was granted or renewed now."""
+def holder(lock, owner, fence, lease=30000, since=None, who=None, mode="x", slot=0):
+    """The line of an owner that was granted or renewed now."""
     since = lock.now if since is None else since
     who = "who-" + owner if who is None else who
-    return f"{lock.now + lease} {lease} {fence} {owner} {since} {who}"
+    return f"{lock.now + lease} {lease} {fence} {owner} {since} {mode} {slot} {who}"
 
 
-def waiter(lock, owner, since=None):
-    """The field q:N of an owner that called now."""
-    return f"{lock.now + PATIENCE} {owner} {lock.now if since is None else since} who-{owner}"
+def waiter(lock, owner, since=None, mode="x"):
+    """The field q:N of an owner that called now; in capitals: that waits for another key."""
+    since = lock.now if since is None else since
+    return f"{lock.now + PATIENCE} {owner} {since} {mode} who-{owner}"
+
+
+def by(lock, *lines, key=1):
+    """The end of a refusal: which key, how many hold it, ms until the first may be dead, one of them."""
+    left = min((int(line.split()[0]) for line in lines), default=lock.now) - lock.now
+    return [key, len(lines), left, lines[-1] if lines else ""]
+
+
+def fences_of(reply):
+    same(reply[0], "GRANTED")
+    return [int(fence) for fence in reply[2]]
 
 
 def fence_of(reply):
+    return fences_of(reply)[0]
+
+
+def slot_of(reply):
     same(reply[0], "GRANTED")
-    return int(reply[2])
+    return reply[3][0]
 
 
-def ticket_of(reply):
+def place_of(reply):
     same(reply[0], "QUEUED")
     return reply[2]
 
 
-def held_by_a(server, *waiters, **options):
+def held_by_a(server, *waiters):
     """A lock that A holds and "waiters" wait for, at tickets 1, 2, ...; and A's fence."""
-    lock = Lock(server, **options)
+    lock = Lock(server)
     fence = fence_of(lock.acquire(A))
     for ticket, owner in enumerate(waiters, 1):
-        same(ticket_of(lock.acquire(owner)), ticket)
+        same(place_of(lock.acquire(owner)), f"q:{ticket}")
     return lock, fence
 
 

@@ -67,6 +67,8 @@ ORDER = [
     ("a reader before a writer", came("r2", "x1"), queue("x1", "r2"), "", "", 1, 1),
     ("readers, a writer between them", came("r3", "x2", "r1"), queue("r1", "x2", "r3"), "", "", 3, 3),
     ("readers, a writer between them that gave up", came("r3", "r1"), queue("r1", "x2", "r3"), "", "", 0, 0),
+    ("a nested one passes", came("x3.1", "x1"), queue("x1", "x3.1"), "", "", 0, 0),
+    ("readers, a nested writer between them", came("r3", "x2.1", "r1"), queue("r1", "x2.1", "r3"), "", "", 0, 0),
     ("a semaphore's neighbours", came("l2", "l1"), queue("l1", "l2"), "", "", 0, 0),
     ("a semaphore's, far apart", came("l3", "l2", "l1"), queue("l1", "l2", "l3"), "", "", 1, 1),
     ("a newcomer behind", came("x1", "x2"), queue("x1"), "x2", "", 0, 1),

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """Each script of src/lua by itself: replies, fields, the queue, clocks and tokens. Prints TAP."""
 from script_server import PATIENCE, Lock
-from script_tap import A, B, C, D, E, fence_of, held_by_a, holder, main, same, test, true, waiter
+from script_tap import A, B, C, D, E, by, fence_of, held_by_a, holder, main, same, test, true, waiter
 
 # -- each script by itself ------------------------------------------------------------------------
 
@@ -9,9 +9,10 @@ from script_tap import A, B, C, D, E, fence_of, held_by_a, holder, main, same, t
 @test("acquire: a free lock is granted, and all it leaves is the lock")
 def _(server):
     lock = Lock(server)
-    same(lock.acquire(A), ["GRANTED", lock.now, "1700000000000000"])
     fence = "1700000000000000"
-    same(lock.fields(), {"k": "lock/1", "f": fence, "h": holder(lock, A, fence)})
+    same(lock.acquire(A), ["GRANTED", lock.now, [fence], [0]])
+    state = f"x 0 1 {lock.now + 30000} 30000 {A}"
+    same(lock.fields(), {"k": "lock/1", "f": fence, "s": state, "h:" + A: holder(lock, A, fence)})
 
 
 @test("acquire: works with the server's own clock")
@@ -23,7 +24,7 @@ def _(server):
     fence = fence_of(reply)
     true(before <= fence <= before + 5000000, f"fence {fence} is not the time {before}")
     same(reply[1], fence // 1000, "now")
-    same(lock.inspect()[3][0].split()[3], A, "holder")
+    same(lock.inspect()[5][0].split()[3], A, "holder")
     same(lock.renew(A)[0], "RENEWED")
     same(lock.release(A)[0], "RELEASED")
 
@@ -33,12 +34,12 @@ def _(server):
     lock, fence = held_by_a(server)
     granted_at = lock.now
     lock.now += 5000
-    same(lock.acquire(A), ["GRANTED", lock.now, str(fence)])
-    same(lock.fields()["h"], holder(lock, A, fence, since=granted_at), "h")
+    same(lock.acquire(A), ["GRANTED", lock.now, [str(fence)], [0]])
+    same(lock.fields()["h:" + A], holder(lock, A, fence, since=granted_at), "h")
     lock.now += 40000
-    same(lock.acquire(A), ["GRANTED", lock.now, str(fence)], "run out, but nobody came")
-    mine = holder(lock, A, fence, since=granted_at)
-    same(lock.fields(), {"k": "lock/1", "f": str(fence), "h": mine})
+    same(lock.acquire(A), ["GRANTED", lock.now, [str(fence)], [0]], "run out, but nobody came")
+    same(lock.fields()["h:" + A], holder(lock, A, fence, since=granted_at), "h")
+    same(sorted(lock.fields()), sorted(["k", "f", "s", "h:" + A]))
 
 
 @test("acquire: asked again, a waiter keeps its ticket, and there is one of it (H1)")
@@ -47,20 +48,20 @@ def _(server):
     queued_at = lock.now
     lock.now += 1000
     reply = lock.acquire(B)
-    same(reply[:5], ["QUEUED", lock.now, 1, 1, 0])
-    got = {name: text for name, text in lock.fields().items() if name not in "kfh"}
+    same(reply[:5], ["QUEUED", lock.now, "q:1", 1, 0])
+    got = {name: text for name, text in lock.fields().items() if name[0] in "qw"}
     lock.now -= 1000
     second = waiter(lock, C)
     lock.now += 1000
     first = waiter(lock, B, since=queued_at)
-    same(got, {"q:1": first, "q:2": second, "w:" + B: "1", "w:" + C: "2", "qh": "1", "qt": "2"})
+    same(got, {"q:1": first, "q:2": second, "w:" + B: "q:1", "w:" + C: "q:2", "q": "1 2 0"})
 
 
 @test("acquire: without queueing a held lock is told to be held, and nothing is written")
 def _(server):
     lock, fence = held_by_a(server, B, C)
     before = lock.fields()
-    same(lock.acquire(D, queue=False), ["HELD", lock.now, 2, holder(lock, A, fence)])
+    same(lock.acquire(D, queue=False), ["HELD", lock.now, 2, *by(lock, holder(lock, A, fence))])
     same(lock.fields(), before)
 
 
@@ -80,7 +81,7 @@ def _(server):
 @test("acquire: an owner that gave up is BARRED, and nobody else is (H2)")
 def _(server):
     lock = Lock(server)
-    same(lock.release(A, bar=60000), ["ABSENT", lock.now, ""], "before there was a key")
+    same(lock.release(A, bar=60000), ["ABSENT", lock.now, *by(lock)], "before there was a key")
     lock.now += 59999
     before = lock.fields()
     same(lock.acquire(A), ["BARRED", lock.now])
@@ -116,21 +117,21 @@ def _(server):
     lock, fence = held_by_a(server)
     same(lock.release(A), ["RELEASED", lock.now])
     same(lock.fields(), {"k": "lock/1", "f": str(fence)})
-    same(lock.release(A), ["ABSENT", lock.now, ""])
+    same(lock.release(A), ["ABSENT", lock.now, *by(lock)])
     fence_of(lock.acquire(B))
     before = lock.fields()
-    same(lock.release(A), ["ABSENT", lock.now, before["h"]])
+    same(lock.release(A), ["ABSENT", lock.now, *by(lock, before["h:" + B])])
     same(lock.fields(), before)
 
 
 @test("release: one that waits leaves the queue, and gives back what ran out but is there")
 def _(server):
     lock, fence = held_by_a(server, B, C)
-    same(lock.release(B), ["ABSENT", lock.now, holder(lock, A, fence)])
+    same(lock.release(B), ["ABSENT", lock.now, *by(lock, holder(lock, A, fence))])
     true(not {"q:1", "w:" + B} & lock.fields().keys(), "B is in the queue still")
     lock.now += 30000
     same(lock.release(A), ["RELEASED", lock.now], "run out")
-    true("h" not in lock.fields(), "the holder is there still")
+    true("h:" + A not in lock.fields(), "the holder is there still")
 
 
 @test("renew: extends the holder's lease by what is asked")
@@ -138,47 +139,49 @@ def _(server):
     lock, fence = held_by_a(server)
     since = lock.now
     lock.now += 10000
-    same(lock.renew(A, lease=60000), ["RENEWED", lock.now, str(fence), 0])
-    same(lock.fields()["h"], holder(lock, A, fence, lease=60000, since=since), "h")
+    same(lock.renew(A, lease=60000), ["RENEWED", lock.now, [str(fence)], [0], 0])
+    same(lock.fields()["h:" + A], holder(lock, A, fence, lease=60000, since=since), "h")
     lock.now += 1
-    same(lock.renew(A, lease=1000), ["RENEWED", lock.now, str(fence), 0])
-    same(lock.fields()["h"], holder(lock, A, fence, lease=1000, since=since), "h, shortened")
+    same(lock.renew(A, lease=1000), ["RENEWED", lock.now, [str(fence)], [0], 0])
+    same(lock.fields()["h:" + A], holder(lock, A, fence, lease=1000, since=since), "h, shortened")
+    lock.now += 1
+    same(lock.renew(A, lease=0), ["RENEWED", lock.now, [str(fence)], [0], 0])
+    same(lock.fields()["h:" + A], holder(lock, A, fence, lease=1000, since=since), "h, as before")
 
 
 @test("renew: never makes a lease, and leaves everyone else's alone (H73)")
 def _(server):
     lock = Lock(server)
-    same(lock.renew(A), ["LOST", lock.now, ""])
+    same(lock.renew(A), ["LOST", lock.now, *by(lock)])
     same(lock.ttl(), -2, "the key")
     fence_of(lock.acquire(B))
     same(lock.acquire(A)[0], "QUEUED")
     before = lock.fields()
-    same(lock.renew(A), ["LOST", lock.now, before["h"]], "one that waits")
-    same(lock.renew(C), ["LOST", lock.now, before["h"]])
+    same(lock.renew(A), ["LOST", lock.now, *by(lock, before["h:" + B])], "one that waits")
+    same(lock.renew(C), ["LOST", lock.now, *by(lock, before["h:" + B])])
     same(lock.fields(), before)
     lock.now += 30000
-    same(lock.renew(C), ["LOST", lock.now, ""], "a dead holder is not shown")
-    same(lock.fields(), before)
+    same(lock.renew(C), ["LOST", lock.now, *by(lock)], "a dead holder is not shown")
 
 
 @test("renew: late, before anyone came, it counts and says so; after someone came it is LOST")
 def _(server):
     lock, fence = held_by_a(server)
     lock.now += 29999
-    same(lock.renew(A), ["RENEWED", lock.now, str(fence), 0])
+    same(lock.renew(A), ["RENEWED", lock.now, [str(fence)], [0], 0])
     lock.now += 30000
-    same(lock.renew(A), ["RENEWED", lock.now, str(fence), 1])
+    same(lock.renew(A), ["RENEWED", lock.now, [str(fence)], [0], 1])
     same(lock.acquire(B)[0], "QUEUED")
     lock.now += 30000
     true(fence_of(lock.acquire(B)) > fence, "no greater token")
-    same(lock.renew(A), ["LOST", lock.now, lock.fields()["h"]])
+    same(lock.renew(A), ["LOST", lock.now, *by(lock, lock.fields()["h:" + B])])
 
 
 @test("force: takes the lock from the holder named, who finds it lost (H45)")
 def _(server):
     lock, fence = held_by_a(server)
     same(lock.force(A), ["RELEASED", lock.now])
-    same(lock.renew(A), ["LOST", lock.now, ""])
+    same(lock.renew(A), ["LOST", lock.now, *by(lock)])
     true(fence_of(lock.acquire(B)) > fence, "no greater token")
 
 
@@ -188,11 +191,12 @@ def _(server):
     before = lock.fields()
     for owners in ([B], [C], [A, C], [C, A]):
         for purge in (False, True):
-            same(lock.force(*owners, purge=purge), ["CHANGED", lock.now, holder(lock, A, fence)])
+            told = by(lock, holder(lock, A, fence))
+            same(lock.force(*owners, purge=purge), ["CHANGED", lock.now, *told])
     same(lock.fields(), before)
     lock.release(A)
     before = lock.fields()
-    same(lock.force(A, purge=True), ["CHANGED", lock.now, ""])
+    same(lock.force(A, purge=True), ["CHANGED", lock.now, *by(lock)])
     same(lock.fields(), before)
 
 
@@ -201,9 +205,10 @@ def _(server):
     lock, fence = held_by_a(server, B, C, D)
     same(lock.force(purge=True), ["RELEASED", lock.now])
     mine = holder(lock, A, fence)
-    same(lock.fields(), {"k": "lock/1", "f": str(fence), "h": mine, "qh": "4", "qt": "3"})
-    for owner, ticket in ((D, 3), (B, 1), (C, 2)):
-        same(lock.acquire(owner, ticket=ticket)[2:5:2], [ticket, 1], "ticket, queued anew")
+    left = {name: text for name, text in lock.fields().items() if name not in "kfs"}
+    same(left, {"h:" + A: mine, "q": "4 3 0"})
+    for owner, place in ((D, "q:3"), (B, "q:1"), (C, "q:2")):
+        same(lock.acquire(owner, places=place)[2:5:2], [place, 1], "place, queued anew")
     lock.force(A)
     same(lock.acquire(C)[0], "QUEUED")
     fence_of(lock.acquire(B))
@@ -219,7 +224,7 @@ def _(server):
 @test("inspect: shows holder and living waiters in order, and writes nothing")
 def _(server):
     lock = Lock(server)
-    same(lock.inspect(), ["LOCK", lock.now, "0", [], []])
+    same(lock.inspect(), ["LOCK", lock.now, "0", "", 0, [], []])
     same(lock.ttl(), -2, "the key")
     lock, fence = held_by_a(server, B)
     lock.now += PATIENCE
@@ -229,9 +234,9 @@ def _(server):
     server.call("PEXPIRE", lock.key, 100000000)  # whoever extends it shows
     before, dump = lock.fields(), server.call("DUMP", lock.key)
     waiters = [before["q:2"], before["q:4"]]
-    same(lock.inspect(), ["LOCK", lock.now, str(fence), [before["h"]], waiters])
+    same(lock.inspect(), ["LOCK", lock.now, str(fence), "x", 0, [before["h:" + A]], waiters])
     lock.now += 30000
-    same(lock.inspect(), ["LOCK", lock.now, str(fence), [], []], "all dead")
+    same(lock.inspect(), ["LOCK", lock.now, str(fence), "", 0, [], []], "all dead")
     same((lock.fields(), server.call("DUMP", lock.key)), (before, dump))
     true(lock.ttl() <= 100000000, "the key's time to live was extended")
 
@@ -240,18 +245,18 @@ def _(server):
 def _(server):
     owners = ["%036d" % number for number in range(12)]
     lock, _fence = held_by_a(server, *owners)
-    same([text.split()[1] for text in lock.inspect()[4]], owners)
+    same([text.split()[1] for text in lock.inspect()[6]], owners)
 
 
 @test("all: what is known of a holder comes back byte by byte")
 def _(server):
-    for who in ("", " ", "a b  c ", "a\nb", "\"'\\%s%d%%", "na\u00efve \u65e5\u672c", "x" * 1000):
+    for who in ("", " ", "a b  c ", "\"'\\%s%d%%", "na\u00efve \u65e5\u672c", "x" * 1000):
         server.call("FLUSHALL")
         lock = Lock(server)
         fence = fence_of(lock.acquire(A, who=who))
-        same(lock.inspect()[3], [holder(lock, A, fence, who=who)])
+        same(lock.inspect()[5], [holder(lock, A, fence, who=who)])
         lock.acquire(B, who=who)
-        same(lock.inspect()[4], [f"{lock.now + PATIENCE} {B} {lock.now} {who}"])
+        same(lock.inspect()[6], [f"{lock.now + PATIENCE} {B} {lock.now} x {who}"])
 
 
 # -- the queue ------------------------------------------------------------------------------------
@@ -279,9 +284,9 @@ def _(server):
 def _(server):
     lock, _fence = held_by_a(server, B)
     lock.release(A)
-    same(lock.acquire(C, queue=False), ["HELD", lock.now, 1, ""])
-    same(lock.acquire(D)[:5], ["QUEUED", lock.now, 2, 2, 0])
-    same(lock.acquire(A)[:5], ["QUEUED", lock.now, 3, 3, 0], "who held it last")
+    same(lock.acquire(C, queue=False), ["HELD", lock.now, 1, *by(lock)])
+    same(lock.acquire(D)[:5], ["QUEUED", lock.now, "q:2", 2, 0])
+    same(lock.acquire(A)[:5], ["QUEUED", lock.now, "q:3", 3, 0], "who held it last")
     fence_of(lock.acquire(B))
 
 
@@ -292,10 +297,10 @@ def _(server):
     lock.acquire(E)
     lock.release(A)
     lock.now += PATIENCE - 2
-    same(lock.acquire(E)[:4], ["QUEUED", lock.now, 4, 4], "just before their time is up")
+    same(lock.acquire(E)[:4], ["QUEUED", lock.now, "q:4", 4], "just before their time is up")
     lock.now += 1
     fence_of(lock.acquire(E))
-    same(sorted(lock.fields()), ["f", "h", "k", "qh", "qt"])
+    same(sorted(lock.fields()), ["f", "h:" + E, "k", "q", "s"])
 
 
 @test("queue: whoever calls is alive, late or not")
@@ -304,7 +309,7 @@ def _(server):
     lock.release(A)
     lock.now += PATIENCE + 5000
     fence_of(lock.acquire(B))
-    same(lock.acquire(C)[:5], ["QUEUED", lock.now, 2, 1, 0], "and C, nobody passed it")
+    same(lock.acquire(C)[:5], ["QUEUED", lock.now, "q:2", 1, 0], "and C, nobody passed it")
 
 
 @test("queue: one that was dropped comes back to its ticket and says so (H63)")
@@ -315,22 +320,26 @@ def _(server):
     lock.now += 3000
     lock.acquire(C)
     true("w:" + B not in lock.fields(), "B is there still")
-    same(lock.acquire(B, ticket=1)[:5], ["QUEUED", lock.now, 1, 1, 1])
-    same(lock.acquire(B, ticket=1)[:5], ["QUEUED", lock.now, 1, 1, 0])
-    same(lock.acquire(C, ticket=2)[:5], ["QUEUED", lock.now, 2, 2, 0])
+    same(lock.acquire(B, places="q:1")[:5], ["QUEUED", lock.now, "q:1", 1, 1])
+    same(lock.acquire(B, places="q:1")[:5], ["QUEUED", lock.now, "q:1", 1, 0])
+    same(lock.acquire(C, places="q:2")[:5], ["QUEUED", lock.now, "q:2", 2, 0])
     lock.release(A)
-    same(lock.acquire(C, ticket=2)[0], "QUEUED")
-    fence_of(lock.acquire(B, ticket=1))
+    same(lock.acquire(C, places="q:2")[0], "QUEUED")
+    fence_of(lock.acquire(B, places="q:1"))
 
 
 @test("queue: a ticket that is taken, or was never issued, is not given out")
 def _(server):
     lock, _fence = held_by_a(server, B, C)
-    same(lock.acquire(D, ticket=1)[2:5], [3, 3, 1], "taken")
-    same(lock.acquire(E, ticket=99)[2:5], [4, 4, 1], "not issued")
+    same(lock.acquire(D, places="q:1")[2:5], ["q:3", 3, 1], "taken")
+    same(lock.acquire(E, places="q:99")[2:5], ["q:4", 4, 1], "not issued")
     server.call("DEL", lock.key)
     fence_of(lock.acquire(A))
-    same(lock.acquire(E, ticket=4)[2:5], [1, 1, 1], "issued by a lock that is gone")
+    same(lock.acquire(E, places="q:4")[2:5], ["q:1", 1, 1], "issued by a lock that is gone")
+    for owner, place in ((B, "q:0"), (C, "q:x"), (D, "x")):
+        same(lock.acquire(owner, places=place)[4], 1, f"{place} is no place")
+    lock.release(A)
+    fence_of(lock.acquire(E))
 
 
 @test("queue: the place counts waiters, not the holes between them, where asked to count")
@@ -339,10 +348,10 @@ def _(server):
     lock, _fence = held_by_a(server, *owners)
     for owner in owners[1:2400]:
         lock.release(owner)
-    same(lock.acquire(owners[2400])[2:4], [2401, 2], "place")
-    same(lock.acquire(owners[2499])[2:4], [2500, 101], "place of the last")
-    same(lock.acquire(owners[2499], count=False)[2:4], [2500, 2500], "an upper bound")
-    same(lock.acquire(owners[0])[2:4], [1, 1], "place of the first")
+    same(lock.acquire(owners[2400])[2:4], ["q:2401", 2], "place")
+    same(lock.acquire(owners[2499])[2:4], ["q:2500", 101], "place of the last")
+    same(lock.acquire(owners[2499], count=False)[2:4], ["q:2500", 2500], "an upper bound")
+    same(lock.acquire(owners[0])[2:4], ["q:1", 1], "place of the first")
 
 
 @test("poke: the first in the queue alone is woken, whoever makes way (H66)")
@@ -354,6 +363,9 @@ def _(server):
     same(ear.heard(), [], "one in the middle left")
     lock.release(A)
     same(ear.heard(), [B], "the holder released")
+    lock.acquire(D)
+    same(ear.heard(), [], "another one found the lock free, but the first has called just now")
+    lock.now += 1000
     lock.acquire(D)
     same(ear.heard(), [B], "another one found the lock free")
     lock.release(B)
@@ -370,6 +382,7 @@ def _(server):
     lock.acquire(E)
     lock.force(C)
     same(ear.heard(), [E], "the holder was forced")
+    lock.now += 1000
     lock.acquire(D)
     same(ear.heard(), [E], "another one found the lock free")
     lock.force(purge=True)
@@ -385,7 +398,7 @@ def _(server):
     lock, fence = held_by_a(server)
     lock.now -= 3600000
     same(lock.acquire(B)[0], "QUEUED")
-    same(lock.fields()["h"].split()[0], str(lock.now + 30000), "the deadline")
+    same(lock.fields()["h:" + A].split()[0], str(lock.now + 30000), "the deadline")
     lock.now += 29999
     same(lock.acquire(B)[0], "QUEUED")
     lock.now += 1
@@ -396,8 +409,8 @@ def _(server):
 def _(server):
     lock, _fence = held_by_a(server)
     lock.now -= 3600000
-    same(lock.acquire(B)[5], lock.fields()["h"], "the holder shown")
-    same(lock.acquire(C, queue=False)[3], lock.fields()["h"], "the holder shown")
+    same(lock.acquire(B)[5:], by(lock, lock.fields()["h:" + A]), "the holder shown")
+    same(lock.acquire(C, queue=False)[3:], by(lock, lock.fields()["h:" + A]), "the holder shown")
 
 
 @test("clock set back: the holder renews, nobody is let in (H28)")
@@ -407,7 +420,7 @@ def _(server):
     for _turn in range(10):
         lock.now += 10000
         same(lock.acquire(B)[0], "QUEUED")
-        same(lock.renew(A), ["RENEWED", lock.now, str(fence), 0])
+        same(lock.renew(A), ["RENEWED", lock.now, [str(fence)], [0], 0])
 
 
 @test("clock set back: a dead waiter is passed over in its usual time (H28)")

@@ -1,3 +1,6 @@
+-- include lock.lua
+-- include slots.lua
+
 -- Takes all the locks, or a place in the queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue, -1: nor mind
 --       those who do, as one who has waited in another queue),
@@ -30,8 +33,45 @@ local function is_barred(lock)
   return at and (not deadline or deadline > now)
 end
 for _, lock in ipairs(locks) do
-  if is_barred(lock) then return { 'BARRED', now } end
+  if lock.barred ~= '' and is_barred(lock) then return { 'BARRED', now } end
 end
+
+-- Whether nobody is in the way or waits, and none of those who share it may be dead.
+local function is_open(lock)
+  local h = lock.held
+  if lock.place or lock.queue.first <= lock.queue.last then return false end
+  return not h or mode ~= 'x' and h.mode == mode and h.limit == limit and (mode == 's' or h.count < limit)
+    and h.earliest > now and h.earliest <= now + h.longest and not next(lock.families)
+end
+
+-- Then this is all. The server makes each function anew whenever it runs over one: the many below cost as much as
+-- all that there is to do.
+local open = ARGV[5] == ''
+for _, lock in ipairs(locks) do open = open and is_open(lock) end
+if open then
+  local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
+  -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
+  for i, lock in ipairs(locks) do
+    fences[i] = whole(math.max(lock.fence + 1, now_us))
+    redis.call('HSET', lock.key, 'k', KIND, 'f', fences[i])
+    keep(lock, lease)
+  end
+  for i, lock in ipairs(locks) do
+    local h, state = lock.held, mode .. ' ' .. limit .. ' 1 ' .. till .. owner
+    if h then
+      h.count, h.shown = h.count + 1, owner
+      h.earliest, h.longest = math.min(h.earliest, now + lease), math.max(h.longest, lease)
+      state = state_text(h)
+    end
+    slots[i] = mode == 'l' and take_slot(lock) or 0
+    redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
+      till .. fences[i] .. ' ' .. owner .. ' ' .. whole(now) .. ' ' .. mode .. ' ' .. slots[i] .. ' ' .. who)
+  end
+  return { 'GRANTED', now, fences, slots }
+end
+
+-- include queue.lua
+-- include holders.lua
 
 -- Places ------------------------------------------------------------------------------------------
 
@@ -59,7 +99,8 @@ end
 local function come_back(lock, place)
   local queue, ticket = lock.queue, ticket_of(lock, place)
   if queue.mine then return true end
-  if not ticket or ticket < 1 or ticket > queue.last or redis.call('HEXISTS', lock.key, place) == 1 then return false end
+  if not ticket or ticket < 1 or ticket > queue.last then return false end
+  if redis.call('HEXISTS', lock.key, place) == 1 then return false end
   queue.mine = ticket
   queue.first = math.min(queue.first, ticket)
   queue.called = math.min(queue.called, ticket - 1)
@@ -147,47 +188,47 @@ end
 local function answer_granted()
   local fences, slots = {}, {}
   for i, lock in ipairs(locks) do
-    fences[i], slots[i] = whole(lock.own.fence), lock.own.slot
+    fences[i], slots[i] = lock.own.fence, lock.own.slot
   end
   return { 'GRANTED', now, fences, slots }
 end
 
--- A new family, or one more in its parent's, or in its own of which only those that nest in it are left.
-local function join_holders(lock)
-  local held, parent, family = lock.held, lock.parent, lock.family or lock.families[owner]
-  lock.own = { deadline = now + lease, lease = lease, fence = lock.fence, owner = owner, since = now,
-               mode = mode, slot = 0, who = who }
-  if parent then lock.own.fence = parent.fence end
-  if family then
-    lock.own.slot = family.entries[1].slot
-    thin_out(lock, family, is_dead)
-  else
-    if mode == 'l' then lock.own.slot = take_slot(lock) end
-    family = { name = owner, entries = {} }
-    held = held or { mode = mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
-    held.count, held.shown = held.count + 1, owner
-  end
-  table.insert(family.entries, lock.own)
-  held.earliest = math.min(held.earliest, lock.own.deadline)
-  held.longest = math.max(held.longest, lease)
-  lock.held = held
-  write_held(lock)
-  write_family(lock, family)
-end
-
--- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
-local function grant_all()
+-- As above: first the tokens, then time to live, then the holder.
+local function issue_fences()
   for _, lock in ipairs(locks) do
     if not lock.parent then lock.fence = math.max(lock.fence + 1, now_us) end
-    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
+    lock.fence_text = whole(lock.fence)
+    redis.call('HSET', lock.key, 'k', KIND, 'f', lock.fence_text)
     keep(lock, lease)
   end
+end
+
+-- A new family, or one more in this one.
+local function hold(lock, family, slot)
+  local held = lock.held or { mode = mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
+  local fence = lock.parent and lock.parent.fence or lock.fence_text
+  local own = { deadline = now + lease, lease = lease, fence = fence, owner = owner, since = now, mode = mode,
+                slot = slot, rest = string.format('%s %s %.0f %s %.0f ', fence, owner, now, mode, slot) .. who }
+  if not family then
+    family = { name = owner, entries = {} }
+    held.count, held.shown = held.count + 1, owner
+  end
+  family.entries[#family.entries + 1] = own
+  held.earliest = math.min(held.earliest, own.deadline)
+  held.longest = math.max(held.longest, lease)
+  lock.held, lock.own = held, own
+  write_holders(lock, family)
+end
+
+local function grant_all()
+  issue_fences()
   for _, lock in ipairs(locks) do
-    join_holders(lock)
+    -- In its own family those that nest in it may be left.
+    local family = lock.family or lock.families[owner]
+    local slot = family and family.entries[1].slot or mode == 'l' and take_slot(lock) or 0
+    if family then thin_out(lock, family, is_dead) end
+    hold(lock, family, slot)
     leave_queue(lock)
-    -- Dead ones among many that nobody wants to replace are cleared away when their number has doubled.
-    local families = lock.held.count
-    if families > 1 and math.frexp(families) == 0.5 then refresh(lock) end
     if mode ~= 'x' then wake(lock, lock.parent, lock.family) end
   end
   return answer_granted()
@@ -200,8 +241,7 @@ local function extend_all()
     lock.own.deadline, lock.own.lease = now + lease, lease
     lock.held.longest = math.max(lock.held.longest, lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
-    write_held(lock)
-    write_family(lock, lock.family)
+    write_holders(lock, lock.family)
     leave_queue(lock)
   end
   return answer_granted()
@@ -254,7 +294,8 @@ for i, each in ipairs(locks) do
   if not each.queue.mine then join_queue(each) end
   sign_on(each)
   places[i] = each.place
-  if not each.obstacle and not each.next then wake(each, each.parent, each.family, not left and patience) end
+  local passed = not each.obstacle and not each.next
+  if left or passed then wake(each, each.parent, each.family, not left and patience) end
 end
 return { 'QUEUED', now, table.concat(places, ' '), ahead(lock), dropped and 1 or 0, blocked,
          describe(found) }

@@ -1,3 +1,8 @@
+-- include lock.lua
+-- include slots.lua
+-- include queue.lua
+-- include holders.lua
+
 -- Takes the lock from exactly the holders named; from nobody if one of them holds it no more.
 -- ARGV: 1 to empty the queue too, owners…
 -- {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}

@@ -1,3 +1,6 @@
+-- include lock.lua
+-- include queue.lua
+
 -- Reads all there is, so its cost grows with the queue. Writes nothing.
 -- {'LOCK', now, fence, mode, limit, {holder…}, {waiter…}}, waiters in order, those that nest first;
 -- {'MISFIT', now, what}
@@ -11,7 +14,7 @@ for i = 1, #fields, 2 do
   local base, ticket = string.match(fields[i], '^(q.*):(%d+)$')
   local family = name and read_family(name, fields[i + 1])
   if name and not family then return { 'MISFIT', now, 'damaged' } end
-  local waiter = base and read_waiter(fields[i + 1])
+  local waiter = base and number(ticket) and read_waiter(fields[i + 1])
   if family then families[#families + 1] = family end
   if waiter and waiter.deadline > now then
     waiter.elsewhere = false
@@ -19,8 +22,8 @@ for i = 1, #fields, 2 do
   end
 end
 table.sort(families, function(a, b)
-  return a.entries[1].fence < b.entries[1].fence
-    or a.entries[1].fence == b.entries[1].fence and a.name < b.name
+  local one, other = tonumber(a.entries[1].fence), tonumber(b.entries[1].fence)
+  return one < other or one == other and a.name < b.name
 end)
 table.sort(waiters, function(a, b)
   if (a.base == 'q') ~= (b.base == 'q') then return b.base == 'q' end

@@ -1,4 +1,4 @@
--- A count-down latch: one hash holds all there is of it. Stands alone, without common.lua.
+-- A count-down latch: one hash holds all there is of it. Needs nothing else.
 --
 --   k        kind and version of the layout, "latch/1"; what has another is no latch
 --   n        how many had to be counted when it was set

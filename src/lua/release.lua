@@ -1,8 +1,51 @@
+-- include lock.lua
+-- include slots.lua
+
 -- Gives back what the owner holds and its places in the queues, and wakes whoever is next.
 -- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all),
 --       for how many ms after it was acquired a lock is kept at least
 -- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
 local owner, bar, at_least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local locks, worst, quiet = {}, nil, bar == 0 and at_least == 0
+for i, key in ipairs(KEYS) do
+  local lock, refusal = load_lock(key, owner)
+  if not lock and refusal.err then return refusal end
+  if not lock then
+    refusal[4], worst, quiet = i, refusal, false
+  else
+    locks[#locks + 1], lock.number = lock, i
+    lock.own, lock.family = find_entry(lock, owner)
+    quiet = quiet and lock.own and not lock.family.entries[2] and not lock.place
+      and lock.queue.first > lock.queue.last and redis.call('HEXISTS', key, 'q:' .. owner) == 0
+  end
+end
+
+local function release_quietly(lock)
+  local h, field = lock.held, 'h:' .. lock.family.name
+  keep(lock, 0)
+  if h.count == 1 then
+    redis.call('HDEL', lock.key, 's', 'b', field)
+    return
+  end
+  h.count, h.shown = h.count - 1, h.shown ~= lock.family.name and h.shown or '-'
+  redis.call('HDEL', lock.key, field)
+  if lock.own.slot > 0 then
+    mark_slot(lock, lock.own.slot, 0)
+    redis.call('HSET', lock.key, 's', state_text(h), 'b', lock.slots)
+  else
+    redis.call('HSET', lock.key, 's', state_text(h))
+  end
+end
+
+-- As in acquire, what is below is left out where nobody nests in it or waits.
+if quiet then
+  for _, lock in ipairs(locks) do release_quietly(lock) end
+  return { 'RELEASED', now }
+end
+
+-- include queue.lua
+-- include holders.lua
 
 -- The owner's acquisition may be under way still, in a socket or a proxy. When it arrives, it finds this.
 local function bar_owner(lock)
@@ -21,12 +64,11 @@ local function let_run_out(lock, own, family)
   lock.held.earliest = math.min(lock.held.earliest, own.deadline)
   lock.held.longest = math.max(lock.held.longest, own.lease)
   keep(lock, 0)
-  write_held(lock)
-  write_family(lock, family)
+  write_holders(lock, family)
 end
 
 local function release(lock)
-  local own, family = find_entry(lock, owner)
+  local own, family = lock.own, lock.family
   local mode
 
   keep(lock, 0)
@@ -42,15 +84,7 @@ local function release(lock)
   return own
 end
 
-local worst
-for i, key in ipairs(KEYS) do
-  local lock, refusal = load_lock(key, owner)
-  if not lock and refusal.err then return refusal end
-  if not lock then
-    refusal[4] = i
-    worst = refusal
-  elseif not release(lock) then
-    worst = worst or { 'ABSENT', now, i, present(lock) }
-  end
+for _, lock in ipairs(locks) do
+  if not release(lock) then worst = worst or { 'ABSENT', now, lock.number, present(lock) } end
 end
 return worst or { 'RELEASED', now }

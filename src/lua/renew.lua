@@ -1,10 +1,12 @@
+-- include lock.lua
+
 -- Extends leases, all or none; never makes one.
 -- ARGV: owner, lease (0: the same as before)
 -- {'RENEWED', now, {fence…}, {slot…}, 1 if one of them had run out before}
 -- {'LOST', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
 local owner, lease = ARGV[1], tonumber(ARGV[2])
 
-local locks, fences, slots, late = {}, {}, {}, 0
+local locks, lost = {}, nil
 for i, key in ipairs(KEYS) do
   local lock, refusal = load_lock(key, owner)
   if not lock then
@@ -12,23 +14,41 @@ for i, key in ipairs(KEYS) do
     return refusal
   end
   lock.own, lock.family = find_entry(lock, owner)
-  if not lock.own then return { 'LOST', now, i, present(lock) } end
   locks[i] = lock
+  if not lock.own then
+    lost = i
+    break
+  end
 end
-for i, lock in ipairs(locks) do
+
+local function renew(lock)
   local own, held = lock.own, lock.held
-  -- Run out, but nobody came: whoever comes takes the entry out, so it is as good as never run out.
-  if is_dead(own) then late = 1 end
   own.lease = lease > 0 and lease or own.lease
   own.deadline = now + own.lease
   keep(lock, own.lease)
-  write_family(lock, lock.family)
   if own.deadline < held.earliest or own.lease > held.longest or held.shown == '-' then
     if held.shown == '-' then held.shown = lock.family.name end
     held.earliest = math.min(held.earliest, own.deadline)
     held.longest = math.max(held.longest, own.lease)
-    write_held(lock)
+    write_holders(lock, lock.family)
+  else
+    write_family(lock, lock.family)
   end
-  fences[i], slots[i] = whole(own.fence), own.slot
 end
-return { 'RENEWED', now, fences, slots, late }
+
+if not lost then
+  local fences, slots, late = {}, {}, 0
+  for i, lock in ipairs(locks) do
+    -- Run out, but nobody came: whoever comes takes the entry out, so it is as good as never run out.
+    if is_dead(lock.own) then late = 1 end
+    renew(lock)
+    fences[i], slots[i] = lock.own.fence, lock.own.slot
+  end
+  return { 'RENEWED', now, fences, slots, late }
+end
+
+-- include slots.lua
+-- include queue.lua
+-- include holders.lua
+
+return { 'LOST', now, lost, present(locks[lost]) }

@@ -27,7 +27,7 @@ static const struct {
     {"CLUSTERDOWN The cluster is down", REDIS_ERROR_PASSING},
     {"UNBLOCKED force unblock from blocking operation", REDIS_ERROR_PASSING},
     {"ERR max number of clients reached", REDIS_ERROR_PASSING},
-    {"READONLY You can't write against a read only replica.", REDIS_ERROR_UNFIT},
+    {"READONLY You can't write against a read only replica.", REDIS_ERROR_READONLY},
     {"OOM command not allowed when used memory > 'maxmemory'.", REDIS_ERROR_UNFIT},
     {"NOAUTH Authentication required.", REDIS_ERROR_DENIED},
     {"WRONGPASS invalid username-password pair or user is disabled.", REDIS_ERROR_DENIED},
@@ -43,7 +43,7 @@ static const struct {
     {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -READONLY You "
      "can't "
      "write against a read only replica.",
-     REDIS_ERROR_UNFIT},
+     REDIS_ERROR_READONLY},
     {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -OOM command not "
      "allowed when used memory > 'maxmemory'.",
      REDIS_ERROR_UNFIT},
@@ -81,30 +81,39 @@ static const struct {
 static const struct {
     const char *reply, *wanted;
 } replies[] = {
-    {"*3 'GRANTED' :1000 '7'", "granted fence 7"},
-    {"*3 'GRANTED' :1000 '1781000000000000'", "granted fence 1781000000000000"},
-    {"*4 'RENEWED' :1000 '7' :0", "granted fence 7"},
-    {"*4 'RENEWED' :1000 '7' :1", "granted fence 7 late"},
+    {"*4 'GRANTED' :1000 *1 '7' *1 :0", "granted fence 7"},
+    {"*4 'GRANTED' :1000 *1 '1781000000000000' *1 :0", "granted fence 1781000000000000"},
+    {"*4 'GRANTED' :1000 *2 '7' '8' *2 :3 :100000", "granted fence 7 slot 3 fence 8 slot 100000"},
+    {"*5 'RENEWED' :1000 *1 '7' *1 :0 :0", "granted fence 7"},
+    {"*5 'RENEWED' :1000 *1 '7' *1 :2 :1", "granted fence 7 slot 2 late"},
     {"*2 'RELEASED' :1000", "granted"},
-    {"*6 'QUEUED' :1000 :3 :2 :0 '5000_3000_7_own_400_h_u_9_c_l'",
-     "refused/held position 2 ticket 3 by own of u@h 9 c l fence 7 age 600 left 4000"},
-    {"*6 'QUEUED' :1000 :3 :1 :1 ''", "refused/held position 1 ticket 3 requeued"},
-    {"*6 'QUEUED' :1000 :3 :1 :0 'garbage'", "refused/held position 1 ticket 3"},
-    {"*6 'QUEUED' :1000 :3 :1 :0 ~", "refused/held position 1 ticket 3"},
-    {"*4 'HELD' :1000 :0 '5000_3000_7_own_400_-_-_-_-_-'",
-     "refused/held by own of @ 0   fence 7 age 600 left 4000"},
-    {"*4 'HELD' :1000 :4 ''", "refused/held position 4"},
+    {"*9 'QUEUED' :1000 'q:3' :2 :0 :1 :1 :4000 '5000_3000_7_own_400_x_0_h_u_9_c_l'",
+     "refused/held position 2 places q:3 holders 1 till 4000 by own of u@h 9 c l x fence 7 age 600 "
+     "left 4000"},
+    {"*9 'QUEUED' :1000 'q:3_q:9' :2 :0 :2 :3 :50 '5000_3000_7_a.b_400_l_2_h_u_9_c_l'",
+     "refused/held position 2 places q:3 q:9 key 1 holders 3 till 50 by a.b of u@h 9 c l l 2 fence "
+     "7 age 600 left 4000"},
+    {"*9 'QUEUED' :1000 'q:3' :1 :1 :1 :0 :0 ''", "refused/held position 1 places q:3 requeued"},
+    {"*9 'QUEUED' :1000 'q:3' :1 :0 :1 :0 :0 'garbage'", "refused/held position 1 places q:3"},
+    {"*9 'QUEUED' :1000 'q:3' :1 :0 :1 :0 :0 ~", "refused/held position 1 places q:3"},
+    {"*7 'HELD' :1000 :0 :1 :1 :4000 '5000_3000_7_own_400_s_0_-_-_-_-_-'",
+     "refused/held holders 1 till 4000 by own of @ 0   s fence 7 age 600 left 4000"},
+    {"*7 'HELD' :1000 :4 :1 :0 :0 ''", "refused/held position 4"},
     {"*2 'STALE' :1000", "unknown/not-ready stale the request took too long"},
     {"*2 'BARRED' :1000", "unknown/unreachable the request was withdrawn"},
-    {"*3 'LOST' :1000 ''", "refused/not-holder"},
-    {"*3 'LOST' :1000 '900_3000_7_own_400_h_u_9_c_l'",
-     "refused/not-holder by own of u@h 9 c l fence 7 age 600 left -100"},
-    {"*3 'ABSENT' :1000 ''", "refused/not-holder"},
-    {"*3 'CHANGED' :1000 ''", "refused/changed"},
+    {"*6 'LOST' :1000 :1 :0 :0 ''", "refused/not-holder"},
+    {"*6 'LOST' :1000 :3 :1 :0 '900_3000_7_own_400_x_0_h_u_9_c_l'",
+     "refused/not-holder key 2 holders 1 by own of u@h 9 c l x fence 7 age 600 left -100"},
+    {"*6 'ABSENT' :1000 :1 :0 :0 ''", "refused/not-holder"},
+    {"*6 'CHANGED' :1000 :1 :0 :0 ''", "refused/changed"},
     {"*3 'MISFIT' :1000 'damaged'",
      "refused/misfit the store's key of that name holds other data, or is damaged"},
-    {"*3 'MISFIT' :1000 'latch/1'", "refused/misfit the key is no plain lock but 'latch/1'"},
-    {"*2 'MISFIT' :1000", "refused/misfit the key is no plain lock but '?'"},
+    {"*4 'MISFIT' :1000 'latch/1' :2", "refused/misfit key 1 the key is a latch"},
+    {"*4 'MISFIT' :1000 'lock' :1",
+     "refused/misfit it is held as a plain lock, not as a semaphore"},
+    {"*4 'MISFIT' :1000 'limit_3' :1", "refused/misfit it is held as a semaphore with --limit 3"},
+    {"*3 'MISFIT' :1000 'barrier/1'", "refused/misfit the key is no lock but 'barrier/1'"},
+    {"*2 'MISFIT' :1000", "refused/misfit the key is no lock but '?'"},
     {"-WRONGTYPE_Operation",
      "refused/misfit the store's key of that name holds other data (WRONGTYPE Operation)"},
     {"-NOPERM_no", "unknown/denied NOPERM no"},
@@ -123,70 +132,91 @@ static const struct {
     {"*0", NONE},
     {"*1 'GRANTED'", NONE},
     {"*2 'GRANTED' :1000", NONE},
-    {"*3 'GRANTED' :1000 ~", NONE},
-    {"*3 'GRANTED' :1000 :7", NONE},
-    {"*3 'GRANTED' :1000 ''", NONE},
-    {"*3 'GRANTED' :1000 '0'", NONE},
-    {"*3 'GRANTED' :1000 '-7'", NONE},
-    {"*3 'GRANTED' :1000 '+7'", NONE},
-    {"*3 'GRANTED' :1000 '7.5'", NONE},
-    {"*3 'GRANTED' :1000 'nan'", NONE},
-    {"*3 'GRANTED' :1000 '1e15'", NONE},
-    {"*3 'GRANTED' :1000 '99999999999999999999'", NONE},
+    {"*3 'GRANTED' :1000 '7'", NONE},
     {"*3 'GRANTED' :1000 *1 '7'", NONE},
-    {"*4 'RENEWED' :1000 ~ :0", NONE},
-    {"*3 'granted' :1000 '7'", NONE},
-    {"*3 'GRANTEDx' :1000 '7'", NONE},
-    {"*3 '' :1000 '7'", NONE},
-    {"*3 +GRANTED :1000 '7'", NONE},
-    {"*3 -GRANTED :1000 '7'", NONE},
-    {"*3 ~ :1000 '7'", NONE},
-    {"*3 :7 :1000 '7'", NONE},
-    {"*1 *3 'GRANTED' :1000 '7'", NONE},
-    {"*5 'LOCK' :1000 '7' *0 *0", NONE},
+    {"*4 'GRANTED' :1000 '7' :0", NONE},
+    {"*4 'GRANTED' :1000 ~ *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *0 *0", NONE},
+    {"*4 'GRANTED' :1000 *1 '7' *0", NONE},
+    {"*4 'GRANTED' :1000 *1 '7' *2 :0 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '7' *1 :-1", NONE},
+    {"*4 'GRANTED' :1000 *1 '7' *1 :4294967296", NONE},
+    {"*4 'GRANTED' :1000 *1 ~ *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 :7 *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '0' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '-7' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '+7' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '7.5' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 'nan' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '1e15' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '99999999999999999999' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *2 '7' 'x' *2 :0 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 *1 '7' *1 :0", NONE},
+    {"*5 'RENEWED' :1000 ~ *1 :0 :0", NONE},
+    {"*4 'granted' :1000 *1 '7' *1 :0", NONE},
+    {"*4 'GRANTEDx' :1000 *1 '7' *1 :0", NONE},
+    {"*4 '' :1000 *1 '7' *1 :0", NONE},
+    {"*4 +GRANTED :1000 *1 '7' *1 :0", NONE},
+    {"*4 -GRANTED :1000 *1 '7' *1 :0", NONE},
+    {"*4 ~ :1000 *1 '7' *1 :0", NONE},
+    {"*4 :7 :1000 *1 '7' *1 :0", NONE},
+    {"*1 *4 'GRANTED' :1000 *1 '7' *1 :0", NONE},
+    {"*7 'LOCK' :1000 '7' '' :0 *0 *0", NONE},
 
     /* Damaged, but understood: what is missing is not made up. */
     {"*1 'QUEUED'", "refused/held"},
-    {"*6 'QUEUED' 'x' 'x' 'x' 'x' :5", "refused/held"},
-    {"*4 'HELD' :1000 ~ *1 '5000_3000_7_own_400_h'", "refused/held"},
+    {"*9 'QUEUED' 'x' :1 'x' 'x' 'x' 'x' 'x' :5", "refused/held"},
+    {"*7 'HELD' :1000 ~ :-3 'x' ~ *1 '5000_3000_7_own_400_h'", "refused/held"},
+    {"*7 'HELD' :1000 :0 :33 :0 :0 ''", "refused/held"},
     {"*1 'LOST'", "refused/not-holder"},
-    {"*3 'LOST' :1000 '5000_3000_7'", "refused/not-holder"},
-    {"*3 'LOST' :1000 '5000_3000_7_own_400'", "refused/not-holder"},
-    {"*3 'LOST' :1000 '-5000_3000_7_own_400_h_u_9_c_l'", "refused/not-holder"},
-    {"*3 'LOST' :1000 '5000_3000_7__400_h_u_9_c_l'", "refused/not-holder"},
-    {"*3 'LOST' :1000 '99999999999999999999_3000_7_own_400_h_u_9_c_l'", "refused/not-holder"},
-    {"*3 'LOST' :1000 '5000_3000_7_an-owner-that-is-longer-than-an-owner-is_400_h_u_9_c_l'",
+    {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7'", "refused/not-holder"},
+    {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400'", "refused/not-holder"},
+    {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_x'", "refused/not-holder"},
+    {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_y_0_h_u_9_c_l'", "refused/not-holder"},
+    {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_xx_0_h_u_9_c_l'", "refused/not-holder"},
+    {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_x_4294967296_h_u_9_c_l'", "refused/not-holder"},
+    {"*6 'LOST' :1000 :1 :0 :0 '-5000_3000_7_own_400_x_0_h_u_9_c_l'", "refused/not-holder"},
+    {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7__400_x_0_h_u_9_c_l'", "refused/not-holder"},
+    {"*6 'LOST' :1000 :1 :0 :0 '99999999999999999999_3000_7_own_400_x_0_h_u_9_c_l'",
      "refused/not-holder"},
-    {"*3 'LOST' :1000 '5000_3000_7_own_400_'",
-     "refused/not-holder by own of @ 0   fence 7 age 600 left 4000"},
-    {"*3 'LOST' :-9223372036854775808 '9223372036854775807_1_7_own_0_h_u_9_c_l'",
-     "refused/not-holder by own of u@h 9 c l fence 7 age 0 left 4611686018427"},
-    {"*3 'LOST' :9223372036854775807 '0_1_7_own_0_h_u_9_c_l'",
-     "refused/not-holder by own of u@h 9 c l fence 7 age 4611686018427 left -4611686018427"},
+    {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_x_0_'",
+     "refused/not-holder by own of @ 0   x fence 7 age 600 left 4000"},
+    {"*6 'LOST' :-9223372036854775808 :1 :0 :0 "
+     "'9223372036854775807_1_7_own_0_x_0_h_u_9_c_l'",
+     "refused/not-holder by own of u@h 9 c l x fence 7 age 0 left 4611686018427"},
+    {"*6 'LOST' :9223372036854775807 :1 :0 :0 '0_1_7_own_0_x_0_h_u_9_c_l'",
+     "refused/not-holder by own of u@h 9 c l x fence 7 age 4611686018427 left -4611686018427"},
 };
 
 static const struct {
     const char *reply, *wanted;
 } inspections[] = {
-    {"*5 'LOCK' :1000 '7' *0 *0", "fence 7; granted"},
-    {"*5 'LOCK' :1000 '0' *0 *0", "fence 0; granted"},
-    {"*5 'LOCK' :1000 '7' *1 '5000_3000_7_own_400_h_u_9_c_l' *2 '5000_w1_900_h_u_8_c_-' "
-     "'6000_w2_950_h_u_8_c_-'",
-     "fence 7; holder own 600 4000; waiter w1 100; waiter w2 50; granted"},
-    {"*5 'LOCK' :1000 '7' *3 '' ~ :5 *3 'x' *1 'x' '5000_w2_950_'",
-     "fence 7; waiter w2 50; granted"},
-    {"*5 'LOCK' :-5 ~ *1 '9223372036854775807_1_7_own_9223372036854775807_h' *0",
-     "fence 0; holder own -4611686018427 4611686018427; granted"},
-    {"*6 'LOCK' :1000 '7' *0 *0 'more'", "fence 7; granted"},
-    {"*4 'LOCK' :1000 '7' *0", NONE},
-    {"*5 'LOCK' :1000 '7' *0 ~", NONE},
-    {"*5 'LOCK' :1000 '7' 'x' *0", NONE},
-    {"*5 'LOCKED' :1000 '7' *0 *0", NONE},
-    {"*3 'GRANTED' :1000 '7'", NONE},
+    {"*7 'LOCK' :1000 '7' '' :0 *0 *0", "fence 7; granted"},
+    {"*7 'LOCK' :1000 '0' '' :0 *0 *0", "fence 0; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l' *2 "
+     "'5000_w1_900_x_h_u_8_c_-' '6000_w2_950_s_h_u_8_c_-'",
+     "fence 7; holder own x 1 600 4000; waiter w1 x 100; waiter w2 s 50; granted"},
+    {"*7 'LOCK' :1000 '7' 's' :0 *1 '5000_3000_7_own_400_s_0_h' *0",
+     "fence 7 shared; holder own s 1 600 4000; granted"},
+    {"*7 'LOCK' :1000 '7' 'l' :3 *3 '5000_3000_7_a_400_l_2_h' '5000_3000_7_a.b_400_l_2_h' "
+     "'5000_3000_7_ab_400_l_1_h' *0",
+     "fence 7 limit 3; holder a l 2 600 4000; holder a.b l 1 600 4000; holder ab l 1 600 4000; "
+     "granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *3 '' ~ :5 *3 'x' *1 'x' '5000_w2_950_x_'",
+     "fence 7; waiter w2 x 50; granted"},
+    {"*7 'LOCK' :-5 ~ 'x' :-9 *1 '9223372036854775807_1_7_own_9223372036854775807_x_0_h' *0",
+     "fence 0; holder own x 1 -4611686018427 4611686018427; granted"},
+    {"*8 'LOCK' :1000 '7' '' :0 *0 *0 'more'", "fence 7; granted"},
+    {"*6 'LOCK' :1000 '7' '' :0 *0", NONE},
+    {"*7 'LOCK' :1000 '7' '' :0 *0 ~", NONE},
+    {"*7 'LOCK' :1000 '7' '' :0 'x' *0", NONE},
+    {"*7 'LOCKED' :1000 '7' '' :0 *0 *0", NONE},
+    {"*4 'GRANTED' :1000 *1 '7' *1 :0", NONE},
     {"*2 'RELEASED' :1000", NONE},
     {"~", NONE},
     {"*0", NONE},
-    {"*3 'MISFIT' :1000 'x'", "refused/misfit the key is no plain lock but 'x'"},
+    {"*3 'MISFIT' :1000 'x'", "refused/misfit the key is no lock but 'x'"},
     {"-NOPERM_no", "unknown/denied NOPERM no"},
 };
 
@@ -225,26 +255,47 @@ static redisReply *decode(const char *text, size_t length)
 
 static void print_party(const struct lock_party *party, char *out)
 {
+    char slot[16] = "";
+
+    if (party->slot)
+        sprintf(slot, " %u", party->slot);
     if (party->owner[0])
-        sprintf(out, " by %s of %s@%s %ld %s %s fence %" PRIu64 " age %" PRId64 " left %" PRId64,
+        sprintf(out,
+                " by %s of %s@%s %ld %s %s %c%s fence %" PRIu64 " age %" PRId64 " left %" PRId64,
                 party->owner, party->who.user, party->who.host, party->who.pid, party->who.command,
-                party->who.label, party->fence, party->age_ms, party->left_ms);
+                party->who.label, "xsl"[party->mode], slot, party -> fence, party -> age_ms,
+                party -> left_ms);
 }
 
 static void summarise(const struct answer *answer, const struct redis_extra *extra, char *out)
 {
     static const char *const verdicts[] = {"granted", "refused", "unknown"};
-    static const char *const causes[] = {"",         "/held",      "/not-holder",
-                                         "/changed", "/misfit",    "/denied",
-                                         "/unfit",   "/not-ready", "/unreachable"};
+    static const char *const causes[] = {[CAUSE_NONE] = "",
+                                         [CAUSE_HELD] = "/held",
+                                         [CAUSE_NOT_HOLDER] = "/not-holder",
+                                         [CAUSE_CHANGED] = "/changed",
+                                         [CAUSE_MISFIT] = "/misfit",
+                                         [CAUSE_DENIED] = "/denied",
+                                         [CAUSE_UNFIT] = "/unfit",
+                                         [CAUSE_NOT_READY] = "/not-ready",
+                                         [CAUSE_UNREACHABLE] = "/unreachable"};
 
     out += sprintf(out, "%s%s", verdicts[answer->verdict], causes[answer->cause]);
-    if (answer->fence)
-        out += sprintf(out, " fence %" PRIu64, answer->fence);
+    for (size_t i = 0; i < LOCK_KEYS_MAX && answer->grants[i].fence; i++) {
+        out += sprintf(out, " fence %" PRIu64, answer->grants[i].fence);
+        if (answer->grants[i].slot)
+            out += sprintf(out, " slot %u", answer->grants[i].slot);
+    }
     if (answer->position)
         out += sprintf(out, " position %" PRId64, answer->position);
-    if (extra->ticket)
-        out += sprintf(out, " ticket %" PRId64, extra->ticket);
+    if (extra->places)
+        out += sprintf(out, " places %s", extra->places);
+    if (answer->key)
+        out += sprintf(out, " key %zu", answer->key);
+    if (answer->holders)
+        out += sprintf(out, " holders %" PRId64, answer->holders);
+    if (answer->left_ms)
+        out += sprintf(out, " till %" PRId64, answer->left_ms);
     out +=
         sprintf(out, "%s%s%s%s", answer->late ? " late" : "", answer->requeued ? " requeued" : "",
                 answer->maybe_done ? " maybe" : "", extra->stale ? " stale" : "");
@@ -258,13 +309,17 @@ static void take_view(void *arg, const struct lock_view *view)
     char *out = arg;
 
     out += strlen(out);
-    out += sprintf(out, "fence %" PRIu64 "; ", view->fence);
-    for (size_t i = 0; i < view->holder_count; i++)
-        out += sprintf(out, "holder %s %" PRId64 " %" PRId64 "; ", view->holders[i].owner,
-                       view->holders[i].age_ms, view->holders[i].left_ms);
+    out += sprintf(out, "fence %" PRIu64 "%s", view->fence,
+                   view->mode == LOCK_SHARED ? " shared" : "");
+    out += view->mode == LOCK_LIMIT ? sprintf(out, " limit %u; ", view->limit) : sprintf(out, "; ");
+    for (size_t i = 0; i < view->holder_count; i++) {
+        const struct lock_party *holder = &view->holders[i];
+        out += sprintf(out, "holder %s %c %u %" PRId64 " %" PRId64 "; ", holder->owner,
+                       "xsl"[holder->mode], holder -> count, holder -> age_ms, holder -> left_ms);
+    }
     for (size_t i = 0; i < view->waiter_count; i++)
-        out += sprintf(out, "waiter %s %" PRId64 "; ", view->waiters[i].owner,
-                       view->waiters[i].age_ms);
+        out += sprintf(out, "waiter %s %c %" PRId64 "; ", view->waiters[i].owner,
+                       "xsl"[view->waiters[i].mode], view -> waiters[i].age_ms);
 }
 
 static void test_errors(void)
@@ -308,8 +363,8 @@ static void test_replies(void)
 /* A NUL within a word does not end it. */
 static void test_nul(void)
 {
-    static const char text[] = "*3\r\n$9\r\nGRANTED\0x\r\n:1000\r\n$1\r\n7\r\n";
-    static const char fence[] = "*3\r\n$7\r\nGRANTED\r\n:1000\r\n$3\r\n7\0x\r\n";
+    static const char text[] = "*4\r\n$9\r\nGRANTED\0x\r\n:1000\r\n*1\r\n$1\r\n7\r\n*1\r\n:0\r\n";
+    static const char fence[] = "*4\r\n$7\r\nGRANTED\r\n:1000\r\n*1\r\n$3\r\n7\0x\r\n*1\r\n:0\r\n";
     redisReply *word = decode(text, sizeof text - 1), *number = decode(fence, sizeof fence - 1);
     struct answer answer;
 
@@ -336,8 +391,10 @@ static bool is_granted(const redisReply *reply)
     bool fenced = strcmp(word, "GRANTED") == 0 || strcmp(word, "RENEWED") == 0;
 
     if (fenced)
-        return reply->elements > 2 && reply->element[2]->type == REDIS_REPLY_STRING &&
-               strtoull(reply->element[2]->str, NULL, 10) > 0;
+        return reply->elements > 3 && reply->element[2]->type == REDIS_REPLY_ARRAY &&
+               reply->element[2]->elements > 0 &&
+               reply->element[2]->element[0]->type == REDIS_REPLY_STRING &&
+               strtoull(reply->element[2]->element[0]->str, NULL, 10) > 0;
     return strcmp(word, "RELEASED") == 0;
 }
 

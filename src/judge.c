@@ -1,0 +1,279 @@
+/* A server's fitness, point by point. */
+#include "judge.h"
+#include "judge_rights.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "duration.h"
+
+#define AHEAD_MOST_MS   1000
+#define STEP_MOST_NS    (500 * NS_PER_MS) /* while it was looked at */
+#define LOOKED_LEAST_NS (50 * NS_PER_MS)  /* to see a clock go on */
+#define MAJOR_LEAST     5
+#define CLIENTS_MOST    90 /* percent */
+#define ASK_ADMIN       "ask with the URL of an administrator, or allow +info and +config|get"
+
+/* -- the way there --------------------------------------------------------------------------- */
+
+static bool is_on_this_host(const struct url *url)
+{
+    const char *host = url->host_count ? url->hosts[0].name : NULL;
+
+    return !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           strncmp(host, "127.", 4) == 0;
+}
+
+static void judge_latency(const struct server_facts *facts, const struct wishes *wishes,
+                          struct diagnosis *diagnosis)
+{
+    char connected[32], median[32], most[32], lease[32];
+    int64_t patience = wishes->lease / 6;
+    bool slow = facts->ping_max_ns > patience / 2 || facts->ping_median_ns > patience / 5;
+
+    diagnosis_add(
+        diagnosis, "latency", slow ? LEVEL_WARNING : LEVEL_FINE,
+        slow ? "a longer --lease, or a server that is nearer" : "",
+        "%s, at most %s; %s to connect%s%s", diagnosis_print_ms(facts->ping_median_ns, median),
+        diagnosis_print_ms(facts->ping_max_ns, most),
+        diagnosis_print_ms(facts->connected_ns, connected), slow ? "; slow for a lease of " : "",
+        slow ? duration_print(wishes->lease, lease, sizeof lease) : "");
+}
+
+static void judge_encryption(const struct wishes *wishes, struct diagnosis *diagnosis)
+{
+    if (wishes->url->tls)
+        diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "TLS");
+    else if (is_on_this_host(wishes->url))
+        diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "none, on this host");
+    else if (wishes->secret)
+        diagnosis_add(diagnosis, "encryption", LEVEL_WARNING,
+                      "rediss://, if anybody else is on that network",
+                      "none: the password and the owners of locks can be read on the way");
+    else
+        diagnosis_add(diagnosis, "encryption", LEVEL_NOTE,
+                      "rediss://, if anybody else is on that network",
+                      "none: the owners of locks can be read on the way");
+}
+
+/* -- what it is ------------------------------------------------------------------------------ */
+
+static void judge_version(const struct server_facts *facts, const struct wishes *wishes,
+                          struct diagnosis *diagnosis)
+{
+    const char *software = *facts->software ? facts->software : "redis";
+
+    if (!*facts->version)
+        diagnosis_add(diagnosis, "version", LEVEL_NOTE, "", "cannot tell");
+    else if (strtol(facts->version, NULL, 10) < MAJOR_LEAST)
+        diagnosis_add(diagnosis, "version", LEVEL_UNFIT, "Redis 5.0 or later", "%s %s", software,
+                      facts->version);
+    else
+        diagnosis_add(diagnosis, "version", LEVEL_FINE, "", "%s %s", software, facts->version);
+    if (strcmp(facts->mode, "cluster") == 0 && strcmp(wishes->url->scheme, "cluster") != 0)
+        diagnosis_add(diagnosis, "mode", LEVEL_UNFIT, "cluster:// as its address",
+                      "a node of a cluster, which has only some of the keys");
+}
+
+static void judge_uptime(const struct server_facts *facts, const struct wishes *wishes,
+                         struct diagnosis *diagnosis)
+{
+    char age[32];
+    bool young = facts->uptime_s >= 0 && facts->uptime_s < wishes->lease / NS_PER_SEC;
+    bool kept = strcmp(facts->appendonly, "yes") == 0;
+
+    if (facts->uptime_s < 0) {
+        diagnosis_add(diagnosis, "restart", LEVEL_NOTE, "", "cannot tell when");
+        return;
+    }
+    duration_print(facts->uptime_s * NS_PER_SEC, age, sizeof age);
+    if (young && !kept && !wishes->grace)
+        diagnosis_add(
+            diagnosis, "restart", LEVEL_WARNING, "wait for one lease before you take locks",
+            "%s ago: what was locked before may be forgotten, and still be worked on", age);
+    else
+        diagnosis_add(diagnosis, "restart", LEVEL_FINE, "", "%s ago", age);
+}
+
+static void judge_clock(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    char off[32];
+    int64_t ahead = facts->ahead_ms;
+    int64_t step = facts->clock_ns - facts->here_ns;
+
+    if (ahead == INT64_MIN) {
+        diagnosis_add(diagnosis, "clock", LEVEL_NOTE, "", "cannot tell");
+        return;
+    }
+    duration_print(llabs(ahead) * NS_PER_MS, off, sizeof off);
+    if (facts->clock_ns == 0 && facts->here_ns > LOOKED_LEAST_NS)
+        diagnosis_add(diagnosis, "clock", LEVEL_UNFIT, "mend the clock of the server",
+                      "stands still: the lock of a holder that died would never be free");
+    else if (llabs(step) > STEP_MOST_NS)
+        diagnosis_add(diagnosis, "clock", LEVEL_WARNING,
+                      "have the server's clock slewed, not stepped",
+                      "jumped while it was looked at: leases end too early, or too late");
+    else if (llabs(ahead) > AHEAD_MOST_MS)
+        diagnosis_add(diagnosis, "clock", LEVEL_WARNING, "have both clocks set by NTP",
+                      "%s %s this host's", off, ahead > 0 ? "ahead of" : "behind");
+    else
+        diagnosis_add(diagnosis, "clock", LEVEL_FINE, "", "%" PRId64 " ms %s this host's",
+                      (int64_t)llabs(ahead), ahead >= 0 ? "ahead of" : "behind");
+}
+
+/* -- does it keep what it is told? ----------------------------------------------------------- */
+
+static void judge_eviction(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    bool evicts = *facts->policy && strcmp(facts->policy, "noeviction") != 0;
+
+    if (facts->maxmemory == 0)
+        diagnosis_add(diagnosis, "eviction", LEVEL_FINE, "", "none: it has no limit of memory");
+    else if (!*facts->policy)
+        diagnosis_add(diagnosis, "eviction", LEVEL_WARNING, ASK_ADMIN,
+                      "cannot tell whether it throws locks away when its memory is full");
+    else if (evicts)
+        diagnosis_add(diagnosis, "eviction", LEVEL_WARNING,
+                      "maxmemory-policy noeviction, or a server for locks alone",
+                      "%s may throw locks away when its memory is full", facts->policy);
+    else
+        diagnosis_add(diagnosis, "eviction", LEVEL_FINE, "", "noeviction");
+}
+
+static void judge_append_only(const struct server_facts *facts, const struct wishes *wishes,
+                              struct diagnosis *diagnosis)
+{
+    const char *fsync = facts->appendfsync;
+
+    if (facts->aof_failed)
+        diagnosis_add(diagnosis, "persistence", LEVEL_UNFIT, "see its log: the disk may be full",
+                      "it cannot write its append-only file");
+    else if (strcmp(fsync, "always") == 0)
+        diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "", "appendonly, appendfsync always");
+    else if (strcmp(wishes->url->scheme, "local") == 0)
+        diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "",
+                      "appendonly, as far as this host lives");
+    else if (strcmp(fsync, "no") == 0)
+        diagnosis_add(diagnosis, "persistence", LEVEL_NOTE, "appendfsync everysec or always",
+                      "appendonly; a power failure may lose half a minute");
+    else
+        diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "",
+                      "appendonly; a power failure may lose the last second");
+}
+
+static void judge_persistence(const struct server_facts *facts, const struct wishes *wishes,
+                              struct diagnosis *diagnosis)
+{
+    enum level level = wishes->grace ? LEVEL_NOTE : LEVEL_WARNING;
+
+    if (strcmp(facts->appendonly, "yes") == 0)
+        judge_append_only(facts, wishes, diagnosis);
+    else if (!*facts->appendonly)
+        diagnosis_add(diagnosis, "persistence", level, ASK_ADMIN,
+                      "cannot tell whether it keeps its data over a restart");
+    else if (*facts->save && strcmp(facts->save, "none") != 0)
+        diagnosis_add(diagnosis, "persistence", level, "appendonly yes",
+                      "a restart forgets what was locked since the last snapshot");
+    else
+        diagnosis_add(diagnosis, "persistence", level, "appendonly yes", "%s",
+                      *facts->save ? "none: a restart forgets all locks"
+                                   : "no append-only file: a restart forgets locks");
+    if (facts->snapshot_failed)
+        diagnosis_add(diagnosis, "snapshot", LEVEL_WARNING, "see its log: the disk may be full",
+                      "its last snapshot failed; it may refuse all writes");
+}
+
+static void judge_replicas(const struct server_facts *facts, const struct wishes *wishes,
+                           struct diagnosis *diagnosis)
+{
+    int64_t there = facts->replicas, least = facts->min_replicas;
+
+    if (least > 0 && there >= 0 && there < least)
+        diagnosis_add(
+            diagnosis, "replicas", LEVEL_UNFIT, "more replicas, or a lower min-replicas-to-write",
+            "%" PRId64 ", but min-replicas-to-write is %" PRId64 ": it refuses all writes", there,
+            least);
+    else if (there < 0)
+        diagnosis_add(diagnosis, "replicas", wishes->replicas ? LEVEL_WARNING : LEVEL_NOTE,
+                      wishes->replicas ? ASK_ADMIN : "", "cannot tell");
+    else if (there < wishes->replicas)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start more of them",
+                      "%" PRId64 ", but --replicas asks for %u: no lock could be had", there,
+                      wishes->replicas);
+    else if (there > 0 && wishes->replicas == 0)
+        diagnosis_add(diagnosis, "replicas", LEVEL_NOTE,
+                      "--replicas, if one of them may be promoted",
+                      "%" PRId64 ", which nobody waits for", there);
+    else if (there > 0 && least == 0)
+        diagnosis_add(diagnosis, "replicas", LEVEL_NOTE,
+                      "min-replicas-to-write 1, so that a master that is cut off says so",
+                      "%" PRId64 ", but min-replicas-to-write is 0", there);
+    else
+        diagnosis_add(diagnosis, "replicas", LEVEL_FINE, "", "%" PRId64, there);
+}
+
+/* -- connections ----------------------------------------------------------------------------- */
+
+/* A connection that waits for a message is not idle to Redis; one of a holder is, between renewals. */
+static void judge_timeout(const struct server_facts *facts, const struct wishes *wishes,
+                          struct diagnosis *diagnosis)
+{
+    int64_t idle = wishes->lease / 3 / NS_PER_SEC;
+    char after[32];
+
+    if (facts->timeout_s < 0) {
+        diagnosis_add(diagnosis, "timeout", LEVEL_NOTE, "", "cannot tell");
+    } else if (facts->timeout_s == 0) {
+        diagnosis_add(diagnosis, "timeout", LEVEL_FINE, "", "idle connections stay");
+    } else {
+        duration_print(facts->timeout_s * NS_PER_SEC, after, sizeof after);
+        bool short_one = facts->timeout_s <= idle;
+        diagnosis_add(diagnosis, "timeout", short_one ? LEVEL_WARNING : LEVEL_FINE,
+                      short_one ? "timeout 0, or a longer one" : "",
+                      "idle connections are closed after %s%s", after,
+                      short_one ? ", so that each renewal needs a new one" : "");
+    }
+}
+
+static void judge_clients(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    int64_t most = facts->clients_max, now = facts->clients;
+
+    if (most <= 0 || now < 0)
+        diagnosis_add(diagnosis, "clients", LEVEL_NOTE, "", "cannot tell");
+    else if (now * 100 / most >= CLIENTS_MOST)
+        diagnosis_add(diagnosis, "clients", LEVEL_WARNING, "a higher maxclients, or fewer clients",
+                      "%" PRId64 " of %" PRId64 "; each holder and each waiter needs one", now,
+                      most);
+    else
+        diagnosis_add(diagnosis, "clients", LEVEL_FINE, "", "%" PRId64 " of %" PRId64, now, most);
+}
+
+/* -- all of it ------------------------------------------------------------------------------- */
+
+void judge_server(const struct server_facts *facts, const struct wishes *wishes,
+                  struct diagnosis *diagnosis)
+{
+    *diagnosis = (struct diagnosis){0};
+    if (!facts->reached) {
+        diagnosis_add(diagnosis, "reach", LEVEL_UNFIT,
+                      facts->denied ? "--password-file or RLOCK_PASSWORD, and the user in the URL"
+                                    : "--url or RLOCK_URL says where the lock store is",
+                      "%s", facts->fault);
+        return;
+    }
+    judge_latency(facts, wishes, diagnosis);
+    judge_encryption(wishes, diagnosis);
+    judge_version(facts, wishes, diagnosis);
+    judge_uptime(facts, wishes, diagnosis);
+    judge_clock(facts, diagnosis);
+    judge_eviction(facts, diagnosis);
+    judge_persistence(facts, wishes, diagnosis);
+    judge_replicas(facts, wishes, diagnosis);
+    judge_timeout(facts, wishes, diagnosis);
+    judge_clients(facts, diagnosis);
+    judge_rights(facts, wishes, diagnosis);
+}

@@ -1,0 +1,27 @@
+/* The Sentinels of a URL, all asked at once who the master is. */
+#ifndef RLOCK_SENTINELS_H
+#define RLOCK_SENTINELS_H
+
+#include "sentinel_vote.h"
+#include "store.h"
+
+struct sentinels;
+
+/* "url" and "tls" (NULL: plain) are borrowed for as long as they live. */
+struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct tls *tls);
+void sentinels_free(struct sentinels *sentinels);
+
+/* Asks all; "done" comes once, later, at "until" at the latest, and as soon as the vote is clear. One
+ * question at a time; the next may be asked from there. password: for those who want one; NULL: none. */
+void sentinels_ask(struct sentinels *sentinels, const char *password, struct moment until,
+                   void (*done)(void *arg, const struct sentinel_vote *vote), void *arg);
+/* Ends a question; "done" comes no more. Harmless if none is open. */
+void sentinels_hush(struct sentinels *sentinels);
+
+/* The word of a vote's speaker. */
+const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t speaker);
+/* Any vote but NAME as an UNKNOWN answer. */
+void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_vote *vote,
+                       struct answer *answer);
+
+#endif

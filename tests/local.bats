@@ -1,0 +1,301 @@
+# --local: a server of the user's own, started when needed, with its data when it was killed.
+
+load helper
+
+setup_file() { start_file; }
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T RLOCK_URL=local: XDG_RUNTIME_DIR=$T/run
+    mkdir "$XDG_RUNTIME_DIR"
+    PLACE=$XDG_RUNTIME_DIR/rlock
+    declare -gA pid=()
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || { show_evidence && tail "$PLACE/log"; }
+    end_processes
+    # shellcheck disable=SC2046 # pids
+    kill -KILL $(servers) 2>/dev/null || true
+}
+
+# The live servers of this test, by the title that a redis-server gives itself.
+servers() {
+    local one
+    for one in $(pgrep -x rlock-server); do
+        ! grep -qaF "unixsocket:$XDG_RUNTIME_DIR/" "/proc/$one/cmdline" || gone "$one" || echo "$one"
+    done
+}
+
+server_count() {
+    [[ $(servers | wc -l) == "$1" ]]
+}
+
+as_root() {
+    [[ $(id -u) == 0 ]] || skip "needs root"
+}
+
+@test "a server is started when it is needed, in a directory of its own, and stays" {
+    local first
+    run -1 rlock local status
+    run -0 --separate-stderr rlock run --local k -- sh -c 'echo "$RLOCK_FENCE"'
+    [[ $output == [0-9]* && -z $stderr ]]
+    [[ $(stat -c '%a %u %F' "$PLACE") == "700 $(id -u) directory" ]]
+    [[ $(stat -c '%a' "$PLACE/socket") == 700 ]]
+    first=$(servers)
+    [[ $first == [0-9]* ]]
+    printf 'url = local:\n' >"$T/config"
+    RLOCK_URL='' RLOCK_CONFIG=$T/config run -0 rlock run k -- true
+    run -0 rlock status k
+    run -0 rlock local status
+    [[ $output == *"$first"*"$PLACE/socket"*"0 held"* ]]
+    [[ $(servers) == "$first" ]]
+    [[ $(redis-cli -s "$PLACE/socket" config get maxmemory-policy) == *noeviction ]]
+    [[ $(redis-cli -s "$PLACE/socket" config get appendonly) == *yes ]]
+    [[ $(redis-cli -s "$PLACE/socket" config get port) == *0 ]]
+}
+
+@test "it is in nobody's way: own session, no descriptors, nothing of the environment" {
+    local one
+    mkdir "$T/bin"
+    printf '#!/bin/sh\nenv >"%s"\nexec %s "$@"\n' "$T/env" "$(command -v redis-server)" >"$T/bin/redis-server"
+    chmod +x "$T/bin/redis-server"
+    exec 7>"$T/open"
+    SECRET=x timeout 20 env --ignore-signal=TERM,CHLD PATH="$T/bin:$PATH" "$RLOCK" run k -- true 3>&- | cat
+    exec 7>&-
+    one=$(pgrep -f "unixsocket:$PLACE/socket")
+    [[ $(ps -o sid= -p "$one") -eq $one ]]
+    [[ -z $(find "/proc/$one/fd" -lname "$T/open" -o -lname '/dev/pts/*') ]]
+    [[ $(find "/proc/$one/fd" -lname 'pipe:*' | wc -l) == 2 ]] # its own
+    [[ $(cut -d= -f1 "$T/env" | sort | xargs) == "PATH PWD" ]] # PWD is the shell's
+    [[ $(readlink "/proc/$one/cwd") == "$PLACE" ]]
+    # No signal is blocked, and TERM and CHLD are not ignored.
+    grep -qP '^SigBlk:\t0{16}$' "/proc/$one/status"
+    (((0x$(sed -n 's/^SigIgn:\t//p' "/proc/$one/status") & 0x14000) == 0))
+    run -0 rlock local stop
+    gone "$one"
+}
+
+@test "it outlives the command that it was started for, and whoever waits for descendants" {
+    run -0 timeout 10 "$RLOCK" run --wait-descendants k -- true
+    server_count 1
+    run -0 rlock local stop
+    server_count 0
+    run -124 rlock run --at-most 300ms --kill-after 200ms k -- sleep 10
+    server_count 1
+    run -0 rlock local stop
+    # Started by a nested one, below another lock that is over.
+    RLOCK_URL=unix://$REDIS_SOCK run -124 timeout 10 "$RLOCK" run --at-most 600ms --wait-descendants outer -- \
+        sh -c '"$RLOCK" run --local inner -- true; sleep 10'
+    server_count 1
+}
+
+@test "twenty at once: one server, and one command at a time" {
+    local i
+    for i in {1..20}; do
+        work "w$i" k 0.01
+    done
+    for i in {1..20}; do
+        finish "w$i" 40
+        [[ $status == 0 ]]
+    done
+    no_overlap
+    server_count 1
+    [[ $(grep -c 'Redis is starting' "$PLACE/log") == 1 ]]
+}
+
+@test "H42 H43 the server is killed: started again with its data, the holder goes on, the waiter waits" {
+    local first i
+    work a k 4 --lease 3s
+    working a
+    work b k 0.1
+    poll_until 10 has_waiters k 1
+    for i in 1 2 3; do
+        first=$(servers)
+        kill -KILL "$first"
+        poll_until 5 gone "$first"
+        poll_until 10 server_count 1 # whoever asks first starts it
+        run -75 rlock run -n k -- true
+    done
+    finish a
+    [[ $status == 0 ]]
+    finish b
+    [[ $status == 0 ]]
+    no_overlap
+    server_count 1
+}
+
+@test "the fencing tokens and the latches of a server that was stopped or killed go on" {
+    local before after
+    before=$(rlock run k -- sh -c 'echo "$RLOCK_FENCE"')
+    run -0 rlock latch set build 3
+    run -0 rlock latch count-down build
+    run -0 rlock local stop
+    server_count 0
+    [[ ! -e $PLACE/socket ]]
+    after=$(rlock run k -- sh -c 'echo "$RLOCK_FENCE"')
+    ((after > before))
+    kill -KILL "$(servers)"
+    run -0 rlock latch count-down build
+    [[ $output == 1 ]]
+}
+
+@test "a socket that was removed: the server behind it is replaced, with its data" {
+    local first
+    hold a k --lease 3s
+    first=$(servers)
+    rm "$PLACE/socket"
+    run -75 rlock run -n k -- true
+    gone "$first"
+    server_count 1
+    alive "${pid[a]}"
+    kill "${pid[a]}"
+    finish a
+    run -0 rlock run -n k -- true
+}
+
+@test "a directory that is not ours alone is refused: 69" {
+    rlock run k -- true
+    rlock local stop
+    chmod 750 "$PLACE"
+    run -69 --separate-stderr rlock run k -- touch "$T/ran"
+    stderr_line "^rlock: k: .*$PLACE is open to others .*0750"
+    run -69 rlock local stop
+    rm -r "$PLACE"
+    ln -s "$T" "$PLACE"
+    run -69 --separate-stderr rlock run k -- touch "$T/ran"
+    stderr_line "^rlock: k: .*$PLACE is a symbolic link"
+    rm "$PLACE"
+    touch "$PLACE"
+    run -69 --separate-stderr rlock run k -- touch "$T/ran"
+    stderr_line "^rlock: k: .*$PLACE is not a directory"
+    rm -r "$XDG_RUNTIME_DIR"
+    run -69 --separate-stderr rlock run k -- touch "$T/ran"
+    stderr_line "^rlock: k: .*$PLACE: No such file"
+    XDG_RUNTIME_DIR=/$(printf '%0110d' 0) run -69 --separate-stderr rlock run k -- touch "$T/ran"
+    stderr_line "^rlock: k: .*XDG_RUNTIME_DIR is too long"
+    [[ ! -e $T/ran ]]
+    server_count 0
+}
+
+@test "a directory of somebody else is refused: 69" {
+    as_root
+    mkdir -m 700 "$PLACE"
+    chown 54321 "$PLACE"
+    run -69 --separate-stderr rlock run k -- touch "$T/ran"
+    stderr_line "^rlock: k: .*$PLACE belongs to user 54321"
+    [[ ! -e $T/ran ]]
+    server_count 0
+}
+
+@test "two users have two servers; without XDG_RUNTIME_DIR it is in /run/lock" {
+    as_root
+    local uid=54321 place one
+    [[ -d /run/lock && $(stat -c %a /run/lock) == 1777 ]] || skip "no /run/lock for everybody"
+    place=/run/lock/rlock-$uid
+    [[ ! -e $place ]]
+    install -m 755 "$RLOCK" "$T/rlock"
+    chmod 755 "$T" "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}"
+    hold a k
+    other() {
+        env -u XDG_RUNTIME_DIR setpriv --reuid $uid --regid $uid --clear-groups timeout 20 "$T/rlock" "$@" 3>&-
+    }
+    run other run -n k -- sh -c "stat -c '%a %u' $place"
+    one=$status
+    [[ $output == "700 $uid" ]] || one=1
+    # A session's own directory is left out; a relative one is none.
+    [[ $(XDG_RUNTIME_DIR=run other local status) == *"$place/socket"* ]] || one=1
+    other local stop || one=1
+    rm -r $place
+    [[ $one == 0 ]]
+    server_count 1
+}
+
+@test "no redis-server: 69, and it says so; one that does not start: why" {
+    mkdir "$T/bin"
+    run -69 --separate-stderr env PATH="$T/bin" "$RLOCK" run k -- /bin/touch "$T/ran"
+    stderr_line '^rlock: k: .*redis-server is not installed.*--url'
+    printf '#!/bin/sh\necho "1:M 01 Jan 2026 00:00:00.000 # Out of luck"\nexit 1\n' >"$T/bin/redis-server"
+    chmod +x "$T/bin/redis-server"
+    run -69 --separate-stderr env PATH="$T/bin" "$RLOCK" run k -- /bin/touch "$T/ran"
+    stderr_line '^rlock: k: .*redis-server did not start: Out of luck$'
+    [[ ! -e $T/ran ]]
+}
+
+@test "H16 a full disk: 69 and why, and it goes on when there is room" {
+    as_root
+    unshare -m true 2>/dev/null || skip "no mount name space here"
+    cat >"$T/full" <<'END'
+set -ex
+mount -t tmpfs -o size=1m none "$XDG_RUNTIME_DIR"
+fill() { dd if=/dev/zero of="$XDG_RUNTIME_DIR/fill" bs=1k 2>/dev/null || true; }
+status() { local status=0; "$@" || status=$?; echo "status $status"; }
+fill
+[[ $(status "$RLOCK" run k -- true 2>&1) == *"No space left"*"status 69" ]]
+rm "$XDG_RUNTIME_DIR/fill"
+"$RLOCK" run k -- true
+fill
+full=
+for i in {1..60}; do
+    full=$(status "$RLOCK" run -n --connect-timeout 500ms --label "$(printf '%0200d' 0)" k -- true 2>&1)
+    [[ $full == *"status 0" ]] || break
+done
+[[ $full == *"No space left"*"status 69" ]]
+rm "$XDG_RUNTIME_DIR/fill"
+"$RLOCK" run -w 10s k -- true
+"$RLOCK" local stop
+END
+    run -0 timeout 50 unshare -m bash "$T/full"
+}
+
+@test "stop: refuses while something is held or waited for, under any prefix; --force; twice" {
+    local first
+    run -0 --separate-stderr rlock local stop
+    [[ -z $output && -z $stderr ]]
+    hold a k --prefix other --lease 3s
+    first=$(servers)
+    run -75 --separate-stderr rlock local stop
+    stderr_line '^rlock: local: 1 lock is held'
+    stderr_line '^hint: .*--force'
+    [[ $(servers) == "$first" ]]
+    run -0 rlock local stop --force
+    gone "$first"
+    # The holder needs it, and has it again.
+    poll_until 10 server_count 1
+    alive "${pid[a]}"
+    run -75 rlock run --prefix other -n k -- true
+    kill "${pid[a]}"
+    finish a
+    run -0 rlock local stop
+    server_count 0
+    run -0 rlock local stop
+    run -1 --separate-stderr rlock local status
+    stderr_line '^rlock: no local server runs'
+}
+
+@test "stop: a server that hangs is ended with --force" {
+    rlock run k -- true
+    kill -STOP "$(servers)"
+    run -69 --separate-stderr rlock local stop --connect-timeout 300ms
+    stderr_line '^hint: --force'
+    server_count 1
+    (sleep 1; kill -CONT "$(servers)") 3>&- &
+    run -0 rlock local stop --force
+    server_count 0
+}
+
+@test "the password of another store is not for this one" {
+    RLOCK_PASSWORD=secret run -0 rlock run k -- true
+    RLOCK_PASSWORD=secret run -0 rlock status --local
+}
+
+@test "wrong usage: 64" {
+    run -64 rlock local
+    run -64 rlock local start
+    run -64 rlock local stop k
+    run -64 rlock local status --force
+    run -64 rlock local stop -- true
+    run -64 rlock run --local --url redis://h k -- true
+    [[ ! -e $PLACE ]]
+}

@@ -1,0 +1,278 @@
+# sentinel://: the master is found, followed through failovers, and left when it is disowned: H38 to H41, H49.
+
+load helper
+load sentinels
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    need_deployment
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || {
+        show_evidence
+        show_deployment
+        disturb
+    }
+    end_processes
+    [[ -e $DEPLOYMENT/disturbed ]] || on a flushall >/dev/null
+    undeploy if-disturbed
+}
+
+teardown_file() {
+    undeploy
+    redis_stop
+}
+
+# ms of A SECOND's first trace to FIRST's last one.
+overlap() {
+    awk -v first="$1" -v second="$2" '$1 == first { end = $3 } $1 == second && !begin { begin = $3 }
+        END { print int((end - begin) / 1000000) }' "$LOG"
+}
+
+# The new master is b, and it serves.
+b_is_master() {
+    poll_until 20 all_name b
+    poll_until 10 has_role b master
+}
+
+# has_clients SERVER NUMBER: so many have locks there or wait for them.
+has_clients() {
+    [[ $(on "$1" client list | grep -E 'cmd=(eval|evalsha|exec|subscribe) ' |
+        grep -vc 'name=sentinel-\|user=watcher') == "$2" ]]
+}
+
+@test "every command works through Sentinels" {
+    run -0 rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE"'
+    [[ $output == "k "* ]]
+    hold x k --lease 3s
+    run -0 rlock status k
+    [[ $output == "k: exclusive"* ]]
+    run -0 rlock force-release --yes k
+    finish x
+    [[ $status == 79 ]]
+    run -0 rlock latch set l 1
+    run -0 rlock latch count-down l
+    run -0 rlock latch wait l
+    run -0 rlock acquire k
+    run -0 rlock release --owner "$output" k
+}
+
+@test "Sentinels that do not run cost nothing, wherever they stand" {
+    local dead before
+    read -ra dead <<<"$(free_ports 2)"
+    RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}" 2)
+    before=$(now_ms)
+    run -0 rlock run k -- true
+    within 0 1000 $(($(now_ms) - before))
+    RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" 1 "127.0.0.1:${dead[1]}" 2 3)
+    run -0 rlock run k -- true
+}
+
+@test "a Sentinel that is stuck costs nothing" {
+    local before
+    server_signal 1 STOP
+    before=$(now_ms)
+    run -0 rlock run k -- true
+    within 0 1000 $(($(now_ms) - before))
+}
+
+@test "names: all addresses of a Sentinel's are tried" {
+    RLOCK_URL="sentinel://localhost:${port[1]},127.0.0.1:${port[2]}/mymaster"
+    run -0 rlock run k -- true
+}
+
+@test "H39 too few Sentinels to be sure who is the master: 69" {
+    local before
+    server_signal 1 STOP
+    server_signal 2 STOP
+    before=$(now_ms)
+    run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
+    within 500 3000 $(($(now_ms) - before))
+    stderr_line '^rlock: .*: 1 of 3 sentinels answers, too few to be sure'
+}
+
+@test "no Sentinel runs: 69 at once" {
+    local dead before
+    read -ra dead <<<"$(free_ports 2)"
+    RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}")
+    before=$(now_ms)
+    run -69 --separate-stderr rlock run k -- true
+    within 0 1000 $(($(now_ms) - before))
+    stderr_line "^rlock: .*cannot reach sentinel://127.0.0.1:${dead[0]},.*/mymaster/0: no sentinel answers \\(127.0.0.1:${dead[0]}: Connection refused"
+    stderr_line '^hint: '
+}
+
+@test "a master's name that nobody knows: 69 at once, with those that are known" {
+    local before
+    RLOCK_URL=${RLOCK_URL/mymaster/yourmaster}
+    before=$(now_ms)
+    run -69 --separate-stderr rlock run k -- true
+    within 0 1000 $(($(now_ms) - before))
+    stderr_line "^rlock: .*the sentinels know no master 'yourmaster', but mymaster"
+}
+
+@test "servers taken for Sentinels, and a Sentinel for a server: said so" {
+    run -69 --separate-stderr rlock run -u "$(sentinel_url a)" k -- true
+    stderr_line "^rlock: .*sentinel 127.0.0.1:${port[a]}: what answers there is not a Sentinel"
+    run -69 --separate-stderr rlock run -u "redis://127.0.0.1:${port[1]}" k -- true
+    stderr_line '^rlock: .*this is a Sentinel.*sentinel://HOST:PORT/mymaster'
+}
+
+@test "H40 one Sentinel that names another master is outvoted" {
+    disturb
+    on 1 sentinel remove mymaster
+    on 1 sentinel monitor mymaster 127.0.0.1 "${port[b]}" 2
+    poll_until 10 names 1 b
+    RLOCK_URL=$(sentinel_url 1 2 3)
+    run -0 rlock run k -- true
+    [[ $(on a exists 'rlock:{k}') == 1 ]]
+    RLOCK_URL=$(sentinel_url 1 2)
+    run -69 --separate-stderr rlock run --connect-timeout 1s k -- true
+    stderr_line '^rlock: .*the sentinels do not agree on the master'
+}
+
+@test "a short run asks each Sentinel once, a long one over the same connection" {
+    start_proxy one 127.0.0.1:0
+    fault_of one target "127.0.0.1:${port[1]}"
+    RLOCK_URL=$(sentinel_url "${proxy[one]}")
+    run -0 rlock run k -- true
+    run -0 fault_of one stats
+    [[ $output == "accepted 1 open 0 up 62 down "* ]]
+    run -0 rlock run k -- sleep 5
+    run -0 fault_of one stats
+    [[ $output == "accepted 2 open 0 up 186 down "* ]]
+}
+
+@test "H38 H41 the master is killed: the holder keeps the lock, the waiters go on in their order" {
+    local i order=""
+    work x k 8 --lease 12s
+    working x
+    for i in 1 2 3; do
+        queue "w$i" k --lease 30s
+        order+="w$i "
+    done
+    disturb
+    server_kill a
+    b_is_master
+    run -75 rlock run -n k -- true
+    finish x 30
+    [[ $status == 0 ]]
+    for i in 1 2 3; do
+        finish "w$i" 20
+        [[ $status == 0 ]]
+    done
+    [[ $(grep -o '^w.' "$LOG" | tr '\n' ' ') == "$order" ]]
+    no_overlap
+}
+
+@test "H41 a run that starts while there is no master waits for the new one" {
+    disturb
+    server_kill a
+    run -0 rlock run --connect-timeout 20s k -- true
+    [[ $(on b exists 'rlock:{k}') == 1 ]]
+}
+
+@test "the master is gone and there is no other: 69 after the time for connecting" {
+    local before
+    disturb
+    server_kill b
+    server_kill a
+    before=$(now_ms)
+    run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
+    within 1500 3500 $(($(now_ms) - before))
+    stderr_line "^rlock: .*cannot reach sentinel://.*the master 127.0.0.1:${port[a]}: Connection refused"
+}
+
+@test "H49 the master is stopped, and comes back as a replica: nobody works with it" {
+    hold x k --lease 12s
+    server_signal a STOP
+    b_is_master
+    server_signal a CONT
+    poll_until 30 has_role a slave
+    run -75 rlock run -n k -- true
+    kill "${pid[x]}"
+    finish x
+    run -0 rlock run k -- true
+}
+
+@test "H41 a failover by hand, under a hundred renewals: nobody loses the lock" {
+    local i
+    for i in {1..20}; do
+        bg "r$i" rlock run --lease 3s "key$i" -- sleep 6
+    done
+    for i in {1..20}; do
+        poll_until 10 held "key$i"
+    done
+    disturb
+    on 1 sentinel failover mymaster
+    b_is_master
+    for i in {1..20}; do
+        finish "r$i" 20
+        [[ $status == 0 ]]
+    done
+}
+
+@test "H39 H51 a master that the Sentinels cannot reach is left for the new one; the lock goes on there" {
+    hold x k --lease 60s
+    queue w k
+    poll_until 5 has_clients a 2
+    cut_off a watcher
+    poll_until 20 all_name b
+    # Nobody has told the old one.
+    has_role a master
+    poll_until 6 has_clients a 0
+    run -0 rlock status k
+    alive "${pid[x]}"
+    kill "${pid[x]}"
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "H38 a lock that the new master never had is lost, soon" {
+    cut_off a copier
+    poll_until 5 link_is_down b
+    work x k 100 --lease 30s
+    working x
+    cut_off a watcher
+    poll_until 20 all_name b
+    has_role a master
+    work y k 1
+    finish x 10
+    [[ $status == 79 ]]
+    contains "$T/x.err" "the store has given it to"
+    finish y
+    [[ $status == 0 ]]
+    within 0 4500 "$(overlap x y)"
+}
+
+@test "H40 Sentinels that went away disturb nobody" {
+    work x k 6 --lease 6s
+    working x
+    disturb
+    server_kill 1
+    server_kill 2
+    server_kill 3
+    finish x
+    [[ $status == 0 ]]
+    [[ ! -s $T/x.err ]]
+}
+
+@test "H40 a connection that breaks while no Sentinel can be asked is made again to the same master" {
+    work x k 6 --lease 6s
+    working x
+    disturb
+    server_kill 1
+    server_kill 2
+    server_kill 3
+    on a client kill user default
+    finish x
+    [[ $status == 0 ]]
+}
+
+link_is_down() {
+    on "$1" info replication | grep -q 'master_link_status:down'
+}

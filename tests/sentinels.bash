@@ -1,0 +1,200 @@
+# A deployment for the .bats files that need one: a master, its replica and three Sentinels that watch them,
+# all on 127.0.0.1, each in a directory of its own, on ports that were free. Loaded after helper.
+# shellcheck shell=bash disable=SC2154
+#
+# They are called a and b, and 1, 2 and 3. ${port[NAME]} is where one listens.
+
+# free_ports NUMBER: below those that the kernel gives to connections.
+free_ports() {
+    python3 - "$1" <<'END'
+import random, socket, sys
+held = []
+while len(held) < int(sys.argv[1]):
+    one = socket.socket()
+    try:
+        one.bind(("127.0.0.1", random.randrange(15000, 32000)))
+        held.append(one)
+    except OSError:
+        one.close()
+print(*(one.getsockname()[1] for one in held))
+END
+}
+
+# need_deployment: as deploy makes it, if the test before has not left one.
+need_deployment() {
+    local one number
+    declare -gA port=()
+    export DEPLOYMENT=$BATS_FILE_TMPDIR/deployment
+    if [[ ! -d $DEPLOYMENT ]]; then
+        deploy
+        return
+    fi
+    while read -r one number; do
+        port[$one]=$number
+    done <"$DEPLOYMENT/ports"
+    RLOCK_URL=$(sentinel_url 1 2 3)
+    export RLOCK_URL
+}
+
+# deploy [REDIS OPTION...]: RLOCK_URL leads there. SENTINEL_LINES are for the Sentinels' configuration.
+deploy() {
+    local one ports
+    declare -gA port=()
+    export DEPLOYMENT=$BATS_FILE_TMPDIR/deployment SERVER_OPTIONS="$*"
+    read -ra ports <<<"$(free_ports 5)"
+    for one in a b 1 2 3; do
+        mkdir -p "$DEPLOYMENT/$one"
+        port[$one]=${ports[0]}
+        ports=("${ports[@]:1}")
+        echo "$one ${port[$one]}" >>"$DEPLOYMENT/ports"
+    done
+    server_start a
+    server_start b --replicaof 127.0.0.1 "${port[a]}"
+    poll_until 15 is_synchronised b
+    for one in 1 2 3; do
+        sentinel_start "$one"
+    done
+    poll_until 30 is_settled
+    RLOCK_URL=$(sentinel_url 1 2 3)
+    export RLOCK_URL
+}
+
+# Ends what there is of it; the next test gets a new one. Asked, it spares one that nothing was done to.
+undeploy() {
+    local one
+    [[ $1 != if-disturbed || -e $DEPLOYMENT/disturbed ]] || return 0
+    for one in a b 1 2 3; do
+        [[ ! -d $DEPLOYMENT/$one ]] || server_kill "$one"
+    done
+    rm -rf "$DEPLOYMENT"
+}
+
+# To be said by who does more than to ask.
+disturb() {
+    : >"$DEPLOYMENT/disturbed"
+}
+
+# sentinel_url NAME|HOST:PORT...: of mymaster, by these.
+sentinel_url() {
+    local one hosts=()
+    for one in "$@"; do
+        [[ $one == *:* ]] || one=127.0.0.1:${port[$one]}
+        hosts+=("$one")
+    done
+    (
+        IFS=,
+        echo "sentinel://${hosts[*]}/mymaster"
+    )
+}
+
+# server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica.
+server_start() {
+    local one=$1
+    # shellcheck disable=SC2086 # SERVER_OPTIONS are words
+    (cd "$DEPLOYMENT/$one" && exec redis-server --port "${port[$one]}" --bind 127.0.0.1 --daemonize yes \
+        --pidfile "$DEPLOYMENT/$one/pid" --logfile "$DEPLOYMENT/$one/log" --save "" \
+        --repl-diskless-sync yes --repl-diskless-sync-delay 0 --masteruser copier --masterauth pw \
+        $SERVER_OPTIONS "${@:2}") 3>&- >/dev/null
+    poll_until 10 answers "$one"
+    on "$one" acl setuser watcher on '>pw' '~*' '&*' +@all
+    on "$one" acl setuser copier on '>pw' '~*' '&*' +@all
+}
+
+sentinel_start() {
+    local one=$1
+    [[ -e $DEPLOYMENT/$one/conf ]] || printf '%s\n' >"$DEPLOYMENT/$one/conf" \
+        "port ${port[$one]}" "bind 127.0.0.1" "daemonize yes" "dir $DEPLOYMENT/$one" \
+        "pidfile $DEPLOYMENT/$one/pid" "logfile $DEPLOYMENT/$one/log" \
+        "sentinel monitor mymaster 127.0.0.1 ${port[a]} 2" \
+        "sentinel auth-user mymaster watcher" "sentinel auth-pass mymaster pw" \
+        "sentinel down-after-milliseconds mymaster 1000" \
+        "sentinel failover-timeout mymaster 3000" "${SENTINEL_LINES[@]}"
+    redis-server "$DEPLOYMENT/$one/conf" --sentinel 3>&- >/dev/null
+    poll_until 10 answers "$one"
+}
+
+server_pid() {
+    cat "$DEPLOYMENT/$1/pid" 2>/dev/null
+}
+
+server_kill() {
+    local one
+    one=$(server_pid "$1") || return 0
+    kill -KILL "$one" 2>/dev/null || true
+    poll_until 10 gone "$one"
+    rm -f "$DEPLOYMENT/$1/pid"
+}
+
+server_signal() {
+    disturb
+    kill "-$2" "$(server_pid "$1")"
+}
+
+# cut_off a|b USER: from whoever comes as that user, the Sentinels (watcher) or the replica (copier). The others
+# still reach it. let_in: not any more.
+cut_off() {
+    disturb
+    on "$1" acl setuser "$2" off
+    # Whose password is refused is the default user, as which a Sentinel must not see the server either.
+    on "$1" acl setuser default -ping -info -replicaof -slaveof
+    on "$1" client kill user "$2"
+}
+
+let_in() {
+    on "$1" acl setuser default +@all
+    on "$1" acl setuser "$2" on
+}
+
+# on NAME COMMAND...: asks one of them.
+on() {
+    timeout 5 redis-cli -e -p "${port[$1]}" "${@:2}" 3>&-
+}
+
+answers() {
+    [[ $(timeout 5 redis-cli -p "${port[$1]}" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
+}
+
+# field NAME WHAT COMMAND...: of an answer that is a list of names and values.
+field() {
+    on "$1" "${@:3}" | awk -v what="$2" '$0 == what { getline; print; exit }'
+}
+
+role_of() {
+    on "$1" role | head -n 1
+}
+
+has_role() {
+    [[ $(role_of "$1") == "$2" ]]
+}
+
+is_synchronised() {
+    on "$1" info replication | grep -q 'master_link_status:up'
+}
+
+# names SENTINEL a|b: it names this master.
+names() {
+    [[ $(on "$1" sentinel get-master-addr-by-name mymaster | tail -n 1) == "${port[$2]}" ]]
+}
+
+all_name() {
+    names 1 "$1" && names 2 "$1" && names 3 "$1"
+}
+
+# The Sentinels know each other and the replica.
+is_settled() {
+    local one
+    for one in 1 2 3; do
+        [[ $(field "$one" num-slaves sentinel master mymaster) == 1 &&
+            $(field "$one" num-other-sentinels sentinel master mymaster) == 2 &&
+            $(field "$one" flags sentinel master mymaster) == master ]] || return 1
+    done
+}
+
+# What the Sentinels and the servers had to say.
+show_deployment() {
+    local one
+    for one in a b 1 2 3; do
+        echo "--- $one (port ${port[$one]}) ---"
+        grep -v 'Sentinel new conf\|WARNING' "$DEPLOYMENT/$one/log" | tail -n 7
+    done
+}

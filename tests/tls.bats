@@ -1,0 +1,234 @@
+# Encrypted connections: who is trusted, and what is said where nobody is.
+
+load helper
+load certificates
+
+setup_file() {
+    start_tls_file
+    authority other
+    certificate middle ca basicConstraints=critical,CA:TRUE
+    certificate expired ca subjectAltName=DNS:localhost,IP:127.0.0.1 -days -1
+    certificate elsewhere ca subjectAltName=DNS:elsewhere.test,IP:127.0.0.9
+    certificate named ca subjectAltName=DNS:localhost
+    certificate wild ca "subjectAltName=DNS:*.elsewhere.test,DNS:loc*"
+    certificate below middle subjectAltName=DNS:localhost,IP:127.0.0.1
+    certificate client ca extendedKeyUsage=clientAuth
+    certificate stranger other extendedKeyUsage=clientAuth
+    openssl ec -in "$CERTS/client.key" -aes128 -passout pass:x -out "$CERTS/locked.key" 2>"$CERTS/log"
+    cat "$CERTS/client.pem" "$CERTS/client.key" >"$CERTS/both.pem"
+    openssl req -x509 "${new_key[@]}" -keyout "$CERTS/self.key" -out "$CERTS/self.pem" -days 2 \
+        -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>"$CERTS/log"
+}
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    ca=(--tls-ca "$CERTS/ca.pem")
+    export RLOCK_URL=rediss://127.0.0.1:$TLS_PORT
+}
+
+# refused REGEX [OPTION...]: no connection, and no command; it says why, and does not take long.
+refused() {
+    local start
+    start=$(now_ms)
+    run -69 --separate-stderr rlock run "${@:2}" k -- touch "$T/run"
+    stderr_line "^rlock: k: cannot reach redis.*$1"
+    [[ ! -e $T/run ]]
+    within 0 2500 $(($(now_ms) - start))
+}
+
+@test "a server that is vouched for, by name and by address" {
+    local url
+    for url in "rediss://127.0.0.1:$TLS_PORT" "rediss://localhost:$TLS_PORT/0"; do
+        run -7 rlock run -u "$url" "${ca[@]}" k -- sh -c 'exit 7'
+    done
+    run -0 rlock run --tls-server-name localhost. "${ca[@]}" k -- true
+    echo "tls-ca = $CERTS/ca.pem" >"$T/config"
+    RLOCK_CONFIG=$T/config run -0 rlock run k -- true
+    SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run k -- true
+    mkdir "$T/cas"
+    cp "$CERTS/ca.pem" "$T/cas/"
+    openssl rehash "$T/cas" 2>/dev/null || c_rehash "$T/cas"
+    run -0 rlock run --tls-ca "$T/cas" k -- true
+    [[ -z $output ]]
+}
+
+@test "every command speaks it" {
+    local owner
+    owner=$(rlock acquire "${ca[@]}" --lease 20s k)
+    run -75 rlock run "${ca[@]}" -n k -- true
+    run -0 rlock renew "${ca[@]}" --owner "$owner" k
+    run -0 --separate-stderr rlock status "${ca[@]}" --json k
+    json ".[0].holders[0].owner == \"$owner\""
+    run -0 rlock force-release "${ca[@]}" --yes k
+    run -1 rlock release "${ca[@]}" --owner "$owner" k
+    run -0 rlock latch set "${ca[@]}" l 1
+    run -0 rlock latch count-down "${ca[@]}" l
+    run -0 rlock latch wait "${ca[@]}" l
+}
+
+@test "OpenSSL is loaded where it is needed, and nowhere else" {
+    loaded() {
+        grep -q libssl "/proc/$1/maps"
+    }
+    hold a k "${ca[@]}"
+    loaded "$(agent_of "${pid[a]}")"
+    run ! loaded "${pid[a]}"
+    RLOCK_URL=unix://$REDIS_SOCK hold b other
+    run ! loaded "$(agent_of "${pid[b]}")"
+    run ! loaded "${pid[b]}"
+}
+
+@test "a certificate that nobody trusted vouches for is refused" {
+    refused 'not trusted: .*see --tls-ca'
+    refused 'not trusted: .*see --tls-ca' --tls-ca "$CERTS/other.pem"
+    server_certificate self
+    refused 'not trusted: .*see --tls-ca' "${ca[@]}"
+    # Its maker may be the one that is trusted.
+    run -0 rlock run --tls-ca "$CERTS/self.pem" k -- true
+}
+
+@test "what is in --tls-ca is trusted, also where it is no root" {
+    server_certificate below
+    refused 'not trusted' "${ca[@]}"
+    run -0 rlock run --tls-ca "$CERTS/middle.pem" k -- true
+    cat "$CERTS/below.pem" "$CERTS/middle.pem" >"$T/chain.pem"
+    redis config set tls-cert-file "$T/chain.pem" tls-key-file "$CERTS/below.key"
+    run -0 rlock run "${ca[@]}" k -- true
+    refused 'not trusted' --tls-ca "$CERTS/other.pem"
+}
+
+@test "an expired certificate, and one that is not for servers, are refused" {
+    server_certificate expired
+    refused 'refused: certificate has expired' "${ca[@]}"
+    server_certificate client
+    refused 'refused: .*purpose' "${ca[@]}"
+}
+
+@test "a certificate for another host is refused, unless that one is asked for" {
+    server_certificate elsewhere
+    refused 'is not for 127\.0\.0\.1' "${ca[@]}"
+    refused 'is not for localhost' "${ca[@]}" -u "rediss://localhost:$TLS_PORT"
+    refused 'is not for wrong\.test' "${ca[@]}" --tls-server-name wrong.test
+    run -0 rlock run "${ca[@]}" --tls-server-name elsewhere.test k -- true
+    run -0 rlock run "${ca[@]}" --tls-server-name 127.0.0.9 k -- true
+    server_certificate named
+    refused 'is not for 127\.0\.0\.1' "${ca[@]}"
+    run -0 rlock run "${ca[@]}" -u "rediss://localhost:$TLS_PORT" k -- true
+    server_certificate wild
+    run -0 rlock run "${ca[@]}" --tls-server-name x.elsewhere.test k -- true
+    refused 'is not for elsewhere\.test' "${ca[@]}" --tls-server-name elsewhere.test
+    refused 'is not for x\.y\.elsewhere' "${ca[@]}" --tls-server-name x.y.elsewhere.test
+    refused 'is not for localhost' "${ca[@]}" --tls-server-name localhost
+}
+
+@test "a server that wants to know who we are" {
+    redis config set tls-auth-clients yes
+    local version
+    for version in TLSv1.3 TLSv1.2; do
+        redis config set tls-protocols $version
+        refused 'asked for a certificate \(--tls-cert\)' "${ca[@]}"
+        refused 'may not like ours' "${ca[@]}" --tls-cert "$CERTS/stranger.pem" --tls-key "$CERTS/stranger.key"
+        run -0 rlock run "${ca[@]}" --tls-cert "$CERTS/client.pem" --tls-key "$CERTS/client.key" k -- true
+        run -0 rlock run "${ca[@]}" --tls-cert "$CERTS/both.pem" k -- true
+    done
+    printf 'tls-ca=%s\ntls-cert=%s\ntls-key=%s\n' "$CERTS"/{ca.pem,client.pem,client.key} >"$T/config"
+    RLOCK_CONFIG=$T/config run -0 rlock run k -- true
+}
+
+@test "TLS 1.2 and 1.3, nothing older" {
+    local version
+    for version in TLSv1.2 TLSv1.3 'TLSv1.2 TLSv1.3'; do
+        redis config set tls-protocols "$version"
+        run -0 rlock run "${ca[@]}" k -- true
+    done
+    redis config set tls-protocols TLSv1.1
+    refused 'protocol version' "${ca[@]}"
+}
+
+@test "files that make no sense: 64 from the command line, 78 from a config file, and no prompt" {
+    bad() { # REGEX OPTION...
+        run -64 --separate-stderr rlock run "${@:2}" k -- touch "$T/run"
+        stderr_line "^rlock: .*$1"
+        run -64 --separate-stderr rlock status "${@:2}"
+        stderr_line "^rlock: status: .*$1"
+    }
+    bad "--tls-ca '$T/none' cannot be read: No such file" --tls-ca "$T/none"
+    bad "--tls-cert '$T/none' cannot be read" "${ca[@]}" --tls-cert "$T/none"
+    bad "--tls-ca '' is empty" --tls-ca ''
+    bad "$CERTS/server.key: no certificates to trust" --tls-ca "$CERTS/server.key"
+    bad "$CERTS/client.key: no certificate " "${ca[@]}" --tls-cert "$CERTS/client.key"
+    bad "$CERTS/client.pem: no private key" "${ca[@]}" --tls-cert "$CERTS/client.pem"
+    bad "$CERTS/ca.key: the private key is not that of the certificate" "${ca[@]}" \
+        --tls-cert "$CERTS/client.pem" --tls-key "$CERTS/ca.key"
+    bad "$CERTS/locked.key: .*passphrase" "${ca[@]}" \
+        --tls-cert "$CERTS/client.pem" --tls-key "$CERTS/locked.key"
+    bad "--tls-key .* without a certificate" "${ca[@]}" --tls-key "$CERTS/client.key"
+    printf 'url = %s\ntls-ca = %s\n' "$RLOCK_URL" "$CERTS/server.key" >"$T/config"
+    unset RLOCK_URL
+    run -78 rlock run --config "$T/config" k -- touch "$T/run"
+    run -78 rlock acquire --config "$T/config" k
+    run -78 rlock force-release --yes --config "$T/config" k
+    run -78 rlock release --owner 01234567-89ab-4def-8123-456789abcdef --config "$T/config" k
+    run -78 rlock latch status --config "$T/config" k
+    [[ ! -e $T/run ]]
+}
+
+@test "a key with a passphrase asks for nothing on a terminal" {
+    "$TESTS/terminal.py" --timeout 20 "$RLOCK" run "${ca[@]}" --tls-cert "$CERTS/client.pem" \
+        --tls-key "$CERTS/locked.key" k -- true 3>&- <<'EOF'
+expect a private key with a passphrase is not supported
+absent (?i)enter
+status 64
+EOF
+}
+
+@test "options about TLS are refused where there is none, and defaults from below are not" {
+    local option url
+    for url in "redis://127.0.0.1:$PLAIN_PORT" "unix://$REDIS_SOCK"; do
+        for option in ca cert key server-name; do
+            run -64 --separate-stderr rlock run -u "$url" "--tls-$option" "$CERTS/ca.pem" k -- true
+            stderr_line "--tls-$option .* is for TLS, but $url.*rediss://"
+        done
+        printf 'url = %s\ntls-ca = %s\n' "$url" "$CERTS/ca.pem" >"$T/config"
+        RLOCK_URL='' run -78 --separate-stderr rlock run --config "$T/config" k -- true
+        stderr_line "^rlock: run: $T/config:2: tls-ca .* is for TLS"
+        # Said of another URL: a default for those with TLS.
+        run -0 rlock run --config "$T/config" -u "$url" k -- true
+        RLOCK_URL=$url run -0 rlock run --config "$T/config" k -- true
+    done
+    run -0 rlock run --config "$T/config" k -- true
+}
+
+@test "a server without TLS behind rediss://, and one with it behind redis://" {
+    refused 'no answer to TLS in time; is it a server without' "${ca[@]}" \
+        -u "rediss://127.0.0.1:$PLAIN_PORT" --connect-timeout 700ms
+    refused 'is it a server with TLS' -u "redis://127.0.0.1:$TLS_PORT"
+    # Servers that answer: something else, and an alert.
+    local port answer
+    for answer in 'HTTP/1.1 400 Bad Request\r\n\r\n' '\x15\x03\x01\x00\x02\x02\x0a'; do
+        rm -f "$T/port"
+        bg "answer${#answer}" python3 -c '
+import socket, sys
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+open(sys.argv[1], "w").write(str(s.getsockname()[1]))
+while True:
+    c = s.accept()[0]
+    c.recv(10)
+    c.send(sys.argv[2].encode("latin1").decode("unicode_escape").encode("latin1"))
+    c.recv(100000)' "$T/port" "$answer"
+        poll_until 10 test -s "$T/port"
+        port=$(<"$T/port")
+        if [[ $answer == HTTP* ]]; then
+            refused 'TLS: what answers there does not speak it' "${ca[@]}" -u "rediss://127.0.0.1:$port"
+            refused 'not a Redis server' -u "redis://127.0.0.1:$port"
+        else
+            refused 'TLS: the server says: unexpected' "${ca[@]}" -u "rediss://127.0.0.1:$port"
+            refused 'what answers there speaks TLS' -u "redis://127.0.0.1:$port"
+        fi
+    done
+}

@@ -1,0 +1,196 @@
+# Encrypted connections that break, stall, or have much to say.
+
+load helper
+load certificates
+
+setup_file() { start_tls_file; }
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:$TLS_PORT"
+    printf 'tls-ca = %s/ca.pem\n' "$CERTS" >"$T/config"
+    export RLOCK_CONFIG=$T/config RLOCK_URL=rediss://127.0.0.1:$TLS_PORT
+    PROXY=rediss://${proxy[proxy]}
+}
+
+held_again() { # KEY MS: it was renewed, and has more than MS left
+    rlock status --json "$1" | jq -e ".[0].holders[0].lease_left_ms > $2" >/dev/null
+}
+
+@test "a server that stalls in the handshake: the connect timeout counts" {
+    local start bytes
+    for bytes in 0 3 100 700; do
+        fault cut down $bytes
+        start=$(now_ms)
+        run -69 --separate-stderr rlock run -u "$PROXY" --connect-timeout 500ms k -- touch "$T/run"
+        within 400 2500 $(($(now_ms) - start))
+        stderr_line '^rlock: k: cannot reach rediss://.*no answer to TLS in time'
+        fault pass
+    done
+    fault hold up
+    run -69 rlock run -u "$PROXY" --connect-timeout 500ms k -- touch "$T/run"
+    [[ ! -e $T/run ]]
+}
+
+@test "a server that closes or resets in the handshake" {
+    local bytes
+    for bytes in 0 3 100 700; do
+        fault cut down $bytes close
+        run -69 --separate-stderr rlock run -u "$PROXY" k -- touch "$T/run"
+        stderr_line '^rlock: k: cannot reach rediss://.*(closed|reset)'
+        fault pass
+    done
+    [[ ! -e $T/run ]]
+}
+
+@test "a handshake byte by byte" {
+    fault trickle down 1
+    run -0 rlock run -u "$PROXY" --connect-timeout 20s k -- true
+}
+
+@test "a waiter and a holder survive a stalled handshake" {
+    hold a k -u "$PROXY" --lease 9s
+    bg b rlock run -u "$PROXY" --lease 9s k -- true
+    poll_until 15 has_waiters k 1
+    fault rst
+    fault cut down 700
+    sleep 1 # of a stalled handshake
+    fault pass
+    poll_until 10 held_again k 7000
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 143 ]]
+    finish b
+    [[ $status == 0 ]]
+}
+
+@test "renewals over connections that are cut again and again" {
+    local n=0
+    bg a rlock run -u "$PROXY" --lease 6s k -- sh -c ": >'$T/up'; sleep 8; exit 9"
+    poll_until 10 test -e "$T/up"
+    while alive "${pid[a]}"; do
+        # In the middle of a handshake, of its last words, of a reply; and between.
+        fault cut down $((n * 137 % 1500)) close >"$T/fault"
+        fault rst >"$T/fault"
+        sleep 0.05 # of a broken network
+        fault pass >"$T/fault"
+        sleep 0.25 # to recover
+        n=$((n + 1))
+    done
+    finish a
+    [[ $status == 9 ]]
+    run -0 rlock status -q k
+    [[ $n -gt 10 ]]
+}
+
+@test "a network that stays dark: the command is stopped before its lease ends" {
+    work a k 100 -u "$PROXY" --lease 3s
+    working a
+    fault blackhole
+    work b k 0.2
+    finish a
+    [[ $status == 79 ]]
+    finish b
+    no_overlap
+}
+
+@test "a server killed in mid-session does not kill rlock by SIGPIPE" {
+    hold a k --lease 3s
+    : >"$T/redis.dirty"
+    redis_stop
+    finish a
+    [[ $status == 79 ]]
+    # What it is told before the last connection ends is not lost: the status is rlock's own.
+    redis_start
+    hold b k --lease 30s
+    redis client kill type normal skipme yes
+    kill "${pid[b]}"
+    finish b
+    [[ $status == 143 ]]
+    run -0 rlock status -q k
+}
+
+@test "a hundred wait over TLS, and each has its turn" {
+    local n
+    hold a k
+    for n in {1..100}; do
+        work "w$n" k 0
+    done
+    poll_until 50 has_waiters k 100
+    run -0 --separate-stderr rlock status --json k
+    json '.[0].waiters | length == 100'
+    kill "${pid[a]}"
+    for n in {1..100}; do
+        finish "w$n" 50
+        [[ $status == 0 ]]
+        run ! grep -v ' waiting for ' "$T/w$n.err"
+    done
+    no_overlap
+    [[ $(cut -d' ' -f1 "$LOG" | sort -u | wc -l) == 100 ]]
+}
+
+@test "handed over at once" {
+    local n start
+    for n in 1 2 3 4 5; do
+        hold a k --lease 60s
+        bg b rlock run k -- sh -c "date +%s%3N >'$T/got'"
+        poll_until 15 has_waiters k 1
+        start=$(now_ms)
+        kill "${pid[a]}"
+        finish a
+        finish b
+        echo "$(($(<"$T/got") - start)) ms"
+        # The slow way, by heartbeat, takes up to 2.5 s.
+        within 0 1000 $(($(<"$T/got") - start))
+    done
+}
+
+@test "replies of many records" {
+    local label
+    label=$(printf 'x%.0s' {1..200})
+    rlock acquire --lease 60s --label "$label" k0
+    for n in {1..1500}; do
+        echo "copy rlock:{k0} rlock:{k$n}"
+    done | redis | grep -c 1
+    run -0 --separate-stderr rlock status --json
+    json 'length == 1501'
+    json "all(.[]; .holders[0].label == \"$label\")"
+    # One reply of more than a record, in small pieces.
+    start_proxy slow 127.0.0.1:0 "127.0.0.1:$TLS_PORT"
+    run -0 --separate-stderr rlock status -u "rediss://${proxy[slow]}" --json 'k1*'
+    json 'length == 612'
+}
+
+@test "acquire --keep leaves a renewer that goes on with the connection" {
+    sleep 1000 &
+    local keeper=$! owner
+    owner=$(rlock acquire --keep "$keeper" --lease 2s k)
+    sleep 3 # longer than the lease
+    run -0 rlock renew --owner "$owner" k
+    run -0 rlock release --owner "$owner" k
+    run -0 rlock status -q k
+    kill "$keeper"
+}
+
+@test "a certificate that changes while a lock is held" {
+    authority other
+    certificate new other subjectAltName=DNS:localhost,IP:127.0.0.1
+    cp "$CERTS/ca.pem" "$T/trusted.pem"
+    hold a k --tls-ca "$T/trusted.pem" --lease 6s
+    server_certificate new
+    redis client kill type normal skipme yes
+    poll_until 10 contains "$T/a.err" 'not trusted'
+    # Files are read again, unless they make no sense.
+    echo nonsense >"$T/trusted.pem"
+    redis client kill type normal skipme yes
+    sleep 0.2 # for an attempt or two
+    cp "$CERTS/other.pem" "$T/trusted.pem"
+    printf 'tls-ca = %s/other.pem\n' "$CERTS" >"$T/config"
+    poll_until 10 held_again k 5000
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 143 ]]
+}
