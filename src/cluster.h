@@ -1,6 +1,6 @@
-/* The nodes of a Redis Cluster, each a store of its own, opened when it is first needed. A request about a key goes to
- * the node that has the key's slot, as far as is known, and follows where that one refers it. The map of all slots is
- * read only when a node fails: from any other that answers.
+/* A Redis Cluster that is asked about one slot at a time: the request goes to the node that has the slot, as far as is
+ * known, and follows where that one refers it. The map of all slots is read only when a node fails: from any
+ * other that answers.
  *
  * One request at a time. It completes as an operation of store.h does. */
 #ifndef RLOCK_CLUSTER_H
@@ -33,7 +33,7 @@ void cluster_call_node(struct cluster *cluster, size_t node, cluster_ask *ask, v
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
 const struct cluster_map *cluster_map_of(const struct cluster *cluster);
 
-/* Closes what was of no use since it was called last: whoever has referred us to others. */
+/* Closes connections that were of no use since it was called last. */
 void cluster_tidy(struct cluster *cluster);
 /* Ends the request under way, without its "done", for a last word at each slot. */
 void cluster_abandon(struct cluster *cluster);
