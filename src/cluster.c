@@ -22,9 +22,9 @@ struct cluster {
     struct cluster_nodes *nodes;
     struct cluster_map *map; /* of the nodes */
     struct cluster_scout *scout;
-    size_t home; /* has answered last, or is the first to be asked */
-    size_t
-        suspect; /* left a request unanswered, and the map was not read since; NOWHERE: none did */
+    bool looked;    /* for the map */
+    size_t home;    /* has answered last, or is the first to be asked */
+    size_t suspect; /* left a request unanswered since the map was read last; NOWHERE: none */
 
     /* The request under way. */
     bool busy;
@@ -137,6 +137,7 @@ static void scouted(void *arg, const struct answer *answer)
     bool refused = answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER;
 
     cluster->contact |= granted || answer->cause == CAUSE_NOT_READY;
+    cluster->looked = true;
     if (granted)
         cluster->home = cluster_scout_node(cluster->scout);
     if (refused || (granted && !cluster->ask)) {
@@ -310,6 +311,11 @@ void cluster_read_map(struct cluster *cluster, struct moment until, store_done *
 {
     begin(cluster, NULL, NULL, until, done, arg);
     refresh(cluster);
+}
+
+bool cluster_has_looked(const struct cluster *cluster)
+{
+    return cluster->looked;
 }
 
 const struct cluster_map *cluster_map_of(const struct cluster *cluster)

@@ -1,6 +1,6 @@
 /* A Redis Cluster that is asked about one slot at a time: the request goes to the node that has the slot, as far as is
- * known, and follows where that one refers it. The map of all slots is read only when a node fails: from any
- * other that answers.
+ * known, and follows where that one refers it. The map of all slots is read when a node fails: from any other
+ * that answers. Who stays reads it before that, so as to know of others than those of the URL.
  *
  * One request at a time. It completes as an operation of store.h does. */
 #ifndef RLOCK_CLUSTER_H
@@ -29,8 +29,10 @@ void cluster_call(struct cluster *cluster, unsigned slot, cluster_ask *ask, void
 /* Asks that node, whatever it has. */
 void cluster_call_node(struct cluster *cluster, size_t node, cluster_ask *ask, void *ask_arg,
                        struct moment until, store_done *done, void *arg);
-/* Reads the map anew: GRANTED when it was read. */
+/* Reads the map: GRANTED when it was read. */
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
+/* Whether that was tried. */
+bool cluster_has_looked(const struct cluster *cluster);
 const struct cluster_map *cluster_map_of(const struct cluster *cluster);
 
 /* Closes connections that were of no use since it was called last. */

@@ -172,5 +172,8 @@ void cluster_locks_acquire(struct cluster_locks *locks, const struct lock_reques
     }
     cluster_locks_begin(locks, request, until, done, arg);
     locks->rounds = 0;
-    start_round(locks);
+    if (request->listen)
+        cluster_locks_look(locks, start_round);
+    else
+        start_round(locks);
 }

@@ -20,12 +20,13 @@ print(*ports)
 END
 }
 
-# cluster_file [REDIS OPTION...]: for setup_file. RLOCK_URL leads there, to its first node.
+# cluster_file [REDIS OPTION...]: for setup_file. RLOCK_URL names all its nodes.
 cluster_file() {
     start_file
     export PLAIN_URL=$RLOCK_URL CLUSTER_DIR=$BATS_FILE_TMPDIR/cluster CLUSTER_OPTIONS="$*"
     CLUSTER_NODES=$(cluster_ports 6)
-    export CLUSTER_NODES RLOCK_URL=cluster://127.0.0.1:${CLUSTER_NODES%% *}
+    RLOCK_URL=cluster://$(printf ',127.0.0.1:%s' $CLUSTER_NODES | cut -c 2-)
+    export CLUSTER_NODES RLOCK_URL
     cluster_make
 }
 
