@@ -20,10 +20,11 @@ print(*ports)
 END
 }
 
-# cluster_file [REDIS OPTION...]: for setup_file. RLOCK_URL names all its nodes.
+# cluster_file [REDIS OPTION...]: for setup_file; the last option takes the port. RLOCK_URL names all its nodes.
+# CLUSTER_CLI: what redis-cli needs to reach them.
 cluster_file() {
     start_file
-    export PLAIN_URL=$RLOCK_URL CLUSTER_DIR=$BATS_FILE_TMPDIR/cluster CLUSTER_OPTIONS="$*"
+    export CLUSTER_DIR=$BATS_FILE_TMPDIR/cluster CLUSTER_LISTEN=${*:---port} CLUSTER_CLI
     CLUSTER_NODES=$(cluster_ports 6)
     RLOCK_URL=cluster://$(printf ',127.0.0.1:%s' $CLUSTER_NODES | cut -c 2-)
     export CLUSTER_NODES RLOCK_URL
@@ -36,8 +37,8 @@ cluster_make() {
     for node in $CLUSTER_NODES; do
         node_start "$node"
     done
-    # shellcheck disable=SC2046 # they are words
-    timeout 60 redis-cli --cluster create $(printf '127.0.0.1:%s ' $CLUSTER_NODES) \
+    # shellcheck disable=SC2046,SC2086 # they are words
+    timeout 60 redis-cli $CLUSTER_CLI --cluster create $(printf '127.0.0.1:%s ' $CLUSTER_NODES) \
         --cluster-replicas 1 --cluster-yes >"$CLUSTER_DIR/log" 2>&1 3>&-
     poll_until 30 is_whole
 }
@@ -58,6 +59,8 @@ cluster_setup() {
     declare -gA pid=()
     for node in $CLUSTER_NODES; do
         kill -CONT "$(node_pid "$node")" 2>/dev/null || true
+    done
+    for node in $CLUSTER_NODES; do
         cli "$node" ping >/dev/null 2>&1 || node_start "$node"
     done
     if [[ -e $CLUSTER_DIR/spoilt ]] || ! poll_until 20 is_whole; then
@@ -86,7 +89,8 @@ cluster_teardown() {
 }
 
 cli() { # NODE COMMAND...
-    redis-cli -e -p "$1" "${@:2}" 3>&-
+    # shellcheck disable=SC2086 # CLUSTER_CLI are words
+    timeout 5 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
 }
 
 node_pid() {
@@ -95,10 +99,10 @@ node_pid() {
 
 node_start() {
     mkdir -p "$CLUSTER_DIR/$1"
-    # shellcheck disable=SC2086 # CLUSTER_OPTIONS are words
-    env -u RLOCK_TEST_ID redis-server --port "$1" --bind 127.0.0.1 --dir "$CLUSTER_DIR/$1" --save "" \
-        --pidfile "$CLUSTER_DIR/$1/pid" --logfile "$CLUSTER_DIR/$1/log" --daemonize yes \
-        --cluster-enabled yes --cluster-node-timeout 1000 $CLUSTER_OPTIONS 3>&- >/dev/null
+    # shellcheck disable=SC2086 # CLUSTER_LISTEN are words
+    env -u RLOCK_TEST_ID redis-server $CLUSTER_LISTEN "$1" --bind 127.0.0.1 --dir "$CLUSTER_DIR/$1" \
+        --pidfile "$CLUSTER_DIR/$1/pid" --logfile "$CLUSTER_DIR/$1/log" --daemonize yes --save "" \
+        --cluster-enabled yes --cluster-node-timeout 1000 3>&- >/dev/null
     poll_until 10 cli "$1" ping >/dev/null
 }
 

@@ -132,6 +132,19 @@ url_of() {
     cli "$(master_of foreign)" del 'rlock:{foreign}'
 }
 
+@test "force-release of a lock elsewhere: exactly the holder that was shown" {
+    local key=${at[2]} owner first=cluster://127.0.0.1:${CLUSTER_NODES%% *}
+    work a "$key" 100 --lease 3s
+    working a
+    owner=$(rlock status --json "$key" | jq -r '.[0].holders[0].owner')
+    run -1 rlock force-release -u "$first" --yes --owner nobody "$key"
+    run -0 rlock force-release -u "$first" --yes --owner "$owner" "$key"
+    is_free "$key"
+    finish a
+    [[ $status == 79 ]]
+    run -1 rlock force-release -u "$first" --yes "$key"
+}
+
 # ---------------------------------------------------------------- several keys
 
 @test "H54 several keys of several masters: all or none" {
@@ -240,6 +253,32 @@ url_of() {
     within 0 2000 $(($(now_ms) - start))
 }
 
+@test "H57 nodes that announce another port, behind which they are; and one behind which they are not" {
+    local node
+    node=$(master_of "${at[2]}")
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:$node"
+    cli "$node" config set cluster-announce-port "${proxy[proxy]##*:}" >/dev/null || skip 'needs Redis 7'
+    poll_until 10 announces "${proxy[proxy]}"
+    run -0 rlock run "${at[@]}" -- true
+    run -0 fault stats
+    [[ $output != "accepted 0 "* ]]
+    run -0 rlock status
+    kill "${pid[proxy]}"
+    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$(master_of "${at[0]}")" --connect-timeout 1s \
+        "${at[2]}" -- true
+    stderr_line "cannot reach cluster://${proxy[proxy]}"
+    cli "$node" config set cluster-announce-port 0 >/dev/null
+    poll_until 10 announces "127.0.0.1:$node"
+}
+
+# announces HOST:PORT: every node says so.
+announces() {
+    local node
+    for node in $CLUSTER_NODES; do
+        cli "$node" cluster nodes | grep -q "$1" || return
+    done
+}
+
 @test "H57 nodes that tell no address of their own, or a name" {
     local node
     for node in $CLUSTER_NODES; do
@@ -279,4 +318,49 @@ url_of() {
     finish w
     [[ $status == 0 ]]
     run -77 rlock run -u "cluster://rlock:wrong@127.0.0.1:${CLUSTER_NODES%% *}" "${at[1]}" -- true
+}
+
+# ---------------------------------------------------------------- nodes that say odd things
+
+# odd NAME PORT ERROR...
+odd() {
+    bg "$1" python3 "$TESTS/odd_node.py" "${@:2}"
+    poll_until 10 sh -c "redis-cli -p $2 time >/dev/null"
+}
+
+@test "H52 nodes that are at odds with each other: asked again, but not without end" {
+    local a b ports
+    read -ra ports <<<"$(cluster_ports 2)"
+    a=${ports[0]} b=${ports[1]}
+    odd a "$a" "MOVED 1 127.0.0.1:$b"
+    odd b "$b" "MOVED 1 127.0.0.1:$a"
+    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$a" --connect-timeout 2s k -- touch "$T/run"
+    stderr_line 'the Cluster refers to one node after the other: MOVED 1 127.0.0.1'
+    [[ ! -e $T/run ]]
+    within 6 60 "$(cat "$T"/[ab].out | grep -c evalsha)"
+}
+
+@test "H53 what may pass is asked again" {
+    local port=
+    port=$(cluster_ports 1)
+    odd a "$port" 'TRYAGAIN Multiple keys request during rehashing of slot' \
+        'CLUSTERDOWN Hash slot not served' 'NOSCRIPT No matching script' 'TRYAGAIN again' \
+        "MOVED $(slot_of k) 127.0.0.1:$(master_of k)"
+    run -0 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- true
+    [[ -z $stderr ]]
+}
+
+@test "H57 a redirection to nowhere" {
+    local port where
+    for where in '1 ?:7000' '1 127.0.0.1:0' '1 127.0.0.1:70000' '99999 127.0.0.1:7000' '1 7000' ''; do
+        port=$(cluster_ports 1)
+        odd "n$port" "$port" "MOVED $where"
+        run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
+        stderr_line "the Cluster refers to no host: MOVED"
+    done
+    port=$(cluster_ports 1)
+    odd x "$port" "MOVED 1 :$port"
+    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" --connect-timeout 1s k -- touch "$T/run"
+    stderr_line "one node after the other: MOVED 1 :$port"
+    [[ ! -e $T/run ]]
 }
