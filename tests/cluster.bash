@@ -90,7 +90,7 @@ cluster_teardown() {
 
 cli() { # NODE COMMAND...
     # shellcheck disable=SC2086 # CLUSTER_CLI are words
-    timeout 5 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
+    timeout 2 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
 }
 
 node_pid() {
@@ -115,15 +115,17 @@ node_kill() {
 
 # As the first node that answers sees it: PORT ID ROLE MASTER'S-ID SLOTS...
 nodes() {
-    local node
+    local node seen
     for node in $CLUSTER_NODES; do
-        cli "$node" cluster nodes 2>/dev/null | tr -d '\r' | awk '{
+        seen=$(cli "$node" cluster nodes 2>/dev/null) || continue
+        awk '{
             split($2, address, /[:@,]/)
             role = $3 ~ /fail/ ? "gone" : $3 ~ /master/ ? "master" : "replica"
             slots = ""
             for (i = 9; i <= NF; i++) if ($i !~ /^\[/) slots = slots " " $i
             print address[2], $1, role, $4 slots
-        }' | sort && return
+        }' <<<"$seen" | sort
+        return
     done
 }
 

@@ -205,9 +205,9 @@ has_looked() {
     local key=${at[0]} old
     old=$(master_of "$key")
     RLOCK_URL=cluster://127.0.0.1:$old
-    work a "$key" 7 --lease 3s
+    work a "$key" 9 --lease 9s
     working a
-    bg w rlock run --lease 6s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    bg w rlock run --lease 9s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     poll_until 10 has_looked "$old"
     node_kill "$old"
