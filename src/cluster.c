@@ -39,7 +39,9 @@ struct cluster {
     bool refreshed; /* the map was read since it failed */
     bool contact;   /* some node has answered */
     unsigned redirections, failures;
-    struct answer failure; /* why it may have to be given up; GRANTED: nothing so far */
+    struct answer failure;    /* why it may have to be given up; GRANTED: nothing so far */
+    void (*go_on)(void *arg); /* after a look around */
+    void *go_on_arg;
     struct loop_timer timer;
     void (*due)(struct cluster *cluster); /* what it is for */
 };
@@ -313,9 +315,26 @@ void cluster_read_map(struct cluster *cluster, struct moment until, store_done *
     refresh(cluster);
 }
 
-bool cluster_has_looked(const struct cluster *cluster)
+/* Without the map it will do, unless a node fails. */
+static void looked(void *arg, const struct answer *answer)
 {
-    return cluster->looked;
+    struct cluster *cluster = arg;
+
+    (void)answer;
+    cluster->go_on(cluster->go_on_arg);
+}
+
+void cluster_look_around(struct cluster *cluster, struct moment until, void (*go_on)(void *arg),
+                         void *arg)
+{
+    struct moment now = now_of(cluster);
+
+    cluster->go_on = go_on;
+    cluster->go_on_arg = arg;
+    if (cluster->looked)
+        go_on(arg);
+    else
+        cluster_read_map(cluster, moment_plus(now, moment_until(now, until) / 2), looked, cluster);
 }
 
 const struct cluster_map *cluster_map_of(const struct cluster *cluster)

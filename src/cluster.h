@@ -31,8 +31,9 @@ void cluster_call_node(struct cluster *cluster, size_t node, cluster_ask *ask, v
                        struct moment until, store_done *done, void *arg);
 /* Reads the map: GRANTED when it was read. */
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
-/* Whether that was tried. */
-bool cluster_has_looked(const struct cluster *cluster);
+/* The same for who stays, where it was not tried yet. "go_on" is called in any case, now or later. */
+void cluster_look_around(struct cluster *cluster, struct moment until, void (*go_on)(void *arg),
+                         void *arg);
 const struct cluster_map *cluster_map_of(const struct cluster *cluster);
 
 /* Closes connections that were of no use since it was called last. */

@@ -8,6 +8,7 @@
  * renews before it believes. */
 #include "cluster_locks_state.h"
 
+#include "cluster.h"
 #include "dice.h"
 #include "mem.h"
 
@@ -161,6 +162,14 @@ static void take_next(struct cluster_locks *locks)
         cluster_locks_ask(locks, next, locks->until, acquire_key, key_taken);
 }
 
+static void start_rounds(void *arg)
+{
+    struct cluster_locks *locks = arg;
+
+    locks->rounds = 0;
+    start_round(locks);
+}
+
 void cluster_locks_acquire(struct cluster_locks *locks, const struct lock_request *request,
                            struct moment until, store_done *done, void *arg)
 {
@@ -171,9 +180,8 @@ void cluster_locks_acquire(struct cluster_locks *locks, const struct lock_reques
         memset(locks->ours, 0, sizeof locks->ours);
     }
     cluster_locks_begin(locks, request, until, done, arg);
-    locks->rounds = 0;
     if (request->listen)
-        cluster_locks_look(locks, start_round);
+        cluster_look_around(locks->cluster, until, start_rounds, locks);
     else
-        start_round(locks);
+        start_rounds(locks);
 }

@@ -44,26 +44,6 @@ void cluster_locks_begin(struct cluster_locks *locks, const struct lock_request 
     sort_keys(locks);
 }
 
-static void looked(void *arg, const struct answer *answer)
-{
-    struct cluster_locks *locks = arg;
-
-    (void)answer; /* without the map it will do, unless a node fails */
-    locks->go_on(locks);
-}
-
-void cluster_locks_look(struct cluster_locks *locks, void (*go_on)(struct cluster_locks *locks))
-{
-    struct moment now = loop_now(locks->loop);
-
-    locks->go_on = go_on;
-    if (cluster_has_looked(locks->cluster))
-        go_on(locks);
-    else
-        cluster_read_map(locks->cluster, moment_plus(now, moment_until(now, locks->until) / 2),
-                         looked, locks);
-}
-
 void cluster_locks_finish(struct cluster_locks *locks)
 {
     struct answer result = locks->result;
@@ -178,11 +158,16 @@ static void renew_next(struct cluster_locks *locks)
     cluster_locks_ask(locks, locks->order[locks->step], share(locks), renew_key, renewed);
 }
 
+static void start_renewing(void *arg)
+{
+    renew_next(arg);
+}
+
 void cluster_locks_renew(struct cluster_locks *locks, const struct lock_request *request,
                          struct moment until, store_done *done, void *arg)
 {
     cluster_locks_begin(locks, request, until, done, arg);
-    cluster_locks_look(locks, renew_next);
+    cluster_look_around(locks->cluster, until, start_renewing, locks);
 }
 
 static void release_next(struct cluster_locks *locks);

@@ -28,8 +28,6 @@ struct cluster_locks {
     void *arg;
     struct answer result; /* about all keys */
 
-    void (*go_on)(struct cluster_locks *locks); /* after a look at the map */
-
     /* About which key it is asked now. */
     size_t step, key;
     cluster_question *question;
@@ -49,8 +47,6 @@ struct cluster_locks {
 /* Takes the request over; "result" is GRANTED until something else is put there. */
 void cluster_locks_begin(struct cluster_locks *locks, const struct lock_request *request,
                          struct moment until, store_done *done, void *arg);
-/* Goes on when there was a look at the map: for who stays. */
-void cluster_locks_look(struct cluster_locks *locks, void (*go_on)(struct cluster_locks *locks));
 /* Completes it with the result. */
 void cluster_locks_finish(struct cluster_locks *locks);
 void cluster_locks_ask(struct cluster_locks *locks, size_t key, struct moment until,

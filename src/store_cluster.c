@@ -23,6 +23,7 @@ struct cluster_store {
     struct latch_request latch;
     char **owners, *key, *id, *word;
     struct cluster_survey *survey;
+    struct moment until;
     store_done *done;
     void *arg;
 };
@@ -112,15 +113,13 @@ static void farewell(struct store *base, const struct lock_request *request)
     cluster_locks_farewell(of(base)->locks, request);
 }
 
-static void start(struct cluster_store *store, const char *key, cluster_ask *ask,
-                  struct moment until, struct moment patience, store_done *done, void *arg)
+static void ask_about_key(struct cluster_store *store, cluster_ask *ask, struct moment until,
+                          struct moment patience)
 {
-    char *name = key_in_store(store->prefix, key);
+    char *name = key_in_store(store->prefix, store->key);
     unsigned slot = cluster_slot(name);
 
     free(name);
-    store->done = done;
-    store->arg = arg;
     cluster_call(store->cluster, slot, ask, store, until, patience, cluster_done, store);
 }
 
@@ -143,7 +142,9 @@ static void force(struct store *base, const struct force_request *request, struc
     store->force = *request;
     store->force.key = store->key;
     store->force.owners = (const char *const *)store->owners;
-    start(store, store->key, ask_force, until, patient(store, until), done, arg);
+    store->done = done;
+    store->arg = arg;
+    ask_about_key(store, ask_force, until, patient(store, until));
 }
 
 static void survey(struct store *base, const struct survey_request *request, struct moment until,
@@ -164,6 +165,12 @@ static void ask_latch(void *arg, struct store *node, struct moment until, store_
     store_latch(node, &store->latch, until, done, done_arg);
 }
 
+static void start_latch(void *arg)
+{
+    struct cluster_store *store = arg;
+    ask_about_key(store, ask_latch, store->until, loop_now(store->loop));
+}
+
 static void latch(struct store *base, const struct latch_request *request, struct moment until,
                   store_done *done, void *arg)
 {
@@ -176,7 +183,13 @@ static void latch(struct store *base, const struct latch_request *request, struc
     store->latch.key = store->key;
     store->latch.id = store->id;
     store->latch.word = store->word;
-    start(store, store->key, ask_latch, until, loop_now(store->loop), done, arg);
+    store->done = done;
+    store->arg = arg;
+    store->until = until;
+    if (request->listen)
+        cluster_look_around(store->cluster, until, start_latch, store);
+    else
+        start_latch(store);
 }
 
 struct store *store_cluster_open(struct loop *loop, const struct store_address *address,
