@@ -64,6 +64,11 @@ struct cluster_map *cluster_nodes_map(struct cluster_nodes *nodes)
     return nodes->map;
 }
 
+const struct store_address *cluster_nodes_address(struct cluster_nodes *nodes, size_t i)
+{
+    return &node_at(nodes, i)->address;
+}
+
 struct store *cluster_nodes_use(struct cluster_nodes *nodes, size_t i, char *fault, size_t size)
 {
     struct node *node = node_at(nodes, i);

@@ -17,6 +17,8 @@ void cluster_nodes_free(struct cluster_nodes *nodes);
 /* Nodes are numbered as in the map. */
 struct cluster_map *cluster_nodes_map(struct cluster_nodes *nodes);
 
+const struct store_address *cluster_nodes_address(struct cluster_nodes *nodes, size_t i);
+
 /* The store of a node, for use: opened if need be. NULL with a message in "fault". */
 struct store *cluster_nodes_use(struct cluster_nodes *nodes, size_t i, char *fault, size_t size);
 /* NULL if it is not open. */

@@ -1,11 +1,13 @@
 /* Reading the map of a Redis Cluster. */
 #include "cluster_scout.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 
 #include "loop.h"
 #include "mem.h"
-#include "store_redis.h"
+#include "redis_answer.h"
+#include "redis_link.h"
 
 /* The least share of the time for one node. */
 #define SHARE_NS (500 * NS_PER_MS)
@@ -15,92 +17,124 @@ struct cluster_scout {
     struct cluster_nodes *nodes;
     size_t *candidates, count, next;
     size_t node;
-    bool busy, told;
-    struct answer failure; /* the first one; none yet: GRANTED */
+    struct redis_link *link; /* to that node; NULL: none yet */
+    bool over;               /* nobody else is to be asked */
+    struct answer outcome;   /* so far; GRANTED: nobody has failed yet */
     struct moment until;
     store_done *done;
     void *arg;
-    struct loop_timer end; /* nobody is left to ask: somebody is still calling us */
+    struct loop_timer onward; /* somebody is still calling us */
 };
 
-static void ask_next(struct cluster_scout *scout);
-
-static void finish(struct cluster_scout *scout, const struct answer *answer)
+static void hang_up(struct cluster_scout *scout)
 {
-    cluster_scout_stop(scout);
-    scout->done(scout->arg, answer);
+    if (scout->link)
+        redis_link_free(scout->link);
+    scout->link = NULL;
 }
 
-static void take_slots(void *arg, const struct redisReply *slots)
+static void go_on(struct cluster_scout *scout)
 {
-    struct cluster_scout *scout = arg;
+    loop_arm(scout->loop, &scout->onward, loop_now(scout->loop));
+}
+
+/* The first one that cannot tell says why; the others, whether any of them is there. */
+static void fail(struct cluster_scout *scout, enum cause cause, const char *text)
+{
+    struct answer *outcome = &scout->outcome;
+
+    if (outcome->verdict == VERDICT_GRANTED) {
+        *outcome = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = cause};
+        snprintf(outcome->text, sizeof outcome->text, "%s", text);
+    }
+    if (cause != CAUSE_UNREACHABLE)
+        outcome->cause = CAUSE_NOT_READY;
+}
+
+static void take_error(struct cluster_scout *scout, const struct answer *error)
+{
+    scout->over = error->cause == CAUSE_DENIED || error->cause == CAUSE_CLUSTER;
+    if (scout->over)
+        scout->outcome = *error;
+    else
+        fail(scout, error->cause, error->text);
+}
+
+static void take_slots(struct cluster_scout *scout, const redisReply *slots)
+{
     struct cluster_map *map = cluster_nodes_map(scout->nodes);
     char asked[CLUSTER_HOST_SIZE];
 
     strcpy(asked, map->nodes[scout->node].host); /* reading may move them */
-    scout->told = cluster_map_read(map, slots, asked);
+    scout->over = cluster_map_read(map, slots, asked);
+    if (scout->over)
+        scout->outcome = (struct answer){.verdict = VERDICT_GRANTED};
+    else
+        fail(scout, CAUSE_NOT_READY, "a node of the Cluster knows of no slots");
 }
 
-static void fail(struct cluster_scout *scout, enum cause cause, const char *text)
-{
-    struct answer *failure = &scout->failure;
-    bool reached = cause != CAUSE_UNREACHABLE;
-
-    if (failure->verdict == VERDICT_GRANTED) {
-        *failure = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = cause};
-        snprintf(failure->text, sizeof failure->text, "%s", text);
-    }
-    if (reached)
-        failure->cause = CAUSE_NOT_READY;
-}
-
-static void answered(void *arg, const struct answer *answer)
+static void answered(void *arg, redisReply *const *replies, size_t count,
+                     const struct answer *failure)
 {
     struct cluster_scout *scout = arg;
-    bool unknown = answer->verdict == VERDICT_UNKNOWN;
+    struct answer error = {0};
 
-    if (!scout->busy)
-        return;
-    cluster_nodes_dismiss(scout->nodes, scout->node);
-    if (scout->told || answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER) {
-        finish(scout, answer);
-        return;
+    if (count == 0) {
+        take_error(scout, failure);
+    } else if (replies[0]->type == REDIS_REPLY_ERROR) {
+        redis_answer_error(replies[0]->str, &error);
+        take_error(scout, &error);
+    } else {
+        take_slots(scout, replies[0]);
     }
-    fail(scout, unknown ? answer->cause : CAUSE_NOT_READY,
-         unknown ? answer->text : "a node of the Cluster knows of no slots");
-    ask_next(scout);
+    go_on(scout);
 }
 
-static void nobody_left(struct loop_timer *timer)
+static void broken(void *arg)
 {
-    struct cluster_scout *scout = timer->owner;
-    struct answer failure = scout->failure;
+    (void)arg; /* it has answered already */
+}
 
-    if (failure.verdict == VERDICT_GRANTED)
-        failure = (struct answer){.verdict = VERDICT_UNKNOWN,
-                                  .cause = CAUSE_NOT_READY,
-                                  .text = "no node of the Cluster was asked for its slots in time"};
-    finish(scout, &failure);
+static struct moment share_of_time(const struct cluster_scout *scout)
+{
+    struct moment now = loop_now(scout->loop);
+    int64_t share = moment_until(now, scout->until) / (int64_t)(scout->count - scout->next);
+
+    return moment_min(scout->until, moment_plus(now, share > SHARE_NS ? share : SHARE_NS));
 }
 
 static void ask_next(struct cluster_scout *scout)
 {
-    struct moment now = loop_now(scout->loop);
+    static const struct redis_link_events events = {answered, broken};
+    static const char *slots[] = {"CLUSTER", "SLOTS"};
+    struct moment until = share_of_time(scout);
     char fault[256];
 
-    while (scout->next < scout->count && !moment_reached(scout->until, now)) {
-        int64_t share = moment_until(now, scout->until) / (int64_t)(scout->count - scout->next);
-        struct moment soon = moment_plus(now, share > SHARE_NS ? share : SHARE_NS);
-        scout->node = scout->candidates[scout->next++];
-        struct store *store = cluster_nodes_use(scout->nodes, scout->node, fault, sizeof fault);
-        if (store) {
-            store_redis_slots(store, take_slots, scout, moment_min(scout->until, soon), answered,
-                              scout);
-            return;
-        }
+    scout->node = scout->candidates[scout->next++];
+    scout->link = redis_link_new(scout->loop, cluster_nodes_address(scout->nodes, scout->node),
+                                 &events, scout, fault, sizeof fault);
+    if (scout->link) {
+        redis_link_add(scout->link, 2, slots, NULL);
+        redis_link_send(scout->link, 1, 0, until);
+    } else {
         fail(scout, CAUSE_UNREACHABLE, fault);
+        go_on(scout);
     }
-    loop_arm(scout->loop, &scout->end, now);
+}
+
+static void onward(struct loop_timer *timer)
+{
+    struct cluster_scout *scout = timer->owner;
+    bool late = moment_reached(scout->until, loop_now(scout->loop));
+
+    hang_up(scout);
+    if (!scout->over && !late && scout->next < scout->count) {
+        ask_next(scout);
+        return;
+    }
+    if (!scout->over && scout->outcome.verdict == VERDICT_GRANTED)
+        fail(scout, CAUSE_NOT_READY, "no node of the Cluster was asked for its slots in time");
+    scout->done(scout->arg, &scout->outcome);
 }
 
 void cluster_scout_start(struct cluster_scout *scout, size_t first, size_t last,
@@ -109,9 +143,8 @@ void cluster_scout_start(struct cluster_scout *scout, size_t first, size_t last,
     size_t count = cluster_nodes_map(scout->nodes)->node_count;
     size_t next = 0;
 
-    scout->busy = true;
-    scout->told = false;
-    scout->failure = (struct answer){.verdict = VERDICT_GRANTED};
+    scout->over = false;
+    scout->outcome = (struct answer){.verdict = VERDICT_GRANTED};
     scout->until = until;
     scout->done = done;
     scout->arg = arg;
@@ -126,13 +159,13 @@ void cluster_scout_start(struct cluster_scout *scout, size_t first, size_t last,
         scout->candidates[next++] = last;
     scout->count = next;
     scout->next = 0;
-    ask_next(scout);
+    go_on(scout);
 }
 
 void cluster_scout_stop(struct cluster_scout *scout)
 {
-    scout->busy = false;
-    loop_disarm(scout->loop, &scout->end);
+    loop_disarm(scout->loop, &scout->onward);
+    hang_up(scout);
 }
 
 size_t cluster_scout_node(const struct cluster_scout *scout)
@@ -146,7 +179,7 @@ struct cluster_scout *cluster_scout_new(struct loop *loop, struct cluster_nodes 
 
     scout->loop = loop;
     scout->nodes = nodes;
-    scout->end = (struct loop_timer){.fire = nobody_left, .owner = scout};
+    scout->onward = (struct loop_timer){.fire = onward, .owner = scout};
     return scout;
 }
 

@@ -107,14 +107,17 @@ static void try_lock(struct query *query, const struct lock_request *request, st
     }
 }
 
+/* Without the replicas: whether there are enough of them is a finding of its own. */
 static void take_trial(struct consultation *all)
 {
     const char *key = TRIAL_KEY;
+    struct store_address address = all->settings.address;
     char owner[OWNER_UUID_SIZE];
     struct trial trial = {0};
     struct query query;
 
-    if (!query_open(&query, &all->settings.address, trial.fault, sizeof trial.fault)) {
+    address.replicas = REPLICAS_NONE;
+    if (!query_open(&query, &address, trial.fault, sizeof trial.fault)) {
         /* that is why */
     } else if (!asker_uuid(owner)) {
         snprintf(trial.fault, sizeof trial.fault, "no random numbers: %s", strerror(errno));

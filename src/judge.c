@@ -78,6 +78,11 @@ static void judge_version(const struct server_facts *facts, const struct wishes 
                       "a node of a cluster, which has only some of the keys");
 }
 
+static void print_seconds(int64_t seconds, char *out, size_t size)
+{
+    duration_print(seconds < INT64_MAX / NS_PER_SEC ? seconds * NS_PER_SEC : INT64_MAX, out, size);
+}
+
 static void judge_uptime(const struct server_facts *facts, const struct wishes *wishes,
                          struct diagnosis *diagnosis)
 {
@@ -89,7 +94,7 @@ static void judge_uptime(const struct server_facts *facts, const struct wishes *
         diagnosis_add(diagnosis, "restart", LEVEL_NOTE, "", "cannot tell when");
         return;
     }
-    duration_print(facts->uptime_s * NS_PER_SEC, age, sizeof age);
+    print_seconds(facts->uptime_s, age, sizeof age);
     if (young && !kept && !wishes->grace)
         diagnosis_add(
             diagnosis, "restart", LEVEL_WARNING, "wait for one lease before you take locks",
@@ -229,7 +234,7 @@ static void judge_timeout(const struct server_facts *facts, const struct wishes 
     } else if (facts->timeout_s == 0) {
         diagnosis_add(diagnosis, "timeout", LEVEL_FINE, "", "idle connections stay");
     } else {
-        duration_print(facts->timeout_s * NS_PER_SEC, after, sizeof after);
+        print_seconds(facts->timeout_s, after, sizeof after);
         bool short_one = facts->timeout_s <= idle;
         diagnosis_add(diagnosis, "timeout", short_one ? LEVEL_WARNING : LEVEL_FINE,
                       short_one ? "timeout 0, or a longer one" : "",

@@ -91,7 +91,11 @@ static void start_trying(struct keeper *keeper)
 
 static void release_done(struct keeper *keeper)
 {
-    if (keeper->again)
+    /* One that was not answered may be executed yet, and must not find what is acquired next. */
+    if (keeper->again && keeper->release_unanswered &&
+        !moment_reached(keeper->release_until, keeper_now(keeper)))
+        keeper_schedule(keeper, keeper->release_until);
+    else if (keeper->again)
         start_trying(keeper);
     else
         over(keeper);
@@ -134,6 +138,7 @@ void keeper_send_release(struct keeper *keeper)
     loop_disarm(keeper->loop, &keeper->next);
     keeper->busy = true;
     request.at_least = keeper->used ? request.at_least : 0;
+    request.in_time = keeper->again;
     store_release(keeper->store, &request, keeper->unsure, until, released, keeper);
 }
 
@@ -167,7 +172,12 @@ static void due(struct loop_timer *timer)
         if (!keeper->on_hold)
             keeper_renew(keeper);
         break;
-    case RELEASING: keeper_send_release(keeper); break;
+    case RELEASING:
+        if (keeper->again && moment_reached(keeper->release_until, keeper_now(keeper)))
+            start_trying(keeper);
+        else
+            keeper_send_release(keeper);
+        break;
     case CONFIRMING:
     case LOST:
     case OVER: break;

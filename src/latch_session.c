@@ -1,4 +1,4 @@
-/* Errands of a command, its waiting line, its signals. */
+/* Errands of a command, its signals, and what it says it waits for. */
 #include "latch_session.h"
 
 #include <errno.h>
@@ -10,38 +10,18 @@
 #include "say.h"
 #include "terminal.h"
 
-#define PATIENCE_NS (1 * NS_PER_SEC) /* nobody wants to read of a shorter wait */
-#define REDRAW_NS   (1 * NS_PER_SEC)
-#define REPEAT_NS   (60 * NS_PER_SEC)
-
 /* -- what the user reads --------------------------------------------------------------------- */
 
-static void draw(struct loop_timer *timer)
+static void compose(void *arg, char *line, size_t size)
 {
-    struct latch_session *session = timer->owner;
+    const struct latch_session *session = arg;
     const struct answer *answer = &session->end.answer;
-    bool redraw = say_on_terminal();
-    char line[300];
 
     if (answer->verdict == VERDICT_GRANTED)
-        snprintf(line, sizeof line, "waiting for latch %.120s: %" PRId64 " of %" PRId64 " left",
+        snprintf(line, size, "waiting for latch %.120s: %" PRId64 " of %" PRId64 " left",
                  session->key, answer->latch.left, answer->latch.number);
     else
-        snprintf(line, sizeof line, "waiting for latch %.120s, which is not set yet", session->key);
-    if (redraw)
-        say_status(line);
-    else
-        say_warning("%s", line);
-    loop_arm(session->query.loop, timer,
-             moment_plus(loop_now(session->query.loop), redraw ? REDRAW_NS : REPEAT_NS));
-}
-
-static void wipe(struct latch_session *session)
-{
-    loop_disarm(session->query.loop, &session->line);
-    if (session->waiting && say_on_terminal())
-        say_status("");
-    session->waiting = false;
+        snprintf(line, size, "waiting for latch %.120s, which is not set yet", session->key);
 }
 
 static void on_waiting(void *arg, const struct answer *answer)
@@ -49,10 +29,7 @@ static void on_waiting(void *arg, const struct answer *answer)
     struct latch_session *session = arg;
 
     session->end.answer = *answer;
-    if (!session->waiting && say_verbosity() != SAY_QUIET)
-        loop_arm(session->query.loop, &session->line,
-                 moment_plus(loop_now(session->query.loop), PATIENCE_NS));
-    session->waiting = true;
+    notice_begin(&session->notice);
 }
 
 static void on_trouble(void *arg, const char *why)
@@ -78,8 +55,7 @@ static void on_signal(void *owner, int signo)
     if (!session->errand && session->signalled) {
         session->signalled(session->arg, signo);
     } else if (signo == SIGTSTP) {
-        if (session->waiting && say_on_terminal())
-            say_status("");
+        notice_wipe(&session->notice);
         terminal_stop(SIGTSTP, false);
     } else if (child_signal_is_fatal(signo)) {
         session->signal = signo;
@@ -103,8 +79,11 @@ bool latch_session_open(struct latch_session *session, const char *key,
                         const struct store_address *address, char *fault, size_t size)
 {
     *session = (struct latch_session){.key = key};
-    session->line = (struct loop_timer){.fire = draw, .owner = session};
-    return query_open(&session->query, address, fault, size);
+    if (!query_open(&session->query, address, fault, size))
+        return false;
+    notice_init(&session->notice, session->query.loop, say_verbosity() == SAY_QUIET, compose,
+                session);
+    return true;
 }
 
 void latch_session_close(struct latch_session *session)
@@ -124,7 +103,7 @@ bool latch_session_do(struct latch_session *session, const struct errand_plan *p
         snprintf(session->end.answer.text, sizeof session->end.answer.text,
                  "cannot wait for the store: %s", strerror(errno));
     }
-    wipe(session);
+    notice_end(&session->notice);
     if (session->signal) {
         store_close(session->query.store);
         session->query.store = NULL;

@@ -8,6 +8,7 @@
 #include "child.h"
 #include "errand.h"
 #include "loop.h"
+#include "notice.h"
 #include "query.h"
 
 struct latch_session {
@@ -21,8 +22,7 @@ struct latch_session {
     void *arg;
 
     struct inherited inherited;
-    struct loop_timer line; /* draws what it waits for */
-    bool waiting;
+    struct notice notice; /* what it waits for */
 };
 
 /* Opens nothing yet; "key" is borrowed. False with a message in "fault"; latch_session_close() in either

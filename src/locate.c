@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* How often to ask whether the master is still the master: as long may one that was disowned go unnoticed. A
- * small request to each Sentinel; a run shorter than this never makes one. */
+/* How often to ask whether the master is still the master, at least: as long may one that was disowned go
+ * unnoticed. A small request to each Sentinel; a run shorter than this never makes one. */
 #define LOOK_NS (3 * NS_PER_SEC)
 /* How long a look may take. */
 #define LOOK_PATIENCE_NS (2 * NS_PER_SEC)
@@ -36,6 +36,7 @@ struct locator {
     char found[300];
     const char *password;
     struct loop_timer look;
+    int64_t pace; /* of looks, ns */
     void (*moved)(void *arg);
     void *moved_arg;
 };
@@ -84,7 +85,7 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
 {
     struct locator *locator = mem_zeroed(sizeof *locator);
 
-    *locator = (struct locator){.loop = loop, .url = url};
+    *locator = (struct locator){.loop = loop, .url = url, .pace = LOOK_NS};
     locator->failure = (struct loop_timer){.fire = tell_failure, .owner = locator};
     locator->look = (struct loop_timer){.fire = look, .owner = locator};
     locator->local = strcmp(url->scheme, "local") == 0;
@@ -209,22 +210,17 @@ static void start_local(struct locator *locator)
 
 /* -- Sentinels ------------------------------------------------------------------------------- */
 
-static bool names_ours(const struct locator *locator, const struct sentinel_word *word)
-{
-    return word->port == locator->port && strcmp(word->host, locator->host) == 0;
-}
-
 /* Whether the last master may be tried again although the Sentinels cannot be asked, or not enough of them:
- * their outage need not be ours. */
+ * their outage need not be ours. But not where even one of them says otherwise. */
 static bool may_stay(const struct locator *locator, const struct sentinel_vote *vote)
 {
-    const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
-
     switch (vote->outcome) {
     case SENTINELS_GONE:
-    case SENTINELS_SILENT: return locator->count > 0;
+    case SENTINELS_SILENT:
+    case SENTINELS_DENY:
     case SENTINELS_TOO_FEW:
-        return locator->count > 0 && word->said == SENTINEL_NAMES && names_ours(locator, word);
+        return locator->count > 0 &&
+               !sentinels_contradict(locator->sentinels, locator->host, locator->port);
     default: return false;
     }
 }
@@ -257,17 +253,18 @@ static void look_soon(struct locator *locator)
 {
     struct moment now = loop_now(locator->loop);
     /* Spread by the clock: those who were cut off together do not ask together. */
-    int64_t spread = now.ns % (LOOK_NS / 5) - LOOK_NS / 10;
+    int64_t spread = now.ns % (locator->pace / 5);
 
-    loop_arm(locator->loop, &locator->look, moment_plus(now, LOOK_NS + spread));
+    loop_arm(locator->loop, &locator->look, moment_plus(now, locator->pace - spread));
 }
 
 static void looked(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;
     const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
+    bool ours = sentinel_names(word, locator->host, locator->port);
 
-    if (vote->outcome == SENTINELS_NAME && vote->certain && !names_ours(locator, word))
+    if (vote->outcome == SENTINELS_NAME && vote->certain && !ours)
         locator->moved(locator->moved_arg);
     else
         look_soon(locator);
@@ -299,10 +296,10 @@ void locator_search(struct locator *locator, const char *password, struct moment
         look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
 }
 
-void locator_forget(struct locator *locator)
+void locator_mind(struct locator *locator, int64_t lease)
 {
-    if (!locator->fixed)
-        locator->count = 0;
+    if (lease > 0)
+        locator->pace = lease / 3 < LOOK_NS ? lease / 3 : LOOK_NS;
 }
 
 void locator_watch(struct locator *locator, const char *password, void (*moved)(void *arg),

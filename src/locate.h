@@ -34,8 +34,8 @@ void locator_search(struct locator *locator, const char *password, struct moment
                     void (*done)(void *arg, const struct answer *failure), void *arg);
 /* What to say of a search that took too long. */
 const char *locator_overdue(const struct locator *locator);
-/* What is known leads nowhere. */
-void locator_forget(struct locator *locator);
+/* What depends on the server: a lease of "lease" ns. Who watches it looks at least three times in it. */
+void locator_mind(struct locator *locator, int64_t lease);
 /* From now until locator_stop(), looks now and then whether the server that is known is still the one;
  * "moved" comes once, if it is not. */
 void locator_watch(struct locator *locator, const char *password, void (*moved)(void *arg),

@@ -131,16 +131,18 @@ static bool insist(struct query *query, const struct lock_request *request, bool
     bool unanswered = false, hopeful = true;
 
     for (unsigned failures = 0; hopeful; failures++) {
-        if (failures > 0)
-            query_pause(query, lease_backoff(failures - 1, UINT32_MAX / 2));
         struct moment until = moment_plus(moment_now(), query->attempt);
         ask(query, request, release, moment_min(end, until), answer);
         if (answer->verdict != VERDICT_UNKNOWN)
             break;
         unanswered |= answer->maybe_done;
+        /* An attempt without time would say less of what is wrong than the last one did. */
+        int64_t pause = lease_backoff(failures, UINT32_MAX / 2);
         hopeful = (unanswered || answer->cause == CAUSE_NOT_READY) &&
                   answer->cause != CAUSE_DENIED && answer->cause != CAUSE_UNFIT &&
-                  !moment_reached(end, moment_now());
+                  moment_until(moment_now(), end) > pause;
+        if (hopeful)
+            query_pause(query, pause);
     }
     if (answer->verdict == VERDICT_UNKNOWN)
         answer->maybe_done = unanswered;

@@ -135,6 +135,8 @@ static void answer_cluster(const char *text, struct answer *answer)
 
 void redis_answer_error(const char *text, struct answer *answer)
 {
+    if (!*text)
+        text = "the server answered with an error, and did not say which";
     switch (redis_error_class(text)) {
     case REDIS_ERROR_MISFIT:
         answer_refused(answer, CAUSE_MISFIT);
@@ -151,8 +153,7 @@ void redis_answer_error(const char *text, struct answer *answer)
     }
 }
 
-/* What was asked for may have been done all the same. */
-static void answer_senseless(struct answer *answer)
+void redis_answer_senseless(struct answer *answer)
 {
     memset(answer, 0, sizeof *answer);
     answer_unknown(answer, CAUSE_UNFIT, "the server's answer makes no sense");
@@ -186,10 +187,10 @@ static bool take_owner(const char **text, char owner[OWNER_SIZE])
     return true;
 }
 
-/* From one moment of the store to another, in ms that can be counted in ns as well. */
+/* From one moment of the store to another. */
 static int64_t span(int64_t from, int64_t to)
 {
-    const int64_t most = INT64_MAX / NS_PER_MS / 2;
+    const int64_t most = REDIS_SPAN_MAX;
 
     return to - from > most ? most : to - from < -most ? -most : to - from;
 }
@@ -258,11 +259,18 @@ static int64_t number_at(const redisReply *reply, size_t i)
                : 0;
 }
 
+/* A number that makes no sense below 0. */
+static int64_t count_at(const redisReply *reply, size_t i)
+{
+    int64_t number = number_at(reply, i);
+    return number > 0 ? number : 0;
+}
+
 /* The server's clock. */
 static int64_t now_at(const redisReply *reply)
 {
-    int64_t now = number_at(reply, 1);
-    return now > 0 ? now : 0;
+    int64_t now = count_at(reply, 1);
+    return now <= REDIS_CLOCK_MAX ? now : 0;
 }
 
 /* From i on: which key, how many holders, ms until the first may be gone, one of them. */
@@ -272,8 +280,8 @@ static void read_holders(const redisReply *reply, size_t i, int64_t now, struct 
     int64_t key = number_at(reply, i);
 
     answer->key = key >= 1 && key <= LOCK_KEYS_MAX ? (size_t)key - 1 : 0;
-    answer->holders = number_at(reply, i + 1);
-    answer->left_ms = number_at(reply, i + 2);
+    answer->holders = count_at(reply, i + 1);
+    answer->left_ms = span(0, count_at(reply, i + 2));
     if (!text || !*text || !read_holder(reply->element[i + 3], now, &answer->holder))
         memset(&answer->holder, 0, sizeof answer->holder);
 }
@@ -306,7 +314,7 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
         answer->grants[i].slot = (unsigned)slot;
     }
     if (!sound) {
-        answer_senseless(answer);
+        redis_answer_senseless(answer);
         return;
     }
     answer->verdict = VERDICT_GRANTED;
@@ -324,7 +332,7 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
 {
     answer_refused(answer, CAUSE_HELD);
     extra->places = string_at(reply, 2);
-    answer->position = number_at(reply, 3);
+    answer->position = count_at(reply, 3);
     answer->requeued = number_at(reply, 4) == 1;
     read_holders(reply, 5, extra->now_ms, answer);
 }
@@ -332,7 +340,7 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer_refused(answer, CAUSE_HELD);
-    answer->position = number_at(reply, 2);
+    answer->position = count_at(reply, 2);
     read_holders(reply, 3, extra->now_ms, answer);
 }
 
@@ -404,7 +412,7 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
             return;
         }
     }
-    answer_senseless(answer);
+    redis_answer_senseless(answer);
 }
 
 /* Reads the records of one list; what cannot be read is left out. The caller frees. */
@@ -440,8 +448,9 @@ static void read_mode(const redisReply *reply, struct lock_view *view)
     const char *mode = string_at(reply, 3);
     int64_t limit = number_at(reply, 4);
 
-    view->mode = mode && *mode == 's' ? LOCK_SHARED : mode && *mode == 'l' ? LOCK_LIMIT
-                                                                           : LOCK_EXCLUSIVE;
+    view->mode = mode && *mode == 's'   ? LOCK_SHARED
+                 : mode && *mode == 'l' ? LOCK_LIMIT
+                                        : LOCK_EXCLUSIVE;
     view->limit = limit > 0 && limit <= UINT_MAX ? (unsigned)limit : 0;
 }
 
@@ -456,7 +465,7 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
     if (!word || strcmp(word, "LOCK") != 0 || !held || !waiting) {
         redis_answer_script(reply, answer, NULL);
         if (answer->verdict == VERDICT_GRANTED)
-            answer_senseless(answer);
+            redis_answer_senseless(answer);
         return;
     }
     const char *fence = string_at(reply, 2);

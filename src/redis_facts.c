@@ -99,8 +99,10 @@ static int64_t clock_of(const redisReply *reply)
         reply->element[0]->type != REDIS_REPLY_STRING ||
         reply->element[1]->type != REDIS_REPLY_STRING)
         return UNTOLD;
-    return strtoll(reply->element[0]->str, NULL, 10) * NS_PER_SEC +
-           strtoll(reply->element[1]->str, NULL, 10) * NS_PER_US;
+    int64_t s = strtoll(reply->element[0]->str, NULL, 10),
+            us = strtoll(reply->element[1]->str, NULL, 10);
+    bool sound = s >= 0 && s < INT64_MAX / NS_PER_SEC && us >= 0 && us < 1000000;
+    return sound ? s * NS_PER_SEC + us * NS_PER_US : UNTOLD;
 }
 
 static int64_t wall_clock(void)

@@ -8,15 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In this order; the first two may be left out. A Cluster's node is asked whether it is one, not whether it is a
- * master: a replica there says who is. */
-enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_END };
+/* In this order; the first three may be left out. ASKING is without effect on what follows, but understood by the nodes
+ * of a Cluster alone. */
+enum step { STEP_AUTH, STEP_SELECT, STEP_ASKING, STEP_ROLE, STEP_TIME, STEP_END };
 
 static int next_step(const struct redis_greeting *greeting, int after)
 {
     int step = after + 1;
 
-    return step == STEP_SELECT && greeting->db == 0 ? step + 1 : step;
+    step += step == STEP_SELECT && greeting->db == 0;
+    return step + (step == STEP_ASKING && !greeting->cluster);
 }
 
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
@@ -24,18 +25,20 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
 {
     const char *auth[] = {"AUTH", url->user ? url->user : password, password};
     char db[16];
-    const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
-    const char *asking[] = {"ASKING"}; /* without effect on what follows */
+    const char *select[] = {"SELECT", db}, *asking[] = {"ASKING"}, *role[] = {"ROLE"},
+               *time[] = {"TIME"};
 
-    *greeting = (struct redis_greeting){.db = url->db,
-                                        .cluster = strcmp(url->scheme, "cluster") == 0};
+    *greeting = (struct redis_greeting){
+        .db = url->db, .cluster = strcmp(url->scheme, "cluster") == 0, .replicas = -1};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
         conn_encode(bytes, size, url->user ? 3 : 2, auth, NULL);
     if (url->db != 0)
         conn_encode(bytes, size, 2, select, NULL);
-    conn_encode(bytes, size, 1, greeting->cluster ? asking : role, NULL);
+    if (greeting->cluster)
+        conn_encode(bytes, size, 1, asking, NULL);
+    conn_encode(bytes, size, 1, role, NULL);
     conn_encode(bytes, size, 1, time, NULL);
 }
 
@@ -79,12 +82,24 @@ static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
     return false;
 }
 
+int redis_greeting_replicas(const struct redisReply *role)
+{
+    const char *word = string_at(role, 0);
+
+    return word && strcmp(word, "master") == 0 && role->elements > 2 &&
+                   role->element[2]->type == REDIS_REPLY_ARRAY
+               ? (int)role->element[2]->elements
+               : -1;
+}
+
 static int64_t clock_of(const redisReply *reply)
 {
     const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
+    int64_t s = seconds ? strtoll(seconds, NULL, 10) : -1,
+            us = micros ? strtoll(micros, NULL, 10) : -1;
+    bool sound = s >= 0 && s < REDIS_CLOCK_MAX / 1000 && us >= 0 && us < 1000000;
 
-    return seconds && micros ? strtoll(seconds, NULL, 10) * 1000 + strtoll(micros, NULL, 10) / 1000
-                             : 0;
+    return sound ? s * 1000 + us / 1000 : 0;
 }
 
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
@@ -98,8 +113,11 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_answer_error(reply->str, answer);
         return GREETING_REFUSED;
     }
+    /* A Cluster's replica says who the master is, when it is asked for something. */
     if (greeting->step == STEP_ROLE && !greeting->cluster && !is_master(greeting, reply, answer))
         return GREETING_REFUSED;
+    if (greeting->step == STEP_ROLE)
+        greeting->replicas = redis_greeting_replicas(reply);
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);
     greeting->step = next_step(greeting, greeting->step);

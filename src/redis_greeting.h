@@ -13,6 +13,7 @@ struct redis_greeting {
     int step;         /* whose reply is next */
     int64_t clock_ms; /* the server's, 0 if it does not tell */
     bool replica;     /* REFUSED for being one */
+    int replicas;     /* how many it has, -1 if it does not tell */
 };
 
 /* Appends the commands to *bytes, which the caller frees. password: NULL for none. */
@@ -24,5 +25,8 @@ enum greeting_state { GREETING_GOING, GREETING_DONE, GREETING_REFUSED };
 /* Takes the next reply. REFUSED: why, in *answer. */
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer);
+
+/* How many replicas a master has, by its reply to ROLE; -1 if that says something else. */
+int redis_greeting_replicas(const struct redisReply *role);
 
 #endif

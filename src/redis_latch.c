@@ -79,14 +79,16 @@ static bool read_latch(const redisReply *reply, int64_t now, struct latch_state 
     latch->left = number_at(reply, 2);
     latch->number = number_at(reply, 3);
     latch->since_ms = number_at(reply, 5);
-    latch->ttl_ms = expires - now;
     latch->counted = number_at(reply, 7) == 1;
     latch->unnamed = number_at(reply, 8);
     if (!word || !*word || strlen(word) >= sizeof latch->word)
         return false;
     strcpy(latch->word, word);
-    return now > 0 && latch->left >= 0 && latch->number >= 1 && latch->left <= latch->number &&
-           latch->since_ms >= 0 && expires > now;
+    if (now <= 0 || expires <= now || expires > REDIS_CLOCK_MAX)
+        return false;
+    latch->ttl_ms = expires - now < REDIS_SPAN_MAX ? expires - now : REDIS_SPAN_MAX;
+    return latch->left >= 0 && latch->number >= 1 && latch->left <= latch->number &&
+           latch->since_ms >= 0;
 }
 
 static void tell_ids(const redisReply *reply, void (*each)(void *arg, const char *id), void *arg)
@@ -100,13 +102,6 @@ static void tell_ids(const redisReply *reply, void (*each)(void *arg, const char
     }
 }
 
-/* What was asked for may have been done all the same. */
-static void find_senseless(struct answer *answer)
-{
-    *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNFIT, .maybe_done = true};
-    snprintf(answer->text, sizeof answer->text, "the server's answer makes no sense");
-}
-
 void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, const char *id),
                         void *each_arg, struct answer *answer, int64_t *now_ms)
 {
@@ -115,7 +110,7 @@ void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, 
     int64_t now = word ? number_at(reply, 1) : 0;
 
     memset(answer, 0, sizeof *answer);
-    *now_ms = now > 0 ? now : 0;
+    *now_ms = now > 0 && now <= REDIS_CLOCK_MAX ? now : 0;
     if (reply->type == REDIS_REPLY_ERROR) {
         redis_answer_error(reply->str, answer);
     } else if (word && strcmp(word, "ABSENT") == 0) {
@@ -131,6 +126,6 @@ void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, 
         if (each)
             tell_ids(reply, each, each_arg);
     } else {
-        find_senseless(answer);
+        redis_answer_senseless(answer);
     }
 }

@@ -230,6 +230,11 @@ void redis_link_free(struct redis_link *link)
     free(link);
 }
 
+void redis_link_mind(struct redis_link *link, int64_t lease)
+{
+    redis_session_mind(link->session, lease);
+}
+
 void redis_link_add(struct redis_link *link, int argc, const char **argv, const size_t *lengths)
 {
     conn_encode(&link->batch, &link->batch_size, argc, argv, lengths);
@@ -272,6 +277,11 @@ void redis_link_greet(struct redis_link *link, struct moment until)
 bool redis_link_is_up(const struct redis_link *link)
 {
     return redis_session_is_up(link->session);
+}
+
+int redis_link_replicas(const struct redis_link *link)
+{
+    return redis_session_replicas(link->session);
 }
 
 int64_t redis_link_clock(const struct redis_link *link, struct moment now)

@@ -28,6 +28,8 @@ struct redis_link *redis_link_new(struct loop *loop, const struct store_address 
                                   size_t size);
 void redis_link_free(struct redis_link *link);
 
+/* A lease of "lease" ns depends on this server from the next batch on; 0: not known. */
+void redis_link_mind(struct redis_link *link, int64_t lease);
 /* Adds one command to the batch being put together. */
 void redis_link_add(struct redis_link *link, int argc, const char **argv, const size_t *lengths);
 /* Sends the batch, connecting first if need be. One at a time; "done" comes once, at "until" at the
@@ -41,6 +43,9 @@ void redis_link_send_blindly(struct redis_link *link);
 /* Connects and greets if need be; "done" follows like that of a batch without replies. */
 void redis_link_greet(struct redis_link *link, struct moment until);
 bool redis_link_is_up(const struct redis_link *link);
+
+/* How many replicas the server had when it was greeted; -1: it did not tell. */
+int redis_link_replicas(const struct redis_link *link);
 
 /* The server's clock, ms since 1970, at "now", reckoned from its last reading; 0: not known. */
 int64_t redis_link_clock(const struct redis_link *link, struct moment now);

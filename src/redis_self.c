@@ -21,12 +21,21 @@ static bool info_text(const char *info, const char *name, char *out, size_t size
     return false;
 }
 
+/* Of numbers only the size matters, and one of this size can be reckoned with. */
+static int64_t number_of(const char *text)
+{
+    const int64_t most = INT64_C(1) << 53;
+    int64_t number = strtoll(text, NULL, 10);
+
+    return number < most ? number : most;
+}
+
 static void info_number(const char *info, const char *name, int64_t *out)
 {
     char text[32];
 
     if (info_text(info, name, text, sizeof text))
-        *out = strtoll(text, NULL, 10);
+        *out = number_of(text);
 }
 
 static bool info_says(const char *info, const char *name, const char *value)
@@ -44,7 +53,9 @@ static int64_t count_replicas(const char *info)
     info_number(info, "connected_slaves", &listed);
     for (int64_t i = 0; i < listed; i++) {
         snprintf(name, sizeof name, "slave%d", (int)i);
-        count += info_text(info, name, line, sizeof line) && strstr(line, "state=online");
+        if (!info_text(info, name, line, sizeof line))
+            break;
+        count += strstr(line, "state=online") != NULL;
     }
     return listed < 0 ? UNTOLD : count;
 }
@@ -121,7 +132,7 @@ void redis_self_setting(struct server_facts *facts, const char *name, const redi
         if (strcmp(name, places[i].name) != 0)
             continue;
         if (places[i].number)
-            *places[i].number = strtoll(value, NULL, 10);
+            *places[i].number = number_of(value);
         else
             snprintf(places[i].text, places[i].size, "%s", *value ? value : "none");
     }

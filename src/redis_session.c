@@ -93,7 +93,6 @@ static void set_back(struct redis_session *session, const struct answer *why)
     }
     session->failure = *why;
     redis_session_end(session);
-    locator_forget(session->locator);
     session->phase = PHASE_PAUSING;
     loop_arm(session->loop, &session->timer, moment_min(session->until, moment_plus(now, pause)));
 }
@@ -348,6 +347,11 @@ void redis_session_start(struct redis_session *session, struct moment until)
     connect_next(session);
 }
 
+void redis_session_mind(struct redis_session *session, int64_t lease)
+{
+    locator_mind(session->locator, lease);
+}
+
 bool redis_session_is_up(const struct redis_session *session)
 {
     return session->phase == PHASE_UP;
@@ -369,6 +373,11 @@ static const char *trouble_in(const redisReply *reply)
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && !trouble && i < reply->elements; i++)
         trouble = trouble_in(reply->element[i]);
     return trouble;
+}
+
+int redis_session_replicas(const struct redis_session *session)
+{
+    return session->greeting.replicas;
 }
 
 bool redis_session_is_over(const struct redis_session *session, const redisReply *reply,

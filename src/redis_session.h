@@ -24,11 +24,15 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
                                         char *fault, size_t size);
 void redis_session_free(struct redis_session *session);
 
+/* A lease of "lease" ns will depend on this server being the right one; 0: not known. */
+void redis_session_mind(struct redis_session *session, int64_t lease);
 /* Goes there; takes the time for connecting at most, and no longer than "until". */
 void redis_session_start(struct redis_session *session, struct moment until);
 /* Hangs up, or gives up going there; no callback follows. Harmless if there is nothing to end. */
 void redis_session_end(struct redis_session *session);
 bool redis_session_is_up(const struct redis_session *session);
+/* How many replicas the server had when it was greeted; -1: it did not tell. */
+int redis_session_replicas(const struct redis_session *session);
 
 /* While it is up. */
 void redis_session_send(struct redis_session *session, const char *bytes, size_t size);

@@ -203,7 +203,10 @@ static bool hear_scan(struct redis_survey *survey, const redisReply *reply, stru
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
         reply->element[0]->type != REDIS_REPLY_STRING || reply->element[0]->len > 20 ||
         reply->element[1]->type != REDIS_REPLY_ARRAY) {
-        redis_answer_script(reply, answer, NULL);
+        if (reply->type == REDIS_REPLY_ERROR)
+            redis_answer_error(reply->str, answer);
+        else
+            redis_answer_senseless(answer);
         return false;
     }
     const redisReply *names = reply->element[1];

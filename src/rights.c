@@ -23,6 +23,7 @@ const struct right rights[RIGHTS_MAX] = {
     {"hgetall", {"HGETALL", "%k"}, RIGHT_LOCK},
     {"pexpire", {"PEXPIRE", "%k", "1"}, RIGHT_LOCK},
     {"publish", {"PUBLISH", "%c", "m"}, RIGHT_WAIT},
+    {"wait", {"WAIT", "0", "1"}, RIGHT_REPLICAS},
 };
 
 /* Up to 6.2: "NOPERM this user has no permissions to run the 'hget' command or its subcommand", "… to access one

@@ -3,11 +3,15 @@
 
 #include <string.h>
 
+bool sentinel_names(const struct sentinel_word *word, const char *host, int port)
+{
+    return word->said == SENTINEL_NAMES && word->port == port && strcmp(word->host, host) == 0;
+}
+
 static bool same(const struct sentinel_word *one, const struct sentinel_word *other)
 {
     return one->said == other->said &&
-           (one->said != SENTINEL_NAMES ||
-            (one->port == other->port && strcmp(one->host, other->host) == 0));
+           (one->said != SENTINEL_NAMES || sentinel_names(one, other->host, other->port));
 }
 
 static bool is_vote(const struct sentinel_word *word)

@@ -26,6 +26,9 @@ struct sentinel_word {
     char why[128]; /* not NAMES: for the user; UNKNOWN: the masters that it does know, or "" */
 };
 
+/* Whether it names this master. */
+bool sentinel_names(const struct sentinel_word *word, const char *host, int port);
+
 enum sentinel_outcome {
     SENTINELS_OPEN,        /* those who have not answered yet decide */
     SENTINELS_NAME,        /* a master */

@@ -90,6 +90,17 @@ void sentinels_hush(struct sentinels *sentinels)
     sentinels->asking = false;
 }
 
+bool sentinels_contradict(const struct sentinels *sentinels, const char *host, int port)
+{
+    for (size_t i = 0; i < sentinels->count; i++) {
+        const struct sentinel_word *word = sentinel_word(sentinels->each[i]);
+        bool spoke = word->said == SENTINEL_NAMES || word->said == SENTINEL_UNKNOWN;
+        if (spoke && !sentinel_names(word, host, port))
+            return true;
+    }
+    return false;
+}
+
 const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t speaker)
 {
     return sentinel_word(sentinels->each[speaker]);

@@ -18,6 +18,8 @@ void sentinels_ask(struct sentinels *sentinels, const char *password, struct mom
 /* Ends a question; "done" comes no more. Harmless if none is open. */
 void sentinels_hush(struct sentinels *sentinels);
 
+/* Whether any of them has said anything but that this is the master. */
+bool sentinels_contradict(const struct sentinels *sentinels, const char *host, int port);
 /* The word of a vote's speaker. */
 const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t speaker);
 /* Any vote but NAME as an UNKNOWN answer. */

@@ -53,6 +53,7 @@ struct lock_request {
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
     bool pass;        /* not to queue, nor to mind those who do: part of what was waited for elsewhere */
     bool listen;      /* have the store call "poked" when it is worth trying again */
+    bool in_time;     /* a release: is to have no effect after "until", as this owner acquires anew */
 };
 
 enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };

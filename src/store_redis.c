@@ -6,6 +6,7 @@
 #include "redis_answer.h"
 #include "redis_latch.h"
 #include "redis_link.h"
+#include "redis_replicas.h"
 #include "redis_survey.h"
 #include "scripts.h"
 
@@ -21,6 +22,8 @@
 /* How long a request for a lock or about a latch may go unanswered by a server that has just greeted us: asking again is
  * harmless, and finds out what became of the first. */
 #define REQUEST_NS (2 * NS_PER_SEC)
+/* How long a release waits for the replicas. They get it anyway; what they miss ends with the lease. */
+#define PARTING_NS (200 * NS_PER_MS)
 
 struct redis_store {
     struct store base;
@@ -30,6 +33,8 @@ struct redis_store {
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
     char *places;    /* ours in the queues, as last told; NULL: none */
+    struct redis_replicas replicas;
+    bool in_cluster;
 
     /* The operation under way. */
     store_done *done;
@@ -38,20 +43,22 @@ struct redis_store {
     const struct script *script;
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
-    bool deaf;   /* this time without a channel */
-    bool asking; /* of a Cluster's node that is about to get the slot */
-    char **keys; /* in the store */
+    bool deaf;        /* this time without a channel */
+    bool asking;      /* of a Cluster's node that is about to get the slot */
+    bool transaction; /* the batch under way is one: nothing in it can wait for replicas */
+    bool granted;     /* by the server; the replicas are yet to be heard */
+    bool in_time;     /* not to be done after "until" */
+    char **keys;      /* in the store */
     size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
     struct redis_survey *survey;
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
     void *each_id_arg;
-    void (*each_slots)(void *arg, const redisReply *slots); /* of CLUSTER SLOTS; NULL */
-    void *each_slots_arg;
 };
 
-/* acquire.lua's arguments that are filled in at the moment of sending. */
+/* Arguments that are filled in at the moment of sending; acquire.lua and release.lua have the first one
+ * at the same place. */
 enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
@@ -95,8 +102,8 @@ static void drop_operation(struct redis_store *store)
     store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
-    store->each_slots = NULL;
-    store->listen = store->deaf = store->whole_script = store->asking = false;
+    store->listen = store->deaf = store->in_time = store->whole_script = store->asking = false;
+    store->transaction = store->granted = false;
 }
 
 static void set_places(struct redis_store *store, const char *places)
@@ -107,8 +114,11 @@ static void set_places(struct redis_store *store, const char *places)
 
 static void finish(struct redis_store *store, const struct answer *answer)
 {
+    struct answer told = *answer;
+
+    told.maybe_done |= told.verdict == VERDICT_UNKNOWN && store->granted;
     drop_operation(store);
-    store->done(store->done_arg, answer);
+    store->done(store->done_arg, &told);
 }
 
 /* Adds the call of the operation's script to the batch. */
@@ -154,6 +164,29 @@ static void send_listening(struct redis_store *store)
                     store->until);
 }
 
+/* Locks have to be on the replicas, where that is asked for; latches have not. */
+static bool is_replicated(const struct redis_store *store)
+{
+    return store->replicas.rule != REPLICAS_NONE &&
+           (store->script == &script_acquire || store->script == &script_renew ||
+            store->script == &script_release);
+}
+
+/* The call, and behind it, in the same write, what waits for the replicas: half of the time, so that an answer
+ * comes before the connection is given up. */
+static void send_call(struct redis_store *store, struct moment now)
+{
+    int64_t ns = moment_until(now, store->until) / 2;
+    size_t replies = 1;
+
+    add_call(store);
+    if (store->script == &script_release && ns > PARTING_NS)
+        ns = PARTING_NS;
+    if (is_replicated(store))
+        replies += redis_replicas_add(&store->replicas, store->link, ns);
+    redis_link_send(store->link, store->asking + replies, 0, store->until);
+}
+
 /* Asking again is harmless, and so is worth it soon. */
 static bool is_harmless(const struct redis_store *store)
 {
@@ -166,34 +199,34 @@ static void send_operation(struct redis_store *store)
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
-    if (store->script == &script_acquire) {
+    if (store->in_time) {
         int64_t clock = redis_link_clock(store->link, now);
         int64_t left = moment_until(now, store->until) / NS_PER_MS;
         char not_after[24];
         snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
         replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
-        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
     }
-    /* Counts for the next command alone, or for a whole MULTI. */
+    if (store->script == &script_acquire)
+        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
+    store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
+    /* Counts for the next command alone, or for a whole transaction. */
     if (store->asking)
         add_plain(store, "ASKING", NULL);
-    if (store->listen && !store->no_channel && !store->deaf) {
+    if (store->transaction)
         send_listening(store);
-    } else {
-        add_call(store);
-        redis_link_send(store->link, store->asking + 1, 0, store->until);
-    }
+    else
+        send_call(store, now);
 }
 
 /* Starts what was put together. What may be asked again soon greets first: only the question is in a
- * hurry. And an acquisition needs the server's clock. */
+ * hurry. And an acquisition needs the server's clock, and who waits for replicas their number. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     loop_disarm(store->loop, &store->poll);
-    if (is_harmless(store) && !redis_link_is_up(store->link))
+    if ((is_harmless(store) || is_replicated(store)) && !redis_link_is_up(store->link))
         redis_link_greet(store->link, until);
     else
         send_operation(store);
@@ -218,7 +251,7 @@ static bool is_error(const redisReply *reply)
 static const redisReply *script_reply(struct redis_store *store, redisReply *const *replies,
                                       size_t count)
 {
-    if (count == 1)
+    if (!store->transaction)
         return replies[0];
     const redisReply *multi = replies[0], *call = replies[1], *exec = replies[count - 1];
     bool refused = false;
@@ -234,6 +267,19 @@ static const redisReply *script_reply(struct redis_store *store, redisReply *con
     if (store->deaf || store->no_channel)
         return NULL;
     return is_error(call) ? call : exec;
+}
+
+/* False if what was granted is to be asked for again, for the sake of the replicas: it is the same request. */
+static bool is_settled(struct redis_store *store, redisReply *const *replies, struct answer *answer)
+{
+    if (answer->verdict != VERDICT_GRANTED || store->script == &script_release ||
+        !is_replicated(store))
+        return true;
+    if (!store->transaction &&
+        redis_replicas_hear(&store->replicas, replies + 1, answer) != REPLICAS_MORE)
+        return true;
+    store->granted = true;
+    return false;
 }
 
 static void hear_script(struct redis_store *store, redisReply *const *replies, size_t count)
@@ -265,6 +311,10 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
     }
     if (store->script == &script_acquire && answer.verdict != VERDICT_UNKNOWN)
         set_places(store, extra.places);
+    if (!is_settled(store, replies, &answer)) {
+        send_operation(store);
+        return;
+    }
     if (store->listen && (store->no_channel || store->deaf))
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), POLL_NS));
     finish(store, &answer);
@@ -283,15 +333,18 @@ static void hear_survey(struct redis_store *store, redisReply *const *replies, s
         finish(store, &answer);
 }
 
-static void hear_slots(struct redis_store *store, const redisReply *reply)
+/* On a new connection. An acquisition that cannot count is not made; but a Cluster's node first says whether it is the
+ * one to make it. */
+static void greeted(struct redis_store *store)
 {
-    struct answer answer = {.verdict = VERDICT_GRANTED};
+    struct answer answer;
 
-    if (is_error(reply))
-        redis_answer_error(reply->str, &answer);
+    store->replicas.known = redis_link_replicas(store->link);
+    if (store->script == &script_acquire && !store->in_cluster &&
+        !redis_replicas_possible(&store->replicas, &answer))
+        finish(store, &answer);
     else
-        store->each_slots(store->each_slots_arg, reply);
-    finish(store, &answer);
+        send_operation(store);
 }
 
 static void batch_done(void *arg, redisReply *const *replies, size_t count,
@@ -303,10 +356,8 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
         finish(store, failure);
     else if (store->survey)
         hear_survey(store, replies, count);
-    else if (store->each_slots)
-        hear_slots(store, replies[0]);
     else if (count == 0)
-        send_operation(store);
+        greeted(store);
     else
         hear_script(store, replies + store->asking, count - store->asking);
 }
@@ -345,6 +396,8 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 
     begin(store, &script_acquire, request->keys, request->key_count);
     store->listen = request->listen;
+    store->in_time = true;
+    redis_link_mind(store->link, request->lease);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
     add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : request->pass ? -1 : 0);
@@ -378,6 +431,8 @@ static void redis_release(struct store *base, const struct lock_request *request
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
+    add_argument(store, "0");
+    store->in_time = request->in_time;
     set_places(store, NULL);
     start(store, until, done, arg);
 }
@@ -394,6 +449,7 @@ static void redis_farewell(struct store *base, const struct lock_request *reques
     add_argument(store, request->owner);
     add_number(store, BAR_MS);
     add_number(store, request->at_least / NS_PER_MS);
+    add_argument(store, "0");
     if (asking)
         add_plain(store, "ASKING", NULL);
     add_call(store);
@@ -461,22 +517,6 @@ void store_redis_asking(struct store *node)
     of(node)->asking = true;
 }
 
-void store_redis_slots(struct store *node, void (*each)(void *arg, const redisReply *slots),
-                       void *each_arg, struct moment until, store_done *done, void *arg)
-{
-    static const char *slots[] = {"CLUSTER", "SLOTS"};
-    struct redis_store *store = of(node);
-
-    store->each_slots = each;
-    store->each_slots_arg = each_arg;
-    store->until = until;
-    store->done = done;
-    store->done_arg = arg;
-    loop_disarm(store->loop, &store->poll);
-    redis_link_add(store->link, 2, slots, NULL);
-    redis_link_send(store->link, 1, 0, until);
-}
-
 void store_redis_survey(struct store *node, const struct survey_request *request,
                         void (*elsewhere)(void *arg, const char *key), void *elsewhere_arg,
                         struct moment until, store_done *done, void *arg)
@@ -505,5 +545,8 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     }
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
+    store->in_cluster = strcmp(address->urls->scheme, "cluster") == 0;
+    store->replicas = (struct redis_replicas){
+        .rule = address->replicas, .number = address->replica_count, .known = -1};
     return &store->base;
 }

@@ -4,8 +4,6 @@
 
 #include "store.h"
 
-struct redisReply;
-
 /* A place in the queue is kept this long after the last call of its waiter. */
 #define QUEUE_PATIENCE_NS (7 * NS_PER_SEC)
 
@@ -20,10 +18,6 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
 bool store_redis_is_up(const struct store *node);
 /* What is started next is meant for a slot that the node is about to get (ASK). */
 void store_redis_asking(struct store *node);
-/* CLUSTER SLOTS: hands the reply to "each", then completes. */
-void store_redis_slots(struct store *node,
-                       void (*each)(void *arg, const struct redisReply *slots), void *each_arg,
-                       struct moment until, store_done *done, void *arg);
 /* A survey of one node alone. Keys found there that are gone to another one meanwhile are told to
  * "elsewhere". */
 void store_redis_survey(struct store *node, const struct survey_request *request,

@@ -122,14 +122,25 @@ static bool read_files(struct tls *tls, char *fault, size_t size)
     return fine;
 }
 
+/* Without what a short run would pay for and not use: the system's openssl.cnf is for servers and tools; the texts
+ * are of errors that are not those of TLS; the names of ciphers are only for keys with a passphrase. */
+static void start_library(const struct tls *tls)
+{
+    uint64_t spared =
+        OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS | OPENSSL_INIT_NO_ATEXIT;
+
+    if (!tls->options.cert)
+        spared |= OPENSSL_INIT_NO_ADD_ALL_CIPHERS;
+    tls->library.OPENSSL_init_ssl(spared, NULL);
+}
+
 struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
 {
     struct tls *tls = mem_zeroed(sizeof *tls);
 
     tls->options = *options;
     if (tls_library_load(&tls->library, fault, size)) {
-        /* The system's openssl.cnf is for servers and tools; reading it takes as long as the rest. */
-        tls->library.OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
+        start_library(tls);
         if (read_files(tls, fault, size))
             return tls;
     }

@@ -8,10 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PATIENCE_NS (1 * NS_PER_SEC) /* nobody wants to read of a shorter wait */
-#define REDRAW_NS   (1 * NS_PER_SEC)
-#define REPEAT_NS   (60 * NS_PER_SEC)
-
 static void append(char *out, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -72,8 +68,9 @@ static const char *blocked_key(const struct waiting *waiting, const struct answe
     return request->keys[refusal->key < request->key_count ? refusal->key : 0];
 }
 
-static void compose(const struct waiting *waiting, char *out, size_t size)
+static void compose(void *arg, char *out, size_t size)
 {
+    const struct waiting *waiting = arg;
     const struct answer *refusal = &waiting->refusal;
     bool changing = refusal->position == 1 || waiting->request->mode == LOCK_EXCLUSIVE;
     char obstacle[512];
@@ -91,43 +88,23 @@ static void compose(const struct waiting *waiting, char *out, size_t size)
         append(out, size, "; you are number %" PRId64 " in the queue", refusal->position);
 }
 
-static void tell(struct loop_timer *timer)
-{
-    struct waiting *waiting = timer->owner;
-    char line[800];
-    bool redraw = say_on_terminal();
-
-    compose(waiting, line, sizeof line);
-    if (redraw)
-        say_status(line);
-    else
-        say_warning("%s", line);
-    loop_arm(waiting->loop, timer,
-             moment_plus(loop_now(waiting->loop), redraw ? REDRAW_NS : REPEAT_NS));
-}
-
 void waiting_init(struct waiting *waiting, struct loop *loop, const struct lock_request *request,
                   const char *title, bool silent)
 {
-    *waiting = (struct waiting){.loop = loop, .request = request, .title = title, .silent = silent};
-    waiting->timer = (struct loop_timer){.fire = tell, .owner = waiting};
+    *waiting = (struct waiting){.loop = loop, .request = request, .title = title};
+    notice_init(&waiting->notice, loop, silent, compose, waiting);
 }
 
 void waiting_heard(struct waiting *waiting, const struct answer *refusal)
 {
     waiting->refusal = *refusal;
     waiting->heard = loop_now(waiting->loop);
-    if (!waiting->begun && !waiting->silent)
-        loop_arm(waiting->loop, &waiting->timer, moment_plus(waiting->heard, PATIENCE_NS));
-    waiting->begun = true;
+    notice_begin(&waiting->notice);
 }
 
 void waiting_end(struct waiting *waiting)
 {
-    loop_disarm(waiting->loop, &waiting->timer);
-    if (waiting->begun && !waiting->silent && say_on_terminal())
-        say_status("");
-    waiting->begun = false;
+    notice_end(&waiting->notice);
 }
 
 char *waiting_refused(const struct waiting *waiting, const struct answer *refusal, char *out,

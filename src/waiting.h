@@ -1,9 +1,9 @@
-/* What a user reads while rlock waits: on a terminal one line that is kept up to date, elsewhere a line
- * after a second and one every minute. */
+/* What a user reads while rlock waits for a lock: who holds it, since when, and who comes first. */
 #ifndef RLOCK_WAITING_H
 #define RLOCK_WAITING_H
 
 #include "loop.h"
+#include "notice.h"
 #include "store.h"
 #include <stdbool.h>
 
@@ -11,11 +11,9 @@ struct waiting {
     struct loop *loop;
     const struct lock_request *request;
     const char *title; /* of all its keys */
-    bool silent;
-    struct loop_timer timer;
+    struct notice notice;
     struct answer refusal; /* the latest */
     struct moment heard;   /* when it came; 0: never */
-    bool begun;
 };
 
 /* "request" and "title" are borrowed. */

@@ -178,12 +178,17 @@ only() {
 
 @test "H20 each right that is missing, by name" {
     local right all
-    all='select role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish multi exec'
+    all='select role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish wait multi exec'
     for right in $all; do
         redis acl setuser partly reset on '>pw' '~rlock:*' '&rlock:*' '+@all' "-$right" >/dev/null
         run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
         case $right in
             select) [[ $status == 0 ]] && finding rights note "+select" ;;
+            wait)
+                [[ $status == 0 && $output != *"+wait"* ]]
+                run --separate-stderr rlock doctor --json --replicas 1 -u "unix://partly:pw@$REDIS_SOCK"
+                [[ $status == 69 ]] && finding rights unfit "+wait" "ACL SETUSER partly +wait"
+                ;;
             role | scan | subscribe | unsubscribe | publish)
                 [[ $status == 1 ]] && finding rights warning "+$right" "ACL SETUSER partly +$right" ;;
             *) [[ $status == 69 ]] && finding rights unfit "+$right" "ACL SETUSER partly +$right" ;;

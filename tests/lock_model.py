@@ -134,8 +134,11 @@ def places(call):
 def is_next(call, view, mine, called):
     line = [one for one in view.line(view.base(call.owner)) if one.owner != call.owner]
     ahead = [one for one in line if not mine or one.ticket < mine]
-    if not ahead or mine and call.mode != "x" and mine <= called:
+    if not ahead:
         return True
+    if mine and call.mode == ahead[0].mode != "x":
+        if mine <= called + int(call.mode == "s"):
+            return True
     return "." in call.owner and ahead[0].elsewhere
 
 
@@ -200,8 +203,9 @@ def judge_granted(call):
 
 
 def judge_queued(call, blocked, found, mine, dropped, ready):
-    word, now, told, position, anew, *holders = call.reply
-    same([word, now, anew], ["QUEUED", call.now, dropped])
+    same(call.reply[0], "QUEUED")
+    _word, now, told, position, anew, *holders = call.reply
+    same([now, anew], [call.now, dropped])
     same(told.split(), [view.places[call.owner] for view in call.after], "places")
     for i, (before, after) in enumerate(zip(call.before, call.after)):
         one = after.waiters[after.places[call.owner]]
@@ -289,44 +293,77 @@ def judge_inspect(call):
 # -- who is woken ---------------------------------------------------------------------------------
 
 
+def room_of(view):
+    return view.held[1] if view.held else 1
+
+
+def passes(one, line):
+    """Whether it nests, and may go before a first one that waits for another key."""
+    return "." in one.owner and line[0].elsewhere
+
+
 class Calls:
     """Who was called to which key and has not come since."""
 
     def __init__(self):
         self.coming = set()  # (key, owner)
+        self.late = set()  # (key, owner): dead once; a clock that is set back calls it to life again
 
     def judge(self, call, names, heard):
         """heard: (key, owner) of those that "call" poked."""
         for name, before, after in zip(names, call.before, call.after):
             if call.reply[0] in ("QUEUED", "GRANTED", "RELEASED", "ABSENT"):
                 self.coming.discard((name, call.owner))
-            self.coming |= {one for one in heard if one[0] == name}
+                self.late.discard((name, call.owner))
+            self.late |= {(name, one.owner) for view in (before, after)
+                          for one in view.waiters.values() if one.deadline <= call.now}
+            pokes = [owner for key, owner in heard if key == name]
+            called = {(name, owner) for owner in pokes if not self.is_told(owner, after)} - self.coming
+            self.coming |= called
             place = before.waiters.get(before.places.get(call.owner))
             if call.partly or place and place.base != before.base(call.owner):
                 continue  # both happen to nobody who asks but once
-            for _key, owner in (one for one in heard if one[0] == name):
-                self.judge_poke(name, owner, before, after)
+            for owner in pokes:
+                self.judge_poke(call, owner, before, after)
+            self.judge_slots(name, called, before, after)
             for base in after.queues:
                 self.judge_first(call, name, base, before, after)
         same([one for one in heard if one[0] not in names], [], "pokes at other keys")
 
-    def judge_poke(self, name, owner, before, after):
-        """Only those are woken who can run, and those who lost their place."""
+    def is_told(self, owner, view):
+        """Whether it cannot run, and was woken to hear how long a lease lasts now."""
+        one = view.waiters.get(view.places.get(owner))
+        return one and view.obstacles(owner, one.mode, room_of(view))
+
+    def judge_poke(self, call, owner, before, after):
+        """Only those are woken who can run, or lost their place, or have become the first to wait for
+        a lease, or for one that ends sooner now."""
         one = after.waiters.get(after.places.get(owner))
         if not one:
             true(owner in before.places, f"{owner} is woken, and does not wait")
             return
-        limit = max([1, *(view.held[1] for view in (after, before) if view.held)])
-        true(not after.obstacles(owner, one.mode, limit), f"{owner} is woken for nothing")
         true(not one.elsewhere, f"{owner} is woken, and waits for another key")
         line = after.line(one.base)
         ahead = [other for other in line if other.ticket < one.ticket]
-        true(not ahead or one.mode != "x" and {other.mode for other in ahead} == {one.mode},
-             f"{owner} is woken before its turn")
-        if one.mode == "l":
-            coming = [other for other in line if (name, other.owner) in self.coming]
-            room = limit - len(after.families) if not after.parent(owner) else 1
-            true(len(coming) <= max(room, 1), f"{len(coming)} are woken for {room} slots")
+        if self.is_told(owner, after):
+            left = before.waiters.get(before.places.get(call.owner))
+            was_first = left and left.ticket == before.queues[one.base][0]
+            true(call.script == "release" and not ahead and (was_first or after.entry(call.owner)),
+                 f"{owner} is woken for nothing")
+            return
+        together = one.mode != "x" and {other.mode for other in ahead} == {one.mode}
+        true(not ahead or together or passes(one, line), f"{owner} is woken before its turn")
+
+    def judge_slots(self, name, called, before, after):
+        """No more are called than there are slots."""
+        limit = max(room_of(before), room_of(after))
+        for _name, owner in called:
+            one = after.waiters.get(after.places.get(owner))
+            line = after.line(one.base) if one else []
+            if one and one.mode == "l" and not passes(one, line):
+                coming = [other for other in line if (name, other.owner) in self.coming]
+                room = limit - len(after.families) if not after.parent(owner) else 1
+                true(len(coming) <= max(room, 1), f"{len(coming)} are woken for {room} slots")
 
     def judge_first(self, call, name, base, before, after):
         """Whoever can run from now on is woken now."""
@@ -336,13 +373,13 @@ class Calls:
             return
         if after.base(first.owner) != base:  # its ancestor came after it, as none does
             return
-        limit = after.held[1] if after.held else 1
-        if after.obstacles(first.owner, first.mode, limit) or (name, first.owner) in self.coming:
+        if (name, first.owner) in self.coming | self.late:
+            return
+        if after.obstacles(first.owner, first.mode, room_of(after)):
             return
         was = before.line(base)
         was_first = was and was[0].owner == first.owner
-        limit = before.held[1] if before.held else 1
-        true(was_first and not before.obstacles(first.owner, first.mode, limit),
+        true(was_first and not before.obstacles(first.owner, first.mode, room_of(before)),
              f"{first.owner} can run from now on, and is not woken")
 
 

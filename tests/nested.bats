@@ -105,6 +105,24 @@ holders() {
     run -0 rlock status -q a b
 }
 
+@test "one key more does not wait behind who waits for the ancestor's" {
+    local start
+    hold x more
+    bg a rlock run k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.02; done
+        $(inner run more -- sh -c "echo nested >>'$LOG'")"
+    poll_until 10 test -e "$T/up"
+    queue w k more
+    : >"$T/go"
+    poll_until 10 has_waiters more 2
+    start=$(now_ms)
+    kill "${pid[x]}"
+    finish a
+    [[ $status == 0 ]]
+    within 0 1500 $(($(now_ms) - start))
+    finish w
+    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "nested w " ]]
+}
+
 @test "an owner whose lock is gone is an ordinary newcomer" {
     rlock run k -- sh -c 'echo "$RLOCK_OWNER" >'"'$T/owner'"
     hold a k

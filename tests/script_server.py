@@ -206,8 +206,8 @@ class Lock:
     def renew(self, owner, lease=30000):
         return self.run("renew", owner, lease)
 
-    def release(self, owner, bar=0, at_least=0):
-        return self.run("release", owner, bar, at_least)
+    def release(self, owner, bar=0, at_least=0, not_after=0):
+        return self.run("release", owner, bar, at_least, not_after)
 
     def force(self, *owners, purge=False):
         return self.run("force", int(purge), *owners)

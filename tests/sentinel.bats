@@ -2,6 +2,7 @@
 
 load helper
 load sentinels
+load certificates
 
 setup() {
     T=$BATS_TEST_TMPDIR
@@ -271,6 +272,82 @@ has_clients() {
     on a client kill user default
     finish x
     [[ $status == 0 ]]
+}
+
+@test "passwords: the master's alone; the Sentinels' too, which have to be the same" {
+    local url
+    undeploy
+    export REDISCLI_AUTH=secret
+    deploy --requirepass secret
+    disturb
+    url=$RLOCK_URL
+    run -77 --separate-stderr rlock run k -- true
+    stderr_line "^rlock: .*/mymaster/0: the master 127.0.0.1:${port[a]}: NOAUTH"
+    RLOCK_URL=${url/:\/\//:\/\/:secret@}
+    run -0 rlock run k -- true
+
+    disturb
+    undeploy
+    SENTINEL_LINES=("requirepass secret" "sentinel sentinel-pass secret")
+    deploy --requirepass secret
+    disturb
+    url=$RLOCK_URL
+    run -77 --separate-stderr rlock run k -- true
+    stderr_line "^rlock: .*cannot reach sentinel://.*: sentinel 127.0.0.1:${port[1]}: NOAUTH"
+    RLOCK_URL=${url/:\/\//:\/\/default:wrong@}
+    run -77 --separate-stderr rlock run k -- true
+    stderr_line "^rlock: .*cannot reach sentinel://.*: sentinel 127.0.0.1:${port[1]}: WRONGPASS"
+    RLOCK_URL=${url/:\/\//:\/\/default:secret@}
+    run -0 rlock run k -- true
+    RLOCK_URL=$url
+    echo secret >"$T/password"
+    work x k 8 --lease 12s --password-file "$T/password"
+    working x
+    server_kill a
+    finish x
+    [[ $status == 0 ]]
+    [[ $(on b exists 'rlock:{k}') == 1 ]]
+}
+
+@test "TLS: Sentinels and master alike are verified" {
+    local url
+    undeploy
+    authority ca
+    authority other
+    certificate server ca subjectAltName=DNS:localhost,IP:127.0.0.1
+    certificate named ca subjectAltName=DNS:redis.test
+    tls_files server
+    deploy
+    disturb
+    url=$RLOCK_URL
+    run -0 rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    RLOCK_URL=${url/sentinel:/sentinels:}
+    run -0 rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    RLOCK_URL=${RLOCK_URL//127.0.0.1/localhost}
+    run -0 rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    run -69 --separate-stderr rlock run --tls-ca "$CERTS/other.pem" k -- true
+    stderr_line '^rlock: .*cannot reach sentinels://.*: no sentinel answers .*certificate'
+    run -69 --separate-stderr rlock run -u "$url" k -- true
+    # The Sentinels are looked at over connections that stay.
+    work x k 8 --lease 12s --tls-ca "$CERTS/ca.pem"
+    working x
+    server_kill a
+    finish x
+    [[ $status == 0 ]]
+    [[ $(on b exists 'rlock:{k}') == 1 ]]
+
+    disturb
+    undeploy
+    tls_files named
+    deploy
+    disturb
+    run -69 rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    run -0 rlock run --tls-ca "$CERTS/ca.pem" --tls-server-name redis.test k -- true
+}
+
+# The certificate of all of them.
+tls_files() {
+    TLS_FILES="--tls-cert-file $CERTS/$1.pem --tls-key-file $CERTS/$1.key --tls-ca-cert-file $CERTS/ca.pem"
 }
 
 link_is_down() {

@@ -36,7 +36,8 @@ need_deployment() {
     export RLOCK_URL
 }
 
-# deploy [REDIS OPTION...]: RLOCK_URL leads there. SENTINEL_LINES are for the Sentinels' configuration.
+# deploy [REDIS OPTION...]: RLOCK_URL leads there. SENTINEL_LINES are for the Sentinels' configuration. Where
+# TLS_FILES is set, to options --tls-…, all speak TLS.
 deploy() {
     local one ports
     declare -gA port=()
@@ -87,11 +88,20 @@ sentinel_url() {
     )
 }
 
+# How the one of that name listens.
+listening() {
+    if [[ $TLS_FILES ]]; then
+        echo "--port 0 --tls-port ${port[$1]} --tls-replication yes --tls-auth-clients no $TLS_FILES"
+    else
+        echo "--port ${port[$1]}"
+    fi
+}
+
 # server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica.
 server_start() {
     local one=$1
-    # shellcheck disable=SC2086 # SERVER_OPTIONS are words
-    (cd "$DEPLOYMENT/$one" && exec redis-server --port "${port[$one]}" --bind 127.0.0.1 --daemonize yes \
+    # shellcheck disable=SC2086,SC2046 # they are words
+    (cd "$DEPLOYMENT/$one" && exec redis-server $(listening "$one") --bind 127.0.0.1 --daemonize yes \
         --pidfile "$DEPLOYMENT/$one/pid" --logfile "$DEPLOYMENT/$one/log" --save "" \
         --repl-diskless-sync yes --repl-diskless-sync-delay 0 --masteruser copier --masterauth pw \
         $SERVER_OPTIONS "${@:2}") 3>&- >/dev/null
@@ -103,7 +113,7 @@ server_start() {
 sentinel_start() {
     local one=$1
     [[ -e $DEPLOYMENT/$one/conf ]] || printf '%s\n' >"$DEPLOYMENT/$one/conf" \
-        "port ${port[$one]}" "bind 127.0.0.1" "daemonize yes" "dir $DEPLOYMENT/$one" \
+        "$(listening "$one" | sed 's/^--//; s/ --/\n/g')" "bind 127.0.0.1" "daemonize yes" "dir $DEPLOYMENT/$one" \
         "pidfile $DEPLOYMENT/$one/pid" "logfile $DEPLOYMENT/$one/log" \
         "sentinel monitor mymaster 127.0.0.1 ${port[a]} 2" \
         "sentinel auth-user mymaster watcher" "sentinel auth-pass mymaster pw" \
@@ -145,13 +155,15 @@ let_in() {
     on "$1" acl setuser "$2" on
 }
 
-# on NAME COMMAND...: asks one of them.
+# on NAME COMMAND...: asks one of them, with $REDISCLI_AUTH where it wants a password.
 on() {
-    timeout 5 redis-cli -e -p "${port[$1]}" "${@:2}" 3>&-
+    local plain=(env -u REDISCLI_AUTH)
+    [[ $1 != [ab] && ${SENTINEL_LINES[*]} != *requirepass* ]] || plain=()
+    "${plain[@]}" timeout 5 redis-cli ${TLS_FILES:+--tls --insecure} -e -p "${port[$1]}" "${@:2}" 3>&-
 }
 
 answers() {
-    [[ $(timeout 5 redis-cli -p "${port[$1]}" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
+    [[ $(on "$1" ping 2>&1) == PONG ]]
 }
 
 # field NAME WHAT COMMAND...: of an answer that is a list of names and values.

@@ -78,6 +78,15 @@ def _(server):
     same(lock.fields(), before)
 
 
+@test("release: executed late it is STALE and does nothing, where the owner may have acquired anew")
+def _(server):
+    lock, _ = held_by_a(server)
+    before = lock.fields()
+    same(lock.release(A, not_after=lock.now - 1), ["STALE", lock.now])
+    same(lock.fields(), before)
+    same(lock.release(A, not_after=lock.now)[0], "RELEASED")
+
+
 @test("acquire: an owner that gave up is BARRED, and nobody else is (H2)")
 def _(server):
     lock = Lock(server)

@@ -72,7 +72,7 @@ class World:
         heard = [(key[7:-1], owner) for key, owner in self.ear.pokes()]
         true(not isinstance(call.reply, ReplyError), f"error: {call.reply}")
         for name, flat in zip(names, looked[1::2]):
-            self.fields[name] = dict(zip(flat[::2], flat[1::2]))
+            self.fields[name] = dict(sorted(zip(flat[::2], flat[1::2])))  # the server's order is by chance
         call.after = [self.view(name) for name in names]
         kind = call.script + " " + call.reply[0] + " " + call.mode
         self.seen[kind] = self.seen.get(kind, 0) + 1

@@ -138,7 +138,11 @@ local function sign_on(lock)
   local text = redis.call('HGET', lock.key, lock.place)
   local waiter = text and read_waiter(text) or { owner = owner, since = whole(now), mode = mode, who = who }
   waiter.deadline = now + patience
-  waiter.elsewhere = lock.next and not lock.obstacle
+  local elsewhere = lock.next and not lock.obstacle
+  if elsewhere and not waiter.elsewhere and queue.first == queue.mine then
+    wake_passing(lock, queue, lock.parent, lock.family)
+  end
+  waiter.elsewhere = elsewhere
   redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
   queue.called = math.min(queue.called, queue.mine - 1)
   write_queue(lock, queue)
@@ -160,14 +164,19 @@ local function ahead(lock)
   return used
 end
 
--- Whether nobody comes first; those who were called together may come in any order. Who nests passes a first
--- one that waits for another of its keys, and whoever waits behind that: it may be a key of the nested one's
--- ancestors, and then all would wait for each other.
+-- Whether it can go before the first: it was called as well. So is a reader by its own call, as who was called
+-- may never come.
+local function goes_along(queue, first)
+  if mode == 'x' or not queue.mine or first.mode ~= mode then return false end
+  return queue.mine <= queue.called + (mode == 's' and 1 or 0)
+end
+
+-- Whether nobody comes first. Who nests passes a first one that waits for another of its keys, and whoever
+-- waits behind that: it may be a key of the nested one's ancestors, and then all would wait for each other.
 local function is_next(lock)
   if passes then return true end
   local first = first_waiter(lock, lock.queue, patience > 0 and patience)
-  local mine = lock.queue.mine
-  return not first or lock.queue.first == mine or mode ~= 'x' and mine and mine <= lock.queue.called
+  return not first or lock.queue.first == lock.queue.mine or goes_along(lock.queue, first)
     or #lock.path > 1 and first.elsewhere
 end
 

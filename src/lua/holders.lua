@@ -128,6 +128,19 @@ local function present(lock)
   return describe(lock.held and obstacle(lock, 'x'))
 end
 
+-- Behind a first one that waits for another of its keys: calls the first of those who nest, and may pass it.
+local function wake_passing(lock, queue, parent, family)
+  for ticket = queue.first + 1, math.min(queue.last, queue.first + 100) do
+    local text = redis.call('HGET', lock.key, place_of(queue, ticket))
+    local waiter = text and read_waiter(text)
+    if waiter and waiter.deadline > now and not waiter.elsewhere and waiter.owner ~= lock.owner
+      and string.find(waiter.owner, '.', 1, true) then
+      if not obstacle(lock, waiter.mode, parent, family) then poke(lock, waiter) end
+      return
+    end
+  end
+end
+
 -- Calls who can go now; not who waits for another of its keys, and is called there. Of several who can go
 -- together it calls two, and each of them calls the next when it has come: so all come soon, and no call takes
 -- long. CALLED is the last who was.
@@ -136,6 +149,7 @@ local function wake(lock, parent, family, patience)
   local queue = queue_below(lock, parent)
   local head = first_waiter(lock, queue)
   if not head or head.owner == '' or head.owner == lock.owner then return end
+  if head.elsewhere then wake_passing(lock, queue, parent, family) end
   if patience and head.deadline > now + patience - 1000 then return end
   if obstacle(lock, head.mode, parent, family) then return end
   if head.mode == 'x' then
@@ -157,7 +171,8 @@ local function wake(lock, parent, family, patience)
     local text = redis.call('HGET', lock.key, place_of(queue, ticket))
     local waiter = text and read_waiter(text)
     if waiter and waiter.deadline > now then
-      if waiter.mode ~= head.mode then break end
+      -- Who calls now does not listen yet: whoever comes before it calls it.
+      if waiter.mode ~= head.mode or waiter.owner == lock.owner then break end
       queue.called = ticket
       if not waiter.elsewhere then
         poke(lock, waiter)

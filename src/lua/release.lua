@@ -3,9 +3,14 @@
 
 -- Gives back what the owner holds and its places in the queues, and wakes whoever is next.
 -- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all),
---       for how many ms after it was acquired a lock is kept at least
--- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}
-local owner, bar, at_least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+--       for how many ms after it was acquired a lock is kept at least,
+--       not_after (server ms; 0: any time)
+-- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'STALE', now}
+-- {'MISFIT', now, what, which key}
+local owner, bar, at_least, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4] or 0)
+
+-- Executed late: the owner may have acquired anew.
+if not_after > 0 and now > not_after then return { 'STALE', now } end
 
 local locks, worst, quiet = {}, nil, bar == 0 and at_least == 0
 for i, key in ipairs(KEYS) do
@@ -67,6 +72,14 @@ local function let_run_out(lock, own, family)
   write_holders(lock, family)
 end
 
+-- Who is first knows when the lease ends if it was first when it asked last, and the end is the same still.
+local function tell_first(lock, parent, family)
+  local head = first_waiter(lock, queue_below(lock, parent))
+  if head and head.owner ~= '' and not head.elsewhere and obstacle(lock, head.mode, parent, family) then
+    poke(lock, head)
+  end
+end
+
 local function release(lock)
   local own, family = lock.own, lock.family
   local mode
@@ -77,10 +90,13 @@ local function release(lock)
   elseif own then
     mode = remove(lock, own, family)
   end
+  local parent, above = find_parent(lock)
+  local queue = queue_below(lock, parent)
+  local was_first = lock.place and lock.place == place_of(queue, queue.first)
   leave_queue(lock)
+  if was_first or own and not mode then tell_first(lock, parent, above) end
   if bar > 0 then bar_owner(lock) end
-  if not family then family = select(2, find_parent(lock)) end
-  wake_after(lock, owner, family, mode)
+  wake_after(lock, owner, family or above, mode)
   return own
 end
 

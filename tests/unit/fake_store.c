@@ -1,4 +1,4 @@
-/* A store that answers as it was told, and a loop without a clock. */
+/* A store that answers as it was told. */
 #include "fake_store.h"
 
 #include <stdio.h>
@@ -7,111 +7,6 @@
 
 #define HELD_MS  20000
 #define NOT_SENT '_' /* an answer of our own */
-
-struct loop {
-    struct loop_timer *timers; /* the earliest first */
-    struct moment now;
-    int64_t lag; /* to be added to the next turn's time */
-    void (*descriptor)(struct loop_timer *timer);
-};
-
-/* -- the loop -------------------------------------------------------------------------------- */
-
-struct loop *loop_new(void)
-{
-    struct loop *loop = calloc(1, sizeof *loop);
-    if (!loop)
-        abort();
-    loop->now = (struct moment){1000 * NS_PER_SEC};
-    return loop;
-}
-
-void loop_free(struct loop *loop)
-{
-    free(loop);
-}
-
-struct moment loop_now(const struct loop *loop)
-{
-    return loop->now;
-}
-
-void loop_disarm(struct loop *loop, struct loop_timer *timer)
-{
-    for (struct loop_timer **at = &loop->timers; *at; at = &(*at)->next) {
-        if (*at == timer) {
-            *at = timer->next;
-            break;
-        }
-    }
-    timer->added = false;
-}
-
-void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due)
-{
-    struct loop_timer **at = &loop->timers;
-
-    loop_disarm(loop, timer);
-    while (*at && (*at)->due.ns <= due.ns)
-        at = &(*at)->next;
-    timer->due = due;
-    timer->next = *at;
-    timer->added = true;
-    *at = timer;
-}
-
-/* The rest is there for the linker: no other store is opened. */
-void loop_add(struct loop *loop, struct loop_io *io)
-{
-    (void)loop, (void)io;
-    abort();
-}
-
-void loop_remove(struct loop *loop, struct loop_io *io)
-{
-    loop_add(loop, io);
-}
-
-/* Fires the timers of one kind that are due, at most as many as there are. */
-static void fire_due(struct loop *loop, bool urgent, bool descriptors)
-{
-    for (int most = 8; most > 0; most--) {
-        struct loop_timer *timer = loop->timers;
-        while (timer &&
-               (timer->urgent != urgent || (timer->fire == loop->descriptor) != descriptors))
-            timer = timer->next;
-        if (!timer || !moment_reached(timer->due, loop->now))
-            return;
-        loop_disarm(loop, timer);
-        timer->fire(timer);
-    }
-}
-
-bool fake_turn(struct loop *loop)
-{
-    if (!loop->timers || loop->timers->due.ns == MOMENT_NEVER.ns)
-        return false;
-    if (loop->timers->due.ns > loop->now.ns)
-        loop->now = loop->timers->due;
-    loop->now = moment_plus(loop->now, loop->lag);
-    loop->lag = 0;
-    fire_due(loop, true, false);
-    fire_due(loop, false, true);
-    fire_due(loop, false, false);
-    return true;
-}
-
-void fake_suspend(struct loop *loop, int64_t ns)
-{
-    loop->lag += ns;
-}
-
-void fake_descriptor(struct loop *loop, void (*fire)(struct loop_timer *timer))
-{
-    loop->descriptor = fire;
-}
-
-/* -- the store ------------------------------------------------------------------------------- */
 
 static struct fake_store *of(struct store *base)
 {
@@ -184,7 +79,7 @@ static void reply(struct loop_timer *timer)
     while (meanings[i].letter != store->answer)
         i++;
     store->done = NULL;
-    store->heard = store->loop->now;
+    store->heard = loop_now(store->loop);
     draw_conclusions(store, &meanings[i].answer);
     if (store->answer != NOT_SENT)
         fake_log(store, (char[]){store->call, store->answer, '\0'});
@@ -202,15 +97,15 @@ static struct moment take_answer(struct fake_store *store)
         delay = strtol(store->answers + 1, &end, 10);
     if (*end)
         store->answers = end + 1;
-    return moment_plus(store->loop->now, delay * NS_PER_MS);
+    return moment_plus(loop_now(store->loop), delay * NS_PER_MS);
 }
 
 /* Starts a call. One whose time is over is not even sent. */
 static void begin(struct fake_store *store, char call, const struct lock_request *request,
                   struct moment until, store_done *done, void *arg)
 {
-    bool late = moment_reached(until, store->loop->now);
-    struct moment due = late ? store->loop->now : take_answer(store);
+    bool late = moment_reached(until, loop_now(store->loop));
+    struct moment due = late ? loop_now(store->loop) : take_answer(store);
 
     if (store->done)
         accuse(store, "two operations at a time");
@@ -236,7 +131,7 @@ static void acquire(struct store *base, const struct lock_request *request, stru
 {
     struct fake_store *store = of(base);
 
-    store->sent = store->loop->now;
+    store->sent = loop_now(store->loop);
     store->lease = request->lease;
     begin(store, request->listen ? 'l' : request->queue ? 'q' : 'a', request, until, done, arg);
 }
@@ -246,7 +141,7 @@ static void renew(struct store *base, const struct lock_request *request, struct
 {
     struct fake_store *store = of(base);
 
-    store->sent = store->loop->now;
+    store->sent = loop_now(store->loop);
     store->lease = request->lease;
     begin(store, 'r', request, until, done, arg);
 }

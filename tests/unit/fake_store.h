@@ -1,18 +1,9 @@
-/* A store that answers as it was told, and a loop (loop.h) whose time passes only when something is due:
- * hours of leases take no time, and every run is the same. */
+/* A store that answers as it was told. */
 #ifndef FAKE_STORE_H
 #define FAKE_STORE_H
 
-#include "loop.h"
+#include "fake_loop.h"
 #include "store.h"
-
-/* One turn of the loop: time goes on to what is due next, and that happens, in loop.h's order. False if
- * nothing ever will. The store's answers are what descriptors are to the real one. */
-bool fake_turn(struct loop *loop);
-/* This process is stopped for "ns" before the next turn. */
-void fake_suspend(struct loop *loop, int64_t ns);
-/* Timers with this "fire" stand for descriptors. */
-void fake_descriptor(struct loop *loop, void (*fire)(struct loop_timer *timer));
 
 /* The answers, in the order they are given, whatever is asked: words of one of
  *   +  granted

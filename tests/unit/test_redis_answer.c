@@ -185,7 +185,9 @@ static const struct {
     {"*6 'LOST' :-9223372036854775808 :1 :0 :0 "
      "'9223372036854775807_1_7_own_0_x_0_h_u_9_c_l'",
      "refused/not-holder by own of u@h 9 c l x fence 7 age 0 left 4611686018427"},
-    {"*6 'LOST' :9223372036854775807 :1 :0 :0 '0_1_7_own_0_x_0_h_u_9_c_l'",
+    {"*6 'LOST' :9223372036854775807 :1 :0 :0 '5_1_7_own_0_x_0_h_u_9_c_l'",
+     "refused/not-holder by own of u@h 9 c l x fence 7 age 0 left 5"},
+    {"*6 'LOST' :9007199254740992 :1 :0 :0 '0_1_7_own_0_x_0_h_u_9_c_l'",
      "refused/not-holder by own of u@h 9 c l x fence 7 age 4611686018427 left -4611686018427"},
 };
 

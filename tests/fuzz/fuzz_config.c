@@ -1,0 +1,36 @@
+/* Config files: each line is a setting or a fault, and each value is taken or refused with a reason. */
+#include "config.h"
+#include "fuzz.h"
+#include "rules.h"
+
+static void take(const struct config_line *line)
+{
+    enum setting id = rules_find(line->key);
+    struct settings settings = {0};
+    char room[RULES_FAULT_SIZE];
+
+    MUST(line->number > 0 && *line->key);
+    if (!id)
+        return;
+    const char *fault = rules[id].take(&settings, line->value, room);
+    MUST(!fault || (*fault && strlen(fault) < RULES_FAULT_SIZE));
+    settings_free(&settings);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size);
+    struct config_reader reader = {.rest = text, .end = text + size};
+    struct config_line line;
+    const char *fault = NULL;
+    int found, last = 0;
+
+    while ((found = config_next(&reader, &line, &fault)) == 1) {
+        MUST(line.number > last);
+        last = line.number;
+        take(&line);
+    }
+    MUST(found == 0 || (found == -1 && fault && *fault));
+    free(text);
+    return 0;
+}

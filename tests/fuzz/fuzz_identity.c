@@ -1,0 +1,29 @@
+/* The line about a holder that others wrote into the store: whatever it is, it is shown, and written again the same. */
+#include "fuzz.h"
+#include "identity.h"
+#include "render.h"
+#include "utf8.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size);
+    struct identity who, again;
+    char shown[RENDER_PARTY_SIZE];
+
+    memset(&who, 0, sizeof who);
+    memset(&again, 0, sizeof again);
+    identity_parse(text, size, &who);
+    render_party(&who, shown, sizeof shown);
+    for (const char *at = shown; *at;) {
+        uint32_t c = utf8_next(&at);
+        MUST(c != UTF8_INVALID && c >= ' ' && c != 0x7f);
+    }
+    char *line = identity_print(&who);
+    identity_parse(line, strlen(line), &again);
+    MUST(strcmp(who.host, again.host) == 0 && strcmp(who.user, again.user) == 0);
+    MUST(strcmp(who.command, again.command) == 0 && strcmp(who.label, again.label) == 0);
+    MUST(who.pid == again.pid);
+    free(line);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,132 @@
+/* What a server replies, whoever it was that asked: an answer that makes sense comes out of it, which can be reckoned
+ * with and shown. */
+#include "fuzz.h"
+#include "judge.h"
+#include "redis_answer.h"
+#include "redis_greeting.h"
+#include "redis_latch.h"
+#include "redis_self.h"
+#include "render.h"
+#include "render_doctor.h"
+#include "render_latch.h"
+
+#include <hiredis/hiredis.h>
+
+static FILE *paper;
+
+static void check_answer(const struct answer *answer)
+{
+    MUST(answer->verdict <= VERDICT_UNKNOWN && answer->cause <= CAUSE_UNREACHABLE);
+    MUST((answer->verdict == VERDICT_GRANTED) == (answer->cause == CAUSE_NONE));
+    MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);
+    MUST(answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_HELD || *answer->text ||
+         answer->cause == CAUSE_NOT_HOLDER || answer->cause == CAUSE_CHANGED);
+    MUST(answer->left_ms >= 0 && answer->left_ms <= REDIS_SPAN_MAX);
+    MUST(answer->key < LOCK_KEYS_MAX && answer->position >= 0 && answer->holders >= 0);
+}
+
+static void try_script(const redisReply *reply)
+{
+    struct answer answer;
+    struct redis_extra extra;
+
+    redis_answer_script(reply, &answer, &extra);
+    check_answer(&answer);
+    MUST(extra.now_ms >= 0 && extra.now_ms <= REDIS_CLOCK_MAX);
+    if (reply->type == REDIS_REPLY_ERROR)
+        MUST(answer.verdict != VERDICT_GRANTED);
+}
+
+static void show(void *arg, const struct lock_view *view)
+{
+    const struct render_style style = {.color = true, .width = 100};
+
+    (void)arg;
+    render_table(paper, view, 1, &style);
+    render_long(paper, view, 1, &style);
+}
+
+static void try_inspect(const redisReply *reply)
+{
+    struct answer answer;
+
+    redis_answer_inspect(reply, "key", show, NULL, &answer);
+    check_answer(&answer);
+}
+
+static void try_latch(const redisReply *reply)
+{
+    struct answer answer;
+    struct latch_ids ids = {0};
+    int64_t now_ms;
+
+    redis_latch_answer(reply, latch_ids_add, &ids, &answer, &now_ms);
+    check_answer(&answer);
+    MUST(now_ms >= 0 && now_ms <= REDIS_CLOCK_MAX);
+    if (answer.verdict == VERDICT_GRANTED) {
+        MUST(answer.latch.left >= 0 && answer.latch.left <= answer.latch.number);
+        MUST(answer.latch.ttl_ms > 0 && answer.latch.ttl_ms <= REDIS_SPAN_MAX);
+        render_latch(paper, "key", &answer.latch, &ids);
+    }
+    latch_ids_free(&ids);
+}
+
+/* As the answer to each step. */
+static void try_greeting(const redisReply *reply)
+{
+    const struct url url = {.scheme = "redis", .db = 1};
+    struct redis_greeting greeting;
+    struct answer answer;
+    char *bytes = NULL;
+    size_t size = 0;
+
+    redis_greeting_begin(&greeting, &url, "secret", &bytes, &size);
+    free(bytes);
+    for (int first = greeting.step; first < 8; first++) {
+        greeting.step = first;
+        enum greeting_state state = redis_greeting_hear(&greeting, reply, &answer);
+        MUST((state == GREETING_REFUSED) == (*answer.text != '\0'));
+        MUST(greeting.clock_ms >= 0 && greeting.clock_ms <= REDIS_CLOCK_MAX);
+        if (state == GREETING_DONE)
+            break;
+    }
+}
+
+static void try_facts(const redisReply *reply)
+{
+    const struct url url = {.scheme = "redis"};
+    const struct wishes wishes = {.url = &url, .prefix = "p", .lease = 30 * NS_PER_SEC};
+    const struct render_style style = {.width = 80};
+    static struct patient patient;
+    static const struct diagnosis whole;
+
+    memset(&patient, 0, sizeof patient);
+    patient.facts.reached = true;
+    redis_self_hello(&patient.facts, reply);
+    redis_self_info(&patient.facts, reply);
+    for (const char *const *name = redis_self_settings; *name; name++)
+        redis_self_setting(&patient.facts, *name, reply);
+    judge_server(&patient.facts, &wishes, &patient.diagnosis);
+    render_doctor(paper, &patient, 1, &whole, &style);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+
+    paper = paper ? paper : fopen("/dev/null", "w");
+    MUST(paper && reader);
+    redisReaderFeed(reader, (const char *)data, size);
+    while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+        try_script(reply);
+        try_inspect(reply);
+        try_latch(reply);
+        try_greeting(reply);
+        try_facts(reply);
+        freeReplyObject(reply);
+        reply = NULL;
+    }
+    redisReaderFree(reader);
+    return 0;
+}

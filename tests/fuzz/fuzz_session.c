@@ -1,0 +1,154 @@
+/* A server, or Sentinels and a server, that say anything at any time: each operation of a store ends once and in time,
+ * and nothing is left behind.
+ *
+ * First byte: which store. Three more: what is asked of it. The rest: wire.h. */
+#include "fake_loop.h"
+#include "fuzz.h"
+#include "store.h"
+#include "wire.h"
+
+#define OPERATIONS 3
+#define HEAD       (1 + OPERATIONS)
+#define TURNS_MAX  20000
+#define PATIENCE   (10 * NS_PER_SEC)
+
+static const char *const urls[] = {
+    "redis://user:secret@127.0.0.1:7000/2",
+    "unix:///run/redis.sock",
+    "sentinel://user:secret@127.0.0.1,127.0.0.2,127.0.0.3/master",
+    "sentinel://127.0.0.1/master/1",
+};
+
+struct life {
+    struct loop *loop;
+    struct store *store;
+    bool busy;
+    struct moment until;
+    unsigned reports;
+};
+
+static void done(void *arg, const struct answer *answer)
+{
+    struct life *life = arg;
+
+    MUST(life->busy);
+    life->busy = false;
+    MUST(loop_now(life->loop).ns <= life->until.ns);
+    MUST(answer->verdict <= VERDICT_UNKNOWN);
+    MUST(answer->verdict != VERDICT_UNKNOWN || *answer->text);
+    MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);
+}
+
+static void poked(void *arg)
+{
+    struct life *life = arg;
+    life->reports++;
+}
+
+static void report(void *arg, const struct lock_view *view)
+{
+    struct life *life = arg;
+
+    MUST(life->busy && view->key);
+    life->reports++;
+}
+
+static void report_id(void *arg, const char *id)
+{
+    struct life *life = arg;
+
+    MUST(life->busy && id);
+    life->reports++;
+}
+
+static void begin_latch(struct life *life, bool listen)
+{
+    struct latch_request request = {.key = "a", .verb = LATCH_LIST, .listen = listen};
+
+    request.verb = listen ? LATCH_LOOK : LATCH_LIST;
+    request.each = report_id;
+    request.each_arg = life;
+    store_latch(life->store, &request, life->until, done, life);
+}
+
+static void begin_survey(struct life *life, bool all)
+{
+    static const char *const patterns[] = {"a", "b*", "b"};
+    struct survey_request request = {.each = report, .each_arg = life};
+
+    request.patterns = patterns;
+    request.pattern_count = all ? 0 : 3;
+    store_survey(life->store, &request, life->until, done, life);
+}
+
+static void begin_force(struct life *life)
+{
+    static const char *const owners[] = {"us", "them"};
+    struct force_request request = {.key = "a", .owners = owners, .owner_count = 2};
+
+    store_force(life->store, &request, life->until, done, life);
+}
+
+static void begin(struct life *life, uint8_t what)
+{
+    static const char *const keys[] = {"a", "b"};
+    struct lock_request request = {.keys = keys,
+                                   .key_count = 1 + (what >> 7),
+                                   .owner = "us",
+                                   .lease = 30 * NS_PER_SEC,
+                                   .who = "",
+                                   .queue = true,
+                                   .listen = (what & 0x40) != 0};
+
+    life->busy = true;
+    life->until = moment_plus(loop_now(life->loop), PATIENCE);
+    switch (what % 8) {
+    case 0:
+    case 1: store_acquire(life->store, &request, life->until, done, life); break;
+    case 2: store_renew(life->store, &request, life->until, done, life); break;
+    case 3: store_release(life->store, &request, request.listen, life->until, done, life); break;
+    case 4: begin_force(life); break;
+    case 5: begin_survey(life, request.listen); break;
+    case 6: begin_latch(life, request.listen); break;
+    case 7:
+        life->busy = false;
+        store_farewell(life->store, &request);
+        break;
+    }
+}
+
+static void live(struct life *life, const uint8_t *operations)
+{
+    int turns = 0;
+
+    for (int i = 0; i < OPERATIONS; i++) {
+        begin(life, operations[i]);
+        while (life->busy) {
+            MUST(wire_turn(life->loop));
+            MUST(++turns < TURNS_MAX);
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct url url;
+    struct life life = {.loop = loop_new()};
+    struct store_address address = {
+        .urls = &url, .url_count = 1, .prefix = "p", .connect_timeout = 5 * NS_PER_SEC};
+    char fault[256];
+
+    if (size >= HEAD) {
+        MUST(url_parse(urls[data[0] % (sizeof urls / sizeof *urls)], &url, fault, sizeof fault));
+        wire_begin(data + HEAD, size - HEAD);
+        life.store = store_open(life.loop, &address, fault, sizeof fault);
+        MUST(life.store);
+        store_on_poke(life.store, poked, &life);
+        live(&life, data + 1);
+        store_close(life.store);
+        MUST(wire_open() == 0 && !fake_ios(life.loop));
+        url_free(&url);
+    }
+    loop_free(life.loop);
+    return 0;
+}

@@ -1,0 +1,67 @@
+# Replicas of the server that helper starts, for the .bats files that need them. Loaded after helper; the file
+# starts with master_file. Each test has the replicas that it starts, and they end with it.
+# shellcheck shell=bash disable=SC2154
+
+# master_file [REDIS OPTION...]: for setup_file: a server that listens on a port, too.
+master_file() {
+    MASTER_PORT=$(free_port)
+    export MASTER_PORT
+    start_file --port "$MASTER_PORT" --bind 127.0.0.1 --repl-diskless-sync-delay 0 "$@"
+}
+
+# Below those that the kernel gives to connections.
+free_port() {
+    python3 - <<'END'
+import random, socket
+while True:
+    one = socket.socket()
+    try:
+        one.bind(("127.0.0.1", random.randrange(15000, 32000)))
+        print(one.getsockname()[1])
+        break
+    except OSError:
+        one.close()
+END
+}
+
+# replica_start NAME [REDIS OPTION...]: its socket is $T/NAME/sock. Returns when it has the master's data.
+replica_start() {
+    local name=$1
+    mkdir -p "$T/$name"
+    redis-server --port 0 --unixsocket "$T/$name/sock" --dir "$T/$name" --pidfile "$T/$name/pid" \
+        --logfile "$T/$name/log" --daemonize yes --save "" --replicaof 127.0.0.1 "$MASTER_PORT" \
+        "${@:2}" 3>&- >/dev/null
+    poll_until 15 is_synchronised "$name"
+}
+
+# on NAME COMMAND...: redis-cli there.
+on() {
+    redis-cli -e -s "$T/$1/sock" "${@:2}" 3>&-
+}
+
+# Both sides know of it; the master of all that were started here.
+is_synchronised() {
+    local files=("$T"/*/pid)
+    [[ $(on "$1" info replication) == *master_link_status:up* ]] &&
+        [[ $(redis role | grep -c '^127') == "${#files[@]}" ]]
+}
+
+replica_pid() {
+    cat "$T/$1/pid"
+}
+
+# By their pid files: redis-server writes over the environment by which others are found.
+end_replicas() {
+    local file
+    for file in "$T"/*/pid; do
+        [[ -e $file ]] || continue
+        kill -KILL "$(<"$file")" 2>/dev/null || true
+        poll_until 10 gone "$(<"$file")"
+    done
+}
+
+# promote NAME: from now on it is a master. What is at the proxy's address goes to it, if there is a proxy.
+promote() {
+    on "$1" replicaof no one >/dev/null
+    [[ ! -e $T/proxy.ctl ]] || fault target "$T/$1/sock"
+}

@@ -1,0 +1,174 @@
+/* Which replies to WAIT and ROLE make an acquisition count, and what is said of those that do not. */
+#include "redis_replicas.h"
+
+#include "tap.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+
+/* Right after the greeting: "known" replicas, -1: it did not tell. */
+static const struct {
+    enum replicas rule;
+    unsigned number;
+    int known;
+    const char *wanted; /* NULL: it is worth trying */
+} greetings[] = {
+    {REPLICAS_NONE, 0, 0, NULL},
+    {REPLICAS_NONE, 0, -1, NULL},
+    {REPLICAS_COUNT, 1, 1, NULL},
+    {REPLICAS_COUNT, 1, -1, NULL},
+    {REPLICAS_COUNT, 1, 0, "unfit: the server has no replicas, and --replicas asks for some"},
+    {REPLICAS_COUNT, 3, 2, "unfit: the server has 2 of the 3 replicas that --replicas asks for"},
+    {REPLICAS_MAJORITY, 0, 0, "unfit: the server has no replicas, and --replicas asks for some"},
+    {REPLICAS_MAJORITY, 0, 1, NULL},
+    {REPLICAS_MAJORITY, 0, -1, "denied: no right to ask for the number of replicas (ROLE)"},
+    {REPLICAS_ALL, 0, 0, "unfit: the server has no replicas, and --replicas asks for some"},
+    {REPLICAS_ALL, 0, 2, NULL},
+    {REPLICAS_ALL, 0, -1, "denied: no right to ask for the number of replicas (ROLE)"},
+};
+
+/* WAIT for "asked" was answered by "wait": a number, or an error; and ROLE tells of "told" replicas, -1: nothing. */
+static const struct {
+    enum replicas rule;
+    unsigned number, asked;
+    const char *wait;
+    int told;
+    const char *wanted;
+} rows[] = {
+    {REPLICAS_COUNT, 1, 1, "1", -1, "yes"},
+    {REPLICAS_COUNT, 1, 1, "2", -1, "yes"},
+    {REPLICAS_COUNT, 1, 1, "0", -1, "not ready: only 0 of 1 replicas have it"},
+    {REPLICAS_COUNT, 2, 2, "1", -1, "not ready: only 1 of 2 replicas has it"},
+    {REPLICAS_COUNT, 2, 2, "-1", -1,
+     "unfit: the server does not wait for its replicas: its answer makes no sense"},
+    {REPLICAS_COUNT, 1, 1, "ERR unknown command 'WAIT'", -1,
+     "unfit: the server does not wait for its replicas: ERR unknown command 'WAIT'"},
+    {REPLICAS_COUNT, 1, 1, "NOPERM no", -1,
+     "denied: the server does not wait for its replicas: NOPERM no"},
+    {REPLICAS_COUNT, 1, 1, "UNBLOCKED force unblock", -1,
+     "not ready: the server does not wait for its replicas: UNBLOCKED force unblock"},
+    {REPLICAS_COUNT, 1, 1, "WRONGTYPE", -1,
+     "unfit: the server does not wait for its replicas: WRONGTYPE"},
+
+    /* 1 of 1, 2 of 2 and 3, 3 of 4 and 5. */
+    {REPLICAS_MAJORITY, 0, 1, "1", 1, "yes"},
+    {REPLICAS_MAJORITY, 0, 2, "2", 3, "yes"},
+    {REPLICAS_MAJORITY, 0, 2, "2", 4, "more"},
+    {REPLICAS_MAJORITY, 0, 3, "3", 5, "yes"},
+    {REPLICAS_MAJORITY, 0, 3, "2", 5, "not ready: only 2 of 3 replicas have it"},
+    {REPLICAS_MAJORITY, 0, 1, "0", 0, "not ready: only 0 of 1 replicas have it"},
+
+    {REPLICAS_ALL, 0, 2, "2", 2, "yes"},
+    {REPLICAS_ALL, 0, 2, "1", 2, "not ready: only 1 of 2 replicas has it"},
+    /* One has come, or gone, meanwhile. */
+    {REPLICAS_ALL, 0, 2, "2", 3, "more"},
+    {REPLICAS_ALL, 0, 2, "1", 1, "yes"},
+    {REPLICAS_ALL, 0, 2, "0", 0, "not ready: only 0 of 1 replicas have it"},
+    /* What ROLE does not tell is as it was. */
+    {REPLICAS_ALL, 0, 2, "2", -1, "yes"},
+    {REPLICAS_ALL, 0, 2, "1", -1, "not ready: only 1 of 2 replicas has it"},
+};
+
+static const char *tell(const struct answer *answer, char *out, size_t size)
+{
+    static const char *const causes[] = {[CAUSE_DENIED] = "denied",
+                                         [CAUSE_UNFIT] = "unfit",
+                                         [CAUSE_NOT_READY] = "not ready",
+                                         [CAUSE_UNREACHABLE] = "?"};
+
+    snprintf(out, size, "%s: %s", answer->verdict == VERDICT_UNKNOWN ? causes[answer->cause] : "?",
+             answer->text);
+    return out;
+}
+
+static redisReply *number_or_error(const char *text)
+{
+    redisReply *reply = calloc(1, sizeof *reply);
+    char *end;
+
+    reply->integer = strtoll(text, &end, 10);
+    reply->type = *end ? REDIS_REPLY_ERROR : REDIS_REPLY_INTEGER;
+    if (*end)
+        reply->str = strdup(text);
+    return reply;
+}
+
+static redisReply *string(const char *text)
+{
+    redisReply *reply = calloc(1, sizeof *reply);
+
+    reply->type = REDIS_REPLY_STRING;
+    reply->str = strdup(text);
+    reply->len = strlen(text);
+    return reply;
+}
+
+static redisReply *list(size_t count)
+{
+    redisReply *reply = calloc(1, sizeof *reply);
+
+    reply->type = REDIS_REPLY_ARRAY;
+    reply->elements = count;
+    reply->element = calloc(count + 1, sizeof(redisReply *));
+    return reply;
+}
+
+static redisReply *role(int replicas)
+{
+    redisReply *reply = list(3);
+
+    reply->element[0] = string(replicas < 0 ? "slave" : "master");
+    reply->element[1] = number_or_error("42");
+    reply->element[2] = list(replicas < 0 ? 0 : (size_t)replicas);
+    for (int i = 0; i < replicas; i++)
+        reply->element[2]->element[i] = list(0);
+    return reply;
+}
+
+static void test_greetings(void)
+{
+    for (size_t i = 0; i < COUNT(greetings); i++) {
+        struct redis_replicas replicas = {
+            .rule = greetings[i].rule, .number = greetings[i].number, .known = greetings[i].known};
+        struct answer answer;
+        char input[60], got[300];
+
+        snprintf(input, sizeof input, "rule %d %u, known %d", (int)greetings[i].rule,
+                 greetings[i].number, greetings[i].known);
+        tap_is(redis_replicas_possible(&replicas, &answer) ? NULL : tell(&answer, got, sizeof got),
+               greetings[i].wanted, "redis_replicas_possible", input);
+    }
+}
+
+static void test_replies(void)
+{
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct redis_replicas replicas = {.rule = rows[i].rule,
+                                          .number = rows[i].number,
+                                          .known = (int)rows[i].asked,
+                                          .asked = rows[i].asked};
+        redisReply *replies[] = {number_or_error(rows[i].wait), role(rows[i].told)};
+        struct answer answer = {.verdict = VERDICT_GRANTED};
+        char input[100], got[300];
+        enum replicas_verdict verdict = redis_replicas_hear(&replicas, replies, &answer);
+
+        snprintf(input, sizeof input, "rule %d %u, WAIT %u: %s, ROLE %d", (int)rows[i].rule,
+                 rows[i].number, rows[i].asked, rows[i].wait, rows[i].told);
+        if (verdict != REPLICAS_LACK_IT)
+            snprintf(got, sizeof got, "%s", verdict == REPLICAS_HAVE_IT ? "yes" : "more");
+        else
+            tell(&answer, got, sizeof got);
+        if (verdict == REPLICAS_LACK_IT && !answer.maybe_done)
+            strcat(got, ", as if it had not been done");
+        tap_is(got, rows[i].wanted, "redis_replicas_hear", input);
+        freeReplyObject(replies[0]);
+        freeReplyObject(replies[1]);
+    }
+}
+
+int main(void)
+{
+    test_greetings();
+    test_replies();
+    return tap_done();
+}
