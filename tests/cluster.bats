@@ -145,6 +145,23 @@ url_of() {
     run -1 rlock force-release -u "$first" --yes "$key"
 }
 
+@test "H34 H35 --replicas: each master waits for its own, wherever the question comes in first" {
+    local node
+    for node in $CLUSTER_NODES; do
+        run -0 rlock run -u "$(url_of "$node")" --replicas 1 "${at[1]}" -- true
+        run -0 rlock run -u "$(url_of "$node")" --replicas all "${at[2]}" -- true
+    done
+    run -0 rlock run --replicas majority "${at[@]}" -- sh -c 'sleep 1.5'
+    run -69 --separate-stderr rlock run --replicas 2 --connect-timeout 1s "${at[0]}" -- touch "$T/run"
+    stderr_line 'only 1 of 2 replicas has it'
+    is_free "${at[0]}"
+    bg a rlock run --replicas all --lease 3s "${at[@]}" -- sh -c ": >'$T/up'; sleep 100"
+    poll_until 10 test -e "$T/up"
+    kill -STOP "$(node_pid "$(replica_of "$(master_of "${at[0]}")")")"
+    finish a
+    [[ $status == 79 && ! -e $T/run ]]
+}
+
 # ---------------------------------------------------------------- several keys
 
 @test "H54 several keys of several masters: all or none" {

@@ -6,7 +6,12 @@ import socketserver, sys
 
 port, errors = int(sys.argv[1]), sys.argv[2:]
 SLOTS = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % port
-ANSWERS = {"asking": b"+OK\r\n", "time": b"*2\r\n$1\r\n0\r\n$1\r\n0\r\n", "cluster": SLOTS}
+ANSWERS = {
+    "asking": b"+OK\r\n",
+    "role": b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n",
+    "time": b"*2\r\n$1\r\n0\r\n$1\r\n0\r\n",
+    "cluster": SLOTS,
+}
 
 
 class Client(socketserver.StreamRequestHandler):
