@@ -1,6 +1,7 @@
 /* Who asks for a lock. */
 #include "asker.h"
 
+#include <nss.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,9 @@ static void set_user(struct identity *who)
     if (!name && geteuid() == 0)
         name = "root";
     if (!name) {
+#ifdef STATIC_BINARY
+        __nss_configure_lookup("passwd", "files"); /* see resolve.c */
+#endif
         const struct passwd *entry = getpwuid(geteuid());
         name = entry ? entry->pw_name : NULL;
     }

@@ -9,10 +9,12 @@
 
 #include "asker.h"
 #include "judge.h"
+#include "judge_sentinels.h"
 #include "mem.h"
 #include "query.h"
 #include "redis_facts.h"
 #include "render_doctor.h"
+#include "sentinel_facts.h"
 
 /* The lock that is taken and given back. One for all: it stays, free, for as long as others do. */
 #define TRIAL_KEY "rlock-doctor"
@@ -62,6 +64,17 @@ static struct wishes wishes_for(const struct consultation *all, const struct url
                            .secret = url->password || address->password};
 }
 
+static bool look_at_sentinels(const struct store_address *address, struct diagnosis *diagnosis,
+                              char *fault, size_t size)
+{
+    struct sentinel_facts facts;
+
+    if (!sentinel_facts_ask(address, &facts, fault, size))
+        return false;
+    judge_sentinels(&facts, diagnosis);
+    return true;
+}
+
 static bool look_at(struct consultation *all, const struct url *url, char *fault, size_t size)
 {
     struct patient *patient = &all->patients[all->count];
@@ -75,7 +88,7 @@ static bool look_at(struct consultation *all, const struct url *url, char *fault
         return false;
     judge_server(&patient->facts, &wishes, &patient->diagnosis);
     all->count++;
-    return true;
+    return !url->master || look_at_sentinels(&address, &patient->diagnosis, fault, size);
 }
 
 static int64_t took(struct moment *since)

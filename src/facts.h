@@ -1,8 +1,10 @@
-/* What could be found out about one Redis server. A negative number or an empty text: it could not be told. */
+/* What could be found out about one Redis server, and about the Sentinels that watch it. A negative number or an empty text: it could not be told. */
 #ifndef RLOCK_FACTS_H
 #define RLOCK_FACTS_H
 
 #include "rights.h"
+#include "sentinel_vote.h"
+#include "url.h"
 #include <stdint.h>
 
 #define UNTOLD (-1)
@@ -37,6 +39,12 @@ struct server_facts {
     bool rights_known;
     bool lacks[RIGHTS_MAX]; /* as in rights[] */
     bool lacks_keys, lacks_channels;
+};
+
+struct sentinel_facts {
+    size_t count;
+    struct url_host hosts[URL_HOSTS_MAX];
+    struct sentinel_word words[URL_HOSTS_MAX]; /* none is ASKED any more */
 };
 
 #endif

@@ -9,6 +9,21 @@
 #include "mem.h"
 #include "utf8.h"
 
+#ifdef STATIC_BINARY
+
+bool json_load(struct json_library *json, char *fault, size_t size)
+{
+    (void)fault, (void)size;
+    *json = (struct json_library){
+        json_object,           json_array, json_string,
+        json_integer,          json_null,  json_object_set_new,
+        json_array_append_new, json_dumps, json_delete,
+    };
+    return true;
+}
+
+#else
+
 #ifndef JANSSON_SONAME /* configure finds it out */
 #define JANSSON_SONAME "libjansson.so.4"
 #endif
@@ -40,6 +55,8 @@ bool json_load(struct json_library *json, char *fault, size_t size)
     snprintf(fault, size, "JSON needs the library jansson: %s", dlerror());
     return false;
 }
+
+#endif
 
 void json_put_text(const struct json_library *json, json_t *object, const char *name,
                    const char *text)

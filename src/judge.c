@@ -204,6 +204,9 @@ static void judge_replicas(const struct server_facts *facts, const struct wishes
     else if (there < 0)
         diagnosis_add(diagnosis, "replicas", wishes->replicas ? LEVEL_WARNING : LEVEL_NOTE,
                       wishes->replicas ? ASK_ADMIN : "", "cannot tell");
+    else if (there == 0 && wishes->url->master)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start a replica",
+                      "none: there is nobody to be promoted when the master fails");
     else if (there < wishes->replicas)
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start more of them",
                       "%" PRId64 ", but --replicas asks for %u: no lock could be had", there,

@@ -318,7 +318,7 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
     if (!session->url->tls || session->tls)
         session->locator = locator_new(loop, session->url, session->tls, fault, size);
     if (!session->locator) {
-        tls_free(session->tls);
+        tls_discard(session->tls);
         free(session);
         return NULL;
     }
@@ -331,7 +331,7 @@ void redis_session_free(struct redis_session *session)
     redis_session_end(session);
     conn_free(session->conn);
     locator_free(session->locator);
-    tls_free(session->tls);
+    tls_discard(session->tls);
     free(session->file_password);
     free(session);
 }

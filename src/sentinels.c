@@ -12,6 +12,7 @@ struct sentinels {
     const struct url_host *hosts[URL_HOSTS_MAX];
     size_t count;
     bool asking;
+    bool all; /* every one of them has to say something */
     char *password;
     void (*done)(void *arg, const struct sentinel_vote *vote);
     void *arg;
@@ -26,13 +27,22 @@ static struct sentinel_vote take_vote(const struct sentinels *sentinels)
     return sentinel_vote(words, sentinels->count);
 }
 
+static bool is_complete(const struct sentinels *sentinels)
+{
+    for (size_t i = 0; i < sentinels->count; i++)
+        if (sentinel_word(sentinels->each[i])->said == SENTINEL_ASKED)
+            return false;
+    return true;
+}
+
 static void heard(void *arg)
 {
     struct sentinels *sentinels = arg;
     struct sentinel_vote vote = take_vote(sentinels);
 
     /* Who is slower than needed may finish: that connection serves the next question. */
-    if (!sentinels->asking || vote.outcome == SENTINELS_OPEN)
+    if (!sentinels->asking || vote.outcome == SENTINELS_OPEN ||
+        (sentinels->all && !is_complete(sentinels)))
         return;
     sentinels->asking = false;
     sentinels->done(sentinels->arg, &vote);
@@ -71,8 +81,8 @@ void sentinels_free(struct sentinels *sentinels)
     free(sentinels);
 }
 
-void sentinels_ask(struct sentinels *sentinels, const char *password, struct moment until,
-                   void (*done)(void *arg, const struct sentinel_vote *vote), void *arg)
+static void ask(struct sentinels *sentinels, const char *password, struct moment until,
+                void (*done)(void *arg, const struct sentinel_vote *vote), void *arg)
 {
     char *old = sentinels->password;
 
@@ -83,6 +93,20 @@ void sentinels_ask(struct sentinels *sentinels, const char *password, struct mom
     for (size_t i = 0; i < sentinels->count; i++)
         sentinel_ask(sentinels->each[i], sentinels->password, until);
     free(old);
+}
+
+void sentinels_ask(struct sentinels *sentinels, const char *password, struct moment until,
+                   void (*done)(void *arg, const struct sentinel_vote *vote), void *arg)
+{
+    sentinels->all = false;
+    ask(sentinels, password, until, done, arg);
+}
+
+void sentinels_ask_all(struct sentinels *sentinels, const char *password, struct moment until,
+                       void (*done)(void *arg, const struct sentinel_vote *vote), void *arg)
+{
+    sentinels->all = true;
+    ask(sentinels, password, until, done, arg);
 }
 
 void sentinels_hush(struct sentinels *sentinels)
@@ -101,9 +125,19 @@ bool sentinels_contradict(const struct sentinels *sentinels, const char *host, i
     return false;
 }
 
-const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t speaker)
+size_t sentinels_count(const struct sentinels *sentinels)
 {
-    return sentinel_word(sentinels->each[speaker]);
+    return sentinels->count;
+}
+
+const struct url_host *sentinels_host(const struct sentinels *sentinels, size_t i)
+{
+    return sentinels->hosts[i];
+}
+
+const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t i)
+{
+    return sentinel_word(sentinels->each[i]);
 }
 
 static void explain(struct answer *answer, enum cause cause, const char *fmt, ...)

@@ -15,13 +15,18 @@ void sentinels_free(struct sentinels *sentinels);
  * question at a time; the next may be asked from there. password: for those who want one; NULL: none. */
 void sentinels_ask(struct sentinels *sentinels, const char *password, struct moment until,
                    void (*done)(void *arg, const struct sentinel_vote *vote), void *arg);
+/* The same, but "done" comes when all have answered, or cannot. */
+void sentinels_ask_all(struct sentinels *sentinels, const char *password, struct moment until,
+                       void (*done)(void *arg, const struct sentinel_vote *vote), void *arg);
 /* Ends a question; "done" comes no more. Harmless if none is open. */
 void sentinels_hush(struct sentinels *sentinels);
 
 /* Whether any of them has said anything but that this is the master. */
 bool sentinels_contradict(const struct sentinels *sentinels, const char *host, int port);
-/* The word of a vote's speaker. */
-const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t speaker);
+/* How many there are, each once; where each is, and its last word. */
+size_t sentinels_count(const struct sentinels *sentinels);
+const struct url_host *sentinels_host(const struct sentinels *sentinels, size_t i);
+const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t i);
 /* Any vote but NAME as an UNKNOWN answer. */
 void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_vote *vote,
                        struct answer *answer);

@@ -148,7 +148,7 @@ struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
     return NULL;
 }
 
-void tls_free(struct tls *tls)
+void tls_discard(struct tls *tls)
 {
     if (!tls)
         return;

@@ -22,7 +22,8 @@ struct tls_options {
 /* Reads the files, and again when a session came to nothing: certificates are renewed while a lock is held.
  * NULL with a message in "fault", which names the file. */
 struct tls *tls_new(const struct tls_options *options, char *fault, size_t size);
-void tls_free(struct tls *tls);
+/* Not tls_free: OpenSSL 3.2 and newer has a function of that name, which a static binary would meet. */
+void tls_discard(struct tls *tls);
 
 /* A session with "host" (a name or a numeric address) as its client. */
 struct tls_session *tls_start(struct tls *tls, const char *host);

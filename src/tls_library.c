@@ -5,6 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef STATIC_BINARY
+
+bool tls_library_load(struct tls_library *library, char *fault, size_t size)
+{
+    (void)fault, (void)size;
+#define TAKE(name) library->name = name;
+    TLS_LIBRARY_FUNCTIONS(TAKE)
+    return true;
+}
+
+#else
+
 #ifndef OPENSSL_SONAME /* configure finds it out */
 #define OPENSSL_SONAME "libssl.so.3"
 #endif
@@ -30,3 +42,5 @@ bool tls_library_load(struct tls_library *library, char *fault, size_t size)
         snprintf(fault, size, "TLS needs the library OpenSSL: %s", dlerror());
     return handle != NULL;
 }
+
+#endif

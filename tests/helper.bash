@@ -88,6 +88,16 @@ redis() {
     redis-cli -e -s "$REDIS_SOCK" "$@" 3>&-
 }
 
+# A user "limited" with password "pw" and the rights that rlock(7) tells an administrator to give: a paragraph of
+# several lines to be typed as one.
+limited_user() {
+    local command
+    command=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' | tr -s ' \n' ' ')
+    [[ $command == "ACL SETUSER rlock on >PASSWORD "* && $command != *'\'* ]]
+    # shellcheck disable=SC2086 # they are words
+    redis acl setuser limited reset on '>pw' ${command#*>PASSWORD }
+}
+
 redis_pid() {
     cat "$REDIS_DIR/pid" 2>/dev/null
 }

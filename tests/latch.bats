@@ -395,11 +395,7 @@ DIALOGUE
 }
 
 @test "H20 the rights that the manual names are enough for latches" {
-    local command rights
-    command=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' | tr -s ' \n' ' ')
-    rights=${command#*>PASSWORD }
-    # shellcheck disable=SC2086
-    redis acl setuser limited reset on '>pw' $rights
+    limited_user
     export RLOCK_URL=unix://limited:pw@$REDIS_SOCK
     rlock latch set k 1
     wait_for w k

@@ -37,20 +37,8 @@ setup_file() { start_file; }
     no_overlap
 }
 
-# The rights that rlock(7) tells an administrator to give, as they stand there: a paragraph of several
-# lines to be typed as one.
-documented_rights() {
-    sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' | tr -s ' \n' ' '
-}
-
 @test "H20 the rights that the manual names are enough" {
-    local command rights
-    command=$(documented_rights)
-    [[ $command == "ACL SETUSER rlock on >PASSWORD "* && $command != *'\'* ]]
-    rights=${command#*>PASSWORD }
-    echo "rights: $rights"
-    # shellcheck disable=SC2086
-    redis acl setuser limited reset on '>pw' $rights
+    limited_user
     export RLOCK_URL=unix://limited:pw@$REDIS_SOCK
     hold a k --lease 2s
     queue w k

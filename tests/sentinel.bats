@@ -123,6 +123,28 @@ has_clients() {
     stderr_line '^rlock: .*this is a Sentinel.*sentinel://HOST:PORT/mymaster'
 }
 
+@test "doctor looks at the master, and hears each Sentinel" {
+    # finding LEVEL CHECK TEXT
+    finding() {
+        json ".servers[0].findings | any(.level == \"$1\" and .check == \"$2\" and (.text | contains(\"$3\")))"
+    }
+    run --separate-stderr rlock doctor --json
+    finding fine sentinels "3 of 3 name the master 127.0.0.1:${port[a]}"
+    finding note replicas "1, which nobody waits for"
+    run -0 jq -r '.findings[0].level' <<<"$output"
+    [[ $output == fine ]] # the lock
+    run --separate-stderr rlock doctor --json --replicas 1
+    finding note replicas "min-replicas-to-write is 0"
+    RLOCK_URL=${RLOCK_URL/mymaster/yourmaster} run -69 --separate-stderr rlock doctor --json
+    finding unfit reach "'yourmaster', but mymaster"
+    finding unfit sentinels "knows no such master"
+    server_signal 2 STOP
+    server_kill b
+    run -1 --separate-stderr rlock doctor --json --connect-timeout 1s
+    finding warning sentinels "2 of 3 name the master 127.0.0.1:${port[a]}; 127.0.0.1:${port[2]} says nothing"
+    finding warning replicas "nobody to be promoted"
+}
+
 @test "H40 one Sentinel that names another master is outvoted" {
     disturb
     on 1 sentinel remove mymaster
@@ -248,6 +270,32 @@ has_clients() {
     finish y
     [[ $status == 0 ]]
     within 0 4500 "$(overlap x y)"
+}
+
+@test "H39 leases that are shorter than the time between looks: none overlaps for as long as it is" {
+    local i
+    # At all times between two looks.
+    for i in {1..6}; do
+        work "x$i" "k$i" 12 --lease 2s
+        working "x$i"
+        sleep 0.4
+    done
+    cut_off a copier
+    sleep 2.1 # until the leases that the replica has heard of are over
+    cut_off a watcher
+    poll_until 20 all_name b
+    has_role a master
+    for i in {1..6}; do
+        work "y$i" "k$i" 0.5 --lease 2s
+    done
+    for i in {1..6}; do
+        finish "x$i" 20
+        # Who came to the new master before the other one has it there.
+        [[ $status == 79 || $status == 0 ]]
+        finish "y$i"
+        [[ $status == 0 ]]
+        within -20000 2000 "$(overlap "x$i" "y$i")"
+    done
 }
 
 @test "H40 Sentinels that went away disturb nobody" {

@@ -138,6 +138,30 @@ refused() {
     RLOCK_CONFIG=$T/config run -0 rlock run k -- true
 }
 
+@test "H20 the rights that the manual names are enough over TLS, with a certificate and a password" {
+    redis config set tls-auth-clients yes
+    limited_user
+    echo pw >"$T/password"
+    printf 'tls-ca=%s\ntls-cert=%s\ntls-key=%s\npassword-file=%s\n' \
+        "$CERTS"/{ca.pem,client.pem,client.key} "$T/password" >"$T/config"
+    export RLOCK_CONFIG=$T/config
+    refuse() { # OPTION...
+        run -77 --separate-stderr rlock run "$@" k -- touch "$T/run"
+        [[ ! -e $T/run ]]
+    }
+    refuse -u "rediss://limited:no@127.0.0.1:$TLS_PORT"
+    stderr_line '^rlock: k: rediss://127.0.0.1:.*WRONGPASS'
+    export RLOCK_URL=rediss://limited:@127.0.0.1:$TLS_PORT
+    refuse --prefix other
+    hold a k --lease 2s
+    queue w k
+    run -0 rlock force-release --yes k
+    finish w 2
+    [[ $status == 0 && ! -s $T/w.err ]]
+    finish a
+    [[ $status == 79 ]]
+}
+
 @test "TLS 1.2 and 1.3, nothing older" {
     local version
     for version in TLSv1.2 TLSv1.3 'TLSv1.2 TLSv1.3'; do

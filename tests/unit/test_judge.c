@@ -2,6 +2,7 @@
 #include "judge.h"
 
 #include "clock.h"
+#include "judge_sentinels.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -90,6 +91,7 @@ static void set(struct world *world, const char *word)
     else if (strncmp(word, "wanted=", 7) == 0) wishes->replicas = (unsigned)number;
     else if (strncmp(word, "host=", 5) == 0) world->url.hosts[0].name = value;
     else if (strncmp(word, "scheme=", 7) == 0) world->url.scheme = value;
+    else if (strncmp(word, "master=", 7) == 0) world->url.master = (char *)(uintptr_t)value;
     else known = false;
     if (!known)
         abort();
@@ -166,6 +168,10 @@ static const struct {
     {"replicas=-1", "replicas note"},
     {"replicas=2", "replicas note"},
     {"min=1", "replicas unfit"},
+    {"master=m", "replicas warning"},
+    {"master=m min=1", "replicas unfit"},
+    {"master=m replicas=1", "replicas note"},
+    {"master=m replicas=1 wanted=1 min=1", ""},
     {"replicas=1 min=2", "replicas unfit"},
 
     {"timeout=11", ""},
@@ -275,8 +281,53 @@ static void test_quorum(const char *levels, const char *wanted)
     tap_is(got, wanted, "diagnosis_of_quorum", levels);
 }
 
+/* What each Sentinel says: A or B, names it as the master; u, knows none; s, silent; x, does not run; d, denied. */
+static const struct {
+    const char *words, *wanted, *part;
+} sentinels[] = {
+    {"AAA", "fine", "3 of 3 name the master a:1"},
+    {"A", "note", "1 of 1 names the master a:1"},
+    {"AA", "note", "2 of 2 name the master a:1"},
+    {"AAs", "warning", "2 of 3 name the master a:1; s3:26379 says nothing (why)"},
+    {"xAA", "warning", "s1:26379 says nothing (why)"},
+    {"ABA", "warning", "2 of 3 name the master a:1; s2:26379 names b:1"},
+    {"AAudA", "warning", "3 of 5 name the master a:1; s3:26379 knows no such master"},
+    {"ABs", "unfit", "no majority of the 3 names a master"},
+    {"uuu", "unfit", "s1:26379 knows no such master"},
+    {"Ass", "unfit", "no majority of the 3 names a master"},
+    {"ddd", "unfit", "s1:26379 says nothing (why)"},
+    {"xxx", "unfit", "no majority of the 3 names a master"},
+};
+
+static void test_sentinels(const char *words, const char *wanted, const char *part)
+{
+    static const struct url_host hosts[] = {
+        {"s1", 26379}, {"s2", 26379}, {"s3", 26379}, {"s4", 26379}, {"s5", 26379}};
+    struct sentinel_facts facts = {.count = strlen(words)};
+    struct diagnosis diagnosis = {0};
+
+    for (size_t i = 0; i < facts.count; i++) {
+        struct sentinel_word *word = &facts.words[i];
+        facts.hosts[i] = hosts[i];
+        word->said = words[i] == 'u'   ? SENTINEL_UNKNOWN
+                     : words[i] == 's' ? SENTINEL_SILENT
+                     : words[i] == 'x' ? SENTINEL_GONE
+                     : words[i] == 'd' ? SENTINEL_DENIED
+                                       : SENTINEL_NAMES;
+        word->host[0] = (char)(words[i] | 0x20);
+        word->port = 1;
+        strcpy(word->why, "why");
+    }
+    judge_sentinels(&facts, &diagnosis);
+    tap_is(level_name(diagnosis.findings[0].level), wanted, "judge_sentinels", words);
+    tap_ok(strstr(diagnosis.findings[0].text, part) != NULL, "judge_sentinels %s: %s", words,
+           diagnosis.findings[0].text);
+}
+
 int main(void)
 {
+    for (size_t i = 0; i < COUNT(sentinels); i++)
+        test_sentinels(sentinels[i].words, sentinels[i].wanted, sentinels[i].part);
     for (size_t i = 0; i < COUNT(rows); i++)
         test_row(rows[i].words, rows[i].wanted);
     for (size_t i = 0; i < COUNT(errors); i++)
