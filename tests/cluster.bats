@@ -317,16 +317,21 @@ announces() {
     done
 }
 
-@test "the rights that rlock(7) lists are enough" {
-    local node rights
-    rights="on >secret resetkeys ~rlock:* resetchannels &rlock:* -@all +time +eval +evalsha +scan +multi +exec
-        +subscribe +unsubscribe +exists +hget +hmget +hset +hdel +hexists +hgetall +pexpire +publish
-        +asking +cluster|slots"
+@test "H20 the rights that the manual names are enough, and the doctor knows them" {
+    local node more
+    more=$(sed -n '/of a Redis Cluster ask for two more/,/Xr rlock-doctor/p' "$TESTS/../man/rlock.7" |
+        grep -o '+[a-z|]*' | xargs)
+    [[ $more == "+asking +cluster|slots" ]]
     for node in $CLUSTER_NODES; do
         # shellcheck disable=SC2086 # they are words
-        cli "$node" acl setuser rlock $rights
+        cli "$node" acl setuser rlock reset on '>secret' $(documented_rights) $more
+        cli "$node" acl setuser partly reset on '>secret' '~*' '&*' +@all -cluster
     done
+    run -1 --separate-stderr rlock doctor -u "cluster://partly:secret@127.0.0.1:${CLUSTER_NODES%% *}"
+    [[ $output == *"without +cluster|slots "*"-> ACL SETUSER partly +cluster|slots"* ]]
     export RLOCK_URL=cluster://rlock:secret@127.0.0.1:${CLUSTER_NODES%% *}
+    run rlock doctor
+    [[ $output == *"rights       all that are needed"* ]]
     hold a "${at[0]}"
     queue w "${at[0]}"
     run -0 rlock run "${at[1]}" "${at[2]}" -- true
