@@ -220,3 +220,8 @@ close_slot() { # KEY TARGET
         cli "$node" cluster setslot "$slot" node "$(id_of "$2")" >/dev/null
     done
 }
+
+# One of the masters that do not have the key.
+another_than() {
+    tr ' ' '\n' <<<"$(masters)" | grep -v "^$(master_of "$1")\$" | grep -m 1 .
+}

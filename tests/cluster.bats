@@ -194,22 +194,61 @@ url_of() {
     run -0 rlock status -q "$a" "$b" "$c"
 }
 
+# rounds NAME NUMBER SECONDS KEY...: each round leaves in the log, for each of its keys, who comes and who goes.
+rounds() {
+    bg "$1" sh -c "for i in \$(seq $2); do
+        \"\$@\" -- sh -c 'for k in \$RLOCK_KEY; do echo \$k $1 >>\"$LOG\"; done; sleep $3
+            for k in \$RLOCK_KEY; do echo \$k $1 >>\"$LOG\"; done' || exit
+        done" sh "$RLOCK" run --lease 5s "${@:4}"
+}
+
+# Whoever has come to a key goes before the next one comes.
+each_alone() {
+    awk '{ inside = $1 in now }
+        inside && now[$1] != $2 { print $2 " at " $1 " beside " now[$1]; bad = 1 }
+        inside { delete now[$1]; next }
+        { now[$1] = $2 } END { exit bad || NR == 0 }' "$LOG"
+}
+
 @test "H78 opposite orders and overlapping sets, by many at a time" {
     local a=${at[0]} b=${at[1]} c=${at[2]} i
-    rounds() { # NAME NUMBER KEY...
-        bg "$1" sh -c "for i in \$(seq $2); do \"\$0\" run --lease 5s $3 $4 -- sh -c 'echo $1 $3 begin >>\"$LOG\"; sleep 0.0\$((RANDOM % 3)); echo $1 $3 end >>\"$LOG\"' || exit; done" "$RLOCK"
-    }
-    rounds p1 20 "$a" "$b"
-    rounds p2 20 "$b" "$a"
-    rounds p3 20 "$c" "$a"
-    rounds p4 20 "$b" "$c"
-    rounds p5 20 "$a" ""
-    rounds p6 20 "$c" ""
+    rounds p1 20 0.02 "$a" "$b"
+    rounds p2 20 0 "$b" "$a"
+    rounds p3 20 0.01 "$c" "$a"
+    rounds p4 20 0.02 "$b" "$c"
+    rounds p5 20 0 "$a"
+    rounds p6 20 0.01 "$c"
     for i in 1 2 3 4 5 6; do
         finish "p$i" 40
         [[ $status == 0 ]]
     done
+    each_alone
+    [[ $(wc -l <"$LOG") == 400 ]]
     run -0 rlock status -q "$a" "$b" "$c"
+}
+
+@test "several keys among those who want one of them: each gets its turn" {
+    local a=${at[0]} b=${at[1]} i
+    for i in 1 2 3; do
+        rounds "a$i" 200 0.05 "$a"
+        rounds "b$i" 200 0.05 "$b"
+    done
+    poll_until 10 has_waiters "$a" 2
+    poll_until 10 has_waiters "$b" 2
+    for i in 1 2 3; do
+        run -0 rlock run -w 10s "$a" "$b" -- true
+    done
+    end_processes
+    rm "$LOG"
+    for i in 1 2 3; do
+        rounds "ab$i" 200 0.05 "$a" "$b"
+    done
+    poll_until 15 has_waiters "$a" 2
+    for i in 1 2 3; do
+        run -0 rlock run -w 10s "$a" -- true
+        run -0 rlock run -w 10s "$b" -- true
+    done
+    each_alone
 }
 
 @test "several keys: renewed all of them, and one that is lost is all lost" {
