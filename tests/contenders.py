@@ -1,7 +1,9 @@
-"""Contenders for a few locks, in all modes, and the hand that kills and stops some of them.
+"""Contenders for a few locks, in the modes that their store has, and the hand that kills and stops some of them.
 
-What each did is in Contest.log (the traces of worker), in .queues (what status showed meanwhile), .launched
-and .ends; .hits says what was done to whom.
+A store is a world: .url, .directory for the logs, .modes, .several (may one want several keys?) and .deeds, what can
+be done to it: name -> function(chance). What each contender did is in Contest.log (the traces of worker), in
+.queues (what status showed meanwhile), .launched and .ends; .hits says what was done to whom, .deeds what was done
+and when.
 """
 import json, os, random, shlex, signal, subprocess, threading, time
 from intervals import Queue
@@ -13,7 +15,8 @@ LEASE = 2  # s
 LIMITS = {"two": 2, "three": 3}
 PLENTY = 40  # s, in which every run has had its turn
 
-DEEDS = ("kill", "kill agent", "kill command", "term", "stop", "stop agent", "flush", "hang up")
+DEEDS = ("kill", "kill agent", "kill command", "term", "stop", "stop agent")  # to one process of a run
+WEIGHTS = {"write": 4, "read": 5, "limit": 4}
 
 
 def now_ns():
@@ -25,10 +28,11 @@ class Wish:
 
     def __init__(self, contest, chance, name):
         self.contest, self.chance, self.name = contest, chance, name
-        self.mode = chance.choice(["write"] * 4 + ["read"] * 5 + ["limit"] * 4)
+        modes = contest.world.modes
+        self.mode = chance.choices(modes, [WEIGHTS[mode] for mode in modes])[0]
         if self.mode == "limit":
             self.keys = [chance.choice(list(LIMITS))]
-        elif chance.random() < 0.4:
+        elif contest.world.several and chance.random() < 0.4:
             self.keys = chance.sample(["one", "other", "rw"], chance.choice((2, 2, 3)))
         else:
             self.keys = ["rw" if chance.random() < 0.7 else "one"]
@@ -59,7 +63,8 @@ class Wish:
         return shlex.join(run)
 
     def nested_mode(self):
-        return self.chance.choice(("write", "read")) if self.mode == "write" else self.mode
+        modes = [mode for mode in ("write", "read") if mode in self.contest.world.modes]
+        return self.chance.choice(modes) if self.mode == "write" else self.mode
 
     def script(self):
         """Plain, nested, two siblings, or an attempt to make a write lock of a read lock."""
@@ -67,7 +72,7 @@ class Wish:
         if dice < 0.15:
             # One more key while others are held: always the same one is last, or it were the users who wait
             # for each other.
-            more = self.mode != "limit" and "rw" not in self.keys and self.chance.random() < 0.5
+            more = self.mode != "limit" and self.contest.world.several and "rw" not in self.keys and self.chance.random() < 0.5
             inner = self.nested(self.name + ".1", self.nested_mode(), more)
             return "; ".join([plain, inner, self.work(self.name, 0.03)])
         if dice < 0.25:
@@ -88,14 +93,14 @@ class Wish:
 class Contest:
     """For "seconds", "crowd" contenders; then everyone comes to an end."""
 
-    def __init__(self, server, seed, seconds, crowd=10):
-        self.server, self.seed, self.crowd = server, seed, crowd
-        self.log = os.path.join(server.directory, "log")
+    def __init__(self, world, seed, seconds, crowd=10):
+        self.world, self.seed, self.crowd = world, seed, crowd
+        self.log = os.path.join(world.directory, "log")
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("RLOCK_")}
-        self.env.update(RLOCK_URL="unix://" + server.path, RLOCK_CONFIG="/dev/null", LC_ALL="C")
+        self.env.update(RLOCK_URL=world.url, RLOCK_CONFIG="/dev/null", LC_ALL="C")
         self.until = time.monotonic() + seconds
         self.running, self.launched, self.ends, self.patience = {}, {}, {}, {}
-        self.hits, self.queues, self.faults, self.stuck = {}, [], [], []
+        self.hits, self.deeds, self.queues, self.faults, self.stuck = {}, [], [], [], []
         self.timers = []
 
     def run(self):
@@ -131,18 +136,20 @@ class Contest:
                 process.kill()
                 process.wait()
             del self.running[name]
-            if chance.random() < 0.3:
+            if chance.random() < 0.3 or self.ends.get(name) == 69:
                 time.sleep(chance.uniform(0, 0.2))
 
     # ------------------------------------------------------------------------------------- the watch
 
     def status(self, *keys):
         words = [RLOCK, "status", "--json", *keys]
-        return json.loads(subprocess.run(words, env=self.env, stdout=subprocess.PIPE, check=True).stdout)
+        done = subprocess.run(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        return json.loads(done.stdout)
 
     def watch(self):
         """Notes who waits in which order, and judges what the server shows of the holders."""
         while time.monotonic() < self.until or self.running:
+            time.sleep(0.05)
             try:
                 locks = self.status()
             except subprocess.CalledProcessError:
@@ -151,7 +158,6 @@ class Contest:
                 waiters = [(one["label"], one["mode"]) for one in lock["waiters"]]
                 self.queues.append(Queue(lock["key"], now_ns(), waiters))
                 self.judge(lock)
-            time.sleep(0.05)
 
     def judge(self, lock):
         families = {one["owner"].split(".")[0]: one for one in lock["holders"]}
@@ -168,12 +174,10 @@ class Contest:
     def meddle(self, chance):
         while time.monotonic() < self.until:
             time.sleep(chance.uniform(0.3, 1.3))
-            deed = chance.choice(DEEDS)
-            if deed == "flush":
-                self.server.call("SCRIPT", "FLUSH")
-            elif deed == "hang up":
-                for kind in ("normal", "pubsub"):
-                    self.server.call("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+            deed = chance.choice([*DEEDS, *self.world.deeds])
+            self.deeds.append((now_ns(), deed))
+            if deed in self.world.deeds:
+                self.world.deeds[deed](chance)
             else:
                 self.hit(chance, deed)
 

@@ -57,9 +57,8 @@ def conflict(key, one, two):
     return f"{one.mode} and {two.mode}"
 
 
-def exclusion(runs, limits):
-    """The faults of those that were beside each other. limits: of the semaphores, by key."""
-    faults = []
+def overlaps(runs, limits):
+    """(ms, who and why) of those that were beside each other. limits: of the semaphores, by key."""
     for key, group in by_key(runs).items():
         alive = []
         for run in group:
@@ -68,13 +67,21 @@ def exclusion(runs, limits):
                 why = conflict(key, other, run)
                 if why:
                     ms = (min(other.end, run.end) - run.begin) / 1e6
-                    faults.append(f"{key}: {other.name} and {run.name} for {ms:.1f} ms: {why}")
+                    yield ms, f"{key}: {other.name} and {run.name} for {ms:.1f} ms: {why}"
             alive.append(run)
-            families = {one.grants[key] for one in alive if one.mode == "limit"}
+            families = {one.grants[key]: one for one in alive if one.mode == "limit"}
             if len(families) > limits.get(key, 0):
+                ms = (min(one.end for one in alive) - run.begin) / 1e6
                 names = " ".join(one.name for one in alive)
-                faults.append(f"{key}: more than {limits.get(key, 0)} at once: {names}")
-            if run.mode == "limit" and not 1 <= run.slot <= limits.get(key, 0):
+                yield ms, f"{key}: more than {limits.get(key, 0)} at once for {ms:.1f} ms: {names}"
+
+
+def exclusion(runs, limits):
+    """The faults of those that were beside each other, and of slots that there are not."""
+    faults = [fault for _ms, fault in overlaps(runs, limits)]
+    for run in runs:
+        for key in run.grants if run.mode == "limit" else ():
+            if not 1 <= run.slot <= limits.get(key, 0):
                 faults.append(f"{key}: {run.name} has slot {run.slot}")
     return faults
 

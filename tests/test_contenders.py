@@ -14,6 +14,23 @@ SECONDS = float(os.environ.get("RLOCK_SECONDS", "20"))
 SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 
 
+class World:
+    """One server, which forgets scripts and hangs up."""
+
+    modes, several = ("write", "read", "limit"), True
+
+    def __init__(self, server):
+        self.server, self.directory, self.url = server, server.directory, "unix://" + server.path
+        self.deeds = {"flush": self.flush, "hang up": self.hang_up}
+
+    def flush(self, _chance):
+        self.server.call("SCRIPT", "FLUSH")
+
+    def hang_up(self, _chance):
+        for kind in ("normal", "pubsub"):
+            self.server.call("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+
+
 def ended_badly(contest):
     """Those that nothing was done to, and yet."""
     for name, status in contest.ends.items():
@@ -34,15 +51,15 @@ def left_behind(contest):
         mode = ["--limit", str(LIMITS[key])] if key in LIMITS else []
         words = [RLOCK, "run", "-w", "5s", "--lease", "2s", *mode, key, "--", "true"]
         subprocess.run(words, env=contest.env, check=True)
-    for name in contest.server.call("KEYS", "*"):
-        fields = contest.server.call("HKEYS", name)
+    for name in contest.world.server.call("KEYS", "*"):
+        fields = contest.world.server.call("HKEYS", name)
         if not set(fields) <= set("kfqt"):
             yield f"{name} has {' '.join(fields)}"
-        if not 0 < contest.server.call("PTTL", name) <= WEEK + LEASE * 1000:
-            yield f"{name} lives for {contest.server.call('PTTL', name)} ms"
-    for channel in contest.server.call("PUBSUB", "CHANNELS", "*"):
+        if not 0 < contest.world.server.call("PTTL", name) <= WEEK + LEASE * 1000:
+            yield f"{name} lives for {contest.world.server.call('PTTL', name)} ms"
+    for channel in contest.world.server.call("PUBSUB", "CHANNELS", "*"):
         yield f"someone listens to {channel}"
-    for client in contest.server.call("CLIENT", "LIST").splitlines():
+    for client in contest.world.server.call("CLIENT", "LIST").splitlines():
         if "cmd=client" not in client:
             yield f"connected: {client}"
 
@@ -96,7 +113,7 @@ def main():
     print(f"# RLOCK_SEED={SEED} RLOCK_SECONDS={SECONDS:g}", flush=True)
     server, failures = Server(), 0
     try:
-        contest = Contest(server, SEED, SECONDS)
+        contest = Contest(World(server), SEED, SECONDS)
         contest.run()
         for number, (what, faults) in enumerate(results(contest), 1):
             failures += bool(faults)

@@ -7,7 +7,7 @@ setup_file() {
     start_tls_file
     authority other
     certificate middle ca basicConstraints=critical,CA:TRUE
-    certificate expired ca subjectAltName=DNS:localhost,IP:127.0.0.1 -days -1
+    certificate expired ca subjectAltName=DNS:localhost,IP:127.0.0.1 -days 0
     certificate elsewhere ca subjectAltName=DNS:elsewhere.test,IP:127.0.0.9
     certificate named ca subjectAltName=DNS:localhost
     certificate wild ca "subjectAltName=DNS:*.elsewhere.test,DNS:loc*"

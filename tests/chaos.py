@@ -1,0 +1,171 @@
+#!/usr/bin/env -S python3 -B
+"""Contenders in all modes, on every kind of store, while everything goes wrong that can. Prints TAP.
+
+A history is written for each store, chaos-STORE.json: what was done when, who ran when under which token, how each
+ended. The judge reads nothing else:  chaos.py --judge FILE...  judges histories again.
+
+RLOCK_SECONDS=N is the time for all stores together (60), RLOCK_STORES="server sentinel cluster quorum" chooses
+some, RLOCK_SEED=N repeats the choices of a run (not its timing).
+"""
+import collections, json, os, random, shutil, signal, sys, tempfile, threading, time
+from chaos_worlds import WORLDS
+from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest
+from intervals import fences, overlaps, read_runs
+
+SECONDS = float(os.environ.get("RLOCK_SECONDS") or 60)
+SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
+CROWD = 20
+DISTURBED = (0, 69, 75, 79)  # how a run may end to which nothing was done but to its store
+
+
+class History:
+    """What there is to judge."""
+
+    def __init__(self, record):
+        self.__dict__.update(record)
+        self.runs = read_runs(self.log)
+        self.world = WORLDS[self.store]
+
+    def disturbed(self, name):
+        return name.split(".")[0] in self.hits
+
+
+def play(store, seed, seconds):
+    """The history of one contest, as it can be written down."""
+    directory = tempfile.mkdtemp(prefix="rlock-chaos-")
+    world = None
+    try:
+        world = WORLDS[store](os.path.join(directory, store))
+        contest = Contest(world, f"{seed} {store}", seconds, CROWD)
+        contest.run()
+        world.heal()
+        left = left_behind(contest)
+        with open(contest.log) as file:
+            log = file.readlines()
+        with open(contest.log + ".err", errors="replace") as file:
+            said = collections.Counter(line.split(":", 2)[-1].strip() for line in file).most_common(10)
+        return {"store": store, "seed": seed, "seconds": seconds, "deeds": contest.deeds, "hits": contest.hits,
+                "ends": contest.ends, "stuck": contest.stuck, "left": left, "said": said, "log": log}
+    finally:
+        if world:
+            world.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def left_behind(contest):
+    """What is held or waited for when all have gone, and what was killed is dead."""
+    end = time.monotonic() + PLENTY / 2
+    locks = ["it was not asked"]
+    while locks and time.monotonic() < end:
+        time.sleep(0.2)
+        try:
+            locks = contest.status()
+        except Exception as fault:  # whatever keeps it from answering
+            locks = [str(fault)]
+    return [str(lock) for lock in locks]
+
+
+# -- the judge --------------------------------------------------------------------------------------
+
+
+def promises(history):
+    """(what was promised, faults) one after the other."""
+    found = sorted(overlaps(history.runs, LIMITS), reverse=True)
+    allowed = history.world.overlap * 1000
+    largest = found[0][0] if found else 0
+    seen = f"{len(found)} overlaps, the largest {largest:.0f} ms" if found else "no overlap"
+    yield f"{history.world.promise}: {seen}", [text for ms, text in found if ms > allowed]
+    yield "fencing tokens rise", fences(history.runs)
+    yield "nobody waits for ever", history.stuck
+    badly = [f"{name} ended with {status}" for name, status in history.ends.items()
+             if not history.disturbed(name) and status not in DISTURBED]
+    yield "each ended as it should", badly
+    yield "nothing is left behind", history.left
+    yield "there was something to see", too_little(history)
+
+
+def too_little(history):
+    modes = collections.Counter(run.mode for run in history.runs)
+    wanted = {"write": "exclusive", "read": "shared", "limit": "limit"}
+    for mode in history.world.modes:
+        if modes[wanted[mode]] < history.seconds / 4:
+            yield f"{modes[wanted[mode]]} commands for {mode}"
+    if len(history.deeds) < history.seconds / 4:
+        yield f"{len(history.deeds)} deeds"
+
+
+def describe(history):
+    modes = collections.Counter(run.mode for run in history.runs)
+    deeds = collections.Counter(deed for _ns, deed in history.deeds)
+    ends = collections.Counter(history.ends.values())
+    yield f"{len(history.runs)} commands: {dict(modes)}"
+    yield f"done: {dict(sorted(deeds.items()))}"
+    yield f"ended with: {dict(sorted(ends.items()))}"
+    for line, times in history.said:
+        yield f"said {times} times: {line:.150}"
+
+
+def judge(history, number):
+    """Prints the verdicts, numbered from "number" on. Returns how many there were, and how many were bad."""
+    bad = 0
+    print(f"# {history.world.name}: {history.seconds:g} s, RLOCK_SEED={history.seed}")
+    for line in describe(history):
+        print("#", line)
+    verdicts = list(promises(history))
+    for i, (what, faults) in enumerate(verdicts):
+        faults = list(faults)
+        bad += bool(faults)
+        print(f"{'not ok' if faults else 'ok'} {number + i} - {history.store}: {what}", flush=True)
+        for fault in faults[:20]:
+            print("#", fault)
+    return len(verdicts), bad
+
+
+# ---------------------------------------------------------------------------------------------------
+
+
+def write(record):
+    path = f"chaos-{record['store']}.json"
+    with open(path, "w") as file:
+        json.dump(record, file)
+    return path
+
+
+def histories(arguments):
+    """Those of the files named, or new ones."""
+    if arguments[:1] == ["--judge"]:
+        for path in arguments[1:]:
+            with open(path) as file:
+                yield History(json.load(file))
+        return
+    stores = os.environ.get("RLOCK_STORES", "server sentinel").split()
+    for store in stores:
+        record = play(store, SEED, SECONDS / len(stores))
+        print(f"# the history is in {write(record)}")
+        yield History(record)
+
+
+def end(number, _frame):
+    print(f"Bail out! Signal {number}", flush=True)
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
+    sys.exit(1)
+
+
+def main():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+    for program in (RLOCK, WORKER):
+        if not os.access(program, os.X_OK):
+            print(f"Bail out! No {program}: make check builds it")
+            sys.exit(1)
+    count = failures = 0
+    for history in histories(sys.argv[1:]):
+        verdicts, bad = judge(history, count + 1)
+        count, failures = count + verdicts, failures + bad
+    print(f"1..{count}")
+    sys.exit(bool(failures))
+
+
+main()
