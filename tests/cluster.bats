@@ -362,7 +362,7 @@ announces() {
         grep -o '+[a-z|]*' | xargs)
     [[ $more == "+asking +cluster|slots" ]]
     for node in $CLUSTER_NODES; do
-        # shellcheck disable=SC2086 # they are words
+        # shellcheck disable=SC2046,SC2086 # they are words
         cli "$node" acl setuser rlock reset on '>secret' $(documented_rights) $more
         cli "$node" acl setuser partly reset on '>secret' '~*' '&*' +@all -cluster
     done
