@@ -54,6 +54,7 @@ static void give_back_key(struct cluster_locks *locks, struct store *node, struc
 {
     (void)locks;
     one->at_least = 0;
+    one->in_time = true;
     store_release(node, one, false, until, done, done_arg);
 }
 

@@ -266,6 +266,15 @@ static int64_t count_at(const redisReply *reply, size_t i)
     return number > 0 ? number : 0;
 }
 
+/* Of time, in ms. */
+static int64_t span_at(const redisReply *reply, size_t i)
+{
+    const int64_t most = REDIS_SPAN_MAX;
+    int64_t span = count_at(reply, i);
+
+    return span < most ? span : most;
+}
+
 /* The server's clock. */
 static int64_t now_at(const redisReply *reply)
 {
@@ -391,6 +400,32 @@ static const struct {
     {"CHANGED", read_changed}, {"MISFIT", read_misfit},
 };
 
+static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+
+    for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
+        if (strcmp(word, script_words[i].word) == 0) {
+            extra->now_ms = now_at(reply);
+            script_words[i].read(reply, answer, extra);
+            return;
+        }
+    }
+    redis_answer_senseless(answer);
+}
+
+/* What a quorum's member says, with what it tells of itself. */
+static const redisReply *read_member(const redisReply *reply, struct answer *answer)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+
+    if (!word || strcmp(word, "MEMBER") != 0 || reply->elements < 4)
+        return reply;
+    answer->seniority.memory_ms = span_at(reply, 1);
+    answer->seniority.service_ms = span_at(reply, 2);
+    return reply->element[3];
+}
+
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra)
 {
@@ -400,19 +435,10 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
         extra = &ignored;
     memset(answer, 0, sizeof *answer);
     memset(extra, 0, sizeof *extra);
-    if (reply->type == REDIS_REPLY_ERROR) {
+    if (reply->type == REDIS_REPLY_ERROR)
         redis_answer_error(reply->str, answer);
-        return;
-    }
-    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
-    for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
-        if (strcmp(word, script_words[i].word) == 0) {
-            extra->now_ms = now_at(reply);
-            script_words[i].read(reply, answer, extra);
-            return;
-        }
-    }
-    redis_answer_senseless(answer);
+    else
+        read_words(read_member(reply, answer), answer, extra);
 }
 
 /* Reads the records of one list; what cannot be read is left out. The caller frees. */

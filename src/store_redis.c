@@ -25,13 +25,18 @@
 /* How long a release waits for the replicas. They get it anyway; what they miss ends with the lease. */
 #define PARTING_NS (200 * NS_PER_MS)
 
+#define MARKER ":!quorum"
+
 struct redis_store {
     struct store base;
     struct loop *loop;
     struct redis_link *link;
     char *prefix;
+    char *marker;      /* of a quorum's member: a key that tells how long it has been one; NULL */
+    int64_t uptime_ms; /* a member's, at the latest answer */
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
+    bool fresh;      /* the server did not know one of the scripts */
     char *places;    /* ours in the queues, as last told; NULL: none */
     struct redis_replicas replicas;
     bool in_cluster;
@@ -52,6 +57,7 @@ struct redis_store {
     size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
+    size_t node_at; /* that which tells a member's node; 0: none does */
     struct redis_survey *survey;
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
     void *each_id_arg;
@@ -97,7 +103,7 @@ static void drop_operation(struct redis_store *store)
     if (store->survey)
         redis_survey_free(store->survey);
     store->argv = NULL;
-    store->argc = 0;
+    store->argc = store->node_at = 0;
     store->keys = NULL;
     store->key_count = 0;
     store->survey = NULL;
@@ -118,6 +124,7 @@ static void finish(struct redis_store *store, const struct answer *answer)
 
     told.maybe_done |= told.verdict == VERDICT_UNKNOWN && store->granted;
     drop_operation(store);
+    store->base.sent = false;
     store->done(store->done_arg, &told);
 }
 
@@ -193,21 +200,30 @@ static bool is_harmless(const struct redis_store *store)
     return store->script == &script_acquire || store->script == &script_latch;
 }
 
+/* Nobody waits for it after "until": it must not be done later. */
+static void set_not_after(struct redis_store *store, struct moment now)
+{
+    int64_t clock = redis_link_clock(store->link, now);
+    int64_t left = moment_until(now, store->until) / NS_PER_MS;
+    char not_after[24];
+
+    snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
+    replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
+}
+
 static void send_operation(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
-    if (store->in_time) {
-        int64_t clock = redis_link_clock(store->link, now);
-        int64_t left = moment_until(now, store->until) / NS_PER_MS;
-        char not_after[24];
-        snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
-        replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
-    }
+    if (store->in_time)
+        set_not_after(store, now);
+    if (store->node_at)
+        replace_argument(store, store->node_at, store->base.node);
     if (store->script == &script_acquire)
         replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
+    store->base.sent = true;
     store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
     /* Counts for the next command alone, or for a whole transaction. */
     if (store->asking)
@@ -219,14 +235,17 @@ static void send_operation(struct redis_store *store)
 }
 
 /* Starts what was put together. What may be asked again soon greets first: only the question is in a
- * hurry. And an acquisition needs the server's clock, and who waits for replicas their number. */
+ * hurry. And what must not be done late needs the server's clock, who waits for replicas their number, a
+ * member's node its name. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
+    bool early = is_harmless(store) || store->in_time || is_replicated(store) || store->node_at;
+
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     loop_disarm(store->loop, &store->poll);
-    if ((is_harmless(store) || is_replicated(store)) && !redis_link_is_up(store->link))
+    if (early && !redis_link_is_up(store->link))
         redis_link_greet(store->link, until);
     else
         send_operation(store);
@@ -290,7 +309,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
 
     if (reply && is_error(reply) && !store->whole_script &&
         redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT) {
-        store->whole_script = true;
+        store->whole_script = store->fresh = true;
         reply = NULL;
     }
     if (!reply) {
@@ -302,6 +321,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
         redis_latch_answer(reply, store->each_id, store->each_id_arg, &answer, &extra.now_ms);
     } else {
         redis_answer_script(reply, &answer, &extra);
+        answer.seniority.process_ms = store->uptime_ms;
     }
     if (extra.now_ms)
         redis_link_set_clock(store->link, extra.now_ms);
@@ -352,6 +372,9 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
 {
     struct redis_store *store = arg;
 
+    const char *node = redis_link_node(store->link, &store->uptime_ms);
+
+    snprintf(store->base.node, sizeof store->base.node, "%s", node);
     if (failure)
         finish(store, failure);
     else if (store->survey)
@@ -384,7 +407,21 @@ static void redis_close(struct store *base)
     drop_operation(store);
     free(store->places);
     free(store->prefix);
+    free(store->marker);
     free(store);
+}
+
+static void add_marker(struct redis_store *store)
+{
+    add_argument(store, store->marker);
+    store->node_at = store->argc;
+    add_argument(store, "");
+}
+
+static void add_fences(struct redis_store *store, const struct lock_request *request)
+{
+    for (size_t i = 0; request->fences && i < request->key_count; i++)
+        add_number(store, (int64_t)request->fences[i]);
 }
 
 static void redis_acquire(struct store *base, const struct lock_request *request,
@@ -408,6 +445,11 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
     add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
+    if (store->marker) {
+        add_marker(store);
+        add_number(store, (int64_t)request->proposal);
+        add_fences(store, request);
+    }
     start(store, until, done, arg);
 }
 
@@ -419,6 +461,10 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     begin(store, &script_renew, request->keys, request->key_count);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
+    if (store->marker) {
+        add_marker(store);
+        add_fences(store, request);
+    }
     start(store, until, done, arg);
 }
 
@@ -428,6 +474,8 @@ static void redis_release(struct store *base, const struct lock_request *request
     struct redis_store *store = of(base);
 
     begin(store, &script_release, request->keys, request->key_count);
+    /* Perhaps nobody stays to hear that it does not know this one either. */
+    store->whole_script = store->fresh;
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
@@ -546,6 +594,10 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
     }
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = strcmp(address->urls->scheme, "cluster") == 0;
+    if (address->member && address->prefix) {
+        store->marker = mem_zeroed(strlen(address->prefix) + sizeof MARKER);
+        sprintf(store->marker, "%s" MARKER, address->prefix);
+    }
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return &store->base;

@@ -73,7 +73,7 @@ static void try_latch(const redisReply *reply)
 }
 
 /* As the answer to each step. */
-static void try_greeting(const redisReply *reply)
+static void try_greeting(const redisReply *reply, bool member)
 {
     const struct url url = {.scheme = "redis", .db = 1};
     struct redis_greeting greeting;
@@ -81,13 +81,14 @@ static void try_greeting(const redisReply *reply)
     char *bytes = NULL;
     size_t size = 0;
 
-    redis_greeting_begin(&greeting, &url, "secret", &bytes, &size);
+    redis_greeting_begin(&greeting, &url, "secret", member, &bytes, &size);
     free(bytes);
     for (int first = greeting.step; first < 8; first++) {
         greeting.step = first;
         enum greeting_state state = redis_greeting_hear(&greeting, reply, &answer);
         MUST((state == GREETING_REFUSED) == (*answer.text != '\0'));
         MUST(greeting.clock_ms >= 0 && greeting.clock_ms <= REDIS_CLOCK_MAX);
+        MUST(greeting.uptime_s >= 0 && greeting.uptime_s <= REDIS_CLOCK_MAX);
         if (state == GREETING_DONE)
             break;
     }
@@ -140,7 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_script(reply);
         try_inspect(reply);
         try_latch(reply);
-        try_greeting(reply);
+        try_greeting(reply, false);
+        try_greeting(reply, true);
         try_facts(reply);
         try_cluster(reply);
         freeReplyObject(reply);

@@ -90,6 +90,11 @@ static const struct {
     {"*4 'GRANTED' :1000 *1 '7' *1 :0", "granted fence 7"},
     {"*4 'GRANTED' :1000 *1 '1781000000000000' *1 :0", "granted fence 1781000000000000"},
     {"*4 'GRANTED' :1000 *2 '7' '8' *2 :3 :100000", "granted fence 7 slot 3 fence 8 slot 100000"},
+    /* Of a quorum's member. */
+    {"*4 'MEMBER' :5 :60000 *4 'GRANTED' :1000 *1 '7' *1 :0",
+     "granted fence 7 remembers 5 of 60000"},
+    {"*4 'MEMBER' :9223372036854775807 :-1 *4 'GRANTED' :1000 *1 '7' *1 :0",
+     "granted fence 7 remembers 4611686018427 of 0"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :0 :0", "granted fence 7"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :2 :1", "granted fence 7 slot 2 late"},
     {"*2 'RELEASED' :1000", "granted"},
@@ -130,6 +135,9 @@ static const struct {
 
     /* Grants that are none. */
     {"'GRANTED'", NONE},
+    {"*1 'MEMBER'", NONE},
+    {"*4 'MEMBER' :1 :1 'GRANTED'", NONE},
+    {"*4 'MEMBER' :1 :1 *4 'MEMBER' :1 :1 *2 'RELEASED' :1000", NONE},
     {"+GRANTED", NONE},
     {":1", NONE},
     {"+OK", NONE},
@@ -309,6 +317,9 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
                 answer->maybe_done ? " maybe" : "", extra->stale ? " stale" : "");
     if (answer->text[0])
         out += sprintf(out, " %s", answer->text);
+    if (answer->seniority.memory_ms)
+        out += sprintf(out, " remembers %" PRId64 " of %" PRId64, answer->seniority.memory_ms,
+                       answer->seniority.service_ms);
     print_party(&answer->holder, out);
 }
 
@@ -396,6 +407,9 @@ static bool is_granted(const redisReply *reply)
                                reply->element[0]->type == REDIS_REPLY_STRING
                            ? reply->element[0]->str
                            : "";
+
+    if (strcmp(word, "MEMBER") == 0 && reply->elements > 3)
+        return is_granted(reply->element[3]);
     bool fenced = strcmp(word, "GRANTED") == 0 || strcmp(word, "RENEWED") == 0;
 
     if (fenced)
