@@ -1,52 +1,40 @@
-/* Several keys of a Redis Cluster, one after the other: acquiring them, in rounds.
+/* Several keys of a Redis Cluster, one after the other: acquiring them.
  *
- * The first key is waited for in its queue. When it is granted the others are tried at once, and passing over those who
- * wait for them: who waits in one queue only would not get anywhere among others that do the same. If one is
- * refused, what was taken is given back, and that one's queue is the next to wait in.
+ * The first key is waited for in its queue. When it is granted, the others are tried at once. If one of them is refused,
+ * what was taken is given back, and that one's queue is the next to wait in.
+ *
+ * Keys that are always in use are never free at the same time by chance. So who has missed them a few times stands in
+ * line for all: at the front of the first one's queue without taking it, then at the front of the second one's,
+ * and takes them when it is its turn everywhere. As nobody stands for a key while waiting for one that comes before
+ * it in the order of bytes, no two wait for each other.
  *
  * All leases count from when the acquisition began. The caller finds out when that has become too long ago: it
  * renews before it believes. */
 #include "cluster_locks_state.h"
 
 #include "cluster.h"
-#include "dice.h"
 #include "mem.h"
 
-/* Before another round, so that two who take from each other what the other has given back do not go on doing so:
- * up to this, doubled by each round up to 16 times as much. */
-#define PAUSE_NS    (10 * NS_PER_MS)
-#define PAUSE_ROUND 4
+#define MISSES_MAX 3
 
-static void take_next(struct cluster_locks *locks);
-static void give_back_next(struct cluster_locks *locks);
-
-static void start_round(struct cluster_locks *locks)
-{
-    memset(locks->taken, 0, sizeof locks->taken);
-    locks->result = (struct answer){.verdict = VERDICT_GRANTED};
-    take_next(locks);
-}
+static void start_round(struct cluster_locks *locks);
 
 /* -- giving back ------------------------------------------------------------------------------- */
 
-static void pause_over(struct loop_timer *timer)
-{
-    start_round(timer->owner);
-}
+static void give_back_next(struct cluster_locks *locks);
 
-static void given_back(struct cluster_locks *locks)
+/* Whether what is held at a key has to go, after the result. Nothing is held while another key is waited for, nor
+ * stood for beyond it, and nothing is left where it failed. After silence, the next try finds out. */
+static bool must_go(const struct cluster_locks *locks, size_t key)
 {
-    unsigned round = locks->rounds < PAUSE_ROUND ? locks->rounds : PAUSE_ROUND;
-    int64_t half = (1 << round) * PAUSE_NS / 2;
-    struct moment next = moment_plus(loop_now(locks->loop), dice_spread(half, half));
+    const struct answer *result = &locks->result;
+    bool waits = result->cause == CAUSE_HELD && locks->request.queue;
 
-    if (!locks->again || next.ns >= locks->until.ns) {
-        cluster_locks_finish(locks);
-        return;
-    }
-    locks->rounds++;
-    locks->pause = (struct loop_timer){.fire = pause_over, .owner = locks};
-    loop_arm(locks->loop, &locks->pause, next);
+    if (locks->holds[key] != CLUSTER_PLACE)
+        return locks->holds[key] == CLUSTER_LOCK &&
+               (result->verdict == VERDICT_REFUSED || key != result->key);
+    return result->verdict == VERDICT_REFUSED &&
+           (!waits || strcmp(locks->keys[key], locks->keys[result->key]) > 0);
 }
 
 static void give_back_key(struct cluster_locks *locks, struct store *node, struct lock_request *one,
@@ -60,14 +48,17 @@ static void give_back_key(struct cluster_locks *locks, struct store *node, struc
 
 static void key_given_back(struct cluster_locks *locks, const struct answer *answer)
 {
+    struct answer *result = &locks->result;
+
     locks->step++;
     if (answer->verdict != VERDICT_UNKNOWN) {
-        locks->ours[locks->key] = false;
+        locks->holds[locks->key] = CLUSTER_NOTHING;
     } else {
         locks->again = false;
-        if (locks->result.verdict != VERDICT_UNKNOWN)
-            locks->result = *answer;
-        locks->result.maybe_done = true;
+        if (result->verdict != VERDICT_UNKNOWN)
+            *result = *answer;
+        result->key = locks->key;
+        result->maybe_done = true;
     }
     give_back_next(locks);
 }
@@ -78,27 +69,29 @@ static void give_back_next(struct cluster_locks *locks)
 
     for (; locks->step < count; locks->step++) {
         size_t key = locks->order[count - 1 - locks->step];
-        if (locks->ours[key] && key != locks->silent) {
+        if (must_go(locks, key)) {
             cluster_locks_ask(locks, key, locks->until, give_back_key, key_given_back);
             return;
         }
     }
-    given_back(locks);
+    if (locks->again && !moment_reached(locks->until, loop_now(locks->loop)))
+        start_round(locks);
+    else
+        cluster_locks_finish(locks);
 }
 
-/* Nothing is held while another key is waited for, or where one cannot be had. After silence, the next try finds out
- * what became of that key. */
 static void give_back(struct cluster_locks *locks, const struct answer *why, bool again)
 {
     locks->result = *why;
     locks->result.key = locks->key;
     locks->again = again;
-    locks->silent = why->verdict == VERDICT_UNKNOWN ? locks->key : CLUSTER_NO_KEY;
     locks->step = 0;
     give_back_next(locks);
 }
 
 /* -- taking ------------------------------------------------------------------------------------ */
+
+static void take_next(struct cluster_locks *locks);
 
 static bool has_taken(const struct cluster_locks *locks)
 {
@@ -109,12 +102,27 @@ static bool has_taken(const struct cluster_locks *locks)
     return false;
 }
 
+/* What the answer says of the key. A place stays until it is given back or used. */
+static void note(struct cluster_locks *locks, const struct answer *answer, bool queued)
+{
+    enum cluster_hold *hold = &locks->holds[locks->key];
+
+    if (answer->verdict == VERDICT_GRANTED) {
+        *hold = CLUSTER_LOCK;
+        locks->taken[locks->key] = true;
+        locks->result.grants[locks->key] = answer->grants[0];
+    } else if (answer->verdict == VERDICT_REFUSED) {
+        *hold = queued || *hold != CLUSTER_NOTHING ? CLUSTER_PLACE : CLUSTER_NOTHING;
+    } else if (answer->maybe_done) {
+        *hold = CLUSTER_LOCK;
+    }
+}
+
 static void acquire_key(struct cluster_locks *locks, struct store *node, struct lock_request *one,
                         struct moment until, store_done *done, void *done_arg)
 {
     bool first = !has_taken(locks);
 
-    one->pass = one->queue && !first;
     one->queue &= first;
     one->listen &= first;
     store_acquire(node, one, until, done, done_arg);
@@ -123,21 +131,16 @@ static void acquire_key(struct cluster_locks *locks, struct store *node, struct 
 static void key_taken(struct cluster_locks *locks, const struct answer *answer)
 {
     bool first = !has_taken(locks);
-    bool to_wait =
-        answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_HELD && locks->request.queue;
-    bool *ours = &locks->ours[locks->key];
+    bool to_wait = answer->cause == CAUSE_HELD && locks->request.queue;
 
+    note(locks, answer, to_wait && first);
     if (answer->verdict == VERDICT_GRANTED) {
-        *ours = locks->taken[locks->key] = true;
-        locks->result.grants[locks->key] = answer->grants[0];
-        if (locks->key == locks->waiting)
-            locks->waiting = CLUSTER_NO_KEY;
         take_next(locks);
         return;
     }
     if (to_wait)
         locks->waiting = locks->key;
-    *ours = answer->verdict == VERDICT_UNKNOWN && (answer->maybe_done || *ours);
+    locks->misses += to_wait && !first;
     give_back(locks, answer, to_wait && !first);
 }
 
@@ -163,12 +166,56 @@ static void take_next(struct cluster_locks *locks)
         cluster_locks_ask(locks, next, locks->until, acquire_key, key_taken);
 }
 
-static void start_rounds(void *arg)
-{
-    struct cluster_locks *locks = arg;
+/* -- standing in line ---------------------------------------------------------------------------- */
 
-    locks->rounds = 0;
-    start_round(locks);
+static void stand_next(struct cluster_locks *locks);
+
+static void stand_at_key(struct cluster_locks *locks, struct store *node, struct lock_request *one,
+                         struct moment until, store_done *done, void *done_arg)
+{
+    (void)locks;
+    one->stand = true;
+    store_acquire(node, one, until, done, done_arg);
+}
+
+static void stood(struct cluster_locks *locks, const struct answer *answer)
+{
+    bool held = answer->cause == CAUSE_HELD;
+
+    note(locks, answer, held);
+    locks->step++;
+    if (answer->verdict == VERDICT_GRANTED || (held && answer->position == 1 && !answer->holders))
+        stand_next(locks);
+    else
+        give_back(locks, answer, false);
+}
+
+static void stand_next(struct cluster_locks *locks)
+{
+    if (locks->step < locks->request.key_count)
+        cluster_locks_ask(locks, locks->order[locks->step], locks->until, stand_at_key, stood);
+    else
+        take_next(locks);
+}
+
+/* -- from the beginning -------------------------------------------------------------------------- */
+
+static void start_round(struct cluster_locks *locks)
+{
+    memset(locks->taken, 0, sizeof locks->taken);
+    locks->result = (struct answer){.verdict = VERDICT_GRANTED};
+    if (locks->misses < MISSES_MAX) {
+        take_next(locks);
+    } else {
+        locks->waiting = CLUSTER_NO_KEY;
+        locks->step = 0;
+        stand_next(locks);
+    }
+}
+
+static void start(void *arg)
+{
+    start_round(arg);
 }
 
 void cluster_locks_acquire(struct cluster_locks *locks, const struct lock_request *request,
@@ -178,11 +225,12 @@ void cluster_locks_acquire(struct cluster_locks *locks, const struct lock_reques
         free(locks->last_owner);
         locks->last_owner = mem_strdup(request->owner);
         locks->waiting = CLUSTER_NO_KEY;
-        memset(locks->ours, 0, sizeof locks->ours);
+        locks->misses = 0;
+        memset(locks->holds, 0, sizeof locks->holds);
     }
     cluster_locks_begin(locks, request, until, done, arg);
     if (request->listen)
-        cluster_look_around(locks->cluster, until, start_rounds, locks);
+        cluster_look_around(locks->cluster, until, start, locks);
     else
-        start_rounds(locks);
+        start(locks);
 }

@@ -181,7 +181,7 @@ static void release_key(struct cluster_locks *locks, struct store *node, struct 
 static void released(struct cluster_locks *locks, const struct answer *answer)
 {
     locks->step++;
-    locks->ours[locks->key] = answer->verdict == VERDICT_UNKNOWN;
+    locks->holds[locks->key] = answer->verdict == VERDICT_UNKNOWN ? CLUSTER_LOCK : CLUSTER_NOTHING;
     merge(locks, answer);
     if (locks->step == locks->request.key_count)
         settle(locks);
@@ -203,12 +203,12 @@ void cluster_locks_release(struct cluster_locks *locks, const struct lock_reques
     cluster_locks_begin(locks, request, until, done, arg);
     locks->uncertain = uncertain;
     locks->waiting = CLUSTER_NO_KEY;
+    locks->misses = 0;
     release_next(locks);
 }
 
 void cluster_locks_farewell(struct cluster_locks *locks, const struct lock_request *request)
 {
-    loop_disarm(locks->loop, &locks->pause);
     drop_request(locks);
     for (size_t i = 0; i < request->key_count; i++) {
         struct store *node = cluster_last_node(locks->cluster, slot_of(locks, request->keys[i]));
@@ -237,7 +237,6 @@ struct cluster_locks *cluster_locks_new(struct loop *loop, struct cluster *clust
 
 void cluster_locks_free(struct cluster_locks *locks)
 {
-    loop_disarm(locks->loop, &locks->pause);
     drop_request(locks);
     free(locks->last_owner);
     free(locks);

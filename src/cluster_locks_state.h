@@ -13,6 +13,9 @@ typedef void cluster_question(struct cluster_locks *locks, struct store *node,
                               void *done_arg);
 typedef void cluster_heard(struct cluster_locks *locks, const struct answer *answer);
 
+/* What may be ours at a key. */
+enum cluster_hold { CLUSTER_NOTHING, CLUSTER_PLACE, CLUSTER_LOCK };
+
 struct cluster_locks {
     struct loop *loop;
     struct cluster *cluster;
@@ -35,13 +38,11 @@ struct cluster_locks {
 
     /* An acquisition; what is known from one to the next. */
     char *last_owner;
-    size_t waiting;            /* the key in whose queue we are; NO_KEY */
-    bool ours[LOCK_KEYS_MAX];  /* may be held */
-    bool taken[LOCK_KEYS_MAX]; /* granted in this round */
+    enum cluster_hold holds[LOCK_KEYS_MAX];
+    size_t waiting;            /* the key in whose queue it begins; NO_KEY */
+    unsigned misses;           /* rounds that got something, and not all */
+    bool taken[LOCK_KEYS_MAX]; /* in this round */
     bool again;                /* after giving back: another round */
-    size_t silent;             /* not to be given back; NO_KEY */
-    unsigned rounds;
-    struct loop_timer pause;
 };
 
 /* Takes the request over; "result" is GRANTED until something else is put there. */

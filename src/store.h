@@ -54,7 +54,7 @@ struct lock_request {
     int64_t at_least; /* ns from acquisition: a release before lets it run out then */
     const char *who;  /* identity_print()ed, or "" */
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
-    bool pass;        /* nor mind those in line: part of what was waited for in another one */
+    bool stand;       /* only that, not to be granted: at position 1 and without holders it could be */
     bool listen;      /* have the store call "poked" when it is worth trying again */
     bool in_time; /* a release: is to have no effect after "until", as this owner acquires anew */
     /* Of a quorum's member: the fence to note for each key instead of the one it has, which is lower; and one

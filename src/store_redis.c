@@ -38,6 +38,7 @@ struct redis_store {
     bool no_channel; /* the server forbids SUBSCRIBE */
     bool fresh;      /* the server did not know one of the scripts */
     char *places;    /* ours in the queues, as last told; NULL: none */
+    char *places_at; /* the first of those keys */
     struct redis_replicas replicas;
     bool in_cluster;
 
@@ -115,7 +116,14 @@ static void drop_operation(struct redis_store *store)
 static void set_places(struct redis_store *store, const char *places)
 {
     free(store->places);
+    free(store->places_at);
     store->places = places ? mem_strdup(places) : NULL;
+    store->places_at = places ? mem_strdup(store->keys[0]) : NULL;
+}
+
+static bool has_places(const struct redis_store *store)
+{
+    return store->places && strcmp(store->places_at, store->keys[0]) == 0;
 }
 
 static void finish(struct redis_store *store, const struct answer *answer)
@@ -222,7 +230,7 @@ static void send_operation(struct redis_store *store)
     if (store->node_at)
         replace_argument(store, store->node_at, store->base.node);
     if (store->script == &script_acquire)
-        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
+        replace_argument(store, ARGUMENT_PLACES, has_places(store) ? store->places : "");
     store->base.sent = true;
     store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
     /* Counts for the next command alone, or for a whole transaction. */
@@ -405,7 +413,7 @@ static void redis_close(struct store *base)
     loop_disarm(store->loop, &store->poll);
     redis_link_free(store->link);
     drop_operation(store);
-    free(store->places);
+    set_places(store, NULL);
     free(store->prefix);
     free(store->marker);
     free(store);
@@ -429,6 +437,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 {
     static const char *const modes[] = {
         [LOCK_EXCLUSIVE] = "x", [LOCK_SHARED] = "s", [LOCK_LIMIT] = "l"};
+    const int64_t patience = QUEUE_PATIENCE_NS / NS_PER_MS;
     struct redis_store *store = of(base);
 
     begin(store, &script_acquire, request->keys, request->key_count);
@@ -437,7 +446,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     redis_link_mind(store->link, request->lease);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
-    add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : request->pass ? -1 : 0);
+    add_number(store, request->stand ? -patience : request->queue ? patience : 0);
     add_argument(store, "0");
     add_argument(store, "");
     add_argument(store, request->listen ? "1" : "0");
