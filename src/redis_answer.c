@@ -108,11 +108,11 @@ static void answer_misfit(struct answer *answer, const char *what)
                     "for itself"},
         {"latch/1", "the key is a latch"},
     };
-    unsigned limit;
+    const char *limit = strncmp(what, "limit ", 6) == 0 ? what + 6 : "";
 
     answer_refused(answer, CAUSE_MISFIT);
-    if (sscanf(what, "limit %u", &limit) == 1)
-        snprintf(answer->text, sizeof answer->text, "it is held as a semaphore with --limit %u",
+    if (*limit && limit[strspn(limit, "0123456789")] == '\0')
+        snprintf(answer->text, sizeof answer->text, "it is held as a semaphore with --limit %.20s",
                  limit);
     else
         snprintf(answer->text, sizeof answer->text, "the key is no lock but '%.40s'", what);
@@ -414,16 +414,22 @@ static void read_words(const redisReply *reply, struct answer *answer, struct re
     redis_answer_senseless(answer);
 }
 
-/* What a quorum's member says, with what it tells of itself. */
-static const redisReply *read_member(const redisReply *reply, struct answer *answer)
+static bool is_member(const redisReply *reply)
 {
     const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+    return word && strcmp(word, "MEMBER") == 0 && reply->elements > 4;
+}
 
-    if (!word || strcmp(word, "MEMBER") != 0 || reply->elements < 4)
-        return reply;
+/* What a quorum's member says, and what it tells of itself. */
+static void read_member(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const redisReply *nested = list_at(reply, 4);
+
+    read_words(reply->element[3], answer, extra);
     answer->seniority.memory_ms = span_at(reply, 1);
     answer->seniority.service_ms = span_at(reply, 2);
-    return reply->element[3];
+    for (size_t i = 0; nested && i < nested->elements && i < LOCK_KEYS_MAX; i++)
+        answer->grants[i].nested = number_at(nested, i) == 1;
 }
 
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
@@ -437,8 +443,10 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
     memset(extra, 0, sizeof *extra);
     if (reply->type == REDIS_REPLY_ERROR)
         redis_answer_error(reply->str, answer);
+    else if (is_member(reply))
+        read_member(reply, answer, extra);
     else
-        read_words(read_member(reply, answer), answer, extra);
+        read_words(reply, answer, extra);
 }
 
 /* Reads the records of one list; what cannot be read is left out. The caller frees. */

@@ -363,7 +363,7 @@ announces() {
     [[ $more == "+asking +cluster|slots" ]]
     for node in $CLUSTER_NODES; do
         # shellcheck disable=SC2046,SC2086 # they are words
-        cli "$node" acl setuser rlock reset on '>secret' $(documented_rights) $more
+        cli "$node" acl setuser rlock reset on '>secret' $(manual_rights) $more
         cli "$node" acl setuser partly reset on '>secret' '~*' '&*' +@all -cluster
     done
     run -1 --separate-stderr rlock doctor -u "cluster://partly:secret@127.0.0.1:${CLUSTER_NODES%% *}"

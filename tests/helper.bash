@@ -89,17 +89,17 @@ redis() {
 }
 
 # The rights that rlock(7) tells an administrator to give: a paragraph of several lines to be typed as one.
-documented_rights() {
+manual_rights() {
     local command
     command=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' | tr -s ' \n' ' ')
     [[ $command == "ACL SETUSER rlock on >PASSWORD "* && $command != *'\'* ]]
     echo "${command#*>PASSWORD }"
 }
 
-# A user "limited" with these and the password "pw".
+# A user "limited" with password "pw" and these rights.
 limited_user() {
     # shellcheck disable=SC2046 # they are words
-    redis acl setuser limited reset on '>pw' $(documented_rights)
+    redis acl setuser limited reset on '>pw' $(manual_rights)
 }
 
 redis_pid() {

@@ -82,7 +82,7 @@ if open then
     redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
       till .. fences[i] .. ' ' .. owner .. ' ' .. whole(now) .. ' ' .. mode .. ' ' .. slots[i] .. ' ' .. who)
   end
-  return as_member(marker, run, { 'GRANTED', now, fences, slots })
+  return as_member(marker, run, { 'GRANTED', now, fences, slots }, locks)
 end
 
 -- include queue.lua
@@ -213,7 +213,7 @@ local function answer_granted()
   for i, lock in ipairs(locks) do
     fences[i], slots[i] = lock.own.fence, lock.own.slot
   end
-  return as_member(marker, run, { 'GRANTED', now, fences, slots })
+  return as_member(marker, run, { 'GRANTED', now, fences, slots }, locks)
 end
 
 -- As above: first the tokens, then time to live, then the holder.

@@ -190,9 +190,10 @@ static bool a_late_majority_is_renewed_or_none(struct world *world, struct clien
     for (size_t i = 1; i < world->node_count; i++)
         stand_still(world, i, 950 * MS);
     world_turn(world, 949 * MS);
-    bool early = a->held;
+    if (a->held)
+        return false;
     world_turn(world, 3 * S);
-    return !early && a->held && a->deadline.ns > loop_now(world->loop).ns;
+    return a->held && a->deadline.ns > loop_now(world->loop).ns;
 }
 
 static const struct {
