@@ -54,6 +54,7 @@ struct lock_request {
     int64_t at_least; /* ns from acquisition: a release before lets it run out then */
     const char *who;  /* identity_print()ed, or "" */
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
+    bool stand;       /* only that, not to be granted: at position 1 and without holders it could be */
     bool listen;      /* have the store call "poked" when it is worth trying again */
     bool in_time;     /* a release: is to have no effect after "until", as this owner acquires anew */
     /* In a renewal with grace, what was granted: a store that has forgotten it has it again. NULL: it is lost. */
@@ -79,6 +80,7 @@ enum cause {
     CAUSE_GRACE,      /* refused: the store may have forgotten who holds it */
     CAUSE_DENIED,     /* unknown: authentication or permission */
     CAUSE_UNFIT,      /* unknown: read-only, out of memory, not a Redis: no use to retry */
+    CAUSE_CLUSTER,    /* unknown: a Redis Cluster where the URL names none, or the reverse */
     CAUSE_NOT_READY,  /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
 };
@@ -107,6 +109,8 @@ struct answer {
     int64_t grace_ms;         /* refused for GRACE: nothing is granted sooner */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
+    char
+        moved[300]; /* CAUSE_CLUSTER: to which node, in the server's words (cluster_map.h), or "" */
     struct seniority seniority;
 };
 

@@ -88,6 +88,7 @@ static void set(struct world *world, const char *word)
     NUMBER(world->url.tls, "tls");
     NUMBER(wishes->secret, "secret");
     NUMBER(wishes->grace, "grace");
+    NUMBER(wishes->quorum, "quorum");
     SCALED(wishes->lease, "lease", NS_PER_SEC);
     else if (strncmp(word, "wanted=", 7) == 0) wishes->replicas = (unsigned)number;
     else if (strncmp(word, "host=", 5) == 0) world->url.hosts[0].name = value;
@@ -193,6 +194,8 @@ static const struct {
     {"lacks=scan", "rights warning"},
     {"lacks=role", "rights warning"},
     {"lacks=select", "rights note"},
+    {"lacks=info", ""},
+    {"quorum=1 lacks=info", "rights unfit"},
     {"lacks=scan lacks=publish", "rights warning, rights warning"},
     {"lacks=multi rights_known=0", "rights unfit, rights note"},
     {"lacks_keys=1", "rights unfit"},
