@@ -230,8 +230,9 @@ begun() {
     run -64 rlock init k
     run -64 rlock init -- true
     run -69 rlock init -u unix:///nowhere/sock
-    run -64 rlock init -u redis://127.0.0.1:1 -u redis://127.0.0.1:2
-    run -64 rlock init -u cluster://127.0.0.1:1
+    without_grace run -64 rlock init -u redis://127.0.0.1:1 -u redis://127.0.0.1:2
+    without_grace run -64 rlock init -u cluster://127.0.0.1:1
+    run -78 rlock run -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 k -- true
     redis replicaof 127.0.0.1 1
     run -69 rlock init
     [[ $output == *replica* ]]
