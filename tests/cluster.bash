@@ -2,30 +2,12 @@
 # Loaded after helper, whose server is there besides. A node is called by its port.
 # shellcheck shell=bash disable=SC2154
 
-# cluster_ports NUMBER: whose own and bus port are free. Below those that the kernel gives to connections.
-cluster_ports() {
-    python3 - "$1" <<'END'
-import random, socket, sys
-held, ports = [], []
-while len(ports) < int(sys.argv[1]):
-    port = random.randrange(11000, 22000)
-    try:
-        for one in (port, port + 10000):
-            held.append(socket.socket())
-            held[-1].bind(("127.0.0.1", one))
-        ports.append(port)
-    except OSError:
-        pass
-print(*ports)
-END
-}
-
 # cluster_file [REDIS OPTION...]: for setup_file; the last option takes the port. RLOCK_URL names all its nodes.
 # CLUSTER_CLI: what redis-cli needs to reach them.
 cluster_file() {
     start_file
     export CLUSTER_DIR=$BATS_FILE_TMPDIR/cluster CLUSTER_LISTEN=${*:---port} CLUSTER_CLI
-    CLUSTER_NODES=$(cluster_ports 6)
+    CLUSTER_NODES=$(free_ports 6)
     RLOCK_URL=cluster://$(printf ',127.0.0.1:%s' $CLUSTER_NODES | cut -c 2-)
     export CLUSTER_NODES RLOCK_URL
     cluster_make

@@ -289,7 +289,7 @@ each_alone() {
 
 @test "a single server is no Cluster, and says so" {
     local port
-    port=$(cluster_ports 1)
+    port=$(free_ports 1)
     redis config set port "$port" >/dev/null
     run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
     stderr_line 'this Redis is no Cluster'
@@ -320,7 +320,7 @@ each_alone() {
 
 @test "H57 nodes that nobody answers for, first, among others, alone" {
     local dead start
-    dead=127.0.0.1:$(cluster_ports 1)
+    dead=127.0.0.1:$(free_ports 1)
     run -0 rlock run -u "cluster://$dead,${RLOCK_URL#cluster://}" "${at[1]}" -- true
     run -0 rlock status -u "cluster://$dead,${RLOCK_URL#cluster://}"
     start=$(now_ms)
@@ -411,7 +411,7 @@ odd() {
 
 @test "H52 nodes that are at odds with each other: asked again, but not without end" {
     local a b ports
-    read -ra ports <<<"$(cluster_ports 2)"
+    read -ra ports <<<"$(free_ports 2)"
     a=${ports[0]} b=${ports[1]}
     odd a "$a" "MOVED 1 127.0.0.1:$b"
     odd b "$b" "MOVED 1 127.0.0.1:$a"
@@ -423,7 +423,7 @@ odd() {
 
 @test "H53 what may pass is asked again" {
     local port=
-    port=$(cluster_ports 1)
+    port=$(free_ports 1)
     odd a "$port" 'TRYAGAIN Multiple keys request during rehashing of slot' \
         'CLUSTERDOWN Hash slot not served' 'NOSCRIPT No matching script' 'TRYAGAIN again' \
         "MOVED $(slot_of k) 127.0.0.1:$(master_of k)"
@@ -435,12 +435,12 @@ odd() {
 @test "H57 a redirection to nowhere" {
     local port where
     for where in '1 ?:7000' '1 127.0.0.1:0' '1 127.0.0.1:70000' '99999 127.0.0.1:7000' '1 7000' ''; do
-        port=$(cluster_ports 1)
+        port=$(free_ports 1)
         odd "n$port" "$port" "MOVED $where"
         run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
         stderr_line "the Cluster refers to no host: MOVED"
     done
-    port=$(cluster_ports 1)
+    port=$(free_ports 1)
     odd x "$port" "MOVED 1 :$port"
     run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" --connect-timeout 1s k -- touch "$T/run"
     stderr_line "one node after the other: MOVED 1 :$port"
