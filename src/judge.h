@@ -12,6 +12,7 @@ struct wishes {
     int64_t lease;     /* ns */
     unsigned replicas; /* so many of them have to have a lock before it counts */
     bool grace;
+    bool quorum; /* it is one of several, which are a quorum */
     bool secret; /* a password is sent to it */
 };
 

@@ -88,6 +88,7 @@ static void set(struct world *world, const char *word)
     NUMBER(world->url.tls, "tls");
     NUMBER(wishes->secret, "secret");
     NUMBER(wishes->grace, "grace");
+    NUMBER(wishes->quorum, "quorum");
     SCALED(wishes->lease, "lease", NS_PER_SEC);
     else if (strncmp(word, "wanted=", 7) == 0) wishes->replicas = (unsigned)number;
     else if (strncmp(word, "host=", 5) == 0) world->url.hosts[0].name = value;
@@ -172,6 +173,8 @@ static const struct {
     {"replicas=-1", "replicas note"},
     {"replicas=2", "replicas note"},
     {"min=1", "replicas unfit"},
+    {"quorum=1", ""},
+    {"quorum=1 replicas=1", "replicas warning"},
     {"master=m", "replicas warning"},
     {"master=m min=1", "replicas unfit"},
     {"master=m replicas=1", "replicas note"},
