@@ -161,7 +161,7 @@ static bool is_heard(struct count votes, size_t majority)
     return votes.yes + votes.doubtful + votes.no + votes.nothing >= majority;
 }
 
-static enum quorum_state state_of_take(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome state_of_take(struct count votes, size_t majority, size_t spare)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -175,8 +175,8 @@ static enum quorum_state state_of_take(struct count votes, size_t majority, size
     return votes.none == 0 ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_state state_of_keep(struct count votes, size_t majority, size_t spare,
-                                       size_t rivals)
+static enum quorum_outcome state_of_keep(struct count votes, size_t majority, size_t spare,
+                                         size_t rivals)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -186,7 +186,7 @@ static enum quorum_state state_of_keep(struct count votes, size_t majority, size
     return votes.yes + votes.none < majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_state state_of_free(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome state_of_free(struct count votes, size_t majority, size_t spare)
 {
     if (votes.no > spare)
         return QUORUM_REFUSED;
@@ -195,7 +195,7 @@ static enum quorum_state state_of_free(struct count votes, size_t majority, size
     return votes.unknown > spare ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_state state_of_read(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome state_of_read(struct count votes, size_t majority, size_t spare)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -204,7 +204,7 @@ static enum quorum_state state_of_read(struct count votes, size_t majority, size
     return votes.yes + votes.none < majority ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-enum quorum_state quorum_state(const struct quorum *quorum)
+enum quorum_outcome quorum_outcome(const struct quorum *quorum)
 {
     struct count votes = count_votes(quorum);
     size_t majority = quorum_majority(quorum->count);
@@ -237,6 +237,12 @@ bool quorum_is_heard(const struct quorum *quorum)
 
 /* -- what to answer -------------------------------------------------------------------------- */
 
+/* Of one that nests: its ancestor's fence, rather than what a node says that does not know the ancestor. */
+static bool outranks(const struct lock_grant *one, const struct lock_grant *other)
+{
+    return one->nested != other->nested ? one->nested : one->fence > other->fence;
+}
+
 static void answer_carried(const struct quorum *quorum, struct answer *answer)
 {
     answer->verdict = VERDICT_GRANTED;
@@ -246,7 +252,7 @@ static void answer_carried(const struct quorum *quorum, struct answer *answer)
             continue;
         answer->late |= ballot->answer.late;
         for (size_t key = 0; key < LOCK_KEYS_MAX; key++) {
-            if (ballot->answer.grants[key].fence > answer->grants[key].fence)
+            if (outranks(&ballot->answer.grants[key], &answer->grants[key]))
                 answer->grants[key] = ballot->answer.grants[key];
         }
     }
@@ -339,10 +345,10 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
         snprintf(answer->text, sizeof answer->text, "no quorum, others have some of the servers");
 }
 
-void quorum_answer(const struct quorum *quorum, enum quorum_state state, struct answer *answer)
+void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer)
 {
     memset(answer, 0, sizeof *answer);
-    switch (state) {
+    switch (outcome) {
     case QUORUM_CARRIED: answer_carried(quorum, answer); break;
     case QUORUM_REFUSED: answer_refused(quorum, answer); break;
     case QUORUM_FAILED:

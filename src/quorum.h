@@ -26,7 +26,7 @@ enum quorum_rule {
     QUORUM_READ, /* YES: read to the end; NO: cannot be read */
 };
 
-enum quorum_state {
+enum quorum_outcome {
     QUORUM_OPEN,    /* depends on those not heard of yet */
     QUORUM_CARRIED, /* by a majority */
     QUORUM_REFUSED, /* a majority is there, and it is not for it */
@@ -53,13 +53,13 @@ void quorum_cast(struct quorum *quorum, size_t node, enum vote vote, const struc
 void quorum_close(struct quorum *quorum);
 
 size_t quorum_majority(size_t count);
-enum quorum_state quorum_state(const struct quorum *quorum);
+enum quorum_outcome quorum_outcome(const struct quorum *quorum);
 /* Whether a majority has spoken, so that the others need not be waited for much longer. */
 bool quorum_is_heard(const struct quorum *quorum);
 
 /* What to answer in this state, not OPEN: granted with the highest fence of each key; refused, with the holder that
  * most nodes name; or unknown, and why. */
-void quorum_answer(const struct quorum *quorum, enum quorum_state state, struct answer *answer);
+void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer);
 /* How many say YES, and count. */
 size_t quorum_approvals(const struct quorum *quorum);
 /* Carried, but by nodes alone that do not remember for as long as a lease. */

@@ -2,7 +2,7 @@
 #ifndef RLOCK_QUORUM_RULING_H
 #define RLOCK_QUORUM_RULING_H
 
-#include "quorum_round.h"
+#include "quorum_state.h"
 
 struct quorum_ruling {
     enum vote vote;

@@ -1,7 +1,7 @@
 /* A quorum of stores as one store. */
 #include "store_quorum.h"
 #include "mem.h"
-#include "quorum_round.h"
+#include "quorum_state.h"
 #include "quorum_ruling.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void quorum_acquire(struct store *base, const struct lock_request *reques
         tell(store, &store->refusal);
         loop_arm(store->loop, &store->rest, next);
     } else {
-        quorum_round_acquire(store);
+        quorum_claim_start(store);
     }
 }
 
@@ -129,7 +129,7 @@ static void release_all(struct quorum_store *store, bool bar)
     }
     if (store->hold != HOLD_FOREIGN)
         store->hold = HOLD_OVER;
-    if (quorum_state(&store->votes) != QUORUM_OPEN) /* nobody is to be asked */
+    if (quorum_outcome(&store->votes) != QUORUM_OPEN) /* nobody is to be asked */
         loop_arm(store->loop, &store->timer, store->begun);
 }
 

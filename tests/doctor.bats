@@ -1,7 +1,6 @@
 # rlock doctor: servers that are as they should be, and servers that are not.
 
 load helper
-load certificates
 
 setup_file() {
     start_file --appendonly yes
@@ -110,7 +109,7 @@ only() {
 
 @test "a replica: 69; and its master, which has it" {
     local port
-    port=$(free_port)
+    port=$(free_ports 1)
     redis config set port "$port"
     redis config set bind 127.0.0.1
     # Its title would hide whose it is from the end of the test.
@@ -182,7 +181,7 @@ only() {
 
 @test "H20 each right that is missing, by name" {
     local right all
-    all='select role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish wait multi exec'
+    all='select role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish wait info multi exec'
     for right in $all; do
         redis acl setuser partly reset on '>pw' '~rlock:*' '&rlock:*' '+@all' "-$right" >/dev/null
         run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
@@ -192,6 +191,11 @@ only() {
                 [[ $status == 0 && $output != *"+wait"* ]]
                 run --separate-stderr rlock doctor --json --replicas 1 -u "unix://partly:pw@$REDIS_SOCK"
                 [[ $status == 69 ]] && finding rights unfit "+wait" "ACL SETUSER partly +wait"
+                ;;
+            info)
+                [[ $status == 0 && $output != *"+info"* ]]
+                run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK" -u "unix://$T/none"
+                [[ $status == 69 ]] && finding rights unfit "+info" "ACL SETUSER partly +info"
                 ;;
             role | scan | subscribe | unsubscribe | publish)
                 [[ $status == 1 ]] && finding rights warning "+$right" "ACL SETUSER partly +$right" ;;
@@ -215,12 +219,15 @@ only() {
 }
 
 @test "H20 the rights that it looks at are those that the manual names" {
-    local documented
+    local documented lacks
     documented=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -o '+[a-z|]*' | sort | xargs)
     [[ $documented == *+hset* ]]
     redis acl setuser nothing reset on '>pw' '~*' '&*' '-@all' '+multi' '+exec'
     run -69 --separate-stderr rlock doctor --json --replicas 1 -u "unix://nothing:pw@$REDIS_SOCK"
-    [[ $(jq -r '.servers[0].findings[] | select(.check == "rights") | .text' <<<"$output" |
+    lacks=$output
+    # It cannot be one of a quorum, either, and no quorum has replicas.
+    run -69 --separate-stderr rlock doctor --json -u "unix://nothing:pw@$REDIS_SOCK" -u "unix://$T/none"
+    [[ $(jq -r '.servers[0].findings[] | select(.check == "rights") | .text' <<<"$lacks$output" |
         cat - <(echo "+multi +exec") | grep -o '+[a-z]*' | sort -u | xargs) == "$documented" ]]
 }
 

@@ -103,6 +103,15 @@ refused() {
     [[ $output == 75 ]]
 }
 
+@test "nested: with its ancestor's fence, though one of the two servers asked does not know the ancestor" {
+    hold a k
+    poll_until 5 holds_at "$(owner_of k)" k 3
+    node 3 del 'rlock:{k}'
+    node_signal 1 STOP
+    RLOCK_OWNER=$(owner_of k) run -0 --separate-stderr rlock run -n k -- sh -c 'echo $RLOCK_FENCE'
+    [[ $output == "$(rlock status --json k | jq '.[0].fence')" ]]
+}
+
 @test "held: refused at once, with its holder, and nothing is left" {
     local before owner
     hold a k
@@ -184,13 +193,24 @@ refused() {
     poll_until 2 nothing_at k 1 2
 }
 
-@test "H20 a user without INFO, by which servers are told apart: 77" {
+@test "H20 a user without INFO, by which servers are told apart: 77; with what the manual names, all is well" {
     local i
     for i in 1 2 3; do
-        node "$i" acl setuser default -info
+        # shellcheck disable=SC2046 # they are words
+        node "$i" acl setuser limited reset on '>pw' $(manual_rights)
+    done
+    RLOCK_URL=${RLOCK_URL//unix:\/\//unix://limited:pw@}
+    run -0 rlock run k -- true
+    hold a k --lease 1s
+    refused 75 run -w 1500ms k -- true
+    run -0 rlock status
+    [[ $output == *k* ]]
+    run -0 rlock force-release --yes k
+    for i in 1 2 3; do
+        node "$i" acl setuser limited -info
     done
     refused 77 run k -- true
-    stderr_line "info"
+    stderr_line "^rlock: k: no quorum, [23] of 3 servers failed: .*'info'"
 }
 
 @test "fencing tokens: the highest of a majority counts, and all of it take that" {

@@ -20,24 +20,24 @@ class Member(Lock):
         return self.run("renew", owner, lease, MARKER, self.run_id, *fences)
 
 
-def member(lock, memory, service, *answer):
-    return ["MEMBER", memory, service, list(answer)]
+def member(memory, service, *answer, nested=()):
+    return ["MEMBER", memory, service, list(answer), list(nested)]
 
 
 @test("member: granted, held, renewed, lost are told with for how long it remembers")
 def _(server):
     lock = Member(server)
     fence = str(lock.now * 1000)
-    same(lock.acquire(A), member(lock, 1, 1, "GRANTED", lock.now, [fence], [0]))
+    same(lock.acquire(A), member(1, 1, "GRANTED", lock.now, [fence], [0], nested=[0]))
     same(server.call("HGETALL", MARKER),
          ["run", "one", "since", str(lock.now), "first", str(lock.now)], "marker")
     lock.now += 5000
-    same(lock.acquire(B), member(lock, 5001, 5001, "HELD", lock.now, 0,
+    same(lock.acquire(B), member(5001, 5001, "HELD", lock.now, 0,
                                  *by(lock, holder(lock, A, fence, lease=25000, since=lock.now - 5000)
                                      .replace(" 25000 ", " 30000 "))))
-    same(lock.renew(A), member(lock, 5001, 5001, "RENEWED", lock.now, [fence], [0], 0))
+    same(lock.renew(A), member(5001, 5001, "RENEWED", lock.now, [fence], [0], 0))
     same(lock.release(A), ["RELEASED", lock.now])
-    same(lock.renew(A), member(lock, 5001, 5001, "LOST", lock.now, 1, 0, 0, ""))
+    same(lock.renew(A), member(5001, 5001, "LOST", lock.now, 1, 0, 0, ""))
     true(0 <= WEEK - server.call("PTTL", MARKER) < 60000, "the marker does not live for a week")
 
 
@@ -100,9 +100,15 @@ def _(server):
 def _(server):
     lock = Member(server)
     fence = lock.acquire(A)[3][2]
-    same(lock.acquire(A + "." + B, proposal=lock.now * 1000 + 5)[3][2], fence)
+    for _again in range(2):
+        same(lock.acquire(A + "." + B, proposal=lock.now * 1000 + 5)[3:],
+             [["GRANTED", lock.now, fence, [0]], [1]])
     lock.release(A + "." + B)
     same(lock.acquire(A + "." + B, fences=[3])[3][2], ["3"])
+    lock.release(A + "." + B)
+    lock.release(A)
+    for _again in range(2):
+        same(lock.acquire(A + "." + B)[4], [0], "where it nests in nobody")
 
 
 @test("H17 H21 member: a marker that is something else is an error, as is a full server to a newcomer")

@@ -5,8 +5,9 @@
 -- A process that is new may not know what the one before it did, even where some of that was saved.
 
 -- The answer as a member gives it; without a marker, as it is. Called last, since it begins with PEXPIRE.
--- {'MEMBER', ms since "since", ms since "first", answer}, each 1 at least
-local function as_member(marker, run, answer)
+-- {'MEMBER', ms since "since", ms since "first", answer, locks}: both times 1 at least; of a grant, for each lock
+-- 1 if it is an ancestor's here
+local function as_member(marker, run, answer, locks)
   if not marker then return answer end
   redis.call('PEXPIRE', marker, WEEK)
   local v = redis.call('HMGET', marker, 'run', 'since', 'first')
@@ -17,7 +18,9 @@ local function as_member(marker, run, answer)
     redis.call('HSET', marker, 'run', run, 'since', whole(since), 'first', whole(first))
     redis.call('PEXPIRE', marker, WEEK)
   end
-  return { 'MEMBER', now - since + 1, now - (first or since) + 1, answer }
+  local nested = {}
+  for i, lock in ipairs(locks or {}) do nested[i] = lock.family and lock.family.name ~= lock.owner and 1 or 0 end
+  return { 'MEMBER', now - since + 1, now - (first or since) + 1, answer, nested }
 end
 
 -- The fence that a holder has settled on for all servers of its quorum, instead of the one that it was given here.

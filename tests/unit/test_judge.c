@@ -196,6 +196,8 @@ static const struct {
     {"lacks=scan", "rights warning"},
     {"lacks=role", "rights warning"},
     {"lacks=select", "rights note"},
+    {"lacks=info", ""},
+    {"quorum=1 lacks=info", "rights unfit"},
     {"lacks=scan lacks=publish", "rights warning, rights warning"},
     {"lacks=multi rights_known=0", "rights unfit, rights note"},
     {"lacks_keys=1", "rights unfit"},
