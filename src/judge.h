@@ -14,7 +14,6 @@ struct wishes {
     bool grace;
     bool quorum; /* it is one of several, which are a quorum */
     bool secret; /* a password is sent to it */
-    bool quorum; /* it is to be one of several */
 };
 
 void judge_server(const struct server_facts *facts, const struct wishes *wishes,
