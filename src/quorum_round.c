@@ -190,8 +190,9 @@ void quorum_round_heard(void *arg, struct quorum_node *node, const struct quorum
     }
     if (quorum_ruling_is_fault(store, node, answer, &store->answer)) {
         if (store->task == TASK_ACQUIRE)
-            quorum_claim_give_up(store);
-        quorum_round_complete(store);
+            quorum_claim_end(store, QUORUM_REFUSED);
+        else
+            quorum_round_complete(store);
         return;
     }
     struct quorum_ruling ruling = quorum_ruling(store, node, done, answer);
