@@ -95,6 +95,25 @@ held_on_all() {
     nothing_at k 1 2 3 4 5
 }
 
+up_for() {
+    (($(node "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p') >= $2))
+}
+
+@test "a server that stood still when the quorum was first used is not taken for one that forgot" {
+    three
+    node_restart 1 2 3
+    poll_until 10 up_for 3 3
+    node_signal 3 STOP
+    run -0 rlock run k -- sleep 0.3
+    node_signal 3 CONT
+    node_signal 1 STOP
+    run -0 --separate-stderr rlock run k -- true
+    [[ $stderr == "" ]]
+    # It has run scripts since: flushed, it is one that forgot.
+    node 3 flushall
+    refused 69 run -n k -- true
+}
+
 @test "no majority: 69, and it is no contention" {
     local i before
     for i in 1 2 3; do
