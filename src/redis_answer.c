@@ -36,6 +36,8 @@ static const struct {
     {"can't run this command", REDIS_ERROR_DENIED},
     {"has no permissions", REDIS_ERROR_DENIED},
     {"WRONGTYPE", REDIS_ERROR_MISFIT},
+    {"CROSSSLOT", REDIS_ERROR_CLUSTER},
+    {"cluster support disabled", REDIS_ERROR_CLUSTER},
 };
 
 static bool has_word(const char *text, const char *word)
@@ -50,10 +52,17 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
+static bool is_redirection(const char *text)
+{
+    return strncmp(text, "MOVED ", 6) == 0 || strncmp(text, "ASK ", 4) == 0;
+}
+
 enum redis_error redis_error_class(const char *text)
 {
     size_t length = strcspn(text, " ");
 
+    if (is_redirection(text))
+        return REDIS_ERROR_CLUSTER;
     /* A code of its own comes first: what follows may name users and commands. */
     for (size_t i = 0; i < sizeof error_words / sizeof *error_words; i++) {
         if (strlen(error_words[i].word) == length &&
@@ -113,6 +122,17 @@ static void answer_misfit(struct answer *answer, const char *what)
     }
 }
 
+static void answer_cluster(const char *text, struct answer *answer)
+{
+    bool moved = is_redirection(text);
+
+    if (strstr(text, "cluster support disabled"))
+        answer_unknown(answer, CAUSE_CLUSTER, "this Redis is no Cluster");
+    else
+        answer_unknown(answer, CAUSE_CLUSTER, "this is a node of a Redis Cluster: %.160s", text);
+    snprintf(answer->moved, sizeof answer->moved, "%s", moved ? text : "");
+}
+
 void redis_answer_error(const char *text, struct answer *answer)
 {
     if (!*text)
@@ -123,6 +143,7 @@ void redis_answer_error(const char *text, struct answer *answer)
         snprintf(answer->text, sizeof answer->text,
                  "the store's key of that name holds other data (%.120s)", text);
         break;
+    case REDIS_ERROR_CLUSTER: answer_cluster(text, answer); break;
     case REDIS_ERROR_DENIED: answer_unknown(answer, CAUSE_DENIED, "%.200s", text); break;
     case REDIS_ERROR_NOSCRIPT:
     case REDIS_ERROR_PASSING: answer_unknown(answer, CAUSE_NOT_READY, "%.200s", text); break;

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In this order; the first two and the last may be left out. */
-enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_INFO, STEP_END };
+/* In this order. ASKING is without effect on what follows, but the nodes of a Cluster alone understand it. */
+enum step { STEP_AUTH, STEP_SELECT, STEP_ASKING, STEP_ROLE, STEP_TIME, STEP_INFO, STEP_END };
 
 static int next_step(const struct redis_greeting *greeting, int after)
 {
     int step = after + 1;
 
-    if ((step == STEP_SELECT && greeting->db == 0) || (step == STEP_INFO && !greeting->member))
+    while ((step == STEP_SELECT && greeting->db == 0) ||
+           (step == STEP_ASKING && !greeting->cluster) || (step == STEP_INFO && !greeting->member))
         step++;
     return step;
 }
@@ -25,16 +26,21 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
 {
     const char *auth[] = {"AUTH", url->user ? url->user : password, password};
     char db[16];
-    const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
-    const char *info[] = {"INFO", "server"};
+    const char *select[] = {"SELECT", db}, *asking[] = {"ASKING"}, *role[] = {"ROLE"};
+    const char *time[] = {"TIME"}, *info[] = {"INFO", "server"};
 
-    *greeting = (struct redis_greeting){.db = url->db, .member = member, .replicas = -1};
+    *greeting = (struct redis_greeting){.db = url->db,
+                                        .cluster = strcmp(url->scheme, "cluster") == 0,
+                                        .member = member,
+                                        .replicas = -1};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
         conn_encode(bytes, size, url->user ? 3 : 2, auth, NULL);
     if (url->db != 0)
         conn_encode(bytes, size, 2, select, NULL);
+    if (greeting->cluster)
+        conn_encode(bytes, size, 1, asking, NULL);
     conn_encode(bytes, size, 1, role, NULL);
     conn_encode(bytes, size, 1, time, NULL);
     if (member)
@@ -125,7 +131,8 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_answer_error(reply->str, answer);
         return GREETING_REFUSED;
     }
-    if (greeting->step == STEP_ROLE && !is_master(greeting, reply, answer))
+    /* A Cluster's replica says who the master is, when it is asked for something. */
+    if (greeting->step == STEP_ROLE && !greeting->cluster && !is_master(greeting, reply, answer))
         return GREETING_REFUSED;
     if (greeting->step == STEP_ROLE)
         greeting->replicas = redis_greeting_replicas(reply);

@@ -1,6 +1,6 @@
 /* What is said on every new connection to a Redis server before anything else: who we are, which database;
- * is it a master, what time is it; and of a quorum's member, which server is it. All in one write; the replies are
- * judged one by one. */
+ * is it a master (in a Cluster: is it a node of one), what time is it; and of a quorum's member, which server is it. All
+ * in one write; the replies are judged one by one. */
 #ifndef RLOCK_REDIS_GREETING_H
 #define RLOCK_REDIS_GREETING_H
 
@@ -10,6 +10,7 @@ struct redisReply;
 
 struct redis_greeting {
     int db;
+    bool cluster;               /* it is to be a node of one */
     int step;                   /* whose reply is next */
     int64_t clock_ms;           /* the server's, 0 if it does not tell */
     bool replica;               /* REFUSED for being one */

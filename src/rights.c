@@ -23,6 +23,7 @@ const struct right rights[RIGHTS_MAX] = {
     {"hgetall", {"HGETALL", "%k"}, RIGHT_LOCK},
     {"pexpire", {"PEXPIRE", "%k", "1"}, RIGHT_LOCK},
     {"publish", {"PUBLISH", "%c", "m"}, RIGHT_WAIT},
+    {"cluster|slots", {"CLUSTER", "SLOTS"}, RIGHT_CLUSTER},
     {"wait", {"WAIT", "0", "1"}, RIGHT_REPLICAS},
     {"info", {"INFO", "server"}, RIGHT_QUORUM},
 };

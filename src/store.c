@@ -1,5 +1,6 @@
 /* Which store speaks which scheme, and the calls into it. */
 #include "store.h"
+#include "store_cluster.h"
 #include "quorum.h"
 #include "store_quorum.h"
 #include "store_redis.h"
@@ -12,10 +13,8 @@ static const struct {
     struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,
                           size_t size);
 } schemes[] = {
-    {"redis", store_redis_open},
-    {"unix", store_redis_open},
-    {"sentinel", store_redis_open},
-    {"local", store_redis_open},
+    {"redis", store_redis_open}, {"unix", store_redis_open},      {"sentinel", store_redis_open},
+    {"local", store_redis_open}, {"cluster", store_cluster_open},
 };
 
 static struct store *open_quorum(struct loop *loop, const struct store_address *address,

@@ -54,6 +54,7 @@ struct lock_request {
     int64_t at_least; /* ns from acquisition: a release before lets it run out then */
     const char *who;  /* identity_print()ed, or "" */
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
+    bool stand;       /* only that, not to be granted: at position 1 and without holders it could be */
     bool listen;      /* have the store call "poked" when it is worth trying again */
     bool in_time; /* a release: is to have no effect after "until", as this owner acquires anew */
     /* Of a quorum's member: the fence to note for each key instead of the one it has, which is lower; and one
@@ -76,6 +77,7 @@ enum cause {
     CAUSE_MISFIT,     /* refused: the key is something else (type, kind, damaged) */
     CAUSE_DENIED,     /* unknown: authentication or permission */
     CAUSE_UNFIT,      /* unknown: read-only, out of memory, not a Redis: no use to retry */
+    CAUSE_CLUSTER,    /* unknown: a Redis Cluster where the URL names none, or the reverse */
     CAUSE_NOT_READY,  /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
 };
@@ -101,6 +103,8 @@ struct answer {
     int64_t left_ms;          /* refused: no holder's lease ends sooner; 0 if nobody holds it */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
+    char
+        moved[300]; /* CAUSE_CLUSTER: to which node, in the server's words (cluster_map.h), or "" */
     struct seniority seniority;
 };
 

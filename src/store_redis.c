@@ -37,7 +37,9 @@ struct redis_store {
     bool no_channel; /* the server forbids SUBSCRIBE */
     bool fresh;      /* the server did not know one of the scripts */
     char *places;    /* ours in the queues, as last told; NULL: none */
+    char *places_at; /* the first of those keys */
     struct redis_replicas replicas;
+    bool in_cluster;
 
     /* The operation under way. */
     store_done *done;
@@ -47,6 +49,7 @@ struct redis_store {
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
     bool deaf;        /* this time without a channel */
+    bool asking;      /* of a Cluster's node that is about to get the slot */
     bool transaction; /* the batch under way is one: nothing in it can wait for replicas */
     bool granted;     /* by the server; the replicas are yet to be heard */
     bool in_time;     /* not to be done after "until" */
@@ -105,14 +108,21 @@ static void drop_operation(struct redis_store *store)
     store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
-    store->listen = store->deaf = store->in_time = store->whole_script = false;
+    store->listen = store->deaf = store->in_time = store->whole_script = store->asking = false;
     store->transaction = store->granted = false;
 }
 
 static void set_places(struct redis_store *store, const char *places)
 {
     free(store->places);
+    free(store->places_at);
     store->places = places ? mem_strdup(places) : NULL;
+    store->places_at = places ? mem_strdup(store->keys[0]) : NULL;
+}
+
+static bool has_places(const struct redis_store *store)
+{
+    return store->places && strcmp(store->places_at, store->keys[0]) == 0;
 }
 
 static void finish(struct redis_store *store, const struct answer *answer)
@@ -164,7 +174,8 @@ static void send_listening(struct redis_store *store)
         free(channel);
     }
     add_plain(store, "EXEC", NULL);
-    redis_link_send(store->link, 3 + store->key_count, store->key_count, store->until);
+    redis_link_send(store->link, store->asking + 3 + store->key_count, store->key_count,
+                    store->until);
 }
 
 /* Locks have to be on the replicas, where that is asked for; latches have not. */
@@ -187,7 +198,7 @@ static void send_call(struct redis_store *store, struct moment now)
         ns = PARTING_NS;
     if (is_replicated(store))
         replies += redis_replicas_add(&store->replicas, store->link, ns);
-    redis_link_send(store->link, replies, 0, store->until);
+    redis_link_send(store->link, store->asking + replies, 0, store->until);
 }
 
 /* Asking again is harmless, and so is worth it soon. */
@@ -218,9 +229,12 @@ static void send_operation(struct redis_store *store)
     if (store->node_at)
         replace_argument(store, store->node_at, store->base.node);
     if (store->script == &script_acquire)
-        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
+        replace_argument(store, ARGUMENT_PLACES, has_places(store) ? store->places : "");
     store->base.sent = true;
     store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
+    /* Counts for the next command alone, or for a whole transaction. */
+    if (store->asking)
+        add_plain(store, "ASKING", NULL);
     if (store->transaction)
         send_listening(store);
     else
@@ -345,13 +359,15 @@ static void hear_survey(struct redis_store *store, redisReply *const *replies, s
         finish(store, &answer);
 }
 
-/* On a new connection. An acquisition that cannot count is not made. */
+/* On a new connection. An acquisition that cannot count is not made; but a Cluster's node first says whether it is the
+ * one to make it. */
 static void greeted(struct redis_store *store)
 {
     struct answer answer;
 
     store->replicas.known = redis_link_replicas(store->link);
-    if (store->script == &script_acquire && !redis_replicas_possible(&store->replicas, &answer))
+    if (store->script == &script_acquire && !store->in_cluster &&
+        !redis_replicas_possible(&store->replicas, &answer))
         finish(store, &answer);
     else
         send_operation(store);
@@ -370,7 +386,7 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
     else if (count == 0)
         greeted(store);
     else
-        hear_script(store, replies, count);
+        hear_script(store, replies + store->asking, count - store->asking);
 }
 
 static void poked(void *arg)
@@ -393,7 +409,7 @@ static void redis_close(struct store *base)
     loop_disarm(store->loop, &store->poll);
     redis_link_free(store->link);
     drop_operation(store);
-    free(store->places);
+    set_places(store, NULL);
     free(store->prefix);
     free(store->marker);
     free(store);
@@ -417,6 +433,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 {
     static const char *const modes[] = {
         [LOCK_EXCLUSIVE] = "x", [LOCK_SHARED] = "s", [LOCK_LIMIT] = "l"};
+    const int64_t patience = QUEUE_PATIENCE_NS / NS_PER_MS;
     struct redis_store *store = of(base);
 
     begin(store, &script_acquire, request->keys, request->key_count);
@@ -425,7 +442,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     redis_link_mind(store->link, request->lease);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
-    add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
+    add_number(store, request->stand ? -patience : request->queue ? patience : 0);
     add_argument(store, "0");
     add_argument(store, "");
     add_argument(store, request->listen ? "1" : "0");
@@ -476,6 +493,7 @@ static void redis_release(struct store *base, const struct lock_request *request
 static void redis_farewell(struct store *base, const struct lock_request *request)
 {
     struct redis_store *store = of(base);
+    bool asking = store->asking;
 
     drop_operation(store);
     begin(store, &script_release, request->keys, request->key_count);
@@ -485,6 +503,8 @@ static void redis_farewell(struct store *base, const struct lock_request *reques
     add_number(store, BAR_MS);
     add_number(store, request->at_least / NS_PER_MS);
     add_argument(store, "0");
+    if (asking)
+        add_plain(store, "ASKING", NULL);
     add_call(store);
     redis_link_send_blindly(store->link);
     drop_operation(store);
@@ -502,16 +522,24 @@ static void redis_force(struct store *base, const struct force_request *request,
     start(store, until, done, arg);
 }
 
-static void redis_survey(struct store *base, const struct survey_request *request,
+static void start_survey(struct redis_store *store, struct redis_survey *survey,
                          struct moment until, store_done *done, void *arg)
 {
-    struct redis_store *store = of(base);
-
-    store->survey = redis_survey_new(store->link, store->prefix, request);
+    store->survey = survey;
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     redis_link_greet(store->link, until);
+}
+
+static void redis_survey(struct store *base, const struct survey_request *request,
+                         struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+    struct redis_survey *survey = redis_survey_new(store->link, store->prefix, request);
+
+    redis_survey_at_node(survey, store->asking, NULL, NULL);
+    start_survey(store, survey, until, done, arg);
 }
 
 static void add_latch_argument(void *arg, const char *text)
@@ -532,6 +560,27 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     start(store, until, done, arg);
 }
 
+bool store_redis_is_up(const struct store *node)
+{
+    return redis_link_is_up(((const struct redis_store *)(const void *)node)->link);
+}
+
+void store_redis_asking(struct store *node)
+{
+    of(node)->asking = true;
+}
+
+void store_redis_survey(struct store *node, const struct survey_request *request,
+                        void (*elsewhere)(void *arg, const char *key), void *elsewhere_arg,
+                        struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(node);
+    struct redis_survey *survey = redis_survey_new(store->link, store->prefix, request);
+
+    redis_survey_at_node(survey, false, elsewhere, elsewhere_arg);
+    start_survey(store, survey, until, done, arg);
+}
+
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size)
 {
@@ -549,6 +598,7 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     }
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
+    store->in_cluster = strcmp(address->urls->scheme, "cluster") == 0;
     if (address->member && address->prefix) {
         store->marker = mem_zeroed(strlen(address->prefix) + sizeof MARKER);
         sprintf(store->marker, "%s" MARKER, address->prefix);

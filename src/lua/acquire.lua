@@ -3,7 +3,8 @@
 -- include member.lua
 
 -- Takes all the locks, or a place in the queue of each.
--- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
+-- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue; less: take none, not even
+--       the first of them),
 --       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who;
 --       in a quorum: its marker, which process of the server this is, a fence that all may take (0: none), and where the
 --       lock is held elsewhere already its fences…
@@ -14,6 +15,8 @@
 -- In a quorum, GRANTED and HELD as as_member() has them.
 local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local stands = patience < 0
+patience = math.abs(patience)
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
 local marker, run, proposal = ARGV[11], ARGV[12], tonumber(ARGV[13] or 0)
 
@@ -58,7 +61,7 @@ end
 
 -- Then this is all. The server makes each function anew whenever it runs over one: the many below cost as much as
 -- all that there is to do.
-local open = ARGV[5] == ''
+local open = ARGV[5] == '' and not stands
 for _, lock in ipairs(locks) do open = open and is_open(lock) end
 if open then
   local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
@@ -302,8 +305,9 @@ end
 for i, lock in ipairs(locks) do
   if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
 end
-if not blocked then return grant_all() end
+if not blocked and not stands then return grant_all() end
 
+blocked = blocked or 1
 local lock = locks[blocked]
 if patience == 0 then
   local waiting = lock.queue.last - lock.queue.first + 1

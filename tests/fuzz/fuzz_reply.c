@@ -1,5 +1,6 @@
 /* What a server replies, whoever it was that asked: an answer that makes sense comes out of it, which can be reckoned
  * with and shown. */
+#include "cluster_map.h"
 #include "fuzz.h"
 #include "judge.h"
 #include "redis_answer.h"
@@ -110,6 +111,23 @@ static void try_facts(const redisReply *reply)
     render_doctor(paper, &patient, 1, &whole, &style);
 }
 
+/* Of a Cluster's nodes. */
+static void try_cluster(const redisReply *reply)
+{
+    struct cluster_map *map = cluster_map_new();
+    struct cluster_redirection redirection;
+
+    cluster_map_read(map, reply, "asked");
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        size_t node = cluster_map_find(map, slot);
+        MUST(node == CLUSTER_NOWHERE || node < map->node_count);
+    }
+    if (reply->type == REDIS_REPLY_ERROR && cluster_redirection_read(reply->str, &redirection))
+        MUST(redirection.slot < CLUSTER_SLOTS && redirection.to.port > 0 &&
+             redirection.to.port < 65536);
+    cluster_map_free(map);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     redisReader *reader = redisReaderCreate();
@@ -125,6 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_greeting(reply, false);
         try_greeting(reply, true);
         try_facts(reply);
+        try_cluster(reply);
         freeReplyObject(reply);
         reply = NULL;
     }

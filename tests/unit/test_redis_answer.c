@@ -65,6 +65,12 @@ static const struct {
      "access at least one of the keys mentioned in the command arguments",
      REDIS_ERROR_DENIED},
     /* Nothing of all that. */
+    {"MOVED 3999 127.0.0.1:6381", REDIS_ERROR_CLUSTER},
+    {"ASK 3999 127.0.0.1:6381", REDIS_ERROR_CLUSTER},
+    {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CLUSTER},
+    {"ERR This instance has cluster support disabled", REDIS_ERROR_CLUSTER},
+    {"ERR MOVED 1 is what it said", REDIS_ERROR_OTHER},
+    {"ASKING", REDIS_ERROR_OTHER},
     {"", REDIS_ERROR_OTHER},
     {" ", REDIS_ERROR_OTHER},
     {"ERR unknown command 'EVALSHA'", REDIS_ERROR_OTHER},
