@@ -276,6 +276,23 @@ restart_with_old_data() {
     [[ ! -s $T/a.err ]]
 }
 
+@test "H51 an address leads to another server from now on: that one is given the lock" {
+    three
+    behind_proxy 3
+    hold a k --lease 2s
+    fault_of p3 target "$QUORUM/5/sock"
+    fault_of p3 rst
+    poll_until 5 held_on_all k 1 2 5
+    alive "${pid[a]}"
+    [[ ! -s $T/a.err ]]
+    # Two addresses that lead to one server from now on are one node, and the others are a majority still.
+    fault_of p3 target "$QUORUM/2/sock"
+    fault_of p3 rst
+    RLOCK_URL=$(node_urls 1 2) poll_until 5 eval 'rlock status --json k | jq -e ".[0].holders[0].lease_left_ms > 1500" >/dev/null'
+    alive "${pid[a]}"
+    RLOCK_URL=$(node_urls 1 2) run -75 rlock run -n k -- true
+}
+
 @test "H42 a majority that forgets at once: its holder has it again before anybody else" {
     work a k 3 --lease 6s
     working a
