@@ -1,14 +1,10 @@
 # rlock doctor: servers that are as they should be, and servers that are not.
 
 load helper
-load replicas
 
-setup_file() { start_file --appendonly yes; }
-
-eval "helper_$(declare -f teardown)"
-teardown() {
-    end_replicas
-    helper_teardown
+setup_file() {
+    start_file --appendonly yes
+    as_default_user
 }
 
 # finding CHECK LEVEL [TEXT [ADVICE]]: the JSON of one server in $output has it.
@@ -112,13 +108,16 @@ only() {
 }
 
 @test "a replica: 69; and its master, which has it" {
-    MASTER_PORT=$(free_port)
-    redis config set port "$MASTER_PORT"
+    local port
+    port=$(free_ports 1)
+    redis config set port "$port"
     redis config set bind 127.0.0.1
-    redis config set repl-diskless-sync-delay 0
-    replica_start replica
-    run -69 --separate-stderr rlock doctor --json -u "unix://$T/replica/sock"
-    finding reach unfit "replica of 127.0.0.1:$MASTER_PORT"
+    # Its title would hide whose it is from the end of the test.
+    bg replica redis-server --port 0 --unixsocket "$T/replica" --dir "$T" --save "" --set-proc-title no \
+        --replicaof 127.0.0.1 "$port"
+    poll_until 20 eval 'redis info replication | grep -q state=online'
+    run -69 --separate-stderr rlock doctor --json -u "unix://$T/replica"
+    finding reach unfit "replica of 127.0.0.1:$port"
     run -0 rlock doctor --json
     finding replicas note 1
     json '.servers[0].replicas == 1'
