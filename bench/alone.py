@@ -3,7 +3,7 @@ import os
 import subprocess
 
 from contestants import Contestant, node_path, node_redlock, rlock
-from crowd import run
+from crowd import run, until
 from servers import Redis, Server, free_port, there
 
 TRUE = ['/bin/true']
@@ -21,7 +21,7 @@ def compare(samples, measure, entries, rounds, more=()):
         except subprocess.CalledProcessError as fault:
             why = (fault.stderr.strip().splitlines() or ['not done after 10 s'])[0]
             samples.note(f'{measure}: {entry[0]} {entry[1]}: left out: {why}')
-    for number in range(rounds):
+    for number in range(rounds if able else 0):
         turn = number % len(able)
         for name, at, who in able[turn:] + able[:turn]:
             seconds, usage = run(who.argv(who.key('alone'), TRUE), who.env)
@@ -75,6 +75,7 @@ def stores(samples, build, place, rounds):
     replicas = [Redis(place, '--replicaof', '127.0.0.1', str(nodes[0].port)) for _ in range(2)]
     started = nodes + replicas
     try:
+        until(lambda: 'connected_slaves:2' in nodes[0].ask('info', 'replication'))
         urls = [f'redis://127.0.0.1:{node.port}' for node in nodes]
         entries = [('rlock, Unix socket', '', rlock('', f'unix://{place}/socket0')),
                    ('rlock, TCP', '', rlock('', urls[0])),

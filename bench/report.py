@@ -42,7 +42,8 @@ def table(samples, measures):
     def title(column):
         measure, at = column
         unit = MEASURES[measure][0]
-        return ' '.join(filter(None, [measure, f'at {at}' if isinstance(at, int) else at, f'({unit})' if unit else '']))
+        name = f'{measure} at {at}' if isinstance(at, int) else at or measure
+        return f'{name} ({unit})' if unit else name
     lines = [['', *contestants]] + [[title(column), *(cells.get((who, *column), '–') for who in contestants)]
                                     for column in columns]
     if len(columns) < len(contestants):
@@ -80,7 +81,7 @@ def plot(commands, path):
     subprocess.run(['gnuplot'], input=style + commands, text=True, check=True)
 
 
-def bars(samples, measure, title, path):
+def bars(samples, path, measure, title):
     found = [(row[1], row[3]) for row in samples.rows() if row[0] == measure]
     data = '\n'.join(f'"{name}" {value}' for name, value in found)
     plot(f'$data << EOD\n{data}\nEOD\nset title "{title}"; set style fill solid 0.8; set boxwidth 0.7; unset key; '
@@ -89,7 +90,7 @@ def bars(samples, measure, title, path):
          '"" using 0:2:(sprintf("%.3g", $2)) with labels offset 0,0.7\n', path)
 
 
-def lines(samples, measure, title, below, path, scale='set logscale xy'):
+def lines(samples, path, measure, title, below, scale='set logscale xy'):
     rows = [row for row in samples.rows() if row[0] == measure]
     names = list(dict.fromkeys(row[1] for row in rows))
     blocks = '\n\n\n'.join(f'"{name}"\n' + '\n'.join(f'{row[2]} {max(row[3], 1e-3)}' for row in rows if row[1] == name)
@@ -98,7 +99,7 @@ def lines(samples, measure, title, below, path, scale='set logscale xy'):
          f'plot for [i=0:{len(names) - 1}] $data index i using 1:2 with linespoints lw 2 pt 7 title columnheader(1)\n', path)
 
 
-def stack(samples, title, path):
+def stack(samples, path, title):
     """The phases as one bar above the other, each where the one before has ended."""
     at, data = 0, []
     for place, row in enumerate(row for row in samples.rows() if row[0] == 'phases'):
@@ -120,7 +121,7 @@ def pictures(samples, folder):
 
     def draw(where, name, needs, function, *arguments):
         if needs in measured:
-            function(samples, *arguments, f'{folder}/{name}.svg')
+            function(samples, f'{folder}/{name}.svg', *arguments)
             made.append((where, f'bench/{name}.svg'))
     draw('One run, nobody else', 'run', 'run', bars, 'run', 'One uncontended run (ms)')
     draw('Other stores', 'stores', 'stores', bars, 'stores', 'One uncontended run (ms)')

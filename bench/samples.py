@@ -17,7 +17,7 @@ MEASURES = {
     'holding': ('MB', 'memory of who holds the lock (PSS)'),
     'waiting': ('MB', 'memory of who waits (PSS)'),
     'idle': ('ms/s', 'processor time of one who waits'),
-    'asking': ('1/s', 'commands to the server from one who waits'),
+    'asking': ('1/s', 'requests to the server from one who waits'),
     'serving': ('ms', 'processor time of the server for one hand-over'),
     'phases': ('ms', 'the parts of one run of rlock, under strace'),
 }

@@ -57,9 +57,9 @@ class Redis(Server):
         """A section of INFO."""
         return dict(line.split(':', 1) for line in self.ask('info', section).splitlines() if ':' in line)
 
-    def commands(self):
-        """How many commands it has processed."""
-        return int(self.fields('stats')['total_commands_processed'])
+    def requests(self):
+        """How many it has read. (Its count of commands has those that scripts call, too.)"""
+        return int(self.fields('stats')['total_reads_processed'])
 
 
 class Etcd(Server):

@@ -3,7 +3,7 @@ import itertools
 import os
 import time
 
-from crowd import Crowd, available, memory, processor, until
+from crowd import Crowd, available, busy, memory, processor, until
 
 WINDOW = 5     # seconds for which the waiting is looked at
 LIMIT = 60     # seconds after which those who have not been served are given up
@@ -20,8 +20,8 @@ class History:
         self.gaps = [(later[0] - earlier[0]) / 1e6 for earlier, later in itertools.pairwise(events)
                      if earlier[1] == '-' and later[1] == '+']
         self.overlaps = sum(earlier[1] == later[1] for earlier, later in itertools.pairwise(events))
-        starts = [at for at, sign, _ in events if sign == '+']
-        self.seconds = (starts[-1] - starts[0]) / 1e9 if starts else 0
+        ends = [at for at, sign, _ in events if sign == '-']
+        self.seconds = (ends[-1] - ends[0]) / 1e9 if ends else 0
 
     def disorder(self):
         """How far the served are from their places in the order of arrival, by what chance would give on average."""
@@ -39,16 +39,16 @@ def look(samples, who, waiters, crowd):
     if waiters == 10:
         samples.add('holding', who.name, '', sum(map(memory, crowd.processes([holder]))) / 1e6)
         samples.add('waiting', who.name, '', sum(map(memory, crowd.processes(waiting))) / waiters / 1e6)
-    commands = getattr(who.server, 'commands', None)
+    requests = getattr(who.server, 'requests', None)
 
     def costs():
-        return sum(map(processor, crowd.processes(waiting))), commands() if commands else 0, time.monotonic()
+        return sum(map(processor, crowd.processes(waiting))), requests() if requests else 0, time.monotonic()
     before = costs()
     time.sleep(WINDOW)
     after = costs()
     seconds = after[2] - before[2]
     samples.add('idle', who.name, waiters, max(0, after[0] - before[0]) * 1e3 / waiters / seconds)
-    if commands:
+    if requests:
         samples.add('asking', who.name, waiters, (after[1] - before[1]) / waiters / seconds)
 
 
@@ -59,7 +59,7 @@ def contend(samples, build, place, who, waiters, looking):
     os.mkfifo(gate)
     open(log, 'w', encoding='ascii').close()
     mark = [f'{build}/bench/mark', log]
-    apart = samples.median('run', who.name) / 1e3
+    apart = 2 * samples.median('run', who.name) / 1e3
     crowd = Crowd()
     try:
         crowd.start(who.argv(key, [*mark, '0', gate]), who.env)
@@ -72,10 +72,10 @@ def contend(samples, build, place, who, waiters, looking):
         if looking:
             look(samples, who, waiters, crowd)
         server = who.server.process.pid if who.server else 0
-        spent = processor(server)
+        spent = busy(server)
         os.close(os.open(gate, os.O_WRONLY))
         late = crowd.wait(LIMIT)
-        spent = processor(server) - spent
+        spent = busy(server) - spent
     finally:
         crowd.end()
     history = History(log)
