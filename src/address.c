@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "quorum.h"
 #include "secret.h"
 #include "urls.h"
 
@@ -19,18 +20,37 @@ static int refuse(const struct collection *all, enum setting id, const char *bef
     return collection_refuse(all, id, why);
 }
 
+/* What several URLs have to be; they are a quorum. Each must be all there is of a node: one that fails over, or
+ * hands on, may forget. */
 static int settle_urls(const struct collection *all, const struct store_address *address)
 {
     const struct url *urls = address->urls;
 
-    for (size_t i = 1; i < address->url_count; i++) {
-        for (size_t j = 0; j < i; j++)
-            if (urls_same_server(&urls[i], &urls[j]))
-                return refuse(all, SETTING_URL, "names the same node twice: ", &urls[i], "");
-        if (strcmp(urls[i].scheme, "local") == 0 || strcmp(urls[0].scheme, "local") == 0)
-            return collection_refuse(all, SETTING_URL, "has local: beside another store");
+    if (address->url_count > QUORUM_NODES_MAX)
+        return collection_refuse(all, SETTING_URL, "names more than 16 servers");
+    for (size_t i = 0; address->url_count > 1 && i < address->url_count; i++) {
+        if (strcmp(urls[i].scheme, "redis") != 0 && strcmp(urls[i].scheme, "unix") != 0)
+            return refuse(all, SETTING_URL, "has ", &urls[i],
+                          " beside another store, but a quorum is made of single servers");
+        for (size_t j = 0; j < i; j++) {
+            if (!urls_same_server(&urls[i], &urls[j]))
+                continue;
+            refuse(all, SETTING_URL, "names the same node twice: ", &urls[i], "");
+            return STATUS_CONFIG;
+        }
     }
     return STATUS_OK;
+}
+
+/* What is not to be had of a quorum is refused as what is not to be had of a key. */
+static int settle_promises(const struct collection *all, const struct store_address *address)
+{
+    static const char why[] = "is for one server, and not for a quorum";
+
+    if (address->url_count < 2 || (address->replicas == REPLICAS_NONE && !address->grace))
+        return STATUS_OK;
+    collection_refuse(all, address->grace ? SETTING_GRACE : SETTING_REPLICAS, why);
+    return STATUS_CONFIG;
 }
 
 /* A URL's own password comes first, then what is from the highest place. An empty one in a URL that names
@@ -125,6 +145,8 @@ int address_settle(const struct collection *all, struct settings *settings)
     for (int id = SETTING_TLS_CA; id <= SETTING_TLS_SERVER_NAME; id++)
         if (collection_status(all, (enum setting)id) == STATUS_USAGE)
             settings->address_status = STATUS_USAGE;
+    if (status == STATUS_OK)
+        status = settle_promises(all, &settings->address);
     if (status == STATUS_OK)
         status = settle_passwords(all, settings);
     if (status == STATUS_OK)

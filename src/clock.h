@@ -29,9 +29,9 @@ static inline struct moment moment_now(void)
 /* m moved by ns (may be negative); saturates, and "never" stays never. */
 static inline struct moment moment_plus(struct moment m, int64_t ns)
 {
-    struct moment sum;
-    if (m.ns == INT64_MAX || __builtin_add_overflow(m.ns, ns, &sum.ns))
-        return ns < 0 && m.ns != INT64_MAX ? (struct moment){INT64_MIN} : MOMENT_NEVER;
+    struct moment sum = MOMENT_NEVER;
+    if (m.ns != INT64_MAX && __builtin_add_overflow(m.ns, ns, &sum.ns))
+        sum.ns = ns < 0 ? INT64_MIN : INT64_MAX;
     return sum;
 }
 

@@ -61,6 +61,7 @@ static struct wishes wishes_for(const struct consultation *all, const struct url
                                            ? address->replica_count
                                            : 1,
                            .grace = address->grace,
+                           .quorum = address->url_count > 1,
                            .secret = url->password || address->password};
 }
 

@@ -59,11 +59,18 @@ static const struct verb {
     {"delete", "KEY", 1, 1, {0}, false, latch_delete},
 };
 
-static const struct verb *find_verb(const char *name)
+/* What is to be done; NULL with a status where the user did not say. */
+static const struct verb *find_verb(const struct latch *latch, int *status)
 {
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+    const struct arguments *given = &latch->arguments;
+    const char *name = given->word_count ? given->words[0] : NULL;
+
+    for (size_t i = 0; name && i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(verbs[i].name, name) == 0)
             return &verbs[i];
+    *status =
+        command_misused(latch->command, "%s%.40s%sset, count-down, run, wait, status or delete?",
+                        name ? "unknown '" : "", name ? name : "", name ? "': " : "");
     return NULL;
 }
 
@@ -126,16 +133,10 @@ static int check_values(struct latch *latch)
     return STATUS_OK;
 }
 
-static int check(struct latch *latch, const struct verb **found)
+static int check(struct latch *latch, const struct verb *verb)
 {
     const struct arguments *given = &latch->arguments;
-    const char *name = given->word_count ? given->words[0] : NULL;
-    const struct verb *verb = *found = name ? find_verb(name) : NULL;
 
-    if (!verb)
-        return command_misused(latch->command,
-                               "%s%.40s%sset, count-down, run, wait, status or delete?",
-                               name ? "unknown '" : "", name ? name : "", name ? "': " : "");
     if (given->word_count - 1 < verb->least || given->word_count - 1 > verb->most)
         return command_misused(latch->command, "%s takes %s", verb->name, verb->wants);
     if (!verb->runs && given->command)
@@ -169,7 +170,7 @@ static int run(const struct command *command, int argc, char **argv)
     int status;
 
     if (command_parse(command, argc, argv, &latch.arguments, &status) &&
-        (status = check(&latch, &verb)) == STATUS_OK &&
+        (verb = find_verb(&latch, &status)) && (status = check(&latch, verb)) == STATUS_OK &&
         command_settings(command, &latch.arguments, &latch.settings, &status))
         status = act(&latch, verb);
     int signo = latch.session.signal;

@@ -16,3 +16,8 @@ int64_t dice_spread(int64_t middle, int64_t spread)
 {
     return middle - spread + 2 * spread * (dice() >> 16) / 65536;
 }
+
+int64_t dice_between(int64_t least, int64_t most)
+{
+    return least + (most - least) * (dice() >> 16) / 65536;
+}

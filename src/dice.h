@@ -10,4 +10,7 @@ uint32_t dice(void);
 /* "middle" ns, up to "spread" ns more or less. */
 int64_t dice_spread(int64_t middle, int64_t spread);
 
+/* From "least" to "most". */
+int64_t dice_between(int64_t least, int64_t most);
+
 #endif

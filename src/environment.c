@@ -111,7 +111,7 @@ static char **end_of(char **entries)
 
 void environment_grant(struct environment *environment, const struct lock_grant *grants)
 {
-    char fences[LOCK_KEYS_MAX * 21 + 1], slots[sizeof fences];
+    char fences[LOCK_KEYS_MAX * 21 + 1] = "", slots[sizeof fences] = "";
     char *fence = fences, *slot = slots;
     char **end = end_of(environment->entries);
 

@@ -32,6 +32,9 @@ struct server_facts {
     char save[128]; /* "none" if it is empty */
     bool aof_failed, snapshot_failed;
 
+    int64_t script_ns;      /* the shortest script takes, with the way there and back */
+    char script_fault[128]; /* why it does not run */
+
     int64_t replicas, min_replicas;
     int64_t timeout_s, clients, clients_max;
 

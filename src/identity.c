@@ -95,7 +95,7 @@ void identity_parse(const char *text, size_t length, struct identity *who)
         case 1: word_parse(text, word, who->user); break;
         case 2: who->pid = pid_parse(text, word); break;
         case 3: word_parse(text, word, who->command); break;
-        case 4: word_parse(text, word, who->label); break;
+        default: word_parse(text, word, who->label); break;
         }
         if (!space)
             break;

@@ -83,6 +83,19 @@ static void print_seconds(int64_t seconds, char *out, size_t size)
     duration_print(seconds < INT64_MAX / NS_PER_SEC ? seconds * NS_PER_SEC : INT64_MAX, out, size);
 }
 
+static void judge_scripts(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    char took[32];
+
+    if (facts->script_ns < 0)
+        diagnosis_add(diagnosis, "scripts", LEVEL_UNFIT,
+                      "a server that runs Lua scripts, and a user who may (+eval +evalsha)",
+                      "do not run: %s", facts->script_fault);
+    else
+        diagnosis_add(diagnosis, "scripts", LEVEL_FINE, "", "run, the shortest in %s",
+                      diagnosis_print_ms(facts->script_ns, took));
+}
+
 static void judge_uptime(const struct server_facts *facts, const struct wishes *wishes,
                          struct diagnosis *diagnosis)
 {
@@ -276,6 +289,7 @@ void judge_server(const struct server_facts *facts, const struct wishes *wishes,
     judge_latency(facts, wishes, diagnosis);
     judge_encryption(wishes, diagnosis);
     judge_version(facts, wishes, diagnosis);
+    judge_scripts(facts, diagnosis);
     judge_uptime(facts, wishes, diagnosis);
     judge_clock(facts, diagnosis);
     judge_eviction(facts, diagnosis);

@@ -13,6 +13,7 @@ struct wishes {
     unsigned replicas; /* so many of them have to have a lock before it counts */
     bool grace;
     bool secret; /* a password is sent to it */
+    bool quorum; /* it is to be one of several */
 };
 
 void judge_server(const struct server_facts *facts, const struct wishes *wishes,

@@ -2,6 +2,7 @@
 #include "judge_rights.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *user_of(const struct wishes *wishes)
 {
@@ -20,6 +21,15 @@ static bool list_lacks(const struct server_facts *facts, enum right_use use, cha
     return used > 0;
 }
 
+static bool is_needed(enum right_use use, const struct wishes *wishes)
+{
+    if (use == RIGHT_REPLICAS)
+        return wishes->replicas > 0;
+    if (use == RIGHT_QUORUM)
+        return wishes->quorum;
+    return use != RIGHT_CLUSTER || strcmp(wishes->url->scheme, "cluster") == 0;
+}
+
 static void judge_lacks(const struct server_facts *facts, const struct wishes *wishes,
                         struct diagnosis *diagnosis)
 {
@@ -35,11 +45,14 @@ static void judge_lacks(const struct server_facts *facts, const struct wishes *w
         {RIGHT_CHECK, LEVEL_WARNING, "nobody notices that it is a replica"},
         {RIGHT_DB, LEVEL_NOTE, "only database 0 can be used"},
         {RIGHT_REPLICAS, LEVEL_UNFIT, "no lock can be had with --replicas"},
+        {RIGHT_QUORUM, LEVEL_UNFIT, "no lock can be had of a quorum"},
+        {RIGHT_CLUSTER, LEVEL_WARNING,
+         "locks cannot be listed, nor is it known who takes the place of a node"},
     };
     char lacks[256], advice[300];
 
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
-        if (effects[i].use == RIGHT_REPLICAS && !wishes->replicas)
+        if (!is_needed(effects[i].use, wishes))
             continue;
         if (!list_lacks(facts, effects[i].use, lacks, sizeof lacks))
             continue;

@@ -46,8 +46,8 @@ bool key_is_glob(const char *text)
     for (const char *p = text; *p; p++) {
         if (*p == '*' || *p == '?' || *p == '[')
             return true;
-        if (*p == '\\' && *++p == '\0')
-            break;
+        if (*p == '\\' && p[1])
+            p++;
     }
     return false;
 }

@@ -72,9 +72,8 @@ void latch_run(struct latch_run *run, struct latch_session *session)
     runner.plan.agent.keeper.renew = true;
     runner.ward = (struct ward){.deadline = MOMENT_NEVER, .inherited = session->inherited};
     session->signalled = on_signal;
-    session->arg = &runner;
-    if (ward_init(&runner.ward, &runner.plan, &runner.nobody) < 0 ||
-        ward_start(&runner.ward) < 0) {
+    session->arg = &runner; /* cppcheck-suppress autoVariables ; until we return */
+    if (ward_init(&runner.ward, &runner.plan, &runner.nobody) < 0 || ward_start(&runner.ward) < 0) {
         refuse(run, "cannot start");
     } else if (loop_run(session->query.loop) < 0) {
         refuse(run, "cannot wait for");
@@ -83,4 +82,5 @@ void latch_run(struct latch_run *run, struct latch_session *session)
         conclude(run, &runner.ward);
     }
     session->signalled = NULL;
+    session->arg = NULL;
 }

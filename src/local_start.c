@@ -138,7 +138,7 @@ static bool take_descriptors(const struct local_place *place, int log)
     int server = local_open(place, "server", O_RDWR | O_CREAT);
     int directory = local_open(place, ".", O_RDONLY | O_DIRECTORY);
 
-    if (server < 0 || directory < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+    if (log < 0 || server < 0 || directory < 0 || dup2(log, STDOUT_FILENO) < 0 ||
         dup2(log, STDERR_FILENO) < 0 || dup2(server, STDIN_FILENO) < 0 ||
         dup2(directory, DIRECTORY_FILENO) < 0)
         return false;

@@ -4,6 +4,7 @@
 #define RLOCK_LOCK_H
 
 #include "identity.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* An owner token is the path of its ancestors' tokens and its own, outermost first, as "UUID.UUID": who
@@ -29,6 +30,7 @@ static inline const char *lock_mode_name(enum lock_mode mode)
 struct lock_grant {
     uint64_t fence;
     unsigned slot; /* 1 to the limit; 0 without one */
+    bool nested;   /* of a quorum's member: it has an ancestor there, whose fence this is */
 };
 
 /* One who holds the lock, or waits for it. */

@@ -217,8 +217,9 @@ static void fire_timers(struct loop *loop, bool all)
     for (timer = loop->timers; timer; timer = timer->next)
         most++;
     while (most-- > 0 && !loop->stopped) {
-        for (timer = loop->timers; timer && !(all || timer->urgent); timer = timer->next)
-            continue;
+        timer = loop->timers;
+        while (timer && !(all || timer->urgent))
+            timer = timer->next;
         if (!timer || !moment_reached(timer->due, loop->now))
             return;
         loop_disarm(loop, timer);
@@ -230,9 +231,9 @@ static void serve_descriptors(struct loop *loop)
 {
     for (size_t i = OWN_POLLS; i < loop->polled_count && !loop->stopped; i++) {
         int got = loop->polls[i].revents;
-        int in = got & POLLIN ? LOOP_READ : 0;
-        int out = got & POLLOUT ? LOOP_WRITE : 0;
-        int gone = got & (POLLHUP | POLLERR | POLLNVAL) ? LOOP_GONE : 0;
+        int in = (got & POLLIN) ? LOOP_READ : 0;
+        int out = (got & POLLOUT) ? LOOP_WRITE : 0;
+        int gone = (got & (POLLHUP | POLLERR | POLLNVAL)) ? LOOP_GONE : 0;
         struct loop_io *io = loop->polled[i];
         if (io && (in | out | gone))
             io->ready(io, in | out | gone);

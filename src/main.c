@@ -28,11 +28,9 @@ static const struct command *find(const char *name)
 
 static void print_usage(FILE *out)
 {
-    const char *lead = "usage:";
-
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        for (size_t u = 0; u < 3 && commands[i]->usage[u]; u++, lead = "      ")
-            fprintf(out, "%s rlock %s\n", lead, commands[i]->usage[u]);
+        for (size_t u = 0; u < 3 && commands[i]->usage[u]; u++)
+            fprintf(out, "%s rlock %s\n", (i + u) ? "      " : "usage:", commands[i]->usage[u]);
     }
     fprintf(out, "       rlock help [COMMAND]\n       rlock --version\n");
 }

@@ -36,6 +36,8 @@ static const struct {
     {"can't run this command", REDIS_ERROR_DENIED},
     {"has no permissions", REDIS_ERROR_DENIED},
     {"WRONGTYPE", REDIS_ERROR_MISFIT},
+    {"CROSSSLOT", REDIS_ERROR_CLUSTER},
+    {"cluster support disabled", REDIS_ERROR_CLUSTER},
 };
 
 static bool has_word(const char *text, const char *word)
@@ -50,10 +52,17 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
+static bool is_redirection(const char *text)
+{
+    return strncmp(text, "MOVED ", 6) == 0 || strncmp(text, "ASK ", 4) == 0;
+}
+
 enum redis_error redis_error_class(const char *text)
 {
     size_t length = strcspn(text, " ");
 
+    if (is_redirection(text))
+        return REDIS_ERROR_CLUSTER;
     /* A code of its own comes first: what follows may name users and commands. */
     for (size_t i = 0; i < sizeof error_words / sizeof *error_words; i++) {
         if (strlen(error_words[i].word) == length &&
@@ -99,11 +108,11 @@ static void answer_misfit(struct answer *answer, const char *what)
                     "for itself"},
         {"latch/1", "the key is a latch"},
     };
-    unsigned limit;
+    const char *limit = strncmp(what, "limit ", 6) == 0 ? what + 6 : "";
 
     answer_refused(answer, CAUSE_MISFIT);
-    if (sscanf(what, "limit %u", &limit) == 1)
-        snprintf(answer->text, sizeof answer->text, "it is held as a semaphore with --limit %u",
+    if (*limit && limit[strspn(limit, "0123456789")] == '\0')
+        snprintf(answer->text, sizeof answer->text, "it is held as a semaphore with --limit %.20s",
                  limit);
     else
         snprintf(answer->text, sizeof answer->text, "the key is no lock but '%.40s'", what);
@@ -111,6 +120,17 @@ static void answer_misfit(struct answer *answer, const char *what)
         if (strcmp(what, known[i].word) == 0)
             snprintf(answer->text, sizeof answer->text, "%s", known[i].text);
     }
+}
+
+static void answer_cluster(const char *text, struct answer *answer)
+{
+    bool moved = is_redirection(text);
+
+    if (strstr(text, "cluster support disabled"))
+        answer_unknown(answer, CAUSE_CLUSTER, "this Redis is no Cluster");
+    else
+        answer_unknown(answer, CAUSE_CLUSTER, "this is a node of a Redis Cluster: %.160s", text);
+    snprintf(answer->moved, sizeof answer->moved, "%s", moved ? text : "");
 }
 
 void redis_answer_error(const char *text, struct answer *answer)
@@ -123,6 +143,7 @@ void redis_answer_error(const char *text, struct answer *answer)
         snprintf(answer->text, sizeof answer->text,
                  "the store's key of that name holds other data (%.120s)", text);
         break;
+    case REDIS_ERROR_CLUSTER: answer_cluster(text, answer); break;
     case REDIS_ERROR_DENIED: answer_unknown(answer, CAUSE_DENIED, "%.200s", text); break;
     case REDIS_ERROR_NOSCRIPT:
     case REDIS_ERROR_PASSING: answer_unknown(answer, CAUSE_NOT_READY, "%.200s", text); break;
@@ -243,6 +264,15 @@ static int64_t count_at(const redisReply *reply, size_t i)
 {
     int64_t number = number_at(reply, i);
     return number > 0 ? number : 0;
+}
+
+/* Of time, in ms. */
+static int64_t span_at(const redisReply *reply, size_t i)
+{
+    const int64_t most = REDIS_SPAN_MAX;
+    int64_t span = count_at(reply, i);
+
+    return span < most ? span : most;
 }
 
 /* The server's clock. */
@@ -370,6 +400,38 @@ static const struct {
     {"CHANGED", read_changed}, {"MISFIT", read_misfit},
 };
 
+static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+
+    for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
+        if (strcmp(word, script_words[i].word) == 0) {
+            extra->now_ms = now_at(reply);
+            script_words[i].read(reply, answer, extra);
+            return;
+        }
+    }
+    redis_answer_senseless(answer);
+}
+
+static bool is_member(const redisReply *reply)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
+    return word && strcmp(word, "MEMBER") == 0 && reply->elements > 4;
+}
+
+/* What a quorum's member says, and what it tells of itself. */
+static void read_member(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const redisReply *nested = list_at(reply, 4);
+
+    read_words(reply->element[3], answer, extra);
+    answer->seniority.memory_ms = span_at(reply, 1);
+    answer->seniority.service_ms = span_at(reply, 2);
+    for (size_t i = 0; nested && i < nested->elements && i < LOCK_KEYS_MAX; i++)
+        answer->grants[i].nested = number_at(nested, i) == 1;
+}
+
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra)
 {
@@ -379,19 +441,12 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
         extra = &ignored;
     memset(answer, 0, sizeof *answer);
     memset(extra, 0, sizeof *extra);
-    if (reply->type == REDIS_REPLY_ERROR) {
+    if (reply->type == REDIS_REPLY_ERROR)
         redis_answer_error(reply->str, answer);
-        return;
-    }
-    const char *word = reply->type == REDIS_REPLY_ARRAY ? string_at(reply, 0) : NULL;
-    for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
-        if (strcmp(word, script_words[i].word) == 0) {
-            extra->now_ms = now_at(reply);
-            script_words[i].read(reply, answer, extra);
-            return;
-        }
-    }
-    redis_answer_senseless(answer);
+    else if (is_member(reply))
+        read_member(reply, answer, extra);
+    else
+        read_words(reply, answer, extra);
 }
 
 /* Reads the records of one list; what cannot be read is left out. The caller frees. */

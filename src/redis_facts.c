@@ -177,6 +177,26 @@ static bool ask_self(struct inquiry *inquiry)
     return ask(inquiry, count, hear_self);
 }
 
+/* -- does it run scripts? --------------------------------------------------------------------- */
+
+static void hear_script(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+{
+    struct server_facts *facts = inquiry->facts;
+
+    (void)count;
+    if (replies[0]->type == REDIS_REPLY_INTEGER)
+        facts->script_ns = moment_until(inquiry->sent, inquiry->answered);
+    else
+        snprintf(facts->script_fault, sizeof facts->script_fault, "%.120s",
+                 replies[0]->str ? replies[0]->str : "it answers something else");
+}
+
+static bool ask_script(struct inquiry *inquiry)
+{
+    add_words(inquiry, "EVAL", "return 1", "0");
+    return ask(inquiry, 1, hear_script);
+}
+
 /* -- what its user may do ---------------------------------------------------------------------- */
 
 static void note_lack(struct server_facts *facts, size_t right, const redisReply *reply)
@@ -268,8 +288,8 @@ static bool greet(struct inquiry *inquiry)
 /* A server that answers some questions and then no more is not one to rely on. */
 static void inquire(struct inquiry *inquiry)
 {
-    inquiry->facts->reached =
-        greet(inquiry) && ask_pings(inquiry) && ask_self(inquiry) && ask_rights(inquiry);
+    inquiry->facts->reached = greet(inquiry) && ask_pings(inquiry) && ask_self(inquiry) &&
+                              ask_script(inquiry) && ask_rights(inquiry);
 }
 
 static void know_nothing(struct server_facts *facts)
@@ -280,6 +300,7 @@ static void know_nothing(struct server_facts *facts)
                                    .uptime_s = UNTOLD,
                                    .ahead_ms = INT64_MIN,
                                    .maxmemory = UNTOLD,
+                                   .script_ns = UNTOLD,
                                    .replicas = UNTOLD,
                                    .min_replicas = UNTOLD,
                                    .timeout_s = UNTOLD,

@@ -8,32 +8,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In this order; the first two may be left out. */
-enum step { STEP_AUTH, STEP_SELECT, STEP_ROLE, STEP_TIME, STEP_END };
+/* In this order. ASKING is without effect on what follows, but the nodes of a Cluster alone understand it. */
+enum step { STEP_AUTH, STEP_SELECT, STEP_ASKING, STEP_ROLE, STEP_TIME, STEP_INFO, STEP_END };
 
 static int next_step(const struct redis_greeting *greeting, int after)
 {
     int step = after + 1;
 
-    return step == STEP_SELECT && greeting->db == 0 ? step + 1 : step;
+    while ((step == STEP_SELECT && greeting->db == 0) ||
+           (step == STEP_ASKING && !greeting->cluster) || (step == STEP_INFO && !greeting->member))
+        step++;
+    return step;
 }
 
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
-                          const char *password, char **bytes, size_t *size)
+                          const char *password, bool member, char **bytes, size_t *size)
 {
     const char *auth[] = {"AUTH", url->user ? url->user : password, password};
     char db[16];
-    const char *select[] = {"SELECT", db}, *role[] = {"ROLE"}, *time[] = {"TIME"};
+    const char *select[] = {"SELECT", db}, *asking[] = {"ASKING"}, *role[] = {"ROLE"};
+    const char *time[] = {"TIME"}, *info[] = {"INFO", "server"};
 
-    *greeting = (struct redis_greeting){.db = url->db, .replicas = -1};
+    *greeting = (struct redis_greeting){.db = url->db,
+                                        .cluster = strcmp(url->scheme, "cluster") == 0,
+                                        .member = member,
+                                        .replicas = -1};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
         conn_encode(bytes, size, url->user ? 3 : 2, auth, NULL);
     if (url->db != 0)
         conn_encode(bytes, size, 2, select, NULL);
+    if (greeting->cluster)
+        conn_encode(bytes, size, 1, asking, NULL);
     conn_encode(bytes, size, 1, role, NULL);
     conn_encode(bytes, size, 1, time, NULL);
+    if (member)
+        conn_encode(bytes, size, 2, info, NULL);
 }
 
 static const char *string_at(const redisReply *reply, size_t i)
@@ -63,8 +74,9 @@ static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
     if (!role || strcmp(role, "master") == 0)
         return true;
     answer->verdict = VERDICT_UNKNOWN;
-    answer->cause = CAUSE_UNFIT;
     greeting->replica = strcmp(role, "slave") == 0;
+    /* In a quorum, a mistake, and not a server that fails. */
+    answer->cause = greeting->replica && greeting->member ? CAUSE_MISFIT : CAUSE_UNFIT;
     if (greeting->replica && master && reply->elements > 2)
         snprintf(answer->text, sizeof answer->text,
                  "this is a read-only replica of %.80s:%lld; locks live on the master", master,
@@ -96,23 +108,44 @@ static int64_t clock_of(const redisReply *reply)
     return sound ? s * 1000 + us / 1000 : 0;
 }
 
+/* The rest of the line that begins with "name"; NULL: there is none. */
+static const char *line_of(const redisReply *reply, const char *name)
+{
+    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
+    return at ? at + strlen(name) : NULL;
+}
+
+static void read_node(const redisReply *reply, struct redis_greeting *greeting)
+{
+    const char *id = line_of(reply, "\nrun_id:"), *up = line_of(reply, "\nuptime_in_seconds:");
+    int64_t seconds = up ? strtoll(up, NULL, 10) : 0;
+
+    if (id)
+        snprintf(greeting->node, STORE_NODE_SIZE, "%.*s", (int)strcspn(id, "\r\n"), id);
+    greeting->uptime_s = seconds > 0 && seconds < REDIS_CLOCK_MAX / 1000 ? seconds : 0;
+}
+
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer)
 {
     bool failed = reply->type == REDIS_REPLY_ERROR;
+    bool needed = greeting->step != STEP_ROLE && greeting->step != STEP_TIME;
 
     *answer = (struct answer){0};
     /* A user without ROLE or TIME loses a check, not the lock. */
-    if (failed && (greeting->step < STEP_ROLE || strncmp(reply->str, "NOPERM", 6) != 0)) {
+    if (failed && (needed || strncmp(reply->str, "NOPERM", 6) != 0)) {
         redis_answer_error(reply->str, answer);
         return GREETING_REFUSED;
     }
-    if (greeting->step == STEP_ROLE && !is_master(greeting, reply, answer))
+    /* A Cluster's replica says who the master is, when it is asked for something. */
+    if (greeting->step == STEP_ROLE && !greeting->cluster && !is_master(greeting, reply, answer))
         return GREETING_REFUSED;
     if (greeting->step == STEP_ROLE)
         greeting->replicas = redis_greeting_replicas(reply);
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);
+    if (greeting->step == STEP_INFO)
+        read_node(reply, greeting);
     greeting->step = next_step(greeting, greeting->step);
     return greeting->step == STEP_END ? GREETING_DONE : GREETING_GOING;
 }

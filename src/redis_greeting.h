@@ -1,5 +1,6 @@
 /* What is said on every new connection to a Redis server before anything else: who we are, which database;
- * is it a master, what time is it. All in one write; the replies are judged one by one. */
+ * is it a master (in a Cluster: is it a node of one), what time is it; and of a quorum's member, which server is it. All
+ * in one write; the replies are judged one by one. */
 #ifndef RLOCK_REDIS_GREETING_H
 #define RLOCK_REDIS_GREETING_H
 
@@ -9,15 +10,19 @@ struct redisReply;
 
 struct redis_greeting {
     int db;
-    int step;         /* whose reply is next */
-    int64_t clock_ms; /* the server's, 0 if it does not tell */
-    bool replica;     /* REFUSED for being one */
-    int replicas;     /* how many it has, -1 if it does not tell */
+    bool cluster;               /* it is to be a node of one */
+    int step;                   /* whose reply is next */
+    int64_t clock_ms;           /* the server's, 0 if it does not tell */
+    bool replica;               /* REFUSED for being one */
+    bool member;                /* of a quorum */
+    char node[STORE_NODE_SIZE]; /* of a member: its run_id */
+    int64_t uptime_s;           /* and for how long its process has run, in whole seconds */
+    int replicas;               /* how many it has, -1 if it does not tell */
 };
 
 /* Appends the commands to *bytes, which the caller frees. password: NULL for none. */
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
-                          const char *password, char **bytes, size_t *size);
+                          const char *password, bool member, char **bytes, size_t *size);
 
 enum greeting_state { GREETING_GOING, GREETING_DONE, GREETING_REFUSED };
 

@@ -240,8 +240,7 @@ void redis_link_add(struct redis_link *link, int argc, const char **argv, const 
     conn_encode(&link->batch, &link->batch_size, argc, argv, lengths);
 }
 
-void redis_link_send(struct redis_link *link, size_t replies, size_t channels,
-                     struct moment until)
+void redis_link_send(struct redis_link *link, size_t replies, size_t channels, struct moment until)
 {
     link->busy = true;
     link->sent = false;
@@ -277,6 +276,11 @@ void redis_link_greet(struct redis_link *link, struct moment until)
 bool redis_link_is_up(const struct redis_link *link)
 {
     return redis_session_is_up(link->session);
+}
+
+const char *redis_link_node(const struct redis_link *link, int64_t *uptime)
+{
+    return redis_session_node(link->session, uptime);
 }
 
 int redis_link_replicas(const struct redis_link *link)

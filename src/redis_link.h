@@ -35,8 +35,7 @@ void redis_link_add(struct redis_link *link, int argc, const char **argv, const 
 /* Sends the batch, connecting first if need be. One at a time; "done" comes once, at "until" at the
  * latest, never before this returned. replies: how many to wait for. channels: how many the batch
  * subscribes to, if any at its end. */
-void redis_link_send(struct redis_link *link, size_t replies, size_t channels,
-                     struct moment until);
+void redis_link_send(struct redis_link *link, size_t replies, size_t channels, struct moment until);
 /* Sends the batch if the connection is up and waits for nothing: the last thing that a link does. */
 void redis_link_send_blindly(struct redis_link *link);
 
@@ -44,6 +43,8 @@ void redis_link_send_blindly(struct redis_link *link);
 void redis_link_greet(struct redis_link *link, struct moment until);
 bool redis_link_is_up(const struct redis_link *link);
 
+/* As redis_session_node(). */
+const char *redis_link_node(const struct redis_link *link, int64_t *uptime);
 /* How many replicas the server had when it was greeted; -1: it did not tell. */
 int redis_link_replicas(const struct redis_link *link);
 

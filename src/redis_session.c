@@ -46,6 +46,7 @@ struct redis_session {
     char *file_password; /* read from the file again, after a refusal */
     bool reread;
     struct redis_greeting greeting;
+    struct moment greeted;
 };
 
 static void connect_next(struct redis_session *session);
@@ -252,7 +253,8 @@ static void greet(void *arg)
 
     session->phase = PHASE_GREETING;
     loop_arm(session->loop, &session->timer, share_of_time(session, 1));
-    redis_greeting_begin(&session->greeting, session->url, session->password, &bytes, &size);
+    redis_greeting_begin(&session->greeting, session->url, session->password,
+                         session->address.member, &bytes, &size);
     conn_send(session->conn, bytes, size);
     free(bytes);
 }
@@ -260,6 +262,7 @@ static void greet(void *arg)
 static void greeted(struct redis_session *session)
 {
     session->phase = PHASE_UP;
+    session->greeted = loop_now(session->loop);
     session->reread = false;
     loop_disarm(session->loop, &session->timer);
     locator_watch(session->locator, session->password, moved, session);
@@ -355,6 +358,15 @@ void redis_session_mind(struct redis_session *session, int64_t lease)
 bool redis_session_is_up(const struct redis_session *session)
 {
     return session->phase == PHASE_UP;
+}
+
+const char *redis_session_node(const struct redis_session *session, int64_t *uptime)
+{
+    int64_t since = moment_until(session->greeted, loop_now(session->loop)) / NS_PER_MS;
+
+    /* Whole seconds of two clocks that were read at different times. */
+    *uptime = session->greeting.uptime_s > 0 ? (session->greeting.uptime_s - 1) * 1000 + since : 0;
+    return session->greeting.node;
 }
 
 void redis_session_send(struct redis_session *session, const char *bytes, size_t size)

@@ -31,6 +31,9 @@ struct redis_survey {
     bool sorted;
     bool whole_script;  /* the server does not know inspect.lua by its digest */
     bool current_named; /* while a view is reported */
+    bool asking;        /* each question is preceded by ASKING */
+    void (*elsewhere)(void *, const char *);
+    void *elsewhere_arg;
 };
 
 static void add_entry(struct redis_survey *survey, char *name, bool named)
@@ -107,6 +110,14 @@ struct redis_survey *redis_survey_new(struct redis_link *link, const char *prefi
     return survey;
 }
 
+void redis_survey_at_node(struct redis_survey *survey, bool asking,
+                          void (*elsewhere)(void *arg, const char *key), void *arg)
+{
+    survey->asking = asking;
+    survey->elsewhere = elsewhere;
+    survey->elsewhere_arg = arg;
+}
+
 void redis_survey_free(struct redis_survey *survey)
 {
     for (size_t i = 0; i < survey->glob_count; i++)
@@ -165,9 +176,12 @@ static void ask_page(struct redis_survey *survey, struct moment until)
     survey->asked = left < PAGE ? left : PAGE;
     for (size_t i = 0; i < survey->asked; i++) {
         const char *inspect[] = {verb, script, "1", survey->entries[survey->entry_next + i].name};
+        const char *asking[] = {"ASKING"};
+        if (survey->asking)
+            redis_link_add(survey->link, 1, asking, NULL);
         redis_link_add(survey->link, 4, inspect, NULL);
     }
-    redis_link_send(survey->link, survey->asked, 0, until);
+    redis_link_send(survey->link, survey->asked * (survey->asking + 1u), 0, until);
 }
 
 bool redis_survey_ask(struct redis_survey *survey, struct moment until)
@@ -218,23 +232,42 @@ static void report(void *arg, const struct lock_view *view)
         survey->each(survey->each_arg, view);
 }
 
-static bool hear_page(struct redis_survey *survey, redisReply *const *replies,
+static bool lacks_script(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR &&
+           redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
+}
+
+static bool hear_entry(struct redis_survey *survey, const struct entry *entry,
+                       const redisReply *reply, struct answer *answer)
+{
+    char *key = name_of(survey, entry->name);
+
+    survey->current_named = entry->named;
+    redis_answer_inspect(reply, key, report, survey, answer);
+    bool skipped = answer->cause == CAUSE_MISFIT && !entry->named;
+    bool moved = survey->elsewhere && answer->moved[0];
+    if (moved)
+        survey->elsewhere(survey->elsewhere_arg, key);
+    free(key);
+    return answer->verdict == VERDICT_GRANTED || skipped || moved;
+}
+
+static bool hear_page(struct redis_survey *survey, redisReply *const *replies, size_t count,
                       struct answer *answer)
 {
-    if (replies[0]->type == REDIS_REPLY_ERROR && !survey->whole_script &&
-        redis_error_class(replies[0]->str) == REDIS_ERROR_NOSCRIPT) {
-        survey->whole_script = true;
-        return true;
+    size_t step = survey->asking + 1u;
+
+    /* Keys that are elsewhere by now are refused first, whether it knows the script or not. */
+    for (size_t i = step - 1; i < count && !survey->whole_script; i += step) {
+        if (lacks_script(replies[i])) {
+            survey->whole_script = true;
+            return true;
+        }
     }
     for (size_t i = 0; i < survey->asked; i++) {
-        const struct entry *entry = &survey->entries[survey->entry_next + i];
-        char *key = name_of(survey, entry->name);
-
-        survey->current_named = entry->named;
-        redis_answer_inspect(replies[i], key, report, survey, answer);
-        free(key);
-        bool skipped = answer->cause == CAUSE_MISFIT && !entry->named;
-        if (answer->verdict != VERDICT_GRANTED && !skipped)
+        if (!hear_entry(survey, &survey->entries[survey->entry_next + i],
+                        replies[i * step + step - 1], answer))
             return false;
     }
     survey->entry_next += survey->asked;
@@ -244,7 +277,6 @@ static bool hear_page(struct redis_survey *survey, redisReply *const *replies,
 bool redis_survey_hear(struct redis_survey *survey, redisReply *const *replies, size_t count,
                        struct answer *answer)
 {
-    (void)count;
     return survey->scanning ? hear_scan(survey, replies[0], answer)
-                            : hear_page(survey, replies, answer);
+                            : hear_page(survey, replies, count, answer);
 }

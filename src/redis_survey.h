@@ -14,6 +14,11 @@ struct redis_survey *redis_survey_new(struct redis_link *link, const char *prefi
                                       const struct survey_request *request);
 void redis_survey_free(struct redis_survey *survey);
 
+/* At a Cluster's node: "asking", whether it is only about to get the slot; "elsewhere" is told the keys that it
+ * has no more, NULL: they end the survey. */
+void redis_survey_at_node(struct redis_survey *survey, bool asking,
+                          void (*elsewhere)(void *arg, const char *key), void *arg);
+
 /* Sends the next batch. False when there is nothing left to ask. */
 bool redis_survey_ask(struct redis_survey *survey, struct moment until);
 /* Takes its replies, reporting locks. False with the answer that ends the survey. */

@@ -7,13 +7,15 @@
 
 /* What does without it. */
 enum right_use {
-    RIGHT_LOCK,    /* nothing: no lock can be had */
-    RIGHT_QUEUE,   /* only what is free at once */
-    RIGHT_WAIT,    /* waiting, but slower: nobody is woken */
-    RIGHT_SURVEY,  /* all but lists of locks */
-    RIGHT_CHECK,   /* all but the check that the server is a master */
-    RIGHT_DB,      /* all but databases other than 0 */
-    RIGHT_REPLICAS /* all but --replicas */
+    RIGHT_LOCK,     /* nothing: no lock can be had */
+    RIGHT_QUEUE,    /* only what is free at once */
+    RIGHT_WAIT,     /* waiting, but slower: nobody is woken */
+    RIGHT_SURVEY,   /* all but lists of locks */
+    RIGHT_CHECK,    /* all but the check that the server is a master */
+    RIGHT_DB,       /* all but databases other than 0 */
+    RIGHT_REPLICAS, /* all but --replicas */
+    RIGHT_QUORUM,   /* all but a quorum, of which it is one */
+    RIGHT_CLUSTER   /* in a Cluster: to find who takes the place of a node, and lists of locks */
 };
 
 #define RIGHT_WORDS 5

@@ -126,7 +126,7 @@ static void hear_address(struct sentinel *sentinel, const redisReply *reply)
     struct sentinel_word *word = &sentinel->word;
     const char *list[] = {"SENTINEL", "MASTERS"};
     const char *host = string_at(reply, 0), *port = string_at(reply, 1);
-    int number = host && port ? atoi(port) : 0;
+    long number = host && port ? strtol(port, NULL, 10) : 0;
 
     if (reply->type == REDIS_REPLY_ERROR) {
         hear_error(sentinel, reply->str);
@@ -136,7 +136,7 @@ static void hear_address(struct sentinel *sentinel, const redisReply *reply)
         fail(sentinel, SENTINEL_UNFIT, "what answers there is not a Sentinel");
     } else {
         strcpy(word->host, host);
-        word->port = number;
+        word->port = (int)number;
         finish(sentinel, SENTINEL_NAMES, "");
     }
 }

@@ -34,6 +34,7 @@ static inline enum status status_of_cause(enum cause cause)
     case CAUSE_MISFIT: return STATUS_CONFIG;
     case CAUSE_DENIED: return STATUS_DENIED;
     case CAUSE_UNFIT:
+    case CAUSE_CLUSTER:
     case CAUSE_NOT_READY:
     case CAUSE_UNREACHABLE: return STATUS_UNAVAILABLE;
     }
@@ -45,6 +46,8 @@ static inline const char *hint_of_cause(enum cause cause)
 {
     if (cause == CAUSE_UNREACHABLE)
         return "--url or RLOCK_URL says where the lock store is; --local has one for this host";
+    if (cause == CAUSE_CLUSTER)
+        return "cluster://HOST is for a Redis Cluster, redis://HOST for a single server";
     if (cause == CAUSE_DENIED)
         return "--password-file or RLOCK_PASSWORD; rlock(7) has the rights it needs";
     return NULL;

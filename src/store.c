@@ -1,5 +1,8 @@
 /* Which store speaks which scheme, and the calls into it. */
 #include "store.h"
+#include "store_cluster.h"
+#include "quorum.h"
+#include "store_quorum.h"
 #include "store_redis.h"
 
 #include <stdio.h>
@@ -10,19 +13,38 @@ static const struct {
     struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,
                           size_t size);
 } schemes[] = {
-    {"redis", store_redis_open},
-    {"unix", store_redis_open},
-    {"sentinel", store_redis_open},
-    {"local", store_redis_open},
+    {"redis", store_redis_open}, {"unix", store_redis_open},      {"sentinel", store_redis_open},
+    {"local", store_redis_open}, {"cluster", store_cluster_open},
 };
+
+static struct store *open_quorum(struct loop *loop, const struct store_address *address,
+                                 char *fault, size_t size)
+{
+    struct store_node nodes[QUORUM_NODES_MAX];
+    struct store_address member = *address;
+    size_t count = 0;
+
+    member.url_count = 1;
+    member.member = true;
+    for (; count < address->url_count; count++) {
+        member.urls = &address->urls[count];
+        url_print(member.urls, nodes[count].name, sizeof nodes[count].name);
+        nodes[count].store = store_redis_open(loop, &member, fault, size);
+        if (!nodes[count].store)
+            break;
+    }
+    if (count == address->url_count)
+        return store_quorum_open(loop, nodes, count);
+    while (count > 0)
+        store_close(nodes[--count].store);
+    return NULL;
+}
 
 struct store *store_open(struct loop *loop, const struct store_address *address, char *fault,
                          size_t size)
 {
-    if (address->url_count > 1) {
-        snprintf(fault, size, "several URLs (a quorum) are not supported yet");
-        return NULL;
-    }
+    if (address->url_count > 1)
+        return open_quorum(loop, address, fault, size);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         if (strcmp(address->urls->scheme, schemes[i].scheme) == 0)
             return schemes[i].open(loop, address, fault, size);

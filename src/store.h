@@ -24,8 +24,11 @@ enum replicas { REPLICAS_NONE, REPLICAS_COUNT, REPLICAS_MAJORITY, REPLICAS_ALL }
 
 /* How to reach a store. Borrowed for as long as the store lives. */
 struct store_address {
-    const struct url *urls; /* several: a quorum of stores */
+    /* Several: a quorum, of which each is a single server (redis or unix); no more than QUORUM_NODES_MAX, without
+     * replicas and grace. */
+    const struct url *urls;
     size_t url_count;
+    bool member; /* it is one of a quorum: it tells what a quorum wants to know */
     const char
         *prefix; /* NULL, for surveys without patterns: any; keys are then named with theirs */
     const char *password; /* where a URL has none; NULL: none */
@@ -51,8 +54,14 @@ struct lock_request {
     int64_t at_least; /* ns from acquisition: a release before lets it run out then */
     const char *who;  /* identity_print()ed, or "" */
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
+    bool stand;       /* only that, not to be granted: at position 1 and without holders it could be */
     bool listen;      /* have the store call "poked" when it is worth trying again */
-    bool in_time;     /* a release: is to have no effect after "until", as this owner acquires anew */
+    bool in_time; /* a release: is to have no effect after "until", as this owner acquires anew */
+    /* Of a quorum's member: the fence to note for each key instead of the one it has, which is lower; and one
+     * acquires there what is held elsewhere already. NULL: none. */
+    const uint64_t *fences;
+    uint64_t
+        proposal; /* the same, acquiring: a fence that fits, if it is higher than others; 0: none */
 };
 
 enum verdict { VERDICT_GRANTED, VERDICT_REFUSED, VERDICT_UNKNOWN };
@@ -68,8 +77,16 @@ enum cause {
     CAUSE_MISFIT,     /* refused: the key is something else (type, kind, damaged) */
     CAUSE_DENIED,     /* unknown: authentication or permission */
     CAUSE_UNFIT,      /* unknown: read-only, out of memory, not a Redis: no use to retry */
+    CAUSE_CLUSTER,    /* unknown: a Redis Cluster where the URL names none, or the reverse */
     CAUSE_NOT_READY,  /* unknown: it answers, but cannot serve now (loading, busy, …): may pass */
     CAUSE_UNREACHABLE, /* unknown: no connection, or no answer: may pass */
+};
+
+/* What a quorum's member tells of itself, 1 at least; 0: it does not. */
+struct seniority {
+    int64_t memory_ms;  /* for how long this process of the server has kept what it was told */
+    int64_t service_ms; /* for how long any of its processes has that left something to this one */
+    int64_t process_ms; /* for how long this process has run, at least */
 };
 
 struct answer {
@@ -78,14 +95,18 @@ struct answer {
     bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet */
     char text[256];  /* why, for the user; "" when granted or held */
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted, and renewed: for each key of the request */
-    bool late;                /* renewed after its lease had run out, before anyone else came */
-    size_t key;               /* refused: which of the keys stands in the way */
-    int64_t position;         /* refused and queued: 1 is next; not queued: how many wait ahead */
+    bool late;  /* renewed after its lease had run out, before anyone else came */
+    size_t key; /* refused: which of the keys stands in the way */
+    int64_t
+        position; /* refused and queued: 1 is next, 0: there is no queue; not queued: how many wait ahead */
     bool requeued;            /* had been dropped from the queue, and is in it again */
     int64_t holders;          /* refused: how many hold it, as one or as many */
     int64_t left_ms;          /* refused: no holder's lease ends sooner; 0 if nobody holds it */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
+    char
+        moved[300]; /* CAUSE_CLUSTER: to which node, in the server's words (cluster_map.h), or "" */
+    struct seniority seniority;
 };
 
 typedef void store_done(void *arg, const struct answer *answer);
@@ -160,10 +181,16 @@ struct store_ops {
                   void *);
 };
 
+#define STORE_NODE_SIZE 48
+
 struct store {
     const struct store_ops *ops;
     void (*poked)(void *arg);
     void *poked_arg;
+    /* A quorum's member tells: */
+    char node
+        [STORE_NODE_SIZE]; /* which process of which server it was connected to last; "": none yet */
+    bool sent;             /* what is under way has gone out, and may be done */
 };
 
 #endif

@@ -25,15 +25,22 @@
 /* How long a release waits for the replicas. They get it anyway; what they miss ends with the lease. */
 #define PARTING_NS (200 * NS_PER_MS)
 
+#define MARKER ":!quorum"
+
 struct redis_store {
     struct store base;
     struct loop *loop;
     struct redis_link *link;
     char *prefix;
+    char *marker;      /* of a quorum's member: a key that tells how long it has been one; NULL */
+    int64_t uptime_ms; /* a member's, at the latest answer */
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
+    bool fresh;      /* the server did not know one of the scripts */
     char *places;    /* ours in the queues, as last told; NULL: none */
+    char *places_at; /* the first of those keys */
     struct redis_replicas replicas;
+    bool in_cluster;
 
     /* The operation under way. */
     store_done *done;
@@ -43,6 +50,7 @@ struct redis_store {
     bool whole_script; /* the server did not know it by its digest */
     bool listen;
     bool deaf;        /* this time without a channel */
+    bool asking;      /* of a Cluster's node that is about to get the slot */
     bool transaction; /* the batch under way is one: nothing in it can wait for replicas */
     bool granted;     /* by the server; the replicas are yet to be heard */
     bool in_time;     /* not to be done after "until" */
@@ -50,6 +58,7 @@ struct redis_store {
     size_t key_count;
     char **argv; /* the script's arguments */
     size_t argc;
+    size_t node_at; /* that which tells a member's node; 0: none does */
     struct redis_survey *survey;
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
     void *each_id_arg;
@@ -95,19 +104,26 @@ static void drop_operation(struct redis_store *store)
     if (store->survey)
         redis_survey_free(store->survey);
     store->argv = NULL;
-    store->argc = 0;
+    store->argc = store->node_at = 0;
     store->keys = NULL;
     store->key_count = 0;
     store->survey = NULL;
     store->script = NULL;
-    store->listen = store->deaf = store->in_time = store->whole_script = false;
+    store->listen = store->deaf = store->in_time = store->whole_script = store->asking = false;
     store->transaction = store->granted = false;
 }
 
 static void set_places(struct redis_store *store, const char *places)
 {
     free(store->places);
+    free(store->places_at);
     store->places = places ? mem_strdup(places) : NULL;
+    store->places_at = places ? mem_strdup(store->keys[0]) : NULL;
+}
+
+static bool has_places(const struct redis_store *store)
+{
+    return store->places && strcmp(store->places_at, store->keys[0]) == 0;
 }
 
 static void finish(struct redis_store *store, const struct answer *answer)
@@ -116,6 +132,7 @@ static void finish(struct redis_store *store, const struct answer *answer)
 
     told.maybe_done |= told.verdict == VERDICT_UNKNOWN && store->granted;
     drop_operation(store);
+    store->base.sent = false;
     store->done(store->done_arg, &told);
 }
 
@@ -158,7 +175,8 @@ static void send_listening(struct redis_store *store)
         free(channel);
     }
     add_plain(store, "EXEC", NULL);
-    redis_link_send(store->link, 3 + store->key_count, store->key_count, store->until);
+    redis_link_send(store->link, store->asking + 3 + store->key_count, store->key_count,
+                    store->until);
 }
 
 /* Locks have to be on the replicas, where that is asked for; latches have not. */
@@ -181,7 +199,7 @@ static void send_call(struct redis_store *store, struct moment now)
         ns = PARTING_NS;
     if (is_replicated(store))
         replies += redis_replicas_add(&store->replicas, store->link, ns);
-    redis_link_send(store->link, replies, 0, store->until);
+    redis_link_send(store->link, store->asking + replies, 0, store->until);
 }
 
 /* Asking again is harmless, and so is worth it soon. */
@@ -190,22 +208,34 @@ static bool is_harmless(const struct redis_store *store)
     return store->script == &script_acquire || store->script == &script_latch;
 }
 
+/* Nobody waits for it after "until": it must not be done later. */
+static void set_not_after(struct redis_store *store, struct moment now)
+{
+    int64_t clock = redis_link_clock(store->link, now);
+    int64_t left = moment_until(now, store->until) / NS_PER_MS;
+    char not_after[24];
+
+    snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
+    replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
+}
+
 static void send_operation(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
-    if (store->in_time) {
-        int64_t clock = redis_link_clock(store->link, now);
-        int64_t left = moment_until(now, store->until) / NS_PER_MS;
-        char not_after[24];
-        snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
-        replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
-    }
+    if (store->in_time)
+        set_not_after(store, now);
+    if (store->node_at)
+        replace_argument(store, store->node_at, store->base.node);
     if (store->script == &script_acquire)
-        replace_argument(store, ARGUMENT_PLACES, store->places ? store->places : "");
+        replace_argument(store, ARGUMENT_PLACES, has_places(store) ? store->places : "");
+    store->base.sent = true;
     store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
+    /* Counts for the next command alone, or for a whole transaction. */
+    if (store->asking)
+        add_plain(store, "ASKING", NULL);
     if (store->transaction)
         send_listening(store);
     else
@@ -213,14 +243,17 @@ static void send_operation(struct redis_store *store)
 }
 
 /* Starts what was put together. What may be asked again soon greets first: only the question is in a
- * hurry. And an acquisition needs the server's clock, and who waits for replicas their number. */
+ * hurry. And what must not be done late needs the server's clock, who waits for replicas their number, a
+ * member's node its name. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
+    bool early = is_harmless(store) || store->in_time || is_replicated(store) || store->node_at;
+
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     loop_disarm(store->loop, &store->poll);
-    if ((is_harmless(store) || is_replicated(store)) && !redis_link_is_up(store->link))
+    if (early && !redis_link_is_up(store->link))
         redis_link_greet(store->link, until);
     else
         send_operation(store);
@@ -284,7 +317,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
 
     if (reply && is_error(reply) && !store->whole_script &&
         redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT) {
-        store->whole_script = true;
+        store->whole_script = store->fresh = true;
         reply = NULL;
     }
     if (!reply) {
@@ -296,6 +329,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
         redis_latch_answer(reply, store->each_id, store->each_id_arg, &answer, &extra.now_ms);
     } else {
         redis_answer_script(reply, &answer, &extra);
+        answer.seniority.process_ms = store->uptime_ms;
     }
     if (extra.now_ms)
         redis_link_set_clock(store->link, extra.now_ms);
@@ -327,13 +361,15 @@ static void hear_survey(struct redis_store *store, redisReply *const *replies, s
         finish(store, &answer);
 }
 
-/* On a new connection. An acquisition that cannot count is not made. */
+/* On a new connection. An acquisition that cannot count is not made; but a Cluster's node first says whether it is the
+ * one to make it. */
 static void greeted(struct redis_store *store)
 {
     struct answer answer;
 
     store->replicas.known = redis_link_replicas(store->link);
-    if (store->script == &script_acquire && !redis_replicas_possible(&store->replicas, &answer))
+    if (store->script == &script_acquire && !store->in_cluster &&
+        !redis_replicas_possible(&store->replicas, &answer))
         finish(store, &answer);
     else
         send_operation(store);
@@ -344,6 +380,9 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
 {
     struct redis_store *store = arg;
 
+    const char *node = redis_link_node(store->link, &store->uptime_ms);
+
+    snprintf(store->base.node, sizeof store->base.node, "%s", node);
     if (failure)
         finish(store, failure);
     else if (store->survey)
@@ -351,7 +390,7 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
     else if (count == 0)
         greeted(store);
     else
-        hear_script(store, replies, count);
+        hear_script(store, replies + store->asking, count - store->asking);
 }
 
 static void poked(void *arg)
@@ -374,9 +413,23 @@ static void redis_close(struct store *base)
     loop_disarm(store->loop, &store->poll);
     redis_link_free(store->link);
     drop_operation(store);
-    free(store->places);
+    set_places(store, NULL);
     free(store->prefix);
+    free(store->marker);
     free(store);
+}
+
+static void add_marker(struct redis_store *store)
+{
+    add_argument(store, store->marker);
+    store->node_at = store->argc;
+    add_argument(store, "");
+}
+
+static void add_fences(struct redis_store *store, const struct lock_request *request)
+{
+    for (size_t i = 0; request->fences && i < request->key_count; i++)
+        add_number(store, (int64_t)request->fences[i]);
 }
 
 static void redis_acquire(struct store *base, const struct lock_request *request,
@@ -384,6 +437,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
 {
     static const char *const modes[] = {
         [LOCK_EXCLUSIVE] = "x", [LOCK_SHARED] = "s", [LOCK_LIMIT] = "l"};
+    const int64_t patience = QUEUE_PATIENCE_NS / NS_PER_MS;
     struct redis_store *store = of(base);
 
     begin(store, &script_acquire, request->keys, request->key_count);
@@ -392,7 +446,7 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     redis_link_mind(store->link, request->lease);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
-    add_number(store, request->queue ? QUEUE_PATIENCE_NS / NS_PER_MS : 0);
+    add_number(store, request->stand ? -patience : request->queue ? patience : 0);
     add_argument(store, "0");
     add_argument(store, "");
     add_argument(store, request->listen ? "1" : "0");
@@ -400,6 +454,11 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
     add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
+    if (store->marker) {
+        add_marker(store);
+        add_number(store, (int64_t)request->proposal);
+        add_fences(store, request);
+    }
     start(store, until, done, arg);
 }
 
@@ -411,6 +470,10 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     begin(store, &script_renew, request->keys, request->key_count);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
+    if (store->marker) {
+        add_marker(store);
+        add_fences(store, request);
+    }
     start(store, until, done, arg);
 }
 
@@ -420,6 +483,8 @@ static void redis_release(struct store *base, const struct lock_request *request
     struct redis_store *store = of(base);
 
     begin(store, &script_release, request->keys, request->key_count);
+    /* Perhaps nobody stays to hear that it does not know this one either. */
+    store->whole_script = store->fresh;
     add_argument(store, request->owner);
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
@@ -432,6 +497,7 @@ static void redis_release(struct store *base, const struct lock_request *request
 static void redis_farewell(struct store *base, const struct lock_request *request)
 {
     struct redis_store *store = of(base);
+    bool asking = store->asking;
 
     drop_operation(store);
     begin(store, &script_release, request->keys, request->key_count);
@@ -441,6 +507,8 @@ static void redis_farewell(struct store *base, const struct lock_request *reques
     add_number(store, BAR_MS);
     add_number(store, request->at_least / NS_PER_MS);
     add_argument(store, "0");
+    if (asking)
+        add_plain(store, "ASKING", NULL);
     add_call(store);
     redis_link_send_blindly(store->link);
     drop_operation(store);
@@ -458,16 +526,24 @@ static void redis_force(struct store *base, const struct force_request *request,
     start(store, until, done, arg);
 }
 
-static void redis_survey(struct store *base, const struct survey_request *request,
+static void start_survey(struct redis_store *store, struct redis_survey *survey,
                          struct moment until, store_done *done, void *arg)
 {
-    struct redis_store *store = of(base);
-
-    store->survey = redis_survey_new(store->link, store->prefix, request);
+    store->survey = survey;
     store->until = until;
     store->done = done;
     store->done_arg = arg;
     redis_link_greet(store->link, until);
+}
+
+static void redis_survey(struct store *base, const struct survey_request *request,
+                         struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(base);
+    struct redis_survey *survey = redis_survey_new(store->link, store->prefix, request);
+
+    redis_survey_at_node(survey, store->asking, NULL, NULL);
+    start_survey(store, survey, until, done, arg);
 }
 
 static void add_latch_argument(void *arg, const char *text)
@@ -488,6 +564,27 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     start(store, until, done, arg);
 }
 
+bool store_redis_is_up(const struct store *node)
+{
+    return redis_link_is_up(((const struct redis_store *)(const void *)node)->link);
+}
+
+void store_redis_asking(struct store *node)
+{
+    of(node)->asking = true;
+}
+
+void store_redis_survey(struct store *node, const struct survey_request *request,
+                        void (*elsewhere)(void *arg, const char *key), void *elsewhere_arg,
+                        struct moment until, store_done *done, void *arg)
+{
+    struct redis_store *store = of(node);
+    struct redis_survey *survey = redis_survey_new(store->link, store->prefix, request);
+
+    redis_survey_at_node(survey, false, elsewhere, elsewhere_arg);
+    start_survey(store, survey, until, done, arg);
+}
+
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size)
 {
@@ -505,6 +602,11 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     }
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
+    store->in_cluster = strcmp(address->urls->scheme, "cluster") == 0;
+    if (address->member && address->prefix) {
+        store->marker = mem_zeroed(strlen(address->prefix) + sizeof MARKER);
+        sprintf(store->marker, "%s" MARKER, address->prefix);
+    }
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return &store->base;

@@ -1,16 +1,16 @@
 /* TLS by OpenSSL. */
 #include "tls.h"
 #include "mem.h"
-#include "tls_library.h"
+#include "tls_trust.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 struct tls {
     struct tls_library library;
     struct tls_options options;
+    struct tls_trust trust;
     SSL_CTX *context;
     bool doubtful; /* a session came to nothing: the files may have changed */
 };
@@ -40,26 +40,6 @@ static int no_passphrase(char *buffer, int size, int writing, void *asked)
     (void)writing;
     *(bool *)asked = true;
     return -1;
-}
-
-static bool is_directory(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-/* Whatever is in --tls-ca is trusted, also where it is no root. */
-static bool take_ca(struct tls *tls, const char *ca)
-{
-    const struct tls_library *library = &tls->library;
-
-    if (!ca)
-        return library->SSL_CTX_set_default_verify_paths(tls->context) == 1;
-    bool directory = is_directory(ca);
-    library->X509_VERIFY_PARAM_set_flags(library->SSL_CTX_get0_param(tls->context),
-                                         X509_V_FLAG_PARTIAL_CHAIN);
-    return library->SSL_CTX_load_verify_locations(tls->context, directory ? NULL : ca,
-                                                  directory ? ca : NULL) == 1;
 }
 
 /* NULL, or what is wrong with the key. */
@@ -98,7 +78,7 @@ static bool configure(struct tls *tls, char *fault, size_t size)
     library->SSL_CTX_ctrl(tls->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
     library->SSL_CTX_set_options(tls->context, SSL_OP_NO_RENEGOTIATION);
     library->SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
-    if (!take_ca(tls, options->ca))
+    if (!tls_trust_take(&tls->trust, library, tls->context, options->ca))
         wrong = "no certificates to trust can be read";
     else if (options->cert && !(wrong = take_certificate(tls, file = options->cert)))
         wrong = take_key(tls, file = options->key ? options->key : options->cert);
@@ -303,11 +283,19 @@ static enum tls_state judge(struct tls_session *session, int result, char *fault
 
 enum tls_state tls_shake_hands(struct tls_session *session, bool *done, char *fault, size_t size)
 {
-    session->library->ERR_clear_error();
-    int result = session->library->SSL_do_handshake(session->ssl);
+    const struct tls_library *library = session->library;
+    int result;
 
-    *done = result == 1;
-    return *done ? TLS_GOING : judge(session, result, fault, size);
+    do {
+        library->ERR_clear_error();
+        result = library->SSL_do_handshake(session->ssl);
+    } while (library->SSL_get_error(session->ssl, result) == SSL_ERROR_WANT_RETRY_VERIFY);
+    *done = result == 1 && library->SSL_get_verify_result(session->ssl) == X509_V_OK;
+    if (result != 1)
+        return judge(session, result, fault, size);
+    if (!*done)
+        explain(session, fault, size);
+    return *done ? TLS_GOING : TLS_FAILED;
 }
 
 enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, size_t *got,

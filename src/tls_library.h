@@ -14,17 +14,21 @@
     each(ERR_clear_error) each(ERR_peek_error) each(ERR_peek_last_error)                           \
     each(ERR_reason_error_string) each(OPENSSL_init_ssl) each(SSL_CTX_ctrl) each(SSL_CTX_free)     \
     each(SSL_CTX_get0_param) each(SSL_CTX_load_verify_locations) each(SSL_CTX_new)                 \
-    each(SSL_CTX_set_default_passwd_cb) each(SSL_CTX_set_default_passwd_cb_userdata)               \
-    each(SSL_CTX_set_default_verify_paths) each(SSL_CTX_set_options) each(SSL_CTX_set_verify)      \
-    each(SSL_CTX_use_PrivateKey_file) each(SSL_CTX_use_certificate_chain_file) each(SSL_ctrl)      \
-    each(SSL_do_handshake) each(SSL_free) each(SSL_get0_param) each(SSL_get_error)                 \
-    each(SSL_get_verify_result) each(SSL_new) each(SSL_read) each(SSL_set_bio)                     \
-    each(SSL_set_cert_cb) each(SSL_set_connect_state) each(SSL_write) each(TLS_client_method)      \
+    each(SSL_CTX_set_cert_verify_callback) each(SSL_CTX_set_default_passwd_cb)                     \
+    each(SSL_CTX_set_default_passwd_cb_userdata) each(SSL_CTX_set_default_verify_dir)              \
+    each(SSL_CTX_set_default_verify_file)                                                          \
+    each(SSL_CTX_set_options) each(SSL_CTX_set_verify) each(SSL_CTX_use_PrivateKey_file)           \
+    each(SSL_CTX_use_certificate_chain_file) each(SSL_ctrl) each(SSL_do_handshake)                 \
+    each(SSL_free) each(SSL_get0_param) each(SSL_get_SSL_CTX) each(SSL_get_error)                  \
+    each(SSL_get_ex_data_X509_STORE_CTX_idx) each(SSL_get_verify_result) each(SSL_new)             \
+    each(SSL_read) each(SSL_set_bio) each(SSL_set_cert_cb) each(SSL_set_connect_state)             \
+    each(SSL_write) each(TLS_client_method) each(X509_STORE_CTX_get_ex_data)                       \
     each(X509_VERIFY_PARAM_set1_host) each(X509_VERIFY_PARAM_set1_ip_asc)                          \
     each(X509_VERIFY_PARAM_set_flags) each(X509_VERIFY_PARAM_set_hostflags)                        \
-    each(X509_verify_cert_error_string)
+    each(X509_verify_cert) each(X509_verify_cert_error_string)
 /* clang-format on */
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define TLS_LIBRARY_DECLARE(name) __typeof__(name) *name;
 struct tls_library {
     TLS_LIBRARY_FUNCTIONS(TLS_LIBRARY_DECLARE)

@@ -49,7 +49,7 @@ static int open_of(int proc, pid_t pid, const char *what)
 {
     char name[40];
     snprintf(name, sizeof name, "%d/%s", (int)pid, what);
-    return openat(proc, name, O_RDONLY | O_CLOEXEC);
+    return openat(proc, name, O_RDONLY | O_CLOEXEC); /* NOLINT(*StdCLibraryFunctions): of a DIR */
 }
 
 /* A thread group whose first thread has ended looks like a zombie, but has others that run on. */
@@ -77,7 +77,7 @@ static bool read_process(int proc, pid_t pid, struct process *process)
     after = strrchr(text, ')'); /* a name may hold blanks and brackets */
     process->pid = pid;
     if (!after ||
-        sscanf(after + 1,
+        sscanf(after + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
                " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
                &state, &process->parent, &process->group, &process->session, &threads,
                &process->started) != 6)
@@ -118,14 +118,15 @@ static bool table_read(struct table *table, DIR *directory)
         if (pid > 0 && read_process(table->proc, pid, &process) && !table_append(table, &process))
             return false;
     }
-    qsort(table->all, table->count, sizeof *table->all, by_pid);
+    if (table->count > 0)
+        qsort(table->all, table->count, sizeof *table->all, by_pid);
     return true;
 }
 
 static const struct process *table_find(const struct table *table, pid_t pid)
 {
     struct process wanted = {.pid = pid};
-    return bsearch(&wanted, table->all, table->count, sizeof wanted, by_pid);
+    return table->count ? bsearch(&wanted, table->all, table->count, sizeof wanted, by_pid) : NULL;
 }
 
 /* Started under this owner, or under one that nests in it. */

@@ -58,14 +58,26 @@ static bool same(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+/* localhost is this host, whatever a name service says. */
+static bool same_host(const char *a, const char *b)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "::1"};
+    bool known = strcasecmp(a, b) == 0, first = false, second = false;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        first |= strcasecmp(a, names[i]) == 0;
+        second |= strcasecmp(b, names[i]) == 0;
+    }
+    return known || (first && second);
+}
+
 bool urls_same_server(const struct url *a, const struct url *b)
 {
     if (strcmp(a->scheme, b->scheme) != 0 || !same(a->path, b->path) ||
         !same(a->master, b->master) || a->host_count != b->host_count)
         return false;
     for (size_t i = 0; i < a->host_count; i++)
-        if (strcasecmp(a->hosts[i].name, b->hosts[i].name) != 0 ||
-            a->hosts[i].port != b->hosts[i].port)
+        if (!same_host(a->hosts[i].name, b->hosts[i].name) || a->hosts[i].port != b->hosts[i].port)
             return false;
     return true;
 }

@@ -84,8 +84,10 @@ static void compose(void *arg, char *out, size_t size)
     append(out, size, ", %s", obstacle);
     if (refusal->position == 1)
         append(out, size, "; you are next");
-    else
+    else if (refusal->position > 1)
         append(out, size, "; you are number %" PRId64 " in the queue", refusal->position);
+    else
+        append(out, size, "; a quorum has no queue");
 }
 
 void waiting_init(struct waiting *waiting, struct loop *loop, const struct lock_request *request,

@@ -112,7 +112,7 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "H87 the same node twice in a quorum" {
-    run -64 --separate-stderr rlock run -u redis://h -u redis://i -u redis://H:6379/3 k -- true
+    run -78 --separate-stderr rlock run -u redis://h -u redis://i -u redis://H:6379/3 k -- true
     stderr_line '^rlock: run: --url names the same node twice: redis://H:6379/3$'
     RLOCK_URL="unix://:pw@$T/a unix://:other@$T/a?db=1" run -78 --separate-stderr rlock status
     stderr_line "^rlock: status: RLOCK_URL names the same node twice: unix://$T/a\\?db=1$"

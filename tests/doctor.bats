@@ -22,7 +22,7 @@ only() {
     run -0 --separate-stderr rlock doctor
     [[ -z $stderr ]]
     [[ ${lines[0]} == "unix://$REDIS_SOCK" ]]
-    for check in latency encryption version restart clock eviction persistence replicas timeout clients rights lock; do
+    for check in latency encryption version scripts restart clock eviction persistence replicas timeout clients rights lock; do
         [[ $output =~ (^|$'\n')"  fine     $check "[^$'\n']* ]] || { echo "no $check" && false; }
     done
     [[ $output == *"redis $(redis-server --version | sed 's/.* v=\([0-9.]*\) .*/\1/')"* ]]
@@ -178,7 +178,7 @@ only() {
 
 @test "H20 each right that is missing, by name" {
     local right all
-    all='select role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish wait multi exec'
+    all='select role time eval evalsha scan subscribe unsubscribe exists hget hmget hset hdel hexists hgetall pexpire publish wait info multi exec'
     for right in $all; do
         redis acl setuser partly reset on '>pw' '~rlock:*' '&rlock:*' '+@all' "-$right" >/dev/null
         run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
@@ -188,6 +188,11 @@ only() {
                 [[ $status == 0 && $output != *"+wait"* ]]
                 run --separate-stderr rlock doctor --json --replicas 1 -u "unix://partly:pw@$REDIS_SOCK"
                 [[ $status == 69 ]] && finding rights unfit "+wait" "ACL SETUSER partly +wait"
+                ;;
+            info)
+                [[ $status == 0 && $output != *"+info"* ]]
+                run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK" -u "unix://$T/none"
+                [[ $status == 69 ]] && finding rights unfit "+info" "ACL SETUSER partly +info"
                 ;;
             role | scan | subscribe | unsubscribe | publish)
                 [[ $status == 1 ]] && finding rights warning "+$right" "ACL SETUSER partly +$right" ;;
@@ -211,13 +216,25 @@ only() {
 }
 
 @test "H20 the rights that it looks at are those that the manual names" {
-    local documented
+    local documented lacks
     documented=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -o '+[a-z|]*' | sort | xargs)
     [[ $documented == *+hset* ]]
     redis acl setuser nothing reset on '>pw' '~*' '&*' '-@all' '+multi' '+exec'
     run -69 --separate-stderr rlock doctor --json --replicas 1 -u "unix://nothing:pw@$REDIS_SOCK"
-    [[ $(jq -r '.servers[0].findings[] | select(.check == "rights") | .text' <<<"$output" |
+    lacks=$output
+    # It cannot be one of a quorum, either, and no quorum has replicas.
+    run -69 --separate-stderr rlock doctor --json -u "unix://nothing:pw@$REDIS_SOCK" -u "unix://$T/none"
+    [[ $(jq -r '.servers[0].findings[] | select(.check == "rights") | .text' <<<"$lacks$output" |
         cat - <(echo "+multi +exec") | grep -o '+[a-z]*' | sort -u | xargs) == "$documented" ]]
+}
+
+@test "H20 a server that runs no scripts: 69" {
+    redis_stop
+    REDIS_OPTIONS="$REDIS_OPTIONS --rename-command EVAL \"\"" redis_start
+    : >"$T/redis.dirty"
+    run -69 --separate-stderr rlock doctor --json
+    finding scripts unfit "unknown command" "Lua"
+    finding rights unfit "+eval"
 }
 
 @test "H20 where neither INFO nor CONFIG is allowed it says what it cannot tell" {

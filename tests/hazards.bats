@@ -2,10 +2,10 @@
 
 bats_require_minimum_version 1.5.0
 
-@test "each of H1 to H51, H60 to H80 and H88 to H110 is tested or explained" {
+@test "each of H1 to H110 is tested or explained" {
     local n missing="" tests
     tests=$(cd "$BATS_TEST_DIRNAME/.." && pwd)/tests
-    for n in {1..51} {60..80} {88..110}; do
+    for n in {1..110}; do
         grep -qE "^@test \"([^\"]* )?H${n}[ \"]" "$tests"/*.bats ||
             grep -qE "^- H$n: .{20}" "$tests/HAZARDS.md" ||
             missing+=" H$n"

@@ -88,14 +88,18 @@ redis() {
     redis-cli -e -s "$REDIS_SOCK" "$@" 3>&-
 }
 
-# A user "limited" with password "pw" and the rights that rlock(7) tells an administrator to give: a paragraph of
-# several lines to be typed as one.
-limited_user() {
+# The rights that rlock(7) tells an administrator to give: a paragraph of several lines to be typed as one.
+manual_rights() {
     local command
     command=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' | tr -s ' \n' ' ')
     [[ $command == "ACL SETUSER rlock on >PASSWORD "* && $command != *'\'* ]]
-    # shellcheck disable=SC2086 # they are words
-    redis acl setuser limited reset on '>pw' ${command#*>PASSWORD }
+    echo "${command#*>PASSWORD }"
+}
+
+# A user "limited" with password "pw" and these rights.
+limited_user() {
+    # shellcheck disable=SC2046 # they are words
+    redis acl setuser limited reset on '>pw' $(manual_rights)
 }
 
 redis_pid() {

@@ -216,6 +216,24 @@ as_root() {
     server_count 1
 }
 
+@test "without a /run/lock that can be written to it is in /tmp" {
+    as_root
+    unshare -m true 2>/dev/null || skip "no mount name space here"
+    local place=/tmp/rlock-54321 one
+    [[ ! -e $place ]]
+    install -m 755 "$RLOCK" "$T/rlock"
+    chmod 755 "$T" "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}"
+    cat >"$T/elsewhere" <<'END'
+mount -t tmpfs -o ro none /run/lock
+exec env -u XDG_RUNTIME_DIR setpriv --reuid 54321 --regid 54321 --clear-groups sh -c \
+    '"$0" run k -- stat -c "%a %u" "$1" && "$0" local status && "$0" local stop' "$@"
+END
+    run timeout 50 unshare -m bash "$T/elsewhere" "$T/rlock" "$place" 3>&-
+    one=$status
+    rm -r "$place"
+    [[ $one == 0 && ${lines[0]} == "700 54321" && $output == *"$place/socket"* ]]
+}
+
 @test "no redis-server: 69, and it says so; one that does not start: why" {
     mkdir "$T/bin"
     run -69 --separate-stderr env PATH="$T/bin" "$RLOCK" run k -- /bin/touch "$T/ran"

@@ -194,8 +194,8 @@ class Lock:
         return self.call(*self.words(script, *args))
 
     def acquire_words(self, owner, lease=30000, queue=True, not_after=0, places="", count=True,
-                      mode="x", limit=0, nest=True, who=None):
-        patience = PATIENCE if queue else 0
+                      mode="x", limit=0, nest=True, who=None, stand=False):
+        patience = -PATIENCE if stand else PATIENCE if queue else 0
         who = "who-" + owner if who is None else who
         return self.words("acquire", owner, lease, patience, not_after, places, int(count), mode,
                           limit, int(nest), who)

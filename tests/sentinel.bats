@@ -1,49 +1,12 @@
-# sentinel://: the master is found, followed through failovers, and left when it is disowned: H38 to H41, H49.
+# sentinel://: how the master is found, and what is said where it is not: H39, H40.
 
 load helper
 load sentinels
 load certificates
 
-setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
-    need_deployment
-}
-
-teardown() {
-    [[ -n $BATS_TEST_COMPLETED ]] || {
-        show_evidence
-        show_deployment
-        disturb
-    }
-    end_processes
-    [[ -e $DEPLOYMENT/disturbed ]] || on a flushall >/dev/null
-    undeploy if-disturbed
-}
-
-teardown_file() {
-    undeploy
-    redis_stop
-}
-
-# ms of A SECOND's first trace to FIRST's last one.
-overlap() {
-    awk -v first="$1" -v second="$2" '$1 == first { end = $3 } $1 == second && !begin { begin = $3 }
-        END { print int((end - begin) / 1000000) }' "$LOG"
-}
-
-# The new master is b, and it serves.
-b_is_master() {
-    poll_until 20 all_name b
-    poll_until 10 has_role b master
-}
-
-# has_clients SERVER NUMBER: so many have locks there or wait for them.
-has_clients() {
-    [[ $(on "$1" client list | grep -E 'cmd=(eval|evalsha|exec|subscribe) ' |
-        grep -vc 'name=sentinel-\|user=watcher') == "$2" ]]
+# The certificate of all of them.
+tls_files() {
+    TLS_FILES="--tls-cert-file $CERTS/$1.pem --tls-key-file $CERTS/$1.key --tls-ca-cert-file $CERTS/ca.pem"
 }
 
 @test "every command works through Sentinels" {
@@ -170,158 +133,6 @@ has_clients() {
     [[ $output == "accepted 2 open 0 up 186 down "* ]]
 }
 
-@test "H38 H41 the master is killed: the holder keeps the lock, the waiters go on in their order" {
-    local i order=""
-    work x k 8 --lease 12s
-    working x
-    for i in 1 2 3; do
-        queue "w$i" k --lease 30s
-        order+="w$i "
-    done
-    disturb
-    server_kill a
-    b_is_master
-    run -75 rlock run -n k -- true
-    finish x 30
-    [[ $status == 0 ]]
-    for i in 1 2 3; do
-        finish "w$i" 20
-        [[ $status == 0 ]]
-    done
-    [[ $(grep -o '^w.' "$LOG" | tr '\n' ' ') == "$order" ]]
-    no_overlap
-}
-
-@test "H41 a run that starts while there is no master waits for the new one" {
-    disturb
-    server_kill a
-    run -0 rlock run --connect-timeout 20s k -- true
-    [[ $(on b exists 'rlock:{k}') == 1 ]]
-}
-
-@test "the master is gone and there is no other: 69 after the time for connecting" {
-    local before
-    disturb
-    server_kill b
-    server_kill a
-    before=$(now_ms)
-    run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
-    within 1500 3500 $(($(now_ms) - before))
-    stderr_line "^rlock: .*cannot reach sentinel://.*the master 127.0.0.1:${port[a]}: Connection refused"
-}
-
-@test "H49 the master is stopped, and comes back as a replica: nobody works with it" {
-    hold x k --lease 12s
-    server_signal a STOP
-    b_is_master
-    server_signal a CONT
-    poll_until 30 has_role a slave
-    run -75 rlock run -n k -- true
-    kill "${pid[x]}"
-    finish x
-    run -0 rlock run k -- true
-}
-
-@test "H41 a failover by hand, under a hundred renewals: nobody loses the lock" {
-    local i
-    for i in {1..20}; do
-        bg "r$i" rlock run --lease 3s "key$i" -- sleep 6
-    done
-    for i in {1..20}; do
-        poll_until 10 held "key$i"
-    done
-    disturb
-    on 1 sentinel failover mymaster
-    b_is_master
-    for i in {1..20}; do
-        finish "r$i" 20
-        [[ $status == 0 ]]
-    done
-}
-
-@test "H39 H51 a master that the Sentinels cannot reach is left for the new one; the lock goes on there" {
-    hold x k --lease 60s
-    queue w k
-    poll_until 5 has_clients a 2
-    cut_off a watcher
-    poll_until 20 all_name b
-    # Nobody has told the old one.
-    has_role a master
-    poll_until 6 has_clients a 0
-    run -0 rlock status k
-    alive "${pid[x]}"
-    kill "${pid[x]}"
-    finish w
-    [[ $status == 0 ]]
-}
-
-@test "H38 a lock that the new master never had is lost, soon" {
-    cut_off a copier
-    poll_until 5 link_is_down b
-    work x k 100 --lease 30s
-    working x
-    cut_off a watcher
-    poll_until 20 all_name b
-    has_role a master
-    work y k 1
-    finish x 10
-    [[ $status == 79 ]]
-    contains "$T/x.err" "the store has given it to"
-    finish y
-    [[ $status == 0 ]]
-    within 0 4500 "$(overlap x y)"
-}
-
-@test "H39 leases that are shorter than the time between looks: none overlaps for as long as it is" {
-    local i
-    # At all times between two looks.
-    for i in {1..6}; do
-        work "x$i" "k$i" 12 --lease 2s
-        working "x$i"
-        sleep 0.4
-    done
-    cut_off a copier
-    sleep 2.1 # until the leases that the replica has heard of are over
-    cut_off a watcher
-    poll_until 20 all_name b
-    has_role a master
-    for i in {1..6}; do
-        work "y$i" "k$i" 0.5 --lease 2s
-    done
-    for i in {1..6}; do
-        finish "x$i" 20
-        # Who came to the new master before the other one has it there.
-        [[ $status == 79 || $status == 0 ]]
-        finish "y$i"
-        [[ $status == 0 ]]
-        within -20000 2000 "$(overlap "x$i" "y$i")"
-    done
-}
-
-@test "H40 Sentinels that went away disturb nobody" {
-    work x k 6 --lease 6s
-    working x
-    disturb
-    server_kill 1
-    server_kill 2
-    server_kill 3
-    finish x
-    [[ $status == 0 ]]
-    [[ ! -s $T/x.err ]]
-}
-
-@test "H40 a connection that breaks while no Sentinel can be asked is made again to the same master" {
-    work x k 6 --lease 6s
-    working x
-    disturb
-    server_kill 1
-    server_kill 2
-    server_kill 3
-    on a client kill user default
-    finish x
-    [[ $status == 0 ]]
-}
-
 @test "passwords: the master's alone; the Sentinels' too, which have to be the same" {
     local url
     undeploy
@@ -391,13 +202,4 @@ has_clients() {
     disturb
     run -69 rlock run --tls-ca "$CERTS/ca.pem" k -- true
     run -0 rlock run --tls-ca "$CERTS/ca.pem" --tls-server-name redis.test k -- true
-}
-
-# The certificate of all of them.
-tls_files() {
-    TLS_FILES="--tls-cert-file $CERTS/$1.pem --tls-key-file $CERTS/$1.key --tls-ca-cert-file $CERTS/ca.pem"
-}
-
-link_is_down() {
-    on "$1" info replication | grep -q 'master_link_status:down'
 }

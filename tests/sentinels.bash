@@ -4,6 +4,30 @@
 #
 # They are called a and b, and 1, 2 and 3. ${port[NAME]} is where one listens.
 
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    need_deployment
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || {
+        show_evidence
+        show_deployment
+        disturb
+    }
+    end_processes
+    [[ -e $DEPLOYMENT/disturbed ]] || on a flushall >/dev/null
+    undeploy if-disturbed
+}
+
+teardown_file() {
+    undeploy
+    redis_stop
+}
+
 # free_ports NUMBER: below those that the kernel gives to connections.
 free_ports() {
     python3 - "$1" <<'END'
@@ -97,11 +121,13 @@ listening() {
     fi
 }
 
-# server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica.
+# server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica. The clock of
+# SHIMMED is bent.
 server_start() {
-    local one=$1
+    local one=$1 shim=
+    [[ $one != "$SHIMMED" ]] || shim=$RLOCK_TEST_TOOLS/shim_clock.so
     # shellcheck disable=SC2086,SC2046 # they are words
-    (cd "$DEPLOYMENT/$one" && exec redis-server $(listening "$one") --bind 127.0.0.1 --daemonize yes \
+    (cd "$DEPLOYMENT/$one" && exec env LD_PRELOAD="$shim" redis-server $(listening "$one") --bind 127.0.0.1 --daemonize yes \
         --pidfile "$DEPLOYMENT/$one/pid" --logfile "$DEPLOYMENT/$one/log" --save "" \
         --repl-diskless-sync yes --repl-diskless-sync-delay 0 --masteruser copier --masterauth pw \
         $SERVER_OPTIONS "${@:2}") 3>&- >/dev/null

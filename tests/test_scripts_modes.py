@@ -438,6 +438,70 @@ def _(server):
     ear.close()
 
 
+# -- standing in line -----------------------------------------------------------------------------
+
+
+def stands(lock, owner, position=1, holders=0, **options):
+    reply = lock.acquire(owner, stand=True, **options)
+    same((reply[0], reply[3], reply[6]), ("QUEUED", position, holders), owner[0])
+
+
+@test("stand: the first of them is not granted what is free, and nobody passes it")
+def _(server):
+    lock = Lock(server)
+    stands(lock, A)
+    same(lock.inspect()[5], [], "holders")
+    wait(lock, B)
+    same(lock.acquire(C, queue=False)[0], "HELD", "no wait")
+    stands(lock, D, position=3)
+    lock.now += PATIENCE - 1
+    stands(lock, A)
+    fence_of(lock.acquire(A, queue=False))
+    stands(lock, D, position=3 - 1, holders=1)
+    lock.release(A)
+    fence_of(lock.acquire(B))
+
+
+@test("stand: at the place that it has; behind holders; not for longer than any waiter")
+def _(server):
+    lock, _fence = held_by_a(server)
+    wait(lock, B)
+    wait(lock, C)
+    stands(lock, B, holders=1)
+    lock.release(A)
+    stands(lock, C, position=2)
+    stands(lock, B)
+    lock.now += PATIENCE
+    fence_of(lock.acquire(C))
+
+
+@test("stand: who holds it already is granted it again; nested ones pass")
+def _(server):
+    lock, fence = held_by_a(server)
+    same(fence_of(lock.acquire(A, stand=True)), fence, "token")
+    stands(lock, B, holders=1)
+    same(fence_of(lock.acquire(A1)), fence, "the nested one's token")
+    lock.release(A1)
+    lock.release(A)
+    stands(lock, B)
+    fence_of(lock.acquire(B))
+
+
+@test("stand: readers and slots, where there is room")
+def _(server):
+    lock = Lock(server, "r")
+    read(lock, A)
+    stands(lock, B, mode="s")
+    wait(lock, C, mode="s")
+    read(lock, B, C)
+    lock = Lock(server, "l")
+    take(lock, A, limit=2)
+    stands(lock, B, mode="l", limit=2)
+    wait(lock, C, mode="l", limit=2)
+    take(lock, B, limit=2)
+    stands(lock, C, mode="l", limit=2, holders=2)
+
+
 # -- kept for some time ---------------------------------------------------------------------------
 
 

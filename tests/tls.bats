@@ -55,6 +55,36 @@ refused() {
     [[ -z $output ]]
 }
 
+@test "what the system trusts: its directory first, its bundle where that is not enough" {
+    local url=rediss://localhost:$TLS_PORT
+    mkdir "$T/cas"
+    cp "$CERTS/ca.pem" "$T/cas/"
+    openssl rehash "$T/cas" 2>/dev/null || c_rehash "$T/cas"
+    # Opening it would wait for a writer.
+    mkfifo "$T/bundle"
+    export SSL_CERT_DIR=$T/cas SSL_CERT_FILE=$T/bundle
+    run -0 rlock run --connect-timeout 10s k -- true
+    SSL_CERT_FILE=/nonexistent run -0 rlock run k -- true
+    export SSL_CERT_DIR=$T/nonexistent
+    SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run k -- true
+    SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run -u "$url" k -- true
+    redis config set tls-protocols TLSv1.2
+    SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run k -- true
+    # Another authority of the same name does not hide the one that is meant.
+    openssl req -x509 "${new_key[@]}" -keyout "$T/key" -out "$T/twin.pem" -days 2 -subj "/CN=authority ca" \
+        -addext basicConstraints=critical,CA:TRUE 2>/dev/null
+    mkdir "$T/twins"
+    cp "$T/twin.pem" "$T/twins/"
+    openssl rehash "$T/twins" 2>/dev/null || c_rehash "$T/twins"
+    SSL_CERT_DIR=$T/twins SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run k -- true
+    export SSL_CERT_FILE=$CERTS/other.pem
+    refused 'not trusted'
+    SSL_CERT_DIR=$T/twins refused 'not trusted|refused'
+    # Trusted, and for another host.
+    server_certificate elsewhere
+    SSL_CERT_FILE=$CERTS/ca.pem refused 'is not for 127\.0\.0\.1'
+}
+
 @test "every command speaks it" {
     local owner
     owner=$(rlock acquire "${ca[@]}" --lease 20s k)

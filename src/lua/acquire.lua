@@ -1,16 +1,27 @@
 -- include lock.lua
 -- include slots.lua
+-- include member.lua
 
 -- Takes all the locks, or a place in the queue of each.
--- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue),
---       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who
+-- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue; less: take none, not even
+--       the first of them),
+--       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who;
+--       in a quorum: its marker, which process of the server this is, a fence that all may take (0: none), and where the
+--       lock is held elsewhere already its fences…
 -- {'GRANTED', now, {fence…}, {slot…}}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
 -- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder}
 -- {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
+-- In a quorum, GRANTED and HELD as as_member() has them.
 local owner, who = ARGV[1], ARGV[10]
 local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local stands = patience < 0
+patience = math.abs(patience)
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
+local marker, run, proposal = ARGV[11], ARGV[12], tonumber(ARGV[13] or 0)
+
+-- A client's clock that is ahead must not take the fences with it.
+if proposal > now_us + 1000000 then proposal = 0 end
 
 -- Executed late: whoever sent this has given up and may have released already.
 if not_after > 0 and now > not_after then return { 'STALE', now } end
@@ -33,6 +44,13 @@ for _, lock in ipairs(locks) do
   if lock.barred ~= '' and is_barred(lock) then return { 'BARRED', now } end
 end
 
+-- What a new holder gets.
+local function next_fence(lock, i)
+  local settled = number(ARGV[13 + i])
+  lock.fence = settled and math.max(lock.fence, settled) or math.max(lock.fence + 1, now_us, proposal)
+  return whole(settled or lock.fence)
+end
+
 -- Whether nobody is in the way or waits, and none of those who share it may be dead.
 local function is_open(lock)
   local h = lock.held
@@ -43,14 +61,14 @@ end
 
 -- Then this is all. The server makes each function anew whenever it runs over one: the many below cost as much as
 -- all that there is to do.
-local open = ARGV[5] == ''
+local open = ARGV[5] == '' and not stands
 for _, lock in ipairs(locks) do open = open and is_open(lock) end
 if open then
   local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
   -- In this order a newcomer is refused on a full server, and one without the right to expire keys holds nothing.
   for i, lock in ipairs(locks) do
-    fences[i] = whole(math.max(lock.fence + 1, now_us))
-    redis.call('HSET', lock.key, 'k', KIND, 'f', fences[i])
+    fences[i] = next_fence(lock, i)
+    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
     keep(lock, lease)
   end
   for i, lock in ipairs(locks) do
@@ -64,7 +82,7 @@ if open then
     redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
       till .. fences[i] .. ' ' .. owner .. ' ' .. whole(now) .. ' ' .. mode .. ' ' .. slots[i] .. ' ' .. who)
   end
-  return { 'GRANTED', now, fences, slots }
+  return as_member(marker, run, { 'GRANTED', now, fences, slots }, locks)
 end
 
 -- include queue.lua
@@ -195,15 +213,14 @@ local function answer_granted()
   for i, lock in ipairs(locks) do
     fences[i], slots[i] = lock.own.fence, lock.own.slot
   end
-  return { 'GRANTED', now, fences, slots }
+  return as_member(marker, run, { 'GRANTED', now, fences, slots }, locks)
 end
 
 -- As above: first the tokens, then time to live, then the holder.
 local function issue_fences()
-  for _, lock in ipairs(locks) do
-    if not lock.parent then lock.fence = math.max(lock.fence + 1, now_us) end
-    lock.fence_text = whole(lock.fence)
-    redis.call('HSET', lock.key, 'k', KIND, 'f', lock.fence_text)
+  for i, lock in ipairs(locks) do
+    lock.issued = lock.parent and not ARGV[13 + i] and lock.parent.fence or next_fence(lock, i)
+    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
     keep(lock, lease)
   end
 end
@@ -211,7 +228,7 @@ end
 -- A new family, or one more in this one.
 local function hold(lock, family, slot)
   local held = lock.held or { mode = mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
-  local fence = lock.parent and lock.parent.fence or lock.fence_text
+  local fence = lock.issued
   local own = { deadline = now + lease, lease = lease, fence = fence, owner = owner, since = now, mode = mode,
                 slot = slot, rest = string.format('%s %s %.0f %s %.0f ', fence, owner, now, mode, slot) .. who }
   if not family then
@@ -241,8 +258,9 @@ end
 
 -- The same request again: its answer was lost. An entry past its deadline was passed over by no one.
 local function extend_all()
-  for _, lock in ipairs(locks) do
+  for i, lock in ipairs(locks) do
     keep(lock, lease)
+    if ARGV[13 + i] then settle(lock, lock.own, ARGV[13 + i]) end
     lock.own.deadline, lock.own.lease = now + lease, lease
     lock.held.longest = math.max(lock.held.longest, lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
@@ -287,12 +305,13 @@ end
 for i, lock in ipairs(locks) do
   if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
 end
-if not blocked then return grant_all() end
+if not blocked and not stands then return grant_all() end
 
+blocked = blocked or 1
 local lock = locks[blocked]
 if patience == 0 then
   local waiting = lock.queue.last - lock.queue.first + 1
-  return { 'HELD', now, waiting, blocked, describe(found) }
+  return as_member(marker, run, { 'HELD', now, waiting, blocked, describe(found) })
 end
 local places = {}
 for i, each in ipairs(locks) do

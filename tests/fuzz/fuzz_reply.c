@@ -1,5 +1,6 @@
 /* What a server replies, whoever it was that asked: an answer that makes sense comes out of it, which can be reckoned
  * with and shown. */
+#include "cluster_map.h"
 #include "fuzz.h"
 #include "judge.h"
 #include "redis_answer.h"
@@ -72,7 +73,7 @@ static void try_latch(const redisReply *reply)
 }
 
 /* As the answer to each step. */
-static void try_greeting(const redisReply *reply)
+static void try_greeting(const redisReply *reply, bool member)
 {
     const struct url url = {.scheme = "redis", .db = 1};
     struct redis_greeting greeting;
@@ -80,13 +81,14 @@ static void try_greeting(const redisReply *reply)
     char *bytes = NULL;
     size_t size = 0;
 
-    redis_greeting_begin(&greeting, &url, "secret", &bytes, &size);
+    redis_greeting_begin(&greeting, &url, "secret", member, &bytes, &size);
     free(bytes);
     for (int first = greeting.step; first < 8; first++) {
         greeting.step = first;
         enum greeting_state state = redis_greeting_hear(&greeting, reply, &answer);
         MUST((state == GREETING_REFUSED) == (*answer.text != '\0'));
         MUST(greeting.clock_ms >= 0 && greeting.clock_ms <= REDIS_CLOCK_MAX);
+        MUST(greeting.uptime_s >= 0 && greeting.uptime_s <= REDIS_CLOCK_MAX);
         if (state == GREETING_DONE)
             break;
     }
@@ -110,6 +112,23 @@ static void try_facts(const redisReply *reply)
     render_doctor(paper, &patient, 1, &whole, &style);
 }
 
+/* Of a Cluster's nodes. */
+static void try_cluster(const redisReply *reply)
+{
+    struct cluster_map *map = cluster_map_new();
+    struct cluster_redirection redirection;
+
+    cluster_map_read(map, reply, "asked");
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        size_t node = cluster_map_find(map, slot);
+        MUST(node == CLUSTER_NOWHERE || node < map->node_count);
+    }
+    if (reply->type == REDIS_REPLY_ERROR && cluster_redirection_read(reply->str, &redirection))
+        MUST(redirection.slot < CLUSTER_SLOTS && redirection.to.port > 0 &&
+             redirection.to.port < 65536);
+    cluster_map_free(map);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     redisReader *reader = redisReaderCreate();
@@ -122,8 +141,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_script(reply);
         try_inspect(reply);
         try_latch(reply);
-        try_greeting(reply);
+        try_greeting(reply, false);
+        try_greeting(reply, true);
         try_facts(reply);
+        try_cluster(reply);
         freeReplyObject(reply);
         reply = NULL;
     }

@@ -64,9 +64,10 @@ bool wire_turn(struct loop *loop)
         return fake_turn(loop);
     }
     chosen = (size_t)(end - next) % count;
-    for (io = fake_ios(loop); !is_due(io) || chosen-- > 0; io = io->next)
-        continue;
-    io->ready(io, io->events & LOOP_WRITE ? LOOP_WRITE : LOOP_READ);
+    io = fake_ios(loop);
+    while (!is_due(io) || chosen-- > 0)
+        io = io->next;
+    io->ready(io, (io->events & LOOP_WRITE) ? LOOP_WRITE : LOOP_READ);
     return true;
 }
 

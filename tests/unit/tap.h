@@ -51,7 +51,7 @@ static inline const char *tap_show(const char *text)
     if (!text)
         return "NULL";
     *p++ = '"';
-    for (int i = 0; text[i] && i < TAP_SHOWN; i++) {
+    for (int i = 0; i < TAP_SHOWN && text[i]; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c < ' ' || c >= 0x7f || c == '\\' || c == '#' || c == '"')
             p += sprintf(p, "\\x%02x", c);

@@ -121,7 +121,7 @@ int main(void)
     check_line("run k -n", "2 k ");
     for (size_t i = 0; i < COUNT(lines); i++) {
         size_t count = lines[i].words[3] ? 4 : 3;
-        char *words[4];
+        char *words[4] = {NULL};
         for (size_t w = 0; w < count; w++)
             words[w] = strdup(lines[i].words[w]);
         tap_is(args_print(words, count, lines[i].dashes, out, sizeof out), lines[i].wanted,

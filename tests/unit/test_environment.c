@@ -32,12 +32,13 @@ static const struct {
      "RLOCK_URL=redis://g\tredis://u:@h\tredis://i " OURS},
     {"RLOCK_URL=\tsentinel://:p@a:1,b:2/m\nrediss://:q@h\n", false,
      "RLOCK_URL=\tsentinel://a:1,b:2/m\nrediss://h\n " OURS},
-    {"RLOCK_URL=redis://:p@g\tredis://:q@h", true,
-     "RLOCK_URL=redis://:p@g\tredis://:q@h " OURS},
+    {"RLOCK_URL=redis://:p@g\tredis://:q@h", true, "RLOCK_URL=redis://:p@g\tredis://:q@h " OURS},
 };
 
 static const char *const one[] = {"k"}, *const three[] = {"k", "\303\274", "a:b"};
-static const struct lock_grant grants[] = {{UINT64_MAX, 7}, {1, 4000000000}, {9007199254740991, 1}};
+static const struct lock_grant grants[] = {{.fence = UINT64_MAX, .slot = 7},
+                                           {.fence = 1, .slot = 4000000000},
+                                           {.fence = 9007199254740991, .slot = 1}};
 
 /* Words are separated by "|": keys are by blanks. */
 static const struct {

@@ -66,6 +66,7 @@ static void set(struct world *world, const char *word)
     SCALED(facts->ping_max_ns, "max", NS_PER_MS);
     TEXT(facts->version, "version");
     TEXT(facts->mode, "mode");
+    SCALED(facts->script_ns, "script", NS_PER_MS);
     NUMBER(facts->uptime_s, "uptime");
     NUMBER(facts->ahead_ms, "ahead");
     SCALED(facts->clock_ns, "clock", NS_PER_MS);
@@ -87,6 +88,7 @@ static void set(struct world *world, const char *word)
     NUMBER(world->url.tls, "tls");
     NUMBER(wishes->secret, "secret");
     NUMBER(wishes->grace, "grace");
+    NUMBER(wishes->quorum, "quorum");
     SCALED(wishes->lease, "lease", NS_PER_SEC);
     else if (strncmp(word, "wanted=", 7) == 0) wishes->replicas = (unsigned)number;
     else if (strncmp(word, "host=", 5) == 0) world->url.hosts[0].name = value;
@@ -125,6 +127,9 @@ static const struct {
     {"version=", "version note"},
     {"mode=cluster", "mode unfit"},
     {"mode=cluster scheme=cluster", ""},
+
+    {"script=20", ""},
+    {"script=-1", "scripts unfit"},
 
     {"uptime=29", ""},
     {"uptime=29 aof=no save=none", "restart warning, persistence warning"},
@@ -189,6 +194,8 @@ static const struct {
     {"lacks=scan", "rights warning"},
     {"lacks=role", "rights warning"},
     {"lacks=select", "rights note"},
+    {"lacks=info", ""},
+    {"quorum=1 lacks=info", "rights unfit"},
     {"lacks=scan lacks=publish", "rights warning, rights warning"},
     {"lacks=multi rights_known=0", "rights unfit, rights note"},
     {"lacks_keys=1", "rights unfit"},

@@ -65,6 +65,12 @@ static const struct {
      "access at least one of the keys mentioned in the command arguments",
      REDIS_ERROR_DENIED},
     /* Nothing of all that. */
+    {"MOVED 3999 127.0.0.1:6381", REDIS_ERROR_CLUSTER},
+    {"ASK 3999 127.0.0.1:6381", REDIS_ERROR_CLUSTER},
+    {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CLUSTER},
+    {"ERR This instance has cluster support disabled", REDIS_ERROR_CLUSTER},
+    {"ERR MOVED 1 is what it said", REDIS_ERROR_OTHER},
+    {"ASKING", REDIS_ERROR_OTHER},
     {"", REDIS_ERROR_OTHER},
     {" ", REDIS_ERROR_OTHER},
     {"ERR unknown command 'EVALSHA'", REDIS_ERROR_OTHER},
@@ -84,6 +90,11 @@ static const struct {
     {"*4 'GRANTED' :1000 *1 '7' *1 :0", "granted fence 7"},
     {"*4 'GRANTED' :1000 *1 '1781000000000000' *1 :0", "granted fence 1781000000000000"},
     {"*4 'GRANTED' :1000 *2 '7' '8' *2 :3 :100000", "granted fence 7 slot 3 fence 8 slot 100000"},
+    /* Of a quorum's member. */
+    {"*5 'MEMBER' :5 :60000 *4 'GRANTED' :1000 *1 '7' *1 :0 *1 :1",
+     "granted fence 7 nested remembers 5 of 60000"},
+    {"*5 'MEMBER' :9223372036854775807 :-1 *4 'GRANTED' :1000 *1 '7' *1 :0 *0",
+     "granted fence 7 remembers 4611686018427 of 0"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :0 :0", "granted fence 7"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :2 :1", "granted fence 7 slot 2 late"},
     {"*2 'RELEASED' :1000", "granted"},
@@ -124,6 +135,11 @@ static const struct {
 
     /* Grants that are none. */
     {"'GRANTED'", NONE},
+    {"*1 'MEMBER'", NONE},
+    {"*4 'MEMBER' :1 :1 'GRANTED'", NONE},
+    {"*5 'MEMBER' :1 :1 'GRANTED' *0", NONE " remembers 1 of 1"},
+    {"*5 'MEMBER' :1 :1 *5 'MEMBER' :1 :1 *2 'RELEASED' :1000 *0 *0",
+     NONE " remembers 1 of 1"},
     {"+GRANTED", NONE},
     {":1", NONE},
     {"+OK", NONE},
@@ -287,6 +303,8 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
         out += sprintf(out, " fence %" PRIu64, answer->grants[i].fence);
         if (answer->grants[i].slot)
             out += sprintf(out, " slot %u", answer->grants[i].slot);
+        if (answer->grants[i].nested)
+            out += sprintf(out, " nested");
     }
     if (answer->position)
         out += sprintf(out, " position %" PRId64, answer->position);
@@ -303,6 +321,9 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
                 answer->maybe_done ? " maybe" : "", extra->stale ? " stale" : "");
     if (answer->text[0])
         out += sprintf(out, " %s", answer->text);
+    if (answer->seniority.memory_ms)
+        out += sprintf(out, " remembers %" PRId64 " of %" PRId64, answer->seniority.memory_ms,
+                       answer->seniority.service_ms);
     print_party(&answer->holder, out);
 }
 
@@ -336,7 +357,7 @@ static void test_errors(void)
 
 static void test_replies(void)
 {
-    char text[500], got[4000];
+    char text[500] = "", got[4000];
 
     for (size_t i = 0; i < COUNT(replies); i++) {
         redisReply *reply = decode(text, encode(replies[i].reply, text));
@@ -390,6 +411,9 @@ static bool is_granted(const redisReply *reply)
                                reply->element[0]->type == REDIS_REPLY_STRING
                            ? reply->element[0]->str
                            : "";
+
+    if (strcmp(word, "MEMBER") == 0 && reply->elements > 3)
+        return is_granted(reply->element[3]);
     bool fenced = strcmp(word, "GRANTED") == 0 || strcmp(word, "RENEWED") == 0;
 
     if (fenced)
@@ -410,7 +434,7 @@ static void test_damage(void)
     int understood = 0;
 
     for (int round = 0; round < 20000 && fine; round++) {
-        char text[500], got[8000] = "";
+        char text[500] = "", got[8000] = "";
         unsigned which = random_below(&seed, COUNT(replies) + COUNT(inspections));
         size_t length = encode(which < COUNT(replies) ? replies[which].reply
                                                       : inspections[which - COUNT(replies)].reply,

@@ -1,0 +1,174 @@
+/* Slots and nodes of a Redis Cluster. */
+#include "cluster_map.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+
+/* CRC-16 as of XMODEM: polynomial 1021, from 0. */
+static unsigned crc16(const char *bytes, size_t size)
+{
+    unsigned crc = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        crc ^= (unsigned)(unsigned char)bytes[i] << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1) & 0xffff;
+    }
+    return crc;
+}
+
+unsigned cluster_slot(const char *name)
+{
+    const char *open = strchr(name, '{');
+    const char *close = open ? strchr(open, '}') : NULL;
+
+    if (close && close > open + 1)
+        return crc16(open + 1, (size_t)(close - open - 1)) % CLUSTER_SLOTS;
+    return crc16(name, strlen(name)) % CLUSTER_SLOTS;
+}
+
+/* "?" is what a node calls itself that was told to announce a name and has none. */
+static bool is_host(const char *host, size_t length)
+{
+    return length < CLUSTER_HOST_SIZE && !(length == 1 && *host == '?') &&
+           !memchr(host, '/', length);
+}
+
+static bool take_digits(const char **text, char end, long most, long *number)
+{
+    char *rest;
+
+    if (**text < '0' || **text > '9')
+        return false;
+    *number = strtol(*text, &rest, 10);
+    if (*rest != end || *number > most)
+        return false;
+    *text = rest + (end != '\0');
+    return true;
+}
+
+bool cluster_redirection_read(const char *text, struct cluster_redirection *redirection)
+{
+    long slot, port;
+
+    *redirection = (struct cluster_redirection){.ask = strncmp(text, "ASK ", 4) == 0};
+    if (!redirection->ask && strncmp(text, "MOVED ", 6) != 0)
+        return false;
+    text += redirection->ask ? 4 : 6;
+    if (!take_digits(&text, ' ', CLUSTER_SLOTS - 1, &slot))
+        return false;
+    /* An IPv6 address has colons of its own. */
+    const char *colon = strrchr(text, ':');
+    if (!colon || !is_host(text, (size_t)(colon - text)))
+        return false;
+    memcpy(redirection->to.host, text, (size_t)(colon - text));
+    text = colon + 1;
+    if (!take_digits(&text, '\0', 65535, &port) || port == 0)
+        return false;
+    redirection->slot = (unsigned)slot;
+    redirection->to.port = (int)port;
+    return true;
+}
+
+struct cluster_map *cluster_map_new(void)
+{
+    return mem_zeroed(sizeof(struct cluster_map));
+}
+
+void cluster_map_free(struct cluster_map *map)
+{
+    free(map->nodes);
+    free(map);
+}
+
+size_t cluster_map_node(struct cluster_map *map, const char *host, int port)
+{
+    for (size_t i = 0; i < map->node_count; i++) {
+        if (map->nodes[i].port == port && strcmp(map->nodes[i].host, host) == 0)
+            return i;
+    }
+    if (map->node_count == CLUSTER_NODES_MAX || strlen(host) >= CLUSTER_HOST_SIZE)
+        return CLUSTER_NOWHERE;
+    map->nodes = mem_checked(realloc(map->nodes, (map->node_count + 1) * sizeof *map->nodes));
+    map->nodes[map->node_count].port = port;
+    strcpy(map->nodes[map->node_count].host, host);
+    return map->node_count++;
+}
+
+size_t cluster_map_find(const struct cluster_map *map, unsigned slot)
+{
+    return map->slots[slot] ? map->slots[slot] - 1u : CLUSTER_NOWHERE;
+}
+
+void cluster_map_move(struct cluster_map *map, unsigned slot, size_t node)
+{
+    map->slots[slot] = node == CLUSTER_NOWHERE ? 0 : (uint16_t)(node + 1);
+}
+
+static bool is_number(const redisReply *reply, long long least, long long most)
+{
+    return reply->type == REDIS_REPLY_INTEGER && reply->integer >= least && reply->integer <= most;
+}
+
+/* [host, port, …] as a node; NOWHERE if it has no host that could be asked. */
+static size_t read_node(struct cluster_map *map, const redisReply *reply, const char *asked)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
+        !is_number(reply->element[1], 1, 65535))
+        return CLUSTER_NOWHERE;
+    const redisReply *host = reply->element[0];
+    int port = (int)reply->element[1]->integer;
+    if (host->type == REDIS_REPLY_NIL || (host->type == REDIS_REPLY_STRING && host->len == 0))
+        return cluster_map_node(map, asked, port);
+    if (host->type != REDIS_REPLY_STRING || strlen(host->str) != host->len ||
+        !is_host(host->str, host->len))
+        return CLUSTER_NOWHERE;
+    return cluster_map_node(map, host->str, port);
+}
+
+/* [first, last, master, replica…]. A replica is worth knowing for being asked when its master is gone. */
+static void read_range(struct cluster_map *map, const redisReply *range, const char *asked)
+{
+    size_t master = read_node(map, range->element[2], asked);
+
+    for (long long slot = range->element[0]->integer; slot <= range->element[1]->integer; slot++)
+        cluster_map_move(map, (unsigned)slot, master);
+    for (size_t i = 3; i < range->elements; i++)
+        read_node(map, range->element[i], asked);
+}
+
+bool cluster_map_read(struct cluster_map *map, const redisReply *reply, const char *asked)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0)
+        return false;
+    for (size_t i = 0; i < reply->elements; i++) {
+        const redisReply *range = reply->element[i];
+        if (range->type != REDIS_REPLY_ARRAY || range->elements < 3 ||
+            !is_number(range->element[0], 0, CLUSTER_SLOTS - 1) ||
+            !is_number(range->element[1], range->element[0]->integer, CLUSTER_SLOTS - 1))
+            return false;
+    }
+    memset(map->slots, 0, sizeof map->slots);
+    for (size_t i = 0; i < reply->elements; i++)
+        read_range(map, reply->element[i], asked);
+    return true;
+}
+
+size_t cluster_map_masters(const struct cluster_map *map, size_t *nodes)
+{
+    bool *seen = mem_zeroed(map->node_count + 1);
+    size_t count = 0;
+
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        size_t node = cluster_map_find(map, slot);
+        if (node != CLUSTER_NOWHERE && !seen[node]) {
+            seen[node] = true;
+            nodes[count++] = node;
+        }
+    }
+    free(seen);
+    return count;
+}

@@ -1,0 +1,27 @@
+/* What several nodes report of their locks, made into one: who holds a lock by a majority. Pure. */
+#ifndef RLOCK_QUORUM_VIEWS_H
+#define RLOCK_QUORUM_VIEWS_H
+
+#include "store.h"
+
+struct quorum_view;
+
+struct quorum_views {
+    size_t nodes; /* how many there are */
+    struct quorum_view *views;
+    size_t count;
+};
+
+void quorum_views_begin(struct quorum_views *views, size_t nodes);
+void quorum_views_free(struct quorum_views *views);
+/* Adds what one node reports; copies it. */
+void quorum_views_add(struct quorum_views *views, size_t node, const struct lock_view *view);
+
+/* Whether all would be the same whatever "missing" nodes had to add. */
+bool quorum_views_are_clear(struct quorum_views *views, size_t missing);
+/* Reports the locks, sorted by key: holders that a majority has, or would have with the missing nodes. Of a free lock
+ * it reports those that "request" names. */
+void quorum_views_report(struct quorum_views *views, size_t missing,
+                         const struct survey_request *request);
+
+#endif

@@ -1,0 +1,227 @@
+# A Redis Cluster for the .bats files that need one: three masters, each with a replica, all on 127.0.0.1.
+# Loaded after helper, whose server is there besides. A node is called by its port.
+# shellcheck shell=bash disable=SC2154
+
+# cluster_ports NUMBER: whose own and bus port are free. Below those that the kernel gives to connections.
+cluster_ports() {
+    python3 - "$1" <<'END'
+import random, socket, sys
+held, ports = [], []
+while len(ports) < int(sys.argv[1]):
+    port = random.randrange(11000, 22000)
+    try:
+        for one in (port, port + 10000):
+            held.append(socket.socket())
+            held[-1].bind(("127.0.0.1", one))
+        ports.append(port)
+    except OSError:
+        pass
+print(*ports)
+END
+}
+
+# cluster_file [REDIS OPTION...]: for setup_file; the last option takes the port. RLOCK_URL names all its nodes.
+# CLUSTER_CLI: what redis-cli needs to reach them.
+cluster_file() {
+    start_file
+    export CLUSTER_DIR=$BATS_FILE_TMPDIR/cluster CLUSTER_LISTEN=${*:---port} CLUSTER_CLI
+    CLUSTER_NODES=$(cluster_ports 6)
+    RLOCK_URL=cluster://$(printf ',127.0.0.1:%s' $CLUSTER_NODES | cut -c 2-)
+    export CLUSTER_NODES RLOCK_URL
+    cluster_make
+}
+
+cluster_make() {
+    local node
+    rm -rf "$CLUSTER_DIR"
+    for node in $CLUSTER_NODES; do
+        node_start "$node"
+    done
+    # shellcheck disable=SC2046,SC2086 # they are words
+    timeout 60 redis-cli $CLUSTER_CLI --cluster create $(printf '127.0.0.1:%s ' $CLUSTER_NODES) \
+        --cluster-replicas 1 --cluster-yes >"$CLUSTER_DIR/log" 2>&1 3>&-
+    poll_until 30 is_whole
+}
+
+cluster_stop() {
+    local node
+    for node in $CLUSTER_NODES; do
+        node_kill "$node"
+    done
+}
+
+# For setup: whole and empty, whatever the test before has done to it. One that failed may have left anything.
+cluster_setup() {
+    local node
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    for node in $CLUSTER_NODES; do
+        kill -CONT "$(node_pid "$node")" 2>/dev/null || true
+    done
+    for node in $CLUSTER_NODES; do
+        cli "$node" ping >/dev/null 2>&1 || node_start "$node"
+    done
+    if [[ -e $CLUSTER_DIR/spoilt ]] || ! poll_until 20 is_whole; then
+        cluster_stop
+        cluster_make
+    fi
+    for node in $(masters); do
+        cli "$node" flushall >/dev/null
+        cli "$node" config resetstat >/dev/null
+    done
+    # The name of a key at each of the masters, in the order of the alphabet.
+    # shellcheck disable=SC2034 # for the test
+    read -ra at <<<"$(masters)"
+    for node in "${!at[@]}"; do
+        at[node]=$(key_at "${at[node]}" "$node")
+    done
+}
+
+cluster_teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || {
+        : >"$CLUSTER_DIR/spoilt"
+        show_evidence
+    }
+    end_processes
+    redis flushall >/dev/null
+}
+
+cli() { # NODE COMMAND...
+    # shellcheck disable=SC2086 # CLUSTER_CLI are words
+    timeout 2 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
+}
+
+node_pid() {
+    cat "$CLUSTER_DIR/$1/pid"
+}
+
+node_start() {
+    mkdir -p "$CLUSTER_DIR/$1"
+    # shellcheck disable=SC2086 # CLUSTER_LISTEN are words
+    env -u RLOCK_TEST_ID redis-server $CLUSTER_LISTEN "$1" --bind 127.0.0.1 --dir "$CLUSTER_DIR/$1" \
+        --pidfile "$CLUSTER_DIR/$1/pid" --logfile "$CLUSTER_DIR/$1/log" --daemonize yes --save "" \
+        --cluster-enabled yes --cluster-node-timeout 1000 3>&- >/dev/null
+    poll_until 10 cli "$1" ping >/dev/null
+}
+
+node_kill() {
+    local one
+    one=$(node_pid "$1") || return 0
+    kill -KILL "$one" 2>/dev/null || true
+    poll_until 10 gone "$one"
+}
+
+# As the first node that answers sees it: PORT ID ROLE MASTER'S-ID SLOTS...
+nodes() {
+    local node seen
+    for node in $CLUSTER_NODES; do
+        seen=$(cli "$node" cluster nodes 2>/dev/null) || continue
+        awk '{
+            split($2, address, /[:@,]/)
+            role = $3 ~ /fail/ ? "gone" : $3 ~ /master/ ? "master" : "replica"
+            slots = ""
+            for (i = 9; i <= NF; i++) if ($i !~ /^\[/) slots = slots " " $i
+            print address[2], $1, role, $4 slots
+        }' <<<"$seen" | sort
+        return
+    done
+}
+
+# Those that have slots.
+masters() {
+    nodes | awk '$3 == "master" && NF > 4 { printf "%s ", $1 }'
+}
+
+id_of() {
+    nodes | awk -v node="$1" '$1 == node { print $2 }'
+}
+
+replica_of() {
+    nodes | awk -v id="$(id_of "$1")" '$3 == "replica" && $4 == id { print $1; exit }'
+}
+
+slot_of() {
+    cli "${CLUSTER_NODES%% *}" cluster keyslot "rlock:{$1}"
+}
+
+# The master that has the slot of a key.
+master_of() {
+    nodes | awk -v slot="$(slot_of "$1")" '$3 == "master" {
+        for (i = 5; i <= NF; i++) {
+            split($i, range, "-")
+            if (slot >= range[1] && slot <= (range[2] == "" ? range[1] : range[2])) print $1
+        }
+    }'
+}
+
+# key_at NODE PLACE: a key there; those with a lower place come first in the alphabet.
+key_at() {
+    local i
+    for ((i = 0; i < 50; i++)); do
+        if [[ $(master_of "k$2-$i") == "$1" ]]; then
+            echo "k$2-$i"
+            return
+        fi
+    done
+}
+
+# Every node sees three masters, each with a replica that follows it, and is fit.
+is_whole() {
+    local node
+    [[ $(nodes | awk '$3 == "master" && NF > 4' | wc -l) == 3 &&
+        $(nodes | awk '$3 == "replica" { print $4 }' | sort -u | wc -l) == 3 ]] || return
+    for node in $CLUSTER_NODES; do
+        [[ $(cli "$node" cluster info) == *cluster_state:ok* ]] || return
+        [[ $(cli "$node" cluster nodes) != *fail* ]] || return
+        [[ $(cli "$node" role | head -1) == master ]] || [[ $(cli "$node" role) == *connected* ]] || return
+    done
+}
+
+# A command in the server's statistics, over all nodes.
+cluster_calls() {
+    local node
+    for node in $CLUSTER_NODES; do
+        cli "$node" info commandstats
+    done | awk -F '[:=,]' -v name="cmdstat_$1" '$1 == name { sum += $3 } END { print sum + 0 }'
+}
+
+# move_slot KEY TARGET: all that is in the slot of KEY, and then the slot, from its master to TARGET.
+move_slot() {
+    local source
+    source=$(master_of "$1")
+    open_slot "$1" "$2"
+    move_keys "$1" "$source" "$2"
+    close_slot "$1" "$2"
+}
+
+# From here on the source sends whoever asks for a key that it has not got to the target.
+open_slot() { # KEY TARGET
+    local slot source
+    slot=$(slot_of "$1")
+    source=$(master_of "$1")
+    cli "$2" cluster setslot "$slot" importing "$(id_of "$source")" >/dev/null
+    cli "$source" cluster setslot "$slot" migrating "$(id_of "$2")" >/dev/null
+}
+
+move_keys() { # KEY SOURCE TARGET
+    local name
+    cli "$2" cluster getkeysinslot "$(slot_of "$1")" 100 | while read -r name; do
+        cli "$2" migrate 127.0.0.1 "$3" "$name" 0 2000 >/dev/null
+    done
+}
+
+close_slot() { # KEY TARGET
+    local node slot
+    slot=$(slot_of "$1")
+    cli "$2" cluster setslot "$slot" node "$(id_of "$2")" >/dev/null
+    for node in $(masters); do
+        cli "$node" cluster setslot "$slot" node "$(id_of "$2")" >/dev/null
+    done
+}
+
+# One of the masters that do not have the key.
+another_than() {
+    tr ' ' '\n' <<<"$(masters)" | grep -v "^$(master_of "$1")\$" | grep -m 1 .
+}

@@ -1,0 +1,428 @@
+# A Redis Cluster: every kind of lock, one at a time and several; where keys are, and where they are looked for.
+
+load helper
+load cluster
+
+setup_file() { cluster_file; }
+teardown_file() {
+    cluster_stop
+    redis_stop
+}
+
+setup() { cluster_setup; }
+teardown() { cluster_teardown; }
+
+url_of() {
+    echo "cluster://127.0.0.1:$1"
+}
+
+@test "a lock at each master, from each node" {
+    local key node
+    for key in "${at[@]}"; do
+        for node in $CLUSTER_NODES; do
+            run -7 --separate-stderr rlock run -u "$(url_of "$node")" "$key" -- sh -c 'echo $RLOCK_KEY; exit 7'
+            [[ $output == "$key" && -z $stderr ]]
+        done
+        hold "$key" "$key"
+        run -75 rlock run -n "$key" -- true
+    done
+    run -0 rlock status
+    [[ $(wc -l <<<"$output") == 4 ]]
+    kill "${pid[@]}"
+    for key in "${at[@]}"; do
+        poll_until 5 is_free "$key"
+    done
+}
+
+@test "H52 a first run follows where it is referred to, and reads no map for it" {
+    local key
+    for key in "${at[@]}"; do
+        run -0 rlock run "$key" -- true
+    done
+    [[ $(cluster_calls 'cluster|slots') == 0 && $(cluster_calls cluster) == 0 ]]
+    [[ $(cluster_calls evalsha) -le 11 ]]
+}
+
+@test "who holds or waits has one connection" {
+    local key
+    connections() {
+        local node
+        for node in $CLUSTER_NODES; do
+            cli "$node" client list type normal
+            cli "$node" client list type pubsub
+        done | grep -vc 'cmd=client'
+    }
+    for key in "${at[@]}"; do
+        hold "h$key" "$key"
+        queue "w$key" "$key"
+    done
+    [[ $(connections) == 6 ]]
+}
+
+@test "waiting is first come, first served, and whoever is next is called" {
+    local start i
+    hold a "${at[1]}"
+    for i in 1 2 3; do
+        queue "w$i" "${at[1]}" -u "$(url_of "$(cut -d ' ' -f "$((i + 2))" <<<"$CLUSTER_NODES")")"
+    done
+    run -0 --separate-stderr rlock status --json "${at[1]}"
+    json '.[0].waiters | map(.position) == [1, 2, 3]'
+    start=$(now_ms)
+    kill "${pid[a]}"
+    for i in 1 2 3; do
+        finish "w$i"
+        [[ $status == 0 ]]
+    done
+    within 0 2000 $(($(now_ms) - start))
+    [[ $(<"$LOG") == $'w1\nw2\nw3' ]]
+}
+
+@test "readers, semaphores, nesting, a script's lock, a latch" {
+    local key=${at[2]} owner
+    hold r1 "$key" --read
+    hold r2 "$key" --read
+    run -75 rlock run -n "$key" -- true
+    kill "${pid[r1]}" "${pid[r2]}"
+    poll_until 5 is_free "$key"
+
+    hold s1 "$key" --limit 2
+    run -0 rlock run --limit 2 "$key" -- sh -c 'echo $RLOCK_SLOT'
+    [[ $output == 2 ]]
+    hold s2 "$key" --limit 2
+    run -75 rlock run -n --limit 2 "$key" -- true
+    run -78 rlock run --limit 3 "$key" -- true
+    kill "${pid[s1]}" "${pid[s2]}"
+    poll_until 5 is_free "$key"
+
+    run -5 rlock run "$key" -- "$RLOCK" run "$key" -- sh -c 'exit 5'
+
+    owner=$(rlock acquire "$key")
+    run -75 rlock run -n "$key" -- true
+    run -0 rlock renew --owner "$owner" "$key"
+    run -0 rlock force-release --yes "$key"
+    run -1 rlock release --owner "$owner" "$key"
+    poll_until 5 is_free "$key"
+
+    rlock latch set gate 2
+    bg w rlock latch wait gate
+    rlock latch count-down gate 2
+    finish w
+    [[ $status == 0 ]]
+    run -1 rlock latch set gate 1
+    run -78 rlock run gate -- true
+}
+
+@test "status: patterns, names and free locks, in order, and from each node the same" {
+    local node want key
+    for key in "${at[@]}" other; do
+        hold "$key" "$key"
+    done
+    want=$(printf '%s\n' "${at[@]}" other)
+    for node in $CLUSTER_NODES; do
+        [[ $(rlock status -u "$(url_of "$node")" --json | jq -r '.[].key') == "$want" ]]
+    done
+    [[ $(rlock status --json 'k*' | jq -r '.[].key') == "$(printf '%s\n' "${at[@]}")" ]]
+    [[ $(rlock status --json free other 'k*' other | jq -r '.[].key') == \
+        "$(printf '%s\n' free "${at[@]}" other)" ]]
+    run -0 rlock status -q free
+    run -75 rlock status -q free other
+    cli "$(master_of foreign)" set 'rlock:{foreign}' x
+    [[ $(rlock status --json | jq -r '.[].key') == "$want" ]]
+    run -78 rlock status foreign
+    cli "$(master_of foreign)" del 'rlock:{foreign}'
+}
+
+@test "force-release of a lock elsewhere: exactly the holder that was shown" {
+    local key=${at[2]} owner first=cluster://127.0.0.1:${CLUSTER_NODES%% *}
+    work a "$key" 100 --lease 3s
+    working a
+    owner=$(rlock status --json "$key" | jq -r '.[0].holders[0].owner')
+    run -1 rlock force-release -u "$first" --yes --owner nobody "$key"
+    run -0 rlock force-release -u "$first" --yes --owner "$owner" "$key"
+    is_free "$key"
+    finish a
+    [[ $status == 79 ]]
+    run -1 rlock force-release -u "$first" --yes "$key"
+}
+
+@test "H34 H35 --replicas: each master waits for its own, wherever the question comes in first" {
+    local node
+    for node in $CLUSTER_NODES; do
+        run -0 rlock run -u "$(url_of "$node")" --replicas 1 "${at[1]}" -- true
+        run -0 rlock run -u "$(url_of "$node")" --replicas all "${at[2]}" -- true
+    done
+    run -0 rlock run --replicas majority "${at[@]}" -- sh -c 'sleep 1.5'
+    run -69 --separate-stderr rlock run --replicas 2 --connect-timeout 1s "${at[0]}" -- touch "$T/run"
+    stderr_line 'only 1 of 2 replicas has it'
+    is_free "${at[0]}"
+    bg a rlock run --replicas all --lease 3s "${at[@]}" -- sh -c ": >'$T/up'; sleep 100"
+    poll_until 10 test -e "$T/up"
+    kill -STOP "$(node_pid "$(replica_of "$(master_of "${at[0]}")")")"
+    finish a
+    [[ $status == 79 && ! -e $T/run ]]
+}
+
+# ---------------------------------------------------------------- several keys
+
+@test "H54 several keys of several masters: all or none" {
+    local a=${at[0]} b=${at[1]} c=${at[2]}
+    run -0 rlock run "$c" "$a" "$b" -- sh -c 'echo $RLOCK_KEY; echo $RLOCK_FENCE | wc -w'
+    [[ $output == "$c $a $b"$'\n'3 ]]
+    hold x "$b"
+    run -75 --separate-stderr rlock run -n "$a" "$b" "$c" -- touch "$T/run"
+    [[ $stderr == *"$b"* && ! -e $T/run ]]
+    run -0 rlock status -q "$a" "$c"
+}
+
+@test "H77 H78 nothing is held while another key is waited for" {
+    local a=${at[0]} b=${at[1]} c=${at[2]} i
+    hold x "$b"
+    bg w rlock run "$a" "$b" "$c" -- sh -c "echo w >>'$LOG'"
+    poll_until 10 has_waiters "$b" 1
+    run -0 rlock status -q "$a" "$c"
+    for i in 1 2 3; do
+        run -0 rlock run -w 2s "$a" "$c" -- true
+    done
+    hold y "$c"
+    kill "${pid[x]}"
+    poll_until 10 has_waiters "$c" 1
+    poll_until 5 is_free "$a"
+    poll_until 5 is_free "$b"
+    kill "${pid[y]}"
+    finish w
+    [[ $status == 0 && $(<"$LOG") == w ]]
+    run -0 rlock status -q "$a" "$b" "$c"
+}
+
+# rounds NAME NUMBER SECONDS KEY...: each round leaves in the log, for each of its keys, who comes and who goes.
+rounds() {
+    bg "$1" sh -c "for i in \$(seq $2); do
+        \"\$@\" -- sh -c 'for k in \$RLOCK_KEY; do echo \$k $1 >>\"$LOG\"; done; sleep $3
+            for k in \$RLOCK_KEY; do echo \$k $1 >>\"$LOG\"; done' || exit
+        done" sh "$RLOCK" run --lease 5s "${@:4}"
+}
+
+# Whoever has come to a key goes before the next one comes.
+each_alone() {
+    awk '{ inside = $1 in now }
+        inside && now[$1] != $2 { print $2 " at " $1 " beside " now[$1]; bad = 1 }
+        inside { delete now[$1]; next }
+        { now[$1] = $2 } END { exit bad || NR == 0 }' "$LOG"
+}
+
+@test "H78 opposite orders and overlapping sets, by many at a time" {
+    local a=${at[0]} b=${at[1]} c=${at[2]} i
+    rounds p1 20 0.02 "$a" "$b"
+    rounds p2 20 0 "$b" "$a"
+    rounds p3 20 0.01 "$c" "$a"
+    rounds p4 20 0.02 "$b" "$c"
+    rounds p5 20 0 "$a"
+    rounds p6 20 0.01 "$c"
+    for i in 1 2 3 4 5 6; do
+        finish "p$i" 40
+        [[ $status == 0 ]]
+    done
+    each_alone
+    [[ $(wc -l <"$LOG") == 400 ]]
+    run -0 rlock status -q "$a" "$b" "$c"
+}
+
+@test "several keys among those who want one of them: each gets its turn" {
+    local a=${at[0]} b=${at[1]} i
+    for i in 1 2 3; do
+        rounds "a$i" 200 0.05 "$a"
+        rounds "b$i" 200 0.05 "$b"
+    done
+    poll_until 10 has_waiters "$a" 2
+    poll_until 10 has_waiters "$b" 2
+    for i in 1 2 3; do
+        run -0 rlock run -w 10s "$a" "$b" -- true
+    done
+    end_processes
+    rm "$LOG"
+    for i in 1 2 3; do
+        rounds "ab$i" 200 0.05 "$a" "$b"
+    done
+    poll_until 15 has_waiters "$a" 2
+    for i in 1 2 3; do
+        run -0 rlock run -w 10s "$a" -- true
+        run -0 rlock run -w 10s "$b" -- true
+    done
+    each_alone
+}
+
+@test "several keys: renewed all of them, and one that is lost is all lost" {
+    local a=${at[0]} b=${at[1]} c=${at[2]}
+    bg w rlock run --lease 1s --kill-after 0 "$a" "$b" "$c" -- sh -c "sleep 3; : >'$T/3s'; sleep 100"
+    poll_until 10 test -e "$T/3s"
+    run -75 rlock status -q "$a"
+    run -0 --separate-stderr rlock status --json
+    json 'map(.holders | length) == [1, 1, 1]'
+    run -0 rlock force-release --yes "$b"
+    finish w
+    [[ $status == 79 ]]
+    contains "$T/w.err" "$b"
+    run -0 rlock status -q "$a" "$b" "$c"
+}
+
+# ---------------------------------------------------------------- what is no Cluster
+
+@test "a single server is no Cluster, and says so" {
+    local port
+    port=$(cluster_ports 1)
+    redis config set port "$port" >/dev/null
+    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
+    stderr_line 'this Redis is no Cluster'
+    stderr_line '^hint: .*redis://'
+    run -69 --separate-stderr rlock status -u "cluster://127.0.0.1:$port"
+    stderr_line 'this Redis is no Cluster'
+    [[ ! -e $T/run ]]
+    redis config set port 0 >/dev/null
+}
+
+@test "a Cluster is no single server, and says so" {
+    local master url
+    master=$(master_of "${at[0]}")
+    url=redis://127.0.0.1:$master
+    run -0 rlock run -u "$url" "${at[0]}" -- true
+    run -69 --separate-stderr rlock run -u "$url" "${at[1]}" -- touch "$T/run"
+    stderr_line 'a node of a Redis Cluster: MOVED'
+    stderr_line '^hint: cluster://'
+    run -69 --separate-stderr rlock run -u "$url" "${at[@]}" -- touch "$T/run"
+    stderr_line 'a node of a Redis Cluster: CROSSSLOT'
+    stderr_line '^hint: cluster://'
+    [[ ! -e $T/run ]]
+}
+
+@test "H59 a Cluster has one database" {
+    run -64 rlock run -u "$RLOCK_URL/1" k -- true
+}
+
+@test "H57 nodes that nobody answers for, first, among others, alone" {
+    local dead start
+    dead=127.0.0.1:$(cluster_ports 1)
+    run -0 rlock run -u "cluster://$dead,${RLOCK_URL#cluster://}" "${at[1]}" -- true
+    run -0 rlock status -u "cluster://$dead,${RLOCK_URL#cluster://}"
+    start=$(now_ms)
+    run -69 --separate-stderr rlock run -u "cluster://$dead,127.0.0.1:1" k -- true
+    stderr_line "cannot reach cluster://$dead,127.0.0.1:1"
+    within 0 2000 $(($(now_ms) - start))
+}
+
+@test "H57 nodes that announce another port, behind which they are; and one behind which they are not" {
+    local node
+    node=$(master_of "${at[2]}")
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:$node"
+    cli "$node" config set cluster-announce-port "${proxy[proxy]##*:}" >/dev/null || skip 'needs Redis 7'
+    poll_until 10 announces "${proxy[proxy]}"
+    run -0 rlock run "${at[@]}" -- true
+    run -0 fault stats
+    [[ $output != "accepted 0 "* ]]
+    run -0 rlock status
+    kill "${pid[proxy]}"
+    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$(master_of "${at[0]}")" --connect-timeout 1s \
+        "${at[2]}" -- true
+    stderr_line "cannot reach cluster://${proxy[proxy]}"
+    cli "$node" config set cluster-announce-port 0 >/dev/null
+    poll_until 10 announces "127.0.0.1:$node"
+}
+
+# announces HOST:PORT: every node says so.
+announces() {
+    local node
+    for node in $CLUSTER_NODES; do
+        cli "$node" cluster nodes | grep -q "$1" || return
+    done
+}
+
+@test "H57 nodes that tell no address of their own, or a name" {
+    local node
+    for node in $CLUSTER_NODES; do
+        cli "$node" config set cluster-preferred-endpoint-type unknown-endpoint >/dev/null ||
+            skip 'needs Redis 7'
+    done
+    run -0 rlock run "${at[@]}" -- true
+    run -0 rlock status
+    for node in $CLUSTER_NODES; do
+        cli "$node" config set cluster-announce-hostname localhost >/dev/null
+        cli "$node" config set cluster-preferred-endpoint-type hostname >/dev/null
+    done
+    poll_until 10 sh -c "redis-cli -p ${CLUSTER_NODES%% *} cluster slots | grep -c '^localhost' | grep -q 6"
+    run -0 rlock run "${at[@]}" -- true
+    run -0 rlock status
+    for node in $CLUSTER_NODES; do
+        cli "$node" config set cluster-preferred-endpoint-type ip >/dev/null
+        cli "$node" config set cluster-announce-hostname "" >/dev/null
+    done
+}
+
+@test "H20 the rights that the manual names are enough, and the doctor knows them" {
+    local node more
+    more=$(sed -n '/of a Redis Cluster ask for two more/,/Xr rlock-doctor/p' "$TESTS/../man/rlock.7" |
+        grep -o '+[a-z|]*' | xargs)
+    [[ $more == "+asking +cluster|slots" ]]
+    for node in $CLUSTER_NODES; do
+        # shellcheck disable=SC2046,SC2086 # they are words
+        cli "$node" acl setuser rlock reset on '>secret' $(manual_rights) $more
+        cli "$node" acl setuser partly reset on '>secret' '~*' '&*' +@all -cluster
+    done
+    run -1 --separate-stderr rlock doctor -u "cluster://partly:secret@127.0.0.1:${CLUSTER_NODES%% *}"
+    [[ $output == *"without +cluster|slots "*"-> ACL SETUSER partly +cluster|slots"* ]]
+    export RLOCK_URL=cluster://rlock:secret@127.0.0.1:${CLUSTER_NODES%% *}
+    run rlock doctor
+    [[ $output == *"rights       all that are needed"* ]]
+    hold a "${at[0]}"
+    queue w "${at[0]}"
+    run -0 rlock run "${at[1]}" "${at[2]}" -- true
+    run -0 rlock status
+    kill "${pid[a]}"
+    finish w
+    [[ $status == 0 ]]
+    run -77 rlock run -u "cluster://rlock:wrong@127.0.0.1:${CLUSTER_NODES%% *}" "${at[1]}" -- true
+}
+
+# ---------------------------------------------------------------- nodes that say odd things
+
+# odd NAME PORT ERROR...
+odd() {
+    bg "$1" python3 "$TESTS/odd_node.py" "${@:2}"
+    poll_until 10 sh -c "redis-cli -p $2 time >/dev/null"
+}
+
+@test "H52 nodes that are at odds with each other: asked again, but not without end" {
+    local a b ports
+    read -ra ports <<<"$(cluster_ports 2)"
+    a=${ports[0]} b=${ports[1]}
+    odd a "$a" "MOVED 1 127.0.0.1:$b"
+    odd b "$b" "MOVED 1 127.0.0.1:$a"
+    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$a" --connect-timeout 2s k -- touch "$T/run"
+    stderr_line 'the Cluster refers to one node after the other: MOVED 1 127.0.0.1'
+    [[ ! -e $T/run ]]
+    within 6 60 "$(cat "$T"/[ab].out | grep -c evalsha)"
+}
+
+@test "H53 what may pass is asked again" {
+    local port=
+    port=$(cluster_ports 1)
+    odd a "$port" 'TRYAGAIN Multiple keys request during rehashing of slot' \
+        'CLUSTERDOWN Hash slot not served' 'NOSCRIPT No matching script' 'TRYAGAIN again' \
+        "MOVED $(slot_of k) 127.0.0.1:$(master_of k)"
+    run -0 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- true
+    stderr_line 'TRYAGAIN .*; trying again$'
+    stderr_line 'CLUSTERDOWN .*; trying again$'
+}
+
+@test "H57 a redirection to nowhere" {
+    local port where
+    for where in '1 ?:7000' '1 127.0.0.1:0' '1 127.0.0.1:70000' '99999 127.0.0.1:7000' '1 7000' ''; do
+        port=$(cluster_ports 1)
+        odd "n$port" "$port" "MOVED $where"
+        run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
+        stderr_line "the Cluster refers to no host: MOVED"
+    done
+    port=$(cluster_ports 1)
+    odd x "$port" "MOVED 1 :$port"
+    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" --connect-timeout 1s k -- touch "$T/run"
+    stderr_line "one node after the other: MOVED 1 :$port"
+    [[ ! -e $T/run ]]
+}

@@ -1,0 +1,113 @@
+# A Redis Cluster whose slots move to other masters, under locks that are held or waited for.
+
+load helper
+load cluster
+
+setup_file() { cluster_file; }
+teardown_file() {
+    cluster_stop
+    redis_stop
+}
+
+setup() { cluster_setup; }
+teardown() { cluster_teardown; }
+
+@test "H52 H58 a slot moves under a lock that is held and waited for" {
+    local key=${at[0]} i
+    work a "$key" 6 --lease 3s
+    working a
+    bg w rlock run --lease 3s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    poll_until 10 has_waiters "$key" 1
+    for i in 1 2 3; do
+        move_slot "$key" "$(another_than "$key")"
+        run -75 rlock run -n "$key" -- true
+        sleep 1.2
+    done
+    finish a
+    [[ $status == 0 && ! -s $T/a.err ]]
+    finish w 3
+    [[ $status == 0 ]]
+    no_overlap
+    is_free "$key"
+}
+
+@test "H52 a slot that moves all the time, among contenders" {
+    local key=${at[1]} i
+    for i in 1 2 3 4; do
+        bg "p$i" sh -c "for i in \$(seq 25); do \"\$0\" run --lease 5s '$key' -- \
+            '$RLOCK_TEST_TOOLS/worker' '$LOG' p$i-\$i 0.01 || exit; done" "$RLOCK"
+    done
+    for i in $(seq 12); do
+        move_slot "$key" "$(another_than "$key")"
+    done
+    for i in 1 2 3 4; do
+        finish "p$i" 40
+        [[ $status == 0 ]]
+    done
+    no_overlap
+    is_free "$key"
+}
+
+@test "H53 a slot that is about to move: keys that are there, and that are not there yet" {
+    local here=${at[0]} target source slot
+    slot=$(slot_of "$here")
+    source=$(master_of "$here")
+    target=$(another_than "$here")
+    hold a "$here"
+    queue w "$here"
+    open_slot "$here" "$target"
+    # The lock is at the source, and stays there.
+    run -75 rlock run -n "$here" -- true
+    [[ $(rlock status --json "$here" | jq '.[0].waiters | length') == 1 ]]
+    kill "${pid[a]}"
+    finish w
+    [[ $status == 0 ]]
+    [[ $(cli "$source" cluster countkeysinslot "$slot") == 1 ]]
+
+    # One that is nowhere yet begins at the target, whatever that knows of scripts.
+    cli "$source" del "rlock:{$here}"
+    cli "$source" script flush
+    cli "$target" script flush
+    hold b "$here" --lease 2s
+    [[ $(cli "$source" cluster countkeysinslot "$slot") == 0 ]]
+    queue v "$here" --lease 2s
+    run -75 rlock run -n "$here" -- true
+    cli "$target" script flush
+    sleep 2.5
+    run -0 --separate-stderr rlock status --json "$here"
+    json '.[0] | (.holders | length) == 1 and (.waiters | length) == 1'
+    [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$here\"]" ]]
+    kill "${pid[b]}"
+    finish v
+    [[ $status == 0 && $(<"$LOG") == $'w\nv' ]]
+    poll_until 5 is_free "$here"
+    close_slot "$here" "$target"
+    run -0 rlock run "$here" -- true
+}
+
+@test "H53 one goes over while it is looked at: it is in the list once" {
+    local key=${at[0]} source target
+    source=$(master_of "$key")
+    target=$(another_than "$key")
+    hold a "$key"
+    hold b "${at[1]}"
+    open_slot "$key" "$target"
+    [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$key\",\"${at[1]}\"]" ]]
+    move_keys "$key" "$source" "$target"
+    [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$key\",\"${at[1]}\"]" ]]
+    run -75 rlock status -q "$key"
+    run -0 rlock force-release --yes "$key"
+    close_slot "$key" "$target"
+}
+
+@test "several keys of which one moves to the master of another" {
+    local a=${at[0]} b=${at[1]} c=${at[2]}
+    work w "$a" 4 "$b" "$c" --lease 2s
+    working w
+    move_slot "$a" "$(master_of "$c")"
+    sleep 1
+    move_slot "$b" "$(master_of "$c")"
+    finish w
+    [[ $status == 0 && ! -s $T/w.err ]]
+    run -0 rlock status -q "$a" "$b" "$c"
+}

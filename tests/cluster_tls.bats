@@ -1,0 +1,68 @@
+# A Redis Cluster whose nodes speak TLS alone, to each other as well.
+
+load helper
+load certificates
+load cluster
+
+setup_file() {
+    authority ca
+    authority other
+    certificate node ca subjectAltName=DNS:node.test,IP:127.0.0.1
+    certificate client ca extendedKeyUsage=clientAuth
+    CLUSTER_CLI="--tls --cacert $CERTS/ca.pem --cert $CERTS/client.pem --key $CERTS/client.key"
+    cluster_file --tls-cluster yes --tls-replication yes --tls-auth-clients yes --port 0 \
+        --tls-cert-file "$CERTS/node.pem" --tls-key-file "$CERTS/node.key" \
+        --tls-ca-cert-file "$CERTS/ca.pem" --tls-port
+    RLOCK_URL=${RLOCK_URL/cluster:/clusters:}
+    RLOCK_CONFIG=$BATS_FILE_TMPDIR/config
+    export RLOCK_CONFIG
+    printf '%s\n' "tls-ca = $CERTS/ca.pem" "tls-cert = $CERTS/client.pem" "tls-key = $CERTS/client.key" \
+        >"$RLOCK_CONFIG"
+}
+
+teardown_file() {
+    cluster_stop
+    redis_stop
+}
+
+setup() { cluster_setup; }
+teardown() { cluster_teardown; }
+
+@test "locks at each master, from each node; several, waited for, looked at" {
+    local key node
+    for key in "${at[@]}"; do
+        for node in $CLUSTER_NODES; do
+            run -7 --separate-stderr rlock run -u "clusters://127.0.0.1:$node" "$key" -- sh -c 'exit 7'
+            [[ -z $stderr ]]
+        done
+        hold "$key" "$key"
+    done
+    [[ $(rlock status --json | jq length) == 3 ]]
+    bg w rlock run "${at[@]}" -- true
+    poll_until 10 has_waiters "${at[0]}" 1
+    kill "${pid[${at[0]}]}" "${pid[${at[1]}]}" "${pid[${at[2]}]}"
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "a node's certificate is verified by the address that the Cluster tells, or by the name that was given" {
+    local key=${at[2]} first
+    first=clusters://127.0.0.1:${CLUSTER_NODES%% *}
+    run -0 rlock run --tls-server-name node.test "${at[@]}" -- true
+    run -69 --separate-stderr rlock run -u "$first" --tls-server-name other.test "$key" -- touch "$T/run"
+    stderr_line 'cannot reach clusters://127.0.0.1'
+    run -69 --separate-stderr rlock run -u "$first" --tls-ca "$CERTS/other.pem" "$key" -- touch "$T/run"
+    stderr_line 'cannot reach clusters://127.0.0.1'
+    run -69 rlock run -u "${first/clusters/cluster}" "$key" -- touch "$T/run"
+    [[ ! -e $T/run ]]
+}
+
+@test "H55 a master dies under a lock" {
+    local key=${at[0]} old
+    old=$(master_of "$key")
+    work a "$key" 6 --lease 6s
+    working a
+    node_kill "$old"
+    finish a
+    [[ $status == 0 ]]
+}

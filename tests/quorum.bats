@@ -1,0 +1,282 @@
+# Several --url: an exclusive lock of a majority of servers that know nothing of each other. What it does, and what it
+# refuses; quorum_faults.bats has what goes wrong.
+
+load helper
+load quorums
+
+setup_file() { quorum_file 3; }
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || {
+        show_evidence
+        show_quorum
+    }
+    end_processes
+    quorum_mend
+}
+
+teardown_file() { quorum_file_end; }
+
+# has_status NUMBER COMMAND...
+has_status() {
+    local got=0
+    rlock "${@:2}" || got=$?
+    ((got == $1))
+}
+
+refused() {
+    run "-$1" --separate-stderr rlock "${@:2}"
+}
+
+@test "a command runs under a lock of all servers, which is free again on all" {
+    run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE $RLOCK_OWNER"'
+    local words owner i
+    read -ra words <<<"$output"
+    [[ ${words[0]} == k && $stderr == "" ]]
+    poll_until 2 nothing_at k 1 2 3
+    hold a k
+    owner=$(owner_of k)
+    holds_at "$owner" k 1 2 3
+    for i in 1 2 3; do
+        (($(node "$i" hget 'rlock:{k}' f) > words[1]))
+    done
+}
+
+@test "every command but latch works with a quorum" {
+    local owner other
+    run -0 rlock acquire other
+    other=$output
+    run -0 rlock release --owner "$other" other
+    run -0 rlock acquire --lease 9s k
+    owner=$output
+    run -0 rlock renew --owner "$owner" k
+    run -1 rlock renew --owner "$other" k
+    run -0 --separate-stderr rlock status --json k
+    json ".[0].holders | length == 1 and .[0].owner == \"$owner\" and .[0].lease_left_ms > 7000"
+    json '.[0].waiters == [] and .[0].fence == .[0].holders[0].fence'
+    run -75 rlock status -q k
+    run -1 rlock release --owner "$other" k
+    run -0 rlock release --owner "$owner" k
+    run -1 rlock release --owner "$owner" k
+    poll_until 2 nothing_at k 1 2 3
+    run -0 --separate-stderr rlock status
+    [[ $output == '' && $stderr == 'rlock: no locks' ]]
+    run rlock doctor
+    [[ $output =~ "3 of 3 servers are fit, 2 are needed".*"acquired in" ]]
+}
+
+@test "acquire --keep: what is held is renewed, and given back on all" {
+    bg script sleep 1000
+    run -0 rlock acquire --lease 1s --keep "${pid[script]}" k
+    local owner=$output end
+    end=$(($(now_ms) + 2500))
+    while (($(now_ms) < end)); do # longer than two leases
+        holds_at "$owner" k 1 2 3
+        sleep 0.2
+    done
+    kill "${pid[script]}"
+    poll_until 5 nothing_at k 1 2 3
+}
+
+@test "several keys are taken together or not at all" {
+    run -0 rlock run a b c -- sh -c 'echo "$RLOCK_FENCE"'
+    [[ $output =~ ^[0-9]+\ [0-9]+\ [0-9]+$ ]]
+    hold x b
+    refused 75 run -n a b c -- true
+    stderr_line '^rlock: b: not acquired: held by '
+    nothing_at a 1 2 3
+    nothing_at c 1 2 3
+}
+
+@test "nested: granted at once, with its ancestor's fence; siblings exclude each other" {
+    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE; "$RLOCK" run -n k -- sh -c "echo \$RLOCK_FENCE"'
+    [[ ${lines[0]} == "${lines[1]}" ]]
+    poll_until 2 nothing_at k 1 2 3
+    run -0 --separate-stderr rlock run k -- sh -c '"$RLOCK" run k -- sleep 1 & sleep 0.4; "$RLOCK" run -n k -- true; echo $?; wait'
+    [[ $output == 75 ]]
+}
+
+@test "nested: with its ancestor's fence, though one of the two servers asked does not know the ancestor" {
+    hold a k
+    poll_until 5 holds_at "$(owner_of k)" k 3
+    node 3 del 'rlock:{k}'
+    node_signal 1 STOP
+    RLOCK_OWNER=$(owner_of k) run -0 --separate-stderr rlock run -n k -- sh -c 'echo $RLOCK_FENCE'
+    [[ $output == "$(rlock status --json k | jq '.[0].fence')" ]]
+}
+
+@test "held: refused at once, with its holder, and nothing is left" {
+    local before owner
+    hold a k
+    owner=$(owner_of k)
+    before=$(now_ms)
+    refused 75 run -n k -- touch "$T/ran"
+    within 0 1000 $(($(now_ms) - before))
+    stderr_line '^rlock: k: not acquired: held by .* pid [0-9]+ \(sh\)'
+    [[ ! -e $T/ran ]]
+    holds_at "$owner" k 1 2 3
+    refused 75 run -w 700ms k -- true
+    within 700 4000 $(($(now_ms) - before))
+    holds_at "$owner" k 1 2 3
+}
+
+@test "who waits gets it soon after it was given back; there is no queue" {
+    local before
+    hold a k
+    bg b rlock run k -- sh -c "echo b >'$LOG'"
+    poll_until 5 contains "$T/b.err" 'waiting for k, held by'
+    contains "$T/b.err" '; a quorum has no queue'
+    [[ $(waiters k) == 0 ]]
+    kill "${pid[a]}"
+    finish a
+    before=$(now_ms)
+    finish b 5
+    [[ $status == 0 ]]
+    within 0 2000 $(($(now_ms) - before))
+}
+
+@test "modes that need one server: 78, by name, and nothing is asked" {
+    refused 78 run --shared k -- true
+    stderr_line '^rlock: k: readers \(--read, --shared\) need one server: a quorum has exclusive locks alone$'
+    refused 78 read k -- true
+    stderr_line '^rlock: k: readers '
+    refused 78 acquire --limit 3 k
+    stderr_line '^rlock: .*k: semaphores \(--limit\) need one server'
+    refused 78 latch set k 1
+    stderr_line '^rlock: .*k: latches need one server'
+    refused 78 run --replicas 1 k -- true
+    stderr_line "^rlock: run: --replicas '1' is for one server, and not for a quorum"
+    echo 'grace = yes' >"$T/config"
+    refused 78 run --config "$T/config" k -- true
+    stderr_line "^rlock: run: $T/config:1: grace 'yes' is for one server"
+    [[ $(node 1 dbsize) == 0 ]]
+}
+
+@test "a quorum is made of single servers, sixteen at most" {
+    local i many=()
+    refused 64 run -u redis://h -u sentinel://i/m k -- true
+    stderr_line '^rlock: run: --url has sentinel://i:26379/m/0 beside another store, but a quorum is made of single servers'
+    for i in {1..17}; do
+        many+=(-u "redis://h$i")
+    done
+    refused 64 run "${many[@]}" k -- true
+    stderr_line '^rlock: run: --url names more than 16 servers'
+}
+
+@test "H87 one server by two names: 78, with both, and nothing is left there" {
+    start_proxy proxy 127.0.0.1:0 "$QUORUM/2/sock"
+    RLOCK_URL="$(node_urls 2) redis://${proxy[proxy]}" refused 78 run k -- touch "$T/ran"
+    stderr_line "^rlock: k: the same node twice in a quorum: unix://$QUORUM/2/sock and redis://${proxy[proxy]}/0 are one server$"
+    [[ ! -e $T/ran ]]
+    nothing_at k 2
+    # Without it there is a majority here, which does not wait for long to see whether it is one.
+    RLOCK_URL="$(node_urls 1 2) redis://${proxy[proxy]}"
+    poll_until 20 has_status 78 run k -- true
+    poll_until 20 has_status 78 status k
+    nothing_at k 1 2
+}
+
+@test "H49 H87 a replica in a quorum: 78, by name" {
+    node 3 config set repl-timeout 1
+    node 3 replicaof 127.0.0.1 1
+    RLOCK_URL=$(node_urls 1 3) refused 78 run k -- touch "$T/ran"
+    stderr_line "^rlock: k: not fit for a quorum: unix://$QUORUM/3/sock: this is a read-only replica of 127.0.0.1:1"
+    [[ ! -e $T/ran ]]
+    poll_until 20 has_status 78 run k -- true
+    poll_until 2 nothing_at k 1 2
+}
+
+@test "H20 a user without INFO, by which servers are told apart: 77; with what the manual names, all is well" {
+    local i
+    for i in 1 2 3; do
+        # shellcheck disable=SC2046 # they are words
+        node "$i" acl setuser limited reset on '>pw' $(manual_rights)
+    done
+    RLOCK_URL=${RLOCK_URL//unix:\/\//unix://limited:pw@}
+    run -0 rlock run k -- true
+    hold a k --lease 1s
+    refused 75 run -w 1500ms k -- true
+    run -0 rlock status
+    [[ $output == *k* ]]
+    run -0 rlock force-release --yes k
+    for i in 1 2 3; do
+        node "$i" acl setuser limited -info
+    done
+    refused 77 run k -- true
+    stderr_line "^rlock: k: no quorum, [23] of 3 servers failed: .*'info'"
+}
+
+@test "fencing tokens: the highest of a majority counts, and all of it take that" {
+    node 2 hset 'rlock:{k}' k lock/1 f 5000000000000000
+    node_signal 3 STOP
+    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
+    [[ $output == 5000000000000001 ]]
+    [[ $(node 1 hget 'rlock:{k}' f) == 5000000000000001 ]]
+    node_signal 3 CONT
+    node_signal 2 STOP
+    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
+    [[ $output == 5000000000000002 ]]
+}
+
+@test "H47 fencing tokens rise where no server remembers the last one" {
+    local i last=0
+    for i in 1 2 3 4; do
+        run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
+        ((output > last))
+        last=$output
+        node $((i % 3 + 1)) del 'rlock:{k}'
+        ((i < 3)) || node 2 flushall
+    done
+}
+
+@test "--at-least: kept by all of them, though the command has ended" {
+    run -0 rlock run --at-least 1500ms k -- true
+    refused 75 run -n k -- true
+    poll_until 3 rlock run -n k -- true
+}
+
+@test "status: what a majority has, and nothing else" {
+    local owner
+    hold a k
+    owner=$(owner_of k)
+    node 2 copy 'rlock:{k}' 'rlock:{stray}'
+    node 3 del 'rlock:{k}'
+    run -0 rlock status --json k stray
+    json ".[0].holders[0].owner == \"$owner\" and .[1].holders == []"
+    run -0 rlock status -q stray
+    # What one that does not answer may have, too, is taken for held.
+    node_kill 3
+    run -0 rlock status --json k
+    json ".[0].holders[0].owner == \"$owner\""
+    run -75 rlock status -q stray
+    node_signal 2 STOP
+    refused 69 status --connect-timeout 1s
+    stderr_line 'no quorum, 2 of 3 servers failed'
+}
+
+@test "H45 force-release: taken from all that have it; the holder notices and stops" {
+    hold a k --lease 3s
+    node 3 del 'rlock:{k}'
+    run -0 rlock force-release --yes k
+    nothing_at k 1 2
+    finish a
+    [[ $status == 79 ]]
+    contains "$T/a.err" 'lock lost'
+    poll_until 2 nothing_at k 1 2 3
+    run -1 rlock force-release --yes k
+}
+
+@test "force-release without a majority: 69" {
+    hold a k --lease 30s
+    node_signal 1 STOP
+    node_kill 2
+    refused 69 force-release --yes --connect-timeout 1s k
+    stderr_line 'no quorum'
+}

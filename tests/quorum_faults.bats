@@ -1,0 +1,407 @@
+# A quorum of five whose servers are slow, stopped, killed, or come back with nothing.
+
+load helper
+load quorums
+
+setup_file() {
+    export SHIM_CLOCK_FILE=$BATS_FILE_TMPDIR/clock
+    printf '%-32s' 0 >"$SHIM_CLOCK_FILE"
+    quorum_file 5
+}
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || {
+        show_evidence
+        show_quorum
+    }
+    end_processes
+    quorum_mend
+}
+
+teardown_file() { quorum_file_end; }
+
+refused() {
+    run "-$1" --separate-stderr rlock "${@:2}"
+}
+
+# has_status NUMBER COMMAND...
+has_status() {
+    local got=0
+    rlock "${@:2}" || got=$?
+    ((got == $1))
+}
+
+# three: RLOCK_URL leads to the first three alone.
+three() {
+    RLOCK_URL=$(node_urls 1 2 3)
+}
+
+# behind_proxy NUMBER: its server is asked through the proxy called pNUMBER. Changes RLOCK_URL.
+behind_proxy() {
+    start_proxy "p$1" 127.0.0.1:0 "$QUORUM/$1/sock"
+    RLOCK_URL=${RLOCK_URL/"$(node_urls "$1")"/"redis://${proxy[p$1]}"}
+}
+
+# held_on_all KEY NUMBER...: by the same on each of these.
+held_on_all() {
+    local owner
+    owner=$(owner_of "$1") && [[ $owner != null ]] && holds_at "$owner" "$@"
+}
+
+# ---------------------------------------------------------------- nodes that do not answer
+
+@test "H85 two of five stopped: no one notices" {
+    local before
+    node_signal 1 STOP
+    node_signal 4 STOP
+    before=$(now_ms)
+    run -0 --separate-stderr rlock run k -- true
+    run -0 --separate-stderr rlock run -n k -- true
+    within 0 600 $(($(now_ms) - before))
+    [[ $stderr == "" ]]
+    run -0 rlock status -q k
+}
+
+@test "H85 two of five dead: no one notices" {
+    local before
+    node_kill 2
+    node_kill 5
+    before=$(now_ms)
+    run -0 --separate-stderr rlock run k -- true
+    within 0 400 $(($(now_ms) - before))
+    [[ $stderr == "" ]]
+    hold a k
+    refused 75 run -n k -- true
+    run -0 rlock force-release --yes k
+}
+
+@test "H85 slow nodes cost nothing, and what they were asked late leaves nothing" {
+    local before
+    behind_proxy 3
+    behind_proxy 5
+    fault_of p3 delay up 1500
+    fault_of p5 delay down 1500
+    before=$(now_ms)
+    run -0 --separate-stderr rlock run k -- true
+    within 0 600 $(($(now_ms) - before))
+    poll_until 5 eval '[[ $(fault_of p3 stats) == *"open 0"* ]]'
+    nothing_at k 1 2 3 4 5
+}
+
+@test "no majority: 69, and it is no contention" {
+    local i before
+    for i in 1 2 3; do
+        node_kill "$i"
+    done
+    before=$(now_ms)
+    refused 69 run -n k -- touch "$T/ran"
+    within 0 600 $(($(now_ms) - before))
+    stderr_line "^rlock: k: no quorum, 3 of 5 servers failed: cannot reach unix://$QUORUM/.*No such file|refused"
+    stderr_line '^hint: '
+    refused 69 status --connect-timeout 1s
+    node_start 1
+    node_start 2
+    node_signal 2 STOP
+    node_signal 1 STOP
+    refused 69 run --connect-timeout 1s k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    node_signal 1 CONT
+    node_signal 2 CONT
+    poll_until 5 nothing_at k 1 2 4 5
+}
+
+@test "H81 a majority that comes when most of the lease is over is none" {
+    local i
+    three
+    behind_proxy 2
+    behind_proxy 3
+    fault_of p2 delay down 950
+    fault_of p3 delay down 950
+    refused 69 run --lease 1s --connect-timeout 4s -w 4s k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    fault_of p2 pass
+    fault_of p3 pass
+    poll_until 5 nothing_at k 1 2 3
+    three
+    run -0 rlock run --lease 1s k -- true
+}
+
+@test "H2 H86 refused, while a node was asked and did not answer: nothing is there afterwards" {
+    local i owner
+    three
+    hold a k
+    owner=$(owner_of k)
+    poll_until 5 holds_at "$owner" k 3
+    behind_proxy 3
+    for i in 1 2 3 4 5; do
+        node 3 del 'rlock:{k}'
+        fault_of p3 pass
+        fault_of p3 on up ROLE delay up 700
+        refused 75 run -n k -- true
+        poll_until 5 eval '[[ $(fault_of p3 stats) == *"open 0"* ]]'
+        nothing_at k 3
+    done
+}
+
+@test "H86 given back while a node stands still: given back there, too" {
+    hold a k
+    poll_until 5 held_on_all k 1 2 3 4 5
+    node_signal 5 STOP
+    kill "${pid[a]}"
+    finish a
+    nothing_at k 1 2 3 4
+    node_signal 5 CONT
+    poll_until 5 nothing_at k 5
+}
+
+# ---------------------------------------------------------------- nodes that forget
+
+# forgets COMMAND...: with the lock held by two of three, the second of which then loses its data by that command, and
+# the third, which knows nothing of it, nobody gets it.
+forgets() {
+    three
+    run -0 rlock run k -- sleep 0.2 # the quorum is no new one
+    node 2 save
+    cp "$QUORUM/2/dump.rdb" "$QUORUM/2/before.rdb"
+    node_signal 3 STOP
+    hold a k
+    "$@"
+    # What the holder does about it is another test's.
+    kill -STOP "${pid[a]}" "$(agent_of "${pid[a]}")"
+    node_signal 3 CONT
+    node 2 del 'rlock:{k}'
+    node 3 del 'rlock:{k}'
+    refused 75 run -n k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    nothing_at k 2 3
+}
+
+restart_empty() {
+    node_kill 2
+    rm "$QUORUM/2/dump.rdb"
+    node_start 2
+}
+
+restart_with_old_data() {
+    node_kill 2
+    cp "$QUORUM/2/before.rdb" "$QUORUM/2/dump.rdb"
+    node_start 2
+    [[ $(node 2 exists 'rlock:!quorum') == 1 ]]
+}
+
+@test "H42 H82 a node that comes back with nothing does not help another one to a majority" {
+    forgets restart_empty
+}
+
+@test "H43 H82 nor one that comes back with what it had some time ago" {
+    forgets restart_with_old_data
+}
+
+@test "H44 H82 nor one that is flushed" {
+    forgets node 2 flushall
+}
+
+@test "H82 a node that lost its data counts again when all leases from before are over" {
+    local before
+    three
+    run -0 rlock run k -- sleep 0.2
+    node_kill 1
+    node_restart 2
+    before=$(now_ms)
+    run -0 --separate-stderr rlock run --lease 2s -w 10s k -- true
+    within 1500 5000 $(($(now_ms) - before))
+    stderr_line 'no quorum, 1 of 3 servers may have lost data: .*trying again'
+    before=$(now_ms)
+    run -0 rlock run --lease 2s k -- true
+    within 0 400 $(($(now_ms) - before))
+}
+
+@test "H83 nodes that come back with nothing, one after the other, are given the lock again" {
+    local i
+    hold a k --lease 2s
+    for i in 1 2 3 4 5 1 2; do
+        node_restart "$i"
+        poll_until 5 held_on_all k 1 2 3 4 5
+    done
+    refused 75 run -n k -- true
+    alive "${pid[a]}"
+    [[ ! -s $T/a.err ]]
+}
+
+@test "missing nodes are filled while it is held, with the same fence" {
+    local i
+    node_signal 2 STOP
+    node_kill 3
+    hold a k --lease 2s
+    node_signal 2 CONT
+    node_start 3
+    poll_until 5 held_on_all k 1 2 3 4 5
+    for i in 1 2 3 4 5; do
+        [[ $(node "$i" hvals 'rlock:{k}') == *" $(rlock status --json k | jq '.[0].fence') "* ]]
+    done
+}
+
+@test "H46 H48 an entry that one node lost is made again" {
+    hold a k --lease 2s
+    node 2 del 'rlock:{k}'
+    node 4 swapdb 0 1
+    refused 75 run -n k -- true
+    poll_until 5 held_on_all k 1 2 3 4 5
+    [[ ! -s $T/a.err ]]
+}
+
+@test "H42 a majority that forgets at once: its holder has it again before anybody else" {
+    work a k 3 --lease 6s
+    working a
+    work b k 0.3 --lease 6s
+    node_restart 1 2 3
+    poll_until 5 held_on_all k 1 2 3 4 5
+    finish a
+    [[ $status == 0 ]]
+    finish b 20
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+# ---------------------------------------------------------------- losing it
+
+@test "H37 the majority is lost while it is held: the command ends before the lease, 79; then the next one starts" {
+    local i
+    work a k 100 --lease 3s -- tree
+    working a
+    work b k 0.3
+    for i in 1 2 3; do
+        node_signal "$i" STOP
+    done
+    finish a
+    [[ $status == 79 ]]
+    contains "$T/a.err" 'k: no quorum, 3 of 5 servers failed'
+    contains "$T/a.err" 'lock lost'
+    for i in 1 2 3; do
+        node_signal "$i" CONT
+    done
+    finish b
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "a minority is lost while it is held: nothing happens" {
+    work a k 4 --lease 2s
+    working a
+    node_signal 1 STOP
+    node_kill 2
+    finish a
+    [[ $status == 0 && ! -s $T/a.err ]]
+    run -0 rlock status -q k
+}
+
+@test "H92 the holder is killed: free after its lease, and no sooner" {
+    work a k 100 --lease 3s -- ignore
+    working a
+    kill -KILL "$(agent_of "${pid[a]}")" "${pid[a]}"
+    refused 75 run -n k -- true
+    work b k 0.3
+    finish b 8
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "H32 holder and agent stand still beyond the lease" {
+    work a k 100 --lease 2s
+    working a
+    work b k 0.3
+    kill -STOP "${pid[a]}" "$(agent_of "${pid[a]}")"
+    finish b
+    [[ $status == 0 ]]
+    # Nobody was there to stop the command; nobody else can be, either, where the whole machine stands still.
+    kill -CONT "${pid[a]}" "$(agent_of "${pid[a]}")"
+    finish a
+    [[ $status == 79 ]]
+}
+
+# ---------------------------------------------------------------- clocks
+
+@test "H27 H28 H29 a clock that is put forward, back, or stands still, at one node, gives the lock to nobody else" {
+    local to
+    three
+    node_kill 2
+    NODE_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so node_start 2
+    : >"$QUORUM/2/dirty"
+    poll_until 20 has_status 0 run --lease 1s old -- true # it is an old one
+    hold a k --lease 2s
+    for to in 60000 -3600000 freeze 0; do
+        server_clock "$to"
+        refused 75 run -n k -- true
+        poll_until 5 held_on_all k 1 2 3
+        refused 75 run -w 2500ms k -- true
+        alive "${pid[a]}"
+    done
+    kill "${pid[a]}"
+    finish a
+    run -0 rlock run --lease 2s -w 5s k -- true
+}
+
+# ---------------------------------------------------------------- several at once
+
+@test "H84 many at once, round after round: soon one gets it, and then the next" {
+    local i round before
+    three
+    before=$(now_ms)
+    for round in {1..5}; do
+        for i in 1 2 3 4; do
+            bg "c$i" rlock run k -- sh -c "echo begin >>'$LOG'; echo end >>'$LOG'"
+        done
+        for i in 1 2 3 4; do
+            finish "c$i" 20
+            [[ $status == 0 ]]
+        done
+    done
+    within 0 20000 $(($(now_ms) - before))
+    [[ $(paste -sd' ' "$LOG") == $(printf 'begin end %.0s' {1..20} | sed 's/ $//') ]]
+}
+
+@test "H84 of several who do not wait, one gets it" {
+    local i round got
+    for round in {1..5}; do
+        for i in 1 2 3; do
+            bg "c$i" rlock run -n k -- sleep 1
+        done
+        got=""
+        for i in 1 2 3; do
+            finish "c$i"
+            got+=$status,
+        done
+        [[ $(tr , '\n' <<<"$got" | sort | paste -sd,) == ,0,75,75 ]]
+    done
+}
+
+@test "H16 H44 nodes in trouble, one after the other, under contention: nobody overlaps" {
+    local i one round
+    for i in 1 2 3 4; do
+        bg "w$i" bash -c "end=\$((SECONDS + 12)); while ((SECONDS < end)); do
+            '$RLOCK' run --lease 2s -w 20s k -- '$RLOCK_TEST_TOOLS/worker' '$LOG' $i-\$((++n)) 0.1; done"
+    done
+    for round in {1..8}; do
+        one=$((RANDOM % 5 + 1))
+        case $((RANDOM % 4)) in
+        0) node_restart "$one" ;;
+        1) node "$one" flushall ;;
+        2) node "$one" client kill type normal skipme yes ;;
+        3) node_signal "$one" STOP ;;
+        esac
+        sleep 1.3 # the period of the trouble
+        node_signal "$one" CONT
+    done
+    for i in 1 2 3 4; do
+        finish "w$i" 40
+    done
+    no_overlap
+    (($(awk '{ seen[$1] } END { print length(seen) }' "$LOG") > 8))
+}

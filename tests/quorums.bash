@@ -1,0 +1,128 @@
+# Redis servers that make a quorum, for the .bats files that need one. Loaded after helper.
+# shellcheck shell=bash disable=SC2154
+#
+# They are called 1 to NODES, each on a Unix socket in a directory of its own, and know nothing of each other.
+
+# quorum_file NUMBER: for setup_file. RLOCK_URL leads to all of them.
+quorum_file() {
+    local i
+    start_file
+    export NODES=$1 QUORUM=$BATS_FILE_TMPDIR/quorum
+    for ((i = 1; i <= NODES; i++)); do
+        mkdir -p "$QUORUM/$i"
+        node_start "$i"
+    done
+    RLOCK_URL=$(node_urls)
+    export RLOCK_URL
+}
+
+# For teardown_file.
+quorum_file_end() {
+    local i
+    for ((i = 1; i <= NODES; i++)); do
+        node_kill "$i"
+    done
+    redis_stop
+}
+
+# For teardown: all serve again, and remember nothing.
+quorum_mend() {
+    local i
+    for ((i = 1; i <= NODES; i++)); do
+        node_signal "$i" CONT
+        [[ ! -e $QUORUM/$i/dirty ]] || node_kill "$i"
+        rm -f "$QUORUM/$i"/{dirty,dump.rdb}
+        node_answers "$i" || node_start "$i"
+        node "$i" flushall >/dev/null
+    done
+}
+
+show_quorum() {
+    local i
+    for ((i = 1; i <= NODES; i++)); do
+        echo "--- node $i ---"
+        node "$i" hgetall 'rlock:{k}' 2>&1 | paste -sd' '
+        node "$i" hgetall 'rlock:!quorum' 2>&1 | paste -sd' '
+    done
+}
+
+# node_urls [NUMBER...]: of these, or of all.
+node_urls() {
+    local i urls=()
+    (($#)) || set -- $(seq "$NODES")
+    for i; do
+        urls+=("unix://$QUORUM/$i/sock")
+    done
+    echo "${urls[*]}"
+}
+
+# node NUMBER COMMAND...: asks one. What sets it up in another way costs it the next test.
+node() {
+    case ${2,,} in
+    config | acl | replicaof | swapdb) : >"$QUORUM/$1/dirty" ;;
+    esac
+    timeout 5 redis-cli -e -s "$QUORUM/$1/sock" "${@:2}" 3>&-
+}
+
+node_answers() {
+    [[ $(timeout 1 redis-cli -s "$QUORUM/$1/sock" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
+}
+
+# node_start NUMBER [OPTION...]: on the data that there is.
+node_start() {
+    local i=$1
+    env -u RLOCK_TEST_ID ${NODE_PRELOAD:+LD_PRELOAD="$NODE_PRELOAD"} redis-server --port 0 \
+        --unixsocket "$QUORUM/$i/sock" --dir "$QUORUM/$i" --pidfile "$QUORUM/$i/pid" \
+        --logfile "$QUORUM/$i/log" --daemonize yes --save "" "${@:2}" 3>&- >/dev/null
+    poll_until 20 node_answers "$i"
+}
+
+node_pid() {
+    cat "$QUORUM/$1/pid" 2>/dev/null
+}
+
+node_kill() {
+    local one
+    one=$(node_pid "$1") || return 0
+    kill -KILL "$one" 2>/dev/null || true
+    poll_until 10 gone "$one"
+    rm -f "$QUORUM/$1/pid"
+}
+
+# node_restart NUMBER...: each at once, with nothing.
+node_restart() {
+    local i
+    for i; do
+        node_kill "$i"
+        node_start "$i"
+    done
+}
+
+# node_signal NUMBER SIGNAL
+node_signal() {
+    local one
+    one=$(node_pid "$1") && kill "-$2" "$one" 2>/dev/null || true
+}
+
+# holder_at NUMBER KEY: the owner that it has been given to there, if any.
+holder_at() {
+    node "$1" hkeys "rlock:{$2}" | sed -n 's/^h://p'
+}
+
+# holds_at OWNER KEY NUMBER...: on each of these.
+holds_at() {
+    local owner=$1 key=$2 i
+    for i in "${@:3}"; do
+        [[ $(holder_at "$i" "$key") == "$owner" ]] || return 1
+    done
+}
+
+# nothing_at KEY NUMBER...: nobody's on any of these.
+nothing_at() {
+    holds_at '' "$@"
+}
+
+# owner_of KEY: who holds it by a majority.
+owner_of() {
+    "$RLOCK" status --json "$1" 3>&- | jq -r '.[0].holders[0].owner'
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env -S python3 -B
+"""The scripts of src/lua on a server that is one of a quorum: for how long it remembers, fences that the holder
+settled on with the others. Prints TAP."""
+from script_server import WEEK, Lock, ReplyError
+from script_tap import A, B, by, holder, main, same, test, true
+
+MARKER = "rlock:!quorum"
+
+
+class Member(Lock):
+    """A lock on a server whose process is "run"."""
+
+    run_id = "one"
+
+    def acquire(self, owner, fences=(), proposal=0, queue=False, **options):
+        words = self.acquire_words(owner, queue=queue, **options)
+        return self.call(*words, MARKER, self.run_id, proposal, *fences)
+
+    def renew(self, owner, fences=(), lease=30000):
+        return self.run("renew", owner, lease, MARKER, self.run_id, *fences)
+
+
+def member(memory, service, *answer, nested=()):
+    return ["MEMBER", memory, service, list(answer), list(nested)]
+
+
+@test("member: granted, held, renewed, lost are told with for how long it remembers")
+def _(server):
+    lock = Member(server)
+    fence = str(lock.now * 1000)
+    same(lock.acquire(A), member(1, 1, "GRANTED", lock.now, [fence], [0], nested=[0]))
+    same(server.call("HGETALL", MARKER),
+         ["run", "one", "since", str(lock.now), "first", str(lock.now)], "marker")
+    lock.now += 5000
+    same(lock.acquire(B), member(5001, 5001, "HELD", lock.now, 0,
+                                 *by(lock, holder(lock, A, fence, lease=25000, since=lock.now - 5000)
+                                     .replace(" 25000 ", " 30000 "))))
+    same(lock.renew(A), member(5001, 5001, "RENEWED", lock.now, [fence], [0], 0))
+    same(lock.release(A), ["RELEASED", lock.now])
+    same(lock.renew(A), member(5001, 5001, "LOST", lock.now, 1, 0, 0, ""))
+    true(0 <= WEEK - server.call("PTTL", MARKER) < 60000, "the marker does not live for a week")
+
+
+@test("member: of another process, it remembers anew, and serves for as long")
+def _(server):
+    lock = Member(server)
+    lock.acquire(A)
+    lock.now += 7000
+    lock.run_id = "two"
+    same(lock.renew(A)[:3], ["MEMBER", 1, 7001])
+    lock.now += 1000
+    same(lock.renew(A)[:3], ["MEMBER", 1001, 8001])
+
+
+@test("H28 member: a clock that was put back makes it young, not old")
+def _(server):
+    lock = Member(server)
+    lock.acquire(A)
+    lock.now -= 3600000
+    same(lock.renew(A)[:3], ["MEMBER", 1, 1])
+    lock.now += 2000
+    same(lock.renew(A)[:3], ["MEMBER", 2001, 2001])
+
+
+@test("member: a fence that is proposed is taken if it is the highest, and not from the far future")
+def _(server):
+    lock = Member(server)
+    now_us = lock.now * 1000
+    for proposal, want in ((now_us + 50000, now_us + 50000), (now_us + 40000, now_us + 50001),
+                           (now_us + 1000001, now_us + 50002), (now_us + 1000000, now_us + 1000000)):
+        same(lock.acquire(A, proposal=proposal)[3][2], [str(want)], f"proposed {proposal - now_us}")
+        same(lock.fields()["f"], str(want), "f")
+        lock.release(A)
+
+
+@test("member: where it is held elsewhere already, the holder has the fence that it says")
+def _(server):
+    lock = Member(server, "a", "b")
+    now_us = lock.now * 1000
+    same(lock.acquire(A, fences=[5, now_us + 9])[3], ["GRANTED", lock.now, ["5", str(now_us + 9)], [0, 0]])
+    lock.release(A)
+    got = lock.acquire(B)[3][2]
+    true(int(got[0]) >= now_us and int(got[1]) == now_us + 10, f"the next one's fences: {got}")
+
+
+@test("member: renewed, or asked for again, with the fence that was settled on")
+def _(server):
+    lock = Member(server)
+    now_us = lock.now * 1000
+    lock.acquire(A)
+    for n, call in enumerate((lock.renew, lock.acquire), 1):
+        same(call(A, fences=[now_us + n])[3][2], [str(now_us + n)])
+        same(lock.fields()["f"], str(now_us + n), "f")
+        same(lock.fields()["h:" + A], holder(lock, A, now_us + n), "h")
+    same(lock.renew(A, fences=[7])[3][2], ["7"])
+    same(lock.fields()["f"], str(now_us + 2), "f is never less")
+
+
+@test("member: one that nests has its ancestor's fence, or the one that was settled on")
+def _(server):
+    lock = Member(server)
+    fence = lock.acquire(A)[3][2]
+    for _again in range(2):
+        same(lock.acquire(A + "." + B, proposal=lock.now * 1000 + 5)[3:],
+             [["GRANTED", lock.now, fence, [0]], [1]])
+    lock.release(A + "." + B)
+    same(lock.acquire(A + "." + B, fences=[3])[3][2], ["3"])
+    lock.release(A + "." + B)
+    lock.release(A)
+    for _again in range(2):
+        same(lock.acquire(A + "." + B)[4], [0], "where it nests in nobody")
+
+
+@test("H17 H21 member: a marker that is something else is an error, as is a full server to a newcomer")
+def _(server):
+    lock = Member(server)
+    server.call("SET", MARKER, "x")
+    try:
+        lock.acquire(A)
+        raise AssertionError("granted")
+    except ReplyError as error:
+        true("WRONGTYPE" in str(error), str(error))
+    server.call("FLUSHALL")
+    lock.acquire(A)
+    server.call("CONFIG", "SET", "maxmemory", 1)
+    try:
+        same(lock.renew(A)[3][0], "RENEWED")
+        same(lock.acquire(B)[3][0], "HELD")
+        lock.release(A)
+        lock.acquire(B)
+        raise AssertionError("granted")
+    except ReplyError as error:
+        true("OOM" in str(error), str(error))
+    finally:
+        server.call("CONFIG", "SET", "maxmemory", 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,457 @@
+/* Nodes of a quorum, simulated. */
+#include "sim_nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define PATIENCE_NS (2 * NS_PER_SEC) /* how long one request may take at all */
+
+enum verb { ACQUIRE, RENEW, RELEASE };
+
+/* A request on its way; it gets there even if nobody waits for the answer any more. */
+struct sim_message {
+    struct loop_timer timer; /* first: of both kinds */
+    struct sim_node *node;
+    struct sim_link *link; /* NULL: nobody waits */
+    unsigned life;         /* of the node when it was sent */
+    enum verb verb;
+    char owner[SIM_OWNER];
+    int64_t lease;
+    bool settled, uncertain, executed;
+    uint64_t fence, proposal;
+    struct moment not_after;
+    struct answer answer;
+    struct sim_message *next;
+};
+
+struct sim_link {
+    struct store base;
+    struct sim_node *node;
+    struct loop_timer timer; /* the end of the time for it */
+    store_done *done;        /* NULL: nothing is under way */
+    void *arg;
+    struct sim_message *message; /* under way, not lost */
+    bool greeted;
+    struct sim_link *next;
+};
+
+static unsigned long long state;
+static const char *fault;
+static bool silent;
+static struct moment wall;
+
+void sim_seed(unsigned seed)
+{
+    state = seed * 2654435761ULL + 1;
+    fault = NULL;
+}
+
+unsigned sim_below(unsigned limit)
+{
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)(state >> 33) % limit;
+}
+
+/* In place of the system's, so that every run is the same. */
+ssize_t getrandom(void *out, size_t size, unsigned flags)
+{
+    (void)flags;
+    for (size_t i = 0; i < size; i++)
+        ((unsigned char *)out)[i] = (unsigned char)sim_below(256);
+    return (ssize_t)size;
+}
+
+void sim_silence(bool silence)
+{
+    silent = silence;
+}
+
+/* The wall clock of the clients, in place of the system's; stores have no other use for it. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    (void)clock;
+    t->tv_sec = wall.ns / NS_PER_SEC;
+    t->tv_nsec = wall.ns % NS_PER_SEC;
+    return 0;
+}
+
+const char *sim_fault(void)
+{
+    return fault;
+}
+
+/* -- a node ---------------------------------------------------------------------------------- */
+
+void sim_node_init(struct sim_node *node, struct loop *loop, const char *id)
+{
+    *node = (struct sim_node){.loop = loop, .slowest = NS_PER_MS};
+    snprintf(node->id, sizeof node->id, "%s", id);
+}
+
+void sim_node_free(struct sim_node *node)
+{
+    for (struct sim_message *message = node->messages, *next; message; message = next) {
+        next = message->next;
+        loop_disarm(node->loop, &message->timer);
+        free(message);
+    }
+    node->messages = NULL;
+}
+
+const char *sim_node_holder(const struct sim_node *node)
+{
+    return node->owner[0] && node->deadline.ns > loop_now(node->loop).ns ? node->owner : NULL;
+}
+
+static bool is_barred(const struct sim_node *node, const char *owner)
+{
+    for (unsigned i = 0; i < SIM_BARS && i < node->bar_count; i++) {
+        if (strcmp(node->bars[i], owner) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void tell_memory(struct sim_node *node, struct answer *answer)
+{
+    struct moment now = loop_now(node->loop);
+
+    if (!node->since.ns)
+        node->since = now;
+    if (!node->first.ns)
+        node->first = now;
+    answer->seniority = (struct seniority){
+        .memory_ms = (now.ns - node->since.ns) / NS_PER_MS + 1,
+        .service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1,
+        .process_ms = node->lives ? (now.ns - node->born.ns) / NS_PER_MS : 10000000};
+}
+
+static void refuse(struct sim_node *node, enum cause cause, struct answer *answer)
+{
+    const char *holder = sim_node_holder(node);
+
+    answer->verdict = VERDICT_REFUSED;
+    answer->cause = cause;
+    if (holder) {
+        snprintf(answer->holder.owner, OWNER_SIZE, "%s", holder);
+        answer->left_ms = (node->deadline.ns - loop_now(node->loop).ns) / NS_PER_MS;
+    }
+    tell_memory(node, answer);
+}
+
+static void grant(struct sim_node *node, const struct sim_message *message, struct answer *answer)
+{
+    node->deadline = moment_plus(loop_now(node->loop), message->lease);
+    if (message->settled) {
+        node->entry_fence = message->fence;
+        if (message->fence > node->fence)
+            node->fence = message->fence;
+    }
+    answer->verdict = VERDICT_GRANTED;
+    answer->grants[0].fence = node->entry_fence;
+    tell_memory(node, answer);
+}
+
+static uint64_t mint(struct sim_node *node, uint64_t proposal)
+{
+    uint64_t now_us = (uint64_t)(loop_now(node->loop).ns + node->skew) / 1000;
+    uint64_t least = now_us > node->fence ? now_us : node->fence + 1;
+
+    node->fence = proposal <= now_us + 1000000 && proposal > least ? proposal : least;
+    return node->fence;
+}
+
+static void acquire_at(struct sim_node *node, const struct sim_message *message,
+                       struct answer *answer)
+{
+    const char *holder = sim_node_holder(node);
+
+    *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "late"};
+    if (message->not_after.ns < loop_now(node->loop).ns || is_barred(node, message->owner))
+        return;
+    if (holder && strcmp(holder, message->owner) != 0) {
+        refuse(node, CAUSE_HELD, answer);
+        return;
+    }
+    snprintf(node->owner, sizeof node->owner, "%s", message->owner);
+    if (!message->settled)
+        node->entry_fence = mint(node, message->proposal);
+    grant(node, message, answer);
+}
+
+static void release_at(struct sim_node *node, const struct sim_message *message,
+                       struct answer *answer)
+{
+    *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "late"};
+    if (message->not_after.ns < loop_now(node->loop).ns)
+        return;
+    answer->verdict = VERDICT_GRANTED;
+    answer->cause = CAUSE_NONE;
+    if (strcmp(node->owner, message->owner) == 0)
+        node->owner[0] = '\0';
+    else
+        refuse(node, CAUSE_NOT_HOLDER, answer);
+    answer->seniority = (struct seniority){0}; /* it does not tell */
+    if (message->uncertain)
+        snprintf(node->bars[node->bar_count++ % SIM_BARS], sizeof *node->bars, "%s",
+                 message->owner);
+}
+
+static void execute(struct sim_node *node, struct sim_message *message)
+{
+    struct answer *answer = &message->answer;
+
+    switch (message->verb) {
+    case ACQUIRE: acquire_at(node, message, answer); break;
+    case RENEW:
+        if (strcmp(node->owner, message->owner) == 0)
+            grant(node, message, answer);
+        else
+            refuse(node, CAUSE_NOT_HOLDER, answer);
+        break;
+    case RELEASE: release_at(node, message, answer); break;
+    }
+}
+
+/* -- the way --------------------------------------------------------------------------------- */
+
+static void settle(struct sim_link *link, const struct answer *answer)
+{
+    store_done *done = link->done;
+
+    loop_disarm(link->node->loop, &link->timer);
+    if (link->message)
+        link->message->link = NULL;
+    link->message = NULL;
+    link->done = NULL;
+    link->base.sent = false;
+    done(link->arg, answer);
+}
+
+static void fail(struct sim_link *link)
+{
+    struct answer answer = {.verdict = VERDICT_UNKNOWN,
+                            .cause = CAUSE_UNREACHABLE,
+                            .maybe_done = link->base.sent,
+                            .text = "no answer"};
+    settle(link, &answer);
+}
+
+static void drop(struct sim_message *message)
+{
+    struct sim_message **at = &message->node->messages;
+
+    while (*at != message)
+        at = &(*at)->next;
+    *at = message->next;
+    if (message->link)
+        message->link->message = NULL;
+    free(message);
+}
+
+static struct moment after(struct sim_node *node)
+{
+    return moment_plus(loop_now(node->loop),
+                       1000 * (1 + sim_below((unsigned)(node->slowest / 1000))));
+}
+
+static void move(struct sim_message *message)
+{
+    struct sim_node *node = message->node;
+    struct moment now = loop_now(node->loop);
+
+    wall = now;
+    if (message->life != node->lives || node->down || sim_below(1000) < node->loss) {
+        drop(message); /* whoever waits finds out in time */
+    } else if (node->still.ns > now.ns) {
+        loop_arm(node->loop, &message->timer, node->still);
+    } else if (!message->executed) {
+        message->executed = true;
+        execute(node, message);
+        loop_arm(node->loop, &message->timer, after(node));
+    } else {
+        struct sim_link *link = message->link;
+        struct answer answer = message->answer;
+        drop(message);
+        if (link)
+            settle(link, &answer);
+    }
+}
+
+/* What descriptors are to real stores. */
+static void fire(struct loop_timer *timer)
+{
+    if (timer->owner)
+        fail(timer->owner);
+    else
+        move((struct sim_message *)(void *)timer);
+}
+
+static struct sim_message *post(struct sim_link *link, enum verb verb,
+                                const struct lock_request *request)
+{
+    struct sim_message *message = calloc(1, sizeof *message);
+
+    if (!message)
+        abort();
+    message->timer = (struct loop_timer){.fire = fire};
+    message->node = link->node;
+    message->life = link->node->lives;
+    message->verb = verb;
+    message->lease = request->lease;
+    message->settled = request->fences != NULL;
+    message->fence = request->fences ? request->fences[0] : 0;
+    message->proposal = request->proposal;
+    message->not_after = MOMENT_NEVER;
+    snprintf(message->owner, sizeof message->owner, "%s", request->owner);
+    message->next = link->node->messages;
+    link->node->messages = message;
+    loop_arm(link->node->loop, &message->timer, after(link->node));
+    return message;
+}
+
+/* A node that is down says so; otherwise the request goes out, and until then it has time. */
+static struct sim_message *begin(struct sim_link *link, enum verb verb,
+                                 const struct lock_request *request, struct moment until,
+                                 store_done *done, void *arg)
+{
+    struct sim_node *node = link->node;
+    struct moment now = loop_now(node->loop);
+
+    if (link->done)
+        fault = "two operations at a time on one node";
+    link->done = done;
+    link->arg = arg;
+    link->base.sent = false;
+    if (link->node->down || moment_reached(until, now)) {
+        loop_arm(link->node->loop, &link->timer, now);
+        return NULL;
+    }
+    loop_arm(link->node->loop, &link->timer, until);
+    if (!link->greeted && node->still.ns > now.ns) {
+        loop_arm(node->loop, &link->timer, until);
+        return NULL; /* it is not even greeted */
+    }
+    link->greeted = link->base.sent = true;
+    snprintf(link->base.node, sizeof link->base.node, "%s", link->node->id);
+    link->message = post(link, verb, request);
+    link->message->link = link;
+    return link->message;
+}
+
+static struct sim_link *of(struct store *base)
+{
+    return (struct sim_link *)(void *)base;
+}
+
+static void link_acquire(struct store *base, const struct lock_request *request,
+                         struct moment until, store_done *done, void *arg)
+{
+    struct moment latest = moment_plus(loop_now(of(base)->node->loop), PATIENCE_NS);
+    struct sim_message *message;
+
+    until = moment_min(until, latest);
+    if (request->queue || request->listen)
+        fault = "a node was asked to keep a place in a queue";
+    message = begin(of(base), ACQUIRE, request, until, done, arg);
+    if (message)
+        message->not_after = until;
+}
+
+static void link_renew(struct store *base, const struct lock_request *request, struct moment until,
+                       store_done *done, void *arg)
+{
+    begin(of(base), RENEW, request, until, done, arg);
+}
+
+static void link_release(struct store *base, const struct lock_request *request, bool uncertain,
+                         struct moment until, store_done *done, void *arg)
+{
+    struct sim_message *message = begin(of(base), RELEASE, request, until, done, arg);
+
+    if (message)
+        message->uncertain = uncertain;
+    if (message && request->in_time)
+        message->not_after = until;
+}
+
+static void link_farewell(struct store *base, const struct lock_request *request)
+{
+    struct sim_link *link = of(base);
+
+    loop_disarm(link->node->loop, &link->timer);
+    if (link->message)
+        link->message->link = NULL;
+    link->message = NULL;
+    link->done = NULL;
+    if (!link->node->down && !silent)
+        post(link, RELEASE, request)->uncertain = true;
+}
+
+static void link_close(struct store *base)
+{
+    struct sim_link *link = of(base), **at = &link->node->links;
+
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    loop_disarm(link->node->loop, &link->timer);
+    if (link->message)
+        link->message->link = NULL;
+    free(link);
+}
+
+struct store *sim_link(struct sim_node *node)
+{
+    static const struct store_ops ops = {.close = link_close,
+                                         .acquire = link_acquire,
+                                         .renew = link_renew,
+                                         .release = link_release,
+                                         .farewell = link_farewell};
+    struct sim_link *link = calloc(1, sizeof *link);
+
+    if (!link)
+        abort();
+    link->base.ops = &ops;
+    link->node = node;
+    link->timer = (struct loop_timer){.fire = fire, .owner = link};
+    link->next = node->links;
+    node->links = link;
+    fake_descriptor(node->loop, fire);
+    return &link->base;
+}
+
+void sim_node_kill(struct sim_node *node)
+{
+    node->down = true;
+    node->lives++;
+    node->still = (struct moment){0};
+    for (struct sim_link *link = node->links; link; link = link->next) {
+        link->greeted = false;
+        if (link->done)
+            loop_arm(node->loop, &link->timer, loop_now(node->loop));
+        else if (link->base.poked)
+            link->base.poked(link->base.poked_arg);
+    }
+}
+
+void sim_node_evict(struct sim_node *node)
+{
+    node->owner[0] = '\0';
+}
+
+void sim_node_start(struct sim_node *node, bool forgetful)
+{
+    node->down = false;
+    snprintf(node->id + strcspn(node->id, "/"), 24, "/%u", node->lives);
+    node->since = (struct moment){0};
+    node->born = loop_now(node->loop);
+    if (!forgetful)
+        return;
+    node->owner[0] = '\0';
+    node->fence = node->entry_fence = 0;
+    node->first = (struct moment){0};
+    node->bar_count = 0;
+}

@@ -1,0 +1,59 @@
+/* Nodes of a quorum, each with a clock, a memory and one lock, and the way to them, with all that can go wrong:
+ * answers that are slow, lost or late, nodes that stand still, are gone, or come back with nothing. In the time
+ * of fake_loop.h's loop. */
+#ifndef SIM_NODES_H
+#define SIM_NODES_H
+
+#include "fake_loop.h"
+
+#include "store.h"
+
+#define SIM_NODES 5
+#define SIM_BARS  64
+#define SIM_OWNER 32
+
+struct sim_link;
+struct sim_message;
+
+struct sim_node {
+    struct loop *loop;
+    char id[STORE_NODE_SIZE];
+    bool down;             /* refuses connections */
+    struct moment still;   /* stands still until then */
+    int64_t skew;          /* ns: its clock is ahead, or behind; fences are made of it */
+    int64_t slowest;       /* ns each way, at most */
+    unsigned loss;         /* of 1000 messages, so many are lost */
+    char owner[SIM_OWNER]; /* of the entry, "": none */
+    struct moment deadline;
+    uint64_t fence, entry_fence;
+    struct moment born;         /* its present life; the first began long ago */
+    struct moment since, first; /* in use, in this life and at all; 0: not yet */
+    char bars[SIM_BARS][SIM_OWNER];
+    unsigned bar_count, lives;
+    struct sim_link *links;
+    struct sim_message *messages;
+};
+
+void sim_node_init(struct sim_node *node, struct loop *loop, const char *id);
+void sim_node_free(struct sim_node *node);
+/* It goes down, and its connections break. */
+void sim_node_kill(struct sim_node *node);
+/* It is up again; forgetful: without its data. */
+void sim_node_start(struct sim_node *node, bool forgetful);
+/* The entry is taken away; the node knows of it. */
+void sim_node_evict(struct sim_node *node);
+/* Whose entry is there and alive; NULL: nobody's. */
+const char *sim_node_holder(const struct sim_node *node);
+
+/* A store on that node alone. */
+struct store *sim_link(struct sim_node *node);
+/* As by a process that is killed: nothing is said any more. */
+void sim_silence(bool silence);
+/* Whatever a store was asked that none may be asked; NULL: nothing. For all links. */
+const char *sim_fault(void);
+
+/* Numbers that are the same for each seed; also what the stores take for chance. */
+void sim_seed(unsigned seed);
+unsigned sim_below(unsigned limit);
+
+#endif

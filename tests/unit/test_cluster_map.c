@@ -1,0 +1,208 @@
+/* Slots of keys, what nodes of a Cluster refer to, and what is made of their map: never a node that could not be
+ * asked. */
+#include "cluster_map.h"
+
+#include "tap.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+
+static const struct {
+    const char *name;
+    unsigned slot;
+} keys[] = {
+    /* From the specification of Redis Cluster, and from a server. */
+    {"123456789", 12739},
+    {"foo", 12182},
+    {"", 0},
+    {"{user1000}.following", 3443},
+    {"{user1000}.followers", 3443},
+    {"user1000", 3443},
+    {"foo{}{bar}", 8363},
+    {"foo{{bar}}zap", 4015},
+    {"{bar", 4015},
+    {"foo{bar}{zap}", 5061},
+    {"bar", 5061},
+    {"rlock:{foo}", 12182},
+    {"rl{ock:{foo}", 6884},
+};
+
+static const struct {
+    const char *text, *wanted;
+} redirections[] = {
+    {"MOVED 3999 127.0.0.1:6381", "moved 3999 127.0.0.1 6381"},
+    {"ASK 3999 127.0.0.1:6381", "ask 3999 127.0.0.1 6381"},
+    {"MOVED 0 node-1.example.com:1", "moved 0 node-1.example.com 1"},
+    {"MOVED 16383 ::1:65535", "moved 16383 ::1 65535"},
+    {"MOVED 1 :6379", "moved 1  6379"},
+
+    {"", "none"},
+    {"MOVED", "none"},
+    {"MOVED 1", "none"},
+    {"MOVED 1 h", "none"},
+    {"MOVED 1 h:", "none"},
+    {"MOVED 1 h:0", "none"},
+    {"MOVED 1 h:65536", "none"},
+    {"MOVED 1 h:-1", "none"},
+    {"MOVED 1 h:6379 ", "none"},
+    {"MOVED 1 h:6379x", "none"},
+    {"MOVED 1 ?:6379", "none"},
+    {"MOVED 1 a/b:6379", "none"},
+    {"MOVED 16384 h:6379", "none"},
+    {"MOVED -1 h:6379", "none"},
+    {"MOVED 99999999999999999999 h:6379", "none"},
+    {"MOVED x h:6379", "none"},
+    {"MOVED  1 h:6379", "none"},
+    {"ASK  h:6379", "none"},
+    {"MOVEDX 1 h:6379", "none"},
+    {"CROSSSLOT Keys in request don't hash to the same slot", "none"},
+};
+
+/* A reply as words: 7 is a number, ~ is nothing, *3 begins a list of three, - is an empty text, all else is a text.
+ * Which nodes there are afterwards, and which has which slots. The map had a node "old" with all slots. */
+static const struct {
+    const char *reply, *wanted;
+} maps[] = {
+    {"*1 *3 0 16383 *2 a 1", "old:6379 a:1=0-16383"},
+    {"*2 *3 0 9 *2 a 1 *3 10 16383 *2 b 2", "old:6379 a:1=0-9 b:2=10-16383"},
+    {"*2 *3 0 9 *2 a 1 *3 20 20 *2 a 1", "old:6379 a:1=0-9,20-20"},
+    {"*1 *5 0 9 *2 a 1 *2 b 2 *2 c 3", "old:6379 a:1=0-9 b:2 c:3"},
+    {"*1 *4 0 9 *4 a 1 id *2 hostname h *2 old 6379", "old:6379 a:1=0-9"},
+    {"*1 *3 0 9 *2 old 6379", "old:6379=0-9"},
+    {"*1 *3 0 9 *2 ~ 7", "old:6379 me:7=0-9"},
+    {"*1 *3 0 9 *2 - 7", "old:6379 me:7=0-9"},
+    /* A master that could not be asked: its slots are nowhere. */
+    {"*2 *3 0 9 *2 ? 7 *3 10 11 *2 a 1", "old:6379 a:1=10-11"},
+    {"*2 *3 0 9 *2 a 0 *3 10 11 *2 a 65536", "old:6379"},
+    {"*1 *4 0 9 a *2 b 2", "old:6379 b:2"},
+    {"*1 *4 0 9 *1 a *2 7 2", "old:6379"},
+    {"*1 *3 0 9 *2 a b", "old:6379"},
+    {"*1 *3 0 9 *2 x/y 1", "old:6379"},
+
+    /* Nothing has changed. */
+    {"*0", "no: old:6379=0-16383"},
+    {"~", "no: old:6379=0-16383"},
+    {"7", "no: old:6379=0-16383"},
+    {"a", "no: old:6379=0-16383"},
+    {"*1 *2 0 9", "no: old:6379=0-16383"},
+    {"*1 7", "no: old:6379=0-16383"},
+    {"*2 *3 0 9 *2 a 1 7", "no: old:6379=0-16383"},
+    {"*1 *3 0 16384 *2 a 1", "no: old:6379=0-16383"},
+    {"*1 *3 9 8 *2 a 1", "no: old:6379=0-16383"},
+    {"*1 *3 a 8 *2 a 1", "no: old:6379=0-16383"},
+};
+
+static redisReply *parse(const char *words)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    char part[120];
+
+    for (size_t length; *words; words += length + (words[length] == ' ')) {
+        length = strcspn(words, " ");
+        if (*words == '*')
+            snprintf(part, sizeof part, "%.*s\r\n", (int)length, words);
+        else if (*words == '~')
+            strcpy(part, "$-1\r\n");
+        else if (*words == '-')
+            strcpy(part, "$0\r\n\r\n");
+        else if (*words >= '0' && *words <= '9')
+            snprintf(part, sizeof part, ":%.*s\r\n", (int)length, words);
+        else
+            snprintf(part, sizeof part, "$%zu\r\n%.*s\r\n", length, (int)length, words);
+        redisReaderFeed(reader, part, strlen(part));
+    }
+    redisReaderGetReply(reader, &reply);
+    redisReaderFree(reader);
+    return reply;
+}
+
+/* "=0-9,20-20": the slots of a node. */
+static size_t print_slots(const struct cluster_map *map, size_t node, char *out, size_t size)
+{
+    size_t used = 0;
+
+    for (unsigned slot = 0, first = 0; slot < CLUSTER_SLOTS; slot++) {
+        bool here = cluster_map_find(map, slot) == node;
+        if (here && (slot == 0 || cluster_map_find(map, slot - 1) != node))
+            first = slot;
+        if (here && (slot == CLUSTER_SLOTS - 1 || cluster_map_find(map, slot + 1) != node))
+            used +=
+                (size_t)snprintf(out + used, size - used, "%c%u-%u", used ? ',' : '=', first, slot);
+    }
+    return used;
+}
+
+static void print(const struct cluster_map *map, bool read, char *out, size_t size)
+{
+    size_t used = (size_t)snprintf(out, size, "%s", read ? "" : "no: ");
+
+    for (size_t i = 0; i < map->node_count; i++) {
+        used += (size_t)snprintf(out + used, size - used, "%s%s:%d", i ? " " : "",
+                                 map->nodes[i].host, map->nodes[i].port);
+        used += print_slots(map, i, out + used, size - used);
+    }
+}
+
+static void test_map(const char *words, const char *wanted)
+{
+    struct cluster_map *map = cluster_map_new();
+    redisReply *reply = parse(words);
+    char got[400];
+
+    cluster_map_node(map, "old", 6379);
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
+        cluster_map_move(map, slot, 0);
+    if (reply) {
+        bool read = cluster_map_read(map, reply, "me");
+        print(map, read, got, sizeof got);
+        tap_is(got, wanted, "cluster_map_read", words);
+        freeReplyObject(reply);
+    } else {
+        tap_is("no reply", wanted, "parse", words);
+    }
+    cluster_map_free(map);
+}
+
+static void test_redirection(const char *text, const char *wanted)
+{
+    struct cluster_redirection redirection;
+    char got[400] = "none";
+
+    if (cluster_redirection_read(text, &redirection))
+        snprintf(got, sizeof got, "%s %u %s %d", redirection.ask ? "ask" : "moved",
+                 redirection.slot, redirection.to.host, redirection.to.port);
+    tap_is(got, wanted, "cluster_redirection_read", text);
+}
+
+static void test_numbers(void)
+{
+    struct cluster_map *map = cluster_map_new();
+    char host[CLUSTER_HOST_SIZE + 1];
+
+    memset(host, 'h', CLUSTER_HOST_SIZE);
+    host[CLUSTER_HOST_SIZE] = '\0';
+    tap_ok(cluster_map_node(map, host, 1) == CLUSTER_NOWHERE, "a name that is too long is no node");
+    tap_ok(cluster_map_node(map, host + 1, 1) == 0, "the longest name is");
+    tap_ok(cluster_map_node(map, host + 1, 2) == 1, "another port is another node");
+    tap_ok(cluster_map_node(map, host + 1, 1) == 0, "the same one is not");
+    for (int port = 3; port <= CLUSTER_NODES_MAX; port++)
+        cluster_map_node(map, "n", port);
+    tap_ok(cluster_map_node(map, "n", 1) == CLUSTER_NOWHERE, "there are not too many nodes");
+    cluster_map_free(map);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        unsigned slot = cluster_slot(keys[i].name);
+        if (!tap_ok(slot == keys[i].slot, "cluster_slot %s", tap_show(keys[i].name)))
+            tap_note("got %u, wanted %u", slot, keys[i].slot);
+    }
+    for (size_t i = 0; i < COUNT(redirections); i++)
+        test_redirection(redirections[i].text, redirections[i].wanted);
+    for (size_t i = 0; i < COUNT(maps); i++)
+        test_map(maps[i].reply, maps[i].wanted);
+    test_numbers();
+    return tap_done();
+}
