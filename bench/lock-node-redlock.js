@@ -4,8 +4,10 @@ const { spawn } = require('child_process');
 const Redis = require('ioredis');
 const Redlock = require('redlock');
 
+// A server that does not answer is not waited for without end, as it would be with what ioredis does by itself.
+const PATIENCE = { commandTimeout: 1000, maxRetriesPerRequest: 0 };
 const [ports, key, ...command] = process.argv.slice(2);
-const servers = ports.split(',').map((port) => new (Redis.default || Redis)(Number(port)));
+const servers = ports.split(',').map((port) => new (Redis.default || Redis)(Number(port), PATIENCE));
 servers.forEach((server) => server.on('error', () => {}));
 
 async function main() {

@@ -84,8 +84,9 @@ def plot(commands, path):
 def bars(samples, path, measure, title):
     found = [(row[1], row[3]) for row in samples.rows() if row[0] == measure]
     data = '\n'.join(f'"{name}" {value}' for name, value in found)
+    low = min(value for _, value in found) / 2
     plot(f'$data << EOD\n{data}\nEOD\nset title "{title}"; set style fill solid 0.8; set boxwidth 0.7; unset key; '
-         'set logscale y; set xtics rotate by 35 right; '
+         f'set logscale y; set yrange [{low}:]; set xtics rotate by 35 right; '
          'plot $data using 0:2:xtic(1) with boxes lc rgb "#4477aa", '
          '"" using 0:2:(sprintf("%.3g", $2)) with labels offset 0,0.7\n', path)
 
