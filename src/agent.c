@@ -363,8 +363,8 @@ int agent_main(int channel, pid_t supervisor, const struct agent_plan *plan)
     start(&agent, supervisor);
     if (loop_run(agent.loop) < 0)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
-    /* The supervisor waits for this process to end: that frees all there is, and sooner. A quorum may have
-     * something left to say. */
-    store_close(agent.store);
+    store_close(agent.store); /* a quorum may have something left to say */
+    keeper_free(agent.keeper);
+    loop_free(agent.loop);
     return 0;
 }

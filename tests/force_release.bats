@@ -129,3 +129,31 @@ EOF
     run -1 rlock force-release --yes k
     run -0 rlock force-release --yes --prefix other k
 }
+
+@test "a name that would be a pattern is that lock alone, a slot is named, -q says nothing" {
+    hold a 'k*'
+    hold b kk --limit 3
+    run -0 --separate-stderr rlock force-release --yes 'k*'
+    held kk
+    run -0 --separate-stderr rlock force-release --yes kk
+    stderr_line '^kk is held by .* in slot 1 since'
+    hold c k
+    run -0 rlock force-release -q --yes k
+    [[ $output != *held* ]]
+}
+
+@test "a queue without a holder is emptied" {
+    hold a k --lease 2s
+    queue w k
+    kill -STOP "$(agent_of "${pid[w]}")" "${pid[w]}" "$(agent_of "${pid[a]}")" "${pid[a]}"
+    poll_until 10 is_free k
+    run -0 --separate-stderr rlock force-release --yes --purge k
+    stderr_line '^rlock: the queue of k was emptied'
+    has_waiters k 0
+}
+
+@test "what makes no sense is refused; no server: 69" {
+    run -64 rlock force-release --yes k -- true
+    run -64 rlock force-release --yes --owner x a b
+    run -69 rlock force-release --url unix:///nowhere --yes k
+}

@@ -34,6 +34,23 @@ load helper
     [[ $status == 0 && $(<"$LOG") == asleep ]]
 }
 
+@test "a grant that a stopped rlock does not take goes to the next; it is waited for again, and used once" {
+    hold a k --lease 60s
+    queue asleep k --lease 3s
+    queue w k
+    kill -STOP "${pid[asleep]}"
+    kill "${pid[a]}"
+    finish w 20
+    [[ $status == 0 && $(<"$LOG") == w ]]
+    hold b k
+    kill -CONT "${pid[asleep]}"
+    poll_until 10 has_waiters k 1
+    [[ $(<"$LOG") == w ]]
+    kill "${pid[b]}"
+    finish asleep 20
+    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w asleep " ]]
+}
+
 @test "a purged queue forms again" {
     hold a k --lease 60s
     queue w1 k

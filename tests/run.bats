@@ -191,6 +191,30 @@ returncode() { # negative for death by a signal, as python sees it
     run -64 rlock run --report-fd 77 k -- true 77>&-
 }
 
+@test "--report-fd: one word for each way to end; standard output will do" {
+    outcome() { # WORD COMMAND...
+        local word=$1
+        shift
+        rlock "$@" 9>"$T/report" || true
+        output=$(<"$T/report")
+        json ".outcome == \"$word\""
+    }
+    outcome timed-out run --report-fd 9 --at-most 300ms k -- sleep 100
+    outcome not-executed run --report-fd 9 k -- /nowhere
+    outcome failed run --report-fd 9 --url unix:///nowhere k -- true
+    outcome lost run --report-fd 9 --lease 2s k -- sh -c "redis-cli -s '$REDIS_SOCK' del 'rlock:{k}' >/dev/null; sleep 100"
+    hold a k
+    bg b bash -c 'exec "$RLOCK" run --report-fd 9 k -- true 9>"$1"' - "$T/report"
+    poll_until 10 has_waiters k 1
+    kill -INT "${pid[b]}"
+    finish b
+    output=$(<"$T/report")
+    json '.outcome == "interrupted"'
+    run -0 --separate-stderr rlock run --report-fd 1 --limit 2 s -- true
+    json '.outcome == "completed" and .slot == 1'
+    run -64 rlock run --report-fd 9 k -- true 9</dev/null
+}
+
 @test "H102 the command sees no descriptor of rlock's, and keeps those it was given" {
     local plain
     plain=$(bash -c 'ls /proc/self/fd' 3>&- 7>/dev/null)

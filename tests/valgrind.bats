@@ -1,0 +1,121 @@
+# Every command once under valgrind, the agent and all other processes of rlock's own with it: nothing is read before it
+# was written, or beyond its end, and at the end nothing is lost.
+
+load helper
+
+setup_file() {
+    if ! command -v valgrind >/dev/null; then
+        export UNFIT="no valgrind"
+    elif nm -D "$RLOCK" 2>/dev/null | grep -q __asan_init; then
+        export UNFIT="a sanitizer and valgrind exclude each other"
+    fi
+    start_file
+}
+
+setup() {
+    [[ -z ${UNFIT:-} ]] || skip "$UNFIT"
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    local program=$RLOCK
+    RLOCK=$T/under-valgrind
+    mkdir "$T/found"
+    cat >"$RLOCK" <<END
+#!/bin/sh
+exec valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \\
+    --log-file='$T/found/%p' -- '$program' "\$@"
+END
+    chmod +x "$RLOCK"
+}
+
+# clean PROCESSES: so many at least were looked at, and nothing was found. What valgrind says of itself, as that it does
+# not know a system call, comes between dashes.
+clean() {
+    local found
+    found=$(sed '/^--[0-9]*--/d' "$T"/found/*)
+    echo "$found"
+    within "$1" 1000 "$(find "$T/found" -type f | wc -l)"
+    [[ -z $found ]]
+}
+
+@test "run: free, waited for, renewed, timed out, cancelled" {
+    bg first rlock run --lease 1s k -- sh -c ": >'$T/first.up'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 3"
+    poll_until 15 test -e "$T/first.up"
+    bg second rlock run -v k -- true
+    run -75 --separate-stderr rlock run -w 500ms k -- true
+    bg third rlock run k -- true
+    poll_until 20 has_waiters k 2
+    kill -TERM "${pid[third]}"
+    finish third
+    ((status == 143))
+    : >"$T/go"
+    finish first
+    ((status == 3))
+    finish second
+    ((status == 0))
+    clean 8
+}
+
+@test "run: the lease is lost, the command has to go" {
+    bg first rlock run --lease 2s k -- sleep 100
+    poll_until 15 held k
+    redis del 'rlock:{k}'
+    finish first
+    ((status == 79))
+    clean 2
+}
+
+@test "run: several keys, readers, a semaphore, one nested in another" {
+    run -0 rlock run a b c -- true
+    run -0 rlock read k -- "$RLOCK" read k -- true
+    run -0 rlock run --limit 3 s -- sh -c 'exit 0'
+    run -0 rlock write k -- "$RLOCK" run k -- true
+    clean 8
+}
+
+@test "acquire, renew, release, force-release, status" {
+    owner=$(rlock acquire k)
+    run -0 rlock renew --owner "$owner" k
+    run -0 rlock status k
+    run -0 rlock status --json k
+    run -0 rlock status
+    run -0 rlock release --owner "$owner" k
+    rlock acquire k >/dev/null
+    run -0 rlock force-release --yes k
+    clean 7
+}
+
+@test "latch" {
+    run -0 rlock latch set l 2
+    bg waiter rlock latch wait l
+    run -0 rlock latch count-down --id a l
+    run -0 rlock latch run l -- true
+    finish waiter
+    ((status == 0))
+    run -0 rlock latch status --json l
+    run -0 rlock latch delete l
+    clean 6
+}
+
+@test "a server that is not there, one that wants a password, one that is none; doctor; help" {
+    run -69 rlock run --url unix:///nowhere k -- true
+    run -69 rlock run --url redis://localhost:1 k -- true
+    redis config set requirepass secret
+    run -77 rlock run k -- true
+    redis -a secret config set requirepass '' 2>/dev/null
+    run rlock doctor
+    run rlock doctor --json
+    run -64 rlock run --nonsense
+    run -0 rlock help run
+    clean 9
+}
+
+@test "a server of its own" {
+    export XDG_RUNTIME_DIR=$T/run
+    mkdir -m 700 "$XDG_RUNTIME_DIR"
+    run -0 rlock run --local k -- true
+    run -0 rlock local status
+    run -0 rlock local stop
+    clean 4
+}
