@@ -82,9 +82,10 @@ class Crowd:
         self.leaders.append(spawn(argv, env))
         return self.leaders[-1]
 
-    def processes(self, leaders=None):
-        """All processes of these sessions but the commands under the lock."""
-        wanted = set(self.leaders if leaders is None else leaders)
+    @staticmethod
+    def processes(leaders, but='mark'):
+        """All processes of these sessions, without the commands under the lock."""
+        wanted = set(leaders)
         found = []
         for name in os.listdir('/proc'):
             if not name.isdigit():
@@ -94,7 +95,7 @@ class Crowd:
                     comm, _, rest = file.read().partition('(')[2].rpartition(')')
             except OSError:
                 continue
-            if int(rest.split()[3]) in wanted and comm != 'mark':
+            if int(rest.split()[3]) in wanted and comm != but:
                 found.append(int(name))
         return found
 
@@ -110,7 +111,7 @@ class Crowd:
 
     def end(self):
         late, self.leaders = self.leaders, []
-        for pid in self.processes(late):
+        for pid in self.processes(late, but=None):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -97,8 +97,8 @@ def too_much(samples, who, waiters):
     each = samples.median('waiting', who.name)
     if each and each * 1e6 * waiters > available() / 2:
         return f'{each * waiters / 1e3:.0f} GB of memory'
-    idle = samples.median('idle', who.name, 100)
-    if idle and idle * waiters / 1e3 > os.cpu_count() / 2:
+    idle = max((middle for measure, name, _, middle, *_ in samples.rows() if (measure, name) == ('idle', who.name)), default=0)
+    if idle * waiters / 1e3 > os.cpu_count() / 2:
         return f'{idle * waiters / 1e3:.0f} processors to keep them waiting'
     return None
 
