@@ -28,8 +28,33 @@ start_file() {
     export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR"
     export REDIS_DIR=$BATS_FILE_TMPDIR/redis REDIS_OPTIONS="$*"
     export REDIS_SOCK=$REDIS_DIR/sock
-    export RLOCK_URL=unix://$REDIS_SOCK
+    export RLOCK_URL=unix://rlock:pw@$REDIS_SOCK
     redis_start
+}
+
+# free_ports NUMBER: below those that the kernel gives to connections, and nobody else's as long as files run side by
+# side: whoever is left over from a server that another test has ended must not meet this one. The ports 10000 above
+# are free as well, for a cluster's nodes among themselves.
+free_ports() {
+    local file files=("$TESTS"/*.bats)
+    for file in "${!files[@]}"; do
+        [[ ${files[$file]} != "$TESTS/${BATS_TEST_FILENAME##*/}" ]] || break
+    done
+    python3 - "$1" "$((11000 + 100 * file))" <<'END'
+import random, socket, sys
+number, base = map(int, sys.argv[1:])
+free = []
+for port in random.sample(range(base, base + 100), 100):
+    try:
+        for one in (port, port + 10000):
+            with socket.socket() as listener:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(("127.0.0.1", one))
+        free.append(port)
+    except OSError:
+        pass
+print(*free[:number])
+END
 }
 
 setup_file() { start_file; }
@@ -96,6 +121,11 @@ manual_rights() {
     echo "${command#*>PASSWORD }"
 }
 
+# For passwords, prefixes that those rights do not cover, and those who ask for more.
+as_default_user() {
+    RLOCK_URL=unix://$REDIS_SOCK
+}
+
 # A user "limited" with password "pw" and these rights.
 limited_user() {
     # shellcheck disable=SC2046 # they are words
@@ -110,13 +140,14 @@ redis_answers() {
     [[ $(env -u REDISCLI_AUTH redis-cli -s "$REDIS_SOCK" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
 }
 
-# Starts the server on the data that there is.
+# Starts the server on the data that there is. RLOCK_URL's user has no more rights than the manual says.
 redis_start() {
     mkdir -p "$REDIS_DIR"
-    # shellcheck disable=SC2086 # REDIS_OPTIONS are words
+    # shellcheck disable=SC2086,SC2046 # they are words
     env -u RLOCK_TEST_ID ${REDIS_PRELOAD:+LD_PRELOAD="$REDIS_PRELOAD"} redis-server --port 0 \
         --unixsocket "$REDIS_SOCK" --dir "$REDIS_DIR" --pidfile "$REDIS_DIR/pid" \
-        --logfile "$REDIS_DIR/log" --daemonize yes --save "" $REDIS_OPTIONS 3>&- >/dev/null
+        --logfile "$REDIS_DIR/log" --daemonize yes --save "" --user rlock on nopass $(manual_rights) \
+        $REDIS_OPTIONS 3>&- >/dev/null
     poll_until 20 redis_answers
 }
 
