@@ -21,18 +21,12 @@ certificate() {
             -extfile <(printf '%s\n' "$3") -out "$CERTS/$1.pem" "${@:4}" 2>"$CERTS/log"
 }
 
-# A TCP port that nobody listens on just now.
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # start_tls_file [REDIS OPTION...]: for setup_file. The server's certificate is for localhost and 127.0.0.1;
 # PLAIN_PORT and TLS_PORT lead to it besides the Unix socket.
 start_tls_file() {
     authority ca
     certificate server ca subjectAltName=DNS:localhost,IP:127.0.0.1
-    PLAIN_PORT=$(free_port)
-    TLS_PORT=$(free_port)
+    read -r PLAIN_PORT TLS_PORT <<<"$(free_ports 2)"
     export PLAIN_PORT TLS_PORT
     start_file --port "$PLAIN_PORT" --tls-port "$TLS_PORT" --tls-auth-clients no \
         --tls-cert-file "$CERTS/server.pem" --tls-key-file "$CERTS/server.key" \

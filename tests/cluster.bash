@@ -2,30 +2,12 @@
 # Loaded after helper, whose server is there besides. A node is called by its port.
 # shellcheck shell=bash disable=SC2154
 
-# cluster_ports NUMBER: whose own and bus port are free. Below those that the kernel gives to connections.
-cluster_ports() {
-    python3 - "$1" <<'END'
-import random, socket, sys
-held, ports = [], []
-while len(ports) < int(sys.argv[1]):
-    port = random.randrange(11000, 22000)
-    try:
-        for one in (port, port + 10000):
-            held.append(socket.socket())
-            held[-1].bind(("127.0.0.1", one))
-        ports.append(port)
-    except OSError:
-        pass
-print(*ports)
-END
-}
-
 # cluster_file [REDIS OPTION...]: for setup_file; the last option takes the port. RLOCK_URL names all its nodes.
 # CLUSTER_CLI: what redis-cli needs to reach them.
 cluster_file() {
     start_file
     export CLUSTER_DIR=$BATS_FILE_TMPDIR/cluster CLUSTER_LISTEN=${*:---port} CLUSTER_CLI
-    CLUSTER_NODES=$(cluster_ports 6)
+    CLUSTER_NODES=$(free_ports 6)
     RLOCK_URL=cluster://$(printf ',127.0.0.1:%s' $CLUSTER_NODES | cut -c 2-)
     export CLUSTER_NODES RLOCK_URL
     cluster_make
@@ -90,7 +72,16 @@ cluster_teardown() {
 
 cli() { # NODE COMMAND...
     # shellcheck disable=SC2086 # CLUSTER_CLI are words
-    timeout 2 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
+    timeout 5 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
+}
+
+# any COMMAND...: the first node that answers, which one that hangs does not.
+any() {
+    local node
+    for node in $CLUSTER_NODES; do
+        # shellcheck disable=SC2086 # CLUSTER_CLI are words
+        timeout 1 redis-cli $CLUSTER_CLI -e -p "$node" "$@" 3>&- 2>/dev/null && return
+    done
 }
 
 node_pid() {
@@ -113,20 +104,15 @@ node_kill() {
     poll_until 10 gone "$one"
 }
 
-# As the first node that answers sees it: PORT ID ROLE MASTER'S-ID SLOTS...
+# PORT ID ROLE MASTER'S-ID SLOTS...
 nodes() {
-    local node seen
-    for node in $CLUSTER_NODES; do
-        seen=$(cli "$node" cluster nodes 2>/dev/null) || continue
-        awk '{
-            split($2, address, /[:@,]/)
-            role = $3 ~ /fail/ ? "gone" : $3 ~ /master/ ? "master" : "replica"
-            slots = ""
-            for (i = 9; i <= NF; i++) if ($i !~ /^\[/) slots = slots " " $i
-            print address[2], $1, role, $4 slots
-        }' <<<"$seen" | sort
-        return
-    done
+    any cluster nodes | awk '{
+        split($2, address, /[:@,]/)
+        role = $3 ~ /fail/ ? "gone" : $3 ~ /master/ ? "master" : "replica"
+        slots = ""
+        for (i = 9; i <= NF; i++) if ($i !~ /^\[/) slots = slots " " $i
+        print address[2], $1, role, $4 slots
+    }' | sort
 }
 
 # Those that have slots.
@@ -143,7 +129,7 @@ replica_of() {
 }
 
 slot_of() {
-    cli "${CLUSTER_NODES%% *}" cluster keyslot "rlock:{$1}"
+    any cluster keyslot "rlock:{$1}"
 }
 
 # The master that has the slot of a key.

@@ -165,7 +165,14 @@ url_of() {
 # ---------------------------------------------------------------- several keys
 
 @test "H54 several keys of several masters: all or none" {
-    local a=${at[0]} b=${at[1]} c=${at[2]}
+    local a=${at[0]} b=${at[1]} c=${at[2]} i
+    run -0 rlock run "$a" "$b" "$c" -- true
+    for i in $CLUSTER_NODES; do
+        cli "$i" config resetstat >/dev/null
+    done
+    # Three to acquire and three to release; the first node that is asked refers to two others.
+    run -0 rlock run "$a" "$b" "$c" -- true
+    within 6 9 "$(cluster_calls evalsha)"
     run -0 rlock run "$c" "$a" "$b" -- sh -c 'echo $RLOCK_KEY; echo $RLOCK_FENCE | wc -w'
     [[ $output == "$c $a $b"$'\n'3 ]]
     hold x "$b"
@@ -251,6 +258,19 @@ each_alone() {
     each_alone
 }
 
+@test "H64 several keys: told to end while it waits, it leaves the queue" {
+    local a=${at[0]} b=${at[1]}
+    hold x "$b"
+    bg w rlock run "$a" "$b" -- true
+    poll_until 10 has_waiters "$b" 1
+    kill "${pid[w]}"
+    finish w
+    [[ $status == 143 && $(waiters "$b") == 0 ]]
+    kill "${pid[x]}"
+    poll_until 5 is_free "$b"
+    run -0 rlock run -n "$a" "$b" -- true
+}
+
 @test "several keys: renewed all of them, and one that is lost is all lost" {
     local a=${at[0]} b=${at[1]} c=${at[2]}
     bg w rlock run --lease 1s --kill-after 0 "$a" "$b" "$c" -- sh -c "sleep 3; : >'$T/3s'; sleep 100"
@@ -269,7 +289,7 @@ each_alone() {
 
 @test "a single server is no Cluster, and says so" {
     local port
-    port=$(cluster_ports 1)
+    port=$(free_ports 1)
     redis config set port "$port" >/dev/null
     run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
     stderr_line 'this Redis is no Cluster'
@@ -300,7 +320,7 @@ each_alone() {
 
 @test "H57 nodes that nobody answers for, first, among others, alone" {
     local dead start
-    dead=127.0.0.1:$(cluster_ports 1)
+    dead=127.0.0.1:$(free_ports 1)
     run -0 rlock run -u "cluster://$dead,${RLOCK_URL#cluster://}" "${at[1]}" -- true
     run -0 rlock status -u "cluster://$dead,${RLOCK_URL#cluster://}"
     start=$(now_ms)
@@ -391,7 +411,7 @@ odd() {
 
 @test "H52 nodes that are at odds with each other: asked again, but not without end" {
     local a b ports
-    read -ra ports <<<"$(cluster_ports 2)"
+    read -ra ports <<<"$(free_ports 2)"
     a=${ports[0]} b=${ports[1]}
     odd a "$a" "MOVED 1 127.0.0.1:$b"
     odd b "$b" "MOVED 1 127.0.0.1:$a"
@@ -403,7 +423,7 @@ odd() {
 
 @test "H53 what may pass is asked again" {
     local port=
-    port=$(cluster_ports 1)
+    port=$(free_ports 1)
     odd a "$port" 'TRYAGAIN Multiple keys request during rehashing of slot' \
         'CLUSTERDOWN Hash slot not served' 'NOSCRIPT No matching script' 'TRYAGAIN again' \
         "MOVED $(slot_of k) 127.0.0.1:$(master_of k)"
@@ -415,12 +435,12 @@ odd() {
 @test "H57 a redirection to nowhere" {
     local port where
     for where in '1 ?:7000' '1 127.0.0.1:0' '1 127.0.0.1:70000' '99999 127.0.0.1:7000' '1 7000' ''; do
-        port=$(cluster_ports 1)
+        port=$(free_ports 1)
         odd "n$port" "$port" "MOVED $where"
         run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
         stderr_line "the Cluster refers to no host: MOVED"
     done
-    port=$(cluster_ports 1)
+    port=$(free_ports 1)
     odd x "$port" "MOVED 1 :$port"
     run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" --connect-timeout 1s k -- touch "$T/run"
     stderr_line "one node after the other: MOVED 1 :$port"

@@ -105,15 +105,17 @@ only() {
 }
 
 @test "a replica: 69; and its master, which has it" {
+    local port
     mkdir "$T/replica"
     redis-server --port 0 --unixsocket "$T/replica/sock" --dir "$T/replica" --save "" --logfile "$T/replica/log" \
         --pidfile "$T/replica/pid" --daemonize yes 3>&- >/dev/null
-    redis config set port 17919
+    port=$(free_ports 1)
+    redis config set port "$port"
     redis config set bind 127.0.0.1
-    poll_until 10 redis-cli -s "$T/replica/sock" replicaof 127.0.0.1 17919
+    poll_until 10 redis-cli -s "$T/replica/sock" replicaof 127.0.0.1 "$port"
     poll_until 20 eval 'redis info replication | grep -q state=online'
     run -69 --separate-stderr rlock doctor --json -u "unix://$T/replica/sock"
-    finding reach unfit "replica of 127.0.0.1:17919"
+    finding reach unfit "replica of 127.0.0.1:$port"
     run -0 rlock doctor --json
     finding replicas note 1
     json '.servers[0].replicas == 1'

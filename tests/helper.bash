@@ -32,6 +32,31 @@ start_file() {
     redis_start
 }
 
+# free_ports NUMBER: below those that the kernel gives to connections, and nobody else's as long as files run side by
+# side: whoever is left over from a server that another test has ended must not meet this one. The ports 10000 above
+# are free as well, for a cluster's nodes among themselves.
+free_ports() {
+    local file files=("$TESTS"/*.bats)
+    for file in "${!files[@]}"; do
+        [[ ${files[$file]} != "$TESTS/${BATS_TEST_FILENAME##*/}" ]] || break
+    done
+    python3 - "$1" "$((11000 + 100 * file))" <<'END'
+import random, socket, sys
+number, base = map(int, sys.argv[1:])
+free = []
+for port in random.sample(range(base, base + 100), 100):
+    try:
+        for one in (port, port + 10000):
+            with socket.socket() as listener:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(("127.0.0.1", one))
+        free.append(port)
+    except OSError:
+        pass
+print(*free[:number])
+END
+}
+
 setup_file() { start_file; }
 
 teardown_file() {

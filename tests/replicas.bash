@@ -4,24 +4,9 @@
 
 # master_file [REDIS OPTION...]: for setup_file: a server that listens on a port, too.
 master_file() {
-    MASTER_PORT=$(free_port)
+    MASTER_PORT=$(free_ports 1)
     export MASTER_PORT
     start_file --port "$MASTER_PORT" --bind 127.0.0.1 --repl-diskless-sync-delay 0 "$@"
-}
-
-# Below those that the kernel gives to connections.
-free_port() {
-    python3 - <<'END'
-import random, socket
-while True:
-    one = socket.socket()
-    try:
-        one.bind(("127.0.0.1", random.randrange(15000, 32000)))
-        print(one.getsockname()[1])
-        break
-    except OSError:
-        one.close()
-END
 }
 
 # replica_start NAME [REDIS OPTION...]: its socket is $T/NAME/sock. Returns when it has the master's data.

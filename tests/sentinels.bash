@@ -28,22 +28,6 @@ teardown_file() {
     redis_stop
 }
 
-# free_ports NUMBER: below those that the kernel gives to connections.
-free_ports() {
-    python3 - "$1" <<'END'
-import random, socket, sys
-held = []
-while len(held) < int(sys.argv[1]):
-    one = socket.socket()
-    try:
-        one.bind(("127.0.0.1", random.randrange(15000, 32000)))
-        held.append(one)
-    except OSError:
-        one.close()
-print(*(one.getsockname()[1] for one in held))
-END
-}
-
 # need_deployment: as deploy makes it, if the test before has not left one.
 need_deployment() {
     local one number
