@@ -248,8 +248,11 @@ static void answered(void *arg, const struct answer *answer)
         follow(cluster, answer);
         return;
     }
-    if (!unknown)
+    if (!unknown) {
         cluster->home = cluster->node;
+        if (cluster->slot != CLUSTER_SLOTS && !cluster->asking)
+            cluster_map_move(cluster->map, cluster->slot, cluster->node);
+    }
     cluster->contact |= !unknown || answer->cause == CAUSE_NOT_READY;
     if (!unknown || answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER) {
         finish(cluster, answer);

@@ -4,11 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nodes of a new quorum are first asked within this. If one forgets before that, nobody notices. */
-#define FIRST_ASKED_MS 2000
-/* For a process that is no older than the quorum, and so may have come in place of another: what the time that
- * this takes exceeds. */
-#define RESTART_MS 100
+/* Nodes of a new quorum that may have forgotten something (they have run scripts) are first asked within this. One that
+ * forgets after that is younger than the others by more. */
+#define FIRST_ASKED_MS 100
 
 void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, int64_t lease_ms)
 {
@@ -77,10 +75,10 @@ static int64_t longest_lease(const struct quorum *quorum)
 static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot *ballot)
 {
     const struct seniority *its = &ballot->seniority;
-    int64_t age = age_of(quorum), margin = its->process_ms > age ? FIRST_ASKED_MS : RESTART_MS;
 
     return quorum->rule == QUORUM_TAKE && ballot->vote == VOTE_YES && its->memory_ms > 0 &&
-           its->memory_ms < longest_lease(quorum) && its->memory_ms + margin < age;
+           its->memory_ms < longest_lease(quorum) &&
+           its->memory_ms + FIRST_ASKED_MS < age_of(quorum);
 }
 
 struct count {

@@ -84,9 +84,8 @@ enum cause {
 
 /* What a quorum's member tells of itself, 1 at least; 0: it does not. */
 struct seniority {
-    int64_t memory_ms;  /* for how long this process of the server has kept what it was told */
-    int64_t service_ms; /* for how long any of its processes has that left something to this one */
-    int64_t process_ms; /* for how long this process has run, at least */
+    int64_t memory_ms;  /* for how long it has forgotten nothing */
+    int64_t service_ms; /* for how long it has been one, as far as it remembers */
 };
 
 struct answer {

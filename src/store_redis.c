@@ -32,8 +32,7 @@ struct redis_store {
     struct loop *loop;
     struct redis_link *link;
     char *prefix;
-    char *marker;      /* of a quorum's member: a key that tells how long it has been one; NULL */
-    int64_t uptime_ms; /* a member's, at the latest answer */
+    char *marker; /* of a quorum's member: a key that tells how long it has been one; NULL */
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
     bool fresh;      /* the server did not know one of the scripts */
@@ -329,7 +328,6 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
         redis_latch_answer(reply, store->each_id, store->each_id_arg, &answer, &extra.now_ms);
     } else {
         redis_answer_script(reply, &answer, &extra);
-        answer.seniority.process_ms = store->uptime_ms;
     }
     if (extra.now_ms)
         redis_link_set_clock(store->link, extra.now_ms);
@@ -380,9 +378,7 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
 {
     struct redis_store *store = arg;
 
-    const char *node = redis_link_node(store->link, &store->uptime_ms);
-
-    snprintf(store->base.node, sizeof store->base.node, "%s", node);
+    snprintf(store->base.node, sizeof store->base.node, "%s", redis_link_node(store->link));
     if (failure)
         finish(store, failure);
     else if (store->survey)

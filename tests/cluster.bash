@@ -72,7 +72,16 @@ cluster_teardown() {
 
 cli() { # NODE COMMAND...
     # shellcheck disable=SC2086 # CLUSTER_CLI are words
-    timeout 2 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
+    timeout 5 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
+}
+
+# any COMMAND...: the first node that answers, which one that hangs does not.
+any() {
+    local node
+    for node in $CLUSTER_NODES; do
+        # shellcheck disable=SC2086 # CLUSTER_CLI are words
+        timeout 1 redis-cli $CLUSTER_CLI -e -p "$node" "$@" 3>&- 2>/dev/null && return
+    done
 }
 
 node_pid() {
@@ -95,20 +104,15 @@ node_kill() {
     poll_until 10 gone "$one"
 }
 
-# As the first node that answers sees it: PORT ID ROLE MASTER'S-ID SLOTS...
+# PORT ID ROLE MASTER'S-ID SLOTS...
 nodes() {
-    local node seen
-    for node in $CLUSTER_NODES; do
-        seen=$(cli "$node" cluster nodes 2>/dev/null) || continue
-        awk '{
-            split($2, address, /[:@,]/)
-            role = $3 ~ /fail/ ? "gone" : $3 ~ /master/ ? "master" : "replica"
-            slots = ""
-            for (i = 9; i <= NF; i++) if ($i !~ /^\[/) slots = slots " " $i
-            print address[2], $1, role, $4 slots
-        }' <<<"$seen" | sort
-        return
-    done
+    any cluster nodes | awk '{
+        split($2, address, /[:@,]/)
+        role = $3 ~ /fail/ ? "gone" : $3 ~ /master/ ? "master" : "replica"
+        slots = ""
+        for (i = 9; i <= NF; i++) if ($i !~ /^\[/) slots = slots " " $i
+        print address[2], $1, role, $4 slots
+    }' | sort
 }
 
 # Those that have slots.
@@ -125,7 +129,7 @@ replica_of() {
 }
 
 slot_of() {
-    cli "${CLUSTER_NODES%% *}" cluster keyslot "rlock:{$1}"
+    any cluster keyslot "rlock:{$1}"
 }
 
 # The master that has the slot of a key.

@@ -165,7 +165,14 @@ url_of() {
 # ---------------------------------------------------------------- several keys
 
 @test "H54 several keys of several masters: all or none" {
-    local a=${at[0]} b=${at[1]} c=${at[2]}
+    local a=${at[0]} b=${at[1]} c=${at[2]} i
+    run -0 rlock run "$a" "$b" "$c" -- true
+    for i in $CLUSTER_NODES; do
+        cli "$i" config resetstat >/dev/null
+    done
+    # Three to acquire and three to release; the first node that is asked refers to two others.
+    run -0 rlock run "$a" "$b" "$c" -- true
+    within 6 9 "$(cluster_calls evalsha)"
     run -0 rlock run "$c" "$a" "$b" -- sh -c 'echo $RLOCK_KEY; echo $RLOCK_FENCE | wc -w'
     [[ $output == "$c $a $b"$'\n'3 ]]
     hold x "$b"
@@ -249,6 +256,19 @@ each_alone() {
         run -0 rlock run -w 10s "$b" -- true
     done
     each_alone
+}
+
+@test "H64 several keys: told to end while it waits, it leaves the queue" {
+    local a=${at[0]} b=${at[1]}
+    hold x "$b"
+    bg w rlock run "$a" "$b" -- true
+    poll_until 10 has_waiters "$b" 1
+    kill "${pid[w]}"
+    finish w
+    [[ $status == 143 && $(waiters "$b") == 0 ]]
+    kill "${pid[x]}"
+    poll_until 5 is_free "$b"
+    run -0 rlock run -n "$a" "$b" -- true
 }
 
 @test "several keys: renewed all of them, and one that is lost is all lost" {
