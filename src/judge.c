@@ -217,6 +217,12 @@ static void judge_replicas(const struct server_facts *facts, const struct wishes
     else if (there < 0)
         diagnosis_add(diagnosis, "replicas", wishes->replicas ? LEVEL_WARNING : LEVEL_NOTE,
                       wishes->replicas ? ASK_ADMIN : "", "cannot tell");
+    else if (there > 0 && wishes->quorum)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING,
+                      "servers without replicas, or none that may be promoted",
+                      "%" PRId64 ": one that was promoted would count for its master, but has "
+                      "missed locks",
+                      there);
     else if (there == 0 && wishes->url->master)
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start a replica",
                       "none: there is nobody to be promoted when the master fails");

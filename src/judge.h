@@ -12,8 +12,8 @@ struct wishes {
     int64_t lease;     /* ns */
     unsigned replicas; /* so many of them have to have a lock before it counts */
     bool grace;
+    bool quorum; /* it is one of several, which are a quorum */
     bool secret; /* a password is sent to it */
-    bool quorum; /* it is to be one of several */
 };
 
 void judge_server(const struct server_facts *facts, const struct wishes *wishes,

@@ -100,6 +100,7 @@ take() {
 }
 
 @test "an outage is not contention, and a wrong password is neither" {
+    as_default_user
     local one
     for one in acquire "release --owner $NOBODY" "renew --owner $NOBODY"; do
         # shellcheck disable=SC2086

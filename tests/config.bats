@@ -22,6 +22,7 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "option before environment before the user's file" {
+    as_default_user
     echo "prefix = from-user-file" >"$XDG_CONFIG_HOME/rlock/config"
     echo "prefix = from-config-option" >"$T/other"
     rlock run k -- true
@@ -40,6 +41,7 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "\$HOME/.config is where XDG_CONFIG_HOME is unset" {
+    as_default_user
     mkdir -p "$T/home/.config/rlock"
     echo "prefix=from-home" >"$T/home/.config/rlock/config"
     env -u XDG_CONFIG_HOME HOME="$T/home" "$RLOCK" run k -- true
@@ -47,6 +49,7 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "the user's file goes over the system's" {
+    as_default_user
     unshare -m true 2>/dev/null || skip "no mount name spaces here"
     [[ ! -e /etc/rlock.conf ]] || skip "there is a /etc/rlock.conf"
     printf 'prefix = system\nlease = 20s\n' >"$T/system"
@@ -66,6 +69,7 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "forms of a config file" {
+    as_default_user
     printf '# a comment\n\n  url =  %s  \nprefix=p\r\n' "$RLOCK_URL" >"$T/config"
     unset RLOCK_URL
     rlock run --config "$T/config" k -- true
@@ -165,6 +169,7 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "H19 a password in the address, in RLOCK_PASSWORD, in a file, in the config file" {
+    as_default_user
     redis config set requirepass 'p@ss/w:rd%'
     run -77 --separate-stderr rlock run k -- touch "$T/run"
     stderr_line '^rlock: .*([Aa]uth|[Pp]assword)'

@@ -2,7 +2,10 @@
 
 load helper
 
-setup_file() { start_file --appendonly yes; }
+setup_file() {
+    start_file --appendonly yes
+    as_default_user
+}
 
 # finding CHECK LEVEL [TEXT [ADVICE]]: the JSON of one server in $output has it.
 finding() {
@@ -106,21 +109,19 @@ only() {
 
 @test "a replica: 69; and its master, which has it" {
     local port
-    mkdir "$T/replica"
-    redis-server --port 0 --unixsocket "$T/replica/sock" --dir "$T/replica" --save "" --logfile "$T/replica/log" \
-        --pidfile "$T/replica/pid" --daemonize yes 3>&- >/dev/null
     port=$(free_ports 1)
     redis config set port "$port"
     redis config set bind 127.0.0.1
-    poll_until 10 redis-cli -s "$T/replica/sock" replicaof 127.0.0.1 "$port"
+    # Its title would hide whose it is from the end of the test.
+    bg replica redis-server --port 0 --unixsocket "$T/replica" --dir "$T" --save "" --set-proc-title no \
+        --replicaof 127.0.0.1 "$port"
     poll_until 20 eval 'redis info replication | grep -q state=online'
-    run -69 --separate-stderr rlock doctor --json -u "unix://$T/replica/sock"
+    run -69 --separate-stderr rlock doctor --json -u "unix://$T/replica"
     finding reach unfit "replica of 127.0.0.1:$port"
     run -0 rlock doctor --json
     finding replicas note 1
     json '.servers[0].replicas == 1'
     run -0 rlock doctor --json --replicas 1
-    kill -KILL "$(cat "$T/replica/pid")"
 }
 
 @test "H13 a server that is busy with a script: 69" {

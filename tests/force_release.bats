@@ -125,6 +125,7 @@ EOF
 }
 
 @test "a prefix of its own" {
+    as_default_user
     hold a k --prefix other --lease 60s
     run -1 rlock force-release --yes k
     run -0 rlock force-release --yes --prefix other k

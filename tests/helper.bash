@@ -28,7 +28,7 @@ start_file() {
     export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR"
     export REDIS_DIR=$BATS_FILE_TMPDIR/redis REDIS_OPTIONS="$*"
     export REDIS_SOCK=$REDIS_DIR/sock
-    export RLOCK_URL=unix://$REDIS_SOCK
+    export RLOCK_URL=unix://rlock:pw@$REDIS_SOCK
     redis_start
 }
 
@@ -121,6 +121,11 @@ manual_rights() {
     echo "${command#*>PASSWORD }"
 }
 
+# For passwords, prefixes that those rights do not cover, and those who ask for more.
+as_default_user() {
+    RLOCK_URL=unix://$REDIS_SOCK
+}
+
 # A user "limited" with password "pw" and these rights.
 limited_user() {
     # shellcheck disable=SC2046 # they are words
@@ -135,13 +140,14 @@ redis_answers() {
     [[ $(env -u REDISCLI_AUTH redis-cli -s "$REDIS_SOCK" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
 }
 
-# Starts the server on the data that there is.
+# Starts the server on the data that there is. RLOCK_URL's user has no more rights than the manual says.
 redis_start() {
     mkdir -p "$REDIS_DIR"
-    # shellcheck disable=SC2086 # REDIS_OPTIONS are words
+    # shellcheck disable=SC2086,SC2046 # they are words
     env -u RLOCK_TEST_ID ${REDIS_PRELOAD:+LD_PRELOAD="$REDIS_PRELOAD"} redis-server --port 0 \
         --unixsocket "$REDIS_SOCK" --dir "$REDIS_DIR" --pidfile "$REDIS_DIR/pid" \
-        --logfile "$REDIS_DIR/log" --daemonize yes --save "" $REDIS_OPTIONS 3>&- >/dev/null
+        --logfile "$REDIS_DIR/log" --daemonize yes --save "" --user rlock on nopass $(manual_rights) \
+        $REDIS_OPTIONS 3>&- >/dev/null
     poll_until 20 redis_answers
 }
 

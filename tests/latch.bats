@@ -357,6 +357,7 @@ DIALOGUE
 }
 
 @test "run: a success that cannot be counted is an error" {
+    as_default_user
     rlock latch set k 1
     run -1 --separate-stderr rlock latch run --id a k -- redis-cli -s "$REDIS_SOCK" flushall
     stderr_line 'vanished while the command ran'

@@ -280,3 +280,24 @@ refused() {
     refused 69 force-release --yes --connect-timeout 1s k
     stderr_line 'no quorum'
 }
+
+@test "doctor: each server, and what they are together" {
+    local i
+    for i in 1 2 3; do
+        node "$i" config set appendonly yes
+    done
+    run -0 --separate-stderr rlock doctor --json --lease 1s
+    json '(.servers | length) == 3 and all(.servers[]; .verdict == "fit")'
+    json '.findings | map([.check, .level]) == [["quorum", "fine"], ["lock", "fine"]]'
+    node 2 config set appendonly no
+    run -1 --separate-stderr rlock doctor --json --lease 1s
+    json '.verdict == "warnings" and [.servers[].verdict] == ["fit", "warnings", "fit"]'
+    node_kill 1
+    run -1 --separate-stderr rlock doctor --json --lease 1s
+    json '.findings[0] | .level == "warning" and (.text | startswith("2 of 3"))'
+    json '.findings[1] | .check == "lock" and .level == "fine"'
+    node_signal 2 STOP
+    refused 69 doctor --connect-timeout 1s
+    stderr_line '^rlock: doctor: not fit to hold locks: quorum: 1 of 3'
+    poll_until 2 nothing_at rlock-doctor 3
+}

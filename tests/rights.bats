@@ -20,6 +20,7 @@ setup_file() { start_file; }
 }
 
 @test "H19 a password that is refused from now on: stopped in time, not at once" {
+    as_default_user
     local start
     redis config set requirepass first
     export REDISCLI_AUTH=first RLOCK_PASSWORD=first

@@ -290,6 +290,7 @@ returncode() { # negative for death by a signal, as python sees it
 }
 
 @test "--prefix and RLOCK_PREFIX are a name space" {
+    as_default_user
     hold a k --prefix team/a
     run -0 rlock run -n k -- true
     run -75 rlock run -n --prefix=team/a k -- true

@@ -85,6 +85,7 @@ no_controls() { # in $output, but for the ends of lines
 }
 
 @test "another prefix is another world, also to globs" {
+    as_default_user
     hold a k --prefix one
     hold b k --prefix two
     run -0 rlock status --json --prefix one

@@ -173,6 +173,8 @@ static const struct {
     {"replicas=-1", "replicas note"},
     {"replicas=2", "replicas note"},
     {"min=1", "replicas unfit"},
+    {"quorum=1", ""},
+    {"quorum=1 replicas=1", "replicas warning"},
     {"master=m", "replicas warning"},
     {"master=m min=1", "replicas unfit"},
     {"master=m replicas=1", "replicas note"},
