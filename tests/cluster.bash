@@ -211,3 +211,34 @@ close_slot() { # KEY TARGET
 another_than() {
     tr ' ' '\n' <<<"$(masters)" | grep -v "^$(master_of "$1")\$" | grep -m 1 .
 }
+
+left_of() {
+    "$RLOCK" status --json "$1" 3>&- | jq '.[0].holders[0].lease_left_ms // 0'
+}
+
+has_more_left() {
+    local before=$left
+    left=$(left_of "$1")
+    ((left > before))
+}
+
+# renews KEY: its holder does, after this was called.
+renews() {
+    local left
+    left=$(left_of "$1")
+    poll_until 15 has_more_left "$1"
+}
+
+# ends NAME: told to, it does; it has not lost its lock before.
+ends() {
+    kill "${pid[$1]}"
+    finish "$1"
+    [[ $status == 143 ]]
+}
+
+# A key's master is replaced by its replica.
+taken_over() { # KEY OLD
+    local now
+    now=$(master_of "$1")
+    [[ $now && $now != "$2" ]]
+}
