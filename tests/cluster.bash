@@ -51,8 +51,8 @@ cluster_setup() {
     fi
     for node in $(masters); do
         cli "$node" flushall >/dev/null
-        cli "$node" config resetstat >/dev/null
     done
+    forget_calls
     # The name of a key at each of the masters, in the order of the alphabet.
     # shellcheck disable=SC2034 # for the test
     read -ra at <<<"$(masters)"
@@ -165,7 +165,14 @@ is_whole() {
     done
 }
 
-# A command in the server's statistics, over all nodes.
+forget_calls() {
+    local node
+    for node in $CLUSTER_NODES; do
+        cli "$node" config resetstat >/dev/null
+    done
+}
+
+# How often a command was called since then, at all nodes.
 cluster_calls() {
     local node
     for node in $CLUSTER_NODES; do
