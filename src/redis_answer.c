@@ -328,6 +328,7 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     }
     answer->verdict = VERDICT_GRANTED;
     answer->late = number_at(reply, 4) == 1;
+    answer->forgotten = number_at(reply, 4) == 2;
 }
 
 static void read_released(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -344,6 +345,16 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
     answer->position = count_at(reply, 3);
     answer->requeued = number_at(reply, 4) == 1;
     read_holders(reply, 5, extra->now_ms, answer);
+}
+
+static void read_grace(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_GRACE);
+    answer->grace_ms = number_at(reply, 2);
+    store_print_grace(answer->grace_ms, answer->text, sizeof answer->text);
+    extra->places = string_at(reply, 3);
+    answer->position = number_at(reply, 4);
+    answer->requeued = number_at(reply, 5) == 1;
 }
 
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -397,7 +408,8 @@ static const struct {
     {"GRANTED", read_granted}, {"RENEWED", read_granted}, {"RELEASED", read_released},
     {"QUEUED", read_queued},   {"HELD", read_held},       {"STALE", read_stale},
     {"BARRED", read_barred},   {"LOST", read_not_holder}, {"ABSENT", read_not_holder},
-    {"CHANGED", read_changed}, {"MISFIT", read_misfit},
+    {"CHANGED", read_changed}, {"MISFIT", read_misfit},   {"GRACE", read_grace},
+    {"MARKED", read_released},
 };
 
 static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)

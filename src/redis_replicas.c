@@ -92,8 +92,9 @@ enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
     const redisReply *wait = replies[0];
     int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1;
 
+    /* One that has left is missed: perhaps it is a master by now, and this one is not any more. */
     int told = depends_on_known(replicas) ? redis_greeting_replicas(replies[1]) : -1;
-    if (told >= 0)
+    if (told > replicas->known)
         replicas->known = told;
     unsigned wanted = needed(replicas);
     if (have >= (int64_t)wanted)

@@ -4,6 +4,7 @@
 #include "loop.h"
 #include "mem.h"
 #include "redis_answer.h"
+#include "redis_grace.h"
 #include "redis_latch.h"
 #include "redis_link.h"
 #include "redis_replicas.h"
@@ -25,14 +26,14 @@
 /* How long a release waits for the replicas. They get it anyway; what they miss ends with the lease. */
 #define PARTING_NS (200 * NS_PER_MS)
 
-#define MARKER ":!quorum"
-
 struct redis_store {
     struct store base;
     struct loop *loop;
     struct redis_link *link;
     char *prefix;
-    char *marker; /* of a quorum's member: a key that tells how long it has been one; NULL */
+    char *marker; /* a key that tells for how long the server remembers; NULL */
+    bool grace;   /* and it is to say whether it may have forgotten locks */
+    bool member;  /* of a quorum: how long it has been one */
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
     bool fresh;      /* the server did not know one of the scripts */
@@ -63,8 +64,8 @@ struct redis_store {
     void *each_id_arg;
 };
 
-/* Arguments that are filled in at the moment of sending; acquire.lua and release.lua have the first one
- * at the same place. */
+/* Arguments that are filled in at the moment of sending; acquire.lua, release.lua and a claim of renew.lua have the first
+ * one at the same place. */
 enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
@@ -415,8 +416,9 @@ static void redis_close(struct store *base)
     free(store);
 }
 
-static void add_marker(struct redis_store *store)
+static void add_member(struct redis_store *store)
 {
+    add_argument(store, "member");
     add_argument(store, store->marker);
     store->node_at = store->argc;
     add_argument(store, "");
@@ -431,8 +433,6 @@ static void add_fences(struct redis_store *store, const struct lock_request *req
 static void redis_acquire(struct store *base, const struct lock_request *request,
                           struct moment until, store_done *done, void *arg)
 {
-    static const char *const modes[] = {
-        [LOCK_EXCLUSIVE] = "x", [LOCK_SHARED] = "s", [LOCK_LIMIT] = "l"};
     const int64_t patience = QUEUE_PATIENCE_NS / NS_PER_MS;
     struct redis_store *store = of(base);
 
@@ -446,16 +446,24 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     add_argument(store, "0");
     add_argument(store, "");
     add_argument(store, request->listen ? "1" : "0");
-    add_argument(store, modes[request->mode]);
+    add_argument(store, redis_grace_mode(request->mode));
     add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
     add_argument(store, request->no_nesting ? "0" : "1");
     add_argument(store, request->who);
-    if (store->marker) {
-        add_marker(store);
+    if (store->grace) {
+        add_argument(store, "grace");
+        add_argument(store, store->marker);
+    } else if (store->member) {
+        add_member(store);
         add_number(store, (int64_t)request->proposal);
         add_fences(store, request);
     }
     start(store, until, done, arg);
+}
+
+static void add_text(void *arg, const char *text)
+{
+    add_argument(arg, text);
 }
 
 static void redis_renew(struct store *base, const struct lock_request *request, struct moment until,
@@ -466,8 +474,11 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
     begin(store, &script_renew, request->keys, request->key_count);
     add_argument(store, request->owner);
     add_number(store, request->lease / NS_PER_MS);
-    if (store->marker) {
-        add_marker(store);
+    if (store->grace) {
+        redis_grace_renewal(store->marker, request, add_text, store);
+        store->in_time = request->grants;
+    } else if (store->member) {
+        add_member(store);
         add_fences(store, request);
     }
     start(store, until, done, arg);
@@ -485,6 +496,10 @@ static void redis_release(struct store *base, const struct lock_request *request
     add_number(store, uncertain ? BAR_MS : 0);
     add_number(store, request->at_least / NS_PER_MS);
     add_argument(store, "0");
+    if (store->grace) {
+        add_argument(store, store->marker);
+        add_number(store, request->lease / NS_PER_MS);
+    }
     store->in_time = request->in_time;
     set_places(store, NULL);
     start(store, until, done, arg);
@@ -542,11 +557,6 @@ static void redis_survey(struct store *base, const struct survey_request *reques
     start_survey(store, survey, until, done, arg);
 }
 
-static void add_latch_argument(void *arg, const char *text)
-{
-    add_argument(arg, text);
-}
-
 static void redis_latch(struct store *base, const struct latch_request *request,
                         struct moment until, store_done *done, void *arg)
 {
@@ -556,7 +566,18 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     store->listen = request->listen;
     store->each_id = request->each;
     store->each_id_arg = request->each_arg;
-    redis_latch_arguments(request, add_latch_argument, store);
+    redis_latch_arguments(request, add_text, store);
+    start(store, until, done, arg);
+}
+
+static void redis_mark(struct store *base, bool force, struct moment until, store_done *done,
+                       void *arg)
+{
+    struct redis_store *store = of(base);
+
+    begin(store, &script_init, NULL, 0);
+    add_argument(store, store->marker);
+    add_argument(store, force ? "1" : "0");
     start(store, until, done, arg);
 }
 
@@ -584,8 +605,9 @@ void store_redis_survey(struct store *node, const struct survey_request *request
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size)
 {
-    static const struct store_ops ops = {redis_close,    redis_acquire, redis_renew,  redis_release,
-                                         redis_farewell, redis_force,   redis_survey, redis_latch};
+    static const struct store_ops ops = {redis_close,   redis_acquire,  redis_renew,
+                                         redis_release, redis_farewell, redis_force,
+                                         redis_survey,  redis_latch,    redis_mark};
     static const struct redis_link_events events = {batch_done, poked};
     struct redis_store *store = mem_zeroed(sizeof *store);
 
@@ -599,10 +621,10 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
     }
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = strcmp(address->urls->scheme, "cluster") == 0;
-    if (address->member && address->prefix) {
-        store->marker = mem_zeroed(strlen(address->prefix) + sizeof MARKER);
-        sprintf(store->marker, "%s" MARKER, address->prefix);
-    }
+    store->member = address->member;
+    store->grace = address->grace;
+    if (address->prefix)
+        store->marker = redis_grace_marker(address->prefix, store->member ? "quorum" : "epoch");
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return &store->base;
