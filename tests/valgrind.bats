@@ -40,7 +40,7 @@ clean() {
 }
 
 @test "run: free, waited for, renewed, timed out, cancelled" {
-    bg first rlock run --lease 1s k -- sh -c ": >'$T/first.up'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 3"
+    bg first rlock run --lease 3s k -- sh -c ": >'$T/first.up'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 3"
     poll_until 15 test -e "$T/first.up"
     bg second rlock run -v k -- true
     run -75 --separate-stderr rlock run -w 500ms k -- true

@@ -1,7 +1,7 @@
-/* A server, or Sentinels and a server, that say anything at any time: each operation of a store ends once and in time,
- * and nothing is left behind.
+/* A server, or Sentinels and a server, a cluster, a quorum, that say anything at any time: each operation of a store
+ * ends once and in time, and nothing is left behind.
  *
- * First byte: which store. Three more: what is asked of it. The rest: wire.h. */
+ * First byte: which store, and what it has to promise. Three more: what is asked of it. The rest: wire.h. */
 #include "fake_loop.h"
 #include "fuzz.h"
 #include "store.h"
@@ -12,17 +12,23 @@
 #define TURNS_MAX  20000
 #define PATIENCE   (10 * NS_PER_SEC)
 
-static const char *const urls[] = {
-    "redis://user:secret@127.0.0.1:7000/2",
-    "unix:///run/redis.sock",
-    "sentinel://user:secret@127.0.0.1,127.0.0.2,127.0.0.3/master",
-    "sentinel://127.0.0.1/master/1",
+#define URLS_MAX 3
+
+static const char *const urls[][URLS_MAX] = {
+    {"redis://user:secret@127.0.0.1:7000/2"},
+    {"unix:///run/redis.sock"},
+    {"sentinel://user:secret@127.0.0.1,127.0.0.2,127.0.0.3/master"},
+    {"sentinel://127.0.0.1/master/1"},
+    {"redis://127.0.0.1", "redis://:secret@127.0.0.2/1", "unix:///run/redis.sock"},
+    {"cluster://127.0.0.1,127.0.0.2:7000"},
 };
 
 struct life {
+    struct url urls[URLS_MAX];
+    struct store_address address;
     struct loop *loop;
     struct store *store;
-    bool busy;
+    bool busy, parted;
     struct moment until;
     unsigned reports;
 };
@@ -112,6 +118,7 @@ static void begin(struct life *life, uint8_t what)
     case 6: begin_latch(life, request.listen); break;
     case 7:
         life->busy = false;
+        life->parted = true;
         store_farewell(life->store, &request);
         break;
     }
@@ -121,7 +128,7 @@ static void live(struct life *life, const uint8_t *operations)
 {
     int turns = 0;
 
-    for (int i = 0; i < OPERATIONS; i++) {
+    for (int i = 0; i < OPERATIONS && !life->parted; i++) {
         begin(life, operations[i]);
         while (life->busy) {
             MUST(wire_turn(life->loop));
@@ -130,25 +137,42 @@ static void live(struct life *life, const uint8_t *operations)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void open_store(struct life *life, uint8_t kind)
 {
-    struct url url;
-    struct life life = {.loop = loop_new()};
-    struct store_address address = {
-        .urls = &url, .url_count = 1, .prefix = "p", .connect_timeout = 5 * NS_PER_SEC};
+    const char *const *texts = urls[(kind & 15) % (sizeof urls / sizeof *urls)];
+    struct store_address *address = &life->address;
     char fault[256];
 
+    *address = (struct store_address){.urls = life->urls,
+                                      .prefix = "p",
+                                      .connect_timeout = 5 * NS_PER_SEC,
+                                      .replicas = (kind >> 4) % 4,
+                                      .replica_count = 1,
+                                      .grace = (kind & 64) != 0};
+    while (address->url_count < URLS_MAX && texts[address->url_count]) {
+        struct url *url = &life->urls[address->url_count];
+        MUST(url_parse(texts[address->url_count++], url, fault, sizeof fault));
+    }
+    life->store = store_open(life->loop, address, fault, sizeof fault);
+    MUST(life->store || *fault);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct life life = {.loop = loop_new()};
+
     if (size >= HEAD) {
-        MUST(url_parse(urls[data[0] % (sizeof urls / sizeof *urls)], &url, fault, sizeof fault));
+        open_store(&life, data[0]);
         wire_begin(data + HEAD, size - HEAD);
-        life.store = store_open(life.loop, &address, fault, sizeof fault);
-        MUST(life.store);
+    }
+    if (life.store) {
         store_on_poke(life.store, poked, &life);
         live(&life, data + 1);
         store_close(life.store);
         MUST(wire_open() == 0 && !fake_ios(life.loop));
-        url_free(&url);
     }
+    for (size_t i = 0; i < URLS_MAX; i++)
+        url_free(&life.urls[i]);
     loop_free(life.loop);
     return 0;
 }

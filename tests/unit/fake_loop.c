@@ -56,6 +56,8 @@ void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due)
 
 void loop_add(struct loop *loop, struct loop_io *io)
 {
+    if (io->added)
+        return;
     io->next = loop->ios;
     io->added = true;
     loop->ios = io;
