@@ -1,5 +1,6 @@
 /* What is made of a server's replies: errors, the scripts' words, and nonsense. */
 #include "redis_answer.h"
+#include "redis_error.h"
 
 #include "tap.h"
 
