@@ -6,7 +6,7 @@
 
 #include "loop.h"
 #include "mem.h"
-#include "redis_answer.h"
+#include "redis_error.h"
 #include "redis_link.h"
 
 /* The least share of the time for one node. */
@@ -82,7 +82,7 @@ static void answered(void *arg, redisReply *const *replies, size_t count,
     if (count == 0) {
         take_error(scout, failure);
     } else if (replies[0]->type == REDIS_REPLY_ERROR) {
-        redis_answer_error(replies[0]->str, &error);
+        redis_error_answer(replies[0]->str, &error);
         take_error(scout, &error);
     } else {
         take_slots(scout, replies[0]);
@@ -143,6 +143,7 @@ void cluster_scout_start(struct cluster_scout *scout, size_t first, size_t last,
     size_t count = cluster_nodes_map(scout->nodes)->node_count;
     size_t next = 0;
 
+    cluster_scout_stop(scout);
     scout->over = false;
     scout->outcome = (struct answer){.verdict = VERDICT_GRANTED};
     scout->until = until;

@@ -71,7 +71,8 @@ static void try_lock(struct query *query, const struct lock_request *request, st
     }
 }
 
-/* Without the replicas: whether there are enough of them is a finding of its own. */
+/* Without replicas and grace: whether there are enough of them is a finding of its own, and to look must not make
+ * others wait. */
 static void take_trial(struct consultation *all)
 {
     const char *key = TRIAL_KEY;
@@ -81,6 +82,7 @@ static void take_trial(struct consultation *all)
     struct query query;
 
     address.replicas = REPLICAS_NONE;
+    address.grace = false;
     if (!query_open(&query, &address, trial.fault, sizeof trial.fault)) {
         /* that is why */
     } else if (!asker_uuid(owner)) {

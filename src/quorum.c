@@ -159,7 +159,7 @@ static bool is_heard(struct count votes, size_t majority)
     return votes.yes + votes.doubtful + votes.no + votes.nothing >= majority;
 }
 
-static enum quorum_outcome state_of_take(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_take(struct count votes, size_t majority, size_t spare)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -173,8 +173,8 @@ static enum quorum_outcome state_of_take(struct count votes, size_t majority, si
     return votes.none == 0 ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_outcome state_of_keep(struct count votes, size_t majority, size_t spare,
-                                         size_t rivals)
+static enum quorum_outcome outcome_of_keep(struct count votes, size_t majority, size_t spare,
+                                           size_t rivals)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -184,7 +184,7 @@ static enum quorum_outcome state_of_keep(struct count votes, size_t majority, si
     return votes.yes + votes.none < majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_outcome state_of_free(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_free(struct count votes, size_t majority, size_t spare)
 {
     if (votes.no > spare)
         return QUORUM_REFUSED;
@@ -193,7 +193,7 @@ static enum quorum_outcome state_of_free(struct count votes, size_t majority, si
     return votes.unknown > spare ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_outcome state_of_read(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_read(struct count votes, size_t majority, size_t spare)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -209,10 +209,10 @@ enum quorum_outcome quorum_outcome(const struct quorum *quorum)
     size_t spare = quorum->count - majority;
 
     switch (quorum->rule) {
-    case QUORUM_TAKE: return state_of_take(votes, majority, spare);
-    case QUORUM_KEEP: return state_of_keep(votes, majority, spare, quorum_rivals(quorum));
-    case QUORUM_FREE: return state_of_free(votes, majority, spare);
-    case QUORUM_READ: return state_of_read(votes, majority, spare);
+    case QUORUM_TAKE: return outcome_of_take(votes, majority, spare);
+    case QUORUM_KEEP: return outcome_of_keep(votes, majority, spare, quorum_rivals(quorum));
+    case QUORUM_FREE: return outcome_of_free(votes, majority, spare);
+    case QUORUM_READ: return outcome_of_read(votes, majority, spare);
     }
     return QUORUM_FAILED;
 }

@@ -1,7 +1,8 @@
 /* The greeting of a Redis server. */
 #include "redis_greeting.h"
 #include "conn.h"
-#include "redis_answer.h"
+#include "redis_error.h"
+#include "redis_reply.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -128,7 +129,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
     *answer = (struct answer){0};
     /* A user without ROLE or TIME loses a check, not the lock. */
     if (failed && (needed || strncmp(reply->str, "NOPERM", 6) != 0)) {
-        redis_answer_error(reply->str, answer);
+        redis_error_answer(reply->str, answer);
         return GREETING_REFUSED;
     }
     /* A Cluster's replica says who the master is, when it is asked for something. */

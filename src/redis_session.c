@@ -5,7 +5,7 @@
 #include "locate.h"
 #include "loop.h"
 #include "mem.h"
-#include "redis_answer.h"
+#include "redis_error.h"
 #include "redis_greeting.h"
 #include "secret.h"
 #include "tls.h"

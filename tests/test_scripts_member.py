@@ -15,10 +15,10 @@ class Member(Lock):
 
     def acquire(self, owner, fences=(), proposal=0, queue=False, **options):
         words = self.acquire_words(owner, queue=queue, **options)
-        return self.call(*words, MARKER, self.run_id, proposal, *fences)
+        return self.call(*words, "member", MARKER, self.run_id, proposal, *fences)
 
     def renew(self, owner, fences=(), lease=30000):
-        return self.run("renew", owner, lease, MARKER, self.run_id, *fences)
+        return self.run("renew", owner, lease, "member", MARKER, self.run_id, *fences)
 
 
 def member(memory, service, *answer, nested=()):

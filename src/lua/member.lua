@@ -13,11 +13,11 @@ local function beginning()
   return now - math.max(tonumber(uptime or 0) - 1, 0) * 1000
 end
 
--- The answer as a member gives it; without a marker, as it is. Called last, since it begins with PEXPIRE.
+-- The answer as a member gives it; of a server that is none, as it is. Called last, since it begins with PEXPIRE.
 -- {'MEMBER', ms since "since", ms since "first", answer, locks}: both times 1 at least; of a grant, for each lock
 -- 1 if it is an ancestor's here
 local function as_member(marker, run, answer, locks)
-  if not marker then return answer end
+  if not run then return answer end
   redis.call('PEXPIRE', marker, WEEK)
   local v = redis.call('HMGET', marker, 'run', 'since', 'first')
   local since, first = number(v[2]), number(v[3])

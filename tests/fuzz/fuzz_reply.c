@@ -4,6 +4,7 @@
 #include "fuzz.h"
 #include "judge.h"
 #include "redis_answer.h"
+#include "redis_reply.h"
 #include "redis_greeting.h"
 #include "redis_latch.h"
 #include "redis_self.h"
