@@ -99,6 +99,7 @@ clean() {
 }
 
 @test "a server that is not there, one that wants a password, one that is none; doctor; help" {
+    as_default_user
     run -69 rlock run --url unix:///nowhere k -- true
     run -69 rlock run --url redis://localhost:1 k -- true
     redis config set requirepass secret
