@@ -71,9 +71,11 @@ static void on_held(void *arg, struct moment deadline, const struct lock_grant *
     loop_stop(a->loop);
 }
 
-static void on_extended(void *arg, struct moment deadline)
+static void on_extended(void *arg, struct moment deadline, bool forgotten)
 {
     struct acquisition *a = arg;
+
+    (void)forgotten; /* and had again: nothing has changed for the script */
     a->deadline = deadline;
 }
 

@@ -93,13 +93,16 @@ static void on_held(void *arg, struct moment deadline, const struct lock_grant *
         channel_send(agent->channel.fd, &message);
 }
 
-static void on_extended(void *arg, struct moment deadline)
+static void on_extended(void *arg, struct moment deadline, bool forgotten)
 {
     struct agent *agent = arg;
 
     say_detail("%s: renewed", title_of(agent));
     if (agent->leaving || agent->lost)
         return;
+    if (forgotten)
+        post(agent, MESSAGE_TROUBLE, agent->deadline,
+             "the store had forgotten it, and has it again");
     watch(agent, deadline);
     post(agent, MESSAGE_EXTENDED, deadline, "");
 }

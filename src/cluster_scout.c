@@ -6,7 +6,7 @@
 
 #include "loop.h"
 #include "mem.h"
-#include "redis_answer.h"
+#include "redis_error.h"
 #include "redis_link.h"
 
 /* The least share of the time for one node. */
@@ -82,7 +82,7 @@ static void answered(void *arg, redisReply *const *replies, size_t count,
     if (count == 0) {
         take_error(scout, failure);
     } else if (replies[0]->type == REDIS_REPLY_ERROR) {
-        redis_answer_error(replies[0]->str, &error);
+        redis_error_answer(replies[0]->str, &error);
         take_error(scout, &error);
     } else {
         take_slots(scout, replies[0]);

@@ -8,13 +8,9 @@
 #include <unistd.h>
 
 #include "asker.h"
-#include "judge.h"
-#include "judge_sentinels.h"
-#include "mem.h"
+#include "checkup.h"
 #include "query.h"
-#include "redis_facts.h"
 #include "render_doctor.h"
-#include "sentinel_facts.h"
 
 /* The lock that is taken and given back. One for all: it stays, free, for as long as others do. */
 #define TRIAL_KEY "rlock-doctor"
@@ -41,56 +37,10 @@ struct consultation {
     struct settings settings;
     struct json_library json;
     bool as_json;
-    struct patient *patients;
-    size_t count;
-    struct diagnosis whole; /* about all of them together, and the trial */
+    struct checkup servers;
 };
 
-/* -- looking ----------------------------------------------------------------------------------- */
-
-static struct wishes wishes_for(const struct consultation *all, const struct url *url)
-{
-    const struct settings *settings = &all->settings;
-    const struct store_address *address = &settings->address;
-
-    return (struct wishes){.url = url,
-                           .prefix = address->prefix,
-                           .lease = settings->lease,
-                           .replicas = address->replicas == REPLICAS_NONE ? 0
-                                       : address->replicas == REPLICAS_COUNT
-                                           ? address->replica_count
-                                           : 1,
-                           .grace = address->grace,
-                           .quorum = address->url_count > 1,
-                           .secret = url->password || address->password};
-}
-
-static bool look_at_sentinels(const struct store_address *address, struct diagnosis *diagnosis,
-                              char *fault, size_t size)
-{
-    struct sentinel_facts facts;
-
-    if (!sentinel_facts_ask(address, &facts, fault, size))
-        return false;
-    judge_sentinels(&facts, diagnosis);
-    return true;
-}
-
-static bool look_at(struct consultation *all, const struct url *url, char *fault, size_t size)
-{
-    struct patient *patient = &all->patients[all->count];
-    struct wishes wishes = wishes_for(all, url);
-    struct store_address address = all->settings.address;
-
-    address.urls = url;
-    address.url_count = 1;
-    url_print(url, patient->name, sizeof patient->name);
-    if (!redis_facts_ask(&address, &patient->facts, fault, size))
-        return false;
-    judge_server(&patient->facts, &wishes, &patient->diagnosis);
-    all->count++;
-    return !url->master || look_at_sentinels(&address, &patient->diagnosis, fault, size);
-}
+/* -- a lock, for trial -------------------------------------------------------------------------- */
 
 static int64_t took(struct moment *since)
 {
@@ -121,7 +71,8 @@ static void try_lock(struct query *query, const struct lock_request *request, st
     }
 }
 
-/* Without the replicas: whether there are enough of them is a finding of its own. */
+/* Without replicas and grace: whether there are enough of them is a finding of its own, and to look must not make
+ * others wait. */
 static void take_trial(struct consultation *all)
 {
     const char *key = TRIAL_KEY;
@@ -131,6 +82,7 @@ static void take_trial(struct consultation *all)
     struct query query;
 
     address.replicas = REPLICAS_NONE;
+    address.grace = false;
     if (!query_open(&query, &address, trial.fault, sizeof trial.fault)) {
         /* that is why */
     } else if (!asker_uuid(owner)) {
@@ -141,7 +93,7 @@ static void take_trial(struct consultation *all)
         try_lock(&query, &request, &trial);
     }
     query_close(&query);
-    diagnosis_of_trial(&trial, &all->whole);
+    diagnosis_of_trial(&trial, &all->servers.whole);
 }
 
 /* -- the outcome ------------------------------------------------------------------------------- */
@@ -150,39 +102,26 @@ static size_t reached(const struct consultation *all)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < all->count; i++)
-        count += all->patients[i].facts.reached;
+    for (size_t i = 0; i < all->servers.count; i++)
+        count += all->servers.patients[i].facts.reached;
     return count;
 }
 
 /* Several servers are worth what they are together. */
 static enum level verdict(const struct consultation *all)
 {
-    enum level one = all->count == 1 ? all->patients[0].diagnosis.worst : LEVEL_FINE;
-    return one > all->whole.worst ? one : all->whole.worst;
-}
-
-static void judge_together(struct consultation *all)
-{
-    struct server_facts *facts = mem_zeroed(all->count * sizeof *facts);
-    struct diagnosis *servers = mem_zeroed(all->count * sizeof *servers);
-
-    for (size_t i = 0; i < all->count; i++) {
-        facts[i] = all->patients[i].facts;
-        servers[i] = all->patients[i].diagnosis;
-    }
-    diagnosis_of_quorum(facts, servers, all->count, &all->whole);
-    free(facts);
-    free(servers);
+    enum level one =
+        all->servers.count == 1 ? all->servers.patients[0].diagnosis.worst : LEVEL_FINE;
+    return one > all->servers.whole.worst ? one : all->servers.whole.worst;
 }
 
 /* The worst in one line, for those who do not read the table. */
 static void say_unfit(const struct consultation *all)
 {
-    const struct diagnosis *worst = &all->whole;
+    const struct diagnosis *worst = &all->servers.whole;
 
-    if (all->whole.worst < LEVEL_UNFIT)
-        worst = &all->patients[0].diagnosis;
+    if (all->servers.whole.worst < LEVEL_UNFIT)
+        worst = &all->servers.patients[0].diagnosis;
     for (size_t i = 0; i < worst->count; i++) {
         if (worst->findings[i].level == LEVEL_UNFIT) {
             command_error(all->command, "not fit to hold locks: %s: %s", worst->findings[i].check,
@@ -200,12 +139,13 @@ static int print(const struct consultation *all)
     if (all->settings.color == COLOR_AUTO && isatty(STDOUT_FILENO))
         style.color = term && strcmp(term, "dumb") != 0;
     if (all->as_json) {
-        char *text =
-            render_doctor_json(&all->json, all->patients, all->count, &all->whole, verdict(all));
+        char *text = render_doctor_json(&all->json, all->servers.patients, all->servers.count,
+                                        &all->servers.whole, verdict(all));
         fputs(text, stdout);
         free(text);
     } else {
-        render_doctor(stdout, all->patients, all->count, &all->whole, &style);
+        render_doctor(stdout, all->servers.patients, all->servers.count, &all->servers.whole,
+                      &style);
     }
     return command_flush();
 }
@@ -228,7 +168,6 @@ static int conclude(const struct consultation *all)
 
 static int consult(struct consultation *all)
 {
-    const struct store_address *address = &all->settings.address;
     char fault[256];
 
     all->as_json = command_option(&all->arguments, OPTION_JSON) != NULL;
@@ -236,16 +175,11 @@ static int consult(struct consultation *all)
         command_error(all->command, "%s", fault);
         return STATUS_SYSTEM;
     }
-    all->patients = mem_zeroed(address->url_count * sizeof *all->patients);
-    for (size_t i = 0; i < address->url_count; i++) {
-        if (!look_at(all, &address->urls[i], fault, sizeof fault)) {
-            command_error(all->command, "%s", fault);
-            return all->settings.address_status;
-        }
+    if (!checkup_run(&all->settings, &all->servers, fault, sizeof fault)) {
+        command_error(all->command, "%s", fault);
+        return all->settings.address_status;
     }
-    if (all->count > 1)
-        judge_together(all);
-    if (reached(all) > all->count / 2)
+    if (reached(all) > all->servers.count / 2)
         take_trial(all);
     return conclude(all);
 }
@@ -263,7 +197,7 @@ static int run(const struct command *command, int argc, char **argv)
         else if (command_settings(command, &all.arguments, &all.settings, &status))
             status = consult(&all);
     }
-    free(all.patients);
+    checkup_free(&all.servers);
     settings_free(&all.settings);
     args_free(&all.arguments);
     return status;

@@ -1,12 +1,13 @@
 /* rlock release: a script gives back what it acquired. */
 #include "tenure.h"
 
-static const struct option_spec options[] = {TENURE_OPTION, SETTINGS_OPTIONS, {0}};
+static const struct option_spec options[] = {TENURE_OPTIONS, SETTINGS_OPTIONS, {0}};
 
 static int release(struct tenure *tenure)
 {
     struct answer answer;
 
+    tenure->request.lease = tenure->settings.lease; /* for how long others wait, if it was forgotten */
     query_release(&tenure->query, &tenure->request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         say_detail("%.100s: released", tenure->key);

@@ -2,7 +2,7 @@
 #include "tenure.h"
 
 static const struct option_spec options[] = {
-    TENURE_OPTION,
+    TENURE_OPTIONS,
     {.id = SETTING_LEASE,
      .name = "lease",
      .argument = "DUR",

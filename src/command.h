@@ -17,7 +17,7 @@ struct command {
 
 extern const struct command command_run, command_read, command_write, command_acquire,
     command_renew, command_release, command_status, command_force_release, command_latch,
-    command_doctor, command_local;
+    command_init, command_doctor, command_local;
 
 /* Says "rlock: NAME: MESSAGE". */
 void command_error(const struct command *command, const char *fmt, ...)

@@ -90,3 +90,25 @@ void diagnosis_of_quorum(const struct server_facts *facts, const struct diagnosi
                   fit < count ? "mend the others" : "",
                   "%zu of %zu servers are fit, %zu are needed", fit, count, least);
 }
+
+void diagnosis_of_cluster(const struct diagnosis *servers, size_t count, unsigned slots,
+                          unsigned all, struct diagnosis *diagnosis)
+{
+    size_t unfit = 0;
+
+    *diagnosis = (struct diagnosis){0};
+    for (size_t i = 0; i < count; i++) {
+        unfit += servers[i].worst == LEVEL_UNFIT;
+        if (servers[i].worst == LEVEL_WARNING)
+            diagnosis->worst = LEVEL_WARNING;
+    }
+    if (slots < all)
+        diagnosis_add(diagnosis, "cluster", LEVEL_UNFIT, "redis-cli --cluster fix",
+                      "%u of %u slots are nobody's: keys there cannot be locked", all - slots, all);
+    else if (unfit > 0)
+        diagnosis_add(diagnosis, "cluster", LEVEL_UNFIT, "mend the others",
+                      "%zu of %zu masters are fit: keys of the others cannot be locked",
+                      count - unfit, count);
+    else
+        diagnosis_add(diagnosis, "cluster", LEVEL_FINE, "", "%zu masters have all slots", count);
+}

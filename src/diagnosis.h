@@ -26,6 +26,13 @@ struct diagnosis {
     enum level worst;
 };
 
+/* One server that was looked at. */
+struct patient {
+    char name[300]; /* its URL, without password */
+    struct server_facts facts;
+    struct diagnosis diagnosis;
+};
+
 /* Adds a finding; advice: "" if nothing is to be done. */
 void diagnosis_add(struct diagnosis *diagnosis, const char *check, enum level level,
                    const char *advice, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
@@ -42,6 +49,10 @@ void diagnosis_of_trial(const struct trial *trial, struct diagnosis *diagnosis);
 /* Several servers, of which more than half have to be fit. */
 void diagnosis_of_quorum(const struct server_facts *facts, const struct diagnosis *servers,
                          size_t count, struct diagnosis *diagnosis);
+
+/* The masters of a Cluster, all of which have to be fit, as each has keys of its own; they have "slots" of "all". */
+void diagnosis_of_cluster(const struct diagnosis *servers, size_t count, unsigned slots,
+                          unsigned all, struct diagnosis *diagnosis);
 
 /* "0.12 ms", as durations so short are written nowhere else. Returns out. */
 const char *diagnosis_print_ms(int64_t ns, char out[32]);

@@ -204,6 +204,11 @@ static void judge_persistence(const struct server_facts *facts, const struct wis
                       "its last snapshot failed; it may refuse all writes");
 }
 
+static bool fails_over(const struct url *url)
+{
+    return url->master || strcmp(url->scheme, "cluster") == 0;
+}
+
 static void judge_replicas(const struct server_facts *facts, const struct wishes *wishes,
                            struct diagnosis *diagnosis)
 {
@@ -223,7 +228,7 @@ static void judge_replicas(const struct server_facts *facts, const struct wishes
                       "%" PRId64 ": one that was promoted would count for its master, but has "
                       "missed locks",
                       there);
-    else if (there == 0 && wishes->url->master)
+    else if (there == 0 && fails_over(wishes->url))
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start a replica",
                       "none: there is nobody to be promoted when the master fails");
     else if (there < wishes->replicas)

@@ -25,8 +25,8 @@ static bool is_needed(enum right_use use, const struct wishes *wishes)
 {
     if (use == RIGHT_REPLICAS)
         return wishes->replicas > 0;
-    if (use == RIGHT_QUORUM)
-        return wishes->quorum;
+    if (use == RIGHT_MEMORY)
+        return wishes->quorum || wishes->grace;
     return use != RIGHT_CLUSTER || strcmp(wishes->url->scheme, "cluster") == 0;
 }
 
@@ -45,7 +45,7 @@ static void judge_lacks(const struct server_facts *facts, const struct wishes *w
         {RIGHT_CHECK, LEVEL_WARNING, "nobody notices that it is a replica"},
         {RIGHT_DB, LEVEL_NOTE, "only database 0 can be used"},
         {RIGHT_REPLICAS, LEVEL_UNFIT, "no lock can be had with --replicas"},
-        {RIGHT_QUORUM, LEVEL_UNFIT, "no lock can be had of a quorum"},
+        {RIGHT_MEMORY, LEVEL_UNFIT, "no lock can be had of a quorum, or with --grace"},
         {RIGHT_CLUSTER, LEVEL_WARNING,
          "locks cannot be listed, nor is it known who takes the place of a node"},
     };

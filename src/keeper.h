@@ -11,7 +11,7 @@ struct keeper;
 struct keeper_plan {
     struct lock_request
         request; /* all but queue and listen: borrowed for as long as the keeper lives */
-    bool wait;                /* false: one try */
+    bool wait;   /* false: one try */
     struct moment wait_until; /* MOMENT_NEVER: for ever */
     bool renew;
     int64_t connect_timeout; /* ns: a store that answers nothing at first is given up after it */
@@ -34,9 +34,10 @@ struct keeper_end {
 struct keeper_events {
     /* Still waiting: the store's latest refusal. */
     void (*waiting)(void *arg, const struct answer *refusal);
-    /* Held until "deadline"; "held" once, "extended" after each renewal. */
+    /* Held until "deadline"; "held" once, "extended" after each renewal. forgotten: the store had lost it, and has it
+     * again. */
     void (*held)(void *arg, struct moment deadline, const struct lock_grant *grants);
-    void (*extended)(void *arg, struct moment deadline);
+    void (*extended)(void *arg, struct moment deadline, bool forgotten);
     /* The store does not answer as it should; the keeper goes on trying. */
     void (*trouble)(void *arg, const char *why);
     /* The store says that it is not ours, or the lease ran out unrenewed. Nothing is renewed any more;

@@ -10,20 +10,29 @@
 #define HEARTBEAT_NS (2500 * NS_PER_MS)
 #define SPREAD_NS    (250 * NS_PER_MS)
 
+/* Where nobody may be granted anything, it is the store that fails. */
+static void end_refused(struct keeper *keeper, bool clean)
+{
+    bool held = keeper->refusal.cause != CAUSE_GRACE;
+
+    keeper_end_with(keeper, held ? KEEPER_NOT_ACQUIRED : KEEPER_FAILED, &keeper->refusal, clean);
+}
+
 void keeper_give_up_waiting(struct keeper *keeper)
 {
-    keeper_end_with(keeper, KEEPER_NOT_ACQUIRED, &keeper->refusal, false);
+    end_refused(keeper, false);
 }
 
 static void wait_on(struct keeper *keeper)
 {
     struct moment now = keeper_now(keeper);
     const struct answer *refusal = &keeper->refusal;
+    int64_t until = refusal->cause == CAUSE_GRACE ? refusal->grace_ms : refusal->left_ms;
     struct moment due = moment_plus(now, dice_spread(HEARTBEAT_NS, SPREAD_NS));
 
-    /* Only who is next minds the holder's lease, and is there on time. */
-    if (refusal->position == 1 && refusal->left_ms > 0)
-        due = moment_min(due, moment_plus(now, (refusal->left_ms + 2) * NS_PER_MS));
+    /* Only who is next minds when the holder's lease ends, or the server grants again, and is there on time. */
+    if (refusal->position == 1 && until > 0)
+        due = moment_min(due, moment_plus(now, (until + 2) * NS_PER_MS));
     keeper->state = WAITING;
     keeper_schedule(keeper, moment_min(due, keeper->plan.wait_until));
 }
@@ -36,7 +45,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer, boo
     if (answer->cause == CAUSE_MISFIT) {
         keeper_end_with(keeper, KEEPER_FAILED, answer, true);
     } else if (!keeper->plan.wait) {
-        keeper_end_with(keeper, KEEPER_NOT_ACQUIRED, answer, true);
+        end_refused(keeper, true);
     } else if (moment_reached(keeper->plan.wait_until, keeper_now(keeper))) {
         keeper_give_up_waiting(keeper);
     } else if (!listening) {

@@ -40,6 +40,7 @@ static void hold_from(struct keeper *keeper, struct moment sent)
 void keeper_begin_holding(struct keeper *keeper, const struct lock_grant *grants)
 {
     keeper->state = HELD;
+    memcpy(keeper->grants, grants, sizeof keeper->grants);
     hold_from(keeper, keeper->sent);
     keeper->events->held(keeper->arg, keeper->end.due, grants);
 }
@@ -82,7 +83,7 @@ static void renewed(void *arg, const struct answer *answer)
     if (answer->verdict == VERDICT_GRANTED) {
         if (keeper->plan.renew)
             hold_from(keeper, keeper->sent);
-        keeper->events->extended(keeper->arg, keeper->end.due);
+        keeper->events->extended(keeper->arg, keeper->end.due, answer->forgotten);
     } else if (answer->verdict == VERDICT_REFUSED) {
         keeper_describe_loss(keeper, answer, why, sizeof why);
         keeper_lose(keeper, why);
@@ -93,12 +94,14 @@ static void renewed(void *arg, const struct answer *answer)
 
 void keeper_send_renewal(struct keeper *keeper, store_done *done)
 {
-    int64_t lease = keeper->plan.request.lease;
+    struct lock_request request = keeper->plan.request;
+    int64_t lease = request.lease;
     struct moment now = keeper_now(keeper);
 
     keeper->busy = true;
     keeper->sent = now;
-    store_renew(keeper->store, &keeper->plan.request, moment_plus(now, lease_patience(lease)), done,
+    request.grants = keeper->state == HELD ? keeper->grants : NULL;
+    store_renew(keeper->store, &request, moment_plus(now, lease_patience(lease)), done,
                 keeper);
 }
 

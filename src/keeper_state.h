@@ -44,6 +44,7 @@ struct keeper {
     struct moment release_until;
     struct keeper_end result;
     char trouble[256];
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* while held */
 };
 
 static inline struct moment keeper_now(const struct keeper *keeper)

@@ -13,7 +13,7 @@
 static const struct command *const commands[] = {
     &command_run,   &command_read,    &command_write,  &command_acquire,
     &command_renew, &command_release, &command_status, &command_force_release,
-    &command_latch, &command_doctor,  &command_local,
+    &command_latch, &command_init,    &command_doctor, &command_local,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)

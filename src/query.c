@@ -110,6 +110,14 @@ void query_acquire(struct query *query, const struct lock_request *request, stru
     wait_for(query, answer);
 }
 
+void query_mark(struct query *query, bool force, struct answer *answer)
+{
+    struct pending pending = {query->loop, answer};
+
+    store_mark(query->store, force, moment_plus(moment_now(), query->patience), done, &pending);
+    wait_for(query, answer);
+}
+
 static void ask(struct query *query, const struct lock_request *request, bool release,
                 struct moment until, struct answer *answer)
 {

@@ -4,11 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nodes of a new quorum are first asked within this. If one forgets before that, nobody notices. */
-#define FIRST_ASKED_MS 2000
-/* For a process that is no older than the quorum, and so may have come in place of another: what the time that
- * this takes exceeds. */
-#define RESTART_MS 100
+/* Nodes of a new quorum that may have forgotten something (they have run scripts) are first asked within this. One that
+ * forgets after that is younger than the others by more. */
+#define FIRST_ASKED_MS 100
 
 void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, int64_t lease_ms)
 {
@@ -77,10 +75,10 @@ static int64_t longest_lease(const struct quorum *quorum)
 static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot *ballot)
 {
     const struct seniority *its = &ballot->seniority;
-    int64_t age = age_of(quorum), margin = its->process_ms > age ? FIRST_ASKED_MS : RESTART_MS;
 
     return quorum->rule == QUORUM_TAKE && ballot->vote == VOTE_YES && its->memory_ms > 0 &&
-           its->memory_ms < longest_lease(quorum) && its->memory_ms + margin < age;
+           its->memory_ms < longest_lease(quorum) &&
+           its->memory_ms + FIRST_ASKED_MS < age_of(quorum);
 }
 
 struct count {
@@ -161,7 +159,7 @@ static bool is_heard(struct count votes, size_t majority)
     return votes.yes + votes.doubtful + votes.no + votes.nothing >= majority;
 }
 
-static enum quorum_outcome state_of_take(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_take(struct count votes, size_t majority, size_t spare)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -175,8 +173,8 @@ static enum quorum_outcome state_of_take(struct count votes, size_t majority, si
     return votes.none == 0 ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_outcome state_of_keep(struct count votes, size_t majority, size_t spare,
-                                         size_t rivals)
+static enum quorum_outcome outcome_of_keep(struct count votes, size_t majority, size_t spare,
+                                           size_t rivals)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -186,7 +184,7 @@ static enum quorum_outcome state_of_keep(struct count votes, size_t majority, si
     return votes.yes + votes.none < majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_outcome state_of_free(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_free(struct count votes, size_t majority, size_t spare)
 {
     if (votes.no > spare)
         return QUORUM_REFUSED;
@@ -195,7 +193,7 @@ static enum quorum_outcome state_of_free(struct count votes, size_t majority, si
     return votes.unknown > spare ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-static enum quorum_outcome state_of_read(struct count votes, size_t majority, size_t spare)
+static enum quorum_outcome outcome_of_read(struct count votes, size_t majority, size_t spare)
 {
     if (votes.yes >= majority)
         return QUORUM_CARRIED;
@@ -211,10 +209,10 @@ enum quorum_outcome quorum_outcome(const struct quorum *quorum)
     size_t spare = quorum->count - majority;
 
     switch (quorum->rule) {
-    case QUORUM_TAKE: return state_of_take(votes, majority, spare);
-    case QUORUM_KEEP: return state_of_keep(votes, majority, spare, quorum_rivals(quorum));
-    case QUORUM_FREE: return state_of_free(votes, majority, spare);
-    case QUORUM_READ: return state_of_read(votes, majority, spare);
+    case QUORUM_TAKE: return outcome_of_take(votes, majority, spare);
+    case QUORUM_KEEP: return outcome_of_keep(votes, majority, spare, quorum_rivals(quorum));
+    case QUORUM_FREE: return outcome_of_free(votes, majority, spare);
+    case QUORUM_READ: return outcome_of_read(votes, majority, spare);
     }
     return QUORUM_FAILED;
 }

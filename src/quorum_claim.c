@@ -62,7 +62,8 @@ static void rest(struct quorum_store *store, struct loop_timer *timer, int64_t l
     loop_arm(store->loop, timer, moment_plus(quorum_now(store), dice_between(least, most)));
 }
 
-void quorum_claim_give_up(struct quorum_store *store)
+/* Gives back what a try may have got, also where it was not answered. The owner is not barred from coming again. */
+static void give_up(struct quorum_store *store)
 {
     store->hold = HOLD_OVER;
     for (size_t i = 0; i < store->count; i++) {
@@ -95,30 +96,42 @@ void quorum_claim_fail(struct quorum_store *store)
     quorum_round_complete(store);
 }
 
-/* Who does not wait is likely to end when it hears of it: what it may have got is given back before. */
-static void not_acquired(struct quorum_store *store)
+static bool may_retry(struct quorum_store *store)
 {
     struct moment next = moment_plus(quorum_now(store), RETRY_MOST_NS);
-    int64_t half = quorum_elapsed(store) / 2;
-    struct moment latest = moment_plus(
-        quorum_now(store), LEAVING_NS + (half < QUORUM_HURRY_NS ? half : QUORUM_HURRY_NS));
-    bool again = is_contested(store) && !store->matter.lock.queue && ++store->tries < TRIES &&
-                 !moment_reached(store->until, next);
 
-    quorum_claim_give_up(store);
-    if (again) {
-        store->round++;
+    return is_contested(store) && !store->matter.lock.queue && ++store->tries < TRIES &&
+           !moment_reached(store->until, next);
+}
+
+/* For how long what the try may have got is given back before it is told: who does not wait is likely to end
+ * when it hears of it, and whoever hears that there is no use in waiting. */
+static int64_t time_to_leave(const struct quorum_store *store)
+{
+    int64_t half = quorum_elapsed(store) / 2;
+
+    if (store->answer.cause == CAUSE_MISFIT)
+        return QUORUM_HURRY_NS;
+    if (store->matter.lock.queue)
+        return 0;
+    return LEAVING_NS + (half < QUORUM_HURRY_NS ? half : QUORUM_HURRY_NS);
+}
+
+static void not_acquired(struct quorum_store *store)
+{
+    struct moment latest = moment_plus(quorum_now(store), time_to_leave(store));
+
+    give_up(store);
+    store->round++;
+    if (may_retry(store)) {
         store->stage = STAGE_RETRYING;
         rest(store, &store->timer, RETRY_LEAST_NS, RETRY_MOST_NS);
-        return;
-    }
-    if (!store->matter.lock.queue && quorum_is_busy(store)) {
-        store->round++;
+    } else if (quorum_is_busy(store) && !moment_reached(latest, quorum_now(store))) {
         store->stage = STAGE_LEAVING;
         loop_arm(store->loop, &store->timer, moment_min(store->until, latest));
-        return;
+    } else {
+        quorum_claim_fail(store);
     }
-    quorum_claim_fail(store);
 }
 
 void quorum_claim_end(struct quorum_store *store, enum quorum_outcome outcome)

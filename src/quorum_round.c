@@ -166,10 +166,7 @@ static void mend(struct quorum_store *store, struct quorum_node *node,
 {
     bool acquired = done->task == TASK_ACQUIRE && answer->verdict == VERDICT_GRANTED;
 
-    if (store->hold == HOLD_OVER && acquired)
-        quorum_round_order_aside(store, node, TASK_RELEASE);
-    else if (store->hold == HOLD_OURS && acquired &&
-             !quorum_matter_is_settled(&store->matter, answer))
+    if (store->hold == HOLD_OURS && acquired && !quorum_matter_is_settled(&store->matter, answer))
         quorum_round_order_aside(store, node, TASK_RENEW);
     else if (done->task == TASK_RENEW && quorum_ruling_is_missing(store, node, answer))
         quorum_round_order_aside(store, node, TASK_ACQUIRE);
@@ -190,8 +187,9 @@ void quorum_round_heard(void *arg, struct quorum_node *node, const struct quorum
     }
     if (quorum_ruling_is_fault(store, node, answer, &store->answer)) {
         if (store->task == TASK_ACQUIRE)
-            quorum_claim_give_up(store);
-        quorum_round_complete(store);
+            quorum_claim_end(store, QUORUM_REFUSED);
+        else
+            quorum_round_complete(store);
         return;
     }
     struct quorum_ruling ruling = quorum_ruling(store, node, done, answer);

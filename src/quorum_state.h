@@ -91,8 +91,6 @@ void quorum_claim_start(struct quorum_store *store);
 void quorum_claim_settle(struct quorum_store *store);
 /* Held now; or given back, and tried again or told. The answer is known. */
 void quorum_claim_end(struct quorum_store *store, enum quorum_outcome outcome);
-/* Gives back what a try may have got, also where it was not answered. The owner is not barred from coming again. */
-void quorum_claim_give_up(struct quorum_store *store);
 /* Tells that it was not acquired. */
 void quorum_claim_fail(struct quorum_store *store);
 

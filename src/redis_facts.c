@@ -308,6 +308,13 @@ static void know_nothing(struct server_facts *facts)
                                    .clients_max = UNTOLD};
 }
 
+void redis_facts_none(struct server_facts *facts, const struct answer *failure)
+{
+    know_nothing(facts);
+    facts->denied = failure->cause == CAUSE_DENIED;
+    snprintf(facts->fault, sizeof facts->fault, "%s", failure->text);
+}
+
 bool redis_facts_ask(const struct store_address *address, struct server_facts *facts, char *fault,
                      size_t size)
 {

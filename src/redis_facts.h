@@ -9,5 +9,7 @@
  * with a message in "fault" if the question could not even be asked here. */
 bool redis_facts_ask(const struct store_address *address, struct server_facts *facts, char *fault,
                      size_t size);
+/* Those of a server that nobody has reached, for that reason. */
+void redis_facts_none(struct server_facts *facts, const struct answer *failure);
 
 #endif

@@ -1,7 +1,8 @@
 /* The greeting of a Redis server. */
 #include "redis_greeting.h"
 #include "conn.h"
-#include "redis_answer.h"
+#include "redis_error.h"
+#include "redis_reply.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -108,21 +109,15 @@ static int64_t clock_of(const redisReply *reply)
     return sound ? s * 1000 + us / 1000 : 0;
 }
 
-/* The rest of the line that begins with "name"; NULL: there is none. */
-static const char *line_of(const redisReply *reply, const char *name)
+/* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
+static void read_node(const redisReply *reply, char node[STORE_NODE_SIZE])
 {
+    static const char name[] = "\nrun_id:";
     const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
-    return at ? at + strlen(name) : NULL;
-}
 
-static void read_node(const redisReply *reply, struct redis_greeting *greeting)
-{
-    const char *id = line_of(reply, "\nrun_id:"), *up = line_of(reply, "\nuptime_in_seconds:");
-    int64_t seconds = up ? strtoll(up, NULL, 10) : 0;
-
-    if (id)
-        snprintf(greeting->node, STORE_NODE_SIZE, "%.*s", (int)strcspn(id, "\r\n"), id);
-    greeting->uptime_s = seconds > 0 && seconds < REDIS_CLOCK_MAX / 1000 ? seconds : 0;
+    if (at)
+        at += strlen(name);
+    snprintf(node, STORE_NODE_SIZE, "%.*s", at ? (int)strcspn(at, "\r\n") : 0, at ? at : "");
 }
 
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
@@ -134,7 +129,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
     *answer = (struct answer){0};
     /* A user without ROLE or TIME loses a check, not the lock. */
     if (failed && (needed || strncmp(reply->str, "NOPERM", 6) != 0)) {
-        redis_answer_error(reply->str, answer);
+        redis_error_answer(reply->str, answer);
         return GREETING_REFUSED;
     }
     /* A Cluster's replica says who the master is, when it is asked for something. */
@@ -145,7 +140,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
     if (greeting->step == STEP_TIME)
         greeting->clock_ms = clock_of(reply);
     if (greeting->step == STEP_INFO)
-        read_node(reply, greeting);
+        read_node(reply, greeting->node);
     greeting->step = next_step(greeting, greeting->step);
     return greeting->step == STEP_END ? GREETING_DONE : GREETING_GOING;
 }

@@ -16,7 +16,6 @@ struct redis_greeting {
     bool replica;               /* REFUSED for being one */
     bool member;                /* of a quorum */
     char node[STORE_NODE_SIZE]; /* of a member: its run_id */
-    int64_t uptime_s;           /* and for how long its process has run, in whole seconds */
     int replicas;               /* how many it has, -1 if it does not tell */
 };
 

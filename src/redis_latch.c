@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "key.h"
-#include "redis_answer.h"
+#include "redis_error.h"
+#include "redis_reply.h"
 
 static const char *const verbs[] = {[LATCH_LOOK] = "look",
                                     [LATCH_LIST] = "list",
@@ -36,13 +37,7 @@ void redis_latch_arguments(const struct latch_request *request,
     }
 }
 
-static const char *text_at(const redisReply *reply, size_t i)
-{
-    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_STRING
-               ? reply->element[i]->str
-               : NULL;
-}
-
+/* -1: none. */
 static int64_t number_at(const redisReply *reply, size_t i)
 {
     return i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER
@@ -73,7 +68,7 @@ static void refuse_misfit(struct answer *answer, const char *what)
 /* False if it makes no sense. An open latch is believed only where all of it does. */
 static bool read_latch(const redisReply *reply, int64_t now, struct latch_state *latch)
 {
-    const char *word = text_at(reply, 4);
+    const char *word = redis_reply_string(reply, 4);
     int64_t expires = number_at(reply, 6);
 
     latch->left = number_at(reply, 2);
@@ -96,7 +91,7 @@ static void tell_ids(const redisReply *reply, void (*each)(void *arg, const char
     const redisReply *ids = reply->elements > 9 ? reply->element[9] : NULL;
 
     for (size_t i = 0; ids && ids->type == REDIS_REPLY_ARRAY && i < ids->elements; i++) {
-        const char *id = text_at(ids, i);
+        const char *id = redis_reply_string(ids, i);
         if (id)
             each(arg, id);
     }
@@ -105,14 +100,14 @@ static void tell_ids(const redisReply *reply, void (*each)(void *arg, const char
 void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, const char *id),
                         void *each_arg, struct answer *answer, int64_t *now_ms)
 {
-    const char *word = reply->type == REDIS_REPLY_ARRAY ? text_at(reply, 0) : NULL;
-    const char *what = word ? text_at(reply, 2) : NULL;
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
+    const char *what = word ? redis_reply_string(reply, 2) : NULL;
     int64_t now = word ? number_at(reply, 1) : 0;
 
     memset(answer, 0, sizeof *answer);
     *now_ms = now > 0 && now <= REDIS_CLOCK_MAX ? now : 0;
     if (reply->type == REDIS_REPLY_ERROR) {
-        redis_answer_error(reply->str, answer);
+        redis_error_answer(reply->str, answer);
     } else if (word && strcmp(word, "ABSENT") == 0) {
         refuse(answer, CAUSE_ABSENT, "no such latch");
     } else if (word && strcmp(word, "EXISTS") == 0) {
@@ -126,6 +121,6 @@ void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, 
         if (each)
             tell_ids(reply, each, each_arg);
     } else {
-        redis_answer_senseless(answer);
+        redis_error_senseless(answer);
     }
 }

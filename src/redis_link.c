@@ -278,9 +278,9 @@ bool redis_link_is_up(const struct redis_link *link)
     return redis_session_is_up(link->session);
 }
 
-const char *redis_link_node(const struct redis_link *link, int64_t *uptime)
+const char *redis_link_node(const struct redis_link *link)
 {
-    return redis_session_node(link->session, uptime);
+    return redis_session_node(link->session);
 }
 
 int redis_link_replicas(const struct redis_link *link)

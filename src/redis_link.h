@@ -44,7 +44,7 @@ void redis_link_greet(struct redis_link *link, struct moment until);
 bool redis_link_is_up(const struct redis_link *link);
 
 /* As redis_session_node(). */
-const char *redis_link_node(const struct redis_link *link, int64_t *uptime);
+const char *redis_link_node(const struct redis_link *link);
 /* How many replicas the server had when it was greeted; -1: it did not tell. */
 int redis_link_replicas(const struct redis_link *link);
 

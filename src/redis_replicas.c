@@ -1,7 +1,7 @@
 /* WAIT behind a script. It counts the replicas that have all that this connection has written; so a script
  * whose answer is to count must write on each of its ways to that answer, or WAIT speaks of nothing. */
 #include "redis_replicas.h"
-#include "redis_answer.h"
+#include "redis_error.h"
 #include "redis_greeting.h"
 #include "redis_link.h"
 
@@ -80,7 +80,7 @@ static void take_error(const redisReply *reply, struct answer *answer)
     struct answer told = {0};
 
     if (reply->type == REDIS_REPLY_ERROR)
-        redis_answer_error(reply->str, &told);
+        redis_error_answer(reply->str, &told);
     fail(answer, told.verdict == VERDICT_UNKNOWN && told.cause ? told.cause : CAUSE_UNFIT,
          "the server does not wait for its replicas: %.180s",
          reply->type == REDIS_REPLY_ERROR ? reply->str : "its answer makes no sense");
@@ -92,8 +92,9 @@ enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
     const redisReply *wait = replies[0];
     int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1;
 
+    /* One that has left is missed: perhaps it is a master by now, and this one is not any more. */
     int told = depends_on_known(replicas) ? redis_greeting_replicas(replies[1]) : -1;
-    if (told >= 0)
+    if (told > replicas->known)
         replicas->known = told;
     unsigned wanted = needed(replicas);
     if (have >= (int64_t)wanted)

@@ -11,7 +11,7 @@ struct redis_link;
 struct redis_replicas {
     enum replicas rule;
     unsigned number; /* with REPLICAS_COUNT */
-    int known;       /* how many the server has, as last told; -1: not known */
+    int known;       /* how many the server has had since it was connected to; -1: not known */
     unsigned asked;  /* of the WAIT that is under way */
 };
 

@@ -5,7 +5,7 @@
 #include "locate.h"
 #include "loop.h"
 #include "mem.h"
-#include "redis_answer.h"
+#include "redis_error.h"
 #include "redis_greeting.h"
 #include "secret.h"
 #include "tls.h"
@@ -46,7 +46,6 @@ struct redis_session {
     char *file_password; /* read from the file again, after a refusal */
     bool reread;
     struct redis_greeting greeting;
-    struct moment greeted;
 };
 
 static void connect_next(struct redis_session *session);
@@ -262,7 +261,6 @@ static void greet(void *arg)
 static void greeted(struct redis_session *session)
 {
     session->phase = PHASE_UP;
-    session->greeted = loop_now(session->loop);
     session->reread = false;
     loop_disarm(session->loop, &session->timer);
     locator_watch(session->locator, session->password, moved, session);
@@ -360,12 +358,8 @@ bool redis_session_is_up(const struct redis_session *session)
     return session->phase == PHASE_UP;
 }
 
-const char *redis_session_node(const struct redis_session *session, int64_t *uptime)
+const char *redis_session_node(const struct redis_session *session)
 {
-    int64_t since = moment_until(session->greeted, loop_now(session->loop)) / NS_PER_MS;
-
-    /* Whole seconds of two clocks that were read at different times. */
-    *uptime = session->greeting.uptime_s > 0 ? (session->greeting.uptime_s - 1) * 1000 + since : 0;
     return session->greeting.node;
 }
 

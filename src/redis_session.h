@@ -34,9 +34,8 @@ bool redis_session_is_up(const struct redis_session *session);
 /* How many replicas the server had when it was greeted; -1: it did not tell. */
 int redis_session_replicas(const struct redis_session *session);
 
-/* Which process of which server is at the other end, or was last, if the address says "member"; "" before.
- * *uptime: for how many ms it has run, at least. */
-const char *redis_session_node(const struct redis_session *session, int64_t *uptime);
+/* Which process of which server is at the other end, or was last, if the address says "member"; "" before. */
+const char *redis_session_node(const struct redis_session *session);
 
 /* While it is up. */
 void redis_session_send(struct redis_session *session, const char *bytes, size_t size);

@@ -3,6 +3,7 @@
 #include "key.h"
 #include "mem.h"
 #include "redis_answer.h"
+#include "redis_error.h"
 #include "redis_link.h"
 #include "scripts.h"
 
@@ -204,9 +205,9 @@ static bool hear_scan(struct redis_survey *survey, const redisReply *reply, stru
         reply->element[0]->type != REDIS_REPLY_STRING || reply->element[0]->len > 20 ||
         reply->element[1]->type != REDIS_REPLY_ARRAY) {
         if (reply->type == REDIS_REPLY_ERROR)
-            redis_answer_error(reply->str, answer);
+            redis_error_answer(reply->str, answer);
         else
-            redis_answer_senseless(answer);
+            redis_error_senseless(answer);
         return false;
     }
     const redisReply *names = reply->element[1];

@@ -6,13 +6,6 @@
 #include "json.h"
 #include "render.h"
 
-/* One server that was looked at. */
-struct patient {
-    char name[300]; /* its URL, without password */
-    struct server_facts facts;
-    struct diagnosis diagnosis;
-};
-
 /* A line a finding. whole: those about all of them together. */
 void render_doctor(FILE *out, const struct patient *patients, size_t count,
                    const struct diagnosis *whole, const struct render_style *style);

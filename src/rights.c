@@ -25,7 +25,7 @@ const struct right rights[RIGHTS_MAX] = {
     {"publish", {"PUBLISH", "%c", "m"}, RIGHT_WAIT},
     {"cluster|slots", {"CLUSTER", "SLOTS"}, RIGHT_CLUSTER},
     {"wait", {"WAIT", "0", "1"}, RIGHT_REPLICAS},
-    {"info", {"INFO", "server"}, RIGHT_QUORUM},
+    {"info", {"INFO", "server"}, RIGHT_MEMORY},
 };
 
 /* Up to 6.2: "NOPERM this user has no permissions to run the 'hget' command or its subcommand", "… to access one

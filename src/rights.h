@@ -14,7 +14,7 @@ enum right_use {
     RIGHT_CHECK,    /* all but the check that the server is a master */
     RIGHT_DB,       /* all but databases other than 0 */
     RIGHT_REPLICAS, /* all but --replicas */
-    RIGHT_QUORUM,   /* all but a quorum, of which it is one */
+    RIGHT_MEMORY,   /* all but --grace, and a quorum of which it is one */
     RIGHT_CLUSTER   /* in a Cluster: to find who takes the place of a node, and lists of locks */
 };
 

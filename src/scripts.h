@@ -12,6 +12,6 @@ struct script {
 };
 
 extern const struct script script_acquire, script_renew, script_release, script_force, script_inspect;
-extern const struct script script_latch;
+extern const struct script script_latch, script_init;
 
 #endif

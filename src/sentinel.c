@@ -3,7 +3,7 @@
 #include "conn.h"
 #include "loop.h"
 #include "mem.h"
-#include "redis_answer.h"
+#include "redis_error.h"
 #include "resolve.h"
 
 #include <errno.h>

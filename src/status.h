@@ -33,6 +33,7 @@ static inline enum status status_of_cause(enum cause cause)
     case CAUSE_CHANGED: return STATUS_NO;
     case CAUSE_MISFIT: return STATUS_CONFIG;
     case CAUSE_DENIED: return STATUS_DENIED;
+    case CAUSE_GRACE:
     case CAUSE_UNFIT:
     case CAUSE_CLUSTER:
     case CAUSE_NOT_READY:

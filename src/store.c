@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "duration.h"
+
 static const struct {
     const char *scheme;
     struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,
@@ -103,4 +105,19 @@ void store_latch(struct store *store, const struct latch_request *request, struc
                  store_done *done, void *arg)
 {
     store->ops->latch(store, request, until, done, arg);
+}
+
+void store_mark(struct store *store, bool force, struct moment until, store_done *done, void *arg)
+{
+    store->ops->mark(store, force, until, done, arg);
+}
+
+char *store_print_grace(int64_t grace_ms, char *out, size_t size)
+{
+    int64_t seconds = (grace_ms + 999) / 1000;
+    char left[32];
+
+    snprintf(out, size, "the server may have lost locks; it grants nothing new for another %s",
+             duration_print((seconds > 0 ? seconds : 1) * NS_PER_SEC, left, sizeof left));
+    return out;
 }

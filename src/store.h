@@ -38,7 +38,7 @@ struct store_address {
     struct tls_options tls;  /* for those URLs that say TLS */
     enum replicas replicas;
     unsigned replica_count; /* with REPLICAS_COUNT */
-    bool grace;             /* grant nothing new for a while where writes may have been lost */
+    bool grace;             /* grant nothing new for a while where locks may be forgotten */
 };
 
 struct lock_request {
@@ -56,7 +56,9 @@ struct lock_request {
     bool queue;       /* wait in line when it cannot be granted, and stay there (a heartbeat) */
     bool stand;       /* only that, not to be granted: at position 1 and without holders it could be */
     bool listen;      /* have the store call "poked" when it is worth trying again */
-    bool in_time; /* a release: is to have no effect after "until", as this owner acquires anew */
+    bool in_time;     /* a release: is to have no effect after "until", as this owner acquires anew */
+    /* In a renewal with grace, what was granted: a store that has forgotten it has it again. NULL: it is lost. */
+    const struct lock_grant *grants;
     /* Of a quorum's member: the fence to note for each key instead of the one it has, which is lower; and one
      * acquires there what is held elsewhere already. NULL: none. */
     const uint64_t *fences;
@@ -75,6 +77,7 @@ enum cause {
     CAUSE_ABSENT,     /* refused: there is no latch of that name */
     CAUSE_EXISTS,     /* refused: there is one */
     CAUSE_MISFIT,     /* refused: the key is something else (type, kind, damaged) */
+    CAUSE_GRACE,      /* refused: the store may have forgotten who holds it */
     CAUSE_DENIED,     /* unknown: authentication or permission */
     CAUSE_UNFIT,      /* unknown: read-only, out of memory, not a Redis: no use to retry */
     CAUSE_CLUSTER,    /* unknown: a Redis Cluster where the URL names none, or the reverse */
@@ -84,9 +87,8 @@ enum cause {
 
 /* What a quorum's member tells of itself, 1 at least; 0: it does not. */
 struct seniority {
-    int64_t memory_ms;  /* for how long this process of the server has kept what it was told */
-    int64_t service_ms; /* for how long any of its processes has that left something to this one */
-    int64_t process_ms; /* for how long this process has run, at least */
+    int64_t memory_ms;  /* for how long it has forgotten nothing */
+    int64_t service_ms; /* for how long it has been one, as far as it remembers */
 };
 
 struct answer {
@@ -95,13 +97,15 @@ struct answer {
     bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet */
     char text[256];  /* why, for the user; "" when granted or held */
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted, and renewed: for each key of the request */
-    bool late;  /* renewed after its lease had run out, before anyone else came */
-    size_t key; /* refused: which of the keys stands in the way */
+    bool late;      /* renewed after its lease had run out, before anyone else came */
+    bool forgotten; /* renewed though the store had forgotten it */
+    size_t key;     /* refused: which of the keys stands in the way */
     int64_t
         position; /* refused and queued: 1 is next, 0: there is no queue; not queued: how many wait ahead */
     bool requeued;            /* had been dropped from the queue, and is in it again */
     int64_t holders;          /* refused: how many hold it, as one or as many */
     int64_t left_ms;          /* refused: no holder's lease ends sooner; 0 if nobody holds it */
+    int64_t grace_ms;         /* refused for GRACE: nothing is granted sooner */
     struct lock_party holder; /* refused: one who holds it; owner "" if nobody, or not known */
     struct latch_state latch; /* granted by store_latch() */
     char
@@ -163,6 +167,13 @@ void store_survey(struct store *store, const struct survey_request *request, str
 void store_latch(struct store *store, const struct latch_request *request, struct moment until,
                  store_done *done, void *arg);
 
+/* Tells a server that is new that it has forgotten nothing, so that it grants at once, also with grace. REFUSED with
+ * GRACE if it is not new, unless "force". Of one server alone. */
+void store_mark(struct store *store, bool force, struct moment until, store_done *done, void *arg);
+
+/* Why something was refused for GRACE: "the server may have lost locks; …". Returns out. */
+char *store_print_grace(int64_t grace_ms, char *out, size_t size);
+
 /* What a store is made of: one const table a kind, found by the scheme of the URL. A store embeds
  * struct store first. */
 struct store_ops {
@@ -179,6 +190,7 @@ struct store_ops {
                    void *);
     void (*latch)(struct store *, const struct latch_request *, struct moment, store_done *,
                   void *);
+    void (*mark)(struct store *, bool, struct moment, store_done *, void *); /* NULL: no grace */
 };
 
 #define STORE_NODE_SIZE 48

@@ -196,7 +196,7 @@ struct store *store_cluster_open(struct loop *loop, const struct store_address *
                                  char *fault, size_t size)
 {
     static const struct store_ops ops = {close_cluster, acquire, renew,  release,
-                                         farewell,      force,   survey, latch};
+                                         farewell,      force,   survey, latch, NULL};
     struct cluster_store *store = mem_zeroed(sizeof *store);
 
     store->base.ops = &ops;

@@ -250,7 +250,7 @@ struct store *store_quorum_open(struct loop *loop, const struct store_node *node
 {
     static const struct store_ops ops = {quorum_shut,    quorum_acquire,  quorum_renew,
                                          quorum_release, quorum_farewell, quorum_force,
-                                         quorum_survey,  quorum_latch};
+                                         quorum_survey,  quorum_latch,    NULL};
     struct quorum_store *store = mem_zeroed(sizeof *store);
 
     store->base.ops = &ops;

@@ -1,12 +1,15 @@
 /* One Redis server as a store. */
 #include "store_redis.h"
-#include "key.h"
 #include "loop.h"
 #include "mem.h"
 #include "redis_answer.h"
+#include "redis_call.h"
+#include "redis_error.h"
+#include "redis_grace.h"
 #include "redis_latch.h"
 #include "redis_link.h"
 #include "redis_replicas.h"
+#include "redis_request.h"
 #include "redis_survey.h"
 #include "scripts.h"
 
@@ -15,8 +18,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* How long an owner is barred whose acquisition may still be under way somewhere. */
-#define BAR_MS 60000
 /* How often to try where the server grants us no channel to be woken by. */
 #define POLL_NS (500 * NS_PER_MS)
 /* How long a request for a lock or about a latch may go unanswered by a server that has just greeted us: asking again is
@@ -25,15 +26,12 @@
 /* How long a release waits for the replicas. They get it anyway; what they miss ends with the lease. */
 #define PARTING_NS (200 * NS_PER_MS)
 
-#define MARKER ":!quorum"
-
 struct redis_store {
     struct store base;
     struct loop *loop;
     struct redis_link *link;
     char *prefix;
-    char *marker;      /* of a quorum's member: a key that tells how long it has been one; NULL */
-    int64_t uptime_ms; /* a member's, at the latest answer */
+    struct redis_terms terms;
     struct loop_timer poll;
     bool no_channel; /* the server forbids SUBSCRIBE */
     bool fresh;      /* the server did not know one of the scripts */
@@ -46,70 +44,30 @@ struct redis_store {
     store_done *done;
     void *done_arg;
     struct moment until;
-    const struct script *script;
-    bool whole_script; /* the server did not know it by its digest */
+    struct redis_call call;
     bool listen;
     bool deaf;        /* this time without a channel */
     bool asking;      /* of a Cluster's node that is about to get the slot */
     bool transaction; /* the batch under way is one: nothing in it can wait for replicas */
     bool granted;     /* by the server; the replicas are yet to be heard */
     bool in_time;     /* not to be done after "until" */
-    char **keys;      /* in the store */
-    size_t key_count;
-    char **argv; /* the script's arguments */
-    size_t argc;
-    size_t node_at; /* that which tells a member's node; 0: none does */
     struct redis_survey *survey;
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
     void *each_id_arg;
 };
-
-/* Arguments that are filled in at the moment of sending; acquire.lua and release.lua have the first one
- * at the same place. */
-enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4 };
 
 static struct redis_store *of(struct store *base)
 {
     return (struct redis_store *)(void *)base;
 }
 
-static void add_argument(struct redis_store *store, const char *text)
-{
-    store->argv = mem_checked(realloc(store->argv, (store->argc + 1) * sizeof *store->argv));
-    store->argv[store->argc++] = mem_strdup(text);
-}
-
-static void add_number(struct redis_store *store, int64_t number)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, number);
-    add_argument(store, text);
-}
-
-static void replace_argument(struct redis_store *store, size_t i, const char *text)
-{
-    free(store->argv[i]);
-    store->argv[i] = mem_strdup(text);
-}
-
 static void drop_operation(struct redis_store *store)
 {
-    for (size_t i = 0; i < store->argc; i++)
-        free(store->argv[i]);
-    for (size_t i = 0; i < store->key_count; i++)
-        free(store->keys[i]);
-    free(store->argv);
-    free(store->keys);
+    redis_call_drop(&store->call);
     if (store->survey)
         redis_survey_free(store->survey);
-    store->argv = NULL;
-    store->argc = store->node_at = 0;
-    store->keys = NULL;
-    store->key_count = 0;
     store->survey = NULL;
-    store->script = NULL;
-    store->listen = store->deaf = store->in_time = store->whole_script = store->asking = false;
+    store->listen = store->deaf = store->in_time = store->asking = false;
     store->transaction = store->granted = false;
 }
 
@@ -118,12 +76,12 @@ static void set_places(struct redis_store *store, const char *places)
     free(store->places);
     free(store->places_at);
     store->places = places ? mem_strdup(places) : NULL;
-    store->places_at = places ? mem_strdup(store->keys[0]) : NULL;
+    store->places_at = places ? mem_strdup(store->call.keys[0]) : NULL;
 }
 
 static bool has_places(const struct redis_store *store)
 {
-    return store->places && strcmp(store->places_at, store->keys[0]) == 0;
+    return store->places && strcmp(store->places_at, store->call.keys[0]) == 0;
 }
 
 static void finish(struct redis_store *store, const struct answer *answer)
@@ -136,23 +94,6 @@ static void finish(struct redis_store *store, const struct answer *answer)
     store->done(store->done_arg, &told);
 }
 
-/* Adds the call of the operation's script to the batch. */
-static void add_call(struct redis_store *store)
-{
-    size_t count = 3 + store->key_count + store->argc;
-    const char **argv = mem_zeroed(count * sizeof *argv);
-    char key_count[24];
-
-    snprintf(key_count, sizeof key_count, "%zu", store->key_count);
-    argv[0] = store->whole_script ? "EVAL" : "EVALSHA";
-    argv[1] = store->whole_script ? store->script->text : store->script->sha1;
-    argv[2] = key_count;
-    memcpy(argv + 3, store->keys, store->key_count * sizeof *argv);
-    memcpy(argv + 3 + store->key_count, store->argv, store->argc * sizeof *argv);
-    redis_link_add(store->link, (int)count, argv, NULL);
-    free(argv);
-}
-
 static void add_plain(struct redis_store *store, const char *first, const char *second)
 {
     const char *argv[] = {first, second};
@@ -163,19 +104,19 @@ static void add_plain(struct redis_store *store, const char *first, const char *
 /* A try and the subscription that must not miss a poke, with nothing in between. */
 static void send_listening(struct redis_store *store)
 {
-    const char *owner = store->argv[0];
+    const char *owner = store->call.argv[0];
 
     add_plain(store, "MULTI", NULL);
-    add_call(store);
-    for (size_t i = 0; i < store->key_count; i++) {
-        char *channel = mem_zeroed(strlen(store->keys[i]) + strlen(owner) + 2);
-        sprintf(channel, "%s:%s", store->keys[i], owner);
+    redis_call_add(&store->call, store->link);
+    for (size_t i = 0; i < store->call.key_count; i++) {
+        char *channel = mem_zeroed(strlen(store->call.keys[i]) + strlen(owner) + 2);
+        sprintf(channel, "%s:%s", store->call.keys[i], owner);
         /* One a command: within EXEC, each command has one reply. */
         add_plain(store, "SUBSCRIBE", channel);
         free(channel);
     }
     add_plain(store, "EXEC", NULL);
-    redis_link_send(store->link, store->asking + 3 + store->key_count, store->key_count,
+    redis_link_send(store->link, store->asking + 3 + store->call.key_count, store->call.key_count,
                     store->until);
 }
 
@@ -183,8 +124,8 @@ static void send_listening(struct redis_store *store)
 static bool is_replicated(const struct redis_store *store)
 {
     return store->replicas.rule != REPLICAS_NONE &&
-           (store->script == &script_acquire || store->script == &script_renew ||
-            store->script == &script_release);
+           (store->call.script == &script_acquire || store->call.script == &script_renew ||
+            store->call.script == &script_release);
 }
 
 /* The call, and behind it, in the same write, what waits for the replicas: half of the time, so that an answer
@@ -194,8 +135,8 @@ static void send_call(struct redis_store *store, struct moment now)
     int64_t ns = moment_until(now, store->until) / 2;
     size_t replies = 1;
 
-    add_call(store);
-    if (store->script == &script_release && ns > PARTING_NS)
+    redis_call_add(&store->call, store->link);
+    if (store->call.script == &script_release && ns > PARTING_NS)
         ns = PARTING_NS;
     if (is_replicated(store))
         replies += redis_replicas_add(&store->replicas, store->link, ns);
@@ -205,7 +146,7 @@ static void send_call(struct redis_store *store, struct moment now)
 /* Asking again is harmless, and so is worth it soon. */
 static bool is_harmless(const struct redis_store *store)
 {
-    return store->script == &script_acquire || store->script == &script_latch;
+    return store->call.script == &script_acquire || store->call.script == &script_latch;
 }
 
 /* Nobody waits for it after "until": it must not be done later. */
@@ -216,7 +157,7 @@ static void set_not_after(struct redis_store *store, struct moment now)
     char not_after[24];
 
     snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
-    replace_argument(store, ARGUMENT_NOT_AFTER, not_after);
+    redis_call_replace(&store->call, REDIS_ARGUMENT_NOT_AFTER, not_after);
 }
 
 static void send_operation(struct redis_store *store)
@@ -227,10 +168,11 @@ static void send_operation(struct redis_store *store)
         store->until = moment_min(store->until, moment_plus(now, REQUEST_NS));
     if (store->in_time)
         set_not_after(store, now);
-    if (store->node_at)
-        replace_argument(store, store->node_at, store->base.node);
-    if (store->script == &script_acquire)
-        replace_argument(store, ARGUMENT_PLACES, has_places(store) ? store->places : "");
+    if (store->call.node_at)
+        redis_call_replace(&store->call, store->call.node_at, store->base.node);
+    if (store->call.script == &script_acquire)
+        redis_call_replace(&store->call, REDIS_ARGUMENT_PLACES,
+                           has_places(store) ? store->places : "");
     store->base.sent = true;
     store->transaction = store->listen && !store->no_channel && !store->deaf && !store->granted;
     /* Counts for the next command alone, or for a whole transaction. */
@@ -247,7 +189,8 @@ static void send_operation(struct redis_store *store)
  * member's node its name. */
 static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
 {
-    bool early = is_harmless(store) || store->in_time || is_replicated(store) || store->node_at;
+    bool early =
+        is_harmless(store) || store->in_time || is_replicated(store) || store->call.node_at;
 
     store->until = until;
     store->done = done;
@@ -257,16 +200,6 @@ static void start(struct redis_store *store, struct moment until, store_done *do
         redis_link_greet(store->link, until);
     else
         send_operation(store);
-}
-
-static void begin(struct redis_store *store, const struct script *script, const char *const *keys,
-                  size_t count)
-{
-    store->script = script;
-    store->keys = mem_zeroed(count * sizeof *store->keys);
-    store->key_count = count;
-    for (size_t i = 0; i < count; i++)
-        store->keys[i] = key_in_store(store->prefix, keys[i]);
 }
 
 static bool is_error(const redisReply *reply)
@@ -299,7 +232,7 @@ static const redisReply *script_reply(struct redis_store *store, redisReply *con
 /* False if what was granted is to be asked for again, for the sake of the replicas: it is the same request. */
 static bool is_settled(struct redis_store *store, redisReply *const *replies, struct answer *answer)
 {
-    if (answer->verdict != VERDICT_GRANTED || store->script == &script_release ||
+    if (answer->verdict != VERDICT_GRANTED || store->call.script == &script_release ||
         !is_replicated(store))
         return true;
     if (!store->transaction &&
@@ -315,21 +248,20 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
     struct redis_extra extra;
     const redisReply *reply = script_reply(store, replies, count);
 
-    if (reply && is_error(reply) && !store->whole_script &&
+    if (reply && is_error(reply) && !store->call.whole &&
         redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT) {
-        store->whole_script = store->fresh = true;
+        store->call.whole = store->fresh = true;
         reply = NULL;
     }
     if (!reply) {
         send_operation(store);
         return;
     }
-    if (store->script == &script_latch) {
+    if (store->call.script == &script_latch) {
         memset(&extra, 0, sizeof extra);
         redis_latch_answer(reply, store->each_id, store->each_id_arg, &answer, &extra.now_ms);
     } else {
         redis_answer_script(reply, &answer, &extra);
-        answer.seniority.process_ms = store->uptime_ms;
     }
     if (extra.now_ms)
         redis_link_set_clock(store->link, extra.now_ms);
@@ -337,7 +269,7 @@ static void hear_script(struct redis_store *store, redisReply *const *replies, s
         send_operation(store);
         return;
     }
-    if (store->script == &script_acquire && answer.verdict != VERDICT_UNKNOWN)
+    if (store->call.script == &script_acquire && answer.verdict != VERDICT_UNKNOWN)
         set_places(store, extra.places);
     if (!is_settled(store, replies, &answer)) {
         send_operation(store);
@@ -368,7 +300,7 @@ static void greeted(struct redis_store *store)
     struct answer answer;
 
     store->replicas.known = redis_link_replicas(store->link);
-    if (store->script == &script_acquire && !store->in_cluster &&
+    if (store->call.script == &script_acquire && !store->in_cluster &&
         !redis_replicas_possible(&store->replicas, &answer))
         finish(store, &answer);
     else
@@ -380,9 +312,7 @@ static void batch_done(void *arg, redisReply *const *replies, size_t count,
 {
     struct redis_store *store = arg;
 
-    const char *node = redis_link_node(store->link, &store->uptime_ms);
-
-    snprintf(store->base.node, sizeof store->base.node, "%s", node);
+    snprintf(store->base.node, sizeof store->base.node, "%s", redis_link_node(store->link));
     if (failure)
         finish(store, failure);
     else if (store->survey)
@@ -415,50 +345,19 @@ static void redis_close(struct store *base)
     drop_operation(store);
     set_places(store, NULL);
     free(store->prefix);
-    free(store->marker);
+    free(store->terms.marker);
     free(store);
-}
-
-static void add_marker(struct redis_store *store)
-{
-    add_argument(store, store->marker);
-    store->node_at = store->argc;
-    add_argument(store, "");
-}
-
-static void add_fences(struct redis_store *store, const struct lock_request *request)
-{
-    for (size_t i = 0; request->fences && i < request->key_count; i++)
-        add_number(store, (int64_t)request->fences[i]);
 }
 
 static void redis_acquire(struct store *base, const struct lock_request *request,
                           struct moment until, store_done *done, void *arg)
 {
-    static const char *const modes[] = {
-        [LOCK_EXCLUSIVE] = "x", [LOCK_SHARED] = "s", [LOCK_LIMIT] = "l"};
-    const int64_t patience = QUEUE_PATIENCE_NS / NS_PER_MS;
     struct redis_store *store = of(base);
 
-    begin(store, &script_acquire, request->keys, request->key_count);
     store->listen = request->listen;
     store->in_time = true;
     redis_link_mind(store->link, request->lease);
-    add_argument(store, request->owner);
-    add_number(store, request->lease / NS_PER_MS);
-    add_number(store, request->stand ? -patience : request->queue ? patience : 0);
-    add_argument(store, "0");
-    add_argument(store, "");
-    add_argument(store, request->listen ? "1" : "0");
-    add_argument(store, modes[request->mode]);
-    add_number(store, request->mode == LOCK_LIMIT ? request->limit : 0);
-    add_argument(store, request->no_nesting ? "0" : "1");
-    add_argument(store, request->who);
-    if (store->marker) {
-        add_marker(store);
-        add_number(store, (int64_t)request->proposal);
-        add_fences(store, request);
-    }
+    redis_request_acquire(&store->call, &store->terms, store->prefix, request);
     start(store, until, done, arg);
 }
 
@@ -467,13 +366,8 @@ static void redis_renew(struct store *base, const struct lock_request *request, 
 {
     struct redis_store *store = of(base);
 
-    begin(store, &script_renew, request->keys, request->key_count);
-    add_argument(store, request->owner);
-    add_number(store, request->lease / NS_PER_MS);
-    if (store->marker) {
-        add_marker(store);
-        add_fences(store, request);
-    }
+    redis_request_renew(&store->call, &store->terms, store->prefix, request);
+    store->in_time = store->terms.grace && request->grants;
     start(store, until, done, arg);
 }
 
@@ -482,13 +376,9 @@ static void redis_release(struct store *base, const struct lock_request *request
 {
     struct redis_store *store = of(base);
 
-    begin(store, &script_release, request->keys, request->key_count);
+    redis_request_release(&store->call, &store->terms, store->prefix, request, uncertain);
     /* Perhaps nobody stays to hear that it does not know this one either. */
-    store->whole_script = store->fresh;
-    add_argument(store, request->owner);
-    add_number(store, uncertain ? BAR_MS : 0);
-    add_number(store, request->at_least / NS_PER_MS);
-    add_argument(store, "0");
+    store->call.whole = store->fresh;
     store->in_time = request->in_time;
     set_places(store, NULL);
     start(store, until, done, arg);
@@ -496,20 +386,17 @@ static void redis_release(struct store *base, const struct lock_request *request
 
 static void redis_farewell(struct store *base, const struct lock_request *request)
 {
+    static const struct redis_terms plain;
     struct redis_store *store = of(base);
     bool asking = store->asking;
 
     drop_operation(store);
-    begin(store, &script_release, request->keys, request->key_count);
+    redis_request_release(&store->call, &plain, store->prefix, request, true);
     /* Nobody will be there to send the script when the server does not know it. */
-    store->whole_script = true;
-    add_argument(store, request->owner);
-    add_number(store, BAR_MS);
-    add_number(store, request->at_least / NS_PER_MS);
-    add_argument(store, "0");
+    store->call.whole = true;
     if (asking)
         add_plain(store, "ASKING", NULL);
-    add_call(store);
+    redis_call_add(&store->call, store->link);
     redis_link_send_blindly(store->link);
     drop_operation(store);
 }
@@ -519,10 +406,7 @@ static void redis_force(struct store *base, const struct force_request *request,
 {
     struct redis_store *store = of(base);
 
-    begin(store, &script_force, &request->key, 1);
-    add_argument(store, request->purge ? "1" : "0");
-    for (size_t i = 0; i < request->owner_count; i++)
-        add_argument(store, request->owners[i]);
+    redis_request_force(&store->call, store->prefix, request);
     start(store, until, done, arg);
 }
 
@@ -546,21 +430,24 @@ static void redis_survey(struct store *base, const struct survey_request *reques
     start_survey(store, survey, until, done, arg);
 }
 
-static void add_latch_argument(void *arg, const char *text)
-{
-    add_argument(arg, text);
-}
-
 static void redis_latch(struct store *base, const struct latch_request *request,
                         struct moment until, store_done *done, void *arg)
 {
     struct redis_store *store = of(base);
 
-    begin(store, &script_latch, &request->key, 1);
     store->listen = request->listen;
     store->each_id = request->each;
     store->each_id_arg = request->each_arg;
-    redis_latch_arguments(request, add_latch_argument, store);
+    redis_request_latch(&store->call, store->prefix, request);
+    start(store, until, done, arg);
+}
+
+static void redis_mark(struct store *base, bool force, struct moment until, store_done *done,
+                       void *arg)
+{
+    struct redis_store *store = of(base);
+
+    redis_request_mark(&store->call, &store->terms, force);
     start(store, until, done, arg);
 }
 
@@ -588,8 +475,9 @@ void store_redis_survey(struct store *node, const struct survey_request *request
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size)
 {
-    static const struct store_ops ops = {redis_close,    redis_acquire, redis_renew,  redis_release,
-                                         redis_farewell, redis_force,   redis_survey, redis_latch};
+    static const struct store_ops ops = {redis_close,   redis_acquire,  redis_renew,
+                                         redis_release, redis_farewell, redis_force,
+                                         redis_survey,  redis_latch,    redis_mark};
     static const struct redis_link_events events = {batch_done, poked};
     struct redis_store *store = mem_zeroed(sizeof *store);
 
@@ -603,10 +491,10 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
     }
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = strcmp(address->urls->scheme, "cluster") == 0;
-    if (address->member && address->prefix) {
-        store->marker = mem_zeroed(strlen(address->prefix) + sizeof MARKER);
-        sprintf(store->marker, "%s" MARKER, address->prefix);
-    }
+    store->terms = (struct redis_terms){.member = address->member, .grace = address->grace};
+    if (address->prefix)
+        store->terms.marker =
+            redis_grace_marker(address->prefix, address->member ? "quorum" : "epoch");
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return &store->base;

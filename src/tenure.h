@@ -7,11 +7,19 @@
 
 enum { OPTION_TOKEN = OPTION_OTHER };
 
-/* A row for a command's table. */
-#define TENURE_OPTION                                                                              \
+/* Rows for a command's table. */
+#define TENURE_OPTIONS                                                                             \
+    {.id = OPTION_TOKEN,                                                                           \
+     .name = "owner",                                                                              \
+     .argument = "TOKEN",                                                                          \
+     .help = "the owner token that rlock acquire printed (RLOCK_OWNER)"},                          \
+        {.id = SETTING_REPLICAS,                                                                   \
+         .name = "replicas",                                                                       \
+         .argument = "N",                                                                          \
+         .help = "as it was acquired: it is to be on N replicas, or a majority, or all"},          \
     {                                                                                              \
-        .id = OPTION_TOKEN, .name = "owner", .argument = "TOKEN",                                  \
-        .help = "the owner token that rlock acquire printed (RLOCK_OWNER)"                         \
+        .id = SETTING_GRACE, .name = "grace",                                                      \
+        .help = "as it was acquired: the store may have forgotten it"                              \
     }
 
 struct tenure {

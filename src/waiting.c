@@ -56,6 +56,8 @@ static void describe_obstacle(const struct waiting *waiting, const struct answer
     else if (refusal->holders > 1)
         snprintf(out, size, "held by %" PRId64 " %s", refusal->holders,
                  one->mode == LOCK_SHARED ? "readers" : "holders");
+    else if (refusal->cause == CAUSE_GRACE)
+        store_print_grace(refusal->grace_ms - later / NS_PER_MS, out, size);
     else if (one->owner[0])
         snprintf(out, size, "held %s", waiting_describe(one, later, holder, sizeof holder));
     else
@@ -81,7 +83,7 @@ static void compose(void *arg, char *out, size_t size)
     describe_obstacle(waiting, refusal,
                       changing ? "which is about to change hands" : "others come first", obstacle,
                       sizeof obstacle);
-    append(out, size, ", %s", obstacle);
+    append(out, size, "%s %s", refusal->cause == CAUSE_GRACE ? ":" : ",", obstacle);
     if (refusal->position == 1)
         append(out, size, "; you are next");
     else if (refusal->position > 1)

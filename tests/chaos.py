@@ -4,8 +4,8 @@
 A history is written for each store, chaos-STORE.json: what was done when, who ran when under which token, how each
 ended. The judge reads nothing else:  chaos.py --judge FILE...  judges histories again.
 
-RLOCK_SECONDS=N is the time for all stores together (60), RLOCK_STORES="server sentinel cluster quorum" chooses
-some, RLOCK_SEED=N repeats the choices of a run (not its timing).
+RLOCK_SECONDS=N is the time for all stores together (60), RLOCK_STORES="server forgetful sentinel guarded cluster quorum"
+chooses some, RLOCK_SEED=N repeats the choices of a run (not its timing).
 """
 import collections, json, os, random, shutil, signal, sys, tempfile, threading, time
 from chaos_worlds import WORLDS

@@ -81,10 +81,14 @@ class World:
     modes, several = ("write", "read", "limit"), True
     overlap = 0  # s that two may overlap, where the store's promise admits it
     in_order = False  # first come, first served, whatever is done to it
+    settings = ""  # a configuration file for all
 
     def __init__(self, directory):
         self.directory, self.nodes, self.undo = directory, [], None
         os.makedirs(directory)
+        self.config = os.path.join(directory, "rlock.conf")
+        with open(self.config, "w") as file:
+            file.write(self.settings)
         try:
             self.build()
         except BaseException:
@@ -156,9 +160,11 @@ class Server(World):
     name = "one server, with appendfsync always"
     promise = "never two, whatever happens to it while it keeps its data"
 
+    options = ("--appendonly", "yes", "--appendfsync", "always")
+
     def build(self):
         (port,) = free_ports(1)
-        self.node("server", port, "--appendonly", "yes", "--appendfsync", "always")
+        self.node("server", port, *self.options)
         self.control = os.path.join(self.directory, "control")
         path = os.path.join(self.directory, "socket")
         proxy = [os.path.join(TOOLS, "faultproxy"), self.control, path, f"127.0.0.1:{port}"]
@@ -192,6 +198,18 @@ class Server(World):
 
     def do_slow(self, chance):
         return self.network("delay", chance.choice(("up", "down")), str(chance.randrange(5, 300)))
+
+
+class Forgetful(Server):
+    """One that writes down nothing."""
+
+    name = "one server that keeps nothing, with --grace"
+    promise = "never two, whatever it forgets"
+    settings = "grace = yes\nlease = 2s\n"
+    options = ()
+
+    def do_flush(self, _chance):
+        self.nodes[0].ask("flushall")
 
 
 class Sentinels(World):
@@ -237,6 +255,15 @@ class Sentinels(World):
         node = chance.choice(self.sentinels[1:])
         node.signal(signal.SIGSTOP)
         return lambda: node.signal(signal.SIGCONT)
+
+
+class Guarded(Sentinels):
+    """The same, and no renewal counts that no replica has got."""
+
+    name = "Sentinel, with --replicas 1 and --grace"
+    promise = "never two, whoever takes over"
+    overlap = 0
+    settings = "grace = yes\nlease = 2s\nreplicas = 1\n"
 
 
 class Cluster(World):
@@ -294,4 +321,4 @@ class Quorum(World):
         return node.revive
 
 
-WORLDS = {"server": Server, "sentinel": Sentinels, "cluster": Cluster, "quorum": Quorum}
+WORLDS = {"server": Server, "forgetful": Forgetful, "sentinel": Sentinels, "guarded": Guarded, "cluster": Cluster, "quorum": Quorum}

@@ -446,3 +446,38 @@ odd() {
     stderr_line "one node after the other: MOVED 1 :$port"
     [[ ! -e $T/run ]]
 }
+
+@test "doctor: each master, and whether they have all slots" {
+    local node lost wanted
+    wanted=$(masters | tr ' ' '\n' | sed -n 's|..*|cluster://127.0.0.1:&|p' | sort)
+    run --separate-stderr rlock doctor --json -u "$(url_of "${CLUSTER_NODES%% *}")"
+    [[ $(jq -r '.servers[].url' <<<"$output" | sort) == "$wanted" ]]
+    json '.findings | map([.check, .level]) == [["cluster", "fine"], ["lock", "fine"]]'
+    json 'all(.servers[]; .replicas == 1 and any(.findings[]; .check == "rights" and .level == "fine"))'
+    node=$(master_of "${at[0]}")
+    cli "$node" config set maxmemory 100mb maxmemory-policy allkeys-lru
+    run -1 --separate-stderr rlock doctor --json
+    json "[.servers[] | select(any(.findings[]; .check == \"eviction\" and .level == \"warning\")) | .url] ==
+        [\"cluster://127.0.0.1:$node\"]"
+    cli "$node" config set maxmemory 0 maxmemory-policy noeviction
+
+    : >"$CLUSTER_DIR/spoilt"
+    lost=$(slot_of "${at[1]}")
+    for node in $CLUSTER_NODES; do
+        cli "$node" config set cluster-require-full-coverage no
+        cli "$node" cluster delslots "$lost" || true
+    done
+    run -69 --separate-stderr rlock doctor --json
+    json '.findings[0] | .check == "cluster" and .level == "unfit" and (.text | startswith("1 of 16384 slots"))'
+}
+
+@test "doctor: no Cluster, and nobody there" {
+    run -69 --separate-stderr rlock doctor -u "cluster://127.0.0.1:$(free_ports 1)"
+    stderr_line '^rlock: doctor: not fit to hold locks: reach: cannot reach cluster://'
+    local port
+    port=$(free_ports 1)
+    redis config set port "$port"
+    run -69 --separate-stderr rlock doctor --json -u "cluster://127.0.0.1:$port"
+    json '.servers[0].findings | any(.check == "reach" and (.text | contains("no Cluster")))'
+    redis config set port 0
+}

@@ -97,7 +97,7 @@ class Contest:
         self.world, self.seed, self.crowd = world, seed, crowd
         self.log = os.path.join(world.directory, "log")
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("RLOCK_")}
-        self.env.update(RLOCK_URL=world.url, RLOCK_CONFIG="/dev/null", LC_ALL="C")
+        self.env.update(RLOCK_URL=world.url, RLOCK_CONFIG=getattr(world, "config", "/dev/null"), LC_ALL="C")
         self.until = time.monotonic() + seconds
         self.running, self.launched, self.ends, self.patience = {}, {}, {}, {}
         self.hits, self.deeds, self.queues, self.faults, self.stuck = {}, [], [], [], []

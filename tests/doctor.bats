@@ -194,6 +194,8 @@ only() {
                 ;;
             info)
                 [[ $status == 0 && $output != *"+info"* ]]
+                run --separate-stderr rlock doctor --json --grace -u "unix://partly:pw@$REDIS_SOCK"
+                [[ $status == 69 ]] && finding rights unfit "+info" "ACL SETUSER partly +info"
                 run --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK" -u "unix://$T/none"
                 [[ $status == 69 ]] && finding rights unfit "+info" "ACL SETUSER partly +info"
                 ;;

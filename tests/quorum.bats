@@ -214,6 +214,7 @@ refused() {
 }
 
 @test "fencing tokens: the highest of a majority counts, and all of it take that" {
+    run -0 rlock run k -- sleep 0.2 # all three are asked
     node 2 hset 'rlock:{k}' k lock/1 f 5000000000000000
     node_signal 3 STOP
     run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'

@@ -95,6 +95,25 @@ held_on_all() {
     nothing_at k 1 2 3 4 5
 }
 
+up_for() {
+    (($(node "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p') >= $2))
+}
+
+@test "a server that stood still when the quorum was first used is not taken for one that forgot" {
+    three
+    node_restart 1 2 3
+    poll_until 10 up_for 3 3
+    node_signal 3 STOP
+    run -0 rlock run k -- sleep 0.3
+    node_signal 3 CONT
+    node_signal 1 STOP
+    run -0 --separate-stderr rlock run k -- true
+    [[ $stderr == "" ]]
+    # It has run scripts since: flushed, it is one that forgot.
+    node 3 flushall
+    refused 69 run -n k -- true
+}
+
 @test "no majority: 69, and it is no contention" {
     local i before
     for i in 1 2 3; do
@@ -255,6 +274,23 @@ restart_with_old_data() {
     refused 75 run -n k -- true
     poll_until 5 held_on_all k 1 2 3 4 5
     [[ ! -s $T/a.err ]]
+}
+
+@test "H51 an address leads to another server from now on: that one is given the lock" {
+    three
+    behind_proxy 3
+    hold a k --lease 2s
+    fault_of p3 target "$QUORUM/5/sock"
+    fault_of p3 rst
+    poll_until 5 held_on_all k 1 2 5
+    alive "${pid[a]}"
+    [[ ! -s $T/a.err ]]
+    # Two addresses that lead to one server from now on are one node, and the others are a majority still.
+    fault_of p3 target "$QUORUM/2/sock"
+    fault_of p3 rst
+    RLOCK_URL=$(node_urls 1 2) poll_until 5 eval 'rlock status --json k | jq -e ".[0].holders[0].lease_left_ms > 1500" >/dev/null'
+    alive "${pid[a]}"
+    RLOCK_URL=$(node_urls 1 2) run -75 rlock run -n k -- true
 }
 
 @test "H42 a majority that forgets at once: its holder has it again before anybody else" {

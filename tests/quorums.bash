@@ -101,7 +101,8 @@ node_restart() {
 # node_signal NUMBER SIGNAL
 node_signal() {
     local one
-    one=$(node_pid "$1") && kill "-$2" "$one" 2>/dev/null || true
+    one=$(node_pid "$1") || return 0
+    kill "-$2" "$one" 2>/dev/null || true
 }
 
 # holder_at NUMBER KEY: the owner that it has been given to there, if any.

@@ -14,7 +14,7 @@ replica_start() {
     local name=$1
     mkdir -p "$T/$name"
     redis-server --port 0 --unixsocket "$T/$name/sock" --dir "$T/$name" --pidfile "$T/$name/pid" \
-        --logfile "$T/$name/log" --daemonize yes --save "" --replicaof 127.0.0.1 "$MASTER_PORT" \
+        --logfile "$T/$name/log" --daemonize yes --save "" --repl-diskless-sync-delay 0 --replicaof 127.0.0.1 "$MASTER_PORT" \
         "${@:2}" 3>&- >/dev/null
     poll_until 15 is_synchronised "$name"
 }

@@ -92,6 +92,21 @@ count_anew() {
     contains "$T/a.err" 'only 1 of 2 replicas has it'
 }
 
+@test "H39 one of two replicas leaves while the lock is held: all are still two" {
+    replica_start one
+    replica_start two
+    bg a rlock run --replicas all --lease 3s k -- sh -c ": >'$T/up'; sleep 100"
+    bg b rlock run --replicas 1 --lease 3s other -- sh -c "sleep 5; exit 9"
+    poll_until 10 test -e "$T/up"
+    on two replicaof no one >/dev/null
+    finish a
+    [[ $status == 79 ]]
+    contains "$T/a.err" 'only 1 of 2 replicas has it'
+    run -0 rlock run --replicas all k -- true
+    finish b
+    [[ $status == 9 ]]
+}
+
 @test "H34 an answer that was lost, then a replica that does not answer: the same request does not count" {
     replica_start one
     start_proxy

@@ -41,6 +41,8 @@ setup_file() { start_file; }
 @test "H20 the rights that the manual names are enough" {
     limited_user
     export RLOCK_URL=unix://limited:pw@$REDIS_SOCK
+    run -0 rlock init
+    run -0 rlock run --grace g -- true
     hold a k --lease 2s
     queue w k
     run -0 rlock status

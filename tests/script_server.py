@@ -2,7 +2,8 @@
 import hashlib, os, re, shutil, socket, subprocess, tempfile, time
 
 LUA = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "src", "lua")
-SCRIPTS = ("acquire", "renew", "release", "force", "inspect")
+SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init")
+MARKER = "rlock:!epoch"
 CLOCK = "redis.call('TIME')"
 PATIENCE = 7000  # ms a place in the queue is kept without a call
 WEEK = 604800000  # ms that the key of an idle lock lives
@@ -194,20 +195,25 @@ class Lock:
         return self.call(*self.words(script, *args))
 
     def acquire_words(self, owner, lease=30000, queue=True, not_after=0, places="", count=True,
-                      mode="x", limit=0, nest=True, who=None, stand=False):
+                      mode="x", limit=0, nest=True, who=None, stand=False, grace=False):
         patience = -PATIENCE if stand else PATIENCE if queue else 0
         who = "who-" + owner if who is None else who
         return self.words("acquire", owner, lease, patience, not_after, places, int(count), mode,
-                          limit, int(nest), who)
+                          limit, int(nest), who, *(["grace", MARKER] if grace else []))
 
     def acquire(self, owner, **options):
         return self.call(*self.acquire_words(owner, **options))
 
-    def renew(self, owner, lease=30000):
-        return self.run("renew", owner, lease)
+    def renew(self, owner, lease=30000, grace=False, not_after=0, claim=()):
+        return self.run("renew", owner, lease, *(["grace", not_after, MARKER] if grace else []), *claim)
 
-    def release(self, owner, bar=0, at_least=0, not_after=0):
-        return self.run("release", owner, bar, at_least, not_after)
+    def release(self, owner, bar=0, at_least=0, not_after=0, grace=False):
+        return self.run("release", owner, bar, at_least, not_after, *([MARKER, 30000] if grace else []))
+
+    def init(self, force=False):
+        keys = [] if self.now is None else [self.now // 1000, self.now % 1000 * 1000]
+        sha = self.server.sha["init", self.now is not None]
+        return self.call("EVALSHA", sha, len(keys), *keys, MARKER, int(force))
 
     def force(self, *owners, purge=False):
         return self.run("force", int(purge), *owners)

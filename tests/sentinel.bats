@@ -121,14 +121,20 @@ tls_files() {
     stderr_line '^rlock: .*the sentinels do not agree on the master'
 }
 
+all_closed() {
+    [[ $(fault_of one stats) == *" open 0 "* ]]
+}
+
 @test "a short run asks each Sentinel once, a long one over the same connection" {
     start_proxy one 127.0.0.1:0
     fault_of one target "127.0.0.1:${port[1]}"
     RLOCK_URL=$(sentinel_url "${proxy[one]}")
     run -0 rlock run k -- true
+    poll_until 5 all_closed
     run -0 fault_of one stats
     [[ $output == "accepted 1 open 0 up 62 down "* ]]
     run -0 rlock run k -- sleep 5
+    poll_until 5 all_closed
     run -0 fault_of one stats
     [[ $output == "accepted 2 open 0 up 186 down "* ]]
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 """The scripts of src/lua on a server that is one of a quorum: for how long it remembers, fences that the holder
 settled on with the others. Prints TAP."""
-from script_server import WEEK, Lock, ReplyError
+import time
+from script_server import WEEK, Lock, ReplyError, Server
 from script_tap import A, B, by, holder, main, same, test, true
 
 MARKER = "rlock:!quorum"
@@ -14,10 +15,10 @@ class Member(Lock):
 
     def acquire(self, owner, fences=(), proposal=0, queue=False, **options):
         words = self.acquire_words(owner, queue=queue, **options)
-        return self.call(*words, MARKER, self.run_id, proposal, *fences)
+        return self.call(*words, "member", MARKER, self.run_id, proposal, *fences)
 
     def renew(self, owner, fences=(), lease=30000):
-        return self.run("renew", owner, lease, MARKER, self.run_id, *fences)
+        return self.run("renew", owner, lease, "member", MARKER, self.run_id, *fences)
 
 
 def member(memory, service, *answer, nested=()):
@@ -50,6 +51,33 @@ def _(server):
     same(lock.renew(A)[:3], ["MEMBER", 1, 7001])
     lock.now += 1000
     same(lock.renew(A)[:3], ["MEMBER", 1001, 8001])
+
+
+def uptime(server):
+    return int(server.call("INFO", "server").split("uptime_in_seconds:")[1].split()[0])
+
+
+@test("member: a process that has run no script has forgotten none since it started; flushed, it remembers nothing")
+def _(_server):
+    server = Server()
+    try:
+        deadline = time.monotonic() + 10
+        while uptime(server) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        try:
+            server.call("EVALSHA", "0" * 40, 0)  # NOSCRIPT: that is none
+        except ReplyError:
+            pass
+        lock = Member(server)
+        lock.acquire(A)
+        reply = lock.renew(A)
+        true(1000 < reply[1] <= uptime(server) * 1000, f"remembers {reply[1]} ms")
+        same(reply[2], 1)
+        server.call("FLUSHALL")
+        lock.now += 5
+        same(lock.renew(A)[:3], ["MEMBER", 1, 1])
+    finally:
+        server.stop()
 
 
 @test("H28 member: a clock that was put back makes it young, not old")

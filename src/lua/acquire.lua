@@ -6,11 +6,12 @@
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue; less: take none, not even
 --       the first of them),
 --       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit, 1 to nest, who;
---       in a quorum: its marker, which process of the server this is, a fence that all may take (0: none), and where the
---       lock is held elsewhere already its fences…
+--       'grace' and the server's marker; or in a quorum 'member', its marker, which process of the server this is, a
+--       fence that all may take (0: none), and where the lock is held elsewhere already its fences…
 -- {'GRANTED', now, {fence…}, {slot…}}
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms, holder}
 -- {'HELD', now, how many wait, which key, holders, ms until the first may be dead, holder}
+-- {'GRACE', now, ms until it grants anything, places or '', ahead (and I), 1 if queued anew}: nobody is known to hold it
 -- {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}
 -- In a quorum, GRANTED and HELD as as_member() has them.
 local owner, who = ARGV[1], ARGV[10]
@@ -18,7 +19,7 @@ local lease, patience, not_after = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumbe
 local stands = patience < 0
 patience = math.abs(patience)
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
-local marker, run, proposal = ARGV[11], ARGV[12], tonumber(ARGV[13] or 0)
+local marker, run, proposal = ARGV[12], ARGV[13], tonumber(ARGV[14] or 0)
 
 -- A client's clock that is ahead must not take the fences with it.
 if proposal > now_us + 1000000 then proposal = 0 end
@@ -44,9 +45,16 @@ for _, lock in ipairs(locks) do
   if lock.barred ~= '' and is_barred(lock) then return { 'BARRED', now } end
 end
 
+-- For how many ms nothing new is granted.
+local grace = 0
+if ARGV[11] == 'grace' then
+-- include epoch.lua
+  grace = grace_left(marker, lease)
+end
+
 -- What a new holder gets.
 local function next_fence(lock, i)
-  local settled = number(ARGV[13 + i])
+  local settled = number(ARGV[14 + i])
   lock.fence = settled and math.max(lock.fence, settled) or math.max(lock.fence + 1, now_us, proposal)
   return whole(settled or lock.fence)
 end
@@ -61,7 +69,7 @@ end
 
 -- Then this is all. The server makes each function anew whenever it runs over one: the many below cost as much as
 -- all that there is to do.
-local open = ARGV[5] == '' and not stands
+local open = ARGV[5] == '' and not stands and grace == 0
 for _, lock in ipairs(locks) do open = open and is_open(lock) end
 if open then
   local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
@@ -153,7 +161,7 @@ local function sign_on(lock)
   local text = redis.call('HGET', lock.key, lock.place)
   local waiter = text and read_waiter(text) or { owner = owner, since = whole(now), mode = mode, who = who }
   waiter.deadline = now + patience
-  local elsewhere = lock.next and not lock.obstacle
+  local elsewhere = lock.next and not lock.obstacle and grace == 0
   if elsewhere and not waiter.elsewhere and queue.first == queue.mine then
     wake_passing(lock, queue, lock.parent, lock.family)
   end
@@ -219,7 +227,7 @@ end
 -- As above: first the tokens, then time to live, then the holder.
 local function issue_fences()
   for i, lock in ipairs(locks) do
-    lock.issued = lock.parent and not ARGV[13 + i] and lock.parent.fence or next_fence(lock, i)
+    lock.issued = lock.parent and not ARGV[14 + i] and lock.parent.fence or next_fence(lock, i)
     redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence))
     keep(lock, lease)
   end
@@ -260,7 +268,7 @@ end
 local function extend_all()
   for i, lock in ipairs(locks) do
     keep(lock, lease)
-    if ARGV[13 + i] then settle(lock, lock.own, ARGV[13 + i]) end
+    if ARGV[14 + i] then settle(lock, lock.own, ARGV[14 + i]) end
     lock.own.deadline, lock.own.lease = now + lease, lease
     lock.held.longest = math.max(lock.held.longest, lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
@@ -305,12 +313,13 @@ end
 for i, lock in ipairs(locks) do
   if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
 end
-if not blocked and not stands then return grant_all() end
+if not blocked and not stands and grace == 0 then return grant_all() end
 
 blocked = blocked or 1
 local lock = locks[blocked]
 if patience == 0 then
   local waiting = lock.queue.last - lock.queue.first + 1
+  if grace > 0 and not found then return { 'GRACE', now, grace, '', waiting, 0 } end
   return as_member(marker, run, { 'HELD', now, waiting, blocked, describe(found) })
 end
 local places = {}
@@ -321,5 +330,6 @@ for i, each in ipairs(locks) do
   local passed = not each.obstacle and not each.next
   if left or passed then wake(each, each.parent, each.family, not left and patience) end
 end
-return { 'QUEUED', now, table.concat(places, ' '), ahead(lock), dropped and 1 or 0, blocked,
-         describe(found) }
+places = table.concat(places, ' ')
+if grace > 0 and not found then return { 'GRACE', now, grace, places, ahead(lock), dropped and 1 or 0 } end
+return { 'QUEUED', now, places, ahead(lock), dropped and 1 or 0, blocked, describe(found) }

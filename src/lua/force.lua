@@ -38,7 +38,10 @@ keep(lock, 0)
 for i = 2, #ARGV do
   local own, family = find_entry(lock, ARGV[i])
   -- A dead one may have gone with another.
-  if own then wake_after(lock, ARGV[i], family, remove(lock, own, family)) end
+  if own then
+    note_barred(lock, '!' .. ARGV[i], own.lease)
+    wake_after(lock, ARGV[i], family, remove(lock, own, family))
+  end
 end
 if ARGV[1] == '1' then empty_all_queues() end
 return { 'RELEASED', now }

@@ -15,6 +15,16 @@ local function disband(lock, owner)
   if queue then empty_queue(lock, queue) end
 end
 
+-- What is known of owners that must not come back, for so many ms more.
+local function note_barred(lock, name, ms)
+  local barred = name .. '=' .. whole(now + ms) .. ';'
+  for other, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
+    if tonumber(deadline) > now and other ~= name then barred = barred .. other .. '=' .. deadline .. ';' end
+  end
+  lock.barred = barred
+  redis.call('HSET', lock.key, 't', barred, 'k', KIND)
+end
+
 -- Takes those out of the family whom "gone" tells.
 local function thin_out(lock, family, gone)
   local left = {}

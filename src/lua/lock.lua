@@ -11,7 +11,8 @@
 --   q:N, q:OWNER:N   a waiter's place:  DEADLINE OWNER SINCE MODE WHO; MODE is in capitals where it waits for
 --                another of its keys alone
 --   w:OWNER      which place it has
---   t            owners that must not acquire:  OWNER=UNTIL;OWNER=UNTIL;…
+--   t            owners that must not acquire:  OWNER=UNTIL;OWNER=UNTIL;… and, as !OWNER, those it was taken from, who
+--                must not say that it was forgotten
 --
 -- MODE is x (exclusive), s (shared) or l (semaphore). An owner is the path of its ancestors' tokens and its
 -- own, A.B.C, so whoever nests in A starts with "A.". Times are the server's, in ms, read once. Who is dead is

@@ -4,7 +4,7 @@
 -- Gives back what the owner holds and its places in the queues, and wakes whoever is next.
 -- ARGV: owner, for how many ms the owner is barred from acquiring afterwards (0: not at all),
 --       for how many ms after it was acquired a lock is kept at least,
---       not_after (server ms; 0: any time)
+--       not_after (server ms; 0: any time); with grace the server's marker, and the lease that was asked for
 -- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'STALE', now}
 -- {'MISFIT', now, what, which key}
 local owner, bar, at_least, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4] or 0)
@@ -52,16 +52,6 @@ end
 -- include queue.lua
 -- include holders.lua
 
--- The owner's acquisition may be under way still, in a socket or a proxy. When it arrives, it finds this.
-local function bar_owner(lock)
-  local barred = owner .. '=' .. whole(now + bar) .. ';'
-  for name, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
-    if tonumber(deadline) > now and name ~= owner then barred = barred .. name .. '=' .. deadline .. ';' end
-  end
-  redis.call('HSET', lock.key, 't', barred, 'k', KIND)
-  keep(lock, 0)
-end
-
 -- It was acquired too short a time ago: it runs out when that has passed. Nobody came from the future: the clock
 -- was set back.
 local function let_run_out(lock, own, family)
@@ -95,12 +85,31 @@ local function release(lock)
   local was_first = lock.place and lock.place == place_of(queue, queue.first)
   leave_queue(lock)
   if was_first or own and not mode then tell_first(lock, parent, above) end
-  if bar > 0 then bar_owner(lock) end
+  -- Its acquisition may be under way still, in a socket or a proxy. When it arrives, it finds this.
+  if bar > 0 then
+    note_barred(lock, owner, bar)
+    keep(lock, 0)
+  end
   wake_after(lock, owner, family or above, mode)
   return own
 end
 
+-- For how many ms nothing new is granted.
+local grace = 0
+if ARGV[5] then
+-- include epoch.lua
+  grace = grace_left(ARGV[5], tonumber(ARGV[6]))
+end
+
+-- Whether the server has forgotten it: then nobody can have got it since.
+local function is_forgotten(lock, holders)
+  return grace > 0 and holders == 0 and not string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true)
+end
+
 for _, lock in ipairs(locks) do
-  if not release(lock) then worst = worst or { 'ABSENT', now, lock.number, present(lock) } end
+  if not release(lock) then
+    local absent = { 'ABSENT', now, lock.number, present(lock) }
+    if not is_forgotten(lock, absent[4]) then worst = worst or absent end
+  end
 end
 return worst or { 'RELEASED', now }

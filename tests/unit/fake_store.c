@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define HELD_MS  20000
+#define GRACE_MS 1000
 #define NOT_SENT '_' /* an answer of our own */
 
 static struct fake_store *of(struct store *base)
@@ -33,6 +34,13 @@ static const struct {
     struct answer answer;
 } meanings[] = {
     {'+', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
+    {'*', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}, .forgotten = true}},
+    {'g',
+     {.verdict = VERDICT_REFUSED,
+      .cause = CAUSE_GRACE,
+      .position = 1,
+      .grace_ms = GRACE_MS,
+      .text = "grace"}},
     {'-',
      {.verdict = VERDICT_REFUSED,
       .cause = CAUSE_HELD,
@@ -117,6 +125,10 @@ static void begin(struct fake_store *store, char call, const struct lock_request
     store->done_arg = arg;
     if (strchr("aql", call) && store->answer == '0')
         store->answer = '-';
+    if (!strchr("aql", call) && store->answer == 'g')
+        store->answer = '0';
+    if (call == 'r' && store->answer == '*' && !request->grants)
+        store->answer = '0';
     if (late) {
         store->answer = NOT_SENT;
     } else if (store->answer == '.' || due.ns > until.ns) {
@@ -144,6 +156,8 @@ static void renew(struct store *base, const struct lock_request *request, struct
     store->sent = loop_now(store->loop);
     store->lease = request->lease;
     begin(store, 'r', request, until, done, arg);
+    if (request->grants && request->grants[0].fence != 7)
+        accuse(store, "renewed something that was not granted");
 }
 
 static void release(struct store *base, const struct lock_request *request, bool uncertain,

@@ -7,8 +7,10 @@
 
 /* The answers, in the order they are given, whatever is asked: words of one of
  *   +  granted
+ *   *  the same; a renewal: though it was forgotten, or 0 where the caller does not say what was granted
  *   -  refused: held by someone else, whose lease has 20 s left
  *   0  refused: the caller holds nothing; to an acquisition the same as -
+ *   g  refused: the store may have forgotten who holds it, for 1 s; to others than an acquisition the same as 0
  *   m  refused: the key is something else
  *   ?  unknown, but it may have been done
  *   !  unknown, not done: there is no connection

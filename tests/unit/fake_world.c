@@ -7,6 +7,7 @@
 
 #define BAR_NS   (60 * NS_PER_SEC)
 #define OTHER_NS (12 * NS_PER_SEC) /* the other's longest lease */
+#define GRACE_NS (30 * NS_PER_SEC) /* the longest of all */
 
 /* What becomes of a request in bad weather. */
 enum fate { LOST, ANSWER_LOST, CUT_OFF, NOT_SENT, NOT_READY, SLOW, FATES };
@@ -104,6 +105,12 @@ static struct answer acquire(struct world *world, const struct world_event *even
         return answer_unknown(CAUSE_NOT_READY, false);
     if (!moment_reached(world->barred, now))
         return answer_unknown(CAUSE_UNREACHABLE, false);
+    if (world->holder == NOBODY && !moment_reached(world->grace, now)) {
+        world->queued = true;
+        held.cause = CAUSE_GRACE;
+        held.grace_ms = moment_until(now, world->grace) / NS_PER_MS;
+        return held;
+    }
     if (world->holder == CALLER || is_free(world, now)) {
         world->fence += world->holder != CALLER || moment_reached(world->expires, now);
         world->holder = CALLER;
@@ -118,16 +125,24 @@ static struct answer acquire(struct world *world, const struct world_event *even
 
 static struct answer renew(struct world *world, const struct world_event *event, struct moment now)
 {
-    if (world->holder != CALLER)
+    bool again = world->holder == NOBODY && event->claims && !moment_reached(world->grace, now);
+
+    if (again && now.ns > event->not_after.ns)
+        return answer_unknown(CAUSE_NOT_READY, false);
+    if (world->holder != CALLER && !again)
         return (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
+    world->holder = CALLER;
     set_expiry(world, now, event->lease);
-    return answer_granted(world);
+    struct answer granted = answer_granted(world);
+    granted.forgotten = again;
+    return granted;
 }
 
 static struct answer release(struct world *world, const struct world_event *event,
                              struct moment now)
 {
     bool had = world->holder == CALLER;
+    bool forgotten = world->holder == NOBODY && !moment_reached(world->grace, now);
 
     if (event->in_time && now.ns > event->not_after.ns)
         return answer_unknown(CAUSE_NOT_READY, false);
@@ -136,17 +151,33 @@ static struct answer release(struct world *world, const struct world_event *even
         world->barred = moment_plus(now, BAR_NS);
     if (had)
         world->holder = NOBODY;
-    return had ? answer_granted(world)
+    return had || forgotten
+               ? answer_granted(world)
                : (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
+}
+
+/* Whoever had the lock has it still, and does not know. The other one never says so again. */
+static void forget(struct world *world, struct moment now)
+{
+    world_log(world, now, "all is forgotten");
+    if (world->holder != NOBODY)
+        world->was_holder = world->holder;
+    world->holder = NOBODY;
+    world->queued = false;
+    world->grace = moment_plus(now, GRACE_NS);
 }
 
 /* Somebody else takes the lock when it is free, and gives it back, or dies with it. */
 static void let_other_try(struct world *world, struct moment now)
 {
-    if (world->holder == OTHER && world_chance(world, 3)) {
+    if (world->forgetful && world_chance(world, 20) == 0) {
+        forget(world, now);
+    } else if (world->holder == OTHER && world_chance(world, 3)) {
         world->holder = NOBODY;
         poke(world);
-    } else if (is_free(world, now) && !world->queued && world_chance(world, 3)) {
+    } else if (is_free(world, now) && moment_reached(world->grace, now) && !world->queued &&
+               world_chance(world, 3)) {
+        world->was_holder = NOBODY;
         if (world->held_until.ns > now.ns)
             world_accuse(world, "two hold the lock");
         world_log(world, now, "other takes it");
@@ -228,6 +259,7 @@ static void post(struct world *world, enum world_kind kind, const struct lock_re
         event->not_after = until;
         event->uncertain = uncertain;
         event->in_time = request->in_time;
+        event->claims = request->grants && request->grants[0].fence == world->held_fence;
         event->answered = comes;
         event->answer_at = back;
     }
@@ -290,7 +322,8 @@ void world_begin(struct world *world, struct loop *loop, unsigned seed)
     world->loop = loop;
     world->seed = seed;
     world->weather = world_chance(world, 4) ? world_chance(world, 14) : 0;
-    world->held_until = world->barred = loop_now(loop);
+    world->forgetful = world_chance(world, 3) == 0;
+    world->held_until = world->barred = world->grace = loop_now(loop);
     fake_descriptor(loop, happen);
     plan(world, WORLD_OTHER, moment_plus(loop_now(loop), some_time(world, 3000)));
 }

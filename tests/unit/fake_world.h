@@ -1,6 +1,7 @@
 /* A store that is a real lock server, only elsewhere: requests and answers are late, lost, cut off, as chance has it;
- * the server's clock runs fast, and somebody else wants the same lock all the time. It knows who really holds the lock,
- * and accuses a caller who believes otherwise. */
+ * the server's clock runs fast, and somebody else wants the same lock all the time. Some servers forget everything now
+ * and then, and grant nothing new for a while. It knows who really holds the lock, and accuses a caller who believes
+ * otherwise. */
 #ifndef FAKE_WORLD_H
 #define FAKE_WORLD_H
 
@@ -30,6 +31,9 @@ struct world {
     uint64_t fence;
     struct moment barred; /* the caller's acquisitions until then */
     bool queued;
+    bool forgetful;
+    int was_holder;      /* when it forgot */
+    struct moment grace; /* nothing new is granted until then */
 
     /* What is on its way, and what will happen. */
     struct world_event {
@@ -39,6 +43,7 @@ struct world {
         int64_t lease;
         struct moment not_after;
         bool uncertain, in_time;
+        bool claims;     /* it says what was granted */
         unsigned number; /* of the request */
         bool answered;   /* by an ANSWER of its own */
         struct moment answer_at;

@@ -134,9 +134,11 @@ static void on_held(void *arg, struct moment deadline, const struct lock_grant *
                  moment_plus(loop_now(world->loop), sim_below(6000) * NS_PER_MS));
 }
 
-static void on_extended(void *arg, struct moment deadline)
+static void on_extended(void *arg, struct moment deadline, bool forgotten)
 {
     struct client *client = arg;
+
+    (void)forgotten;
     client->deadline = deadline;
 }
 

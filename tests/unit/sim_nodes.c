@@ -87,6 +87,7 @@ const char *sim_fault(void)
 void sim_node_init(struct sim_node *node, struct loop *loop, const char *id)
 {
     *node = (struct sim_node){.loop = loop, .slowest = NS_PER_MS};
+    node->since = moment_plus(loop_now(loop), -1000 * NS_PER_SEC);
     snprintf(node->id, sizeof node->id, "%s", id);
 }
 
@@ -118,14 +119,10 @@ static void tell_memory(struct sim_node *node, struct answer *answer)
 {
     struct moment now = loop_now(node->loop);
 
-    if (!node->since.ns)
-        node->since = now;
     if (!node->first.ns)
         node->first = now;
-    answer->seniority = (struct seniority){
-        .memory_ms = (now.ns - node->since.ns) / NS_PER_MS + 1,
-        .service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1,
-        .process_ms = node->lives ? (now.ns - node->born.ns) / NS_PER_MS : 10000000};
+    answer->seniority = (struct seniority){.memory_ms = (now.ns - node->since.ns) / NS_PER_MS + 1,
+                                           .service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1};
 }
 
 static void refuse(struct sim_node *node, enum cause cause, struct answer *answer)
@@ -446,8 +443,7 @@ void sim_node_start(struct sim_node *node, bool forgetful)
 {
     node->down = false;
     snprintf(node->id + strcspn(node->id, "/"), 24, "/%u", node->lives);
-    node->since = (struct moment){0};
-    node->born = loop_now(node->loop);
+    node->since = loop_now(node->loop);
     if (!forgetful)
         return;
     node->owner[0] = '\0';

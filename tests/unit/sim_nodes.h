@@ -26,8 +26,9 @@ struct sim_node {
     char owner[SIM_OWNER]; /* of the entry, "": none */
     struct moment deadline;
     uint64_t fence, entry_fence;
-    struct moment born;         /* its present life; the first began long ago */
-    struct moment since, first; /* in use, in this life and at all; 0: not yet */
+    struct moment
+        since; /* it has forgotten nothing: its present life began, the first one long ago */
+    struct moment first; /* it was asked, as far as it remembers; 0: not yet */
     char bars[SIM_BARS][SIM_OWNER];
     unsigned bar_count, lives;
     struct sim_link *links;

@@ -126,7 +126,8 @@ static const struct {
     {"version=4.0.14", "version unfit"},
     {"version=", "version note"},
     {"mode=cluster", "mode unfit"},
-    {"mode=cluster scheme=cluster", ""},
+    {"mode=cluster scheme=cluster", "replicas warning"},
+    {"mode=cluster scheme=cluster replicas=1", "replicas note"},
 
     {"script=20", ""},
     {"script=-1", "scripts unfit"},
@@ -268,6 +269,14 @@ static const struct {
     {"uu", "quorum unfit, unfit"},
 };
 
+static enum level level_of(char letter)
+{
+    return letter == 'f'   ? LEVEL_FINE
+           : letter == 'n' ? LEVEL_NOTE
+           : letter == 'w' ? LEVEL_WARNING
+                           : LEVEL_UNFIT;
+}
+
 static void test_quorum(const char *levels, const char *wanted)
 {
     struct server_facts facts[5] = {0};
@@ -277,10 +286,7 @@ static void test_quorum(const char *levels, const char *wanted)
 
     for (size_t i = 0; i < count; i++) {
         char level = levels[i] | 0x20;
-        servers[i].worst = level == 'f'   ? LEVEL_FINE
-                           : level == 'n' ? LEVEL_NOTE
-                           : level == 'w' ? LEVEL_WARNING
-                                          : LEVEL_UNFIT;
+        servers[i].worst = level_of(level);
         if (level != 'u') /* one that is out of reach tells nothing */
             sprintf(facts[i].run_id, "%zu", level == levels[i] ? i : 0);
     }
@@ -333,8 +339,34 @@ static void test_sentinels(const char *words, const char *wanted, const char *pa
            diagnosis.findings[0].text);
 }
 
+static const struct {
+    const char *levels; /* of the masters: f, n, w, u */
+    unsigned slots;
+    const char *wanted;
+} clusters[] = {
+    {"fff", 16384, "cluster fine, fine"},    {"fnf", 16384, "cluster fine, fine"},
+    {"fwf", 16384, "cluster fine, warning"}, {"fuf", 16384, "cluster unfit, unfit"},
+    {"fff", 16383, "cluster unfit, unfit"},  {"f", 16384, "cluster fine, fine"},
+};
+
+static void test_cluster(const char *levels, unsigned slots, const char *wanted)
+{
+    struct diagnosis servers[5] = {0}, whole;
+    char got[64];
+    size_t count = strlen(levels);
+
+    for (size_t i = 0; i < count; i++)
+        servers[i].worst = level_of(levels[i]);
+    diagnosis_of_cluster(servers, count, slots, 16384, &whole);
+    sprintf(got, "%s %s, %s", whole.findings[0].check, level_name(whole.findings[0].level),
+            level_name(whole.worst));
+    tap_is(got, wanted, "diagnosis_of_cluster", levels);
+}
+
 int main(void)
 {
+    for (size_t i = 0; i < COUNT(clusters); i++)
+        test_cluster(clusters[i].levels, clusters[i].slots, clusters[i].wanted);
     for (size_t i = 0; i < COUNT(sentinels); i++)
         test_sentinels(sentinels[i].words, sentinels[i].wanted, sentinels[i].part);
     for (size_t i = 0; i < COUNT(rows); i++)

@@ -28,6 +28,7 @@ static const struct schedule schedules[] = {
     {"another type", 0, 0, "m", "", "am over:failed"},
     {"denied", 0, 0, "x", "", "ax over:failed"},
     {"no connection", 0, 0, "!", "", "a! over:failed"},
+    {"nothing is granted yet", 0, 0, "g", "", "ag over:failed"},
     {"not ready", 0, 0, "~ ~ +", "1000 r", "a~ trouble a~ a+ held f+ over:released"},
     {"never ready", 0, 0, "~", "", "a~ trouble a~ over:failed"},
     {"mute once", 0, 0, "? +", "1000 r", "a? trouble a+ held f+ over:released"},
@@ -54,6 +55,8 @@ static const struct schedule schedules[] = {
     {"became another type", 0, 0, "+ m", "15000 r", "a+ held rm lost fm over:released"},
     {"mute, then not the holder", 0, 0, "+ ? 0", "15000 r",
      "a+ held r? trouble r0 lost f0 over:released"},
+    {"forgotten, and had again", 0, 0, "+ * 0", "15000 r",
+     "a+ held r* again ext f0 lost over:released"},
     {"a fixed lease", 0, -30000, "+ 0", "35000 r", "a+ held lost f0 over:released"},
     {"verified", 0, 0, "+", "2000 v 3000 r", "a+ held r+ ext f+ over:released"},
     {"verified: not the holder", 0, 0, "+ 0", "2000 v 3000 r", "a+ held r0 lost f0 over:released"},
@@ -90,6 +93,9 @@ static const struct schedule schedules[] = {
      "q- l- wait q+ held f+ over:released"},
     {"poked for nothing", -1, 0, "- - - - +", "1000 p 5000 r",
      "q- l- wait q- l- wait l+ held f+ over:released"},
+    {"granted as soon as anything is", -1, 0, "g g +", "1500 r",
+     "qg lg wait l+ held f+ over:released"},
+    {"held after all", -1, 0, "g g - +", "5000 r", "qg lg wait l- wait l+ held f+ over:released"},
     {"mute while waiting", -1, 0, "- - ? +", "8000 r",
      "q- l- wait l? trouble l+ held f+ over:released"},
     {"silent from the start", -1, 0, "!", "", "q! over:failed"},
@@ -98,6 +104,7 @@ static const struct schedule schedules[] = {
     {"denied while waiting", -1, 0, "- - x", "", "q- l- wait lx over:failed"},
     {"another type while waiting", -1, 0, "- - m", "", "q- l- wait lm over:failed"},
     {"the time is up", 6000, 0, "- - - - 0", "", "q- l- wait l- wait l- wait f0 over:refused"},
+    {"the time is up before anything is granted", 900, 0, "g g 0", "", "qg lg wait f0 over:failed"},
     {"the time is up, left the queue", 2000, 0, "- - +", "", "q- l- wait f+ over:refused"},
     {"the time is up in an outage", 6000, 0, "- - ?", "",
      "q- l- wait l? trouble l? u? over:failed"},
@@ -190,7 +197,7 @@ static void on_waiting(void *arg, const struct answer *refusal)
 {
     struct life *life = arg;
 
-    if (refusal->cause != CAUSE_HELD)
+    if (refusal->cause != CAUSE_HELD && refusal->cause != CAUSE_GRACE)
         accuse(life, "waiting for nobody");
     note(life, "wait");
 }
@@ -210,10 +217,12 @@ static void on_held(void *arg, struct moment deadline, const struct lock_grant *
     take_deadline(life, deadline);
 }
 
-static void on_extended(void *arg, struct moment deadline)
+static void on_extended(void *arg, struct moment deadline, bool forgotten)
 {
     struct life *life = arg;
 
+    if (forgotten)
+        note(life, "again");
     note(life, "ext");
     if (!life->held)
         accuse(life, "extended, but not held");
@@ -316,11 +325,8 @@ static void run(struct life *life, const struct schedule *schedule)
     struct moment now = loop_now(loop);
     static const char *const keys[] = {"k"};
     struct keeper_plan plan = {
-        .request = {.keys = keys,
-                    .key_count = 1,
-                    .owner = "us",
-                    .lease = lease_ms * NS_PER_MS,
-                    .who = ""},
+        .request =
+            {.keys = keys, .key_count = 1, .owner = "us", .lease = lease_ms * NS_PER_MS, .who = ""},
         .wait = schedule->wait_ms != 0,
         .wait_until =
             schedule->wait_ms < 0 ? MOMENT_NEVER : moment_plus(now, schedule->wait_ms * NS_PER_MS),
@@ -380,7 +386,7 @@ static unsigned random_below(unsigned *seed, unsigned limit)
 
 static void make_schedule(unsigned seed, struct schedule *schedule, char *answers, char *actions)
 {
-    static const char letters[] = "++++----000????..!!~xm";
+    static const char letters[] = "++++*----000ggg????..!!~xm";
     static const char words[] = "crravhuppz";
     static const int leases[] = {1000, 3000, 30000, -3000};
     static const int waits[] = {-1, 0, 1500, 20000};

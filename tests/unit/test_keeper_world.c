@@ -23,7 +23,7 @@ struct life {
     bool held, leaving, over, stopped;
     struct moment leave_by;
     enum keeper_ending ending;
-    unsigned holds, losses; /* in all, so that a test that proves nothing is noticed */
+    unsigned holds, losses, returns; /* in all, so that a test that proves nothing is noticed */
 };
 
 static void note(struct life *life, const char *what)
@@ -41,7 +41,9 @@ static void take_deadline(struct life *life, struct moment deadline)
 {
     struct world *world = &life->world;
 
-    if (world->holder != CALLER || world->fence != world->held_fence)
+    bool had = world->holder == NOBODY && world->was_holder == CALLER;
+
+    if ((world->holder != CALLER && !had) || world->fence != world->held_fence)
         world_accuse(world, "held against the server's word");
     else if (world->expires.ns < deadline.ns)
         world_accuse(world, "a deadline behind the server's");
@@ -66,11 +68,12 @@ static void on_held(void *arg, struct moment deadline, const struct lock_grant *
     take_deadline(life, deadline);
 }
 
-static void on_extended(void *arg, struct moment deadline)
+static void on_extended(void *arg, struct moment deadline, bool forgotten)
 {
     struct life *life = arg;
 
     note(life, "EXTENDED");
+    life->returns += forgotten;
     if (!life->held)
         world_accuse(&life->world, "extended, but not held");
     take_deadline(life, deadline);
@@ -210,7 +213,7 @@ static void live(struct life *life, unsigned seed)
 
 int main(int argc, char **argv)
 {
-    unsigned holds = 0, losses = 0, endings[KEEPER_UNRELEASED + 1] = {0};
+    unsigned holds = 0, losses = 0, returns = 0, endings[KEEPER_UNRELEASED + 1] = {0};
     unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
     struct life life;
 
@@ -220,14 +223,16 @@ int main(int argc, char **argv)
             live(&life, seed + i);
             holds += life.holds;
             losses += life.losses;
+            returns += life.returns;
             endings[life.ending]++;
         } while (!life.world.fault && ++i < PART);
         if (!tap_ok(!life.world.fault, "%d lives", PART))
             tap_note("%s (seed %u): %s", life.world.fault, seed + i, life.world.log);
     }
     tap_ok(holds > SCHEDULES / 2 && losses > SCHEDULES / 20, "many of them held it, and lost it");
+    tap_ok(returns > SCHEDULES / 200, "some had it again");
     for (size_t i = 0; i < COUNT(endings); i++)
         tap_ok(endings[i] > 0, "endings of kind %zu", i);
-    tap_note("held %u, lost %u", holds, losses);
+    tap_note("held %u, lost %u, had it again %u", holds, losses, returns);
     return tap_done();
 }

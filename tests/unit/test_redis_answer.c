@@ -1,5 +1,6 @@
 /* What is made of a server's replies: errors, the scripts' words, and nonsense. */
 #include "redis_answer.h"
+#include "redis_error.h"
 
 #include "tap.h"
 
@@ -97,7 +98,15 @@ static const struct {
      "granted fence 7 remembers 4611686018427 of 0"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :0 :0", "granted fence 7"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :2 :1", "granted fence 7 slot 2 late"},
+    {"*5 'RENEWED' :1000 *1 '7' *1 :0 :2", "granted fence 7 forgotten"},
     {"*2 'RELEASED' :1000", "granted"},
+    {"*2 'MARKED' :1000", "granted"},
+    {"*6 'GRACE' :1000 :23001 'q:3' :2 :1",
+     "refused/grace position 2 places q:3 grace 23001 requeued the server may have lost locks; it "
+     "grants nothing "
+     "new for another 24s"},
+    {"*6 'GRACE' :1000 :1 '' :0 :0", "refused/grace places  grace 1 the server may have lost "
+                                     "locks; it grants nothing new for another 1s"},
     {"*9 'QUEUED' :1000 'q:3' :2 :0 :1 :1 :4000 '5000_3000_7_own_400_x_0_h_u_9_c_l'",
      "refused/held position 2 places q:3 holders 1 till 4000 by own of u@h 9 c l x fence 7 age 600 "
      "left 4000"},
@@ -293,6 +302,7 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
                                          [CAUSE_NOT_HOLDER] = "/not-holder",
                                          [CAUSE_CHANGED] = "/changed",
                                          [CAUSE_MISFIT] = "/misfit",
+                                         [CAUSE_GRACE] = "/grace",
                                          [CAUSE_DENIED] = "/denied",
                                          [CAUSE_UNFIT] = "/unfit",
                                          [CAUSE_NOT_READY] = "/not-ready",
@@ -316,9 +326,11 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
         out += sprintf(out, " holders %" PRId64, answer->holders);
     if (answer->left_ms)
         out += sprintf(out, " till %" PRId64, answer->left_ms);
-    out +=
-        sprintf(out, "%s%s%s%s", answer->late ? " late" : "", answer->requeued ? " requeued" : "",
-                answer->maybe_done ? " maybe" : "", extra->stale ? " stale" : "");
+    if (answer->grace_ms)
+        out += sprintf(out, " grace %" PRId64, answer->grace_ms);
+    out += sprintf(out, "%s%s%s%s%s", answer->late ? " late" : "",
+                   answer->forgotten ? " forgotten" : "", answer->requeued ? " requeued" : "",
+                   answer->maybe_done ? " maybe" : "", extra->stale ? " stale" : "");
     if (answer->text[0])
         out += sprintf(out, " %s", answer->text);
     if (answer->seniority.memory_ms)
@@ -421,7 +433,7 @@ static bool is_granted(const redisReply *reply)
                reply->element[2]->elements > 0 &&
                reply->element[2]->element[0]->type == REDIS_REPLY_STRING &&
                strtoull(reply->element[2]->element[0]->str, NULL, 10) > 0;
-    return strcmp(word, "RELEASED") == 0;
+    return strcmp(word, "RELEASED") == 0 || strcmp(word, "MARKED") == 0;
 }
 
 /* Bytes of good replies changed by chance: what is still a reply is answered, and no grant comes of it

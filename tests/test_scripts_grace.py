@@ -1,0 +1,457 @@
+#!/usr/bin/env -S python3 -B
+"""The scripts of src/lua with grace: a server that may have forgotten locks. Prints TAP."""
+import os, random
+
+from lock_view import View
+from script_server import MARKER, Lock, Server
+from script_tap import A, B, C, D, by, fence_of, holder, main, place_of, same, test, true
+
+ELSEWHERE = "f" * 40  # another server's run_id
+LEASE = 30000
+
+
+def claim(reply, mode="x", limit=0, who="who"):
+    """What a holder has of what it was granted."""
+    pairs = [part for pair in zip(reply[2], reply[3]) for part in pair]
+    return [mode, limit, who, *pairs]
+
+
+def take(lock, owner, **options):
+    """Granted with grace; the claim to have it again."""
+    reply = lock.acquire(owner, grace=True, **options)
+    same(reply[0], "GRANTED")
+    return claim(reply, options.get("mode", "x"), options.get("limit", 0), "who-" + owner)
+
+
+def marked(server, *names):
+    lock = Lock(server, *names)
+    same(lock.init(), ["MARKED", lock.now])
+    return lock
+
+
+def grace(lock, owner=D, **options):
+    """For how long nothing is granted; 0: it was granted to owner, and is given back."""
+    reply = lock.acquire(owner, queue=False, grace=True, **options)
+    if reply[0] == "GRANTED":
+        lock.release(owner)
+        return 0
+    same(reply[0], "GRACE")
+    return reply[2]
+
+
+def sound(lock):
+    for number, _key in enumerate(lock.keys):
+        same(list(View(lock.fields(number), lock.now).faults(lock.ttl())), [], "faults")
+
+
+def marker(server):
+    flat = server.call("HGETALL", MARKER)
+    return dict(zip(flat[::2], flat[1::2]))
+
+
+# -- when ---------------------------------------------------------------------------------------------
+
+
+@test("a server that knows nothing grants nothing for one lease, and then goes on as if it had been marked")
+def _(server):
+    lock = Lock(server)
+    same(grace(lock), LEASE)
+    lock.now += LEASE - 1
+    same(grace(lock), 1)
+    same(grace(Lock(server, "other", now=lock.now)), 1, "another key")
+    lock.now += 1
+    same(grace(lock), 0)
+    lock.now += 1000 * LEASE
+    same(grace(lock), 0)
+
+
+@test("a server that was marked when it was new grants at once; once marked, it does not change")
+def _(server):
+    lock = marked(server)
+    before = marker(server)
+    same(lock.init(), ["MARKED", lock.now], "again")
+    same(marker(server), before)
+    same(grace(lock), 0)
+    true(server.call("PTTL", MARKER) > 300 * 86400000, "it stays")
+
+
+@test("who does not ask for grace neither has nor leaves it")
+def _(server):
+    lock = Lock(server)
+    fence_of(lock.acquire(A))
+    same(lock.renew(A)[0], "RENEWED")
+    same(lock.release(A), ["RELEASED", lock.now])
+    same(server.call("EXISTS", MARKER), 0)
+    same(grace(lock), LEASE)
+    fence_of(lock.acquire(B))
+
+
+@test("H42 H44 emptied: one lease from when that is noticed, whoever notices it")
+def _(server):
+    for notice in (lambda lock: lock.acquire(D, grace=True), lambda lock: lock.renew(D, grace=True),
+                   lambda lock: lock.release(D, bar=1, grace=True)):
+        server.call("FLUSHALL")
+        lock = marked(server)
+        take(lock, A)
+        server.call("FLUSHALL")
+        notice(lock)
+        lock.now += 10000
+        same(grace(lock), LEASE - 10000)
+
+
+@test("H43 the data of another process: one lease, though all is there")
+def _(server):
+    lock = marked(server)
+    take(lock, A)
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(grace(Lock(server, "other")), LEASE)
+    same(lock.acquire(B, queue=False, grace=True)[0], "HELD", "what is held is held")
+    same(lock.renew(A, grace=True)[4], 0, "renewed, and not forgotten")
+    lock.now += LEASE - 1
+    same(lock.release(A, grace=True), ["RELEASED", lock.now])
+    same(grace(lock), 1)
+    lock.now += 1
+    same(grace(lock), 0)
+
+
+@test("H38 a process that was a replica in between: one lease; a first replica, or none for long: none")
+def _(server):
+    own = Server()
+    try:
+        lock = marked(own)
+        own.call("HSET", MARKER, "i", ELSEWHERE)
+        same(grace(lock), 0, "another replication id, and none before")
+        true(marker(own)["i"] != ELSEWHERE, "it is noted")
+        own.call("REPLICAOF", "127.0.0.1", "1")
+        own.call("REPLICAOF", "NO", "ONE")
+        same(grace(lock), LEASE, "a replica in between")
+        lock.now += LEASE
+        same(grace(lock), 0)
+    finally:
+        own.stop()
+
+
+@test("the longest lease that was asked for counts; where that is forgotten, too, the longest since")
+def _(server):
+    lock = marked(server)
+    take(lock, A, lease=100000)
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(grace(Lock(server, "other"), lease=1000), 100000)
+    server.call("FLUSHALL")
+    lock = Lock(server)
+    same(grace(lock, lease=2000), 2000)
+    lock.now += 1500
+    same(grace(lock, lease=5000), 3500, "as long as if it had begun with that")
+    same(grace(lock, lease=1000), 3500)
+    server.call("FLUSHALL")
+    same(lock.renew(A, lease=0, grace=True)[0], "LOST")
+    same(grace(lock, lease=1000), LEASE, "nobody tells one")
+
+
+@test("H28 a clock that is set back makes it no longer than a lease")
+def _(server):
+    lock = Lock(server)
+    same(grace(lock), LEASE)
+    lock.now -= 3600000
+    same(grace(lock), LEASE)
+    lock.now += LEASE
+    same(grace(lock), 0)
+
+
+@test("once more before it is over: it begins anew")
+def _(server):
+    lock = Lock(server)
+    same(grace(lock), LEASE)
+    lock.now += 20000
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(grace(lock), LEASE)
+
+
+@test("init where something may have been forgotten: refused, unless it is forced")
+def _(server):
+    lock = marked(server)
+    take(lock, A, lease=LEASE)
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(lock.init(), ["GRACE", lock.now, LEASE, "", 0, 0])
+    lock.now += 10000
+    same(lock.init(), ["GRACE", lock.now, LEASE - 10000, "", 0, 0])
+    same(lock.init(force=True), ["MARKED", lock.now])
+    same(grace(Lock(server, "other", now=lock.now), lease=1000), 0)
+
+
+@test("the marker is written when it changes, and once a day")
+def _(server):
+    lock = marked(server)
+    take(lock, A)
+    server.call("CONFIG", "RESETSTAT")
+    for _turn in range(5):
+        lock.now += 10000
+        lock.renew(A, grace=True)
+    stats = server.call("INFO", "commandstats")
+    true("cmdstat_pexpire:calls=5," in stats, stats)
+    before = marker(server)
+    lock.now += 86400000
+    grace(lock)
+    true(marker(server)["w"] > before["w"], "written again")
+
+
+# -- waiting ------------------------------------------------------------------------------------------
+
+
+@test("who comes meanwhile waits in line, and is granted in that order")
+def _(server):
+    lock = Lock(server)
+    same(lock.acquire(A, grace=True), ["GRACE", lock.now, LEASE, "q:1", 1, 0])
+    same(lock.acquire(B, grace=True), ["GRACE", lock.now, LEASE, "q:2", 2, 0])
+    same(lock.acquire(C, grace=True, queue=False), ["GRACE", lock.now, LEASE, "", 2, 0])
+    for _turn in range(6):
+        lock.now += 5000
+        last = [lock.acquire(owner, grace=True, places=f"q:{n}") for n, owner in ((2, B), (1, A))]
+    same([reply[0] for reply in last], ["QUEUED", "GRANTED"])
+    sound(lock)
+
+
+@test("those who share are granted together, the first of them calls the others")
+def _(server):
+    ear, lock = server.listen(), Lock(server)
+    for owner in (A, B, C):
+        lock.acquire(owner, mode="s", grace=True)
+        lock.now += 1
+    lock.now += LEASE - 4000
+    for owner in (A, B, C):
+        lock.acquire(owner, mode="s", grace=True)
+    lock.now += 4000
+    same(ear.heard(), [])
+    fence_of(lock.acquire(A, mode="s", grace=True))
+    same(ear.heard(), [B, C])
+    ear.close()
+
+
+@test("nobody is passed by one that nests: the first in line does not wait for another key")
+def _(server):
+    lock = Lock(server, "a", "b")
+    same(lock.acquire(A, grace=True)[0], "GRACE")
+    same(Lock(server, "a", now=lock.now).inspect()[6], [f"{lock.now + 7000} {A} {lock.now} x who-{A}"])
+    true(" x " in lock.fields()["q:1"], "in small letters")
+
+
+@test("the same request again is granted meanwhile: its answer was lost")
+def _(server):
+    lock = marked(server)
+    first = lock.acquire(A, grace=True)
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(lock.acquire(A, grace=True)[2:], first[2:])
+
+
+@test("one that nests is new, too")
+def _(server):
+    lock = marked(server)
+    take(lock, A)
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(lock.acquire(A + ".1", grace=True)[0], "GRACE")
+    lock.now += 25000
+    lock.renew(A, grace=True)
+    lock.now += 5000
+    fence_of(lock.acquire(A + ".1", grace=True))
+
+
+# -- having it again ----------------------------------------------------------------------------------
+
+
+@test("H42 forgotten, and held again, with its token; the next one's is greater")
+def _(server):
+    lock = marked(server)
+    mine = take(lock, A)
+    server.call("FLUSHALL")
+    lock.now += 1000
+    same(grace(lock), LEASE)
+    lock.now += 9000
+    same(lock.renew(A, grace=True, claim=mine), ["RENEWED", lock.now, [mine[3]], [0], 2])
+    sound(lock)
+    same(lock.acquire(B, grace=True)[5:], by(lock, holder(lock, A, mine[3])))
+    lock.now += 10000
+    same(lock.renew(A, grace=True, claim=mine)[4], 0)
+    lock.now += 29000
+    lock.acquire(B, grace=True)
+    same(lock.release(A, grace=True), ["RELEASED", lock.now])
+    true(fence_of(lock.acquire(B, grace=True)) > int(mine[3]), "token")
+
+
+@test("not without saying how it was held; not when the time is over; not without grace")
+def _(server):
+    lock = marked(server)
+    mine = take(lock, A)
+    server.call("FLUSHALL")
+    same(lock.renew(A)[0], "LOST")
+    same(lock.renew(A, grace=True)[0], "LOST")
+    lock.now += LEASE
+    same(lock.renew(A, grace=True, claim=mine)[0], "LOST")
+    same(lock.fields(), {})
+
+
+@test("not where that comes late: it may have been given back meanwhile")
+def _(server):
+    lock = marked(server)
+    mine = take(lock, A)
+    server.call("FLUSHALL")
+    same(lock.renew(A, grace=True, not_after=lock.now - 1, claim=mine), ["STALE", lock.now])
+    same(lock.fields(), {})
+    same(lock.renew(A, grace=True, not_after=lock.now, claim=mine)[0], "RENEWED")
+    same(lock.renew(A, grace=True, not_after=lock.now - 1, claim=mine)[0], "RENEWED", "where it is known")
+
+
+@test("H36 an old copy with an older holder: the newer one has it again, and the old one is gone")
+def _(server):
+    lock = marked(server)
+    old = take(lock, A)
+    copy = server.call("DUMP", lock.key)
+    lock.release(A)
+    new = take(lock, B)
+    server.call("RESTORE", lock.key, 0, copy.encode("utf-8", "surrogateescape"), "REPLACE")
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(lock.acquire(C, grace=True)[0], "QUEUED", "it is held, as far as that is known")
+    same(lock.renew(B, grace=True, claim=new)[4], 2)
+    sound(lock)
+    same(lock.renew(A, grace=True, claim=old)[0], "LOST")
+    same([line.split()[3] for line in lock.inspect()[5]], [B])
+
+
+@test("two say that they have it: the one with the greater token, whoever comes first")
+def _(server):
+    for first, second in ((0, 1), (1, 0)):
+        server.call("FLUSHALL")
+        lock = marked(server)
+        claims = [take(lock, A)]
+        lock.release(A)
+        claims.append(take(lock, B))
+        server.call("FLUSHALL")
+        for number in (first, second):
+            lock.renew((A, B)[number], grace=True, claim=claims[number])
+        same([line.split()[3] for line in lock.inspect()[5]], [B])
+        sound(lock)
+
+
+@test("H45 whom it was taken from does not have it again")
+def _(server):
+    lock = marked(server)
+    mine = take(lock, A)
+    same(lock.force(A), ["RELEASED", lock.now])
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(lock.renew(A, grace=True, claim=mine)[0], "LOST")
+    same(lock.release(A, bar=1, grace=True)[0], "ABSENT")
+
+
+@test("several keys: all again, or none")
+def _(server):
+    lock, one = marked(server, "a", "b"), Lock(server, "b")
+    mine = take(lock, A)
+    server.call("FLUSHALL")
+    same(lock.renew(A, grace=True, claim=mine)[2], mine[3::2])
+    sound(lock)
+    server.call("HDEL", lock.keys[0], "s", "h:" + A)
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    same(lock.renew(A, grace=True, claim=mine)[4], 2, "one of them")
+    sound(lock)
+    server.call("FLUSHALL")
+    one.init()
+    take(one, B)
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    reply = lock.renew(A, grace=True, claim=mine)
+    same([reply[0], server.call("EXISTS", lock.keys[0])], ["LOST", 0])
+
+
+@test("H17 on a full server what is held is renewed, also when that begins")
+def _(server):
+    lock = marked(server)
+    take(lock, A)
+    server.call("HSET", MARKER, "r", ELSEWHERE)
+    server.call("CONFIG", "SET", "maxmemory", "1")
+    try:
+        same(lock.renew(A, grace=True)[0], "RENEWED")
+        same(marker(server)["u"], str(lock.now + LEASE))
+    finally:
+        server.call("CONFIG", "SET", "maxmemory", "0")
+
+
+# -- giving it back -----------------------------------------------------------------------------------
+
+
+@test("given back though it was forgotten: as if it had been there; when the time is over it was lost")
+def _(server):
+    lock = marked(server)
+    take(lock, A)
+    server.call("FLUSHALL")
+    same(lock.release(A, grace=True), ["RELEASED", lock.now])
+    same(lock.release(A)[0], "ABSENT", "without grace")
+    lock.now += LEASE
+    same(lock.release(A, grace=True)[0], "ABSENT")
+
+
+@test("given back where another is known to have it: lost")
+def _(server):
+    lock = marked(server)
+    take(lock, A)
+    server.call("FLUSHALL")
+    fence_of(lock.acquire(B))
+    same(lock.release(A, grace=True)[0], "ABSENT")
+
+
+# -- anything -----------------------------------------------------------------------------------------
+
+
+def holders(lock):
+    """Who holds it how, as far as it can be known again."""
+    view = View(lock.fields(), lock.now)
+    kin = sorted(sorted(entry.owner for entry in family) for family in view.families.values())
+    return kin, sorted((one.owner, one.mode, one.slot, one.fence, one.who) for one in view.entries)
+
+
+@test("any holders, in any order: as it was before (seed %s)" % os.environ.setdefault("RLOCK_SEED", "1"))
+def _(server):
+    chance = random.Random(os.environ["RLOCK_SEED"])
+    most = 0
+    for _turn in range(300):
+        server.call("FLUSHALL")
+        lock = marked(server)
+        limit = chance.choice((0, 0, 1, 3))
+        claims = {}
+        for _try in range(chance.randrange(1, 9)):
+            above = chance.choice([None, *claims])
+            owner = (above + "." if above else "") + str(chance.randrange(10**6))
+            mode = "l" if limit else chance.choice("xss")
+            reply = lock.acquire(owner, mode=mode, limit=limit, queue=False, grace=True)
+            if reply[0] == "GRANTED":
+                claims[owner] = claim(reply, mode, limit, "who-" + owner)
+            if chance.random() < 0.2 and claims:
+                gone = chance.choice(list(claims))
+                lock.release(gone)
+                del claims[gone]
+        before = holders(lock)
+        most = max(most, len(claims))
+        if chance.random() < 0.5:
+            server.call("FLUSHALL")
+        else:
+            server.call("HSET", MARKER, "r", ELSEWHERE)
+            for family in View(lock.fields(), lock.now).families:
+                if chance.random() < 0.5:
+                    server.call("HDEL", lock.key, "h:" + family)
+            left = [name for name in lock.fields() if name.startswith("h:")]
+            if not left:
+                server.call("DEL", lock.key)
+            else:
+                server.call("HDEL", lock.key, "t")
+                state = lock.fields()["s"].split()
+                shown = left[0][2:]
+                server.call("HSET", lock.key, "s", " ".join([*state[:2], str(len(left)), *state[3:5], shown]))
+        order = list(claims)
+        chance.shuffle(order)
+        for owner in order:
+            reply = lock.renew(owner, grace=True, claim=claims[owner])
+            same(reply[0], "RENEWED", f"{owner} of {order}")
+        same(holders(lock), before, f"{order}")
+        sound(lock)
+    true(most > 4, "some hold it together")
+
+
+if __name__ == "__main__":
+    main()

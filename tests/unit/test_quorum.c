@@ -1,0 +1,301 @@
+/* How votes are counted: all there are, for up to five nodes; whose YES is doubtful; what is answered. And what
+ * several nodes report of their locks. */
+#include "quorum.h"
+#include "quorum_views.h"
+#include "tap.h"
+
+#include <stdlib.h>
+
+#define MOST 5
+
+/* -- all votes ------------------------------------------------------------------------------- */
+
+static const struct answer answers[] = {
+    [VOTE_YES] = {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}},
+    [VOTE_NO] = {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .holder = {.owner = "other"}},
+    [VOTE_VOID] = {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER},
+    [VOTE_UNKNOWN] = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "gone"},
+};
+
+static void vote(struct quorum *quorum, enum quorum_rule rule, const enum vote *votes, size_t count)
+{
+    quorum_begin(quorum, rule, count, 30000);
+    for (size_t i = 0; i < count; i++) {
+        if (votes[i] != VOTE_NONE)
+            quorum_cast(quorum, i, votes[i], &answers[votes[i]]);
+    }
+}
+
+static size_t count_of(const enum vote *votes, size_t count, enum vote vote)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++)
+        found += votes[i] == vote;
+    return found;
+}
+
+/* What must be, whatever the nodes say. */
+static const char *fault_of(enum quorum_rule rule, const enum vote *votes, size_t count)
+{
+    struct quorum quorum;
+    struct answer answer;
+    size_t majority = quorum_majority(count), yes = count_of(votes, count, VOTE_YES);
+
+    vote(&quorum, rule, votes, count);
+    enum quorum_outcome outcome = quorum_outcome(&quorum);
+    if (rule != QUORUM_FREE && (outcome == QUORUM_CARRIED) != (yes >= majority))
+        return "not as the majority says";
+    if (outcome == QUORUM_CARRIED && count_of(votes, count, VOTE_UNKNOWN) + majority > count)
+        return "carried where no majority answers";
+    quorum_answer(&quorum, outcome, &answer);
+    if ((answer.verdict == VERDICT_GRANTED) != (outcome == QUORUM_CARRIED) ||
+        (answer.verdict == VERDICT_REFUSED) != (outcome == QUORUM_REFUSED))
+        return "another answer";
+    if (answer.verdict != VERDICT_GRANTED && answer.cause == CAUSE_NONE)
+        return "for no cause";
+    if (answer.verdict == VERDICT_UNKNOWN && !answer.text[0])
+        return "for no reason";
+    quorum_close(&quorum);
+    return quorum_outcome(&quorum) == QUORUM_OPEN ? "open for ever" : NULL;
+}
+
+/* Once it is decided, those who are heard later do not change it. */
+static bool is_final(enum quorum_rule rule, enum vote *votes, size_t count)
+{
+    struct quorum quorum;
+    enum quorum_outcome before;
+
+    vote(&quorum, rule, votes, count);
+    before = quorum_outcome(&quorum);
+    for (size_t i = 0; before != QUORUM_OPEN && i < count; i++) {
+        if (votes[i] != VOTE_NONE)
+            continue;
+        for (int later = VOTE_YES; later <= VOTE_UNKNOWN; later++) {
+            quorum_cast(&quorum, i, (enum vote)later, &answers[later]);
+            if (quorum_outcome(&quorum) != before)
+                return false;
+        }
+        vote(&quorum, rule, votes, count);
+    }
+    return true;
+}
+
+static void test_all(enum quorum_rule rule, const char *name)
+{
+    for (size_t count = 2; count <= MOST; count++) {
+        const char *fault = NULL;
+        unsigned long total = 1, number = 0;
+
+        for (size_t i = 0; i < count; i++)
+            total *= 5;
+        for (; number < total && !fault; number++) {
+            enum vote votes[MOST];
+            unsigned long rest = number;
+            for (size_t i = 0; i < count; i++, rest /= 5)
+                votes[i] = (enum vote)(rest % 5);
+            fault = fault_of(rule, votes, count);
+            bool held = rule == QUORUM_TAKE || rule == QUORUM_KEEP;
+            if (!fault && held && !is_final(rule, votes, count))
+                fault = "decided, and then not so";
+        }
+        if (!tap_ok(!fault, "%s: all votes of %zu", name, count))
+            tap_note("%s: votes %lu, in fives", fault, number - 1);
+    }
+}
+
+/* -- who counts ------------------------------------------------------------------------------ */
+
+/* Nodes that say YES, each with its memory and service in ms; lease 30 s. */
+static const struct {
+    const char *name;
+    int64_t ages[3][2];
+    enum quorum_outcome outcome;
+} ages[] = {
+    {"a quorum that is new", {{1, 1}, {1, 1}, {1, 1}}, QUORUM_CARRIED},
+    {"one that does not tell", {{0, 0}, {0, 0}, {0, 0}}, QUORUM_CARRIED},
+    {"first asked one after the other", {{90, 90}, {40, 40}, {1, 1}}, QUORUM_CARRIED},
+    {"an old one", {{90000, 90000}, {90000, 90000}, {90000, 90000}}, QUORUM_CARRIED},
+    {"one that forgot", {{90000, 90000}, {90000, 90000}, {1, 1}}, QUORUM_CARRIED},
+    {"two that forgot", {{90000, 90000}, {5000, 5000}, {1, 1}}, QUORUM_FAILED},
+    {"two that restarted", {{90000, 90000}, {5000, 90000}, {1, 90000}}, QUORUM_FAILED},
+    {"all restarted", {{1000, 90000}, {1000, 90000}, {1000, 90000}}, QUORUM_FAILED},
+    {"longer ago than a lease", {{90000, 90000}, {30000, 30000}, {1, 1}}, QUORUM_CARRIED},
+    {"new ones that have been there", {{9000, 9000}, {60000, 1}, {60000, 1}}, QUORUM_CARRIED},
+};
+
+static void test_ages(void)
+{
+    for (size_t i = 0; i < COUNT(ages); i++) {
+        struct quorum quorum;
+        quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
+        for (size_t node = 0; node < 3; node++) {
+            struct answer answer = answers[VOTE_YES];
+            answer.seniority = (struct seniority){.memory_ms = ages[i].ages[node][0],
+                                                  .service_ms = ages[i].ages[node][1]};
+            quorum_cast(&quorum, node, VOTE_YES, &answer);
+        }
+        tap_ok(quorum_outcome(&quorum) == ages[i].outcome, "%s", ages[i].name);
+    }
+}
+
+/* A holder's lease that is longer than the one asked for may have been forgotten, too. */
+static void test_longer_lease(void)
+{
+    struct answer young = answers[VOTE_YES], no = answers[VOTE_NO];
+    struct quorum quorum;
+
+    young.seniority = (struct seniority){.memory_ms = 40000, .service_ms = 40000};
+    no.seniority = (struct seniority){.memory_ms = 90000, .service_ms = 90000};
+    no.left_ms = 50000;
+    quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
+    quorum_cast(&quorum, 0, VOTE_YES, &young);
+    quorum_cast(&quorum, 1, VOTE_YES, &young);
+    tap_ok(quorum_outcome(&quorum) == QUORUM_CARRIED, "old enough for a lease of our length");
+    quorum_cast(&quorum, 2, VOTE_NO, &no);
+    tap_ok(quorum_outcome(&quorum) == QUORUM_REFUSED, "not for one that somebody has");
+}
+
+/* -- what is answered ------------------------------------------------------------------------ */
+
+static void cast(struct quorum *quorum, size_t node, enum vote vote, uint64_t fence, bool nested)
+{
+    struct answer answer = answers[vote];
+
+    answer.grants[0] = (struct lock_grant){.fence = fence, .nested = nested};
+    quorum_cast(quorum, node, vote, &answer);
+}
+
+static void test_fences(void)
+{
+    struct quorum quorum;
+    struct answer answer;
+
+    quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
+    cast(&quorum, 0, VOTE_YES, 7, false);
+    cast(&quorum, 1, VOTE_YES, 9, false);
+    cast(&quorum, 2, VOTE_YES, 8, false);
+    quorum_answer(&quorum, QUORUM_CARRIED, &answer);
+    tap_ok(answer.grants[0].fence == 9 && answer.grants[1].fence == 0, "the highest fence");
+    cast(&quorum, 0, VOTE_YES, 7, true);
+    quorum_answer(&quorum, QUORUM_CARRIED, &answer);
+    tap_ok(answer.grants[0].fence == 7, "the ancestor's fence before any other");
+}
+
+static void test_reasons(void)
+{
+    struct answer denied = {.cause = CAUSE_DENIED, .verdict = VERDICT_UNKNOWN, .text = "no right"};
+    struct answer misfit = {.cause = CAUSE_MISFIT, .verdict = VERDICT_REFUSED, .text = "a latch"};
+    struct quorum quorum;
+    struct answer answer;
+
+    quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
+    quorum_cast(&quorum, 0, VOTE_UNKNOWN, &denied);
+    quorum_cast(&quorum, 1, VOTE_UNKNOWN, &denied);
+    quorum_close(&quorum);
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+    tap_is(answer.text, "no quorum, 3 of 3 servers failed: no right", "what most say", "");
+    quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
+    quorum_cast(&quorum, 0, VOTE_NO, &misfit);
+    quorum_cast(&quorum, 1, VOTE_NO, &answers[VOTE_NO]);
+    quorum_cast(&quorum, 2, VOTE_NO, &answers[VOTE_NO]);
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+    tap_ok(answer.cause == CAUSE_HELD && strcmp(answer.holder.owner, "other") == 0,
+           "a misfit on one node is no reason to give up");
+    quorum_cast(&quorum, 1, VOTE_NO, &misfit);
+    quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+    tap_ok(answer.cause == CAUSE_MISFIT, "one on two of three is");
+}
+
+/* -- views ----------------------------------------------------------------------------------- */
+
+/* What nodes report: "NODE KEY OWNER FENCE LEFT" each, "-" for no holder; and what is made of it. */
+static const struct {
+    const char *name;
+    const char *reports[4];
+    size_t missing;
+    bool clear;
+    const char *wanted;
+} views[] = {
+    {"nothing", {NULL}, 0, true, ""},
+    {"held by all", {"0 k a 7 90", "1 k a 7 80", "2 k a 7 70"}, 0, true, "k a 7 80; "},
+    {"by a majority", {"0 k a 7 90", "2 k a 7 70"}, 0, true, "k a 7 70; "},
+    {"by one of three", {"1 k a 7 90"}, 0, true, ""},
+    {"by one, and one is missing", {"1 k a 7 90"}, 1, false, "k a 7 90; "},
+    {"by two, and one is missing", {"0 k a 7 90", "1 k a 7 90"}, 1, true, "k a 7 90; "},
+    {"two who try", {"0 k a 7 90", "1 k b 8 90"}, 0, true, ""},
+    {"a fence that one has not heard of",
+     {"0 k a 7 9", "1 k a 9 9", "2 k a 9 9"},
+     0,
+     true,
+     "k a 9 9; "},
+    {"sorted by key",
+     {"0 l a 7 9", "0 k b 8 9", "1 l a 7 9", "1 k b 8 9"},
+     0,
+     true,
+     "k b 8 9; l a 7 9; "},
+    {"free, and asked for by name", {"0 named - 5 0", "1 named - 6 0"}, 0, true, "named - 6; "},
+    {"free, and not asked for", {"0 k - 5 0", "1 k - 6 0"}, 0, true, ""},
+};
+
+static void take(struct quorum_views *all, const char *report)
+{
+    struct lock_party party = {.count = 1};
+    struct lock_view view = {.holders = &party, .fence = 0};
+    char key[20], owner[20];
+    unsigned long fence, node;
+
+    if (sscanf(report, "%lu %19s %19s %lu %ld", &node, key, owner, &fence, &party.left_ms) != 5)
+        abort();
+    strcpy(party.owner, owner);
+    party.fence = view.fence = fence;
+    view.key = key;
+    view.holder_count = strcmp(owner, "-") != 0;
+    quorum_views_add(all, node, &view);
+}
+
+static void show(void *arg, const struct lock_view *view)
+{
+    char *out = arg;
+
+    out += strlen(out);
+    if (view->holder_count == 0)
+        sprintf(out, "%s - %lu; ", view->key, (unsigned long)view->fence);
+    else
+        sprintf(out, "%s %s %lu %ld; ", view->key, view->holders->owner,
+                (unsigned long)view->holders->fence, (long)view->holders->left_ms);
+}
+
+static void test_views(void)
+{
+    static const char *const patterns[] = {"*", "named"};
+
+    for (size_t i = 0; i < COUNT(views); i++) {
+        struct quorum_views all = {0};
+        char got[200] = "";
+        struct survey_request request = {patterns, 2, show, got};
+
+        quorum_views_begin(&all, 3);
+        for (size_t r = 0; r < 4 && views[i].reports[r]; r++)
+            take(&all, views[i].reports[r]);
+        tap_ok(quorum_views_are_clear(&all, views[i].missing) == views[i].clear, "%s: %s",
+               views[i].name, views[i].clear ? "clear" : "not clear");
+        quorum_views_report(&all, views[i].missing, &request);
+        tap_is(got, views[i].wanted, views[i].name, "");
+        quorum_views_free(&all);
+    }
+}
+
+int main(void)
+{
+    test_all(QUORUM_TAKE, "take");
+    test_all(QUORUM_KEEP, "keep");
+    test_all(QUORUM_FREE, "free");
+    test_all(QUORUM_READ, "read");
+    test_ages();
+    test_longer_lease();
+    test_fences();
+    test_reasons();
+    test_views();
+    return tap_done();
+}
