@@ -101,8 +101,7 @@ void keeper_send_renewal(struct keeper *keeper, store_done *done)
     keeper->busy = true;
     keeper->sent = now;
     request.grants = keeper->state == HELD ? keeper->grants : NULL;
-    store_renew(keeper->store, &request, moment_plus(now, lease_patience(lease)), done,
-                keeper);
+    store_renew(keeper->store, &request, moment_plus(now, lease_patience(lease)), done, keeper);
 }
 
 void keeper_renew(struct keeper *keeper)
