@@ -13,6 +13,9 @@
 
 /* More than that in a row, and the nodes are at odds with each other. */
 #define REDIRECTIONS_MAX 5
+/* Who is still there so long after a request reads the map, and how long that may take. */
+#define LOOK_NS          NS_PER_SEC
+#define LOOK_PATIENCE_NS (5 * NS_PER_SEC)
 
 struct cluster {
     struct loop *loop;
@@ -22,7 +25,8 @@ struct cluster {
     struct cluster_nodes *nodes;
     struct cluster_map *map; /* of the nodes */
     struct cluster_scout *scout;
-    bool looked;    /* for the map */
+    bool looked; /* at the map, or it is refused */
+    struct loop_timer look;
     size_t home;    /* has answered last, or is the first to be asked */
     size_t suspect; /* left a request unanswered since the map was read last; NOWHERE: none */
 
@@ -39,9 +43,7 @@ struct cluster {
     bool refreshed; /* the map was read since it failed */
     bool contact;   /* some node has answered */
     unsigned redirections, failures;
-    struct answer failure;    /* why it may have to be given up; GRANTED: nothing so far */
-    void (*go_on)(void *arg); /* after a look around */
-    void *go_on_arg;
+    struct answer failure; /* why it may have to be given up; GRANTED: nothing so far */
     struct loop_timer timer;
     void (*due)(struct cluster *cluster); /* what it is for */
 };
@@ -139,7 +141,7 @@ static void scouted(void *arg, const struct answer *answer)
     bool refused = answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER;
 
     cluster->contact |= granted || answer->cause == CAUSE_NOT_READY;
-    cluster->looked = true;
+    cluster->looked |= granted || refused;
     if (granted)
         cluster->home = cluster_scout_node(cluster->scout);
     if (refused || (granted && !cluster->ask)) {
@@ -318,42 +320,41 @@ void cluster_read_map(struct cluster *cluster, struct moment until, store_done *
     refresh(cluster);
 }
 
-/* Without the map it will do, unless a node fails. */
-static void looked(void *arg, const struct answer *answer)
-{
-    struct cluster *cluster = arg;
-
-    (void)answer;
-    cluster->go_on(cluster->go_on_arg);
-}
-
-void cluster_look_around(struct cluster *cluster, struct moment until, void (*go_on)(void *arg),
-                         void *arg)
-{
-    struct moment now = now_of(cluster);
-
-    cluster->go_on = go_on;
-    cluster->go_on_arg = arg;
-    if (cluster->looked)
-        go_on(arg);
-    else
-        cluster_read_map(cluster, moment_plus(now, moment_until(now, until) / 2), looked, cluster);
-}
-
 const struct cluster_map *cluster_map_of(const struct cluster *cluster)
 {
     return cluster->map;
 }
 
+/* A request of its own: one that comes meanwhile is not held up, and ends it where it needs the map itself. */
+static void looked_around(void *arg, const struct answer *answer)
+{
+    struct cluster *cluster = arg;
+
+    cluster->looked = answer->cause != CAUSE_UNREACHABLE && answer->cause != CAUSE_NOT_READY;
+}
+
+static void look_around(struct loop_timer *timer)
+{
+    struct cluster *cluster = timer->owner;
+    struct moment until = moment_plus(now_of(cluster), LOOK_PATIENCE_NS);
+
+    if (!cluster->busy)
+        cluster_scout_start(cluster->scout, cluster->home, CLUSTER_NOWHERE, until, looked_around,
+                            cluster);
+}
+
 void cluster_tidy(struct cluster *cluster)
 {
     cluster_nodes_tidy(cluster->nodes, cluster->node);
+    if (!cluster->looked)
+        loop_arm(cluster->loop, &cluster->look, moment_plus(now_of(cluster), LOOK_NS));
 }
 
 void cluster_abandon(struct cluster *cluster)
 {
     cluster->busy = false;
     loop_disarm(cluster->loop, &cluster->timer);
+    loop_disarm(cluster->loop, &cluster->look);
     cluster_scout_stop(cluster->scout);
 }
 
@@ -384,6 +385,7 @@ struct cluster *cluster_new(struct loop *loop, const struct store_address *addre
     *cluster = (struct cluster){
         .loop = loop, .poked = poked, .poked_arg = arg, .suspect = CLUSTER_NOWHERE};
     cluster->timer = (struct loop_timer){.fire = timer_due, .owner = cluster};
+    cluster->look = (struct loop_timer){.fire = look_around, .owner = cluster};
     url_print(address->urls, cluster->name, sizeof cluster->name);
     cluster->nodes = cluster_nodes_new(loop, address, node_poked, cluster, fault, size);
     if (!cluster->nodes) {
@@ -397,7 +399,7 @@ struct cluster *cluster_new(struct loop *loop, const struct store_address *addre
 
 void cluster_free(struct cluster *cluster)
 {
-    loop_disarm(cluster->loop, &cluster->timer);
+    cluster_abandon(cluster);
     cluster_scout_free(cluster->scout);
     cluster_nodes_free(cluster->nodes);
     free(cluster);

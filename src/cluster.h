@@ -1,6 +1,6 @@
 /* A Redis Cluster that is asked about one slot at a time: the request goes to the node that has the slot, as far as is
  * known, and follows where that one refers it. The map of all slots is read when a node fails: from any other
- * that answers. Who stays reads it before that, so as to know of others than those of the URL.
+ * that answers. Who stays for a moment reads it before that, so as to know of others than those of the URL.
  *
  * One request at a time. It completes as an operation of store.h does. */
 #ifndef RLOCK_CLUSTER_H
@@ -31,12 +31,9 @@ void cluster_call_node(struct cluster *cluster, size_t node, cluster_ask *ask, v
                        struct moment until, store_done *done, void *arg);
 /* Reads the map: GRANTED when it was read. */
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
-/* The same for who stays, where it was not tried yet. "go_on" is called in any case, now or later. */
-void cluster_look_around(struct cluster *cluster, struct moment until, void (*go_on)(void *arg),
-                         void *arg);
 const struct cluster_map *cluster_map_of(const struct cluster *cluster);
 
-/* Closes connections that were of no use since it was called last. */
+/* After an operation: closes connections that were of no use since it was called last. */
 void cluster_tidy(struct cluster *cluster);
 /* Ends the request under way, without its "done", for a last word at each slot. */
 void cluster_abandon(struct cluster *cluster);

@@ -12,7 +12,6 @@
  * renews before it believes. */
 #include "cluster_locks_state.h"
 
-#include "cluster.h"
 #include "mem.h"
 
 #define MISSES_MAX 3
@@ -213,11 +212,6 @@ static void start_round(struct cluster_locks *locks)
     }
 }
 
-static void start(void *arg)
-{
-    start_round(arg);
-}
-
 void cluster_locks_acquire(struct cluster_locks *locks, const struct lock_request *request,
                            struct moment until, store_done *done, void *arg)
 {
@@ -229,8 +223,5 @@ void cluster_locks_acquire(struct cluster_locks *locks, const struct lock_reques
         memset(locks->holds, 0, sizeof locks->holds);
     }
     cluster_locks_begin(locks, request, until, done, arg);
-    if (request->listen)
-        cluster_look_around(locks->cluster, until, start, locks);
-    else
-        start(locks);
+    start_round(locks);
 }

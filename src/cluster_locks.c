@@ -158,16 +158,11 @@ static void renew_next(struct cluster_locks *locks)
     cluster_locks_ask(locks, locks->order[locks->step], share(locks), renew_key, renewed);
 }
 
-static void start_renewing(void *arg)
-{
-    renew_next(arg);
-}
-
 void cluster_locks_renew(struct cluster_locks *locks, const struct lock_request *request,
                          struct moment until, store_done *done, void *arg)
 {
     cluster_locks_begin(locks, request, until, done, arg);
-    cluster_look_around(locks->cluster, until, start_renewing, locks);
+    renew_next(locks);
 }
 
 static void release_next(struct cluster_locks *locks);

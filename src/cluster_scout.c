@@ -143,6 +143,7 @@ void cluster_scout_start(struct cluster_scout *scout, size_t first, size_t last,
     size_t count = cluster_nodes_map(scout->nodes)->node_count;
     size_t next = 0;
 
+    cluster_scout_stop(scout);
     scout->over = false;
     scout->outcome = (struct answer){.verdict = VERDICT_GRANTED};
     scout->until = until;

@@ -10,7 +10,7 @@ struct cluster_scout;
 struct cluster_scout *cluster_scout_new(struct loop *loop, struct cluster_nodes *nodes);
 void cluster_scout_free(struct cluster_scout *scout);
 
-/* Asks "first" first and "last" (CLUSTER_NOWHERE: none) last. "done" comes once, later: with GRANTED when the map was
+/* Ends what is under way. Asks "first" first and "last" (CLUSTER_NOWHERE: none) last. "done" comes once, later: with GRANTED when the map was
  * read; otherwise why the first node could not tell, NOT_READY if any was reached, or the refusal of one that let
  * us ask nothing. */
 void cluster_scout_start(struct cluster_scout *scout, size_t first, size_t last,

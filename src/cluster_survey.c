@@ -1,22 +1,16 @@
-/* Surveys of a Redis Cluster: nodes first, then keys. */
+/* Surveys of a Redis Cluster: nodes first, then the keys that are not known from there. */
 #include "cluster_survey.h"
 
 #include <stdio.h>
 
 #include "cluster.h"
+#include "cluster_views.h"
 #include "dice.h"
 #include "key.h"
 #include "lease.h"
 #include "loop.h"
 #include "mem.h"
 #include "store_redis.h"
-
-/* A lock that was reported, or a key that is to be asked about. */
-struct entry {
-    char *key;
-    bool named;            /* asked for: to be reported even when it is free */
-    struct lock_view view; /* its key NULL: not known yet */
-};
 
 struct cluster_survey {
     struct loop *loop;
@@ -30,8 +24,7 @@ struct cluster_survey {
 
     char **globs;
     size_t glob_count;
-    struct entry *named, *found;
-    size_t named_count, found_count;
+    struct cluster_views views;
     size_t *masters, master_count, next;
     unsigned failures;
     struct loop_timer again;
@@ -39,50 +32,6 @@ struct cluster_survey {
 
 static void ask_next_node(struct cluster_survey *survey);
 static void ask_next_key(struct cluster_survey *survey);
-
-/* -- entries ----------------------------------------------------------------------------------- */
-
-static struct entry *add_entry(struct entry **entries, size_t *count, char *key, bool named)
-{
-    *entries = mem_checked(realloc(*entries, (*count + 1) * sizeof **entries));
-    (*entries)[*count] = (struct entry){.key = key, .named = named};
-    return &(*entries)[(*count)++];
-}
-
-static struct lock_party *copy_parties(const struct lock_party *parties, size_t count)
-{
-    struct lock_party *copy = mem_zeroed((count + 1) * sizeof *copy);
-
-    if (count > 0)
-        memcpy(copy, parties, count * sizeof *copy);
-    return copy;
-}
-
-static void set_view(struct entry *entry, const struct lock_view *view)
-{
-    entry->view = *view;
-    entry->view.key = entry->key;
-    entry->view.holders = copy_parties(view->holders, view->holder_count);
-    entry->view.waiters = copy_parties(view->waiters, view->waiter_count);
-}
-
-static void free_view(struct entry *entry)
-{
-    free((void *)(uintptr_t)entry->view.holders);
-    free((void *)(uintptr_t)entry->view.waiters);
-    entry->view = (struct lock_view){0};
-}
-
-static void free_entries(struct entry **entries, size_t *count)
-{
-    for (size_t i = 0; i < *count; i++) {
-        free_view(&(*entries)[i]);
-        free((*entries)[i].key);
-    }
-    free(*entries);
-    *entries = NULL;
-    *count = 0;
-}
 
 /* -- the end ----------------------------------------------------------------------------------- */
 
@@ -92,55 +41,20 @@ static void finish(struct cluster_survey *survey, const struct answer *answer)
     survey->done(survey->arg, answer);
 }
 
-/* Of the same key, one that was asked for comes first, and one whose lock was seen. */
-static int compare_entries(const void *a, const void *b)
-{
-    const struct entry *left = a, *right = b;
-    int order = strcmp(left->key, right->key);
-
-    if (order == 0)
-        order = (int)right->named - (int)left->named;
-    return order ? order : !!right->view.holder_count - !!left->view.holder_count;
-}
-
-/* A key that moves from one node to the other while they are asked may be there twice. */
 static void report(struct cluster_survey *survey)
 {
     static const struct answer granted = {.verdict = VERDICT_GRANTED};
-    const char *last = NULL;
 
-    for (size_t i = 0; i < survey->named_count; i++) {
-        struct entry *entry = &survey->named[i];
-        add_entry(&survey->found, &survey->found_count, entry->key, entry->named)->view =
-            entry->view;
-        survey->found[survey->found_count - 1].view.key = entry->view.key ? entry->key : NULL;
-    }
-    free(survey->named);
-    survey->named = NULL;
-    survey->named_count = 0;
-    if (survey->found_count > 0)
-        qsort(survey->found, survey->found_count, sizeof *survey->found, compare_entries);
-    for (size_t i = 0; i < survey->found_count; i++) {
-        const struct entry *entry = &survey->found[i];
-        const struct lock_view *view = &entry->view;
-        bool wanted = entry->named || view->holder_count || view->waiter_count;
-        if (view->key && wanted && (!last || strcmp(last, entry->key) != 0)) {
-            last = entry->key;
-            survey->each(survey->each_arg, view);
-        }
-    }
+    cluster_views_report(&survey->views, survey->each, survey->each_arg);
     finish(survey, &granted);
 }
 
 /* -- keys -------------------------------------------------------------------------------------- */
 
-static void take_named(void *arg, const struct lock_view *view)
+static void take_key(void *arg, const struct lock_view *view)
 {
     struct cluster_survey *survey = arg;
-    struct entry *entry = &survey->named[survey->next];
-
-    free_view(entry);
-    set_view(entry, view);
+    cluster_views_set(&survey->views, survey->next, view);
 }
 
 /* The key as a pattern that stands for itself alone. */
@@ -160,9 +74,9 @@ static void ask_key(void *arg, struct store *node, struct moment until, store_do
                     void *done_arg)
 {
     struct cluster_survey *survey = arg;
-    char *pattern = as_pattern(survey->named[survey->next].key);
+    char *pattern = as_pattern(survey->views.entries[survey->next].key);
     const char *patterns[] = {pattern};
-    struct survey_request request = {patterns, 1, take_named, survey};
+    struct survey_request request = {patterns, 1, take_key, survey};
 
     store_survey(node, &request, until, done, done_arg);
     free(pattern);
@@ -171,7 +85,7 @@ static void ask_key(void *arg, struct store *node, struct moment until, store_do
 static void key_answered(void *arg, const struct answer *answer)
 {
     struct cluster_survey *survey = arg;
-    bool skipped = answer->cause == CAUSE_MISFIT && !survey->named[survey->next].named;
+    bool skipped = answer->cause == CAUSE_MISFIT && !survey->views.entries[survey->next].named;
 
     if (answer->verdict != VERDICT_GRANTED && !skipped) {
         finish(survey, answer);
@@ -183,11 +97,15 @@ static void key_answered(void *arg, const struct answer *answer)
 
 static void ask_next_key(struct cluster_survey *survey)
 {
-    if (survey->next == survey->named_count) {
+    const struct cluster_views *views = &survey->views;
+
+    while (survey->next < views->count && views->entries[survey->next].view.key)
+        survey->next++;
+    if (survey->next == views->count) {
         report(survey);
         return;
     }
-    char *name = key_in_store(survey->prefix, survey->named[survey->next].key);
+    char *name = key_in_store(survey->prefix, views->entries[survey->next].key);
     unsigned slot = cluster_slot(name);
     free(name);
     cluster_call(survey->cluster, slot, ask_key, survey, survey->until, survey->patient,
@@ -200,13 +118,14 @@ static void take_found(void *arg, const struct lock_view *view)
 {
     struct cluster_survey *survey = arg;
 
-    set_view(add_entry(&survey->found, &survey->found_count, mem_strdup(view->key), false), view);
+    cluster_views_add(&survey->views, view->key, false);
+    cluster_views_set(&survey->views, survey->views.count - 1, view);
 }
 
 static void take_moved(void *arg, const char *key)
 {
     struct cluster_survey *survey = arg;
-    add_entry(&survey->named, &survey->named_count, mem_strdup(key), false);
+    cluster_views_add(&survey->views, key, false);
 }
 
 static void ask_node(void *arg, struct store *node, struct moment until, store_done *done,
@@ -225,7 +144,7 @@ static void read_map(struct loop_timer *timer)
 {
     struct cluster_survey *survey = timer->owner;
 
-    free_entries(&survey->found, &survey->found_count);
+    cluster_views_forget(&survey->views);
     cluster_read_map(survey->cluster, survey->until, map_read, survey);
 }
 
@@ -290,7 +209,7 @@ static void map_read(void *arg, const struct answer *answer)
 /* -- the whole --------------------------------------------------------------------------------- */
 
 /* A key written as a pattern: a\*b is a*b. */
-static char *key_of(const char *pattern)
+static void add_key(struct cluster_survey *survey, const char *pattern)
 {
     char *key = mem_zeroed(strlen(pattern) + 1), *to = key;
 
@@ -299,7 +218,8 @@ static char *key_of(const char *pattern)
             pattern++;
         *to++ = *pattern;
     }
-    return key;
+    cluster_views_add(&survey->views, key, true);
+    free(key);
 }
 
 struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
@@ -327,7 +247,7 @@ struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *c
         if (key_is_glob(pattern))
             survey->globs[survey->glob_count++] = mem_strdup(pattern);
         else
-            add_entry(&survey->named, &survey->named_count, key_of(pattern), true);
+            add_key(survey, pattern);
     }
     if (survey->glob_count > 0 || count == 0)
         cluster_read_map(cluster, until, map_read, survey);
@@ -342,8 +262,7 @@ void cluster_survey_free(struct cluster_survey *survey)
     for (size_t i = 0; i < survey->glob_count; i++)
         free(survey->globs[i]);
     free(survey->globs);
-    free_entries(&survey->named, &survey->named_count);
-    free_entries(&survey->found, &survey->found_count);
+    cluster_views_free(&survey->views);
     free(survey->masters);
     free(survey->prefix);
     free(survey);

@@ -23,7 +23,6 @@ struct cluster_store {
     struct latch_request latch;
     char **owners, *key, *id, *word;
     struct cluster_survey *survey;
-    struct moment until;
     store_done *done;
     void *arg;
 };
@@ -165,12 +164,6 @@ static void ask_latch(void *arg, struct store *node, struct moment until, store_
     store_latch(node, &store->latch, until, done, done_arg);
 }
 
-static void start_latch(void *arg)
-{
-    struct cluster_store *store = arg;
-    ask_about_key(store, ask_latch, store->until, loop_now(store->loop));
-}
-
 static void latch(struct store *base, const struct latch_request *request, struct moment until,
                   store_done *done, void *arg)
 {
@@ -185,11 +178,7 @@ static void latch(struct store *base, const struct latch_request *request, struc
     store->latch.word = store->word;
     store->done = done;
     store->arg = arg;
-    store->until = until;
-    if (request->listen)
-        cluster_look_around(store->cluster, until, start_latch, store);
-    else
-        start_latch(store);
+    ask_about_key(store, ask_latch, until, loop_now(store->loop));
 }
 
 struct store *store_cluster_open(struct loop *loop, const struct store_address *address,

@@ -51,8 +51,8 @@ cluster_setup() {
     fi
     for node in $(masters); do
         cli "$node" flushall >/dev/null
-        cli "$node" config resetstat >/dev/null
     done
+    forget_calls
     # The name of a key at each of the masters, in the order of the alphabet.
     # shellcheck disable=SC2034 # for the test
     read -ra at <<<"$(masters)"
@@ -165,7 +165,14 @@ is_whole() {
     done
 }
 
-# A command in the server's statistics, over all nodes.
+forget_calls() {
+    local node
+    for node in $CLUSTER_NODES; do
+        cli "$node" config resetstat >/dev/null
+    done
+}
+
+# How often a command was called since then, at all nodes.
 cluster_calls() {
     local node
     for node in $CLUSTER_NODES; do
@@ -210,4 +217,35 @@ close_slot() { # KEY TARGET
 # One of the masters that do not have the key.
 another_than() {
     tr ' ' '\n' <<<"$(masters)" | grep -v "^$(master_of "$1")\$" | grep -m 1 .
+}
+
+left_of() {
+    "$RLOCK" status --json "$1" 3>&- | jq '.[0].holders[0].lease_left_ms // 0'
+}
+
+has_more_left() {
+    local before=$left
+    left=$(left_of "$1")
+    ((left > before))
+}
+
+# renews KEY: its holder does, after this was called.
+renews() {
+    local left
+    left=$(left_of "$1")
+    poll_until 15 has_more_left "$1"
+}
+
+# ends NAME: told to, it does; it has not lost its lock before.
+ends() {
+    kill "${pid[$1]}"
+    finish "$1"
+    [[ $status == 143 ]]
+}
+
+# A key's master is replaced by its replica.
+taken_over() { # KEY OLD
+    local now
+    now=$(master_of "$1")
+    [[ $now && $now != "$2" ]]
 }

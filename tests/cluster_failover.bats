@@ -12,13 +12,6 @@ teardown_file() {
 setup() { cluster_setup; }
 teardown() { cluster_teardown; }
 
-# A key's master is replaced by its replica.
-taken_over() { # KEY OLD
-    local now
-    now=$(master_of "$1")
-    [[ $now && $now != "$2" ]]
-}
-
 # All who are connected to a node, or were, know the map.
 has_looked() {
     [[ $(cluster_calls 'cluster|slots') -ge 2 ]]
@@ -27,16 +20,16 @@ has_looked() {
 @test "H55 a master dies: its replica takes over, and no lock is lost that it had" {
     local key=${at[0]} old fence
     old=$(master_of "$key")
-    work a "$key" 7 --lease 6s
+    work a "$key" 100 --lease 12s
     working a
-    bg w rlock run --lease 6s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    bg w rlock run --lease 12s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     node_kill "$old"
     poll_until 10 taken_over "$key" "$old"
     run -0 --separate-stderr rlock status --json "$key"
     fence=$(jq '.[0].fence' <<<"$output")
-    finish a
-    [[ $status == 0 ]]
+    renews "$key"
+    ends a
     finish w 5
     [[ $status == 0 ]]
     no_overlap
@@ -59,7 +52,7 @@ has_looked() {
 @test "H55 a master that hangs is replaced; its command is stopped in time where that takes too long" {
     local key=${at[2]} old
     old=$(master_of "$key")
-    work long "$key" 9 --lease 10s
+    work long "$key" 100 --lease 15s
     working long
     bg short rlock run --lease 1s "$(key_at "$old" 9)" -- "$RLOCK_TEST_TOOLS/worker" "$LOG.short" s 100 tree
     poll_until 10 test -s "$LOG.short"
@@ -67,8 +60,8 @@ has_looked() {
     finish short
     [[ $status == 79 ]]
     poll_until 10 taken_over "$key" "$old"
-    finish long
-    [[ $status == 0 ]]
+    renews "$key"
+    ends long
     kill -CONT "$(node_pid "$old")"
 }
 
@@ -95,15 +88,15 @@ has_looked() {
 @test "H55 H57 every node of the URL dies, under a holder and a waiter that have learnt of the others" {
     local key=${at[0]} old
     old=$(master_of "$key")
-    RLOCK_URL=cluster://127.0.0.1:$old
-    work a "$key" 9 --lease 9s
+    work a "$key" 100 -u "cluster://127.0.0.1:$old" --lease 12s
     working a
-    bg w rlock run --lease 9s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    bg w rlock run -u "cluster://127.0.0.1:$old" --lease 12s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     poll_until 10 has_looked "$old"
     node_kill "$old"
-    finish a
-    [[ $status == 0 ]]
+    poll_until 10 taken_over "$key" "$old"
+    renews "$key"
+    ends a
     finish w 5
     [[ $status == 0 ]]
     no_overlap
@@ -112,14 +105,14 @@ has_looked() {
 @test "a master is replaced on request: nobody notices" {
     local key=${at[0]} old
     old=$(master_of "$key")
-    work a "$key" 4 --lease 2s
+    work a "$key" 100 --lease 5s
     working a
-    bg w rlock run --lease 2s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    bg w rlock run --lease 5s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     cli "$(replica_of "$old")" cluster failover >/dev/null
     poll_until 10 taken_over "$key" "$old"
-    finish a
-    [[ $status == 0 ]]
+    renews "$key"
+    ends a
     finish w 3
     [[ $status == 0 ]]
     no_overlap
@@ -189,10 +182,11 @@ has_looked() {
 @test "several keys of which one's master dies while they are held" {
     local a=${at[0]} b=${at[1]} c=${at[2]} old
     old=$(master_of "$b")
-    work w "$a" 6 "$b" "$c" --lease 6s
+    work w "$a" 100 "$b" "$c" --lease 12s
     working w
     node_kill "$old"
-    finish w
-    [[ $status == 0 ]]
+    poll_until 10 taken_over "$b" "$old"
+    renews "$b"
+    ends w
     run -0 rlock status -q "$a" "$b" "$c"
 }

@@ -60,9 +60,10 @@ teardown() { cluster_teardown; }
 @test "H55 a master dies under a lock" {
     local key=${at[0]} old
     old=$(master_of "$key")
-    work a "$key" 6 --lease 6s
+    work a "$key" 100 --lease 12s
     working a
     node_kill "$old"
-    finish a
-    [[ $status == 0 ]]
+    poll_until 10 taken_over "$key" "$old"
+    renews "$key"
+    ends a
 }
