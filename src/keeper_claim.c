@@ -119,8 +119,7 @@ static void acquired(struct keeper *keeper, const struct answer *answer, bool li
                            : keeper->plan.connect_timeout;
 
     keeper->busy = false;
-    if (answer->maybe_done)
-        keeper->straying = keeper->until;
+    keeper_note_stray(keeper, answer);
     if (keeper->state == RELEASING) {
         keeper->unsure |= answer->maybe_done;
         keeper_send_release(keeper);

@@ -127,7 +127,7 @@ static struct answer acquire(struct world *world, const struct world_event *even
     if (world->holder == CALLER || is_free(world, now)) {
         world->fence += world->holder != CALLER || moment_reached(world->expires, now);
         world->holder = CALLER;
-        world->queued = false;
+        world->queued = world->given_back = false;
         set_expiry(world, now, event->lease);
         return answer_granted(world);
     }
@@ -138,7 +138,8 @@ static struct answer acquire(struct world *world, const struct world_event *even
 
 static struct answer renew(struct world *world, const struct world_event *event, struct moment now)
 {
-    bool again = world->holder == NOBODY && event->claims && !moment_reached(world->grace, now);
+    bool again = world->holder == NOBODY && event->claims && !moment_reached(world->grace, now) &&
+                 !world->given_back;
 
     if (again && now.ns > event->not_after.ns)
         return answer_unknown(CAUSE_NOT_READY, false);
@@ -160,6 +161,7 @@ static struct answer release(struct world *world, const struct world_event *even
     if (event->in_time && now.ns > event->not_after.ns)
         return answer_unknown(CAUSE_NOT_READY, false);
     world->queued = false;
+    world->given_back |= event->uncertain;
     if (event->uncertain)
         world->barred = moment_plus(now, BAR_NS);
     if (had)
@@ -173,6 +175,7 @@ static struct answer release(struct world *world, const struct world_event *even
 static void forget(struct world *world, struct moment now)
 {
     world_log(world, now, "all is forgotten");
+    world->given_back = false;
     if (world->holder != NOBODY)
         world->was_holder = world->holder;
     world->holder = NOBODY;
