@@ -242,7 +242,7 @@ took() {
     count_anew
     run -0 --separate-stderr rlock run -u "redis://${proxy[proxy]}" --lease 3s --replicas 1 k -- sleep 2.6
     [[ -z $stderr ]]
-    [[ $(count evalsha) == 4 && $(count wait) == 4 && $(count role) == 1 ]]
+    [[ $(count evalsha) == 5 && $(count wait) == 5 && $(count role) == 1 ]]
 }
 
 @test "H20 WAIT is a right that --replicas needs, and nobody else" {
