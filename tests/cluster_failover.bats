@@ -59,7 +59,7 @@ has_looked() {
     kill -STOP "$(node_pid "$old")"
     finish short
     [[ $status == 79 ]]
-    poll_until 10 taken_over "$key" "$old"
+    poll_until 20 taken_over "$key" "$old"
     renews "$key"
     ends long
     kill -CONT "$(node_pid "$old")"
