@@ -100,7 +100,7 @@ static struct moment share(const struct cluster_locks *locks)
     struct moment now = loop_now(locks->loop);
     int64_t left = (int64_t)(locks->request.key_count - locks->step);
 
-    return moment_plus(now, moment_until(now, locks->until) / left);
+    return moment_plus(now, moment_until(now, locks->until) / (left > 1 ? left : 1));
 }
 
 /* Adds the answer about one key to that about all. A refusal counts more than that all is well, silence more than a

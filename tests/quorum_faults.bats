@@ -294,12 +294,12 @@ restart_with_old_data() {
 }
 
 @test "H42 a majority that forgets at once: its holder has it again before anybody else" {
-    work a k 3 --lease 6s
+    work a k 10 --lease 6s
     working a
     work b k 0.3 --lease 6s
     node_restart 1 2 3
-    poll_until 5 held_on_all k 1 2 3 4 5
-    finish a
+    poll_until 9 held_on_all k 1 2 3 4 5
+    finish a 20
     [[ $status == 0 ]]
     finish b 20
     [[ $status == 0 ]]
