@@ -217,10 +217,14 @@ static void finish_connect(struct conn *conn)
     }
     conn->connecting = false;
     conn->io.events = LOOP_READ;
-    if (conn->tls)
-        shake_hands(conn);
-    else
+    if (!conn->tls) {
         conn->events->connected(conn->arg);
+        return;
+    }
+    unsigned life = conn->life;
+    shake_hands(conn);
+    if (conn->life == life)
+        tls_meanwhile(conn->tls);
 }
 
 /* Hands out every whole reply in the reader. */

@@ -139,7 +139,9 @@ void keeper_send_release(struct keeper *keeper)
     keeper->busy = true;
     request.at_least = keeper->used ? request.at_least : 0;
     request.in_time = keeper->again;
-    store_release(keeper->store, &request, keeper->unsure, until, released, keeper);
+    /* Whoever acquires anew does not mind if an older acquisition of the same owner does it. */
+    bool uncertain = keeper->unsure || (!keeper->again && keeper_may_leave_traces(keeper));
+    store_release(keeper->store, &request, uncertain, until, released, keeper);
 }
 
 /* -- what drives it -------------------------------------------------------------------------- */

@@ -43,9 +43,9 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer, boo
     keeper->contacted = true;
     keeper->failures = 0;
     if (answer->cause == CAUSE_MISFIT) {
-        keeper_end_with(keeper, KEEPER_FAILED, answer, true);
+        keeper_end_with(keeper, KEEPER_FAILED, answer, !keeper_may_leave_traces(keeper));
     } else if (!keeper->plan.wait) {
-        end_refused(keeper, true);
+        end_refused(keeper, !keeper_may_leave_traces(keeper));
     } else if (moment_reached(keeper->plan.wait_until, keeper_now(keeper))) {
         keeper_give_up_waiting(keeper);
     } else if (!listening) {
@@ -72,7 +72,7 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
 {
     keeper->unsure |= answer->maybe_done;
     if (!may_pass(keeper, answer)) {
-        keeper_end_with(keeper, KEEPER_FAILED, answer, !keeper->unsure);
+        keeper_end_with(keeper, KEEPER_FAILED, answer, !keeper_may_leave_traces(keeper));
         return;
     }
     keeper->state = TRYING;
@@ -119,6 +119,7 @@ static void acquired(struct keeper *keeper, const struct answer *answer, bool li
                            : keeper->plan.connect_timeout;
 
     keeper->busy = false;
+    keeper_note_stray(keeper, answer);
     if (keeper->state == RELEASING) {
         keeper->unsure |= answer->maybe_done;
         keeper_send_release(keeper);
@@ -161,6 +162,7 @@ void keeper_try(struct keeper *keeper, bool listen)
     keeper->state = TRYING;
     keeper->busy = true;
     keeper->sent = now;
+    keeper->until = until;
     loop_disarm(keeper->loop, &keeper->next);
     store_acquire(keeper->store, &request, until, listen ? acquired_listening : acquired_plainly,
                   keeper);

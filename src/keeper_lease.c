@@ -74,6 +74,7 @@ static void renewed(void *arg, const struct answer *answer)
     char why[400];
 
     keeper->busy = false;
+    keeper_note_stray(keeper, answer); /* it may claim what the store has forgotten */
     if (keeper->state == RELEASING) {
         keeper_send_release(keeper);
         return;
@@ -100,9 +101,9 @@ void keeper_send_renewal(struct keeper *keeper, store_done *done)
 
     keeper->busy = true;
     keeper->sent = now;
+    keeper->until = moment_plus(now, lease_patience(lease));
     request.grants = keeper->state == HELD ? keeper->grants : NULL;
-    store_renew(keeper->store, &request, moment_plus(now, lease_patience(lease)), done,
-                keeper);
+    store_renew(keeper->store, &request, keeper->until, done, keeper);
 }
 
 void keeper_renew(struct keeper *keeper)

@@ -36,6 +36,8 @@ struct keeper {
     struct answer refusal;  /* the latest */
     bool contacted;         /* it has answered us before */
     bool unsure;            /* an acquisition may have been granted without our knowing */
+    struct moment until;    /* the latest acquisition or renewal is given up */
+    struct moment straying; /* one that was not answered may be executed until then */
     bool on_hold;           /* no renewals */
     bool lost;              /* and told so */
     bool again;             /* after the release: try again */
@@ -50,6 +52,19 @@ struct keeper {
 static inline struct moment keeper_now(const struct keeper *keeper)
 {
     return loop_now(keeper->loop);
+}
+
+/* The one under way was answered, or given up. */
+static inline void keeper_note_stray(struct keeper *keeper, const struct answer *answer)
+{
+    if (answer->maybe_done)
+        keeper->straying = keeper->until;
+}
+
+/* Whether something may be left in the store, or come to it yet, if nothing is released. */
+static inline bool keeper_may_leave_traces(const struct keeper *keeper)
+{
+    return keeper->unsure || !moment_reached(keeper->straying, keeper_now(keeper));
 }
 
 /* keeper.c: the next thing to do by ourselves; soon, after one more failure; the same, and told once; the

@@ -68,7 +68,7 @@ static const char *take_certificate(struct tls *tls, const char *cert)
                : "no certificate can be read";
 }
 
-static bool configure(struct tls *tls, char *fault, size_t size)
+static bool configure(struct tls *tls, bool first, char *fault, size_t size)
 {
     const struct tls_library *library = &tls->library;
     const struct tls_options *options = &tls->options;
@@ -78,7 +78,7 @@ static bool configure(struct tls *tls, char *fault, size_t size)
     library->SSL_CTX_ctrl(tls->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
     library->SSL_CTX_set_options(tls->context, SSL_OP_NO_RENEGOTIATION);
     library->SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
-    if (!tls_trust_take(&tls->trust, library, tls->context, options->ca))
+    if (!tls_trust_take(&tls->trust, library, tls->context, options->ca, first))
         wrong = "no certificates to trust can be read";
     else if (options->cert && !(wrong = take_certificate(tls, file = options->cert)))
         wrong = take_key(tls, file = options->key ? options->key : options->cert);
@@ -93,11 +93,16 @@ static bool read_files(struct tls *tls, char *fault, size_t size)
     const struct tls_library *library = &tls->library;
     SSL_CTX *before = tls->context;
 
+    if (before)
+        tls_trust_read(&tls->trust, before);
+    struct tls_trust trusted = tls->trust;
     tls->context = mem_checked(library->SSL_CTX_new(library->TLS_client_method()));
-    bool fine = configure(tls, fault, size);
+    bool fine = configure(tls, !before, fault, size);
     library->SSL_CTX_free(fine ? before : tls->context);
-    if (!fine)
+    if (!fine) {
         tls->context = before;
+        tls->trust = trusted;
+    }
     tls->doubtful = false;
     return fine;
 }
@@ -201,6 +206,11 @@ void tls_end(struct tls_session *session)
     free(session);
 }
 
+void tls_meanwhile(struct tls_session *session)
+{
+    tls_trust_read(&session->tls->trust, session->tls->context);
+}
+
 void tls_take(struct tls_session *session, const char *bytes, size_t size)
 {
     if (!session->first)
@@ -225,6 +235,10 @@ static void explain_certificate(const struct tls_session *session, long verdict,
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
         snprintf(fault, size, "TLS: the certificate there is not trusted: %s (see --tls-ca)",
                  session->library->X509_verify_cert_error_string(verdict));
+        break;
+    case X509_V_ERR_APPLICATION_VERIFICATION:
+        snprintf(fault, size, "TLS: %s: no certificates to trust can be read",
+                 session->tls->options.ca);
         break;
     default:
         snprintf(fault, size, "TLS: the certificate there is refused: %s",

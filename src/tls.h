@@ -35,6 +35,8 @@ enum tls_state {
     TLS_FAILED, /* why is in "fault" */
 };
 
+/* Does what can be done while the first answer of the peer is on its way: reads what is left of the files. */
+void tls_meanwhile(struct tls_session *session);
 /* Takes in bytes that came from the socket. */
 void tls_take(struct tls_session *session, const char *bytes, size_t size);
 /* Goes on with the handshake; *done once it is over and the peer is verified. */

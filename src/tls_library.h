@@ -23,6 +23,7 @@
     each(SSL_get_ex_data_X509_STORE_CTX_idx) each(SSL_get_verify_result) each(SSL_new)             \
     each(SSL_read) each(SSL_set_bio) each(SSL_set_cert_cb) each(SSL_set_connect_state)             \
     each(SSL_write) each(TLS_client_method) each(X509_STORE_CTX_get_ex_data)                       \
+    each(X509_STORE_CTX_set_error)                                                                 \
     each(X509_VERIFY_PARAM_set1_host) each(X509_VERIFY_PARAM_set1_ip_asc)                          \
     each(X509_VERIFY_PARAM_set_flags) each(X509_VERIFY_PARAM_set_hostflags)                        \
     each(X509_verify_cert) each(X509_verify_cert_error_string)

@@ -138,7 +138,7 @@ def histories(arguments):
             with open(path) as file:
                 yield History(json.load(file))
         return
-    stores = os.environ.get("RLOCK_STORES", " ".join(WORLDS)).split()
+    stores = (os.environ.get("RLOCK_STORES") or " ".join(WORLDS)).split()
     for store in stores:
         record = play(store, SEED, SECONDS / len(stores))
         print(f"# the history is in {write(record)}")

@@ -301,7 +301,7 @@ class Quorum(World):
 
     name = "a quorum of five"
     promise = "never two, while no more than two of the five forget or fail"
-    modes, several = ("write",), False
+    modes = ("write",)
 
     def build(self):
         for i, port in enumerate(free_ports(5)):

@@ -211,6 +211,7 @@ begun() {
 }
 
 @test "rlock init: refused where locks may have been lost; --force; each prefix by itself" {
+    as_default_user
     redis flushall
     run -69 rlock run -n --lease 20s k -- true
     run -1 --separate-stderr rlock init
@@ -239,6 +240,7 @@ begun() {
 }
 
 @test "without grace nothing is asked of the server that was not before" {
+    without_grace rlock run k -- true # the server knows the scripts
     redis flushall
     redis config resetstat
     without_grace rlock run k -- true

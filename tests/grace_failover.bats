@@ -134,7 +134,7 @@ without_grace() {
 
 @test "H36 H37 two replicas, one has the lock and the other is promoted: renewed there, on the other one" {
     local number
-    number=$(free_port)
+    number=$(free_ports 1)
     replica_start one
     lagging two --port "$number" --bind 127.0.0.1
     lag two
@@ -168,7 +168,7 @@ without_grace() {
 
 @test "a replica that is made a master and one again: its memory is not its own" {
     local number
-    number=$(free_port)
+    number=$(free_ports 1)
     replica_start one --port "$number" --bind 127.0.0.1
     RLOCK_URL=unix://$REDIS_SOCK
     run -0 rlock run -n --lease 20s k -- true

@@ -28,7 +28,7 @@ on() {
 is_synchronised() {
     local files=("$T"/*/pid)
     [[ $(on "$1" info replication) == *master_link_status:up* ]] &&
-        [[ $(redis role | grep -c '^127') == "${#files[@]}" ]]
+        [[ $(redis role | grep -cx '127.0.0.1') == "${#files[@]}" ]]
 }
 
 replica_pid() {

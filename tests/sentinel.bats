@@ -209,3 +209,24 @@ all_closed() {
     run -69 rlock run --tls-ca "$CERTS/ca.pem" k -- true
     run -0 rlock run --tls-ca "$CERTS/ca.pem" --tls-server-name redis.test k -- true
 }
+
+@test "TLS: what the Sentinels call the master is what its certificate has to be for" {
+    local i
+    undeploy
+    authority ca
+    certificate localhost ca subjectAltName=DNS:localhost
+    tls_files localhost
+    deploy
+    disturb
+    RLOCK_URL=${RLOCK_URL//127.0.0.1/localhost}
+    run -69 --separate-stderr rlock run --tls-ca "$CERTS/ca.pem" --connect-timeout 1s k -- true
+    stderr_line '^rlock: .*the master 127.0.0.1:.*the certificate there is not for 127.0.0.1'
+    for i in 1 2 3; do
+        on $i sentinel config set resolve-hostnames yes
+        on $i sentinel config set announce-hostnames yes
+        on $i sentinel remove mymaster
+        on $i sentinel monitor mymaster localhost "${port[a]}" 2
+    done
+    run -0 --separate-stderr rlock run --tls-ca "$CERTS/ca.pem" k -- true
+    [[ -z $stderr ]]
+}

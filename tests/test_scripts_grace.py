@@ -396,6 +396,20 @@ def _(server):
     same(lock.release(A, grace=True)[0], "ABSENT")
 
 
+@test("once given back for good it is not had again, by a renewal of before that comes later")
+def _(server):
+    lock = marked(server)
+    mine = take(lock, A)
+    server.call("FLUSHALL")
+    same(lock.renew(A, grace=True, claim=mine)[0], "RENEWED")
+    same(lock.release(A, bar=60000, grace=True), ["RELEASED", lock.now])
+    same(lock.renew(A, grace=True, claim=mine)[0], "LOST")
+    server.call("FLUSHALL")
+    same(lock.release(A, bar=60000, grace=True), ["RELEASED", lock.now], "forgotten")
+    same(lock.renew(A, grace=True, claim=mine)[0], "LOST")
+    sound(lock)
+
+
 # -- anything -----------------------------------------------------------------------------------------
 
 

@@ -130,6 +130,17 @@ refused() {
     refused 'not trusted' --tls-ca "$CERTS/other.pem"
 }
 
+@test "what only looks like a certificate to trust vouches for nobody" {
+    printf -- '-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n' >"$T/broken.pem"
+    refused "TLS: $T/broken.pem: no certificates to trust can be read" --tls-ca "$T/broken.pem"
+    mkdir "$T/empty"
+    refused 'not trusted' --tls-ca "$T/empty"
+    # What the system trusts does not stand in for it.
+    SSL_CERT_FILE=$CERTS/ca.pem refused 'not trusted' --tls-ca "$T/empty"
+    SSL_CERT_FILE=$CERTS/ca.pem refused 'not trusted' --tls-ca "$CERTS/other.pem"
+    SSL_CERT_FILE=$CERTS/ca.pem refused 'no certificates to trust' --tls-ca "$T/broken.pem"
+}
+
 @test "an expired certificate, and one that is not for servers, are refused" {
     server_certificate expired
     refused 'refused: certificate has expired' "${ca[@]}"

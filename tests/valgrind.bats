@@ -99,10 +99,11 @@ clean() {
 }
 
 @test "a server that is not there, one that wants a password, one that is none; doctor; help" {
+    as_default_user
     run -69 rlock run --url unix:///nowhere k -- true
     run -69 rlock run --url redis://localhost:1 k -- true
     redis config set requirepass secret
-    run -77 rlock run k -- true
+    run -77 rlock run --url "unix://$REDIS_SOCK" k -- true
     redis -a secret config set requirepass '' 2>/dev/null
     run rlock doctor
     run rlock doctor --json

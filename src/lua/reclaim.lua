@@ -30,6 +30,7 @@ end
 local function look_around(lock, claim)
   lock.stale = {}
   if string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true) then return false end
+  if string.find(';' .. lock.barred, ';' .. owner .. '=', 1, true) then return false end
   local families = lock.held and all_families(lock) or {}
   if not families then return false end
   for _, family in ipairs(families) do

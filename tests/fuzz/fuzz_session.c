@@ -29,6 +29,7 @@ struct life {
     struct loop *loop;
     struct store *store;
     bool busy, parted;
+    bool acquiring;
     struct moment until;
     unsigned reports;
 };
@@ -42,6 +43,8 @@ static void done(void *arg, const struct answer *answer)
     MUST(loop_now(life->loop).ns <= life->until.ns);
     MUST(answer->verdict <= VERDICT_UNKNOWN);
     MUST(answer->verdict != VERDICT_UNKNOWN || *answer->text);
+    if (life->acquiring && answer->verdict == VERDICT_GRANTED)
+        MUST(answer->grants[0].fence > 0);
     MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);
 }
 
@@ -107,6 +110,7 @@ static void begin(struct life *life, uint8_t what)
                                    .listen = (what & 0x40) != 0};
 
     life->busy = true;
+    life->acquiring = what % 8 < 2;
     life->until = moment_plus(loop_now(life->loop), PATIENCE);
     switch (what % 8) {
     case 0:

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define BAR_NS   (60 * NS_PER_SEC)
 #define OTHER_NS (12 * NS_PER_SEC) /* the other's longest lease */
@@ -11,6 +12,18 @@
 
 /* What becomes of a request in bad weather. */
 enum fate { LOST, ANSWER_LOST, CUT_OFF, NOT_SENT, NOT_READY, SLOW, FATES };
+
+/* Instead of the system's chance (ld --wrap): the same seed is the same life. */
+static struct world *current;
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
+
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
+{
+    (void)flags;
+    for (size_t i = 0; i < size; i++)
+        ((uint8_t *)bytes)[i] = (uint8_t)world_chance(current, 256);
+    return (ssize_t)size;
+}
 
 unsigned world_chance(struct world *world, unsigned limit)
 {
@@ -114,7 +127,7 @@ static struct answer acquire(struct world *world, const struct world_event *even
     if (world->holder == CALLER || is_free(world, now)) {
         world->fence += world->holder != CALLER || moment_reached(world->expires, now);
         world->holder = CALLER;
-        world->queued = false;
+        world->queued = world->given_back = false;
         set_expiry(world, now, event->lease);
         return answer_granted(world);
     }
@@ -125,7 +138,8 @@ static struct answer acquire(struct world *world, const struct world_event *even
 
 static struct answer renew(struct world *world, const struct world_event *event, struct moment now)
 {
-    bool again = world->holder == NOBODY && event->claims && !moment_reached(world->grace, now);
+    bool again = world->holder == NOBODY && event->claims && !moment_reached(world->grace, now) &&
+                 !world->given_back;
 
     if (again && now.ns > event->not_after.ns)
         return answer_unknown(CAUSE_NOT_READY, false);
@@ -147,6 +161,7 @@ static struct answer release(struct world *world, const struct world_event *even
     if (event->in_time && now.ns > event->not_after.ns)
         return answer_unknown(CAUSE_NOT_READY, false);
     world->queued = false;
+    world->given_back |= event->uncertain;
     if (event->uncertain)
         world->barred = moment_plus(now, BAR_NS);
     if (had)
@@ -160,6 +175,7 @@ static struct answer release(struct world *world, const struct world_event *even
 static void forget(struct world *world, struct moment now)
 {
     world_log(world, now, "all is forgotten");
+    world->given_back = false;
     if (world->holder != NOBODY)
         world->was_holder = world->holder;
     world->holder = NOBODY;
@@ -318,6 +334,7 @@ void world_begin(struct world *world, struct loop *loop, unsigned seed)
     static const struct store_ops ops = {
         .acquire = acquire_op, .renew = renew_op, .release = release_op, .farewell = farewell_op};
 
+    current = world;
     world->base.ops = &ops;
     world->loop = loop;
     world->seed = seed;

@@ -34,6 +34,7 @@ struct world {
     bool forgetful;
     int was_holder;      /* when it forgot */
     struct moment grace; /* nothing new is granted until then */
+    bool given_back;     /* for good by the caller, since it has forgotten all */
 
     /* What is on its way, and what will happen. */
     struct world_event {

@@ -103,8 +103,6 @@ static void on_over(void *arg, const struct keeper_end *end)
     note(life, "OVER");
     if (life->over)
         world_accuse(&life->world, "over twice");
-    if (end->ending == KEEPER_RELEASED && life->world.holder == CALLER)
-        world_accuse(&life->world, "said to be released, but is not");
     if (life->world.owed)
         world_accuse(&life->world, "left without trying to give it back");
     if (loop_now(life->loop).ns > life->leave_by.ns && !life->stopped)
@@ -205,8 +203,9 @@ static void live(struct life *life, unsigned seed)
     }
     if (!life->over)
         world_accuse(&life->world, "never over");
-    if (life->world.weather == 0 && life->world.holder == CALLER)
-        world_accuse(&life->world, "left without giving it back");
+    bool clean = life->ending == KEEPER_RELEASED || life->ending == KEEPER_NOT_ACQUIRED;
+    if ((clean || life->world.weather == 0) && life->world.holder == CALLER)
+        world_accuse(&life->world, "gone, but holds the lock");
     keeper_free(life->keeper);
     loop_free(life->loop);
 }
