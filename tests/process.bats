@@ -18,11 +18,11 @@ load helper
 @test "H96 a lost lock ends everything that the command started" {
     local one pids
     bg a rlock run --lease 3s k -- bash -c "
-        sleep 300 & echo \$!; setsid sleep 300 & echo \$!; (setsid setsid sleep 300 & sleep 300) &
-        (env -i sleep 300 &) ; env -i setsid sleep 300 & echo \$!; : >'$T/up'; sleep 300"
+        sleep 300.96 & echo \$!; setsid sleep 300.96 & echo \$!; (setsid setsid sleep 300.96 & sleep 300.96) &
+        (env -i sleep 300.96 &) ; env -i setsid sleep 300.96 & echo \$!; : >'$T/up'; sleep 300.96"
     poll_until 10 test -e "$T/up"
     poll_until 10 eval '[[ $(grep -lz "^RLOCK_TEST_ID=$T" /proc/[0-9]*/environ | wc -l) -ge 7 ]]'
-    pids=$(pgrep -f '^sleep 300$')
+    pids=$(pgrep -f "^sleep 300.96$") # nobody else sleeps so long
     redis del 'rlock:{k}'
     finish a
     [[ $status == 79 ]]

@@ -211,8 +211,8 @@ took() {
     printf -v "$1" %d $(($(now_ms) - start))
 }
 
-@test "one round trip: over a long way --replicas costs no time, and a command each" {
-    local without with
+@test "one round trip: over a long way --replicas costs no time, and a command each; in turn it takes three" {
+    local without with start
     replica_start one
     start_proxy
     rlock run --replicas 1 k -- true
@@ -225,6 +225,24 @@ took() {
     within $((without - 150)) $((without + 150)) "$with"
     within 600 900 "$with"
     [[ $(count evalsha) == 2 && $(count wait) == 2 && $(count role) == 1 ]]
+    # What another client does: is it the master, the lock, its replica.
+    start=$(now_ms)
+    printf '%s\n' role 'set other 1' 'wait 1 1000' |
+        redis-cli -h "${proxy[proxy]%:*}" -p "${proxy[proxy]##*:}" 3>&- >/dev/null
+    within 600 1200 $(($(now_ms) - start))
+}
+
+@test "one round trip for renewals, too" {
+    replica_start one
+    start_proxy
+    rlock run --lease 1s --replicas 1 k -- sleep 0.5 # the server knows the scripts
+    # A renewal may take half a second: time for one, and not for two.
+    fault delay up 150
+    fault delay down 150
+    count_anew
+    run -0 --separate-stderr rlock run -u "redis://${proxy[proxy]}" --lease 3s --replicas 1 k -- sleep 2.6
+    [[ -z $stderr ]]
+    [[ $(count evalsha) == 5 && $(count wait) == 5 && $(count role) == 1 ]]
 }
 
 @test "H20 WAIT is a right that --replicas needs, and nobody else" {
