@@ -1,4 +1,5 @@
 """Runs that nobody disturbs: what a lock costs when it is free."""
+import itertools
 import os
 import subprocess
 
@@ -68,8 +69,8 @@ def round_trips(samples, build, place, redis, everyone):
 
 def tls_server(place):
     """A server that speaks TLS, with a certificate of its own."""
-    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'key', '-out', 'cert',
-                    '-days', '1', '-subj', '/CN=bench', '-addext', 'subjectAltName=IP:127.0.0.1'],
+    subprocess.run('openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert -days 1'
+                   ' -subj /CN=bench -addext subjectAltName=IP:127.0.0.1'.split(),
                    cwd=place, check=True, stderr=subprocess.DEVNULL)
     port = free_port()
     return port, Redis(place, '--tls-port', str(port), '--tls-cert-file', f'{place}/cert', '--tls-key-file',
@@ -77,35 +78,45 @@ def tls_server(place):
 
 
 def stores(samples, build, place, rounds):
-    nodes = [Redis(place, '--unixsocket', f'{place}/socket{i}', '--repl-diskless-sync-delay', '0') for i in range(5)]
-    replicas = [Redis(place, '--replicaof', '127.0.0.1', str(nodes[0].port)) for _ in range(2)]
-    started = nodes + replicas
+    states = '', ', one hangs', ', one down'
+    nodes = {state: [Redis(place, '--repl-diskless-sync-delay', '0', '--unixsocket', f'{place}/{state}{i}.socket')
+                     for i in range(5)] for state in states}
+    well = nodes['']
+    replicas = [Redis(place, '--replicaof', '127.0.0.1', str(well[0].port)) for _ in range(2)]
+    started = [*itertools.chain(*nodes.values()), *replicas]
     try:
-        until(lambda: nodes[0].ask('info', 'replication').count('state=online') == 2)
-        urls = [f'redis://127.0.0.1:{node.port}' for node in nodes]
-        entries = [('rlock, Unix socket', '', rlock('', f'unix://{place}/socket0')),
-                   ('rlock, TCP', '', rlock('', urls[0])),
-                   ('rlock, --replicas 1', '', rlock('', urls[0], '--replicas', '1')),
-                   ('rlock, --replicas 2', '', rlock('', urls[0], '--replicas', '2')),
-                   ('rlock, 3 nodes', '', rlock('', urls[:3])),
-                   ('rlock, 5 nodes', '', rlock('', urls))]
+        until(lambda: well[0].ask('info', 'replication').count('state=online') == 2)
+        urls = {state: [f'redis://127.0.0.1:{node.port}' for node in nodes[state]] for state in states}
+        url = urls[''][0]
+        entries = [('rlock, Unix socket', rlock('', f'unix://{place}/0.socket')), ('rlock, TCP', rlock('', url))]
         if there('openssl'):
             port, server = tls_server(place)
             started.append(server)
-            entries.insert(2, ('rlock, TLS', '', rlock('', f'rediss://127.0.0.1:{port}', '--tls-ca', f'{place}/cert')))
+            entries.append(('rlock, TLS', rlock('', f'rediss://127.0.0.1:{port}', '--tls-ca', f'{place}/cert')))
+        entries += [(f'rlock, --replicas {n}', rlock('', url, '--replicas', str(n))) for n in (1, 2)]
+        entries += [('rlock, 3 nodes', rlock('', urls[''][:3]))]
+        entries += [(f'rlock, 5 nodes{state}', rlock('', urls[state])) for state in states]
         if node_path(build):
-            entries += [(f'node-redlock, {n} node{"s" * (n > 1)}', '', node_redlock('', build, nodes[:n])) for n in (1, 3, 5)]
-        compare(samples, 'stores', entries, rounds)
-        nodes[4].pause()
-        hung = [('rlock, 5 nodes, one hangs', '', rlock('', urls))]
-        if node_path(build):
-            hung.append(('node-redlock, 5 nodes, one hangs', '', node_redlock('', build, nodes)))
-        compare(samples, 'stores', hung, rounds)
-        nodes[4].stop()
-        compare(samples, 'stores', [(name.replace('hangs', 'down'), at, who) for name, at, who in hung], rounds)
+            entries += [(f'node-redlock, {n} node{"s" * (n > 1)}', node_redlock('', build, well[:n])) for n in (1, 3)]
+            entries += [(f'node-redlock, 5 nodes{state}', node_redlock('', build, nodes[state])) for state in states]
+        nodes[', one hangs'][4].pause()
+        nodes[', one down'][4].stop()
+        compare(samples, 'stores', [(name, '', who) for name, who in entries], rounds)
     finally:
         for server in started:
             server.stop()
+
+
+class Reader(Contestant):
+    """One more reader of a key that so many others read."""
+
+    def __init__(self, url, others):
+        super().__init__('', [os.environ['RLOCK'], 'run', '-u', url, '--read', f'read-by-{others}', '--'])
+        for _ in range(others):
+            run([os.environ['RLOCK'], 'acquire', '-u', url, '--read', '--lease', '1h', f'read-by-{others}'])
+
+    def argv(self, key, command):
+        return [*self.before, *command]
 
 
 def growth(samples, place, rounds):
@@ -115,13 +126,6 @@ def growth(samples, place, rounds):
     try:
         compare(samples, 'keys', [('rlock', n, rlock('', url, *(f'k{i}' for i in range(n - 1)))) for n in (1, 2, 5, 10, 20)],
                 rounds)
-        reading = 0
-        for readers in 0, 10, 100, 1000:
-            for _ in range(readers - reading):
-                run([os.environ['RLOCK'], 'acquire', '-u', url, '--read', '--lease', '1h', 'read'])
-            reading = readers
-            for _ in range(rounds):
-                seconds, _ = run(rlock('', url, '--read').argv('read', TRUE))
-                samples.add('readers', 'rlock', readers, seconds * 1e3)
+        compare(samples, 'readers', [('rlock', others, Reader(url, others)) for others in (0, 10, 100, 1000)], rounds)
     finally:
         redis.stop()

@@ -33,9 +33,6 @@ class Server:
     def pause(self):
         self.process.send_signal(signal.SIGSTOP)
 
-    def go_on(self):
-        self.process.send_signal(signal.SIGCONT)
-
     def stop(self):
         self.process.kill()
         self.process.wait()
