@@ -147,7 +147,7 @@ setup() {
 @test "H73 a renewal under way when the command ends is no lost lock, and takes nothing back" {
     local i
     start_proxy
-    fault delay down 60
+    fault delay down 40
     for ((i = 0; i < 12; i++)); do
         bg "r$i" rlock run -u "redis://${proxy[proxy]}" --lease 1s "k$i" -- sh -c "sleep 0.$((20 + 5 * i)); exit 9"
     done
