@@ -34,7 +34,8 @@ class World:
 def ended_badly(contest):
     """Those that nothing was done to, and yet."""
     for name, status in contest.ends.items():
-        fine = (0,) if contest.patience[name] else (0, 75)
+        # 69: its time ran out while the server had hung up.
+        fine = (0,) if contest.patience[name] else (0, 69, 75)
         if name not in contest.hits and status not in fine:
             yield f"{name} ended with {status}"
 
