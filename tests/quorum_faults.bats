@@ -199,7 +199,7 @@ forgets() {
     node 3 del 'rlock:{k}'
     refused 75 run -n k -- touch "$T/ran"
     [[ ! -e $T/ran ]]
-    nothing_at k 2 3
+    poll_until 5 nothing_at k 2 3 # what it was given is given back
 }
 
 restart_empty() {
