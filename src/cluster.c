@@ -215,19 +215,30 @@ static size_t place_of(struct cluster *cluster, const struct cluster_redirection
     return cluster_map_node(cluster->map, host, redirection->to.port);
 }
 
+static void fail_by(struct cluster *cluster, const char *where, const struct answer *redirected)
+{
+    char text[sizeof cluster->failure.text];
+
+    snprintf(text, sizeof text, "the Cluster refers to %s: %.100s", where, redirected->moved);
+    fail(cluster, CAUSE_NOT_READY, text);
+}
+
+/* A node may not have heard yet what another one is called: the map has that one's address. */
 static void follow(struct cluster *cluster, const struct answer *answer)
 {
     struct cluster_redirection redirection;
-    char text[sizeof cluster->failure.text];
     size_t to = cluster_redirection_read(answer->moved, &redirection)
                     ? place_of(cluster, &redirection)
                     : CLUSTER_NOWHERE;
 
     cluster->contact = true;
-    if (to == CLUSTER_NOWHERE || cluster->redirections++ == REDIRECTIONS_MAX) {
-        snprintf(text, sizeof text, "the Cluster refers to %s: %.100s",
-                 to == CLUSTER_NOWHERE ? "no host" : "one node after the other", answer->moved);
-        fail(cluster, to == CLUSTER_NOWHERE ? CAUSE_UNFIT : CAUSE_NOT_READY, text);
+    if (to == CLUSTER_NOWHERE) {
+        fail_by(cluster, "no host", answer);
+        look_elsewhere(cluster);
+        return;
+    }
+    if (cluster->redirections++ == REDIRECTIONS_MAX) {
+        fail_by(cluster, "one node after the other", answer);
         give_up(cluster);
         return;
     }

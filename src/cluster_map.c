@@ -30,7 +30,7 @@ unsigned cluster_slot(const char *name)
     return crc16(name, strlen(name)) % CLUSTER_SLOTS;
 }
 
-/* "?" is what a node calls itself that was told to announce a name and has none. */
+/* "?" is a node that is to be called by a name, and the one that says so has not heard it. */
 static bool is_host(const char *host, size_t length)
 {
     return length < CLUSTER_HOST_SIZE && !(length == 1 && *host == '?') &&
@@ -113,6 +113,25 @@ static bool is_number(const redisReply *reply, long long least, long long most)
     return reply->type == REDIS_REPLY_INTEGER && reply->integer >= least && reply->integer <= most;
 }
 
+static bool names_host(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING && strlen(reply->str) == reply->len &&
+           is_host(reply->str, reply->len);
+}
+
+/* [host, port, id, [name, value, …]]: the value of "ip", an empty text if there is none. */
+static const char *other_host(const redisReply *node)
+{
+    const redisReply *more = node->elements > 3 ? node->element[3] : NULL;
+
+    for (size_t i = 0; more && more->type == REDIS_REPLY_ARRAY && i + 1 < more->elements; i += 2) {
+        if (names_host(more->element[i]) && strcmp(more->element[i]->str, "ip") == 0 &&
+            names_host(more->element[i + 1]))
+            return more->element[i + 1]->str;
+    }
+    return "";
+}
+
 /* [host, port, …] as a node; NOWHERE if it has no host that could be asked. */
 static size_t read_node(struct cluster_map *map, const redisReply *reply, const char *asked)
 {
@@ -123,10 +142,8 @@ static size_t read_node(struct cluster_map *map, const redisReply *reply, const 
     int port = (int)reply->element[1]->integer;
     if (host->type == REDIS_REPLY_NIL || (host->type == REDIS_REPLY_STRING && host->len == 0))
         return cluster_map_node(map, asked, port);
-    if (host->type != REDIS_REPLY_STRING || strlen(host->str) != host->len ||
-        !is_host(host->str, host->len))
-        return CLUSTER_NOWHERE;
-    return cluster_map_node(map, host->str, port);
+    const char *name = names_host(host) ? host->str : other_host(reply);
+    return *name ? cluster_map_node(map, name, port) : CLUSTER_NOWHERE;
 }
 
 /* [first, last, master, replica…]. A replica is worth knowing for being asked when its master is gone. */

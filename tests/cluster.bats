@@ -361,9 +361,14 @@ announces() {
     done
     run -0 rlock run "${at[@]}" -- true
     run -0 rlock status
+    # They shall be called by name, and have none.
+    for node in $CLUSTER_NODES; do
+        cli "$node" config set cluster-preferred-endpoint-type hostname >/dev/null
+    done
+    run -0 rlock run "${at[@]}" -- true
+    run -0 rlock status
     for node in $CLUSTER_NODES; do
         cli "$node" config set cluster-announce-hostname localhost >/dev/null
-        cli "$node" config set cluster-preferred-endpoint-type hostname >/dev/null
     done
     poll_until 10 sh -c "redis-cli -p ${CLUSTER_NODES%% *} cluster slots | grep -c '^localhost' | grep -q 6"
     run -0 rlock run "${at[@]}" -- true
@@ -435,7 +440,7 @@ odd() {
     for where in '1 ?:7000' '1 127.0.0.1:0' '1 127.0.0.1:70000' '99999 127.0.0.1:7000' '1 7000' ''; do
         port=$(free_ports 1)
         odd "n$port" "$port" "MOVED $where"
-        run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
+        run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" --connect-timeout 1s k -- touch "$T/run"
         stderr_line "the Cluster refers to no host: MOVED"
     done
     port=$(free_ports 1)
