@@ -219,21 +219,20 @@ another_than() {
     tr ' ' '\n' <<<"$(masters)" | grep -v "^$(master_of "$1")\$" | grep -m 1 .
 }
 
-left_of() {
-    "$RLOCK" status --json "$1" 3>&- | jq '.[0].holders[0].lease_left_ms // 0'
+# When a key's lease ends, ms; 0: nobody has it.
+end_of() {
+    local left
+    left=$("$RLOCK" status --json "$1" 3>&- | jq '.[0].holders[0].lease_left_ms // 0')
+    echo $((left ? $(now_ms) + left : 0))
 }
 
-has_more_left() {
-    local before=$left
-    left=$(left_of "$1")
-    ((left > before))
+ends_later() { # KEY MS
+    (($(end_of "$1") > $2 + 1000))
 }
 
 # renews KEY: its holder does, after this was called.
 renews() {
-    local left
-    left=$(left_of "$1")
-    poll_until 15 has_more_left "$1"
+    poll_until 20 ends_later "$1" "$(end_of "$1")"
 }
 
 # ends NAME: told to, it does; it has not lost its lock before.
