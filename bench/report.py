@@ -88,7 +88,7 @@ def bars(samples, path, measure, title):
     plot(f'$data << EOD\n{data}\nEOD\nset title "{title}"; set style fill solid 0.8; set boxwidth 0.7; unset key; '
          f'set logscale y; set yrange [{low}:]; set xtics rotate by 35 right; '
          'plot $data using 0:2:xtic(1) with boxes lc rgb "#4477aa", '
-         '"" using 0:2:(sprintf("%.3g", $2)) with labels offset 0,0.7\n', path)
+         '"" using 0:2:(sprintf($2 < 1000 ? "%.3g" : "%.0f", $2)) with labels offset 0,0.7\n', path)
 
 
 def lines(samples, path, measure, title, below, scale='set logscale xy'):
