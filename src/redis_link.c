@@ -260,6 +260,9 @@ void redis_link_send(struct redis_link *link, size_t replies, size_t channels, s
 
 void redis_link_send_blindly(struct redis_link *link)
 {
+    /* What is under way may have subscribed by the time that the server comes to this. */
+    if (link->busy && link->sent)
+        link->listening = link->will_listen;
     loop_disarm(link->loop, &link->timer);
     link->busy = false;
     free_replies(link);

@@ -158,10 +158,13 @@ static void redis_farewell(struct store *base, const struct lock_request *reques
     drop_operation(store);
     store->asking = asking;
     redis_request_release(&store->call, &plain, store->prefix, request, true);
-    /* Nobody will be there to send the script when the server does not know it. */
-    store->call.whole = true;
-    redis_exchange_ask(store);
-    redis_call_add(&store->call, store->link);
+    /* A server that has yet to answer what came before notices then that we have gone, and does no more than it has read:
+     * 16 KB. Whether it knows the script by its digest nobody will be there to hear, so the script itself follows. */
+    for (int whole = 0; whole <= 1; whole++) {
+        store->call.whole = whole;
+        redis_exchange_ask(store);
+        redis_call_add(&store->call, store->link);
+    }
     redis_link_send_blindly(store->link);
     drop_operation(store);
 }

@@ -81,7 +81,7 @@ class Wish:
             return f"{plain}; {one} & a=$!; {two} & b=$!; wait $a; wait $b"
         if dice < 0.3 and self.mode == "read":
             upgrade = shlex.join([RLOCK, "run", "-q", "--write", self.keys[0], "--", "true"])
-            return f"{plain}; s=0; {upgrade} || s=$?; test $s = 78"
+            return f"{plain}; s=0; {upgrade} || s=$?; [ $s = 78 ] || exit $((s ? s : 1))"
         return plain
 
     def words(self):

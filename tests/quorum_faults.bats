@@ -180,6 +180,36 @@ up_for() {
     poll_until 5 nothing_at k 5
 }
 
+@test "H86 told to go while no node answers: gone at once, and what was asked for leaves nothing" {
+    local round start
+    three
+    for round in 1 2 3 4; do
+        hold a k
+        bg w rlock run k -- touch "$T/ran"
+        poll_until 10 grep -q . "$T/w.err"
+        for_nodes STOP 1 2 3
+        kill "${pid[a]}"
+        sleep "0.$round"
+        start=$(now_ms)
+        kill -INT "${pid[w]}"
+        finish w
+        [[ $status == 130 ]]
+        within 0 2500 $(($(now_ms) - start))
+        for_nodes CONT 1 2 3
+        finish a
+        poll_until 5 nothing_at k 1 2 3
+    done
+    [[ ! -e $T/ran ]]
+}
+
+# for_nodes SIGNAL NUMBER...
+for_nodes() {
+    local i
+    for i in "${@:2}"; do
+        node_signal "$i" "$1"
+    done
+}
+
 # ---------------------------------------------------------------- nodes that forget
 
 # forgets COMMAND...: with the lock held by two of three, the second of which then loses its data by that command, and

@@ -5,6 +5,7 @@ load helper
 setup_file() { start_file; }
 
 @test "H19 a changed password is read again from its file" {
+    as_default_user
     redis config set requirepass first
     export REDISCLI_AUTH=first
     printf 'first\n' >"$T/password"

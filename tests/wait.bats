@@ -199,6 +199,42 @@ hand_overs() {
     [[ $(pgrep -P "${pid[a]}" -c -x rlock-agent) == 1 ]]
 }
 
+@test "H64 a signal while the request is on its way: what is granted then is given back" {
+    local i
+    start_proxy
+    fault delay up 700
+    for i in 1 2 3; do
+        bg "w$i" rlock run -u "redis://${proxy[proxy]}" "k$i" -- touch "$T/run"
+    done
+    sleep 1 # they have been greeted, and are yet to be heard
+    for i in 1 2 3; do
+        kill "${pid[w$i]}"
+        finish "w$i"
+        [[ $status == 143 ]]
+    done
+    poll_until 10 eval '[[ $(fault stats) == *"open 0"* ]]'
+    [[ $(redis_calls evalsha) -ge 3 && $(rlock status --json) == "[]" && ! -e $T/run ]]
+}
+
+@test "H64 a signal while the server stands still: what it grants when it goes on is given back" {
+    local round
+    for round in 1 2 3; do
+        hold a k
+        queue w k
+        kill -STOP "$(redis_pid)"
+        kill "${pid[a]}"
+        sleep "2.$((3 + round))" # any moment at which the waiter has asked once more
+        kill "${pid[w]}"
+        finish w 5
+        [[ $status == 143 ]]
+        kill -CONT "$(redis_pid)"
+        finish a
+        poll_until 2 is_free k
+        poll_until 9 eval '[[ $(waiters k) == 0 ]]' # its place, where it had given up that connection
+        [[ ! -e $LOG ]]
+    done
+}
+
 @test "H64 the one behind a cancelled head is next" {
     hold a k --lease 60s
     queue w1 k
