@@ -207,8 +207,8 @@ hand_overs() {
         bg "w$i" rlock run -u "redis://${proxy[proxy]}" "k$i" -- touch "$T/run"
     done
     sleep 1 # they have been greeted, and are yet to be heard
+    kill "${pid[w1]}" "${pid[w2]}" "${pid[w3]}"
     for i in 1 2 3; do
-        kill "${pid[w$i]}"
         finish "w$i"
         [[ $status == 143 ]]
     done
