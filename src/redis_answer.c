@@ -4,6 +4,7 @@
 #include "redis_error.h"
 #include "redis_record.h"
 #include "redis_reply.h"
+#include "scripts.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -76,7 +77,6 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     const redisReply *fences = redis_reply_list(reply, 2), *slots = redis_reply_list(reply, 3);
     size_t count = fences ? fences->elements : 0;
 
-    (void)extra;
     bool sound = count >= 1 && count <= LOCK_KEYS_MAX && slots && slots->elements == count;
     for (size_t i = 0; sound && i < count; i++) {
         int64_t slot = redis_reply_number(slots, i);
@@ -88,6 +88,7 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
         redis_error_senseless(answer);
         return;
     }
+    extra->grants = count;
     answer->verdict = VERDICT_GRANTED;
     answer->late = redis_reply_number(reply, 4) == 1;
     answer->forgotten = redis_reply_number(reply, 4) == 2;
@@ -182,6 +183,8 @@ static void read_words(const redisReply *reply, struct answer *answer, struct re
         if (strcmp(word, script_words[i].word) == 0) {
             extra->now_ms = redis_reply_clock(reply, 1);
             script_words[i].read(reply, answer, extra);
+            if (answer->verdict == VERDICT_GRANTED)
+                extra->granted = script_words[i].word;
             return;
         }
     }
@@ -221,6 +224,26 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
         read_member(reply, answer, extra);
     else
         read_words(reply, answer, extra);
+}
+
+bool redis_answer_belongs(const struct script *script, size_t keys, const struct redis_extra *extra)
+{
+    static const struct {
+        const struct script *script;
+        const char *word;
+        bool tells; /* of each key */
+    } granted[] = {
+        {&script_acquire, "GRANTED", true},   {&script_renew, "RENEWED", true},
+        {&script_release, "RELEASED", false}, {&script_force, "RELEASED", false},
+        {&script_init, "MARKED", false},
+    };
+
+    for (size_t i = 0; i < sizeof granted / sizeof *granted; i++) {
+        if (granted[i].script == script)
+            return strcmp(extra->granted, granted[i].word) == 0 &&
+                   extra->grants == (granted[i].tells ? keys : 0);
+    }
+    return false;
 }
 
 /* Reads the records of one list; what cannot be read is left out. The caller frees. */

@@ -194,6 +194,9 @@ void redis_exchange_hear(struct redis_store *store, redisReply *const *replies, 
         redis_latch_answer(reply, store->each_id, store->each_id_arg, &answer, &extra.now_ms);
     } else {
         redis_answer_script(reply, &answer, &extra);
+        if (extra.granted &&
+            !redis_answer_belongs(store->call.script, store->call.key_count, &extra))
+            redis_error_senseless(&answer);
     }
     if (extra.now_ms)
         redis_link_set_clock(store->link, extra.now_ms);

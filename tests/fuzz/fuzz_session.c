@@ -29,7 +29,7 @@ struct life {
     struct loop *loop;
     struct store *store;
     bool busy, parted;
-    bool acquiring;
+    size_t acquiring; /* how many keys */
     struct moment until;
     unsigned reports;
 };
@@ -43,8 +43,8 @@ static void done(void *arg, const struct answer *answer)
     MUST(loop_now(life->loop).ns <= life->until.ns);
     MUST(answer->verdict <= VERDICT_UNKNOWN);
     MUST(answer->verdict != VERDICT_UNKNOWN || *answer->text);
-    if (life->acquiring && answer->verdict == VERDICT_GRANTED)
-        MUST(answer->grants[0].fence > 0);
+    for (size_t i = 0; i < life->acquiring && answer->verdict == VERDICT_GRANTED; i++)
+        MUST(answer->grants[i].fence > 0);
     MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);
 }
 
@@ -110,7 +110,7 @@ static void begin(struct life *life, uint8_t what)
                                    .listen = (what & 0x40) != 0};
 
     life->busy = true;
-    life->acquiring = what % 8 < 2;
+    life->acquiring = what % 8 < 2 ? request.key_count : 0;
     life->until = moment_plus(loop_now(life->loop), PATIENCE);
     switch (what % 8) {
     case 0:

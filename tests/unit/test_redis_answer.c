@@ -1,6 +1,7 @@
 /* What is made of a server's replies: errors, the scripts' words, and nonsense. */
 #include "redis_answer.h"
 #include "redis_error.h"
+#include "scripts.h"
 
 #include "tap.h"
 
@@ -147,8 +148,7 @@ static const struct {
     {"*1 'MEMBER'", NONE},
     {"*4 'MEMBER' :1 :1 'GRANTED'", NONE},
     {"*5 'MEMBER' :1 :1 'GRANTED' *0", NONE " remembers 1 of 1"},
-    {"*5 'MEMBER' :1 :1 *5 'MEMBER' :1 :1 *2 'RELEASED' :1000 *0 *0",
-     NONE " remembers 1 of 1"},
+    {"*5 'MEMBER' :1 :1 *5 'MEMBER' :1 :1 *2 'RELEASED' :1000 *0 *0", NONE " remembers 1 of 1"},
     {"+GRANTED", NONE},
     {":1", NONE},
     {"+OK", NONE},
@@ -395,6 +395,35 @@ static void test_replies(void)
     }
 }
 
+/* What one script grants, another one that was asked has not. */
+static void test_belonging(void)
+{
+    static const struct {
+        const struct script *script;
+        size_t keys;
+        const char *word;
+        size_t grants;
+        bool wanted;
+    } cases[] = {
+        {&script_acquire, 1, "GRANTED", 1, true},   {&script_acquire, 3, "GRANTED", 3, true},
+        {&script_acquire, 2, "GRANTED", 1, false},  {&script_acquire, 1, "GRANTED", 2, false},
+        {&script_acquire, 1, "RENEWED", 1, false},  {&script_acquire, 1, "RELEASED", 0, false},
+        {&script_renew, 2, "RENEWED", 2, true},     {&script_renew, 2, "RENEWED", 1, false},
+        {&script_renew, 1, "GRANTED", 1, false},    {&script_release, 2, "RELEASED", 0, true},
+        {&script_release, 1, "GRANTED", 1, false},  {&script_force, 1, "RELEASED", 0, true},
+        {&script_force, 1, "MARKED", 0, false},     {&script_init, 0, "MARKED", 0, true},
+        {&script_init, 0, "RELEASED", 0, false},    {&script_latch, 1, "RELEASED", 0, false},
+        {&script_inspect, 1, "RELEASED", 0, false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct redis_extra extra = {.granted = cases[i].word, .grants = cases[i].grants};
+        bool got = redis_answer_belongs(cases[i].script, cases[i].keys, &extra);
+        tap_ok(got == cases[i].wanted, "%s: %s of %zu for %zu", cases[i].script->name,
+               cases[i].word, cases[i].grants, cases[i].keys);
+    }
+}
+
 /* A NUL within a word does not end it. */
 static void test_nul(void)
 {
@@ -475,6 +504,7 @@ int main(void)
 {
     test_errors();
     test_replies();
+    test_belonging();
     test_nul();
     test_damage();
     return tap_done();
