@@ -162,7 +162,7 @@ send \x1a
 expect Stopped
 expect <2>
 send fg\n
-expect sleep 1000
+until ps -o stat=,args= -t "$(ps -o tty= -p $PTY_PID)" | grep -q '^S+ *sleep 1000'
 send \x03
 expect <2>
 send exit 3\n
