@@ -11,12 +11,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Contestant:
     """A name, the start of its command line, and the server behind it (None: none)."""
 
+    waits = True  # where somebody else has the lock
+
     def __init__(self, name, before, server=None, between=(), env=None):
         self.name, self.before, self.server, self.between = name, before, server, list(between)
         self.env = {**os.environ, **env} if env else None
 
     def key(self, what):
-        """A key for one purpose that is nobody else's: they have different ideas of what belongs there."""
+        """A key for one purpose that is nobody else's: they have different ideas of what belongs
+        there."""
         return f'{what}-{"".join(letter for letter in self.name if letter.isalnum())}'
 
     def argv(self, key, command):
@@ -46,9 +49,15 @@ class Floor(Contestant):
         return super().argv(key, command)
 
 
+class Bare(Contestant):
+    waits = False
+
+
 def python_with_redis():
-    for python in sys.executable, '/usr/bin/python3':
-        if os.path.exists(python) and not subprocess.call([python, '-c', 'import redis'], stderr=subprocess.DEVNULL):
+    for python in sys.executable, "/usr/bin/python3":
+        if os.path.exists(python) and not subprocess.call(
+            [python, "-c", "import redis"], stderr=subprocess.DEVNULL
+        ):
             return python
     return None
 
@@ -61,8 +70,11 @@ def node_path(build):
 
 def rlock(name, url, *options):
     urls = [url] if isinstance(url, str) else url
-    return Contestant(name, [os.environ['RLOCK'], 'run', *(word for one in urls for word in ('-u', one)), *options],
-                      between=['--'])
+    return Contestant(
+        name,
+        [os.environ["RLOCK"], "run", *(word for one in urls for word in ("-u", one)), *options],
+        between=["--"],
+    )
 
 
 def node_redlock(name, build, redises):
@@ -76,21 +88,39 @@ def contestants(build, place, redis):
     port = str(redis.port)
     lock = rlock('rlock', f'redis://127.0.0.1:{port}')
     lock.server = redis
-    all_of_them, notes = [Floor(f'{build}/bench/floor', redis), Flock(place), lock], []
+    all_of_them = [
+        Floor(f"{build}/bench/floor", redis),
+        Bare("bare", [f"{build}/bench/bare", port], redis),
+        Contestant("naive", [f"{build}/bench/bare", "-w", port], redis),
+        Flock(place),
+        lock,
+    ]
+    notes = []
     if there('etcd', 'etcdctl'):
         etcd = Etcd(place)
-        all_of_them.append(Contestant('etcdctl', ['etcdctl', '--endpoints', f'127.0.0.1:{etcd.port}', 'lock'], etcd,
-                                      between=['--'], env={'ETCDCTL_API': '3'}))
+        all_of_them.append(
+            Contestant(
+                "etcdctl",
+                ["etcdctl", "--endpoints", f"127.0.0.1:{etcd.port}", "lock"],
+                etcd,
+                between=["--"],
+                env={"ETCDCTL_API": "3"},
+            )
+        )
     else:
         notes.append('etcdctl lock: left out, there is no etcd or etcdctl here')
     all_of_them.append(Contestant('redis-cli', [f'{HERE}/lock-redis-cli', port], redis))
     python = python_with_redis()
     if python:
-        all_of_them.append(Contestant('redis-py', [python, '-B', f'{HERE}/lock-redis-py', port], redis))
+        all_of_them.append(
+            Contestant("redis-py", [python, "-B", f"{HERE}/lock-redis-py", port], redis)
+        )
     else:
         notes.append('redis-py: left out, no Python here has the module redis')
     if node_path(build):
         all_of_them.append(node_redlock('node-redlock', build, [redis]))
     else:
-        notes.append('node-redlock: left out, node or the packages redlock and ioredis are not here')
+        notes.append(
+            "node-redlock: left out, node or the packages redlock and ioredis are not here"
+        )
     return all_of_them, notes

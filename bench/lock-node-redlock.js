@@ -1,13 +1,15 @@
-// lock-node-redlock PORT[,PORT...] KEY COMMAND...: node-redlock over one server or several, as its manual shows it,
-// without a limit on tries. It asks again after 200 ms, more or less, and renews every 10 s.
+// lock-node-redlock PORT[,PORT...] KEY COMMAND...: node-redlock over one server or several, as its
+// manual shows it, without a limit on tries. It asks again after 200 ms, more or less, and renews
+// every 10 s.
 const { spawn } = require('child_process');
 const Redis = require('ioredis');
 const Redlock = require('redlock');
 
-// A server that does not answer is not waited for without end, as it would be with what ioredis does by itself.
-const PATIENCE = { commandTimeout: 1000, maxRetriesPerRequest: 0 };
+// By itself ioredis would wait without end for a server that does not answer.
+const TIMEOUTS = { commandTimeout: 1000, maxRetriesPerRequest: 0 };
 const [ports, key, ...command] = process.argv.slice(2);
-const servers = ports.split(',').map((port) => new (Redis.default || Redis)(Number(port), PATIENCE));
+const Client = Redis.default || Redis;
+const servers = ports.split(',').map((port) => new Client(Number(port), TIMEOUTS));
 servers.forEach((server) => server.on('error', () => {}));
 
 async function main() {

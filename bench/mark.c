@@ -1,6 +1,6 @@
-/* mark LOG NAME [FIFO]: the command under the lock. It writes "+ NAME TIME", waits until FIFO's writer has
- * come and gone, and writes "- NAME TIME": nanoseconds of CLOCK_MONOTONIC. Linked statically, so that it
- * starts fast. */
+/* mark LOG NAME [FIFO]: the command under the lock. It writes "+ NAME TIME", waits until FIFO's
+ * writer has come and gone, and writes "- NAME TIME": nanoseconds of CLOCK_MONOTONIC. Linked
+ * statically, so that it starts fast. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <time.h>

@@ -10,8 +10,7 @@ PHASES = [
     ('start, libraries, settings', r'clone|fork\('),
     ('second process', r'connect\('),
     ('connection', r'sendto\(.*ROLE'),
-    ('greeting', r'sendto\(.*EVALSHA'),
-    ('acquisition', r'GRANTED'),
+    ('greeting, acquisition', r'GRANTED'),
     ('handing over', r'vfork\(|clone|fork\('),
     ('starting the command', r'execve.* = 0$|execve resumed.* = 0$'),
     ('the command', r'exited with'),
@@ -41,9 +40,24 @@ def phases(samples, place, who, rounds):
         return
     trace = f'{place}/trace'
     for _ in range(rounds):
-        subprocess.run(['strace', '-f', '-ttt', '--seccomp-bpf', '-e', f'trace={CALLS}', '-s', '64', '-o', trace,
-                        *who.argv('phases', ['/bin/true'])], check=True, stdin=subprocess.DEVNULL)
-        with open(trace, encoding='utf-8', errors='replace') as file:
+        subprocess.run(
+            [
+                "strace",
+                "-f",
+                "-ttt",
+                "--seccomp-bpf",
+                "-e",
+                f"trace={CALLS}",
+                "-s",
+                "64",
+                "-o",
+                trace,
+                *who.argv("phases", ["/bin/true"]),
+            ],
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        with open(trace, encoding="utf-8", errors="replace") as file:
             parts = split(file.readlines())
         if parts is None:
             samples.note('phases: left out, the trace is not what was expected')

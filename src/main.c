@@ -1,19 +1,22 @@
 /* rlock: run a command under a distributed lock. The table of subcommands. */
-#include "command.h"
+#include "cli/command.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "child.h"
+#include "os/child.h"
+#include "store/urls.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
 #endif
 
 static const struct command *const commands[] = {
-    &command_run,   &command_read,    &command_write,  &command_acquire,
-    &command_renew, &command_release, &command_status, &command_force_release,
-    &command_latch, &command_init,    &command_doctor, &command_local,
+    &command_run,     &command_read,    &command_write,   &command_acquire, &command_renew,
+    &command_release, &command_status,  &command_history, &command_events,  &command_force_release,
+    &command_check,   &command_metrics, &command_limit,   &command_reserve, &command_extend,
+    &command_pause,   &command_resume,  &command_latch,   &command_init,    &command_doctor,
+    &command_local,   &command_top,     &command_serve,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
@@ -81,6 +84,7 @@ static int refuse(int argc, char **argv)
 {
     const struct command *meant = similar(argv[1]);
 
+    urls_blot(argv[1]); /* it may be a URL with a password */
     if (argv[1][0] == '-') {
         say_error("unknown option %.*s", (int)strcspn(argv[1], "="), argv[1]);
         say_hint("rlock run [OPTIONS] KEY -- COMMAND");
@@ -106,6 +110,7 @@ static int help(int argc, char **argv)
         return STATUS_USAGE;
     }
     if (argc > 2 && !command) {
+        urls_blot(argv[2]);
         say_error("help: unknown command '%s'", argv[2]);
         say_hint("rlock help");
         return STATUS_USAGE;

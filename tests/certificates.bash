@@ -13,16 +13,16 @@ authority() {
         -subj "/CN=authority $1" -addext basicConstraints=critical,CA:TRUE 2>"$CERTS/log"
 }
 
-# certificate NAME AUTHORITY EXTENSION [OPTION...]: EXTENSION as in subjectAltName=DNS:h,IP:1.2.3.4, or
-# several, one a line; options are those of "openssl x509".
+# certificate NAME AUTHORITY EXTENSION [OPTION...]: EXTENSION as in subjectAltName=DNS:h,IP:1.2.3.4,
+# or several, one a line; options are those of "openssl x509".
 certificate() {
     openssl req "${new_key[@]}" -keyout "$CERTS/$1.key" -subj "/CN=$1" 2>"$CERTS/log" |
         openssl x509 -req -CA "$CERTS/$2.pem" -CAkey "$CERTS/$2.key" -CAcreateserial -days 2 \
             -extfile <(printf '%s\n' "$3") -out "$CERTS/$1.pem" "${@:4}" 2>"$CERTS/log"
 }
 
-# start_tls_file [REDIS OPTION...]: for setup_file. The server's certificate is for localhost and 127.0.0.1;
-# PLAIN_PORT and TLS_PORT lead to it besides the Unix socket.
+# start_tls_file [REDIS OPTION...]: for setup_file. The server's certificate is for localhost and
+# 127.0.0.1; PLAIN_PORT and TLS_PORT lead to it besides the Unix socket.
 start_tls_file() {
     authority ca
     certificate server ca subjectAltName=DNS:localhost,IP:127.0.0.1

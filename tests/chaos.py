@@ -1,14 +1,16 @@
 #!/usr/bin/env -S python3 -B
-"""Contenders in all modes, on every kind of store, while everything goes wrong that can. Prints TAP.
+"""Contenders in all modes, on every kind of store, while everything goes wrong that can. Prints
+TAP.
 
-A history is written for each store, chaos-STORE.json: what was done when, who ran when under which token, how each
-ended. The judge reads nothing else:  chaos.py --judge FILE...  judges histories again.
+A history is written for each store, chaos-STORE.json: what was done when, who ran when under which
+token, how each ended. The judge reads nothing else:  chaos.py --judge FILE...  judges histories
+again.
 
-RLOCK_SECONDS=N is the time for all stores together (60), RLOCK_STORES="server forgetful sentinel guarded cluster quorum"
-chooses some, RLOCK_SEED=N repeats the choices of a run (not its timing).
+RLOCK_SECONDS=N is the time for all stores together (60), RLOCK_STORES="server forgetful sentinel
+replicas cluster quorum" chooses some, RLOCK_SEED=N repeats the choices of a run (not its timing).
 """
 import collections, json, os, random, shutil, signal, sys, tempfile, threading, time
-from chaos_worlds import WORLDS
+from chaos_deployments import DEPLOYMENTS
 from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest
 from intervals import fences, overlaps, read_runs
 
@@ -24,31 +26,63 @@ class History:
     def __init__(self, record):
         self.__dict__.update(record)
         self.runs = read_runs(self.log)
-        self.world = WORLDS[self.store]
+        self.deployment = DEPLOYMENTS[self.store]
 
     def disturbed(self, name):
         return name.split(".")[0] in self.hits
 
 
+class Chaos(Contest):
+    """Goes on until there is something to see: by chance its store may be away for most of the
+    time. Five times as long, at most."""
+
+    def __init__(self, deployment, seed, seconds):
+        super().__init__(deployment, seed, seconds, CROWD)
+        self.seconds, self.latest = seconds, self.until + 5 * seconds
+
+    def goes_on(self):
+        now = time.monotonic()
+        if self.until <= now < self.latest and any(too_little(self)):
+            self.until = now + 1
+        return now < self.until
+
+    @property
+    def runs(self):
+        with open(self.log) as file:
+            return read_runs([line for line in file if line.endswith("\n")])
+
+
 def play(store, seed, seconds):
     """The history of one contest, as it can be written down."""
     directory = tempfile.mkdtemp(prefix="rlock-chaos-")
-    world = None
+    deployment = None
     try:
-        world = WORLDS[store](os.path.join(directory, store))
-        contest = Contest(world, f"{seed} {store}", seconds, CROWD)
+        deployment = DEPLOYMENTS[store](os.path.join(directory, store))
+        contest = Chaos(deployment, f"{seed} {store}", seconds)
         contest.run()
-        world.heal()
+        deployment.heal()
         left = left_behind(contest)
         with open(contest.log) as file:
             log = file.readlines()
         with open(contest.log + ".err", errors="replace") as file:
-            said = collections.Counter(line.split(":", 2)[-1].strip() for line in file).most_common(10)
-        return {"store": store, "seed": seed, "seconds": seconds, "deeds": contest.deeds, "hits": contest.hits,
-                "ends": contest.ends, "stuck": contest.stuck, "left": left, "said": said, "log": log}
+            said = collections.Counter(line.split(":", 2)[-1].strip() for line in file).most_common(
+                10
+            )
+        return {
+            "store": store,
+            "seed": seed,
+            "seconds": seconds,
+            "disturbances": contest.disturbances,
+            "hits": contest.hits,
+            "ends": contest.ends,
+            "stuck": contest.stuck,
+            "left": left,
+            "said": said,
+            "log": log,
+        }
     finally:
-        if world:
-            world.stop()
+        if deployment:
+            deployment.stop()
         shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -65,20 +99,22 @@ def left_behind(contest):
     return [str(lock) for lock in locks]
 
 
-# -- the judge --------------------------------------------------------------------------------------
+# -- the judge
+# --------------------------------------------------------------------------------------
 
 
 def promises(history):
     """(what was promised, faults) one after the other."""
     found = sorted(overlaps(history.runs, LIMITS), reverse=True)
-    allowed = history.world.overlap * 1000
+    allowed = history.deployment.overlap * 1000
     largest = found[0][0] if found else 0
     seen = f"{len(found)} overlaps, the largest {largest:.0f} ms" if found else "no overlap"
-    yield f"{history.world.promise}: {seen}", [text for ms, text in found if ms > allowed]
-    yield "fencing tokens rise", fences(history.runs)
+    yield f"{history.deployment.promise}: {seen}", [text for ms, text in found if ms > allowed]
+    yield "fencing tokens rise", fences(history.runs, lossy=history.deployment.overlap > 0)
     yield "nobody waits for ever", history.stuck
-    # Where a reader's lock may be lost unnoticed, its attempt to write is nested in nothing and may succeed, which it calls 1.
-    fair = DISTURBED + ((1,) if history.world.overlap else ())
+    # Where a reader's lock may be lost unnoticed, its attempt to write is nested in nothing and may
+    # succeed, which it calls 1.
+    fair = DISTURBED + ((1,) if history.deployment.overlap else ())
     badly = [f"{name} ended with {status}" for name, status in history.ends.items()
              if not history.disturbed(name) and status not in fair]
     yield "each ended as it should", badly
@@ -89,28 +125,29 @@ def promises(history):
 def too_little(history):
     modes = collections.Counter(run.mode for run in history.runs)
     wanted = {"write": "exclusive", "read": "shared", "limit": "limit"}
-    for mode in history.world.modes:
+    for mode in history.deployment.modes:
         if modes[wanted[mode]] < history.seconds / 4:
             yield f"{modes[wanted[mode]]} commands for {mode}"
-    if len(history.deeds) < history.seconds / 4:
-        yield f"{len(history.deeds)} deeds"
+    if len(history.disturbances) < history.seconds / 4:
+        yield f"{len(history.disturbances)} disturbances"
 
 
 def describe(history):
     modes = collections.Counter(run.mode for run in history.runs)
-    deeds = collections.Counter(deed for _ns, deed in history.deeds)
+    disturbances = collections.Counter(disturbance for _ns, disturbance in history.disturbances)
     ends = collections.Counter(history.ends.values())
     yield f"{len(history.runs)} commands: {dict(modes)}"
-    yield f"done: {dict(sorted(deeds.items()))}"
+    yield f"done: {dict(sorted(disturbances.items()))}"
     yield f"ended with: {dict(sorted(ends.items()))}"
     for line, times in history.said:
         yield f"said {times} times: {line:.150}"
 
 
 def judge(history, number):
-    """Prints the verdicts, numbered from "number" on. Returns how many there were, and how many were bad."""
+    """Prints the verdicts, numbered from "number" on. Returns how many there were, and how many
+    were bad."""
     bad = 0
-    print(f"# {history.world.name}: {history.seconds:g} s, RLOCK_SEED={history.seed}")
+    print(f"# {history.deployment.name}: {history.seconds:g} s, RLOCK_SEED={history.seed}")
     for line in describe(history):
         print("#", line)
     verdicts = list(promises(history))
@@ -123,7 +160,7 @@ def judge(history, number):
     return len(verdicts), bad
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def write(record):
@@ -140,7 +177,7 @@ def histories(arguments):
             with open(path) as file:
                 yield History(json.load(file))
         return
-    stores = (os.environ.get("RLOCK_STORES") or " ".join(WORLDS)).split()
+    stores = (os.environ.get("RLOCK_STORES") or " ".join(DEPLOYMENTS)).split()
     for store in stores:
         record = play(store, SEED, SECONDS / len(stores))
         print(f"# the history is in {write(record)}")

@@ -1,8 +1,9 @@
-# A Redis Cluster for the .bats files that need one: three masters, each with a replica, all on 127.0.0.1.
-# Loaded after helper, whose server is there besides. A node is called by its port.
+# A Redis Cluster for the .bats files that need one: three masters, each with a replica, all on
+# 127.0.0.1. Loaded after helper, whose server is there besides. A node is called by its port.
 # shellcheck shell=bash disable=SC2154
 
-# cluster_file [REDIS OPTION...]: for setup_file; the last option takes the port. RLOCK_URL names all its nodes.
+# cluster_file [REDIS OPTION...]: for setup_file; the last option takes the port. RLOCK_URL names
+# all its nodes.
 # CLUSTER_CLI: what redis-cli needs to reach them.
 cluster_file() {
     start_file
@@ -32,7 +33,8 @@ cluster_stop() {
     done
 }
 
-# For setup: whole and empty, whatever the test before has done to it. One that failed may have left anything.
+# For setup: whole and empty, whatever the test before has done to it. One that failed may have left
+# anything.
 cluster_setup() {
     local node
     T=$BATS_TEST_TMPDIR
@@ -50,7 +52,7 @@ cluster_setup() {
         cluster_make
     fi
     for node in $(masters); do
-        cli "$node" flushall >/dev/null
+        poll_until 10 is_emptied "$node"
     done
     forget_calls
     # The name of a key at each of the masters, in the order of the alphabet.
@@ -85,13 +87,14 @@ any() {
 }
 
 node_pid() {
-    cat "$CLUSTER_DIR/$1/pid"
+    cat "$CLUSTER_DIR/$1/pid" 2>/dev/null
 }
 
 node_start() {
     mkdir -p "$CLUSTER_DIR/$1"
     # shellcheck disable=SC2086 # CLUSTER_LISTEN are words
-    env -u RLOCK_TEST_ID redis-server $CLUSTER_LISTEN "$1" --bind 127.0.0.1 --dir "$CLUSTER_DIR/$1" \
+    env -u RLOCK_TEST_ID redis-server $CLUSTER_LISTEN "$1" --bind 127.0.0.1 \
+        --dir "$CLUSTER_DIR/$1" \
         --pidfile "$CLUSTER_DIR/$1/pid" --logfile "$CLUSTER_DIR/$1/log" --daemonize yes --save "" \
         --cluster-enabled yes --cluster-node-timeout 1000 3>&- >/dev/null
     poll_until 10 cli "$1" ping >/dev/null
@@ -102,6 +105,7 @@ node_kill() {
     one=$(node_pid "$1") || return 0
     kill -KILL "$one" 2>/dev/null || true
     poll_until 10 gone "$one"
+    rm -f "$CLUSTER_DIR/$1/pid" # the number may be another process's soon
 }
 
 # PORT ID ROLE MASTER'S-ID SLOTS...
@@ -161,8 +165,14 @@ is_whole() {
     for node in $CLUSTER_NODES; do
         [[ $(cli "$node" cluster info) == *cluster_state:ok* ]] || return
         [[ $(cli "$node" cluster nodes) != *fail* ]] || return
-        [[ $(cli "$node" role | head -1) == master ]] || [[ $(cli "$node" role) == *connected* ]] || return
+        [[ $(cli "$node" role | head -1) == master ]] ||
+            [[ $(cli "$node" role) == *connected* ]] || return
     done
+}
+
+# is_emptied MASTER: it and its replica, from which it hears.
+is_emptied() {
+    [[ $(printf '%s\n' flushall 'wait 1 1000' | cli "$1" | tail -n 1) == 1 ]]
 }
 
 forget_calls() {
@@ -172,15 +182,23 @@ forget_calls() {
     done
 }
 
-# How often a command was called since then, at all nodes.
+stats_of() {
+    cli "$1" info commandstats >"$T/stats.$1"
+}
+
+# How often a command was called since then, at all nodes: none of them is left out because it took
+# long to answer.
 cluster_calls() {
     local node
     for node in $CLUSTER_NODES; do
-        cli "$node" info commandstats
-    done | awk -F '[:=,]' -v name="cmdstat_$1" '$1 == name { sum += $3 } END { print sum + 0 }'
+        poll_until 10 stats_of "$node" || return
+    done
+    awk -F '[:=,]' -v name="cmdstat_$1" '$1 == name { sum += $3 } END { print sum + 0 }' \
+        "$T"/stats.*
 }
 
-# move_slot KEY TARGET: all that is in the slot of KEY, and then the slot, from its master to TARGET.
+# move_slot KEY TARGET: all that is in the slot of KEY, and then the slot, from its master to
+# TARGET.
 move_slot() {
     local source
     source=$(master_of "$1")

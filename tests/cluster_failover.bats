@@ -1,4 +1,5 @@
-# A Redis Cluster whose masters die, hang, are alone or are replaced, under locks that are held or waited for.
+# A Redis Cluster whose masters die, hang, are alone or are replaced, under locks that are held or
+# waited for.
 
 load helper
 load cluster
@@ -20,9 +21,9 @@ has_looked() {
 @test "H55 a master dies: its replica takes over, and no lock is lost that it had" {
     local key=${at[0]} old fence
     old=$(master_of "$key")
-    work a "$key" 100 --lease 12s
+    work a "$key" 100 --lease 20s
     working a
-    bg w rlock run --lease 12s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    bg w rlock run --lease 20s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     node_kill "$old"
     poll_until 10 taken_over "$key" "$old"
@@ -30,7 +31,7 @@ has_looked() {
     fence=$(jq '.[0].fence' <<<"$output")
     renews "$key"
     ends a
-    finish w 5
+    finish w
     [[ $status == 0 ]]
     no_overlap
     poll_until 5 is_free "$key"
@@ -39,26 +40,28 @@ has_looked() {
 }
 
 @test "H55 a master dies: who comes then waits for its replica" {
-    local key=${at[1]} old start
+    local key=${at[1]} old
     old=$(master_of "$key")
     node_kill "$old"
-    start=$(now_ms)
-    run -0 --separate-stderr rlock run -w 20s "$key" -- true
-    within 0 9000 $(($(now_ms) - start))
+    run -0 --separate-stderr rlock run -w 1m --server-wait 1m "$key" -- true
     run -0 rlock run "${at[@]}" -- true
     run -0 rlock status
 }
 
-@test "H55 a master that hangs is replaced; its command is stopped in time where that takes too long" {
-    local key=${at[2]} old
+@test "H55 a master that hangs is replaced; a command with a short lease is stopped in time" {
+    local key=${at[2]} old replica
     old=$(master_of "$key")
-    work long "$key" 100 --lease 15s
+    replica=$(replica_of "$old")
+    work long "$key" 100 --lease 30s
     working long
-    bg short rlock run --lease 1s "$(key_at "$old" 9)" -- "$RLOCK_TEST_TOOLS/worker" "$LOG.short" s 100 tree
+    bg short rlock run --lease 3s "$(key_at "$old" 9)" -- \
+        "$RLOCK_TEST_TOOLS/worker" "$LOG.short" s 100 tree
     poll_until 10 test -s "$LOG.short"
-    kill -STOP "$(node_pid "$old")"
+    # The replica is not to take over within the short lease.
+    kill -STOP "$(node_pid "$replica")" "$(node_pid "$old")"
     finish short
     [[ $status == 79 ]]
+    kill -CONT "$(node_pid "$replica")"
     poll_until 20 taken_over "$key" "$old"
     renews "$key"
     ends long
@@ -71,64 +74,93 @@ has_looked() {
     replica=$(replica_of "$old")
     kill -STOP "$(node_pid "$replica")"
     cli "$old" client kill type replica
-    work a "$key" 100 --lease 6s
+    work a "$key" 100 --lease 15s
     working a
     node_kill "$old"
     kill -CONT "$(node_pid "$replica")"
     poll_until 15 taken_over "$key" "$old"
-    run -0 rlock run -w 10s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 3
-    finish a 5
+    run -0 rlock run -w 1m "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 3
+    finish a
     [[ $status == 79 ]]
-    # ms of b's first trace to a's last one: a third of the lease, and the time that it takes to stop.
-    within -10000 2500 "$(awk '$1 == "a" { end = $3 } $1 == "b" && !begin { begin = $3 }
+    # ms of b's first trace to a's last one: a third of the lease, and the time that it takes to
+    # stop. It would go on for up to 15 s if it found out by the end of its lease.
+    within -60000 10000 "$(awk '$1 == "a" { end = $3 } $1 == "b" && !begin { begin = $3 }
         END { print int((end - begin) / 1000000) }' "$LOG")"
 }
 
 # The URL names one node, as most do; the rest is learnt in good time.
-@test "H55 H57 every node of the URL dies, under a holder and a waiter that have learnt of the others" {
+@test "H55 H57 every node of the URL dies: holder and waiter go on with those that they learnt of" {
     local key=${at[0]} old
     old=$(master_of "$key")
-    work a "$key" 100 -u "cluster://127.0.0.1:$old" --lease 12s
+    work a "$key" 100 -u "cluster://127.0.0.1:$old" --lease 20s
     working a
-    bg w rlock run -u "cluster://127.0.0.1:$old" --lease 12s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    bg w rlock run -u "cluster://127.0.0.1:$old" --lease 20s "$key" -- \
+        "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     poll_until 10 has_looked "$old"
     node_kill "$old"
     poll_until 10 taken_over "$key" "$old"
     renews "$key"
     ends a
-    finish w 5
+    finish w
     [[ $status == 0 ]]
     no_overlap
+}
+
+# dead_seeds: DEAD is a dozen addresses of which half refuse, and half take a connection and never
+# say anything.
+dead_seeds() {
+    local i ports
+    DEAD=""
+    read -ra ports <<<"$(free_ports 6)"
+    for i in 1 2 3 4 5 6; do
+        start_proxy "hole$i" 127.0.0.1:0 "127.0.0.1:${CLUSTER_NODES%% *}"
+        fault_of "hole$i" blackhole
+        DEAD+="${proxy[hole$i]},127.0.0.1:${ports[i - 1]},"
+    done
+}
+
+@test "H57 a dozen dead addresses in the URL: the master is found, also anew after a failover" {
+    local key=${at[0]} old
+    dead_seeds
+    old=$(master_of "$key")
+    run -0 --separate-stderr rlock run -u "cluster://${DEAD}127.0.0.1:$old" "$key" -- true
+    [[ $stderr != *reach* ]]
+    run -0 rlock status -u "cluster://${DEAD}127.0.0.1:$old"
+    work a "$key" 100 -u "cluster://${DEAD}127.0.0.1:$old" --lease 20s
+    working a
+    poll_until 10 has_looked "$old"
+    node_kill "$old"
+    poll_until 10 taken_over "$key" "$old"
+    renews "$key"
+    ends a
 }
 
 @test "a master is replaced on request: nobody notices" {
     local key=${at[0]} old
     old=$(master_of "$key")
-    work a "$key" 100 --lease 5s
+    work a "$key" 100 --lease 20s
     working a
-    bg w rlock run --lease 5s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    bg w rlock run --lease 20s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     cli "$(replica_of "$old")" cluster failover >/dev/null
     poll_until 10 taken_over "$key" "$old"
     renews "$key"
     ends a
-    finish w 3
+    finish w
     [[ $status == 0 ]]
     no_overlap
 }
 
 @test "H55 a master without a replica is down: that is an outage and no contention" {
-    local key=${at[1]} old start
+    local key=${at[1]} old
     old=$(master_of "$key")
-    hold a "$key" --lease 4s
-    bg w rlock run --lease 2s "$key" -- true
+    hold a "$key" --lease 9s
+    bg w rlock run --lease 3s "$key" -- true
     poll_until 10 has_waiters "$key" 1
     node_kill "$(replica_of "$old")"
     node_kill "$old"
-    start=$(now_ms)
     run -69 --separate-stderr rlock run -n --connect-timeout 2s "$key" -- true
-    within 0 5000 $(($(now_ms) - start))
     run -69 rlock run -w 1s "$key" -- true
     run -69 rlock status --connect-timeout 1s
     run -69 rlock force-release --yes --connect-timeout 1s "$key"
@@ -138,31 +170,32 @@ has_looked() {
     [[ $status == 69 ]]
     node_start "$old"
     poll_until 15 sh -c "redis-cli -p $old cluster info | grep -q cluster_state:ok"
-    run -0 rlock run -w 10s "$key" -- true
+    run -0 rlock run -w 1m --server-wait 1m "$key" -- true
 }
 
 # What a partition does to a master that is alone: it does not hear of the others.
 @test "H56 a master that sees no majority serves no more, and its holders end in time" {
     local key=${at[0]} alone node
     alone=$(master_of "$key")
-    work a "$key" 100 --lease 4s -- tree
+    work a "$key" 100 --lease 12s -- tree
     working a
     for node in $CLUSTER_NODES; do
         [[ $node == "$alone" ]] || kill -STOP "$(node_pid "$node")"
     done
-    finish a
+    finish a 20
     [[ $status == 79 ]]
-    contains "$T/a.err" 'CLUSTERDOWN'
-    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$alone" --connect-timeout 2s "$key" -- true
-    stderr_line 'CLUSTERDOWN'
+    contains "$T/a.err" 'the Cluster is down'
+    run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$alone" \
+        --connect-timeout 2s "$key" -- true
+    stderr_line 'the Cluster is down'
     run -69 rlock status -u "cluster://127.0.0.1:$alone" --connect-timeout 1s "$key"
     for node in $CLUSTER_NODES; do
         kill -CONT "$(node_pid "$node")"
     done
-    run -0 rlock run -w 15s "$key" -- true
+    run -0 rlock run -w 1m --server-wait 1m "$key" -- true
 }
 
-@test "a latch: its slot moves and its master dies while it is waited for and counted down" {
+@test "a latch keeps its count while its slot moves and its master dies" {
     local key=${at[1]} old
     rlock latch set "$key" 3
     bg w rlock latch wait "$key"
@@ -179,10 +212,10 @@ has_looked() {
     [[ $status == 0 ]]
 }
 
-@test "several keys of which one's master dies while they are held" {
+@test "several keys: one's master dies, and all of them are kept" {
     local a=${at[0]} b=${at[1]} c=${at[2]} old
     old=$(master_of "$b")
-    work w "$a" 100 "$b" "$c" --lease 12s
+    work w "$a" 100 "$b" "$c" --lease 20s
     working w
     node_kill "$old"
     poll_until 10 taken_over "$b" "$old"

@@ -12,11 +12,11 @@ teardown_file() {
 setup() { cluster_setup; }
 teardown() { cluster_teardown; }
 
-@test "H52 H58 a slot moves under a lock that is held and waited for" {
+@test "H52 H58 a slot moves: the lock in it is kept, and the waiter gets its turn" {
     local key=${at[0]} i
-    work a "$key" 100 --lease 3s
+    work a "$key" 100 --lease 12s
     working a
-    bg w rlock run --lease 3s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    bg w rlock run --lease 12s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     for i in 1 2 3; do
         move_slot "$key" "$(another_than "$key")"
@@ -25,16 +25,16 @@ teardown() { cluster_teardown; }
     done
     ends a
     [[ ! -s $T/a.err ]]
-    finish w 3
+    finish w
     [[ $status == 0 ]]
     no_overlap
     is_free "$key"
 }
 
-@test "H52 a slot that moves all the time, among contenders" {
+@test "H52 a slot moves all the time: no two contenders hold its lock at once" {
     local key=${at[1]} i
     for i in 1 2 3 4; do
-        bg "p$i" sh -c "for i in \$(seq 25); do \"\$0\" run --lease 5s '$key' -- \
+        bg "p$i" sh -c "for i in \$(seq 25); do \"\$0\" run --lease 12s '$key' -- \
             '$RLOCK_TEST_TOOLS/worker' '$LOG' p$i-\$i 0.01 || exit; done" "$RLOCK"
     done
     for i in $(seq 12); do
@@ -48,7 +48,7 @@ teardown() { cluster_teardown; }
     is_free "$key"
 }
 
-@test "H53 a slot that is about to move: keys that are there, and that are not there yet" {
+@test "H53 a slot is about to move: locks on either side are found, held and waited for" {
     local here=${at[0]} target source slot
     slot=$(slot_of "$here")
     source=$(master_of "$here")
@@ -68,12 +68,12 @@ teardown() { cluster_teardown; }
     cli "$source" del "rlock:{$here}"
     cli "$source" script flush
     cli "$target" script flush
-    hold b "$here" --lease 2s
+    hold b "$here" --lease 12s
     [[ $(cli "$source" cluster countkeysinslot "$slot") == 0 ]]
-    queue v "$here" --lease 2s
+    queue v "$here" --lease 12s
     run -75 rlock run -n "$here" -- true
     cli "$target" script flush
-    sleep 2.5
+    renews "$here"
     run -0 --separate-stderr rlock status --json "$here"
     json '.[0] | (.holders | length) == 1 and (.waiters | length) == 1'
     [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$here\"]" ]]
@@ -85,7 +85,7 @@ teardown() { cluster_teardown; }
     run -0 rlock run "$here" -- true
 }
 
-@test "H53 one goes over while it is looked at: it is in the list once" {
+@test "H53 a lock whose slot is about to move is in the list once" {
     local key=${at[0]} source target
     source=$(master_of "$key")
     target=$(another_than "$key")
@@ -100,9 +100,9 @@ teardown() { cluster_teardown; }
     close_slot "$key" "$target"
 }
 
-@test "several keys of which one moves to the master of another" {
+@test "several keys: one moves to the master of another, and all of them are renewed" {
     local a=${at[0]} b=${at[1]} c=${at[2]}
-    work w "$a" 100 "$b" "$c" --lease 3s
+    work w "$a" 100 "$b" "$c" --lease 12s
     working w
     move_slot "$a" "$(master_of "$c")"
     renews "$b"

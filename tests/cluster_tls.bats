@@ -16,7 +16,8 @@ setup_file() {
     RLOCK_URL=${RLOCK_URL/cluster:/clusters:}
     RLOCK_CONFIG=$BATS_FILE_TMPDIR/config
     export RLOCK_CONFIG
-    printf '%s\n' "tls-ca = $CERTS/ca.pem" "tls-cert = $CERTS/client.pem" "tls-key = $CERTS/client.key" \
+    printf '%s\n' "tls-ca = $CERTS/ca.pem" "tls-cert = $CERTS/client.pem" \
+        "tls-key = $CERTS/client.key" \
         >"$RLOCK_CONFIG"
 }
 
@@ -28,11 +29,12 @@ teardown_file() {
 setup() { cluster_setup; }
 teardown() { cluster_teardown; }
 
-@test "locks at each master, from each node; several, waited for, looked at" {
+@test "over TLS each key is locked at its master, whichever node the URL names" {
     local key node
     for key in "${at[@]}"; do
         for node in $CLUSTER_NODES; do
-            run -7 --separate-stderr rlock run -u "clusters://127.0.0.1:$node" "$key" -- sh -c 'exit 7'
+            run -7 --separate-stderr rlock run -u "clusters://127.0.0.1:$node" "$key" -- \
+                sh -c 'exit 7'
             [[ -z $stderr ]]
         done
         hold "$key" "$key"
@@ -45,19 +47,21 @@ teardown() { cluster_teardown; }
     [[ $status == 0 ]]
 }
 
-@test "a node's certificate is verified by the address that the Cluster tells, or by the name that was given" {
+@test "a node's certificate has to be for the address that the Cluster tells, or the name given" {
     local key=${at[2]} first
     first=clusters://127.0.0.1:${CLUSTER_NODES%% *}
     run -0 rlock run --tls-server-name node.test "${at[@]}" -- true
-    run -69 --separate-stderr rlock run -u "$first" --tls-server-name other.test "$key" -- touch "$T/run"
+    run -69 --separate-stderr rlock run -u "$first" --tls-server-name other.test "$key" -- \
+        touch "$T/run"
     stderr_line 'cannot reach clusters://127.0.0.1'
-    run -69 --separate-stderr rlock run -u "$first" --tls-ca "$CERTS/other.pem" "$key" -- touch "$T/run"
+    run -69 --separate-stderr rlock run -u "$first" --tls-ca "$CERTS/other.pem" "$key" -- \
+        touch "$T/run"
     stderr_line 'cannot reach clusters://127.0.0.1'
     run -69 rlock run -u "${first/clusters/cluster}" "$key" -- touch "$T/run"
     [[ ! -e $T/run ]]
 }
 
-@test "H55 a master dies under a lock" {
+@test "H55 a master dies: the lock is kept over TLS" {
     local key=${at[0]} old
     old=$(master_of "$key")
     work a "$key" 100 --lease 12s
@@ -66,4 +70,11 @@ teardown() { cluster_teardown; }
     poll_until 10 taken_over "$key" "$old"
     renews "$key"
     ends a
+}
+
+@test "H131 certificates that were read from pipes serve for every node" {
+    run -7 --separate-stderr rlock run --config /dev/null --tls-ca <(cat "$CERTS/ca.pem") \
+        --tls-cert <(cat "$CERTS/client.pem") \
+        --tls-key <(cat "$CERTS/client.key") "${at[@]}" -- sh -c 'exit 7'
+    [[ -z $stderr ]]
 }

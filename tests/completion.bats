@@ -24,7 +24,7 @@ bash_offers() {
         printf "%s\n" "${COMPREPLY[@]}"' bash "$1" 3>&-
 }
 
-@test "bash: commands, options, live keys, files of the wrapped command" {
+@test "bash completes commands, options, live keys, and files of the wrapped command" {
     [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
     hold a deploy-prod
     hold b nightly
@@ -52,7 +52,7 @@ bash_offers() {
     [[ $output == some-file ]]
 }
 
-@test "bash: several keys, then the command; one key for acquire; the actions of latch" {
+@test "bash completes several keys, then a command; one key of acquire; the actions of latch" {
     [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
     hold a deploy-prod
     hold b nightly
@@ -63,11 +63,23 @@ bash_offers() {
     output=$(bash_offers "rlock release nightly ")
     [[ -z $output ]]
     output=$(bash_offers "rlock latch ")
-    [[ $output == *set*count-down*run*wait*status*delete* ]]
+    [[ $output == *set*count-down*run*wait*status*list*delete* ]]
     output=$(bash_offers "rlock latch set --tt")
     [[ $output == --ttl ]]
     output=$(bash_offers "rlock latch run --id 1 build ")
     [[ $output == -- ]]
+    # Latches are not offered as locks, nor locks as latches.
+    rlock latch set build-1 1
+    output=$(bash_offers "rlock latch wait ")
+    [[ $output == build-1 ]]
+    output=$(bash_offers "rlock latch count-down --id 1 bu")
+    [[ $output == build-1 ]]
+    output=$(bash_offers "rlock latch list ni")
+    [[ -z $output ]]
+    output=$(bash_offers "rlock latch set ")
+    [[ -z $output ]]
+    output=$(bash_offers "rlock status bu")
+    [[ -z $output ]]
     output=$(bash_offers "rlock latch wait --i")
     [[ -z $output ]]
 }
@@ -81,9 +93,10 @@ bash_offers() {
     [[ $output == *touch* && ! -e owned ]]
 }
 
-@test "zsh: commands, options, live keys" {
+@test "zsh completes commands, options and live keys" {
     command -v zsh >/dev/null || skip "no zsh here"
     hold a deploy-prod
+    rlock latch set gate-1 1
     export T
     HOME=$T "$TESTS/terminal.py" zsh -f -i 3>&- <<'EOF'
 send PS1='<$((1+1))>'; setopt promptsubst; fpath=($COMPLETIONS $fpath); autoload -Uz compinit; compinit -u -d $T/dump\n
@@ -100,16 +113,21 @@ send \x15rlock latch cou\t
 expect count-down
 send --i\t
 expect --id
+send \x15rlock latch wait ga\t
+expect gate-1
+send \x15rlock status -u clu\t
+expect cluster
 send \x15exit 0\n
 status 0
 EOF
 }
 
-@test "fish: commands, options, live keys" {
+@test "fish completes commands, options and live keys" {
     command -v fish >/dev/null || skip "no fish here"
     hold a deploy-prod
     fish_offers() {
-        HOME=$T fish --no-config -c 'source $COMPLETIONS/rlock.fish; complete -C "$argv[1]"' "$1" 3>&-
+        HOME=$T fish --no-config -c 'source $COMPLETIONS/rlock.fish; complete -C "$argv[1]"' "$1" \
+            3>&-
     }
     output=$(fish_offers "rlock st")
     [[ $output == status* ]]
@@ -127,6 +145,38 @@ EOF
     [[ $output == --ttl* ]]
     output=$(fish_offers "rlock status dep")
     [[ $output == deploy-prod* ]]
+    rlock latch set gate-1 1
+    output=$(fish_offers "rlock latch delete ga")
+    [[ $output == gate-1* ]]
+    output=$(fish_offers "rlock latch set ga")
+    [[ -z $output ]]
+    output=$(fish_offers "rlock status ga")
+    [[ -z $output ]]
+    output=$(fish_offers "rlock latch li")
+    [[ $output == list* ]]
+}
+
+# The schemes that there are, as rlock lists them.
+schemes() {
+    rlock status --url none://h 2>&1 | sed -n "s/.*'none' (\(.*\) are known).*/\1/p" |
+        sed 's/,\| and / /g' | xargs -n 1
+}
+
+@test "every scheme of a URL is offered" {
+    local scheme file
+    [[ $(schemes | xargs) == *redis*rediss*unix*sentinels*clusters*zookeepers*local ]]
+    for scheme in $(schemes); do
+        for file in rlock _rlock rlock.fish; do
+            grep -qE "[ '(]$scheme\\\\?:" "$COMPLETIONS/$file" ||
+                { echo "$file lacks $scheme" && false; }
+        done
+    done
+    [[ -e /usr/share/bash-completion/bash_completion ]] || return 0
+    diff <(bash_offers "rlock run --url " | sort | xargs -n 7) - <<'END'
+cluster:// clusters:// local: mariadb:// mariadbs:// mysql:// mysqls://
+postgresql:// postgresqls:// redis:// rediss:// sentinel:// sentinels:// unix:///
+zookeeper:// zookeepers://
+END
 }
 
 commands() {
@@ -143,7 +193,8 @@ options_of() {
     [[ $(commands) == *run*status*force-release* ]]
     for command in $(commands); do
         for file in rlock _rlock rlock.fish; do
-            grep -qE "[ ']$command\\b" "$COMPLETIONS/$file" || { echo "$file lacks $command" && false; }
+            grep -qE "[ ']$command\\b" "$COMPLETIONS/$file" ||
+                { echo "$file lacks $command" && false; }
             for option in $(options_of "$command"); do
                 grep -qE -- "(--| )${option#--}\\b" "$COMPLETIONS/$file" ||
                     { echo "$file lacks $option of $command" && false; }
@@ -160,7 +211,7 @@ options_of() {
         diff -u <(options_of "$command") <(bash_offers "rlock $command --" | sort -u)
     done
     # One table of options serves all actions of a latch.
-    for command in set count-down run wait status; do
+    for command in set count-down run wait status list; do
         bash_offers "rlock latch $command --"
     done >"$T/offered"
     diff -u <(options_of latch) <(sort -u "$T/offered")

@@ -21,7 +21,7 @@ prefix_used() { # the prefix of the one key in the database
     redis flushall >/dev/null
 }
 
-@test "option before environment before the user's file" {
+@test "an option goes over the environment, and that over the user's file" {
     as_default_user
     echo "prefix = from-user-file" >"$XDG_CONFIG_HOME/rlock/config"
     echo "prefix = from-config-option" >"$T/other"
@@ -54,7 +54,8 @@ prefix_used() { # the prefix of the one key in the database
     [[ ! -e /etc/rlock.conf ]] || skip "there is a /etc/rlock.conf"
     printf 'prefix = system\nlease = 20s\n' >"$T/system"
     in_system() {
-        unshare -m sh -c 'mount --bind "$1" /etc && shift && exec "$@"' sh "$T/etc" "$RLOCK" "$@" 3>&-
+        unshare -m sh -c 'mount --bind "$1" /etc && shift && exec "$@"' sh "$T/etc" "$RLOCK" "$@" \
+            3>&-
     }
     cp -r --preserve=mode /etc/passwd /etc/group /etc/nsswitch.conf "$T/" 2>/dev/null || true
     mkdir "$T/etc" && cp "$T/passwd" "$T/group" "$T/etc/" && cp "$T/system" "$T/etc/rlock.conf"
@@ -68,7 +69,7 @@ prefix_used() { # the prefix of the one key in the database
     [[ $output == 20000 && $(prefix_used) == user ]]
 }
 
-@test "forms of a config file" {
+@test "comments, blank lines and spaces in a config file are accepted" {
     as_default_user
     printf '# a comment\n\n  url =  %s  \nprefix=p\r\n' "$RLOCK_URL" >"$T/config"
     unset RLOCK_URL
@@ -78,7 +79,7 @@ prefix_used() { # the prefix of the one key in the database
 
 @test "a config file that makes no sense: 78, with file and line" {
     local text
-    for text in 'prefix' 'nonsense = 1' 'lease = 5x' 'prefix = a b' 'url = gopher://x' 'lease = 10ms'; do
+    for text in 'prefix' 'lease = 5x' 'prefix = a b' 'url = gopher://x' 'lease = 10ms'; do
         printf '# one\n%s\n' "$text" >"$T/config"
         run -78 --separate-stderr rlock run --config "$T/config" k -- true
         stderr_line "^rlock: .*$T/config.*2"
@@ -89,6 +90,293 @@ prefix_used() { # the prefix of the one key in the database
     run -78 rlock status --config "$T"
     run -64 --separate-stderr rlock run --config "$T/missing" k -- true
     stderr_line missing
+}
+
+@test "an unknown key in a config file is a warning, with file and line; what is known counts" {
+    as_default_user
+    printf 'fence-style = new\nprefix = p\n\nnonsense\t=  s3cret\n' >"$T/config"
+    run -0 --separate-stderr rlock run --config "$T/config" k -- true
+    [[ ${#stderr_lines[@]} == 2 && $stderr != *s3cret* ]]
+    stderr_line "^rlock: $T/config:1: unknown key 'fence-style'; going on without it\$"
+    stderr_line "^rlock: $T/config:4: unknown key 'nonsense'"
+    [[ $(prefix_used) == p ]]
+    run -0 --separate-stderr rlock run -q --config "$T/config" k -- true
+    [[ -z $stderr ]]
+    # A value that is wrong is none, wherever it stands.
+    echo 'lease = 5x' >>"$T/config"
+    run -78 --separate-stderr rlock run -q --config "$T/config" --lease 5s k -- true
+    [[ $stderr == "rlock: run: $T/config:5: lease '5x' is not a duration"* ]]
+}
+
+@test "a config file that is named has to be there; the usual ones need not" {
+    local name
+    for name in "$T/none" "$T/none/none" "$T/config/none"; do
+        : >"$T/config"
+        run -64 --separate-stderr rlock status --config "$name"
+        stderr_line "^rlock: status: --config $name: (No such file|Not a directory)"
+        RLOCK_CONFIG=$name run -78 --separate-stderr rlock status
+        stderr_line "^rlock: status: RLOCK_CONFIG $name: "
+    done
+    run -64 --separate-stderr rlock status --config ''
+    stderr_line '^rlock: status: --config is empty'
+    rm -r "$XDG_CONFIG_HOME"
+    RLOCK_CONFIG='' run -0 rlock status
+    HOME=$T/none XDG_CONFIG_HOME='' RLOCK_CONFIG='' run -0 rlock status
+}
+
+@test "paths in a config file: ~ is the home, relative ones begin where the file is" {
+    as_default_user
+    local place
+    redis config set requirepass s3cret
+    mkdir -p "$T/home/in" "$T/etc/in"
+    for place in "$T/home/in/password" "$T/home/password" "$T/etc/in/password" "$T/etc/password"; do
+        install -m 600 <(echo s3cret) "$place"
+    done
+    cd "$T" || return
+    reads() { # PATH FILE
+        echo "password-file = $1" >"$T/etc/config"
+        HOME=$T/home run -0 --separate-stderr rlock run --config "$2" k -- true
+        [[ -z $stderr ]]
+    }
+    # shellcheck disable=SC2088
+    for place in '~/in/password' '~//password' "$T/etc/password" in/password ./password \
+        ../home/password '~/../etc/password'; do
+        reads "$place" "$T/etc/config"
+        reads "$place" etc/config
+    done
+    # Said with the path that is meant.
+    echo 'password-file = none' >"$T/etc/config"
+    run -78 --separate-stderr rlock status --config etc/config
+    stderr_line "^rlock: status: etc/config:1: password-file 'etc/none' cannot be read: No such file"
+    echo 'password-file = ~/none' >"$T/etc/config"
+    HOME=$T/home run -78 --separate-stderr rlock status --config etc/config
+    stderr_line "password-file '$T/home/none' cannot be read"
+    HOME='' run -78 --separate-stderr rlock status --config etc/config
+    stderr_line "etc/config:1: password-file '~/none' begins with '~', and HOME is not set"
+    echo 'password-file = ~root/none' >"$T/etc/config"
+    run -78 --separate-stderr rlock status --config etc/config
+    stderr_line "etc/config:1: password-file '~root/none' has a '~' without"
+    # Beside a pipe there is nothing: as on a command line.
+    run -0 rlock status --config <(echo password-file = etc/password)
+    # There it is the shell's to say what '~' is.
+    cp "$T/etc/password" '~'
+    run -0 rlock status --password-file '~'
+}
+
+@test "the files of TLS are looked for where the config file is" {
+    local key
+    mkdir "$T/in"
+    for key in tls-ca tls-cert tls-key; do
+        printf 'url = rediss://127.0.0.1:1\ntls-cert = ../config\n%s = ../none.pem\n' \
+            "$key" >"$T/in/config"
+        [[ $key != tls-cert ]] || sed -i 2d "$T/in/config"
+        : >"$T/config"
+        RLOCK_URL='' run -78 --separate-stderr rlock status --config "$T/in/config"
+        stderr_line "^rlock: status: $T/in/config:[23]: $key '$T/in/../none.pem' cannot be read: No such file"
+    done
+}
+
+@test "H103 a password that others can read is a warning" {
+    as_default_user
+    redis config set requirepass s3cret
+    local mode
+    warned() { # REGEX COMMAND...: in one line, and not under -q
+        run -0 --separate-stderr rlock "${@:2}"
+        [[ ${#stderr_lines[@]} == 1 && $stderr != *s3cret* ]]
+        stderr_line "$1"
+        run -0 --separate-stderr rlock "${@:2:1}" -q "${@:3}"
+        [[ -z $stderr ]]
+    }
+    echo s3cret >"$T/password"
+    printf 'url = unix://:s3cret@%s\n' "$REDIS_SOCK" >"$T/url"
+    printf 'password = s3cret\n' >"$T/key"
+    for mode in 0604 0644 0777; do
+        chmod "$mode" "$T/password" "$T/url" "$T/key"
+        warned "^rlock: password file $T/password: every user of this host can read it \\(mode $mode\\)\$" \
+            run --password-file "$T/password" k -- true
+        warned "^rlock: $T/key: every user of this host can read the password in it \\(mode $mode\\)\$" \
+            run --config "$T/key" k -- true
+        RLOCK_URL='' warned "^rlock: $T/url: every user" run --config "$T/url" k -- true
+    done
+    for mode in 0600 0640 0400; do
+        chmod "$mode" "$T/password" "$T/url" "$T/key"
+        run -0 --separate-stderr rlock run --password-file "$T/password" k -- true
+        [[ -z $stderr ]]
+        run -0 --separate-stderr rlock run --config "$T/key" k -- true
+        [[ -z $stderr ]]
+    done
+    # There is none in it.
+    printf 'url = unix://%s\npassword-file = password\npassword =\n' "$REDIS_SOCK" >"$T/config"
+    sed -i 3d "$T/config"
+    chmod 644 "$T/config"
+    RLOCK_URL='' run -0 --separate-stderr rlock run --config "$T/config" k -- true
+    [[ -z $stderr ]]
+    # Of a pipe nobody else reads anything.
+    run -0 --separate-stderr rlock run --password-file <(echo s3cret) k -- true
+    [[ -z $stderr ]]
+}
+
+@test "a value that makes no sense: 64 from the command line, 78 from elsewhere, with its place" {
+    local name value
+    while read -r name value; do
+        echo "--- $name: $value"
+        run -64 --separate-stderr rlock run "--$name=$value" k -- touch "$T/run"
+        stderr_line "^rlock: run: --$name "
+        run -64 --separate-stderr rlock run "--$name" "$value" k -- touch "$T/run"
+        stderr_line "^rlock: run: --$name "
+        printf '# one\n%s=%s\n' "$name" "$value" >"$T/config"
+        run -78 --separate-stderr rlock status --config "$T/config"
+        stderr_line "^rlock: status: $T/config:2: $name "
+        RLOCK_CONFIG=$T/config run -78 --separate-stderr rlock release \
+            --owner 01234567-89ab-4def-8123-456789abcdef k
+        stderr_line "^rlock: release: $T/config:2: $name "
+        RLOCK_CONFIG='' HOME=$T run -78 --separate-stderr env XDG_CONFIG_HOME= sh \
+            -c 'mkdir -p "$HOME/.config/rlock" &&
+            cp "$HOME/config" "$HOME/.config/rlock" && exec "$RLOCK" latch status k' 3>&-
+        stderr_line "^rlock: latch: $T/.config/rlock/config:2: $name "
+    done <<'END'
+url gopher://h
+url redis://
+url redis://h:0
+url redis://.
+url redis://h/x
+url
+prefix a{b
+prefix
+connect-timeout 5x
+connect-timeout 0
+connect-timeout
+server-wait 5x
+server-wait -1
+server-wait
+tls-server-name .
+tls-server-name
+color sometimes
+lease 0
+lease 999ms
+lease 1e3
+wait -1
+wait 5 minutes
+conflict-exit-code 256
+conflict-exit-code 1x
+conflict-exit-code
+replicas most
+at-least x
+at-most x
+kill-after x
+on-lost ignore
+on-lost signal:
+on-lost signal:NONE
+password-file
+tls-ca
+tls-cert
+tls-key
+END
+    [[ ! -e $T/run ]]
+    # What has no variable has none.
+    RLOCK_URL=gopher://h run -78 --separate-stderr rlock status
+    stderr_line '^rlock: status: RLOCK_URL has the unknown scheme'
+    RLOCK_PREFIX='a b' run -78 --separate-stderr rlock status
+    stderr_line "^rlock: status: RLOCK_PREFIX 'a b' "
+    RLOCK_SERVER_WAIT=soon run -78 --separate-stderr rlock status
+    stderr_line "^rlock: status: RLOCK_SERVER_WAIT 'soon' is not a duration"
+    RLOCK_OWNER=x run -78 --separate-stderr rlock run k -- true
+    stderr_line "^rlock: run: RLOCK_OWNER 'x' "
+    # An option goes over a variable before that is judged; a file is judged in any case.
+    RLOCK_URL=gopher://h RLOCK_PREFIX='a b' run -0 rlock run -u "unix://rlock:@$REDIS_SOCK" \
+        --prefix rlock k -- true
+}
+
+@test "a variable that is empty is not set; white space is no value" {
+    as_default_user
+    local name
+    for name in RLOCK_PREFIX RLOCK_SERVER_WAIT RLOCK_PASSWORD RLOCK_CONFIG RLOCK_OWNER NO_COLOR; do
+        run -0 --separate-stderr env "$name=" "$RLOCK" run k -- true
+        [[ -z $stderr ]]
+    done
+    RLOCK_URL='' run -69 --separate-stderr rlock status --connect-timeout 1s
+    stderr_line 'redis://127.0.0.1:6379/0'
+    RLOCK_URL=$'\n'" $RLOCK_URL"$'\t\n' run -0 rlock run k -- true
+    for name in ' ' $'\t' $'\n'; do
+        RLOCK_URL=$name run -78 --separate-stderr rlock status
+        stderr_line '^rlock: status: RLOCK_URL is empty'
+        RLOCK_PREFIX=$name run -78 rlock status
+        RLOCK_CONFIG=$name run -78 rlock status
+        run -64 rlock status --url "$name"
+        run -64 rlock status --prefix "$name"
+        run -64 rlock status --config "$name"
+        run -64 rlock status --password-file "$name"
+    done
+}
+
+@test "one of several --url that is empty is not left out" {
+    local urls
+    for urls in '"" redis://h' 'redis://h ""' 'redis://h " " redis://i'; do
+        eval "set -- $urls"
+        run -64 --separate-stderr rlock status "${@/#/--url=}"
+        stderr_line '^rlock: status: --url is empty'
+    done
+}
+
+# silent COMMAND...: it fails, and says nothing of the password.
+silent() {
+    run --separate-stderr "$@"
+    printf '%s\n' "$*" "$stderr"
+    [[ $status != 0 && $stderr != "" && $output$stderr != *s3c* && $output$stderr != *cret* ]]
+}
+
+@test "H103 no password in a message about the address that it is in, whatever is wrong with that" {
+    local url
+    while read -r url; do
+        silent rlock status --url "$url"
+        silent rlock status -v --url "$url" --url redis://other
+        silent env RLOCK_URL="$url" "$RLOCK" acquire -v k
+        echo "url = $url" >"$T/config"
+        RLOCK_URL='' silent rlock run -v --config "$T/config" k -- true
+    done <<'END'
+redis://:s3cret@
+redis://u:s3cret@h:99999
+redis://u:s3%cret@h
+redis://u:s3cret%00@h
+redis://u:s3cret@h/x
+redis://u:s3cret@h?db=1
+redis://u:s3cret@[::1
+redis://u:s3c/ret@h
+redis://u:s3c@cret@h:x
+redis://u:s3cret@.
+unix://u:s3cret@relative
+sentinel://u:s3cret@h
+cluster://u:s3cret@h/1
+gopher://u:s3cret@h
+REDIS://u:s3cret@h
+redis://s3cret@h
+redis://u:s3cret@h redis://v:s3cret@h
+END
+}
+
+@test "H103 no password in a message about an address in the wrong place" {
+    as_default_user
+    local option url long
+    long=$(printf 'x%.0s' {1..70})
+    for url in redis://u:s3cret@h "redis://u:s3cret@h redis://v:s3cret@i" \
+        "redis://u:s3cret$long@h"; do
+        for option in prefix config password-file connect-timeout server-wait lease wait replicas \
+            on-lost; do
+            silent rlock run -v "--$option" "$url {" k -- true
+        done
+        silent rlock run -v --tls-ca "$url" -u rediss://h k -- true
+        silent env RLOCK_PREFIX="$url {" "$RLOCK" status
+        silent env RLOCK_CONFIG="$url" "$RLOCK" status
+    done
+    url=redis://u:s3cret@h
+    silent rlock run "$url {" -- true
+    silent rlock run k "$url" true
+    silent rlock "$url"
+    silent rlock help "$url"
+    silent rlock status "--urls=$url"
+    silent rlock status "--$url"
+    silent rlock latch "$url" k
+    silent rlock release --owner "$url" k
 }
 
 @test "several URLs are a quorum, from wherever they come" {
@@ -115,7 +403,7 @@ prefix_used() { # the prefix of the one key in the database
     RLOCK_URL=$several run -0 rlock run -u "unix://$REDIS_SOCK" k -- true
 }
 
-@test "H87 the same node twice in a quorum" {
+@test "H87 the same node twice in a quorum is refused before anything is asked" {
     run -78 --separate-stderr rlock run -u redis://h -u redis://i -u redis://H:6379/3 k -- true
     stderr_line '^rlock: run: --url names the same node twice: redis://H:6379/3$'
     RLOCK_URL="unix://:pw@$T/a unix://:other@$T/a?db=1" run -78 --separate-stderr rlock status
@@ -124,7 +412,7 @@ prefix_used() { # the prefix of the one key in the database
     stderr_line 'local: beside another store'
 }
 
-@test "H103 the passwords of several URLs" {
+@test "H103 the passwords of several URLs are shown nowhere" {
     local several="redis://:s3cret@127.0.0.1:1 redis://ann:s3cret@127.0.0.1:2 unix://:s3cret@$T/c"
     RLOCK_URL=$several run -0 rlock run -u "unix://$REDIS_SOCK" k -- env
     [[ $output == *"RLOCK_URL=redis://127.0.0.1:1 redis://ann:@127.0.0.1:2 unix://$T/c"* ]]
@@ -140,7 +428,7 @@ prefix_used() { # the prefix of the one key in the database
     [[ $stderr != *s3cret* ]]
 }
 
-@test "--replicas, --grace: values that make sense" {
+@test "--replicas and --grace take what makes sense, and refuse the rest" {
     local value
     for value in 0 1 100 majority all; do
         run -64 --separate-stderr rlock run --replicas $value --replicas x k -- true
@@ -157,7 +445,7 @@ prefix_used() { # the prefix of the one key in the database
     stderr_line ":1: grace 'maybe' is not yes or no"
 }
 
-@test "the database of an address" {
+@test "the database of an address is the one that is used" {
     rlock run -u "unix://$REDIS_SOCK?db=3" k -- true
     [[ $(redis -n 3 dbsize) == 1 && $(redis dbsize) == 0 ]]
     redis flushall
@@ -168,7 +456,7 @@ prefix_used() { # the prefix of the one key in the database
     [[ ! -e $T/run ]]
 }
 
-@test "H19 a password in the address, in RLOCK_PASSWORD, in a file, in the config file" {
+@test "H19 a password is taken from the address, RLOCK_PASSWORD, a file and the config file" {
     as_default_user
     redis config set requirepass 'p@ss/w:rd%'
     run -77 --separate-stderr rlock run k -- touch "$T/run"
@@ -195,7 +483,7 @@ prefix_used() { # the prefix of the one key in the database
     [[ ! -e $T/run ]]
 }
 
-@test "H19 a user with a password" {
+@test "H19 a user with a password is let in" {
     redis acl setuser deployer on '>s3cret' '~rlock:*' '&rlock:*' '+@all' >/dev/null
     run -0 rlock run -u "unix://deployer:s3cret@$REDIS_SOCK" k -- true
     RLOCK_PASSWORD=s3cret run -0 rlock run -u "unix://deployer:@$REDIS_SOCK" k -- true
@@ -207,7 +495,8 @@ prefix_used() { # the prefix of the one key in the database
     redis acl setuser deployer on '>s3cret' '~*' '&*' '+@all' >/dev/null
     export RLOCK_URL=unix://deployer:s3cret@$REDIS_SOCK
     RLOCK_PASSWORD=s3cret run -0 rlock run k -- env
-    [[ $output != *s3cret* && $output != *RLOCK_PASSWORD* && $output == *RLOCK_URL=unix://*"$REDIS_SOCK"* ]]
+    [[ $output != *s3cret* && $output != *RLOCK_PASSWORD* &&
+        $output == *RLOCK_URL=unix://*"$REDIS_SOCK"* ]]
     RLOCK_PASSWORD=s3cret run -0 rlock run --keep-credentials k -- env
     [[ $output == *"RLOCK_URL=$RLOCK_URL"* && $output == *RLOCK_PASSWORD=s3cret* ]]
 }
@@ -226,4 +515,15 @@ prefix_used() { # the prefix of the one key in the database
     [[ $(redis hgetall "rlock:{k}") != *s3cret* ]]
     run -0 rlock status -u "unix://deployer:s3cret@$REDIS_SOCK"
     [[ $output != *s3cret* ]]
+}
+
+@test "what a store cannot do is refused unasked: 64 from the command line, 78 from a file" {
+    # A server that is asked would not be there: 69.
+    run -64 --separate-stderr rlock run --grace -u cluster://127.0.0.1:1 k -- true
+    stderr_line '^rlock: run: cluster:// has no --grace$'
+    run -64 --separate-stderr rlock init -u cluster://127.0.0.1:1
+    stderr_line '^rlock: init: cluster:// has no init$'
+    echo 'grace = yes' >"$BATS_TEST_TMPDIR/config"
+    run -78 --separate-stderr rlock run --config "$BATS_TEST_TMPDIR/config" -u cluster://127.0.0.1:1 k -- true
+    stderr_line "^rlock: run: $BATS_TEST_TMPDIR/config:1: cluster:// has no --grace\$"
 }

@@ -1,21 +1,30 @@
-"""Contenders for a few locks, in the modes that their store has, and the hand that kills and stops some of them.
+"""Contenders for a few locks, in the modes that their store has, and what kills and stops
+some of them.
 
-A store is a world: .url, .directory for the logs, .modes, .several (may one want several keys?) and .deeds, what can
-be done to it: name -> function(chance). What each contender did is in Contest.log (the traces of worker), in
-.queues (what status showed meanwhile), .launched and .ends; .hits says what was done to whom, .deeds what was done
-and when.
+A deployment of a store has: .url, .directory for the logs, .modes, .several (may one want several
+keys?), .options for each run and .disturbances, what can be done to it: name -> function(chance).
+What each contender did is in Contest.log (the traces of worker), in .queues (what status showed
+meanwhile), .launched and .ends; .hits says what was done to whom, .disturbances what was done and
+when.
 """
-import json, os, random, shlex, signal, subprocess, threading, time
+import json, math, os, random, shlex, signal, subprocess, threading, time
 from intervals import Queue
 
 RLOCK = os.path.realpath(os.environ.get("RLOCK", "./rlock"))
 TOOLS = os.path.realpath(os.environ.get("RLOCK_TEST_TOOLS", os.path.dirname(RLOCK) + "/tests"))
 WORKER = os.path.join(TOOLS, "worker")
-LEASE = 2  # s
+LEASE = 4  # s
 LIMITS = {"two": 2, "three": 3}
-PLENTY = 40  # s, in which every run has had its turn
+PLENTY = 40  # s, in which every run has had its turn once nothing is disturbed any more
 
-DEEDS = ("kill", "kill agent", "kill command", "term", "stop", "stop agent")  # to one process of a run
+DISTURBANCES = (
+    "kill",
+    "kill agent",
+    "kill command",
+    "term",
+    "stop",
+    "stop agent",
+)  # to one process of a run
 WEIGHTS = {"write": 4, "read": 5, "limit": 4}
 
 
@@ -28,19 +37,27 @@ class Wish:
 
     def __init__(self, contest, chance, name):
         self.contest, self.chance, self.name = contest, chance, name
-        modes = contest.world.modes
+        modes = contest.deployment.modes
         self.mode = chance.choices(modes, [WEIGHTS[mode] for mode in modes])[0]
         if self.mode == "limit":
             self.keys = [chance.choice(list(LIMITS))]
-        elif contest.world.several and chance.random() < 0.4:
+        elif contest.deployment.several and chance.random() < 0.4:
             self.keys = chance.sample(["one", "other", "rw"], chance.choice((2, 2, 3)))
         else:
             self.keys = ["rw" if chance.random() < 0.7 else "one"]
-        self.patient = True
-        self.options = ["--lease", f"{LEASE}s", "--kill-after", "300ms", "--label", name]
+        self.waits = True
+        self.options = [
+            "--lease",
+            f"{LEASE}s",
+            "--kill-after",
+            "300ms",
+            "--label",
+            name,
+            *contest.deployment.options,
+        ]
         if chance.random() < 0.15:
             self.options += chance.choice((["-n"], ["-w", "300ms"]))
-            self.patient = False
+            self.waits = False
         if chance.random() < 0.05:
             self.options += ["--at-least", "400ms"]
 
@@ -51,35 +68,62 @@ class Wish:
         seconds = f"{self.chance.uniform(0.01, most):.3f}"
         return shlex.join([WORKER, self.contest.log, name, seconds, "grant"])
 
-    def nested(self, name, mode, more=False):
-        options = ["--lease", f"{LEASE}s", "--kill-after", "300ms", "--label", name]
-        keys = self.chance.sample(self.keys, self.chance.randint(1, len(self.keys)))
+    def nested(self, name, mode, held, more=False):
+        """A run of some of the keys "held", those of its caller alone, and perhaps of one more. If
+        two siblings' children could want what the other sibling holds, they would wait for each
+        other, and so would any user's."""
+        options = [
+            "--lease",
+            f"{LEASE}s",
+            "--kill-after",
+            "300ms",
+            "--label",
+            name,
+            *self.contest.deployment.options,
+        ]
+        keys = self.chance.sample(held, self.chance.randint(1, len(held)))
         if more:
             keys.append("rw")
         inner = self.work(name, 0.05)
         if self.chance.random() < 0.2:
-            inner = "; ".join([inner, self.nested(name + ".1", mode), self.work(name, 0.03)])
-        run = [RLOCK, "run", "-q", *options, *self.mode_options(mode), *keys, "--", "sh", "-ec", inner]
+            inner = "; ".join([inner, self.nested(name + ".1", mode, keys), self.work(name, 0.03)])
+        run = [
+            RLOCK,
+            "run",
+            "-q",
+            *options,
+            *self.mode_options(mode),
+            *keys,
+            "--",
+            "sh",
+            "-ec",
+            inner,
+        ]
         return shlex.join(run)
 
     def nested_mode(self):
-        modes = [mode for mode in ("write", "read") if mode in self.contest.world.modes]
+        modes = [mode for mode in ("write", "read") if mode in self.contest.deployment.modes]
         return self.chance.choice(modes) if self.mode == "write" else self.mode
 
     def script(self):
         """Plain, nested, two siblings, or an attempt to make a write lock of a read lock."""
-        plain, dice = self.work(self.name), self.chance.random()
-        if dice < 0.15:
-            # One more key while others are held: always the same one is last, or it were the users who wait
-            # for each other.
-            more = self.mode != "limit" and self.contest.world.several and "rw" not in self.keys and self.chance.random() < 0.5
-            inner = self.nested(self.name + ".1", self.nested_mode(), more)
+        plain, rng = self.work(self.name), self.chance.random()
+        if rng < 0.15:
+            # One more key while others are held: always the same one is last, or it were the users
+            # who wait for each other.
+            more = (
+                self.mode != "limit"
+                and self.contest.deployment.several
+                and "rw" not in self.keys
+                and self.chance.random() < 0.5
+            )
+            inner = self.nested(self.name + ".1", self.nested_mode(), self.keys, more)
             return "; ".join([plain, inner, self.work(self.name, 0.03)])
-        if dice < 0.25:
-            one = self.nested(self.name + ".1", self.nested_mode())
-            two = self.nested(self.name + ".2", self.nested_mode())
+        if rng < 0.25:
+            one = self.nested(self.name + ".1", self.nested_mode(), self.keys)
+            two = self.nested(self.name + ".2", self.nested_mode(), self.keys)
             return f"{plain}; {one} & a=$!; {two} & b=$!; wait $a; wait $b"
-        if dice < 0.3 and self.mode == "read":
+        if rng < 0.3 and self.mode == "read":
             upgrade = shlex.join([RLOCK, "run", "-q", "--write", self.keys[0], "--", "true"])
             return f"{plain}; s=0; {upgrade} || s=$?; [ $s = 78 ] || exit $((s ? s : 1))"
         return plain
@@ -93,64 +137,89 @@ class Wish:
 class Contest:
     """For "seconds", "crowd" contenders; then everyone comes to an end."""
 
-    def __init__(self, world, seed, seconds, crowd=10):
-        self.world, self.seed, self.crowd = world, seed, crowd
-        self.log = os.path.join(world.directory, "log")
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith("RLOCK_")}
-        self.env.update(RLOCK_URL=world.url, RLOCK_CONFIG=getattr(world, "config", "/dev/null"), LC_ALL="C")
-        # Whose LeakSanitizer has lost the process that it works by, spins for ever: it is not to be hit.
+    def __init__(self, deployment, seed, seconds, crowd=10):
+        self.deployment, self.seed, self.crowd = deployment, seed, crowd
+        self.log = os.path.join(deployment.directory, "log")
+        self.env = {
+            name: value for name, value in os.environ.items() if not name.startswith("RLOCK_")
+        }
+        self.env.update(
+            RLOCK_URL=deployment.url,
+            RLOCK_CONFIG=getattr(deployment, "config", "/dev/null"),
+            LC_ALL="C",
+        )
+        # Whose LeakSanitizer has lost the process that it works by, spins for ever: it is not to be
+        # hit.
         self.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         self.until = time.monotonic() + seconds
-        self.running, self.launched, self.ends, self.patience = {}, {}, {}, {}
-        self.hits, self.deeds, self.queues, self.faults, self.stuck = {}, [], [], [], []
+        self.calm = math.inf  # since when nothing is disturbed any more
+        self.running, self.launched, self.ends, self.waits = {}, {}, {}, {}
+        self.hits, self.disturbances, self.queues, self.faults, self.stuck = {}, [], [], [], []
         self.timers = []
+
+    def goes_on(self):
+        return time.monotonic() < self.until
 
     def run(self):
         open(self.log, "w").close()
-        threading.excepthook = lambda caught: self.faults.append(f"{caught.exc_type.__name__}: {caught.exc_value}")
+        threading.excepthook = lambda caught: self.faults.append(
+            f"{caught.exc_type.__name__}: {caught.exc_value}"
+        )
         threads = [threading.Thread(target=self.contend, args=(n,)) for n in range(self.crowd)]
         threads.append(threading.Thread(target=self.watch))
         for thread in threads:
             thread.start()
-        self.meddle(random.Random(f"{self.seed} hand"))
+        self.disturb_all(random.Random(f"{self.seed} disturbances"))
+        self.calm = time.monotonic()
         for timer in self.timers:
             timer.join()
         for thread in threads:
             thread.join()
 
-    # ------------------------------------------------------------------------------------ contenders
+    # -- contenders -------------------------------------------------------------------------------
 
     def contend(self, n):
         chance, i = random.Random(f"{self.seed} {n}"), 0
-        while time.monotonic() < self.until:
+        while self.goes_on():
             i += 1
             name = f"{n}-{i}"
             wish = Wish(self, chance, name)
             words = wish.words()
-            self.launched[name], self.patience[name] = now_ns(), wish.patient
+            self.launched[name], self.waits[name] = now_ns(), wish.waits
             with open(self.log + ".err", "a") as errors:
-                process = subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+                process = subprocess.Popen(
+                    words, env=self.env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors
+                )
             self.running[name] = process
-            try:
-                self.ends[name] = process.wait(PLENTY)
-            except subprocess.TimeoutExpired:
-                self.stuck.append(name)
-                process.kill()
-                process.wait()
+            self.wait_for(name, process)
             del self.running[name]
             if chance.random() < 0.3 or self.ends.get(name) == 69:
                 time.sleep(chance.uniform(0, 0.2))
 
-    # ------------------------------------------------------------------------------------- the watch
+    def wait_for(self, name, process):
+        """A store that fails again and again may grant nothing for long: who waits has to have its
+        turn when nothing is disturbed any more."""
+        while name not in self.ends and name not in self.stuck:
+            try:
+                self.ends[name] = process.wait(1)
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > self.calm + PLENTY:
+                    self.stuck.append(name)
+                    process.kill()
+                    process.wait()
+
+    # -- the watch --------------------------------------------------------------------------------
 
     def status(self, *keys):
         words = [RLOCK, "status", "--json", *keys]
-        done = subprocess.run(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        done = subprocess.run(
+            words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+        )
         return json.loads(done.stdout)
 
     def watch(self):
         """Notes who waits in which order, and judges what the server shows of the holders."""
-        while time.monotonic() < self.until or self.running:
+        while self.goes_on() or self.running:
             time.sleep(0.05)
             try:
                 locks = self.status()
@@ -171,35 +240,52 @@ class Contest:
         if wrong:
             self.faults.append(f"status: {lock['key']}: " + json.dumps(lock["holders"]))
 
-    # -------------------------------------------------------------------------------------- the hand
+    # -- the disturbances -------------------------------------------------------------------------
 
-    def meddle(self, chance):
-        while time.monotonic() < self.until:
+    def disturb_all(self, chance):
+        """Most often, the store is disturbed again only when someone has been served since."""
+        served = 0
+        while self.goes_on():
             time.sleep(chance.uniform(0.3, 1.3))
-            deed = chance.choice([*DEEDS, *self.world.deeds])
-            self.deeds.append((now_ns(), deed))
-            if deed in self.world.deeds:
-                self.world.deeds[deed](chance)
+            store = self.deployment.disturbances
+            if os.path.getsize(self.log) == served and chance.random() < 0.7:
+                store = {}
+            disturbance = chance.choice([*DISTURBANCES, *store])
+            self.disturbances.append((now_ns(), disturbance))
+            if disturbance in store:
+                store[disturbance](chance)
+                served = os.path.getsize(self.log)
             else:
-                self.hit(chance, deed)
+                self.hit(chance, disturbance)
 
-    def hit(self, chance, deed):
-        """One process of one run, nested ones too, that nothing was done to yet; more often of one that is in."""
-        trees = {name: descendants(process.pid) for name, process in list(self.running.items())
-                 if name not in self.hits}
-        working = [name for name, tree in trees.items() if any(comm == "worker" for _, comm in tree)]
+    def hit(self, chance, disturbance):
+        """One process of one run, nested ones too, that nothing was done to yet; more often of one
+        that is in."""
+        trees = {
+            name: descendants(process.pid)
+            for name, process in list(self.running.items())
+            if name not in self.hits
+        }
+        working = [
+            name for name, tree in trees.items() if any(comm == "worker" for _, comm in tree)
+        ]
         if not trees:
             return
         name = chance.choice(working if working and chance.random() < 0.7 else list(trees))
         kinds = {"kill": "rlock", "term": "rlock", "stop": "rlock", "kill agent": "rlock-agent",
                  "stop agent": "rlock-agent", "kill command": "worker"}
-        targets = [pid for pid, comm in trees[name] if comm == kinds[deed]]
+        targets = [pid for pid, comm in trees[name] if comm == kinds[disturbance]]
         if not targets:
             return
         pid = chance.choice(targets)
-        self.hits[name] = deed
-        send(pid, {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}[deed.split()[0]])
-        if deed.startswith("stop"):
+        self.hits[name] = disturbance
+        send(
+            pid,
+            {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}[
+                disturbance.split()[0]
+            ],
+        )
+        if disturbance.startswith("stop"):
             timer = threading.Timer(chance.uniform(0.1, 1.2 * LEASE), send, (pid, signal.SIGCONT))
             self.timers.append(timer)
             timer.start()

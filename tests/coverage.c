@@ -1,5 +1,5 @@
-/* Part of the library in a build that counts executed lines: a process that ends without exit(), or becomes another
- * program, writes its counts first. The linker has the calls come here (--wrap). */
+/* Part of the library in a build that counts executed lines: a process that ends without exit(), or
+ * becomes another program, writes its counts first. The linker has the calls come here (--wrap). */
 #include <signal.h>
 #include <unistd.h>
 

@@ -4,18 +4,18 @@ load helper
 
 setup_file() { start_file --databases 16; }
 
-# lost_soon LIMIT COMMAND...: worker a, with a lease of 6 s, learns within LIMIT ms that the lock is
-# gone after COMMAND.
+# lost_soon LIMIT COMMAND...: worker a, with a lease of 15 s, learns within LIMIT ms that the lock
+# is gone after COMMAND.
 lost_soon() {
     local limit=$1 start
     shift
-    work a k 100 --lease 6s -- tree
+    work a k 100 --lease 15s -- tree
     working a
     "$@"
     start=$(now_ms)
     finish a
     [[ $status == 79 ]]
-    within 0 "$limit" $(($(now_ms) - start))
+    took 0 "$limit" "$start"
     contains "$T/a.err" "rlock: "
 }
 
@@ -25,22 +25,23 @@ restart_empty() {
 }
 
 @test "H42 a restart without data: noticed at once by the broken connection" {
-    lost_soon 1900 restart_empty
+    lost_soon 3500 restart_empty
 }
 
 @test "H44 FLUSHALL: noticed at the next renewal, and the waiter goes on" {
-    bg w bash -c 'until grep -qs "^a " "$1"; do sleep 0.02; done; exec "$RLOCK" run k -- true' bash "$LOG"
+    bg w bash -c 'until grep -qs "^a " "$1"; do sleep 0.02; done; exec "$RLOCK" run k -- true' \
+        bash "$LOG"
     flush_with_waiter() {
         poll_until 10 has_waiters k 1
         redis flushall
     }
-    lost_soon 3500 flush_with_waiter
+    lost_soon 9000 flush_with_waiter
     finish w
     [[ $status == 0 ]]
 }
 
-@test "H45 DEL by an administrator" {
-    lost_soon 3500 redis del 'rlock:{k}'
+@test "H45 DEL by an administrator: noticed at the next renewal" {
+    lost_soon 9000 redis del 'rlock:{k}'
 }
 
 @test "H45 force-release: the holder's command is stopped, the next waiter is woken" {
@@ -52,42 +53,37 @@ restart_empty() {
         forced=$(date +%s%3N)
         rlock force-release --yes k
     }
-    lost_soon 3500 take
+    lost_soon 9000 take
     finish w
-    within 0 1500 $(($(<"$T/start") - forced))
+    took 0 2000 "$forced" "$(<"$T/start")"
 }
 
-@test "H46 eviction of the lock" {
+@test "H46 eviction of the lock: noticed at the next renewal" {
     evict() {
         redis config set maxmemory-policy volatile-lru
         redis config set maxmemory 1
     }
-    lost_soon 3500 evict
+    lost_soon 9000 evict
 }
 
-@test "H48 SWAPDB" {
-    lost_soon 3500 redis swapdb 0 1
+@test "H48 SWAPDB: noticed at the next renewal" {
+    lost_soon 9000 redis swapdb 0 1
 }
 
-@test "H48 RENAME, and back again in time" {
-    lost_soon 3500 redis rename 'rlock:{k}' elsewhere
+@test "H48 RENAME: noticed at the next renewal; renamed back, the lock ends with its lease" {
+    lost_soon 9000 redis rename 'rlock:{k}' elsewhere
     redis rename elsewhere 'rlock:{k}'
-    run -0 rlock run -w 10s k -- true
+    run -0 rlock run -w 25s k -- true
 }
 
 @test "H43 a lock that a snapshot brings back is over when its lease is" {
-    local start
-    bg a rlock run --lease 4s k -- sleep 1
-    poll_until 10 held k
+    stay a k --lease 15s
     redis save
-    finish a
-    [[ $status == 0 ]]
+    ends_well a
     redis_stop
     redis_start
     run -75 rlock run -n k -- true
-    start=$(now_ms)
-    run -0 rlock run -w 10s k -- true
-    within 0 5000 $(($(now_ms) - start))
+    run -0 rlock run -w 25s k -- true
     rm -f "$REDIS_DIR/dump.rdb"
     : >"$T/redis.dirty"
 }

@@ -1,5 +1,5 @@
-# The files in examples/: each is what its reader expects, and its shell lines run, against the rlock under
-# test. A wrong option, a command that is not run or a lock that is not released fails.
+# The files in examples/: each is what its reader expects, and its shell lines run, against the
+# rlock under test. A wrong option, a command that is not run or a lock that is not released fails.
 
 load helper
 
@@ -21,10 +21,16 @@ setup() {
     export CI_COMMIT_SHA=0123abc GITHUB_ENV=$T/github RLOCK_PASSWORD=secret
     : >"$GITHUB_ENV"
 
-    # A command that is wrapped is told what it was given, and no more happens.
+    # A command that is wrapped is told what it was given, and no more happens; but scripts call
+    # rlock themselves.
     cat >"$T/bin/ran" <<'END'
 #!/bin/sh
 echo "$RLOCK_KEY $RLOCK_MODE${RLOCK_SLOT:+ $RLOCK_SLOT}: $*" >>"$LOG"
+case $*$RLOCK_KEY in
+./migrate.sh?* | ./deploy.sh?*)
+    "$RLOCK" run -n "${RLOCK_KEY%% *}" -- true && "$RLOCK" status -q nobody && echo "nested in $RLOCK_KEY" >>"$LOG"
+    ;;
+esac
 END
     # What is wrapped is not here: "ran" is run instead. Nor is the server.
     cat >"$T/bin/rlock" <<'END'
@@ -65,7 +71,7 @@ ran() {
     diff -u <(printf '%s\n' "$@") "$LOG"
 }
 
-@test "crontab" {
+@test "the lines of crontab run their commands under their locks, and mail nothing if refused" {
     take crontab
     run_all
     ran 'report exclusive: /usr/local/bin/report' \
@@ -79,7 +85,7 @@ ran() {
     [[ $status == 0 && ! $output && $(wc -l <"$LOG") == 5 ]]
 }
 
-@test "systemd" {
+@test "the units of systemd run their commands under the lock" {
     take rlock-backup.timer
     take rlock-backup.service
     run_all
@@ -88,29 +94,82 @@ ran() {
     # SuccessExitStatus
     run sh "$T"/shell/01-*
     [[ $status == 75 ]]
-    command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
-    sed "s|/usr/local/bin/rlock|$RLOCK|" "$EXAMPLES/rlock-backup.service" >rlock-backup.service
-    cp "$EXAMPLES/rlock-backup.timer" .
-    run -0 systemd-analyze verify ./rlock-backup.service ./rlock-backup.timer 3>&-
-    [[ $output != *rlock-backup* ]]
+    verify rlock-backup
 }
 
-@test "GitLab CI" {
+# verify NAME: systemd understands the service and its timer.
+verify() {
+    command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
+    sed "s|/usr/local/bin/rlock|$RLOCK|" "$EXAMPLES/$1.service" >"$1.service"
+    cp "$EXAMPLES/$1.timer" .
+    run -0 systemd-analyze verify "./$1.service" "./$1.timer" 3>&-
+    [[ $output != *"$1"* ]]
+}
+
+@test "the units of systemd write the metrics where node_exporter looks" {
+    local directory=/var/lib/prometheus/node-exporter
+    take rlock-metrics.timer
+    take rlock-metrics.service
+    grep -q "^ReadWritePaths=$directory\$" "$EXAMPLES/rlock-metrics.service"
+    sed -i "s|$directory|$T/place|" "$T"/shell/*
+    run_all
+    grep -qx 'rlock_up 1' rlock.prom
+    # SuccessExitStatus
+    run env URL="unix://$T/none" RLOCK_SERVER_WAIT=0 sh "$T"/shell/01-*
+    [[ $status == 69 ]]
+    grep -qx 'rlock_up 0' rlock.prom
+    verify rlock-metrics
+}
+
+@test "the commands of Nagios and Icinga check locks" {
+    echo 'password-file = credential' >config
+    take nagios-rlock.cfg
+    run_all
+    rm "$T"/shell/*
+    take icinga2-rlock.conf
+    run run_all
+    [[ $status == 0 && $output == *"RLOCK OK - no lock is held; nothing matches deploy-*"* ]]
+}
+
+# metrics_in FILE: the names of metrics that it uses.
+metrics_in() {
+    grep -oE '\brlock_[a-z_]+\b' "$1" | sort -u
+}
+
+@test "the alert rules and the dashboard use metrics that there are" {
+    local file
+    sed -n 's/^\.It Li \(rlock_[a-z_]*\).*/\1/p' "$TESTS/../man/rlock-metrics.1" | sort >known
+    for file in prometheus-rules.yml grafana-dashboard.json; do
+        [[ $(metrics_in "$EXAMPLES/$file" | wc -l) -gt 5 ]]
+        [[ ! $(metrics_in "$EXAMPLES/$file" | comm -23 - known) ]]
+    done
+    command -v jq >/dev/null || skip "no jq here"
+    # Nothing is there twice or lies over something else; each panel asks for something.
+    jq -e '(.panels | map(.id) | unique | length) == (.panels | length) and
+        ([.panels[].gridPos | . as $at | range(.x; .x + .w) | . as $x | range($at.y; $at.y + $at.h) |
+          [$x, .]] | (unique | length) == length and all(.[0] < 24)) and
+        all(.panels[]; .title and (.targets | length) > 0 and all(.targets[]; .expr | length > 0)) and
+        ([.templating.list[].name] | sort) == ["datasource", "key"]' \
+        "$EXAMPLES/grafana-dashboard.json"
+}
+
+@test "the jobs of GitLab CI hold the lock while they work" {
     take gitlab-ci.yml
     run_all
     ran ' : make build' ' : make build' \
         'test-databases limit 1: make integration DATABASE=test_1' \
         'staging shared: make smoke-test' \
-        'staging database exclusive: ./deploy.sh staging'
+        'staging database exclusive: ./deploy.sh staging' 'nested in staging database'
     # As the comment says, from another job; and the pipeline once more.
     rlock latch wait -w 1s "builds-$CI_COMMIT_SHA"
     sh -e "$T"/shell/01-*
 }
 
-@test "GitHub Actions" {
+@test "the steps of GitHub Actions hold the lock while they work" {
     take github-actions.yml
     run_all bash
-    ran 'database exclusive: ./migrate.sh' ' : deploy.sh production' ' : smoke-test.sh production'
+    ran 'database exclusive: ./migrate.sh' 'nested in database' ' : deploy.sh production' \
+        ' : smoke-test.sh production'
     is_free production
 }
 
@@ -125,14 +184,15 @@ ran() {
     [[ $status == 1 && ! -s $LOG ]]
 }
 
-@test "Jenkinsfile" {
+@test "the stages of the Jenkinsfile hold the lock while they work" {
     take Jenkinsfile
     run_all
     ran 'simulator limit 1: make test' 'production exclusive: ./deploy.sh production' \
+        'nested in production' \
         'clean-up exclusive: ./clean-up.sh'
 }
 
-@test "Kubernetes CronJob" {
+@test "the CronJob of Kubernetes runs its command under the lock" {
     take kubernetes-cronjob.yaml
     run_all
     ran 'report exclusive: /usr/local/bin/report'
@@ -143,11 +203,11 @@ ran() {
 @test "each example has a test" {
     local file
     for file in "$EXAMPLES"/*; do
-        grep -q "take ${file##*/}\$" "$BATS_TEST_FILENAME"
+        grep -qE "(take|for file in) .*${file##*/}" "$BATS_TEST_FILENAME"
     done
 }
 
-@test "README, manual, help: no line has an option that is not there" {
+@test "README, docs, manual, help: no line has an option that is not there" {
     local line command option count=0
     while read -r line; do
         read -r _ command _ <<<"$line"
@@ -159,12 +219,51 @@ ran() {
         done
     done < <(
         {
-            sed -n 's/^    //p' "$TESTS/../README.md"
+            sed -n 's/^    //p' "$TESTS/../README.md" "$TESTS"/../docs/*.md
             sed -n '/^\.Bd/,/^\.Ed/p' "$TESTS"/../man/*.[17]
             for command in $("$RLOCK" help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
                 "$RLOCK" help "$command" | sed -n '/Example/,$p'
             done
-        } | grep -oE '\brlock (run|read|write|acquire|renew|release|status|force-release|latch) [^|;&]*'
+        } | grep -oE '\brlock (run|read|write|acquire|renew|release|status|check|metrics|force-release|latch) [^|;&]*'
     )
     ((count > 20))
+}
+
+@test "help: the cron line is that of README, and each command understands its own example" {
+    local command line token=00000000-0000-0000-0000-000000000000
+    line=$("$RLOCK" help run | sed -n 's/^  0 3 \* \* \*  \(rlock .*\)/\1/p')
+    [[ -n $line && $(<"$TESTS/../README.md") == *"  root  $line"* ]]
+    # Understood, and nothing more: there is no server.
+    mkdir "$T/shim"
+    printf '#!/bin/sh\n"$RLOCK" "$@"\nstatus=$?\necho "$* $status" >>"$STATUSES"\nexit $status\n' \
+        >"$T/shim/rlock"
+    chmod +x "$T/shim/rlock"
+    export STATUSES=$T/statuses RLOCK_URL=unix://$T/none RLOCK_SERVER_WAIT=0
+    for command in $("$RLOCK" help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
+        # They need a terminal, or do not end by themselves.
+        [[ $command != @(top|serve|events) ]] || continue
+        : >"$STATUSES"
+        # shellcheck disable=SC2016 # for the shell of the example
+        "$RLOCK" help "$command" | sed -n '/^Example/,$s/^  //p' |
+            sed 's/^0 3 \* \* \*  //; s/\$\$/1/' \
+            >"$T/example"
+        env PATH="$T/shim:$PATH" VERSION=1 ARCH=a token="$token" RLOCK_OWNER="$token" \
+            sh "$T/example" >"$T/said" 2>&1 </dev/null || true
+        [[ -s $STATUSES ]] || { echo "$command has no example" && false; }
+        ! grep -E ' (64|70|127)$' "$STATUSES" || { cat "$T/said" && false; }
+    done
+}
+
+@test "docs/redis.md gives the user the rights of the manual" {
+    local line
+    line=$(grep '^    user rlock on >PASSWORD ' "$TESTS/../docs/redis.md")
+    [[ ${line#*>PASSWORD } == "$(manual_rights | xargs) +config|get" ]]
+}
+
+@test "H134 README: the line for CI works for a script that calls rlock itself" {
+    local line
+    line=$(sed -n '/^### A CI job/,/^###/s/^ *- \(rlock run .*\)/\1/p' "$TESTS/../README.md")
+    [[ $line == *"-- ./deploy.sh"* ]]
+    sh -ec "$line"
+    ran 'staging exclusive: ./deploy.sh staging' 'nested in staging'
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """examples_shell.py FILE DIRECTORY: takes the shell out of a file of examples/.
 
-Each piece becomes DIRECTORY/NN-NAME.sh, in the order in which the file's own reader would run them. A file
-that is not what it should be is an error.
+Each piece becomes DIRECTORY/NN-NAME.sh, in the order in which the file's own reader would run them.
+A file that is not what it should be is an error.
 """
 
 import configparser
@@ -97,12 +97,45 @@ def kubernetes(text):
         yield container["name"], shlex.join(words)
 
 
+def nagios(text):
+    text = re.sub(r"#.*", "", text)
+    values = dict(re.findall(r"^ +(command_name|command_line|check_command) +(.*)$", text, re.M))
+    name, *arguments = values["check_command"].split("!")
+    if name != values["command_name"]:
+        raise ValueError(f"no command {name}")
+    line = values["command_line"]
+    for number, argument in enumerate(arguments, 1):
+        line = line.replace(f"$ARG{number}$", argument)
+    line = line.replace("/usr/local/bin/rlock", "rlock")
+    yield "check", line.replace("/etc/rlock.conf", "config")
+
+
+def icinga(text):
+    argument = r'^ +"(--[a-z-]+|keys)" = (?:\{\s+value = )?"\$(\w+)\$"'
+    arguments = dict(re.findall(argument, text, re.M))
+    values = dict(re.findall(r'^ +vars\.(\w+) = \[? ?"([^"]*)"', text, re.M))
+    for option, variable in arguments.items():
+        if option != "keys":
+            yield f"help {option}", f"rlock help check | grep -q -e ' {option} '"
+    if unknown := set(values) - set(arguments.values()):
+        raise ValueError(f"not in the command: {unknown}")
+    values["rlock_password_file"] = "credential"
+    line = [word for option, variable in arguments.items() if variable in values
+            for word in (option, values[variable]) if word != "keys"]
+    yield "check", shlex.join(["rlock", "check", *line])
+
+
 def export(variables):
-    values = {name: re.sub(r"\$\{\{ secrets\.\w+ \}\}", "secret", value) for name, value in variables.items()}
+    values = {
+        name: re.sub(r"\$\{\{ secrets\.\w+ \}\}", "secret", value)
+        for name, value in variables.items()
+    }
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
 
 
 READERS = {"crontab": crontab, "rlock-backup.service": unit, "rlock-backup.timer": unit,
+           "rlock-metrics.service": unit, "rlock-metrics.timer": unit,
+           "nagios-rlock.cfg": nagios, "icinga2-rlock.conf": icinga,
            "gitlab-ci.yml": gitlab, "github-actions.yml": github, "Jenkinsfile": jenkinsfile,
            "kubernetes-cronjob.yaml": kubernetes}
 

@@ -1,7 +1,7 @@
 # No two commands overlap, whatever process of rlock is killed or stopped: H92 to H95.
 #
-# Each command is a tree of three generations, the last in a session of its own, with TERM ignored; all
-# of them write to one log, and another rlock waits for the lock.
+# Each command is a tree of three generations, the last in a session of its own, with TERM ignored;
+# all of them write to one log, and another rlock waits for the lock.
 
 load helper
 
@@ -30,7 +30,7 @@ b_alone() {
 }
 
 @test "H92 kill -9 of rlock: its tree is gone before anyone else begins" {
-    contend 3s ignore
+    contend 6s ignore
     kill -KILL "$a"
     finish a
     [[ $status == 137 ]]
@@ -38,14 +38,14 @@ b_alone() {
     b_alone
 }
 
-@test "H92 kill -9 of rlock, and a command that obeys" {
-    contend 3s
+@test "H92 kill -9 of rlock: a tree that obeys TERM is gone before anyone else begins" {
+    contend 6s
     kill -KILL "$a"
     b_alone
 }
 
 @test "H93 SIGSTOP of rlock: its agent ends the command in time" {
-    contend 3s ignore
+    contend 6s ignore
     kill -STOP "$a"
     b_alone
     kill -CONT "$a"
@@ -54,45 +54,47 @@ b_alone() {
 }
 
 @test "H93 SIGSTOP of rlock for a moment is forgiven" {
-    bg a rlock run --lease 6s k -- sh -c ": >'$T/up'; sleep 2; exit 9"
+    bg a rlock run --lease 12s --kill-after 0 k -- sh -c ": >'$T/up'; sleep 2; exit 9"
     poll_until 10 test -e "$T/up"
     kill -STOP "${pid[a]}"
-    sleep 0.5
+    sleep 0.5 # the moment
     kill -CONT "${pid[a]}"
     finish a
     [[ $status == 9 ]]
 }
 
 @test "H75 SIGSTOP of the agent: rlock ends the command in time" {
-    contend 3s ignore
+    contend 6s ignore
     kill -STOP "$agent"
     b_alone
     finish a
     [[ $status == 79 ]]
 }
 
-@test "H75 kill -9 of the agent: rlock ends the command in time" {
-    contend 3s ignore
-    kill -KILL "$agent"
+@test "H75 kill -9 of the agent, then of rlock: the tree is gone before anyone else begins" {
+    contend 9s ignore
+    kill_agent a
+    renewed k
+    kill -KILL "$a"
     finish a
-    [[ $status == 79 ]]
+    [[ $status == 137 ]]
     b_alone
 }
 
 @test "H94 both killed within a moment: the command dies with them" {
-    work a k 100 --lease 3s -- ignore
+    work a k 100 --lease 9s -- ignore
     working a
     work b k 0.3
     poll_until 10 has_waiters k 1
     command=$(command_of "${pid[a]}")
-    kill -KILL "$(agent_of "${pid[a]}")" "${pid[a]}"
+    kill_both a
     poll_until 2 gone "$command"
     finish b
     no_overlap
 }
 
 @test "H94 both stopped, then both killed: the command dies with them" {
-    work a k 100 --lease 3s -- ignore
+    work a k 100 --lease 9s -- ignore
     working a
     command=$(command_of "${pid[a]}")
     agent=$(agent_of "${pid[a]}")

@@ -1,4 +1,5 @@
-# sentinel://: a master that fails, moves or is disowned under locks that are held: H30, H38 to H41, H49, H51.
+# sentinel://: a master that fails, moves or is disowned under locks that are held: H30, H38 to H41,
+# H49, H51.
 
 load helper
 load sentinels
@@ -27,7 +28,7 @@ link_is_down() {
 
 @test "H38 H41 the master is killed: the holder keeps the lock, the waiters go on in their order" {
     local i order=""
-    work x k 8 --lease 12s
+    work x k 1000 --lease 30s
     working x
     for i in 1 2 3; do
         queue "w$i" k --lease 30s
@@ -37,8 +38,9 @@ link_is_down() {
     server_kill a
     b_is_master
     run -75 rlock run -n k -- true
-    finish x 30
-    [[ $status == 0 ]]
+    kill "${pid[x]}"
+    finish x
+    [[ $status == 143 ]]
     for i in 1 2 3; do
         finish "w$i" 20
         [[ $status == 0 ]]
@@ -50,7 +52,7 @@ link_is_down() {
 @test "H41 a run that starts while there is no master waits for the new one" {
     disturb
     server_kill a
-    run -0 rlock run --connect-timeout 20s k -- true
+    run -0 rlock run --connect-timeout 1m k -- true
     [[ $(on b exists 'rlock:{k}') == 1 ]]
 }
 
@@ -61,12 +63,12 @@ link_is_down() {
     server_kill a
     before=$(now_ms)
     run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
-    within 1500 3500 $(($(now_ms) - before))
+    took 1500 12000 "$before"
     stderr_line "^rlock: .*cannot reach sentinel://.*the master 127.0.0.1:${port[a]}: Connection refused"
 }
 
 @test "H49 the master is stopped, and comes back as a replica: nobody works with it" {
-    hold x k --lease 12s
+    hold x k --lease 30s
     server_signal a STOP
     b_is_master
     server_signal a CONT
@@ -77,24 +79,31 @@ link_is_down() {
     run -0 rlock run k -- true
 }
 
-@test "H41 a failover by hand, under a hundred renewals: nobody loses the lock" {
-    local i
+# all_renewed START: each of the twenty has been since then. Whoever has not has less left of its
+# lease of 15 s.
+all_renewed() {
+    local left needed=$((15000 - ($(now_ms) - $1)))
+    left=$("$RLOCK" status --json 'key*' 3>&- |
+        jq 'if length == 20 then map(.holders[0].lease_left_ms // 0) | min else 0 end') || return
+    ((left > needed))
+}
+
+@test "H41 a failover by hand, while twenty locks are renewed: nobody loses one" {
+    local i start
     for i in {1..20}; do
-        bg "r$i" rlock run --lease 3s "key$i" -- sleep 6
-    done
-    for i in {1..20}; do
-        poll_until 10 held "key$i"
+        stay "r$i" "key$i" --lease 15s
     done
     disturb
     on 1 sentinel failover mymaster
     b_is_master
+    start=$(now_ms)
+    poll_until 20 all_renewed "$start"
     for i in {1..20}; do
-        finish "r$i" 20
-        [[ $status == 0 ]]
+        ends_well "r$i"
     done
 }
 
-@test "H39 H51 a master that the Sentinels cannot reach is left for the new one; the lock goes on there" {
+@test "H39 H51 a master that the Sentinels do not reach is left; the lock goes on at the new one" {
     hold x k --lease 60s
     queue w k
     poll_until 5 has_clients a 2
@@ -113,7 +122,7 @@ link_is_down() {
 @test "H38 a lock that the new master never had is lost, soon" {
     cut_off a copier
     poll_until 5 link_is_down b
-    work x k 100 --lease 30s
+    work x k 100 --lease 60s
     working x
     cut_off a watcher
     poll_until 20 all_name b
@@ -124,13 +133,13 @@ link_is_down() {
     contains "$T/x.err" "lock lost: the store " # has given it away, or does not have it
     finish y
     [[ $status == 0 ]]
-    within -20000 4500 "$(overlap x y)"
+    within -60000 15000 "$(overlap x y)"
 }
 
 @test "H38 the master dies before the replica has heard of the lock: the holder finds out at once" {
     cut_off a copier
     poll_until 5 link_is_down b
-    work x k 100 --lease 30s
+    work x k 100 --lease 60s
     working x
     work y k 1
     poll_until 10 has_waiters k 1
@@ -139,18 +148,18 @@ link_is_down() {
     [[ $status == 0 ]]
     finish x 10
     [[ $status == 79 ]]
-    within -20000 2000 "$(overlap x y)"
+    within -60000 15000 "$(overlap x y)"
 }
 
-@test "H30 the clock of the new master is ahead: whoever comes first has the lock, and the other one stops" {
+@test "H30 the clock of the new master is ahead: one has the lock there, and the other one stops" {
     undeploy
     export SHIM_CLOCK_FILE=$T/clock
     printf '%-32s' 120000 >"$SHIM_CLOCK_FILE"
     SHIMMED=b deploy
     disturb
-    work x k 15 --lease 12s
+    work x k 15 --lease 30s
     working x
-    work y k 0.5 --lease 12s
+    work y k 0.5 --lease 30s
     poll_until 10 has_waiters k 1
     server_kill a
     b_is_master
@@ -158,55 +167,53 @@ link_is_down() {
     [[ $status == 79 || $status == 0 ]]
     finish y 20
     [[ $status == 0 ]]
-    within -20000 3000 "$(overlap x y)"
+    within -60000 9000 "$(overlap x y)"
 }
 
-@test "H39 leases that are shorter than the time between looks: none overlaps for as long as it is" {
+@test "H39 leases shorter than the time between looks: no overlap is as long as a lease" {
     local i
     # At all times between two looks.
     for i in {1..6}; do
-        work "x$i" "k$i" 12 --lease 2s
+        work "x$i" "k$i" 30 --lease 4s
         working "x$i"
-        sleep 0.4
+        sleep 0.7
     done
     cut_off a copier
-    sleep 2.1 # until the leases that the replica has heard of are over
+    sleep 4.1 # until the leases that the replica has heard of are over
     cut_off a watcher
     poll_until 20 all_name b
     has_role a master
     for i in {1..6}; do
-        work "y$i" "k$i" 0.5 --lease 2s
+        work "y$i" "k$i" 0.5
     done
     for i in {1..6}; do
-        finish "x$i" 20
+        finish "x$i" 40
         # Who came to the new master before the other one has it there.
         [[ $status == 79 || $status == 0 ]]
         finish "y$i"
         [[ $status == 0 ]]
-        within -20000 2000 "$(overlap "x$i" "y$i")"
+        within -60000 4000 "$(overlap "x$i" "y$i")"
     done
 }
 
 @test "H40 Sentinels that went away disturb nobody" {
-    work x k 6 --lease 6s
-    working x
+    stay x k --lease 9s
     disturb
     server_kill 1
     server_kill 2
     server_kill 3
-    finish x
-    [[ $status == 0 ]]
+    RLOCK_URL=redis://127.0.0.1:${port[a]} renewed k
+    ends_well x
     [[ ! -s $T/x.err ]]
 }
 
-@test "H40 a connection that breaks while no Sentinel can be asked is made again to the same master" {
-    work x k 6 --lease 6s
-    working x
+@test "H40 a connection that breaks while no Sentinel answers is made again to the same master" {
+    stay x k --lease 15s
     disturb
     server_kill 1
     server_kill 2
     server_kill 3
     on a client kill user default
-    finish x
-    [[ $status == 0 ]]
+    RLOCK_URL=redis://127.0.0.1:${port[a]} renewed k
+    ends_well x
 }

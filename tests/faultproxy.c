@@ -1,7 +1,7 @@
 /* faultproxy: a proxy for TCP and Unix sockets that misbehaves on command. For the tests.
  *
- *   faultproxy CONTROL LISTEN TARGET     serve until killed, or its parent is gone; prints the address
- *                                        it listens on
+ *   faultproxy CONTROL LISTEN TARGET     serve until killed, or until its parent is gone; print the
+ *                                        address that it listens on
  *   faultproxy -s CONTROL COMMAND...     hand a command to a running one, print its answer
  *
  * CONTROL is the path of a Unix socket. LISTEN and TARGET are a path that starts with '/' or

@@ -3,7 +3,7 @@
 load helper
 
 @test "--yes takes the lock away and says from whom" {
-    hold a k --lease 3s --label "the victim"
+    hold a k --lease 9s --label "the victim"
     run -0 rlock force-release --yes k
     [[ $output == *"the victim"* ]]
     finish a
@@ -12,8 +12,43 @@ load helper
     run -0 rlock status -q k
 }
 
+# silence KEY HEARD SINCE: KEY is held with a lease of an hour since so many minutes, and its holder
+# was heard of so many minutes ago.
+silence() {
+    local owner record
+    owner=$(rlock acquire --lease 1h "$1")
+    redis hget "rlock:{$1}" "h:$owner" >"$T/record"
+    record=$(awk -v heard="$2" -v since="$3" \
+        '{ $1 = sprintf("%.0f", $1 - heard * 60000); $5 = sprintf("%.0f", $5 - since * 60000); print }' "$T/record")
+    redis hset "rlock:{$1}" "h:$owner" "$record" >/dev/null
+}
+
+@test "it tells whether the holder was heard of lately, who waits, and from whom it was taken" {
+    hold a k --lease 60s --label "the victim"
+    queue w k
+    run -0 --separate-stderr rlock force-release --yes k
+    stderr_line "^k is held by $(id -un)@$(hostname) pid ${pid[a]} \(sh\) since .*Z, heard of [0-9.]+m?s ago, lease left .*, label the victim\$"
+    stderr_line "^1 waits for it, $(id -un)@$(hostname) pid ${pid[w]} \(sh\) first\$"
+    stderr_line "^rlock: k was taken from $(id -un)@$(hostname) pid ${pid[a]} \(sh\)\$"
+    finish w
+    # One that has not renewed for more than half of its lease, though it had before; and one that
+    # never has.
+    silence k 40 50
+    run -0 --separate-stderr rlock force-release --yes k
+    stderr_line 'since .*Z, not heard of for 40m[0-9]+s: it may be dead, lease left (20m|19m)'
+    silence k 40 40
+    run -0 --separate-stderr rlock force-release --yes k
+    stderr_line 'since .*Z, not heard of since, lease left (20m|19m)'
+    # From several, and with the queue.
+    hold r1 many --read --lease 60s
+    hold r2 many --read --lease 60s
+    queue w2 many
+    run -0 --separate-stderr rlock force-release --yes --purge many
+    stderr_line '^rlock: many was taken from 2 holders, and its queue was emptied$'
+}
+
 @test "without a terminal and without --yes: 64, nothing happens" {
-    hold a k --lease 2s
+    hold a k
     run -64 --separate-stderr rlock force-release k </dev/null
     stderr_line '^rlock: '
     stderr_line '.--yes'
@@ -21,7 +56,7 @@ load helper
     alive "${pid[a]}"
 }
 
-@test "nothing to release: 1" {
+@test "where nobody holds the lock: 1" {
     run -1 --separate-stderr rlock force-release --yes k
     stderr_line '^rlock: .*k'
     hold a k
@@ -29,7 +64,7 @@ load helper
     run -1 rlock force-release --yes k
 }
 
-@test "--owner: only from that holder" {
+@test "--owner takes the lock from that holder alone" {
     local owner
     hold a k --lease 60s
     owner=$(rlock status --json k | jq -r '.[0].holders[0].owner')
@@ -39,14 +74,14 @@ load helper
     run -0 rlock status -q k
 }
 
-@test "several keys" {
+@test "several keys are taken at once" {
     hold a k1 --lease 60s
     hold b k2 --lease 60s
     run -0 rlock force-release --yes k1 k2
     run -0 rlock status -q k1 k2
 }
 
-@test "the next waiter is woken at once" {
+@test "the next waiter is woken by its call" {
     local forced
     hold a k --lease 60s
     bg w rlock run k -- sh -c "date +%s%3N >'$T/start'"
@@ -55,7 +90,7 @@ load helper
     run -0 rlock force-release --yes k
     finish w
     [[ $status == 0 ]]
-    within 0 2000 $(($(<"$T/start") - forced))
+    took 0 2000 "$forced" "$(<"$T/start")"
 }
 
 @test "the queue stays without --purge" {
@@ -79,7 +114,7 @@ load helper
 }
 
 @test "on a terminal it asks: no changes nothing, yes does it" {
-    hold a k --lease 2s --label "the victim"
+    hold a k --lease 9s --label "the victim"
     "$TESTS/terminal.py" "$RLOCK" force-release k 3>&- <<'EOF'
 expect the victim
 send n\n
@@ -116,6 +151,20 @@ EOF
     run -0 rlock status --json k
     json '.[0].holders[0].label == "second"'
     alive "${pid[b]}"
+    # It says who has it now.
+    hold c k2 --lease 60s
+    export PIDC=${pid[c]} PIDD
+    bg d rlock run k2 -- sleep 1000
+    poll_until 10 has_waiters k2 1
+    PIDD=${pid[d]}
+    "$TESTS/terminal.py" "$RLOCK" force-release k2 3>&- <<'EOF'
+expect Take it away
+sh kill $PIDC
+until "$RLOCK" status --json k2 | jq -e ".[0].holders[0].pid == $PIDD"
+send y\n
+expect changed hands meanwhile; it is held by .* now, and nothing was changed
+status 1
+EOF
 }
 
 @test "what is shown has control characters escaped" {
@@ -124,7 +173,7 @@ EOF
     [[ $output == *evil* && $output != *$'\e'* ]]
 }
 
-@test "a prefix of its own" {
+@test "--prefix takes the lock of that prefix alone" {
     as_default_user
     hold a k --prefix other --lease 60s
     run -1 rlock force-release --yes k
@@ -144,10 +193,12 @@ EOF
 }
 
 @test "a queue without a holder is emptied" {
-    hold a k --lease 2s
-    queue w k
-    kill -STOP "$(agent_of "${pid[w]}")" "${pid[w]}" "$(agent_of "${pid[a]}")" "${pid[a]}"
-    poll_until 10 is_free k
+    hold a k
+    queue w k --no-renew # one that renews would be handed the lock
+    kill -STOP "$(agent_of "${pid[w]}")" "${pid[w]}"
+    kill "${pid[a]}"
+    finish a
+    is_free k
     run -0 --separate-stderr rlock force-release --yes --purge k
     stderr_line '^rlock: the queue of k was emptied'
     has_waiters k 0

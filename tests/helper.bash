@@ -1,11 +1,21 @@
-# What all the .bats files share: a private redis-server, background commands, faults, exclusion logs.
+# What all the .bats files share: a private redis-server, background commands, faults, exclusion
+# logs.
 # shellcheck shell=bash disable=SC2119,SC2120,SC2154
 #
-# From outside: RLOCK, the program to test; RLOCK_TEST_TOOLS, where faultproxy, worker and the shims are.
-# In a test: T, its directory; REDIS_SOCK, the server's socket (RLOCK_URL leads there).
-# Nothing here sleeps for a condition: poll_until has a deadline.
+# From outside: RLOCK, the program to test; RLOCK_TEST_TOOLS, where faultproxy, worker and the shims
+# are. In a test: T, its directory; REDIS_SOCK, the server's socket (RLOCK_URL leads there).
+#
+# Nothing here sleeps for a condition: poll_until has a deadline. No time here is an upper limit
+# that a busy machine could miss: what a test waits for is given many times as long as it takes, and
+# only what hangs is ended.
 
 bats_require_minimum_version 1.5.0
+
+# Also where a file is run by hand: the tests have text in many scripts, and read what programs say.
+export LC_ALL=C.UTF-8
+unset LANGUAGE
+# Seconds for a test; it has to be more than what it waits for.
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
 
 TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 RLOCK=$(realpath "${RLOCK:-$TESTS/../rlock}")
@@ -13,6 +23,16 @@ RLOCK_TEST_TOOLS=$(realpath "${RLOCK_TEST_TOOLS:-$(dirname "$RLOCK")/tests}")
 export RLOCK RLOCK_TEST_TOOLS
 # A sanitizer's library would not come first where a shim is preloaded; that does no harm.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
+# "${no_proc[@]}" COMMAND...: it has no /proc. A sanitizer reads its options there, and has to find
+# them: LeakSanitizer would end a process whose threads it cannot list.
+# shellcheck disable=SC2016,SC2034 # the inner shell's own; for the tests
+no_proc=(unshare --mount sh -c 'umount -l /proc && exec "$0" "$@"')
+if grep -q __asan_init "$RLOCK"; then
+    # shellcheck disable=SC2016,SC2034
+    no_proc=(unshare --mount sh -c '
+        umount -l /proc && mount -t tmpfs tmpfs /proc && mkdir /proc/self &&
+        printf "ASAN_OPTIONS=detect_leaks=0\0" >/proc/self/environ && exec "$0" "$@"')
+fi
 
 # ---------------------------------------------------------------- set-up of a file and of a test
 
@@ -22,19 +42,18 @@ start_file() {
         echo "no program $RLOCK or no tools in $RLOCK_TEST_TOOLS: make check builds them"
         return 1
     }
-    export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60}
     unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR
-    unset CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
-    export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR"
+    unset CI CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
+    export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR" TERM=xterm
     export REDIS_DIR=$BATS_FILE_TMPDIR/redis REDIS_OPTIONS="$*"
     export REDIS_SOCK=$REDIS_DIR/sock
     export RLOCK_URL=unix://rlock:pw@$REDIS_SOCK
     redis_start
 }
 
-# free_ports NUMBER: below those that the kernel gives to connections, and nobody else's as long as files run side by
-# side: whoever is left over from a server that another test has ended must not meet this one. The ports 10000 above
-# are free as well, for a cluster's nodes among themselves.
+# free_ports NUMBER: below those that the kernel gives to connections, and nobody else's as long as
+# files run side by side: whoever is left over from a server that another test has ended must not
+# meet this one. The ports 10000 above are free as well, for a cluster's nodes among themselves.
 free_ports() {
     local file files=("$TESTS"/*.bats)
     for file in "${!files[@]}"; do
@@ -82,16 +101,23 @@ teardown() {
 }
 
 # After a failure: what was seen last, what the background commands said and what the server logged.
+# All of it is kept under RLOCK_TEST_FAILED, if that is set, in FILE/NUMBER.
 show_evidence() {
-    local file
-    printf '%s\n' "--- output ---" "$output" "--- stderr ---" "$stderr"
-    for file in "$T"/*.out "$T"/*.err "$T"/log; do
+    local file evidence
+    printf '%s\n' "$output" >"$T/run.output"
+    printf '%s\n' "$stderr" >"$T/run.stderr"
+    sed '1,/ready to accept/d' "$REDIS_DIR/log" >"$T/redis.log" 2>/dev/null || true
+    for file in "$T"/run.* "$T"/*.out "$T"/*.err "$T"/log "$T"/*.log; do
         [[ -s $file ]] || continue
         echo "--- ${file##*/} ---"
         tail -n 15 "$file"
     done
-    echo "--- redis ---"
-    sed '1,/ready to accept/d' "$REDIS_DIR/log" | tail -n 15
+    [[ -n ${RLOCK_TEST_FAILED-} ]] || return 0
+    evidence=$RLOCK_TEST_FAILED/${BATS_TEST_FILENAME##*/}/$BATS_TEST_NUMBER
+    mkdir -p "$evidence"
+    find "$T" -maxdepth 2 -type f -size -1000k ! -name '*.so' \
+        -exec cp -t "$evidence" -- {} + 2>/dev/null
+    echo "$BATS_TEST_DESCRIPTION" >"$evidence/NAME"
 }
 
 # Ends what this test has left running, found by the variable that it all inherits.
@@ -99,6 +125,9 @@ end_processes() {
     local file
     # shellcheck disable=SC2013 # the names have no white space
     for file in $(grep -lsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" /proc/[0-9]*/environ); do
+        # Where there is much to look at, one has ended since then, and its number may be another
+        # process's.
+        grep -qsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" "$file" || continue
         file=${file%/environ}
         kill -KILL "${file#/proc/}" 2>/dev/null || true
     done
@@ -113,10 +142,12 @@ redis() {
     redis-cli -e -s "$REDIS_SOCK" "$@" 3>&-
 }
 
-# The rights that rlock(7) tells an administrator to give: a paragraph of several lines to be typed as one.
+# The rights that rlock(7) tells an administrator to give: a paragraph of several lines to be typed
+# as one.
 manual_rights() {
     local command
-    command=$(sed -n '/^ACL SETUSER/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' | tr -s ' \n' ' ')
+    command=$(sed -n '/^ACL SETUSER rlock/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' |
+        tr -s ' \n' ' ')
     [[ $command == "ACL SETUSER rlock on >PASSWORD "* && $command != *'\'* ]]
     echo "${command#*>PASSWORD }"
 }
@@ -140,13 +171,15 @@ redis_answers() {
     [[ $(env -u REDISCLI_AUTH redis-cli -s "$REDIS_SOCK" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
 }
 
-# Starts the server on the data that there is. RLOCK_URL's user has no more rights than the manual says.
+# Starts the server on the data that there is. RLOCK_URL's user has no more rights than the manual
+# says.
 redis_start() {
     mkdir -p "$REDIS_DIR"
     # shellcheck disable=SC2086,SC2046 # they are words
     env -u RLOCK_TEST_ID ${REDIS_PRELOAD:+LD_PRELOAD="$REDIS_PRELOAD"} redis-server --port 0 \
         --unixsocket "$REDIS_SOCK" --dir "$REDIS_DIR" --pidfile "$REDIS_DIR/pid" \
-        --logfile "$REDIS_DIR/log" --daemonize yes --save "" --user rlock on nopass $(manual_rights) \
+        --logfile "$REDIS_DIR/log" --daemonize yes --save "" \
+        --user rlock on nopass $(manual_rights) \
         $REDIS_OPTIONS 3>&- >/dev/null
     poll_until 20 redis_answers
 }
@@ -172,18 +205,40 @@ redis_calls() {
 
 # ---------------------------------------------------------------- conditions
 
-# poll_until SECONDS COMMAND...: until it succeeds.
+# poll_until SECONDS COMMAND...: until it succeeds. SECONDS are more than it takes on a machine that
+# has nothing else to do; it is given 15 s more, or twice that. Up to 10 s are 25 s at most, so that
+# what is to happen at once does not pass for having happened at the end of a lease of 30 s, which
+# is the default.
 poll_until() {
-    local end=$(($(now_ms) + $1 * 1000)) seconds=$1 errors=${T:-$BATS_FILE_TMPDIR}/poll.errors
+    local seconds=$(($1 < 15 ? $1 + 15 : 2 * $1)) errors=${T:-$BATS_FILE_TMPDIR}/poll.errors \
+        start=${EPOCHREALTIME/[.,]/} passed
     shift
     until "$@" 2>"$errors"; do
-        if (($(now_ms) > end)); then
+        passed=$((${EPOCHREALTIME/[.,]/} - start))
+        if ((passed > seconds * 1000000)); then
             echo "not within $seconds s: $*"
             cat "$errors"
             return 1
         fi
-        sleep 0.02
+        # What takes long is asked less often.
+        pause $((passed < 500000 ? 20 : passed < 2000000 ? 50 : 100))
     done
+}
+
+# acknowledged NUMBER COMMAND...: so many replicas of the server that the redis-cli COMMAND asks
+# have what it writes now. A replica that is "online" need not be sent anything yet: the master
+# waits for its first acknowledgement, which may be a second away. A message is a write that leaves
+# no key.
+acknowledged() {
+    [[ $(printf '%s\n' 'publish acknowledged now' "wait $1 1000" | "${@:2}" | tail -n 1) == "$1" ]]
+}
+
+# pause MS: without a process.
+pause() {
+    local fifo=$BATS_FILE_TMPDIR/nothing seconds
+    printf -v seconds '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
+    [[ -p $fifo ]] || mkfifo "$fifo" 2>/dev/null || true
+    read -rt "$seconds" <>"$fifo" || true
 }
 
 now_ms() {
@@ -206,6 +261,12 @@ in_state() {
     { read -r line <"/proc/$1/stat"; } 2>/dev/null && [[ ${line##*) } == "$2"* ]]
 }
 
+# listens SOCKET: a socket has a name before it does.
+listens() {
+    awk -v path="$1" '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' \
+        /proc/net/unix
+}
+
 contains() {
     grep -qF -- "$2" "$1" 2>/dev/null
 }
@@ -218,6 +279,32 @@ within() {
     fi
 }
 
+# took LOW HIGH START [END]: from START to END (now), by now_ms, were LOW to HIGH ms; more where
+# everything takes long here and now. HIGH is less than what it would take if it went wrong, and no
+# less: where that is a lease of 30 s or no end at all, "finish" is enough.
+took() {
+    local passed=$((${4:-$(now_ms)} - $3)) high=$2
+    ((passed <= high)) || high=$((high + 100 * $(unit_ms)))
+    within "$1" "$high" "$passed"
+}
+
+# What the smallest run of a program takes, five times: some 10 ms where there is nothing else to
+# do.
+unit_ms() {
+    local start
+    start=$(now_ms)
+    for _ in 1 2 3 4 5; do
+        "$RLOCK" --version >/dev/null 3>&-
+    done
+    echo $(($(now_ms) - start))
+}
+
+# A duration to wait for in vain: long enough to ask the server here and now, or it would be the
+# server that is missing.
+moment() {
+    echo "$((200 + 20 * $(unit_ms)))ms"
+}
+
 is_free() {
     "$RLOCK" status -q "$1" 3>&-
 }
@@ -228,38 +315,94 @@ held() {
     ((answer == 75))
 }
 
+# How many wait for KEY: they alone have a position. Nothing where it cannot be told.
 waiters() {
-    "$RLOCK" status --json "$1" 3>&- | jq '.[0].waiters | length'
+    local answer
+    answer=$("$RLOCK" status --json "$1" 3>&-) || return
+    grep -o '"position"' <<<"$answer" | wc -l
 }
 
 has_waiters() {
     [[ $(waiters "$1") == "$2" ]]
 }
 
+# What is left of the lease of KEY's first holder, in ms.
+lease_left() {
+    local answer
+    answer=$("$RLOCK" status --json "$1" 3>&-) || return
+    [[ $answer =~ \"lease_left_ms\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
+
+# renewed KEY: until its lease has been renewed once more.
+renewed() {
+    local least=99999999
+    poll_until 30 is_renewed "$1"
+}
+
+is_renewed() {
+    local left
+    left=$(lease_left "$1") || return
+    ((left <= least)) || return 0
+    least=$left
+    return 1
+}
+
+# has_left KEY MS: more than that. After a while of less, it has been renewed.
+has_left() {
+    local left
+    left=$(lease_left "$1") && ((left > $2))
+}
+
 # ---------------------------------------------------------------- commands
 
-# In the foreground; bounded, since bats cannot end what "run" waits for. A process that outlives the
-# test must not hold the descriptor that bats waits for.
+# In the foreground; bounded, since bats cannot end what "run" waits for. A process that outlives
+# the test must not hold the descriptor that bats waits for.
 rlock() {
-    timeout --foreground -k 5 50 "$RLOCK" "$@" 3>&-
+    timeout --foreground -k 5 240 "$RLOCK" "$@" 3>&-
 }
 
 # bg NAME COMMAND...: in the background; its pid is ${pid[NAME]}, its output NAME.out and NAME.err.
-# Without a shell's job control INT and QUIT would start out as ignored.
+# Without a shell's job control INT and QUIT would start out as ignored, and others are where the
+# tests were started so.
 bg() {
     local name=$1
     shift
     [[ $1 != rlock ]] || set -- "$RLOCK" "${@:2}"
-    env --default-signal=INT,QUIT "$@" </dev/null >"$T/$name.out" 2>"$T/$name.err" 3>&- &
+    # What an earlier one of that name has said is gone when this returns.
+    : >"$T/$name.out" 2>"$T/$name.err"
+    env --default-signal "$@" </dev/null >"$T/$name.out" 2>"$T/$name.err" 3>&- &
     pid[$name]=$!
 }
 
-# finish NAME [SECONDS]: waits for its end and sets status.
+# as_job COMMAND...: what it starts in the background can be stopped as by Ctrl-Z, whoever runs the
+# tests: the kernel ignores TSTP in a process group that no other process of its session could
+# continue.
+as_job() {
+    set -m
+    "$@"
+    set +m
+}
+
+# finish NAME [SECONDS]: waits for its end, as poll_until does, and sets status.
 finish() {
-    poll_until "${2:-15}" gone "${pid[$1]}"
+    poll_until "${2:-10}" gone "${pid[$1]}"
     # shellcheck disable=SC2034 # for the test, as after "run"
     status=0
     wait "${pid[$1]}" || status=$?
+}
+
+# one_after_the_other NUMBER [SCRIPT]: so many that want key k at the same time each have it alone;
+# the shell runs SCRIPT meanwhile. Their traces are in $LOG.
+one_after_the_other() {
+    local i
+    for ((i = 0; i < $1; i++)); do
+        bg "of$i" rlock run k -- sh -c "echo + >>'$LOG'; ${2:-:}; echo - >>'$LOG'"
+    done
+    for ((i = 0; i < $1; i++)); do
+        finish "of$i" 60
+        [[ $status == 0 ]] || return 1
+    done
+    [[ $(xargs <"$LOG") == "$(yes '+ -' | head -n "$1" | xargs)" ]]
 }
 
 # hold NAME KEY [OPTION...]: a background rlock that holds KEY until it is told to end.
@@ -268,7 +411,26 @@ hold() {
     shift 2
     rm -f "$T/$name.up"
     bg "$name" rlock run "$@" "$key" -- sh -c ": >'$T/$name.up'; exec sleep 1000"
-    poll_until 15 test -e "$T/$name.up"
+    poll_until 10 test -e "$T/$name.up"
+}
+
+# stay NAME KEY [OPTION...]: a background rlock that holds KEY until "ends_well NAME" tells its
+# command to end.
+stay() {
+    local name=$1 key=$2
+    shift 2
+    rm -f "$T/$name.up" "$T/$name.go"
+    bg "$name" rlock run "$@" "$key" -- \
+        sh -c ": >'$T/$name.up'; until test -e '$T/$name.go'; do sleep 0.1; done; exit 9"
+    poll_until 10 test -e "$T/$name.up"
+}
+
+# Its command was not disturbed.
+ends_well() {
+    alive "${pid[$1]}"
+    : >"$T/$1.go"
+    finish "$1"
+    [[ $status == 9 ]]
 }
 
 # queue NAME KEY [OPTION...]: a background rlock that waits in KEY's queue; writes NAME to the log
@@ -283,6 +445,36 @@ queue() {
 
 agent_of() {
     pgrep -P "$1" -x rlock-agent
+}
+
+# kill_agent NAME: and waits for the next one, which is $agent then.
+kill_agent() {
+    local before
+    poll_until 10 has_agent "$1"
+    before=$agent
+    kill -KILL "$before"
+    poll_until 10 has_agent "$1" "$before"
+}
+
+# has_agent NAME [PID]: another one than that.
+has_agent() {
+    agent=$(agent_of "${pid[$1]}") && [[ $agent != "${2-}" ]]
+}
+
+# stop_both NAME: rlock and its agent, before either does anything about the other one. Sets
+# "agent".
+stop_both() {
+    agent=$(agent_of "${pid[$1]}")
+    kill -STOP "${pid[$1]}" "$agent"
+    poll_until 10 in_state "${pid[$1]}" T
+    poll_until 10 in_state "$agent" T
+}
+
+# kill_both NAME: the same, and then they are killed.
+kill_both() {
+    local agent
+    stop_both "$1"
+    kill -KILL "${pid[$1]}" "$agent"
 }
 
 # The command's process, by its parent and that it is not the agent.
@@ -352,25 +544,31 @@ server_clock() {
 
 # ---------------------------------------------------------------- a server in trouble
 
-# A holder with a lease of 8 s renews after 2.7 s and is stopped after 5.7 s without an answer; one with
-# 2 s is stopped after 1.3 s. Trouble of 3.3 s is survived by the first and not by the second.
+# Two holders, called and of the keys "long" and "short". Trouble that begins now and lasts until
+# "trouble_is_felt" costs the short one its lease. The long one's is renewed after 6 s, which fails,
+# is tried again, and is trusted for 17 s.
 two_holders() {
-    bg long rlock run --lease 8s long -- sh -c ": >'$T/long.up'; sleep 6; exit 9"
-    work short short 100 --lease 2s -- tree
-    poll_until 10 test -e "$T/long.up"
+    stay long long --lease 18s --kill-after 0
+    work short short 1000 --lease 2s -- tree
     working short
 }
 
-# The short one was stopped in time and the long one went on.
-long_survived_short_lost() {
+# The short one was stopped in time, and the long one has said that it could not renew.
+trouble_is_felt() {
     finish short
     [[ $status == 79 ]]
+    poll_until 15 contains "$T/long.err" "rlock: long: "
+}
+
+# When the trouble is over the long one is renewed and goes on; and nobody had the short one's lock
+# beside it.
+long_goes_on() {
+    poll_until 15 has_left long 13500
+    ends_well long
+    run -0 rlock status -q long
     work after short 0.2
     finish after
     no_overlap
-    finish long
-    [[ $status == 9 ]]
-    run -0 rlock status -q long
 }
 
 # ---------------------------------------------------------------- assertions

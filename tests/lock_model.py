@@ -1,24 +1,56 @@
 """What each script must answer and leave behind, told from what the lock was like before."""
-from lock_view import nests_in
-from script_server import PATIENCE
+from lock_view import Waiter, nests_in
+from script_server import PLACE_TTL
 from script_tap import same, true
 
 
 class Call:
     """One call: what was sent, what the keys were like before and after, and the reply."""
 
-    def __init__(self, script, owner, lease=0, patience=0, not_after=0, places="", mode="x", limit=0,
-                 count=True, nest=True, who="", bar=0, at_least=0, purge=False, owners=()):
-        self.script, self.owner, self.lease, self.patience = script, owner, lease, patience
+    def __init__(
+        self,
+        script,
+        owner,
+        lease=0,
+        place_ttl=0,
+        not_after=0,
+        places="",
+        mode="x",
+        limit=0,
+        count=True,
+        nest=True,
+        who="",
+        bar=0,
+        at_least=0,
+        purge=False,
+        owners=(),
+        group=None,
+        names=(),
+        priority=0,
+        bound=0,
+        waited=0,
+    ):
+        self.script, self.owner, self.lease, self.place_ttl = script, owner, lease, place_ttl
         self.not_after, self.places, self.count = not_after, places, count
         self.mode, self.limit, self.nest, self.who = mode, limit, nest, who
         self.bar, self.at_least, self.purge, self.owners = bar, at_least, purge, owners
+        self.group, self.names = group, names
+        self.priority, self.bound = priority, bound
+        if group is not None:
+            self.who += " latest=" + group
+        if priority:
+            self.who += f" priority={priority}"
+        if bound:
+            self.who += f" bound={bound}"
+        if waited:
+            self.who += f" waited={waited}"
+        self.sent_away = []  # owners that it has sent away from a queue
         self.partly = False  # it held some of the keys, and had to give them back
         self.now, self.micros, self.before, self.after, self.reply = 0, 0, [], [], None
 
     def args(self):
         return {
-            "acquire": [self.owner, self.lease, self.patience, self.not_after, self.places,
+            "acquire": [self.owner, self.lease, self.place_ttl, self.not_after, self.places,
                         int(self.count), self.mode, self.limit, int(self.nest), self.who],
             "renew": [self.owner, self.lease],
             "release": [self.owner, self.bar, self.at_least],
@@ -65,7 +97,7 @@ def waiters_unchanged(call, before, after):
             continue
         now = after.waiters.get(place)
         true(now and now.owner == one.owner, f"{one.owner} has lost its place {place}")
-        soon = clamped(one.deadline, PATIENCE, call.now)
+        soon = clamped(one.deadline, PLACE_TTL, call.now)
         true(now.deadline in (one.deadline, soon), f"{place} is kept until {now.deadline}")
         same((now.mode, now.since, now.elsewhere, now.who),
              (one.mode, one.since, one.elsewhere, one.who), place)
@@ -73,22 +105,30 @@ def waiters_unchanged(call, before, after):
 
 def nothing_changed(call):
     for before, after in zip(call.before, call.after):
-        same(after.fields, before.fields, "fields")
+        remembered = {"n:refused": after.fields["n:refused"]} if call.reply[0] == "HELD" else {}
+        same(after.fields, {**before.fields, **remembered}, "fields")
 
 
-def holders_told(call, told, i, found):
-    """[which key, how many, ms, one of them], where "found" are those in the way."""
+def holders_told(call, told, i, found, comes_first=""):
+    """[which key, how many, ms, the oldest], where "found" are those in the way; of none, who comes
+    first."""
     which, many, left, text = told
     same(which, i + 1, "which key")
     families = {entry.family for entry in found}
     nested = call.script == "acquire" and call.before[i].parent(call.owner)
     same(many, len(found) if nested else len(families), "how many hold it")
     if not found:
-        same((left, text), (0, ""), "the holder told, of none")
+        same((left, text), (0, comes_first), "the holder told, of none")
         return
-    true(0 < left <= min(entry.deadline for entry in found) - call.now, f"{left} ms left of {found}")
-    known = [entry.text for entry in call.after[i].living()]
-    true(text == "" or text in known, f"the holder told is {text}, of {known}")
+    true(
+        0 < left <= min(entry.deadline for entry in found) - call.now, f"{left} ms left of {found}"
+    )
+    owners = {entry.owner for entry in found}
+    known = [entry.text for entry in call.after[i].living() if entry.owner in owners]
+    if not nested: # of one family all tokens are the same
+        lowest = min(int(text.split()[2]) for text in known)
+        known = [text for text in known if int(text.split()[2]) == lowest][:1]
+    true(text in known[:1], f"the oldest holder told is {text}, of {known}")
 
 
 # -- acquire --------------------------------------------------------------------------------------
@@ -108,14 +148,19 @@ def misfit(call, view):
 
 
 def places(call):
-    """The tickets that it has in its queues, by key; None where it has none. And if it was dropped."""
-    mine, had = [], call.places.split()
+    """The tickets that it has in its queues, by key; None where it has none. And if it was
+    dropped."""
+    mine, had = [], [place.split("/")[0] for place in call.places.split()]
     for view in call.before:
         place = view.waiters.get(view.places.get(call.owner))
         mine.append(place.ticket if place and place.base == view.base(call.owner) else None)
-    dropped = call.patience and None in mine and (had or any(mine))
+    dropped = call.place_ttl and None in mine and (had or any(mine))
     if not dropped:
-        return mine, [view.queues.get(view.base(call.owner), (1, 0, 0))[2] for view in call.before], 0
+        return (
+            mine,
+            [view.queues.get(view.base(call.owner), (1, 0, 0))[2] for view in call.before],
+            0,
+        )
     called = []
     for i, view in enumerate(call.before):
         base = view.base(call.owner)
@@ -131,15 +176,98 @@ def places(call):
     return mine, called, 1
 
 
-def is_next(call, view, mine, called):
+def superseded(call):
+    """Which lock's queue it was sent away from, and who came instead; None."""
+    if call.group is None:
+        return None
+    for i, view in enumerate(call.before):
+        place = view.waiters.get(view.places.get(call.owner))
+        if place and place.base == view.base(call.owner):
+            continue
+        one = view.of_group(call.owner, call.group, call.names[i])
+        if call.owner in view.sent_away:
+            return i, view.sent_away[call.owner]
+        if call.places and one:
+            return i, one.shown()
+    return None
+
+
+def send_away(call):
+    """Those of its group that wait where it has no place yet."""
+    for i, (view, after) in enumerate(zip(call.before, call.after)):
+        place = view.waiters.get(view.places.get(call.owner))
+        one = view.of_group(call.owner, call.group, call.names[i] if call.names else "")
+        if place and place.base == view.base(call.owner) or not one:
+            continue
+        told = one.owner in after.sent_away
+        true(told or one.deadline <= call.now, f"{one.owner} does not learn that {call.owner} came")
+        call.sent_away += [one.owner] if told else []
+        del view.waiters[view.places.pop(one.owner)]
+
+
+def judge_superseded(call, i, record):
+    same(call.reply, ["SUPERSEDED", call.now, i + 1, record])
+    others_unchanged(call)
+    same([view.places.get(call.owner) for view in call.after], [None] * len(call.after), "places")
+
+
+def by_time(view, first, line):
+    """Whether it is the first because it has waited for so long."""
+    oldest = min(line, key=lambda one: one.ticket)
+    return first.base == "q" and first is oldest and first.is_overdue(view)
+
+
+def outranks(call, view, line):
+    late = by_time(view, line[0], line)
+    return not late and call.priority > (line[0].item or (0, 0))[0]
+
+
+def former_item(call, i, view):
+    """Where in its list it is again that comes back to its place."""
+    had = call.places.split()
+    n = int(had[i].partition("/")[2] or 0) if i < len(had) else 0
+    first, last, _called = view.lists.get(call.priority, (1, 0, 0))
+    free = 1 <= n <= last and (call.priority, n) not in view.items
+    return call.priority, n if free else last + 1
+
+
+def myself(call, i, view, mine):
+    """Its place, if need be as it is when it has come back."""
+    one = view.waiters.get(view.places.get(call.owner))
+    if one and one.ticket == mine and one.base == view.base(call.owner):
+        return one
+    base = view.base(call.owner)
+    one = Waiter(f"0 {call.owner} {call.now} {call.mode} {call.who}", base, mine)
+    one.item = former_item(call, i, view) if call.priority and base == "q" else None
+    return one
+
+
+def goes_along(call, view, me, first, late, called):
+    if call.mode == "x" or first.mode != call.mode:
+        return False
+    line = 0 if late or not first.item else first.item[0]
+    if line != (me.item or (0, 0))[0]:
+        return False
+    if me.item:
+        called = min(view.lists.get(line, (1, 0, 0))[2], called if called < 0 else 10**9)
+        return me.item[1] <= called + int(call.mode == "s")
+    return me.ticket <= called + int(call.mode == "s" and not late)
+
+
+def is_next(call, i, view, mine, called):
     line = [one for one in view.line(view.base(call.owner)) if one.owner != call.owner]
-    ahead = [one for one in line if not mine or one.ticket < mine]
-    if not ahead:
+    if not line:
         return True
-    if mine and call.mode == ahead[0].mode != "x":
-        if mine <= called + int(call.mode == "s"):
+    if not mine:
+        if view.base(call.owner) == "q" and outranks(call, view, line):
             return True
-    return "." in call.owner and ahead[0].elsewhere
+        return "." in call.owner and line[0].elsewhere
+    me = myself(call, i, view, mine)
+    first = view.in_turn(line + [me])[0]
+    late = view.lists and by_time(view, first, line + [me])
+    if first is me or goes_along(call, view, me, first, late, called):
+        return True
+    return "." in call.owner and first.elsewhere
 
 
 def judge_acquire(call):
@@ -150,9 +278,9 @@ def judge_acquire(call):
     if any(view.barred.get(owner, 0) > call.now for view in views):
         same(call.reply, ["BARRED", call.now])
         return nothing_changed(call)
-    others_unchanged(call)
     own = [view.entry(owner) for view in views]
     if all(own):
+        others_unchanged(call)
         return judge_extended(call, own)
     call.partly = any(own)
     for view in views:
@@ -160,19 +288,32 @@ def judge_acquire(call):
     for i, view in enumerate(views):
         what = misfit(call, view)
         if what:
+            others_unchanged(call)
             return same(call.reply, ["MISFIT", call.now, what, i + 1])
+    instead = superseded(call)
+    if instead:
+        return judge_superseded(call, *instead)
+    if call.place_ttl:
+        send_away(call)
+    others_unchanged(call)
+    for view in views:
+        view.bound = min(view.bound, call.bound or 900000)
     mine, called, dropped = places(call)
     found = [view.obstacles(owner, call.mode, call.limit) for view in views]
-    ready = [not found[i] and is_next(call, view, mine[i], called[i]) for i, view in enumerate(views)]
+    ready = [
+        not found[i] and is_next(call, i, view, mine[i], called[i]) for i, view in enumerate(views)
+    ]
     if all(ready):
         return judge_granted(call)
     blocked = ready.index(False)
-    if call.patience:
+    if call.place_ttl:
         return judge_queued(call, blocked, found, mine, dropped, ready)
     view = call.after[blocked]
+    view.bound = min(view.bound, call.bound or 900000)
+    line = view.line(call.before[blocked].base(owner))
     first, last, _called = view.queues.get(call.before[blocked].base(owner), (1, 0, 0))
     same(call.reply[:3], ["HELD", call.now, last - first + 1])
-    holders_told(call, call.reply[3:], blocked, found[blocked])
+    holders_told(call, call.reply[3:], blocked, found[blocked], line[0].shown() if line else "")
 
 
 def judge_extended(call, own):
@@ -181,7 +322,9 @@ def judge_extended(call, own):
     for entry, after in zip(own, call.after):
         now = after.entry(call.owner)
         same((now.deadline, now.lease), (call.now + call.lease, call.lease), "deadline, lease")
-        same((now.since, now.mode, now.who), (entry.since, entry.mode, entry.who), "since, mode, who")
+        same(
+            (now.since, now.mode, now.who), (entry.since, entry.mode, entry.who), "since, mode, who"
+        )
         true(call.owner not in after.places, "it has the lock, and waits")
 
 
@@ -198,7 +341,9 @@ def judge_granted(call):
         lowest = next(n for n in range(1, len(others) + 2) if n not in others)
         kin = [entry.slot for entry in after.families[now.family] if entry is not now]
         same(now.slot, kin[0] if kin else lowest if call.mode == "l" else 0, "slot")
-        same([call.reply[2][i], call.reply[3][i]], [str(fence), now.slot], "token, slot in the reply")
+        same(
+            [call.reply[2][i], call.reply[3][i]], [str(fence), now.slot], "token, slot in the reply"
+        )
         true(call.owner not in after.places, "it has the lock, and waits")
 
 
@@ -206,19 +351,27 @@ def judge_queued(call, blocked, found, mine, dropped, ready):
     same(call.reply[0], "QUEUED")
     _word, now, told, position, anew, *holders = call.reply
     same([now, anew], [call.now, dropped])
-    same(told.split(), [view.places[call.owner] for view in call.after], "places")
+    same([place.split("/")[0] for place in told.split()],
+         [view.places[call.owner] for view in call.after], "places")
     for i, (before, after) in enumerate(zip(call.before, call.after)):
         one = after.waiters[after.places[call.owner]]
-        same((one.base, one.deadline), (before.base(call.owner), call.now + call.patience), "place")
+        place = (before.base(call.owner), call.now + call.place_ttl)
+        same((one.base, one.deadline), place, "place")
         same((one.mode, one.elsewhere), (call.mode, ready[i]), "mode, waits for another key")
         last = before.queues.get(one.base, (1, 0, 0))[1]
         same(one.ticket, mine[i] or last + 1, "ticket")
     view = call.after[blocked]
     place = view.waiters[view.places[call.owner]]
-    ahead = [one for one in view.line(place.base) if one.ticket < place.ticket]
+    line = view.line(place.base)
+    ahead = line[: line.index(place)]
     most = place.ticket - view.queues[place.base][0] + 1
-    true(len(ahead) < position <= most, f"position {position}, with {len(ahead)} ahead")
-    holders_told(call, holders, blocked, found[blocked])
+    most += sum(last - first + 1 for first, last, _called in view.lists.values())
+    least = len([one for one in ahead if not place.item or not one.is_overdue(view)])
+    if anew and view.lists:
+        return  # who is back before one that has waited for longer learns it with the next call
+    true(least < position <= most and (position > 1) == bool(ahead),
+         f"position {position}, with {len(ahead)} ahead")
+    holders_told(call, holders, blocked, found[blocked], ahead[0].shown() if ahead else "")
 
 
 # -- the others -----------------------------------------------------------------------------------
@@ -276,13 +429,16 @@ def judge_force(call):
 def judge_inspect(call):
     nothing_changed(call)
     view = call.before[0]
-    word, now, fence, mode, limit, holders, waiters = call.reply
+    word, now, fence, mode, limit, holders, waiters = call.reply[:7]
     same([word, now, fence], ["LOCK", call.now, str(view.fence)])
     same(sorted(holders), sorted(entry.text for entry in view.living()), "holders")
     modes = [entry.mode for entry in view.living()]
     same(mode in modes or mode == "" and not modes, True, "mode")
     true("x" not in modes or mode in "xl", f"mode {mode} of {modes}")
     same(limit, view.held[1] if mode == "l" else 0, "limit")
+    waiters = [text.partition(" turn=") for text in waiters]
+    waiters.sort(key=lambda parts: int(parts[2] or 12))
+    waiters = [text for text, _note, _turn in waiters]
     for base in view.queues:
         line = [one.shown() for one in view.line(base)]
         at = waiters.index(line[0]) if line else 0
@@ -307,28 +463,39 @@ class Calls:
 
     def __init__(self):
         self.coming = set()  # (key, owner)
-        self.late = set()  # (key, owner): dead once; a clock that is set back calls it to life again
+        self.late = (
+            set()
+        )  # (key, owner): dead once; a clock that is set back calls it to life again
 
     def judge(self, call, names, heard):
         """heard: (key, owner) of those that "call" poked."""
         for name, before, after in zip(names, call.before, call.after):
-            if call.reply[0] in ("QUEUED", "GRANTED", "RELEASED", "ABSENT"):
+            if call.reply[0] in ("QUEUED", "GRANTED", "RELEASED", "ABSENT", "SUPERSEDED"):
                 self.coming.discard((name, call.owner))
                 self.late.discard((name, call.owner))
             self.late |= {(name, one.owner) for view in (before, after)
                           for one in view.waiters.values() if one.deadline <= call.now}
             pokes = [owner for key, owner in heard if key == name]
-            called = {(name, owner) for owner in pokes if not self.is_told(owner, after)} - self.coming
+            called = {
+                (name, owner) for owner in pokes if not self.is_told(owner, after)
+            } - self.coming
             self.coming |= called
             place = before.waiters.get(before.places.get(call.owner))
             if call.partly or place and place.base != before.base(call.owner):
                 continue  # both happen to nobody who asks but once
             for owner in pokes:
-                self.judge_poke(call, owner, before, after)
+                if owner not in call.sent_away:
+                    self.judge_poke(call, owner, before, after)
             self.judge_slots(name, called, before, after)
             for base in after.queues:
                 self.judge_first(call, name, base, before, after)
         same([one for one in heard if one[0] not in names], [], "pokes at other keys")
+
+    def forget(self, call, names):
+        """Those that were sent away come to hear it."""
+        for name, after in zip(names, call.after):
+            gone = [owner for owner in call.sent_away if owner not in after.places]
+            self.coming -= {(name, owner) for owner in gone}
 
     def is_told(self, owner, view):
         """Whether it cannot run, and was woken to hear how long a lease lasts now."""
@@ -336,18 +503,18 @@ class Calls:
         return one and view.obstacles(owner, one.mode, room_of(view))
 
     def judge_poke(self, call, owner, before, after):
-        """Only those are woken who can run, or lost their place, or have become the first to wait for
-        a lease, or for one that ends sooner now."""
+        """Only those are woken who can run, or lost their place, or have become the first to wait
+        for a lease, or for one that ends sooner now."""
         one = after.waiters.get(after.places.get(owner))
         if not one:
             true(owner in before.places, f"{owner} is woken, and does not wait")
             return
         true(not one.elsewhere, f"{owner} is woken, and waits for another key")
         line = after.line(one.base)
-        ahead = [other for other in line if other.ticket < one.ticket]
+        ahead = line[: line.index(one)] if one in line else line
         if self.is_told(owner, after):
-            left = before.waiters.get(before.places.get(call.owner))
-            was_first = left and left.ticket == before.queues[one.base][0]
+            was = before.line(one.base)
+            was_first = was and was[0].owner == call.owner
             true(call.script == "release" and not ahead and (was_first or after.entry(call.owner)),
                  f"{owner} is woken for nothing")
             return
@@ -360,7 +527,7 @@ class Calls:
         for _name, owner in called:
             one = after.waiters.get(after.places.get(owner))
             line = after.line(one.base) if one else []
-            if one and one.mode == "l" and not passes(one, line):
+            if one and one.mode == "l" and not after.lists and not passes(one, line):
                 coming = [other for other in line if (name, other.owner) in self.coming]
                 room = limit - len(after.families) if not after.parent(owner) else 1
                 true(len(coming) <= max(room, 1), f"{len(coming)} are woken for {room} slots")
@@ -375,6 +542,8 @@ class Calls:
             return
         if (name, first.owner) in self.coming | self.late:
             return
+        if after.lists and call.script == "acquire" and call.reply[0] == "QUEUED" and call.reply[4]:
+            return  # who comes back stands before one that has waited for long enough, and has not
         if after.obstacles(first.owner, first.mode, room_of(after)):
             return
         was = before.line(base)
@@ -383,15 +552,20 @@ class Calls:
              f"{first.owner} can run from now on, and is not woken")
 
 
-class Witness:
+class Told:
     """What must never be seen, whatever the hash says: judged by what clients were told alone.
 
     Goes by real time, in ms. A server's clock that is set forward excuses what depends on it.
     """
 
     def __init__(self):
-        self.trusts = {}  # key -> owner -> (mode, limit, until when it has the lock by what it was told)
-        self.tokens, self.floors = {}, {}  # key -> owner -> its token; key -> the last before it was deleted
+        self.trusts = (
+            {}
+        )  # key -> owner -> (mode, limit, until when it has the lock by what it was told)
+        self.tokens, self.floors = (
+            {},
+            {},
+        )  # key -> owner -> its token; key -> the last before it was deleted
 
     def sees(self, call, names, real, modes):
         """modes: owner -> (mode, limit)."""
@@ -405,7 +579,8 @@ class Witness:
         elif call.script == "acquire" and call.reply[0] in ("QUEUED", "HELD"):
             keys = [name for name in names if self.until(name, call.owner) > real]
             true(len(keys) < len(names), "told to wait for what it has")
-        if call.reply[0] in ("RELEASED", "ABSENT", "LOST", "QUEUED", "HELD", "MISFIT"):
+        if call.reply[0] in ("RELEASED", "ABSENT", "LOST", "QUEUED", "HELD", "MISFIT",
+                             "SUPERSEDED"):
             for name in names:
                 for owner in call.owners or [call.owner]:
                     self.trusts.get(name, {}).pop(owner, None)
@@ -429,7 +604,11 @@ class Witness:
         tokens = self.tokens.setdefault(name, {})
         if fence in tokens.values():
             nested = [owner for owner, token in tokens.items() if token == fence]
-            same({owner.split(".")[0] for owner in nested}, {call.owner.split(".")[0]}, "token's owners")
+            same(
+                {owner.split(".")[0] for owner in nested},
+                {call.owner.split(".")[0]},
+                "token's owners",
+            )
         else:
             # Without the key only the clock keeps tokens apart.
             last = max(tokens.values(), default=min(self.floors.get(name, 0), call.micros - 1))
@@ -438,7 +617,9 @@ class Witness:
 
     def deletes(self, name):
         self.trusts.pop(name, None)
-        self.floors[name] = max(self.tokens.pop(name, {}).values(), default=self.floors.get(name, 0))
+        self.floors[name] = max(
+            self.tokens.pop(name, {}).values(), default=self.floors.get(name, 0)
+        )
 
     def excuses(self):
         """The clock was set forward."""

@@ -1,11 +1,15 @@
 """A lock's hash, read without the help of what wrote it, and what must be true of every one."""
-import re
+import itertools, re
 
 WEEK = 604800000
 ENTRY = re.compile(r"(\d+) (\d+) (\d+) (\S+) (\d+) ([xsl]) (\d+) (.*)", re.S)
 WAITER = re.compile(r"(\d+) (\S+) (\d+) ([xslXSL]) (.*)", re.S)
 HELD = re.compile(r"([xsl]) (\d+) (\d+) (\d+) (\d+) (\S+)")
 QUEUE = re.compile(r"(\d+) (\d+) (\d+)")
+RUN = re.compile(r"(\d+) (\d+) (\S+) (\d+) ([xsl]) (\d+) (.*)", re.S)
+MEMORY = re.compile(r"(\d+) (\d+) (\d+) (\d+)")
+TALLY = re.compile(r"(\d+) (\d+)")
+RUNS = 20
 
 
 def nests_in(owner, ancestor):
@@ -42,6 +46,24 @@ class Waiter:
         deadline, self.owner, since, mode, self.who = match(WAITER, text)
         self.deadline, self.since, self.mode = int(deadline), int(since), mode.lower()
         self.elsewhere, self.base, self.ticket = mode.isupper(), base, ticket
+        self.priority = self.noted("priority")
+        rank = re.search(r" rank=(\d):(\d+)", self.who)
+        self.item = rank and (int(rank[1]), int(rank[2]))  # the list that it is in, and where
+
+    def noted(self, name):
+        found = re.search(rf" {name}=(\d+)", self.who)
+        return int(found[1]) if found else 0
+
+    def is_overdue(self, view):
+        """Nobody passes it any more."""
+        if self.noted("due"):
+            return view.now >= self.noted("due")
+        return self.noted("waited") + view.now - self.since >= view.bound
+
+    def group(self):
+        """Of which it waits alone; None."""
+        found = re.search(r" latest=(\S*)", self.who)
+        return found and found[1]
 
     def shown(self):
         return f"{self.deadline} {self.owner} {self.since} {self.mode} {self.who}"
@@ -53,7 +75,9 @@ class View:
     def __init__(self, fields, now):
         self.fields, self.now = fields, now
         self.families, self.queues, self.waiters, self.places = {}, {"q": (1, 0, 0)}, {}, {}
-        self.held, self.unknown = None, []
+        self.groups, self.sent_away = {}, {}
+        self.bound, self.lists, self.items = 900000, {}, {}
+        self.held, self.unknown, self.ended, self.tallies, self.runs = None, [], 0, {}, {}
         for name, text in fields.items():
             self.take(name, text)
         self.fence = int(fields.get("f", 0))
@@ -72,10 +96,28 @@ class View:
             self.queues[name] = tuple(map(int, match(QUEUE, text)))
         elif name.startswith("w:"):
             self.places[name[2:]] = text
+        elif name == "g":
+            self.sent_away = dict(line.split(" ", 1) for line in text.split("\n"))
+        elif name.startswith("g:"):
+            self.groups[name[2:]] = text
+        elif name == "o":
+            bound, *lists = text.split(" ")
+            self.bound = int(bound)
+            for one in lists:
+                priority, *numbers = map(int, one.split(":"))
+                self.lists[priority] = tuple(numbers)
+        elif name.startswith("o:"):
+            self.items[tuple(map(int, name.split(":")[1:]))] = int(text)
         elif name == "s":
-            mode, *numbers, shown = match(HELD, text)
-            self.held = (mode, *map(int, numbers), shown)
-        elif name not in ("k", "f", "b", "t"):
+            mode, *numbers, oldest = match(HELD, text)
+            self.held = (mode, *map(int, numbers), oldest)
+        elif name == "c":
+            self.ended = int(match(MEMORY, text)[0])
+        elif name.startswith("n:"):
+            self.tallies[name[2:]] = int(match(TALLY, text)[0])
+        elif name.startswith("r:"):
+            self.runs[int(name[2:])] = match(RUN, text)
+        elif name not in ("k", "f", "b", "t", "a", "m"):
             self.unknown.append(name)
 
     def living(self):
@@ -105,12 +147,32 @@ class View:
             return others if len({entry.family for entry in others}) >= limit else []
         return others if mode != "s" or any(entry.mode != "s" for entry in others) else []
 
-    def line(self, base):
-        """The living waiters of a queue, in order."""
-        line = [one for one in self.waiters.values() if one.base == base and one.deadline > self.now]
-        return sorted(line, key=lambda one: one.ticket)
+    def of_group(self, owner, group, name):
+        """Who else waits in its queue for the group of this lock, which is called "name"; None."""
+        if group is None:
+            return None
+        return next((one for one in self.waiters.values()
+                     if one.base == self.base(owner) and one.owner != owner
+                     and one.group() is not None and (one.group() or name) == (group or name)),
+                    None)
 
-    # -- what is wrong with it, whatever happened before --------------------------------------------
+    def line(self, base, caller=None):
+        """The living waiters of a queue, and whoever calls, in the order of their turns."""
+        line = [one for one in self.waiters.values() if one.base == base
+                and (one.deadline > self.now or one.owner == caller)]
+        return self.in_turn(line)
+
+    def in_turn(self, line):
+        line = sorted(line, key=lambda one: one.ticket)
+        if not any(one.item for one in line):
+            return line
+        first = list(itertools.takewhile(lambda one: one.is_overdue(self), line))
+        return first + sorted(line[len(first):],
+                              key=lambda one: (-one.item[0], one.item[1]) if one.item
+                              else (0, one.ticket))
+
+    # -- what is wrong with it, whatever happened before
+    # --------------------------------------------
 
     def faults(self, ttl):
         """One text for each."""
@@ -125,6 +187,7 @@ class View:
         yield from self.faults_of_slots()
         yield from self.faults_of_holders()
         yield from self.faults_of_queues()
+        yield from self.faults_of_memory()
 
     def faults_of_state(self):
         if not self.entries:
@@ -134,15 +197,16 @@ class View:
         if not self.held:
             yield "there are holders, but no s"
             return
-        mode, _limit, count, earliest, longest, shown = self.held
+        mode, _limit, count, earliest, longest, oldest = self.held
         if count != len(self.families):
             yield f"s counts {count} families, and there are {len(self.families)}"
         if earliest > min(entry.deadline for entry in self.entries):
             yield f"s has {earliest} for the earliest deadline"
         if longest < max(entry.lease for entry in self.entries):
             yield f"s has {longest} for the longest lease"
-        if shown != "-" and shown not in self.families:
-            yield f"s shows {shown}, who holds nothing"
+        tokens = {name: family[0].fence for name, family in self.families.items()}
+        if oldest != "-" and tokens.get(oldest) != min(tokens.values()):
+            yield f"s has {oldest} for the oldest of {tokens}"
         strict = [entry.mode for entry in self.entries if entry.mode != "s"] or ["s"]
         if mode not in strict and (earliest > self.now or strict != ["s"]):
             yield f"s has mode {mode}"
@@ -180,6 +244,14 @@ class View:
                 if beside and not go_together(one.mode, other.mode) and not permits:
                     yield f"{one.text} beside {other.text}"
 
+    def faults_of_memory(self):
+        ended = self.ended
+        ends = sum(count for what, count in self.tallies.items() if what != "refused")
+        if sorted(self.runs) != list(range(min(ended, RUNS))):
+            yield f"{ended} have ended, and these are remembered: {sorted(self.runs)}"
+        if ended < ends:
+            yield f"{ended} have ended, and {ends} of them badly"
+
     def faults_of_queues(self):
         for base, (first, last, _called) in self.queues.items():
             if first < 1 or last < first - 1 or base != "q" and last < first:
@@ -192,6 +264,21 @@ class View:
                 yield f"{place} is not in its queue"
             if self.places.get(one.owner) != place:
                 yield f"{one.owner} has {place}, but w: says {self.places.get(one.owner)}"
+        listed = {one.item: one.ticket for one in self.waiters.values() if one.item}
+        if listed != self.items:
+            yield f"the items are {self.items}, and {listed} have them"
+        for one in self.waiters.values():
+            if one.base == "q" and one.priority != (one.item or (0, 0))[0]:
+                yield f"{one.owner} is in the list {one.item}"
+        for priority, (first, last, _called) in self.lists.items():
+            numbers = [n for of, n in self.items if of == priority]
+            if numbers and (min(numbers) < first or max(numbers) > last):
+                yield f"{priority}: from {first} to {last}, with {numbers}"
+        if not {priority for priority, _n in self.items} <= set(self.lists):
+            yield f"lists {self.lists} of {self.items}"
+        alone = {one.owner for one in self.waiters.values() if one.group() is not None}
+        if sorted(alone) != sorted(self.groups.values()):
+            yield f"{alone} wait for a group alone, and g: says {self.groups}"
         for owner, place in self.places.items():
             if place not in self.waiters:
                 yield f"{owner} is said to have {place}"

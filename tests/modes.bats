@@ -1,4 +1,5 @@
-# What a user reads and a program is told of readers, semaphores, several keys and nesting; --at-least and
+# What a user reads and a program is told of readers, semaphores, several keys and nesting;
+# --at-least and
 # --wait-descendants.
 
 load helper
@@ -40,31 +41,31 @@ is_parent_of_left() {
     [[ $output == "usage: rlock read "* && $output == *--lease* && $output != *--limit* ]]
 }
 
-@test "not acquired: one holder is named, many are counted" {
-    hold a k --read
+@test "not acquired: one holder is named, many are counted, and the oldest of them is named" {
+    hold a k --read --label first
     run -75 --separate-stderr rlock write -n k -- true
-    stderr_line '^rlock: k: not acquired: held by .* \(sh\) for '
+    stderr_line '^rlock: k: not acquired: held by .* \(sh\) for .*, label first$'
     hold b k --read
     run -75 --separate-stderr rlock write -n k -- true
-    stderr_line '^rlock: k: not acquired: held by 2 readers$'
-    hold c s --limit 2
+    stderr_line '^rlock: k: not acquired: held by 2 readers, longest by .* \(sh\) for .*, label first$'
+    hold c s --limit 2 --label first
     run -0 rlock run -n --limit 2 s -- true
     hold d s --limit 2
     run -75 --separate-stderr rlock run -n --limit 2 s -- true
-    stderr_line '^rlock: s: not acquired: all 2 slots are taken$'
+    stderr_line '^rlock: s: not acquired: all 2 slots are taken, the oldest by .* \(sh\) for .*, label first$'
 }
 
 @test "of several keys, messages name the one in the way" {
     hold a b
     run -75 --separate-stderr rlock run -n x b y -- true
     stderr_line '^rlock: b: not acquired: held by '
-    run -75 --separate-stderr rlock run -w 1.2 x b y -- true
+    run -75 --separate-stderr rlock run -w 3 x b y -- true
     stderr_line '^rlock: waiting for b \(one of x, b, y\), held by .*; you are next$'
     run -78 --separate-stderr rlock run --limit 2 x b -- true
     stderr_line '^rlock: b: .*plain lock'
 }
 
-@test "the report of several keys" {
+@test "the report of several keys has an entry for each of them" {
     "$RLOCK" run --limit 2 --report-fd 5 x y -- true 5>"$T/report" 3>&-
     output=$(<"$T/report")
     json '.key == ["x", "y"] and .mode == "limit" and .slot == [1, 1] and (.fence | length == 2)'
@@ -78,7 +79,7 @@ is_parent_of_left() {
     json '.key == ["x", "y"] and .fence == null and .outcome == "not-acquired"'
 }
 
-@test "status: slots, limits, and who nests in whom" {
+@test "status shows slots, limits, and who nests in whom" {
     bg a rlock run --limit 3 k -- "$RLOCK" run --limit 3 k -- sleep 1000
     poll_until 10 held k
     poll_until 10 sh -c '[ "$("$0" status --json k | jq ".[0].holders | length")" = 2 ]' "$RLOCK"
@@ -103,10 +104,10 @@ is_parent_of_left() {
 }
 
 @test "--at-least: the lock stays, rlock does not" {
-    run -3 rlock run --at-least 2s k -- sh -c 'exit 3'
+    run -3 rlock run --at-least 6s k -- sh -c 'exit 3'
     held k
     run -75 rlock run -n k -- true
-    run -0 rlock run -w 5 k -- true
+    run -0 rlock run -w 25 k -- true
     run -0 rlock run --at-least 1ms k -- sleep 0.1
     is_free k
 }
@@ -137,8 +138,8 @@ is_parent_of_left() {
 }
 
 @test "--wait-descendants: renewed while it waits" {
-    lingering a --lease 1s
-    sleep 2.5
+    lingering a --lease 6s --kill-after 0
+    renewed k
     held k
     kill "$(<"$T/left")"
     finish a
@@ -146,10 +147,15 @@ is_parent_of_left() {
 }
 
 @test "--wait-descendants: also for those in sessions of their own" {
-    bg a rlock run --wait-descendants k -- sh -c "setsid sh -c 'sleep 0.5; setsid sleep 0.5 &' &"
-    poll_until 10 held k
-    poll_until 10 pgrep -P "${pid[a]}" -x sleep
+    cat >"$T/later" <<END
+echo \$\$ >'$T/left'
+until test -e '$T/go'; do sleep 0.05; done
+END
+    bg a rlock run --wait-descendants k -- sh -c "setsid sh -c 'setsid sh $T/later &' &"
+    poll_until 10 test -s "$T/left"
+    poll_until 10 is_parent_of_left "${pid[a]}"
     held k
+    : >"$T/go"
     finish a
     [[ $status == 0 ]]
     is_free k
@@ -164,7 +170,7 @@ is_parent_of_left() {
 }
 
 @test "--wait-descendants: --at-most, a lost lock, kill -9 end them" {
-    lingering a --at-most 1s
+    lingering a --at-most 6s
     finish a
     [[ $status == 124 ]]
     gone "$(<"$T/left")"
@@ -179,7 +185,7 @@ is_parent_of_left() {
     poll_until 10 is_free k
 }
 
-@test "without it, what is left behind holds nothing" {
+@test "without --wait-descendants what is left behind holds nothing" {
     run -3 rlock run k -- sh -c "exec >/dev/null 2>&1; $(leaves_behind 1000)"
     is_free k
     alive "$(<"$T/left")"

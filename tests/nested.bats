@@ -12,7 +12,8 @@ holders() {
 }
 
 @test "a nested run is granted at once, ahead of who waits, with the same fence" {
-    bg a rlock run k -- sh -c "echo \$RLOCK_FENCE >'$T/outer'; until test -e '$T/go'; do sleep 0.02; done
+    bg a rlock run k -- sh \
+        -c "echo \$RLOCK_FENCE >'$T/outer'; until test -e '$T/go'; do sleep 0.02; done
         $(inner run -n k -- sh -c 'echo $RLOCK_FENCE') >'$T/inner'"
     poll_until 10 test -s "$T/outer"
     queue w k
@@ -25,7 +26,8 @@ holders() {
 }
 
 @test "each has its own entry; the lock is free when the last is gone" {
-    run -0 rlock run k -- sh -c "$(inner run k -- "$RLOCK" status --json k); $(inner status --json k)"
+    run -0 rlock run k -- \
+        sh -c "$(inner run k -- "$RLOCK" status --json k); $(inner status --json k)"
     json -s '.[0][0].holders | length == 2 and .[0].owner != .[1].owner and .[0].fence == .[1].fence
         and .[0].count == 2 and .[1].count == 1'
     json -s '.[1][0].holders | length == 1 and .[0].count == 1'
@@ -33,7 +35,8 @@ holders() {
 }
 
 @test "a nested run that outlives the outer one keeps the lock" {
-    bg a rlock run k -- sh -c "$(inner run k -- sh -c ": >'$T/in'; until test -e '$T/go'; do sleep 0.02; done") &
+    bg a rlock run k -- sh \
+        -c "$(inner run k -- sh -c ": >'$T/in'; until test -e '$T/go'; do sleep 0.02; done") &
         until test -e '$T/in'; do sleep 0.02; done"
     finish a
     [[ $status == 0 ]]
@@ -63,11 +66,12 @@ holders() {
 }
 
 @test "children that read go together under a writer" {
-    run -0 rlock run k -- sh -c "$(inner read k -- sh -c ": >'$T/1'; until test -e '$T/2'; do sleep 0.02; done") &
-        $(inner read -w 5s k -- sh -c ": >'$T/2'; until test -e '$T/1'; do sleep 0.02; done") || exit; wait"
+    run -0 rlock run k -- \
+        sh -c "$(inner read k -- sh -c ": >'$T/1'; until test -e '$T/2'; do sleep 0.02; done") &
+        $(inner read -w 25s k -- sh -c ": >'$T/2'; until test -e '$T/1'; do sleep 0.02; done") || exit; wait"
 }
 
-@test "a cousin is a sibling's" {
+@test "a nested run waits while a sibling, or one nested in the sibling, has the lock" {
     # 1 holds; 1.1 waits while 1.2, and 1.2.1 in it, have it.
     bg a rlock run k -- sh -c "
         $(inner run k -- sh -c "echo +2 >>'$LOG'; $(inner run k -- sh -c "echo 2.1 >>'$LOG'; sleep 0.5"); echo -2 >>'$LOG'") &
@@ -83,30 +87,31 @@ holders() {
     start=$(now_ms)
     run -78 --separate-stderr rlock run k -- "$RLOCK" run --no-reentrant k -- true
     stderr_line '^rlock: k: '
-    within 0 2000 $(($(now_ms) - start))
+    took 0 20000 "$start"
     run -0 rlock run k -- "$RLOCK" run --no-reentrant other -- true
 }
 
 @test "nested in a semaphore: the ancestor's slot, and no other's room" {
     hold a k --limit 2
-    run -0 rlock run --limit 2 k -- sh -c "echo \$RLOCK_SLOT; $(inner run -n --limit 2 k -- sh -c 'echo $RLOCK_SLOT')"
+    run -0 rlock run --limit 2 k -- \
+        sh -c "echo \$RLOCK_SLOT; $(inner run -n --limit 2 k -- sh -c 'echo $RLOCK_SLOT')"
     [[ $output == $'2\n2' ]]
     run -0 rlock run --limit 2 k -- "$RLOCK" run --limit 2 k -- "$RLOCK" status --json k
     json '[.[0].holders[].slot] | sort == [1, 2, 2]'
 }
 
-@test "some of the keys are an ancestor's" {
+@test "of several keys, those of an ancestor are granted at once, and the others are acquired" {
     hold b b
     run -75 rlock run a -- "$RLOCK" run -n a b -- true
     kill "${pid[b]}"
     finish b
-    run -0 rlock run a -- sh -c "echo \$RLOCK_FENCE; $(inner run -n b a -- sh -c 'echo ${RLOCK_FENCE#* }')"
+    run -0 rlock run a -- \
+        sh -c "echo \$RLOCK_FENCE; $(inner run -n b a -- sh -c 'echo ${RLOCK_FENCE#* }')"
     [[ ${lines[0]} == "${lines[1]}" ]]
     run -0 rlock status -q a b
 }
 
 @test "one key more does not wait behind who waits for the ancestor's" {
-    local start
     hold x more
     bg a rlock run k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.02; done
         $(inner run more -- sh -c "echo nested >>'$LOG'")"
@@ -114,11 +119,9 @@ holders() {
     queue w k more
     : >"$T/go"
     poll_until 10 has_waiters more 2
-    start=$(now_ms)
     kill "${pid[x]}"
     finish a
     [[ $status == 0 ]]
-    within 0 1500 $(($(now_ms) - start))
     finish w
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "nested w " ]]
 }
@@ -150,7 +153,8 @@ END
 }
 
 @test "the outer lock is lost: the nested command goes, too" {
-    bg a rlock run --lease 2s k -- "$RLOCK" run --lease 60s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" in 100
+    bg a rlock run --lease 6s k -- "$RLOCK" run --lease 60s k -- \
+        "$RLOCK_TEST_TOOLS/worker" "$LOG" in 100
     working in
     redis del 'rlock:{k}'
     finish a
@@ -162,7 +166,8 @@ END
 
 @test "kill -9 of the nested one: its command is gone before a sibling comes" {
     local inner
-    bg a rlock run k -- sh -c "$(inner run --lease 2s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" one 100 ignore) &
+    bg a rlock run k -- sh \
+        -c "$(inner run --lease 6s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" one 100 ignore) &
         until grep -qs one '$LOG'; do sleep 0.02; done
         $(inner run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" two 0.2)"
     working one

@@ -1,12 +1,14 @@
-"""A server that takes itself for a Cluster's node and answers every script with errors of the test's choice.
+"""A server that takes itself for a Cluster's node and answers every script with errors of the
+test's choice.
 
-odd_node.py PORT ERROR...: each error once, the last one from then on. It says to have all slots. What it is asked goes
-to standard output, a word a request."""
+odd_node.py PORT ERROR...: each error once, the last one from then on. It says to have all slots.
+What it is asked goes to standard output, a word a request."""
 import socketserver, sys
 
 port, errors = int(sys.argv[1]), sys.argv[2:]
 SLOTS = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % port
 ANSWERS = {
+    "client": b"+OK\r\n",
     "asking": b"+OK\r\n",
     "role": b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n",
     "time": b"*2\r\n$1\r\n0\r\n$1\r\n0\r\n",

@@ -12,12 +12,12 @@ load helper
     kill "${pid[a]}"
     finish w 20
     [[ $status == 0 && $(<"$LOG") == w ]]
-    bg b rlock run k -- sleep 2
-    poll_until 10 held k
+    stay b k
     kill -CONT "$agent" "${pid[asleep]}"
+    poll_until 10 has_waiters k 1
+    ends_well b
     finish asleep 20
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w asleep " ]]
-    finish b
 }
 
 @test "H63 a waiter whose entry was pruned queues again when all is quiet" {
@@ -34,7 +34,7 @@ load helper
     [[ $status == 0 && $(<"$LOG") == asleep ]]
 }
 
-@test "a grant that a stopped rlock does not take goes to the next; it is waited for again, and used once" {
+@test "a grant that a stopped rlock does not take goes to the next; it waits again, and runs once" {
     hold a k --lease 60s
     queue asleep k --lease 3s
     queue w k
@@ -49,6 +49,140 @@ load helper
     kill "${pid[b]}"
     finish asleep 20
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w asleep " ]]
+}
+
+# stopped NAME SIGNAL
+stopped() {
+    kill "-$2" "${pid[$1]}"
+    poll_until 5 in_state "${pid[$1]}" T
+}
+
+@test "H126 a waiter that is stopped takes nothing, is passed over, and has its place again" {
+    local signal start
+    for signal in STOP TSTP; do
+        rm -f "$LOG"
+        hold a k --lease 60s
+        as_job queue asleep k -v --lease 60s
+        queue w k
+        stopped asleep "$signal"
+        start=$(now_ms)
+        kill "${pid[a]}"
+        finish w 20
+        took 0 20000 "$start"
+        run -0 rlock run -n k -- true
+        hold b k --lease 60s
+        queue later k
+        kill -CONT "${pid[asleep]}"
+        poll_until 10 has_waiters k 2
+        kill "${pid[b]}"
+        finish asleep
+        [[ $status == 0 && $(grep -c 'acquired, ' "$T/asleep.err") == 1 ]]
+        finish later
+        [[ $(paste -sd' ' "$LOG") == "w asleep later" ]]
+    done
+}
+
+# passed_over [HOLDER'S OPTION...] / [SLEEPER'S...] / [OTHER'S...]: of a waiter for k that is
+# stopped, and one behind it.
+passed_over() {
+    local all=() who=0
+    while (($#)); do
+        [[ $1 != / ]] || who=$((who + 1))
+        [[ $1 == / ]] || all[who]+=" $1"
+        shift
+    done
+    rm -f "$LOG"
+    # shellcheck disable=SC2086 # they are words
+    {
+        hold a k --lease 60s ${all[0]}
+        queue asleep k --lease 60s ${all[1]}
+        queue w k ${all[2]}
+        stopped asleep STOP
+        [[ ${all[0]} == *--read* ]] || kill "${pid[a]}"
+        finish w 20
+        [[ $status == 0 && $(<"$LOG") == w ]]
+        kill "${pid[a]}" || true
+        finish a
+        run -0 rlock run -n ${all[2]} k -- true
+        kill -CONT "${pid[asleep]}"
+        finish asleep
+    }
+    [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
+}
+
+@test "H126 a stopped reader or writer is passed over, and has its turn when it goes on" {
+    passed_over --write / --read / --write
+    passed_over --write / --write / --read
+    passed_over --read / --write / --read
+}
+
+@test "H126 a stopped waiter for a semaphore or several keys is passed over, and has its turn" {
+    passed_over --limit 1 / --limit 1 / --limit 1
+    passed_over / j / j
+    passed_over / j / i
+}
+
+@test "H126 a grant that finds its rlock stopped is given back at once" {
+    start_proxy
+    rlock run k -- true # the server knows the script by now
+    fault on up EVALSHA hold down
+    bg asleep rlock run -u "redis://${proxy[proxy]}" --lease 60s k -- sh -c "echo asleep >>'$LOG'"
+    poll_until 10 held k
+    stopped asleep STOP
+    fault pass
+    poll_until 10 is_free k
+    hold b k --lease 60s
+    kill -CONT "${pid[asleep]}"
+    poll_until 10 has_waiters k 1
+    [[ ! -e $LOG ]]
+    kill "${pid[b]}"
+    finish asleep
+    [[ $status == 0 && $(<"$LOG") == asleep ]]
+}
+
+@test "H126 a grant that is never heard of, as the connection is cut, is given back as well" {
+    start_proxy
+    rlock run k -- true
+    fault on up EVALSHA hold down
+    bg asleep rlock run -u "redis://${proxy[proxy]}" --lease 60s k -- sh -c "echo asleep >>'$LOG'"
+    poll_until 10 held k
+    stopped asleep STOP
+    poll_until 15 is_free k
+    kill -CONT "${pid[asleep]}"
+    finish asleep
+    [[ $status == 0 && $(<"$LOG") == asleep ]]
+}
+
+@test "H126 no /proc: a grant that a stopped rlock does not take is given back soon" {
+    unshare --mount true 2>/dev/null || skip "no mount name spaces here"
+    local signal
+    for signal in STOP TSTP; do
+        rm -f "$LOG"
+        hold a k --lease 60s
+        as_job bg asleep "${no_proc[@]}" \
+            "$RLOCK" run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
+        poll_until 15 has_waiters k 1
+        queue w k
+        stopped asleep "$signal"
+        kill "${pid[a]}"
+        finish w 20
+        [[ $status == 0 && $(<"$LOG") == w ]]
+        run -0 rlock run -n k -- true
+        kill -CONT "${pid[asleep]}"
+        finish asleep
+        [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
+    done
+}
+
+@test "H126 the time of a waiter goes on while it is stopped" {
+    hold a k --lease 60s
+    bg asleep rlock run -w 8s k -- sh -c "echo asleep >>'$LOG'"
+    poll_until 15 has_waiters k 1
+    stopped asleep STOP
+    poll_until 20 gone "$(agent_of "${pid[asleep]}")"
+    kill -CONT "${pid[asleep]}"
+    finish asleep
+    [[ $status == 75 && ! -e $LOG && $(<"$T/asleep.err") == *"not acquired: held by "* ]]
 }
 
 @test "a purged queue forms again" {

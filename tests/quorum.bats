@@ -1,5 +1,5 @@
-# Several --url: an exclusive lock of a majority of servers that know nothing of each other. What it does, and what it
-# refuses; quorum_faults.bats has what goes wrong.
+# Several --url: an exclusive lock of a majority of servers that know nothing of each other. What it
+# does, and what it refuses; quorum_faults.bats has what goes wrong.
 
 load helper
 load quorums
@@ -43,7 +43,7 @@ refused() {
     poll_until 2 nothing_at k 1 2 3
     hold a k
     owner=$(owner_of k)
-    holds_at "$owner" k 1 2 3
+    poll_until 5 holds_at "$owner" k 1 2 3
     for i in 1 2 3; do
         (($(node "$i" hget 'rlock:{k}' f) > words[1]))
     done
@@ -54,7 +54,7 @@ refused() {
     run -0 rlock acquire other
     other=$output
     run -0 rlock release --owner "$other" other
-    run -0 rlock acquire --lease 9s k
+    run -0 rlock acquire --lease 30s k
     owner=$output
     run -0 rlock renew --owner "$owner" k
     run -1 rlock renew --owner "$other" k
@@ -74,13 +74,11 @@ refused() {
 
 @test "acquire --keep: what is held is renewed, and given back on all" {
     bg script sleep 1000
-    run -0 rlock acquire --lease 1s --keep "${pid[script]}" k
-    local owner=$output end
-    end=$(($(now_ms) + 2500))
-    while (($(now_ms) < end)); do # longer than two leases
-        holds_at "$owner" k 1 2 3
-        sleep 0.2
-    done
+    run -0 rlock acquire --lease 12s --keep "${pid[script]}" k
+    local owner=$output
+    poll_until 5 holds_at "$owner" k 1 2 3
+    renewed k
+    poll_until 5 holds_at "$owner" k 1 2 3
     kill "${pid[script]}"
     poll_until 5 nothing_at k 1 2 3
 }
@@ -91,19 +89,24 @@ refused() {
     hold x b
     refused 75 run -n a b c -- true
     stderr_line '^rlock: b: not acquired: held by '
-    nothing_at a 1 2 3
-    nothing_at c 1 2 3
+    poll_until 5 nothing_at a 1 2 3
+    poll_until 5 nothing_at c 1 2 3
 }
 
 @test "nested: granted at once, with its ancestor's fence; siblings exclude each other" {
     run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE; "$RLOCK" run -n k -- sh -c "echo \$RLOCK_FENCE"'
     [[ ${lines[0]} == "${lines[1]}" ]]
     poll_until 2 nothing_at k 1 2 3
-    run -0 --separate-stderr rlock run k -- sh -c '"$RLOCK" run k -- sleep 1 & sleep 0.4; "$RLOCK" run -n k -- true; echo $?; wait'
+    # The first of them holds it until the second one was refused.
+    PLACE=$T run -0 --separate-stderr rlock run k -- sh -c '
+        "$RLOCK" run k -- sh -c ": >\"\$PLACE/up\"; until test -e \"\$PLACE/go\"; do sleep 0.1; done" &
+        until test -e "$PLACE/up"; do sleep 0.1; done
+        "$RLOCK" run -n k -- true; echo $?
+        : >"$PLACE/go"; wait'
     [[ $output == 75 ]]
 }
 
-@test "nested: with its ancestor's fence, though one of the two servers asked does not know the ancestor" {
+@test "nested: with its ancestor's fence, though one server does not know the ancestor" {
     hold a k
     poll_until 5 holds_at "$(owner_of k)" k 3
     node 3 del 'rlock:{k}'
@@ -118,44 +121,47 @@ refused() {
     owner=$(owner_of k)
     before=$(now_ms)
     refused 75 run -n k -- touch "$T/ran"
-    within 0 1000 $(($(now_ms) - before))
+    took 0 4000 "$before"
     stderr_line '^rlock: k: not acquired: held by .* pid [0-9]+ \(sh\)'
     [[ ! -e $T/ran ]]
-    holds_at "$owner" k 1 2 3
+    poll_until 5 holds_at "$owner" k 1 2 3
     refused 75 run -w 700ms k -- true
-    within 700 4000 $(($(now_ms) - before))
-    holds_at "$owner" k 1 2 3
+    took 700 20000 "$before"
+    poll_until 5 holds_at "$owner" k 1 2 3
 }
 
 @test "who waits gets it soon after it was given back; there is no queue" {
-    local before
-    hold a k
+    hold a k --lease 60s
     bg b rlock run k -- sh -c "echo b >'$LOG'"
     poll_until 5 contains "$T/b.err" 'waiting for k, held by'
     contains "$T/b.err" '; a quorum has no queue'
     [[ $(waiters k) == 0 ]]
     kill "${pid[a]}"
     finish a
-    before=$(now_ms)
-    finish b 5
+    finish b
     [[ $status == 0 ]]
-    within 0 2000 $(($(now_ms) - before))
 }
 
-@test "modes that need one server: 78, by name, and nothing is asked" {
-    refused 78 run --shared k -- true
-    stderr_line '^rlock: k: readers \(--read, --shared\) need one server: a quorum has exclusive locks alone$'
-    refused 78 read k -- true
-    stderr_line '^rlock: k: readers '
-    refused 78 acquire --limit 3 k
-    stderr_line '^rlock: .*k: semaphores \(--limit\) need one server'
-    refused 78 latch set k 1
-    stderr_line '^rlock: .*k: latches need one server'
-    refused 78 run --replicas 1 k -- true
-    stderr_line "^rlock: run: --replicas '1' is for one server, and not for a quorum"
+@test "what a quorum cannot do is refused unasked: 64 from the command line, 78 from a file" {
+    refused 64 run --shared k -- true
+    stderr_line '^rlock: run: a quorum has no --read$'
+    refused 64 read k -- true
+    stderr_line '^rlock: read: a quorum has no --read$'
+    refused 64 acquire --limit 3 k
+    stderr_line '^rlock: acquire: a quorum has no --limit$'
+    refused 64 latch set k 1
+    stderr_line '^rlock: latch: a quorum has no latches$'
+    refused 64 latch list
+    stderr_line '^rlock: latch: a quorum has no latches$'
+    refused 64 init
+    stderr_line '^rlock: init: a quorum has no init$'
+    refused 64 run --replicas 1 k -- true
+    stderr_line '^rlock: run: a quorum has no --replicas$'
+    refused 64 run --grace k -- true
+    stderr_line '^rlock: run: a quorum has no --grace$'
     echo 'grace = yes' >"$T/config"
     refused 78 run --config "$T/config" k -- true
-    stderr_line "^rlock: run: $T/config:1: grace 'yes' is for one server"
+    stderr_line "^rlock: run: $T/config:1: a quorum has no --grace$"
     [[ $(node 1 dbsize) == 0 ]]
 }
 
@@ -175,12 +181,12 @@ refused() {
     RLOCK_URL="$(node_urls 2) redis://${proxy[proxy]}" refused 78 run k -- touch "$T/ran"
     stderr_line "^rlock: k: the same node twice in a quorum: unix://$QUORUM/2/sock and redis://${proxy[proxy]}/0 are one server$"
     [[ ! -e $T/ran ]]
-    nothing_at k 2
+    poll_until 5 nothing_at k 2
     # Without it there is a majority here, which does not wait for long to see whether it is one.
     RLOCK_URL="$(node_urls 1 2) redis://${proxy[proxy]}"
     poll_until 20 has_status 78 run k -- true
     poll_until 20 has_status 78 status k
-    nothing_at k 1 2
+    poll_until 5 nothing_at k 1 2
 }
 
 @test "H49 H87 a replica in a quorum: 78, by name" {
@@ -193,7 +199,7 @@ refused() {
     poll_until 2 nothing_at k 1 2
 }
 
-@test "H20 a user without INFO, by which servers are told apart: 77; with what the manual names, all is well" {
+@test "H20 without the right to INFO: 77; the rights that the manual names are enough" {
     local i
     for i in 1 2 3; do
         # shellcheck disable=SC2046 # they are words
@@ -201,8 +207,9 @@ refused() {
     done
     RLOCK_URL=${RLOCK_URL//unix:\/\//unix://limited:pw@}
     run -0 rlock run k -- true
-    hold a k --lease 1s
-    refused 75 run -w 1500ms k -- true
+    hold a k --lease 12s
+    renewed k
+    refused 75 run -n k -- true
     run -0 rlock status
     [[ $output == *k* ]]
     run -0 rlock force-release --yes k
@@ -214,7 +221,7 @@ refused() {
 }
 
 @test "fencing tokens: the highest of a majority counts, and all of it take that" {
-    run -0 rlock run k -- sleep 0.2 # all three are asked
+    in_use 1 2 3
     node 2 hset 'rlock:{k}' k lock/1 f 5000000000000000
     node_signal 3 STOP
     run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
@@ -238,12 +245,12 @@ refused() {
 }
 
 @test "--at-least: kept by all of them, though the command has ended" {
-    run -0 rlock run --at-least 1500ms k -- true
+    run -0 rlock run --at-least 9s k -- true
     refused 75 run -n k -- true
-    poll_until 3 rlock run -n k -- true
+    poll_until 5 rlock run -n k -- true
 }
 
-@test "status: what a majority has, and nothing else" {
+@test "status shows what a majority has, and nothing else" {
     local owner
     hold a k
     owner=$(owner_of k)
@@ -258,15 +265,15 @@ refused() {
     json ".[0].holders[0].owner == \"$owner\""
     run -75 rlock status -q stray
     node_signal 2 STOP
-    refused 69 status --connect-timeout 1s
+    refused 69 status --connect-timeout 3s
     stderr_line 'no quorum, 2 of 3 servers failed'
 }
 
 @test "H45 force-release: taken from all that have it; the holder notices and stops" {
-    hold a k --lease 3s
+    hold a k --lease 9s
     node 3 del 'rlock:{k}'
     run -0 rlock force-release --yes k
-    nothing_at k 1 2
+    poll_until 5 nothing_at k 1 2
     finish a
     [[ $status == 79 ]]
     contains "$T/a.err" 'lock lost'
@@ -282,7 +289,7 @@ refused() {
     stderr_line 'no quorum'
 }
 
-@test "doctor: each server, and what they are together" {
+@test "doctor checks each server, and whether a majority is fit" {
     local i
     for i in 1 2 3; do
         node "$i" config set appendonly yes
@@ -298,7 +305,24 @@ refused() {
     json '.findings[0] | .level == "warning" and (.text | startswith("2 of 3"))'
     json '.findings[1] | .check == "lock" and .level == "fine"'
     node_signal 2 STOP
-    refused 69 doctor --connect-timeout 1s
+    refused 69 doctor --connect-timeout 3s
     stderr_line '^rlock: doctor: not fit to hold locks: quorum: 1 of 3'
     poll_until 2 nothing_at rlock-doctor 3
+}
+
+@test "H126 a waiter that is stopped takes nothing on any server; it has its turn when it goes on" {
+    hold a k --lease 60s
+    bg asleep rlock run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
+    poll_until 10 contains "$T/asleep.err" "waiting for k"
+    kill -STOP "${pid[asleep]}"
+    poll_until 5 in_state "${pid[asleep]}" T
+    kill "${pid[a]}"
+    finish a
+    for _ in 1 2 3 4 5; do
+        run -0 rlock run -n k -- sleep 0.3
+    done
+    [[ ! -e $LOG ]]
+    kill -CONT "${pid[asleep]}"
+    finish asleep 20
+    [[ $status == 0 && $(<"$LOG") == asleep ]]
 }

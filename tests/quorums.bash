@@ -1,7 +1,8 @@
 # Redis servers that make a quorum, for the .bats files that need one. Loaded after helper.
 # shellcheck shell=bash disable=SC2154
 #
-# They are called 1 to NODES, each on a Unix socket in a directory of its own, and know nothing of each other.
+# They are called 1 to NODES, each on a Unix socket in a directory of its own, and know nothing of
+# each other.
 
 # quorum_file NUMBER: for setup_file. RLOCK_URL leads to all of them.
 quorum_file() {
@@ -121,6 +122,22 @@ holds_at() {
 # nothing_at KEY NUMBER...: nobody's on any of these.
 nothing_at() {
     holds_at '' "$@"
+}
+
+# held_on_all KEY NUMBER...: by the same on each of these.
+held_on_all() {
+    local owner
+    owner=$(owner_of "$1") && [[ $owner != null ]] && holds_at "$owner" "$@"
+}
+
+# in_use NUMBER...: each of these has given a lock and has it back, so that none is new to the
+# quorum.
+in_use() {
+    hold user used
+    poll_until 5 held_on_all used "$@"
+    kill "${pid[user]}"
+    finish user
+    poll_until 5 nothing_at used "$@"
 }
 
 # owner_of KEY: who holds it by a majority.

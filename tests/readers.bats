@@ -2,13 +2,14 @@
 
 load helper
 
-# reader NAME [OPTION...], writer NAME [OPTION...]: in the background; their lines in the log say when
-# they are in, and out.
+# reader NAME [OPTION...], writer NAME [OPTION...]: in the background; their lines in the log say
+# when they are in, and out.
 reader() { party "$1" --read "${@:2}"; }
 writer() { party "$1" --write "${@:2}"; }
 
 party() {
-    bg "$1" rlock run "${@:2}" k -- sh -c "echo +$1 >>'$LOG'; until test -e '$T/go.$1'; do sleep 0.02; done
+    bg "$1" rlock run "${@:2}" k -- \
+        sh -c "echo +$1 >>'$LOG'; until test -e '$T/go.$1'; do sleep 0.02; done
         echo -$1 >>'$LOG'"
 }
 
@@ -46,13 +47,6 @@ log_is() {
         echo "the log is: $(tr '\n' ' ' <"$LOG")"
         return 1
     }
-}
-
-kill_both() { # NAME: nothing of it can say goodbye
-    local agent
-    agent=$(agent_of "${pid[$1]}")
-    kill -STOP "$agent" "${pid[$1]}"
-    kill -KILL "$agent" "${pid[$1]}"
 }
 
 @test "readers share; a writer waits for all of them" {
@@ -118,7 +112,7 @@ kill_both() { # NAME: nothing of it can say goodbye
 
 @test "H67 a dead reader goes at the end of its own lease, while others live on" {
     local start
-    reader dead --lease 2s
+    reader dead --lease 6s
     is_in dead
     reader r
     is_in r
@@ -128,24 +122,24 @@ kill_both() { # NAME: nothing of it can say goodbye
     start=$(now_ms)
     go r
     is_in w
-    within 0 4000 $(($(now_ms) - start))
+    took 0 20000 "$start"
     go w
     done_well r w
 }
 
 @test "H67 renewals of the others do not keep a dead reader" {
-    reader dead --lease 2s
+    reader dead --lease 8s
     is_in dead
-    reader r --lease 1s
+    reader r --lease 6s --kill-after 0
     is_in r
     kill_both dead
-    poll_until 5 eval '[[ $("$RLOCK" status --json k 3>&- | jq ".[0].holders | length") == 1 ]]'
+    poll_until 10 eval '[[ $("$RLOCK" status --json k 3>&- | jq ".[0].holders | length") == 1 ]]'
     writer w
     waits 1
     start=$(now_ms)
     go r
     is_in w
-    within 0 1000 $(($(now_ms) - start))
+    took 0 2000 "$start"
     go w
     done_well r w
 }
@@ -164,10 +158,9 @@ kill_both() { # NAME: nothing of it can say goodbye
         sleep 0.06 # not for a condition: so that they overlap
     done
     for i in 1 2 3; do
-        start=$(now_ms)
-        run -0 rlock write -w 10s k -- true
-        # As long as the readers that were in already.
-        within 0 2000 $(($(now_ms) - start))
+        # It takes as long as the readers that were in already; each of them ends soon, all of them
+        # never.
+        run -0 rlock write -w 25s k -- true
     done
     : >"$T/enough"
     for i in 1 2 3 4 5; do
@@ -177,7 +170,7 @@ kill_both() { # NAME: nothing of it can say goodbye
 
 @test "H69 a reader's own reader does not wait behind a writer" {
     bg r rlock read k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.02; done
-        exec '$RLOCK' read -w 5s k -- sh -c 'echo nested >>\"$LOG\"'"
+        exec '$RLOCK' read -w 25s k -- sh -c 'echo nested >>\"$LOG\"'"
     poll_until 10 test -e "$T/up"
     writer w
     waits 1
@@ -193,13 +186,15 @@ kill_both() { # NAME: nothing of it can say goodbye
     run -0 rlock read k -- sh -c "'$RLOCK' write k -- echo never 2>'$T/err'; test \$? = 78"
     [[ $output == "" && $(<"$T/err") == "rlock: k: "* ]]
     run -0 rlock read k -- sh -c "'$RLOCK' run k -- echo never 2>'$T/err'; test \$? = 78"
-    within 0 2000 $(($(now_ms) - start))
+    took 0 20000 "$start"
     is_free k
 }
 
 @test "H70 two readers that would write do not wait for each other" {
-    bg r1 rlock read k -- sh -c ": >'$T/up1'; until test -e '$T/up2'; do sleep 0.02; done; '$RLOCK' write k -- true"
-    bg r2 rlock read k -- sh -c ": >'$T/up2'; until test -e '$T/up1'; do sleep 0.02; done; '$RLOCK' write k -- true"
+    bg r1 rlock read k -- \
+        sh -c ": >'$T/up1'; until test -e '$T/up2'; do sleep 0.02; done; '$RLOCK' write k -- true"
+    bg r2 rlock read k -- \
+        sh -c ": >'$T/up2'; until test -e '$T/up1'; do sleep 0.02; done; '$RLOCK' write k -- true"
     finish r1 5
     [[ $status == 78 ]]
     finish r2 5
@@ -208,7 +203,8 @@ kill_both() { # NAME: nothing of it can say goodbye
 
 @test "H71 a writer that leaves its own reader behind wakes those who can read" {
     local start
-    bg w rlock write k -- sh -c "'$RLOCK' read k -- sh -c \": >'$T/in'; until test -e '$T/go'; do sleep 0.02; done\" &
+    bg w rlock write k -- \
+        sh -c "'$RLOCK' read k -- sh -c \": >'$T/in'; until test -e '$T/go'; do sleep 0.02; done\" &
         until test -e '$T/in' && test -e '$T/end'; do sleep 0.02; done"
     poll_until 10 test -e "$T/in"
     reader r
@@ -218,7 +214,7 @@ kill_both() { # NAME: nothing of it can say goodbye
     start=$(now_ms)
     : >"$T/end"
     is_in r
-    within 0 1500 $(($(now_ms) - start))
+    took 0 2000 "$start"
     go r w2
     done_well w r
     run in_log +w2
@@ -238,7 +234,7 @@ kill_both() { # NAME: nothing of it can say goodbye
     kill_both dead
     start=$(now_ms)
     is_in late 12
-    within 0 10000 $(($(now_ms) - start))
+    took 0 20000 "$start"
     go r late
     done_well r late
 }

@@ -39,8 +39,8 @@ void relay_open(int client, const struct sockaddr *target, socklen_t length,
 void relay_set(const struct fault faults[2]);
 /* Resets all connections. */
 void relay_reset(void);
-/* Once, when a chunk with "text" ("any": every chunk) goes by in that direction: that connection alone
- * gets these faults besides its own, or is reset where they are NULL. */
+/* Once, when a chunk with "text" ("any": every chunk) goes by in that direction: that connection
+ * alone gets these faults besides its own, or is reset where they are NULL. */
 void relay_trigger(int way, const char *text, const struct fault *faults);
 struct relay_count relay_count(void);
 

@@ -1,5 +1,6 @@
-# Replicas of the server that helper starts, for the .bats files that need them. Loaded after helper; the file
-# starts with master_file. Each test has the replicas that it starts, and they end with it.
+# Replicas of the server that helper starts, for the .bats files that need them. Loaded after
+# helper; the file starts with master_file. Each test has the replicas that it starts, and they end
+# with it.
 # shellcheck shell=bash disable=SC2154
 
 # master_file [REDIS OPTION...]: for setup_file: a server that listens on a port, too.
@@ -9,12 +10,14 @@ master_file() {
     start_file --port "$MASTER_PORT" --bind 127.0.0.1 --repl-diskless-sync-delay 0 "$@"
 }
 
-# replica_start NAME [REDIS OPTION...]: its socket is $T/NAME/sock. Returns when it has the master's data.
+# replica_start NAME [REDIS OPTION...]: its socket is $T/NAME/sock. Returns when it has the master's
+# data.
 replica_start() {
     local name=$1
     mkdir -p "$T/$name"
     redis-server --port 0 --unixsocket "$T/$name/sock" --dir "$T/$name" --pidfile "$T/$name/pid" \
-        --logfile "$T/$name/log" --daemonize yes --save "" --repl-diskless-sync-delay 0 --replicaof 127.0.0.1 "$MASTER_PORT" \
+        --logfile "$T/$name/log" --daemonize yes --save "" --repl-diskless-sync-delay 0 \
+        --replicaof 127.0.0.1 "$MASTER_PORT" \
         "${@:2}" 3>&- >/dev/null
     poll_until 15 is_synchronised "$name"
 }
@@ -24,11 +27,12 @@ on() {
     redis-cli -e -s "$T/$1/sock" "${@:2}" 3>&-
 }
 
-# Both sides know of it; the master of all that were started here.
+# Both sides know of it, and the master hears from all that were started here.
 is_synchronised() {
     local files=("$T"/*/pid)
     [[ $(on "$1" info replication) == *master_link_status:up* ]] &&
-        [[ $(redis role | grep -cx '127.0.0.1') == "${#files[@]}" ]]
+        [[ $(redis info replication | grep -c ',state=online,') == "${#files[@]}" ]] &&
+        acknowledged "${#files[@]}" redis
 }
 
 replica_pid() {
@@ -42,10 +46,12 @@ end_replicas() {
         [[ -e $file ]] || continue
         kill -KILL "$(<"$file")" 2>/dev/null || true
         poll_until 10 gone "$(<"$file")"
+        rm "$file"
     done
 }
 
-# promote NAME: from now on it is a master. What is at the proxy's address goes to it, if there is a proxy.
+# promote NAME: from now on it is a master. What is at the proxy's address goes to it, if there is a
+# proxy.
 promote() {
     on "$1" replicaof no one >/dev/null
     [[ ! -e $T/proxy.ctl ]] || fault target "$T/$1/sock"

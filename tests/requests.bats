@@ -22,7 +22,7 @@ set_fault() {
     local owner
     fault on up EVALSHA drop down
     # shellcheck disable=SC2016
-    run -0 --separate-stderr rlock run -u "$PROXY" --lease 3s k -- \
+    run -0 --separate-stderr rlock run -u "$PROXY" --lease 9s k -- \
         sh -c 'echo "$RLOCK_OWNER"; RLOCK_URL=unix://$REDIS_SOCK "$RLOCK" status --json k'
     owner=${lines[0]}
     output=${output#*$'\n'}
@@ -30,9 +30,9 @@ set_fault() {
     run -0 rlock status -q k
 }
 
-@test "H1 the connection breaks instead of the reply" {
+@test "H1 the connection breaks instead of the reply to the acquisition: the same lock, once" {
     fault on up EVALSHA cut down 0 close
-    run -0 --separate-stderr rlock run -u "$PROXY" --lease 3s k -- "$RLOCK" status --json k
+    run -0 --separate-stderr rlock run -u "$PROXY" --lease 9s k -- "$RLOCK" status --json k
     json '.[0].holders | length == 1'
     run -0 rlock status -q k
 }
@@ -41,11 +41,11 @@ set_fault() {
     local i end
     for i in 1 2 3 4 5; do
         start_proxy "p$i"
-        fault_of "p$i" on down any delay up 2000
+        fault_of "p$i" delay up 3000
         bg "r$i" rlock run -u "redis://${proxy[p$i]}" -w 1s --lease 60s "k$i" -- touch "$T/run"
     done
     for i in 1 2 3 4 5; do
-        finish "r$i" 8
+        finish "r$i"
         [[ $status == 69 || $status == 75 ]]
     done
     end=$(($(now_ms) + 3000))
@@ -62,7 +62,7 @@ set_fault() {
         bg "r$i" rlock run -w 1s --lease 60s "k$i" -- touch "$T/run"
     done
     for i in 1 2 3 4 5 6 7 8; do
-        finish "r$i" 12
+        finish "r$i"
         [[ $status == 69 || $status == 75 ]]
     done
     kill -CONT "$(redis_pid)"
@@ -75,7 +75,7 @@ set_fault() {
     local i
     for i in 1 2 3 4; do
         start_proxy "p$i"
-        fault_of "p$i" on down any delay up 1500
+        fault_of "p$i" delay up 1500
         bg "r$i" rlock run -u "redis://${proxy[p$i]}" --lease 60s "k$i" -- touch "$T/run"
     done
     for i in 1 2 3 4; do
@@ -83,11 +83,13 @@ set_fault() {
         kill -TERM "${pid[r$i]}"
     done
     for i in 1 2 3 4; do
-        finish "r$i" 4
+        finish "r$i"
         [[ $status == 143 ]]
     done
     # What was sent arrives 1.5 s later, and what takes it back comes behind it.
-    sleep 1.6
+    for i in 1 2 3 4; do
+        poll_until 10 eval "fault_of p$i stats | grep -q 'open 0'"
+    done
     poll_until 3 eval 'rlock status -q k1 k2 k3 k4'
     [[ ! -e $T/run ]]
 }
@@ -101,25 +103,20 @@ set_fault() {
 }
 
 @test "H3 the release does not get through: the command's status, and a warning" {
-    local start
-    start=$(now_ms)
     run -5 --separate-stderr rlock run -u "$PROXY" --lease 3s k -- \
         sh -c "$(set_fault refuse); exit 5"
     stderr_line '^rlock: '
-    within 0 8000 $(($(now_ms) - start))
     poll_until 8 is_free k
 }
 
 @test "H4 late replies are not taken for the next ones" {
-    bg a rlock run -u "$PROXY" --lease 6s k -- sh -c ": >'$T/up'; sleep 7; exit 3"
-    poll_until 10 test -e "$T/up"
-    fault delay down 2400
-    sleep 3 # the time in which the first renewal is due
+    stay a k -u "$PROXY" --lease 12s --kill-after 0
+    fault delay down 4800
+    poll_until 10 contains "$T/a.err" "no answer in time" # to the first renewal
     fault pass
-    poll_until 10 eval 'rlock status --json k | jq -e ".[0].holders[0].lease_left_ms > 4500" >/dev/null'
+    renewed k
     run -75 rlock run -n k -- true
-    finish a
-    [[ $status == 3 ]]
+    ends_well a
     run -0 rlock status -q k
 }
 
@@ -128,11 +125,11 @@ set_fault() {
     fault trickle down 400
     start=$(now_ms)
     run -69 --separate-stderr rlock run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
-    within 900 6000 $(($(now_ms) - start))
+    took 900 20000 "$start"
     stderr_line "$PROXY"
     [[ ! -e $T/run ]]
     fault pass
-    work a k 100 -u "$PROXY" --lease 2s -- tree
+    work a k 100 -u "$PROXY" --lease 4s -- tree
     working a
     fault trickle down 400
     work b k 0.3
@@ -142,12 +139,12 @@ set_fault() {
     no_overlap
 }
 
-@test "H6 a reply that is cut after five bytes" {
+@test "H6 a reply that is cut after five bytes: 69; a holder is stopped in time" {
     fault cut down 5
     run -69 rlock run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
     [[ ! -e $T/run ]]
     fault pass
-    work a k 100 -u "$PROXY" --lease 2s -- tree
+    work a k 100 -u "$PROXY" --lease 4s -- tree
     working a
     fault cut down 5
     work b k 0.3
@@ -160,7 +157,7 @@ set_fault() {
 @test "H11 scripts that the server forgets are sent again" {
     local i
     bg flush bash -c 'while redis-cli -s "$REDIS_SOCK" script flush; do sleep 0.03; done'
-    hold a long --lease 2s
+    hold a long --lease 9s
     for i in {1..20}; do
         run -0 --separate-stderr rlock run k -- true
         [[ $stderr == "" ]]
@@ -177,13 +174,12 @@ set_fault() {
 }
 
 @test "H26 what is not Redis: 69 soon, and it says so" {
-    local start port
+    local port
     bg http python3 -u -m http.server --bind 127.0.0.1 0
     poll_until 20 grep -q 'port [0-9]' "$T/http.out"
     port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$T/http.out")
-    start=$(now_ms)
     run -69 --separate-stderr rlock run -u "redis://127.0.0.1:$port" k -- touch "$T/run"
-    within 0 4500 $(($(now_ms) - start))
+    [[ $stderr != *again* ]]
     stderr_line "redis://127.0.0.1:$port"
     stderr_line '[Nn]o(t)? (a )?Redis'
     [[ ! -e $T/run ]]
@@ -194,9 +190,105 @@ set_fault() {
     fault blackhole
     start=$(now_ms)
     run -69 --separate-stderr rlock run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
-    within 900 5000 $(($(now_ms) - start))
+    took 900 20000 "$start"
     run -69 rlock status -u "$PROXY" --connect-timeout 1s
     run -69 rlock force-release --yes -u "$PROXY" --connect-timeout 1s k
     run -69 rlock run -n -E 0 -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
     [[ ! -e $T/run ]]
+}
+
+# A link on which requests arrive and answers do not. half_open NAME KEY [OPTION...]: somebody waits
+# for KEY behind one, at first with answers; "mute" takes them away, and KEY's holder with them.
+half_open() {
+    local name=$1 key=$2
+    shift 2
+    start_proxy "$name-link"
+    hold "$name-holder" "$key" --lease 60s
+    queue "$name" "$key" -u "redis://${proxy[$name-link]}" --lease 60s "$@"
+}
+
+mute() {
+    local name
+    for name; do
+        fault_of "$name-link" drop down
+        kill "${pid[$name-holder]}"
+        finish "$name-holder"
+    done
+}
+
+@test "H127 answers do not arrive any more: a waiter whose time is up leaves nothing held" {
+    local seconds
+    for seconds in 16 17 18 19; do
+        half_open "w$seconds" "k$seconds" -w "${seconds}s"
+    done
+    mute w16 w17 w18 w19
+    for seconds in 16 17 18 19; do
+        finish "w$seconds" 30
+        [[ $status == 69 ]]
+        poll_until 5 is_free "k$seconds"
+        [[ $(waiters "k$seconds") == 0 ]]
+    done
+    [[ ! -e $LOG ]]
+}
+
+@test "H127 answers do not arrive any more: a waiter that gets a signal leaves nothing held" {
+    local i
+    for i in {1..9}; do
+        half_open "w$i" "k$i"
+    done
+    mute w{1..9}
+    for i in {1..9}; do
+        sleep 0.6 # any moment: between two calls, during one, during a greeting
+        kill -TERM "${pid[w$i]}"
+    done
+    for i in {1..9}; do
+        finish "w$i" 30
+        [[ $status == 143 ]]
+        poll_until 5 is_free "k$i"
+        [[ $(waiters "k$i") == 0 ]]
+    done
+    [[ ! -e $LOG ]]
+}
+
+@test "H127 the answer to the first request does not arrive, nor any other: nothing is held" {
+    local called option i=0
+    for option in -n -w3s; do
+        ((++i))
+        start_proxy "p$i"
+        called=$(redis_calls evalsha)
+        fault_of "p$i" on up EVALSHA drop down
+        bg "w$i" rlock run "$option" -u "redis://${proxy[p$i]}" --lease 60s "k$i" -- touch "$T/run"
+        poll_until 10 eval "((\$(redis_calls evalsha) > $called))"
+        fault_of "p$i" drop down
+    done
+    for i in 1 2; do
+        finish "w$i" 30
+        [[ $status == 69 ]]
+        poll_until 5 is_free "k$i"
+    done
+    [[ ! -e $T/run ]]
+}
+
+@test "H127 a release without a greeting's answers keeps to its database" {
+    local name url
+    # shellcheck disable=SC2046 # they are words
+    redis acl setuser fenced on '>pw' $(manual_rights)
+    for name in w fenced; do
+        start_proxy "$name-link"
+        url=redis://rlock:pw@${proxy[$name-link]}/3
+        [[ $name == w ]] || url=${url/rlock:/fenced:}
+        RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" hold "$name-holder" "$name" --lease 60s
+        bg "$name" rlock run -u "$url" -w 16s --lease 60s "$name" -- touch "$T/run"
+        RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" poll_until 10 has_waiters "$name" 1
+    done
+    redis acl setuser fenced -select
+    mute w fenced
+    redis flushdb # what the set-up left there
+    for name in w fenced; do
+        finish "$name" 30
+        [[ $status == 69 ]]
+    done
+    RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" poll_until 5 is_free w
+    # To who may not choose another database, the first one is none of its business.
+    [[ $(redis dbsize) == 0 && ! -e $T/run ]]
 }

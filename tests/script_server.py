@@ -1,11 +1,14 @@
 """A private redis-server, a client for it, and the lock's scripts as rlock calls them."""
 import hashlib, os, re, shutil, socket, subprocess, tempfile, time
 
-LUA = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "src", "lua")
+LUA = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), os.pardir, "src", "store", "redis", "lua"
+)
 SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init")
 MARKER = "rlock:!epoch"
 CLOCK = "redis.call('TIME')"
-PATIENCE = 7000  # ms a place in the queue is kept without a call
+PLACE_TTL = 7000  # ms a place in the queue is kept without a call
+HANDED = 9500  # ms from that call that a lock lasts which is handed over
 WEEK = 604800000  # ms that the key of an idle lock lives
 
 
@@ -71,34 +74,50 @@ class Client:
 
 
 class Ear(Client):
-    """Hears which owners are poked."""
+    """Hears which owners are told that the lock is free, or that they have it."""
 
     def __init__(self, server):
         super().__init__(server.path)
         self.server = server
         self.call("PSUBSCRIBE", "rlock:*")
 
+    def messages(self):
+        """(key, owner, text) of what was published since the last time, in order."""
+        self.server.call("PUBLISH", "rlock:{end}", "")
+        messages = []
+        while True:
+            channel, text = self.read()[2:4]
+            if channel == "rlock:{end}":
+                return messages
+            key, _colon, owner = channel.rpartition(":")
+            messages.append((key, owner, text))
+
     def pokes(self):
         """(key, owner) of those poked since the last time, in order."""
-        self.server.call("PUBLISH", "rlock:{end}", "")
-        pokes = []
-        while True:
-            channel = self.read()[2]
-            if channel == "rlock:{end}":
-                return pokes
-            key, _colon, owner = channel.rpartition(":")
-            pokes.append((key, owner))
+        messages = self.messages()
+        if any(text != "1" for _key, _owner, text in messages):
+            raise AssertionError(f"no poke: {messages}")
+        return [(key, owner) for key, owner, _text in messages]
+
+    def handed(self):
+        """(owner, token, fence, slot) of those handed the lock; only the owner of those poked."""
+        return [
+            (owner, *(text.split() if text != "1" else []))
+            for _key, owner, text in self.messages()
+        ]
 
     def heard(self):
         """The owners poked since the last time, in order."""
         return [owner for _key, owner in self.pokes()]
 
 
-def read_script(name):
+def read_script(name, folder=LUA):
     """As build-aux/embed-lua puts it together."""
-    with open(os.path.join(LUA, name + ".lua")) as file:
+    with open(os.path.join(folder, name + ".lua")) as file:
         text = file.read()
-    return re.sub(r"^-- include (\w+)\.lua\n", lambda part: read_script(part[1]), text, flags=re.M)
+    return re.sub(
+        r"^-- include (\w+)\.lua\n", lambda part: read_script(part[1], folder), text, flags=re.M
+    )
 
 
 def with_clock_given(text):
@@ -176,8 +195,13 @@ class Server:
         return sum(map(int, calls))
 
 
+def is_memory(field):
+    return field in ("a", "c") or field[:2] in ("n:", "r:")
+
+
 class Lock:
-    """A lock of one key or more. Its scripts see the time "now", in ms; with None, the server's own."""
+    """A lock of one key or more. Its scripts see the time "now", in ms; with None, the server's
+    own."""
 
     def __init__(self, server, *names, now=1700000000000, client=None):
         self.server, self.now = server, now
@@ -195,20 +219,32 @@ class Lock:
         return self.call(*self.words(script, *args))
 
     def acquire_words(self, owner, lease=30000, queue=True, not_after=0, places="", count=True,
-                      mode="x", limit=0, nest=True, who=None, stand=False, grace=False):
-        patience = -PATIENCE if stand else PATIENCE if queue else 0
+                      mode="x", limit=0, nest=True, who=None, stand=False, grace=False, offer=None,
+                      unless_done=0):
+        place_ttl = -PLACE_TTL if stand else PLACE_TTL if queue else 0
         who = "who-" + owner if who is None else who
-        return self.words("acquire", owner, lease, patience, not_after, places, int(count), mode,
-                          limit, int(nest), who, *(["grace", MARKER] if grace else []))
+        more = ["grace", MARKER] if grace else ["offer", offer, HANDED] if offer else []
+        more += ["unless-done", unless_done] if unless_done else []
+        return self.words("acquire", owner, lease, place_ttl, not_after, places, int(count), mode,
+                          limit, int(nest), who, *more)
 
     def acquire(self, owner, **options):
         return self.call(*self.acquire_words(owner, **options))
 
-    def renew(self, owner, lease=30000, grace=False, not_after=0, claim=()):
-        return self.run("renew", owner, lease, *(["grace", not_after, MARKER] if grace else []), *claim)
+    def renew(self, owner, lease=30000, strict=False, grace=False, not_after=0, claim=()):
+        return self.run(
+            "renew",
+            owner,
+            lease,
+            int(strict),
+            not_after,
+            *(["grace", MARKER] if grace else []),
+            *claim,
+        )
 
-    def release(self, owner, bar=0, at_least=0, not_after=0, grace=False):
-        return self.run("release", owner, bar, at_least, not_after, *([MARKER, 30000] if grace else []))
+    def release(self, owner, bar=0, at_least=0, not_after=0, strict=False, notes="", grace=False):
+        return self.run("release", owner, bar, at_least, not_after, int(strict), notes,
+                        *([MARKER, 30000] if grace else []))
 
     def init(self, force=False):
         keys = [] if self.now is None else [self.now // 1000, self.now % 1000 * 1000]
@@ -218,15 +254,27 @@ class Lock:
     def force(self, *owners, purge=False):
         return self.run("force", int(purge), *owners)
 
-    def inspect(self):
-        return self.run("inspect")
+    def inspect(self, *part):
+        """All but what it remembers."""
+        reply = self.run("inspect", *part)
+        return reply[:7] + reply[9:]
+
+    def memory(self, runs=20):
+        """Numbers by name, those that are not 0; and the last runs."""
+        numbers, remembered = self.run("inspect", runs)[7:9]
+        names = "acquired ended waited success_began success_ended".split()
+        for what in "refused failed timed lost expired revoked".split():
+            names += [what, what + "_last"]
+        return {name: int(n) for name, n in zip(names, numbers) if n != "0"}, remembered
 
     def set(self, field, value):
         self.call("HSET", self.key, field, value)
 
     def fields(self, number=0):
+        """All but what it remembers."""
         flat = self.call("HGETALL", self.keys[number])
-        return dict(zip(flat[::2], flat[1::2]))
+        fields = dict(zip(flat[::2], flat[1::2]))
+        return {name: fields[name] for name in fields if not is_memory(name)}
 
     def ttl(self):
         """ms; -1: the key has none; -2: there is no key."""

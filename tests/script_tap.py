@@ -1,6 +1,6 @@
 """What the tests of the scripts have in common: how to say what is expected, and TAP."""
 import signal, sys, traceback
-from script_server import PATIENCE, Lock, Server
+from script_server import PLACE_TTL, Lock, Server
 
 A, B, C, D, E = (letter * 36 for letter in "abcde")  # owners, as long as real ones
 DAY = 86400000
@@ -35,13 +35,14 @@ def holder(lock, owner, fence, lease=30000, since=None, who=None, mode="x", slot
 def waiter(lock, owner, since=None, mode="x"):
     """The field q:N of an owner that called now; in capitals: that waits for another key."""
     since = lock.now if since is None else since
-    return f"{lock.now + PATIENCE} {owner} {since} {mode} who-{owner}"
+    return f"{lock.now + PLACE_TTL} {owner} {since} {mode} who-{owner}"
 
 
-def by(lock, *lines, key=1):
-    """The end of a refusal: which key, how many hold it, ms until the first may be dead, one of them."""
+def by(lock, *lines, key=1, next_is=""):
+    """The end of a refusal: which key, how many hold it, ms until the first may be dead, the oldest
+    of them; or of none, who comes first in the queue."""
     left = min((int(line.split()[0]) for line in lines), default=lock.now) - lock.now
-    return [key, len(lines), left, lines[-1] if lines else ""]
+    return [key, len(lines), left, lines[0] if lines else next_is]
 
 
 def fences_of(reply):

@@ -1,8 +1,12 @@
-# A deployment for the .bats files that need one: a master, its replica and three Sentinels that watch them,
-# all on 127.0.0.1, each in a directory of its own, on ports that were free. Loaded after helper.
+# A deployment for the .bats files that need one: a master, its replica and three Sentinels that
+# watch them, all on 127.0.0.1, each in a directory of its own, on ports that were free. Loaded
+# after helper.
 # shellcheck shell=bash disable=SC2154
 #
 # They are called a and b, and 1, 2 and 3. ${port[NAME]} is where one listens.
+
+# Also for teardown_file, which sees nothing of what a test exports.
+DEPLOYMENT=${BATS_FILE_TMPDIR:-/nonexistent}/deployment
 
 setup() {
     T=$BATS_TEST_TMPDIR
@@ -44,8 +48,8 @@ need_deployment() {
     export RLOCK_URL
 }
 
-# deploy [REDIS OPTION...]: RLOCK_URL leads there. SENTINEL_LINES are for the Sentinels' configuration. Where
-# TLS_FILES is set, to options --tls-…, all speak TLS.
+# deploy [REDIS OPTION...]: RLOCK_URL leads there. SENTINEL_LINES are for the Sentinels'
+# configuration. Where TLS_FILES is set, to options --tls-…, all speak TLS.
 deploy() {
     local one ports
     declare -gA port=()
@@ -68,7 +72,8 @@ deploy() {
     export RLOCK_URL
 }
 
-# Ends what there is of it; the next test gets a new one. Asked, it spares one that nothing was done to.
+# Ends what there is of it; the next test gets a new one. Asked, it spares one that nothing was done
+# to.
 undeploy() {
     local one
     [[ $1 != if-disturbed || -e $DEPLOYMENT/disturbed ]] || return 0
@@ -105,13 +110,14 @@ listening() {
     fi
 }
 
-# server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica. The clock of
-# SHIMMED is bent.
+# server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica. The clock
+# of SHIMMED is bent.
 server_start() {
     local one=$1 shim=
     [[ $one != "$SHIMMED" ]] || shim=$RLOCK_TEST_TOOLS/shim_clock.so
     # shellcheck disable=SC2086,SC2046 # they are words
-    (cd "$DEPLOYMENT/$one" && exec env LD_PRELOAD="$shim" redis-server $(listening "$one") --bind 127.0.0.1 --daemonize yes \
+    (cd "$DEPLOYMENT/$one" && exec env LD_PRELOAD="$shim" redis-server $(listening "$one") \
+        --bind 127.0.0.1 --daemonize yes \
         --pidfile "$DEPLOYMENT/$one/pid" --logfile "$DEPLOYMENT/$one/log" --save "" \
         --repl-diskless-sync yes --repl-diskless-sync-delay 0 --masteruser copier --masterauth pw \
         $SERVER_OPTIONS "${@:2}") 3>&- >/dev/null
@@ -123,7 +129,8 @@ server_start() {
 sentinel_start() {
     local one=$1
     [[ -e $DEPLOYMENT/$one/conf ]] || printf '%s\n' >"$DEPLOYMENT/$one/conf" \
-        "$(listening "$one" | sed 's/^--//; s/ --/\n/g')" "bind 127.0.0.1" "daemonize yes" "dir $DEPLOYMENT/$one" \
+        "$(listening "$one" | sed 's/^--//; s/ --/\n/g')" "bind 127.0.0.1" "daemonize yes" \
+        "dir $DEPLOYMENT/$one" \
         "pidfile $DEPLOYMENT/$one/pid" "logfile $DEPLOYMENT/$one/log" \
         "sentinel monitor mymaster 127.0.0.1 ${port[a]} 2" \
         "sentinel auth-user mymaster watcher" "sentinel auth-pass mymaster pw" \
@@ -150,12 +157,13 @@ server_signal() {
     kill "-$2" "$(server_pid "$1")"
 }
 
-# cut_off a|b USER: from whoever comes as that user, the Sentinels (watcher) or the replica (copier). The others
-# still reach it. let_in: not any more.
+# cut_off a|b USER: from whoever comes as that user, the Sentinels (watcher) or the replica
+# (copier). The others still reach it. let_in: not any more.
 cut_off() {
     disturb
     on "$1" acl setuser "$2" off
-    # Whose password is refused is the default user, as which a Sentinel must not see the server either.
+    # Whose password is refused is the default user, as which a Sentinel must not see the server
+    # either.
     on "$1" acl setuser default -ping -info -replicaof -slaveof
     on "$1" client kill user "$2"
 }
@@ -169,7 +177,8 @@ let_in() {
 on() {
     local plain=(env -u REDISCLI_AUTH)
     [[ $1 != [ab] && ${SENTINEL_LINES[*]} != *requirepass* ]] || plain=()
-    "${plain[@]}" timeout 5 redis-cli ${TLS_FILES:+--tls --insecure} -e -p "${port[$1]}" "${@:2}" 3>&-
+    "${plain[@]}" timeout 5 redis-cli ${TLS_FILES:+--tls --insecure} -e -p "${port[$1]}" "${@:2}" \
+        3>&-
 }
 
 answers() {
@@ -189,8 +198,9 @@ has_role() {
     [[ $(role_of "$1") == "$2" ]]
 }
 
+# The replica of a, which hears from it.
 is_synchronised() {
-    on "$1" info replication | grep -q 'master_link_status:up'
+    on "$1" info replication | grep -q 'master_link_status:up' && acknowledged 1 on a
 }
 
 # names SENTINEL a|b: it names this master.

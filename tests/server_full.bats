@@ -12,56 +12,73 @@ setup_file() { start_file --enable-protected-configs yes; }
     redis config set save "3600 1"
     redis bgsave >/dev/null || true
     poll_until 10 eval '[[ $(redis set x y 2>&1) == *MISCONF* ]]'
-    run -69 --separate-stderr rlock run --connect-timeout 500ms k -- touch "$T/run"
-    stderr_line MISCONF
+    run -69 --separate-stderr rlock run --connect-timeout 3s k -- touch "$T/run"
+    stderr_line "^rlock: k: unix://$REDIS_SOCK: it cannot save its data to disk, and takes no writes\$"
+    stderr_line '^hint: its log tells why'
+    [[ $stderr != *MISCONF* ]]
+    run -69 --separate-stderr rlock run -v --connect-timeout 3s k -- touch "$T/run"
+    stderr_line 'the server said: MISCONF'
     [[ ! -e $T/run ]]
-    sleep 2.7
+    trouble_is_felt
     redis config set save ""
     redis config set stop-writes-on-bgsave-error no
-    long_survived_short_lost
+    long_goes_on
 }
 
 @test "H15 a release that the server refuses: the command's status and a warning" {
     mkdir "$T/data"
     redis config set dir "$T/data"
     redis config set save "3600 1"
-    hold other other
-    bg a rlock run --lease 3s k -- sh -c ": >'$T/up'; until [ -e '$T/go' ]; do sleep 0.05; done; exit 4"
-    poll_until 10 test -e "$T/up"
+    stay a k --lease 12s
     rmdir "$T/data"
     redis bgsave >/dev/null || true
     poll_until 10 eval '[[ $(redis set x y 2>&1) == *MISCONF* ]]'
-    touch "$T/go"
-    finish a 10
-    [[ $status == 4 ]]
+    ends_well a
     contains "$T/a.err" "rlock: "
 }
 
 @test "H17 a server out of memory: renew, queue, release, force-release all work" {
-    bg a rlock run --lease 2s k -- sh -c ": >'$T/up'; sleep 4; exit 9"
-    poll_until 10 test -e "$T/up"
+    stay a k --lease 9s
     hold b other
     queue w k
     redis config set maxmemory 1
     run redis set x y
     [[ $output == *OOM* ]]
-    finish a
-    [[ $status == 9 && ! -s $T/a.err ]]
+    renewed k
+    ends_well a
+    [[ ! -s $T/a.err ]]
     finish w
     [[ $status == 0 ]]
     run -0 rlock force-release --yes other
     run -0 rlock status -q k other
 }
 
+@test "H17 out of memory: a newcomer is told so in plain words, and in the server's own with -v" {
+    redis config set maxmemory 1
+    refused() { # WHAT COMMAND...
+        run -69 --separate-stderr rlock "${@:2}"
+        [[ ${stderr_lines[0]} \
+            == "rlock: $1: unix://$REDIS_SOCK: out of memory: it has used up its maxmemory" ]]
+        [[ ${stderr_lines[1]} == "hint: raise maxmemory"* && ${#stderr_lines[@]} == 2 ]]
+    }
+    refused k run k -- touch "$T/run"
+    refused k acquire k
+    refused latch latch set l 1
+    run -69 --separate-stderr rlock run -v k -- touch "$T/run"
+    stderr_line '^rlock: [0-9:.]+ k: the server said: OOM command not allowed'
+    stderr_line "^rlock: k: unix://$REDIS_SOCK: out of memory: it has used up its maxmemory\$"
+    [[ ! -e $T/run ]]
+}
+
 @test "H18 too few replicas for writes: retried; a short lease ends its command" {
     two_holders
     redis config set min-replicas-to-write 1
-    run -69 --separate-stderr rlock run --connect-timeout 500ms k -- touch "$T/run"
-    stderr_line 'NOREPLICAS|replicas'
+    run -69 --separate-stderr rlock run --connect-timeout 3s k -- touch "$T/run"
+    stderr_line "^rlock: k: unix://$REDIS_SOCK: it has too few replicas to take writes\$"
     [[ ! -e $T/run ]]
-    sleep 2.7
+    trouble_is_felt
     redis config set min-replicas-to-write 0
-    long_survived_short_lost
+    long_goes_on
 }
 
 @test "H49 a replica: refused at the start, and it says what it is" {
@@ -71,10 +88,10 @@ setup_file() { start_file --enable-protected-configs yes; }
     [[ ! -e $T/run ]]
 }
 
-@test "H49 a server that becomes a replica for a moment" {
+@test "H49 a server is a replica for a moment: a short lease ends its command, a long one goes on" {
     two_holders
     redis replicaof 127.0.0.1 1
-    sleep 3.3
+    trouble_is_felt
     redis replicaof no one
-    long_survived_short_lost
+    long_goes_on
 }

@@ -13,7 +13,8 @@ holders() {
 }
 
 @test "what the command is told: as many words as keys, in the order given" {
-    run -0 rlock run z a m -- sh -c 'echo $RLOCK_KEY; set -- $RLOCK_FENCE; echo $#; echo $RLOCK_MODE'
+    run -0 rlock run z a m -- \
+        sh -c 'echo $RLOCK_KEY; set -- $RLOCK_FENCE; echo $#; echo $RLOCK_MODE'
     [[ ${lines[0]} == "z a m" && ${lines[1]} == 3 && ${lines[2]} == exclusive ]]
     run -0 rlock run a -- sh -c 'echo $RLOCK_FENCE'
     first=$output
@@ -23,7 +24,7 @@ holders() {
     [[ $output == "1 1" ]]
 }
 
-@test "one mode for all: readers of several keys" {
+@test "--read is for all of several keys" {
     hold r "a" --read
     run -0 rlock read -n a b -- true
     run -75 rlock run -n b a -- true
@@ -35,33 +36,27 @@ holders() {
     stderr_line '^rlock: .*b.*held'
     is_free a
     [[ $(redis exists 'rlock:{a}') == 0 || $(redis hkeys 'rlock:{a}') != *h:* ]]
-    run -75 rlock run -w 300ms a b -- true
+    run -75 rlock run -w "$(moment)" a b -- true
     is_free a
     [[ $(waiters a) == 0 && $(waiters b) == 0 ]]
 }
 
 @test "H77 nothing is held while waiting, and nothing is left of one that was killed" {
-    local agent
     hold h b --lease 60s
-    bg w rlock run --lease 2s a b -- true
+    bg w rlock run --lease 6s a b -- true
     poll_until 10 has_waiters b 1
     is_free a
-    agent=$(agent_of "${pid[w]}")
-    kill -STOP "$agent" "${pid[w]}"
-    kill -KILL "$agent" "${pid[w]}"
+    kill_both w
     # It keeps its place for as long as a waiter may be silent.
-    run -0 rlock run -w 11s a -- true
+    run -0 rlock run -w 25s a -- true
     kill "${pid[h]}"
-    run -0 rlock run -w 11s b -- true
+    run -0 rlock run -w 25s b -- true
 }
 
 @test "H77 a holder of two that is killed frees both within a lease" {
-    local agent
-    hold h "a" --lease 2s b
-    agent=$(agent_of "${pid[h]}")
-    kill -STOP "$agent" "${pid[h]}"
-    kill -KILL "$agent" "${pid[h]}"
-    run -0 rlock run -w 4s b a -- true
+    hold h "a" --lease 9s b
+    kill_both h
+    run -0 rlock run -w 25s b a -- true
 }
 
 @test "H78 opposite orders do not wait for each other" {
@@ -69,7 +64,8 @@ holders() {
     loop() {
         local n
         for ((n = 0; n < 25; n++)); do
-            "$RLOCK" run -q -w 10s --report-fd 9 "$@" -- "$WORKER" "$LOG" "$BASHPID.$n" 0.01 9>>"$T/report" || exit 1
+            "$RLOCK" run -q -w 25s --report-fd 9 "$@" -- \
+                "$WORKER" "$LOG" "$BASHPID.$n" 0.01 9>>"$T/report" || exit 1
         done
     }
     export -f loop
@@ -85,7 +81,8 @@ holders() {
     done
     # All have a in common.
     no_overlap
-    run -0 jq -s 'length, (map(select(.waited_ms > 2000)) | length)' "$T/report"
+    # A deadlock would last until -w; a missed wake-up is found by the next heartbeat, 2.5 s later.
+    run -0 jq -s "length, (map(select(.waited_ms > 2000 + 50 * $(unit_ms))) | length)" "$T/report"
     [[ $output == $'100\n0' ]]
 }
 
@@ -106,10 +103,10 @@ holders() {
 }
 
 @test "H79 the same key twice is one" {
-    run -0 timeout 10 "$RLOCK" run a b a a -- sh -c 'echo $RLOCK_KEY; set -- $RLOCK_FENCE; echo $#'
+    run -0 timeout 100 "$RLOCK" run a b a a -- sh -c 'echo $RLOCK_KEY; set -- $RLOCK_FENCE; echo $#'
     [[ $output == $'a b\n2' ]]
     run -0 rlock status -q a b
-    run -0 timeout 10 "$RLOCK" run --limit 2 a a -- "$RLOCK" status --json a
+    run -0 timeout 100 "$RLOCK" run --limit 2 a a -- "$RLOCK" status --json a
     json '.[0].holders | length == 1'
 }
 
@@ -124,10 +121,10 @@ holders() {
     run -0 rlock run k{1..32} -- true
 }
 
-@test "H80 one of three is lost: all are, the command is stopped, the others are given back" {
+@test "H80 one of three is lost: the command is stopped, and the others are given back" {
     local lost
     for lost in a c; do
-        work w "a" 100 --lease 2s b c
+        work w "a" 100 --lease 9s b c
         working w
         redis del "rlock:{$lost}"
         finish w 5
@@ -139,7 +136,7 @@ holders() {
 }
 
 @test "H80 one of three is taken away: the next may have it at once, and never beside" {
-    work w "a" 100 --lease 4s b c -- ignore
+    work w "a" 100 --lease 9s b c -- ignore
     working w
     work next b 0.2
     poll_until 10 has_waiters b 1

@@ -6,7 +6,7 @@ no_controls() { # in $output, but for the ends of lines
     [[ $(tr -d '\n' <<<"$output" | tr -dc '\000-\037\177' | wc -c) == 0 ]]
 }
 
-@test "nothing is locked" {
+@test "where nothing is locked: no row, an empty list, 0" {
     run -0 --separate-stderr rlock status
     [[ $output == "" ]]
     run -0 rlock status --json
@@ -36,12 +36,38 @@ no_controls() { # in $output, but for the ends of lines
     json '.[0].waiters | map(.pid) == ['"${pid[w1]}, ${pid[w2]}"']'
 }
 
-@test "a row a lock: key, mode, holder, age, lease left, waiters" {
+@test "--json tells ages, and how long a holder waited before it was one" {
+    local began granted now
+    hold a k
+    began=$(now_ms)
+    bg b rlock run k -- sh -c ": >'$T/b.up'; exec sleep 1000"
+    poll_until 10 has_waiters k 1
+    sleep 0.5
+    run -0 rlock status --json k
+    now=$(now_ms)
+    json '.[0].holders[0] | .waited_ms == 0 and .kept == false and .age_ms >= 500'
+    json ".[0].waiters[0] | .age_ms >= 400 and .age_ms <= $((now - began + 1))"
+    granted=$(now_ms) # at the earliest
+    kill "${pid[a]}"
+    poll_until 15 test -e "$T/b.up"
+    run -0 rlock status --json k
+    now=$(now_ms)
+    json ".[0].holders[0] | .pid == ${pid[b]} and .waited_ms >= 400 and .waited_ms <= $((now - began + 1))"
+    json ".[0].holders[0].age_ms <= $((now - granted + 1))"
+    run -0 rlock status k
+    [[ $output =~ "    waited      "[0-9] ]]
+    # A lock that was free was not waited for.
+    run -0 rlock run other -- "$RLOCK" status --json other
+    json '.[0].holders[0].waited_ms == 0'
+}
+
+@test "each lock has a row: key, mode, holder, age, lease left, waiters" {
     hold a alpha
     hold b beta
     queue w beta
     run -0 rlock status
-    [[ $output == *alpha* && $output == *beta* && $output == *exclusive* && $output == *"$(hostname)"* ]]
+    [[ $output == *alpha* && $output == *beta* && $output == *exclusive* &&
+        $output == *"$(hostname)"* ]]
     [[ $(grep -c alpha <<<"$output") == 1 ]]
     [[ $(grep beta <<<"$output") =~ [0-9]+m?s ]]
     run -0 rlock status --json
@@ -62,7 +88,7 @@ no_controls() { # in $output, but for the ends of lines
     [[ $output != *"$owner"* ]]
 }
 
-@test "globs, and keys that look like some" {
+@test "a glob means the keys that it matches; escaped, it is a key" {
     hold a deploy-a
     hold b deploy-b
     hold c nightly
@@ -84,7 +110,35 @@ no_controls() { # in $output, but for the ends of lines
     json 'map(.key) == ["a*b", "a\\b"]'
 }
 
-@test "another prefix is another world, also to globs" {
+@test "a KEY that is no lock hides none of the others" {
+    hold a alpha
+    rlock latch set beta 1
+    rlock latch set delta 1
+    run -78 --separate-stderr rlock status alpha beta gamma delta
+    [[ ${#lines[@]} == 3 && ${lines[1]} == 'alpha '*exclusive* && ${lines[2]} == 'gamma '*free* ]]
+    [[ $stderr == $'rlock: status: beta: the key is a latch; rlock latch status shows it\nrlock: status: delta: '* ]]
+    run -78 --separate-stderr rlock status --json alpha beta
+    json 'map(.key) == ["alpha"]'
+    run -78 --separate-stderr rlock status -q alpha beta
+    [[ -z $output ]]
+    run -0 rlock status 'alph*' 'bet*'
+    [[ ${#lines[@]} == 2 ]]
+}
+
+@test "rows are sorted by KEY, also where keys and globs are named in another order" {
+    local key
+    for key in b-2 a.b a-b ab a b; do
+        hold "$key" "$key"
+    done
+    run -0 rlock status --json
+    json 'map(.key) == ["a", "a-b", "a.b", "ab", "b", "b-2"]'
+    run -0 rlock status
+    [[ $(cut -d' ' -f1 <<<"$output" | xargs) == "KEY a a-b a.b ab b b-2" ]]
+    run -0 rlock status --json free b 'a*' b-2
+    json 'map(.key) == ["a", "a-b", "a.b", "ab", "b", "b-2", "free"]'
+}
+
+@test "another prefix is another name space, also to globs" {
     as_default_user
     hold a k --prefix one
     hold b k --prefix two
@@ -111,7 +165,7 @@ no_controls() { # in $output, but for the ends of lines
 
 @test "a dead holder's lock is free when its lease is over" {
     local agent
-    hold a k --lease 2s
+    hold a k --lease 9s
     agent=$(agent_of "${pid[a]}")
     kill -STOP "$agent" "${pid[a]}"
     run -75 rlock status -q k
@@ -133,7 +187,7 @@ no_controls() { # in $output, but for the ends of lines
     json '.[0].holders[0].label | startswith("evil\u001b[31m\nline\u0007")'
 }
 
-@test "labels in other scripts, and very long ones" {
+@test "labels in other scripts are shown, and very long ones" {
     local long
     printf -v long '%0800d' 0
     hold a k --label "größe 漢字 \"quoted\" \\ back"
@@ -155,7 +209,7 @@ no_controls() { # in $output, but for the ends of lines
     json 'map(.key) | index("k") != null'
 }
 
-@test "many locks" {
+@test "of many locks among foreign keys each has a row" {
     local i
     redis eval "for i = 1, 500 do redis.call('set', 'unrelated' .. i, 1) end" 0
     for i in {1..12}; do
@@ -176,7 +230,133 @@ no_controls() { # in $output, but for the ends of lines
     [[ $status == 130 || $status == 0 ]]
 }
 
-@test "--color" {
+# held_many NUMBER: so many locks, held by nobody that runs, for an hour.
+held_many() {
+    local i
+    hold template template --lease 1h
+    for ((i = 1; i <= $1; i++)); do
+        echo "COPY rlock:{template} rlock:{$(printf 'many-%04d' "$i")}"
+    done | redis >/dev/null
+}
+
+@test "--watch on a terminal fits the window, and Ctrl-C brings back what was there" {
+    held_many 30
+    export T
+    "$TESTS/terminal.py" "$RLOCK" status --color never --watch 1h 'many-*' 3>&- <<'EOF'
+expect \x1b\[\?1049h
+expect [0-9]{2}:[0-9]{2}:[0-9]{2}  30 locks
+expect many-0020[^\n]*\r+\n[^\n]*… and 10 more
+resize 8 30
+expect 30 locks
+expect KEY       MODE       HOLDERS  \r+\n[^\n]*many-00…  exclusive  1        \r
+expect \n[^\n]*many-00…  exclusive  1        \r+\n[^\n]*… and 26 more
+resize 40 100
+expect many-0030
+absent more
+send \x03
+expect \x1b\[\?1049l
+status 130
+EOF
+}
+
+@test "--watch with one KEY on a terminal: its lines are cut to the window" {
+    hold a k --label "$(printf '漢%.0s' {1..60})"
+    "$TESTS/terminal.py" "$RLOCK" status --color never --watch k 3>&- <<'EOF'
+expect label       (漢){32}\r
+resize 6 41
+expect holder
+expect label       (漢){12}\r+\n[^\n]*… and 5 more lines
+send \x03
+status 130
+EOF
+}
+
+@test "--watch on a terminal keeps the table while the store is away" {
+    "$TESTS/terminal.py" "$RLOCK" status --color never --watch 100ms 3>&- <<'EOF'
+expect [0-9]{2}:[0-9]{2}:[0-9]{2}  no locks
+sh "$RLOCK" acquire --lease 1h kept-here
+expect 1 lock\r
+expect kept-here  exclusive
+sh kill -STOP $(cat "$REDIS_DIR/pid")
+expect out of reach since [0-9:]{8}: no answer\r+\n[^\n]*\r+\n[^\n]*KEY [^\n]*\n[^\n]*kept-here  exclusive
+sh kill -CONT $(cat "$REDIS_DIR/pid")
+expect 1 lock\r
+sh kill -KILL $(cat "$REDIS_DIR/pid")
+expect out of reach since [0-9:]{8}: cannot reach unix://[^\n]*\n[^\n]*\r+\n[^\n]*KEY [^\n]*\n[^\n]*kept-here  exclusive
+absent rlock:
+send \x03
+expect \x1b\[\?1049l
+status 130
+EOF
+    redis_restart_empty
+}
+
+@test "--watch stops with Ctrl-Z, leaves the screen alone meanwhile, and draws again" {
+    hold a k
+    "$TESTS/terminal.py" bash --norc -i 3>&- <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" status --color never --watch 100ms\n
+expect 1 lock\r
+send \x1a
+expect \x1b\[\?1049l
+expect <2>
+send bg\n
+expect <2>
+send sleep 0.5\n
+expect <2>
+absent 1 lock
+send fg\n
+expect 1 lock\r
+send \x03
+expect <2>
+send exit 0\n
+status 0
+EOF
+}
+
+@test "--watch shows what a server says with its control characters escaped" {
+    bg odd python3 "$TESTS/odd_server.py" "$T/odd.sock" escapes
+    poll_until 10 listens "$T/odd.sock"
+    RLOCK_URL=unix://$T/odd.sock "$TESTS/terminal.py" "$RLOCK" status --color never \
+        --watch 100ms 3>&- <<'EOF'
+expect no locks
+resize 24 400
+expect out of reach since [^\n]*ERR \\x1b\[31mred\\x9b
+absent \x1b\[31m
+send \x03
+status 130
+EOF
+}
+
+@test "--watch off a terminal: a table a round; an outage is told once, and its end" {
+    local times
+    bg watch rlock status --watch 100ms
+    poll_until 10 contains "$T/watch.out" "no locks"
+    "$RLOCK" acquire --lease 1h k
+    poll_until 10 contains "$T/watch.out" "k    exclusive"
+    grep -qE '^[0-9-]{10} [0-9:]{8}  1 lock$' "$T/watch.out"
+    redis_stop
+    poll_until 10 contains "$T/watch.err" "out of reach since"
+    times=$(wc -l <"$T/watch.out")
+    sleep 0.5 # a few rounds more
+    [[ $(wc -l <"$T/watch.out") == "$times" && $(wc -l <"$T/watch.err") == 1 ]]
+    redis_start
+    poll_until 10 contains "$T/watch.err" "rlock: status: back after"
+    poll_until 10 eval '(($(wc -l <"$T/watch.out") > times))'
+    [[ $(wc -l <"$T/watch.err") == 2 && $(<"$T/watch.out") != *$'\e'* ]]
+    kill -INT "${pid[watch]}"
+    finish watch
+    [[ $status == 130 ]]
+    # What programs read is read by programs alone.
+    bg watch rlock status --watch 100ms --json
+    poll_until 10 eval '(($(wc -l <"$T/watch.out") > 2))'
+    kill -INT "${pid[watch]}"
+    finish watch
+    jq -se 'all(type == "array")' "$T/watch.out"
+}
+
+@test "--color and NO_COLOR decide about colours; off a terminal there are none" {
     hold a k
     run -0 rlock status --color never k
     [[ $output != *$'\e['* ]]
@@ -186,10 +366,51 @@ no_controls() { # in $output, but for the ends of lines
     NO_COLOR=1 run -0 rlock status --color always k
 }
 
+@test "a thousand locks are listed in order; a reader that has seen enough ends it by SIGPIPE" {
+    held_many 1000
+    run -0 --separate-stderr rlock status 'many-*'
+    [[ ${#lines[@]} == 1001 && ${lines[1]} == many-0001* && ${lines[1000]} == many-1000* &&
+        -z $stderr ]]
+    run -0 rlock status --json 'many-*'
+    json 'length == 1000 and map(.key) == (map(.key) | sort)'
+    # As of any command at the head of a pipe; it is more than a pipe holds.
+    run bash -c '"$RLOCK" status --long "many-*" 2>"$1" | head -n 1; exit ${PIPESTATUS[0]}' \
+        - "$T/err"
+    [[ $status == 141 && $output == "many-0001: exclusive"* && ! -s $T/err ]]
+}
+
+@test "queues that are too long for one answer are shown whole, in their order" {
+    local key
+    for key in long longer; do
+        hold "$key" "$key"
+        redis eval "local now = redis.call('TIME')[1] * 1000
+            redis.call('HSET', KEYS[1], 'q', '1 ' .. ARGV[1] .. ' 0')
+            for i = 1, ARGV[1] do
+                local place = 'q:' .. i
+                redis.call('HSET', KEYS[1], place, string.format('%.0f owner%d %.0f x h u 1 c -',
+                    now + 600000, i, now), 'w:owner' .. i, place)
+            end" 1 "rlock:{$key}" "$([[ $key == long ]] && echo 450 || echo 1001)"
+    done
+    run -0 rlock status --json 'long*'
+    json 'map([.key, (.holders | length), (.waiters | length)]) ==
+          [["long", 1, 450], ["longer", 1, 1001]]'
+    json 'all(.waiters | map(.owner) == [range(1; length + 1) | "owner\(.)"])'
+    run -0 rlock status
+    [[ ${lines[2]} == longer*" 1001"* ]]
+}
+
 @test "standard output that is closed or full is an error" {
     hold a k
     [[ -c /dev/full ]] || skip "no /dev/full here"
     run rlock status k >/dev/null
     run bash -c '"$RLOCK" status k >/dev/full'
-    [[ $status != 0 ]]
+    [[ $status == 71 && $output \
+        == "rlock: cannot write to standard output: No space left on device" ]]
+    run bash -c '"$RLOCK" status --watch 100ms k >/dev/full'
+    [[ $status == 71 ]]
+    run bash -c '"$RLOCK" status k >&-'
+    [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
+    rlock latch set gate 1
+    run bash -c '"$RLOCK" latch list >/dev/full'
+    [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
 }

@@ -3,7 +3,7 @@
 load helper
 
 on_terminal() {
-    "$TESTS/terminal.py" --timeout 20 "$@" 3>&-
+    "$TESTS/terminal.py" "$@" 3>&-
 }
 
 @test "H99 Ctrl-C reaches the command once, and rlock waits for its clean-up" {
@@ -111,7 +111,7 @@ EOF
     no_overlap
 }
 
-@test "H99 Ctrl-Z while waiting, then fg" {
+@test "H99 Ctrl-Z while waiting, then fg: it has its turn" {
     hold a k --lease 60s
     export HOLDER=${pid[a]}
     on_terminal bash --norc -i <<'EOF'
@@ -123,6 +123,29 @@ send \x1a
 expect Stopped
 expect <2>
 sh kill $HOLDER
+send fg\n
+expect its-mine
+expect <2>
+send exit 0\n
+status 0
+EOF
+}
+
+@test "H126 Ctrl-Z while waiting: others take the lock, and it is the job's turn after fg" {
+    hold a k --lease 60s
+    export HOLDER=${pid[a]}
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send (true; "$RLOCK" run --lease 60s k -- echo "it"s-mine) | cat\n
+until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
+send \x1a
+expect Stopped
+expect <2>
+sh kill $HOLDER
+sh "$RLOCK" run -w 20s k -- true
+sh "$RLOCK" run -n k -- true
+absent its-mine
 send fg\n
 expect its-mine
 expect <2>
@@ -162,7 +185,7 @@ send \x1a
 expect Stopped
 expect <2>
 send fg\n
-until ps -o stat=,args= -t "$(ps -o tty= -p $PTY_PID)" | grep -q '^S+ *sleep 1000'
+until ps -o stat=,args= -t "$(ps -o tty= -p $PTY_PID)" | grep -q '^S[^ ]*+ *sleep 1000'
 send \x03
 expect <2>
 send exit 3\n
@@ -170,7 +193,7 @@ status 3
 EOF
 }
 
-@test "an editor under rlock" {
+@test "an editor under rlock has the terminal" {
     command -v vi >/dev/null || skip "no vi here"
     export T
     on_terminal "$RLOCK" run k -- vi "$T/text" <<'EOF'
@@ -182,7 +205,7 @@ sh [ "$(cat "$T/text")" = "hello there" ]
 EOF
 }
 
-@test "a pager under rlock, and one that rlock's command is piped to" {
+@test "a pager under rlock has the terminal, and one that rlock's command is piped to" {
     command -v less >/dev/null || skip "no less here"
     seq 1000 1999 >"$T/numbers"
     export T TERM=vt100
@@ -207,7 +230,7 @@ status 0
 EOF
 }
 
-@test "a command that asks on the terminal, with its output piped" {
+@test "a command whose output is piped can ask on the terminal" {
     export T
     on_terminal bash --norc -i <<'EOF'
 send PS1='<$((1+1))>'\n
@@ -229,7 +252,8 @@ EOF
 
 @test "the terminal goes away: HUP for the command, and the lock is given back" {
     export T
-    on_terminal "$RLOCK" run k -- bash -c 'trap "echo hup >\"$T/got\"; exit 0" HUP; echo up-now; while :; do sleep 0.05; done' <<'EOF'
+    on_terminal "$RLOCK" run k -- \
+        bash -c 'trap "echo hup >\"$T/got\"; exit 0" HUP; echo up-now; while :; do sleep 0.05; done' <<'EOF'
 expect up-now
 hangup
 until grep -q hup "$T/got"
@@ -249,7 +273,8 @@ EOF
 }
 
 @test "a new size of the terminal reaches the command" {
-    on_terminal "$RLOCK" run k -- bash -c 'trap "stty size; exit 0" WINCH; echo up-now; while :; do sleep 0.05; done' <<'EOF'
+    on_terminal "$RLOCK" run k -- \
+        bash -c 'trap "stty size; exit 0" WINCH; echo up-now; while :; do sleep 0.05; done' <<'EOF'
 expect up-now
 resize 33 101
 expect 33 101

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""terminal.py [--timeout SECONDS] COMMAND [ARG...]: a command on a terminal of its own. For the tests.
+"""terminal.py [--timeout SECONDS] COMMAND [ARG...]: a command on a terminal of its own. For the
+tests.
 
 Reads a dialogue from standard input, a step a line, and fails at the first step that does not come
 true in time, with all that the terminal showed (what is typed is shown too: expect something else):
@@ -29,22 +30,23 @@ class Terminal:
         self.decode = codecs.getincrementaldecoder("utf-8")("replace")
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execvp(command[0], command)
+            # As a terminal's programs start, whatever is ignored here.
+            os.execvp("env", ["env", "--default-signal", *command])
         self.resize("24", "80")
 
-    def read(self, patience):
-        """Takes what the terminal has to show, waiting at most "patience" seconds for some."""
+    def read(self, timeout):
+        """Takes what the terminal has to show, waiting at most "timeout" seconds for some."""
         if self.fd < 0:
-            time.sleep(patience)
+            time.sleep(timeout)
             return
-        if not select.select([self.fd], [], [], patience)[0]:
+        if not select.select([self.fd], [], [], timeout)[0]:
             return
         try:
             data = os.read(self.fd, 65536)
         except OSError:  # EIO: nobody has the terminal open any more
             data = b""
         if not data:
-            time.sleep(patience)
+            time.sleep(timeout)
         self.seen += self.decode.decode(data)
 
     def wait_for(self, what, test):
@@ -116,7 +118,7 @@ def step(terminal, line):
 
 
 def main():
-    arguments, timeout = sys.argv[1:], 15.0
+    arguments, timeout = sys.argv[1:], 25.0
     if arguments[0] == "--timeout":
         timeout, arguments = float(arguments[1]), arguments[2:]
     lines = sys.stdin.read().splitlines()

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Readers, writers, semaphores, several keys in any order, nested ones, under kills and stops of one process
-of a run at a time: what they left behind is judged by intervals.py. Prints TAP.
+"""Readers, writers, semaphores, several keys in any order, nested ones, under kills and stops of
+one process of a run at a time: what they left behind is judged by intervals.py. Prints TAP.
 
 RLOCK_SEED=N repeats the choices of a run (not its timing), RLOCK_SECONDS=N sets its length.
 """
@@ -9,19 +9,20 @@ from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest
 from intervals import exclusion, fences, order, read_runs
 from script_server import WEEK, Server
 
-PATIENCE = 7  # s after which a silent waiter is passed over
+PLACE_TTL = 7  # s after which a silent waiter is passed over
 SECONDS = float(os.environ.get("RLOCK_SECONDS", "20"))
 SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 
 
-class World:
+class Deployment:
     """One server, which forgets scripts and hangs up."""
 
     modes, several = ("write", "read", "limit"), True
+    options = ["--connect-timeout", "20s"]  # it hangs up on those who have just come, too
 
     def __init__(self, server):
         self.server, self.directory, self.url = server, server.directory, "unix://" + server.path
-        self.deeds = {"flush": self.flush, "hang up": self.hang_up}
+        self.disturbances = {"flush": self.flush, "hang up": self.hang_up}
 
     def flush(self, _chance):
         self.server.call("SCRIPT", "FLUSH")
@@ -35,15 +36,15 @@ def ended_badly(contest):
     """Those that nothing was done to, and yet."""
     for name, status in contest.ends.items():
         # 69: its time ran out while the server had hung up.
-        fine = (0,) if contest.patience[name] else (0, 69, 75)
+        fine = (0,) if contest.waits[name] else (0, 69, 75)
         if name not in contest.hits and status not in fine:
             yield f"{name} ended with {status}"
 
 
 def left_behind(contest):
-    """Within a lease, and a waiter's patience, of all that was killed, nothing is held or waited for; what is
-    dead goes with the next who comes."""
-    end = time.monotonic() + max(LEASE, PATIENCE) + 2
+    """When the leases and the places in the queue of all that was killed have ended, nothing is
+    held or waited for; what is dead goes with the next who comes."""
+    end = time.monotonic() + max(LEASE, PLACE_TTL) + 2
     while contest.status() and time.monotonic() < end:
         time.sleep(0.1)
     for lock in contest.status():
@@ -52,15 +53,17 @@ def left_behind(contest):
         mode = ["--limit", str(LIMITS[key])] if key in LIMITS else []
         words = [RLOCK, "run", "-w", "5s", "--lease", "2s", *mode, key, "--", "true"]
         subprocess.run(words, env=contest.env, check=True)
-    for name in contest.world.server.call("KEYS", "*"):
-        fields = contest.world.server.call("HKEYS", name)
-        if not set(fields) <= set("kfqt"):
+    for name in contest.deployment.server.call("KEYS", "*"):
+        fields = contest.deployment.server.call("HKEYS", name)
+        # What it remembers of former runs stays.
+        kinds = {field.split(":")[0] if field[:2] in ("n:", "r:") else field for field in fields}
+        if not kinds <= set("kfqtacnr"):
             yield f"{name} has {' '.join(fields)}"
-        if not 0 < contest.world.server.call("PTTL", name) <= WEEK + LEASE * 1000:
-            yield f"{name} lives for {contest.world.server.call('PTTL', name)} ms"
-    for channel in contest.world.server.call("PUBSUB", "CHANNELS", "*"):
+        if not 0 < contest.deployment.server.call("PTTL", name) <= WEEK + LEASE * 1000:
+            yield f"{name} lives for {contest.deployment.server.call('PTTL', name)} ms"
+    for channel in contest.deployment.server.call("PUBSUB", "CHANNELS", "*"):
         yield f"someone listens to {channel}"
-    for client in contest.world.server.call("CLIENT", "LIST").splitlines():
+    for client in contest.deployment.server.call("CLIENT", "LIST").splitlines():
         if "cmd=client" not in client:
             yield f"connected: {client}"
 
@@ -70,13 +73,26 @@ def too_little(contest, runs, pairs):
     modes = collections.Counter(run.mode for run in runs)
     nested = sum("." in run.name for run in runs)
     several = sum(len(run.grants) > 1 for run in runs)
-    deeds = collections.Counter(contest.hits.values())
+    disturbances = collections.Counter(contest.hits.values())
     print(f"# {len(runs)} commands: {dict(modes)}, {nested} nested, {several} with several keys")
-    print(f"# {pairs} pairs in order; done to them: {dict(deeds)}")
-    statuses = collections.Counter((contest.hits.get(name, "-"), status) for name, status in contest.ends.items())
-    print("# ended:", ", ".join(f"{deed}: {status} ({n})" for (deed, status), n in sorted(statuses.items())))
+    print(f"# {pairs} pairs in order; done to them: {dict(disturbances)}")
+    statuses = collections.Counter(
+        (contest.hits.get(name, "-"), status) for name, status in contest.ends.items()
+    )
+    print(
+        "# ended:",
+        ", ".join(
+            f"{disturbance}: {status} ({n})"
+            for (disturbance, status), n in sorted(statuses.items())
+        ),
+    )
     least = SECONDS / 4
-    for what, number in (*modes.items(), ("nested", nested), ("several", several), ("pairs", pairs)):
+    for what, number in (
+        *modes.items(),
+        ("nested", nested),
+        ("several", several),
+        ("pairs", pairs),
+    ):
         if number < least:
             yield f"{what}: {number}"
     if len(modes) < 3:
@@ -114,7 +130,7 @@ def main():
     print(f"# RLOCK_SEED={SEED} RLOCK_SECONDS={SECONDS:g}", flush=True)
     server, failures = Server(), 0
     try:
-        contest = Contest(World(server), SEED, SECONDS)
+        contest = Contest(Deployment(server), SEED, SECONDS)
         contest.run()
         for number, (what, faults) in enumerate(results(contest), 1):
             failures += bool(faults)

@@ -1,7 +1,23 @@
 #!/usr/bin/env -S python3 -B
-"""Each script of src/lua by itself: replies, fields, the queue, clocks and tokens. Prints TAP."""
-from script_server import PATIENCE, Lock
-from script_tap import A, B, C, D, E, by, fence_of, held_by_a, holder, main, same, test, true, waiter
+"""Each script of src/store/redis/lua by itself: replies, fields, the queue, clocks and tokens.
+Prints TAP."""
+from script_server import PLACE_TTL, Lock
+from script_tap import (
+    A,
+    B,
+    C,
+    D,
+    E,
+    by,
+    fence_of,
+    held_by_a,
+    holder,
+    main,
+    same,
+    test,
+    true,
+    waiter,
+)
 
 # -- each script by itself ------------------------------------------------------------------------
 
@@ -186,6 +202,36 @@ def _(server):
     same(lock.renew(A), ["LOST", lock.now, *by(lock, lock.fields()["h:" + B])])
 
 
+@test("renew: executed late it is STALE and does nothing: a dead holder's lease is not stretched")
+def _(server):
+    lock, fence = held_by_a(server)
+    before = lock.fields()
+    lock.now += 5000
+    same(lock.renew(A, not_after=lock.now - 1), ["STALE", lock.now])
+    same(lock.fields(), before)
+    same(lock.renew(A, not_after=lock.now), ["RENEWED", lock.now, [str(fence)], [0], 0])
+
+
+@test("renew, release: strictly, what has run out is not held, and nobody's lock changes")
+def _(server):
+    lock, fence = held_by_a(server)
+    lock.now += 29999
+    same(lock.renew(A, strict=True, lease=10000), ["RENEWED", lock.now, [str(fence)], [0], 0])
+    lock.now += 10000
+    same(lock.renew(A, strict=True), ["LOST", lock.now, *by(lock)])
+    same(lock.release(A, strict=True), ["ABSENT", lock.now, *by(lock)])
+    same(lock.acquire(A, lease=1000)[0], "GRANTED")
+    same(lock.acquire(B)[0], "QUEUED")
+    ear = server.listen()
+    lock.now += 1000
+    same(lock.release(A, strict=True)[0], "ABSENT")
+    same(ear.heard(), [B], "who waits is not forgotten")
+    same(lock.acquire(B)[0], "GRANTED")
+    same(lock.renew(A, strict=True), ["LOST", lock.now, *by(lock, lock.fields()["h:" + B])])
+    same(lock.release(A, strict=True), ["ABSENT", lock.now, *by(lock, lock.fields()["h:" + B])])
+    same(lock.release(B, strict=True), ["RELEASED", lock.now])
+
+
 @test("force: takes the lock from the holder named, who finds it lost (H45)")
 def _(server):
     lock, fence = held_by_a(server)
@@ -236,7 +282,7 @@ def _(server):
     same(lock.inspect(), ["LOCK", lock.now, "0", "", 0, [], []])
     same(lock.ttl(), -2, "the key")
     lock, fence = held_by_a(server, B)
-    lock.now += PATIENCE
+    lock.now += PLACE_TTL
     for owner in (C, D, E):
         lock.acquire(owner)
     lock.release(D)
@@ -257,6 +303,47 @@ def _(server):
     same([text.split()[1] for text in lock.inspect()[6]], owners)
 
 
+def inspect_parts(lock):
+    """The first part, the owners of all waiters in their order, and how many parts there were."""
+    first = part = lock.inspect()
+    owners, parts = [text.split()[1] for text in part[6]], 1
+    while len(part) > 7:
+        part = lock.inspect(*part[7:])
+        same(part[3:6], ["", 0, []], "holders of a later part")
+        owners += [text.split()[1] for text in part[6]]
+        parts += 1
+    return first, owners, parts
+
+
+@test("inspect: a long queue is read in parts, its holders with the first one")
+def _(server):
+    owners = ["%036d" % number for number in range(1000)]
+    for mode, limit, held in (("x", 0, [A]), ("l", 3, [A, B, C])):
+        server.call("FLUSHALL")
+        lock = Lock(server)
+        for owner in held:
+            lock.acquire(owner, mode=mode, limit=limit)
+        server.pipeline([lock.acquire_words(owner, mode=mode, limit=limit) for owner in owners])
+        for owner in owners[300:310]:
+            lock.release(owner)
+        server.call("CONFIG", "RESETSTAT")
+        first, seen, parts = inspect_parts(lock)
+        stats = server.call("INFO", "commandstats")
+        same([text.split()[3] for text in first[5]], held, "holders")
+        same([seen, parts], [owners[:300] + owners[310:], 5], "waiters, parts")
+        same("cmdstat_hgetall" in stats, mode == "l", "one holder: not read as a whole")
+        lock.acquire(A + ".1", mode=mode, limit=limit)
+        lock.acquire(A + ".2", mode=mode, limit=limit)
+        first, seen, parts = inspect_parts(lock)
+        same(len(first[5]), len(held) + 1, "holders with a nested one")
+        if mode == "x":
+            same([seen[0], len(seen), parts], [A + ".2", 991, 1], "one that nests comes first")
+        lock.release(A + ".2")
+        lock.set("q", "1 %d 0" % (2**53 - 1))
+        first, seen, parts = inspect_parts(lock)
+        same([len(seen), parts], [990, 1], "a queue that never ends")
+
+
 @test("all: what is known of a holder comes back byte by byte")
 def _(server):
     for who in ("", " ", "a b  c ", "\"'\\%s%d%%", "na\u00efve \u65e5\u672c", "x" * 1000):
@@ -265,7 +352,7 @@ def _(server):
         fence = fence_of(lock.acquire(A, who=who))
         same(lock.inspect()[5], [holder(lock, A, fence, who=who)])
         lock.acquire(B, who=who)
-        same(lock.inspect()[6], [f"{lock.now + PATIENCE} {B} {lock.now} x {who}"])
+        same(lock.inspect()[6], [f"{lock.now + PLACE_TTL} {B} {lock.now} x {who}"])
 
 
 # -- the queue ------------------------------------------------------------------------------------
@@ -293,7 +380,9 @@ def _(server):
 def _(server):
     lock, _fence = held_by_a(server, B)
     lock.release(A)
-    same(lock.acquire(C, queue=False), ["HELD", lock.now, 1, *by(lock)])
+    first = lock.fields()["q:1"]
+    same(lock.acquire(C, queue=False), ["HELD", lock.now, 1, *by(lock, next_is=first)])
+    same(lock.acquire(D)[5:], by(lock, next_is=first), "who comes first")
     same(lock.acquire(D)[:5], ["QUEUED", lock.now, "q:2", 2, 0])
     same(lock.acquire(A)[:5], ["QUEUED", lock.now, "q:3", 3, 0], "who held it last")
     fence_of(lock.acquire(B))
@@ -305,7 +394,7 @@ def _(server):
     lock.now += 1
     lock.acquire(E)
     lock.release(A)
-    lock.now += PATIENCE - 2
+    lock.now += PLACE_TTL - 2
     same(lock.acquire(E)[:4], ["QUEUED", lock.now, "q:4", 4], "just before their time is up")
     lock.now += 1
     fence_of(lock.acquire(E))
@@ -316,7 +405,7 @@ def _(server):
 def _(server):
     lock, _fence = held_by_a(server, B, C)
     lock.release(A)
-    lock.now += PATIENCE + 5000
+    lock.now += PLACE_TTL + 5000
     fence_of(lock.acquire(B))
     same(lock.acquire(C)[:5], ["QUEUED", lock.now, "q:2", 1, 0], "and C, nobody passed it")
 

@@ -169,7 +169,14 @@ def _(server):
     server.call("DEL", latch.key)
     server.call("HSET", latch.key, "l", 0)
     refused("damaged")
-    for field, value in (("l", "inf"), ("l", "-1"), ("l", "4"), ("n", "0x3"), ("e", "1e99"), ("s", "")):
+    for field, value in (
+        ("l", "inf"),
+        ("l", "-1"),
+        ("l", "4"),
+        ("n", "0x3"),
+        ("e", "1e99"),
+        ("s", ""),
+    ):
         server.call("DEL", latch.key)
         latch.set(3)
         server.call("HSET", latch.key, field, value)
@@ -231,18 +238,18 @@ def _(server):
 @test("what anyone may do in any order is what a plain model does")
 def _(server):
     for seed in range(40):
-        dice = random.Random(seed)
+        rng = random.Random(seed)
         latch, model = Latch(server, f"m{seed}"), None
         for step in range(80):
-            latch.now += dice.choice((0, 1, 500, 4000))
+            latch.now += rng.choice((0, 1, 500, 4000))
             if model and model["until"] <= latch.now:
                 model = None
-            verb = dice.choice(("set", "count", "count", "count", "count", "look", "delete"))
-            word = dice.choice((W, V))
-            number = dice.choice((1, 1, 2, 5))
-            name = dice.choice("dr") + ":" + dice.choice("abcdefgh")
-            only = dice.choice(("", "", "", W))
-            ttl = dice.choice((20000, 90000))
+            verb = rng.choice(("set", "count", "count", "count", "count", "look", "delete"))
+            word = rng.choice((W, V))
+            number = rng.choice((1, 1, 2, 5))
+            name = rng.choice("dr") + ":" + rng.choice("abcdefgh")
+            only = rng.choice(("", "", "", W))
+            ttl = rng.choice((20000, 90000))
             counted = 0
             if verb == "set":
                 reply = latch.set(number, word, ttl)

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/lua on a server that is one of a quorum: for how long it remembers, fences that the holder
-settled on with the others. Prints TAP."""
+"""The scripts of src/store/redis/lua on a server that is one of a quorum: for how long it
+remembers, fences that the holder settled on with the others. Prints TAP."""
 import time
 from script_server import WEEK, Lock, ReplyError, Server
 from script_tap import A, B, by, holder, main, same, test, true
@@ -18,7 +18,7 @@ class Member(Lock):
         return self.call(*words, "member", MARKER, self.run_id, proposal, *fences)
 
     def renew(self, owner, fences=(), lease=30000):
-        return self.run("renew", owner, lease, "member", MARKER, self.run_id, *fences)
+        return self.run("renew", owner, lease, 0, 0, "member", MARKER, self.run_id, *fences)
 
 
 def member(memory, service, *answer, nested=()):
@@ -33,9 +33,22 @@ def _(server):
     same(server.call("HGETALL", MARKER),
          ["run", "one", "since", str(lock.now), "first", str(lock.now)], "marker")
     lock.now += 5000
-    same(lock.acquire(B), member(5001, 5001, "HELD", lock.now, 0,
-                                 *by(lock, holder(lock, A, fence, lease=25000, since=lock.now - 5000)
-                                     .replace(" 25000 ", " 30000 "))))
+    same(
+        lock.acquire(B),
+        member(
+            5001,
+            5001,
+            "HELD",
+            lock.now,
+            0,
+            *by(
+                lock,
+                holder(lock, A, fence, lease=25000, since=lock.now - 5000).replace(
+                    " 25000 ", " 30000 "
+                ),
+            ),
+        ),
+    )
     same(lock.renew(A), member(5001, 5001, "RENEWED", lock.now, [fence], [0], 0))
     same(lock.release(A), ["RELEASED", lock.now])
     same(lock.renew(A), member(5001, 5001, "LOST", lock.now, 1, 0, 0, ""))
@@ -57,7 +70,10 @@ def uptime(server):
     return int(server.call("INFO", "server").split("uptime_in_seconds:")[1].split()[0])
 
 
-@test("member: a process that has run no script has forgotten none since it started; flushed, it remembers nothing")
+@test(
+    "member: a process that has run no script has forgotten none since it started; after FLUSHALL"
+    " it remembers nothing"
+)
 def _(_server):
     server = Server()
     try:
@@ -94,8 +110,12 @@ def _(server):
 def _(server):
     lock = Member(server)
     now_us = lock.now * 1000
-    for proposal, want in ((now_us + 50000, now_us + 50000), (now_us + 40000, now_us + 50001),
-                           (now_us + 1000001, now_us + 50002), (now_us + 1000000, now_us + 1000000)):
+    for proposal, want in (
+        (now_us + 50000, now_us + 50000),
+        (now_us + 40000, now_us + 50001),
+        (now_us + 1000001, now_us + 50002),
+        (now_us + 1000000, now_us + 1000000),
+    ):
         same(lock.acquire(A, proposal=proposal)[3][2], [str(want)], f"proposed {proposal - now_us}")
         same(lock.fields()["f"], str(want), "f")
         lock.release(A)
@@ -105,7 +125,10 @@ def _(server):
 def _(server):
     lock = Member(server, "a", "b")
     now_us = lock.now * 1000
-    same(lock.acquire(A, fences=[5, now_us + 9])[3], ["GRANTED", lock.now, ["5", str(now_us + 9)], [0, 0]])
+    same(
+        lock.acquire(A, fences=[5, now_us + 9])[3],
+        ["GRANTED", lock.now, ["5", str(now_us + 9)], [0, 0]],
+    )
     lock.release(A)
     got = lock.acquire(B)[3][2]
     true(int(got[0]) >= now_us and int(got[1]) == now_us + 10, f"the next one's fences: {got}")
@@ -139,7 +162,9 @@ def _(server):
         same(lock.acquire(A + "." + B)[4], [0], "where it nests in nobody")
 
 
-@test("H17 H21 member: a marker that is something else is an error, as is a full server to a newcomer")
+@test(
+    "H17 H21 member: a marker that is something else is an error, as is a full server to a newcomer"
+)
 def _(server):
     lock = Member(server)
     server.call("SET", MARKER, "x")

@@ -1,17 +1,17 @@
 #!/usr/bin/env -S python3 -B
-"""Random operations on the scripts of src/lua, judged step by step. Prints TAP.
+"""Random operations on the scripts of src/store/redis/lua, judged step by step. Prints TAP.
 
 Time is the test's: "real" time goes by in steps; the server's clock is that and an offset. Four
 judges look at each step: the model, which says what the answer must be from what there was before;
-the view, which says what must be true of every lock; one for who is woken; and the witness, which
-knows nothing of how locks work and says what must never be seen.
+the view, which says what must be true of every lock; one for who is woken; and one that keeps what
+clients were told, knows nothing of how locks work, and says what must never be seen.
 
 RLOCK_SEED=N chooses another run, RLOCK_OPERATIONS=N its length.
 """
 import os, random, time
-from lock_model import Call, Calls, Witness
+from lock_model import Call, Calls, Told
 from lock_view import View
-from script_server import PATIENCE, Lock, ReplyError
+from script_server import PLACE_TTL, Lock, ReplyError, is_memory
 from script_tap import main, same, test, true
 
 BAR = 60000  # ms
@@ -33,9 +33,10 @@ class Client:
     def __init__(self, number):
         self.number, self.owner, self.asleep = number, "n%d" % number, False
         self.keys, self.mode, self.limit, self.nest, self.places = ("a",), "x", 0, True, ""
+        self.group, self.priority, self.bound, self.began = None, 0, 0, START
 
 
-class World:
+class Simulation:
     """Clients, clocks and judges around one server. Each operation is a tuple."""
 
     def __init__(self, server, ear):
@@ -45,7 +46,7 @@ class World:
         self.fields = {name: {} for name in KEYS}
         self.modes = {client.owner: ("x", 0) for client in self.clients}
         self.gone = []  # clients' former selves
-        self.calls, self.witness, self.seen = Calls(), Witness(), {}
+        self.calls, self.told, self.seen = Calls(), Told(), {}
         server.call("DEL", *Lock(server, *KEYS).keys)
         ear.heard()
 
@@ -72,7 +73,9 @@ class World:
         heard = [(key[7:-1], owner) for key, owner in self.ear.pokes()]
         true(not isinstance(call.reply, ReplyError), f"error: {call.reply}")
         for name, flat in zip(names, looked[1::2]):
-            self.fields[name] = dict(sorted(zip(flat[::2], flat[1::2])))  # the server's order is by chance
+            self.fields[name] = dict(
+                sorted(zip(flat[::2], flat[1::2]))
+            )  # the server's order is by chance
         call.after = [self.view(name) for name in names]
         kind = call.script + " " + call.reply[0] + " " + call.mode
         self.seen[kind] = self.seen.get(kind, 0) + 1
@@ -80,12 +83,13 @@ class World:
         for name, ttl, view in zip(names, looked[::2], call.after):
             same(list(view.faults(ttl)), [], f"faults of {name}")
         self.calls.judge(call, names, heard)
-        self.witness.sees(call, names, self.real // 1000, self.modes)
+        self.told.sees(call, names, self.real // 1000, self.modes)
         return call.reply
 
-    # -- operations ---------------------------------------------------------------------------------
+    # -- operations
+    # ---------------------------------------------------------------------------------
 
-    def play_new(self, number, parent, keys, mode, limit, nest):
+    def play_new(self, number, parent, keys, mode, limit, nest, group=None, priority=0, bound=0):
         """Gives up without a word, and wants something else."""
         client = self.clients[number]
         self.gone = [client.__dict__.copy()] + self.gone[:7]
@@ -93,16 +97,21 @@ class World:
         above = self.clients[parent].owner + "." if parent is not None else ""
         client.owner = (above if above.count(".") < 4 else "") + "n%d" % (self.born + 100)
         client.keys, client.mode, client.limit, client.nest = keys, mode, limit, nest
-        client.places = ""
+        client.places, client.group = "", group
+        client.priority, client.bound, client.began = priority, bound, self.real
         self.modes[client.owner] = (mode, limit)
 
     def play_acquire(self, number, lease, queue, late, count, forgot, lost):
         client = self.clients[number]
         not_after = 0 if late is None else self.now - late
-        call = Call("acquire", client.owner, lease=lease, patience=PATIENCE if queue else 0,
+        call = Call("acquire", client.owner, lease=lease, place_ttl=PLACE_TTL if queue else 0,
                     not_after=not_after, places="" if forgot else client.places, count=count,
-                    mode=client.mode, limit=client.limit, nest=client.nest, who="w " + client.owner)
+                    mode=client.mode, limit=client.limit, nest=client.nest, who="w " + client.owner,
+                    group=client.group if queue else None, names=client.keys,
+                    priority=client.priority, bound=client.bound,
+                    waited=(self.real - client.began) // 1000)
         reply = self.send(call, client.keys)
+        self.calls.forget(call, client.keys)
         if not lost and reply[0] in ("GRANTED", "QUEUED"):
             client.places = reply[2] if reply[0] == "QUEUED" else ""
         return reply
@@ -110,13 +119,13 @@ class World:
     def play_ghost(self, which, queue):
         if which < len(self.gone):
             old = self.gone[which]
-            self.send(Call("acquire", old["owner"], lease=5000, patience=PATIENCE if queue else 0,
+            self.send(Call("acquire", old["owner"], lease=5000, place_ttl=PLACE_TTL if queue else 0,
                            mode=old["mode"], limit=old["limit"], who="ghost"), old["keys"])
 
     def play_renew(self, number, lease):
         client = self.clients[number]
         call = Call("renew", client.owner, lease=lease)
-        if not lease:  # as before, which the witness does not know
+        if not lease:  # as before, which clients were not told
             entries = [self.view(name).entry(client.owner) for name in client.keys]
             call.lease = min((entry.lease for entry in entries if entry), default=0)
         return self.send(call, client.keys)
@@ -141,7 +150,7 @@ class World:
     def play_delete(self, name):
         self.server.call("DEL", Lock(self.server, name).key)
         self.fields[name] = {}
-        self.witness.deletes(name)
+        self.told.deletes(name)
 
     def play_pass(self, micros):
         self.real += micros
@@ -149,7 +158,7 @@ class World:
     def play_clock(self, millis):
         self.offset += millis * 1000
         if millis > 0:
-            self.witness.excuses()
+            self.told.excuses()
 
     def play_sleep(self, number):
         self.clients[number].asleep = not self.clients[number].asleep
@@ -173,119 +182,125 @@ class World:
         for name in KEYS:
             last = self.clients[0]
             self.play_new(0, None, (name,), "x", 0, True)
-            self.send(Call("acquire", last.owner, lease=1000, patience=PATIENCE), [name])
+            self.send(Call("acquire", last.owner, lease=1000, place_ttl=PLACE_TTL), [name])
             self.play_release(0, False, 0)
-            left = set(self.fields[name]) - {"k", "f", "q", "t"}
+            left = {field for field in self.fields[name] if not is_memory(field)}
+            left -= {"k", "f", "q", "t", "g", "o"}
             same(left, set(), f"all left, and in {name} there still are")
 
 
 def replay(server, ear, operations):
-    """(World, number of the first operation that went wrong or None, why)."""
-    world = World(server, ear)
+    """(Simulation, number of the first operation that went wrong or None, why)."""
+    simulation = Simulation(server, ear)
     for number, operation in enumerate(operations):
         try:
-            world.play(operation)
+            simulation.play(operation)
         except AssertionError as fault:
-            return world, number, str(fault)
-    return world, None, None
+            return simulation, number, str(fault)
+    return simulation, None, None
 
 
 # -- chance ---------------------------------------------------------------------------------------
 
 
-def heartbeats(dice, world):
+def heartbeats(rng, simulation):
     """A moment later all that wait and are awake call, and holders renew, most of them."""
-    yield ("pass", dice.randrange(200000, 2500000))
-    for client in dice.sample(world.clients, len(world.clients)):
-        view = world.view(client.keys[0])
-        if view.entry(client.owner) and dice.random() < 0.8:
+    yield ("pass", rng.randrange(200000, 2500000))
+    for client in rng.sample(simulation.clients, len(simulation.clients)):
+        view = simulation.view(client.keys[0])
+        if view.entry(client.owner) and rng.random() < 0.8:
             yield ("renew", client.number, 0)
-        elif client.owner in view.places and not client.asleep and dice.random() < 0.95:
-            yield ask(dice, client.number, queue=True)
+        elif client.owner in view.places and not client.asleep and rng.random() < 0.95:
+            yield ask(rng, client.number, queue=True)
 
 
-def poked(dice, world):
+def poked(rng, simulation):
     """Those that were called come, in any order."""
-    called = [client for client in world.clients if not client.asleep
-              and any((name, client.owner) in world.calls.coming for name in client.keys)]
-    for client in dice.sample(called, len(called)):
-        yield ask(dice, client.number, queue=True)
+    called = [client for client in simulation.clients if not client.asleep
+              and any((name, client.owner) in simulation.calls.coming for name in client.keys)]
+    for client in rng.sample(called, len(called)):
+        yield ask(rng, client.number, queue=True)
 
 
-def ask(dice, number, queue, lost=False):
-    late = dice.choice((1, 1, 60000, 0, -1, -5000)) if dice.random() < 0.1 else None
-    count, forgot = dice.random() < 0.8, dice.random() < 0.05
-    return ("acquire", number, dice.choice(LEASES), queue, late, count, forgot, lost)
+def ask(rng, number, queue, lost=False):
+    late = rng.choice((1, 1, 60000, 0, -1, -5000)) if rng.random() < 0.1 else None
+    count, forgot = rng.random() < 0.8, rng.random() < 0.05
+    return ("acquire", number, rng.choice(LEASES), queue, late, count, forgot, lost)
 
 
-def someone(dice, world, number):
+def someone(rng, simulation, number):
     """A holder's number, more often than not."""
-    holders = [client.number for client in world.clients
-               if world.view(client.keys[0]).entry(client.owner)]
-    return dice.choice(holders) if holders and dice.random() < 0.6 else number
+    holders = [client.number for client in simulation.clients
+               if simulation.view(client.keys[0]).entry(client.owner)]
+    return rng.choice(holders) if holders and rng.random() < 0.6 else number
 
 
-def wish(dice, world, number, modes):
+def wish(rng, simulation, number, modes):
     """A new owner: half of them nest in somebody."""
-    others = [other for other in range(len(world.clients)) if other != number]
-    parent = someone(dice, world, dice.choice(others)) if dice.random() < 0.5 else None
+    others = [other for other in range(len(simulation.clients)) if other != number]
+    parent = someone(rng, simulation, rng.choice(others)) if rng.random() < 0.5 else None
     parent = parent if parent != number else None
-    keys = dice.choice(ASKS)
-    if parent is not None and dice.random() < 0.7:
-        keys = world.clients[parent].keys
-    return ("new", number, parent, keys, *dice.choice(modes), dice.random() < 0.9)
+    keys = rng.choice(ASKS)
+    if parent is not None and rng.random() < 0.7:
+        keys = simulation.clients[parent].keys
+    group = rng.choice(("", "a", "g")) if rng.random() < 0.3 else None
+    return ("new", number, parent, keys, *rng.choice(modes), rng.random() < 0.9, group,
+            rng.choice((0, 0, 0, 1, 5, 5, 9)), rng.choice((0, 0, 0, 1000, 10000)))
 
 
-def one_of(dice, world, modes):
-    number = dice.randrange(len(world.clients))
-    what = dice.choices(list(WEIGHTS), WEIGHTS.values())[0]
+def one_of(rng, simulation, modes):
+    number = rng.randrange(len(simulation.clients))
+    what = rng.choices(list(WEIGHTS), WEIGHTS.values())[0]
     if what in ("acquire", "try", "again"):
-        return ask(dice, number, what != "try", lost=what == "again")
+        return ask(rng, number, what != "try", lost=what == "again")
     if what == "new":
-        return wish(dice, world, number, modes)
+        return wish(rng, simulation, number, modes)
     if what == "renew":
-        return ("renew", number, dice.choice((0,) + LEASES))
+        return ("renew", number, rng.choice((0,) + LEASES))
     if what in ("release", "uncertain"):
-        at_least = dice.choice((1, 5000, 60000)) if dice.random() < 0.2 else 0
-        return ("release", someone(dice, world, number), what == "uncertain", at_least)
+        at_least = rng.choice((1, 5000, 60000)) if rng.random() < 0.2 else 0
+        return ("release", someone(rng, simulation, number), what == "uncertain", at_least)
     if what == "ghost":
-        return ("ghost", dice.randrange(8), dice.random() < 0.5)
+        return ("ghost", rng.randrange(8), rng.random() < 0.5)
     if what == "force":
-        which = [dice.randrange(9) for _turn in range(dice.choice((0, 1, 1, 2, 4)))]
-        others = [number] if dice.random() < 0.1 else []
-        return ("force", dice.choice(KEYS), which, others, dice.random() < 0.3)
+        which = [rng.randrange(9) for _turn in range(rng.choice((0, 1, 1, 2, 4)))]
+        others = [number] if rng.random() < 0.1 else []
+        return ("force", rng.choice(KEYS), which, others, rng.random() < 0.3)
     if what == "pass":
-        return ("pass", some_time(dice, world))
+        return ("pass", some_time(rng, simulation))
     if what == "clock":
-        step = dice.choice((1, 500, 10000, 3600000))
-        return ("clock", -step if dice.random() < 0.7 else step)
-    return (what, number if what == "sleep" else dice.choice(KEYS))
+        step = rng.choice((1, 500, 10000, 3600000))
+        return ("clock", -step if rng.random() < 0.7 else step)
+    return (what, number if what == "sleep" else rng.choice(KEYS))
 
 
-def some_time(dice, world):
+def some_time(rng, simulation):
     """us: any time, or to the very ms at which something ends, or to the one before."""
-    if dice.random() < 0.6:
-        return dice.choice((0, 1, 999, 50000, PATIENCE * 1000 - 1, 7000000, 30000000, 3600000000))
-    view = world.view(dice.choice(KEYS))
+    if rng.random() < 0.6:
+        return rng.choice((0, 1, 999, 50000, PLACE_TTL * 1000 - 1, 7000000, 30000000, 3600000000))
+    view = simulation.view(rng.choice(KEYS))
     ends = [one.deadline for one in view.entries + list(view.waiters.values())]
-    return max(dice.choice(ends or [0]) - world.now - dice.randrange(2), 0) * 1000
+    return max(rng.choice(ends or [0]) - simulation.now - rng.randrange(2), 0) * 1000
 
 
-def history(dice, server, ear, length):
-    """Plays random operations, at the end of which all leave. (operations, World, number, why)."""
-    world, operations = World(server, ear), []
-    modes = dice.choice((MODES, LIMITS, MODES + LIMITS, (("x", 0),), (("s", 0), ("x", 0))))
+def history(rng, server, ear, length):
+    """Plays random operations, at the end of which all leave. (operations, Simulation, number,
+    why)."""
+    simulation, operations = Simulation(server, ear), []
+    modes = rng.choice((MODES, LIMITS, MODES + LIMITS, (("x", 0),), (("s", 0), ("x", 0))))
     try:
         while len(operations) < length:
-            source = dice.choices((heartbeats, poked, None), (10, 20, 70))[0]
-            for operation in source(dice, world) if source else [one_of(dice, world, modes)]:
+            source = rng.choices((heartbeats, poked, None), (10, 20, 70))[0]
+            for operation in (
+                source(rng, simulation) if source else [one_of(rng, simulation, modes)]
+            ):
                 operations.append(operation)
-                world.play(operation)
+                simulation.play(operation)
         operations.append(("leave",))
-        world.play(operations[-1])
+        simulation.play(operations[-1])
     except AssertionError as fault:
-        return operations, world, len(operations) - 1, str(fault)
-    return operations, world, None, None
+        return operations, simulation, len(operations) - 1, str(fault)
+    return operations, simulation, None, None
 
 
 def shorten(operations, fails, seconds=20):
@@ -313,15 +328,15 @@ def tell(server, ear, operations, fault, seed):
         return number is not None and why.endswith(kind)
 
     operations = shorten(operations, fails)
-    world, lines = World(server, ear), [f"RLOCK_SEED={seed}; the shortest history found:"]
+    simulation, lines = Simulation(server, ear), [f"RLOCK_SEED={seed}; the shortest history found:"]
     try:
         for operation in operations:
             lines.append(f"  {operation}")
-            lines[-1] += f" -> {world.play(operation)}"
+            lines[-1] += f" -> {simulation.play(operation)}"
     except AssertionError as again:
         fault = str(again)
-    names = [f"{client.number}={client.owner} {client.keys}" for client in world.clients]
-    held = [f"{name}: {fields}" for name, fields in world.fields.items()]
+    names = [f"{client.number}={client.owner} {client.keys}" for client in simulation.clients]
+    held = [f"{name}: {fields}" for name, fields in simulation.fields.items()]
     raise AssertionError("\n".join(lines + names + held + [fault]))
 
 
@@ -330,12 +345,14 @@ def _(server):
     seed = int(os.environ.get("RLOCK_SEED") or 1)
     left = int(os.environ.get("RLOCK_OPERATIONS") or 20000)
     print(f"# RLOCK_SEED={seed}, {left} operations")
-    dice, ear, seen = random.Random(seed), server.listen(), {}
+    rng, ear, seen = random.Random(seed), server.listen(), {}
     while left > 0:
-        operations, world, number, fault = history(dice, server, ear, dice.choice((100, 300, 1000)))
+        operations, simulation, number, fault = history(
+            rng, server, ear, rng.choice((100, 300, 1000))
+        )
         if fault:
             tell(server, ear, operations[: number + 1], fault, seed)
-        for kind, times in world.seen.items():
+        for kind, times in simulation.seen.items():
             seen[kind] = seen.get(kind, 0) + times
         left -= len(operations)
     print("#", ", ".join(f"{kind} {times}" for kind, times in sorted(seen.items())))

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/lua: readers, semaphores, nested owners, several keys, who is woken. Prints TAP."""
-from script_server import PATIENCE, Lock
+"""The scripts of src/store/redis/lua: readers, semaphores, nested owners, several keys, who is
+woken. Prints TAP."""
+from script_server import PLACE_TTL, Lock
 from script_tap import A, B, C, D, E, by, fence_of, fences_of, held_by_a, main, place_of, same
 from script_tap import slot_of, test, true
 
@@ -74,7 +75,7 @@ def _(server):
     wait(lock, B)
     lock.now += 1
     wait(lock, C, mode="s")
-    lock.now += PATIENCE - 1
+    lock.now += PLACE_TTL - 1
     read(lock, C)
 
 
@@ -454,7 +455,7 @@ def _(server):
     wait(lock, B)
     same(lock.acquire(C, queue=False)[0], "HELD", "no wait")
     stands(lock, D, position=3)
-    lock.now += PATIENCE - 1
+    lock.now += PLACE_TTL - 1
     stands(lock, A)
     fence_of(lock.acquire(A, queue=False))
     stands(lock, D, position=3 - 1, holders=1)
@@ -471,7 +472,7 @@ def _(server):
     lock.release(A)
     stands(lock, C, position=2)
     stands(lock, B)
-    lock.now += PATIENCE
+    lock.now += PLACE_TTL
     fence_of(lock.acquire(C))
 
 
@@ -502,6 +503,70 @@ def _(server):
     stands(lock, C, mode="l", limit=2, holders=2)
 
 
+# -- who is told of several -----------------------------------------------------------------------
+
+
+def told(lock, **options):
+    """The owner told to one who is refused."""
+    for queue in (False, True):
+        reply = lock.acquire("r", queue=queue, **options)
+        text = reply[-1]
+    lock.release("r")
+    return text.split(" ")[3] if text else ""
+
+
+@test("of several holders the oldest is told, whoever comes, renews and goes")
+def _(server):
+    for mode, limit, other in (("s", 0, "x"), ("l", 4, "l")):
+        lock = Lock(server, mode)
+        take = {"mode": mode, "limit": limit}
+        for owner in (C, A, D, B):
+            fence_of(lock.acquire(owner, **take))
+            lock.now += 1
+        same(told(lock, mode=other, limit=limit), C)
+        lock.renew(D)
+        same(told(lock, mode=other, limit=limit), C, "after a renewal")
+        lock.release(C)
+        fence_of(lock.acquire(E, **take))
+        lock.renew(B)
+        same(told(lock, mode=other, limit=limit), A, "the oldest has left")
+        lock.release(A, at_least=600000)
+        same(told(lock, mode=other, limit=limit), A, "it is kept")
+        lock.now += 29000
+        for owner in (D, B, E):
+            lock.renew(owner)
+        lock.now += 600000
+        for owner in (A, D, B, C):
+            fence_of(lock.acquire(owner, **take))
+        same(told(lock, mode=other, limit=limit), A, "the dead are gone")
+
+
+@test("of siblings below one holder the oldest is told")
+def _(server):
+    lock, _fence = held_by_a(server)
+    for owner in (A2, A1, A3):
+        fence_of(lock.acquire(owner, mode="s"))
+    same(lock.acquire(A + ".4", queue=False)[-1].split(" ")[3], A2)
+
+
+@test("where very many hold it nobody is told rather than not the oldest")
+def _(server):
+    lock = Lock(server)
+    owners = ["%036d" % number for number in range(200)]
+    read(lock, *owners)
+    same(told(lock), owners[0])
+    lock.release(owners[0])
+    for owner in owners[1:]:
+        lock.renew(owner, lease=60000)
+    server.call("CONFIG", "RESETSTAT")
+    same(told(lock), "")
+    true(
+        "cmdstat_hgetall" not in server.call("INFO", "commandstats"), "nobody looks at all of them"
+    )
+    lock.now += 30000
+    same(told(lock), owners[1], "when all are looked at anyway")
+
+
 # -- kept for some time ---------------------------------------------------------------------------
 
 
@@ -521,7 +586,31 @@ def _(server):
     fence_of(lock.acquire(C))
 
 
-@test("at least: with the clock set back, no longer than it says; and not at all where not asked for")
+@test("at least: notes are added to who keeps it, once, and nothing else of it changes")
+def _(server):
+    lock = Lock(server)
+    for number, (who, left) in enumerate(
+        [
+            ("h u 9 c l", "h u 9 c l kept=1 ran=7"),
+            ("", "- - - - - kept=1 ran=7"),
+            ("h u 9 c l waited=3", "h u 9 c l waited=3 kept=1 ran=7"),
+        ]
+    ):
+        owner = "%d" % number
+        lock.acquire(owner, mode="s", who=who)
+        before = lock.fields()["h:" + owner].split(" ", 7)
+        for _time in (1, 2):
+            same(lock.release(owner, at_least=60000, notes="ran=7"), ["RELEASED", lock.now])
+        after = lock.fields()["h:" + owner].split(" ", 7)
+        same(after[2:7], before[2:7], "fence, owner, since, mode, slot")
+        same(after[:2] + after[7:], [str(lock.now + 60000), "60000", left])
+        lock.release(owner, notes="ran=7")
+        same(lock.fields().get("h:" + owner), None, "not kept")
+
+
+@test(
+    "at least: with the clock set back, no longer than it says; and not at all where not asked for"
+)
 def _(server):
     lock, _fence = held_by_a(server)
     lock.now -= 3600000

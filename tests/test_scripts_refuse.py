@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/lua on what is no lock, and on servers that refuse. Prints TAP."""
-from script_server import PATIENCE, WEEK, Client, Lock, ReplyError
+"""The scripts of src/store/redis/lua on what is no lock, and on servers that refuse. Prints TAP."""
+from script_server import PLACE_TTL, WEEK, Client, Lock, ReplyError
 from script_tap import A, B, C, D, DAY, E, by, fence_of, held_by_a, holder, main, same, test, true
 
 # -- what is no lock, or a damaged one ------------------------------------------------------------
@@ -41,18 +41,54 @@ def refused(server, lock, changes, want, only="", free=False):
 
 
 NUMBERS = ("", "x", " 1", "-1", "1.5", "1e3", "0x10", "nan", "inf", "-inf", str(2**53), "9" * 400)
-LINES = ("", "x", "1 2 3", "x 30000 5 %s 1 x 0 w" % A, "1700000030000 x 5 %s 1 x 0 w" % A,
-         "1700000030000 30000 x %s 1 x 0 w" % A, "1700000030000 30000 5", "-1 30000 5 %s 1 x 0 w" % A,
-         "nan 30000 5 %s 1 x 0 w" % A, "%s %s 5 %s 1 x 0 w" % ("9" * 400, "9" * 400, A),
-         "1700000030000 30000 %s %s 1 x 0 w" % ("9" * 400, A), "1700000030000 30000 5 %s 1 z 0 w" % A,
-         "1700000030000 30000 5 %s 1 x -1 w" % A, "1700000030000 30000 5 %s 1 x 0 w\nx" % A)
-STATES = ("", "x", "x 0 1 5 5", "z 0 1 5 5 %s" % A, "x -1 1 5 5 %s" % A, "x 0 1 nan 5 %s" % A,
-          "x 0 1 5 inf %s" % A, "x 0 1 %s 5 %s" % ("9" * 400, A), "x 0 1 5 5 %s more" % A)
-QUEUES = ("", "x", "1", "1 1", "1 1 1 1", "-1 1 0", "1 -1 0", "0 1 0", "5 1 0", "1 nan 0", "1 1 inf",
-          "1 0x10 0", "1 %d 0" % 2**53, "1 %s 0" % ("9" * 400))
+LINES = (
+    "",
+    "x",
+    "1 2 3",
+    "x 30000 5 %s 1 x 0 w" % A,
+    "1700000030000 x 5 %s 1 x 0 w" % A,
+    "1700000030000 30000 x %s 1 x 0 w" % A,
+    "1700000030000 30000 5",
+    "-1 30000 5 %s 1 x 0 w" % A,
+    "nan 30000 5 %s 1 x 0 w" % A,
+    "%s %s 5 %s 1 x 0 w" % ("9" * 400, "9" * 400, A),
+    "1700000030000 30000 %s %s 1 x 0 w" % ("9" * 400, A),
+    "1700000030000 30000 5 %s 1 z 0 w" % A,
+    "1700000030000 30000 5 %s 1 x -1 w" % A,
+    "1700000030000 30000 5 %s 1 x 0 w\nx" % A,
+)
+STATES = (
+    "",
+    "x",
+    "x 0 1 5 5",
+    "z 0 1 5 5 %s" % A,
+    "x -1 1 5 5 %s" % A,
+    "x 0 1 nan 5 %s" % A,
+    "x 0 1 5 inf %s" % A,
+    "x 0 1 %s 5 %s" % ("9" * 400, A),
+    "x 0 1 5 5 %s more" % A,
+)
+QUEUES = (
+    "",
+    "x",
+    "1",
+    "1 1",
+    "1 1 1 1",
+    "-1 1 0",
+    "1 -1 0",
+    "0 1 0",
+    "5 1 0",
+    "1 nan 0",
+    "1 1 inf",
+    "1 0x10 0",
+    "1 %d 0" % 2**53,
+    "1 %s 0" % ("9" * 400),
+)
 
 
-@test("damage: a holder that cannot be read is MISFIT to itself, and lets nobody in beside it (H21)")
+@test(
+    "damage: a holder that cannot be read is MISFIT to itself, and lets nobody in beside it (H21)"
+)
 def _(server):
     for text in LINES:
         refused(server, Lock(server), {"h:" + A: text}, "damaged", only="holder")
@@ -132,7 +168,7 @@ def _(server):
             lock = Lock(server)
             lock.acquire(A)
             lock.acquire(B)
-            lock.now += PATIENCE
+            lock.now += PLACE_TTL
             lock.set("q", f"1 {text} 0")
             call_in = dict(each_call(lock))[name]
             reply = call_in()  # Hung where it does not come back
@@ -141,7 +177,14 @@ def _(server):
 
 @test("damage: a waiter that cannot be read lets nobody in beside the holder (H21)")
 def _(server):
-    for text in ("", "x", "1 2", "nan %s 1 x w" % B, "-1 %s 1 x w" % B, "%s %s 1 x w" % ("9" * 400, B)):
+    for text in (
+        "",
+        "x",
+        "1 2",
+        "nan %s 1 x w" % B,
+        "-1 %s 1 x w" % B,
+        "%s %s 1 x w" % ("9" * 400, B),
+    ):
         for name, call in each_call(Lock(server)):
             server.call("FLUSHALL")
             lock = Lock(server)
@@ -280,6 +323,27 @@ def _(server):
     same(held.fields(), before)
 
 
+@test("out of memory: of several holders the oldest is told, and a newcomer leaves nothing (H17)")
+def _(server):
+    lock = Lock(server)
+    for owner in (A, B, C):
+        fence_of(lock.acquire(owner, mode="s"))
+    lock.release(A)
+    before = lock.fields()
+    try:
+        full(server, True)
+        same(lock.acquire(D, queue=False)[-1], lock.fields()["h:" + B])
+        try:
+            raise AssertionError(lock.acquire(D))
+        except ReplyError as error:
+            true("OOM" in str(error), error)
+    finally:
+        full(server, False)
+    same(lock.fields(), before)
+    same(lock.acquire(D, queue=False)[-1], lock.fields()["h:" + B])
+    true(lock.fields() != before, "it is kept where there is room")
+
+
 @test("rights: without any channel, or without PUBLISH, everything works but the poke (H20)")
 def _(server):
     ear = server.listen()
@@ -347,11 +411,19 @@ def _(server):
             server.call("PEXPIRE", lock.key, 1000000)
             call()
             left(what, lease + 1)
-        for what, call in (("forced", lambda: lock.force(A)), ("release", lambda: lock.release(A))):
-            lock.acquire(A)
-            server.call("PEXPIRE", lock.key, 1000000)
-            call()
-            left(what, WEEK)
+        lock.acquire(A)
+        server.call("PEXPIRE", lock.key, 1000000)
+        lock.force(A)
+        left("forced", WEEK)
+        # What it was acquired with is enough.
+        lock.acquire(A)
+        lock.release(A)
+        left("release", WEEK)
+        lock.acquire(A, lease=1000)
+        server.call("PEXPIRE", lock.key, 1000000)
+        lock.now += 2000
+        lock.release(A)
+        left("release after the lease's end", WEEK)
 
 
 if __name__ == "__main__":

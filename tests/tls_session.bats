@@ -16,17 +16,13 @@ setup() {
     PROXY=rediss://${proxy[proxy]}
 }
 
-held_again() { # KEY MS: it was renewed, and has more than MS left
-    rlock status --json "$1" | jq -e ".[0].holders[0].lease_left_ms > $2" >/dev/null
-}
-
-@test "a server that stalls in the handshake: the connect timeout counts" {
+@test "a server that stalls in the handshake: 69 after the connect timeout" {
     local start bytes
     for bytes in 0 3 100 700; do
         fault cut down $bytes
         start=$(now_ms)
-        run -69 --separate-stderr rlock run -u "$PROXY" --connect-timeout 500ms k -- touch "$T/run"
-        within 400 2500 $(($(now_ms) - start))
+        run -69 --separate-stderr rlock run -u "$PROXY" --connect-timeout 2s k -- touch "$T/run"
+        took 1900 15000 "$start"
         stderr_line '^rlock: k: cannot reach rediss://.*no answer to TLS in time'
         fault pass
     done
@@ -35,7 +31,7 @@ held_again() { # KEY MS: it was renewed, and has more than MS left
     [[ ! -e $T/run ]]
 }
 
-@test "a server that closes or resets in the handshake" {
+@test "a server that closes or resets in the handshake: 69, and it says so" {
     local bytes
     for bytes in 0 3 100 700; do
         fault cut down $bytes close
@@ -46,20 +42,21 @@ held_again() { # KEY MS: it was renewed, and has more than MS left
     [[ ! -e $T/run ]]
 }
 
-@test "a handshake byte by byte" {
+@test "a handshake that arrives byte by byte succeeds" {
     fault trickle down 1
-    run -0 rlock run -u "$PROXY" --connect-timeout 20s k -- true
+    run -0 rlock run -u "$PROXY" --connect-timeout 2m k -- true
 }
 
 @test "a waiter and a holder survive a stalled handshake" {
-    hold a k -u "$PROXY" --lease 9s
-    bg b rlock run -u "$PROXY" --lease 9s k -- true
-    poll_until 15 has_waiters k 1
+    hold a k -u "$PROXY" --lease 15s
+    bg b rlock run -u "$PROXY" --lease 15s k -- true
+    # It has heard that it waits: a store that is away at the start is tried for a shorter time.
+    poll_until 15 contains "$T/b.err" 'waiting for k'
     fault rst
     fault cut down 700
     sleep 1 # of a stalled handshake
     fault pass
-    poll_until 10 held_again k 7000
+    renewed k
     kill "${pid[a]}"
     finish a
     [[ $status == 143 ]]
@@ -67,27 +64,25 @@ held_again() { # KEY MS: it was renewed, and has more than MS left
     [[ $status == 0 ]]
 }
 
-@test "renewals over connections that are cut again and again" {
+@test "connections are cut again and again: the lock is renewed all the same" {
     local n=0
-    bg a rlock run -u "$PROXY" --lease 6s k -- sh -c ": >'$T/up'; sleep 8; exit 9"
-    poll_until 10 test -e "$T/up"
-    while alive "${pid[a]}"; do
+    stay a k -u "$PROXY" --lease 18s
+    while ((n < 24)); do
         # In the middle of a handshake, of its last words, of a reply; and between.
         fault cut down $((n * 137 % 1500)) close >"$T/fault"
         fault rst >"$T/fault"
         sleep 0.05 # of a broken network
         fault pass >"$T/fault"
-        sleep 0.25 # to recover
+        sleep 0.5 # to recover
         n=$((n + 1))
+        ((n % 4)) || renewed k
     done
-    finish a
-    [[ $status == 9 ]]
+    ends_well a
     run -0 rlock status -q k
-    [[ $n -gt 10 ]]
 }
 
 @test "a network that stays dark: the command is stopped before its lease ends" {
-    work a k 100 -u "$PROXY" --lease 3s
+    work a k 100 -u "$PROXY" --lease 9s
     working a
     fault blackhole
     work b k 0.2
@@ -98,7 +93,7 @@ held_again() { # KEY MS: it was renewed, and has more than MS left
 }
 
 @test "a server killed in mid-session does not kill rlock by SIGPIPE" {
-    hold a k --lease 3s
+    hold a k --lease 9s
     : >"$T/redis.dirty"
     redis_stop
     finish a
@@ -126,13 +121,13 @@ held_again() { # KEY MS: it was renewed, and has more than MS left
     for n in {1..100}; do
         finish "w$n" 50
         [[ $status == 0 ]]
-        run ! grep -v ' waiting for ' "$T/w$n.err"
+        run ! grep -vE ' (waiting for|acquired after) ' "$T/w$n.err"
     done
     no_overlap
     [[ $(cut -d' ' -f1 "$LOG" | sort -u | wc -l) == 100 ]]
 }
 
-@test "handed over at once" {
+@test "over TLS the next waiter is called, and need not look" {
     local n start
     for n in 1 2 3 4 5; do
         hold a k --lease 60s
@@ -144,14 +139,14 @@ held_again() { # KEY MS: it was renewed, and has more than MS left
         finish b
         echo "$(($(<"$T/got") - start)) ms"
         # The slow way, by heartbeat, takes up to 2.5 s.
-        within 0 1000 $(($(<"$T/got") - start))
+        took 0 2000 "$start" "$(<"$T/got")"
     done
 }
 
-@test "replies of many records" {
+@test "a reply of more than one TLS record is read as a whole" {
     local label
     label=$(printf 'x%.0s' {1..200})
-    rlock acquire --lease 60s --label "$label" k0
+    rlock acquire --lease 1h --label "$label" k0
     for n in {1..1500}; do
         echo "copy rlock:{k0} rlock:{k$n}"
     done | redis | grep -c 1
@@ -172,9 +167,9 @@ connections() {
     sleep 1000 &
     local keeper=$! owner before
     before=$(connections)
-    owner=$(rlock acquire --keep "$keeper" --lease 2s k)
-    sleep 3 # longer than the lease
-    # Whoever handed it over has not said farewell there: of these two, one is our own question.
+    owner=$(rlock acquire --keep "$keeper" --lease 9s k)
+    sleep 10 # longer than the lease
+    # Whoever handed it over has sent no release there: of these two, one is our own question.
     [[ $(connections) == $((before + 2)) ]]
     run -0 rlock renew --owner "$owner" k
     run -0 rlock release --owner "$owner" k
@@ -182,11 +177,11 @@ connections() {
     kill "$keeper"
 }
 
-@test "a certificate that changes while a lock is held" {
+@test "a certificate that changes while a lock is held is verified anew" {
     authority other
     certificate new other subjectAltName=DNS:localhost,IP:127.0.0.1
     cp "$CERTS/ca.pem" "$T/trusted.pem"
-    hold a k --tls-ca "$T/trusted.pem" --lease 6s
+    hold a k --tls-ca "$T/trusted.pem" --lease 30s
     server_certificate new
     redis client kill type normal skipme yes
     poll_until 10 contains "$T/a.err" 'not trusted'
@@ -196,7 +191,7 @@ connections() {
     sleep 0.2 # for an attempt or two
     cp "$CERTS/other.pem" "$T/trusted.pem"
     printf 'tls-ca = %s/other.pem\n' "$CERTS" >"$T/config"
-    poll_until 10 held_again k 5000
+    renewed k
     kill "${pid[a]}"
     finish a
     [[ $status == 143 ]]

@@ -52,7 +52,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     usage run --prefix 'a b' k -- true
 }
 
-@test "keys that are none: 64" {
+@test "a key that is empty, too long or has control characters: 64" {
     local long
     usage run '' -- true
     usage run 'a b' -- true
@@ -89,7 +89,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $output == 5400000 ]]
 }
 
-@test "status and force-release: usage" {
+@test "wrong usage of status and force-release: 64" {
     usage status --frobnicate
     usage status --watch=x
     usage force-release --yes
@@ -97,6 +97,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 }
 
 @test "a server that is not there: 69, its address, a hint, and the command is not run" {
+    export RLOCK_SERVER_WAIT=0
     run -69 --separate-stderr rlock run k -- touch "$T/run"
     [[ ${stderr_lines[0]} == rlock:*unix:///nowhere/at/all* && ${#stderr_lines[@]} -le 2 ]]
     stderr_line 'hint:.*(--url|RLOCK_URL)'
@@ -110,6 +111,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 }
 
 @test "H103 no password in what is said about a server that is not there" {
+    export RLOCK_SERVER_WAIT=1500ms # twice
     run -69 --separate-stderr rlock run -v -u redis://user:s3cret@127.0.0.1:1/2 k -- true
     [[ $stderr != *s3cret* && $stderr == *127.0.0.1:1* ]]
     run -64 --separate-stderr rlock run -u redis://user:s3cret@host:99999 k -- true

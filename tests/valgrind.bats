@@ -1,5 +1,5 @@
-# Every command once under valgrind, the agent and all other processes of rlock's own with it: nothing is read before it
-# was written, or beyond its end, and at the end nothing is lost.
+# Every command once under valgrind, the agent and all other processes of rlock's own with it:
+# nothing is read before it was written, or beyond its end, and at the end nothing is lost.
 
 load helper
 
@@ -29,8 +29,8 @@ END
     chmod +x "$RLOCK"
 }
 
-# clean PROCESSES: so many at least were looked at, and nothing was found. What valgrind says of itself, as that it does
-# not know a system call, comes between dashes.
+# clean PROCESSES: so many at least were looked at, and nothing was found. What valgrind says of
+# itself, as that it does not know a system call, comes between dashes.
 clean() {
     local found
     found=$(sed '/^--[0-9]*--/d' "$T"/found/*)
@@ -40,10 +40,11 @@ clean() {
 }
 
 @test "run: free, waited for, renewed, timed out, cancelled" {
-    bg first rlock run --lease 3s k -- sh -c ": >'$T/first.up'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 3"
+    bg first rlock run --lease 12s k -- \
+        sh -c ": >'$T/first.up'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 3"
     poll_until 15 test -e "$T/first.up"
     bg second rlock run -v k -- true
-    run -75 --separate-stderr rlock run -w 500ms k -- true
+    run -75 --separate-stderr rlock run -w 8s k -- true # to connect takes a part of it
     bg third rlock run k -- true
     poll_until 20 has_waiters k 2
     kill -TERM "${pid[third]}"
@@ -58,7 +59,7 @@ clean() {
 }
 
 @test "run: the lease is lost, the command has to go" {
-    bg first rlock run --lease 2s k -- sleep 100
+    bg first rlock run --lease 6s k -- sleep 100
     poll_until 15 held k
     redis del 'rlock:{k}'
     finish first
@@ -86,7 +87,7 @@ clean() {
     clean 7
 }
 
-@test "latch" {
+@test "latch: set, waited for, counted down, run, shown, deleted" {
     run -0 rlock latch set l 2
     bg waiter rlock latch wait l
     run -0 rlock latch count-down --id a l
@@ -112,7 +113,7 @@ clean() {
     clean 9
 }
 
-@test "a server of its own" {
+@test "--local: a server is started, asked and stopped" {
     export XDG_RUNTIME_DIR=$T/run
     mkdir -m 700 "$XDG_RUNTIME_DIR"
     run -0 rlock run --local k -- true

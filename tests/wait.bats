@@ -87,7 +87,7 @@ hand_overs() {
         end=$(date +%s%3N)
         kill "${pid[a]}"
         finish w
-        within 0 1500 $(($(<"$T/start") - end))
+        took 0 2000 "$end" "$(<"$T/start")"
     done
 }
 
@@ -109,42 +109,42 @@ hand_overs() {
     finish two 50
     [[ $status == 0 ]]
     # A missed wake-up is found by the next heartbeat, 2.5 s later.
-    run -0 jq -s 'map(select(.waited_ms > 2000)) | length' "$T/report.1" "$T/report.2"
+    run -0 jq -s "map(select(.waited_ms > 2000 + 100 * $(unit_ms))) | length" "$T/report.1" \
+        "$T/report.2"
     [[ $output == 0 ]]
     [[ $(cat "$T"/report.* | wc -l) == 80 ]]
 }
 
-@test "H61 a dead holder's lease is over when it is over" {
-    local start
-    hold a k --lease 3s
+@test "H61 the next waiter has a dead holder's lock when its lease is over, not a heartbeat later" {
+    local start left
+    hold a k --lease 12s
     queue w k
-    local agent
-    agent=$(agent_of "${pid[a]}")
+    kill_both a
+    left=$(lease_left k)
     start=$(now_ms)
-    kill -KILL "$agent" "${pid[a]}"
     finish w
     [[ $status == 0 ]]
-    within 1000 6000 $(($(now_ms) - start))
+    took $((left - 1000)) $((left + 2000)) "$start"
 }
 
 @test "H61 the next is there as well when the first has given up meanwhile" {
-    local agent start
-    hold a k --lease 4s
-    bg first rlock run -w 3s k -- true
+    local start
+    hold a k --lease 20s
+    bg first rlock run -w 12s k -- true
     poll_until 10 has_waiters k 1
     queue w k
-    agent=$(agent_of "${pid[a]}")
-    kill -KILL "$agent" "${pid[a]}"
+    kill_both a
     start=$(now_ms)
     finish first
     [[ $status == 75 ]]
     finish w
     [[ $status == 0 ]]
-    within 3000 4500 $(($(now_ms) - start))
+    took 10000 22000 "$start"
 }
 
 @test "--at-least: who waits is there when it is over, not a heartbeat later" {
-    bg a rlock run --at-least 1500ms k -- sh -c "date +%s%3N >'$T/began'; until test -e '$T/go'; do sleep 0.02; done"
+    bg a rlock run --at-least 12s k -- \
+        sh -c "date +%s%3N >'$T/began'; until test -e '$T/go'; do sleep 0.02; done"
     poll_until 10 test -s "$T/began"
     bg w rlock run k -- sh -c "date +%s%3N >'$T/next'"
     poll_until 10 has_waiters k 1
@@ -153,7 +153,7 @@ hand_overs() {
     [[ $status == 0 ]]
     finish w
     [[ $status == 0 ]]
-    within 1200 2500 $(($(<"$T/next") - $(<"$T/began")))
+    took 11000 14000 "$(<"$T/began")" "$(<"$T/next")"
 }
 
 @test "H65 -n does not pass those who wait" {
@@ -166,7 +166,7 @@ hand_overs() {
     finish a
     # Nobody holds it, but the first in the queue has not been silent for long.
     run -75 rlock run -n k -- true
-    run -75 rlock run -w 500ms k -- true
+    run -75 rlock run -w 1s k -- true
     kill -CONT "$agent" "${pid[w]}"
     finish w
     [[ $status == 0 && $(<"$LOG") == w ]]
@@ -202,18 +202,19 @@ hand_overs() {
 @test "H64 a signal while the request is on its way: what is granted then is given back" {
     local i
     start_proxy
-    fault delay up 700
+    fault delay up 2000
     for i in 1 2 3; do
         bg "w$i" rlock run -u "redis://${proxy[proxy]}" "k$i" -- touch "$T/run"
     done
-    sleep 1 # they have been greeted, and are yet to be heard
+    poll_until 10 eval '[[ $(fault stats) == *"open 3"* ]]'
+    pause 500 # for one of them to have asked
     kill "${pid[w1]}" "${pid[w2]}" "${pid[w3]}"
     for i in 1 2 3; do
         finish "w$i"
         [[ $status == 143 ]]
     done
     poll_until 10 eval '[[ $(fault stats) == *"open 0"* ]]'
-    [[ $(redis_calls evalsha) -ge 3 && $(rlock status --json) == "[]" && ! -e $T/run ]]
+    [[ $(redis_calls evalsha) -ge 1 && $(rlock status --json) == "[]" && ! -e $T/run ]]
 }
 
 @test "H64 a signal while the server stands still: what it grants when it goes on is given back" {
@@ -230,7 +231,8 @@ hand_overs() {
         kill -CONT "$(redis_pid)"
         finish a
         poll_until 2 is_free k
-        poll_until 9 eval '[[ $(waiters k) == 0 ]]' # its place, where it had given up that connection
+        # its place, where it had given up that connection
+        poll_until 9 eval '[[ $(waiters k) == 0 ]]'
         [[ ! -e $LOG ]]
     done
 }
@@ -256,30 +258,36 @@ hand_overs() {
     [[ $output == *"$(hostname)"* && $output =~ [0-9]+m?s && $output == *2* ]]
     bg quiet rlock run -q -w 3s k -- true
     finish quiet
-    [[ $status == 75 && ! -s $T/quiet.err ]]
+    [[ $status == 75 && $(wc -l <"$T/quiet.err") == 1 ]] # that it was in vain
 }
 
 @test "not acquired: the holder's age is that of now, not of the last answer" {
     hold a k
     # Less than a heartbeat: the server is asked once, at the start.
     run -75 --separate-stderr rlock run -w 2s k -- true
-    stderr_line '^rlock: k: not acquired: held by .* for [2-9](\.[0-9])?s'
+    stderr_line '^rlock: k: not acquired: held by .* for ([2-9]|[1-9][0-9])(\.[0-9])?s'
 }
 
 @test "a wait of less than a second says nothing" {
-    bg a rlock run k -- sleep 0.5
-    poll_until 10 held k
-    run -0 --separate-stderr rlock run k -- true
-    [[ $stderr == "" ]]
+    stay a k
+    bg w rlock run --report-fd 1 k -- true
+    poll_until 10 has_waiters k 1
+    ends_well a
+    finish w
+    # Where it took more than that, it said so.
+    [[ -s $T/w.err ]] || jq -e '.waited_ms < 2000' "$T/w.out"
+    [[ ! -s $T/w.err ]] || jq -e '.waited_ms > 900' "$T/w.out"
 }
 
 @test "a waiter holds one connection, and so does a holder" {
-    local clients
-    clients=$(redis client list | wc -l)
+    connections() {
+        [[ $(redis client list | grep -c ' name=rlock') == "$1" ]]
+    }
     hold a k
     queue w1 k
     queue w2 k
-    [[ $(redis client list | wc -l) == $((clients + 3)) ]]
+    # A server lists a connection for a while after it was closed; one that is kept would never go.
+    poll_until 10 connections 3
 }
 
 @test "an uncontended run is two commands besides the greeting" {
@@ -290,18 +298,20 @@ hand_overs() {
 }
 
 @test "H10 all waiters are served after a restart of the server, without a storm" {
-    local i
-    hold a k --lease 3s
+    local i start
+    hold a k
     for ((i = 1; i <= 20; i++)); do
         bg "w$i" rlock run k -- sh -c "echo w$i >>'$LOG'"
     done
     poll_until 20 has_waiters k 20
     redis_stop
     redis_start
+    start=$(now_ms)
     for ((i = 1; i <= 20; i++)); do
         finish "w$i" 30
         [[ $status == 0 ]]
     done
     [[ $(sort -u "$LOG" | wc -l) == 20 ]]
-    within 20 600 "$(redis_calls evalsha)"
+    # Some for each to begin with, and a heartbeat of each waiter every 2.5 s at most.
+    within 20 $((300 + 20 * (($(now_ms) - start) / 2000))) "$(redis_calls evalsha)"
 }

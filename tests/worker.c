@@ -7,6 +7,8 @@
  *   ignore   TERM, INT and HUP are ignored
  *   tree     two more generations of processes do the same; the last one is in its own session
  *   bare     the grandchild's environment is empty, too
+ *   title    overwrites its environment, as setproctitle(3) does
+ * untraced cannot be traced by its own user, and so /proc hides it where it is mounted with hidepid
  *   grant    the first line has MODE, SLOT, KEYS and FENCES too, after tabs */
 #include <fcntl.h>
 #include <signal.h>
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,11 +67,19 @@ static bool flag(char **argv, const char *name)
     return false;
 }
 
+extern char **environ;
+
+/* Arguments and environment are in one piece on the stack, and /proc shows what is there. */
+static void overwrite_environment(void)
+{
+    for (char **entry = environ; *entry; entry++)
+        memset(*entry, ' ', strlen(*entry));
+}
+
 /* The last generation starts the program anew, so that its environment is what /proc shows. */
 static void last_generation(char **argv)
 {
     char *plain[] = {argv[0], argv[1], argv[2], argv[3], NULL};
-    extern char **environ;
     char *empty[] = {NULL};
     setsid();
     execve("/proc/self/exe", plain, flag(argv, "bare") ? empty : environ);
@@ -79,6 +90,10 @@ int main(int argc, char **argv)
 {
     if (argc < 4)
         return 64;
+    if (flag(argv, "title"))
+        overwrite_environment();
+    if (flag(argv, "untraced"))
+        prctl(PR_SET_DUMPABLE, 0);
     if (flag(argv, "ignore")) {
         signal(SIGTERM, SIG_IGN);
         signal(SIGINT, SIG_IGN);

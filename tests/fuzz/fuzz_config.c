@@ -1,7 +1,8 @@
-/* Config files: each line is a setting or a fault, and each value is taken or refused with a reason. */
-#include "config.h"
+/* Config files: each line is a setting or a fault, and each value is taken or refused with a
+ * reason. */
+#include "cli/config.h"
+#include "cli/settings.h"
 #include "fuzz.h"
-#include "rules.h"
 
 static void take(const struct config_line *line)
 {

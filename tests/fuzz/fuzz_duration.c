@@ -1,5 +1,5 @@
 /* Durations: within their bounds, and what is printed can be read again, rounded down. */
-#include "duration.h"
+#include "base/duration.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

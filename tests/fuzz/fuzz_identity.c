@@ -1,8 +1,9 @@
-/* The line about a holder that others wrote into the store: whatever it is, it is shown, and written again the same. */
+/* The line about a holder that others wrote into the store: whatever it is, it is shown, and
+ * written again the same. */
+#include "base/utf8.h"
+#include "cli/render.h"
 #include "fuzz.h"
-#include "identity.h"
-#include "render.h"
-#include "utf8.h"
+#include "lock/identity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -23,6 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(strcmp(who.host, again.host) == 0 && strcmp(who.user, again.user) == 0);
     MUST(strcmp(who.command, again.command) == 0 && strcmp(who.label, again.label) == 0);
     MUST(who.pid == again.pid);
+    MUST(identity_noted(text, size, "waited") >= 0);
+    char *noted = identity_note(line, "waited", 7);
+    MUST(identity_noted(noted, strlen(noted), "waited") == 7);
+    free(noted);
     free(line);
     free(text);
     return 0;

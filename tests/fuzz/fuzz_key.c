@@ -1,10 +1,10 @@
-/* Names of locks, owners, and text that others wrote: a key survives the way to the store and back, and nothing that
- * is shown can act on a terminal. */
+/* Names of locks, owners, and text that others wrote: a key survives the way to the store and back,
+ * and nothing that is shown can act on a terminal. */
+#include "base/percent.h"
+#include "base/utf8.h"
 #include "fuzz.h"
-#include "key.h"
-#include "owner.h"
-#include "percent.h"
-#include "utf8.h"
+#include "lock/key.h"
+#include "lock/owner.h"
 
 static void check_key(const char *key)
 {
@@ -35,7 +35,8 @@ static void check_owner(const char *owner)
     MUST(!owner_fault(token) && !owner_nests_in(token, owner));
 }
 
-/* Characters by which a text plays tricks: controls, and those that turn the direction of writing. */
+/* Characters by which a text plays tricks: controls, and those that turn the direction of
+ * writing. */
 static bool is_trick(uint32_t c)
 {
     return c < ' ' || (c >= 0x7f && c < 0xa0) || c == UTF8_INVALID ||
@@ -54,7 +55,7 @@ static void check_shown(const char *text)
         MUST(!is_trick(utf8_next(&at)));
     for (const char *at = repaired; *at;)
         MUST(utf8_next(&at) != UTF8_INVALID);
-    MUST(utf8_length(text) <= strlen(text) && utf8_length(repaired) == utf8_length(text));
+    MUST(utf8_width(shown) <= strlen(shown) && utf8_fit(shown, utf8_width(shown)) == strlen(shown));
     free(shown);
     free(repaired);
 }

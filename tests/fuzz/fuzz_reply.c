@@ -1,16 +1,16 @@
-/* What a server replies, whoever it was that asked: an answer that makes sense comes out of it, which can be reckoned
- * with and shown. */
-#include "cluster_map.h"
+/* What a server replies, whoever it was that asked: an answer that makes sense comes out of it,
+ * which can be reckoned with and shown. */
+#include "cli/render.h"
+#include "cli/render_doctor.h"
+
+#include "store/redis/judge.h"
 #include "fuzz.h"
-#include "judge.h"
-#include "redis_answer.h"
-#include "redis_reply.h"
-#include "redis_greeting.h"
-#include "redis_latch.h"
-#include "redis_self.h"
-#include "render.h"
-#include "render_doctor.h"
-#include "render_latch.h"
+#include "store/cluster/map.h"
+#include "store/redis/answer.h"
+#include "store/redis/greeting.h"
+#include "store/redis/latch.h"
+#include "store/redis/reply.h"
+#include "store/redis/store_record.h"
 
 #include <hiredis/hiredis.h>
 
@@ -24,7 +24,13 @@ static void check_answer(const struct answer *answer)
     MUST(answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_HELD || *answer->text ||
          answer->cause == CAUSE_NOT_HOLDER || answer->cause == CAUSE_CHANGED);
     MUST(answer->left_ms >= 0 && answer->left_ms <= REDIS_SPAN_MAX);
-    MUST(answer->key < LOCK_KEYS_MAX && answer->position >= 0 && answer->holders >= 0);
+    MUST(answer->grace_ms >= 0 && answer->grace_ms <= REDIS_SPAN_MAX);
+    MUST(answer->key < LOCK_KEYS_MAX);
+    MUST(answer->position >= 0 && answer->position <= REDIS_NUMBER_MAX);
+    MUST(answer->holders >= 0 && answer->holders <= REDIS_NUMBER_MAX);
+    for (size_t i = 0; i < LOCK_KEYS_MAX && answer->verdict == VERDICT_GRANTED; i++)
+        MUST(answer->grants[i].fence <= REDIS_NUMBER_MAX &&
+             answer->grants[i].slot <= LOCK_LIMIT_MAX);
 }
 
 static void try_script(const redisReply *reply)
@@ -35,6 +41,8 @@ static void try_script(const redisReply *reply)
     redis_answer_script(reply, &answer, &extra);
     check_answer(&answer);
     MUST(extra.now_ms >= 0 && extra.now_ms <= REDIS_CLOCK_MAX);
+    MUST(extra.seniority.memory_ms >= 0 && extra.seniority.memory_ms <= REDIS_SPAN_MAX);
+    MUST(extra.seniority.service_ms >= 0 && extra.seniority.service_ms <= REDIS_SPAN_MAX);
     if (reply->type == REDIS_REPLY_ERROR)
         MUST(answer.verdict != VERDICT_GRANTED);
 }
@@ -44,6 +52,7 @@ static void show(void *arg, const struct lock_view *view)
     const struct render_style style = {.color = true, .width = 100};
 
     (void)arg;
+    MUST(view->fence <= REDIS_NUMBER_MAX && view->limit <= LOCK_LIMIT_MAX);
     render_table(paper, view, 1, &style);
     render_long(paper, view, 1, &style);
 }
@@ -76,13 +85,13 @@ static void try_latch(const redisReply *reply)
 /* As the answer to each step. */
 static void try_greeting(const redisReply *reply, bool member)
 {
-    const struct url url = {.scheme = "redis", .db = 1};
+    const struct url url = {.record = &redis_record, .db = 1};
     struct redis_greeting greeting;
     struct answer answer;
     char *bytes = NULL;
     size_t size = 0;
 
-    redis_greeting_begin(&greeting, &url, "secret", member, &bytes, &size);
+    redis_greeting_begin(&greeting, &url, "secret", member ? "rlock" : "", member, &bytes, &size);
     free(bytes);
     for (int first = greeting.step; first < 8; first++) {
         greeting.step = first;
@@ -96,20 +105,20 @@ static void try_greeting(const redisReply *reply, bool member)
 
 static void try_facts(const redisReply *reply)
 {
-    const struct url url = {.scheme = "redis"};
+    const struct url url = {.record = &redis_record};
     const struct wishes wishes = {.url = &url, .prefix = "p", .lease = 30 * NS_PER_SEC};
     const struct render_style style = {.width = 80};
-    static struct patient patient;
-    static const struct diagnosis whole;
+    static struct checked_server server;
+    const struct checkup checkup = {.servers = &server, .count = 1};
+    struct server_facts facts = {.reached = true};
 
-    memset(&patient, 0, sizeof patient);
-    patient.facts.reached = true;
-    redis_self_hello(&patient.facts, reply);
-    redis_self_info(&patient.facts, reply);
-    for (const char *const *name = redis_self_settings; *name; name++)
-        redis_self_setting(&patient.facts, *name, reply);
-    judge_server(&patient.facts, &wishes, &patient.diagnosis);
-    render_doctor(paper, &patient, 1, &whole, &style);
+    memset(&server, 0, sizeof server);
+    redis_facts_hello(&facts, reply);
+    redis_facts_info(&facts, reply);
+    for (const char *const *name = redis_facts_settings; *name; name++)
+        redis_facts_setting(&facts, *name, reply);
+    judge_server(&facts, &wishes, &server.diagnosis);
+    render_doctor(paper, &checkup, &style);
 }
 
 /* Of a Cluster's nodes. */

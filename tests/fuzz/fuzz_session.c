@@ -1,16 +1,17 @@
-/* A server, or Sentinels and a server, a cluster, a quorum, that say anything at any time: each operation of a store
- * ends once and in time, and nothing is left behind.
+/* A server, or Sentinels and a server, a cluster, a quorum, that say anything at any time: each
+ * operation of a store ends once and in time, and nothing is left behind.
  *
- * First byte: which store, and what it has to promise. Three more: what is asked of it. The rest: wire.h. */
+ * First byte: which store, and what it has to promise. Three more: what is asked of it. The rest:
+ * wire.h. */
 #include "fake_loop.h"
 #include "fuzz.h"
-#include "store.h"
+#include "store/store.h"
 #include "wire.h"
 
 #define OPERATIONS 3
 #define HEAD       (1 + OPERATIONS)
 #define TURNS_MAX  20000
-#define PATIENCE   (10 * NS_PER_SEC)
+#define TIMEOUT    (10 * NS_PER_SEC)
 
 #define URLS_MAX 3
 
@@ -21,6 +22,8 @@ static const char *const urls[][URLS_MAX] = {
     {"sentinel://127.0.0.1/master/1"},
     {"redis://127.0.0.1", "redis://:secret@127.0.0.2/1", "unix:///run/redis.sock"},
     {"cluster://127.0.0.1,127.0.0.2:7000"},
+    {"zookeeper://127.0.0.1,127.0.0.2:7000/jobs"},
+    {"zookeeper://user:secret@127.0.0.1"},
 };
 
 struct life {
@@ -54,6 +57,8 @@ static void poked(void *arg)
     life->reports++;
 }
 
+static const struct store_events events = {.poked = poked};
+
 static void report(void *arg, const struct lock_view *view)
 {
     struct life *life = arg;
@@ -80,10 +85,10 @@ static void begin_latch(struct life *life, bool listen)
     store_latch(life->store, &request, life->until, done, life);
 }
 
-static void begin_survey(struct life *life, bool all)
+static void begin_survey(struct life *life, bool all, bool latches)
 {
     static const char *const patterns[] = {"a", "b*", "b"};
-    struct survey_request request = {.each = report, .each_arg = life};
+    struct survey_request request = {.latches = latches, .each = report, .each_arg = life};
 
     request.patterns = patterns;
     request.pattern_count = all ? 0 : 3;
@@ -109,21 +114,28 @@ static void begin(struct life *life, uint8_t what)
                                    .queue = true,
                                    .listen = (what & 0x40) != 0};
 
+    bool latches = store_can(&life->address, STORE_LATCHES);
+
     life->busy = true;
     life->acquiring = what % 8 < 2 ? request.key_count : 0;
-    life->until = moment_plus(loop_now(life->loop), PATIENCE);
+    life->until = moment_plus(loop_now(life->loop), TIMEOUT);
     switch (what % 8) {
     case 0:
     case 1: store_acquire(life->store, &request, life->until, done, life); break;
     case 2: store_renew(life->store, &request, life->until, done, life); break;
     case 3: store_release(life->store, &request, request.listen, life->until, done, life); break;
     case 4: begin_force(life); break;
-    case 5: begin_survey(life, request.listen); break;
-    case 6: begin_latch(life, request.listen); break;
+    case 5: begin_survey(life, request.listen, latches && what >> 7); break;
+    case 6:
+        if (latches)
+            begin_latch(life, request.listen);
+        else
+            begin_force(life);
+        break;
     case 7:
         life->busy = false;
         life->parted = true;
-        store_farewell(life->store, &request);
+        store_release_nowait(life->store, &request);
         break;
     }
 }
@@ -167,10 +179,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size >= HEAD) {
         open_store(&life, data[0]);
-        wire_begin(data + HEAD, size - HEAD);
+        wire_feed(data + HEAD, size - HEAD);
     }
     if (life.store) {
-        store_on_poke(life.store, poked, &life);
+        store_on_event(life.store, &events, &life);
         live(&life, data + 1);
         store_close(life.store);
         MUST(wire_open() == 0 && !fake_ios(life.loop));

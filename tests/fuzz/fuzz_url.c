@@ -1,7 +1,7 @@
 /* Addresses: what is parsed can be printed and parsed again; no password is ever shown. */
 #include "fuzz.h"
-#include "url.h"
-#include "urls.h"
+#include "store/url.h"
+#include "store/urls.h"
 
 static void check_parsed(const struct url *url)
 {

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "aside.h"
 #include "fake_loop.h"
+#include "os/helper_process.h"
 
 #define FIRST_FD 100000 /* no real one */
 #define FDS      64
@@ -17,7 +17,7 @@ static const uint8_t *next, *end;
 static bool paused;
 static bool used[FDS];
 
-void wire_begin(const uint8_t *data, size_t size)
+void wire_feed(const uint8_t *data, size_t size)
 {
     next = data;
     end = data + size;
@@ -36,7 +36,9 @@ int wire_open(void)
 /* The event that the input has next, WIRE_EVENTS if it has none. */
 static int peek_event(void)
 {
-    return end - next >= 2 && *next == WIRE_MARK ? next[1] % WIRE_EVENTS : WIRE_EVENTS;
+    bool marked = end - next >= 2 && *next == WIRE_MARK && next[1] != WIRE_MARK;
+
+    return marked ? next[1] % WIRE_EVENTS : WIRE_EVENTS;
 }
 
 static bool take_event(int event)
@@ -81,9 +83,10 @@ int __wrap_shutdown(int fd, int how);
 ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);
 ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
-struct aside *__wrap_aside_start(struct loop *loop, void (*work)(const void *, void *),
-                                 const void *question, size_t size,
-                                 void (*done)(void *, const void *), void *owner);
+struct helper_process *__wrap_helper_process_start(struct loop *loop,
+                                                   void (*work)(const void *, void *),
+                                                   const void *question, size_t size,
+                                                   void (*done)(void *, const void *), void *owner);
 int __wrap_close(int fd);
 int __real_close(int fd);
 
@@ -156,6 +159,11 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
         errno = paused ? EAGAIN : ECONNRESET;
         return event == WIRE_END ? 0 : -1;
     }
+    if (length > 1 && next[0] == WIRE_MARK && next[1] == WIRE_MARK) {
+        next += 2;
+        *(uint8_t *)bytes = WIRE_MARK;
+        return 1;
+    }
     const uint8_t *mark = length > 1 ? memchr(next + 1, WIRE_MARK, length - 1) : NULL;
     length = mark ? (size_t)(mark - next) : length;
     length = length < size ? length : size;
@@ -174,9 +182,10 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
 }
 
 /* No name is looked up, nothing is started. */
-struct aside *__wrap_aside_start(struct loop *loop, void (*work)(const void *, void *),
-                                 const void *question, size_t size,
-                                 void (*done)(void *, const void *), void *owner)
+struct helper_process *__wrap_helper_process_start(struct loop *loop,
+                                                   void (*work)(const void *, void *),
+                                                   const void *question, size_t size,
+                                                   void (*done)(void *, const void *), void *owner)
 {
     (void)loop, (void)work, (void)question, (void)size, (void)done, (void)owner;
     errno = EAGAIN;

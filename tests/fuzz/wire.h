@@ -1,7 +1,8 @@
-/* The network of a fuzz target: sockets whose other end says what the input says. The calls of libc that conn.c makes
- * come here (ld --wrap).
+/* The network of a fuzz target: sockets whose other end says what the input says. The calls of libc
+ * that net/stream.c makes come here (ld --wrap).
  *
- * Bytes of the input are what is received. One of them is not: WIRE_MARK, and after it what happens instead. */
+ * Bytes of the input are what is received. One of them is not: WIRE_MARK, and after it what happens
+ * instead; two of them are one byte that is received. */
 #ifndef WIRE_H
 #define WIRE_H
 
@@ -15,8 +16,9 @@ enum { WIRE_END, WIRE_RESET, WIRE_PAUSE, WIRE_REFUSE, WIRE_EVENTS };
 struct loop;
 
 /* Puts the input on the wire. Borrowed. */
-void wire_begin(const uint8_t *data, size_t size);
-/* One thing happens: a socket connects, something arrives, or time goes on. False if nothing ever will. */
+void wire_feed(const uint8_t *data, size_t size);
+/* One thing happens: a socket connects, something arrives, or time goes on. False if nothing ever
+ * will. */
 bool wire_turn(struct loop *loop);
 /* Sockets that are open. */
 int wire_open(void);

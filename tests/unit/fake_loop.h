@@ -1,12 +1,12 @@
-/* A loop (loop.h) whose time passes only when something is due: hours of leases take no time, and every run is the
- * same. */
+/* A loop (net/loop.h) whose time passes only when something is due: hours of leases take no time,
+ * and every run is the same. */
 #ifndef FAKE_LOOP_H
 #define FAKE_LOOP_H
 
-#include "loop.h"
+#include "net/loop.h"
 
-/* One turn of the loop: time goes on to what is due next, and that happens, in loop.h's order. False if
- * nothing ever will. The store's answers are what descriptors are to the real one. */
+/* One turn of the loop: time goes on to what is due next, and that happens, in net/loop.h's order.
+ * False if nothing ever will. The store's answers are what descriptors are to the real one. */
 bool fake_turn(struct loop *loop);
 /* This process is stopped for "ns" before the next turn. */
 void fake_suspend(struct loop *loop, int64_t ns);

@@ -34,6 +34,8 @@ static const struct {
     struct answer answer;
 } meanings[] = {
     {'+', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
+    {'/', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
+    {'<', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
     {'*', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}, .forgotten = true}},
     {'g',
      {.verdict = VERDICT_REFUSED,
@@ -54,6 +56,7 @@ static const struct {
      {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true, .text = "mute"}},
     {'.',
      {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true, .text = "mute"}},
+    {',', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "no connection"}},
     {NOT_SENT, {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "too late"}},
     {'!', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "refused"}},
     {'~', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "loading"}},
@@ -67,7 +70,7 @@ static void draw_conclusions(struct fake_store *store, const struct answer *answ
     bool release = strchr("fu", store->call);
 
     if (acquire && answer->verdict == VERDICT_UNKNOWN && answer->maybe_done)
-        store->holds = store->loose = true;
+        store->holds = store->loose = true, store->loose_until = store->until;
     else if (acquire && answer->verdict == VERDICT_GRANTED)
         store->holds = true, store->loose = false;
     else if (acquire && answer->verdict == VERDICT_REFUSED)
@@ -78,20 +81,36 @@ static void draw_conclusions(struct fake_store *store, const struct answer *answ
         store->parted = false;
 }
 
+/* The store grants in its own way. */
+static void grant(struct fake_store *store, struct answer *answer)
+{
+    if (store->answer == '/') {
+        store->lease /= 2;
+        answer->lease = store->lease;
+    } else if (store->answer == '<') {
+        store->sent = moment_plus(store->sent, -store->lease / 10 * 3);
+        answer->from = store->sent;
+    }
+}
+
 static void reply(struct loop_timer *timer)
 {
     struct fake_store *store = timer->owner;
     store_done *done = store->done;
+    struct answer answer;
     size_t i = 0;
 
     while (meanings[i].letter != store->answer)
         i++;
+    answer = meanings[i].answer;
+    grant(store, &answer);
     store->done = NULL;
     store->heard = loop_now(store->loop);
-    draw_conclusions(store, &meanings[i].answer);
+    store->offered &= answer.verdict == VERDICT_REFUSED;
+    draw_conclusions(store, &answer);
     if (store->answer != NOT_SENT)
         fake_log(store, (char[]){store->call, store->answer, '\0'});
-    done(store->done_arg, &meanings[i].answer);
+    done(store->done_arg, &answer);
 }
 
 /* Takes the next word of the answers, if it is not the last: when it is to be given. */
@@ -121,6 +140,7 @@ static void begin(struct fake_store *store, char call, const struct lock_request
         accuse(store, "another owner");
     snprintf(store->owner, sizeof store->owner, "%s", request->owner);
     store->call = call;
+    store->until = until;
     store->done = done;
     store->done_arg = arg;
     if (strchr("aql", call) && store->answer == '0')
@@ -131,6 +151,8 @@ static void begin(struct fake_store *store, char call, const struct lock_request
         store->answer = '0';
     if (late) {
         store->answer = NOT_SENT;
+    } else if (store->answer == ',') {
+        due = until;
     } else if (store->answer == '.' || due.ns > until.ns) {
         store->answer = '.';
         due = until;
@@ -145,6 +167,7 @@ static void acquire(struct store *base, const struct lock_request *request, stru
 
     store->sent = loop_now(store->loop);
     store->lease = request->lease;
+    store->offered = request->offer;
     begin(store, request->listen ? 'l' : request->queue ? 'q' : 'a', request, until, done, arg);
 }
 
@@ -155,7 +178,7 @@ static void renew(struct store *base, const struct lock_request *request, struct
 
     store->sent = loop_now(store->loop);
     store->lease = request->lease;
-    begin(store, 'r', request, until, done, arg);
+    begin(store, request->handed ? 'h' : 'r', request, until, done, arg);
     if (request->grants && request->grants[0].fence != 7)
         accuse(store, "renewed something that was not granted");
 }
@@ -165,25 +188,37 @@ static void release(struct store *base, const struct lock_request *request, bool
 {
     struct fake_store *store = of(base);
 
-    if (store->loose && !uncertain)
+    if (store->loose && !uncertain && !moment_reached(store->loose_until, loop_now(store->loop)))
         accuse(store, "released without care for an acquisition that may be under way");
     store->parted = true;
     begin(store, uncertain ? 'u' : 'f', request, until, done, arg);
 }
 
-static void farewell(struct store *base, const struct lock_request *request)
+static bool release_nowait(struct store *base, const struct lock_request *request)
 {
     struct fake_store *store = of(base);
 
     (void)request;
     loop_disarm(store->loop, &store->reply);
     store->done = NULL;
+    if (store->answer == ',')
+        return false;
     store->parted = true;
     fake_log(store, "bye");
+    return true;
 }
 
-static const struct store_ops fake_ops = {
-    .acquire = acquire, .renew = renew, .release = release, .farewell = farewell};
+/* It owns nothing; what was copied for it is freed by store_close(). */
+static void close_store(struct store *base)
+{
+    (void)base;
+}
+
+static const struct store_ops fake_ops = {.close = close_store,
+                                          .acquire = acquire,
+                                          .renew = renew,
+                                          .release = release,
+                                          .release_nowait = release_nowait};
 
 void fake_store_init(struct fake_store *store, struct loop *loop, const char *answers)
 {
@@ -194,5 +229,25 @@ void fake_store_init(struct fake_store *store, struct loop *loop, const char *an
 
 void fake_poke(struct fake_store *store)
 {
-    store->base.poked(store->base.poked_arg);
+    store_poke(&store->base);
+}
+
+void fake_hand(struct fake_store *store)
+{
+    int64_t lasts = 9500 * NS_PER_MS, beyond = store->lease - lasts;
+    struct answer grant = {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}};
+
+    if (store->done || !store->offered || store->holds)
+        return;
+    grant.from = moment_plus(store->sent, beyond > 0 ? -beyond : 0);
+    store->lease = beyond > 0 ? lasts : store->lease;
+    store->holds = true;
+    store->parted = store->offered = false;
+    store_hand(&store->base, &grant);
+}
+
+void fake_lose(struct fake_store *store)
+{
+    store->holds = false;
+    store_lose(&store->base, "the session has expired");
 }

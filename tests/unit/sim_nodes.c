@@ -6,9 +6,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define PATIENCE_NS (2 * NS_PER_SEC) /* how long one request may take at all */
+#define TIMEOUT_NS (2 * NS_PER_SEC) /* how long one request may take at all */
 
 enum verb { ACQUIRE, RENEW, RELEASE };
+
+static const struct member_terms no_terms;
 
 /* A request on its way; it gets there even if nobody waits for the answer any more. */
 struct sim_message {
@@ -23,11 +25,13 @@ struct sim_message {
     uint64_t fence, proposal;
     struct moment not_after;
     struct answer answer;
+    struct seniority seniority;
     struct sim_message *next;
 };
 
 struct sim_link {
     struct store base;
+    struct member_report report;
     struct sim_node *node;
     struct loop_timer timer; /* the end of the time for it */
     store_done *done;        /* NULL: nothing is under way */
@@ -115,14 +119,14 @@ static bool is_barred(const struct sim_node *node, const char *owner)
     return false;
 }
 
-static void tell_memory(struct sim_node *node, struct answer *answer)
+static struct seniority seniority_of(struct sim_node *node)
 {
     struct moment now = loop_now(node->loop);
 
     if (!node->first.ns)
         node->first = now;
-    answer->seniority = (struct seniority){.memory_ms = (now.ns - node->since.ns) / NS_PER_MS + 1,
-                                           .service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1};
+    return (struct seniority){.memory_ms = (now.ns - node->since.ns) / NS_PER_MS + 1,
+                              .service_ms = (now.ns - node->first.ns) / NS_PER_MS + 1};
 }
 
 static void refuse(struct sim_node *node, enum cause cause, struct answer *answer)
@@ -135,7 +139,6 @@ static void refuse(struct sim_node *node, enum cause cause, struct answer *answe
         snprintf(answer->holder.owner, OWNER_SIZE, "%s", holder);
         answer->left_ms = (node->deadline.ns - loop_now(node->loop).ns) / NS_PER_MS;
     }
-    tell_memory(node, answer);
 }
 
 static void grant(struct sim_node *node, const struct sim_message *message, struct answer *answer)
@@ -148,7 +151,6 @@ static void grant(struct sim_node *node, const struct sim_message *message, stru
     }
     answer->verdict = VERDICT_GRANTED;
     answer->grants[0].fence = node->entry_fence;
-    tell_memory(node, answer);
 }
 
 static uint64_t mint(struct sim_node *node, uint64_t proposal)
@@ -190,7 +192,6 @@ static void release_at(struct sim_node *node, const struct sim_message *message,
         node->owner[0] = '\0';
     else
         refuse(node, CAUSE_NOT_HOLDER, answer);
-    answer->seniority = (struct seniority){0}; /* it does not tell */
     if (message->uncertain)
         snprintf(node->bars[node->bar_count++ % SIM_BARS], sizeof *node->bars, "%s",
                  message->owner);
@@ -208,13 +209,15 @@ static void execute(struct sim_node *node, struct sim_message *message)
         else
             refuse(node, CAUSE_NOT_HOLDER, answer);
         break;
-    case RELEASE: release_at(node, message, answer); break;
+    case RELEASE: release_at(node, message, answer); return; /* it does not tell */
     }
+    if (answer->verdict != VERDICT_UNKNOWN)
+        message->seniority = seniority_of(node);
 }
 
 /* -- the way --------------------------------------------------------------------------------- */
 
-static void settle(struct sim_link *link, const struct answer *answer)
+static void settle(struct sim_link *link, const struct answer *answer, struct seniority seniority)
 {
     store_done *done = link->done;
 
@@ -223,7 +226,8 @@ static void settle(struct sim_link *link, const struct answer *answer)
         link->message->link = NULL;
     link->message = NULL;
     link->done = NULL;
-    link->base.sent = false;
+    link->report.sent = false;
+    link->report.seniority = seniority;
     done(link->arg, answer);
 }
 
@@ -231,9 +235,9 @@ static void fail(struct sim_link *link)
 {
     struct answer answer = {.verdict = VERDICT_UNKNOWN,
                             .cause = CAUSE_UNREACHABLE,
-                            .maybe_done = link->base.sent,
+                            .maybe_done = link->report.sent,
                             .text = "no answer"};
-    settle(link, &answer);
+    settle(link, &answer, (struct seniority){0});
 }
 
 static void drop(struct sim_message *message)
@@ -269,11 +273,14 @@ static void move(struct sim_message *message)
         execute(node, message);
         loop_arm(node->loop, &message->timer, after(node));
     } else {
-        struct sim_link *link = message->link;
+        struct sim_link *link = node->mute ? NULL : message->link;
         struct answer answer = message->answer;
+        struct seniority seniority = message->seniority;
         drop(message);
-        if (link)
-            settle(link, &answer);
+        if (!link)
+            return;
+        snprintf(link->report.server, sizeof link->report.server, "%s", node->id);
+        settle(link, &answer, seniority);
     }
 }
 
@@ -287,7 +294,8 @@ static void fire(struct loop_timer *timer)
 }
 
 static struct sim_message *post(struct sim_link *link, enum verb verb,
-                                const struct lock_request *request)
+                                const struct lock_request *request,
+                                const struct member_terms *terms)
 {
     struct sim_message *message = calloc(1, sizeof *message);
 
@@ -298,9 +306,9 @@ static struct sim_message *post(struct sim_link *link, enum verb verb,
     message->life = link->node->lives;
     message->verb = verb;
     message->lease = request->lease;
-    message->settled = request->fences != NULL;
-    message->fence = request->fences ? request->fences[0] : 0;
-    message->proposal = request->proposal;
+    message->settled = terms->fences != NULL;
+    message->fence = terms->fences ? terms->fences[0] : 0;
+    message->proposal = terms->proposal;
     message->not_after = MOMENT_NEVER;
     snprintf(message->owner, sizeof message->owner, "%s", request->owner);
     message->next = link->node->messages;
@@ -311,7 +319,8 @@ static struct sim_message *post(struct sim_link *link, enum verb verb,
 
 /* A node that is down says so; otherwise the request goes out, and until then it has time. */
 static struct sim_message *begin(struct sim_link *link, enum verb verb,
-                                 const struct lock_request *request, struct moment until,
+                                 const struct lock_request *request,
+                                 const struct member_terms *terms, struct moment until,
                                  store_done *done, void *arg)
 {
     struct sim_node *node = link->node;
@@ -321,7 +330,7 @@ static struct sim_message *begin(struct sim_link *link, enum verb verb,
         fault = "two operations at a time on one node";
     link->done = done;
     link->arg = arg;
-    link->base.sent = false;
+    link->report.sent = false;
     if (link->node->down || moment_reached(until, now)) {
         loop_arm(link->node->loop, &link->timer, now);
         return NULL;
@@ -331,9 +340,8 @@ static struct sim_message *begin(struct sim_link *link, enum verb verb,
         loop_arm(node->loop, &link->timer, until);
         return NULL; /* it is not even greeted */
     }
-    link->greeted = link->base.sent = true;
-    snprintf(link->base.node, sizeof link->base.node, "%s", link->node->id);
-    link->message = post(link, verb, request);
+    link->greeted = link->report.sent = true;
+    link->message = post(link, verb, request, terms);
     link->message->link = link;
     return link->message;
 }
@@ -344,29 +352,31 @@ static struct sim_link *of(struct store *base)
 }
 
 static void link_acquire(struct store *base, const struct lock_request *request,
-                         struct moment until, store_done *done, void *arg)
+                         const struct member_terms *terms, struct moment until, store_done *done,
+                         void *arg)
 {
-    struct moment latest = moment_plus(loop_now(of(base)->node->loop), PATIENCE_NS);
+    struct moment latest = moment_plus(loop_now(of(base)->node->loop), TIMEOUT_NS);
     struct sim_message *message;
 
     until = moment_min(until, latest);
     if (request->queue || request->listen)
         fault = "a node was asked to keep a place in a queue";
-    message = begin(of(base), ACQUIRE, request, until, done, arg);
+    message = begin(of(base), ACQUIRE, request, terms, until, done, arg);
     if (message)
         message->not_after = until;
 }
 
-static void link_renew(struct store *base, const struct lock_request *request, struct moment until,
-                       store_done *done, void *arg)
+static void link_renew(struct store *base, const struct lock_request *request,
+                       const struct member_terms *terms, struct moment until, store_done *done,
+                       void *arg)
 {
-    begin(of(base), RENEW, request, until, done, arg);
+    begin(of(base), RENEW, request, terms, until, done, arg);
 }
 
 static void link_release(struct store *base, const struct lock_request *request, bool uncertain,
                          struct moment until, store_done *done, void *arg)
 {
-    struct sim_message *message = begin(of(base), RELEASE, request, until, done, arg);
+    struct sim_message *message = begin(of(base), RELEASE, request, &no_terms, until, done, arg);
 
     if (message)
         message->uncertain = uncertain;
@@ -374,7 +384,7 @@ static void link_release(struct store *base, const struct lock_request *request,
         message->not_after = until;
 }
 
-static void link_farewell(struct store *base, const struct lock_request *request)
+static bool link_release_nowait(struct store *base, const struct lock_request *request)
 {
     struct sim_link *link = of(base);
 
@@ -384,29 +394,40 @@ static void link_farewell(struct store *base, const struct lock_request *request
     link->message = NULL;
     link->done = NULL;
     if (!link->node->down && !silent)
-        post(link, RELEASE, request)->uncertain = true;
+        post(link, RELEASE, request, &no_terms)->uncertain = true;
+    return !link->node->down;
 }
 
-static void link_close(struct store *base)
+static void take_out(struct sim_link *link)
 {
-    struct sim_link *link = of(base), **at = &link->node->links;
+    struct sim_link **at = &link->node->links;
 
     while (*at != link)
         at = &(*at)->next;
     *at = link->next;
+}
+
+static void link_close(struct store *base)
+{
+    struct sim_link *link = of(base);
+
+    take_out(link);
     loop_disarm(link->node->loop, &link->timer);
     if (link->message)
         link->message->link = NULL;
     free(link);
 }
 
-struct store *sim_link(struct sim_node *node)
+static const struct member_report *link_report(const struct store *base)
 {
-    static const struct store_ops ops = {.close = link_close,
-                                         .acquire = link_acquire,
-                                         .renew = link_renew,
-                                         .release = link_release,
-                                         .farewell = link_farewell};
+    return &((const struct sim_link *)(const void *)base)->report;
+}
+
+struct member sim_link(struct sim_node *node)
+{
+    static const struct store_ops ops = {
+        .close = link_close, .release = link_release, .release_nowait = link_release_nowait};
+    static const struct member_ops member_ops = {link_acquire, link_renew, link_report};
     struct sim_link *link = calloc(1, sizeof *link);
 
     if (!link)
@@ -417,7 +438,32 @@ struct store *sim_link(struct sim_node *node)
     link->next = node->links;
     node->links = link;
     fake_descriptor(node->loop, fire);
-    return &link->base;
+    return (struct member){&link->base, &member_ops};
+}
+
+static void cut(struct sim_link *link)
+{
+    struct loop *loop = link->node->loop;
+
+    link->greeted = false;
+    if (link->done)
+        loop_arm(loop, &link->timer, loop_now(loop));
+    else
+        store_poke(&link->base);
+}
+
+void sim_link_lead(struct store *base, struct sim_node *node)
+{
+    struct sim_link *link = of(base);
+
+    if (link->message)
+        link->message->link = NULL;
+    link->message = NULL;
+    take_out(link);
+    link->node = node;
+    link->next = node->links;
+    node->links = link;
+    cut(link);
 }
 
 void sim_node_kill(struct sim_node *node)
@@ -425,13 +471,8 @@ void sim_node_kill(struct sim_node *node)
     node->down = true;
     node->lives++;
     node->still = (struct moment){0};
-    for (struct sim_link *link = node->links; link; link = link->next) {
-        link->greeted = false;
-        if (link->done)
-            loop_arm(node->loop, &link->timer, loop_now(node->loop));
-        else if (link->base.poked)
-            link->base.poked(link->base.poked_arg);
-    }
+    for (struct sim_link *link = node->links; link; link = link->next)
+        cut(link);
 }
 
 void sim_node_evict(struct sim_node *node)

@@ -1,12 +1,12 @@
-/* Nodes of a quorum, each with a clock, a memory and one lock, and the way to them, with all that can go wrong:
- * answers that are slow, lost or late, nodes that stand still, are gone, or come back with nothing. In the time
- * of fake_loop.h's loop. */
+/* Nodes of a quorum, each with a clock, a memory and one lock, and the way to them, with all that
+ * can go wrong: answers that are slow, lost or late, nodes that stand still, are gone, or come back
+ * with nothing. In the time of fake_loop.h's loop. */
 #ifndef SIM_NODES_H
 #define SIM_NODES_H
 
 #include "fake_loop.h"
 
-#include "store.h"
+#include "store/member.h"
 
 #define SIM_NODES 5
 #define SIM_BARS  64
@@ -17,12 +17,13 @@ struct sim_message;
 
 struct sim_node {
     struct loop *loop;
-    char id[STORE_NODE_SIZE];
+    char id[MEMBER_SERVER_SIZE];
     bool down;             /* refuses connections */
     struct moment still;   /* stands still until then */
     int64_t skew;          /* ns: its clock is ahead, or behind; fences are made of it */
     int64_t slowest;       /* ns each way, at most */
     unsigned loss;         /* of 1000 messages, so many are lost */
+    bool mute;             /* it does what it is asked for, and its answers are lost */
     char owner[SIM_OWNER]; /* of the entry, "": none */
     struct moment deadline;
     uint64_t fence, entry_fence;
@@ -47,7 +48,9 @@ void sim_node_evict(struct sim_node *node);
 const char *sim_node_holder(const struct sim_node *node);
 
 /* A store on that node alone. */
-struct store *sim_link(struct sim_node *node);
+struct member sim_link(struct sim_node *node);
+/* The address of that store leads to another node from now on; the connection breaks. */
+void sim_link_lead(struct store *link, struct sim_node *node);
 /* As by a process that is killed: nothing is said any more. */
 void sim_silence(bool silence);
 /* Whatever a store was asked that none may be asked; NULL: nothing. For all links. */

@@ -39,8 +39,8 @@ __attribute__((format(printf, 1, 2))) static inline void tap_note(const char *fo
 
 #define TAP_SHOWN 60
 
-/* "text" as one printable word in quotes, long ones cut; NULL as such. '#' is coded too: TAP gives it
- * a meaning. The result lives until four calls later. */
+/* "text" as one printable word in quotes, long ones cut; NULL as such. '#' is coded too: TAP gives
+ * it a meaning. The result lives until four calls later. */
 static inline const char *tap_show(const char *text)
 {
     static char room[4][4 * TAP_SHOWN + 40];

@@ -1,5 +1,5 @@
 /* Command lines: what is understood of them, in which words they are refused. */
-#include "args.h"
+#include "cli/args.h"
 
 #include "tap.h"
 

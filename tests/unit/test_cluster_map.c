@@ -1,6 +1,6 @@
-/* Slots of keys, what nodes of a Cluster refer to, and what is made of their map: never a node that could not be
- * asked. */
-#include "cluster_map.h"
+/* Slots of keys, what nodes of a Cluster refer to, and what is made of their map: never a node that
+ * could not be asked. */
+#include "store/cluster/map.h"
 
 #include "tap.h"
 
@@ -58,8 +58,9 @@ static const struct {
     {"CROSSSLOT Keys in request don't hash to the same slot", "none"},
 };
 
-/* A reply as words: 7 is a number, ~ is nothing, *3 begins a list of three, - is an empty text, all else is a text.
- * Which nodes there are afterwards, and which has which slots. The map had a node "old" with all slots. */
+/* A reply as words: 7 is a number, ~ is nothing, *3 begins a list of three, - is an empty text, all
+ * else is a text. Which nodes there are afterwards, and which has which slots. The map had a node
+ * "old" with all slots. */
 static const struct {
     const char *reply, *wanted;
 } maps[] = {
@@ -96,6 +97,11 @@ static const struct {
     {"*1 *3 0 16384 *2 a 1", "no: old:6379=0-16383"},
     {"*1 *3 9 8 *2 a 1", "no: old:6379=0-16383"},
     {"*1 *3 a 8 *2 a 1", "no: old:6379=0-16383"},
+    /* H130 */
+    {"*1 *3 0 9223372036854775807 *2 a 1", "no: old:6379=0-16383"},
+    {"*1 *3 9223372036854775807 9223372036854775807 *2 a 1", "no: old:6379=0-16383"},
+    {"*2 *3 0 9 *2 a 1 *3 0 16383 *2 b 1", "no: old:6379=0-16383"},
+    {"*1 *4 0 9 *2 a 65536 *2 b 9223372036854775807", "old:6379"},
 };
 
 static redisReply *parse(const char *words)
@@ -198,6 +204,121 @@ static void test_numbers(void)
     cluster_map_free(map);
 }
 
+/* -- whom to ask ------------------------------------------------------------------------------- */
+
+/* Nodes in the order in which they became known, each with when it answered and failed, s: one of
+ * the URL's, c: other nodes speak of it. Then whom to ask, in order. */
+static const struct {
+    const char *name;
+    struct {
+        int answered, failed;
+        const char *flags;
+    } nodes[5];
+    const char *order;
+} standings[] = {
+    {"a new one, in the order of the URL", {{0, 0, "s"}, {0, 0, "s"}, {0, 0, "s"}}, "012"},
+    {"who has answered is first, the latest before others",
+     {{0, 0, "s"}, {5, 0, "s"}, {7, 0, "c"}, {0, 0, "c"}},
+     "2130"},
+    {"who failed is last, the latest behind others",
+     {{0, 9, "s"}, {0, 3, "s"}, {0, 0, "s"}, {5, 0, "c"}},
+     "3210"},
+    {"who failed after it had answered has failed", {{5, 9, "s"}, {5, 4, "s"}, {9, 9, "s"}}, "102"},
+    {"one that others speak of before a seed that they do not",
+     {{0, 1, "s"}, {0, 9, "c"}, {0, 9, "sc"}, {0, 2, "s"}},
+     "1203"},
+    {"nobody asks whom nobody speaks of", {{0, 0, "s"}, {9, 0, ""}, {0, 0, "c"}}, "20"},
+};
+
+static void test_candidates(void)
+{
+    for (size_t i = 0; i < COUNT(standings); i++) {
+        struct cluster_map *map = cluster_map_new();
+        size_t order[5];
+        char got[6] = "";
+
+        for (size_t n = 0; n < 5 && standings[i].nodes[n].flags; n++) {
+            cluster_map_node(map, "n", (int)n + 1);
+            struct cluster_node *node = &map->nodes[n];
+            node->answered.ns = standings[i].nodes[n].answered;
+            node->failed.ns = standings[i].nodes[n].failed;
+            node->seed = strchr(standings[i].nodes[n].flags, 's') != NULL;
+            node->current = strchr(standings[i].nodes[n].flags, 'c') != NULL;
+        }
+        size_t count = cluster_map_candidates(map, order);
+        for (size_t n = 0; n < count; n++)
+            got[n] = (char)('0' + order[n]);
+        tap_is(got, standings[i].order, "candidates:", standings[i].name);
+        cluster_map_free(map);
+    }
+}
+
+static void read_map(struct cluster_map *map, const char *words)
+{
+    redisReply *reply = parse(words);
+
+    cluster_map_read(map, reply, "me");
+    freeReplyObject(reply);
+}
+
+static void test_forgetting(void)
+{
+    struct cluster_map *map = cluster_map_new();
+    size_t order[5], seed = cluster_map_node(map, "seed", 1);
+
+    map->nodes[seed].seed = true;
+    read_map(map, "*1 *4 0 16383 *2 a 1 *2 b 1");
+    tap_ok(map->node_count == 3 && cluster_map_candidates(map, order) == 3, "three are known");
+    read_map(map, "*1 *3 0 16383 *2 a 1");
+    tap_ok(cluster_map_is_stale(map, 2) && !cluster_map_is_stale(map, 1) &&
+               !cluster_map_is_stale(map, seed) && cluster_map_candidates(map, order) == 2,
+           "one is in no map any more, and the URL's stays");
+    cluster_map_move(map, 5, 2);
+    tap_ok(!cluster_map_is_stale(map, 2),
+           "one that answers for a slot is not stale, whatever the map says");
+    read_map(map, "*1 *3 0 16383 *2 a 1");
+    tap_ok(cluster_map_is_stale(map, 2), "until the next map");
+    cluster_map_forget(map, 2);
+    tap_ok(cluster_map_node(map, "c", 1) == 2 && map->node_count == 3 &&
+               !cluster_map_is_stale(map, 2),
+           "its number is another one's");
+    cluster_map_forget(map, 2);
+    tap_ok(cluster_map_node(map, "", 1) == CLUSTER_NOWHERE, "no host is no node");
+    for (int i = 0; i < 20000; i++) {
+        char words[80];
+        snprintf(words, sizeof words, "*1 *4 0 16383 *2 a 1 *2 pod%d 1", i);
+        read_map(map, words);
+        for (size_t node = 0; node < map->node_count; node++) {
+            if (cluster_map_is_stale(map, node))
+                cluster_map_forget(map, node);
+        }
+    }
+    tap_ok(map->node_count <= 4, "nodes that come and go, %zu at a time", map->node_count);
+    cluster_map_free(map);
+}
+
+/* H130: a reply that names the same replica again and again. */
+static void test_many(void)
+{
+    struct cluster_map *map = cluster_map_new();
+    size_t times = 8 * CLUSTER_SLOTS;
+    char *text = malloc(30 * times + 100), *at = text;
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+
+    at += sprintf(at, "*1\r\n*%zu\r\n:0\r\n:9\r\n", times + 3);
+    for (size_t i = 0; i <= times; i++)
+        at += sprintf(at, "*2\r\n$1\r\na\r\n:1\r\n");
+    redisReaderFeed(reader, text, (size_t)(at - text));
+    redisReaderGetReply(reader, &reply);
+    tap_ok(reply && !cluster_map_read(map, reply, "me") && map->node_count == 0,
+           "more nodes than a Cluster can have");
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    free(text);
+    cluster_map_free(map);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < COUNT(keys); i++) {
@@ -210,5 +331,8 @@ int main(void)
     for (size_t i = 0; i < COUNT(maps); i++)
         test_map(maps[i].reply, maps[i].wanted);
     test_numbers();
+    test_candidates();
+    test_forgetting();
+    test_many();
     return tap_done();
 }

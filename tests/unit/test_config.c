@@ -1,10 +1,10 @@
 /* Config files. */
-#include "config.h"
+#include "cli/config.h"
 
 #include "tap.h"
 
-/* "wanted": NUMBER:KEY=VALUE; for each setting, then the fault if there is one. A '@' in the text stands
- * for a NUL byte. */
+/* "wanted": NUMBER:KEY=VALUE; for each setting, then the fault if there is one. A '@' in the text
+ * stands for a NUL byte. */
 static const struct {
     const char *text;
     const char *wanted;

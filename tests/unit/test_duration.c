@@ -1,5 +1,5 @@
 /* Durations: what is one, what it means, how it is shown. */
-#include "duration.h"
+#include "base/duration.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,9 +1,12 @@
 /* What a command under a lock finds in its environment. */
-#include "environment.h"
+#include "run/environment.h"
 
+#include <stdlib.h>
+
+#include "base/clock.h"
 #include "tap.h"
 
-#define OURS "RLOCK_KEY=k RLOCK_MODE=exclusive RLOCK_OWNER=o RLOCK_LEASE_MS=1500 "
+#define OURS "RLOCK_KEY=k RLOCK_MODE=exclusive RLOCK_OWNER=o "
 
 /* Words are separated by one space. */
 static const struct {
@@ -35,6 +38,22 @@ static const struct {
     {"RLOCK_URL=redis://:p@g\tredis://:q@h", true, "RLOCK_URL=redis://:p@g\tredis://:q@h " OURS},
 };
 
+/* The same, before and after it is hidden. */
+static const struct {
+    const char *given;
+    const char *shown;
+} hidden[] = {
+    {"A=1 RLOCK_PREFIX=p", "A=1 RLOCK_PREFIX=p"},
+    {"RLOCK_PASSWORD=secret A=1", "RLOCK_PASSWORD=****** A=1"},
+    {"RLOCK_PASSWORD= RLOCK_PASSWORDS=x", "RLOCK_PASSWORD= RLOCK_PASSWORDS=x"},
+    {"RLOCK_PASSWORD=a RLOCK_PASSWORD=bc", "RLOCK_PASSWORD=* RLOCK_PASSWORD=**"},
+    {"RLOCK_URL=redis://u:pw@h/1", "RLOCK_URL=redis://u:**@h/1"},
+    {"RLOCK_URL=redis://:a@h\tredis://u:bc@i\tredis://j",
+     "RLOCK_URL=redis://:*@h\tredis://u:**@i\tredis://j"},
+    {"OTHER_URL=redis://u:pw@h RLOCK_URL=unix:///s",
+     "OTHER_URL=redis://u:pw@h RLOCK_URL=unix:///s"},
+};
+
 static const char *const one[] = {"k"}, *const three[] = {"k", "\303\274", "a:b"};
 static const struct lock_grant grants[] = {{.fence = UINT64_MAX, .slot = 7},
                                            {.fence = 1, .slot = 4000000000},
@@ -47,21 +66,25 @@ static const struct {
     enum lock_mode mode;
     const char *wanted;
 } granted[] = {
-    {one, 1, LOCK_EXCLUSIVE, "RLOCK_KEY=k|RLOCK_MODE=exclusive|RLOCK_FENCE=18446744073709551615|"},
-    {one, 1, LOCK_SHARED, "RLOCK_KEY=k|RLOCK_MODE=shared|RLOCK_FENCE=18446744073709551615|"},
+    {one, 1, LOCK_EXCLUSIVE,
+     "RLOCK_KEY=k|RLOCK_MODE=exclusive|RLOCK_LEASE_MS=1500|RLOCK_FENCE=18446744073709551615|"},
+    {one, 1, LOCK_SHARED,
+     "RLOCK_KEY=k|RLOCK_MODE=shared|RLOCK_LEASE_MS=1500|RLOCK_FENCE=18446744073709551615|"},
     {one, 1, LOCK_LIMIT,
-     "RLOCK_KEY=k|RLOCK_MODE=limit|RLOCK_FENCE=18446744073709551615|RLOCK_SLOT=7|"},
+     "RLOCK_KEY=k|RLOCK_MODE=limit|RLOCK_LEASE_MS=1500|RLOCK_FENCE=18446744073709551615|RLOCK_SLOT="
+     "7|"},
     {three, 3, LOCK_EXCLUSIVE,
      "RLOCK_KEY=k \303\274 a:b|RLOCK_MODE=exclusive|"
-     "RLOCK_FENCE=18446744073709551615 1 9007199254740991|"},
+     "RLOCK_LEASE_MS=1500|RLOCK_FENCE=18446744073709551615 1 9007199254740991|"},
     {three, 3, LOCK_LIMIT,
      "RLOCK_KEY=k \303\274 a:b|RLOCK_MODE=limit|"
-     "RLOCK_FENCE=18446744073709551615 1 9007199254740991|RLOCK_SLOT=7 4000000000 1|"},
+     "RLOCK_LEASE_MS=1500|RLOCK_FENCE=18446744073709551615 1 9007199254740991|RLOCK_SLOT=7 "
+     "4000000000 1|"},
 };
 
 static void test_inherited(size_t i)
 {
-    const struct environment_lock lock = {one, 1, LOCK_EXCLUSIVE, "o", 1500};
+    const struct environment_lock lock = {one, 1, LOCK_EXCLUSIVE, "o"};
     char text[200], got[400] = "", *out = got;
     char *inherited[20];
     size_t count = 0;
@@ -78,18 +101,38 @@ static void test_inherited(size_t i)
     environment_free(&environment);
 }
 
+static void test_hidden(size_t i)
+{
+    char text[200], shown[400] = "", kept[400] = "", *out = shown, *also = kept;
+    char *entries[20], *where[20];
+    size_t count = 0;
+
+    strcpy(text, hidden[i].given);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        where[count] = entries[count] = word, count++;
+    entries[count] = NULL;
+    environment_hide(entries);
+    for (size_t j = 0; j < count; j++) {
+        out += sprintf(out, "%s%s", j ? " " : "", where[j]);
+        also += sprintf(also, "%s%s", j ? " " : "", entries[j]);
+        if (entries[j] != where[j])
+            free(entries[j]);
+    }
+    tap_is(shown, hidden[i].shown, "environment_hide", hidden[i].given);
+    tap_is(kept, hidden[i].given, "environment_hide keeps", hidden[i].given);
+}
+
 static void test_granted(size_t i)
 {
-    const struct environment_lock lock = {granted[i].keys, granted[i].count, granted[i].mode, "o",
-                                          1500};
+    const struct environment_lock lock = {granted[i].keys, granted[i].count, granted[i].mode, "o"};
     char *none[] = {NULL};
     char got[400] = "", *out = got;
     struct environment environment;
 
     environment_make(&environment, none, &lock, false);
-    environment_grant(&environment, grants);
+    environment_grant(&environment, 1500 * NS_PER_MS, grants);
     for (char **entry = environment.entries; *entry; entry++)
-        if (strncmp(*entry, "RLOCK_OWNER", 11) != 0 && strncmp(*entry, "RLOCK_LEASE", 11) != 0)
+        if (strncmp(*entry, "RLOCK_OWNER", 11) != 0)
             out += sprintf(out, "%s|", *entry);
     tap_is(got, granted[i].wanted, "environment_grant", granted[i].wanted);
     environment_free(&environment);
@@ -99,6 +142,8 @@ int main(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++)
         test_inherited(i);
+    for (size_t i = 0; i < COUNT(hidden); i++)
+        test_hidden(i);
     for (size_t i = 0; i < COUNT(granted); i++)
         test_granted(i);
     return tap_done();

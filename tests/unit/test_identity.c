@@ -1,6 +1,7 @@
 /* The identity line: there, back, and what strangers write. */
-#include "identity.h"
+#include "lock/identity.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "tap.h"
@@ -49,6 +50,28 @@ static const struct {
     {"h u 5 c\tx l\n", {"h", "u", "", "", 5}},
     {"h u 5 %1b[2J l", {"h", "u", "\x1b[2J", "l", 5}},
     {"h u 5 \xff l", {"h", "u", "\xff", "l", 5}},
+};
+
+/* Notes behind the five words: the one asked for, "waited", and others. */
+static const struct {
+    const char *line;
+    int64_t waited;
+} notes[] = {
+    {"h u 5 c l", 0},
+    {"h u 5 c l waited=1500", 1500},
+    {"- - - - - waited=1", 1},
+    {"h u 5 c l kept=7 waited=0020 x", 20},
+    {"h u 5 c l waited=9223372036854775807", INT64_MAX},
+    {"h u 5 c l waited=9223372036854775808", 0},
+    {"h u 5 c l waited=", 0},
+    {"h u 5 c l waited", 0},
+    {"h u 5 c l waited=-1", 0},
+    {"h u 5 c l waited=1s", 0},
+    {"h u 5 c l awaited=5", 0},
+    {"h u 5 c l waited2=5", 0},
+    {"h u 5 c waited=5", 0}, /* that is a label */
+    {"waited=5", 0},
+    {"", 0},
 };
 
 /* A word of "fill" bytes 'x', then "tail": how many bytes of it are kept? */
@@ -121,6 +144,26 @@ static void test_length(void)
     check_parse("\0\0\0\0", 4, &(struct identity){.pid = 0});
 }
 
+static void test_notes(void)
+{
+    for (size_t i = 0; i < COUNT(notes); i++) {
+        int64_t got = identity_noted(notes[i].line, strlen(notes[i].line), "waited");
+        if (!tap_ok(got == notes[i].waited, "waited of %s", tap_show(notes[i].line)))
+            tap_note("got %" PRId64, got);
+    }
+    tap_ok(identity_noted("h u 5 c l waited=1234", 19, "waited") == 12,
+           "no further than it is long");
+
+    char *once = identity_note("h u 5 c l", "waited", 42), *twice = identity_note(once, "kept", 1);
+    tap_is(twice, "h u 5 c l waited=42 kept=1", "notes are put behind", "h u 5 c l");
+    check_parse(twice, strlen(twice), &(struct identity){"h", "u", "c", "l", 5});
+    free(once);
+    free(twice);
+    once = identity_note("", "waited", 42);
+    tap_is(once, "- - - - - waited=42", "and take no word's place", "");
+    free(once);
+}
+
 static void test_cuts(void)
 {
     for (size_t i = 0; i < COUNT(cuts); i++) {
@@ -165,6 +208,7 @@ int main(void)
 {
     test_lines();
     test_length();
+    test_notes();
     test_cuts();
     test_longest();
     return tap_done();

@@ -1,8 +1,12 @@
 /* From what is known about a server to findings: which, how bad, and what is said. */
-#include "judge.h"
+#include "store/redis/judge.h"
 
-#include "clock.h"
-#include "judge_sentinels.h"
+#include "base/clock.h"
+#include "store/cluster/checkup.h"
+#include "store/quorum/checkup.h"
+#include "store/redis/judge_sentinels.h"
+#include "store/redis/store_record.h"
+#include "cli/hints.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -10,8 +14,8 @@
 /* A server that is as it should be, and one who wants little of it. */
 static void make(struct server_facts *facts, struct wishes *wishes, struct url *url)
 {
-    *url =
-        (struct url){.scheme = "redis", .hosts = {{"locks", 6379}}, .host_count = 1, .tls = true};
+    *url = (struct url){
+        .record = &redis_record, .hosts = {{"locks", 6379}}, .host_count = 1, .tls = true};
     *wishes = (struct wishes){.url = url, .prefix = "rlock", .lease = 30 * NS_PER_SEC};
     *facts = (struct server_facts){.reached = true,
                                    .connected_ns = NS_PER_MS,
@@ -25,6 +29,14 @@ static void make(struct server_facts *facts, struct wishes *wishes, struct url *
                                    .clock_ns = 100 * NS_PER_MS,
                                    .here_ns = 101 * NS_PER_MS,
                                    .maxmemory = 1000000,
+                                   .memory = 899000,
+                                   .run_id = "r",
+                                   .grace = {.told = true,
+                                             .run_id = "r",
+                                             .replication = "i",
+                                             .own_replication = "i",
+                                             .longest_ms = 20000,
+                                             .now_ms = 1000000},
                                    .policy = "noeviction",
                                    .appendonly = "yes",
                                    .appendfsync = "everysec",
@@ -34,7 +46,7 @@ static void make(struct server_facts *facts, struct wishes *wishes, struct url *
                                    .rights_known = true};
 }
 
-struct world {
+struct scenario {
     struct server_facts facts;
     struct wishes wishes;
     struct url url;
@@ -46,11 +58,19 @@ static void lack(struct server_facts *facts, const char *name)
         facts->lacks[i] |= strcmp(rights[i].name, name) == 0;
 }
 
-/* Sets what a word "name=value" says. */
-static void set(struct world *world, const char *word)
+static const struct store_record *record_of(const char *scheme)
 {
-    struct server_facts *facts = &world->facts;
-    struct wishes *wishes = &world->wishes;
+    for (size_t i = 0; stores[i]; i++)
+        if (strcmp(stores[i]->scheme, scheme) == 0)
+            return stores[i];
+    abort();
+}
+
+/* Sets what a word "name=value" says. */
+static void set(struct scenario *scenario, const char *word)
+{
+    struct server_facts *facts = &scenario->facts;
+    struct wishes *wishes = &scenario->wishes;
     const char *value = strchr(word, '=') + 1;
     int64_t number = strtoll(value, NULL, 10);
     bool known = true;
@@ -71,6 +91,19 @@ static void set(struct world *world, const char *word)
     NUMBER(facts->ahead_ms, "ahead");
     SCALED(facts->clock_ns, "clock", NS_PER_MS);
     NUMBER(facts->maxmemory, "maxmemory");
+    NUMBER(facts->memory, "memory");
+    NUMBER(facts->grace.told, "told");
+    NUMBER(facts->grace.marked, "marked");
+    TEXT(facts->run_id, "run");
+    TEXT(facts->grace.run_id, "its_run");
+    TEXT(facts->grace.replication, "its_copy");
+    TEXT(facts->grace.own_replication, "copy");
+    NUMBER(facts->grace.promoted, "promoted");
+    NUMBER(facts->grace.longest_ms, "longest");
+    NUMBER(facts->grace.until_ms, "until");
+    NUMBER(facts->grace.now_ms, "now");
+    TEXT(facts->fault, "fault");
+    TEXT(facts->said, "said");
     TEXT(facts->policy, "policy");
     TEXT(facts->appendonly, "aof");
     TEXT(facts->appendfsync, "fsync");
@@ -85,15 +118,14 @@ static void set(struct world *world, const char *word)
     NUMBER(facts->rights_known, "rights_known");
     NUMBER(facts->lacks_keys, "lacks_keys");
     NUMBER(facts->lacks_channels, "lacks_channels");
-    NUMBER(world->url.tls, "tls");
+    NUMBER(scenario->url.tls, "tls");
     NUMBER(wishes->secret, "secret");
     NUMBER(wishes->grace, "grace");
     NUMBER(wishes->quorum, "quorum");
     SCALED(wishes->lease, "lease", NS_PER_SEC);
     else if (strncmp(word, "wanted=", 7) == 0) wishes->replicas = (unsigned)number;
-    else if (strncmp(word, "host=", 5) == 0) world->url.hosts[0].name = value;
-    else if (strncmp(word, "scheme=", 7) == 0) world->url.scheme = value;
-    else if (strncmp(word, "master=", 7) == 0) world->url.master = (char *)(uintptr_t)value;
+    else if (strncmp(word, "host=", 5) == 0) scenario->url.hosts[0].name = value;
+    else if (strncmp(word, "scheme=", 7) == 0) scenario->url.record = record_of(value);
     else known = false;
     if (!known)
         abort();
@@ -134,7 +166,7 @@ static const struct {
 
     {"uptime=29", ""},
     {"uptime=29 aof=no save=none", "restart warning, persistence warning"},
-    {"uptime=29 aof=no save=none grace=1", "persistence note"},
+    {"uptime=29 aof=no save=none grace=1 marked=1", "persistence note"},
     {"uptime=31 aof=no save=none", "persistence warning"},
     {"uptime=-1", "restart note"},
 
@@ -147,8 +179,30 @@ static const struct {
     {"clock=700", "clock warning"},
     {"clock=-60000", "clock warning"},
 
+    /* Whether it is in grace, for those who ask for that or have. */
+    {"told=0", ""},
+    {"grace=1 told=0", "grace note"},
+    {"grace=1 marked=1 run=", "grace note"},
+    {"grace=1 marked=1 now=0", "grace note"},
+    {"grace=1 marked=1", ""},
+    {"marked=1", ""},
+    {"grace=1", "grace warning"},
+    {"grace=1 marked=1 its_run=other", "grace warning"},
+    {"marked=1 its_run=other", "grace note"},
+    {"grace=1 marked=1 its_copy=other", ""},
+    {"grace=1 marked=1 its_copy=other promoted=1", "grace warning"},
+    {"grace=1 marked=1 promoted=1", ""},
+    {"grace=1 marked=1 until=1005000", "grace warning"},
+    {"grace=1 marked=1 until=1000000", ""},
+
+    {"memory=910000", "memory warning"},
+    {"memory=-1", ""},
+    {"memory=910000 maxmemory=0", ""},
+    {"memory=910000 maxmemory=-1", ""},
+    {"memory=9223372036854775807 maxmemory=1", "memory warning"},
+
     {"maxmemory=0 policy=allkeys-lru", ""},
-    {"maxmemory=1 policy=allkeys-lru", "eviction warning"},
+    {"maxmemory=1 policy=allkeys-lru memory=0", "eviction warning"},
     {"policy=volatile-ttl", "eviction warning"},
     {"maxmemory=-1 policy=volatile-ttl", "eviction warning"},
     {"maxmemory=-1 policy=", "eviction warning"},
@@ -162,7 +216,7 @@ static const struct {
     {"aof=no", "persistence warning"},
     {"aof=no save=", "persistence warning"},
     {"aof=no save=3600", "persistence warning"},
-    {"aof=no grace=1", "persistence note"},
+    {"aof=no grace=1 marked=1", "persistence note"},
     {"aof=", "persistence warning"},
     {"snapshot_failed=1", "snapshot warning"},
 
@@ -176,10 +230,10 @@ static const struct {
     {"min=1", "replicas unfit"},
     {"quorum=1", ""},
     {"quorum=1 replicas=1", "replicas warning"},
-    {"master=m", "replicas warning"},
-    {"master=m min=1", "replicas unfit"},
-    {"master=m replicas=1", "replicas note"},
-    {"master=m replicas=1 wanted=1 min=1", ""},
+    {"scheme=sentinel", "replicas warning"},
+    {"scheme=sentinel min=1", "replicas unfit"},
+    {"scheme=sentinel replicas=1", "replicas note"},
+    {"scheme=sentinel replicas=1 wanted=1 min=1", ""},
     {"replicas=1 min=2", "replicas unfit"},
 
     {"timeout=11", ""},
@@ -191,32 +245,35 @@ static const struct {
     {"clients=-1", "clients note"},
     {"maxclients=-1", "clients note"},
 
-    {"lacks=hset", "rights unfit"},
-    {"lacks=time", "rights unfit"},
+    {"lacks=hset", "rights unfit, rights note"},
+    {"lacks=time", "rights unfit, rights note"},
+    {"lacks=unsubscribe", "rights unfit, rights note"},
+    {"lacks=client|setname", "rights note"},
+    {"lacks=scan lacks=hexists", "rights unfit, rights warning, rights note"},
     {"lacks=subscribe", "rights warning"},
     {"lacks=scan", "rights warning"},
     {"lacks=role", "rights warning"},
     {"lacks=select", "rights note"},
     {"lacks=info", ""},
-    {"quorum=1 lacks=info", "rights unfit"},
+    {"quorum=1 lacks=info", "rights unfit, rights note"},
     {"lacks=scan lacks=publish", "rights warning, rights warning"},
-    {"lacks=multi rights_known=0", "rights unfit, rights note"},
-    {"lacks_keys=1", "rights unfit"},
+    {"lacks=multi rights_known=0", "rights unfit, rights note, rights note"},
+    {"lacks_keys=1", "rights unfit, rights note"},
     {"lacks_channels=1", "rights warning"},
 };
 
 static void test_row(const char *words, const char *wanted)
 {
-    struct world world;
+    struct scenario scenario;
     struct diagnosis diagnosis;
     char copy[128], got[256] = "", *rest = copy;
     enum level worst = LEVEL_FINE;
 
-    make(&world.facts, &world.wishes, &world.url);
+    make(&scenario.facts, &scenario.wishes, &scenario.url);
     strcpy(copy, words);
     for (char *word; (word = strtok_r(rest, " ", &rest));)
-        set(&world, word);
-    judge_server(&world.facts, &world.wishes, &diagnosis);
+        set(&scenario, word);
+    judge_server(&scenario.facts, &scenario.wishes, &diagnosis);
     for (size_t i = 0; i < diagnosis.count; i++) {
         const struct finding *finding = &diagnosis.findings[i];
         if (finding->level == LEVEL_FINE)
@@ -228,6 +285,96 @@ static void test_row(const char *words, const char *wanted)
     if (diagnosis.worst != worst)
         strcat(got, ", and the worst is another");
     tap_is(got, wanted, "judge_server", words);
+}
+
+#define KEEPS "; ACL SAVE, or CONFIG REWRITE where there is no aclfile, keeps it over a restart"
+#define ALL_RIGHTS                                                                                 \
+    "ACL SETUSER default ~rlock:* &rlock:* +select +client|setname +role +time +eval +evalsha "    \
+    "+scan +multi +exec +subscribe +unsubscribe +exists +hget +hmget +hset +hdel +hexists "        \
+    "+hgetall +pexpire +publish +wait +info"
+#define LOOKER                                                                                     \
+    "ACL SETUSER looker on >PASSWORD ~rlock:* -@all +select +client|setname +role +time +eval "    \
+    "+evalsha +scan +exists +hmget +hgetall" KEEPS
+#define RESTARTED(setting)                                                                         \
+    "CONFIG SET " setting "; CONFIG REWRITE, or the same in redis.conf, keeps it over a restart"
+
+/* What is said of such a server, and what to do about it; NULL: nothing. */
+static const struct {
+    const char *words, *text, *advice;
+} sayings[] = {
+    {"aof=no save=none", "none: a restart forgets all locks", RESTARTED("appendonly yes")},
+    {"policy=volatile-ttl", "volatile-ttl may throw locks away when its memory is full",
+     RESTARTED("maxmemory-policy noeviction")},
+    {"timeout=10", "idle connections are closed after 10s, so that each renewal needs a new one",
+     RESTARTED("timeout 0")},
+    {"clients=9000", "9000 of 10000; each holder and each waiter needs one",
+     RESTARTED("maxclients 20000")},
+    {"memory=99614720 maxmemory=104857600",
+     "95.0 MB of 100.0 MB are used (95 %): when it is full it refuses new locks",
+     RESTARTED("maxmemory 200mb")},
+    {"memory=104857600 maxmemory=104857600 policy=allkeys-lru",
+     "100.0 MB of 100.0 MB are used (100 %): it is full, and it throws keys away",
+     RESTARTED("maxmemory 200mb")},
+
+    {"grace=1",
+     "it may have forgotten locks: from when the first asks with grace it grants nothing new "
+     "for 30s",
+     "rlock init, if it has never held locks"},
+    {"grace=1 marked=1 its_run=other longest=60000",
+     "restarted or promoted since it was asked last: from when the next asks with grace it "
+     "grants nothing new for 1m00s",
+     "wait, or rlock init --force if nothing is held"},
+    {"marked=1 until=1004001",
+     "it may have forgotten locks: with grace it grants nothing new for another 5s",
+     "wait, or rlock init --force if nothing is held"},
+    {"grace=1 marked=1", "over: it grants at once", ""},
+
+    /* One command for all that is missing, also of what is not wanted now. */
+    {"lacks=scan lacks=hset lacks=hexists lacks=wait lacks=cluster|slots",
+     "without +hset no lock can be had, no latch set or counted down",
+     "ACL SETUSER default +scan +hset +hexists +wait" KEEPS},
+    {"lacks=scan lacks=hset", "without +scan locks and latches cannot be listed", ""},
+    {"lacks=scan", "without +scan locks and latches cannot be listed",
+     "ACL SETUSER default +scan" KEEPS},
+    {"lacks_keys=1 lacks_channels=1 lacks=pexpire", "without ~rlock:* (keys) nothing works",
+     "ACL SETUSER default ~rlock:* &rlock:* +pexpire" KEEPS},
+    {"lacks=multi rights_known=0", "without +multi no lock can be waited for", ALL_RIGHTS KEEPS},
+    {"lacks=hexists", "a user who only looks (rlock status, latch status, latch list) needs less",
+     LOOKER},
+    {"lacks=hset lacks=hdel lacks=publish",
+     "it may look (rlock status, latch status, latch list), and no more", ""},
+    {"lacks=hset lacks=hgetall",
+     "a user who only looks (rlock status, latch status, latch list) needs less", LOOKER},
+    {"reached=0 rights_known=0 denied=1 fault=why said=WRONGPASS", "why",
+     "--password-file or RLOCK_PASSWORD, and the user in the URL"},
+    {"reached=0 rights_known=0 denied=1 fault=why said=NOPERM", "why", ALL_RIGHTS KEEPS},
+    {"reached=0 rights_known=0 fault=refused", "refused",
+     "--url or RLOCK_URL says where the lock store is"},
+};
+
+static void test_saying(const char *words, const char *text, const char *advice)
+{
+    struct scenario scenario;
+    struct diagnosis diagnosis;
+    char copy[128], *rest = copy;
+    const struct finding *found = NULL;
+
+    make(&scenario.facts, &scenario.wishes, &scenario.url);
+    strcpy(copy, words);
+    for (char *word; (word = strtok_r(rest, " ", &rest));)
+        set(&scenario, word);
+    judge_server(&scenario.facts, &scenario.wishes, &diagnosis);
+    for (size_t i = 0; i < diagnosis.count; i++)
+        if (strcmp(diagnosis.findings[i].text, text) == 0)
+            found = &diagnosis.findings[i];
+    tap_ok(found != NULL, "of %s it says %s", tap_show(words), tap_show(text));
+    if (!found)
+        for (size_t i = 0; i < diagnosis.count; i++)
+            tap_note("%s: %s", diagnosis.findings[i].check, diagnosis.findings[i].text);
+    tap_is(!found        ? ""
+           : found->hint ? hint_words(CAUSE_NONE, found->hint)
+                         : found->advice,
+           advice, "and advises", words);
 }
 
 /* What each error reply says is missing: the words of 6.0, 6.2, 7.0 and 7.2. */
@@ -280,23 +427,26 @@ static enum level level_of(char letter)
 static void test_quorum(const char *levels, const char *wanted)
 {
     struct server_facts facts[5] = {0};
-    struct diagnosis servers[5] = {0}, whole;
+    struct checked_server servers[5] = {0};
+    struct checkup checkup = {.servers = servers};
+    struct diagnosis whole;
     char got[64];
-    size_t count = strlen(levels);
+    size_t count = checkup.count = strlen(levels);
 
     for (size_t i = 0; i < count; i++) {
         char level = levels[i] | 0x20;
-        servers[i].worst = level_of(level);
+        facts[i].remembers_ms = facts[i].serves_ms = UNTOLD;
+        checkup.servers[i].diagnosis.worst = level_of(level);
         if (level != 'u') /* one that is out of reach tells nothing */
             sprintf(facts[i].run_id, "%zu", level == levels[i] ? i : 0);
     }
-    diagnosis_of_quorum(facts, servers, count, &whole);
+    quorum_judge(&checkup, facts, 30 * NS_PER_SEC, &whole);
     sprintf(got, "%s %s, %s", whole.findings[0].check, level_name(whole.findings[0].level),
             level_name(whole.worst));
-    tap_is(got, wanted, "diagnosis_of_quorum", levels);
+    tap_is(got, wanted, "quorum_judge", levels);
 }
 
-/* What each Sentinel says: A or B, names it as the master; u, knows none; s, silent; x, does not run; d, denied. */
+/* What each Sentinel says: A or B, names it as the master; u, knows none; s, silent; d, denied. */
 static const struct {
     const char *words, *wanted, *part;
 } sentinels[] = {
@@ -304,29 +454,28 @@ static const struct {
     {"A", "note", "1 of 1 names the master a:1"},
     {"AA", "note", "2 of 2 name the master a:1"},
     {"AAs", "warning", "2 of 3 name the master a:1; s3:26379 says nothing (why)"},
-    {"xAA", "warning", "s1:26379 says nothing (why)"},
+    {"sAA", "warning", "s1:26379 says nothing (why)"},
     {"ABA", "warning", "2 of 3 name the master a:1; s2:26379 names b:1"},
     {"AAudA", "warning", "3 of 5 name the master a:1; s3:26379 knows no such master"},
     {"ABs", "unfit", "no majority of the 3 names a master"},
     {"uuu", "unfit", "s1:26379 knows no such master"},
     {"Ass", "unfit", "no majority of the 3 names a master"},
     {"ddd", "unfit", "s1:26379 says nothing (why)"},
-    {"xxx", "unfit", "no majority of the 3 names a master"},
+    {"sss", "unfit", "no majority of the 3 names a master"},
 };
 
 static void test_sentinels(const char *words, const char *wanted, const char *part)
 {
-    static const struct url_host hosts[] = {
-        {"s1", 26379}, {"s2", 26379}, {"s3", 26379}, {"s4", 26379}, {"s5", 26379}};
     struct sentinel_facts facts = {.count = strlen(words)};
     struct diagnosis diagnosis = {0};
 
     for (size_t i = 0; i < facts.count; i++) {
         struct sentinel_word *word = &facts.words[i];
-        facts.hosts[i] = hosts[i];
+        sprintf(facts.hosts[i].name, "s%zu", i + 1);
+        facts.hosts[i].port = 26379;
+        word->named = true;
         word->said = words[i] == 'u'   ? SENTINEL_UNKNOWN
                      : words[i] == 's' ? SENTINEL_SILENT
-                     : words[i] == 'x' ? SENTINEL_GONE
                      : words[i] == 'd' ? SENTINEL_DENIED
                                        : SENTINEL_NAMES;
         word->host[0] = (char)(words[i] | 0x20);
@@ -351,20 +500,66 @@ static const struct {
 
 static void test_cluster(const char *levels, unsigned slots, const char *wanted)
 {
-    struct diagnosis servers[5] = {0}, whole;
+    struct checked_server servers[5] = {0};
+    struct checkup checkup = {.servers = servers};
+    struct diagnosis whole;
     char got[64];
-    size_t count = strlen(levels);
+    size_t count = checkup.count = strlen(levels);
 
     for (size_t i = 0; i < count; i++)
-        servers[i].worst = level_of(levels[i]);
-    diagnosis_of_cluster(servers, count, slots, 16384, &whole);
+        checkup.servers[i].diagnosis.worst = level_of(levels[i]);
+    cluster_judge(&checkup, slots, 16384, &whole);
     sprintf(got, "%s %s, %s", whole.findings[0].check, level_name(whole.findings[0].level),
             level_name(whole.worst));
-    tap_is(got, wanted, "diagnosis_of_cluster", levels);
+    tap_is(got, wanted, "cluster_judge", levels);
+}
+
+/* A server that has come back without what it knew, beside others; ms for which each remembers
+ * and has been one. */
+static void test_memories(void)
+{
+    static const struct {
+        int64_t remembers[3], serves[3];
+        const char *wanted; /* findings but the first */
+        int64_t apart;      /* ms between asking them */
+    } quorums_of_three[] = {
+        {{UNTOLD, UNTOLD, UNTOLD}, {UNTOLD, UNTOLD, UNTOLD}, "", 0},
+        {{5000, 5010, 4990}, {5000, 5010, 4990}, "", 0}, /* a quorum that is new */
+        {{90000, 5010, 90000},
+         {90000, 5010, 90000},
+         "server 2 may have forgotten locks: it is not counted for another 25s",
+         0},
+        {{90000, 0, 90000},
+         {90000, 80000, 90000},
+         "server 2 may have forgotten locks: it is not counted for another 30s",
+         0},
+        {{90000, 30000, 90000}, {90000, 30000, 90000}, "", 0},
+        /* As old as the others, but asked 0.5 s before each of them. */
+        {{5000, 5500, 6000}, {5000, 5500, 6000}, "", 500},
+    };
+
+    for (size_t q = 0; q < COUNT(quorums_of_three); q++) {
+        struct server_facts facts[3] = {0};
+        struct checked_server servers[3] = {0};
+        const struct checkup checkup = {.servers = servers, .count = 3};
+        struct diagnosis whole;
+        for (size_t i = 0; i < 3; i++) {
+            facts[i].reached = true;
+            facts[i].remembers_ms = quorums_of_three[q].remembers[i];
+            facts[i].serves_ms = quorums_of_three[q].serves[i];
+            facts[i].told.ns = NS_PER_SEC + (int64_t)i * quorums_of_three[q].apart * NS_PER_MS;
+        }
+        quorum_judge(&checkup, facts, 30 * NS_PER_SEC, &whole);
+        tap_is(whole.count > 1 ? whole.findings[1].text : "", quorums_of_three[q].wanted,
+               "quorum_judge, of memories,", quorums_of_three[q].wanted);
+    }
 }
 
 int main(void)
 {
+    test_memories();
+    for (size_t i = 0; i < COUNT(sayings); i++)
+        test_saying(sayings[i].words, sayings[i].text, sayings[i].advice);
     for (size_t i = 0; i < COUNT(clusters); i++)
         test_cluster(clusters[i].levels, clusters[i].slots, clusters[i].wanted);
     for (size_t i = 0; i < COUNT(sentinels); i++)

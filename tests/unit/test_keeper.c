@@ -1,5 +1,6 @@
-/* The keeper's schedules: what it asks of a store and says to its owner, whatever is answered when. */
-#include "keeper.h"
+/* The keeper's schedules: what it asks of a store and says to its owner, whatever is answered
+ * when. */
+#include "lock/keeper.h"
 
 #include "fake_store.h"
 #include "tap.h"
@@ -11,9 +12,10 @@
 #define LEAVE_NS   (8 * NS_PER_SEC)
 #define TURNS_MAX  20000
 
-/* "answers": fake_store.h. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a give back
- * and try again, v verify, h hold renewals, u hold them no more, p poke, zN stopped for N s. "wanted": the
- * calls with their answers ("l-": a listening try, refused) and the events. */
+/* "answers": fake_store.h. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a give
+ * back and try again, s and w away and back, v verify, h hold renewals, u hold them no more, p
+ * poke, o hand the lock over, e lose the session, zN stopped for N s. "wanted": the calls with
+ * their answers ("l-": a listening try, refused) and the events. */
 struct schedule {
     const char *name;
     int wait_ms;  /* -1: for ever; 0: one try */
@@ -27,17 +29,27 @@ static const struct schedule schedules[] = {
     {"held by another", 0, 0, "-", "", "a- over:refused"},
     {"another type", 0, 0, "m", "", "am over:failed"},
     {"denied", 0, 0, "x", "", "ax over:failed"},
-    {"no connection", 0, 0, "!", "", "a! over:failed"},
+    {"no connection", 0, 0, "!", "", "a! trouble a! over:failed"},
     {"nothing is granted yet", 0, 0, "g", "", "ag over:failed"},
-    {"not ready", 0, 0, "~ ~ +", "1000 r", "a~ trouble a~ a+ held f+ over:released"},
+    {"not ready", 0, 0, "~ ~ +", "1000 r", "a~ a+ held f+ over:released"},
     {"never ready", 0, 0, "~", "", "a~ trouble a~ over:failed"},
-    {"mute once", 0, 0, "? +", "1000 r", "a? trouble a+ held u+ over:released"},
-    {"mute, then refused", 0, 0, "? -", "", "a? trouble a- u- over:refused"},
-    {"mute, then gone", 0, 0, "? ! ! ! +", "4000 r",
-     "a? trouble a! trouble a! a+ held u+ over:released"},
-    {"mute, then denied", 0, 0, "? x +", "", "a? trouble ax u+ over:failed"},
-    {"mute for good", 0, 0, ".", "", "a. u. over:failed"},
+    {"mute once", 0, 0, "? +", "1000 r", "a? a+ held u+ over:released"},
+    {"mute, then refused", 0, 0, "? -", "", "a? a- u- over:refused"},
+    {"mute, then gone", 0, 0, "? ! ! ! +", "4000 r", "a? a! a+ held u+ over:released"},
+    {"mute, then denied", 0, 0, "? x +", "", "a? ax u+ over:failed"},
+    {"mute for good", 0, 0, ".", "", "trouble a. u. over:failed"},
     {"answers cut off for good", 0, 0, "?", "", "a? trouble a? u? over:failed"},
+
+    /* A store that is away at the start. */
+    {"comes back at once", 0, 0, "! ! +", "2000 r", "a! a+ held f+ over:released"},
+    {"comes back later", 0, 0, "! ! ! ! ! ! ! +", "4000 r",
+     "a! trouble a! a+ held f+ over:released"},
+    {"comes back, held by another", -1, 0, "! ! - - +", "5000 r",
+     "q! q- l- wait l+ held f+ over:released"},
+    {"comes back, not ready yet", 0, 0, "! ~ +", "2000 r", "a! a~ a+ held f+ over:released"},
+    {"comes back, denied", 0, 0, "! x", "", "a! ax over:failed"},
+    {"the wait is shorter", 700, 0, "!", "", "q! over:failed"},
+    {"cancelled while it is away", -1, 0, "!", "300 c", "q! over:cancelled"},
 
     /* Renewing. */
     {"renewed twice", 0, 0, "+", "25000 r", "a+ held r+ ext r+ ext f+ over:released"},
@@ -70,6 +82,42 @@ static const struct schedule schedules[] = {
     {"a renewal heard beyond the lease", 0, 0, "+ +500 0", "10100 z60 75000 r",
      "a+ held lost r+ f0 over:released"},
 
+    /* A store that grants in its own way. */
+    {"granted for half the time", 0, 0, "/ / / +", "12000 r",
+     "a/ held r/ ext r/ ext f+ over:released"},
+    {"half the time runs out", 0, 0, "/ .", "20000 r",
+     "a/ held r. trouble r. lost r. f. over:unreleased"},
+    {"all of the time again", 0, 0, "/ +", "20000 r", "a/ held r+ ext r+ ext f+ over:released"},
+    {"counted from before", 0, 0, "< < +", "5000 r", "a< held r< ext r+ ext f+ over:released"},
+    {"a fixed lease of half the time", 0, -30000, "/ 0", "20000 r",
+     "a/ held lost f0 over:released"},
+    {"the session is lost", 0, 0, "+ 0", "2000 e 3000 r", "a+ held lost f0 over:released"},
+    {"the session is lost, no renewals for a while", 0, 0, "+ 0", "1000 h 2000 e 3000 r",
+     "a+ held lost f0 over:released"},
+    {"the session is lost during a renewal", 0, 0, "+ +500 0", "10100 e 12000 r",
+     "a+ held lost r+ f0 over:released"},
+    {"the session is lost while waiting", -1, 0, "- - + +", "1000 e 5000 r",
+     "q- l- wait q+ held f+ over:released"},
+
+    /* Handed over without being asked for again. */
+    {"handed over", -1, 0, "- - +", "1000 o 5000 r", "q- l- wait held h+ ext f+ over:released"},
+    {"handed over, renewed as ever", -1, 0, "- - +", "1000 o 15000 r",
+     "q- l- wait held h+ ext r+ ext f+ over:released"},
+    {"handed over too late", -1, 3000, "- - + +", "2000 o 2500 r",
+     "q- l- wait q+ held f+ over:released"},
+    {"handed over, and asked again", -1, 0, "- - +", "1000 o 1100 p 2000 r",
+     "q- l- wait held h+ ext r+ ext f+ over:released"},
+    {"handed over, taken away", -1, 0, "- - 0", "1000 o 5000 r",
+     "q- l- wait held h0 lost f0 over:released"},
+    {"handed over, the renewal is not answered", -1, 0, "- - . +", "1000 o 7000 r",
+     "q- l- wait held h. trouble h+ ext f+ over:released"},
+    {"handed over, no renewals for a while", -1, 0, "- - +", "900 h 1000 o 2000 u 5000 r",
+     "q- l- wait held h+ ext f+ over:released"},
+    {"handed over to one who is away", -1, 0, "- - + +", "500 s 1000 o 3000 w 8000 r",
+     "q- l- wait f+ l+ held f+ over:released"},
+    {"a fixed lease is not handed over", -1, -30000, "- - +", "1000 o 5000 r",
+     "q- l- wait l+ held f+ over:released"},
+
     /* Releasing. */
     {"release unanswered, then nothing there", 0, 0, "+ ? 0", "1000 r",
      "a+ held f? f0 over:released"},
@@ -98,7 +146,7 @@ static const struct schedule schedules[] = {
     {"held after all", -1, 0, "g g - +", "5000 r", "qg lg wait l- wait l+ held f+ over:released"},
     {"mute while waiting", -1, 0, "- - ? +", "8000 r",
      "q- l- wait l? trouble l+ held f+ over:released"},
-    {"silent from the start", -1, 0, "!", "", "q! over:failed"},
+    {"no connection from the start", -1, 0, "!", "", "q! trouble q! over:failed"},
     {"silent while waiting", -1, 0, "- - !", "", "q- l- wait l! trouble l! over:failed"},
     {"mute for good while waiting", -1, 0, "- - ?", "", "q- l- wait l? trouble l? u? over:failed"},
     {"denied while waiting", -1, 0, "- - x", "", "q- l- wait lx over:failed"},
@@ -114,12 +162,12 @@ static const struct schedule schedules[] = {
     {"granted in the last moment", 2000, 0, "+1999 +", "3000 r", "q+ held f+ over:released"},
 
     /* A grant that comes late in its lease. */
-    {"in time", 0, 3000, "+1400 +", "2000 r", "a+ held r+ ext f+ over:released"},
-    {"late", 0, 3000, "+1500 + +", "2000 r", "a+ r+ held f+ over:released"},
+    {"in time", 0, 3000, "+1000 +", "2000 r", "a+ held r+ ext f+ over:released"},
+    {"late", 0, 3000, "+1001 + +", "2000 r", "a+ r+ held f+ over:released"},
     {"late, and gone", 0, 3000, "+1500 0 +", "2000 r", "a+ r0 a+ held f+ over:released"},
     {"late, and taken", 0, 3000, "+1500 - -", "", "a+ r- a- over:refused"},
-    {"late, then mute", 0, 3000, "+1500 ? + +", "2000 r", "a+ r? trouble a+ held f+ over:released"},
-    {"late, then mute for good", 0, 3000, "+1500 ?", "", "a+ r? trouble a? u? over:failed"},
+    {"late, then mute", 0, 3000, "+1500 ? + +", "2000 r", "a+ r? a+ held f+ over:released"},
+    {"late, then mute for good", 0, 3000, "+1500 ?", "", "a+ r? a? trouble a? u? over:failed"},
     {"late, then denied", 0, 3000, "+1500 x +", "", "a+ rx u+ over:failed"},
     {"late, then cut off as the time is up", 2000, 3000, "+1900 !300 +", "",
      "q+ r! u+ over:failed"},
@@ -139,7 +187,13 @@ static const struct schedule schedules[] = {
     {"cancelled during a try, cut off", -1, 0, "?100 +", "50 c", "q? u+ over:cancelled"},
     {"cancelled during a try, then mute", -1, 0, "+100 .", "50 c", "q+ f. over:cancelled"},
     {"cancelled during a heartbeat", -1, 0, "- - .", "2900 c", "q- l- wait bye over:cancelled"},
-    {"cancelled before a retry", -1, 0, "? +", "10 c", "q? trouble u+ over:cancelled"},
+    {"cancelled during a first try, no connection", -1, 0, ", +", "1000 c", "over:cancelled"},
+    {"cancelled during a retry, no connection", -1, 0, "? , +", "1000 c", "q? u+ over:cancelled"},
+    {"cancelled during a heartbeat, no connection", -1, 0, "- - , +", "2900 c",
+     "q- l- wait f+ over:cancelled"},
+    {"cancelled during a heartbeat, no connection any more", -1, 0, "- - , .", "2900 c",
+     "q- l- wait f. over:cancelled"},
+    {"cancelled before a retry", -1, 0, "? +", "10 c", "q? u+ over:cancelled"},
     {"cancelled, held", -1, 0, "+", "1000 c", "q+ held f+ over:cancelled"},
     {"cancelled, held by nobody any more", -1, 0, "+ 0", "1000 c", "q+ held f0 over:cancelled"},
     {"cancelled during a release", -1, 0, "+ .", "1000 r 1500 c", "q+ held bye over:cancelled"},
@@ -149,8 +203,46 @@ static const struct schedule schedules[] = {
      "q+ held f0 q+ held f+ over:released"},
     {"back to the queue, nobody answers", -1, 0, "+ . + +", "1000 a 4000 r",
      "q+ held f. q+ held f+ over:released"},
+    /* Whoever it is for is away. */
+    {"away while it is waited for", -1, 0, "- - +", "1000 s 20000 w 21000 r",
+     "q- l- wait l+ held f+ over:released"},
+    {"away, poked, and back in the queue", -1, 0, "- - - - +", "1000 s 1500 p 20000 w 26000 r",
+     "q- l- wait l- wait l- wait l+ held f+ over:released"},
+    {"away when it is granted", -1, 0, "+100 + +", "50 s 20000 w 21000 r",
+     "q+ f+ l+ held f+ over:released"},
+    {"away when the one try is granted", 0, 0, "+100 + -", "50 s 20000 w", "a+ f+ a- over:refused"},
+    {"away when it is granted, and the release is not answered", -1, 0, "+100 . ! 0 +",
+     "50 s 20000 w 21000 r", "q+ f. f! f0 l+ held f+ over:released"},
+    {"away when it is granted, and a release is not sent", -1, 0, "+100 ! + +",
+     "50 s 20000 w 21000 r", "q+ f! f+ l+ held f+ over:released"},
+    {"away when a late grant is renewed", 0, 3000, "+1500 +200 + +", "1600 s 8000 w 9000 r",
+     "a+ r+ f+ a+ held f+ over:released"},
+    {"away, and a try was not answered", -1, 0, "? + +", "10 s 20000 w 21000 r",
+     "q? trouble f+ q+ held f+ over:released"},
+    {"away, and a try is not answered", -1, 0, "- - . + +", "3000 s 20000 w 21000 r",
+     "q- l- wait l. trouble f+ l+ held f+ over:released"},
+    {"away until the time is up", 6000, 0, "- - 0", "1000 s", "q- l- wait f0 over:refused"},
+    {"away for longer than a store may be", -1, 0, "- - ? +", "1000 s 90000 w 99000 r",
+     "q- l- wait l? trouble l+ held f+ over:released"},
+    {"away, and cancelled", -1, 0, "- - +", "1000 s 5000 c", "q- l- wait f+ over:cancelled"},
+    {"away while it is held", -1, 0, "+", "1000 s 20000 w 21000 r",
+     "q+ held r+ ext r+ ext f+ over:released"},
     {"back to the queue, cancelled", -1, 0, "+ ? +", "1000 a 1010 c",
      "q+ held f? f+ over:cancelled"},
+};
+
+/* Of a store that is away at the start: with another time for it than CONNECT_MS. */
+static const struct {
+    int server_wait_ms;
+    struct schedule schedule;
+} absences[] = {
+    {0, {"one attempt", 0, 0, "! +", "", "a! over:failed"}},
+    {0, {"one attempt, not ready", -1, 0, "~ +", "", "q~ over:failed"}},
+    {0, {"one attempt, mute", -1, 0, "? +", "", "q? u+ over:failed"}},
+    {500, {"a short time", 0, 0, "!", "", "a! over:failed"}},
+    {600000,
+     {"a long time, and a wait that is short", 3000, 0, "!", "", "q! trouble q! over:failed"}},
+    {600000, {"as long as is asked for", 0, 0, "!", "", "a! trouble a! over:failed"}},
 };
 
 struct life {
@@ -163,8 +255,11 @@ struct life {
     struct moment begun;
     struct moment deadline; /* while held */
     bool held, leaving, over;
+    bool away;     /* whoever it is for */
+    bool troubled; /* and told so */
     int loss_count;
     struct moment leave_by; /* when the keeper is to be over; never, where it was not told so */
+    char why[256];          /* what it ended with */
     const char *fault;      /* what no keeper may do */
 };
 
@@ -202,22 +297,24 @@ static void on_waiting(void *arg, const struct answer *refusal)
     note(life, "wait");
 }
 
-static void on_held(void *arg, struct moment deadline, const struct lock_grant *grants)
+static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
 {
     struct life *life = arg;
 
     note(life, "held");
     if (life->held)
         accuse(life, "held twice");
+    if (life->away)
+        accuse(life, "held by one who is away");
     if (grants[0].fence != 7)
         accuse(life, "not the fence that came with it");
     if (!life->store.holds)
         accuse(life, "held against the store's word");
     life->held = true;
-    take_deadline(life, deadline);
+    take_deadline(life, lease.end);
 }
 
-static void on_extended(void *arg, struct moment deadline, bool forgotten)
+static void on_extended(void *arg, struct lease lease, bool forgotten)
 {
     struct life *life = arg;
 
@@ -226,16 +323,28 @@ static void on_extended(void *arg, struct moment deadline, bool forgotten)
     note(life, "ext");
     if (!life->held)
         accuse(life, "extended, but not held");
-    take_deadline(life, deadline);
+    take_deadline(life, lease.end);
 }
 
-static void on_trouble(void *arg, const char *why)
+static void on_trouble(void *arg, const struct answer *why)
 {
     struct life *life = arg;
 
-    if (!*why)
+    if (!why->text[0])
         accuse(life, "trouble without a reason");
     note(life, "trouble");
+    life->troubled = true;
+}
+
+static void on_recovered(void *arg, int64_t after)
+{
+    struct life *life = arg;
+
+    if (!life->troubled || after < 0)
+        accuse(life, "recovered without any trouble");
+    if (life->over)
+        accuse(life, "recovered after the end");
+    life->troubled = false;
 }
 
 static void on_lost(void *arg, const char *why)
@@ -267,13 +376,19 @@ static void on_over(void *arg, const struct keeper_end *end)
         accuse(life, "not acquired, but nobody held it");
     if (loop_now(life->loop).ns > life->leave_by.ns && !strchr(life->schedule->actions, 'z'))
         accuse(life, "over later than it was told");
+    snprintf(life->why, sizeof life->why, "%s", end->text);
     life->over = true;
     life->held = false;
     loop_disarm(life->loop, &life->action);
 }
 
-static const struct keeper_events events = {on_waiting, on_held, on_extended,
-                                            on_trouble, on_lost, on_over};
+static bool is_absent(void *arg)
+{
+    return ((struct life *)arg)->away;
+}
+
+static const struct keeper_events events = {
+    on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, is_absent};
 
 static void arm_action(struct life *life)
 {
@@ -300,16 +415,25 @@ static void act(struct loop_timer *timer)
     } else if (what == 'r' && (life->held || life->loss_count > 0) && !life->leaving) {
         life->leaving = true;
         life->leave_by = leave;
-        keeper_release(life->keeper, leave, true);
+        keeper_release(life->keeper, leave, &(struct lock_end){0});
     } else if (what == 'a' && life->held && !life->leaving) {
         life->held = false;
         keeper_restart(life->keeper);
+    } else if (what == 's') {
+        life->away = true;
+    } else if (what == 'w') {
+        life->away = false;
+        keeper_resume(life->keeper);
     } else if (what == 'v') {
         keeper_verify(life->keeper);
     } else if (what == 'h' || what == 'u') {
         keeper_hold_renewals(life->keeper, what == 'h');
     } else if (what == 'p') {
         fake_poke(&life->store);
+    } else if (what == 'o') {
+        fake_hand(&life->store);
+    } else if (what == 'e') {
+        fake_lose(&life->store);
     } else if (what == 'z') {
         fake_suspend(life->loop, atoi(life->actions) * NS_PER_SEC);
         life->actions += strspn(life->actions, "0123456789");
@@ -318,7 +442,68 @@ static void act(struct loop_timer *timer)
         arm_action(life);
 }
 
-static void run(struct life *life, const struct schedule *schedule)
+/* Goes on after a keeper that is dead. */
+struct succession {
+    struct schedule schedule;
+    char past;     /* w it waited, h held, r was to give back */
+    int begun_ms;  /* ago */
+    int future_ms; /* the rest of the lease, or how long what was asked for may be done yet */
+};
+
+static const struct succession successions[] = {
+    {{"renewed at once", 0, 0, "+", "25000 r", "r+ ext r+ ext r+ ext f+ over:released"},
+     'h',
+     9000,
+     15000},
+    {{"not the holder any more", 0, 0, "0", "2000 r", "r0 lost u0 over:released"},
+     'h',
+     9000,
+     15000},
+    {{"forgotten, and had again", 0, 0, "* +", "2000 r", "r* again ext u+ over:released"},
+     'h',
+     9000,
+     15000},
+    {{"never renewed", 0, 0, ".", "20000 r", "r. trouble lost r. f. over:unreleased"},
+     'h',
+     9000,
+     8000},
+    {{"a fixed lease", 0, -30000, "+", "5000 r", "u+ over:released"}, 'h', 9000, 15000},
+    {{"a fixed lease ends", 0, -30000, "0", "20000 r", "lost f0 over:released"}, 'h', 9000, 15000},
+    {{"to be given back", 0, 0, "+", "10 r", "u+ over:released"}, 'r', 9000, 15000},
+    {{"given back already", 0, 0, "0", "10 r", "u0 over:released"}, 'r', 9000, 15000},
+    {{"in the same place", -1, 0, "- - +", "9000 r", "l- wait l- wait l+ held f+ over:released"},
+     'w',
+     9000,
+     0},
+    {{"granted to the one before", -1, 0, "+", "9000 r", "l+ held f+ over:released"},
+     'w',
+     9000,
+     5000},
+    {{"one try", 0, 0, "-", "", "a- u- over:refused"}, 'w', 100, 0},
+    {{"told to go before it may ask", -1, 0, "+", "1000 c", "u+ over:cancelled"}, 'w', 9000, 5000},
+    {{"never answered", -1, 0, ".", "", "trouble q. u. over:failed"}, 'w', 100, 0},
+};
+
+static void take_over(struct life *life, const struct succession *succession,
+                      const struct keeper_plan *plan)
+{
+    struct moment future = moment_plus(life->begun, succession->future_ms * NS_PER_MS);
+    const struct keeper_past past = {
+        .began = moment_plus(life->begun, -succession->begun_ms * NS_PER_MS),
+        .not_before = future,
+        .held = succession->past != 'w',
+        .released = succession->past == 'r',
+        .lease = {future, plan->request.lease},
+        .grants = {{.fence = 7}}};
+
+    life->held = life->store.holds = past.held;
+    life->deadline = future;
+    life->keeper = keeper_take_over(life->loop, &life->store.base, plan, &past, &events, life);
+}
+
+/* succession: NULL where nothing was before. */
+static void run_after(struct life *life, const struct schedule *schedule, int64_t server_wait_ms,
+                      const struct succession *succession)
 {
     int64_t lease_ms = schedule->lease_ms ? labs(schedule->lease_ms) : 30000;
     struct loop *loop = loop_new();
@@ -331,7 +516,8 @@ static void run(struct life *life, const struct schedule *schedule)
         .wait_until =
             schedule->wait_ms < 0 ? MOMENT_NEVER : moment_plus(now, schedule->wait_ms * NS_PER_MS),
         .renew = schedule->lease_ms >= 0,
-        .connect_timeout = CONNECT_MS * NS_PER_MS};
+        .connect_timeout = CONNECT_MS * NS_PER_MS,
+        .server_wait = server_wait_ms * NS_PER_MS};
     int turns = 0;
 
     *life = (struct life){.schedule = schedule,
@@ -341,7 +527,10 @@ static void run(struct life *life, const struct schedule *schedule)
                           .leave_by = MOMENT_NEVER};
     life->action = (struct loop_timer){.fire = act, .owner = life};
     fake_store_init(&life->store, loop, schedule->answers);
-    life->keeper = keeper_start(loop, &life->store.base, &plan, &events, life);
+    if (succession)
+        take_over(life, succession, &plan);
+    else
+        life->keeper = keeper_start(loop, &life->store.base, &plan, &events, life);
     arm_action(life);
     while (fake_turn(loop)) {
         if (life->held && !life->leaving && moment_reached(life->deadline, loop_now(loop)))
@@ -356,24 +545,66 @@ static void run(struct life *life, const struct schedule *schedule)
     if (!life->fault)
         life->fault = life->store.fault;
     keeper_free(life->keeper);
+    store_close(&life->store.base);
     loop_free(loop);
+}
+
+static void run(struct life *life, const struct schedule *schedule, int64_t server_wait_ms)
+{
+    run_after(life, schedule, server_wait_ms, NULL);
+}
+
+static void test_schedule(const struct schedule *schedule, int server_wait_ms,
+                          const struct succession *succession)
+{
+    struct life life;
+
+    run_after(&life, schedule, server_wait_ms, succession);
+    char *end = strrchr(life.store.log, ' ');
+    if (end)
+        *end = '\0';
+    if (tap_ok(!life.fault && strcmp(life.store.log, schedule->wanted) == 0, "%s: %s",
+               schedule->name, schedule->wanted))
+        return;
+    tap_note("got %s", life.store.log);
+    if (life.fault)
+        tap_note("%s", life.fault);
 }
 
 static void test_schedules(void)
 {
-    for (size_t i = 0; i < COUNT(schedules); i++) {
-        const struct schedule *schedule = &schedules[i];
+    for (size_t i = 0; i < COUNT(schedules); i++)
+        test_schedule(&schedules[i], CONNECT_MS, NULL);
+    for (size_t i = 0; i < COUNT(absences); i++)
+        test_schedule(&absences[i].schedule, absences[i].server_wait_ms, NULL);
+    for (size_t i = 0; i < COUNT(successions); i++)
+        test_schedule(&successions[i].schedule, CONNECT_MS, &successions[i]);
+}
+
+/* What is told in the end: the server's word rather than that it was silent afterwards. */
+static const struct {
+    const char *answers, *wanted;
+} reasons[] = {
+    {"+ .", "mute"},
+    {"+ !", "too late"},
+    {"+ ~", "loading"},
+    {"+ ~ .", "loading"},
+    {"+ . ~ !", "loading"},
+    {"+ ~ x", "denied"},
+    /* Not acquired. */
+    {"!", "refused"},
+    {"~ !", "loading"},
+    {"? ~ .", "loading"},
+    {"~ ! x", "denied"},
+};
+
+static void test_reasons(void)
+{
+    for (size_t i = 0; i < COUNT(reasons); i++) {
+        const struct schedule schedule = {.answers = reasons[i].answers, .actions = "1000 r"};
         struct life life;
-        run(&life, schedule);
-        char *end = strrchr(life.store.log, ' ');
-        if (end)
-            *end = '\0';
-        if (tap_ok(!life.fault && strcmp(life.store.log, schedule->wanted) == 0, "%s: %s",
-                   schedule->name, schedule->wanted))
-            continue;
-        tap_note("got %s", life.store.log);
-        if (life.fault)
-            tap_note("%s", life.fault);
+        run(&life, &schedule, CONNECT_MS);
+        tap_is(life.why, reasons[i].wanted, "the reason", reasons[i].answers);
     }
 }
 
@@ -386,8 +617,8 @@ static unsigned random_below(unsigned *seed, unsigned limit)
 
 static void make_schedule(unsigned seed, struct schedule *schedule, char *answers, char *actions)
 {
-    static const char letters[] = "++++*----000ggg????..!!~xm";
-    static const char words[] = "crravhuppz";
+    static const char letters[] = "++++*----000ggg????..,!!~xm";
+    static const char words[] = "crravhupoozsww";
     static const int leases[] = {1000, 3000, 30000, -3000};
     static const int waits[] = {-1, 0, 1500, 20000};
     int delays = 1 << random_below(&seed, 14), ms = 0;
@@ -405,7 +636,7 @@ static void make_schedule(unsigned seed, struct schedule *schedule, char *answer
         actions += sprintf(actions, what == 'z' ? "%d z%u " : "%d %c ", ms,
                            what == 'z' ? random_below(&seed, 50) : (unsigned)what);
     }
-    sprintf(actions, "%d r %d c", ms + 100000, ms + 200000);
+    sprintf(actions, "%d w %d r %d c", ms + 1, ms + 100000, ms + 200000);
 }
 
 static void test_any(void)
@@ -417,7 +648,7 @@ static void test_any(void)
         struct life life = {.fault = NULL};
         for (; seed < end && !life.fault; seed++) {
             make_schedule(seed, &schedule, answers, actions);
-            run(&life, &schedule);
+            run(&life, &schedule, CONNECT_MS);
         }
         if (tap_ok(!life.fault, "500 schedules by chance"))
             continue;
@@ -431,6 +662,7 @@ static void test_any(void)
 int main(void)
 {
     test_schedules();
+    test_reasons();
     test_any();
     return tap_done();
 }

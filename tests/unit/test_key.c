@@ -1,5 +1,5 @@
 /* Lock names: what may be one, and the store's name for it. */
-#include "key.h"
+#include "lock/key.h"
 
 #include <stdlib.h>
 
@@ -124,6 +124,19 @@ static const struct {
     {"\\*?", true}, {"\\[a]", false}, {"\\?\\", false}, {"{a,b}", false}, {"\xc3\xa9*", true},
 };
 
+/* The key that a pattern without wildcards stands for, and how it is written from the key. */
+static const struct {
+    const char *pattern, *key, *written;
+} literals[] = {
+    {"", "", ""},
+    {"a", "a", "a"},
+    {"a\\b", "ab", "ab"},
+    {"\\*", "*", "\\*"},
+    {"a\\?\\[b]", "a?[b]", "a\\?\\[b]"},
+    {"\\\\", "\\", "\\\\"},
+    {"a\\", "a\\", "a\\\\"},
+};
+
 static const struct {
     const char *prefix;
     const char *name;
@@ -175,6 +188,18 @@ static void test_sizes(void)
     }
 }
 
+static void test_literals(void)
+{
+    for (size_t i = 0; i < COUNT(literals); i++) {
+        char *key = key_from_pattern(literals[i].pattern);
+        char *written = key_to_pattern(literals[i].key);
+        tap_is(key, literals[i].key, "key_from_pattern", literals[i].pattern);
+        tap_is(written, literals[i].written, "key_to_pattern", literals[i].key);
+        free(key);
+        free(written);
+    }
+}
+
 static void test_store(void)
 {
     for (size_t i = 0; i < COUNT(stored); i++) {
@@ -197,6 +222,7 @@ int main(void)
     for (size_t i = 0; i < COUNT(globs); i++)
         tap_ok(key_is_glob(globs[i].text) == globs[i].glob, "key_is_glob %s is %s",
                tap_show(globs[i].text), globs[i].glob ? "true" : "false");
+    test_literals();
     test_store();
     return tap_done();
 }

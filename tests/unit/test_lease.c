@@ -1,5 +1,5 @@
 /* Leases: the moments of one, and their order for every length. */
-#include "lease.h"
+#include "lock/lease.h"
 
 #include <inttypes.h>
 
@@ -13,15 +13,17 @@
 /* All counted from the moment of sending, in ms. */
 static const struct {
     int64_t lease, kill_after;
-    int64_t end, renew, kill, term, patience;
+    int64_t end, renew, kill, term, timeout;
 } rows[] = {
-    {1000, 5000, 988, 333, 788, 538, 166},
+    {1000, 5000, 988, 333, 788, 700, 166},
     {1000, 0, 988, 333, 788, 788, 166},
-    {1000, 100, 988, 333, 788, 688, 166},
-    {1000, 250, 988, 333, 788, 538, 166},
-    {3000, 5000, 2968, 1000, 2768, 2018, 500},
-    {10000, 5000, 9898, 3333, 9698, 7198, 1666},
-    {10000, 2000, 9898, 3333, 9698, 7698, 1666},
+    {1000, 50, 988, 333, 788, 738, 166},
+    {1000, 250, 988, 333, 788, 700, 166},
+    {2000, 5000, 1978, 666, 1778, 1400, 333},
+    {3000, 5000, 2968, 1000, 2668, 2100, 500},
+    {6000, 5000, 5938, 2000, 5438, 4200, 1000},
+    {10000, 5000, 9898, 3333, 9398, 7000, 1666},
+    {10000, 2000, 9898, 3333, 9398, 7398, 1666},
     {30000, 5000, 29698, 10000, 29098, 24098, 5000},
     {30000, 3600000, 29698, 10000, 29098, 21598, 5000},
     {30000, 315360000000, 29698, 10000, 29098, 21598, 5000},
@@ -30,14 +32,6 @@ static const struct {
 };
 
 static const int64_t starts[] = {0, 1, 12345 * SEC + 678, 3 * YEARS, 8 * YEARS};
-
-static const struct {
-    unsigned attempt;
-    int64_t least, most; /* ms */
-} pauses[] = {
-    {0, 25, 50},    {1, 50, 100},   {2, 100, 200},   {3, 200, 400},   {4, 400, 800},
-    {5, 500, 1000}, {6, 500, 1000}, {63, 500, 1000}, {64, 500, 1000}, {4294967295U, 500, 1000},
-};
 
 static void same(const char *what, int64_t lease, int64_t got, int64_t wanted)
 {
@@ -51,27 +45,29 @@ static void test_rows(void)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         int64_t lease = rows[i].lease * MS;
-        struct moment end = lease_end(sent, lease);
-        struct moment term = lease_term_at(end, lease, rows[i].kill_after * MS);
-        same("lease_end", lease, end.ns - sent.ns, rows[i].end * MS);
+        struct lease held = {lease_end(sent, lease), lease};
+        struct moment term = lease_term_at(held, rows[i].kill_after * MS);
+        same("lease_end", lease, held.end.ns - sent.ns, rows[i].end * MS);
         same("lease_renew_at", lease, (lease_renew_at(sent, lease).ns - sent.ns) / MS,
              rows[i].renew);
-        same("lease_kill_at", lease, lease_kill_at(end, lease).ns - sent.ns, rows[i].kill * MS);
+        same("lease_kill_at", lease, lease_kill_at(held).ns - sent.ns, rows[i].kill * MS);
         same("lease_term_at", lease, term.ns - sent.ns, rows[i].term * MS);
-        same("lease_patience", lease, lease_patience(lease) / MS, rows[i].patience);
+        same("lease_request_timeout", lease, lease_request_timeout(lease, 0) / MS, rows[i].timeout);
     }
 }
 
-/* sent < renew, one renewal without answer, TERM <= KILL < end < sent + lease. */
+/* sent < renew, one renewal without answer, or one that takes a third of the lease; TERM <= KILL <
+ * end < sent + lease. */
 static bool in_order(struct moment sent, int64_t lease, int64_t kill_after)
 {
     struct moment renew = lease_renew_at(sent, lease);
     struct moment end = lease_end(sent, lease);
-    struct moment kill = lease_kill_at(end, lease);
-    struct moment term = lease_term_at(end, lease, kill_after);
+    struct moment kill = lease_kill_at((struct lease){end, lease});
+    struct moment term = lease_term_at((struct lease){end, lease}, kill_after);
 
-    return sent.ns < renew.ns && renew.ns + lease_patience(lease) < term.ns && term.ns <= kill.ns &&
-           kill.ns + 200 * MS <= end.ns && end.ns < sent.ns + lease &&
+    return sent.ns < renew.ns && renew.ns + lease_request_timeout(lease, 0) < term.ns &&
+           renew.ns + lease_round_trip_most(lease, true) + lease / 40 < term.ns &&
+           term.ns <= kill.ns && kill.ns + 200 * MS <= end.ns && end.ns < sent.ns + lease &&
            end.ns <= sent.ns + lease - lease / 100;
 }
 
@@ -90,34 +86,45 @@ static void test_order(void)
     }
 }
 
-static void test_never(void)
+static void test_distance(void)
 {
-    tap_ok(lease_end(MOMENT_NEVER, SEC).ns == INT64_MAX, "a lease sent never ends never");
-    tap_ok(lease_renew_at(MOMENT_NEVER, SEC).ns == INT64_MAX, "and is renewed never");
-    tap_ok(lease_kill_at(MOMENT_NEVER, SEC).ns == INT64_MAX, "an end never kills never");
-    tap_ok(lease_term_at(MOMENT_NEVER, SEC, SEC).ns == INT64_MAX, "and terminates never");
-    tap_ok(lease_end((struct moment){INT64_MAX - 1}, SEC).ns == INT64_MAX, "an end saturates");
+    static const struct {
+        int64_t round_trip, renewed, fixed; /* ms: leases for it */
+    } far[] = {{1, 1000, 1000},    {300, 1000, 1000},    {333, 1000, 1000},
+               {334, 2000, 1000},  {612, 2000, 2000},    {999, 3000, 2000},
+               {1000, 4000, 3000}, {9999, 30000, 20000}, {20000, 61000, 41000}};
+
+    for (size_t i = 0; i < COUNT(far); i++) {
+        int64_t trip = far[i].round_trip * MS;
+        int64_t renewed = lease_for_round_trip(trip, true),
+                fixed = lease_for_round_trip(trip, false);
+        tap_ok(renewed == far[i].renewed * MS && fixed == far[i].fixed * MS &&
+                   lease_round_trip_most(renewed, true) >= trip &&
+                   lease_round_trip_most(fixed, false) >= trip,
+               "a lease for a round trip of %" PRId64 " ms", far[i].round_trip);
+    }
+    tap_ok(lease_request_timeout(30 * SEC, SEC) == 5 * SEC &&
+               lease_request_timeout(30 * SEC, 2 * SEC) == 8 * SEC &&
+               lease_request_timeout(SEC, 300 * MS) == 1200 * MS,
+           "the timeout of a request follows the round trip");
 }
 
-static void test_backoff(void)
+static void test_never(void)
 {
-    for (size_t i = 0; i < COUNT(pauses); i++) {
-        unsigned attempt = pauses[i].attempt;
-        int64_t least = lease_backoff(attempt, 0);
-        int64_t most = lease_backoff(attempt, UINT32_MAX);
-        int64_t half = lease_backoff(attempt, UINT32_MAX / 2);
-        bool as_wanted = least == pauses[i].least * MS && most == pauses[i].most * MS &&
-                         half > least && half < most;
-        if (!tap_ok(as_wanted, "lease_backoff of attempt %u", attempt))
-            tap_note("from %" PRId64 " over %" PRId64 " to %" PRId64 " ns", least, half, most);
-    }
+    const struct lease never = {MOMENT_NEVER, SEC};
+
+    tap_ok(lease_end(MOMENT_NEVER, SEC).ns == INT64_MAX, "a lease sent never ends never");
+    tap_ok(lease_renew_at(MOMENT_NEVER, SEC).ns == INT64_MAX, "and is renewed never");
+    tap_ok(lease_kill_at(never).ns == INT64_MAX, "an end never kills never");
+    tap_ok(lease_term_at(never, SEC).ns == INT64_MAX, "and terminates never");
+    tap_ok(lease_end((struct moment){INT64_MAX - 1}, SEC).ns == INT64_MAX, "an end saturates");
 }
 
 int main(void)
 {
     test_rows();
     test_order();
+    test_distance();
     test_never();
-    test_backoff();
     return tap_done();
 }

@@ -1,5 +1,5 @@
 /* Owner tokens: what is one, and who nests in whom. */
-#include "owner.h"
+#include "lock/owner.h"
 
 #include "tap.h"
 
@@ -53,11 +53,52 @@ static void test_nest(void)
     tap_ok(depth == OWNER_DEPTH, "as deep as is allowed, no deeper");
     tap_ok(owner_fault(deepest) == NULL, "the deepest is a token");
     owner_beside(deepest, B, owner);
-    tap_ok(owner_fault(owner) == NULL && strncmp(owner, deepest, strlen(deepest) - strlen(A)) == 0 &&
+    tap_ok(owner_fault(owner) == NULL &&
+               strncmp(owner, deepest, strlen(deepest) - strlen(A)) == 0 &&
                tap_same(strrchr(owner, '.') + 1, B),
            "and so is its sibling");
     owner_beside(A, B, owner);
     tap_ok(tap_same(owner, B), "nobody's child has siblings as well");
+}
+
+/* R was taken by rlock run, the others by rlock acquire. */
+#define R "00000000-0000-4000-8000-000000000001"
+#define K "00000000-0000-8acc-8000-000000000002"
+#define L "00000000-0000-8acc-8000-000000000003"
+#define M "00000000-0000-8acc-8000-000000000004"
+
+static const struct {
+    const char *owner, *wanted; /* NULL: none is meant */
+} acquired[] = {
+    {K, NULL},
+    {R, NULL},
+    {K "." L, K},
+    {R "." K, NULL},
+    {K "." R, NULL},
+    {R "." R, NULL},
+    {K "." L "." M, K "." L},
+    {R "." K "." L, R "." K},
+    {K "." R "." L, NULL},
+    {K "." L "." R, NULL},
+};
+
+static void test_mark(void)
+{
+    char uuid[OWNER_UUID_SIZE] = A, outer[OWNER_SIZE];
+
+    owner_mark(uuid);
+    tap_ok(tap_same(uuid, "6c807ae5-d3fd-8acc-dcae-87fe288c8e42"), "rlock acquire's tells");
+    tap_ok(owner_fault(uuid) == NULL, "and is a token");
+    for (size_t i = 0; i < COUNT(acquired); i++) {
+        bool found = owner_acquired_in(acquired[i].owner, outer);
+        tap_ok(found == (acquired[i].wanted != NULL) &&
+                   (!found || tap_same(outer, acquired[i].wanted)),
+               "owner_acquired_in %s", acquired[i].owner);
+    }
+    strcpy(outer, K "." L "." M);
+    tap_ok(owner_acquired_in(outer, outer) && owner_acquired_in(outer, outer) &&
+               tap_same(outer, K) && !owner_acquired_in(outer, outer),
+           "outwards, one by one");
 }
 
 int main(void)
@@ -68,5 +109,6 @@ int main(void)
         tap_ok(owner_nests_in(kin[i].owner, kin[i].ancestor) == kin[i].wanted,
                "owner_nests_in %s %s", kin[i].owner, kin[i].ancestor);
     test_nest();
+    test_mark();
     return tap_done();
 }

@@ -1,5 +1,5 @@
 /* Percent-encoding. */
-#include "percent.h"
+#include "base/percent.h"
 
 #include "tap.h"
 

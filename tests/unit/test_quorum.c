@@ -1,7 +1,7 @@
-/* How votes are counted: all there are, for up to five nodes; whose YES is doubtful; what is answered. And what
- * several nodes report of their locks. */
-#include "quorum.h"
-#include "quorum_views.h"
+/* How votes are counted: all there are, for up to five nodes; whose YES is doubtful; what is
+ * answered. And what several nodes report of their locks. */
+#include "store/quorum/quorum.h"
+#include "store/quorum/views.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void vote(struct quorum *quorum, enum quorum_rule rule, const enum vote *
     quorum_begin(quorum, rule, count, 30000);
     for (size_t i = 0; i < count; i++) {
         if (votes[i] != VOTE_NONE)
-            quorum_cast(quorum, i, votes[i], &answers[votes[i]]);
+            quorum_cast(quorum, i, votes[i], NULL, &answers[votes[i]]);
     }
 }
 
@@ -44,8 +44,12 @@ static const char *fault_of(enum quorum_rule rule, const enum vote *votes, size_
 
     vote(&quorum, rule, votes, count);
     enum quorum_outcome outcome = quorum_outcome(&quorum);
-    if (rule != QUORUM_FREE && (outcome == QUORUM_CARRIED) != (yes >= majority))
+    bool frees = rule == QUORUM_FREE || rule == QUORUM_RETURN;
+    if (!frees && (outcome == QUORUM_CARRIED) != (yes >= majority))
         return "not as the majority says";
+    size_t absent = count_of(votes, count, VOTE_NO) + count_of(votes, count, VOTE_VOID);
+    if (rule == QUORUM_RETURN && (outcome == QUORUM_REFUSED) != (count - absent < majority))
+        return "not lost where no majority has it";
     if (outcome == QUORUM_CARRIED && count_of(votes, count, VOTE_UNKNOWN) + majority > count)
         return "carried where no majority answers";
     quorum_answer(&quorum, outcome, &answer);
@@ -72,7 +76,7 @@ static bool is_final(enum quorum_rule rule, enum vote *votes, size_t count)
         if (votes[i] != VOTE_NONE)
             continue;
         for (int later = VOTE_YES; later <= VOTE_UNKNOWN; later++) {
-            quorum_cast(&quorum, i, (enum vote)later, &answers[later]);
+            quorum_cast(&quorum, i, (enum vote)later, NULL, &answers[later]);
             if (quorum_outcome(&quorum) != before)
                 return false;
         }
@@ -130,10 +134,9 @@ static void test_ages(void)
         struct quorum quorum;
         quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
         for (size_t node = 0; node < 3; node++) {
-            struct answer answer = answers[VOTE_YES];
-            answer.seniority = (struct seniority){.memory_ms = ages[i].ages[node][0],
-                                                  .service_ms = ages[i].ages[node][1]};
-            quorum_cast(&quorum, node, VOTE_YES, &answer);
+            struct member_report report = {.seniority = {.memory_ms = ages[i].ages[node][0],
+                                                         .service_ms = ages[i].ages[node][1]}};
+            quorum_cast(&quorum, node, VOTE_YES, &report, &answers[VOTE_YES]);
         }
         tap_ok(quorum_outcome(&quorum) == ages[i].outcome, "%s", ages[i].name);
     }
@@ -142,18 +145,57 @@ static void test_ages(void)
 /* A holder's lease that is longer than the one asked for may have been forgotten, too. */
 static void test_longer_lease(void)
 {
-    struct answer young = answers[VOTE_YES], no = answers[VOTE_NO];
+    static const struct member_report young = {.seniority = {40000, 40000}};
+    static const struct member_report old = {.seniority = {90000, 90000}};
+    struct answer no = answers[VOTE_NO];
     struct quorum quorum;
 
-    young.seniority = (struct seniority){.memory_ms = 40000, .service_ms = 40000};
-    no.seniority = (struct seniority){.memory_ms = 90000, .service_ms = 90000};
     no.left_ms = 50000;
     quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
-    quorum_cast(&quorum, 0, VOTE_YES, &young);
-    quorum_cast(&quorum, 1, VOTE_YES, &young);
+    quorum_cast(&quorum, 0, VOTE_YES, &young, &answers[VOTE_YES]);
+    quorum_cast(&quorum, 1, VOTE_YES, &young, &answers[VOTE_YES]);
     tap_ok(quorum_outcome(&quorum) == QUORUM_CARRIED, "old enough for a lease of our length");
-    quorum_cast(&quorum, 2, VOTE_NO, &no);
+    quorum_cast(&quorum, 2, VOTE_NO, &old, &no);
     tap_ok(quorum_outcome(&quorum) == QUORUM_REFUSED, "not for one that somebody has");
+}
+
+/* -- one server, one vote -------------------------------------------------------------------- */
+
+/* Which server each of three nodes is, as heard in this order, and says YES; NULL: it is silent. */
+static const struct {
+    const char *name, *servers[3];
+    enum quorum_outcome outcome;
+} twins[] = {
+    {"two servers", {"a", "b", NULL}, QUORUM_CARRIED},
+    {"one server as two nodes", {"a", "a", NULL}, QUORUM_FAILED},
+    {"one server as two nodes, and another", {"a", "a", "b"}, QUORUM_CARRIED},
+    {"one server as three nodes", {"a", "a", "a"}, QUORUM_FAILED},
+    {"servers that do not tell", {"", "", NULL}, QUORUM_CARRIED},
+};
+
+static void test_twins(void)
+{
+    static const size_t orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}};
+    static const enum quorum_rule rules[] = {QUORUM_TAKE, QUORUM_KEEP, QUORUM_READ};
+
+    for (size_t i = 0; i < COUNT(twins); i++) {
+        size_t right = 0;
+        for (size_t one = 0; one < COUNT(orders) * COUNT(rules); one++) {
+            struct quorum quorum;
+            quorum_begin(&quorum, rules[one % COUNT(rules)], 3, 30000);
+            for (size_t heard = 0; heard < 3; heard++) {
+                size_t node = orders[one / COUNT(rules)][heard];
+                struct member_report report = {.sent = true};
+                if (!twins[i].servers[heard])
+                    continue;
+                snprintf(report.server, sizeof report.server, "%s", twins[i].servers[heard]);
+                quorum_cast(&quorum, node, VOTE_YES, &report, &answers[VOTE_YES]);
+            }
+            quorum_close(&quorum);
+            right += quorum_outcome(&quorum) == twins[i].outcome;
+        }
+        tap_ok(right == COUNT(orders) * COUNT(rules), "%s", twins[i].name);
+    }
 }
 
 /* -- what is answered ------------------------------------------------------------------------ */
@@ -163,7 +205,7 @@ static void cast(struct quorum *quorum, size_t node, enum vote vote, uint64_t fe
     struct answer answer = answers[vote];
 
     answer.grants[0] = (struct lock_grant){.fence = fence, .nested = nested};
-    quorum_cast(quorum, node, vote, &answer);
+    quorum_cast(quorum, node, vote, NULL, &answer);
 }
 
 static void test_fences(void)
@@ -190,26 +232,27 @@ static void test_reasons(void)
     struct answer answer;
 
     quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
-    quorum_cast(&quorum, 0, VOTE_UNKNOWN, &denied);
-    quorum_cast(&quorum, 1, VOTE_UNKNOWN, &denied);
+    quorum_cast(&quorum, 0, VOTE_UNKNOWN, NULL, &denied);
+    quorum_cast(&quorum, 1, VOTE_UNKNOWN, NULL, &denied);
     quorum_close(&quorum);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
     tap_is(answer.text, "no quorum, 3 of 3 servers failed: no right", "what most say", "");
     quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
-    quorum_cast(&quorum, 0, VOTE_NO, &misfit);
-    quorum_cast(&quorum, 1, VOTE_NO, &answers[VOTE_NO]);
-    quorum_cast(&quorum, 2, VOTE_NO, &answers[VOTE_NO]);
+    quorum_cast(&quorum, 0, VOTE_NO, NULL, &misfit);
+    quorum_cast(&quorum, 1, VOTE_NO, NULL, &answers[VOTE_NO]);
+    quorum_cast(&quorum, 2, VOTE_NO, NULL, &answers[VOTE_NO]);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
     tap_ok(answer.cause == CAUSE_HELD && strcmp(answer.holder.owner, "other") == 0,
            "a misfit on one node is no reason to give up");
-    quorum_cast(&quorum, 1, VOTE_NO, &misfit);
+    quorum_cast(&quorum, 1, VOTE_NO, NULL, &misfit);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
     tap_ok(answer.cause == CAUSE_MISFIT, "one on two of three is");
 }
 
 /* -- views ----------------------------------------------------------------------------------- */
 
-/* What nodes report: "NODE KEY OWNER FENCE LEFT" each, "-" for no holder; and what is made of it. */
+/* What nodes report: "NODE KEY OWNER FENCE LEFT" each, "-" for no holder; and what is made of
+ * it. */
 static const struct {
     const char *name;
     const char *reports[4];
@@ -235,6 +278,8 @@ static const struct {
      true,
      "k b 8 9; l a 7 9; "},
     {"free, and asked for by name", {"0 named - 5 0", "1 named - 6 0"}, 0, true, "named - 6; "},
+    {"no lock on most", {"0 named ! 0 0", "1 named - 5 0", "2 named ! 0 0"}, 0, true, "named !; "},
+    {"no lock on one", {"0 named ! 0 0", "1 named - 5 0", "2 named - 6 0"}, 0, true, "named - 6; "},
     {"free, and not asked for", {"0 k - 5 0", "1 k - 6 0"}, 0, true, ""},
 };
 
@@ -250,7 +295,8 @@ static void take(struct quorum_views *all, const char *report)
     strcpy(party.owner, owner);
     party.fence = view.fence = fence;
     view.key = key;
-    view.holder_count = strcmp(owner, "-") != 0;
+    view.misfit = strcmp(owner, "!") == 0 ? "no lock" : NULL;
+    view.holder_count = !view.misfit && strcmp(owner, "-") != 0;
     quorum_views_add(all, node, &view);
 }
 
@@ -259,7 +305,9 @@ static void show(void *arg, const struct lock_view *view)
     char *out = arg;
 
     out += strlen(out);
-    if (view->holder_count == 0)
+    if (view->misfit)
+        sprintf(out, "%s !; ", view->key);
+    else if (view->holder_count == 0)
         sprintf(out, "%s - %lu; ", view->key, (unsigned long)view->fence);
     else
         sprintf(out, "%s %s %lu %ld; ", view->key, view->holders->owner,
@@ -273,7 +321,8 @@ static void test_views(void)
     for (size_t i = 0; i < COUNT(views); i++) {
         struct quorum_views all = {0};
         char got[200] = "";
-        struct survey_request request = {patterns, 2, show, got};
+        struct survey_request request = {
+            .patterns = patterns, .pattern_count = 2, .each = show, .each_arg = got};
 
         quorum_views_begin(&all, 3);
         for (size_t r = 0; r < 4 && views[i].reports[r]; r++)
@@ -290,10 +339,12 @@ int main(void)
 {
     test_all(QUORUM_TAKE, "take");
     test_all(QUORUM_KEEP, "keep");
+    test_all(QUORUM_RETURN, "return");
     test_all(QUORUM_FREE, "free");
     test_all(QUORUM_READ, "read");
     test_ages();
     test_longer_lease();
+    test_twins();
     test_fences();
     test_reasons();
     test_views();

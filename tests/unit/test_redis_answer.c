@@ -1,7 +1,7 @@
 /* What is made of a server's replies: errors, the scripts' words, and nonsense. */
-#include "redis_answer.h"
-#include "redis_error.h"
-#include "scripts.h"
+#include "store/redis/answer.h"
+#include "store/redis/error.h"
+#include "store/redis/scripts.h"
 
 #include "tap.h"
 
@@ -9,83 +9,124 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* 400 of them. */
+#define DIGITS_50 "99999999999999999999999999999999999999999999999999"
+#define DIGITS                                                                                     \
+    "'" DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 "'"
+
 #define NONE "unknown/unfit maybe the server's answer makes no sense"
 
 static const struct {
     const char *text;
     enum redis_error class;
+    const char *plain;
 } errors[] = {
-    {"NOSCRIPT No matching script. Please use EVAL.", REDIS_ERROR_NOSCRIPT},
+    {"NOSCRIPT No matching script. Please use EVAL.", REDIS_ERROR_NOSCRIPT,
+     "it does not keep the scripts it is sent"},
     {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-     REDIS_ERROR_PASSING},
-    {"LOADING Redis is loading the dataset in memory", REDIS_ERROR_PASSING},
+     REDIS_ERROR_PASSING, "busy with a script that takes long"},
+    {"LOADING Redis is loading the dataset in memory", REDIS_ERROR_PASSING,
+     "still loading its data"},
     {"MISCONF Redis is configured to save RDB snapshots, but is currently unable to persist on "
      "disk.",
-     REDIS_ERROR_PASSING},
+     REDIS_ERROR_PASSING, "it cannot save its data to disk, and takes no writes"},
+    {"MISCONF Errors writing to the AOF file: No space left on device", REDIS_ERROR_PASSING,
+     "its disk is full (No space left on device), and it takes no writes"},
+    {"MISCONF Errors writing to the AOF file: Input/output error", REDIS_ERROR_PASSING,
+     "it cannot save its data to disk (Input/output error), and takes no writes"},
     {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-     REDIS_ERROR_PASSING},
-    {"NOREPLICAS Not enough good replicas to write.", REDIS_ERROR_PASSING},
-    {"TRYAGAIN Multiple keys request during rehashing of slot", REDIS_ERROR_PASSING},
-    {"CLUSTERDOWN The cluster is down", REDIS_ERROR_PASSING},
-    {"UNBLOCKED force unblock from blocking operation", REDIS_ERROR_PASSING},
-    {"ERR max number of clients reached", REDIS_ERROR_PASSING},
-    {"READONLY You can't write against a read only replica.", REDIS_ERROR_READONLY},
-    {"OOM command not allowed when used memory > 'maxmemory'.", REDIS_ERROR_UNFIT},
-    {"NOAUTH Authentication required.", REDIS_ERROR_DENIED},
-    {"WRONGPASS invalid username-password pair or user is disabled.", REDIS_ERROR_DENIED},
-    {"NOPERM this user has no permissions to run the 'evalsha' command", REDIS_ERROR_DENIED},
-    {"NOPERM User default has no permissions to run the 'eval' command", REDIS_ERROR_DENIED},
-    {"NOPERM User LOADING has no permissions to run the 'eval' command", REDIS_ERROR_DENIED},
-    {"ERR invalid password", REDIS_ERROR_DENIED},
+     REDIS_ERROR_PASSING, "a replica that cannot reach its master"},
+    {"NOREPLICAS Not enough good replicas to write.", REDIS_ERROR_PASSING,
+     "it has too few replicas to take writes"},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", REDIS_ERROR_PASSING,
+     "the Cluster is moving the key's slot"},
+    {"CLUSTERDOWN The cluster is down", REDIS_ERROR_PASSING, "the Cluster is down"},
+    {"UNBLOCKED force unblock from blocking operation", REDIS_ERROR_PASSING,
+     "it has become a replica meanwhile"},
+    {"ERR max number of clients reached", REDIS_ERROR_PASSING,
+     "too many clients: its max number of clients is reached"},
+    {"READONLY You can't write against a read only replica.", REDIS_ERROR_READONLY,
+     "a read-only replica; locks live on the master"},
+    {"OOM command not allowed when used memory > 'maxmemory'. script: a886, on @user_script:399.",
+     REDIS_ERROR_UNFIT, "out of memory: it has used up its maxmemory"},
+    {"NOAUTH Authentication required.", REDIS_ERROR_DENIED, "it asks for a password"},
+    {"WRONGPASS invalid username-password pair or user is disabled.", REDIS_ERROR_DENIED,
+     "wrong password, or no such user"},
+    {"NOPERM this user has no permissions to run the 'evalsha' command or its subcommand",
+     REDIS_ERROR_DENIED, "no right to run 'evalsha'"},
+    {"NOPERM User default has no permissions to run the 'eval' command", REDIS_ERROR_DENIED,
+     "no right to run 'eval'"},
+    {"NOPERM User LOADING has no permissions to run the 'cluster|slots' command",
+     REDIS_ERROR_DENIED, "no right to run 'cluster|slots'"},
+    {"NOPERM this user has no permissions to access one of the keys used as arguments",
+     REDIS_ERROR_DENIED, "no right to the keys it needs"},
+    {"NOPERM No permissions to access a key", REDIS_ERROR_DENIED, "no right to the keys it needs"},
+    {"NOPERM No permissions to access a channel", REDIS_ERROR_DENIED,
+     "no right to the channels it needs"},
+    {"ERR invalid password", REDIS_ERROR_DENIED, "wrong password"},
     {"ERR AUTH <password> called without any password configured for the default user.",
-     REDIS_ERROR_DENIED},
-    {"ERR ACL failure in script: No permissions to access a key", REDIS_ERROR_DENIED},
-    {"WRONGTYPE Operation against a key holding the wrong kind of value", REDIS_ERROR_MISFIT},
+     REDIS_ERROR_DENIED, "it has no password, but was given one"},
+    {"ERR ACL failure in script: No permissions to access a key", REDIS_ERROR_DENIED,
+     "no right to the keys it needs"},
+    {"ERR ACL failure in script: User ci has no permissions to run the 'hset' command script: 2f, "
+     "on @user_script:57.",
+     REDIS_ERROR_DENIED, "no right to run 'hset'"},
+    {"WRONGTYPE Operation against a key holding the wrong kind of value", REDIS_ERROR_MISFIT,
+     "the store's key of that name holds other data"},
     /* Up to 6.2, from within a script. */
     {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -READONLY You "
-     "can't "
-     "write against a read only replica.",
-     REDIS_ERROR_READONLY},
+     "can't write against a read only replica.",
+     REDIS_ERROR_READONLY, "a read-only replica; locks live on the master"},
     {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -OOM command not "
      "allowed when used memory > 'maxmemory'.",
-     REDIS_ERROR_UNFIT},
+     REDIS_ERROR_UNFIT, "out of memory: it has used up its maxmemory"},
     {"ERR Error running script (call to f_6d1): @user_script:1: -MISCONF Redis is configured to "
      "save",
-     REDIS_ERROR_PASSING},
+     REDIS_ERROR_PASSING, "it cannot save its data to disk, and takes no writes"},
     {"ERR Error running script (call to f_6d1): @user_script:30: WRONGTYPE Operation against a key "
      "holding the wrong kind of value",
-     REDIS_ERROR_MISFIT},
+     REDIS_ERROR_MISFIT, "the store's key of that name holds other data"},
     {"ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -NOREPLICAS Not "
      "enough good replicas to write.",
-     REDIS_ERROR_PASSING},
+     REDIS_ERROR_PASSING, "it has too few replicas to take writes"},
     {"ERR Error running script (call to f_6d1): @user_script:1: The user executing the script "
-     "can't "
-     "run this command or subcommand",
-     REDIS_ERROR_DENIED},
+     "can't run this command or subcommand",
+     REDIS_ERROR_DENIED, "no right to run a command that it needs"},
     {"ERR Error running script (call to f_6d1): @user_script:1: The user executing the script "
-     "can't "
-     "access at least one of the keys mentioned in the command arguments",
-     REDIS_ERROR_DENIED},
+     "can't access at least one of the keys mentioned in the command arguments",
+     REDIS_ERROR_DENIED, "no right to the keys it needs"},
+    {"DENIED Redis is running in protected mode because protected mode is enabled and no password "
+     "is "
+     "set for the default user.",
+     REDIS_ERROR_DENIED,
+     "it is in protected mode: without a password it serves its own host alone"},
     /* Nothing of all that. */
-    {"MOVED 3999 127.0.0.1:6381", REDIS_ERROR_CLUSTER},
-    {"ASK 3999 127.0.0.1:6381", REDIS_ERROR_CLUSTER},
-    {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CLUSTER},
-    {"ERR This instance has cluster support disabled", REDIS_ERROR_CLUSTER},
-    {"ERR MOVED 1 is what it said", REDIS_ERROR_OTHER},
-    {"ASKING", REDIS_ERROR_OTHER},
-    {"", REDIS_ERROR_OTHER},
-    {" ", REDIS_ERROR_OTHER},
-    {"ERR unknown command 'EVALSHA'", REDIS_ERROR_OTHER},
+    {"MOVED 3999 127.0.0.1:6381", REDIS_ERROR_CLUSTER, "this is a node of a Redis Cluster"},
+    {"ASK 3999 127.0.0.1:6381", REDIS_ERROR_CLUSTER, "this is a node of a Redis Cluster"},
+    {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CLUSTER,
+     "this is a node of a Redis Cluster"},
+    {"ERR This instance has cluster support disabled", REDIS_ERROR_CLUSTER,
+     "this Redis is no Cluster"},
+    {"ERR MOVED 1 is what it said", REDIS_ERROR_OTHER,
+     "it answers with an error: ERR MOVED 1 is what it said"},
+    {"ASKING", REDIS_ERROR_OTHER, "it answers with an error: ASKING"},
+    {"", REDIS_ERROR_OTHER, "the server answered with an error, and did not say which"},
+    {" ", REDIS_ERROR_OTHER, "it answers with an error:  "},
+    {"ERR unknown command 'EVALSHA'", REDIS_ERROR_OTHER,
+     "it answers with an error: ERR unknown command 'EVALSHA'"},
     {"ERR Error running script (call to f_6d1): @user_script:9: attempt to index a nil value",
-     REDIS_ERROR_OTHER},
-    {"BUSYKEY Target key name already exists.", REDIS_ERROR_OTHER},
-    {"ERR NOTBUSY", REDIS_ERROR_OTHER},
-    {"ERR OOMPH ROOM", REDIS_ERROR_OTHER},
+     REDIS_ERROR_OTHER,
+     "it answers with an error: ERR Error running script (call to f_6d1): @user_script:9: attempt "
+     "to index a nil value"},
+    {"BUSYKEY Target key name already exists.", REDIS_ERROR_OTHER,
+     "it answers with an error: BUSYKEY Target key name already exists."},
+    {"ERR NOTBUSY", REDIS_ERROR_OTHER, "it answers with an error: ERR NOTBUSY"},
+    {"ERR OOMPH ROOM", REDIS_ERROR_OTHER, "it answers with an error: ERR OOMPH ROOM"},
 };
 
-/* Replies in short: words separated by one space, "*N" for an array of the N that follow, ":N" for a
- * number, "~" for nil, 'text' for a string, +text for a status, -text for an error, where '_' stands for
- * a space within a text. */
+/* Replies in short: words separated by one space, "*N" for an array of the N that follow, ":N" for
+ * a number, "~" for nil, 'text' for a string, +text for a status, -text for an error, where '_'
+ * stands for a space within a text. */
 static const struct {
     const char *reply, *wanted;
 } replies[] = {
@@ -98,7 +139,7 @@ static const struct {
     {"*5 'MEMBER' :9223372036854775807 :-1 *4 'GRANTED' :1000 *1 '7' *1 :0 *0",
      "granted fence 7 remembers 4611686018427 of 0"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :0 :0", "granted fence 7"},
-    {"*5 'RENEWED' :1000 *1 '7' *1 :2 :1", "granted fence 7 slot 2 late"},
+    {"*5 'RENEWED' :1000 *1 '7' *1 :2 :1", "granted fence 7 slot 2"},
     {"*5 'RENEWED' :1000 *1 '7' *1 :0 :2", "granted fence 7 forgotten"},
     {"*2 'RELEASED' :1000", "granted"},
     {"*2 'MARKED' :1000", "granted"},
@@ -120,7 +161,14 @@ static const struct {
     {"*7 'HELD' :1000 :0 :1 :1 :4000 '5000_3000_7_own_400_s_0_-_-_-_-_-'",
      "refused/held holders 1 till 4000 by own of @ 0   s fence 7 age 600 left 4000"},
     {"*7 'HELD' :1000 :4 :1 :0 :0 ''", "refused/held position 4"},
-    {"*2 'STALE' :1000", "unknown/not-ready stale the request took too long"},
+    /* Nobody holds it: who comes first. */
+    {"*7 'HELD' :1000 :4 :1 :0 :0 '5000_w1_900_s_h_u_8_c_l'",
+     "refused/held position 4 first w1 of u@h 8 c l s age 100"},
+    {"*9 'QUEUED' :1000 'q:3' :2 :0 :2 :0 :0 '5000_w1_900_s_h_u_8_c_l'",
+     "refused/held position 2 places q:3 key 1 first w1 of u@h 8 c l s age 100"},
+    {"*7 'HELD' :1000 :4 :1 :0 :0 '5000_3000_7_own_400_x_0_h_u_9_c_l'", "refused/held position 4"},
+    {"*7 'HELD' :1000 :4 :1 :1 :0 '5000_w1_900_s_h_u_8_c_l'", "refused/held position 4 holders 1"},
+    {"*2 'STALE' :1000", "unknown/unreachable stale the request took too long"},
     {"*2 'BARRED' :1000", "unknown/unreachable the request was withdrawn"},
     {"*6 'LOST' :1000 :1 :0 :0 ''", "refused/not-holder"},
     {"*6 'LOST' :1000 :3 :1 :0 '900_3000_7_own_400_x_0_h_u_9_c_l'",
@@ -129,19 +177,20 @@ static const struct {
     {"*6 'CHANGED' :1000 :1 :0 :0 ''", "refused/changed"},
     {"*3 'MISFIT' :1000 'damaged'",
      "refused/misfit the store's key of that name holds other data, or is damaged"},
-    {"*4 'MISFIT' :1000 'latch/1' :2", "refused/misfit key 1 the key is a latch"},
+    {"*4 'MISFIT' :1000 'latch/1' :2",
+     "refused/misfit key 1 the key is a latch; rlock latch status shows it"},
     {"*4 'MISFIT' :1000 'lock' :1",
      "refused/misfit it is held as a plain lock, not as a semaphore"},
-    {"*4 'MISFIT' :1000 'limit_3' :1", "refused/misfit it is held as a semaphore with --limit 3"},
+    {"*4 'MISFIT' :1000 'limit_3' :1",
+     "refused/misfit it is held as a semaphore with a limit of 3"},
     {"*3 'MISFIT' :1000 'barrier/1'", "refused/misfit the key is no lock but 'barrier/1'"},
     {"*2 'MISFIT' :1000", "refused/misfit the key is no lock but '?'"},
-    {"-WRONGTYPE_Operation",
-     "refused/misfit the store's key of that name holds other data (WRONGTYPE Operation)"},
-    {"-NOPERM_no", "unknown/denied NOPERM no"},
-    {"-LOADING_it", "unknown/not-ready LOADING it"},
-    {"-NOSCRIPT_none", "unknown/not-ready NOSCRIPT none"},
-    {"-READONLY_yes", "unknown/unfit READONLY yes"},
-    {"-ERR_what", "unknown/unfit ERR what"},
+    {"-WRONGTYPE_Operation", "refused/misfit the store's key of that name holds other data"},
+    {"-NOPERM_no", "unknown/denied no right to run a command that it needs"},
+    {"-LOADING_it", "unknown/not-ready still loading its data"},
+    {"-NOSCRIPT_none", "unknown/not-ready it does not keep the scripts it is sent"},
+    {"-READONLY_yes", "unknown/unfit a read-only replica; locks live on the master"},
+    {"-ERR_what", "unknown/unfit it answers with an error: ERR what"},
 
     /* Grants that are none. */
     {"'GRANTED'", NONE},
@@ -201,19 +250,72 @@ static const struct {
     {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_y_0_h_u_9_c_l'", "refused/not-holder"},
     {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_xx_0_h_u_9_c_l'", "refused/not-holder"},
     {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_x_4294967296_h_u_9_c_l'", "refused/not-holder"},
+
+    /* H130: numbers that nobody can reckon with, in each place. */
+    {"*4 'GRANTED' :9223372036854775807 *1 '9007199254740991' *1 :100000",
+     "granted fence 9007199254740991 slot 100000"},
+    {"*4 'GRANTED' :-9223372036854775808 *1 '9007199254740992' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '9223372036854775807' *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 " DIGITS " *1 :0", NONE},
+    {"*4 'GRANTED' :1000 *1 '7' *1 :100001", NONE},
+    {"*4 'GRANTED' :1000 *1 '7' *1 :9223372036854775807", NONE},
+    {"*4 'GRANTED' :1000 *1 '7' *1 :-9223372036854775808", NONE},
+    {"*5 'RENEWED' :1000 *1 '7' *1 :0 :9223372036854775807", "granted fence 7"},
+    {"*5 'RENEWED' :1000 *1 '7' *1 :0 :-1", "granted fence 7"},
+    {"*5 'MEMBER' :-9223372036854775808 :9223372036854775807 *4 'GRANTED' :1000 *1 '7' *1 :0 *1 "
+     ":9223372036854775807",
+     "granted fence 7"},
+    {"*5 'MEMBER' :9007199254740992 :9007199254740992 *6 'LOST' :1000 :1 :0 :0 '' *0",
+     "refused/not-holder remembers 4611686018427 of 4611686018427"},
+    {"*6 'GRACE' :1000 :9223372036854775807 '' :9223372036854775807 :9223372036854775807",
+     "refused/grace position 9007199254740991 places  grace 4611686018427 the server may have lost "
+     "locks; it grants nothing new for another 53375d23h"},
+    {"*6 'GRACE' :1000 :-9223372036854775808 '' :-9223372036854775808 :-1",
+     "refused/grace places  the server may have lost locks; it grants nothing new for another 1s"},
+    {"*6 'GRACE' :1000 :9007199254740992 '' :-1 :1",
+     "refused/grace places  grace 4611686018427 requeued the server may have lost locks; it grants "
+     "nothing new for another 53375d23h"},
+    {"*9 'QUEUED' :1000 '' :9223372036854775807 :9223372036854775807 :9223372036854775807 "
+     ":9223372036854775807 :9223372036854775807 ''",
+     "refused/held position 9007199254740991 places  holders 9007199254740991 till 4611686018427"},
+    {"*9 'QUEUED' :1000 '' :-1 :-1 :-9223372036854775808 :-9223372036854775808 :-1 ''",
+     "refused/held places "},
+    {"*9 'QUEUED' :1000 '' :1 :0 :32 :0 :0 ''", "refused/held position 1 places  key 31"},
+    {"*9 'QUEUED' :1000 '' :1 :0 :33 :0 :0 ''", "refused/held position 1 places "},
+    {"*7 'HELD' :1000 :-5 :0 :-5 :9223372036854775807 ''", "refused/held till 4611686018427"},
+    {"*4 'MISFIT' :1000 'lock' :9223372036854775807",
+     "refused/misfit it is held as a plain lock, not as a semaphore"},
+    {"*4 'MISFIT' :1000 'lock' :-9223372036854775808",
+     "refused/misfit it is held as a plain lock, not as a semaphore"},
+    {"*4 'MISFIT' :1000 'limit_99999999999999999999999' :1",
+     "refused/misfit it is held as a semaphore with a limit of 99999999999999999999"},
     {"*6 'LOST' :1000 :1 :0 :0 '-5000_3000_7_own_400_x_0_h_u_9_c_l'", "refused/not-holder"},
     {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7__400_x_0_h_u_9_c_l'", "refused/not-holder"},
     {"*6 'LOST' :1000 :1 :0 :0 '99999999999999999999_3000_7_own_400_x_0_h_u_9_c_l'",
      "refused/not-holder"},
     {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_x_0_'",
      "refused/not-holder by own of @ 0   x fence 7 age 600 left 4000"},
-    {"*6 'LOST' :-9223372036854775808 :1 :0 :0 "
-     "'9223372036854775807_1_7_own_0_x_0_h_u_9_c_l'",
+    {"*6 'LOST' :-9223372036854775808 :1 :0 :0 '9007199254740991_1_7_own_0_x_0_h_u_9_c_l'",
      "refused/not-holder by own of u@h 9 c l x fence 7 age 0 left 4611686018427"},
     {"*6 'LOST' :9223372036854775807 :1 :0 :0 '5_1_7_own_0_x_0_h_u_9_c_l'",
      "refused/not-holder by own of u@h 9 c l x fence 7 age 0 left 5"},
     {"*6 'LOST' :9007199254740992 :1 :0 :0 '0_1_7_own_0_x_0_h_u_9_c_l'",
      "refused/not-holder by own of u@h 9 c l x fence 7 age 4611686018427 left -4611686018427"},
+};
+
+static const struct {
+    const char *reply;
+    struct redis_rest wanted;
+} rests[] = {
+    {"*7 'LOCK' :1000 '7' '' :0 *0 *0", {0, 0}},
+    {"*11 'LOCK' :1000 '7' '' :0 *0 *0 *0 *0 :201 :1000", {201, 1000}},
+    {"*11 'LOCK' :1000 '7' '' :0 *0 *0 *0 *0 :1000 :1000", {1000, 1000}},
+    {"*11 'LOCK' :1000 '7' '' :0 *0 *0 *0 *0 :1001 :1000", {0, 0}},
+    {"*11 'LOCK' :1000 '7' '' :0 *0 *0 *0 *0 :0 :1000", {0, 0}},
+    {"*11 'LOCK' :1000 '7' '' :0 *0 *0 *0 *0 :-1 :1000", {0, 0}},
+    {"*11 'LOCK' :1000 '7' '' :0 *0 *0 *0 *0 '201' '1000'", {0, 0}},
+    {"*10 'LOCK' :1000 '7' '' :0 *0 *0 *0 *0 :201", {0, 0}},
+    {"'LOCK'", {0, 0}},
 };
 
 static const struct {
@@ -224,6 +326,32 @@ static const struct {
     {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l' *2 "
      "'5000_w1_900_x_h_u_8_c_-' '6000_w2_950_s_h_u_8_c_-'",
      "fence 7; holder own x 1 600 4000; waiter w1 x 100; waiter w2 s 50; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *2 '5000_3000_7_own_400_x_0_h_u_9_c_l_waited=250' "
+     "'5000_3000_8_more_400_x_0_h_u_9_c_l_waited=9223372036854775807' *0",
+     "fence 7; holder own x 1 600 4000 waited 250; holder more x 1 600 4000 waited 4611686018427; "
+     "granted"},
+    /* Kept by --at-least; what makes no sense is not known. */
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l_kept=1' *0",
+     "fence 7; holder own x 1 600 4000 kept; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l_kept=1_ran=4213_exit=0' *0",
+     "fence 7; holder own x 1 600 4000 kept after 4213 with 0 signal 0; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 "
+     "'5000_3000_7_own_400_x_0_h_u_9_c_l_waited=250_kept=1_ran=4213_exit=255' *0",
+     "fence 7; holder own x 1 600 4000 waited 250 kept after 4213 with 255 signal 0; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l_kept=1_ran=1_signal=9' *0",
+     "fence 7; holder own x 1 600 4000 kept after 1 with 0 signal 9; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l_kept=1_ran=1_exit=256' *0",
+     "fence 7; holder own x 1 600 4000 kept; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 "
+     "'5000_3000_7_own_400_x_0_h_u_9_c_l_kept=1_ran=1_signal=4294967305' *0",
+     "fence 7; holder own x 1 600 4000 kept; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 "
+     "'5000_3000_7_own_400_x_0_h_u_9_c_l_kept=1_ran=9223372036854775807_exit=3' *0",
+     "fence 7; holder own x 1 600 4000 kept after 4611686018427 with 3 signal 0; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l_kept=0_ran=x_exit=3' *0",
+     "fence 7; holder own x 1 600 4000; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l_kept' *0",
+     "fence 7; holder own x 1 600 4000; granted"},
     {"*7 'LOCK' :1000 '7' 's' :0 *1 '5000_3000_7_own_400_s_0_h' *0",
      "fence 7 shared; holder own s 1 600 4000; granted"},
     {"*7 'LOCK' :1000 '7' 'l' :3 *3 '5000_3000_7_a_400_l_2_h' '5000_3000_7_a.b_400_l_2_h' "
@@ -232,8 +360,20 @@ static const struct {
      "granted"},
     {"*7 'LOCK' :1000 '7' 'x' :0 *3 '' ~ :5 *3 'x' *1 'x' '5000_w2_950_x_'",
      "fence 7; waiter w2 x 50; granted"},
-    {"*7 'LOCK' :-5 ~ 'x' :-9 *1 '9223372036854775807_1_7_own_9223372036854775807_x_0_h' *0",
+    {"*7 'LOCK' :-5 ~ 'x' :-9 *1 '9007199254740991_1_7_own_9007199254740991_x_0_h' *0",
      "fence 0; holder own x 1 -4611686018427 4611686018427; granted"},
+    /* H130 */
+    {"*7 'LOCK' :1000 '9007199254740991' 'l' :100000 *0 *0", "fence 9007199254740991 limit 100000; "
+                                                             "granted"},
+    {"*7 'LOCK' :1000 '9007199254740992' 'l' :100001 *0 *0", "fence 0 limit 0; granted"},
+    {"*7 'LOCK' :1000 '-7' 'l' :9223372036854775807 *0 *0", "fence 0 limit 0; granted"},
+    {"*7 'LOCK' :1000 '' 'l' :-9223372036854775808 *0 *0", "fence 0 limit 0; granted"},
+    {"*7 'LOCK' :1000 " DIGITS " '' :0 *0 *0", "fence 0; granted"},
+    {"*7 'LOCK' :1000 '7' 'x' :0 *5 '9007199254740992_1_7_a_0_x_0_h' "
+     "'5000_9007199254740992_7_a_0_x_0_h' '5000_1_9007199254740992_a_0_x_0_h' "
+     "'5000_1_7_a_9007199254740992_x_0_h' '5000_1_7_a_0_x_100001_h' *2 '9007199254740992_a_0_x_h' "
+     "'5000_a_9007199254740992_x_h'",
+     "fence 7; granted"},
     {"*8 'LOCK' :1000 '7' '' :0 *0 *0 'more'", "fence 7; granted"},
     {"*6 'LOCK' :1000 '7' '' :0 *0", NONE},
     {"*7 'LOCK' :1000 '7' '' :0 *0 ~", NONE},
@@ -241,10 +381,12 @@ static const struct {
     {"*7 'LOCKED' :1000 '7' '' :0 *0 *0", NONE},
     {"*4 'GRANTED' :1000 *1 '7' *1 :0", NONE},
     {"*2 'RELEASED' :1000", NONE},
+    {"*7 'HELD' :1000 :4 :1 :0 :0 ''", NONE},
+    {"*6 'LOST' :1000 :1 :0 :0 ''", NONE},
     {"~", NONE},
     {"*0", NONE},
     {"*3 'MISFIT' :1000 'x'", "refused/misfit the key is no lock but 'x'"},
-    {"-NOPERM_no", "unknown/denied NOPERM no"},
+    {"-NOPERM_no", "unknown/denied no right to run a command that it needs"},
 };
 
 /* The short form as the server would send it. */
@@ -328,15 +470,20 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
         out += sprintf(out, " till %" PRId64, answer->left_ms);
     if (answer->grace_ms)
         out += sprintf(out, " grace %" PRId64, answer->grace_ms);
-    out += sprintf(out, "%s%s%s%s%s", answer->late ? " late" : "",
-                   answer->forgotten ? " forgotten" : "", answer->requeued ? " requeued" : "",
-                   answer->maybe_done ? " maybe" : "", extra->stale ? " stale" : "");
+    out += sprintf(out, "%s%s%s%s", answer->forgotten ? " forgotten" : "",
+                   answer->requeued ? " requeued" : "", answer->maybe_done ? " maybe" : "",
+                   extra->stale ? " stale" : "");
     if (answer->text[0])
         out += sprintf(out, " %s", answer->text);
-    if (answer->seniority.memory_ms)
-        out += sprintf(out, " remembers %" PRId64 " of %" PRId64, answer->seniority.memory_ms,
-                       answer->seniority.service_ms);
+    if (extra->seniority.memory_ms)
+        out += sprintf(out, " remembers %" PRId64 " of %" PRId64, extra->seniority.memory_ms,
+                       extra->seniority.service_ms);
     print_party(&answer->holder, out);
+    if (answer->first.owner[0])
+        sprintf(out + strlen(out), " first %s of %s@%s %ld %s %s %c age %" PRId64,
+                answer->first.owner, answer->first.who.user, answer->first.who.host,
+                answer->first.who.pid, answer->first.who.command, answer->first.who.label,
+                "xsl"[answer->first.mode], answer -> first.age_ms);
 }
 
 static void take_view(void *arg, const struct lock_view *view)
@@ -349,27 +496,41 @@ static void take_view(void *arg, const struct lock_view *view)
     out += view->mode == LOCK_LIMIT ? sprintf(out, " limit %u; ", view->limit) : sprintf(out, "; ");
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct lock_party *holder = &view->holders[i];
-        out += sprintf(out, "holder %s %c %u %" PRId64 " %" PRId64 "; ", holder->owner,
+        out += sprintf(out, "holder %s %c %u %" PRId64 " %" PRId64, holder->owner,
                        "xsl"[holder->mode], holder -> count, holder -> age_ms, holder -> left_ms);
+        if (holder->waited_ms)
+            out += sprintf(out, " waited %" PRId64, holder->waited_ms);
+        if (holder->kept)
+            out += sprintf(out, " kept");
+        if (holder->end.known)
+            out += sprintf(out, " after %" PRId64 " with %d signal %d", holder->end.ran_ms,
+                           holder->end.status, holder->end.signal);
+        out += sprintf(out, "; ");
     }
     for (size_t i = 0; i < view->waiter_count; i++)
         out += sprintf(out, "waiter %s %c %" PRId64 "; ", view->waiters[i].owner,
                        "xsl"[view->waiters[i].mode], view -> waiters[i].age_ms);
 }
 
+/* In plain words; the server's own are kept beside them. */
 static void test_errors(void)
 {
     for (size_t i = 0; i < COUNT(errors); i++) {
+        struct answer answer = {0};
         enum redis_error got = redis_error_class(errors[i].text);
+
+        redis_error_answer(errors[i].text, &answer);
         if (!tap_ok(got == errors[i].class, "class %d: %s", (int)errors[i].class,
                     tap_show(errors[i].text)))
             tap_note("got %d", (int)got);
+        tap_is(answer.text, errors[i].plain, "in words", errors[i].text);
+        tap_is(answer.said, errors[i].text, "its own words", errors[i].text);
     }
 }
 
 static void test_replies(void)
 {
-    char text[500] = "", got[4000];
+    char text[1000] = "", got[4000];
 
     for (size_t i = 0; i < COUNT(replies); i++) {
         redisReply *reply = decode(text, encode(replies[i].reply, text));
@@ -393,9 +554,15 @@ static void test_replies(void)
         tap_is(got, inspections[i].wanted, "inspect:", inspections[i].reply);
         freeReplyObject(reply);
     }
+    for (size_t i = 0; i < COUNT(rests); i++) {
+        redisReply *reply = decode(text, encode(rests[i].reply, text));
+        struct redis_rest rest = redis_answer_rest(reply), wanted = rests[i].wanted;
+        tap_ok(rest.from == wanted.from && rest.to == wanted.to, "rest: %s", rests[i].reply);
+        freeReplyObject(reply);
+    }
 }
 
-/* What one script grants, another one that was asked has not. */
+/* What one script says, another one that was asked has not. */
 static void test_belonging(void)
 {
     static const struct {
@@ -413,15 +580,39 @@ static void test_belonging(void)
         {&script_release, 1, "GRANTED", 1, false},  {&script_force, 1, "RELEASED", 0, true},
         {&script_force, 1, "MARKED", 0, false},     {&script_init, 0, "MARKED", 0, true},
         {&script_init, 0, "RELEASED", 0, false},    {&script_latch, 1, "RELEASED", 0, false},
-        {&script_inspect, 1, "RELEASED", 0, false},
+        {&script_inspect, 1, "RELEASED", 0, false}, {&script_acquire, 1, "QUEUED", 0, true},
+        {&script_acquire, 1, "HELD", 0, true},      {&script_acquire, 1, "GRACE", 0, true},
+        {&script_acquire, 1, "STALE", 0, true},     {&script_acquire, 1, "BARRED", 0, true},
+        {&script_acquire, 1, "MISFIT", 0, true},    {&script_acquire, 1, "LOST", 0, false},
+        {&script_acquire, 1, "ABSENT", 0, false},   {&script_acquire, 1, "CHANGED", 0, false},
+        {&script_renew, 1, "LOST", 0, true},        {&script_renew, 1, "STALE", 0, true},
+        {&script_renew, 1, "HELD", 0, false},       {&script_renew, 1, "QUEUED", 0, false},
+        {&script_renew, 1, "GRACE", 0, false},      {&script_renew, 1, "ABSENT", 0, false},
+        {&script_release, 1, "ABSENT", 0, true},    {&script_release, 1, "LOST", 0, false},
+        {&script_release, 1, "HELD", 0, false},     {&script_force, 1, "CHANGED", 0, true},
+        {&script_force, 1, "ABSENT", 0, false},     {&script_init, 0, "GRACE", 0, true},
+        {&script_init, 0, "MISFIT", 0, false},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct redis_extra extra = {.granted = cases[i].word, .grants = cases[i].grants};
-        bool got = redis_answer_belongs(cases[i].script, cases[i].keys, &extra);
+        struct redis_extra extra = {.word = cases[i].word, .grants = cases[i].grants};
+        bool got = redis_answer_belongs(cases[i].script, cases[i].keys, false, &extra);
         tap_ok(got == cases[i].wanted, "%s: %s of %zu for %zu", cases[i].script->name,
                cases[i].word, cases[i].grants, cases[i].keys);
     }
+}
+
+/* A member's grant tells how long it remembers, nobody else's does. */
+static void test_membership(void)
+{
+    struct redis_extra plain = {.word = "GRANTED", .grants = 1};
+    struct redis_extra member = {.word = "GRANTED", .grants = 1, .member = true};
+    struct redis_extra released = {.word = "RELEASED"};
+
+    tap_ok(redis_answer_belongs(&script_acquire, 1, true, &member), "a member's grant");
+    tap_ok(!redis_answer_belongs(&script_acquire, 1, true, &plain), "one that does not tell");
+    tap_ok(!redis_answer_belongs(&script_acquire, 1, false, &member), "one of who is none");
+    tap_ok(redis_answer_belongs(&script_release, 1, true, &released), "a member's release");
 }
 
 /* A NUL within a word does not end it. */
@@ -465,8 +656,8 @@ static bool is_granted(const redisReply *reply)
     return strcmp(word, "RELEASED") == 0 || strcmp(word, "MARKED") == 0;
 }
 
-/* Bytes of good replies changed by chance: what is still a reply is answered, and no grant comes of it
- * that was none. */
+/* Bytes of good replies changed by chance: what is still a reply is answered, and no grant comes of
+ * it that was none. */
 static void test_damage(void)
 {
     static const char bytes[] = "0123456789:*$-+'\r\n GRANTED\xff";
@@ -475,7 +666,7 @@ static void test_damage(void)
     int understood = 0;
 
     for (int round = 0; round < 20000 && fine; round++) {
-        char text[500] = "", got[8000] = "";
+        char text[1000] = "", got[8000] = "";
         unsigned which = random_below(&seed, COUNT(replies) + COUNT(inspections));
         size_t length = encode(which < COUNT(replies) ? replies[which].reply
                                                       : inspections[which - COUNT(replies)].reply,
@@ -505,6 +696,7 @@ int main(void)
     test_errors();
     test_replies();
     test_belonging();
+    test_membership();
     test_nul();
     test_damage();
     return tap_done();

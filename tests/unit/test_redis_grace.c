@@ -1,5 +1,5 @@
 /* What the scripts are told with grace: where the marker is, and what a renewal claims. */
-#include "redis_grace.h"
+#include "store/redis/grace.h"
 
 #include "tap.h"
 
@@ -15,12 +15,12 @@ static const struct {
     const struct lock_grant *grants;
     const char *wanted;
 } rows[] = {
-    {LOCK_EXCLUSIVE, 0, 1, NULL, "grace|0|p:!epoch|"},
-    {LOCK_EXCLUSIVE, 0, 1, grants, "grace|0|p:!epoch|x|0|who|1781000000000000|0|"},
-    {LOCK_SHARED, 0, 2, grants, "grace|0|p:!epoch|s|0|who|1781000000000000|0|7|3|"},
-    {LOCK_LIMIT, 5, 1, grants + 1, "grace|0|p:!epoch|l|5|who|7|3|"},
+    {LOCK_EXCLUSIVE, 0, 1, NULL, "grace|p:!epoch|"},
+    {LOCK_EXCLUSIVE, 0, 1, grants, "grace|p:!epoch|x|0|who|1781000000000000|0|"},
+    {LOCK_SHARED, 0, 2, grants, "grace|p:!epoch|s|0|who|1781000000000000|0|7|3|"},
+    {LOCK_LIMIT, 5, 1, grants + 1, "grace|p:!epoch|l|5|who|7|3|"},
     /* A limit is one of semaphores alone. */
-    {LOCK_SHARED, 5, 1, grants + 1, "grace|0|p:!epoch|s|0|who|7|3|"},
+    {LOCK_SHARED, 5, 1, grants + 1, "grace|p:!epoch|s|0|who|7|3|"},
 };
 
 static void note(void *arg, const char *text)

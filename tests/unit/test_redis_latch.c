@@ -1,5 +1,5 @@
 /* What is made of latch.lua's replies: above all, that nothing but a sound latch is ever open. */
-#include "redis_latch.h"
+#include "store/redis/latch.h"
 
 #include "tap.h"
 
@@ -9,8 +9,8 @@
 
 #define NONE "unknown: the server's answer makes no sense (maybe done)"
 
-/* A reply as words: 7 is a number, ~ is nothing, *3 begins a list of three, -X is an error, all else is
- * a text. */
+/* A reply as words: 7 is a number, ~ is nothing, *3 begins a list of three, -X is an error, all
+ * else is a text. */
 static const struct {
     const char *reply, *wanted;
 } rows[] = {
@@ -24,14 +24,15 @@ static const struct {
     {"*1 ABSENT", "absent: no such latch"},
     {"*2 EXISTS 1000", "exists: the latch exists already"},
     {"*2 OTHER 1000", "changed: the latch vanished, and another one has its name"},
-    {"*3 MISFIT 1000 lock/1", "misfit: the key is a lock, or was one within a week"},
+    {"*3 MISFIT 1000 lock/1",
+     "misfit: the key is a lock, or was one within a week; rlock status shows it"},
     {"*3 MISFIT 1000 damaged",
      "misfit: the store's key of that name holds other data, or is damaged"},
     {"*3 MISFIT 1000 x", "misfit: the key is no latch but 'x'"},
     {"*2 MISFIT 1000", "misfit: the key is no latch but '?'"},
-    {"-WRONGTYPE", "misfit: the store's key of that name holds other data (WRONGTYPE)"},
-    {"-OOM", "unknown: OOM"},
-    {"-NOPERM", "unknown: NOPERM"},
+    {"-WRONGTYPE", "misfit: the store's key of that name holds other data"},
+    {"-OOM", "unknown: out of memory: it has used up its maxmemory"},
+    {"-NOPERM", "unknown: no right to run a command that it needs"},
 
     /* No latch, and so not open. */
     {"~", NONE},
@@ -58,6 +59,19 @@ static const struct {
     {"*7 LATCH ~ 0 3 w 400 5000", NONE},
     {"*7 latch 1000 0 3 w 400 5000", NONE},
     {"*2 OPEN 1000", NONE},
+
+    /* H130: numbers that nobody can reckon with. */
+    {"*10 LATCH 1000 9007199254740991 9007199254740991 w 9007199254740991 9007199254740992 0 "
+     "9007199254740991 *0",
+     "w: 9007199254740991 of 9007199254740991, since 9007199254740991, ttl 4611686018427"},
+    {"*7 LATCH 1000 0 9007199254740992 w 400 5000", NONE},
+    {"*7 LATCH 1000 0 9223372036854775807 w 400 5000", NONE},
+    {"*7 LATCH 1000 9223372036854775807 9223372036854775807 w 400 5000", NONE},
+    {"*7 LATCH 1000 0 3 w 9223372036854775807 5000", NONE},
+    {"*7 LATCH 1000 0 3 w 400 9223372036854775807", NONE},
+    {"*7 LATCH 9223372036854775807 0 3 w 400 9223372036854775807", NONE},
+    {"*9 LATCH 1000 2 3 w 400 5000 9223372036854775807 9223372036854775807",
+     "w: 2 of 3, since 400, ttl 4000"},
     {"*1 *2 ABSENT 1000", NONE},
 };
 

@@ -1,5 +1,6 @@
-/* Which replies to WAIT and ROLE make an acquisition count, and what is said of those that do not. */
-#include "redis_replicas.h"
+/* Which replies to WAIT and ROLE make an acquisition count, and what is said of those that do
+ * not. */
+#include "store/redis/replicas.h"
 
 #include "tap.h"
 
@@ -17,17 +18,20 @@ static const struct {
     {REPLICAS_NONE, 0, -1, NULL},
     {REPLICAS_COUNT, 1, 1, NULL},
     {REPLICAS_COUNT, 1, -1, NULL},
-    {REPLICAS_COUNT, 1, 0, "unfit: the server has no replicas, and --replicas asks for some"},
-    {REPLICAS_COUNT, 3, 2, "unfit: the server has 2 of the 3 replicas that --replicas asks for"},
-    {REPLICAS_MAJORITY, 0, 0, "unfit: the server has no replicas, and --replicas asks for some"},
+    {REPLICAS_COUNT, 1, 0, "unfit: the server has no replicas, and the lock is to wait for some"},
+    {REPLICAS_COUNT, 3, 2,
+     "unfit: the server has 2 of the 3 replicas that the lock is to wait for"},
+    {REPLICAS_MAJORITY, 0, 0,
+     "unfit: the server has no replicas, and the lock is to wait for some"},
     {REPLICAS_MAJORITY, 0, 1, NULL},
     {REPLICAS_MAJORITY, 0, -1, "denied: no right to ask for the number of replicas (ROLE)"},
-    {REPLICAS_ALL, 0, 0, "unfit: the server has no replicas, and --replicas asks for some"},
+    {REPLICAS_ALL, 0, 0, "unfit: the server has no replicas, and the lock is to wait for some"},
     {REPLICAS_ALL, 0, 2, NULL},
     {REPLICAS_ALL, 0, -1, "denied: no right to ask for the number of replicas (ROLE)"},
 };
 
-/* WAIT for "asked" was answered by "wait": a number, or an error; and ROLE tells of "told" replicas, -1: nothing. */
+/* WAIT for "asked" was answered by "wait": a number, or an error; and ROLE tells of "told"
+ * replicas, -1: nothing. */
 static const struct {
     enum replicas rule;
     unsigned number, asked;
@@ -42,13 +46,15 @@ static const struct {
     {REPLICAS_COUNT, 2, 2, "-1", -1,
      "unfit: the server does not wait for its replicas: its answer makes no sense"},
     {REPLICAS_COUNT, 1, 1, "ERR unknown command 'WAIT'", -1,
-     "unfit: the server does not wait for its replicas: ERR unknown command 'WAIT'"},
+     "unfit: the server does not wait for its replicas: it answers with an error: ERR unknown "
+     "command 'WAIT'"},
     {REPLICAS_COUNT, 1, 1, "NOPERM no", -1,
-     "denied: the server does not wait for its replicas: NOPERM no"},
+     "denied: the server does not wait for its replicas: no right to run a command that it needs"},
     {REPLICAS_COUNT, 1, 1, "UNBLOCKED force unblock", -1,
-     "not ready: the server does not wait for its replicas: UNBLOCKED force unblock"},
+     "not ready: the server does not wait for its replicas: it has become a replica meanwhile"},
     {REPLICAS_COUNT, 1, 1, "WRONGTYPE", -1,
-     "unfit: the server does not wait for its replicas: WRONGTYPE"},
+     "unfit: the server does not wait for its replicas: the store's key of that name holds other "
+     "data"},
 
     /* 1 of 1, 2 of 2 and 3, 3 of 4 and 5. */
     {REPLICAS_MAJORITY, 0, 1, "1", 1, "yes"},

@@ -1,5 +1,5 @@
 /* Locks as text: tables, lists, and what strangers wrote into them. */
-#include "render.h"
+#include "cli/render.h"
 
 #include "tap.h"
 
@@ -71,30 +71,79 @@ static const struct lock_party family[] = {
     {.owner = "w.r", .mode = LOCK_SHARED, .count = 1, .fence = 7, .who = {.user = "reader"}},
 };
 
-static const struct lock_view deploy = {"deploy", LOCK_EXCLUSIVE, 0, 17, &make, 1, &shell, 1};
-static const struct lock_view backup = {"backup", LOCK_EXCLUSIVE, 0, 5, &brief, 1, NULL, 0};
-static const struct lock_view idle = {"caf\xc3\xa9", LOCK_EXCLUSIVE, 0, 4, NULL, 0, NULL, 0};
-static const struct lock_view unused = {"new", LOCK_EXCLUSIVE, 0, 0, NULL, 0, NULL, 0};
-static const struct lock_view forged = {"k\033[H\n", LOCK_EXCLUSIVE, 0, 3, &evil, 1, &evil, 1};
-static const struct lock_view shared = {"data", LOCK_SHARED, 0, 9, readers, 2, NULL, 0};
-static const struct lock_view limited = {"gpu", LOCK_LIMIT, 3, 6, slots, 4, NULL, 0};
-static const struct lock_view nested = {"nest", LOCK_EXCLUSIVE, 0, 7, family, 2, readers, 1};
+static const struct lock_view deploy = {.key = "deploy",
+                                        .mode = LOCK_EXCLUSIVE,
+                                        .fence = 17,
+                                        .holders = &make,
+                                        .holder_count = 1,
+                                        .waiters = &shell,
+                                        .waiter_count = 1};
+static const struct lock_party widest = {.owner = "0a1e",
+                                         .count = 1,
+                                         .who = {.user = "e\xcc\x81",
+                                                 .label = "\xe6\xbc\xa2\xe5\xad\x97ri\xcc\x88"
+                                                          "er than that"}};
+static const struct lock_view wide = {.key = "\xe6\xbc\xa2\xe5\xad\x97",
+                                      .mode = LOCK_EXCLUSIVE,
+                                      .fence = 4,
+                                      .holders = &widest,
+                                      .holder_count = 1};
+static const struct lock_view lengthy = {.key = "a-key-that-goes-on-and-on-for-ever",
+                                         .mode = LOCK_EXCLUSIVE,
+                                         .fence = 17,
+                                         .holders = &make,
+                                         .holder_count = 1};
+static const struct lock_view backup = {
+    .key = "backup", .mode = LOCK_EXCLUSIVE, .fence = 5, .holders = &brief, .holder_count = 1};
+static const struct lock_view idle = {.key = "caf\xc3\xa9", .mode = LOCK_EXCLUSIVE, .fence = 4};
+static const struct lock_view unused = {.key = "new", .mode = LOCK_EXCLUSIVE};
+static const struct lock_view forged = {.key = "k\033[H\n",
+                                        .mode = LOCK_EXCLUSIVE,
+                                        .fence = 3,
+                                        .holders = &evil,
+                                        .holder_count = 1,
+                                        .waiters = &evil,
+                                        .waiter_count = 1};
+static const struct lock_view shared = {
+    .key = "data", .mode = LOCK_SHARED, .fence = 9, .holders = readers, .holder_count = 2};
+static const struct lock_view limited = {
+    .key = "gpu", .mode = LOCK_LIMIT, .limit = 3, .fence = 6, .holders = slots, .holder_count = 4};
+static const struct lock_view nested = {.key = "nest",
+                                        .mode = LOCK_EXCLUSIVE,
+                                        .fence = 7,
+                                        .holders = family,
+                                        .holder_count = 2,
+                                        .waiters = readers,
+                                        .waiter_count = 1};
+static const struct lock_party ended = {
+    .owner = "0a1f",
+    .since_ms = 1795162530123,
+    .age_ms = 65000,
+    .left_ms = 235000,
+    .count = 1,
+    .fence = 18,
+    .who = {"ci-3", "build", "make", "", 4121},
+    .kept = true,
+    .end = {.known = true, .status = 0, .ran_ms = 4213},
+};
+static const struct lock_view kept = {
+    .key = "report", .mode = LOCK_EXCLUSIVE, .fence = 18, .holders = &ended, .holder_count = 1};
 
 #define PLAIN                                                                                      \
     {                                                                                              \
-        false, 0                                                                                   \
+        .color = false                                                                             \
     }
 #define NARROW                                                                                     \
     {                                                                                              \
-        false, 60                                                                                  \
+        .width = 60                                                                                \
     }
 #define COLORED                                                                                    \
     {                                                                                              \
-        true, 0                                                                                    \
+        .color = true                                                                              \
     }
 #define NARROWEST                                                                                  \
     {                                                                                              \
-        false, 10                                                                                  \
+        .width = 10                                                                                \
     }
 #define MAX 4
 
@@ -108,9 +157,42 @@ static const struct {
     {"held and free",
      {&deploy, &idle},
      PLAIN,
+     "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS  LABEL\n"
+     "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1        nightly\n"
+     "caf\xc3\xa9    free       0                           -      -      0        -\n"},
+    {"no label, no column",
+     {&backup},
+     PLAIN,
+     "KEY     MODE       HOLDERS  AGE  LEASE  WAITERS\n"
+     "backup  exclusive  me       1s   1s     0\n"},
+    {"a label that has no room: no column",
+     {&deploy},
+     {.width = 77},
      "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS\n"
-     "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1\n"
-     "caf\xc3\xa9    free       0                           -      -      0\n"},
+     "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1\n"},
+    {"a label that just fits, and one that is cut, with what combines with its characters",
+     {&deploy, &wide},
+     {.width = 78},
+     "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS  LABEL\n"
+     "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1        nightly\n"
+     "\xe6\xbc\xa2\xe5\xad\x97    exclusive  e\xcc\x81                           0s     0s     0   "
+     " "
+     "    \xe6\xbc\xa2\xe5\xad\x97ri\xcc\x88"
+     "e\xe2\x80\xa6\n"},
+    {"too narrow for its key, which is cut where that is asked for, and what is left goes to who "
+     "holds it",
+     {&lengthy, &backup},
+     {.width = 60, .cut = true},
+     "KEY                MODE       HOLDERS  AGE    LEASE  WAITERS\n"
+     "a-key-that-goes-\xe2\x80\xa6  exclusive  1        1m05s  24s    0\n"
+     "backup             exclusive  me       1s     1s     0\n"},
+    {"wider: who holds it before all of the key",
+     {&lengthy, &backup},
+     {.width = 88, .cut = true},
+     "KEY                         MODE       HOLDERS                     AGE    LEASE  WAITERS\n"
+     "a-key-that-goes-on-and-on\xe2\x80\xa6  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    "
+     "0\n"
+     "backup                      exclusive  me                          1s     1s     0\n"},
     {"several holders: the longest time, the latest end",
      {&shared},
      PLAIN,
@@ -125,16 +207,29 @@ static const struct {
     {"narrow: only the one too long is cut",
      {&deploy, &shared, &backup},
      NARROW,
-     "KEY     MODE       HOLDERS  AGE    LEASE  WAITERS\n"
-     "deploy  exclusive  1        1m05s  24s    1\n"
-     "data    shared     2        8s     9s     0\n"
-     "backup  exclusive  me       1s     1s     0\n"},
+     "KEY     MODE       HOLDERS  AGE    LEASE  WAITERS  LABEL\n"
+     "deploy  exclusive  1        1m05s  24s    1        nightly\n"
+     "data    shared     2        8s     9s     0        -\n"
+     "backup  exclusive  me       1s     1s     0        -\n"},
     {"too narrow: numbers stay right",
      {&shared, &idle},
      NARROWEST,
      "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
      "data  shared  2        8s   9s     0\n"
      "caf\xc3\xa9  free    0        -    -      0\n"},
+    {"kept, not held by a command that has ended",
+     {&kept, &backup},
+     PLAIN,
+     "KEY     MODE       HOLDERS                                                AGE    LEASE  "
+     "WAITERS\n"
+     "report  exclusive  kept until 08:21; the command ended with 0 after 4.2s  1m05s  3m55s  0\n"
+     "backup  exclusive  me                                                     1s     1s     0\n"},
+    {"narrow: that it is kept is told still",
+     {&kept, &backup},
+     NARROW,
+     "KEY     MODE       HOLDERS           AGE    LEASE  WAITERS\n"
+     "report  exclusive  kept until 08:21  1m05s  3m55s  0\n"
+     "backup  exclusive  me                1s     1s     0\n"},
     {"in color",
      {&shared, &idle},
      COLORED,
@@ -144,8 +239,9 @@ static const struct {
     {"forged",
      {&forged},
      PLAIN,
-     "KEY          MODE       HOLDERS                    AGE  LEASE  WAITERS\n"
-     "k\\x1b[H\\x0a  exclusive  \\x1b[2J@\\x0a pid 5 (\\x7f)  0s   1ms    1\n"},
+     "KEY          MODE       HOLDERS                    AGE  LEASE  WAITERS  LABEL\n"
+     "k\\x1b[H\\x0a  exclusive  \\x1b[2J@\\x0a pid 5 (\\x7f)  0s   1ms    1        "
+     "\\x0d\\xc2\\x9b\n"},
 };
 
 static const struct {
@@ -169,6 +265,17 @@ static const struct {
      "  waiter 1    me@ci-4 pid 99 (sh), exclusive\n"
      "    owner       0a1c\n"
      "    since       2026-11-20T08:15:31.000Z (3.5s ago)\n"},
+    {"kept, not held by a command that has ended",
+     {&kept},
+     PLAIN,
+     "report: exclusive, 0 waiting, last fence 18\n"
+     "  kept until 08:21; the command ended with 0 after 4.2s\n"
+     "    by          build@ci-3 pid 4121 (make)\n"
+     "    owner       0a1f\n"
+     "    since       2026-11-20T08:15:30.123Z (1m05s ago)\n"
+     "    lease left  3m55s\n"
+     "    count       1\n"
+     "    fence       18\n"},
     {"free, and never held",
      {&idle, &unused},
      PLAIN,
@@ -273,8 +380,14 @@ static void test_longest(void)
 {
     char key[513];
     struct lock_party party = {.owner = "o", .who = {.pid = 2147483647}};
-    struct lock_view lock = {key, LOCK_EXCLUSIVE, 0, 1, &party, 1, &party, 1};
-    struct render_style style = {false, 0};
+    struct lock_view lock = {.key = key,
+                             .mode = LOCK_EXCLUSIVE,
+                             .fence = 1,
+                             .holders = &party,
+                             .holder_count = 1,
+                             .waiters = &party,
+                             .waiter_count = 1};
+    struct render_style style = {.color = false};
     char *text = NULL, shown[RENDER_PARTY_SIZE];
     size_t size, long_size;
     FILE *out = open_memstream(&text, &size);
@@ -304,6 +417,7 @@ static void test_longest(void)
 
 int main(void)
 {
+    setenv("TZ", "UTC0", 1);
     char text[RENDER_PARTY_SIZE], time[32];
 
     for (size_t i = 0; i < COUNT(parties); i++)

@@ -1,7 +1,7 @@
 /* What is asked for, out of a command line. */
-#include "request.h"
+#include "cli/request.h"
 
-#include "key.h"
+#include "lock/key.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -21,6 +21,8 @@ static const struct {
     {"--read k", 0, "k shared 0"},
     {"--shared --read k", 0, "k shared 0"},
     {"--limit 1 k", 0, "k limit 1"},
+    {"--limit k", 0, "k limit 0"},
+    {"--limit 3x k", 0, "3x,k limit 0"},
     {"--limit=100000 k", 0, "k limit 100000"},
     {"k --limit 3 --limit 5", 0, "k limit 5"},
     {"k", OPTION_SHARED, "k shared 0"},
@@ -33,14 +35,14 @@ static const struct {
     {"--limit 3 --read k", 0, "only one of --read, --write and --limit"},
     {"-x --limit 3 k", 0, "only one of --read, --write and --limit"},
     {"--limit 0 k", 0, "--limit '0' is not a number from 1 to 100000"},
-    {"--limit -1 k", 0, "--limit '-1' is not a number from 1 to 100000"},
-    {"--limit +1 k", 0, "--limit '+1' is not a number from 1 to 100000"},
+    {"--limit=-1 k", 0, "--limit '-1' is not a number from 1 to 100000"},
+    {"--limit=+1 k", 0, "--limit '+1' is not a number from 1 to 100000"},
     {"--limit 100001 k", 0, "--limit '100001' is not a number from 1 to 100000"},
     {"--limit 4294967297 k", 0, "--limit '4294967297' is not a number from 1 to 100000"},
     {"--limit 99999999999999999999 k", 0,
      "--limit '99999999999999999999' is not a number from 1 to 100000"},
-    {"--limit 3x k", 0, "--limit '3x' is not a number from 1 to 100000"},
-    {"--limit 1e3 k", 0, "--limit '1e3' is not a number from 1 to 100000"},
+    {"--limit=3x k", 0, "--limit '3x' is not a number from 1 to 100000"},
+    {"--limit=1e3 k", 0, "--limit '1e3' is not a number from 1 to 100000"},
     {"b a", 0, "b,a exclusive 0"},
     {"b a b a", 0, "b,a exclusive 0"},
     {"--no-reentrant a --limit 2 c b", 0, "a,c,b limit 2"},

@@ -1,81 +1,101 @@
-/* What the words of several Sentinels amount to. H39, H40 */
-#include "sentinel_vote.h"
+/* What the words of several Sentinels amount to. H39, H40, H133 */
+#include "store/redis/sentinel_vote.h"
 
 #include <ctype.h>
 
 #include "tap.h"
 
-/* A letter for each Sentinel: A to C the master that it names; ? has not answered, u knows no such master, x
- * does not run, s silent, d denies, f is no Sentinel. */
+/* A letter for each Sentinel: A to C the master that it names; ? has not answered, u knows no such
+ * master, s silent, d denies, f is no Sentinel. Before it: + others tell of it, and the URL does
+ * not name it; = both. After it: a digit by which it is known. */
 static const struct {
     const char *words;
     const char *vote;
 } votes[] = {
     /* One. */
     {"?", "open"},
-    {"A", "A by 1 of all"},
-    {"u", "unknown by 1 of all"},
-    {"x", "gone"},
+    {"A", "A by 1 of 1"},
+    {"u", "unknown by 1 of 1"},
     {"s", "silent"},
     {"d", "denied"},
     {"f", "unfit"},
     /* More than half decide, the others need not be waited for. */
     {"A?", "open"},
-    {"AA", "A by 2 of all"},
+    {"AA", "A by 2 of 2"},
     {"A??", "open"},
     {"?A?", "open"},
-    {"AA?", "A by 2 of all"},
-    {"?AA", "A by 2 of all"},
-    {"AAA", "A by 3 of all"},
-    {"AAA??", "A by 3 of all"},
+    {"AA?", "A by 2 of 3"},
+    {"?AA", "A by 2 of 3"},
+    {"AAA", "A by 3 of 3"},
+    {"AAA??", "A by 3 of 5"},
     {"AABB?", "open"},
-    {"AABBA", "A by 3 of all"},
+    {"AABBA", "A by 3 of 5"},
     /* One that sees things differently changes nothing. */
     {"AB?", "open"},
-    {"ABB", "B by 2 of all"},
-    {"BAA", "A by 2 of all"},
-    {"uAA", "A by 2 of all"},
-    {"sAA", "A by 2 of all"},
-    {"dAA", "A by 2 of all"},
-    {"fAA", "A by 2 of all"},
-    {"xAA", "A by 2 of all"},
-    {"uuA", "unknown by 2 of all"},
+    {"ABB", "B by 2 of 3"},
+    {"BAA", "A by 2 of 3"},
+    {"uAA", "A by 2 of 3"},
+    {"sAA", "A by 2 of 3"},
+    {"dAA", "A by 2 of 3"},
+    {"fAA", "A by 2 of 3"},
+    {"uuA", "unknown by 2 of 3"},
     {"u?A", "open"},
-    /* One alone decides nothing while others may be running. */
+    /* H133: one that cannot be reached, for whatever reason, is one of them. */
     {"A?s", "open"},
-    {"Ass", "few, 1 answered"},
-    {"sAs", "few, 1 answered"},
-    {"uss", "few, 1 answered"},
-    {"As", "few, 1 answered"},
-    {"AAss", "few, 2 answered"},
-    {"AAsss", "few, 2 answered"},
-    {"Axs", "few, 1 answered"},
-    {"ABsss", "few, 2 answered"},
-    /* Those that do not run do not count. */
-    {"x?A", "open"},
-    {"xxA", "A by 1"},
-    {"xA", "A by 1"},
-    {"xxAA", "A by 2"},
-    {"xxAAs", "A by 2"},
-    {"xxxAA", "A by 2"},
-    {"xxxAB", "differ"},
-    {"xxu", "unknown by 1"},
-    {"xxxxAAAsA", "A by 4"},
-    {"x?", "open"},
-    {"xs", "silent"},
-    {"xxx", "gone"},
+    {"Ass", "few, 1 of 3"},
+    {"sAs", "few, 1 of 3"},
+    {"uss", "few, 1 of 3"},
+    {"As", "few, 1 of 2"},
+    {"AAss", "few, 2 of 4"},
+    {"AAsss", "few, 2 of 5"},
+    {"ABsss", "few, 2 of 5"},
+    {"s?A", "open"},
+    {"ssAA", "few, 2 of 4"},
+    {"ssAAA", "A by 3 of 5"},
+    {"ssss", "silent"},
+    /* H133: and so are those that others tell of. */
+    {"A+?", "open"},
+    {"A+?+?", "open"},
+    {"A+s+s", "few, 1 of 3"},
+    {"A+A+s", "A by 2 of 3"},
+    {"A+A+?", "A by 2 of 3"},
+    {"A+B+B", "B by 2 of 3"},
+    {"A+B", "differ"},
+    {"A=s+s", "few, 1 of 3"},
+    {"A=A=s", "A by 2 of 3"},
+    {"A+d", "denied"},
+    /* A silent one of the URL may be one that others tell of by its address: one of them. */
+    {"AAs+s", "A by 2 of 3"},
+    {"AAs+?", "open"},
+    {"Ass+s+s", "few, 1 of 3"},
+    {"A+A+Ass", "A by 3 of 5"},
+    {"A+Ass", "few, 2 of 4"},
+    /* But not where they tell of it as it stands in the URL. */
+    {"A=s+s+s+s", "few, 1 of 5"},
+    {"AA=s+s", "few, 2 of 4"},
+    {"A=A+A=s=s+s+s", "few, 3 of 7"},
+    /* One by two addresses. */
+    {"A1+A1", "A by 1 of 1"},
+    {"A1+A1+A2", "A by 2 of 2"},
+    {"A1+s1", "A by 1 of 1"},
+    {"A1+?1", "A by 1 of 1"},
+    {"s1+A1", "A by 1 of 1"},
+    {"A1+B1", "A by 1 of 1"},
+    {"A1+B1+B2", "differ"},
+    {"A1A2s+s3", "A by 2 of 3"},
+    {"A1A1A1s+s", "few, 1 of 2"},
     /* They differ. */
     {"AB", "differ"},
     {"ABC", "differ"},
     {"AABB", "differ"},
     {"Au", "differ"},
     {"ABu", "differ"},
-    {"xAB", "differ"},
+    {"sAB", "differ"},
     {"ABs", "differ"},
     /* Why there is no vote. */
     {"Add", "denied"},
-    {"sdx", "denied"},
-    {"fsx", "unfit"},
+    {"sds", "denied"},
+    {"fss", "unfit"},
     {"fds", "denied"},
     {"sss", "silent"},
     {"sds?", "open"},
@@ -83,18 +103,22 @@ static const struct {
 
 static size_t read_words(const char *text, struct sentinel_word *words)
 {
-    static const char letters[] = "?.uxsdf"; /* in the order of enum sentinel_said */
-    size_t count = strlen(text);
+    static const char letters[] = "?.usdf"; /* in the order of enum sentinel_said */
+    size_t count = 0;
 
-    memset(words, 0, count * sizeof *words);
-    for (size_t i = 0; i < count; i++) {
-        if (isupper((unsigned char)text[i])) {
-            words[i].said = SENTINEL_NAMES;
-            words[i].port = 6379;
-            sprintf(words[i].host, "%c", text[i]);
+    for (; *text; text++) {
+        struct sentinel_word *word = &words[count++];
+        *word = (struct sentinel_word){.named = *text != '+', .told = *text == '+' || *text == '='};
+        text += word->told;
+        if (isupper((unsigned char)*text)) {
+            word->said = SENTINEL_NAMES;
+            word->port = 6379;
+            sprintf(word->host, "%c", *text);
         } else {
-            words[i].said = (enum sentinel_said)(strchr(letters, text[i]) - letters);
+            word->said = (enum sentinel_said)(strchr(letters, *text) - letters);
         }
+        if (isdigit((unsigned char)text[1]))
+            word->id[0] = *++text;
     }
     return count;
 }
@@ -102,19 +126,19 @@ static size_t read_words(const char *text, struct sentinel_word *words)
 static const char *describe(const struct sentinel_word *words, const struct sentinel_vote *vote)
 {
     static char text[64];
-    const char *all = vote->certain ? " of all" : "";
 
     switch (vote->outcome) {
     case SENTINELS_OPEN: return "open";
     case SENTINELS_NAME:
-        sprintf(text, "%.10s by %zu%s", words[vote->speaker].host, vote->votes, all);
+        sprintf(text, "%.10s by %zu of %zu", words[vote->speaker].host, vote->votes, vote->all);
         return text;
-    case SENTINELS_DO_NOT_KNOW: sprintf(text, "unknown by %zu%s", vote->votes, all); return text;
-    case SENTINELS_TOO_FEW: sprintf(text, "few, %zu answered", vote->votes); return text;
+    case SENTINELS_DO_NOT_KNOW:
+        sprintf(text, "unknown by %zu of %zu", vote->votes, vote->all);
+        return text;
+    case SENTINELS_TOO_FEW: sprintf(text, "few, %zu of %zu", vote->votes, vote->all); return text;
     case SENTINELS_DIFFER: return "differ";
     case SENTINELS_DENY: return "denied";
     case SENTINELS_UNFIT: return "unfit";
-    case SENTINELS_GONE: return "gone";
     case SENTINELS_SILENT: return "silent";
     }
     return "?";
@@ -150,20 +174,20 @@ static void test_speaker(void)
 /* Whatever those say who have not answered yet: what is decided stays so. */
 static void test_decided_is_decided(void)
 {
-    static const char letters[] = "?ABuxsdf";
+    static const char letters[] = "?ABusdf";
     size_t wrong = 0;
 
-    for (int code = 0; code < 8 * 8 * 8 * 8; code++) {
+    for (int code = 0; code < 7 * 7 * 7 * 7; code++) {
         char text[5] = "";
         struct sentinel_word words[16];
-        for (int i = 0, rest = code; i < 4; i++, rest /= 8)
-            text[i] = letters[rest % 8];
+        for (int i = 0, rest = code; i < 4; i++, rest /= 7)
+            text[i] = letters[rest % 7];
         size_t count = read_words(text, words);
         struct sentinel_vote early = sentinel_vote(words, count);
         if (early.outcome == SENTINELS_OPEN)
             continue;
         char *asked = strchr(text, '?');
-        for (int i = 1; asked && i < 8; i++) {
+        for (int i = 1; asked && i < 7; i++) {
             struct sentinel_word later[16];
             *asked = letters[i];
             read_words(text, later);

@@ -1,6 +1,7 @@
-/* A quorum of simulated nodes under keepers: what single faults lead to, and by chance whatever happens to nodes,
- * requests and answers: no two hold the lock at once, fences rise, and nothing is left behind. */
-#include "quorum_world.h"
+/* A quorum of simulated nodes under keepers: what single faults lead to, and by chance whatever
+ * happens to nodes, requests and answers: no two hold the lock at once, fences rise, and nothing is
+ * left behind. */
+#include "quorum_simulation.h"
 #include "tap.h"
 
 #define MS (NS_PER_MS)
@@ -8,199 +9,292 @@
 
 /* -- one fault at a time ---------------------------------------------------------------------- */
 
-static void stand_still(struct world *world, size_t node, int64_t ns)
+static void stand_still(struct simulation *sim, size_t node, int64_t ns)
 {
-    world->nodes[node].still = moment_plus(loop_now(world->loop), ns);
+    sim->nodes[node].still = moment_plus(loop_now(sim->loop), ns);
 }
 
 static bool holds(struct client *client, bool wait, int64_t within)
 {
     client_open(client, wait);
-    world_turn(client->world, within);
+    simulation_turn(client->sim, within);
     return client->held;
 }
 
 /* H85 */
-static bool slow_and_dead_nodes_cost_nothing(struct world *world, struct client *a,
+static bool slow_and_dead_nodes_cost_nothing(struct simulation *sim, struct client *a,
                                              struct client *b)
 {
-    stand_still(world, 1, 100 * S);
-    sim_node_kill(&world->nodes[4]);
+    stand_still(sim, 1, 100 * S);
+    sim_node_kill(&sim->nodes[4]);
     bool quick = holds(a, false, 10 * MS);
     client_release(a);
-    world_turn(world, 60 * MS);
+    simulation_turn(sim, 60 * MS);
     return quick && a->over && a->ending == KEEPER_RELEASED && holds(b, false, 10 * MS);
 }
 
-static bool without_a_majority_it_is_no_contention(struct world *world, struct client *a,
+static bool without_a_majority_it_is_no_contention(struct simulation *sim, struct client *a,
                                                    struct client *b)
 {
     for (size_t i = 0; i < 3; i++)
-        sim_node_kill(&world->nodes[i]);
+        sim_node_kill(&sim->nodes[i]);
     client_open(a, true);
-    world_turn(world, 10 * MS);
+    simulation_turn(sim, 7 * S);
     bool failed = a->over && a->ending == KEEPER_FAILED && a->cause == CAUSE_UNREACHABLE;
     for (size_t i = 0; i < 3; i++) {
-        sim_node_start(&world->nodes[i], false);
-        stand_still(world, i, 100 * S);
+        sim_node_start(&sim->nodes[i], false);
+        stand_still(sim, i, 100 * S);
     }
     client_open(b, false);
-    world_turn(world, 8 * S);
-    return failed && b->over && b->ending == KEEPER_FAILED && world_entries(world, NULL) == 0;
+    simulation_turn(sim, 8 * S);
+    return failed && b->over && b->ending == KEEPER_FAILED && simulation_entries(sim, NULL) == 0;
 }
 
-static bool a_refused_try_leaves_nothing(struct world *world, struct client *a, struct client *b)
+static bool a_refused_try_leaves_nothing(struct simulation *sim, struct client *a, struct client *b)
 {
-    sim_node_kill(&world->nodes[3]);
-    sim_node_kill(&world->nodes[4]);
+    sim_node_kill(&sim->nodes[3]);
+    sim_node_kill(&sim->nodes[4]);
     bool held = holds(a, false, 10 * MS);
-    sim_node_start(&world->nodes[3], false);
-    sim_node_start(&world->nodes[4], false);
+    sim_node_start(&sim->nodes[3], false);
+    sim_node_start(&sim->nodes[4], false);
     client_open(b, false);
-    world_turn(world, 10 * MS);
+    simulation_turn(sim, 10 * MS);
     bool refused = b->over && b->ending == KEEPER_NOT_ACQUIRED;
     client_close(b, false);
-    world_turn(world, 10 * MS);
-    return held && refused && world_entries(world, NULL) == 3;
+    simulation_turn(sim, 10 * MS);
+    return held && refused && simulation_entries(sim, NULL) == 3;
 }
 
 /* H86 */
-static bool what_was_not_answered_is_given_back(struct world *world, struct client *a,
+static bool what_was_not_answered_is_given_back(struct simulation *sim, struct client *a,
                                                 struct client *b)
 {
     bool held = holds(a, false, 10 * MS);
-    stand_still(world, 0, 1500 * MS);
+    stand_still(sim, 0, 1500 * MS);
     client_open(b, false);
-    world_turn(world, 10 * MS);
+    simulation_turn(sim, 10 * MS);
     client_close(b, false);
     client_release(a);
-    world_turn(world, 60 * MS);
-    bool released = a->over && a->ending == KEEPER_RELEASED && world_entries(world, NULL) == 1;
-    world_turn(world, 2 * S);
-    return held && released && world_entries(world, NULL) == 0;
+    simulation_turn(sim, 60 * MS);
+    bool released = a->over && a->ending == KEEPER_RELEASED && simulation_entries(sim, NULL) == 1;
+    simulation_turn(sim, 2 * S);
+    return held && released && simulation_entries(sim, NULL) == 0;
 }
 
 /* H82: the one that forgot, and one that never knew, are no majority. */
-static bool a_node_that_forgot_does_not_count(struct world *world, struct client *a,
+static bool a_node_that_forgot_does_not_count(struct simulation *sim, struct client *a,
                                               struct client *b)
 {
-    sim_node_kill(&world->nodes[2]);
+    sim_node_kill(&sim->nodes[2]);
     bool held = holds(a, false, 10 * MS);
     client_release(a);
-    world_turn(world, 5 * S);
+    simulation_turn(sim, 5 * S);
     held &= holds(b, false, 10 * MS);
     keeper_hold_renewals(b->keeper, true);
-    sim_node_kill(&world->nodes[1]);
-    world_turn(world, 150 * MS);
-    sim_node_start(&world->nodes[1], true);
-    sim_node_start(&world->nodes[2], false);
+    sim_node_kill(&sim->nodes[1]);
+    simulation_turn(sim, 150 * MS);
+    sim_node_start(&sim->nodes[1], true);
+    sim_node_start(&sim->nodes[2], false);
     client_close(a, false);
     bool denied = !holds(a, true, 28 * S);
-    return held && denied && (world_turn(world, 8 * S), a->held);
+    return held && denied && (simulation_turn(sim, 8 * S), a->held);
 }
 
 /* H83: one after the other comes back with nothing, and gets the entry again. */
-static bool nodes_that_forgot_are_filled(struct world *world, struct client *a, struct client *b)
+static bool nodes_that_forgot_are_filled(struct simulation *sim, struct client *a, struct client *b)
 {
     bool held = holds(a, false, 10 * MS), filled = true;
 
     (void)b;
-    for (size_t i = 0; i < world->node_count; i++) {
-        sim_node_kill(&world->nodes[i]);
-        world_turn(world, 150 * MS);
-        sim_node_start(&world->nodes[i], true);
-        world_turn(world, world->lease / 2);
-        filled &= world_entries(world, a) == world->node_count;
+    for (size_t i = 0; i < sim->node_count; i++) {
+        sim_node_kill(&sim->nodes[i]);
+        simulation_turn(sim, 150 * MS);
+        sim_node_start(&sim->nodes[i], true);
+        simulation_turn(sim, sim->lease / 2);
+        filled &= simulation_entries(sim, a) == sim->node_count;
     }
     return held && filled && a->held && !a->lost;
 }
 
-static bool missing_nodes_are_filled(struct world *world, struct client *a, struct client *b)
+static bool missing_nodes_are_filled(struct simulation *sim, struct client *a, struct client *b)
 {
     (void)b;
-    sim_node_kill(&world->nodes[0]);
-    bool held = holds(a, false, 10 * MS) && world_entries(world, a) == world->node_count - 1;
-    sim_node_start(&world->nodes[0], false);
-    world_turn(world, world->lease / 2);
-    return held && a->held && world_entries(world, a) == world->node_count;
+    sim_node_kill(&sim->nodes[0]);
+    bool held = holds(a, false, 10 * MS) && simulation_entries(sim, a) == sim->node_count - 1;
+    sim_node_start(&sim->nodes[0], false);
+    simulation_turn(sim, sim->lease / 2);
+    return held && a->held && simulation_entries(sim, a) == sim->node_count;
 }
 
 /* Those that it was taken from on purpose are not filled. */
-static bool force_is_noticed(struct world *world, struct client *a, struct client *b)
+static bool force_is_noticed(struct simulation *sim, struct client *a, struct client *b)
 {
     bool held = holds(a, false, 10 * MS);
 
     (void)b;
-    for (size_t i = 0; i < world->node_count; i++)
-        sim_node_evict(&world->nodes[i]);
-    world_turn(world, world->lease / 2);
-    return held && a->lost && world_entries(world, NULL) == 0;
+    for (size_t i = 0; i < sim->node_count; i++)
+        sim_node_evict(&sim->nodes[i]);
+    simulation_turn(sim, sim->lease / 2);
+    return held && a->lost && simulation_entries(sim, NULL) == 0;
 }
 
-static bool an_entry_lost_on_one_node_is_made_again(struct world *world, struct client *a,
+/* H124: no renewal has noticed it; the release does, and says so. */
+static bool force_is_told_by_the_release(struct simulation *sim, struct client *a, struct client *b)
+{
+    bool held = holds(a, false, 10 * MS);
+
+    (void)b;
+    simulation_turn(sim, 100 * MS);
+    for (size_t i = 0; i < sim->node_count; i++)
+        sim_node_evict(&sim->nodes[i]);
+    client_release(a);
+    simulation_turn(sim, 1 * S);
+    return held && a->over && a->lost;
+}
+
+/* H124: also where the lock was on a bare majority, and not all of that is left. */
+static bool a_majority_that_is_lost_is_told_by_the_release(struct simulation *sim, struct client *a,
+                                                           struct client *b)
+{
+    size_t spare = sim->node_count / 2;
+
+    (void)b;
+    for (size_t i = 0; i < spare; i++)
+        sim_node_kill(&sim->nodes[i]);
+    bool held = holds(a, false, 10 * MS);
+    sim_node_evict(&sim->nodes[spare]);
+    client_release(a);
+    simulation_turn(sim, 1 * S);
+    return held && a->over && a->lost && simulation_entries(sim, NULL) == 0;
+}
+
+static bool a_minority_that_is_lost_is_no_loss(struct simulation *sim, struct client *a,
+                                               struct client *b)
+{
+    bool held = holds(a, false, 10 * MS);
+
+    (void)b;
+    simulation_turn(sim, 100 * MS);
+    for (size_t i = 0; i < sim->node_count / 2; i++)
+        sim_node_evict(&sim->nodes[i]);
+    client_release(a);
+    simulation_turn(sim, 1 * S);
+    return held && a->over && !a->lost && a->ending == KEEPER_RELEASED;
+}
+
+/* A release of which the answers are lost is repeated: what the first one gave back was not taken
+ * away. */
+static bool a_repeated_release_is_no_loss(struct simulation *sim, struct client *a,
+                                          struct client *b)
+{
+    bool held = holds(a, false, 10 * MS);
+
+    (void)b;
+    simulation_turn(sim, 100 * MS);
+    for (size_t i = 1; i < sim->node_count; i++)
+        sim->nodes[i].mute = true;
+    client_release(a);
+    simulation_turn(sim, 1 * S);
+    for (size_t i = 1; i < sim->node_count; i++)
+        sim->nodes[i].mute = false;
+    simulation_turn(sim, 5 * S);
+    return held && a->over && !a->lost && a->ending == KEEPER_RELEASED;
+}
+
+/* H124: a renewal hears of one server that the lock was taken away, and nothing of another; the
+ * next one hears the same of the second. Nothing is acquired again in between. */
+static bool force_in_two_halves_is_noticed(struct simulation *sim, struct client *a,
+                                           struct client *b)
+{
+    sim_node_kill(&sim->nodes[2]);
+    bool held = holds(a, false, 10 * MS);
+
+    (void)b;
+    sim_node_evict(&sim->nodes[0]);
+    simulation_turn(sim, sim->lease / 3 + 20 * MS);
+    sim_node_evict(&sim->nodes[1]);
+    simulation_turn(sim, sim->lease / 3);
+    return held && a->lost && simulation_entries(sim, NULL) == 0;
+}
+
+/* Two addresses lead to one server from now on, and another server is gone: what is left is no
+ * majority. */
+static bool twins_are_one_node(struct simulation *sim, struct client *a, struct client *b)
+{
+    bool held = holds(a, false, 10 * MS);
+
+    (void)b;
+    sim_node_kill(&sim->nodes[1]);
+    sim_link_lead(a->links[0], &sim->nodes[2]);
+    simulation_turn(sim, sim->lease);
+    return held && a->lost;
+}
+
+static bool an_entry_lost_on_one_node_is_made_again(struct simulation *sim, struct client *a,
                                                     struct client *b)
 {
     bool held = holds(a, false, 10 * MS);
 
     (void)b;
-    sim_node_evict(&world->nodes[0]);
-    world_turn(world, world->lease);
-    return held && a->held && !a->lost && world_entries(world, a) == world->node_count;
+    sim_node_evict(&sim->nodes[0]);
+    simulation_turn(sim, sim->lease);
+    return held && a->held && !a->lost && simulation_entries(sim, a) == sim->node_count;
 }
 
-static bool too_few_renewals_are_a_loss(struct world *world, struct client *a, struct client *b)
+static bool too_few_renewals_are_a_loss(struct simulation *sim, struct client *a, struct client *b)
 {
     bool held = holds(a, false, 10 * MS);
 
     (void)b;
     for (size_t i = 0; i < 3; i++)
-        stand_still(world, i, 100 * S);
-    world_turn(world, world->lease);
+        stand_still(sim, i, 100 * S);
+    simulation_turn(sim, sim->lease);
     return held && a->lost;
 }
 
 /* H87 */
-static bool the_same_node_twice_is_refused(struct world *world, struct client *a, struct client *b)
+static bool the_same_node_twice_is_refused(struct simulation *sim, struct client *a,
+                                           struct client *b)
 {
-    strcpy(world->nodes[1].id, world->nodes[0].id);
+    strcpy(sim->nodes[1].id, sim->nodes[0].id);
     client_open(a, true);
-    world_turn(world, 10 * MS);
+    simulation_turn(sim, 10 * MS);
     (void)b;
     bool refused = a->over && a->ending == KEEPER_FAILED && a->cause == CAUSE_MISFIT;
     client_close(a, false);
-    world_turn(world, 10 * MS);
-    return refused && world_entries(world, NULL) == 0;
+    simulation_turn(sim, 10 * MS);
+    return refused && simulation_entries(sim, NULL) == 0;
 }
 
 /* H84 */
-static bool two_at_once_who_do_not_wait(struct world *world, struct client *a, struct client *b)
+static bool two_at_once_who_do_not_wait(struct simulation *sim, struct client *a, struct client *b)
 {
     client_open(a, false);
     client_open(b, false);
-    world_turn(world, 1 * S);
+    simulation_turn(sim, 1 * S);
     return a->held != b->held;
 }
 
 /* H81 */
-static bool a_late_majority_is_renewed_or_none(struct world *world, struct client *a,
+static bool a_late_majority_is_renewed_or_none(struct simulation *sim, struct client *a,
                                                struct client *b)
 {
     (void)b;
     client_open(a, false);
-    for (size_t i = 1; i < world->node_count; i++)
-        stand_still(world, i, 950 * MS);
-    world_turn(world, 949 * MS);
+    for (size_t i = 1; i < sim->node_count; i++)
+        stand_still(sim, i, 950 * MS);
+    simulation_turn(sim, 949 * MS);
     if (a->held)
         return false;
-    world_turn(world, 3 * S);
-    return a->held && a->deadline.ns > loop_now(world->loop).ns;
+    simulation_turn(sim, 3 * S);
+    return a->held && a->deadline.ns > loop_now(sim->loop).ns;
 }
 
 static const struct {
     const char *name;
     size_t nodes;
     int64_t lease;
-    bool (*run)(struct world *world, struct client *a, struct client *b);
+    bool (*run)(struct simulation *sim, struct client *a, struct client *b);
 } faults[] = {
     {"a slow and a dead node cost nothing", 5, 30 * S, slow_and_dead_nodes_cost_nothing},
     {"without a majority it is no contention", 5, 30 * S, without_a_majority_it_is_no_contention},
@@ -212,6 +306,18 @@ static const struct {
     {"missing nodes are filled", 3, 3 * S, missing_nodes_are_filled},
     {"force is noticed", 3, 3 * S, force_is_noticed},
     {"force is noticed, of five", 5, 300 * S, force_is_noticed},
+    {"force is told by the release", 3, 3 * S, force_is_told_by_the_release},
+    {"force is told by the release, of five", 5, 30 * S, force_is_told_by_the_release},
+    {"a majority that is lost is told by the release", 3, 30 * S,
+     a_majority_that_is_lost_is_told_by_the_release},
+    {"a majority that is lost is told by the release, of five", 5, 30 * S,
+     a_majority_that_is_lost_is_told_by_the_release},
+    {"a minority that is lost is no loss", 3, 30 * S, a_minority_that_is_lost_is_no_loss},
+    {"a minority that is lost is no loss, of five", 5, 30 * S, a_minority_that_is_lost_is_no_loss},
+    {"a repeated release is no loss", 3, 30 * S, a_repeated_release_is_no_loss},
+    {"a repeated release is no loss, of five", 5, 30 * S, a_repeated_release_is_no_loss},
+    {"force in two halves is noticed", 3, 3 * S, force_in_two_halves_is_noticed},
+    {"two addresses of one server are one node", 3, 3 * S, twins_are_one_node},
     {"an entry lost on one node is made again", 3, 3 * S, an_entry_lost_on_one_node_is_made_again},
     {"too few renewals are a loss", 5, 3 * S, too_few_renewals_are_a_loss},
     {"the same node twice is refused", 3, 30 * S, the_same_node_twice_is_refused},
@@ -224,36 +330,37 @@ static const struct {
 static void test_faults(void)
 {
     for (size_t i = 0; i < COUNT(faults); i++) {
-        struct world world = {.fault = NULL};
+        struct simulation sim = {.fault = NULL};
         bool fine = true;
         unsigned seed = 0;
 
         for (; fine && seed < 20; seed++) {
-            world_open(&world, seed, faults[i].nodes, 2, faults[i].lease);
-            fine = faults[i].run(&world, &world.clients[0], &world.clients[1]) && !world.fault;
-            world_close(&world);
+            simulation_open(&sim, seed, faults[i].nodes, 2, faults[i].lease);
+            fine = faults[i].run(&sim, &sim.clients[0], &sim.clients[1]) && !sim.fault;
+            simulation_close(&sim);
         }
         if (!tap_ok(fine, "%s", faults[i].name))
-            tap_note("seed %u: %s", seed - 1, world.fault ? world.fault : "not so");
+            tap_note("seed %u: %s", seed - 1, sim.fault ? sim.fault : "not so");
     }
 }
 
 /* -- by chance ------------------------------------------------------------------------------- */
 
 struct trouble {
-    struct world *world;
+    struct simulation *sim;
     struct loop_timer timer;
     unsigned left;
     bool forgets; /* nodes come back without their data */
     struct moment forgot;
 };
 
-/* One node at a time forgets, and the next one only after a lease: two at once are a majority of three. */
+/* One node at a time forgets, and the next one only after a lease: two at once are a majority of
+ * three. */
 static void bring_back(struct trouble *trouble, struct sim_node *node)
 {
-    struct moment now = loop_now(trouble->world->loop);
+    struct moment now = loop_now(trouble->sim->loop);
     bool forgets = trouble->forgets && sim_below(4) > 0 &&
-                   moment_until(trouble->forgot, now) > trouble->world->lease + 2 * S;
+                   moment_until(trouble->forgot, now) > trouble->sim->lease + 2 * S;
 
     if (forgets)
         trouble->forgot = now;
@@ -263,9 +370,9 @@ static void bring_back(struct trouble *trouble, struct sim_node *node)
 static void make_trouble(struct loop_timer *timer)
 {
     struct trouble *trouble = timer->owner;
-    struct world *world = trouble->world;
-    struct moment now = loop_now(world->loop);
-    struct sim_node *node = &world->nodes[sim_below((unsigned)world->node_count)];
+    struct simulation *sim = trouble->sim;
+    struct moment now = loop_now(sim->loop);
+    struct sim_node *node = &sim->nodes[sim_below((unsigned)sim->node_count)];
 
     if (node->down) {
         bring_back(trouble, node);
@@ -280,13 +387,13 @@ static void make_trouble(struct loop_timer *timer)
         }
     }
     if (trouble->left-- > 0)
-        loop_arm(world->loop, timer, moment_plus(now, (150 + sim_below(3000)) * MS));
+        loop_arm(sim->loop, timer, moment_plus(now, (150 + sim_below(3000)) * MS));
 }
 
-static void heal(struct world *world)
+static void heal(struct simulation *sim)
 {
-    for (size_t i = 0; i < world->node_count; i++) {
-        struct sim_node *node = &world->nodes[i];
+    for (size_t i = 0; i < sim->node_count; i++) {
+        struct sim_node *node = &sim->nodes[i];
         if (node->down)
             sim_node_start(node, false);
         node->slowest = MS;
@@ -295,56 +402,83 @@ static void heal(struct world *world)
     }
 }
 
-static void pass_through_trouble(struct world *world, bool forgets)
+static void pass_through_trouble(struct simulation *sim, bool forgets)
 {
-    struct trouble trouble = {.world = world, .left = 40, .forgets = forgets};
+    struct trouble trouble = {.sim = sim, .left = 40, .forgets = forgets};
 
-    world->calm = false;
-    world->killing = true;
+    sim->calm = false;
+    sim->killing = true;
     trouble.timer = (struct loop_timer){.fire = make_trouble, .owner = &trouble};
-    loop_arm(world->loop, &trouble.timer, moment_plus(loop_now(world->loop), sim_below(2000) * MS));
-    world_turn(world, 60 * S);
-    loop_disarm(world->loop, &trouble.timer);
-    heal(world);
+    loop_arm(sim->loop, &trouble.timer, moment_plus(loop_now(sim->loop), sim_below(2000) * MS));
+    simulation_turn(sim, 60 * S);
+    loop_disarm(sim->loop, &trouble.timer);
+    heal(sim);
 }
 
-enum weather { CALM, TROUBLE, FORGETFUL };
+struct force {
+    struct simulation *sim;
+    struct loop_timer timer;
+};
 
-static void run_by_chance(struct world *world, unsigned seed, enum weather weather)
+static void use_force(struct loop_timer *timer)
+{
+    struct force *force = timer->owner;
+    struct loop *loop = force->sim->loop;
+
+    simulation_force(force->sim);
+    loop_arm(loop, timer, moment_plus(loop_now(loop), (50 + sim_below(4000)) * MS));
+}
+
+/* H124 */
+static void pass_through_force(struct simulation *sim)
+{
+    struct force force = {.sim = sim};
+
+    force.timer = (struct loop_timer){.fire = use_force, .owner = &force};
+    loop_arm(sim->loop, &force.timer, loop_now(sim->loop));
+    simulation_turn(sim, 60 * S);
+    loop_disarm(sim->loop, &force.timer);
+}
+
+enum conditions { CALM, FORCED, TROUBLE, FORGETFUL };
+
+static void run_by_chance(struct simulation *sim, unsigned seed, enum conditions conditions)
 {
     static const int leases[] = {1, 2, 5, 30};
 
-    world_open(world, seed, seed % 2 ? 3 : 5, 2 + seed % 3, leases[seed / 6 % 4] * S);
-    world->calm = true;
+    simulation_open(sim, seed, seed % 2 ? 3 : 5, 2 + seed % 3, leases[seed / 6 % 4] * S);
+    sim->calm = true;
     /* With nodes their fences are forgotten; then only their clocks keep them rising. */
-    for (size_t i = 0; i < world->node_count && weather == FORGETFUL; i++)
-        world->nodes[i].skew = 0;
-    for (unsigned i = 0; i < world->client_count; i++)
-        client_take_turns(&world->clients[i], 4, sim_below(sim_below(2) ? 3 : 4000) * MS);
-    world_turn(world, 1 * MS);
-    if (weather != CALM)
-        pass_through_trouble(world, weather == FORGETFUL);
-    for (int i = 0; i < 40 && world_is_busy(world); i++)
-        world_turn(world, 10 * S);
-    if (world_is_busy(world))
-        world_accuse(world, "no end");
-    if (world->calm && world_entries(world, NULL) > 0)
-        world_accuse(world, "something was left");
+    for (size_t i = 0; i < sim->node_count && conditions == FORGETFUL; i++)
+        sim->nodes[i].skew = 0;
+    for (unsigned i = 0; i < sim->client_count; i++)
+        client_take_turns(&sim->clients[i], 4, sim_below(sim_below(2) ? 3 : 4000) * MS);
+    simulation_turn(sim, 1 * MS);
+    if (conditions == FORCED)
+        pass_through_force(sim);
+    else if (conditions != CALM)
+        pass_through_trouble(sim, conditions == FORGETFUL);
+    for (int i = 0; i < 40 && simulation_is_busy(sim); i++)
+        simulation_turn(sim, 10 * S);
+    if (simulation_is_busy(sim))
+        simulation_accuse(sim, "no end");
+    if (sim->calm && simulation_entries(sim, NULL) > 0)
+        simulation_accuse(sim, "something was left");
 }
 
-static void test_chance(const char *name, enum weather weather)
+static void test_chance(const char *name, enum conditions conditions)
 {
     for (unsigned part = 0; part < 10; part++) {
-        struct world world = {.fault = NULL};
+        struct simulation sim = {.fault = NULL};
         unsigned seed = part * 200, end = seed + 200, grants = 0;
 
-        for (; seed < end && !world.fault; seed++) {
-            run_by_chance(&world, seed, weather);
-            grants += world.grants;
-            world_close(&world);
+        for (; seed < end && !sim.fault; seed++) {
+            run_by_chance(&sim, seed, conditions);
+            grants += sim.grants;
+            simulation_close(&sim);
         }
-        if (!tap_ok(!world.fault && grants > 1000, "200 runs by chance: %s", name))
-            tap_note("%s (seed %u)", world.fault ? world.fault : "hardly ever held", seed - 1);
+        if (!tap_ok(!sim.fault && grants > 1000, "200 runs by chance: %s", name))
+            tap_note("%s (seed %u)", sim.fault ? sim.fault : "hardly ever held", seed - 1);
     }
 }
 
@@ -352,6 +486,7 @@ int main(void)
 {
     test_faults();
     test_chance("calm", CALM);
+    test_chance("taken away", FORCED);
     test_chance("trouble", TROUBLE);
     test_chance("trouble, and nodes that forget", FORGETFUL);
     return tap_done();

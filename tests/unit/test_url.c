@@ -1,5 +1,9 @@
 /* Addresses of stores: what they say, what is wrong with them, how they are shown. */
-#include "url.h"
+#include "store/url.h"
+#include "store/cluster/store_record.h"
+#include "store/local/store_record.h"
+#include "store/redis/store_record.h"
+#include "store/zookeeper/store_record.h"
 
 #include <stdlib.h>
 
@@ -10,9 +14,15 @@ static const struct {
     struct url url; /* .text is not looked at */
     const char *shown;
 } good[] = {
-    {"redis://localhost", {.hosts = {{"localhost", 6379}}, .host_count = 1}, "redis://localhost:6379/0"},
-    {"redis://localhost/", {.hosts = {{"localhost", 6379}}, .host_count = 1}, "redis://localhost:6379/0"},
-    {"redis://127.0.0.1:6379/0", {.hosts = {{"127.0.0.1", 6379}}, .host_count = 1}, "redis://127.0.0.1:6379/0"},
+    {"redis://localhost",
+     {.hosts = {{"localhost", 6379}}, .host_count = 1},
+     "redis://localhost:6379/0"},
+    {"redis://localhost/",
+     {.hosts = {{"localhost", 6379}}, .host_count = 1},
+     "redis://localhost:6379/0"},
+    {"redis://127.0.0.1:6379/0",
+     {.hosts = {{"127.0.0.1", 6379}}, .host_count = 1},
+     "redis://127.0.0.1:6379/0"},
     {"redis://h:1/7", {.hosts = {{"h", 1}}, .host_count = 1, .db = 7}, "redis://h:1/7"},
     {"redis://h:65535/999999",
      {.hosts = {{"h", 65535}}, .host_count = 1, .db = 999999},
@@ -21,22 +31,34 @@ static const struct {
     {"redis://My_Host-1.example.",
      {.hosts = {{"My_Host-1.example.", 6379}}, .host_count = 1},
      "redis://My_Host-1.example.:6379/0"},
-    {"redis://:pw@h", {.password = "pw", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
+    {"redis://:pw@h",
+     {.password = "pw", .hosts = {{"h", 6379}}, .host_count = 1},
+     "redis://h:6379/0"},
     {"redis://:@h", {.password = "", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
     {"redis://u:pw@h:7/2",
      {.user = "u", .password = "pw", .hosts = {{"h", 7}}, .host_count = 1, .db = 2},
      "redis://h:7/2"},
-    {"redis://u:@h", {.user = "u", .password = "", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
+    {"redis://u:@h",
+     {.user = "u", .password = "", .hosts = {{"h", 6379}}, .host_count = 1},
+     "redis://h:6379/0"},
     {"redis://u:p@ss@h",
      {.user = "u", .password = "p@ss", .hosts = {{"h", 6379}}, .host_count = 1},
      "redis://h:6379/0"},
-    {"redis://:@@@h", {.password = "@@", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
-    {"redis://:a:b:c@h", {.password = "a:b:c", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
-    {"redis://:a?b#c@h", {.password = "a?b#c", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
+    {"redis://:@@@h",
+     {.password = "@@", .hosts = {{"h", 6379}}, .host_count = 1},
+     "redis://h:6379/0"},
+    {"redis://:a:b:c@h",
+     {.password = "a:b:c", .hosts = {{"h", 6379}}, .host_count = 1},
+     "redis://h:6379/0"},
+    {"redis://:a?b#c@h",
+     {.password = "a?b#c", .hosts = {{"h", 6379}}, .host_count = 1},
+     "redis://h:6379/0"},
     {"redis://%75%3a:p%40%2F%3A%25@h",
      {.user = "u:", .password = "p@/:%", .hosts = {{"h", 6379}}, .host_count = 1},
      "redis://h:6379/0"},
-    {"redis://:%2500@h", {.password = "%00", .hosts = {{"h", 6379}}, .host_count = 1}, "redis://h:6379/0"},
+    {"redis://:%2500@h",
+     {.password = "%00", .hosts = {{"h", 6379}}, .host_count = 1},
+     "redis://h:6379/0"},
     {"redis://:\xc3\xa9 \x01\xff@h",
      {.password = "\xc3\xa9 \x01\xff", .hosts = {{"h", 6379}}, .host_count = 1},
      "redis://h:6379/0"},
@@ -72,12 +94,12 @@ static const struct {
     {"rediss://u:p@h/2",
      {.tls = true, .user = "u", .password = "p", .hosts = {{"h", 6379}}, .host_count = 1, .db = 2},
      "rediss://h:6379/2"},
-    {"local:", {.scheme = "local"}, "local:"},
+    {"local:", {.record = &local_record}, "local:"},
     {"sentinel://h/m",
-     {.scheme = "sentinel", .hosts = {{"h", 26379}}, .host_count = 1, .master = "m"},
+     {.record = &sentinel_record, .hosts = {{"h", 26379}}, .host_count = 1, .master = "m"},
      "sentinel://h:26379/m/0"},
     {"sentinels://:pw@h:1,[::1]:2,10.0.0.1/my%2Fmaster/3",
-     {.scheme = "sentinel",
+     {.record = &sentinel_record,
       .tls = true,
       .password = "pw",
       .hosts = {{"h", 1}, {"::1", 2}, {"10.0.0.1", 26379}},
@@ -86,35 +108,50 @@ static const struct {
       .db = 3},
      "sentinels://h:1,[::1]:2,10.0.0.1:26379/my%2Fmaster/3"},
     {"cluster://u:pw@h,i:7001/",
-     {.scheme = "cluster",
+     {.record = &cluster_record,
       .user = "u",
       .password = "pw",
       .hosts = {{"h", 6379}, {"i", 7001}},
       .host_count = 2},
      "cluster://h:6379,i:7001"},
     {"clusters://h",
-     {.scheme = "cluster", .tls = true, .hosts = {{"h", 6379}}, .host_count = 1},
+     {.record = &cluster_record, .tls = true, .hosts = {{"h", 6379}}, .host_count = 1},
      "clusters://h:6379"},
+    {"zookeeper://h,[::1]:2182",
+     {.record = &zookeeper_record, .hosts = {{"h", 2181}, {"::1", 2182}}, .host_count = 2},
+     "zookeeper://h:2181,[::1]:2182"},
+    {"zookeepers://u:pw@h/locks/j%25/",
+     {.record = &zookeeper_record,
+      .tls = true,
+      .user = "u",
+      .password = "pw",
+      .hosts = {{"h", 2181}},
+      .host_count = 1,
+      .path = "locks/j%"},
+     "zookeepers://h:2181/locks/j%25"},
 };
 
 #define NO_SCHEME "has no scheme (write redis://HOST or unix:///PATH)"
-#define SUPPORTED "(redis, rediss, unix, sentinel, cluster and local are known)"
-#define NO_HOST   "has no host"
-#define BAD_HOST  "has a character in its host that no host name has"
-#define BAD_PORT  "has a port that is not a number from 1 to 65535"
-#define BAD_DB    "has a database that is not a number from 0 to 999999"
-#define BAD_CODE  "has a '%' without two hexadecimal digits (write %25 for it)"
-#define NUL_CODE  "has a %00 in it"
+#define SUPPORTED                                                                                  \
+    "(redis, rediss, unix, sentinel, sentinels, cluster, clusters, zookeeper, zookeepers, "        \
+    "postgresql, postgresqls, mysql, mysqls, mariadb, mariadbs and local are known)"
+#define NO_HOST  "has no host"
+#define BAD_HOST "has a character in its host that no host name has"
+#define NO_NAME  "has a host that is no host name"
+#define BAD_PORT "has a port that is not a number from 1 to 65535"
+#define BAD_DB   "has a database that is not a number from 0 to 999999"
+#define BAD_CODE "has a '%' without two hexadecimal digits (write %25 for it)"
+#define NUL_CODE "has a %00 in it"
 #define NO_COLON                                                                                   \
     "has no ':' before its '@' (write USER:PASSWORD@, or USER:@ and the password elsewhere)"
-#define COLONS   "has too many ':' (write an IPv6 address in [ ])"
-#define BAD_IPV6 "has no IPv6 address in its [ ]"
-#define QUERY    "has a query or a fragment (a database is written /DB)"
-#define NO_PATH  "has no path"
-#define RELATIVE "has a path that does not start with '/' (write unix:///PATH)"
-#define HASH     "has a '#' in its path (write %23 for it)"
+#define COLONS    "has too many ':' (write an IPv6 address in [ ])"
+#define BAD_IPV6  "has no IPv6 address in its [ ]"
+#define QUERY     "has a query or a fragment (a database is written /DB)"
+#define NO_PATH   "has no path"
+#define RELATIVE  "has a path that does not start with '/' (write unix:///PATH)"
+#define HASH      "has a '#' in its path (write %23 for it)"
 #define NO_MASTER "has no master's name (write sentinel://HOST:PORT/MASTER)"
-#define OTHER    "has a query other than ?db=N"
+#define OTHER     "has a query other than ?db=N"
 
 static const struct {
     const char *text;
@@ -129,6 +166,10 @@ static const struct {
     {"redis:h", NO_SCHEME},
     {"local:x", NO_SCHEME},
     {"/run/r.sock", NO_SCHEME},
+    {"zookeeper://h//a", "has an empty part in its path"},
+    {"zookeeper://h/a/../b", "has a '.' or '..' in its path"},
+    {"zookeeper://:pw@h", "has a password without a user"},
+    {"zookeeper://h,/a", NO_HOST},
     {"://", "has an unknown scheme " SUPPORTED},
     {"://h", "has an unknown scheme " SUPPORTED},
     {"x://h", "has the unknown scheme 'x' " SUPPORTED},
@@ -145,6 +186,12 @@ static const struct {
     {"\xff://x", "has an unknown scheme " SUPPORTED},
 
     {"redis://", NO_HOST},
+    {"redis://.", NO_NAME},
+    {"rediss://..", NO_NAME},
+    {"rediss://.h", NO_NAME},
+    {"rediss://h..", NO_NAME},
+    {"rediss://-h", NO_NAME},
+    {"sentinels://h,./m", NO_NAME},
     {"redis:///", NO_HOST},
     {"redis:///0", NO_HOST},
     {"redis://:6379", NO_HOST},
@@ -313,13 +360,13 @@ static const struct {
     {"redis://:pw@redis://:pw@h", "pw@redis://:pw"},
 };
 
-static bool same_url(const struct url *a, const struct url *b, const char *scheme)
+static bool same_url(const struct url *a, const struct url *b, const struct store_record *record)
 {
     bool same = a->host_count == b->host_count;
 
     for (size_t i = 0; same && i < a->host_count; i++)
         same = tap_same(a->hosts[i].name, b->hosts[i].name) && a->hosts[i].port == b->hosts[i].port;
-    return same && tap_same(a->scheme, scheme) && tap_same(a->user, b->user) &&
+    return same && a->record == record && tap_same(a->user, b->user) &&
            tap_same(a->password, b->password) && tap_same(a->path, b->path) &&
            tap_same(a->master, b->master) && a->tls == b->tls && a->db == b->db;
 }
@@ -328,13 +375,13 @@ static void test_good(void)
 {
     for (size_t i = 0; i < COUNT(good); i++) {
         struct url url, again;
-        char fault[200] = "", shown[200];
-        const char *scheme = good[i].url.scheme ? good[i].url.scheme
-                             : good[i].url.path ? "unix"
-                                                : "redis";
+        char fault[300] = "", shown[200];
+        const struct store_record *record = good[i].url.record ? good[i].url.record
+                                            : good[i].url.path ? &unix_record
+                                                               : &redis_record;
         bool parsed = url_parse(good[i].text, &url, fault, sizeof(fault));
 
-        if (!tap_ok(parsed && same_url(&url, &good[i].url, scheme), "url_parse %s",
+        if (!tap_ok(parsed && same_url(&url, &good[i].url, record), "url_parse %s",
                     tap_show(good[i].text))) {
             tap_note("fault %s, user %s, password %s", tap_show(fault), tap_show(url.user),
                      tap_show(url.password));
@@ -347,7 +394,7 @@ static void test_good(void)
         tap_is(shown, good[i].shown, "url_print of", good[i].text);
         url.user = url.password = NULL;
         if (tap_ok(url_parse(shown, &again, fault, sizeof(fault)), "which can be parsed")) {
-            tap_ok(same_url(&again, &url, scheme), "and is the same place");
+            tap_ok(same_url(&again, &url, record), "and is the same place");
             url_free(&again);
         }
         url_free(&url);
@@ -360,7 +407,7 @@ static void test_bad(void)
 
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct url url;
-        char fault[200] = "nothing said";
+        char fault[300] = "nothing said";
         memset(&url, 'x', sizeof(url));
         bool parsed = url_parse(bad[i].text, &url, fault, sizeof(fault));
         tap_is(parsed ? "accepted" : fault, bad[i].fault, "url_parse", bad[i].text);
@@ -398,7 +445,10 @@ static const struct {
     {"unix:///", 106, "%41", "has a path longer than 107 bytes"},
     {"unix:///", 1000000, "", "has a path longer than 107 bytes"},
     {"redis://:", 1000000, "@h", NULL},
-    {"redis://", 1000000, "", NULL},
+    {"redis://", 1000000, "", NO_NAME},
+    {"redis://", 63, "", NULL},
+    {"redis://", 64, "", NO_NAME},
+    {"redis://", 63, ".h.", NULL},
     {"redis://h:", 1000000, "", BAD_PORT},
     {"redis://h/", 1000000, "", BAD_DB},
     {"redis://h?", 1000000, "", QUERY},
@@ -411,7 +461,7 @@ static void test_sizes(void)
     for (size_t i = 0; i < COUNT(sizes); i++) {
         char *text = stretch(sizes[i].head, sizes[i].times, sizes[i].tail);
         struct url url;
-        char fault[200], shown[40];
+        char fault[300], shown[40];
         bool parsed = url_parse(text, &url, fault, sizeof(fault));
 
         tap_is(parsed ? NULL : fault, sizes[i].fault, "url_parse", text);

@@ -1,5 +1,5 @@
 /* Several addresses in one text. */
-#include "urls.h"
+#include "store/urls.h"
 
 #include "tap.h"
 
@@ -24,6 +24,29 @@ static const struct {
     {"redis://:a b@h redis://:c@i", "a b|c|"},
     {"redis://:a @h", "a |"},
     {"redis://secret@h redis://:a@i", "secret|a|"},
+};
+
+static const struct {
+    const char *text, *wanted;
+} blotted[] = {
+    {"", ""},
+    {"redis://h", "redis://h"},
+    {"redis://:pw@h redis://u:q@i", "redis://:**@h redis://u:*@i"},
+    {"no lock at 'redis://:p w@h'", "no lock at 'redis://:***@h'"},
+};
+
+#define TEN "0123456789"
+
+static const struct {
+    const char *text, *wanted;
+} shown[] = {
+    {"", ""},
+    {"deploy", "deploy"},
+    {TEN TEN TEN TEN TEN TEN TEN TEN, TEN TEN TEN TEN TEN TEN TEN TEN},
+    {TEN TEN TEN TEN TEN TEN TEN TEN "!", TEN TEN TEN TEN TEN TEN TEN TEN "..."},
+    {"redis://u:pw@h", "redis://u:**@h"},
+    {"redis://u:" TEN TEN TEN TEN TEN TEN TEN "!" TEN "@h",
+     "redis://u:**********************************************************************..."},
 };
 
 static const struct {
@@ -55,6 +78,22 @@ static void test_passwords(const char *text, const char *wanted)
     tap_is(got, wanted, "urls_password_span", text);
 }
 
+static void test_blotted(const char *text, const char *wanted)
+{
+    char got[200];
+
+    strcpy(got, text);
+    urls_blot(got);
+    tap_is(got, wanted, "urls_blot", text);
+}
+
+static void test_shown(const char *text, const char *wanted)
+{
+    char got[URLS_SHOWN_SIZE];
+
+    tap_is(urls_show(text, got), wanted, "urls_show", text);
+}
+
 static void test_pair(const char *one, const char *other, bool same)
 {
     struct url a, b;
@@ -74,6 +113,10 @@ int main(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++)
         test_passwords(rows[i].text, rows[i].wanted);
+    for (size_t i = 0; i < COUNT(blotted); i++)
+        test_blotted(blotted[i].text, blotted[i].wanted);
+    for (size_t i = 0; i < COUNT(shown); i++)
+        test_shown(shown[i].text, shown[i].wanted);
     for (size_t i = 0; i < COUNT(pairs); i++)
         test_pair(pairs[i].a, pairs[i].b, pairs[i].same);
     return tap_done();

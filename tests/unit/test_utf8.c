@@ -1,34 +1,33 @@
-/* Text of others: characters, escapes, repairs. */
-#include "utf8.h"
+/* Text of others: its width, escapes, repairs. */
+#include "base/utf8.h"
 
 #include "tap.h"
 
 static const struct {
     const char *text;
-    size_t characters;
     const char *escaped;
     const char *repaired;
 } rows[] = {
-    {"", 0, "", ""},
-    {"plain #text", 11, "plain #text", "plain #text"},
-    {"a\\b", 3, "a\\\\b", "a\\b"},
-    {"\x1b[2J", 4, "\\x1b[2J", "\x1b[2J"},
-    {"a\tb\n", 4, "a\\x09b\\x0a", "a\tb\n"},
-    {"\x7f", 1, "\\x7f", "\x7f"},
-    {"caf\xc3\xa9", 4, "caf\xc3\xa9", "caf\xc3\xa9"},
-    {"\xf0\x9f\x94\x92", 1, "\xf0\x9f\x94\x92", "\xf0\x9f\x94\x92"},
-    {"\xc2\x9b", 1, "\\xc2\\x9b", "\xc2\x9b"},              /* U+009B, CSI */
-    {"\xe2\x80\xae", 1, "\\xe2\\x80\\xae", "\xe2\x80\xae"}, /* U+202E, right to left */
-    {"\xe2\x81\xa6", 1, "\\xe2\\x81\\xa6", "\xe2\x81\xa6"}, /* U+2066 */
-    {"\xe2\x80\xa8", 1, "\\xe2\\x80\\xa8", "\xe2\x80\xa8"}, /* U+2028 */
-    {"\xff", 1, "\\xff", "\xef\xbf\xbd"},
-    {"caf\xe9", 4, "caf\\xe9", "caf\xef\xbf\xbd"},
-    {"\xc3", 1, "\\xc3", "\xef\xbf\xbd"},
-    {"\xc3z", 2, "\\xc3z", "\xef\xbf\xbdz"},
-    {"\xe2\x82", 2, "\\xe2\\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
-    {"\xc0\x80", 2, "\\xc0\\x80", "\xef\xbf\xbd\xef\xbf\xbd"},
-    {"\xed\xa0\x80", 3, "\\xed\\xa0\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-    {"\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80",
+    {"", "", ""},
+    {"plain #text", "plain #text", "plain #text"},
+    {"a\\b", "a\\\\b", "a\\b"},
+    {"\x1b[2J", "\\x1b[2J", "\x1b[2J"},
+    {"a\tb\n", "a\\x09b\\x0a", "a\tb\n"},
+    {"\x7f", "\\x7f", "\x7f"},
+    {"caf\xc3\xa9", "caf\xc3\xa9", "caf\xc3\xa9"},
+    {"\xf0\x9f\x94\x92", "\xf0\x9f\x94\x92", "\xf0\x9f\x94\x92"},
+    {"\xc2\x9b", "\\xc2\\x9b", "\xc2\x9b"},              /* U+009B, CSI */
+    {"\xe2\x80\xae", "\\xe2\\x80\\xae", "\xe2\x80\xae"}, /* U+202E, right to left */
+    {"\xe2\x81\xa6", "\\xe2\\x81\\xa6", "\xe2\x81\xa6"}, /* U+2066 */
+    {"\xe2\x80\xa8", "\\xe2\\x80\\xa8", "\xe2\x80\xa8"}, /* U+2028 */
+    {"\xff", "\\xff", "\xef\xbf\xbd"},
+    {"caf\xe9", "caf\\xe9", "caf\xef\xbf\xbd"},
+    {"\xc3", "\\xc3", "\xef\xbf\xbd"},
+    {"\xc3z", "\\xc3z", "\xef\xbf\xbdz"},
+    {"\xe2\x82", "\\xe2\\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
+    {"\xc0\x80", "\\xc0\\x80", "\xef\xbf\xbd\xef\xbf\xbd"},
+    {"\xed\xa0\x80", "\\xed\\xa0\\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+    {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80",
      "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
 };
 
@@ -52,13 +51,37 @@ static const struct {
     {"\xff", 5, "\\xff", "\xef\xbf\xbd"},
 };
 
+/* Columns of a terminal, and how many bytes fit into four. */
+static const struct {
+    const char *text;
+    size_t width, four;
+} widths[] = {
+    {"", 0, 0},
+    {"abcde", 5, 4},
+    {"caf\xc3\xa9s", 5, 5},
+    {"\xe6\xbc\xa2\xe5\xad\x97", 4, 6},  /* two ideographs */
+    {"a\xe6\xbc\xa2\xe5\xad\x97", 5, 4}, /* the second is not cut in two */
+    {"e\xcc\x81xyz!", 5, 6},             /* U+0301 combines */
+    {"wxye\xcc\x81\xcc\xa3", 4, 8},      /* so do two, and they are not left behind */
+    {"\xef\xbc\xa1\xef\xbd\xb1", 3, 6},  /* full width, half width */
+    {"\xed\x95\x9c", 2, 3},              /* Hangul */
+    {"\xf0\x9f\x94\x92", 2, 4},          /* U+1F512, a lock */
+    {"\xe0\xa4\x95\xe0\xa5\x81", 1, 6},  /* Devanagari with its vowel sign */
+    {"\xff\xfe", 2, 2},
+};
+
 int main(void)
 {
     char out[80];
 
+    for (size_t i = 0; i < COUNT(widths); i++) {
+        size_t width = utf8_width(widths[i].text), four = utf8_fit(widths[i].text, 4);
+        if (!tap_ok(width == widths[i].width && four == widths[i].four, "utf8_width %s",
+                    tap_show(widths[i].text)))
+            tap_note("got %zu, and %zu bytes fit into four", width, four);
+    }
+
     for (size_t i = 0; i < COUNT(rows); i++) {
-        tap_ok(utf8_length(rows[i].text) == rows[i].characters, "utf8_length %s is %zu",
-               tap_show(rows[i].text), rows[i].characters);
         tap_is(utf8_escape(rows[i].text, out, sizeof(out)), rows[i].escaped, "utf8_escape",
                rows[i].text);
         tap_is(utf8_repair(rows[i].text, out, sizeof(out)), rows[i].repaired, "utf8_repair",

@@ -1,0 +1,23 @@
+/* Strings that are freed together. Secrets are among them, so all are overwritten first. */
+#ifndef RLOCK_BASE_ARENA_H
+#define RLOCK_BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena_text {
+    char *bytes;
+    size_t size;
+};
+
+struct arena {
+    struct arena_text *all;
+    size_t count;
+};
+
+/* Takes "size" bytes from malloc(), and returns them. */
+char *arena_take(struct arena *arena, char *bytes, size_t size);
+/* The same of a string. */
+char *arena_take_string(struct arena *arena, char *string);
+void arena_free(struct arena *arena);
+
+#endif

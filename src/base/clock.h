@@ -1,0 +1,67 @@
+/* Time as rlock counts it: absolute moments on CLOCK_BOOTTIME, in nanoseconds.
+ *
+ * A lease goes on at the server while this machine is suspended, so the clock must too; the wall
+ * clock can be set by anyone. A one-field struct cannot be mixed up with a duration or a time_t. */
+#ifndef RLOCK_BASE_CLOCK_H
+#define RLOCK_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+struct moment {
+    int64_t ns;
+};
+
+#define NS_PER_MS  INT64_C(1000000)
+#define NS_PER_SEC INT64_C(1000000000)
+
+/* Never comes: later than every other moment. */
+#define MOMENT_NEVER ((struct moment){INT64_MAX})
+
+static inline struct moment moment_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (struct moment){t.tv_sec * NS_PER_SEC + t.tv_nsec};
+}
+
+/* ns since 1970 by this machine's wall clock: a guess at what the clocks of others say. */
+static inline int64_t clock_wall(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+/* m moved by ns (may be negative); saturates, and "never" stays never. */
+static inline struct moment moment_plus(struct moment m, int64_t ns)
+{
+    struct moment sum = MOMENT_NEVER;
+    if (m.ns != INT64_MAX && __builtin_add_overflow(m.ns, ns, &sum.ns))
+        sum.ns = ns < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
+
+static inline bool moment_reached(struct moment m, struct moment now)
+{
+    return m.ns <= now.ns;
+}
+
+/* Nanoseconds from "from" to "to"; negative when "to" is past. */
+static inline int64_t moment_until(struct moment from, struct moment to)
+{
+    return to.ns == INT64_MAX ? INT64_MAX : to.ns - from.ns;
+}
+
+static inline struct moment moment_min(struct moment a, struct moment b)
+{
+    return a.ns < b.ns ? a : b;
+}
+
+static inline struct moment moment_max(struct moment a, struct moment b)
+{
+    return a.ns > b.ns ? a : b;
+}
+
+#endif

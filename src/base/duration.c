@@ -1,0 +1,122 @@
+/* Durations as people write and read them. */
+#include "base/duration.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/decimal.h"
+
+#define DIGITS "0123456789"
+
+#define NS_MS   INT64_C(1000000)
+#define NS_SEC  (1000 * NS_MS)
+#define NS_MIN  (60 * NS_SEC)
+#define NS_HOUR (60 * NS_MIN)
+#define NS_DAY  (24 * NS_HOUR)
+
+static const struct unit {
+    const char *name;
+    int64_t ns;
+} units[] = {{"d", NS_DAY}, {"h", NS_HOUR}, {"m", NS_MIN}, {"s", NS_SEC}, {"ms", NS_MS}};
+
+#define UNIT_COUNT  (sizeof(units) / sizeof(units[0]))
+#define UNIT_SECOND 3
+
+/* One number with its unit, as found in the text. */
+struct component {
+    const char *whole;
+    size_t whole_length;
+    const char *fraction;
+    size_t fraction_length;
+    size_t unit; /* UNIT_COUNT: none written */
+};
+
+/* Splits the component at *text off and moves *text behind it. */
+static bool component_read(const char **text, struct component *c)
+{
+    const char *p = *text;
+
+    *c = (struct component){.whole = p, .whole_length = strspn(p, DIGITS)};
+    p += c->whole_length;
+    if (*p == '.') {
+        c->fraction = p + 1;
+        c->fraction_length = strspn(c->fraction, DIGITS);
+        if (c->fraction_length == 0)
+            return false;
+        p = c->fraction + c->fraction_length;
+    }
+    if (c->whole_length + c->fraction_length == 0)
+        return false;
+
+    size_t length = strcspn(p, DIGITS ".");
+    for (c->unit = 0; length > 0; c->unit++) {
+        if (c->unit == UNIT_COUNT)
+            return false;
+        const char *name = units[c->unit].name;
+        if (strlen(name) == length && memcmp(name, p, length) == 0)
+            break;
+    }
+    if (length == 0)
+        c->unit = UNIT_COUNT;
+    *text = p + length;
+    return true;
+}
+
+/* Adds the component, counted in units of "unit" ns, to *sum; false if that is too much. */
+static bool component_add(const struct component *c, int64_t unit, int64_t *sum)
+{
+    int64_t whole = 0;
+    if (c->whole_length > 0 &&
+        !decimal_read(c->whole, c->whole_length, DURATION_MAX_NS / unit, &whole))
+        return false;
+    /* From the last digit to the first, rounded up at each step, which equals one rounding at the
+     * end. Up, because 0 often means something else ("no limit"), and no fraction may become 0. */
+    int64_t part = 0;
+    for (size_t i = c->fraction_length; i > 0; i--)
+        part = ((c->fraction[i - 1] - '0') * unit + part + 9) / 10;
+
+    *sum += whole * unit + part;
+    return *sum <= DURATION_MAX_NS;
+}
+
+bool duration_parse(const char *text, int64_t *ns)
+{
+    int64_t sum = 0;
+    struct component c = {0};
+    const char *p = text;
+
+    for (size_t next_unit = 0; p == text || *p; next_unit = c.unit + 1) {
+        bool first = p == text;
+        if (c.fraction_length > 0 || !component_read(&p, &c))
+            return false;
+        if (c.unit == UNIT_COUNT) {
+            if (!first || *p)
+                return false;
+            c.unit = UNIT_SECOND;
+        }
+        if (c.unit < next_unit || !component_add(&c, units[c.unit].ns, &sum))
+            return false;
+    }
+    *ns = sum;
+    return true;
+}
+
+char *duration_print(int64_t ns, char *out, size_t size)
+{
+    if (ns < NS_MS)
+        snprintf(out, size, "0s");
+    else if (ns < NS_SEC)
+        snprintf(out, size, "%" PRId64 "ms", ns / NS_MS);
+    else if (ns < 10 * NS_SEC && ns % NS_SEC >= 100 * NS_MS)
+        snprintf(out, size, "%" PRId64 ".%" PRId64 "s", ns / NS_SEC, ns % NS_SEC / (100 * NS_MS));
+    else if (ns < NS_MIN)
+        snprintf(out, size, "%" PRId64 "s", ns / NS_SEC);
+    else if (ns < NS_HOUR)
+        snprintf(out, size, "%" PRId64 "m%02" PRId64 "s", ns / NS_MIN, ns % NS_MIN / NS_SEC);
+    else if (ns < NS_DAY)
+        snprintf(out, size, "%" PRId64 "h%02" PRId64 "m", ns / NS_HOUR, ns % NS_HOUR / NS_MIN);
+    else
+        snprintf(out, size, "%" PRId64 "d%02" PRId64 "h", ns / NS_DAY, ns % NS_DAY / NS_HOUR);
+    return out;
+}

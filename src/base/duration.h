@@ -1,0 +1,20 @@
+/* Durations as people write them: 500ms, 30s, 5m, 2h, 1d, 1m30s, 1.5h; a bare number is seconds. */
+#ifndef RLOCK_BASE_DURATION_H
+#define RLOCK_BASE_DURATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The longest duration accepted: ten years. */
+#define DURATION_MAX_NS (INT64_C(3650) * 86400 * 1000000000)
+
+/* Parses all of "text" into nanoseconds. False for anything else: empty, negative, an exponent, an
+ * unknown unit, units repeated or not in falling order, more than DURATION_MAX_NS. */
+bool duration_parse(const char *text, int64_t *ns);
+
+/* Prints a duration for a reader: "850ms", "1.5s", "24s", "3m12s", "2h05m", "3d04h"; negative as 0.
+ * Returns out. */
+char *duration_print(int64_t ns, char *out, size_t size);
+
+#endif

@@ -1,0 +1,25 @@
+/* Memory for small things at the start of a run: without it the program ends. */
+#ifndef RLOCK_BASE_MEM_H
+#define RLOCK_BASE_MEM_H
+
+#include <stdlib.h>
+#include <string.h>
+
+static inline void *mem_checked(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+static inline void *mem_zeroed(size_t size)
+{
+    return mem_checked(calloc(1, size));
+}
+
+static inline char *mem_strdup(const char *text)
+{
+    return mem_checked(strdup(text));
+}
+
+#endif

@@ -1,0 +1,264 @@
+/* Command lines. */
+#include "cli/args.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE_WIDTH  79
+#define HELP_INDENT 30
+
+/* getopt_long() returns the index of the option's row, moved above all letters. */
+#define ROW_BASE 256
+
+struct getopt_tables {
+    struct option longs[ARGS_OPTIONS_MAX + 1];
+    char letters[2 + 3 * ARGS_OPTIONS_MAX + 1];
+};
+
+static bool fault(struct arguments *arguments, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool fault(struct arguments *arguments, const char *fmt, ...)
+{
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(arguments->fault, sizeof arguments->fault, fmt, list);
+    va_end(list);
+    return false;
+}
+
+static int has_argument(const struct option_spec *spec)
+{
+    return !spec->argument ? no_argument : spec->optional ? optional_argument : required_argument;
+}
+
+static void make_tables(const struct option_spec *table, struct getopt_tables *tables)
+{
+    struct option *next = tables->longs;
+    char *letter = tables->letters;
+
+    *letter++ = '-'; /* words come in order, whatever POSIXLY_CORRECT says */
+    *letter++ = ':'; /* a missing argument is told from an unknown option */
+    for (const struct option_spec *spec = table; spec->name; spec++) {
+        const char *names[] = {spec->name, spec->also[0], spec->also[1]};
+        int row = ROW_BASE + (int)(spec - table);
+        for (size_t i = 0; i < 3; i++)
+            if (names[i] && next < tables->longs + ARGS_OPTIONS_MAX)
+                *next++ = (struct option){names[i], has_argument(spec), NULL, row};
+        if (!spec->letter)
+            continue;
+        *letter++ = spec->letter;
+        for (int i = has_argument(spec); i > 0; i--)
+            *letter++ = ':';
+    }
+    *next = (struct option){0};
+    *letter = '\0';
+}
+
+static const struct option_spec *find_letter(const struct option_spec *table, int letter)
+{
+    for (; table->name; table++)
+        if (table->letter == letter)
+            return table;
+    return NULL;
+}
+
+/* The rows whose names start with the "length" bytes at "name": to tell unknown from ambiguous. */
+static int count_matches(const struct option_spec *table, const char *name, size_t length)
+{
+    int matches = 0;
+    for (; table->name; table++) {
+        const char *names[] = {table->name, table->also[0], table->also[1]};
+        for (size_t i = 0; i < 3; i++) {
+            if (names[i] && strncmp(names[i], name, length) == 0) {
+                matches++;
+                break;
+            }
+        }
+    }
+    return matches;
+}
+
+/* "word" is what getopt_long() called '?'. */
+static bool refuse(const struct option_spec *table, const char *word, struct arguments *arguments)
+{
+    if (optopt >= ROW_BASE)
+        return fault(arguments, "option --%s takes no argument", table[optopt - ROW_BASE].name);
+    if (optopt)
+        return fault(arguments, "unknown option -%c", optopt);
+    size_t length = strcspn(word, "=");
+    bool ambiguous = count_matches(table, word + 2, length - 2) > 1;
+    return fault(arguments, "%s option %.*s", ambiguous ? "ambiguous" : "unknown", (int)length,
+                 word);
+}
+
+static bool refuse_missing(const struct option_spec *table, struct arguments *arguments)
+{
+    if (optopt < ROW_BASE)
+        return fault(arguments, "option -%c needs an argument", optopt);
+    return fault(arguments, "option --%s needs an argument", table[optopt - ROW_BASE].name);
+}
+
+static void take_option(int argc, char *const *argv, const struct option_spec *spec,
+                        struct arguments *arguments)
+{
+    struct given_option *given = &arguments->options[arguments->option_count++];
+
+    *given = (struct given_option){spec->id, optarg};
+    if (!optarg && spec->optional && optind < argc && spec->optional(argv[optind]))
+        given->value = argv[optind++];
+}
+
+static bool parse(int argc, char *const *argv, const struct option_spec *table,
+                  struct arguments *arguments)
+{
+    struct getopt_tables tables;
+    int c, at = 1; /* where the call of getopt_long() began */
+
+    make_tables(table, &tables);
+    opterr = 0;
+    optind = 0; /* glibc and musl: forget an earlier command line */
+    for (; (c = getopt_long(argc, argv, tables.letters, tables.longs, NULL)) != -1; at = optind) {
+        if (c == 1)
+            arguments->words[arguments->word_count++] = optarg;
+        else if (c == '?')
+            return refuse(table, argv[optind - 1], arguments);
+        else if (c == ':')
+            return refuse_missing(table, arguments);
+        else
+            take_option(argc, argv, c >= ROW_BASE ? &table[c - ROW_BASE] : find_letter(table, c),
+                        arguments);
+    }
+    if (at < argc) /* only "--" ends it before the last word, since words come as options */
+        arguments->command = argv + optind;
+    return true;
+}
+
+bool args_parse(int argc, char *const *argv, const struct option_spec *table,
+                struct arguments *arguments)
+{
+    size_t room = (size_t)argc + 1;
+
+    *arguments = (struct arguments){0};
+    arguments->options = calloc(room, sizeof *arguments->options);
+    arguments->words = calloc(room, sizeof *arguments->words);
+    if (!arguments->options || !arguments->words)
+        return fault(arguments, "out of memory");
+    return parse(argc, argv, table, arguments);
+}
+
+void args_free(struct arguments *arguments)
+{
+    free(arguments->options);
+    free(arguments->words);
+    *arguments = (struct arguments){0};
+}
+
+/* Text that grows in a caller's buffer and is cut at its end, as snprintf() does it. */
+struct page {
+    char *out;
+    size_t size;
+    size_t length;
+};
+
+static void page_add(struct page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void page_add(struct page *page, const char *fmt, ...)
+{
+    bool fits = page->length < page->size;
+    va_list list;
+
+    va_start(list, fmt);
+    int n = vsnprintf(fits ? page->out + page->length : NULL, fits ? page->size - page->length : 0,
+                      fmt, list);
+    va_end(list);
+    if (n > 0)
+        page->length += (size_t)n;
+}
+
+/* Prints words up to the width of a line, beginning at "column"; further lines are indented. */
+static void page_wrap(struct page *page, size_t column, const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        if (column > HELP_INDENT && column + 1 + length > LINE_WIDTH) {
+            page_add(page, "\n%*s", HELP_INDENT, "");
+            column = HELP_INDENT;
+        } else if (column > HELP_INDENT) {
+            page_add(page, " ");
+            column++;
+        }
+        page_add(page, "%.*s", (int)length, text);
+        column += length;
+        text += length + strspn(text + length, " ");
+    }
+    page_add(page, "\n");
+}
+
+static void print_option(const struct option_spec *spec, struct page *page)
+{
+    const char *names[] = {spec->name, spec->also[0], spec->also[1]};
+    size_t start = page->length;
+
+    if (spec->letter)
+        page_add(page, "  -%c", spec->letter);
+    else
+        page_add(page, "    ");
+    for (size_t i = 0; i < 3 && names[i]; i++)
+        page_add(page, "%s--%s", i || spec->letter ? ", " : "  ", names[i]);
+    if (spec->argument)
+        page_add(page, spec->optional ? "[=%s]" : " %s", spec->argument);
+
+    size_t column = page->length - start;
+    if (column + 2 > HELP_INDENT) {
+        page_add(page, "\n");
+        column = 0;
+    }
+    page_add(page, "%*s", (int)(HELP_INDENT - column), "");
+    page_wrap(page, HELP_INDENT, spec->help);
+}
+
+size_t args_help(const struct option_spec *table, char *out, size_t size)
+{
+    struct page page = {out, size, 0};
+
+    if (size > 0)
+        out[0] = '\0';
+    for (; table->name; table++)
+        print_option(table, &page);
+    return page.length;
+}
+
+static void print_word(const char *word, struct page *page)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./:,@%^";
+
+    if (*word && word[strspn(word, plain)] == '\0') {
+        page_add(page, "%s", word);
+        return;
+    }
+    page_add(page, "'");
+    for (; *word; word++)
+        page_add(page, *word == '\'' ? "'\"'\"'" : "%c", *word);
+    page_add(page, "'");
+}
+
+char *args_print(char *const *words, size_t count, size_t dashes, char *out, size_t size)
+{
+    struct page page = {out, size, 0};
+
+    if (size > 0)
+        out[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        page_add(&page, i ? " " : "");
+        if (i == dashes)
+            page_add(&page, "-- ");
+        print_word(words[i], &page);
+    }
+    return out;
+}

@@ -1,0 +1,301 @@
+/* rlock force-release: take a lock away from its holder. */
+#include "cli/command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/render.h"
+#include "cli/kept.h"
+#include "lock/key.h"
+
+enum { OPTION_OWNER = OPTION_OTHER, OPTION_PURGE, OPTION_YES };
+
+static const struct option_spec options[] = {
+    {.id = OPTION_OWNER,
+     .name = "owner",
+     .argument = "TOKEN",
+     .help = "only from the holder with this token, the owner in rlock status"},
+    {.id = OPTION_PURGE,
+     .name = "purge",
+     .help = "empty the queue, too; waiters that are alive queue again"},
+    {.id = OPTION_YES, .name = "yes", .help = "do not ask"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+struct eviction {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    const char *owner; /* the only one, NULL: all */
+    bool purge, yes;
+};
+
+/* Whoever renews its lease does so every third of it. */
+static const char *print_heard(const struct lock_party *holder, char out[120])
+{
+    char heard[32];
+
+    duration_print(holder->heard_ms * NS_PER_MS, heard, sizeof heard);
+    if (holder->heard_ms <= (holder->heard_ms + holder->left_ms) / 2)
+        snprintf(out, 120, "heard of %s ago", heard);
+    else if (holder->age_ms - holder->heard_ms < 1000)
+        snprintf(out, 120, "not heard of since");
+    else
+        snprintf(out, 120, "not heard of for %s: it may be dead", heard);
+    return out;
+}
+
+static void show_kept(const char *key, const struct lock_party *holder, const char *who,
+                      const char *label)
+{
+    char kept[160];
+
+    fprintf(stderr, "%s is %s; it was run by %s%s%s\n", key, kept_print(holder, kept, sizeof kept),
+            who, *label ? ", label " : "", label);
+}
+
+static void show_holder(const char *key, const struct lock_party *holder)
+{
+    char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
+    char since[32], left[32], heard[120], slot[24] = "";
+
+    render_party(&holder->who, who, sizeof who);
+    utf8_escape(holder->who.label, label, sizeof label);
+    if (holder->kept) {
+        show_kept(key, holder, who, label);
+        return;
+    }
+    if (holder->slot)
+        snprintf(slot, sizeof slot, " in slot %u", holder->slot);
+    fprintf(stderr, "%s is held%s by %s%s since %s, %s, lease left %s%s%s\n", key,
+            holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
+            render_time(holder->since_ms, since), print_heard(holder, heard),
+            duration_print(holder->left_ms * NS_PER_MS, left, sizeof left),
+            *label ? ", label " : "", label);
+}
+
+static void show_queue(const struct lock_view *lock)
+{
+    char who[RENDER_PARTY_SIZE];
+
+    if (lock->waiter_count > 0)
+        fprintf(stderr, "%zu wait%s for it, %s first\n", lock->waiter_count,
+                lock->waiter_count == 1 ? "s" : "",
+                render_party(&lock->waiters[0].who, who, sizeof who));
+}
+
+static bool confirmed(const struct eviction *all, const char *question)
+{
+    char line[16];
+
+    if (all->yes)
+        return true;
+    fprintf(stderr, "%s [y/N] ", question);
+    if (!fgets(line, sizeof line, stdin)) {
+        fputc('\n', stderr);
+        return false;
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+}
+
+/* The holders that it is about; how many. */
+static size_t choose(const struct eviction *all, const struct lock_view *lock,
+                     const struct lock_party **holders)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < lock->holder_count; i++)
+        if (!all->owner || strcmp(lock->holders[i].owner, all->owner) == 0)
+            holders[count++] = &lock->holders[i];
+    return count;
+}
+
+/* Also with --quiet, if there is to be a question about it. */
+static void show(const struct eviction *all, const struct lock_view *lock,
+                 const struct lock_party *const *holders, size_t count)
+{
+    if (all->yes && say_verbosity() == SAY_QUIET)
+        return;
+    for (size_t i = 0; i < count; i++)
+        show_holder(lock->key, holders[i]);
+    show_queue(lock);
+}
+
+/* A plain no: the status tells it to who asked for quiet. */
+static int refuse(const struct eviction *all, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int refuse(const struct eviction *all, const char *fmt, ...)
+{
+    char message[KEY_MAX_BYTES + 128];
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(message, sizeof message, fmt, list);
+    va_end(list);
+    say_warning("%s: %s", all->command->name, message);
+    return STATUS_NO;
+}
+
+static int changed_hands(const struct eviction *all, const char *key, const struct answer *answer)
+{
+    char who[RENDER_PARTY_SIZE];
+
+    if (answer->holder.owner[0])
+        return refuse(
+            all, "%s changed hands meanwhile; it is held by %.200s now, and nothing was changed",
+            key, render_party(&answer->holder.who, who, sizeof who));
+    return refuse(all, "%s changed hands meanwhile; nothing was changed", key);
+}
+
+static void say_done(const struct force_request *request, const struct lock_party *first)
+{
+    const char *queue = request->purge ? ", and its queue was emptied" : "";
+    char who[RENDER_PARTY_SIZE];
+
+    if (request->owner_count == 0)
+        say_warning("the queue of %s was emptied", request->key);
+    else if (request->owner_count > 1)
+        say_warning("%s was taken from %zu holders%s", request->key, request->owner_count, queue);
+    else
+        say_warning("%s was taken from %.200s%s", request->key,
+                    render_party(&first->who, who, sizeof who), queue);
+}
+
+static int force(struct eviction *all, const struct lock_view *lock,
+                 const struct lock_party *const *holders, size_t count)
+{
+    const char **owners = mem_zeroed((count + 1) * sizeof *owners);
+    struct force_request request = {lock->key, owners, count, all->purge};
+    struct answer answer;
+    int status = STATUS_OK;
+
+    for (size_t i = 0; i < count; i++)
+        owners[i] = holders[i]->owner;
+    query_pause(&all->query, 0); /* notices a connection that was closed during the question */
+    query_force(&all->query, &request, &answer);
+    if (answer.verdict == VERDICT_GRANTED) {
+        say_done(&request, holders[0]);
+    } else if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
+        status = changed_hands(all, lock->key, &answer);
+    } else {
+        status = command_refused(all->command, &answer);
+        if (answer.maybe_done)
+            say_warning("%s may have been released all the same", lock->key);
+    }
+    free(owners);
+    return status;
+}
+
+static int evict_from(struct eviction *all, const struct lock_view *lock)
+{
+    const struct lock_party **holders = mem_zeroed((lock->holder_count + 1) * sizeof *holders);
+    bool idle_queue = lock->holder_count == 0 && lock->waiter_count > 0 && all->purge;
+    size_t count = choose(all, lock, holders);
+    char question[64] = "Take it away?";
+    int status;
+
+    if (count > 1)
+        snprintf(question, sizeof question, "Take it away from all %zu?", count);
+    if (count > 0 || idle_queue)
+        show(all, lock, holders, count);
+    if (all->owner && count == 0)
+        status = refuse(all, "%s is not held by %.80s", lock->key, all->owner);
+    else if (count == 0 && !idle_queue)
+        status = refuse(all, "%s is not held", lock->key);
+    else if (!confirmed(all, idle_queue ? "Empty its queue?" : question))
+        status = refuse(all, "%s is left as it was", lock->key);
+    else
+        status = force(all, lock, holders, count);
+    free(holders);
+    return status;
+}
+
+static int evict(struct eviction *all, const char *key)
+{
+    struct lock_view free_lock = {.key = key};
+    struct lock_list list;
+    struct answer answer;
+    int status;
+
+    query_read_lock(&all->query, key, &list, &answer);
+    if (answer.verdict == VERDICT_GRANTED)
+        status = evict_from(all, list.locks.count ? &list.locks.views[0] : &free_lock);
+    else
+        status = command_refused(all->command, &answer);
+    lock_list_free(&list);
+    return status;
+}
+
+static int check(struct eviction *all)
+{
+    const struct arguments *given = &all->arguments;
+    const struct given_option *owner = command_option(given, OPTION_OWNER);
+
+    all->owner = owner ? owner->value : NULL;
+    all->purge = command_option(given, OPTION_PURGE) != NULL;
+    all->yes = command_option(given, OPTION_YES) != NULL;
+    if (given->command)
+        return command_misused(all->command, "takes no COMMAND");
+    if (given->word_count == 0)
+        return command_misused(all->command, "no KEY");
+    for (size_t i = 0; i < given->word_count; i++) {
+        int status = command_check_key(all->command, given->words[i]);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (all->owner && given->word_count > 1)
+        return command_misused(all->command, "--owner is for one KEY");
+    if (!all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
+        return command_misused(all->command, "needs --yes where it cannot ask");
+    return STATUS_OK;
+}
+
+/* The worst status of all keys: an error of the store weighs more than a plain no. */
+static int evict_all(struct eviction *all)
+{
+    if (!store_can(&all->settings.address, STORE_FORCE))
+        return command_lacks(all->command, &all->settings.address, STORE_FORCE);
+    int worst = command_open(all->command, &all->settings, &all->query);
+    if (worst != STATUS_OK)
+        return worst;
+    for (size_t i = 0; i < all->arguments.word_count; i++) {
+        int status = evict(all, all->arguments.words[i]);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct eviction all = {.command = command};
+    int status;
+
+    if (command_parse(command, argc, argv, &all.arguments, &status) &&
+        (status = check(&all)) == STATUS_OK &&
+        command_settings(command, &all.arguments, &all.settings, &status))
+        status = evict_all(&all);
+    query_close(&all.query);
+    settings_free(&all.settings);
+    args_free(&all.arguments);
+    return status;
+}
+
+const struct command command_force_release = {
+    .name = "force-release",
+    .summary = "take a lock away from its holder",
+    .usage = {"force-release [OPTIONS] KEY..."},
+    .example = "Example, in a script, from the holder that was seen and no other:\n"
+               "  owner=$(rlock status --json deploy | jq -r '.[0].holders[0].owner')\n"
+               "  rlock force-release --yes --owner \"$owner\" deploy\n",
+    .options = options,
+    .run = run,
+};

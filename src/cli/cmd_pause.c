@@ -1,0 +1,163 @@
+/* rlock pause and rlock resume: nobody new is let in for a while. */
+#include "cli/command.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "lock/key.h"
+#include "lock/own_identity.h"
+
+enum { OPTION_MESSAGE = OPTION_OTHER };
+
+struct pause {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    struct adjust_request request;
+};
+
+static int take_key(struct pause *all)
+{
+    const struct arguments *given = &all->arguments;
+
+    if (given->command)
+        return command_misused(all->command, "takes no COMMAND");
+    if (given->word_count == 0)
+        return command_misused(all->command, "no KEY");
+    all->request.key = given->words[0];
+    int status = command_check_key(all->command, all->request.key);
+    if (status == STATUS_OK && key_is_glob(all->request.key))
+        status = command_misused(all->command, "takes a KEY, and no GLOB");
+    return status;
+}
+
+static int change(struct pause *all)
+{
+    struct answer answer;
+
+    if (!store_can(&all->settings.address, STORE_PAUSES))
+        return command_lacks(all->command, &all->settings.address, STORE_PAUSES);
+    int status = command_open(all->command, &all->settings, &all->query);
+    if (status != STATUS_OK)
+        return status;
+    query_adjust(&all->query, &all->request, &answer);
+    if (answer.verdict == VERDICT_GRANTED)
+        return STATUS_OK;
+    if (answer.cause != CAUSE_ABSENT)
+        return command_refused_about(all->command, all->request.key, &answer);
+    say_warning("%s: %s is not paused", all->command->name, all->request.key);
+    return STATUS_NO;
+}
+
+static void end(struct pause *all)
+{
+    query_close(&all->query);
+    settings_free(&all->settings);
+    args_free(&all->arguments);
+}
+
+/* -- pause ------------------------------------------------------------------------------------- */
+
+static const struct option_spec pause_options[] = {{.id = OPTION_MESSAGE,
+                                                    .name = "message",
+                                                    .letter = 'm',
+                                                    .argument = "TEXT",
+                                                    .help = "why; shown to others (required)"},
+                                                   SETTINGS_OPTIONS,
+                                                   {0}};
+
+static int take_pause(struct pause *all)
+{
+    const struct arguments *given = &all->arguments;
+    const struct given_option *message = command_option(given, OPTION_MESSAGE);
+    int status = take_key(all);
+
+    if (status != STATUS_OK)
+        return status;
+    if (given->word_count == 1)
+        return command_misused(all->command, "no DUR: for how long?");
+    if (given->word_count > 2)
+        return command_misused(all->command, "takes one KEY and one DUR");
+    status = command_check_duration(all->command, given->words[1], &all->request.duration);
+    if (status != STATUS_OK)
+        return status;
+    if (!message || !*message->value)
+        return command_misused(all->command, "no -m TEXT: others want to know why");
+    all->request.what = ADJUST_PAUSE;
+    return STATUS_OK;
+}
+
+static char *sign(const struct pause *all)
+{
+    struct identity who;
+
+    own_identity_person(&who, all->settings.no_identity,
+                        command_option(&all->arguments, OPTION_MESSAGE)->value);
+    return mem_checked(identity_print(&who));
+}
+
+static int run_pause(const struct command *command, int argc, char **argv)
+{
+    struct pause all = {.command = command};
+    int status;
+
+    if (command_parse(command, argc, argv, &all.arguments, &status) &&
+        (status = take_pause(&all)) == STATUS_OK &&
+        command_settings(command, &all.arguments, &all.settings, &status)) {
+        char *who = sign(&all);
+        all.request.who = who;
+        status = change(&all);
+        free(who);
+    }
+    end(&all);
+    return status;
+}
+
+const struct command command_pause = {
+    .name = "pause",
+    .summary = "let nobody new take a lock for a while, with a reason",
+    .usage = {"pause [OPTIONS] KEY DUR -m TEXT"},
+    .example = "Example, no deployment begins during the maintenance; one that runs goes on:\n"
+               "  rlock pause deploy 2h -m 'database upgrade'\n"
+               "  rlock resume deploy\n",
+    .options = pause_options,
+    .run = run_pause,
+};
+
+/* -- resume ------------------------------------------------------------------------------------ */
+
+static const struct option_spec resume_options[] = {SETTINGS_OPTIONS, {0}};
+
+static int take_resume(struct pause *all)
+{
+    int status = take_key(all);
+
+    if (status == STATUS_OK && all->arguments.word_count > 1)
+        status = command_misused(all->command, "takes one KEY");
+    all->request.what = ADJUST_RESUME;
+    return status;
+}
+
+static int run_resume(const struct command *command, int argc, char **argv)
+{
+    struct pause all = {.command = command};
+    int status;
+
+    if (command_parse(command, argc, argv, &all.arguments, &status) &&
+        (status = take_resume(&all)) == STATUS_OK &&
+        command_settings(command, &all.arguments, &all.settings, &status))
+        status = change(&all);
+    end(&all);
+    return status;
+}
+
+const struct command command_resume = {
+    .name = "resume",
+    .summary = "end a pause",
+    .usage = {"resume [OPTIONS] KEY"},
+    .example = "Example:\n"
+               "  rlock resume deploy\n",
+    .options = resume_options,
+    .run = run_resume,
+};

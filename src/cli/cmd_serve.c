@@ -1,0 +1,40 @@
+/* rlock serve: locks over HTTP. The server is another program, rlock-serve (src/serve). */
+#include "cli/command.h"
+
+#include "cli/companion.h"
+
+static const struct option_spec options[] = {
+    {.id = OPTION_LISTEN,
+     .name = "listen",
+     .argument = "WHERE",
+     .help = "ADDR:PORT, [ADDR]:PORT or unix:PATH; has to be given"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int status;
+
+    if (command_parse(command, argc, argv, &arguments, &status) &&
+        command_takes_patterns(command, &arguments, &status)) {
+        if (command_option(&arguments, OPTION_LISTEN))
+            status = companion_execute(command, argv);
+        else
+            status = command_misused(command, "no --listen");
+    }
+    args_free(&arguments);
+    return status;
+}
+
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "serve metrics, JSON and a page with all locks over HTTP",
+    .usage = {"serve --listen ADDR:PORT|unix:PATH [OPTIONS] [KEY|GLOB...]"},
+    .example = "It answers at /, /metrics and /locks.json, and changes nothing.\n"
+               "\n"
+               "Example, for a browser and Prometheus on this host:\n"
+               "  rlock serve --listen 127.0.0.1:9750\n",
+    .options = options,
+    .run = run,
+};

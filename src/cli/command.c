@@ -1,0 +1,202 @@
+/* What all subcommands need. */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "cli/ability.h"
+#include "cli/screen.h"
+#include "cli/hints.h"
+#include "lock/key.h"
+#include "store/urls.h"
+
+#define MESSAGE_SIZE 1024
+#define HELP_SIZE    8192
+
+void command_error(const struct command *command, const char *fmt, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(message, sizeof message, fmt, list);
+    va_end(list);
+    say_error("%s: %s", command->name, message);
+}
+
+/* What stands in the wrong place may be a URL with a password. */
+int command_misused(const struct command *command, const char *fmt, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(message, sizeof message, fmt, list);
+    va_end(list);
+    urls_blot(message);
+    say_error("%s: %s", command->name, message);
+    say_hint("rlock help %s", command->name);
+    return STATUS_USAGE;
+}
+
+int command_lacks(const struct command *command, const struct store_address *address,
+                  enum store_ability ability)
+{
+    char lack[ABILITY_LACK_SIZE];
+
+    return command_misused(command, "%s", ability_print_lack(address, ability, lack));
+}
+
+int command_refused_about(const struct command *command, const char *key,
+                          const struct answer *answer)
+{
+    const char *hint = hint_words(answer->cause, answer->hint);
+
+    if (answer->said[0])
+        say_detail("%s: the server said: %s", command->name, answer->said);
+    command_error(command, "%s%s%s", key ? key : "", key ? ": " : "", answer->text);
+    if (hint)
+        say_hint("%s", hint);
+    return status_of_cause(answer->cause);
+}
+
+int command_refused(const struct command *command, const struct answer *answer)
+{
+    return command_refused_about(command, NULL, answer);
+}
+
+int command_tell_misfits(const struct command *command, const struct lock_list *list)
+{
+    for (size_t i = 0; i < list->misfits.count; i++)
+        command_error(command, "%s: %s", list->misfits.views[i].key, list->misfits.views[i].misfit);
+    if (list->misfits.count > 0)
+        return status_of_cause(CAUSE_MISFIT);
+    return STATUS_OK;
+}
+
+const struct given_option *command_option(const struct arguments *arguments, int id)
+{
+    for (size_t i = arguments->option_count; i > 0; i--)
+        if (arguments->options[i - 1].id == id)
+            return &arguments->options[i - 1];
+    return NULL;
+}
+
+bool command_parse(const struct command *command, int argc, char **argv,
+                   struct arguments *arguments, int *status)
+{
+    bool fine = args_parse(argc, argv, command->options, arguments);
+
+    if (command_option(arguments, OPTION_HELP))
+        *status = command_help(command);
+    else if (!fine)
+        *status = command_misused(command, "%s", arguments->fault);
+    else
+        return true;
+    return false;
+}
+
+bool command_takes_options_alone(const struct command *command, const struct arguments *arguments,
+                                 int *status)
+{
+    if (arguments->command)
+        *status = command_misused(command, "takes no COMMAND");
+    else if (arguments->word_count > 0)
+        *status = command_misused(command, "takes no KEY");
+    else
+        return true;
+    return false;
+}
+
+int command_check_key(const struct command *command, const char *word)
+{
+    const char *fault = key_fault(word);
+    char shown[URLS_SHOWN_SIZE];
+
+    return fault ? command_misused(command, "KEY '%s' %s", urls_show(word, shown), fault)
+                 : STATUS_OK;
+}
+
+int command_check_duration(const struct command *command, const char *word, int64_t *ns)
+{
+    char shown[URLS_SHOWN_SIZE];
+
+    if (!duration_parse(word, ns))
+        return command_misused(command, "DUR '%s' is not a duration, such as 30m or 2h",
+                               urls_show(word, shown));
+    if (*ns < NS_PER_SEC)
+        return command_misused(command, "DUR has to be at least 1s");
+    return STATUS_OK;
+}
+
+bool command_takes_patterns(const struct command *command, const struct arguments *arguments,
+                            int *status)
+{
+    *status = arguments->command ? command_misused(command, "takes no COMMAND") : STATUS_OK;
+    for (size_t i = 0; *status == STATUS_OK && i < arguments->word_count; i++)
+        *status = command_check_key(command, arguments->words[i]);
+    return *status == STATUS_OK;
+}
+
+bool command_settings(const struct command *command, const struct arguments *arguments,
+                      struct settings *settings, int *status)
+{
+    char fault[MESSAGE_SIZE];
+
+    *status = settings_read(settings, arguments, fault, sizeof fault);
+    if (*status == STATUS_USAGE)
+        command_misused(command, "%s", fault);
+    else if (*status != STATUS_OK)
+        command_error(command, "%s", fault);
+    return *status == STATUS_OK;
+}
+
+int command_open(const struct command *command, const struct settings *settings,
+                 struct query *query)
+{
+    char fault[256];
+
+    if (query_open(query, &settings->address, command->name, fault, sizeof fault))
+        return STATUS_OK;
+    command_error(command, "%s", fault);
+    return settings->address_status;
+}
+
+int command_load_json(const struct command *command, struct json_library *json)
+{
+    char fault[256];
+
+    if (json_load(json, fault, sizeof fault))
+        return STATUS_OK;
+    command_error(command, "%s", fault);
+    return STATUS_SYSTEM;
+}
+
+bool command_has_color(const struct settings *settings)
+{
+    return settings->color == COLOR_ALWAYS || (settings->color == COLOR_AUTO && screen_is_there());
+}
+
+int command_help(const struct command *command)
+{
+    char options[HELP_SIZE];
+
+    args_help(command->options, options, sizeof options);
+    for (size_t i = 0; i < 3 && command->usage[i]; i++)
+        printf("%s rlock %s\n", i ? "      " : "usage:", command->usage[i]);
+    printf("\n%s\n\n%s\n%s", command->summary, options, command->example);
+    return command_flush();
+}
+
+int command_flush(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return STATUS_OK;
+    if (errno != EPIPE)
+        say_error("cannot write to standard output: %s", strerror(errno ? errno : EIO));
+    return STATUS_SYSTEM;
+}

@@ -1,0 +1,81 @@
+/* What a subcommand is, and what all of them need: one const record each, walked by main.c. */
+#ifndef RLOCK_CLI_COMMAND_H
+#define RLOCK_CLI_COMMAND_H
+
+#include "cli/json.h"
+#include "cli/query.h"
+#include "cli/settings_read.h"
+#include "run/exit_status.h"
+
+struct command {
+    const char *name;
+    const char *summary;               /* one line of `rlock help` */
+    const char *usage[3];              /* lines after "rlock ", NULL-terminated */
+    const char *example;               /* lines of the help */
+    const struct option_spec *options; /* args.h */
+    /* argv[0] is the command's name. Returns rlock's exit status. */
+    int (*run)(const struct command *command, int argc, char **argv);
+};
+
+extern const struct command command_run, command_read, command_write, command_acquire,
+    command_renew, command_release, command_status, command_force_release, command_latch,
+    command_limit, command_reserve, command_extend, command_pause, command_resume, command_init,
+    command_doctor, command_local, command_history, command_events, command_check, command_metrics,
+    command_top, command_serve;
+
+/* Says "rlock: NAME: MESSAGE". */
+void command_error(const struct command *command, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same, and points to the help. Returns STATUS_USAGE. */
+int command_misused(const struct command *command, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same for what is asked of a store that cannot do it, before anything is sent. */
+int command_lacks(const struct command *command, const struct store_address *address,
+                  enum store_ability ability);
+/* Says why the store did not do it, with a hint where one helps. Returns the status for it. */
+int command_refused(const struct command *command, const struct answer *answer);
+int command_refused_about(const struct command *command, const char *key,
+                          const struct answer *answer);
+
+/* A line for each KEY that was asked for by its name and is no lock: the status for it, or
+ * STATUS_OK where there is none. */
+int command_tell_misfits(const struct command *command, const struct lock_list *list);
+
+/* args_parse() for a command. Help that is asked for is printed, faults are said: false, and
+ * *status is what to end with. args_free() in either case. */
+bool command_parse(const struct command *command, int argc, char **argv,
+                   struct arguments *arguments, int *status);
+/* Neither KEY nor COMMAND was given; else that is said: false, and *status is what to end with. */
+bool command_takes_options_alone(const struct command *command, const struct arguments *arguments,
+                                 int *status);
+/* STATUS_OK if the word can be a KEY or a GLOB; says what is wrong with it otherwise. */
+int command_check_key(const struct command *command, const char *word);
+/* The same for a time of 1 s at least, which goes to *ns. */
+int command_check_duration(const struct command *command, const char *word, int64_t *ns);
+/* All words are KEYs and GLOBs, and no COMMAND was given; the same. */
+bool command_takes_patterns(const struct command *command, const struct arguments *arguments,
+                            int *status);
+/* settings_read() for a command; as command_parse(), settings_free() in either case. */
+bool command_settings(const struct command *command, const struct arguments *arguments,
+                      struct settings *settings, int *status);
+
+/* query_open() in the name of a command: STATUS_OK, or says why not and returns the status for
+ * it. */
+int command_open(const struct command *command, const struct settings *settings,
+                 struct query *query);
+/* json_load() for a command; the same. */
+int command_load_json(const struct command *command, struct json_library *json);
+/* Whether what is printed to standard output is to have colours. */
+bool command_has_color(const struct settings *settings);
+
+/* The option as last given, or NULL. */
+const struct given_option *command_option(const struct arguments *arguments, int id);
+
+/* Prints the help of one command to standard output. Returns an exit status. */
+int command_help(const struct command *command);
+
+/* Writes out what was printed to standard output: STATUS_OK, or says why not and returns
+ * STATUS_SYSTEM. A reader that went away is not worth a message. */
+int command_flush(void);
+
+#endif

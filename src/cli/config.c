@@ -1,0 +1,52 @@
+/* Config files. */
+#include "cli/config.h"
+
+#include <string.h>
+
+/* Not isspace(): what is white space must not depend on a locale. */
+#define BLANKS " \t\r\v\f"
+
+static char *trim(char *text)
+{
+    text += strspn(text, BLANKS);
+    for (size_t n = strlen(text); n > 0 && strchr(BLANKS, text[n - 1]); n--)
+        text[n - 1] = '\0';
+    return text;
+}
+
+/* NULL if it cannot be a string. */
+static char *take_line(struct config_reader *reader)
+{
+    char *start = reader->rest;
+    char *end = memchr(start, '\n', (size_t)(reader->end - start));
+    size_t length = (size_t)((end ? end : reader->end) - start);
+
+    reader->rest = start + length + (end != NULL);
+    start[length] = '\0';
+    reader->number++;
+    return strlen(start) < length ? NULL : trim(start);
+}
+
+int config_next(struct config_reader *reader, struct config_line *line, const char **fault)
+{
+    while (reader->rest < reader->end) {
+        char *text = take_line(reader);
+        line->number = reader->number;
+        if (!text) {
+            *fault = "has a NUL byte in it";
+            return -1;
+        }
+        if (*text == '\0' || *text == '#')
+            continue;
+        char *equals = strchr(text, '=');
+        if (!equals || equals == text) {
+            *fault = equals ? "there is no key before the '='" : "not of the form key = value";
+            return -1;
+        }
+        *equals = '\0';
+        line->key = trim(text);
+        line->value = trim(equals + 1);
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* What a user can do about it. */
+#include "cli/hints.h"
+
+static const char *const words[HINTS] = {
+    [HINT_ADDRESS] = "--url or RLOCK_URL says where the lock store is",
+    [HINT_LOCAL] = "--url or RLOCK_URL says where the lock store is; --local has one for this host",
+    [HINT_CLUSTER] = "cluster://HOST is for a Redis Cluster, redis://HOST for a single server",
+    [HINT_PASSWORD] = "--password-file or RLOCK_PASSWORD",
+    [HINT_PASSWORD_OR_RIGHTS] =
+        "--password-file or RLOCK_PASSWORD; rlock(7) has the rights it needs",
+    [HINT_PASSWORD_OR_USER] = "--password-file or RLOCK_PASSWORD, and the user in the URL",
+    [HINT_KEPT_PASSWORD] =
+        ("an outer rlock takes passwords out of its command's environment: give it "
+         "--keep-credentials, or use --password-file or a configuration file"),
+    [HINT_RIGHTS] =
+        "rlock doctor names the rights that are missing; rlock(7) has all that it needs",
+    [HINT_LONGER_LEASE] = "a longer --lease, or a server that is nearer",
+    [HINT_WAIT_OR_MARK] = "wait, or rlock init --force if nothing is held",
+    [HINT_REPLICAS] = "--replicas, if one of them may be promoted",
+
+    [HINT_TABLES] = "rlock init makes them; rlock init --print shows the SQL",
+    [HINT_DRIVER] = "the driver is in a package of its own, such as rlock-postgresql",
+
+    [HINT_SCRIPT_KILL] =
+        "SCRIPT KILL, in redis-cli, ends a script that has not written anything yet",
+    [HINT_DISK] = "its log tells why it cannot save; often the disk is full",
+    [HINT_FEW_REPLICAS] = "min-replicas-to-write, in its configuration, says how many it needs",
+    [HINT_MAXCLIENTS] = "maxclients, in its configuration, says how many it takes",
+    [HINT_MAXMEMORY] = "raise maxmemory, or free some of it; rlock doctor looks at the server",
+    [HINT_REQUIREPASS] = "set requirepass, or a user's password, in its configuration",
+    [HINT_NO_PASSWORD] = "name a user in the URL, or leave the password out",
+};
+
+const char *hint_words(enum cause cause, enum hint hint)
+{
+    if (hint == HINT_NONE && cause == CAUSE_UNREACHABLE)
+        hint = HINT_ADDRESS;
+    else if (hint == HINT_NONE && cause == CAUSE_CLUSTER)
+        hint = HINT_CLUSTER;
+    else if (hint == HINT_NONE && cause == CAUSE_DENIED)
+        hint = HINT_PASSWORD_OR_RIGHTS;
+    return words[hint];
+}

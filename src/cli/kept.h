@@ -1,0 +1,12 @@
+/* A lock that is kept after its command, in words. Pure. */
+#ifndef RLOCK_CLI_KEPT_H
+#define RLOCK_CLI_KEPT_H
+
+#include "lock/lock.h"
+
+/* "kept until 03:05; the command ended with 0 after 4.2s", of a holder that is kept: the time of
+ * day here, by the store's clock, with its date where that is more than a day ahead. Returns
+ * out. */
+char *kept_print(const struct lock_party *holder, char *out, size_t size);
+
+#endif

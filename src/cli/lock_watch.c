@@ -1,0 +1,117 @@
+/* Locks that are looked at again and again. */
+#include "cli/lock_watch.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "run/exit_status.h"
+
+/* -- asking ------------------------------------------------------------------------------------ */
+
+static void go_away(struct lock_watch *watch, const char *why)
+{
+    snprintf(watch->why, sizeof watch->why, "%s", why);
+    watch->away = true;
+}
+
+static void come_back(struct lock_watch *watch)
+{
+    struct moment now = moment_now();
+
+    watch->gone = moment_until(watch->seen_at, now);
+    watch->away = false;
+    watch->seen = time(NULL);
+    watch->seen_at = now;
+}
+
+static void on_silence(struct loop_timer *timer)
+{
+    struct lock_watch *watch = timer->owner;
+
+    if (!watch->away)
+        go_away(watch, "no answer");
+    watch->silent(watch->arg);
+    loop_arm(watch->query->loop, timer, moment_plus(moment_now(), watch->patience));
+}
+
+/* What was seen before stays, unless the store answers. */
+static void look(struct lock_watch *watch, struct answer *answer)
+{
+    struct lock_list list;
+
+    query_memory(watch->query, watch->patterns, watch->pattern_count, watch->runs, watch->idle,
+                 &list, answer);
+    if (answer->verdict == VERDICT_GRANTED || list.misfits.count > 0) {
+        lock_list_free(&watch->list);
+        watch->list = list;
+    } else {
+        lock_list_free(&list);
+    }
+}
+
+enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *answer)
+{
+    struct loop *loop = watch->query->loop;
+
+    watch->silence.fire = on_silence;
+    watch->silence.owner = watch;
+    if (watch->silent)
+        loop_arm(loop, &watch->silence, moment_plus(moment_now(), watch->patience));
+    look(watch, answer);
+    loop_disarm(loop, &watch->silence);
+    if (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_MISFIT)
+        come_back(watch);
+    else
+        go_away(watch, answer->text);
+    if (answer->verdict == VERDICT_GRANTED)
+        return LOCK_WATCH_SEEN;
+    return status_of_cause(answer->cause) == STATUS_UNAVAILABLE ? LOCK_WATCH_AWAY
+                                                                : LOCK_WATCH_REFUSED;
+}
+
+void lock_watch_free(struct lock_watch *watch)
+{
+    lock_list_free(&watch->list);
+}
+
+/* -- what is printed --------------------------------------------------------------------------- */
+
+char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
+{
+    const struct lock_views *locks = &watch->list.locks;
+    size_t waiting = 0;
+    int used;
+
+    for (size_t i = 0; i < locks->count; i++)
+        waiting += locks->views[i].waiter_count;
+    if (locks->count == 0)
+        used = snprintf(out, size, "no locks");
+    else
+        used = snprintf(out, size, "%zu lock%s", locks->count, locks->count == 1 ? "" : "s");
+    if (waiting > 0)
+        snprintf(out + used, size - (size_t)used, ", %zu waiting", waiting);
+    return out;
+}
+
+const char *lock_watch_time(time_t time, bool with_date, char out[32])
+{
+    struct tm tm;
+
+    if (!localtime_r(&time, &tm) ||
+        !(with_date ? strftime(out, 32, "%F %T", &tm) : strftime(out, 32, "%T", &tm)))
+        strcpy(out, "?");
+    return out;
+}
+
+void lock_watch_heading(const struct lock_watch *watch, FILE *out)
+{
+    char summary[128], now[32], since[32], why[UTF8_ESCAPED_SIZE(sizeof watch->why)];
+
+    lock_watch_time(time(NULL), false, now);
+    if (watch->away)
+        fprintf(out, "%s  out of reach since %s: %s", now,
+                lock_watch_time(watch->seen, false, since),
+                utf8_escape(watch->why, why, sizeof why));
+    else
+        fprintf(out, "%s  %s", now, lock_watch_summary(watch, summary, sizeof summary));
+}

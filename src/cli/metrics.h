@@ -1,0 +1,26 @@
+/* Locks as Prometheus text (format 0.0.4). Names, types and labels are a contract, which
+ * rlock-metrics(1) documents. Pure. */
+#ifndef RLOCK_CLI_METRICS_H
+#define RLOCK_CLI_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lock/lock.h"
+
+/* What a scrape begins with in HTTP. */
+#define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+/* What a survey of the store has found, each key once; borrowed. */
+struct metrics_source {
+    bool up; /* the store has answered; otherwise nothing is told but that it has not */
+    const struct lock_view *locks;
+    size_t count;
+    bool memory; /* the store counts what happens to its locks, and tells free ones, too */
+};
+
+/* The whole text, which ends in "# EOF" and a newline, and its length in bytes. The caller
+ * frees. */
+char *metrics_render(const struct metrics_source *source, size_t *length);
+
+#endif

@@ -1,0 +1,39 @@
+/* How runs ended. */
+#include "cli/outcome.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static void print_exit(const struct lock_end *end, char *out, size_t size)
+{
+    const char *name = end->signal < SIGRTMIN ? sigabbrev_np(end->signal) : NULL;
+
+    if (!end->known)
+        *out = '\0';
+    else if (end->signal && name)
+        snprintf(out, size, "signal %s", name);
+    else if (end->signal)
+        snprintf(out, size, "signal %d", end->signal);
+    else
+        snprintf(out, size, "exit %d", end->status);
+}
+
+char *outcome_print(const struct lock_end *end, char out[OUTCOME_SIZE])
+{
+    static const char *const names[] = {[LOCK_TIMED_OUT] = "timed out",
+                                        [LOCK_LOST] = "lost",
+                                        [LOCK_EXPIRED] = "expired",
+                                        [LOCK_REVOKED] = "revoked"};
+
+    if (end->how == LOCK_USED)
+        print_exit(end, out, OUTCOME_SIZE);
+    else
+        snprintf(out, OUTCOME_SIZE, "%s", names[end->how]);
+    return out;
+}
+
+bool outcome_is_failure(const struct lock_end *end)
+{
+    return end->how != LOCK_USED || (end->known && (end->signal || end->status));
+}

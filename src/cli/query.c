@@ -1,0 +1,368 @@
+/* A store asked by a command that has nothing else to do. */
+#include "cli/query.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/backoff.h"
+#include "base/mem.h"
+#include "cli/say.h"
+#include "lock/key.h"
+#include "net/loop.h"
+
+/* For the questions themselves, when the connection is up; there may be many locks to read. */
+#define ANSWER_TIME (10 * NS_PER_SEC)
+
+/* An answer that is waited for. */
+struct pending {
+    struct loop *loop;
+    struct answer *answer;
+    bool answered;
+};
+
+bool query_open(struct query *query, const struct store_address *address, const char *who,
+                char *fault, size_t size)
+{
+    *query = (struct query){.time_limit = address->connect_timeout + ANSWER_TIME,
+                            .attempt = address->connect_timeout,
+                            .who = who,
+                            .server_wait = who ? address->server_wait : 0};
+    query->loop = loop_new();
+    if (!query->loop) {
+        snprintf(fault, size, "cannot wait for the store: %s", strerror(errno));
+        return false;
+    }
+    query->store = store_open(query->loop, address, fault, size);
+    return query->store != NULL;
+}
+
+static void close_store(struct query *query)
+{
+    if (query->store)
+        store_close(query->store);
+    query->store = NULL;
+}
+
+void query_close(struct query *query)
+{
+    if (query->asked)
+        outage_end(&query->outage);
+    close_store(query);
+    if (query->loop)
+        loop_free(query->loop);
+    *query = (struct query){0};
+}
+
+/* -- one question ------------------------------------------------------------------------------ */
+
+static void done(void *arg, const struct answer *answer)
+{
+    struct pending *pending = arg;
+    *pending->answer = *answer;
+    pending->answered = true;
+    loop_stop(pending->loop);
+}
+
+/* The loop was stopped by somebody else, or cannot run. */
+static void give_up(struct query *query, bool failed, struct answer *answer)
+{
+    *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
+    if (failed) {
+        answer->cause = CAUSE_UNREACHABLE;
+        snprintf(answer->text, sizeof answer->text, "cannot wait for the store: %s",
+                 strerror(errno));
+    }
+    close_store(query);
+}
+
+/* Sends a question of one kind; "done" follows with the answer. */
+typedef void send_question(struct query *query, const void *request, struct moment until,
+                           struct pending *pending);
+
+/* The store does not answer any more when this has returned: "pending" is gone then. */
+static void ask_once(struct query *query, send_question *send, const void *request,
+                     struct moment until, struct answer *answer)
+{
+    struct pending pending = {query->loop, answer, false};
+
+    send(query, request, until, &pending);
+    int failed = loop_run(query->loop);
+    if (!pending.answered)
+        give_up(query, failed, answer);
+    else if (answer->verdict != VERDICT_UNKNOWN)
+        outage_answered(&query->outage, moment_now());
+}
+
+/* -- a store that is away at the start ------------------------------------------------------- */
+
+static void away(void *arg, const struct answer *why)
+{
+    const struct query *query = arg;
+
+    say_store_away(query->who, why->text, why->said);
+}
+
+static void back(void *arg, int64_t after)
+{
+    const struct query *query = arg;
+
+    say_store_back(query->who, after);
+}
+
+/* Of a store that has answered once, the next failure is final. */
+static void begin(struct query *query)
+{
+    static const struct outage_events events = {away, back};
+
+    if (!query->asked)
+        outage_begin(&query->outage, query->loop, moment_now(), query->server_wait, 0, &events,
+                     query);
+    query->asked = true;
+}
+
+/* False if it was ended by loop_stop() before, as a question is. */
+static bool pause_until(struct query *query, struct moment until, struct answer *answer)
+{
+    query_pause(query, moment_until(moment_now(), until));
+    if (moment_reached(until, moment_now()))
+        return true;
+    give_up(query, false, answer);
+    return false;
+}
+
+static void ask(struct query *query, send_question *send, const void *request,
+                struct answer *answer)
+{
+    bool again = true;
+
+    begin(query);
+    while (again) {
+        struct moment until = outage_limit(&query->outage, moment_now(), query->time_limit);
+        ask_once(query, send, request, until, answer);
+        struct moment now = moment_now();
+        again = query->store && answer->verdict == VERDICT_UNKNOWN && !answer->maybe_done &&
+                outage_may_pass(&query->outage, now, answer) &&
+                pause_until(query, outage_note(&query->outage, now, answer), answer);
+    }
+}
+
+/* -- questions ------------------------------------------------------------------------------- */
+
+static void keep(void *arg, const struct lock_view *view)
+{
+    struct lock_list *list = arg;
+
+    lock_views_add(view->misfit ? &list->misfits : &list->locks, view);
+}
+
+/* The first of them stands for all. */
+static void refuse_misfits(const struct lock_list *list, struct answer *answer)
+{
+    if (answer->verdict != VERDICT_GRANTED || list->misfits.count == 0)
+        return;
+    *answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT};
+    snprintf(answer->text, sizeof answer->text, "%.120s: %.120s", list->misfits.views->key,
+             list->misfits.views->misfit);
+}
+
+static void send_survey(struct query *query, const void *request, struct moment until,
+                        struct pending *pending)
+{
+    const struct survey_request *wanted = request;
+
+    lock_list_free(wanted->each_arg); /* what was read before it failed */
+    store_survey(query->store, wanted, until, done, pending);
+}
+
+/* What takes long is not away. */
+static void heard(void *arg)
+{
+    struct query *query = arg;
+
+    outage_end(&query->outage);
+}
+
+/* What the request says, but for who hears of it. */
+static void survey(struct query *query, struct survey_request *request, struct lock_list *list,
+                   struct answer *answer)
+{
+    *list = (struct lock_list){0};
+    request->each = keep;
+    request->each_arg = list;
+    request->heard = heard;
+    request->heard_arg = query;
+    ask(query, send_survey, request, answer);
+    lock_views_sort(&list->locks);
+    lock_views_sort(&list->misfits);
+    refuse_misfits(list, answer);
+}
+
+void query_memory(struct query *query, const char *const *patterns, size_t count, unsigned runs,
+                  bool idle, struct lock_list *list, struct answer *answer)
+{
+    struct survey_request request = {
+        .patterns = patterns, .pattern_count = count, .runs = runs, .idle = idle};
+
+    survey(query, &request, list, answer);
+}
+
+void query_survey(struct query *query, const char *const *patterns, size_t count,
+                  struct lock_list *list, struct answer *answer)
+{
+    query_memory(query, patterns, count, 0, false, list, answer);
+}
+
+void query_latches(struct query *query, const char *const *patterns, size_t count,
+                   struct lock_list *list, struct answer *answer)
+{
+    struct survey_request request = {.patterns = patterns, .pattern_count = count, .latches = true};
+
+    survey(query, &request, list, answer);
+}
+
+void query_read_lock(struct query *query, const char *key, struct lock_list *list,
+                     struct answer *answer)
+{
+    char *pattern = key_to_pattern(key);
+    const char *patterns[] = {pattern};
+
+    query_survey(query, patterns, 1, list, answer);
+    free(pattern);
+}
+
+static void send_force(struct query *query, const void *request, struct moment until,
+                       struct pending *pending)
+{
+    store_force(query->store, request, until, done, pending);
+}
+
+void query_force(struct query *query, const struct force_request *request, struct answer *answer)
+{
+    ask(query, send_force, request, answer);
+}
+
+static void send_adjust(struct query *query, const void *request, struct moment until,
+                        struct pending *pending)
+{
+    store_adjust(query->store, request, until, done, pending);
+}
+
+void query_adjust(struct query *query, const struct adjust_request *request, struct answer *answer)
+{
+    ask(query, send_adjust, request, answer);
+}
+
+static void send_acquire(struct query *query, const void *request, struct moment until,
+                         struct pending *pending)
+{
+    store_acquire(query->store, request, until, done, pending);
+}
+
+void query_acquire(struct query *query, const struct lock_request *request, struct answer *answer)
+{
+    ask(query, send_acquire, request, answer);
+}
+
+static void send_mark(struct query *query, const void *request, struct moment until,
+                      struct pending *pending)
+{
+    const bool *force = request;
+    store_mark(query->store, *force, until, done, pending);
+}
+
+void query_mark(struct query *query, bool force, struct answer *answer)
+{
+    ask(query, send_mark, &force, answer);
+}
+
+/* -- what may be asked again after a lost answer --------------------------------------------- */
+
+static void send_renew(struct query *query, const void *request, struct moment until,
+                       struct pending *pending)
+{
+    store_renew(query->store, request, until, done, pending);
+}
+
+static void send_release(struct query *query, const void *request, struct moment until,
+                         struct pending *pending)
+{
+    store_release(query->store, request, false, until, done, pending);
+}
+
+/* Whether a store that is not ready, or was asked already, is to be asked again; "end" is when to
+ * stop. */
+static bool may_retry(const struct answer *answer, bool unanswered, struct moment again,
+                      struct moment end)
+{
+    return (unanswered || answer->cause == CAUSE_NOT_READY) && answer->cause != CAUSE_DENIED &&
+           answer->cause != CAUSE_UNFIT && !moment_reached(end, again);
+}
+
+/* True if one more attempt was left unanswered. */
+static bool ask_until_answered(struct query *query, send_question *send,
+                               const struct lock_request *request, struct answer *answer)
+{
+    struct moment end = moment_plus(moment_now(), query->time_limit);
+    struct answer told = {0};
+    bool unanswered = false, retry = true;
+    unsigned failures = 0;
+
+    begin(query);
+    if (!query->outage.contacted)
+        end = moment_max(end, query->outage.until);
+    while (retry) {
+        bool first = !query->outage.contacted && !unanswered;
+        struct moment until = moment_plus(moment_now(), query->attempt);
+        if (first)
+            until = outage_limit(&query->outage, moment_now(), query->attempt);
+        ask_once(query, send, request, moment_min(end, until), answer);
+        if (answer->verdict != VERDICT_UNKNOWN)
+            return unanswered;
+        first &= !answer->maybe_done;
+        unanswered |= answer->maybe_done;
+        store_note_failure(&told, answer);
+        struct moment now = moment_now(), again = backoff_next(&failures, now);
+        retry = first ? outage_may_pass(&query->outage, now, answer)
+                      : may_retry(answer, unanswered, again, end);
+        if (retry && first)
+            again = outage_note(&query->outage, now, answer);
+        if (retry)
+            query_pause(query, moment_until(now, again));
+    }
+    *answer = told;
+    answer->maybe_done = unanswered;
+    return unanswered;
+}
+
+void query_renew(struct query *query, const struct lock_request *request, struct answer *answer)
+{
+    ask_until_answered(query, send_renew, request, answer);
+}
+
+void query_release(struct query *query, const struct lock_request *request, struct answer *answer)
+{
+    if (ask_until_answered(query, send_release, request, answer) &&
+        answer->cause == CAUSE_NOT_HOLDER)
+        *answer = (struct answer){.verdict = VERDICT_GRANTED};
+}
+
+static void stop(struct loop_timer *timer)
+{
+    loop_stop(timer->owner);
+}
+
+/* In the loop, which notices a connection that is closed meanwhile. */
+void query_pause(struct query *query, int64_t ns)
+{
+    struct loop_timer timer = {.fire = stop, .owner = query->loop};
+
+    loop_arm(query->loop, &timer, moment_plus(moment_now(), ns));
+    loop_run(query->loop);
+    loop_disarm(query->loop, &timer);
+}
+
+void lock_list_free(struct lock_list *list)
+{
+    lock_views_free(&list->locks);
+    lock_views_free(&list->misfits);
+}

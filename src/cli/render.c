@@ -1,0 +1,533 @@
+/* Locks and latches, as text for people and as JSON for programs. */
+#include "cli/render.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/holders.h"
+#include "cli/kept.h"
+#include "cli/outcome.h"
+#include "cli/table.h"
+#include "lock/key.h"
+
+enum {
+    COLUMN_KEY,
+    COLUMN_MODE,
+    COLUMN_HELD,
+    COLUMN_AGE,
+    COLUMN_LEASE,
+    COLUMN_WAITERS,
+    COLUMN_LABEL, /* where there is room */
+    COLUMNS
+};
+
+#define LABEL_LEAST 8 /* columns, below which nothing is told by the start of a label */
+#define KEY_LEAST   8
+#define KEY_FAIR    16 /* of a key that is cut, so that it can be told who holds it */
+
+/* "free", "exclusive", "shared", "limit 3"; also ", paused". */
+static const char *lock_state(const struct lock_view *lock, char out[32])
+{
+    const char *paused = lock->pause.owner[0] ? ", paused" : "";
+
+    if (lock->holder_count && lock->mode == LOCK_LIMIT)
+        snprintf(out, 32, "limit %u%s", lock->limit, paused);
+    else
+        snprintf(out, 32, "%s%s", lock->holder_count ? lock_mode_name(lock->mode) : "free", paused);
+    return out;
+}
+
+char *render_party(const struct identity *who, char *out, size_t size)
+{
+    char user[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], host[sizeof user], command[sizeof user];
+    char pid[32] = "";
+
+    utf8_escape(who->user, user, sizeof user);
+    utf8_escape(who->host, host, sizeof host);
+    utf8_escape(who->command, command, sizeof command);
+    if (who->pid)
+        snprintf(pid, sizeof pid, " pid %ld", who->pid);
+    snprintf(out, size, "%s%s%s%s%s%s%s", user[0] || host[0] ? user : "someone", host[0] ? "@" : "",
+             host, pid, command[0] ? " (" : "", command, command[0] ? ")" : "");
+    return out;
+}
+
+char *render_time(int64_t ms, char out[32])
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+    char day[24];
+
+    if (!gmtime_r(&seconds, &tm) || !strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm))
+        strcpy(day, "?");
+    snprintf(out, 32, "%s.%03dZ", day, (int)(ms % 1000));
+    return out;
+}
+
+/* That of its only holder; "" where there is none, or are several. */
+static const char *label_of(const struct lock_view *lock)
+{
+    const struct lock_party *holder;
+
+    return holders_count(lock, &holder) == 1 ? holder->who.label : "";
+}
+
+/* Of several holders: held since the first came, until the last lease ends. */
+static void add_row(struct table *table, const struct lock_view *lock, bool color)
+{
+    struct table_row *row = table_add(table);
+    char text[RENDER_PARTY_SIZE], state[32];
+    const struct lock_party *outer;
+    const char *label = label_of(lock);
+    size_t holders = holders_count(lock, &outer);
+    int64_t age = 0, left = 0;
+
+    for (size_t i = 0; i < lock->holder_count; i++) {
+        age = lock->holders[i].age_ms > age ? lock->holders[i].age_ms : age;
+        left = lock->holders[i].left_ms > left ? lock->holders[i].left_ms : left;
+    }
+    row->color = !color ? NULL : holders ? TABLE_YELLOW : TABLE_GREEN;
+    table_set(row, COLUMN_KEY, utf8_escape(lock->key, text, sizeof text));
+    table_set(row, COLUMN_MODE, lock_state(lock, state));
+    table_set_number(row, COLUMN_HELD, holders);
+    if (holders == 1 && outer->kept)
+        table_set(row, COLUMN_HELD, kept_print(outer, text, sizeof text));
+    else if (holders == 1)
+        table_set(row, COLUMN_HELD, render_party(&outer->who, text, sizeof text));
+    table_set(row, COLUMN_AGE, "-");
+    table_set(row, COLUMN_LEASE, "-");
+    if (holders) {
+        table_set_duration(row, COLUMN_AGE, age);
+        table_set_duration(row, COLUMN_LEASE, left);
+    }
+    table_set_number(row, COLUMN_WAITERS, lock->waiter_count);
+    table_set(row, COLUMN_LABEL, *label ? utf8_escape(label, text, sizeof text) : "-");
+}
+
+/* Of a line without the label. */
+static int width_of(const struct table *table)
+{
+    int total = (COLUMN_LABEL - 1) * TABLE_GAP;
+
+    for (size_t c = 0; c < COLUMN_LABEL; c++)
+        total += table_width(table, c);
+    return total;
+}
+
+/* Holders that make the lines longer than the screen become the number of holders; of one that is
+ * kept it is left out how its command ended. Keys that will be cut may be left with no more than a
+ * fair part. */
+static void shorten_holders(struct table *table, const struct lock_view *locks,
+                            const struct render_style *style)
+{
+    const struct lock_party *holder;
+
+    int keys = table_width(table, COLUMN_KEY), rest = width_of(table) - keys;
+    int fair = style->cut && keys > KEY_FAIR ? KEY_FAIR : keys;
+    int room = style->width - (rest - table_width(table, COLUMN_HELD)) - fair;
+
+    for (size_t i = 1; rest + fair > style->width && i < table->count; i++) {
+        struct table_row *row = &table->rows[i];
+        size_t holders = holders_count(&locks[i - 1], &holder);
+        if ((int)utf8_width(row->cells[COLUMN_HELD]) <= room)
+            continue;
+        if (holders == 1 && holder->kept)
+            row->cells[COLUMN_HELD][strcspn(row->cells[COLUMN_HELD], ";")] = '\0';
+        else
+            table_set_number(row, COLUMN_HELD, holders);
+    }
+}
+
+static void cut_keys(struct table *table, int width)
+{
+    int room = width - (width_of(table) - table_width(table, COLUMN_KEY));
+
+    for (size_t i = 1; i < table->count; i++)
+        table_cut(&table->rows[i], COLUMN_KEY, room > KEY_LEAST ? room : KEY_LEAST);
+}
+
+/* Cuts labels to the room that is left. Their column is not there where nobody has one, or none of
+ * it would be seen. */
+static void fit_labels(struct table *table, const struct lock_view *locks, int width)
+{
+    int room = width - width_of(table) - TABLE_GAP;
+    bool any = false;
+
+    for (size_t i = 1; i < table->count; i++)
+        any |= *label_of(&locks[i - 1]) != '\0';
+    if (!any || (width > 0 && room < LABEL_LEAST))
+        table->columns = COLUMN_LABEL;
+    for (size_t i = 1; i < table->count && width > 0; i++)
+        table_cut(&table->rows[i], COLUMN_LABEL, room);
+}
+
+void render_table(FILE *out, const struct lock_view *locks, size_t count,
+                  const struct render_style *style)
+{
+    static const char *const titles[COLUMNS] = {"KEY",   "MODE",    "HOLDERS", "AGE",
+                                                "LEASE", "WAITERS", "LABEL"};
+    struct table table = {.columns = COLUMNS, .colored = COLUMN_MODE};
+
+    table_add_titles(&table, titles);
+    for (size_t i = 0; i < count; i++)
+        add_row(&table, &locks[i], style->color);
+    if (style->width > 0)
+        shorten_holders(&table, locks, style);
+    if (style->cut)
+        cut_keys(&table, style->width);
+    fit_labels(&table, locks, style->width);
+    table_print(out, &table);
+    table_free(&table);
+}
+
+static void print_label(FILE *out, const struct identity *who, const char *indent)
+{
+    char text[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
+
+    if (who->label[0])
+        fprintf(out, "%slabel       %s\n", indent, utf8_escape(who->label, text, sizeof text));
+}
+
+static void print_since(FILE *out, const struct lock_party *party)
+{
+    char time[32], age[32];
+
+    duration_print(party->age_ms * NS_PER_MS, age, sizeof age);
+    fprintf(out, "    since       %s (%s ago)\n", render_time(party->since_ms, time), age);
+}
+
+static void print_holder(FILE *out, const struct lock_view *lock, const struct lock_party *holder)
+{
+    char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
+    char left[32], waited[32], kept[160];
+
+    render_party(&holder->who, text, sizeof text);
+    if (holder->kept)
+        fprintf(out, "  %s\n    by          %s\n", kept_print(holder, kept, sizeof kept), text);
+    else
+        fprintf(out, "  %s      %s\n", holder_is_nested(lock, holder) ? "nested" : "holder", text);
+    print_label(out, &holder->who, "    ");
+    fprintf(out, "    owner       %s\n", utf8_escape(holder->owner, owner, sizeof owner));
+    print_since(out, holder);
+    if (holder->waited_ms > 0)
+        fprintf(out, "    waited      %s\n",
+                duration_print(holder->waited_ms * NS_PER_MS, waited, sizeof waited));
+    fprintf(out, "    lease left  %s\n",
+            duration_print(holder->left_ms * NS_PER_MS, left, sizeof left));
+    if (holder->mode != lock->mode)
+        fprintf(out, "    mode        %s\n", lock_mode_name(holder->mode));
+    if (holder->slot)
+        fprintf(out, "    slot        %u\n", holder->slot);
+    fprintf(out, "    count       %u\n", holder->count);
+    fprintf(out, "    fence       %" PRIu64 "\n", holder->fence);
+}
+
+static void print_waiter(FILE *out, const struct lock_party *waiter, size_t position)
+{
+    char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
+
+    fprintf(out, "  waiter %-4zu %s, %s", position, render_party(&waiter->who, text, sizeof text),
+            lock_mode_name(waiter->mode));
+    if (waiter->priority)
+        fprintf(out, ", priority %u", waiter->priority);
+    putc('\n', out);
+    print_label(out, &waiter->who, "    ");
+    fprintf(out, "    owner       %s\n", utf8_escape(waiter->owner, owner, sizeof owner));
+    print_since(out, waiter);
+}
+
+static void print_last_run(FILE *out, const struct lock_run *run)
+{
+    char who[RENDER_PARTY_SIZE], since[32], held[32], outcome[OUTCOME_SIZE];
+
+    fprintf(out, "  last run by %s\n", render_party(&run->by.who, who, sizeof who));
+    print_label(out, &run->by.who, "    ");
+    outcome_print(&run->by.end, outcome);
+    fprintf(out, "    since       %s, for %s\n", render_time(run->by.since_ms, since),
+            duration_print(run->held_ms * NS_PER_MS, held, sizeof held));
+    if (*outcome)
+        fprintf(out, "    outcome     %s\n", outcome);
+}
+
+static void print_pause(FILE *out, const struct lock_view *lock)
+{
+    char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], left[32];
+
+    if (lock->pause.owner[0])
+        fprintf(out, "  paused by %s for another %s: %s\n",
+                render_party(&lock->pause.who, who, sizeof who),
+                duration_print(lock->pause.left_ms * NS_PER_MS, left, sizeof left),
+                utf8_escape(lock->pause.who.label, label, sizeof label));
+}
+
+void render_long(FILE *out, const struct lock_view *locks, size_t count,
+                 const struct render_style *style)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct lock_view *lock = &locks[i];
+        const char *color = !style->color ? "" : lock->holder_count ? TABLE_YELLOW : TABLE_GREEN;
+        char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], state[32];
+
+        fprintf(out, "%s%s: %s%s%s", i ? "\n" : "", utf8_escape(lock->key, key, sizeof key), color,
+                lock_state(lock, state), style->color ? TABLE_PLAIN : "");
+        fprintf(out, ", %zu waiting", lock->waiter_count);
+        if (lock->fence)
+            fprintf(out, ", last fence %" PRIu64, lock->fence);
+        fputc('\n', out);
+        print_pause(out, lock);
+        if (lock->limited)
+            fprintf(out, "  limit %u, which is stored\n", lock->stored_limit);
+        for (size_t h = 0; h < lock->holder_count; h++)
+            print_holder(out, lock, &lock->holders[h]);
+        for (size_t w = 0; w < lock->waiter_count; w++)
+            print_waiter(out, &lock->waiters[w], w + 1);
+        if (lock->holder_count == 0 && lock->run_count)
+            print_last_run(out, &lock->runs[lock->run_count - 1]);
+    }
+}
+
+/* -- latches as text --------------------------------------------------------------------------- */
+
+void latch_ids_add(void *arg, const char *id)
+{
+    struct latch_ids *ids = arg;
+
+    if (ids->count == ids->room) {
+        ids->room = 2 * ids->room + 16;
+        ids->ids = mem_checked(realloc(ids->ids, ids->room * sizeof *ids->ids));
+    }
+    ids->ids[ids->count++] = mem_strdup(id);
+}
+
+void latch_ids_free(struct latch_ids *ids)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        free(ids->ids[i]);
+    free(ids->ids);
+    *ids = (struct latch_ids){0};
+}
+
+static const char *latch_state(const struct latch_state *latch)
+{
+    return latch->left ? "closed" : "open";
+}
+
+void render_latch(FILE *out, const char *key, const struct latch_state *latch,
+                  const struct latch_ids *ids)
+{
+    char since[32], left[32], id[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
+
+    fprintf(out, "%s: %s, %" PRId64 " of %" PRId64 " left\n", key, latch_state(latch), latch->left,
+            latch->number);
+    fprintf(out, "  set      %s\n", render_time(latch->since_ms, since));
+    fprintf(out, "  expires  in %s\n",
+            duration_print(latch->ttl_ms * NS_PER_MS, left, sizeof left));
+    for (size_t i = 0; i < ids->count; i++)
+        fprintf(out, "  counted  %s\n", utf8_escape(ids->ids[i], id, sizeof id));
+    if (latch->unnamed > 0)
+        fprintf(out, "  counted  %" PRId64 " times without an id\n", latch->unnamed);
+}
+
+enum { LATCH_KEY, LATCH_STATE, LATCH_LEFT, LATCH_AGE, LATCH_EXPIRES, LATCH_COLUMNS };
+
+static void add_latch(struct table *table, const struct lock_view *view, bool color)
+{
+    struct table_row *row = table_add(table);
+    const struct latch_state *latch = &view->latch;
+    char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], left[64];
+
+    snprintf(left, sizeof left, "%" PRId64 " of %" PRId64, latch->left, latch->number);
+    table_set(row, LATCH_KEY, utf8_escape(view->key, key, sizeof key));
+    table_set(row, LATCH_STATE, latch_state(latch));
+    table_set(row, LATCH_LEFT, left);
+    table_set_duration(row, LATCH_AGE, latch->age_ms);
+    table_set_duration(row, LATCH_EXPIRES, latch->ttl_ms);
+    row->color = !color ? NULL : latch->left ? TABLE_YELLOW : TABLE_GREEN;
+}
+
+void render_latches(FILE *out, const struct lock_view *latches, size_t count, bool color)
+{
+    static const char *const titles[LATCH_COLUMNS] = {"KEY", "STATE", "LEFT", "AGE", "EXPIRES"};
+    struct table table = {.columns = LATCH_COLUMNS, .colored = LATCH_STATE};
+
+    table_add_titles(&table, titles);
+    for (size_t i = 0; i < count; i++)
+        add_latch(&table, &latches[i], color);
+    table_print(out, &table);
+    table_free(&table);
+}
+
+/* -- JSON -------------------------------------------------------------------------------------- */
+
+/* In one line. */
+static void print_json(FILE *out, const struct json_library *json, json_t *value)
+{
+    char *line = mem_checked(json_print(json, value));
+
+    fputs(line, out);
+    free(line);
+}
+
+/* A clock that was set back makes no age negative. */
+static void put_since(const struct json_library *json, json_t *object,
+                      const struct lock_party *party)
+{
+    char text[32];
+
+    json_put_text(json, object, "since", render_time(party->since_ms, text));
+    json_put_number(json, object, "age_ms", party->age_ms > 0 ? party->age_ms : 0);
+}
+
+static void put_unless_zero(const struct json_library *json, json_t *object, const char *name,
+                            json_int_t value)
+{
+    if (value)
+        json_put_number(json, object, name, value);
+    else
+        json_put_null(json, object, name);
+}
+
+static void put_identity(const struct json_library *json, json_t *object,
+                         const struct identity *who)
+{
+    json_put_text(json, object, "host", who->host);
+    json_put_text(json, object, "user", who->user);
+    put_unless_zero(json, object, "pid", who->pid);
+    json_put_text(json, object, "command", who->command);
+    json_put_text(json, object, "label", who->label);
+}
+
+static json_t *holder_object(const struct json_library *json, const struct lock_party *holder)
+{
+    json_t *object = json->object();
+
+    json_put_text(json, object, "owner", holder->owner);
+    put_identity(json, object, &holder->who);
+    json_put_text(json, object, "mode", lock_mode_name(holder->mode));
+    json_put_number(json, object, "count", holder->count);
+    put_unless_zero(json, object, "slot", holder->slot);
+    json_put_number(json, object, "fence", (json_int_t)holder->fence);
+    put_since(json, object, holder);
+    json_put_number(json, object, "waited_ms", holder->waited_ms);
+    json_put_number(json, object, "lease_left_ms", holder->left_ms);
+    json_put_bool(json, object, "kept", holder->kept);
+    return object;
+}
+
+static json_t *waiter_object(const struct json_library *json, const struct lock_party *waiter,
+                             size_t position)
+{
+    json_t *object = json->object();
+
+    json_put_text(json, object, "owner", waiter->owner);
+    json_put_number(json, object, "position", (json_int_t)position);
+    json_put_text(json, object, "mode", lock_mode_name(waiter->mode));
+    put_identity(json, object, &waiter->who);
+    put_since(json, object, waiter);
+    return object;
+}
+
+void render_run_members(const struct json_library *json, json_t *object,
+                        const struct lock_party *by, int64_t held_ms)
+{
+    char outcome[OUTCOME_SIZE], since[32];
+
+    put_identity(json, object, &by->who);
+    json_put_text(json, object, "since", render_time(by->since_ms, since));
+    json_put_number(json, object, "waited_ms", by->waited_ms);
+    if (held_ms >= 0)
+        json_put_number(json, object, "held_ms", held_ms);
+    else
+        json_put_null(json, object, "held_ms");
+    put_unless_zero(json, object, "fence", (json_int_t)by->fence);
+    json_put_text(json, object, "outcome", held_ms >= 0 ? outcome_print(&by->end, outcome) : NULL);
+}
+
+static json_t *last_run_object(const struct json_library *json, const struct lock_view *lock)
+{
+    json_t *object = json->object();
+    const struct lock_run *last = &lock->runs[lock->run_count - 1];
+
+    render_run_members(json, object, &last->by, last->held_ms);
+    return object;
+}
+
+static json_t *lock_object(const struct json_library *json, const struct lock_view *lock)
+{
+    json_t *object = json->object();
+    json_t *holders = json->array();
+    json_t *waiters = json->array();
+
+    json_put_text(json, object, "key", lock->key);
+    json_put_text(json, object, "mode", lock->holder_count ? lock_mode_name(lock->mode) : NULL);
+    put_unless_zero(json, object, "limit", lock->holder_count ? lock->limit : 0);
+    put_unless_zero(json, object, "fence", (json_int_t)lock->fence);
+    for (size_t i = 0; i < lock->holder_count; i++)
+        json->array_append_new(holders, holder_object(json, &lock->holders[i]));
+    for (size_t i = 0; i < lock->waiter_count; i++)
+        json->array_append_new(waiters, waiter_object(json, &lock->waiters[i], i + 1));
+    json->object_set_new(object, "holders", holders);
+    json->object_set_new(object, "waiters", waiters);
+    if (lock->run_count)
+        json->object_set_new(object, "last_run", last_run_object(json, lock));
+    else
+        json_put_null(json, object, "last_run");
+    return object;
+}
+
+void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,
+                 size_t count)
+{
+    json_t *array = json->array();
+
+    for (size_t i = 0; i < count; i++)
+        json->array_append_new(array, lock_object(json, &locks[i]));
+    print_json(out, json, array);
+}
+
+/* All but what was counted under which id. */
+static json_t *latch_object(const struct json_library *json, const char *key,
+                            const struct latch_state *latch)
+{
+    json_t *object = json->object();
+    char since[32];
+
+    json_put_text(json, object, "key", key);
+    json_put_text(json, object, "state", latch_state(latch));
+    json_put_number(json, object, "count", latch->number);
+    json_put_number(json, object, "left", latch->left);
+    json_put_text(json, object, "since", render_time(latch->since_ms, since));
+    json_put_number(json, object, "age_ms", latch->age_ms);
+    json_put_number(json, object, "ttl_left_ms", latch->ttl_ms);
+    return object;
+}
+
+void render_latch_json(FILE *out, const struct json_library *json, const char *key,
+                       const struct latch_state *latch, const struct latch_ids *ids)
+{
+    json_t *object = latch_object(json, key, latch);
+    json_t *array = json->array();
+    char text[3 * KEY_MAX_BYTES + 1];
+
+    for (size_t i = 0; i < ids->count; i++)
+        json->array_append_new(array, json->string(utf8_repair(ids->ids[i], text, sizeof text)));
+    json->object_set_new(object, "ids", array);
+    json_put_number(json, object, "unnamed", latch->unnamed > 0 ? latch->unnamed : 0);
+    print_json(out, json, object);
+}
+
+void render_latches_json(FILE *out, const struct json_library *json,
+                         const struct lock_view *latches, size_t count)
+{
+    json_t *array = json->array();
+
+    for (size_t i = 0; i < count; i++)
+        json->array_append_new(array, latch_object(json, latches[i].key, &latches[i].latch));
+    print_json(out, json, array);
+}

@@ -1,0 +1,63 @@
+/* Locks and latches, as text for people and as JSON for programs. In text, everything that others
+ * wrote comes out escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1)
+ * and rlock-latch(1) document. Pure but for the stream that is given. */
+#ifndef RLOCK_CLI_RENDER_H
+#define RLOCK_CLI_RENDER_H
+
+#include <stdio.h>
+
+#include "cli/json.h"
+#include "lock/lock.h"
+
+struct render_style {
+    bool color;
+    int width; /* of a line; 0: any */
+    bool cut;  /* keys as well, where a line of a table would be longer */
+};
+
+/* "user@host pid 4121 (make)", as much of it as is known; "someone" where nothing is. */
+char *render_party(const struct identity *who, char *out, size_t size);
+/* Room for the longest. */
+#define RENDER_PARTY_SIZE (3 * (4 * IDENTITY_WORD_MAX + 1) + 64)
+
+/* ISO 8601 in UTC with milliseconds, as "2026-11-20T08:15:30.123Z". Returns out. */
+char *render_time(int64_t ms, char out[32]);
+
+/* A row a lock. */
+void render_table(FILE *out, const struct lock_view *locks, size_t count,
+                  const struct render_style *style);
+
+/* Every holder, and the queue in its order. */
+void render_long(FILE *out, const struct lock_view *locks, size_t count,
+                 const struct render_style *style);
+
+/* An array of objects, in one line. */
+void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,
+                 size_t count);
+
+/* Puts who has the lock or had it, since when, and how it ended into an object, by the names that a
+ * run has there. held_ms: -1: it has not ended. */
+void render_run_members(const struct json_library *json, json_t *object,
+                        const struct lock_party *by, int64_t held_ms);
+
+/* The ids that a latch has counted. */
+struct latch_ids {
+    char **ids;
+    size_t count, room;
+};
+
+/* Takes a copy; "arg" is the list. */
+void latch_ids_add(void *arg, const char *id);
+void latch_ids_free(struct latch_ids *ids);
+
+void render_latch(FILE *out, const char *key, const struct latch_state *latch,
+                  const struct latch_ids *ids);
+void render_latch_json(FILE *out, const struct json_library *json, const char *key,
+                       const struct latch_state *latch, const struct latch_ids *ids);
+
+/* Those that a survey has found: a row each, and an array of objects. */
+void render_latches(FILE *out, const struct lock_view *latches, size_t count, bool color);
+void render_latches_json(FILE *out, const struct json_library *json,
+                         const struct lock_view *latches, size_t count);
+
+#endif

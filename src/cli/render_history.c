@@ -1,0 +1,79 @@
+/* What a store remembers of former runs. */
+#include "cli/render_history.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/outcome.h"
+#include "cli/render.h"
+#include "cli/table.h"
+#include "lock/key.h"
+
+enum { COLUMN_SINCE, COLUMN_KEY, COLUMN_BY, COLUMN_WAITED, COLUMN_HELD, COLUMN_OUTCOME, COLUMNS };
+
+/* -- text -------------------------------------------------------------------------------------- */
+
+static char *print_local(int64_t ms, char out[32])
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+
+    if (!localtime_r(&seconds, &tm) || !strftime(out, 32, "%F %T", &tm))
+        strcpy(out, "?");
+    return out;
+}
+
+static void add_row(struct table *table, const struct past_run *past, bool color)
+{
+    struct table_row *row = table_add(table);
+    const struct lock_run *run = past->run;
+    char text[RENDER_PARTY_SIZE], outcome[OUTCOME_SIZE], since[32];
+
+    row->color = !color ? NULL : outcome_is_failure(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
+    outcome_print(&run->by.end, outcome);
+    table_set(row, COLUMN_SINCE, print_local(run->by.since_ms, since));
+    table_set(row, COLUMN_KEY, utf8_escape(past->key, text, sizeof text));
+    table_set(row, COLUMN_BY, render_party(&run->by.who, text, sizeof text));
+    table_set_duration(row, COLUMN_WAITED, run->by.waited_ms);
+    table_set_duration(row, COLUMN_HELD, run->held_ms);
+    table_set(row, COLUMN_OUTCOME, *outcome ? outcome : "-");
+}
+
+void render_history(FILE *out, const struct past_run *runs, size_t count, bool color)
+{
+    static const char *const titles[COLUMNS] = {"SINCE", "KEY", "BY", "WAITED", "HELD", "OUTCOME"};
+    struct table table = {.columns = COLUMNS, .colored = COLUMN_OUTCOME};
+
+    table_add_titles(&table, titles);
+    for (size_t i = 0; i < count; i++)
+        add_row(&table, &runs[i], color);
+    table_print(out, &table);
+    table_free(&table);
+}
+
+/* -- JSON -------------------------------------------------------------------------------------- */
+
+static json_t *run_object(const struct json_library *json, const struct past_run *past)
+{
+    json_t *object = json->object();
+
+    json_put_text(json, object, "key", past->key);
+    render_run_members(json, object, &past->run->by, past->run->held_ms);
+    return object;
+}
+
+void render_history_json(FILE *out, const struct json_library *json, const struct past_run *runs,
+                         size_t count)
+{
+    json_t *array = json->array();
+
+    for (size_t i = 0; i < count; i++)
+        json->array_append_new(array, run_object(json, &runs[i]));
+    char *line = mem_checked(json_print(json, array));
+    fputs(line, out);
+    free(line);
+}

@@ -1,0 +1,329 @@
+/* What is asked for. */
+#include "cli/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "cli/reservation.h"
+#include "lock/key.h"
+#include "lock/own_identity.h"
+#include "lock/owner.h"
+#include "store/urls.h"
+
+static bool fail(char *fault, size_t size, const char *what, const char *value, const char *why)
+{
+    char shown[URLS_SHOWN_SIZE];
+
+    snprintf(fault, size, "%s '%s' %s", what, urls_show(value, shown), why);
+    return false;
+}
+
+static bool has_key(const struct request *request, const char *key)
+{
+    for (size_t i = 0; i < request->key_count; i++)
+        if (strcmp(request->keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+static bool take_keys(struct request *request, const struct arguments *arguments, char *fault,
+                      size_t size)
+{
+    for (size_t i = 0; i < arguments->word_count; i++) {
+        const char *key = arguments->words[i], *why = key_fault(key);
+        if (why)
+            return fail(fault, size, "KEY", key, why);
+        if (has_key(request, key))
+            continue;
+        if (request->key_count == LOCK_KEYS_MAX) {
+            snprintf(fault, size, "more than %d KEYs", LOCK_KEYS_MAX);
+            return false;
+        }
+        request->keys[request->key_count++] = key;
+    }
+    if (request->key_count > 0)
+        return true;
+    snprintf(fault, size, "no KEY");
+    return false;
+}
+
+/* "a, b, c"; where not all fit, "a, b and 30 more". */
+static void make_title(struct request *request)
+{
+    const size_t tail = 32, room = sizeof request->title - tail;
+    size_t used = strnlen(request->keys[0], room);
+
+    memcpy(request->title, request->keys[0], used);
+    for (size_t i = 1; i < request->key_count; i++) {
+        char *end = request->title + used;
+        if (used + 2 + strlen(request->keys[i]) > room) {
+            snprintf(end, tail, " and %zu more", request->key_count - i);
+            return;
+        }
+        used += (size_t)sprintf(end, ", %s", request->keys[i]);
+    }
+}
+
+bool request_is_limit(const char *word)
+{
+    return *word && word[strspn(word, "0123456789")] == '\0';
+}
+
+static bool take_limit(struct request *request, const char *value)
+{
+    int64_t number;
+
+    request->limit = 0;
+    if (!value)
+        return true;
+    if (!decimal_parse(value, 1, LOCK_LIMIT_MAX, &number))
+        return false;
+    request->limit = (unsigned)number;
+    return true;
+}
+
+static bool has_control(const char *text)
+{
+    while (*text && (unsigned char)*text >= ' ' && *text != 0x7f)
+        text++;
+    return *text != '\0';
+}
+
+/* "string:NAME" or "redisson:NAME", or without a NAME, which is the key then. */
+static bool take_mirror(struct request *request, const char *value, char *fault, size_t size)
+{
+    static const char *const kinds[] = {"string", "redisson"};
+    const char *colon = strchrnul(value, ':'), *name = *colon ? colon + 1 : request->keys[0];
+    const char *kind = NULL;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(kinds[i], value, (size_t)(colon - value)) == 0 &&
+            kinds[i][colon - value] == '\0')
+            kind = kinds[i];
+    if (!kind || !*name)
+        return fail(fault, size, "--mirror", value, "is neither string:NAME nor redisson:NAME");
+    if (strlen(name) > KEY_MAX_BYTES || has_control(name))
+        return fail(fault, size, "--mirror", value, "has a NAME that is too long or has controls");
+    snprintf(request->mirror, sizeof request->mirror, "%s:%s", kind, name);
+    if (request->mode == LOCK_EXCLUSIVE && request->key_count == 1)
+        return true;
+    snprintf(fault, size, "--mirror goes with an exclusive lock of one KEY alone");
+    return false;
+}
+
+static bool take_mode(struct request *request, int id)
+{
+    enum lock_mode mode = id == OPTION_SHARED  ? LOCK_SHARED
+                          : id == OPTION_LIMIT ? LOCK_LIMIT
+                                               : LOCK_EXCLUSIVE;
+    bool fits = !request->mode_given || request->mode == mode;
+
+    request->mode = mode;
+    request->mode_given = true;
+    return fits;
+}
+
+static bool take_priority(struct request *request, const char *value)
+{
+    int64_t number;
+
+    if (!decimal_parse(value, 0, LOCK_PRIORITY_MAX, &number))
+        return false;
+    request->priority = (unsigned)number;
+    return true;
+}
+
+/* Of the options --latest and --group, where each may be NULL. */
+static bool take_group(struct request *request, const struct given_option *latest,
+                       const struct given_option *group, char *fault, size_t size)
+{
+    const char *why = group ? key_fault(group->value) : NULL;
+
+    if (why)
+        return fail(fault, size, "--group", group->value, why);
+    if (group && !latest) {
+        snprintf(fault, size, "--group without --latest");
+        return false;
+    }
+    if (latest)
+        request->group = group ? group->value : "";
+    return true;
+}
+
+bool request_read(struct request *request, const struct arguments *arguments, int preset,
+                  char *fault, size_t size)
+{
+    *request = (struct request){0};
+    if (preset)
+        take_mode(request, preset);
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        const struct given_option *option = &arguments->options[i];
+        bool of_mode = option->id == OPTION_EXCLUSIVE || option->id == OPTION_SHARED ||
+                       option->id == OPTION_LIMIT;
+        if (of_mode && !take_mode(request, option->id)) {
+            snprintf(fault, size, "only one of --read, --write and --limit");
+            return false;
+        }
+        if (option->id == OPTION_LIMIT && !take_limit(request, option->value)) {
+            char why[60];
+            snprintf(why, sizeof why, "is not a number from 1 to %d", LOCK_LIMIT_MAX);
+            return fail(fault, size, "--limit", option->value, why);
+        }
+        if (option->id == OPTION_PRIORITY && !take_priority(request, option->value))
+            return fail(fault, size, "--priority", option->value, "is not a number from 0 to 9");
+        request->no_nesting |= option->id == OPTION_NO_REENTRANT;
+    }
+    if (!take_group(request, command_option(arguments, OPTION_LATEST),
+                    command_option(arguments, OPTION_GROUP), fault, size) ||
+        !take_keys(request, arguments, fault, size))
+        return false;
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        const struct given_option *option = &arguments->options[i];
+        if (option->id == OPTION_MIRROR && !take_mirror(request, option->value, fault, size))
+            return false;
+    }
+    make_title(request);
+    return true;
+}
+
+/* Whether it can be held together with the lock. */
+static int judge_mirror(const struct request *request, const struct command *command,
+                        const struct settings *settings)
+{
+    const struct store_address *address = &settings->address;
+    const struct store_record *record = store_record_of(address);
+    const char *name = strchr(request->mirror, ':') + 1;
+
+    if (address->grace)
+        return command_misused(command, "--mirror does not go with --grace, of which other "
+                                        "programs know nothing");
+    if (!record->beside || record->beside(address->prefix, request->keys[0], name))
+        return STATUS_OK;
+    command_error(command,
+                  "--mirror: the keys %.200s and %.200s are in different slots of the "
+                  "Cluster",
+                  request->keys[0], name);
+    say_hint("take what is between the braces of NAME for KEY, or else the whole NAME");
+    return STATUS_USAGE;
+}
+
+int request_judge(const struct request *request, const struct command *command,
+                  const struct settings *settings)
+{
+    const struct {
+        bool wanted;
+        enum store_ability ability;
+    } wishes[] = {
+        {request->mode == LOCK_SHARED, STORE_READERS},
+        {request->mode == LOCK_LIMIT, STORE_SEMAPHORES},
+        {request->mode == LOCK_LIMIT && !request->limit, STORE_LIMITS},
+        {request->key_count > 1, STORE_SEVERAL_KEYS},
+        {request->group, STORE_GROUPS},
+        {request->unless_done > 0, STORE_MEMORY},
+        {request->unless_done > 0 && request->key_count > 1, STORE_TOGETHER},
+        {request->mirror[0] != '\0', STORE_MIRROR},
+        {request->priority, STORE_PRIORITIES},
+    };
+
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
+        if (wishes[i].wanted && !store_can(&settings->address, wishes[i].ability))
+            return command_lacks(command, &settings->address, wishes[i].ability);
+    return request->mirror[0] ? judge_mirror(request, command, settings) : STATUS_OK;
+}
+
+/* A variable that is set to nothing is not set. */
+static const char *outer_owner(void)
+{
+    const char *value = getenv("RLOCK_OWNER");
+    return value && *value ? value : NULL;
+}
+
+/* By which owner the user has reserved one of the KEYs; all reservations have the same. */
+static bool find_reservation(const struct request *request, const struct settings *settings,
+                             char owner[OWNER_SIZE])
+{
+    bool found = false;
+
+    for (size_t i = 0; i < request->key_count && !found && !request->no_nesting; i++)
+        found = reservation_find(settings, request->keys[i], owner);
+    return found;
+}
+
+static int take_owner(struct request *request, const struct command *command,
+                      const struct settings *settings)
+{
+    const char *outer = outer_owner(), *why = outer ? owner_fault(outer) : NULL;
+    char reserved[OWNER_SIZE];
+
+    if (!outer && find_reservation(request, settings, reserved))
+        outer = reserved;
+    char uuid[OWNER_UUID_SIZE], shown[URLS_SHOWN_SIZE];
+
+    own_identity_uuid(uuid);
+    if (request->acquired)
+        owner_mark(uuid);
+    if (!why && owner_nest(outer, uuid, request->owner))
+        return STATUS_OK;
+    if (!why && request->acquired) {
+        owner_beside(outer, uuid, request->owner);
+        return STATUS_OK;
+    }
+    why = why ? why : "is nested too deep";
+    command_error(command, "RLOCK_OWNER '%s' %s", urls_show(outer, shown), why);
+    say_hint("it is for rlock alone to set; unset it to begin anew");
+    return STATUS_CONFIG;
+}
+
+int request_sign(struct request *request, const struct command *command,
+                 const struct settings *settings, const char *program, pid_t pid)
+{
+    struct identity who = {0};
+    int status = take_owner(request, command, settings);
+
+    if (status != STATUS_OK)
+        return status;
+    if (!settings->no_identity)
+        own_identity_fill(&who, program, pid);
+    if (settings->label)
+        identity_set(who.label, settings->label);
+    else
+        own_identity_label(&who);
+    request->who = mem_checked(identity_print(&who));
+    return STATUS_OK;
+}
+
+void request_plan(const struct request *request, const struct settings *settings,
+                  struct keeper_plan *plan)
+{
+    bool wait = settings->wait != 0;
+
+    *plan = (struct keeper_plan){.request = {.keys = request->keys,
+                                             .key_count = request->key_count,
+                                             .owner = request->owner,
+                                             .mode = request->mode,
+                                             .limit = request->limit,
+                                             .no_nesting = request->no_nesting,
+                                             .group = request->group,
+                                             .unless_done = request->unless_done,
+                                             .mirror = *request->mirror ? request->mirror : NULL,
+                                             .priority = request->priority,
+                                             .priority_bound = settings->priority_bound,
+                                             .lease = settings->lease,
+                                             .who = request->who},
+                                 .wait = wait,
+                                 .wait_until = MOMENT_NEVER,
+                                 .renew = true,
+                                 .connect_timeout = settings->address.connect_timeout,
+                                 .server_wait = settings->address.server_wait};
+    if (settings->wait > 0)
+        plan->wait_until = moment_plus(moment_now(), settings->wait);
+}
+
+void request_free(struct request *request)
+{
+    free(request->who);
+    request->who = NULL;
+}

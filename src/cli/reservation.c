@@ -1,0 +1,215 @@
+/* The files of reservations. Each has four lines: the owner token, until when (ms since 1970), the
+ * store, and the prefix with the key; its name is a hash of the last two. */
+#include "cli/reservation.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "lock/own_identity.h"
+#include "os/file.h"
+
+#define STORE_SIZE 4096 /* of all URLs as text */
+#define FILE_MOST  16384
+/* How long after its end a reservation is still looked up: clocks differ. */
+#define KEPT_MS INT64_C(86400000)
+
+struct entry {
+    char owner[OWNER_SIZE];
+    int64_t until_ms;
+    char *what; /* the lines that say which lock */
+};
+
+/* "" where there is no place for it. The caller frees. */
+static char *directory(void)
+{
+    const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *path = NULL;
+    int n;
+
+    if (base && *base == '/') /* the specification has a relative one ignored */
+        n = asprintf(&path, "%s/rlock", base);
+    else if (home && *home == '/')
+        n = asprintf(&path, "%s/.local/state/rlock", home);
+    else
+        return mem_strdup("");
+    return n < 0 ? mem_checked(NULL) : path;
+}
+
+/* The caller frees. */
+static char *describe(const struct settings *settings, const char *key)
+{
+    char store[STORE_SIZE] = "", url[STORE_SIZE], *what = NULL;
+
+    for (size_t i = 0; i < settings->address.url_count; i++)
+        text_append(store, sizeof store, "%s%s", i ? " " : "",
+                    url_print(&settings->address.urls[i], url, sizeof url));
+    if (asprintf(&what, "%s\n%s %s\n", store, settings->address.prefix, key) < 0)
+        what = NULL;
+    return mem_checked(what);
+}
+
+/* FNV-1a. Two locks of one name would only be one reservation. */
+static uint64_t hash(const char *text)
+{
+    uint64_t sum = UINT64_C(14695981039346656037);
+
+    for (; *text; text++)
+        sum = (sum ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return sum;
+}
+
+/* The caller frees. */
+static char *path_of(const char *what)
+{
+    char *place = directory(), *path = NULL;
+
+    if (asprintf(&path, "%s/%016" PRIx64, place, hash(what)) < 0)
+        path = NULL;
+    free(place);
+    return mem_checked(path);
+}
+
+/* What is damaged is not there. */
+static bool read_entry(const char *path, struct entry *entry)
+{
+    const struct file_options options = {.limit = FILE_MOST, .again = true};
+    struct file file;
+    char fault[200], *until, *what;
+
+    *entry = (struct entry){.what = NULL};
+    if (file_read(&file, path, &options, fault, sizeof fault) != 0)
+        return false;
+    until = strchr(file.text, '\n');
+    what = until ? strchr(until + 1, '\n') : NULL;
+    if (what) {
+        *until++ = *what++ = '\0';
+        if (!owner_fault(file.text) &&
+            decimal_read(until, strlen(until), INT64_MAX, &entry->until_ms)) {
+            strcpy(entry->owner, file.text);
+            entry->what = mem_strdup(what);
+        }
+    }
+    file_wipe(&file);
+    return entry->what != NULL;
+}
+
+static int64_t now_ms(void)
+{
+    return clock_wall() / NS_PER_MS;
+}
+
+bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE])
+{
+    char *what = describe(settings, key), *path = path_of(what);
+    struct entry entry;
+    bool found = read_entry(path, &entry);
+
+    if (found && entry.until_ms + KEPT_MS < now_ms()) {
+        unlink(path);
+        found = false;
+    }
+    found = found && strcmp(entry.what, what) == 0;
+    if (found)
+        strcpy(owner, entry.owner);
+    free(entry.what);
+    free(path);
+    free(what);
+    return found;
+}
+
+static bool read_in(const char *place, const char *name, struct entry *entry)
+{
+    char *path = NULL;
+
+    if (asprintf(&path, "%s/%s", place, name) < 0)
+        path = NULL;
+    bool found = read_entry(mem_checked(path), entry);
+    free(entry->what);
+    free(path);
+    return found;
+}
+
+void reservation_owner(char owner[OWNER_SIZE])
+{
+    char *place = directory(), uuid[OWNER_UUID_SIZE];
+    DIR *all = *place ? opendir(place) : NULL;
+    const struct dirent *one;
+    struct entry entry;
+    bool found = false;
+
+    while (!found && all && (one = readdir(all)))
+        found = one->d_name[0] != '.' && read_in(place, one->d_name, &entry) &&
+                entry.until_ms > now_ms();
+    if (all)
+        closedir(all);
+    free(place);
+    own_identity_uuid(uuid);
+    strcpy(owner, found ? entry.owner : uuid);
+}
+
+/* With the directories that it is in. */
+static int make_directory(char *path)
+{
+    for (char *slash = path + 1; *slash; slash++) {
+        if (*slash != '/')
+            continue;
+        *slash = '\0';
+        int made = mkdir(path, 0700);
+        *slash = '/';
+        if (made < 0 && errno != EEXIST && access(path, F_OK) < 0)
+            return errno;
+    }
+    return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+static int write_entry(const char *owner, int64_t until_ms, const char *what)
+{
+    char *path = path_of(what), *text = NULL;
+    mode_t mask = umask(077);
+
+    int length = asprintf(&text, "%s\n%" PRId64 "\n%s", owner, until_ms, what);
+    mem_checked(length < 0 ? NULL : text);
+    int error = file_replace(path, text, (size_t)length);
+    umask(mask);
+    free(text);
+    free(path);
+    return error;
+}
+
+bool reservation_save(const struct settings *settings, const char *key, const char *owner,
+                      int64_t ns, char *fault, size_t size)
+{
+    char *place = directory(), *what = describe(settings, key);
+    int error = 0;
+
+    if (*place)
+        error = make_directory(place);
+    if (*place && !error)
+        error = write_entry(owner, now_ms() + ns / NS_PER_MS, what);
+    if (!*place)
+        snprintf(fault, size, "neither XDG_STATE_HOME nor HOME says where to keep it");
+    else if (error)
+        snprintf(fault, size, "cannot keep it in %.150s: %s", place, strerror(error));
+    bool saved = *place && !error;
+    free(what);
+    free(place);
+    return saved;
+}
+
+void reservation_forget(const struct settings *settings, const char *key)
+{
+    char *what = describe(settings, key), *path = path_of(what);
+
+    unlink(path);
+    free(path);
+    free(what);
+}

@@ -1,0 +1,444 @@
+/* All that a run and an acquisition say. */
+#include "cli/run_messages.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "cli/ability.h"
+#include "cli/hints.h"
+#include "cli/obstacle.h"
+
+/* -- the wordings ---------------------------------------------------------------------------- */
+
+enum level {
+    ERROR,
+    WARNING,
+    DETAIL,
+    REMINDER, /* an error, on a terminal alone */
+    CONFLICT, /* an error, or less, as the settings say */
+    WAITED,   /* a warning, if the user has read why it waits */
+};
+
+/* {field}s are filled in; a part in [brackets] is left out where a field in it is empty. A hint is
+ * left out likewise. */
+static const struct wording {
+    enum level level;
+    const char *text, *hint;
+} wordings[RUN_EVENTS] = {
+    [RUN_REQUEUED] = {DETAIL, .text =
+                                  "{lock}: was dropped from the queue, and is back in it as number "
+                                  "{number}"},
+    [RUN_OWN_ANCESTOR] = {ERROR,
+                          .text = "{key}: rlock waits for itself: pid {number}, which holds it, is "
+                                  "an ancestor of this process",
+                          .hint = "pass RLOCK_OWNER on, as by sudo --preserve-env=RLOCK_OWNER; "
+                                  "rlock acquire sets it with --export"},
+    [RUN_ACQUIRED] = {DETAIL, .text = "{key}: acquired, fencing token {number}[, slot {slot}]"},
+    [RUN_WAITED] = {WAITED, .text = "{lock}: acquired after {duration}"},
+    [RUN_SHORT_LEASE] = {WARNING,
+                         .text = "{lock}: the store grants a lease of {duration}, not more"},
+    [RUN_OTHER_LIMIT] = {WARNING,
+                         .text = "{key}: its stored limit of {number} counts, not {asked}"},
+    [RUN_NOT_ACQUIRED] = {CONFLICT, .text = "{key}: not acquired: {obstacle}[; {ancestor}]"},
+
+    [RUN_SERVER_SAID] = {DETAIL, .text = "{lock}: the server said: {why}"},
+    [RUN_TROUBLE] = {WARNING, .text = "{lock}: {why}; trying again"},
+    [RUN_STORE_BACK] = {WARNING, .text = "{lock}: the store is back after {duration}"},
+    [RUN_FORGOTTEN] = {WARNING, .text = "{lock}: the store had forgotten it, and has it again"},
+    [RUN_RENEWED] = {DETAIL, .text = "{lock}: renewed"},
+    [RUN_FAILED] = {ERROR, .text = "{key}: {why}", .hint = "{hint}"},
+
+    [RUN_NO_PROC] = {DETAIL,
+                     .text = "{lock}: /proc cannot be used; of what the command starts, only its "
+                             "process group can be stopped"},
+    [RUN_NOT_STARTED] = {ERROR, .text = "cannot start {command}: {why}"},
+    [RUN_NOT_EXECUTED] = {ERROR, .text = "{command}: {why}"},
+    [RUN_KEPT_STOPPED] = {DETAIL, .text = "{lock}: {command} was stopped; the lock is kept"},
+    [RUN_STOPPING] = {ERROR, .text = "{lock}: stopping {command}: {why}"},
+    [RUN_LOST] = {ERROR, .text = "{lock}: lock lost: {why}"},
+    [RUN_LOST_STOPPING] = {ERROR, .text = "{lock}: lock lost: {why}; stopping {command}"},
+    [RUN_LOST_CONTINUES] = {ERROR, .text = "{lock}: lock lost: {why}; {command} goes on"},
+    [RUN_STOPPED_BEFORE] = {REMINDER, .text = "{lock}: {command} was stopped: {why}"},
+    [RUN_LOST_BEFORE] = {REMINDER, .text = "{lock}: lock lost: {why}"},
+    [RUN_LOST_STOPPED_BEFORE] = {REMINDER,
+                                 .text = "{lock}: lock lost: {why}; {command} was stopped"},
+
+    [RUN_AGENT_REPLACED] = {WARNING, .text = "{lock}: its agent {end}; another one goes on"},
+    [RUN_AGENT_MISSING] = {WARNING,
+                           .text = "{lock}: its agent {end}, and another one cannot be started "
+                                   "yet: {why}"},
+    [RUN_AGENT_DIED_AGAIN] = {DETAIL, .text = "{lock}: its agent {end} again"},
+    [RUN_AGENTS_DIE] = {ERROR, .text = "{lock}: the agent {end} while it waited, again and again"},
+    [RUN_AGENT_GAVE_UP] = {WARNING, .text = "{lock}: {why}"},
+    [RUN_SURVIVORS] = {ERROR, .text = "{lock}: some processes of its command could not be killed"},
+    [RUN_UNSEEN] = {ERROR, .text = "{lock}: cannot see whether all processes of its command have "
+                                   "ended"},
+    [RUN_SYSTEM_REFUSED] = {ERROR, .text = "{lock}: the operating system refuses: {why}"},
+
+    [RUN_NOT_NOTIFIED] = {WARNING, .text = "{lock}: cannot start what --notify asks for: {why}"},
+    [RUN_NOTIFIED_BADLY] = {WARNING, .text = "{lock}: the command of --notify {end}"},
+
+    [RUN_UNRELEASED] = {WARNING, .text = "{lock}: could not be released: {why}; its lease frees it"
+                                         "[ in {duration}]"},
+    [RUN_UNRELEASED_ENDED] = {WARNING,
+                              .text = "{lock}: could not be released: {why}; its lease has ended "
+                                      "meanwhile"},
+
+    [RUN_OWNER_ENDED] = {ERROR,
+                         .text = "{lock}: not acquired: process {number}, which it was to be kept "
+                                 "for, has ended"},
+    [RUN_NO_RENEWER] = {ERROR, .text = "{lock}: cannot start its renewer: {why}"},
+    [RUN_RENEWER_DIED] = {ERROR, .text = "{lock}: not acquired: its renewer has ended"},
+    [RUN_RENEWER_ENDED] = {ERROR, .text = "{lock}: nothing renews it: its renewer has ended"},
+    [RUN_UNDELIVERED] = {ERROR, .text = "{lock}: released again: {why}"},
+};
+
+/* {why} */
+static const char *const causes[RUN_CAUSES] = {
+    [RUN_CAUSE_TEXT] = "{text}",
+    [RUN_CAUSE_NOT_RENEWED] = "not renewed in time[: {text}]",
+    [RUN_CAUSE_WAS_STOPPED] = "rlock was stopped, so its lease runs out",
+    [RUN_CAUSE_TOO_LATE] = "no time was left to start the command",
+    [RUN_CAUSE_AGENT_DIED] = "its agent died",
+    [RUN_CAUSE_AGENT_DEAF] = "its agent does not answer",
+    [RUN_CAUSE_NO_ANSWER] = "no answer",
+    [RUN_CAUSE_UNKILLED] = "not all processes of its command could be killed",
+    [RUN_CAUSE_TIME_LIMIT] = "time limit reached (--at-most {limit})",
+    [RUN_CAUSE_NO_RENEWAL] = "the lease ends (--no-renew)",
+    [RUN_CAUSE_UNWRITABLE] = "cannot write to standard output: {text}",
+    [RUN_CAUSE_UNREAD] = "standard output took nothing until the lease ended",
+    [RUN_CAUSE_RENEWER_ENDED] = "its renewer has ended",
+};
+
+/* -- the fields ------------------------------------------------------------------------------ */
+
+#define MESSAGE_SIZE 2048
+
+/* What a message is made of. */
+struct source {
+    const struct run_messages *messages;
+    const struct run_news *news;
+};
+
+static void fill_in(const struct source *source, const char *form, char *out, size_t size);
+
+static const char *blocked_key(const struct run_messages *messages,
+                               const struct run_refusal *refusal)
+{
+    const struct lock_request *request = messages->request;
+    size_t key = refusal->answer.key;
+
+    return request->keys[key < request->key_count ? key : 0];
+}
+
+static void put_lock(const struct source *source, char *out, size_t size)
+{
+    snprintf(out, size, "%s", source->messages->title);
+}
+
+/* The one that it is about. */
+static void put_key(const struct source *source, char *out, size_t size)
+{
+    const struct run_news *news = source->news;
+    const char *key = source->messages->title;
+
+    if (news->refusal)
+        key = blocked_key(source->messages, news->refusal);
+    else if (news->key > 0)
+        key = source->messages->request->keys[news->key - 1];
+    snprintf(out, size, "%s", key);
+}
+
+static void put_command(const struct source *source, char *out, size_t size)
+{
+    snprintf(out, size, "%s",
+             source->news->remains ? "what the command left running" : source->messages->command);
+}
+
+static void put_number(const struct source *source, char *out, size_t size)
+{
+    snprintf(out, size, "%" PRId64, source->news->number);
+}
+
+static void put_slot(const struct source *source, char *out, size_t size)
+{
+    if (source->news->slot > 0)
+        snprintf(out, size, "%u", source->news->slot);
+}
+
+/* For how many holders it was asked. */
+static void put_asked(const struct source *source, char *out, size_t size)
+{
+    snprintf(out, size, "%u", source->messages->request->limit);
+}
+
+static void put_duration(const struct source *source, char *out, size_t size)
+{
+    if (source->news->duration > 0)
+        duration_print(source->news->duration, out, size);
+}
+
+static void put_why(const struct source *source, char *out, size_t size)
+{
+    fill_in(source, causes[source->news->reason.cause], out, size);
+}
+
+static void put_text(const struct source *source, char *out, size_t size)
+{
+    snprintf(out, size, "%s", source->news->reason.text);
+}
+
+static void put_limit(const struct source *source, char *out, size_t size)
+{
+    duration_print(source->news->reason.duration, out, size);
+}
+
+static void put_end(const struct source *source, char *out, size_t size)
+{
+    int status = (int)source->news->number;
+
+    if (WIFSIGNALED(status))
+        snprintf(out, size, "was killed (signal %d)", WTERMSIG(status));
+    else
+        snprintf(out, size, "ended (status %d)", WEXITSTATUS(status));
+}
+
+static void put_obstacle(const struct source *source, char *out, size_t size)
+{
+    const struct run_refusal *refusal = source->news->refusal;
+
+    obstacle_print(&refusal->answer, source->messages->request->limit, refusal->age, OBSTACLE_FULL,
+                   out, size);
+    if (!*out)
+        snprintf(out, size, "others come first");
+}
+
+static void put_ancestor(const struct source *source, char *out, size_t size)
+{
+    if (source->news->refusal->ancestor)
+        snprintf(out, size, "that is an ancestor of this process");
+}
+
+static void put_hint(const struct source *source, char *out, size_t size)
+{
+    const char *hint = hint_words(source->news->cause, source->news->hint);
+
+    if (hint)
+        snprintf(out, size, "%s", hint);
+}
+
+static const struct {
+    const char *name;
+    void (*put)(const struct source *source, char *out, size_t size);
+} fields[] = {{"lock", put_lock},         {"key", put_key},     {"command", put_command},
+              {"number", put_number},     {"asked", put_asked}, {"slot", put_slot},
+              {"duration", put_duration}, {"why", put_why},     {"text", put_text},
+              {"limit", put_limit},       {"end", put_end},     {"obstacle", put_obstacle},
+              {"ancestor", put_ancestor}, {"hint", put_hint}};
+
+/* False if the field is empty. */
+static bool append_field(const struct source *source, const char *name, size_t length, char *out,
+                         size_t size)
+{
+    char value[MESSAGE_SIZE] = "";
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strncmp(fields[i].name, name, length) == 0 && fields[i].name[length] == '\0')
+            fields[i].put(source, value, sizeof value);
+    text_append(out, size, "%s", value);
+    return *value;
+}
+
+static void fill_in(const struct source *source, const char *form, char *out, size_t size)
+{
+    size_t optional = 0; /* where the part in brackets begins */
+    bool whole = true;   /* no field in it is empty */
+
+    *out = '\0';
+    while (*form) {
+        size_t plain = strcspn(form, "{[]");
+        text_append(out, size, "%.*s", (int)plain, form);
+        form += plain;
+        if (*form == '[') {
+            optional = strlen(out);
+            whole = true;
+        } else if (*form == ']' && !whole) {
+            out[optional] = '\0';
+        } else if (*form == '{') {
+            size_t length = strcspn(++form, "}");
+            whole &= append_field(source, form, length, out, size);
+            form += length;
+        }
+        form += *form != '\0';
+    }
+}
+
+/* -- telling --------------------------------------------------------------------------------- */
+
+/* False if nothing is said. */
+static bool say(struct run_messages *messages, enum level level, const char *text)
+{
+    switch (level) {
+    case ERROR: say_error("%s", text); return true;
+    case WARNING: say_warning("%s", text); return true;
+    case DETAIL: say_detail("%s", text); return false;
+    case REMINDER: return say_on_terminal() && say(messages, ERROR, text);
+    case CONFLICT:
+        return messages->conflict != CONFLICT_IS_SILENT &&
+               say(messages, messages->conflict == CONFLICT_IS_ERROR ? ERROR : WARNING, text);
+    case WAITED: return messages->wait.shown && say(messages, WARNING, text);
+    }
+    return false;
+}
+
+static void tell(void *arg, const struct run_news *news)
+{
+    struct run_messages *messages = arg;
+    const struct source source = {messages, news};
+    const struct wording *wording = &wordings[news->event];
+    char text[MESSAGE_SIZE], hint[MESSAGE_SIZE];
+
+    fill_in(&source, wording->text, text, sizeof text);
+    fill_in(&source, wording->hint ? wording->hint : "", hint, sizeof hint);
+    if (say(messages, wording->level, text) && *hint)
+        say_hint("%s", hint);
+    if (wording->level == WAITED)
+        messages->wait.shown = false;
+}
+
+/* -- the line that says why it waits --------------------------------------------------------- */
+
+#define ELLIPSIS       "..."
+#define OBSTACLE_LEAST 16 /* columns; of what has less room, nothing is told */
+
+/* ", held by …" or ": X comes first"; a refusal does not always tell who is in the way. */
+static void print_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
+                           enum obstacle_detail detail, char *out, size_t size)
+{
+    const struct answer *answer = &refusal->answer;
+    bool changing = answer->position == 1 || messages->request->mode == LOCK_EXCLUSIVE;
+    bool held = answer->holders > 0 || answer->holder.owner[0] || answer->cause == CAUSE_CLOSED;
+    char obstacle[OBSTACLE_SIZE];
+
+    out[0] = '\0';
+    obstacle_print(answer, messages->request->limit, refusal->age, detail, obstacle,
+                   sizeof obstacle);
+    if (obstacle[0])
+        text_append(out, size, "%s %s", held ? "," : ":", obstacle);
+    else
+        text_append(out, size, "%s",
+                    changing ? ", which is about to change hands" : ": others come first");
+}
+
+static void print_place(const struct run_messages *messages, const struct answer *refusal,
+                        bool brief, char *out, size_t size)
+{
+    char lack[ABILITY_LACK_SIZE];
+
+    if (refusal->position == 1)
+        snprintf(out, size, brief ? "; next" : "; you are next");
+    else if (refusal->position > 1)
+        snprintf(out, size,
+                 brief ? "; number %" PRId64 : "; you are number %" PRId64 " in the queue",
+                 refusal->position);
+    else
+        snprintf(out, size, "%s%s", brief ? "" : "; ",
+                 brief ? "" : ability_print_lack(messages->address, STORE_QUEUE, lack));
+}
+
+/* Where there is little room the line becomes shorter piece by piece, and is cut at last: who holds
+ * the lock is told rather than the place behind it. */
+static void compose_wait(void *arg, size_t columns, char *out, size_t size)
+{
+    const struct run_messages *messages = arg;
+    const struct run_refusal *refusal = messages->refusal;
+    static const struct {
+        enum obstacle_detail detail;
+        bool brief;
+    } forms[] = {{OBSTACLE_FULL, false},
+                 {OBSTACLE_WITHOUT_PID, false},
+                 {OBSTACLE_WITHOUT_PID, true},
+                 {OBSTACLE_WITHOUT_COMMAND, true}};
+    char obstacle[OBSTACLE_SIZE + sizeof ELLIPSIS], place[80];
+    size_t room = 0;
+
+    snprintf(out, size, "waiting for %.120s", blocked_key(messages, refusal));
+    if (messages->request->key_count > 1)
+        text_append(out, size, " (one of %.120s)", messages->title);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        print_obstacle(messages, refusal, forms[i].detail, obstacle, OBSTACLE_SIZE);
+        print_place(messages, &refusal->answer, forms[i].brief, place, sizeof place);
+        size_t rest = utf8_width(out) + utf8_width(place);
+        room = columns > rest ? columns - rest : 0;
+        if (utf8_width(obstacle) <= room)
+            break;
+    }
+    if (utf8_width(obstacle) > room && room >= OBSTACLE_LEAST)
+        strcpy(obstacle + utf8_fit(obstacle, room - strlen(ELLIPSIS)), ELLIPSIS);
+    text_append(out, size, "%s%s", obstacle, place);
+}
+
+static int64_t show_wait(void *arg, const struct run_refusal *refusal)
+{
+    struct run_messages *messages = arg;
+
+    messages->refusal = refusal;
+    return status_line_show(&messages->wait);
+}
+
+static void hide_wait(void *arg)
+{
+    struct run_messages *messages = arg;
+
+    status_line_wipe(&messages->wait);
+}
+
+/* As much of it as there is room for in a message of a few words. */
+static void name_holder(void *arg, const struct run_refusal *refusal, char *out, size_t size)
+{
+    const struct run_messages *messages = arg;
+    const char *own = messages->request->who;
+    struct identity self;
+
+    if (!refusal) {
+        identity_parse(own, strlen(own), &self);
+        obstacle_print_who(&self, out, size);
+    } else {
+        const struct answer *answer = &refusal->answer;
+        obstacle_print_who(answer->holder.owner[0] ? &answer->holder.who : &answer->first.who, out,
+                           size);
+    }
+}
+
+static void detach(void *arg)
+{
+    (void)arg;
+    say_let_go();
+}
+
+void run_messages_init(struct run_messages *messages, const char *title, const char *command)
+{
+    *messages =
+        (struct run_messages){.events = {tell, show_wait, hide_wait, name_holder, detach, messages},
+                              .title = title,
+                              .command = command};
+    status_line_init(&messages->wait, NULL, say_verbosity() == SAY_QUIET, compose_wait, messages);
+    say_set_job(getpgrp());
+}
+
+void run_messages_of_request(struct run_messages *messages, const struct lock_request *request,
+                             const struct settings *settings)
+{
+    messages->request = request;
+    messages->address = &settings->address;
+    if (settings->conflict_status == STATUS_OK)
+        messages->conflict = CONFLICT_IS_SILENT;
+    else if (settings->conflict_expected)
+        messages->conflict = CONFLICT_IS_EXPECTED;
+}

@@ -1,0 +1,226 @@
+/* Messages to the user, in one write each that does not block. */
+#include "cli/say.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/utf8.h"
+
+#define REDRAW    "\r\033[K"
+#define TEXT_SIZE 2048
+
+/* The globals. */
+static struct {
+    enum verbosity verbosity;
+    pid_t job; /* the process group that may draw a status line while in the foreground */
+    pid_t opener;
+    int fd; /* a description of our own for standard error, or standard error itself */
+    enum { WRITE_FREELY, WRITE_IF_READY, SEND } way;
+    bool status_shown;
+    bool said; /* the last error or warning, so that its hint follows it */
+} say = {.verbosity = SAY_NORMAL, .fd = -1};
+
+/* A pipe or a terminal is opened once more: O_NONBLOCK then holds for this description alone, and
+ * neither the command nor the caller's shell finds its standard error non-blocking. Done again
+ * after a fork, as the child may have closed all that it inherited. */
+static void open_way_out(void)
+{
+    struct stat st;
+    int fd = -1;
+
+    say.opener = getpid();
+    say.fd = STDERR_FILENO;
+    say.way = WRITE_IF_READY;
+    if (fstat(STDERR_FILENO, &st) < 0)
+        return;
+    if (S_ISREG(st.st_mode))
+        say.way = WRITE_FREELY;
+    else if (S_ISSOCK(st.st_mode))
+        say.way = SEND;
+    else if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
+        fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) {
+        say.fd = fd;
+        say.way = WRITE_FREELY;
+    }
+}
+
+static void put(const char *line, size_t length)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    if (say.opener != getpid())
+        open_way_out();
+    if (say.way == WRITE_IF_READY && (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)))
+        return;
+    if (say.way == SEND)
+        send(say.fd, line, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else if (write(say.fd, line, length) < 0)
+        return; /* dropped: there is nobody to tell */
+}
+
+__attribute__((format(printf, 2, 0))) static void put_line(const char *prefix, const char *fmt,
+                                                           va_list args)
+{
+    char text[TEXT_SIZE];
+    char line[PIPE_BUF]; /* what is longer may be torn apart, or block half-way */
+    size_t used;
+    int kept = errno;
+
+    vsnprintf(text, sizeof text, fmt, args);
+    used = (size_t)snprintf(line, sizeof line, "%s%s", say.status_shown ? REDRAW : "", prefix);
+    utf8_escape(text, line + used, sizeof line - 1 - used);
+    used += strlen(line + used);
+    line[used++] = '\n';
+    put(line, used);
+    say.status_shown = false;
+    errno = kept;
+}
+
+#define PUT_LINE(prefix, fmt)                                                                      \
+    do {                                                                                           \
+        va_list args;                                                                              \
+        va_start(args, fmt);                                                                       \
+        put_line(prefix, fmt, args);                                                               \
+        va_end(args);                                                                              \
+    } while (0)
+
+void say_set_verbosity(enum verbosity v)
+{
+    say.verbosity = v;
+}
+
+enum verbosity say_verbosity(void)
+{
+    return say.verbosity;
+}
+
+void say_error(const char *fmt, ...)
+{
+    say.said = true;
+    PUT_LINE("rlock: ", fmt);
+}
+
+void say_hint(const char *fmt, ...)
+{
+    if (say.said)
+        PUT_LINE("hint: ", fmt);
+}
+
+void say_warning(const char *fmt, ...)
+{
+    say.said = say.verbosity > SAY_QUIET;
+    if (say.said)
+        PUT_LINE("rlock: ", fmt);
+}
+
+void say_detail(const char *fmt, ...)
+{
+    char prefix[40];
+    struct timespec now;
+    struct tm local;
+    size_t used;
+
+    if (say.verbosity < SAY_VERBOSE)
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    localtime_r(&now.tv_sec, &local);
+    used = strftime(prefix, sizeof prefix, "rlock: %H:%M:%S", &local);
+    snprintf(prefix + used, sizeof prefix - used, ".%03ld ", now.tv_nsec / 1000000);
+    PUT_LINE(prefix, fmt);
+}
+
+void say_set_job(pid_t group)
+{
+    say.job = group;
+}
+
+void say_store_away(const char *who, const char *why, const char *said)
+{
+    if (said[0])
+        say_detail("%s: the server said: %s", who, said);
+    say_warning("%s: %s; trying again", who, why);
+}
+
+void say_store_back(const char *who, int64_t after)
+{
+    char duration[32];
+
+    say_warning("%s: the store is back after %s", who,
+                duration_print(after, duration, sizeof duration));
+}
+
+void say_let_go(void)
+{
+    if (say.fd > STDERR_FILENO)
+        close(say.fd);
+    say.fd = -1;
+    say.opener = 0;
+}
+
+/* "false" and "0" are what people set it to in order to be in none. */
+static bool is_ci_job(void)
+{
+    const char *ci = getenv("CI");
+    return ci && *ci && strcmp(ci, "false") != 0 && strcmp(ci, "0") != 0;
+}
+
+static bool is_dumb(void)
+{
+    const char *term = getenv("TERM");
+    return term && strcmp(term, "dumb") == 0;
+}
+
+bool say_on_terminal(void)
+{
+    int kept = errno;
+    bool on = isatty(STDERR_FILENO) == 1 && !is_ci_job() && !is_dumb();
+
+    errno = kept;
+    return on;
+}
+
+/* What is typed meanwhile is echoed behind it, as ^C: that must not begin a second line, which
+ * would stay. */
+#define ECHOED 3
+
+size_t say_columns(void)
+{
+    struct winsize window;
+    int kept = errno;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) < 0 || window.ws_col == 0)
+        window.ws_col = 80;
+    errno = kept;
+    return window.ws_col > ECHOED ? window.ws_col - ECHOED : 0;
+}
+
+bool say_status(const char *text)
+{
+    char line[sizeof REDRAW + TEXT_SIZE] = REDRAW;
+    char *start = line + sizeof REDRAW - 1;
+    int kept = errno;
+
+    if (!*text && !say.status_shown)
+        return false;
+    bool seen = !say.job || tcgetpgrp(STDERR_FILENO) == say.job;
+    if (seen) {
+        utf8_escape(text, start, TEXT_SIZE);
+        put(line, sizeof REDRAW - 1 + utf8_fit(start, say_columns()));
+        say.status_shown = *text != '\0';
+    }
+    errno = kept;
+    return seen;
+}

@@ -1,0 +1,52 @@
+/* Messages to the user: one line, prefixed "rlock: ", in one write to standard error; errno is
+ * kept.
+ *
+ * A message never blocks for long: standard error may be a pipe that nobody reads, and the caller
+ * has a lease to renew. What does not fit is dropped. Nothing here knows a password: callers print
+ * addresses through url_print(), which leaves it out. Holds the program's only globals. */
+#ifndef RLOCK_CLI_SAY_H
+#define RLOCK_CLI_SAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum verbosity { SAY_QUIET, SAY_NORMAL, SAY_VERBOSE };
+
+/* Set once, before anything is said. stamp: verbose lines start with the time of day. */
+void say_set_verbosity(enum verbosity v);
+enum verbosity say_verbosity(void);
+
+#define SAY_PRINTF __attribute__((format(printf, 1, 2)))
+
+/* Always printed. Control characters are escaped in all four. */
+void say_error(const char *fmt, ...) SAY_PRINTF;
+/* "hint: …", unprefixed; after an error or warning, printed with it. */
+void say_hint(const char *fmt, ...) SAY_PRINTF;
+/* Printed unless quiet. */
+void say_warning(const char *fmt, ...) SAY_PRINTF;
+/* Printed when verbose, with the time of day. */
+void say_detail(const char *fmt, ...) SAY_PRINTF;
+
+/* The store of "who" does not answer, for the reason "why", and is asked again; "said": its own
+ * words, or "". */
+void say_store_away(const char *who, const char *why, const char *said);
+/* It has answered again, after so many ns. */
+void say_store_back(const char *who, int64_t after);
+
+/* Closes what was opened to say something, for a process that has another standard error now. */
+void say_let_go(void);
+
+/* True when standard error is a terminal that say_status() may redraw on; not in a CI job (the
+ * variable CI), whose log keeps every line, nor on a dumb terminal. */
+bool say_on_terminal(void);
+/* Redraws the terminal's status line; "" wipes it. Later messages wipe it first. False if the user
+ * does not see it: this job is in the background. */
+bool say_status(const char *text);
+/* So many columns of the terminal say_status() shows of a text. */
+size_t say_columns(void);
+/* say_status() then draws only while this process group is the terminal's foreground: a job that
+ * was stopped or sent to the background must not write over its user's prompt. */
+void say_set_job(pid_t group);
+
+#endif

@@ -1,0 +1,140 @@
+/* Frames on a terminal, and text fitted into its window. */
+#include "cli/screen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+/* The alternate screen, without a cursor; and back. */
+#define ENTER "\033[?1049h\033[?25l"
+#define LEAVE "\033[?25h\033[?1049l"
+/* To the first line; the rest of a line, of the screen, is wiped. */
+#define HOME       "\033[H"
+#define WIPE_LINE  "\033[K"
+#define WIPE_BELOW "\033[J"
+
+bool screen_is_there(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+struct window screen_window(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0)
+        return (struct window){.columns = size.ws_col, .lines = size.ws_row};
+    return (struct window){.columns = 80, .lines = 24};
+}
+
+static bool is_in_background(void)
+{
+    pid_t foreground = tcgetpgrp(STDOUT_FILENO); /* -1: not the terminal of this session */
+
+    return foreground > 0 && foreground != getpgrp();
+}
+
+/* A line is wiped before it is written: behind a character in the last column the cursor is still
+ * on it. */
+bool screen_draw(struct screen *screen, const char *lines)
+{
+    int below = screen_window().lines;
+
+    if (is_in_background())
+        return true;
+    fputs(screen->entered ? HOME : ENTER HOME, stdout);
+    screen->entered = true;
+    for (;; below--) {
+        size_t length = strcspn(lines, "\n");
+        printf(WIPE_LINE "%.*s", (int)length, lines);
+        lines += length;
+        if (!*lines)
+            break;
+        fputs("\r\n", stdout);
+        lines++;
+    }
+    if (below > 1)
+        fputs("\r\n" WIPE_BELOW, stdout);
+    return fflush(stdout) == 0;
+}
+
+void screen_leave(struct screen *screen)
+{
+    if (!screen->entered)
+        return;
+    screen->entered = false;
+    fputs(LEAVE, stdout);
+    fflush(stdout);
+}
+
+/* -- text fitted into a window ----------------------------------------------------------------- */
+
+#define ESCAPE '\033'
+
+static size_t count_lines(const char *text)
+{
+    size_t count = 0;
+
+    for (; *text; count++)
+        text += strcspn(text, "\n") + (strchr(text, '\n') != NULL);
+    return count;
+}
+
+/* Writes what is between two colours, and takes its columns from those that are left. */
+static void put_plain(FILE *out, const char *text, size_t length, size_t *columns)
+{
+    char *plain = mem_zeroed(length + 1);
+
+    memcpy(plain, text, length);
+    size_t kept = utf8_fit(plain, *columns);
+    fwrite(plain, 1, kept, out);
+    *columns = kept < length ? 0 : *columns - utf8_width(plain);
+    free(plain);
+}
+
+static void put_line(FILE *out, const char *line, size_t length, size_t columns)
+{
+    const char *end = line + length;
+
+    while (line < end) {
+        const char *color = memchr(line, ESCAPE, (size_t)(end - line));
+        size_t plain = (size_t)((color ? color : end) - line);
+        put_plain(out, line, plain, &columns);
+        line += plain;
+        if (!color)
+            break;
+        const char *last = memchr(line, 'm', (size_t)(end - line));
+        size_t sequence = (size_t)((last ? last + 1 : end) - line);
+        fwrite(line, 1, sequence, out);
+        line += sequence;
+    }
+}
+
+void window_fit(FILE *out, const char *text, const struct window *window, const char *unit)
+{
+    size_t count = count_lines(text), room = window->lines > 0 ? (size_t)window->lines : 1;
+    size_t columns = window->columns > 0 ? (size_t)window->columns : 1;
+    size_t shown = count <= room ? count : room - 1;
+    char more[64];
+
+    for (size_t i = 0; i < shown; i++) {
+        size_t length = strcspn(text, "\n");
+        if (i > 0)
+            fputc('\n', out);
+        put_line(out, text, length, columns);
+        text += length + (text[length] != '\0');
+    }
+    if (shown == count)
+        return;
+    snprintf(more, sizeof more, "\xe2\x80\xa6 and %zu more%s", count - shown, unit);
+    if (shown > 0)
+        fputc('\n', out);
+    put_line(out, more, strlen(more), columns);
+}

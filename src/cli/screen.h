@@ -1,0 +1,33 @@
+/* A terminal on standard output that is drawn upon, frame after frame, on a screen of its own: what
+ * was there before is there again at the end. */
+#ifndef RLOCK_CLI_SCREEN_H
+#define RLOCK_CLI_SCREEN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct window {
+    int columns, lines;
+};
+
+struct screen {
+    bool entered;
+};
+
+/* Whether standard output is a terminal that can be drawn upon. */
+bool screen_is_there(void);
+struct window screen_window(void);
+/* Draws lines that fit the window (window_fit()) in place of those before; nothing while this job
+ * is in the background. False with errno if the terminal takes no more. */
+bool screen_draw(struct screen *screen, const char *lines);
+/* Puts back what was there before the first frame; harmless if there was none. The next frame
+ * begins anew. */
+void screen_leave(struct screen *screen);
+
+/* Writes the lines of the text, without a newline behind the last. Where not all of them fit, the
+ * last one that is written says how many more there are, in "unit": "… and 12 more" and the unit,
+ * which may be "". No character is cut in two; sequences that set colours (ESC [ … m) take no
+ * columns and are never cut off. */
+void window_fit(FILE *out, const char *text, const struct window *window, const char *unit);
+
+#endif

@@ -1,0 +1,623 @@
+/* What the user set: collected from options, environment and files, then judged together. */
+#include "cli/settings_read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/ability.h"
+#include "cli/config.h"
+#include "lock/own_identity.h"
+#include "os/file.h"
+#include "os/secret.h"
+#include "run/environment.h"
+#include "store/urls.h"
+
+#define SYSTEM_FILE   "/etc/rlock.conf"
+#define FILE_SIZE_MAX 65536
+#define LOCAL         "local:"
+
+/* What an option is given that takes no value. */
+static const char set[] = "yes";
+
+/* In rising order: the later one wins. */
+enum origin { ORIGIN_DEFAULT, ORIGIN_SYSTEM, ORIGIN_USER, ORIGIN_ENVIRONMENT, ORIGIN_OPTION };
+
+/* What is said about one setting. */
+struct given {
+    const char *value; /* NULL: nothing */
+    enum origin origin;
+    const char *file;
+    int line;
+};
+
+struct collection {
+    struct given given[SETTING_COUNT];
+    struct arena *arena; /* of values that are in no argument and no variable */
+    const char *urls;    /* those of all --url options; NULL: none so far */
+    char *fault;         /* what is wrong, for the user */
+    size_t size;
+};
+
+static int status_of(enum origin origin)
+{
+    return origin == ORIGIN_OPTION ? STATUS_USAGE : STATUS_CONFIG;
+}
+
+/* STATUS_USAGE or STATUS_CONFIG, by where the setting comes from. */
+static int status_of_setting(const struct collection *all, enum setting id)
+{
+    return status_of(all->given[id].origin);
+}
+
+/* Where a setting was set: "--wait", "RLOCK_URL" or "/etc/rlock.conf:3: wait". Returns out. */
+static const char *place_of(const struct collection *all, enum setting id, char *out, size_t size)
+{
+    const struct given *given = &all->given[id];
+    const struct rule *rule = &rules[id];
+
+    if (given->origin == ORIGIN_OPTION)
+        snprintf(out, size, "--%s", rule->name);
+    else if (given->file)
+        snprintf(out, size, "%s:%d: %s", given->file, given->line, rule->name);
+    else
+        snprintf(out, size, "%s", given->origin == ORIGIN_ENVIRONMENT ? rule->variable : "default");
+    return out;
+}
+
+/* Says what is wrong with what is given for a setting: "PLACE 'VALUE' WHY", or "PLACE WHY" for a
+ * secret one. Returns the status for it. */
+static int refuse(const struct collection *all, enum setting id, const char *why)
+{
+    const struct given *given = &all->given[id];
+    char place[512];
+
+    place_of(all, id, place, sizeof place);
+    if (rules[id].value == RULE_SECRET || given->value == set) {
+        snprintf(all->fault, all->size, "%s %s", place, why);
+    } else {
+        char shown[URLS_SHOWN_SIZE];
+        snprintf(all->fault, all->size, "%s '%s' %s", place, urls_show(given->value, shown), why);
+    }
+    return status_of(given->origin);
+}
+
+/* Sets what is given for one setting, if anything. Returns STATUS_OK, or the status for what is
+ * wrong. */
+static int take(const struct collection *all, struct settings *settings, enum setting id)
+{
+    const struct given *given = &all->given[id];
+    char message[RULES_FAULT_SIZE];
+    const char *why = given->value ? rules[id].take(settings, given->value, message) : NULL;
+
+    return why ? refuse(all, id, why) : STATUS_OK;
+}
+
+/* -- files ----------------------------------------------------------------------------------- */
+
+/* A configuration file while it is read. */
+struct source {
+    const char *path;
+    enum origin origin;
+    bool rereadable; /* it is no pipe, so that there is something beside it */
+    bool secret;     /* there is a password in it */
+};
+
+/* A path that stands in a file: in a user's home, or else relative to that file. NULL, or what is
+ * wrong with it. */
+static const char *settle_path(const struct collection *all, const struct source *source,
+                               const char **value)
+{
+    const char *home = getenv("HOME"), *slash = strrchr(source->path, '/');
+    bool from_home = **value == '~';
+    char *path;
+
+    if (**value == '/' || **value == '\0' || (!from_home && !(slash && source->rereadable)))
+        return NULL;
+    if (from_home && (*value)[1] && (*value)[1] != '/')
+        return "has a '~' without a '/' behind it (only one's own home is known)";
+    if (from_home && (!home || !*home))
+        return "begins with '~', and HOME is not set";
+    int n = from_home
+                ? asprintf(&path, "%s%s", home, *value + 1)
+                : asprintf(&path, "%.*s%s", (int)(slash - source->path) + 1, source->path, *value);
+    *value = arena_take_string(all->arena, n < 0 ? mem_checked(NULL) : path);
+    return NULL;
+}
+
+static bool has_password(enum setting id, const char *value)
+{
+    size_t start, length = 0;
+    bool found = id == SETTING_PASSWORD && *value;
+
+    for (size_t at = 0; id == SETTING_URL && urls_password_span(value, at, &start, &length);
+         at = start + length)
+        found |= length > 0;
+    return found;
+}
+
+static int collect_line(struct collection *all, const struct config_line *line,
+                        struct source *source)
+{
+    enum setting id = rules_find(line->key);
+    char shown[URLS_SHOWN_SIZE];
+
+    /* Hosts of one fleet have one file, and not always one version. */
+    if (!id) {
+        say_warning("%s:%d: unknown key '%s'; going on without it", source->path, line->number,
+                    urls_show(line->key, shown));
+        return STATUS_OK;
+    }
+    struct given *given = &all->given[id];
+    if (id == SETTING_URL && given->file == source->path) {
+        snprintf(all->fault, all->size, "%s:%d: a second url (a quorum's stand on one line)",
+                 source->path, line->number);
+        return STATUS_CONFIG;
+    }
+    *given = (struct given){line->value, source->origin, source->path, line->number};
+    source->secret |= has_password(id, line->value);
+    const char *why = rules[id].value == RULE_PATH ? settle_path(all, source, &given->value) : NULL;
+    if (why)
+        return refuse(all, id, why);
+    /* Checked even if another value comes before it: a file stays, and is best corrected at
+     * once. */
+    struct settings scratch = {0};
+    int status = take(all, &scratch, id);
+    settings_free(&scratch);
+    return status;
+}
+
+/* The text is cut up and has to stay. */
+static int collect_text(struct collection *all, const struct file *file, struct source *source)
+{
+    struct config_reader reader = {file->text, file->text + file->size, 0};
+    struct config_line line;
+    const char *why;
+    int found = 0, status = STATUS_OK;
+
+    while (status == STATUS_OK && (found = config_next(&reader, &line, &why)) == 1)
+        status = collect_line(all, &line, source);
+    if (found < 0) {
+        snprintf(all->fault, all->size, "%s:%d: %s", source->path, line.number, why);
+        status = STATUS_CONFIG;
+    }
+    if (status == STATUS_OK && source->secret && file->public)
+        say_warning("%s: every user of this host can read the password in it (mode %04o)",
+                    source->path, file->mode);
+    return status;
+}
+
+/* STATUS_OK, where *error is that of reading it, with a message that follows its path; or that of
+ * what stands in it. */
+static int collect_file(struct collection *all, struct source *source, int *error, char *fault,
+                        size_t size)
+{
+    static const struct file_options options = {.limit = FILE_SIZE_MAX};
+    struct file file;
+
+    *error = file_read(&file, source->path, &options, fault, size);
+    if (*error)
+        return STATUS_OK;
+    arena_take(all->arena, file.text, file.size);
+    /* Of another process that has read it, or none has written it: going on without it may lead to
+     * another store. */
+    if (file.pipe && file.size == 0) {
+        snprintf(fault, size, "nothing comes out of this pipe (what was read once is gone)");
+        *error = ENODATA;
+        return STATUS_OK;
+    }
+    source->rereadable = file.rereadable;
+    return collect_text(all, &file, source);
+}
+
+/* One of the two files that need not exist. A system's file that may not be read is an error: it
+ * may name another store than the default, and two stores are no lock. That of a user is left out
+ * with a warning: HOME is often still another user's for a service or under sudo. */
+static int collect_usual_file(struct collection *all, const char *path, enum origin origin)
+{
+    struct source source = {.path = path, .origin = origin};
+    char why[120];
+    int error, status = collect_file(all, &source, &error, why, sizeof why);
+
+    if (error == 0 || error == ENOENT || error == ENOTDIR)
+        return status;
+    if (error == EACCES && origin == ORIGIN_USER) {
+        say_warning("%s: %s; going on without it", path, why);
+        return STATUS_OK;
+    }
+    snprintf(all->fault, all->size, "%s: %s", path, why);
+    return STATUS_CONFIG;
+}
+
+static const char *user_file(const struct collection *all)
+{
+    const char *base = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+    int n = 0;
+
+    if (base && *base == '/') /* the specification has a relative one ignored */
+        n = asprintf(&path, "%s/rlock/config", base);
+    else if (home && *home)
+        n = asprintf(&path, "%s/.config/rlock/config", home);
+    if (n < 0)
+        mem_checked(NULL);
+    return path ? arena_take_string(all->arena, path) : NULL;
+}
+
+/* The one that --config or RLOCK_CONFIG names. */
+static int collect_named_file(struct collection *all, const char *path, enum origin origin)
+{
+    const char *place = origin == ORIGIN_OPTION ? "--config" : "RLOCK_CONFIG";
+    struct source source = {.path = path, .origin = ORIGIN_USER};
+    char why[120];
+
+    if (!*path) {
+        snprintf(all->fault, all->size, "%s is empty", place);
+        return status_of(origin);
+    }
+    int error, status = collect_file(all, &source, &error, why, sizeof why);
+    if (!error)
+        return status;
+    bool nothing = error == ENOENT || error == ENOTDIR || error == ETIMEDOUT || error == ENODATA;
+    snprintf(all->fault, all->size, "%s %s: %s", place, path, why);
+    return nothing ? status_of(origin) : STATUS_CONFIG;
+}
+
+static int collect_files(struct collection *all, const char *named, enum origin origin)
+{
+    if (named)
+        return collect_named_file(all, named, origin);
+    int status = collect_usual_file(all, SYSTEM_FILE, ORIGIN_SYSTEM);
+    const char *own = user_file(all);
+    return status == STATUS_OK && own ? collect_usual_file(all, own, ORIGIN_USER) : status;
+}
+
+/* -- environment and options ----------------------------------------------------------------- */
+
+/* A variable that is set to nothing is not set: CI systems cannot unset one. */
+static const char *variable(const char *name)
+{
+    const char *value = name ? getenv(name) : NULL;
+    return value && *value ? value : NULL;
+}
+
+static void collect_environment(struct collection *all)
+{
+    for (int id = 1; id < SETTING_COUNT; id++) {
+        const char *value = variable(rules[id].variable);
+        if (value)
+            all->given[id] = (struct given){value, ORIGIN_ENVIRONMENT, NULL, 0};
+    }
+    if (variable("NO_COLOR"))
+        all->given[SETTING_COLOR] = (struct given){"never", ORIGIN_ENVIRONMENT, NULL, 0};
+}
+
+/* Several --url mean the same as one with several URLs in it. */
+static void add_url(struct collection *all, const char *url)
+{
+    char *joined = NULL;
+    int n = all->urls ? asprintf(&joined, "%s %s", all->urls, url) : asprintf(&joined, "%s", url);
+
+    all->urls = arena_take_string(all->arena, n < 0 ? mem_checked(NULL) : joined);
+}
+
+/* Takes them from where ps would show their passwords. */
+static void take_urls(struct collection *all, const struct arguments *arguments)
+{
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        const struct given_option *option = &arguments->options[i];
+        if (option->id == OPTION_LOCAL && !(all->urls && strcmp(all->urls, LOCAL) == 0))
+            add_url(all, LOCAL);
+        if (option->id != SETTING_URL)
+            continue;
+        add_url(all, option->value);
+        urls_blot(option->value);
+    }
+}
+
+static const char *option_value(const struct collection *all, const struct given_option *option)
+{
+    switch (option->id) {
+    case OPTION_NO_WAIT: return "0";
+    case OPTION_LOCAL:
+    case SETTING_URL: return all->urls;
+    default: return option->value ? option->value : set;
+    }
+}
+
+/* One of several URLs that is empty would not be missed among the others. */
+static bool is_empty_url(const struct given_option *option)
+{
+    size_t length;
+    return option->id == SETTING_URL && !urls_word(option->value, &length);
+}
+
+static int collect_options(struct collection *all, const struct arguments *arguments)
+{
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        const struct given_option *option = &arguments->options[i];
+        int id = option->id == OPTION_NO_WAIT ? SETTING_WAIT
+                 : option->id == OPTION_LOCAL ? SETTING_URL
+                                              : option->id;
+        if (id >= SETTING_COUNT)
+            continue;
+        all->given[id] = (struct given){option_value(all, option), ORIGIN_OPTION, NULL, 0};
+        if (is_empty_url(option))
+            return refuse(all, SETTING_URL, "is empty");
+    }
+    return STATUS_OK;
+}
+
+static const char *last_option(const struct arguments *arguments, int id)
+{
+    for (size_t i = arguments->option_count; i > 0; i--)
+        if (arguments->options[i - 1].id == id)
+            return arguments->options[i - 1].value;
+    return NULL;
+}
+
+/* Collects everything, and judges what stands in files; overwrites the passwords among the
+ * arguments. Warns of keys that it does not know, and of files with a password that everybody may
+ * read. */
+static int collect(struct collection *all, const struct arguments *arguments)
+{
+    const char *named = last_option(arguments, OPTION_CONFIG);
+    enum origin origin = named ? ORIGIN_OPTION : ORIGIN_ENVIRONMENT;
+
+    for (int id = 1; id < SETTING_COUNT; id++)
+        all->given[id] = (struct given){rules[id].initial, ORIGIN_DEFAULT, NULL, 0};
+    take_urls(all, arguments);
+    int status = collect_files(all, named ? named : variable("RLOCK_CONFIG"), origin);
+    if (status != STATUS_OK)
+        return status;
+    collect_environment(all);
+    return collect_options(all, arguments);
+}
+
+/* -- the way to the store ---------------------------------------------------------------------- */
+
+/* Refuses a setting for the sake of a URL. */
+static int refuse_url(const struct collection *all, enum setting id, const char *before,
+                      const struct url *url, const char *after)
+{
+    char name[200], why[sizeof name + 100];
+
+    snprintf(why, sizeof why, "%s%s%s", before, url_print(url, name, sizeof name), after);
+    return refuse(all, id, why);
+}
+
+/* Refuses a setting for the sake of the file that it names. */
+static int refuse_file(const struct collection *all, enum setting id, const char *fault)
+{
+    char why[150];
+
+    snprintf(why, sizeof why, "cannot be read: %s", fault);
+    return refuse(all, id, why);
+}
+
+/* What several URLs have to be; they are a quorum. Each must be all there is of a node: one that
+ * fails over, or hands on, may forget. */
+static int settle_urls(const struct collection *all, const struct store_address *address)
+{
+    const struct url *urls = address->urls;
+
+    if (address->url_count > QUORUM_NODES_MAX)
+        return refuse(all, SETTING_URL, "names more than 16 servers");
+    for (size_t i = 0; address->url_count > 1 && i < address->url_count; i++) {
+        if (!urls[i].record->open_member)
+            return refuse_url(all, SETTING_URL, "has ", &urls[i],
+                              " beside another store, but a quorum is made of single servers");
+        for (size_t j = 0; j < i; j++) {
+            if (!urls_same_server(&urls[i], &urls[j]))
+                continue;
+            refuse_url(all, SETTING_URL, "names the same node twice: ", &urls[i], "");
+            return STATUS_CONFIG;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* What is asked of the store, but is not among its abilities. */
+static int settle_abilities(const struct collection *all, const struct settings *settings)
+{
+    const struct store_address *address = &settings->address;
+    const struct {
+        enum setting id;
+        bool wanted;
+        enum store_ability ability;
+    } wishes[] = {
+        {SETTING_GRACE, address->grace, STORE_GRACE},
+        {SETTING_REPLICAS, address->replicas != REPLICAS_NONE, STORE_REPLICAS},
+        {SETTING_AT_LEAST, settings->at_least > 0, STORE_AT_LEAST},
+    };
+
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+        const struct given *given = &all->given[wishes[i].id];
+        char lack[ABILITY_LACK_SIZE];
+        if (!wishes[i].wanted || store_can(address, wishes[i].ability))
+            continue;
+        ability_print_lack(address, wishes[i].ability, lack);
+        if (given->file)
+            snprintf(all->fault, all->size, "%s:%d: %s", given->file, given->line, lack);
+        else
+            snprintf(all->fault, all->size, "%s", lack);
+        return status_of_setting(all, wishes[i].id);
+    }
+    return STATUS_OK;
+}
+
+/* A URL's own password comes first, then what is from the highest place. An empty one in a URL that
+ * names a user gives way: it is how to name the user of a password kept elsewhere. The local server
+ * has none. */
+static int settle_passwords(const struct collection *all, struct settings *settings)
+{
+    struct store_address *address = &settings->address;
+    const struct given *word = &all->given[SETTING_PASSWORD];
+    const struct given *file = &all->given[SETTING_PASSWORD_FILE];
+    bool from_file = file->value && (!word->value || file->origin > word->origin);
+    bool wanted = false, rereadable;
+    unsigned exposed = 0;
+    char why[120];
+
+    for (size_t i = 0; i < address->url_count; i++) {
+        struct url *url = &settings->urls[i];
+        if ((url->password && *url->password) || url->record->no_password)
+            continue;
+        wanted = true;
+        if (word->value || file->value)
+            url->password = NULL;
+    }
+    if (!wanted || from_file)
+        address->password = NULL;
+    if (!wanted || !from_file)
+        address->password_file = NULL;
+    if (!address->password_file)
+        return STATUS_OK;
+
+    char *secret = secret_read(address->password_file, &rereadable, &exposed, why, sizeof why);
+    if (!secret)
+        return refuse_file(all, SETTING_PASSWORD_FILE, why);
+    if (exposed)
+        say_warning("password file %s: every user of this host can read it (mode %04o)",
+                    address->password_file, exposed);
+    address->password = arena_take_string(&settings->arena, secret);
+    if (!rereadable)
+        address->password_file = NULL;
+    return STATUS_OK;
+}
+
+/* What is set about TLS where the URLs are, or above, is meant for them: it turns TLS on where the
+ * scheme leaves that open. Below, it is a default for URLs that have TLS. */
+static int demand_tls(const struct collection *all, struct settings *settings, enum setting id)
+{
+    const struct given *given = &all->given[id];
+    char without[60];
+    bool any = false;
+
+    if (!given->value || given->origin < all->given[SETTING_URL].origin)
+        return STATUS_OK;
+    for (size_t i = 0; i < settings->address.url_count; i++) {
+        struct url *url = &settings->urls[i];
+        url->tls |= url->record->tls_by_settings;
+        if (!url->tls && url->record->secure) {
+            snprintf(without, sizeof without, " is without (write %s://)", url->record->secure);
+            return refuse_url(all, id, "is for TLS, but ", url, without);
+        }
+        any |= url->tls;
+    }
+    return any ? STATUS_OK
+               : refuse_url(all, id, "is for TLS, but ", settings->urls,
+                            " is without (rediss:// has it)");
+}
+
+/* Reads one of the files, here and now: a pipe can be read once only, and a file may be gone
+ * later. */
+static int read_tls_file(const struct collection *all, struct settings *settings, enum setting id,
+                         struct tls_file *tls)
+{
+    const struct file_options options = {.limit = TLS_FILE_SIZE_MAX,
+                                         .directory = id == SETTING_TLS_CA};
+    struct file file;
+    char why[120], place[512];
+
+    if (!tls->path)
+        return STATUS_OK;
+    if (file_read(&file, tls->path, &options, why, sizeof why) != 0)
+        return refuse_file(all, id, why);
+    if (file.text)
+        tls->text = arena_take(&settings->arena, file.text, file.size);
+    tls->size = file.size;
+    tls->rereadable = file.rereadable;
+    tls->status = status_of_setting(all, id);
+    place_of(all, id, place, sizeof place);
+    tls->place = arena_take_string(&settings->arena, mem_strdup(place));
+    return STATUS_OK;
+}
+
+static int settle_tls(const struct collection *all, struct settings *settings)
+{
+    struct tls_options *tls = &settings->address.tls;
+    struct tls_file *const files[] = {&tls->ca, &tls->cert, &tls->key};
+    int status = STATUS_OK;
+    bool any = false;
+
+    tls->status = &settings->address_status;
+    tls->library_status = STATUS_SYSTEM;
+    tls->policy_status = STATUS_CONFIG;
+    for (int id = SETTING_TLS_CA; id <= SETTING_TLS_SERVER_NAME && status == STATUS_OK; id++)
+        status = demand_tls(all, settings, (enum setting)id);
+    for (size_t i = 0; i < settings->address.url_count; i++)
+        any |= settings->urls[i].tls;
+    if (any && status == STATUS_OK && tls->key.path && !tls->cert.path)
+        return refuse(all, SETTING_TLS_KEY, "comes without a certificate (tls-cert)");
+    for (int i = 0; any && i < 3 && status == STATUS_OK; i++)
+        status = read_tls_file(all, settings, (enum setting)(SETTING_TLS_CA + i), files[i]);
+    return status;
+}
+
+/* Completes settings->address, whose parts are set. */
+static int settle_address(const struct collection *all, struct settings *settings)
+{
+    const char *owner = getenv("RLOCK_OWNER");
+    int status = settle_urls(all, &settings->address);
+
+    settings->address_status = status_of_setting(all, SETTING_URL);
+    settings->address.assumed = all->given[SETTING_URL].origin == ORIGIN_DEFAULT;
+    settings->address.nested = owner && *owner;
+    if (!all->given[SETTING_SERVER_WAIT].value)
+        settings->address.server_wait = settings->address.connect_timeout;
+    if (status == STATUS_OK)
+        status = settle_abilities(all, settings);
+    if (status == STATUS_OK)
+        status = settle_passwords(all, settings);
+    if (status == STATUS_OK)
+        status = settle_tls(all, settings);
+    return status;
+}
+
+/* -- all of it --------------------------------------------------------------------------------- */
+
+static int apply(const struct collection *all, struct settings *settings)
+{
+    int status = STATUS_OK;
+
+    for (int id = 1; id < SETTING_COUNT && status == STATUS_OK; id++)
+        status = take(all, settings, (enum setting)id);
+    return status;
+}
+
+static void set_verbosity(const struct arguments *arguments)
+{
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        if (arguments->options[i].id == OPTION_QUIET)
+            say_set_verbosity(SAY_QUIET);
+        if (arguments->options[i].id == OPTION_VERBOSE)
+            say_set_verbosity(SAY_VERBOSE);
+    }
+}
+
+int settings_read(struct settings *settings, const struct arguments *arguments, char *fault,
+                  size_t size)
+{
+    struct collection all = {.arena = &settings->arena, .fault = fault, .size = size};
+
+    *settings = (struct settings){.wait = WAIT_FOREVER};
+    set_verbosity(arguments);
+    environment_hide(environ);
+    int status = collect(&all, arguments);
+    if (status == STATUS_OK)
+        status = apply(&all, settings);
+    if (status == STATUS_OK)
+        status = settle_address(&all, settings);
+    own_identity_client(settings->address.client, sizeof settings->address.client,
+                        settings->no_identity);
+    settings->conflict_expected =
+        settings->wait == 0 || all.given[SETTING_CONFLICT_EXIT_CODE].origin != ORIGIN_DEFAULT;
+    if (status != STATUS_OK)
+        urls_blot(fault);
+    return status;
+}

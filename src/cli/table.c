@@ -1,0 +1,110 @@
+/* Text in columns. */
+#include "cli/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#define ELLIPSIS "\xe2\x80\xa6"
+
+struct table_row *table_add(struct table *table)
+{
+    size_t size = (table->count + 1) * sizeof *table->rows;
+
+    table->rows = mem_checked(realloc(table->rows, size));
+    struct table_row *row = &table->rows[table->count++];
+    *row = (struct table_row){0};
+    for (size_t i = 0; i < table->columns; i++)
+        row->cells[i] = mem_strdup("");
+    return row;
+}
+
+void table_add_titles(struct table *table, const char *const *titles)
+{
+    struct table_row *row = table_add(table);
+
+    for (size_t i = 0; i < table->columns; i++)
+        table_set(row, i, titles[i]);
+}
+
+void table_free(struct table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        for (size_t c = 0; c < TABLE_COLUMNS_MAX; c++)
+            free(table->rows[i].cells[c]);
+    free(table->rows);
+    *table = (struct table){0};
+}
+
+void table_set(struct table_row *row, size_t column, const char *text)
+{
+    free(row->cells[column]);
+    row->cells[column] = mem_strdup(text);
+}
+
+void table_set_number(struct table_row *row, size_t column, size_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%zu", number);
+    table_set(row, column, text);
+}
+
+void table_set_duration(struct table_row *row, size_t column, int64_t ms)
+{
+    char text[32];
+
+    table_set(row, column, duration_print(ms * NS_PER_MS, text, sizeof text));
+}
+
+void table_cut(struct table_row *row, size_t column, int room)
+{
+    const char *whole = row->cells[column];
+
+    if ((int)utf8_width(whole) <= room)
+        return;
+    size_t kept = room > 1 ? utf8_fit(whole, (size_t)room - 1) : 0;
+    char *cut = mem_zeroed(kept + sizeof ELLIPSIS);
+    sprintf(cut, "%.*s" ELLIPSIS, (int)kept, whole);
+    free(row->cells[column]);
+    row->cells[column] = cut;
+}
+
+int table_width(const struct table *table, size_t column)
+{
+    int widest = 0;
+
+    for (size_t i = 0; i < table->count; i++) {
+        int width = (int)utf8_width(table->rows[i].cells[column]);
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
+static void print_row(FILE *out, const struct table *table, const struct table_row *row,
+                      const int *widths)
+{
+    for (size_t c = 0; c < table->columns; c++) {
+        const char *text = row->cells[c];
+        bool colored = c == table->colored && row->color;
+        bool last = c + 1 == table->columns;
+        int gap = last ? 0 : widths[c] - (int)utf8_width(text) + TABLE_GAP;
+        fprintf(out, "%s%s%s%*s", colored ? row->color : "", text, colored ? TABLE_PLAIN : "", gap,
+                "");
+    }
+    fputc('\n', out);
+}
+
+void table_print(FILE *out, const struct table *table)
+{
+    int widths[TABLE_COLUMNS_MAX] = {0};
+
+    for (size_t c = 0; c < table->columns; c++)
+        widths[c] = table_width(table, c);
+    for (size_t i = 0; i < table->count; i++)
+        print_row(out, table, &table->rows[i], widths);
+}

@@ -1,0 +1,49 @@
+/* A table of text in columns, as wide as their widest cells. Pure but for the stream it is
+ * given. */
+#ifndef RLOCK_CLI_TABLE_H
+#define RLOCK_CLI_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Colours of what is taken, and of what is not. */
+#define TABLE_YELLOW "\033[33m"
+#define TABLE_GREEN  "\033[32m"
+#define TABLE_PLAIN  "\033[m"
+
+#define TABLE_COLUMNS_MAX 8
+#define TABLE_GAP         2 /* columns of the terminal between two of the table */
+
+struct table_row {
+    char *cells[TABLE_COLUMNS_MAX];
+    const char *color; /* of the cell in table.colored; NULL: none */
+};
+
+/* All zero but for "columns" and "colored" at first; table_free() gives back what is in it. */
+struct table {
+    size_t columns;
+    size_t colored; /* the one whose cells have colours */
+    struct table_row *rows;
+    size_t count;
+};
+
+/* Adds a row of empty cells, or of titles; the row stays where it is until the next one is
+ * added. */
+struct table_row *table_add(struct table *table);
+void table_add_titles(struct table *table, const char *const *titles);
+void table_free(struct table *table);
+
+/* Copies a text into a cell, in place of what was there. */
+void table_set(struct table_row *row, size_t column, const char *text);
+void table_set_number(struct table_row *row, size_t column, size_t number);
+void table_set_duration(struct table_row *row, size_t column, int64_t ms);
+/* Cuts a cell to so many columns of a terminal, with an ellipsis at its end if it had more. */
+void table_cut(struct table_row *row, size_t column, int room);
+
+/* Of its widest cell. */
+int table_width(const struct table *table, size_t column);
+/* The rows, a line each; the last column is not filled up. */
+void table_print(FILE *out, const struct table *table);
+
+#endif

@@ -1,0 +1,118 @@
+/* rlock-mysql: the driver for MySQL and MariaDB, over MariaDB's Connector/C. */
+#include "drivers/driver.h"
+
+#include <mysql.h>
+#include <mysqld_error.h>
+#include <errmsg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static MYSQL *connection;
+
+static enum wire_error error_of(unsigned number)
+{
+    switch (number) {
+    case ER_BAD_NULL_ERROR: /* the state became NULL: another version is there */
+    case ER_LOCK_DEADLOCK:
+    case ER_LOCK_WAIT_TIMEOUT: return WIRE_CONFLICT;
+    case ER_NO_SUCH_TABLE: return WIRE_NO_TABLES;
+    case ER_ACCESS_DENIED_ERROR:
+    case ER_ACCESS_DENIED_NO_PASSWORD_ERROR:
+    case ER_DBACCESS_DENIED_ERROR:
+    case ER_TABLEACCESS_DENIED_ERROR:
+    case ER_COLUMNACCESS_DENIED_ERROR:
+    case ER_HOST_NOT_PRIVILEGED: return WIRE_DENIED;
+    case ER_CON_COUNT_ERROR: return WIRE_NOT_READY;
+    case ER_SERVER_SHUTDOWN:
+    case ER_CONNECTION_KILLED:
+    case CR_CONNECTION_ERROR:
+    case CR_CONN_HOST_ERROR:
+    case CR_UNKNOWN_HOST:
+    case CR_SERVER_GONE_ERROR:
+    case CR_SERVER_LOST: return WIRE_UNREACHABLE;
+    default: return WIRE_UNFIT;
+    }
+}
+
+static bool fail(struct driver_fault *fault)
+{
+    return driver_fail(fault, error_of(mysql_errno(connection)), mysql_error(connection));
+}
+
+static void set_options(const struct driver_target *target)
+{
+    unsigned seconds = (unsigned)target->seconds;
+    my_bool tls = target->tls ? 1 : 0;
+
+    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    mysql_optionsv(connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", target->client);
+    /* The order counts: whatever names a file turns TLS on. */
+    if (tls && *target->ca)
+        mysql_options(connection, MYSQL_OPT_SSL_CA, target->ca);
+    if (tls && *target->certificate)
+        mysql_options(connection, MYSQL_OPT_SSL_CERT, target->certificate);
+    if (tls && *target->key)
+        mysql_options(connection, MYSQL_OPT_SSL_KEY, target->key);
+    mysql_options(connection, MYSQL_OPT_SSL_ENFORCE, &tls);
+    mysql_options(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &tls);
+}
+
+/* Nothing is written by a session that is not strict: there, a NULL that is refused becomes an
+ * empty text. */
+static bool make_strict(struct driver_fault *fault)
+{
+    static const char sql[] = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', autocommit = 1";
+
+    return mysql_query(connection, sql) == 0 || fail(fault);
+}
+
+static bool my_connect(const struct driver_target *target, const char **version,
+                       struct driver_fault *fault)
+{
+    if (connection)
+        mysql_close(connection);
+    connection = mysql_init(NULL);
+    if (!connection)
+        return driver_fail(fault, WIRE_UNFIT, "no memory");
+    set_options(target);
+    if (!mysql_real_connect(connection, target->host, target->user, target->password,
+                            target->database, (unsigned)strtoul(target->port, NULL, 10), NULL, 0))
+        return fail(fault);
+    *version = mysql_get_server_info(connection);
+    return make_strict(fault);
+}
+
+static bool put_rows(struct wire_out *rows, struct driver_fault *fault)
+{
+    MYSQL_RES *result = mysql_store_result(connection);
+    MYSQL_ROW row;
+
+    if (!result && mysql_field_count(connection) > 0)
+        return fail(fault);
+    unsigned columns = result ? mysql_num_fields(result) : 0;
+    wire_number(rows, columns);
+    while (result && (row = mysql_fetch_row(result)))
+        for (unsigned i = 0; i < columns; i++)
+            wire_text(rows, row[i] ? row[i] : "");
+    if (result)
+        mysql_free_result(result);
+    return true;
+}
+
+static bool my_execute(const char *sql, struct wire_out *rows, struct driver_fault *fault)
+{
+    if (!connection)
+        return driver_fail(fault, WIRE_UNREACHABLE, "not connected");
+    return mysql_query(connection, sql) == 0 ? put_rows(rows, fault) : fail(fault);
+}
+
+int main(void)
+{
+    static const struct driver_ops ops = {.connect = my_connect, .execute = my_execute};
+    int status = driver_serve(&ops);
+
+    if (connection)
+        mysql_close(connection);
+    return status;
+}

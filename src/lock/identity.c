@@ -1,0 +1,151 @@
+/* The line that tells others who asks for a lock. */
+#include "lock/identity.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/percent.h"
+
+#define CODED_MAX (3 * IDENTITY_WORD_MAX)
+#define WORDS     5
+
+static bool is_continuation(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value)
+{
+    size_t length = strnlen(value, IDENTITY_WORD_MAX + 1);
+
+    if (length > IDENTITY_WORD_MAX) {
+        length = IDENTITY_WORD_MAX;
+        while (length > IDENTITY_WORD_MAX - 3 && is_continuation(value[length]))
+            length--;
+        if (is_continuation(value[length])) /* no UTF-8: it has no boundaries */
+            length = IDENTITY_WORD_MAX;
+    }
+    memmove(word, value, length);
+    word[length] = '\0';
+}
+
+/* A word that is "-" itself is coded, as a bare "-" stands for nothing. */
+static void word_print(const char *word, char coded[CODED_MAX + 1])
+{
+    bool dash = strcmp(word, "-") == 0;
+
+    if (*word == '\0')
+        strcpy(coded, "-");
+    else
+        percent_encode(word, dash ? "-" : "", coded, CODED_MAX + 1);
+}
+
+char *identity_print(const struct identity *who)
+{
+    char host[CODED_MAX + 1], user[CODED_MAX + 1], command[CODED_MAX + 1], label[CODED_MAX + 1];
+    char pid[24] = "-";
+    char *line = NULL;
+
+    word_print(who->host, host);
+    word_print(who->user, user);
+    word_print(who->command, command);
+    word_print(who->label, label);
+    if (who->pid > 0)
+        snprintf(pid, sizeof(pid), "%ld", who->pid);
+    return asprintf(&line, "%s %s %s %s %s", host, user, pid, command, label) < 0 ? NULL : line;
+}
+
+/* Raw control characters were not written by identity_print(): such a word is damaged. */
+static void word_parse(const char *text, size_t length, char word[IDENTITY_WORD_MAX + 1])
+{
+    char plain[IDENTITY_WORD_MAX + 8]; /* more than a word: identity_set() then cuts it well */
+
+    *word = '\0';
+    if (length == 1 && *text == '-')
+        return;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            return;
+    if (percent_decode(text, length, plain, sizeof(plain)) == PERCENT_FINE)
+        identity_set(word, plain);
+}
+
+static int64_t number_parse(const char *text, size_t length, int64_t most)
+{
+    int64_t number = 0;
+
+    decimal_read(text, length, most, &number);
+    return number;
+}
+
+void identity_parse(const char *text, size_t length, struct identity *who)
+{
+    const char *end = text + length;
+
+    *who = (struct identity){0};
+    for (int i = 0; i < WORDS; i++) {
+        const char *space = memchr(text, ' ', (size_t)(end - text));
+        size_t word = (size_t)((space ? space : end) - text);
+        switch (i) {
+        case 0: word_parse(text, word, who->host); break;
+        case 1: word_parse(text, word, who->user); break;
+        case 2: who->pid = (long)number_parse(text, word, INT_MAX); break;
+        case 3: word_parse(text, word, who->command); break;
+        default: word_parse(text, word, who->label); break;
+        }
+        if (!space)
+            break;
+        text = space + 1;
+    }
+}
+
+char *identity_note(const char *line, const char *name, int64_t number)
+{
+    char *noted = NULL;
+
+    /* A note is no word of the identity: there are five before it. */
+    return asprintf(&noted, "%s %s=%" PRId64, *line ? line : IDENTITY_UNKNOWN, name, number) < 0
+               ? NULL
+               : noted;
+}
+
+/* Behind the words of the identity. NULL: there is none. */
+static const char *find_note(const char *text, size_t length, const char *name, size_t *size)
+{
+    const char *end = text + length;
+    size_t named = strlen(name);
+
+    for (size_t i = 0;; i++) {
+        const char *space = memchr(text, ' ', (size_t)(end - text));
+        size_t word = (size_t)((space ? space : end) - text);
+        if (i >= WORDS && word > named && text[named] == '=' && memcmp(text, name, named) == 0) {
+            *size = word - named - 1;
+            return text + named + 1;
+        }
+        if (!space)
+            return NULL;
+        text = space + 1;
+    }
+}
+
+int64_t identity_noted(const char *text, size_t length, const char *name)
+{
+    size_t size;
+    const char *value = find_note(text, length, name, &size);
+
+    return value ? number_parse(value, size, INT64_MAX) : 0;
+}
+
+bool identity_noted_word(const char *text, size_t length, const char *name,
+                         char word[IDENTITY_WORD_MAX + 1])
+{
+    size_t size = 0;
+    const char *value = find_note(text, length, name, &size);
+
+    word_parse(value ? value : "", size, word);
+    return value;
+}

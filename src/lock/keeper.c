@@ -1,0 +1,970 @@
+/* One lock's life. The states, and what leads out of each:
+ *
+ *   TRYING      An acquisition is under way, or due after a failure. Granted in time: HELD; granted
+ *               late: CONFIRMING; refused: WAITING, or the end without "wait"; failed: again, or
+ *               the end.
+ *   WAITING     In the queue. The store pokes, or the heartbeat is due: TRYING. The store hands the
+ *               lock over: HELD. The user's time is up: the end.
+ *   PAUSED      Whoever the lock is for is absent, so nothing is acquired, and what is handed over
+ *               is given back. keeper_resume(): TRYING.
+ *   CONFIRMING  A grant that came late is renewed before it is called held. Renewed in time: HELD;
+ *               refused or not answered: TRYING; late too often: the end.
+ *   HELD        Renewed whenever that is due. Refused, or the lease has run out: LOST.
+ *   LOST        keeper_release() is still due.
+ *   RELEASING   What the store has of ours is given back; attempts go on until "release_until".
+ *               Done: OVER, or TRYING if keeper_restart() asked for it.
+ *   OVER        The last event was sent.
+ *
+ * "The end" is OVER, by way of RELEASING where something may be left in the store. Each of
+ * keeper_release(), keeper_cancel() and keeper_restart() leads to RELEASING from any state. There
+ * is one request at a time ("busy"): what comes while one is under way waits for its answer. */
+#include "lock/keeper.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/jitter.h"
+#include "base/mem.h"
+#include "lock/lease.h"
+#include "lock/throttle.h"
+#include "net/loop.h"
+
+/* Who is handed the lock has to hear from the store before it would have to end what the lock is
+ * for: so much time is left for that at least, or it asks first. */
+#define CONFIRM_NS (1 * NS_PER_SEC)
+/* How often a waiter asks again, and by how much that is spread. The store keeps its place for
+ * 7 s. */
+#define HEARTBEAT_NS (2500 * NS_PER_MS)
+#define SPREAD_NS    (250 * NS_PER_MS)
+/* How many grants, and renewals that were to confirm them, may come too late: one by chance, one
+ * from a server that has to be sent the script first. */
+#define LATE_MAX 3
+/* How long the answer to a request is waited for that is under way when the user wants to go. A
+ * server that writes it after the connection is closed drops that connection, with the release in
+ * it unread. */
+#define LAST_ANSWER_NS (200 * NS_PER_MS)
+/* One attempt to release; there may be several. */
+#define RELEASE_NS (2 * NS_PER_SEC)
+
+enum state { TRYING, WAITING, PAUSED, CONFIRMING, HELD, LOST, RELEASING, OVER };
+
+struct keeper {
+    struct loop *loop;
+    struct store *store;
+    struct keeper_plan plan;
+    const struct keeper_events *events;
+    void *arg;
+
+    enum state state;
+    struct loop_timer next; /* when to do something without being told to */
+    struct loop_timer end;  /* while held: the end of the lease */
+    struct throttle pace;   /* of the requests */
+    struct outage outage;
+
+    /* The request that is under way, or was the latest. */
+    bool busy;           /* it is under way */
+    struct moment sent;  /* when */
+    struct moment until; /* it is given up then */
+    int64_t took;        /* ns: the latest answer took so long; 0: none has come */
+    int64_t round_trip;  /* ns: the quicker of the latest two: one may be slow by chance */
+
+    /* What may be in the store. */
+    bool asked;                    /* a request may have been executed */
+    bool unsure;                   /* an acquisition may have been granted without an answer */
+    struct moment in_flight_until; /* a request that was not answered may be executed until then */
+    bool stray;                    /* or at any time */
+
+    /* Trying and waiting. */
+    struct moment began;   /* since when */
+    char *who;             /* the identity in the latest acquisition; NULL: as in the plan */
+    struct answer refusal; /* the latest */
+    unsigned late;         /* how many grants and confirmations came too late */
+
+    /* Holding: the lease as the store has granted it last. */
+    struct moment from; /* it counts from then */
+    struct lease lease;
+    struct lock_grant grants[LOCK_KEYS_MAX];
+    bool on_hold; /* nothing is renewed */
+    bool lost;    /* and told so */
+    bool handed;  /* the store has handed it over, and no renewal was answered since */
+
+    /* Releasing. */
+    bool used; /* the command has run: at_least counts */
+    struct lock_end end_of_use;
+    bool again; /* TRYING follows, not OVER */
+    struct moment release_until;
+    struct moment release_sent_until; /* the latest attempt counts until then */
+    bool release_unanswered;          /* one was: if the next finds nothing, that one has worked */
+    struct answer release_failure;    /* why it is not released yet */
+    struct keeper_end result;
+};
+
+static void acquire(struct keeper *keeper, bool listen);
+static void renew(struct keeper *keeper);
+static void send_release(struct keeper *keeper);
+
+static struct moment now_of(const struct keeper *keeper)
+{
+    return loop_now(keeper->loop);
+}
+
+/* A request that is given up may be executed as long as it counts. */
+static void note_in_flight(struct keeper *keeper, const struct answer *answer)
+{
+    if (answer->maybe_done)
+        keeper->in_flight_until = keeper->until;
+    keeper->stray |= answer->any_time;
+}
+
+/* From when the lease of this answer counts: from the call where the store does not say. */
+static struct moment start_of(const struct keeper *keeper, const struct answer *answer)
+{
+    return answer->from.ns ? answer->from : keeper->sent;
+}
+
+/* A store that had to connect first says when it has sent the request. */
+static void note_time(struct keeper *keeper, const struct answer *answer)
+{
+    if (answer->verdict == VERDICT_UNKNOWN)
+        return;
+    struct moment sent = moment_max(keeper->sent, answer->from);
+    int64_t took = moment_until(sent, now_of(keeper));
+    keeper->round_trip = keeper->took > 0 && keeper->took < took ? keeper->took : took;
+    keeper->took = took;
+}
+
+/* Whether the store may have a grant or a place of ours, or get a request for one yet, that no
+ * answer has told of. */
+static bool may_be_in_store(const struct keeper *keeper)
+{
+    return keeper->unsure || keeper->stray ||
+           !moment_reached(keeper->in_flight_until, now_of(keeper));
+}
+
+static bool owner_is_absent(const struct keeper *keeper)
+{
+    return keeper->events->absent && keeper->events->absent(keeper->arg);
+}
+
+static void schedule(struct keeper *keeper, struct moment due)
+{
+    loop_arm(keeper->loop, &keeper->next, due);
+}
+
+/* -- the end --------------------------------------------------------------------------------- */
+
+static void disarm(struct keeper *keeper)
+{
+    outage_end(&keeper->outage);
+    loop_disarm(keeper->loop, &keeper->next);
+    loop_disarm(keeper->loop, &keeper->end);
+}
+
+static void over(struct keeper *keeper)
+{
+    keeper->state = OVER;
+    disarm(keeper);
+    keeper->events->over(keeper->arg, &keeper->result);
+}
+
+static void set_result(struct keeper *keeper, enum keeper_ending ending, const struct answer *why)
+{
+    keeper->result.ending = ending;
+    keeper->result.cause = why->cause;
+    keeper->result.hint = why->hint;
+    memcpy(keeper->result.text, why->text, sizeof why->text);
+    memcpy(keeper->result.said, why->said, sizeof why->said);
+    keeper->result.refusal = keeper->refusal;
+}
+
+static void start_release(struct keeper *keeper, struct moment until)
+{
+    keeper->state = RELEASING;
+    keeper->release_until = until;
+    keeper->release_failure.cause = CAUSE_NONE;
+    disarm(keeper);
+    if (!keeper->busy)
+        send_release(keeper);
+    else if (!keeper->again)
+        schedule(keeper, until);
+}
+
+/* Ends for a reason that is known already; what may be left in the store goes first. */
+static void end_with(struct keeper *keeper, enum keeper_ending ending, const struct answer *why,
+                     bool clean)
+{
+    set_result(keeper, ending, why);
+    if (clean)
+        over(keeper);
+    else
+        start_release(keeper, moment_plus(now_of(keeper), LEASE_LAST_CALL_NS));
+}
+
+static bool result_is_known(const struct keeper *keeper)
+{
+    return keeper->result.ending != KEEPER_RELEASED;
+}
+
+/* -- holding -------------------------------------------------------------------------------- */
+
+static void lose(struct keeper *keeper, const char *why)
+{
+    keeper->state = LOST;
+    keeper->lost = true;
+    loop_disarm(keeper->loop, &keeper->next);
+    loop_disarm(keeper->loop, &keeper->end);
+    keeper->events->lost(keeper->arg, why);
+}
+
+static void lease_over(struct loop_timer *timer)
+{
+    struct keeper *keeper = timer->owner;
+    char why[300];
+
+    snprintf(why, sizeof why, "not renewed in time%s%s", keeper->outage.text[0] ? ": " : "",
+             keeper->outage.text);
+    lose(keeper, why);
+}
+
+/* A store may say each time that the lease counts from long ago, so that the next renewal is due at
+ * once: the throttle bounds how often it is asked. */
+static void hold(struct keeper *keeper)
+{
+    struct moment renewal = lease_renew_at(keeper->from, keeper->lease.length);
+
+    loop_arm(keeper->loop, &keeper->end, keeper->lease.end);
+    if (keeper->plan.renew)
+        schedule(keeper, moment_max(renewal, throttle_next(&keeper->pace)));
+    else
+        loop_disarm(keeper->loop, &keeper->next);
+}
+
+/* The store says from when the lease counts, and may have granted less than it was asked for. */
+static void take_lease(struct keeper *keeper, const struct answer *answer)
+{
+    int64_t asked = keeper->plan.request.lease, granted = answer->lease;
+    int64_t length = granted > 0 && granted < asked ? granted : asked;
+
+    keeper->from = start_of(keeper, answer);
+    keeper->lease = (struct lease){lease_end(keeper->from, length), length};
+}
+
+static void begin_holding(struct keeper *keeper, const struct lock_grant *grants)
+{
+    keeper->state = HELD;
+    memcpy(keeper->grants, grants, sizeof keeper->grants);
+    hold(keeper);
+    keeper->events->held(keeper->arg, keeper->lease, grants);
+}
+
+/* The last request of the process that has died may be executed until the lease ends. */
+static void go_on_holding(struct keeper *keeper, const struct keeper_past *past)
+{
+    const char *who = keeper->plan.request.who;
+    int64_t waited = past->waited / NS_PER_MS;
+
+    keeper->state = HELD;
+    keeper->asked = true;
+    keeper->lease = past->lease;
+    keeper->in_flight_until = past->lease.end;
+    keeper->release_unanswered = past->released;
+    memcpy(keeper->grants, past->grants, sizeof keeper->grants);
+    if (who && waited > 0)
+        keeper->who = mem_checked(identity_note(who, LOCK_NOTE_WAITED, waited));
+    loop_arm(keeper->loop, &keeper->end, past->lease.end);
+    if (keeper->plan.renew && !past->released)
+        renew(keeper);
+}
+
+/* Of several keys, says which one was lost. */
+static void describe_loss(const struct keeper *keeper, const struct answer *answer, char *why,
+                          size_t size)
+{
+    const struct lock_party *now = &answer->holder;
+    const struct lock_request *request = &keeper->plan.request;
+    bool several = request->key_count > 1 && answer->key < request->key_count;
+    int used = snprintf(why, size, "%.80s%s", several ? request->keys[answer->key] : "",
+                        several ? ": " : "");
+
+    why += used;
+    size -= (size_t)used;
+    if (answer->cause == CAUSE_MISFIT)
+        snprintf(why, size, "%s", answer->text);
+    else if (answer->foreign)
+        snprintf(why, size, "its mirror %.100s was %s", answer->text,
+                 answer->holders > 0 ? "taken by another program" : "deleted");
+    else if (now->owner[0] && now->who.host[0])
+        snprintf(why, size, "the store has given it to %.60s@%.80s pid %ld", now->who.user,
+                 now->who.host, now->who.pid);
+    else if (now->owner[0])
+        snprintf(why, size, "the store has given it to another holder");
+    else
+        snprintf(why, size, "the store no longer has it");
+}
+
+static void renewed(void *arg, const struct answer *answer)
+{
+    struct keeper *keeper = arg;
+    char why[400];
+
+    keeper->busy = false;
+    note_time(keeper, answer);
+    note_in_flight(keeper, answer); /* a store that has forgotten the lock grants it anew */
+    if (keeper->state == RELEASING) {
+        send_release(keeper);
+        return;
+    }
+    if (keeper->state != HELD)
+        return; /* lost meanwhile */
+    if (answer->verdict != VERDICT_UNKNOWN)
+        outage_answered(&keeper->outage, now_of(keeper));
+    if (answer->verdict == VERDICT_GRANTED) {
+        keeper->handed = false;
+        if (keeper->plan.renew) {
+            take_lease(keeper, answer);
+            hold(keeper);
+        }
+        keeper->events->extended(keeper->arg, keeper->lease, answer->forgotten);
+    } else if (answer->verdict == VERDICT_REFUSED) {
+        describe_loss(keeper, answer, why, sizeof why);
+        lose(keeper, why);
+    } else {
+        schedule(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
+    }
+}
+
+static void send_renewal(struct keeper *keeper, struct moment until, store_done *done)
+{
+    struct lock_request request = keeper->plan.request;
+    struct moment now = now_of(keeper);
+
+    throttle_note(&keeper->pace, now);
+    keeper->busy = true;
+    keeper->sent = now;
+    keeper->until = until;
+    request.grants = keeper->state == HELD ? keeper->grants : NULL;
+    request.handed = keeper->handed;
+    request.who = keeper->who ? keeper->who : request.who; /* the store may have forgotten it */
+    store_renew(keeper->store, &request, keeper->until, done, keeper);
+}
+
+/* How long there is before what the lock is for has to end. */
+static int64_t time_left(const struct keeper *keeper)
+{
+    return moment_until(now_of(keeper), lease_term_at(keeper->lease, keeper->plan.kill_after));
+}
+
+/* What was handed over is over soon: there is to be time for two attempts more. */
+static int64_t renewal_timeout(const struct keeper *keeper)
+{
+    int64_t usual = lease_request_timeout(keeper->lease.length, keeper->round_trip);
+    int64_t least = lease_request_timeout(0, keeper->round_trip), share = time_left(keeper) / 3;
+
+    if (!keeper->handed || share > usual)
+        return usual;
+    return share > least ? share : least;
+}
+
+static void renew(struct keeper *keeper)
+{
+    struct moment until = moment_plus(now_of(keeper), renewal_timeout(keeper));
+
+    send_renewal(keeper, moment_min(until, keeper->lease.end), renewed);
+}
+
+/* -- trying and waiting ----------------------------------------------------------------------- */
+
+/* A store that grants nothing to anybody (GRACE) has failed; one that others hold a lock in has
+ * not. */
+static void end_refused(struct keeper *keeper, bool clean)
+{
+    bool held = keeper->refusal.cause != CAUSE_GRACE;
+
+    end_with(keeper, held ? KEEPER_NOT_ACQUIRED : KEEPER_FAILED, &keeper->refusal, clean);
+}
+
+static void give_up_waiting(struct keeper *keeper)
+{
+    end_refused(keeper, false);
+}
+
+static void wait_on(struct keeper *keeper)
+{
+    struct moment now = now_of(keeper);
+    const struct answer *refusal = &keeper->refusal;
+    int64_t until = refusal->cause == CAUSE_GRACE    ? refusal->grace_ms
+                    : refusal->cause == CAUSE_CLOSED ? refusal->opens_ms
+                                                     : refusal->left_ms;
+    struct moment due = moment_plus(now, jitter_spread(HEARTBEAT_NS, SPREAD_NS));
+
+    /* Only the first in the queue asks when the holder's lease ends, or the store grants again. */
+    if (refusal->position == 1 && until > 0)
+        due = moment_min(due, moment_plus(now, (until + 2) * NS_PER_MS));
+    due = moment_max(due, throttle_next(&keeper->pace));
+    keeper->state = WAITING;
+    schedule(keeper, moment_min(due, keeper->plan.wait_until));
+}
+
+static void take_refusal(struct keeper *keeper, const struct answer *answer, bool listening)
+{
+    keeper->refusal = *answer;
+    if (answer->cause == CAUSE_MISFIT) {
+        end_with(keeper, KEEPER_FAILED, answer, !may_be_in_store(keeper));
+    } else if (!keeper->plan.wait || answer->cause == CAUSE_SUPERSEDED ||
+               answer->cause == CAUSE_DONE) {
+        end_refused(keeper, !may_be_in_store(keeper));
+    } else if (moment_reached(keeper->plan.wait_until, now_of(keeper))) {
+        give_up_waiting(keeper);
+    } else if (!listening) {
+        acquire(keeper, true);
+    } else {
+        keeper->events->waiting(keeper->arg, answer);
+        wait_on(keeper);
+    }
+}
+
+/* When a request is given up: after so many ns, and not long after the user stops waiting. */
+static struct moment latest(const struct keeper *keeper, int64_t ns)
+{
+    struct moment now = now_of(keeper), until = moment_plus(now, ns);
+
+    if (!keeper->plan.wait)
+        return until;
+    return moment_min(until, lease_last_call(now, keeper->plan.wait_until));
+}
+
+static bool time_is_up(const struct keeper *keeper)
+{
+    return keeper->plan.wait && moment_reached(keeper->plan.wait_until, now_of(keeper));
+}
+
+static bool may_try_again(const struct keeper *keeper, const struct answer *failure)
+{
+    return !time_is_up(keeper) && outage_may_pass(&keeper->outage, now_of(keeper), failure);
+}
+
+static void try_again_at(struct keeper *keeper, struct moment again)
+{
+    keeper->state = TRYING;
+    schedule(keeper, keeper->plan.wait ? moment_min(again, keeper->plan.wait_until) : again);
+}
+
+static void take_failure(struct keeper *keeper, const struct answer *answer)
+{
+    keeper->unsure |= answer->maybe_done;
+    if (may_try_again(keeper, answer))
+        try_again_at(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
+    else
+        end_with(keeper, KEEPER_FAILED, outage_give_up(&keeper->outage, answer),
+                 !may_be_in_store(keeper));
+}
+
+/* A lease is worth nothing that is over when its grant arrives, or that cannot be renewed in
+ * time. */
+static void end_too_far(struct keeper *keeper)
+{
+    int64_t lease = keeper->lease.length;
+    int64_t needed = lease_for_round_trip(keeper->took, keeper->plan.renew);
+    char trip[32], is[32], wanted[64] = ", which is all that the store grants";
+    struct answer why;
+
+    duration_print(keeper->took / NS_PER_MS * NS_PER_MS, trip, sizeof trip);
+    duration_print(lease, is, sizeof is);
+    if (lease == keeper->plan.request.lease)
+        snprintf(wanted, sizeof wanted, "; it takes %s or more",
+                 duration_print(needed, (char[32]){""}, 32));
+    answer_fail(&why, CAUSE_UNFIT, "a round trip of %s is too long for a lease of %s%s", trip, is,
+                wanted);
+    end_with(keeper, KEEPER_FAILED, &why, false);
+}
+
+static void confirmed(void *arg, const struct answer *answer);
+
+static int64_t worth_waiting(const struct keeper *keeper)
+{
+    return lease_round_trip_most(keeper->lease.length, keeper->plan.renew);
+}
+
+/* A grant that comes late is renewed before it is believed: perhaps it was the connection's first
+ * request, or this process was stopped. */
+static void confirm(struct keeper *keeper)
+{
+    struct moment until = latest(keeper, worth_waiting(keeper));
+
+    if (++keeper->late == LATE_MAX) {
+        end_too_far(keeper);
+        return;
+    }
+    keeper->state = CONFIRMING;
+    send_renewal(keeper, until, confirmed);
+}
+
+static void take_grant(struct keeper *keeper, const struct answer *answer)
+{
+    take_lease(keeper, answer);
+    if (owner_is_absent(keeper))
+        keeper_restart(keeper);
+    else if (moment_until(keeper->from, now_of(keeper)) <= worth_waiting(keeper))
+        begin_holding(keeper, answer->grants);
+    else
+        confirm(keeper);
+}
+
+/* The lock may be held all the same. The user is not told of a server that is slow once. */
+static void not_confirmed(struct keeper *keeper, const struct answer *answer)
+{
+    bool slow = answer->cause == CAUSE_UNREACHABLE && answer->maybe_done;
+
+    keeper->unsure = true;
+    if (slow && ++keeper->late == LATE_MAX) {
+        end_too_far(keeper);
+    } else if (slow && may_try_again(keeper, answer)) {
+        try_again_at(keeper, outage_pause(&keeper->outage, now_of(keeper)));
+    } else {
+        take_failure(keeper, answer);
+    }
+}
+
+static void confirmed(void *arg, const struct answer *answer)
+{
+    struct keeper *keeper = arg;
+
+    keeper->busy = false;
+    note_time(keeper, answer);
+    if (keeper->state == RELEASING) {
+        send_release(keeper);
+        return;
+    }
+    if (answer->verdict != VERDICT_UNKNOWN)
+        outage_answered(&keeper->outage, now_of(keeper));
+    if (answer->verdict == VERDICT_GRANTED) {
+        take_grant(keeper, answer);
+    } else if (answer->verdict == VERDICT_REFUSED) {
+        acquire(keeper, false);
+    } else {
+        not_confirmed(keeper, answer);
+    }
+}
+
+static void acquired(struct keeper *keeper, const struct answer *answer, bool listening)
+{
+    keeper->busy = false;
+    note_time(keeper, answer);
+    note_in_flight(keeper, answer);
+    keeper->asked |= answer->verdict != VERDICT_UNKNOWN || answer->maybe_done;
+    if (keeper->state == RELEASING) {
+        keeper->unsure |= answer->maybe_done;
+        send_release(keeper);
+        return;
+    }
+    if (answer->verdict != VERDICT_UNKNOWN) {
+        keeper->unsure = false;
+        outage_answered(&keeper->outage, now_of(keeper));
+    }
+    switch (answer->verdict) {
+    case VERDICT_GRANTED: take_grant(keeper, answer); break;
+    case VERDICT_REFUSED: take_refusal(keeper, answer, listening); break;
+    case VERDICT_UNKNOWN: take_failure(keeper, answer); break;
+    }
+}
+
+static void acquired_plainly(void *arg, const struct answer *answer)
+{
+    acquired(arg, answer, false);
+}
+
+static void acquired_listening(void *arg, const struct answer *answer)
+{
+    acquired(arg, answer, true);
+}
+
+/* The identity, with a note of how long it has waited so far. */
+static const char *who_waited(struct keeper *keeper, struct moment now)
+{
+    const char *who = keeper->plan.request.who;
+    int64_t waited = moment_until(keeper->began, now) / NS_PER_MS;
+
+    if (!who || waited <= 0)
+        return who;
+    free(keeper->who);
+    keeper->who = mem_checked(identity_note(who, LOCK_NOTE_WAITED, waited));
+    return keeper->who;
+}
+
+/* A waiter without heartbeats is passed over by those behind it, and may come back to its place. A
+ * request that was not answered may be executed yet: its grant is given back when that is over. */
+static void pause_trying(struct keeper *keeper)
+{
+    keeper->state = PAUSED;
+    loop_disarm(keeper->loop, &keeper->next);
+    if (keeper->unsure)
+        schedule(keeper, keeper->in_flight_until);
+    else if (keeper->refusal.cause != CAUSE_NONE)
+        schedule(keeper, keeper->plan.wait_until);
+}
+
+static void end_pause(struct keeper *keeper)
+{
+    if (!keeper->unsure) {
+        give_up_waiting(keeper);
+        return;
+    }
+    keeper->unsure = false;
+    keeper_restart(keeper);
+}
+
+void keeper_resume(struct keeper *keeper)
+{
+    if (keeper->state != PAUSED)
+        return;
+    outage_excuse(&keeper->outage, now_of(keeper));
+    acquire(keeper, keeper->outage.contacted && keeper->plan.wait);
+}
+
+/* A first try does not listen: it costs less, and most are granted. One that listens is made after
+ * a refusal and with every heartbeat, so that no release goes unnoticed in between. */
+static void acquire(struct keeper *keeper, bool listen)
+{
+    if (owner_is_absent(keeper)) {
+        pause_trying(keeper);
+        return;
+    }
+
+    struct lock_request request = keeper->plan.request;
+    struct moment now = now_of(keeper);
+    int64_t attempt = keeper->plan.connect_timeout;
+    struct moment until =
+        moment_min(latest(keeper, attempt), outage_limit(&keeper->outage, now, attempt));
+
+    request.who = who_waited(keeper, now);
+    request.queue = keeper->plan.wait;
+    request.listen = listen;
+    request.offer = listen && keeper->plan.renew && request.key_count == 1;
+    throttle_note(&keeper->pace, now);
+    keeper->state = TRYING;
+    keeper->handed = false;
+    keeper->busy = true;
+    keeper->sent = now;
+    keeper->until = until;
+    loop_disarm(keeper->loop, &keeper->next);
+    store_acquire(keeper->store, &request, until, listen ? acquired_listening : acquired_plainly,
+                  keeper);
+}
+
+/* -- releasing ------------------------------------------------------------------------------- */
+
+/* A release that was not answered may be executed yet: nothing is acquired before it counts no
+ * more. */
+static void try_again(struct keeper *keeper)
+{
+    bool in_flight =
+        keeper->release_unanswered && !moment_reached(keeper->release_sent_until, now_of(keeper));
+
+    keeper->again = keeper->lost = false;
+    keeper->release_unanswered = false;
+    keeper->late = 0;
+    keeper->state = TRYING;
+    if (in_flight)
+        schedule(keeper, keeper->release_sent_until);
+    else
+        acquire(keeper, false);
+}
+
+static void release_done(struct keeper *keeper)
+{
+    if (keeper->again)
+        try_again(keeper);
+    else
+        over(keeper);
+}
+
+/* What is given back was not there any more, and no earlier release can have taken it away. */
+static void tell_loss(struct keeper *keeper, const struct answer *answer)
+{
+    bool known = result_is_known(keeper) || keeper->again;
+    struct answer missing = {.cause = CAUSE_NOT_HOLDER, .key = answer->lost - 1};
+    char why[400];
+
+    if (known || keeper->lost || keeper->release_unanswered)
+        return;
+    describe_loss(keeper, answer->verdict == VERDICT_REFUSED ? answer : &missing, why, sizeof why);
+    keeper->lost = true;
+    keeper->events->lost(keeper->arg, why);
+}
+
+static void released(void *arg, const struct answer *answer)
+{
+    struct keeper *keeper = arg;
+    bool known = result_is_known(keeper) || keeper->again;
+
+    keeper->busy = false;
+    if (answer->verdict == VERDICT_REFUSED || answer->lost)
+        tell_loss(keeper, answer);
+    if (answer->verdict == VERDICT_UNKNOWN) {
+        keeper->release_unanswered |= answer->maybe_done;
+        store_note_failure(&keeper->release_failure, answer);
+        struct moment now = now_of(keeper);
+        if (answer->cause != CAUSE_DENIED && !moment_reached(keeper->release_until, now)) {
+            schedule(keeper, moment_min(outage_pause(&keeper->outage, now), keeper->release_until));
+            return;
+        }
+        /* The store fails now: nobody knows whether others hold the lock. */
+        if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
+            set_result(keeper, KEEPER_FAILED, &keeper->release_failure);
+        else if (!known)
+            set_result(keeper, KEEPER_UNRELEASED, &keeper->release_failure);
+    }
+    if (answer->verdict != VERDICT_UNKNOWN && !known)
+        outage_answered(&keeper->outage, now_of(keeper));
+    release_done(keeper);
+}
+
+static void send_release(struct keeper *keeper)
+{
+    struct lock_request request = keeper->plan.request;
+    struct moment now = now_of(keeper);
+    int64_t timeout = lease_request_timeout(0, keeper->round_trip);
+    struct moment until = moment_min(keeper->release_until,
+                                     moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
+
+    loop_disarm(keeper->loop, &keeper->next);
+    if (!keeper->asked) {
+        over(keeper);
+        return;
+    }
+    keeper->busy = true;
+    keeper->release_sent_until = until;
+    request.at_least = keeper->used ? request.at_least : 0;
+    request.end = keeper->end_of_use;
+    if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
+        request.end.how = LOCK_REFUSED;
+    request.in_time = request.returns = keeper->again;
+    /* An owner that acquires again may be granted the lock by an older request of its own. */
+    bool uncertain = keeper->unsure || (!keeper->again && may_be_in_store(keeper));
+    store_release(keeper->store, &request, uncertain, until, released, keeper);
+}
+
+/* -- timers and the store's events ------------------------------------------------------------- */
+
+/* The request that was under way when the user wanted to go is not answered. Over a connection that
+ * is up, all is given back at once; otherwise there may be time for another connection. */
+static void go_without_answer(struct keeper *keeper)
+{
+    static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
+    struct lock_request request = keeper->plan.request;
+
+    request.at_least = 0;
+    request.end = (struct lock_end){.how = LOCK_UNUSED};
+    bool gone = store_release_nowait(keeper->store, &request);
+    keeper->busy = false;
+    if (!result_is_known(keeper))
+        set_result(keeper, KEEPER_UNRELEASED, &silence);
+    if (gone || moment_reached(keeper->release_until, now_of(keeper)) || !keeper->asked)
+        over(keeper);
+    else
+        send_release(keeper);
+}
+
+static void timer_due(struct loop_timer *timer)
+{
+    struct keeper *keeper = timer->owner;
+
+    if (keeper->busy) {
+        if (keeper->state == RELEASING)
+            go_without_answer(keeper);
+        return;
+    }
+    switch (keeper->state) {
+    case WAITING:
+        if (moment_reached(keeper->plan.wait_until, now_of(keeper)))
+            give_up_waiting(keeper);
+        else
+            acquire(keeper, true);
+        break;
+    case PAUSED: end_pause(keeper); break;
+    case TRYING: acquire(keeper, keeper->outage.contacted && keeper->plan.wait); break;
+    case HELD:
+        if (!keeper->on_hold)
+            renew(keeper);
+        break;
+    case RELEASING: send_release(keeper); break;
+    case CONFIRMING:
+    case LOST:
+    case OVER: break;
+    }
+}
+
+/* The store is asked at once, as far as the throttle allows. */
+static void poked(void *arg)
+{
+    struct keeper *keeper = arg;
+
+    struct moment next = throttle_next(&keeper->pace);
+    bool held = keeper->state == HELD && keeper->plan.renew && !keeper->on_hold;
+
+    if (keeper->busy || (keeper->state != WAITING && !held))
+        return;
+    if (!moment_reached(next, now_of(keeper)))
+        schedule(keeper, moment_min(keeper->next.due, next));
+    else if (held)
+        renew(keeper);
+    else
+        acquire(keeper, false);
+}
+
+/* Whether the first renewal can be answered in time. */
+static bool is_enough(const struct keeper *keeper)
+{
+    int64_t trips = lease_request_timeout(0, keeper->round_trip);
+
+    return time_left(keeper) >= (trips > CONFIRM_NS ? trips : CONFIRM_NS);
+}
+
+/* A grant that was not asked for just now, and counts from the heartbeat before it. The renewal
+ * that is due at once has the store confirm it. */
+static void handed(void *arg, const struct answer *grant)
+{
+    struct keeper *keeper = arg;
+
+    if (keeper->busy || (keeper->state != WAITING && keeper->state != PAUSED))
+        return;
+    take_lease(keeper, grant);
+    if (owner_is_absent(keeper)) {
+        keeper_restart(keeper);
+    } else if (is_enough(keeper)) {
+        keeper->handed = true;
+        begin_holding(keeper, grant->grants);
+    } else {
+        keeper->unsure = true; /* it has the lock, and nobody has confirmed it yet */
+        poked(keeper);
+    }
+}
+
+/* What was granted is gone, and so is the place in the queue. The answer to a request that is under
+ * way takes that into account. */
+static void lost(void *arg, const char *why)
+{
+    struct keeper *keeper = arg;
+
+    if (keeper->state == HELD)
+        lose(keeper, why);
+    else if (keeper->state == WAITING)
+        poked(keeper);
+}
+
+static const struct store_events store_events = {poked, handed, lost};
+
+/* A store that has answered before is given up after a lease: by then all its holders are gone. */
+static int64_t longest_outage(const struct keeper_plan *plan)
+{
+    int64_t lease = plan->request.lease, connecting = plan->connect_timeout;
+    return lease > connecting ? lease : connecting;
+}
+
+/* since: when the keeper begins to ask. */
+static struct keeper *make(struct loop *loop, struct store *store, const struct keeper_plan *plan,
+                           struct moment since, const struct keeper_events *events, void *arg)
+{
+    struct keeper *keeper = mem_zeroed(sizeof *keeper);
+
+    *keeper =
+        (struct keeper){.loop = loop, .store = store, .plan = *plan, .events = events, .arg = arg};
+    keeper->next = (struct loop_timer){.fire = timer_due, .owner = keeper};
+    keeper->end_of_use.how = LOCK_UNUSED;
+    keeper->end = (struct loop_timer){.fire = lease_over, .owner = keeper, .urgent = true};
+    keeper->began = now_of(keeper);
+    outage_begin(&keeper->outage, loop, since, plan->server_wait, longest_outage(plan),
+                 &events->outage, arg);
+    store_on_event(store, &store_events, keeper);
+    return keeper;
+}
+
+struct keeper *keeper_start(struct loop *loop, struct store *store, const struct keeper_plan *plan,
+                            const struct keeper_events *events, void *arg)
+{
+    struct keeper *keeper = make(loop, store, plan, loop_now(loop), events, arg);
+
+    acquire(keeper, false);
+    return keeper;
+}
+
+struct keeper *keeper_take_over(struct loop *loop, struct store *store,
+                                const struct keeper_plan *plan, const struct keeper_past *past,
+                                const struct keeper_events *events, void *arg)
+{
+    struct moment since = past->held ? loop_now(loop) : past->not_before;
+    struct keeper *keeper = make(loop, store, plan, since, events, arg);
+
+    keeper->began = past->began;
+    if (past->held) {
+        outage_inherit(&keeper->outage, past->lease.end);
+        go_on_holding(keeper, past);
+    } else {
+        keeper->unsure = keeper->asked = true;
+        keeper->in_flight_until = moment_plus(now_of(keeper), plan->connect_timeout);
+        /* The process that has died would have given up by now, had the store never answered it. */
+        if (moment_reached(moment_plus(past->began, plan->server_wait), now_of(keeper)))
+            outage_inherit(&keeper->outage, moment_plus(past->not_before, plan->connect_timeout));
+        schedule(keeper, past->not_before);
+    }
+    return keeper;
+}
+
+void keeper_free(struct keeper *keeper)
+{
+    disarm(keeper);
+    free(keeper->who);
+    free(keeper);
+}
+
+const char *keeper_trouble(const struct keeper *keeper)
+{
+    return keeper->outage.text;
+}
+
+void keeper_verify(struct keeper *keeper)
+{
+    if (keeper->state == HELD && !keeper->busy)
+        renew(keeper);
+}
+
+void keeper_hold_renewals(struct keeper *keeper, bool hold)
+{
+    bool missed = keeper->on_hold && !hold && keeper->state == HELD && keeper->plan.renew;
+
+    keeper->on_hold = hold;
+    if (missed && !keeper->busy && !keeper->next.added)
+        renew(keeper);
+}
+
+void keeper_release(struct keeper *keeper, struct moment until, const struct lock_end *end)
+{
+    keeper->used = end && end->how != LOCK_LOST;
+    if (end)
+        keeper->end_of_use = *end;
+    start_release(keeper, until);
+}
+
+void keeper_cancel(struct keeper *keeper, struct moment until)
+{
+    static const struct answer none;
+    bool under_way = keeper->busy;
+
+    set_result(keeper, KEEPER_CANCELLED, &none);
+    keeper->again = false;
+    start_release(keeper, until);
+    if (under_way)
+        schedule(keeper, moment_min(until, moment_plus(now_of(keeper), LAST_ANSWER_NS)));
+}
+
+/* An owner that is absent does not wait for the lock: there is time to give it back. */
+void keeper_restart(struct keeper *keeper)
+{
+    struct moment until = moment_plus(now_of(keeper), LEASE_LAST_CALL_NS);
+
+    if (owner_is_absent(keeper))
+        until = moment_max(until, lease_end(keeper->sent, keeper->plan.request.lease));
+    keeper->again = true;
+    start_release(keeper, until);
+}

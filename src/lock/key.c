@@ -1,0 +1,100 @@
+/* The rules for lock names and prefixes. */
+#include "lock/key.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+/* Unicode's White_Space property; iswspace() would ask the locale and leaves U+00A0 out. */
+static bool is_space(uint32_t c)
+{
+    return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
+           c == 0x205f || c == 0x3000;
+}
+
+static bool is_control(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f);
+}
+
+const char *key_fault(const char *key)
+{
+    if (*key == '\0')
+        return "is empty";
+    if (strnlen(key, KEY_MAX_BYTES + 1) > KEY_MAX_BYTES)
+        return "is longer than 512 bytes";
+    while (*key) {
+        uint32_t c = utf8_next(&key);
+        if (c == UTF8_INVALID)
+            return "is not valid UTF-8";
+        if (is_space(c))
+            return "has white space in it";
+        if (is_control(c))
+            return "has a control character in it";
+        if (c == '{' || c == '}')
+            return "has a '{' or '}' in it";
+    }
+    return NULL;
+}
+
+bool key_is_glob(const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        if (*p == '*' || *p == '?' || *p == '[')
+            return true;
+        if (*p == '\\' && p[1])
+            p++;
+    }
+    return false;
+}
+
+char *key_from_pattern(const char *pattern)
+{
+    char *key = mem_zeroed(strlen(pattern) + 1), *to = key;
+
+    for (; *pattern; pattern++) {
+        if (*pattern == '\\' && pattern[1])
+            pattern++;
+        *to++ = *pattern;
+    }
+    return key;
+}
+
+char *key_to_pattern(const char *key)
+{
+    char *pattern = mem_zeroed(2 * strlen(key) + 1), *to = pattern;
+
+    for (; *key; key++) {
+        if (strchr("*?[\\", *key))
+            *to++ = '\\';
+        *to++ = *key;
+    }
+    return pattern;
+}
+
+char *key_in_store(const char *prefix, const char *key)
+{
+    char *name = NULL;
+    return asprintf(&name, "%s:{%s}", prefix, key) < 0 ? NULL : name;
+}
+
+char *key_from_store(const char *prefix, const char *name)
+{
+    size_t start = strlen(prefix);
+    size_t length = strlen(name);
+
+    if (length < start + 3 || strncmp(name, prefix, start) != 0 ||
+        strncmp(name + start, ":{", 2) != 0 || name[length - 1] != '}')
+        return NULL;
+    char *key = strndup(name + start + 2, length - start - 3);
+    if (key && key_fault(key)) {
+        free(key);
+        return NULL;
+    }
+    return key;
+}

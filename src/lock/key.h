@@ -1,0 +1,29 @@
+/* The rules for lock names and prefixes, and the store key made of them. */
+#ifndef RLOCK_LOCK_KEY_H
+#define RLOCK_LOCK_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define KEY_MAX_BYTES 512
+
+/* NULL when "key" may name a lock: 1 to 512 bytes of valid UTF-8 without white space, control
+ * characters, '{' or '}'. Otherwise what is wrong with it, as "is empty", "is longer than 512
+ * bytes", … (a constant). The same rule holds for a prefix. */
+const char *key_fault(const char *key);
+
+/* True if "text" has an unescaped * ? or [ and so is a pattern over keys. */
+bool key_is_glob(const char *text);
+/* The key that a pattern without wildcards stands for: a\*b is a*b. The caller frees. */
+char *key_from_pattern(const char *pattern);
+/* The pattern that stands for this key alone. The caller frees. */
+char *key_to_pattern(const char *key);
+
+/* The store's name of a lock: PREFIX:{KEY}. The braces make the key the Cluster hash tag. The
+ * caller frees. */
+char *key_in_store(const char *prefix, const char *key);
+
+/* KEY out of PREFIX:{KEY}, or NULL if the name is of another form. The caller frees. */
+char *key_from_store(const char *prefix, const char *name);
+
+#endif

@@ -1,0 +1,76 @@
+/* Lease arithmetic. */
+#include "lock/lease.h"
+
+/* How far two clocks may drift apart within a lease. The 2 ms are for the store's whole
+ * milliseconds and for very short leases. */
+static int64_t drift(int64_t lease)
+{
+    return lease / 100 + 2 * NS_PER_MS;
+}
+
+/* What a KILL takes to be sent, and the tree to be gone, on a busy machine: half a second, of a
+ * short lease less. */
+static int64_t kill_margin(int64_t lease)
+{
+    int64_t least = lease / 10, share = lease / 50;
+
+    if (least < 200 * NS_PER_MS)
+        least = 200 * NS_PER_MS;
+    if (least > 500 * NS_PER_MS)
+        least = 500 * NS_PER_MS;
+    return share > least ? share : least;
+}
+
+struct moment lease_end(struct moment from, int64_t length)
+{
+    return moment_plus(from, length - drift(length));
+}
+
+struct moment lease_renew_at(struct moment from, int64_t length)
+{
+    return moment_plus(from, length / 3);
+}
+
+struct moment lease_kill_at(struct lease lease)
+{
+    return moment_plus(lease.end, -kill_margin(lease.length));
+}
+
+struct moment lease_term_at(struct lease lease, int64_t kill_after)
+{
+    /* Two thirds for a round trip of a third and one that is waited for, and something for the way
+     * to the command. */
+    int64_t length = lease.length, renewing = length / 10 * 7, most = length / 4;
+    int64_t until_kill = length - drift(length) - kill_margin(length);
+
+    if (most > until_kill - renewing)
+        most = until_kill - renewing;
+    return moment_plus(lease_kill_at(lease), kill_after < most ? -kill_after : -most);
+}
+
+/* How many round trips a lease takes. */
+static int64_t trips(bool renewed)
+{
+    return renewed ? 3 : 2;
+}
+
+int64_t lease_round_trip_most(int64_t lease, bool renewed)
+{
+    return lease / trips(renewed);
+}
+
+int64_t lease_for_round_trip(int64_t round_trip, bool renewed)
+{
+    return (round_trip * trips(renewed) / NS_PER_SEC + 1) * NS_PER_SEC;
+}
+
+int64_t lease_request_timeout(int64_t lease, int64_t round_trip)
+{
+    int64_t share = lease / 6 < 5 * NS_PER_SEC ? lease / 6 : 5 * NS_PER_SEC;
+    return share > 4 * round_trip ? share : 4 * round_trip;
+}
+
+struct moment lease_last_call(struct moment now, struct moment until)
+{
+    return moment_max(until, moment_plus(now, LEASE_LAST_CALL_NS));
+}

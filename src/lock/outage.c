@@ -1,0 +1,136 @@
+/* Trying again, backing off, giving up. */
+#include "lock/outage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/backoff.h"
+#include "lock/lease.h"
+
+/* Nobody wants to read of a shorter absence; nor of silence that may be no more than a long way:
+ * two round trips come before the first answer, and more with TLS. */
+#define ABSENCE_NS (1 * NS_PER_SEC)
+#define SILENCE_NS (3 * NS_PER_SEC)
+
+static void tell_start(struct loop_timer *timer)
+{
+    struct outage *outage = timer->owner;
+    struct answer why;
+
+    answer_fail(&why, CAUSE_UNREACHABLE, "%s",
+                outage->text[0] ? outage->text : "no answer from the store yet");
+    memcpy(why.said, outage->said, sizeof why.said);
+    outage->told = true;
+    outage->events->trouble(outage->arg, &why);
+}
+
+void outage_begin(struct outage *outage, struct loop *loop, struct moment now, int64_t server_wait,
+                  int64_t longest, const struct outage_events *events, void *arg)
+{
+    *outage = (struct outage){.loop = loop,
+                              .events = events,
+                              .arg = arg,
+                              .longest = longest,
+                              .until = moment_plus(now, server_wait),
+                              .since = now};
+    outage->start = (struct loop_timer){.fire = tell_start, .owner = outage};
+    if (server_wait > 0)
+        loop_arm(loop, &outage->start, moment_plus(now, SILENCE_NS));
+}
+
+struct moment outage_limit(const struct outage *outage, struct moment now, int64_t attempt)
+{
+    struct moment limit = moment_plus(now, attempt);
+
+    if (outage->contacted || outage->failures == 0)
+        return limit;
+    return moment_min(limit, lease_last_call(now, outage->until));
+}
+
+void outage_answered(struct outage *outage, struct moment now)
+{
+    bool told = outage->told;
+
+    outage->contacted = true;
+    outage->until = moment_plus(now, outage->longest);
+    outage->failures = 0;
+    outage->text[0] = '\0';
+    outage->failure.cause = CAUSE_NONE;
+    outage->told = false;
+    loop_disarm(outage->loop, &outage->start);
+    if (told)
+        outage->events->recovered(outage->arg, moment_until(outage->since, now));
+}
+
+static bool is_away(const struct answer *why)
+{
+    return (why->cause == CAUSE_UNREACHABLE && !why->nowhere) || why->cause == CAUSE_NOT_READY;
+}
+
+bool outage_may_pass(const struct outage *outage, struct moment now, const struct answer *why)
+{
+    bool may = outage->contacted ? why->cause != CAUSE_DENIED : is_away(why);
+
+    return may && !moment_reached(outage->until, now);
+}
+
+static void note_first(struct outage *outage)
+{
+    if (!outage->told)
+        loop_arm(outage->loop, &outage->start, moment_plus(outage->since, ABSENCE_NS));
+}
+
+static void note_later(struct outage *outage, struct moment now, const struct answer *why,
+                       bool known)
+{
+    if (!outage->told)
+        outage->since = now;
+    outage->told = true;
+    if (!known)
+        outage->events->trouble(outage->arg, why);
+}
+
+struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why)
+{
+    bool known = strcmp(outage->text, why->text) == 0;
+
+    memcpy(outage->text, why->text, sizeof outage->text);
+    memcpy(outage->said, why->said, sizeof outage->said);
+    store_note_failure(&outage->failure, why);
+    if (outage->contacted)
+        note_later(outage, now, why, known);
+    else
+        note_first(outage);
+    struct moment again = outage_pause(outage, now);
+    return outage->contacted ? again : moment_min(again, outage->until);
+}
+
+const struct answer *outage_give_up(struct outage *outage, const struct answer *why)
+{
+    store_note_failure(&outage->failure, why);
+    return &outage->failure;
+}
+
+struct moment outage_pause(struct outage *outage, struct moment now)
+{
+    return backoff_next(&outage->failures, now);
+}
+
+void outage_excuse(struct outage *outage, struct moment now)
+{
+    if (outage->contacted)
+        outage->until = moment_plus(now, outage->longest);
+}
+
+void outage_inherit(struct outage *outage, struct moment until)
+{
+    outage->contacted = true;
+    outage->until = until;
+    loop_disarm(outage->loop, &outage->start);
+}
+
+void outage_end(struct outage *outage)
+{
+    outage->failures = 0;
+    loop_disarm(outage->loop, &outage->start);
+}

@@ -1,0 +1,106 @@
+/* Who asks for a lock. */
+#include "lock/own_identity.h"
+
+#include <nss.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* The password database comes last: it may be a slow directory service, and even where it is a file
+ * it takes a tenth of a millisecond that a container without USER would pay each time. */
+static void set_user(struct identity *who)
+{
+    const char *name = variable("USER");
+
+    if (!name)
+        name = variable("LOGNAME");
+    if (!name && geteuid() == 0)
+        name = "root";
+    if (!name) {
+#ifdef STATIC_BINARY
+        __nss_configure_lookup("passwd", "files"); /* see net/resolve.c */
+#endif
+        const struct passwd *entry = getpwuid(geteuid());
+        name = entry ? entry->pw_name : NULL;
+    }
+    if (name)
+        identity_set(who->user, name);
+    else
+        snprintf(who->user, sizeof who->user, "%lu", (unsigned long)geteuid());
+}
+
+void own_identity_fill(struct identity *who, const char *program, pid_t pid)
+{
+    char host[256];
+    const char *slash = strrchr(program, '/');
+
+    if (gethostname(host, sizeof host) == 0) {
+        host[sizeof host - 1] = '\0';
+        identity_set(who->host, host);
+    }
+    set_user(who);
+    who->pid = pid;
+    identity_set(who->command, slash && slash[1] ? slash + 1 : program);
+}
+
+void own_identity_person(struct identity *who, bool anonymous, const char *label)
+{
+    *who = (struct identity){0};
+    if (!anonymous)
+        own_identity_fill(who, "", 0);
+    identity_set(who->label, label);
+}
+
+void own_identity_client(char *out, size_t size, bool anonymous)
+{
+    char host[256] = "";
+
+    if (anonymous || gethostname(host, sizeof host) != 0) {
+        snprintf(out, size, "rlock");
+        return;
+    }
+    host[sizeof host - 1] = '\0';
+    for (char *at = host; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            *at = '-';
+    snprintf(out, size, "rlock:%.64s:%ld", host, (long)getpid());
+}
+
+void own_identity_label(struct identity *who)
+{
+    const char *server = variable("GITHUB_SERVER_URL");
+    const char *repository = variable("GITHUB_REPOSITORY");
+    const char *run = variable("GITHUB_RUN_ID");
+    const char *urls[] = {
+        variable("CI_JOB_URL"), /* GitLab */
+        variable("JENKINS_URL") ? variable("BUILD_URL") : NULL,
+        variable("BUILDKITE_BUILD_URL"),
+        variable("CIRCLE_BUILD_URL"),
+    };
+    char url[IDENTITY_WORD_MAX + 1];
+
+    if (server && repository && run) {
+        snprintf(url, sizeof url, "%s/%s/actions/runs/%s", server, repository, run);
+        identity_set(who->label, url);
+    }
+    for (size_t i = 0; i < sizeof urls / sizeof *urls && !who->label[0]; i++)
+        if (urls[i])
+            identity_set(who->label, urls[i]);
+}
+
+void own_identity_uuid(char uuid[OWNER_UUID_SIZE])
+{
+    uuid_t bits;
+
+    uuid_generate_random(bits);
+    uuid_unparse_lower(bits, uuid);
+}

@@ -1,0 +1,25 @@
+/* Who asks for a lock: this process, as others are to see it. */
+#ifndef RLOCK_LOCK_OWN_IDENTITY_H
+#define RLOCK_LOCK_OWN_IDENTITY_H
+
+#include "lock/identity.h"
+#include "lock/owner.h"
+#include <sys/types.h>
+
+/* Fills in host, user, the pid and the name of its program. */
+void own_identity_fill(struct identity *who, const char *program, pid_t pid);
+
+/* Fills in a person, not a process: host and user, unless anonymous, and the label. */
+void own_identity_person(struct identity *who, bool anonymous, const char *label);
+
+/* What this process's connections are called, as "rlock:ci-3:4121": printable ASCII without spaces.
+ * anonymous: "rlock". */
+void own_identity_client(char *out, size_t size, bool anonymous);
+
+/* Sets the label to the URL of the CI job that this runs in, where the environment tells one. */
+void own_identity_label(struct identity *who);
+
+/* A random UUID (version 4), in lower case. */
+void own_identity_uuid(char uuid[OWNER_UUID_SIZE]);
+
+#endif

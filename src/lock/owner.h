@@ -1,0 +1,33 @@
+/* Owner tokens: the path of its ancestors' tokens and its own, outermost first, as "UUID.UUID".
+ * What rlock acquire takes has a UUID that tells so, which makes no difference to a store. Pure. */
+#ifndef RLOCK_LOCK_OWNER_H
+#define RLOCK_LOCK_OWNER_H
+
+#include "lock/lock.h"
+#include <stdbool.h>
+
+#define OWNER_UUID_SIZE 37 /* one UUID in lower case, as text */
+
+/* NULL when "text" is an owner token. Otherwise what is wrong with it, as "is no owner token" (a
+ * constant). */
+const char *owner_fault(const char *text);
+
+/* Makes a random UUID one of rlock acquire's: of version 8, and "acc" in the same group. */
+void owner_mark(char uuid[OWNER_UUID_SIZE]);
+
+/* A shell that acquires one lock after the other nests each in those before. The one that "owner"
+ * is nested in becomes "outer"; false if there is none, or if not both are rlock acquire's. May be
+ * the same buffer. */
+bool owner_acquired_in(const char *owner, char outer[OWNER_SIZE]);
+
+/* Makes the token of one that nests in "outer", which may be NULL or "" for nobody. False if it
+ * would be nested too deep. */
+bool owner_nest(const char *outer, const char *uuid, char owner[OWNER_SIZE]);
+
+/* Makes the token of a sibling of "other". */
+void owner_beside(const char *other, const char *uuid, char owner[OWNER_SIZE]);
+
+/* True if "owner" is a descendant of "ancestor". */
+bool owner_nests_in(const char *owner, const char *ancestor);
+
+#endif

@@ -1,0 +1,257 @@
+/* The loop: poll(2), a timerfd and a signalfd. */
+#include "net/loop.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define OWN_POLLS 2 /* the signalfd and the timerfd come first */
+
+struct loop {
+    struct loop_io *ios;
+    size_t io_count;
+    struct loop_timer *timers; /* the earliest first */
+    struct pollfd *polls;      /* this turn's, made anew each turn */
+    struct loop_io **polled;   /* whose they are; NULL when removed during the turn */
+    size_t polled_count;
+    size_t room;
+    int signal_fd;
+    int timer_fd;        /* -1 until a timer has to be waited for */
+    struct moment armed; /* what timer_fd is set to; never too late, perhaps too early */
+    struct moment now;
+    bool stopped;
+    void (*caught)(void *owner, int signo);
+    void *owner;
+};
+
+struct loop *loop_new(void)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+    if (!loop)
+        return NULL;
+    loop->signal_fd = -1;
+    loop->timer_fd = -1;
+    loop->armed = MOMENT_NEVER;
+    loop->now = moment_now();
+    return loop;
+}
+
+void loop_free(struct loop *loop)
+{
+    if (!loop)
+        return;
+    if (loop->signal_fd >= 0)
+        close(loop->signal_fd);
+    if (loop->timer_fd >= 0)
+        close(loop->timer_fd);
+    free(loop->polls);
+    free(loop->polled);
+    free(loop);
+}
+
+void loop_add(struct loop *loop, struct loop_io *io)
+{
+    if (io->added)
+        return;
+    io->added = true;
+    io->next = loop->ios;
+    loop->ios = io;
+    loop->io_count++;
+}
+
+void loop_remove(struct loop *loop, struct loop_io *io)
+{
+    struct loop_io **at = &loop->ios;
+
+    if (!io->added)
+        return;
+    while (*at != io)
+        at = &(*at)->next;
+    *at = io->next;
+    io->added = false;
+    loop->io_count--;
+    for (size_t i = 0; i < loop->polled_count; i++) {
+        if (loop->polled[i] == io)
+            loop->polled[i] = NULL;
+    }
+}
+
+void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due)
+{
+    struct loop_timer **at = &loop->timers;
+
+    loop_disarm(loop, timer);
+    while (*at && (*at)->due.ns <= due.ns)
+        at = &(*at)->next;
+    timer->due = due;
+    timer->next = *at;
+    timer->added = true;
+    *at = timer;
+}
+
+void loop_disarm(struct loop *loop, struct loop_timer *timer)
+{
+    struct loop_timer **at = &loop->timers;
+
+    if (!timer->added)
+        return;
+    while (*at != timer)
+        at = &(*at)->next;
+    *at = timer->next;
+    timer->added = false;
+}
+
+int loop_signals(struct loop *loop, const sigset_t *set, void (*caught)(void *owner, int signo),
+                 void *owner)
+{
+    loop->caught = caught;
+    loop->owner = owner;
+    loop->signal_fd = signalfd(loop->signal_fd, set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return loop->signal_fd < 0 ? -1 : 0;
+}
+
+struct moment loop_now(const struct loop *loop)
+{
+    return loop->now;
+}
+
+void loop_stop(struct loop *loop)
+{
+    loop->stopped = true;
+}
+
+static int make_room(struct loop *loop, size_t count)
+{
+    size_t room = count + 6;
+    void *grown;
+
+    if (count <= loop->room)
+        return 0;
+    grown = realloc(loop->polls, room * sizeof *loop->polls);
+    if (!grown)
+        return -1;
+    loop->polls = grown;
+    grown = realloc(loop->polled, room * sizeof *loop->polled);
+    if (!grown)
+        return -1;
+    loop->polled = grown;
+    loop->room = room;
+    return 0;
+}
+
+/* Sees to it that timer_fd wakes no later than the first timer. It is left alone when it wakes
+ * earlier: leases are extended and time-outs taken back far more often than they come. A timer that
+ * is due "never" is there to have the descriptor made while there is nothing to lose yet. */
+static int set_alarm(struct loop *loop)
+{
+    struct itimerspec alarm = {0};
+    const struct loop_timer *first = loop->timers;
+    bool spent = moment_reached(loop->armed, loop->now);
+
+    if (first && loop->timer_fd < 0) {
+        loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (loop->timer_fd < 0)
+            return -1;
+    }
+    if (loop->timer_fd < 0 || (!spent && (!first || first->due.ns >= loop->armed.ns)))
+        return 0;
+    loop->armed = first ? first->due : MOMENT_NEVER;
+    if (loop->armed.ns != MOMENT_NEVER.ns) {
+        int64_t ns = loop->armed.ns > 0 ? loop->armed.ns : 1; /* 0 would disarm it */
+        alarm.it_value.tv_sec = ns / NS_PER_SEC;
+        alarm.it_value.tv_nsec = ns % NS_PER_SEC;
+    }
+    return timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+}
+
+static int wait_for_something(struct loop *loop)
+{
+    size_t n = 0;
+    bool due = loop->timers && moment_reached(loop->timers->due, loop->now);
+
+    if (make_room(loop, loop->io_count + OWN_POLLS) < 0 || (!due && set_alarm(loop) < 0))
+        return -1;
+    loop->polls[n] = (struct pollfd){.fd = loop->signal_fd, .events = POLLIN};
+    loop->polled[n++] = NULL;
+    loop->polls[n] = (struct pollfd){.fd = loop->timer_fd, .events = POLLIN};
+    loop->polled[n++] = NULL;
+    for (struct loop_io *io = loop->ios; io; io = io->next, n++) {
+        int in = io->events & LOOP_READ ? POLLIN : 0;
+        int out = io->events & LOOP_WRITE ? POLLOUT : 0;
+        loop->polls[n] = (struct pollfd){.fd = io->fd, .events = (short)(in | out)};
+        loop->polled[n] = io;
+    }
+    loop->polled_count = n;
+    if (poll(loop->polls, n, due ? 0 : -1) < 0) {
+        if (errno != EINTR && errno != EAGAIN)
+            return -1;
+        loop->polled_count = 0; /* revents were not written */
+    }
+    loop->now = moment_now();
+    return 0;
+}
+
+static void take_signals(struct loop *loop)
+{
+    struct signalfd_siginfo infos[8];
+    ssize_t got = (ssize_t)sizeof infos;
+
+    while (got == (ssize_t)sizeof infos && !loop->stopped) {
+        got = read(loop->signal_fd, infos, sizeof infos);
+        for (ssize_t i = 0; i < got / (ssize_t)sizeof infos[0] && !loop->stopped; i++)
+            loop->caught(loop->owner, (int)infos[i].ssi_signo);
+    }
+}
+
+/* At most as many as there are now: a timer armed for "now" again and again must not keep the rest
+ * from their turn. */
+static void fire_timers(struct loop *loop, bool all)
+{
+    size_t most = 0;
+    struct loop_timer *timer;
+
+    for (timer = loop->timers; timer; timer = timer->next)
+        most++;
+    while (most-- > 0 && !loop->stopped) {
+        timer = loop->timers;
+        while (timer && !(all || timer->urgent))
+            timer = timer->next;
+        if (!timer || !moment_reached(timer->due, loop->now))
+            return;
+        loop_disarm(loop, timer);
+        timer->fire(timer);
+    }
+}
+
+static void serve_descriptors(struct loop *loop)
+{
+    for (size_t i = OWN_POLLS; i < loop->polled_count && !loop->stopped; i++) {
+        int got = loop->polls[i].revents;
+        int in = (got & POLLIN) ? LOOP_READ : 0;
+        int out = (got & POLLOUT) ? LOOP_WRITE : 0;
+        int gone = (got & (POLLHUP | POLLERR | POLLNVAL)) ? LOOP_GONE : 0;
+        struct loop_io *io = loop->polled[i];
+        if (io && (in | out | gone))
+            io->ready(io, in | out | gone);
+    }
+    loop->polled_count = 0;
+}
+
+int loop_run(struct loop *loop)
+{
+    loop->stopped = false;
+    while (!loop->stopped) {
+        if (wait_for_something(loop) < 0)
+            return -1;
+        if (loop->polled_count > 0 && loop->polls[0].revents)
+            take_signals(loop);
+        fire_timers(loop, false);
+        serve_descriptors(loop);
+        fire_timers(loop, true);
+    }
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* What can wake a process: file descriptors, deadlines, signals.
+ *
+ * poll(2), one absolute timerfd on CLOCK_BOOTTIME and a signalfd. Watchers and timers are embedded
+ * in their owner's struct; the loop never allocates or frees one, and each may be removed at any
+ * time, also from within a callback. The clock is read once a turn; a turn runs signals first, then
+ * urgent timers (the end of a lease), then descriptors, then the other timers: after a suspend
+ * the expired lease is noticed before a stale reply is believed. */
+#ifndef RLOCK_NET_LOOP_H
+#define RLOCK_NET_LOOP_H
+
+#include "base/clock.h"
+#include <signal.h>
+
+struct loop;
+
+/* LOOP_GONE: the other end hung up or the descriptor failed; always reported. */
+enum loop_events { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_GONE = 4 };
+
+struct loop_io {
+    int fd;
+    int events; /* LOOP_READ | LOOP_WRITE; may be changed while added */
+    void (*ready)(struct loop_io *io, int events);
+    void *owner;
+    struct loop_io *next; /* the loop's */
+    bool added;           /* the loop's */
+};
+
+struct loop_timer {
+    struct moment due; /* set by loop_arm() */
+    void (*fire)(struct loop_timer *timer);
+    void *owner;
+    bool urgent;
+    struct loop_timer *next; /* the loop's */
+    bool added;              /* the loop's */
+};
+
+/* NULL with errno where the kernel refuses a descriptor. */
+struct loop *loop_new(void);
+void loop_free(struct loop *loop);
+
+void loop_add(struct loop *loop, struct loop_io *io);
+void loop_remove(struct loop *loop, struct loop_io *io);
+
+/* Calls timer->fire once when "due" has come; arming an armed timer moves it. */
+void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due);
+void loop_disarm(struct loop *loop, struct loop_timer *timer);
+
+/* Reads the signals of "set" (blocked by the caller) and hands each to "caught". -1 with errno. */
+int loop_signals(struct loop *loop, const sigset_t *set, void (*caught)(void *owner, int signo),
+                 void *owner);
+
+/* The moment this turn began. */
+struct moment loop_now(const struct loop *loop);
+
+/* Runs turns until loop_stop(); -1 with errno if the kernel refuses to wait. */
+int loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+
+#endif

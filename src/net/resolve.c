@@ -1,0 +1,120 @@
+/* Name look-up in a process of its own. */
+#include "net/resolve.h"
+#include "base/mem.h"
+#include "os/helper_process.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <nss.h>
+#include <stdio.h>
+#include <sys/un.h>
+
+struct question {
+    const char *host;
+    int port;
+};
+
+struct finding {
+    int count;
+    char fault[128];
+    struct endpoint found[RESOLVE_MAX];
+};
+
+struct resolver {
+    struct helper_process *helper_process;
+    void (*done)(void *, const struct endpoint *, int, const char *);
+    void *arg;
+};
+
+bool resolve_numeric(const char *host, int port, struct endpoint *found)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+
+    memset(found, 0, sizeof *found);
+    if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
+        memcpy(&found->address, &v4, sizeof v4);
+        found->length = sizeof v4;
+        return true;
+    }
+    if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
+        memcpy(&found->address, &v6, sizeof v6);
+        found->length = sizeof v6;
+        return true;
+    }
+    return false;
+}
+
+bool resolve_path(const char *path, struct endpoint *found)
+{
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+
+    if (strlen(path) >= sizeof local.sun_path)
+        return false;
+    strcpy(local.sun_path, path);
+    memset(found, 0, sizeof *found);
+    memcpy(&found->address, &local, sizeof local);
+    found->length = sizeof local;
+    return true;
+}
+
+static void look_up(const void *asked, void *found_here)
+{
+    const struct question *question = asked;
+    struct finding *finding = found_here;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    char service[16];
+
+#ifdef STATIC_BINARY
+    /* Other sources are libraries, and made for another C library than the one that is in here. */
+    __nss_configure_lookup("hosts", "files dns");
+#endif
+    snprintf(service, sizeof service, "%d", question->port);
+    int fault = getaddrinfo(question->host, service, &hints, &list);
+    if (fault != 0) {
+        snprintf(finding->fault, sizeof finding->fault, "%s",
+                 fault == EAI_SYSTEM ? strerror(errno) : gai_strerror(fault));
+        finding->count = fault == EAI_NONAME || fault == EAI_NODATA ? -1 : 0;
+        return;
+    }
+    for (struct addrinfo *a = list; a && finding->count < RESOLVE_MAX; a = a->ai_next) {
+        struct endpoint *found = &finding->found[finding->count++];
+        memcpy(&found->address, a->ai_addr, a->ai_addrlen);
+        found->length = a->ai_addrlen;
+    }
+}
+
+static void found_out(void *owner, const void *found)
+{
+    static const struct finding nothing = {.fault = "the look-up ended without an answer"};
+    const struct resolver *resolver = owner;
+    const struct finding *finding = found ? found : &nothing;
+
+    resolver->done(resolver->arg, finding->found, finding->count, finding->fault);
+}
+
+struct resolver *resolver_start(struct loop *loop, const char *host, int port,
+                                void (*done)(void *arg, const struct endpoint *found, int count,
+                                             const char *fault),
+                                void *arg)
+{
+    struct question question = {host, port};
+    struct resolver *resolver = mem_zeroed(sizeof *resolver);
+
+    *resolver = (struct resolver){.done = done, .arg = arg};
+    resolver->helper_process =
+        helper_process_start(loop, look_up, &question, sizeof(struct finding), found_out, resolver);
+    if (resolver->helper_process)
+        return resolver;
+    free(resolver);
+    return NULL;
+}
+
+void resolver_stop(struct resolver *resolver)
+{
+    helper_process_stop(resolver->helper_process);
+    free(resolver);
+}

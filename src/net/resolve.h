@@ -1,0 +1,34 @@
+/* Host names to addresses without ever stopping the loop: a name is looked up by a short-lived
+ * process of its own, because getaddrinfo() can hang for minutes and cannot be interrupted. */
+#ifndef RLOCK_NET_RESOLVE_H
+#define RLOCK_NET_RESOLVE_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#define RESOLVE_MAX 8
+
+struct loop;
+struct resolver;
+
+struct endpoint {
+    struct sockaddr_storage address;
+    socklen_t length;
+};
+
+/* A numeric address, at once. False if "host" is a name. */
+bool resolve_numeric(const char *host, int port, struct endpoint *found);
+/* A Unix socket's path. False if it is too long for one. */
+bool resolve_path(const char *path, struct endpoint *found);
+
+/* Looks "host" up. "done" comes once, later: with the resolver's message in "fault" and count 0
+ * where it did not succeed, -1 where there is no such name. NULL with errno if no process could be
+ * started. */
+struct resolver *resolver_start(struct loop *loop, const char *host, int port,
+                                void (*done)(void *arg, const struct endpoint *found, int count,
+                                             const char *fault),
+                                void *arg);
+/* Ends the look-up; "done" comes no more. To be called after "done" too. */
+void resolver_stop(struct resolver *resolver);
+
+#endif

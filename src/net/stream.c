@@ -1,0 +1,373 @@
+/* One connection over our own socket. */
+#include "net/stream.h"
+#include "base/jitter.h"
+#include "base/mem.h"
+#include "net/loop.h"
+#include "net/resolve.h"
+#include "net/tls.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct stream {
+    struct loop *loop;
+    const struct stream_events *events;
+    void *arg;
+    struct loop_io io; /* fd -1 while closed */
+    bool connecting;
+    struct endpoint to;
+    struct loop_timer again; /* armed while the server's queue of new connections is full */
+    struct tls_session *tls; /* NULL: plain */
+    bool in_handshake;       /* connected, but TLS is not yet agreed on */
+    bool remote;             /* by TCP */
+    bool heard;              /* the other end has made sense */
+    bool known;              /* or had on an earlier connection */
+    bool foreign;            /* trying again is no use */
+    unsigned generation;     /* counts closes: a callback may end what is being read */
+    char *out;
+    size_t out_size, out_sent, out_room;
+};
+
+#define CLOSED "the server closed the connection"
+
+/* How long sent data may stay unacknowledged before the kernel gives the connection up. */
+#define UNACKNOWLEDGED_MS 10000
+/* How often to try where the queue of new connections is full, and by how much that is spread. */
+#define CROWDED_NS        (20 * NS_PER_MS)
+#define CROWDED_SPREAD_NS (10 * NS_PER_MS)
+
+static void handle(struct loop_io *io, int events);
+static void connect_again(struct loop_timer *timer);
+
+struct stream *stream_new(struct loop *loop, const struct stream_events *events, void *arg)
+{
+    struct stream *stream = mem_zeroed(sizeof *stream);
+
+    stream->loop = loop;
+    stream->events = events;
+    stream->arg = arg;
+    stream->io = (struct loop_io){.fd = -1, .ready = handle, .owner = stream};
+    stream->again = (struct loop_timer){.fire = connect_again, .owner = stream};
+    return stream;
+}
+
+void stream_free(struct stream *stream)
+{
+    stream_close(stream);
+    free(stream->out);
+    free(stream);
+}
+
+void stream_close(struct stream *stream)
+{
+    if (stream->io.fd < 0)
+        return;
+    loop_remove(stream->loop, &stream->io);
+    loop_disarm(stream->loop, &stream->again);
+    close(stream->io.fd);
+    stream->io.fd = -1;
+    stream->generation++;
+    stream->out_size = stream->out_sent = 0;
+    tls_end(stream->tls);
+    stream->tls = NULL;
+}
+
+static void broken(struct stream *stream, const char *why)
+{
+    stream_close(stream);
+    stream->events->broken(stream->arg, why);
+}
+
+void stream_refuse(struct stream *stream, const char *why)
+{
+    stream->foreign = true;
+    broken(stream, why);
+}
+
+/* The connection has ended. Where the server has never said a word, the two may not speak the same
+ * language. */
+static void ended(struct stream *stream, const char *why)
+{
+    const char *guess = stream->known     ? NULL
+                        : stream->tls     ? tls_guess_refusal(stream->tls)
+                        : !stream->remote ? NULL
+                                          : "is it a server with TLS?";
+    char text[160];
+
+    snprintf(text, sizeof text, "%s%s%s", why, guess ? "; " : "", guess ? guess : "");
+    broken(stream, text);
+}
+
+static void tune(int fd, int family)
+{
+    if (family == AF_UNIX)
+        return;
+    int on = 1;
+    unsigned timeout = UNACKNOWLEDGED_MS;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+}
+
+/* False with errno if it is not to be. A Unix socket with a full queue says EAGAIN, and nothing but
+ * another attempt would find out when there is room. */
+static bool start_to_connect(struct stream *stream)
+{
+    struct moment now = loop_now(stream->loop);
+
+    if (connect(stream->io.fd, (const struct sockaddr *)&stream->to.address, stream->to.length) ==
+            0 ||
+        errno == EINPROGRESS)
+        loop_add(stream->loop, &stream->io);
+    else if (errno == EAGAIN)
+        loop_arm(stream->loop, &stream->again,
+                 moment_plus(now, jitter_spread(CROWDED_NS, CROWDED_SPREAD_NS)));
+    else
+        return false;
+    return true;
+}
+
+static void connect_again(struct loop_timer *timer)
+{
+    struct stream *stream = timer->owner;
+
+    if (!start_to_connect(stream))
+        broken(stream, strerror(errno));
+}
+
+int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tls, const char *host)
+{
+    int family = to->address.ss_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    tune(fd, family);
+    stream->to = *to;
+    stream->io.fd = fd;
+    stream->io.events = LOOP_WRITE;
+    if (!start_to_connect(stream)) {
+        int saved = errno;
+        close(fd);
+        stream->io.fd = -1;
+        errno = saved;
+        return -1;
+    }
+    stream->connecting = true;
+    stream->remote = family != AF_UNIX;
+    stream->heard = stream->foreign = false;
+    stream->tls = tls ? tls_start(tls, host) : NULL;
+    stream->in_handshake = stream->tls != NULL;
+    return 0;
+}
+
+/* Sends what it can; false with errno if the connection is broken. */
+static bool send_queued(struct stream *stream)
+{
+    bool sound = true;
+
+    while (sound && stream->out_sent < stream->out_size) {
+        ssize_t n = send(stream->io.fd, stream->out + stream->out_sent,
+                         stream->out_size - stream->out_sent, MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (n < 0)
+            sound = false;
+        else
+            stream->out_sent += (size_t)n;
+    }
+    if (stream->out_sent == stream->out_size)
+        stream->out_sent = stream->out_size = 0;
+    stream->io.events = LOOP_READ | (stream->out_size ? LOOP_WRITE : 0);
+    return sound;
+}
+
+/* Queues bytes for the wire. */
+static void queue(struct stream *stream, const char *bytes, size_t size)
+{
+    if (stream->out_size + size > stream->out_room) {
+        stream->out_room = stream->out_size + size;
+        stream->out = mem_checked(realloc(stream->out, stream->out_room));
+    }
+    memcpy(stream->out + stream->out_size, bytes, size);
+    stream->out_size += size;
+}
+
+/* Sends what TLS has to say; false with errno if the connection is broken. */
+static bool send_tls(struct stream *stream)
+{
+    char bytes[4096];
+    size_t size;
+
+    while ((size = tls_give(stream->tls, bytes, sizeof bytes)) > 0)
+        queue(stream, bytes, size);
+    return send_queued(stream);
+}
+
+/* A failure is told from the loop, where the next attempt to send meets it again: nobody who asks
+ * for something here wants to be called back before this returned. */
+void stream_send(struct stream *stream, const char *bytes, size_t size)
+{
+    if (!stream->tls) {
+        queue(stream, bytes, size);
+        if (stream->io.fd >= 0 && !stream->connecting)
+            send_queued(stream);
+    } else if (tls_write(stream->tls, bytes, size)) {
+        send_tls(stream);
+    } else {
+        shutdown(stream->io.fd, SHUT_RDWR);
+    }
+}
+
+/* Goes on with the handshake; whatever it says goes out, also to tell the server why it failed. Our
+ * last words of it leave together with the first ones of the caller. */
+static void shake_hands(struct stream *stream)
+{
+    unsigned generation = stream->generation;
+    char fault[200];
+    bool done;
+    enum tls_state state = tls_handshake(stream->tls, &done, fault, sizeof fault);
+
+    if (done) {
+        stream->in_handshake = false;
+        stream->events->connected(stream->arg);
+        if (stream->generation != generation)
+            return;
+    }
+    bool sent = send_tls(stream);
+    if (state == TLS_FAILED)
+        stream_refuse(stream, fault);
+    else if (state == TLS_CLOSED || !sent)
+        ended(stream, sent ? CLOSED : strerror(errno));
+}
+
+static void finish_connect(struct stream *stream)
+{
+    int fault = 0;
+    socklen_t length = sizeof fault;
+
+    getsockopt(stream->io.fd, SOL_SOCKET, SO_ERROR, &fault, &length);
+    if (fault != 0) {
+        broken(stream, strerror(fault));
+        return;
+    }
+    stream->connecting = false;
+    stream->io.events = LOOP_READ;
+    if (stream->tls)
+        shake_hands(stream);
+    else
+        stream->events->connected(stream->arg);
+}
+
+/* The session has ended, or the socket. */
+static void decryption_ended(struct stream *stream, enum tls_state state, const char *fault)
+{
+    int error = errno;
+
+    /* With TLS 1.3, a server refuses our certificate in its first words after the handshake. */
+    if (state == TLS_FAILED && !stream->known)
+        stream_refuse(stream, fault);
+    else if (state == TLS_FAILED)
+        broken(stream, fault);
+    else
+        ended(stream, state == TLS_CLOSED ? CLOSED : strerror(error));
+}
+
+/* Goes on with TLS after bytes have come in, and hands out what it decrypts. */
+static void decrypt(struct stream *stream)
+{
+    char buffer[16384], fault[160];
+    unsigned generation = stream->generation;
+    enum tls_state state;
+    size_t got;
+
+    if (stream->in_handshake)
+        shake_hands(stream);
+    if (stream->generation != generation || stream->in_handshake)
+        return;
+    while ((state = tls_read(stream->tls, buffer, sizeof buffer, &got, fault, sizeof fault)) ==
+               TLS_GOING &&
+           got > 0) {
+        stream->events->received(stream->arg, buffer, got);
+        if (stream->generation != generation)
+            return;
+    }
+    if (state != TLS_GOING || !send_tls(stream))
+        decryption_ended(stream, state, fault);
+}
+
+/* How a server with TLS may answer to something else. */
+static bool is_alert(const char *bytes, ssize_t size)
+{
+    return size > 1 && bytes[0] == 21 && bytes[1] == 3;
+}
+
+static void receive(struct stream *stream)
+{
+    char buffer[16384];
+    ssize_t n = recv(stream->io.fd, buffer, sizeof buffer, 0);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        ended(stream, n < 0 ? strerror(errno) : CLOSED);
+        return;
+    }
+    if (!stream->tls && !stream->heard && is_alert(buffer, n)) {
+        stream_refuse(stream, "what answers there speaks TLS");
+        return;
+    }
+    if (!stream->tls) {
+        stream->events->received(stream->arg, buffer, (size_t)n);
+    } else {
+        tls_take(stream->tls, buffer, (size_t)n);
+        decrypt(stream);
+    }
+}
+
+/* What the server said before it closed is the reason: "max number of clients", say. */
+static void break_sending(struct stream *stream)
+{
+    unsigned generation = stream->generation;
+    int fault = errno;
+
+    receive(stream);
+    if (stream->generation == generation)
+        ended(stream, strerror(fault));
+}
+
+static void handle(struct loop_io *io, int events)
+{
+    struct stream *stream = io->owner;
+
+    if (stream->connecting) {
+        finish_connect(stream);
+        return;
+    }
+    if ((events & LOOP_WRITE) && !send_queued(stream)) {
+        break_sending(stream);
+        return;
+    }
+    if (events & (LOOP_READ | LOOP_GONE))
+        receive(stream);
+}
+
+bool stream_is_foreign(const struct stream *stream)
+{
+    return stream->foreign;
+}
+
+const char *stream_overdue(const struct stream *stream)
+{
+    return stream->again.added    ? "its queue of new connections is full"
+           : stream->connecting   ? "connecting timed out"
+           : stream->in_handshake ? "no answer to TLS in time; is it a server without?"
+                                  : "no answer in time";
+}
+
+void stream_trust(struct stream *stream)
+{
+    stream->heard = stream->known = true;
+}

@@ -1,0 +1,49 @@
+/* One connection that carries bytes, by TCP or a Unix socket, plain or over TLS. The socket is ours
+ * (close-on-exec, no SIGPIPE, never blocking); tls.h encrypts. Its owner speaks a protocol on it,
+ * as net/conn.h does RESP. */
+#ifndef RLOCK_NET_STREAM_H
+#define RLOCK_NET_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct endpoint;
+struct loop;
+struct stream;
+struct tls;
+
+struct stream_events {
+    void (*connected)(void *arg);
+    /* What came, as it came. stream_close() may be called from here. */
+    void (*received)(void *arg, const char *bytes, size_t size);
+    /* Not by stream_close(): refused, reset, ended by the server. The connection is closed by
+     * then. */
+    void (*broken)(void *arg, const char *why);
+};
+
+struct stream *stream_new(struct loop *loop, const struct stream_events *events, void *arg);
+void stream_free(struct stream *stream);
+
+/* Starts to connect, over TLS to "host" where tls is not NULL; "connected" or "broken" follows,
+ * never before this returned. -1 with errno. */
+int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tls,
+                const char *host);
+/* Drops the connection and what was queued. Harmless if it is closed. */
+void stream_close(struct stream *stream);
+
+/* Sends bytes; what cannot go out at once goes later. To be called on an open connection. */
+void stream_send(struct stream *stream, const char *bytes, size_t size);
+
+/* The other end has said something that makes sense: where it ends the connection later, that is no
+ * matter of the language. */
+void stream_trust(struct stream *stream);
+/* What the other end says makes no sense, and will not: "broken" with that reason. */
+void stream_refuse(struct stream *stream, const char *why);
+/* Whether it broke because the other end speaks something else, or is not to be trusted: trying
+ * again is no use. */
+bool stream_is_foreign(const struct stream *stream);
+
+/* What has not come yet, as text for a caller that gives up waiting. */
+const char *stream_overdue(const struct stream *stream);
+
+#endif

@@ -1,0 +1,313 @@
+/* Processes that rlock starts, and the signals it reads. */
+#include "os/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
+                                SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
+                                SIGXCPU, SIGXFSZ,  SIGVTALRM, SIGPROF, SIGTSTP};
+
+/* Ignored signals must not be blocked: a signal that is both still arrives on a signalfd, and what
+ * nohup(1) had switched off would reach the command after all. */
+static void catch_unless_ignored(int signo, sigset_t *caught, sigset_t *ignored)
+{
+    struct sigaction action;
+    if (sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+        sigaddset(ignored, signo);
+    else
+        sigaddset(caught, signo);
+}
+
+void child_block_signals(struct inherited *inherited)
+{
+    struct sigaction chld, by_default = {.sa_handler = SIG_DFL};
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &inherited->mask);
+    /* Inherited as ignored it makes the kernel reap children, and their status is lost. */
+    sigaction(SIGCHLD, &by_default, &chld);
+    inherited->ignores_chld = chld.sa_handler == SIG_IGN;
+}
+
+void child_choose_signals(sigset_t *caught)
+{
+    sigset_t ignored;
+
+    sigemptyset(&ignored);
+    sigemptyset(caught);
+    sigaddset(caught, SIGCHLD);
+    for (size_t i = 0; i < sizeof handed_on / sizeof handed_on[0]; i++)
+        catch_unless_ignored(handed_on[i], caught, &ignored);
+    for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+        catch_unless_ignored(signo, caught, &ignored);
+    sigprocmask(SIG_UNBLOCK, &ignored, NULL);
+}
+
+bool child_signal_is_fatal(int signo)
+{
+    return signo != SIGWINCH && signo != SIGCONT && signo != SIGURG && signo != SIGCHLD &&
+           signo != SIGTSTP;
+}
+
+void child_fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        /* It takes the lowest number, which is fd; used as the stream that was closed, it fails. */
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    }
+}
+
+void child_adopt_orphans(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const void *arg),
+                        const void *arg)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    setpgid(0, 0); /* what is typed at the terminal is not for it */
+    prctl(PR_SET_NAME, name);
+    close_range(STDIN_FILENO, STDOUT_FILENO, 0);
+    if (keep > STDERR_FILENO + 1)
+        close_range(STDERR_FILENO + 1, (unsigned)keep - 1, 0);
+    close_range((unsigned)keep + 1, ~0U, 0);
+    child_fill_standard_descriptors();
+    _exit(work(keep, arg));
+}
+
+/* A library's handlers are about a state that a child of this process does not have. */
+static void drop_handlers(void)
+{
+    struct sigaction action;
+
+    for (int signo = 1; signo < NSIG; signo++)
+        if (sigaction(signo, NULL, &action) == 0 && action.sa_handler != SIG_IGN &&
+            action.sa_handler != SIG_DFL)
+            signal(signo, SIG_DFL);
+}
+
+int child_run(const struct inherited *inherited, int (*work)(void *arg), void *arg)
+{
+    pid_t parent = getpid(), pid, ended;
+    int status = 0;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent)
+            _exit(0);
+        drop_handlers();
+        signal(SIGTSTP, SIG_IGN);
+        sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+        status = work(arg);
+        fflush(NULL);
+        _exit(status);
+    }
+    do {
+        ended = pid < 0 ? -1 : waitpid(pid, &status, 0);
+    } while (ended < 0 && pid > 0 && errno == EINTR);
+    return ended < 0 ? -1 : status;
+}
+
+/* Those up to "last" become /dev/null: whoever reads from the other end must not wait for this
+ * process. */
+static void close_streams(int last)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int fd = STDIN_FILENO; fd <= last; fd++)
+        if (nothing < 0 || dup2(nothing, fd) < 0)
+            close(fd);
+    if (nothing > STDERR_FILENO)
+        close(nothing);
+}
+
+pid_t child_fork_survivor(const char *name)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_NAME, name);
+    close_streams(STDOUT_FILENO);
+    return 0;
+}
+
+void child_detach(void)
+{
+    setsid();
+    close_streams(STDERR_FILENO);
+}
+
+void child_close_inherited(void)
+{
+    close_range(STDERR_FILENO + 1, ~0U, 0);
+}
+
+void child_await(pid_t pid, int64_t time_limit)
+{
+    struct moment end = moment_plus(moment_now(), time_limit);
+    bool killed = false;
+    sigset_t chld;
+
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    while (waitpid(pid, NULL, WNOHANG) == 0) {
+        int64_t left = moment_until(moment_now(), end);
+        struct timespec rest = {left / NS_PER_SEC, left % NS_PER_SEC};
+        if (left > 0) {
+            sigtimedwait(&chld, NULL, &rest);
+        } else if (!killed) {
+            killed = true;
+            end = moment_plus(end, NS_PER_SEC);
+            kill(pid, SIGKILL);
+        } else {
+            return; /* cannot be killed now; whoever inherits it will reap it */
+        }
+    }
+}
+
+bool child_exists(void)
+{
+    siginfo_t info;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool child_waits_to_be_reaped(void)
+{
+    siginfo_t info = {0};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0;
+}
+
+void *child_share_memory(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* As this process was started with them. */
+static void restore_signals(const struct inherited *inherited)
+{
+    if (inherited->ignores_chld)
+        signal(SIGCHLD, SIG_IGN);
+    sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+}
+
+/* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is
+ * looked at last, as this process, too, may have been stopped on the way. */
+__attribute__((noreturn)) static void become(const struct child *child,
+                                             const struct child_plan *plan,
+                                             const struct terminal *terminal, pid_t parent)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    if (terminal->given)
+        terminal_seize(terminal);
+    restore_signals(plan->inherited);
+    errno = ETIME;
+    if (!moment_reached(plan->start_before, moment_now()))
+        execvpe(plan->argv[0], plan->argv, plan->environment);
+    *child->fault = errno;
+    _exit(127);
+}
+
+/* vfork() saves a tenth of a short run. The child changes nothing in the memory that it borrows but
+ * what become() is there to write, has no signal handlers, and this process sleeps until it
+ * executes. One that has the terminal could be stopped from the keyboard before that, with nobody
+ * awake to see it, so there it is a fork(). */
+int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal)
+{
+    pid_t parent = getpid();
+    pid_t pid;
+
+    /* NOLINTNEXTLINE(*vfork,*Vfork,*unsafe-functions,cert-msc*) */
+    pid = terminal_offer(terminal) ? fork() : vfork();
+    if (pid == 0)
+        become(child, plan, terminal, parent);
+    if (pid < 0) {
+        terminal->given = false;
+        return -1;
+    }
+    if (terminal->given)
+        setpgid(pid, pid); /* as it does itself: whoever comes first */
+    child->pid = child->group = pid;
+    child->handle = (int)syscall(SYS_pidfd_open, pid, 0);
+    return 0;
+}
+
+pid_t child_start_apart(char *const *argv, const struct inherited *inherited)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    setsid();
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    restore_signals(inherited);
+    execvp(argv[0], argv);
+    _exit(127);
+}
+
+void child_signal(const struct child *child, int signo)
+{
+    if (child->pid > 0)
+        kill(-child->pid, signo);
+}
+
+int child_fault(const struct child *child)
+{
+    return *child->fault;
+}
+
+pid_t child_next_change(struct child *child, enum child_change *change, int *status)
+{
+    pid_t pid;
+
+    do {
+        pid = waitpid(-1, status, WNOHANG | WUNTRACED | WCONTINUED);
+    } while (pid > 0 && pid != child->pid && (WIFSTOPPED(*status) || WIFCONTINUED(*status)));
+    *change = CHILD_OTHER;
+    if (pid <= 0)
+        return 0;
+    if (pid != child->pid)
+        return pid;
+    child->stopped = WIFSTOPPED(*status);
+    *change = WIFSTOPPED(*status)     ? CHILD_STOPPED
+              : WIFCONTINUED(*status) ? CHILD_CONTINUED
+                                      : CHILD_ENDED;
+    if (*change == CHILD_ENDED)
+        child->pid = 0; /* the number may be someone else's from here on */
+    return pid;
+}
+
+void child_die_of(int signo)
+{
+    const struct rlimit none = {0, 0};
+    sigset_t set;
+
+    setrlimit(RLIMIT_CORE, &none);
+    prctl(PR_SET_DUMPABLE, 0); /* a core_pattern that is a pipe asks no limit: core(5) */
+    signal(signo, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    raise(signo); /* which is still blocked */
+    /* cppcheck-suppress unreachableCode */
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}

@@ -1,0 +1,92 @@
+/* Starting processes and their signals: fork, exec, process groups, what they ended with. The only
+ * file that forks a command or the agent. */
+#ifndef RLOCK_OS_CHILD_H
+#define RLOCK_OS_CHILD_H
+
+#include <signal.h>
+
+#include "base/clock.h"
+#include "os/terminal.h"
+
+/* The signal state this process was started with, to be given back to the command. */
+struct inherited {
+    sigset_t mask;
+    bool ignores_chld;
+};
+
+/* Blocks all signals, before anything is forked, and keeps children to be waited for. */
+void child_block_signals(struct inherited *inherited);
+/* Unblocks those that are ignored: they stay so in all processes to come. "caught" becomes those to
+ * be read: SIGCHLD, SIGTSTP, and all that is handed on to a command. SIGPIPE, SIGTTIN and SIGTTOU
+ * are only blocked. */
+void child_choose_signals(sigset_t *caught);
+/* True if "signo" would by default end a process that does nothing about it. */
+bool child_signal_is_fatal(int signo);
+
+/* Opens /dev/null on those of descriptors 0 to 2 that are closed, so that no other file gets their
+ * numbers. The command finds them closed. */
+void child_fill_standard_descriptors(void);
+/* From now on, orphans among this process's descendants become its children. */
+void child_adopt_orphans(void);
+
+/* Forks a process in a process group of its own that runs "work" and exits with its result. It
+ * keeps standard error and the descriptor "keep"; 0 and 1 are /dev/null. -1 with errno. */
+pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const void *arg),
+                        const void *arg);
+/* Forks a process that runs "work" on this terminal, in this job, with the signals that this
+ * process was started with, except that Ctrl-Z does not stop it; waits until it has ended. It gets
+ * TERM if this process dies. Returns its status as waitpid() sets it; -1 with errno. */
+int child_run(const struct inherited *inherited, int (*work)(void *arg), void *arg);
+/* Forks a process that may outlive this one; its standard input and output are /dev/null. All
+ * signals are blocked, and stay so. Its pid, and 0 in it; -1 with errno. */
+pid_t child_fork_survivor(const char *name);
+/* In that process, before this one ends: gives it a session of its own, without the terminal, and
+ * takes /dev/null for its standard error, too. */
+void child_detach(void);
+/* Starts "argv", looked for in PATH, in a session of its own, with standard error as its standard
+ * output, too. Its pid; -1 with errno if it could not be forked. */
+pid_t child_start_apart(char *const *argv, const struct inherited *inherited);
+/* Closes all descriptors but the standard streams. */
+void child_close_inherited(void);
+/* Waits until the child "pid" has ended and reaps it; kills it after "time_limit" ns. */
+void child_await(pid_t pid, int64_t time_limit);
+/* Whether this process has a child at all. */
+bool child_exists(void);
+/* Whether a child has ended that was not reaped yet: then SIGCHLD is pending, or has been. */
+bool child_waits_to_be_reaped(void);
+/* Memory shared with all processes forked from now on, zeroed. NULL with errno. */
+void *child_share_memory(size_t size);
+
+struct child_plan {
+    char *const *argv; /* looked for in PATH */
+    char *const *environment;
+    struct moment start_before; /* it is not executed at or after this moment */
+    const struct inherited *inherited;
+};
+
+struct child {
+    pid_t pid;   /* leader of its process group; 0 when it has been reaped */
+    pid_t group; /* the same number, for as long as anybody may be left in it */
+    int handle;  /* a pidfd of it; -1 before it is started, or where there are none */
+    bool stopped;
+    int *fault; /* in shared memory: why it was not executed */
+};
+
+/* Starts it in its own process group, in the terminal's foreground if terminal_offer() says so; it
+ * is killed when this process dies. -1 with errno if it could not be forked. */
+int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal);
+/* To its whole process group; nothing if it was reaped. */
+void child_signal(const struct child *child, int signo);
+/* After its end: why it was never executed, an errno; 0 if it was. ETIME: it was too late. */
+int child_fault(const struct child *child);
+
+enum child_change { CHILD_OTHER, CHILD_STOPPED, CHILD_CONTINUED, CHILD_ENDED };
+
+/* The next thing that happened to a child, which is reaped if it has ended; 0 if there is none now.
+ * *change is CHILD_OTHER for the end of any other child. status: as waitpid() sets it. */
+pid_t child_next_change(struct child *child, enum child_change *change, int *status);
+
+/* Dies of "signo" without a core dump; returns where that is impossible. */
+void child_die_of(int signo);
+
+#endif

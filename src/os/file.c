@@ -1,0 +1,241 @@
+/* Files that the user names, read and written whole. */
+#include "os/file.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define ROOM_FIRST 16384 /* bytes; most files are smaller */
+
+struct reading {
+    int fd;
+    const struct file_options *options;
+    struct file *file;
+    size_t room;             /* for the text */
+    bool bytewise;           /* what is behind the first line is for somebody else */
+    bool opened;             /* by a writer, where one is needed */
+    struct moment opened_by; /* it is given up otherwise */
+    struct moment read_by;
+};
+
+/* A process substitution, say: nobody opens it for writing any more. */
+static bool is_anonymous(int fd)
+{
+    struct statfs system;
+    return fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+}
+
+/* Lets time pass until there is more to read. An errno. */
+static int await(struct reading *reading)
+{
+    struct moment end = reading->opened ? reading->read_by : reading->opened_by;
+    int64_t left = moment_until(moment_now(), end);
+    struct pollfd io = {.fd = reading->fd, .events = POLLIN};
+
+    if (left <= 0)
+        return ETIMEDOUT;
+    int count = poll(&io, 1, (int)(left / NS_PER_MS) + 1);
+    if (count < 0 && errno != EINTR)
+        return errno;
+    /* A writer came and has gone again; without one, a FIFO says nothing. */
+    if (count > 0 && (io.revents & POLLHUP))
+        reading->opened = true;
+    return 0;
+}
+
+/* At least for one byte, and the '\0' that ends the text. */
+static void make_room(struct reading *reading)
+{
+    size_t most = reading->options->limit + 2,
+           wanted = reading->room ? 2 * reading->room : ROOM_FIRST;
+
+    if (reading->file->size + 2 <= reading->room)
+        return;
+    reading->room = wanted < most ? wanted : most;
+    reading->file->text = mem_checked(realloc(reading->file->text, reading->room));
+}
+
+/* Reads what is there: -1 at the end, or an errno. */
+static int take(struct reading *reading)
+{
+    struct file *file = reading->file;
+
+    make_room(reading);
+    size_t wanted = reading->bytewise ? 1 : reading->room - 1 - file->size;
+    ssize_t n = read(reading->fd, file->text + file->size, wanted);
+
+    if (n < 0 && errno == EINTR)
+        return 0;
+    if (n < 0 && errno != EAGAIN)
+        return errno;
+    if (n == 0 && reading->opened)
+        return -1;
+    if (n == 0)
+        return await(reading);
+    reading->opened = true; /* without a writer, the end is told, and nothing to wait for */
+    if (n < 0)
+        return await(reading);
+    char *fresh = file->text + file->size;
+    file->size += (size_t)n;
+    if (reading->options->line && memchr(fresh, '\n', (size_t)n))
+        return -1;
+    return file->size > reading->options->limit ? EFBIG : 0;
+}
+
+static int read_text(struct reading *reading)
+{
+    struct moment now = moment_now();
+    int error;
+
+    reading->opened_by = moment_plus(now, FILE_OPENED_SECONDS * NS_PER_SEC);
+    reading->read_by = moment_plus(now, FILE_READ_SECONDS * NS_PER_SEC);
+    do {
+        error = take(reading);
+    } while (error == 0);
+    reading->file->text[reading->file->size] = '\0';
+    return error < 0 ? 0 : error;
+}
+
+static int read_open(int fd, struct file *file, const struct file_options *options, bool *opened)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) < 0)
+        return errno;
+    bool regular = S_ISREG(status.st_mode);
+    file->rereadable = regular || S_ISDIR(status.st_mode);
+    file->pipe = S_ISFIFO(status.st_mode);
+    file->public = regular && (status.st_mode & S_IROTH);
+    file->mode = status.st_mode & 07777U;
+    if (S_ISDIR(status.st_mode))
+        return options->directory ? 0 : EISDIR;
+    if (options->again && !regular)
+        return ESPIPE;
+    struct reading reading = {.fd = fd,
+                              .options = options,
+                              .file = file,
+                              .bytewise = options->line && !regular,
+                              .opened = !file->pipe || is_anonymous(fd)};
+    int error = read_text(&reading);
+    *opened = reading.opened;
+    return error;
+}
+
+static void explain(int error, bool opened, const struct file_options *options, char *fault,
+                    size_t size)
+{
+    if (error == EFBIG && options->line)
+        snprintf(fault, size, "its first line is longer than %zu bytes", options->limit);
+    else if (error == EFBIG)
+        snprintf(fault, size, "it is longer than %zu bytes", options->limit);
+    else if (error == ETIMEDOUT && opened)
+        snprintf(fault, size, "its writer has not finished within %d s", FILE_READ_SECONDS);
+    else if (error == ETIMEDOUT)
+        snprintf(fault, size, "nobody has opened this FIFO for writing within %d s",
+                 FILE_OPENED_SECONDS);
+    else
+        snprintf(fault, size, "%s", strerror(error));
+}
+
+int file_read(struct file *file, const char *path, const struct file_options *options, char *fault,
+              size_t size)
+{
+    bool opened = false;
+
+    *file = (struct file){0};
+    /* Without O_NONBLOCK, opening a FIFO waits for its writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int error = fd < 0 ? errno : read_open(fd, file, options, &opened);
+    if (fd >= 0)
+        close(fd);
+    if (error) {
+        file_wipe(file);
+        explain(error, opened, options, fault, size);
+    }
+    return error;
+}
+
+void file_wipe(struct file *file)
+{
+    if (file->text)
+        explicit_bzero(file->text, file->size);
+    free(file->text);
+    file->text = NULL;
+    file->size = 0;
+}
+
+/* -- writing ----------------------------------------------------------------------------------- */
+
+static int write_whole(int fd, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, text, size);
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n > 0) {
+            text += n;
+            size -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+/* As a file is made by open(); mkostemp() makes it for its owner alone. */
+static int set_usual_mode(int fd)
+{
+    mode_t mask = umask(077);
+
+    umask(mask);
+    return fchmod(fd, 0666 & ~mask) == 0 ? 0 : errno;
+}
+
+/* Beside the file, so that it can take its place. Its name begins with a dot and does not end as
+ * the file's does: who reads all of a directory's "*.prom" passes over it. */
+static char *name_beside(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char *name = NULL;
+
+    if (asprintf(&name, "%.*s.%s.XXXXXX", (int)(base - path), path, base) < 0)
+        name = NULL;
+    return mem_checked(name);
+}
+
+static int replace(const char *path, const char *text, size_t size)
+{
+    char *beside = name_beside(path);
+    int fd = mkostemp(beside, O_CLOEXEC);
+    int error = fd < 0 ? errno : write_whole(fd, text, size);
+
+    if (!error)
+        error = set_usual_mode(fd);
+    if (fd >= 0 && close(fd) < 0 && !error)
+        error = errno;
+    if (!error && rename(beside, path) < 0)
+        error = errno;
+    if (error && fd >= 0)
+        unlink(beside);
+    free(beside);
+    return error;
+}
+
+int file_replace(const char *path, const char *text, size_t size)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+    char *target = realpath(path, NULL);
+    if (!target && errno != ENOENT)
+        return errno;
+    int error = replace(target ? target : path, text, size);
+    free(target);
+    return error;
+}

@@ -1,0 +1,45 @@
+/* Files that the user names, read whole: regular ones, and pipes and FIFOs, whose writers take
+ * their time; and regular ones written whole. */
+#ifndef RLOCK_OS_FILE_H
+#define RLOCK_OS_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How long the reader of a FIFO waits for a process that opens it for writing; and how long reading
+ * any file may take. */
+#define FILE_OPENED_SECONDS 10
+#define FILE_READ_SECONDS   60
+
+/* How a file is to be read. */
+struct file_options {
+    size_t limit;   /* bytes; one that is longer is refused */
+    bool line;      /* its first line is enough: of a pipe, not a byte behind it is read */
+    bool again;     /* for a second time: only a regular file, without waiting (else ESPIPE) */
+    bool directory; /* one will do as well, and has no text */
+};
+
+struct file {
+    char *text;      /* a '\0' follows; a directory has none: NULL */
+    size_t size;     /* bytes, without that '\0' */
+    bool rereadable; /* a regular file or a directory, which can be read again */
+    bool public;     /* a regular file that every user of this host may read */
+    bool pipe;       /* or a FIFO: what was read of it is gone */
+    unsigned mode;
+};
+
+/* Reads a file. 0, and the text is the caller's; or an errno, with a message in "fault" that
+ * follows the path: EFBIG where it is too long, ETIMEDOUT where its writer does not come or does
+ * not finish. */
+int file_read(struct file *file, const char *path, const struct file_options *options, char *fault,
+              size_t size);
+/* Overwrites the text, which may be a secret, and frees it. The other members stay. */
+void file_wipe(struct file *file);
+
+/* Makes the text, of so many bytes, all that a file has: whoever opens it finds the old text or the
+ * new one, never a part. It is made anew, with the mode that the umask leaves; where it is a
+ * symbolic link, the file behind it is. 0, or an errno, and the old file is as it was; EINVAL where
+ * it is no regular file. */
+int file_replace(const char *path, const char *text, size_t size);
+
+#endif

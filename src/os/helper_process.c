@@ -1,0 +1,160 @@
+/* Work in a process of its own. */
+#include "os/helper_process.h"
+#include "base/mem.h"
+#include "net/loop.h"
+#include "os/pid_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct helper_process {
+    struct loop *loop;
+    struct loop_io io;
+    pid_t pid;
+    size_t size;
+    void (*done)(void *, const void *);
+    void *owner;
+    struct pid_watch watch; /* once it was told to end */
+    struct helper_process *next;
+};
+
+/* Those that were told to end, and have not yet. */
+static struct helper_process *ending;
+
+__attribute__((noreturn)) static void
+helper(void (*work)(const void *, void *), const void *question, size_t size, pid_t parent, int out)
+{
+    char finding[HELPER_PROCESS_MAX] __attribute__((aligned)) = {0};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    work(question, finding);
+    _exit(write(out, finding, size) == (ssize_t)size ? 0 : 1);
+}
+
+static void found_out(struct loop_io *io, int events)
+{
+    struct helper_process *helper_process = io->owner;
+    char finding[HELPER_PROCESS_MAX] __attribute__((aligned));
+    ssize_t got = read(io->fd, finding, helper_process->size);
+
+    (void)events;
+    loop_remove(helper_process->loop, io);
+    helper_process->done(helper_process->owner,
+                         got == (ssize_t)helper_process->size ? finding : NULL);
+}
+
+struct helper_process *helper_process_start(struct loop *loop,
+                                            void (*work)(const void *question, void *finding),
+                                            const void *question, size_t size,
+                                            void (*done)(void *owner, const void *finding),
+                                            void *owner)
+{
+    int ends[2];
+    pid_t parent = getpid();
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return NULL;
+    pid_t pid = fork();
+    if (pid == 0)
+        helper(work, question, size, parent, ends[1]);
+    int error = errno;
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        errno = error;
+        return NULL;
+    }
+
+    struct helper_process *helper_process = mem_zeroed(sizeof *helper_process);
+    *helper_process = (struct helper_process){
+        .loop = loop, .pid = pid, .size = size, .done = done, .owner = owner};
+    helper_process->io = (struct loop_io){
+        .fd = ends[0], .events = LOOP_READ, .ready = found_out, .owner = helper_process};
+    loop_add(loop, &helper_process->io);
+    return helper_process;
+}
+
+__attribute__((noreturn)) static void become(const char *path, int socket)
+{
+    const char *name = strrchr(path, '/');
+    char *const argv[] = {(char *)(uintptr_t)(name ? name + 1 : path), NULL};
+    char *const environment[] = {NULL};
+    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    if (nothing >= 0 && dup2(socket, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0)
+        execve(path, argv, environment);
+    _exit(127);
+}
+
+struct helper_process *helper_process_execute(struct loop *loop, const char *path, int *socket)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return NULL;
+    pid_t pid = fork();
+    if (pid == 0)
+        become(path, ends[1]);
+    int error = errno;
+    close(ends[1]);
+    if (pid < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
+        close(ends[0]);
+        errno = error;
+        return NULL;
+    }
+
+    struct helper_process *helper_process = mem_zeroed(sizeof *helper_process);
+    *helper_process = (struct helper_process){.loop = loop, .pid = pid, .io = {.fd = ends[0]}};
+    *socket = ends[0];
+    return helper_process;
+}
+
+static void ended(void *arg)
+{
+    struct helper_process *helper_process = arg, **at = &ending;
+
+    while (*at != helper_process)
+        at = &(*at)->next;
+    *at = helper_process->next;
+    waitpid(helper_process->pid, NULL, WNOHANG);
+    free(helper_process);
+}
+
+/* A process that hangs in the kernel, as on a dead network file system, may outlive a KILL for as
+ * long as it hangs. It is reaped when it has ended. Where there is no descriptor left to see that
+ * by, whoever inherits it reaps it. */
+static void reap(struct helper_process *helper_process)
+{
+    if (waitpid(helper_process->pid, NULL, WNOHANG) == 0 &&
+        pid_watch_open(&helper_process->watch, helper_process->pid)) {
+        helper_process->next = ending;
+        ending = helper_process;
+        pid_watch_start(&helper_process->watch, helper_process->loop, ended, helper_process);
+        return;
+    }
+    waitpid(helper_process->pid, NULL, WNOHANG); /* it has ended since */
+    free(helper_process);
+}
+
+void helper_process_stop(struct helper_process *helper_process)
+{
+    loop_remove(helper_process->loop, &helper_process->io);
+    close(helper_process->io.fd);
+    kill(helper_process->pid, SIGKILL);
+    reap(helper_process);
+}
+
+void helper_process_leave(struct helper_process *helper_process)
+{
+    close(helper_process->io.fd);
+    reap(helper_process);
+}

@@ -1,0 +1,97 @@
+/* The end of a process: by a pidfd, or by looking at /proc. */
+#include "os/pid_watch.h"
+#include "os/procfs.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LOOK_NS (250 * NS_PER_MS)
+
+/* False if it has ended, even if nobody has reaped it yet. born: 0 where it cannot be known, as
+ * /proc may hide the processes of others. */
+static bool is_alive(pid_t pid, unsigned long long *born)
+{
+    struct process process;
+    enum process_look look = process_find(pid, &process);
+
+    *born = look == PROCESS_FOUND ? process.started : 0;
+    return look == PROCESS_FOUND ? process.live : kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+bool pid_watch_open(struct pid_watch *watch, pid_t pid)
+{
+    *watch = (struct pid_watch){.pid = pid, .io = {.fd = -1}};
+    watch->io.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (watch->io.fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+        return false;
+    /* The number of a thread is none of a process: kill(2) takes it all the same, pidfd_open(2)
+     * says so. */
+    bool none = watch->io.fd < 0 && (errno == ESRCH || errno == EINVAL || errno == ENOENT);
+    if (!none && is_alive(pid, &watch->born))
+        return true;
+    pid_watch_close(watch);
+    errno = ESRCH;
+    return false;
+}
+
+static void over(struct pid_watch *watch)
+{
+    pid_watch_close(watch);
+    watch->ended(watch->arg);
+}
+
+static void readable(struct loop_io *io, int events)
+{
+    (void)events;
+    over(io->owner);
+}
+
+static void look(struct loop_timer *timer)
+{
+    struct pid_watch *watch = timer->owner;
+    unsigned long long born;
+
+    if (is_alive(watch->pid, &born) && (born == watch->born || born == 0 || watch->born == 0))
+        loop_arm(watch->loop, timer, moment_plus(loop_now(watch->loop), LOOK_NS));
+    else
+        over(watch);
+}
+
+void pid_watch_start(struct pid_watch *watch, struct loop *loop, void (*ended)(void *arg),
+                     void *arg)
+{
+    watch->loop = loop;
+    watch->ended = ended;
+    watch->arg = arg;
+    watch->io.events = LOOP_READ;
+    watch->io.ready = readable;
+    watch->io.owner = watch;
+    watch->timer = (struct loop_timer){.fire = look, .owner = watch};
+    if (watch->io.fd >= 0)
+        loop_add(loop, &watch->io);
+    else
+        loop_arm(loop, &watch->timer, loop_now(loop));
+}
+
+void pid_watch_close(struct pid_watch *watch)
+{
+    if (watch->loop) {
+        loop_remove(watch->loop, &watch->io);
+        loop_disarm(watch->loop, &watch->timer);
+    }
+    if (watch->io.fd > STDERR_FILENO)
+        close(watch->io.fd);
+    watch->io.fd = -1;
+}
+
+char *pid_watch_name(pid_t pid, char *out, size_t size)
+{
+    struct process process;
+    enum process_look look = process_find(pid, &process);
+
+    snprintf(out, size, "%s", look == PROCESS_FOUND ? process.name : "");
+    return out;
+}

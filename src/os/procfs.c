@@ -1,0 +1,356 @@
+/* Reading /proc. */
+#include "os/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+
+/* -- one process ----------------------------------------------------------------------------- */
+
+enum process_look process_look_of(int error)
+{
+    bool gone = error == ENOENT || error == ESRCH;
+    bool hidden = error == EACCES || error == EPERM;
+
+    return gone || hidden ? PROCESS_GONE : PROCESS_UNSEEN;
+}
+
+/* A thread group whose first thread has ended looks like a zombie, but has others that run on. */
+static bool is_live(char state, long threads)
+{
+    return state != 'X' && state != 'x' && (state != 'Z' || threads > 1);
+}
+
+/* 0 if the text is no number of a process. */
+static pid_t pid_of(const char *text)
+{
+    int64_t pid = 0;
+
+    decimal_parse(text, 1, INT_MAX, &pid);
+    return (pid_t)pid;
+}
+
+/* The name stands in brackets, and may hold blanks and brackets itself. */
+static bool parse(const char *text, struct process *process)
+{
+    const char *open = strchr(text, '('), *close = strrchr(text, ')');
+    int64_t pid;
+
+    if (!open || !close ||
+        sscanf(close + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
+               " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+               &process->state, &process->parent, &process->group, &process->session,
+               &process->threads, &process->started) != 6)
+        return false;
+    if (!decimal_take(&text, INT_MAX, &pid))
+        return false;
+    process->pid = (pid_t)pid;
+    process->live = is_live(process->state, process->threads);
+    snprintf(process->name, sizeof process->name, "%.*s", (int)(close - open - 1), open + 1);
+    return true;
+}
+
+enum process_look process_read(int stat, struct process *process)
+{
+    char text[1024];
+    ssize_t got = pread(stat, text, sizeof text - 1, 0);
+
+    if (got <= 0)
+        return got < 0 ? process_look_of(errno) : PROCESS_GONE;
+    text[got] = '\0';
+    return parse(text, process) ? PROCESS_FOUND : PROCESS_UNSEEN;
+}
+
+enum process_look process_find(pid_t pid, struct process *process)
+{
+    char path[40];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return process_look_of(errno);
+    enum process_look look = process_read(fd, process);
+    close(fd);
+    return look;
+}
+
+int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
+    return openat(dirfd(procfs->directory), path, O_RDONLY | O_CLOEXEC);
+}
+
+enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process)
+{
+    int fd = procfs_open_file(procfs, pid, "stat");
+
+    if (fd < 0)
+        return process_look_of(errno);
+    enum process_look look = process_read(fd, process);
+    close(fd);
+    return look;
+}
+
+/* The line "name" of a status file has this one number and no other. */
+static bool is_alone(const char *status, const char *name, pid_t pid)
+{
+    const char *line = strstr(status, name);
+    int64_t number;
+
+    if (!line)
+        return false;
+    line += strlen(name);
+    return decimal_take(&line, INT_MAX, &number) && number == pid && *line == '\n';
+}
+
+bool procfs_is_process(const struct procfs *procfs, pid_t pid)
+{
+    char status[512];
+    int fd = procfs_open_file(procfs, pid, "status");
+    ssize_t got = fd < 0 ? 0 : read(fd, status, sizeof status - 1);
+
+    if (fd >= 0)
+        close(fd);
+    status[got > 0 ? got : 0] = '\0';
+    return got <= 0 || is_alone(status, "\nTgid:\t", pid);
+}
+
+/* -- all of them ----------------------------------------------------------------------------- */
+
+bool process_list_append(struct process_list *list, const struct process *process)
+{
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 64;
+        struct process *grown = realloc(list->all, room * sizeof *grown);
+        if (!grown)
+            return false;
+        list->all = grown;
+        list->room = room;
+    }
+    list->all[list->count++] = *process;
+    return true;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct process *p = a, *q = b;
+    return (p->pid > q->pid) - (p->pid < q->pid);
+}
+
+const struct process *process_list_find(const struct process_list *list, pid_t pid)
+{
+    struct process wanted = {.pid = pid};
+    return list->count ? bsearch(&wanted, list->all, list->count, sizeof wanted, by_pid) : NULL;
+}
+
+bool process_list_has(const struct process_list *list, const struct process *process)
+{
+    const struct process *found = process_list_find(list, process->pid);
+    return found && found->started == process->started;
+}
+
+void process_list_sort(struct process_list *list)
+{
+    if (list->count > 0)
+        qsort(list->all, list->count, sizeof *list->all, by_pid);
+}
+
+void process_list_free(struct process_list *list)
+{
+    free(list->all);
+    *list = (struct process_list){0};
+}
+
+/* This file is none of those that a container shows its own version of, as it may do with
+ * /proc/loadavg (lxcfs). */
+pid_t procfs_last_pid(const struct procfs *procfs)
+{
+    char text[32];
+    const char *digits = text;
+    int64_t pid = -1;
+    int fd = openat(dirfd(procfs->directory), "sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    return decimal_take(&digits, INT_MAX, &pid) ? (pid_t)pid : -1;
+}
+
+bool procfs_list(const struct procfs *procfs, struct process_list *list)
+{
+    const struct dirent *entry;
+    struct process process;
+    bool complete = true;
+
+    list->count = 0;
+    rewinddir(procfs->directory);
+    while ((errno = 0, entry = readdir(procfs->directory))) {
+        pid_t pid = pid_of(entry->d_name);
+        enum process_look look = pid > 0 ? procfs_read(procfs, pid, &process) : PROCESS_GONE;
+        if (look == PROCESS_UNSEEN ||
+            (look == PROCESS_FOUND && !process_list_append(list, &process)))
+            complete = false;
+    }
+    complete = complete && errno == 0;
+    process_list_sort(list);
+    return complete;
+}
+
+/* -- the children of one --------------------------------------------------------------------- */
+
+static int open_children(const struct procfs *procfs, pid_t pid, pid_t thread)
+{
+    char name[40];
+
+    snprintf(name, sizeof name, "task/%d/children", (int)thread);
+    return procfs_open_file(procfs, pid, name);
+}
+
+bool procfs_lists_children(const struct procfs *procfs, pid_t pid)
+{
+    int fd = open_children(procfs, pid, pid);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* What one thread has forked: numbers, a blank behind each. */
+static bool add_children_of(const struct procfs *procfs, pid_t pid, pid_t thread,
+                            struct process_list *list)
+{
+    int fd = open_children(procfs, pid, thread);
+    FILE *children = fd < 0 ? NULL : fdopen(fd, "r");
+    bool complete = children || process_look_of(errno) == PROCESS_GONE;
+    struct process child = {0};
+
+    while (children && fscanf(children, "%d", &child.pid) == 1) /* NOLINT(cert-err34-c) */
+        complete = process_list_append(list, &child) && complete;
+    if (children)
+        fclose(children);
+    else if (fd >= 0)
+        close(fd);
+    return complete;
+}
+
+bool procfs_add_children(const struct procfs *procfs, const struct process *process,
+                         struct process_list *list)
+{
+    const struct dirent *entry;
+    pid_t pid = process->pid; /* the list may be moved */
+    bool complete = true;
+
+    if (process->threads == 1)
+        return add_children_of(procfs, pid, pid, list);
+    int fd = procfs_open_file(procfs, pid, "task");
+    DIR *tasks = fd < 0 ? NULL : fdopendir(fd);
+    if (!tasks)
+        complete = process_look_of(errno) == PROCESS_GONE;
+    while (tasks && (entry = readdir(tasks))) {
+        pid_t thread = pid_of(entry->d_name);
+        if (thread > 0 && !add_children_of(procfs, pid, thread, list))
+            complete = false;
+    }
+    if (tasks)
+        closedir(tasks);
+    else if (fd >= 0)
+        close(fd);
+    return complete;
+}
+
+/* -- the directory --------------------------------------------------------------------------- */
+
+/* A /proc of another process name space does not know this process, or by several numbers, one for
+ * each name space. That line is missing where the kernel has none, and may be too far behind where
+ * the user is in hundreds of groups. */
+static bool shows_this_process(const struct procfs *procfs)
+{
+    char status[4096];
+    int fd = openat(dirfd(procfs->directory), "self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, status, sizeof status - 1);
+
+    if (fd < 0 && process_look_of(errno) == PROCESS_UNSEEN)
+        return true; /* as far as can be told; what is looked for will not be seen either */
+    if (fd >= 0)
+        close(fd);
+    status[got > 0 ? got : 0] = '\0';
+    return is_alone(status, "\nPid:\t", getpid()) &&
+           (!strstr(status, "\nNSpid:\t") || is_alone(status, "\nNSpid:\t", getpid()));
+}
+
+static int keep_reserve(struct procfs *procfs)
+{
+    int kept = 0;
+
+    for (size_t i = 0; i < PROCFS_RESERVE; i++) {
+        if (procfs->reserve[i] < 0)
+            procfs->reserve[i] = fcntl(dirfd(procfs->directory), F_DUPFD_CLOEXEC, 0);
+        if (procfs->reserve[i] < 0)
+            kept = -1;
+    }
+    return kept;
+}
+
+static void free_reserve(struct procfs *procfs)
+{
+    for (size_t i = 0; i < PROCFS_RESERVE; i++) {
+        if (procfs->reserve[i] >= 0)
+            close(procfs->reserve[i]);
+        procfs->reserve[i] = -1;
+    }
+}
+
+int procfs_open(struct procfs *procfs)
+{
+    *procfs = (struct procfs){.directory = opendir("/proc"), .reserve = {-1, -1}};
+    if (!procfs->directory)
+        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -1 : 0;
+    if (keep_reserve(procfs) == 0)
+        return 0;
+    int error = errno;
+    procfs_close(procfs);
+    errno = error;
+    return -1;
+}
+
+/* Found out when it is wanted: a plain run does without. */
+bool procfs_is_usable(struct procfs *procfs)
+{
+    if (!procfs->directory || procfs->checked)
+        return procfs->directory;
+    procfs->checked = true;
+    procfs_begin(procfs);
+    bool usable = shows_this_process(procfs);
+    procfs_end(procfs);
+    if (!usable)
+        procfs_close(procfs);
+    return usable;
+}
+
+void procfs_close(struct procfs *procfs)
+{
+    if (!procfs->directory)
+        return;
+    free_reserve(procfs);
+    closedir(procfs->directory);
+    procfs->directory = NULL;
+}
+
+void procfs_begin(struct procfs *procfs)
+{
+    free_reserve(procfs);
+}
+
+void procfs_end(struct procfs *procfs)
+{
+    keep_reserve(procfs);
+}

@@ -1,0 +1,93 @@
+/* Processes as /proc shows them (proc(5)).
+ *
+ * "There is no such process" and "it cannot be read now" are different answers: a process that
+ * cannot be read must not be taken for one that has ended. So that descriptors do not run out,
+ * procfs_open() keeps in reserve as many as reading takes. */
+#ifndef RLOCK_OS_PROCFS_H
+#define RLOCK_OS_PROCFS_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct process {
+    pid_t pid;
+    pid_t parent;
+    pid_t group;
+    pid_t session;
+    long threads;
+    char state;                 /* a letter of proc(5): 'T' and 't' are stopped, 'Z' has ended */
+    bool live;                  /* at least one of its threads has not ended */
+    char name[16];              /* as ps shows it, cut off */
+    unsigned long long started; /* clock ticks since boot: a pid of that time is nobody else's */
+};
+
+/* Some of them; zeroed it is empty. */
+struct process_list {
+    struct process *all;
+    size_t count;
+    size_t room;
+};
+
+enum process_look {
+    PROCESS_FOUND,
+    PROCESS_GONE,   /* or hidden from this user (hidepid), and then nothing that it could signal */
+    PROCESS_UNSEEN, /* it cannot be read now, for want of descriptors or memory */
+};
+
+#define PROCFS_RESERVE 2 /* a process is read, and signalled, by one descriptor each */
+
+struct procfs {
+    DIR *directory; /* NULL: none is to be used */
+    int reserve[PROCFS_RESERVE];
+    bool checked;
+};
+
+/* 0, also where there is no /proc; -1 with errno for want of descriptors or memory. To be closed by
+ * procfs_close(). */
+int procfs_open(struct procfs *procfs);
+/* False if none is mounted, or it is that of another process name space. Then nothing else is to be
+ * asked of it. */
+bool procfs_is_usable(struct procfs *procfs);
+void procfs_close(struct procfs *procfs);
+
+/* Around a number of looks: frees the descriptors that were kept for them, and keeps them again. */
+void procfs_begin(struct procfs *procfs);
+void procfs_end(struct procfs *procfs);
+
+/* The number that was given last to a process or a thread of this name space: they are given in
+ * turn, up to a limit, and then from the lowest that is free. -1 if the kernel does not tell. */
+pid_t procfs_last_pid(const struct procfs *procfs);
+/* Opens a file of a process: -1 with errno, see process_look_of(). */
+int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name);
+/* What an errno of one of its files says. */
+enum process_look process_look_of(int error);
+enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process);
+/* False for the number of a thread, which can be read like that of a process. */
+bool procfs_is_process(const struct procfs *procfs, pid_t pid);
+/* Whether the kernel lists the children of a process. */
+bool procfs_lists_children(const struct procfs *procfs, pid_t pid);
+/* Adds the children of a process, of which nothing but their pids is known yet; false if some may
+ * be lacking. A child that ends meanwhile may hide another one as well. */
+bool procfs_add_children(const struct procfs *procfs, const struct process *process,
+                         struct process_list *list);
+/* All processes there are, by their pids; false if one could not be read, or the memory for it
+ * had. */
+bool procfs_list(const struct procfs *procfs, struct process_list *list);
+
+/* The file /proc/PID/stat, from its beginning; also again, of one that is kept open. */
+enum process_look process_read(int stat, struct process *process);
+/* One process, by whatever is mounted at /proc, where no more is to be asked. */
+enum process_look process_find(pid_t pid, struct process *process);
+
+/* False for want of memory. */
+bool process_list_append(struct process_list *list, const struct process *process);
+void process_list_sort(struct process_list *list);
+/* Of a list by pids: NULL if it is not there. */
+const struct process *process_list_find(const struct process_list *list, pid_t pid);
+/* The very process, not another one with its pid. */
+bool process_list_has(const struct process_list *list, const struct process *process);
+void process_list_free(struct process_list *list);
+
+#endif

@@ -1,0 +1,55 @@
+/* TERM, then KILL, until nobody is left. */
+#include "os/stop.h"
+
+/* A tree is empty when its last process has become a child of this one and ended, so SIGCHLD tells;
+ * looking again after a while is for what was missed. Killing is repeated faster, as what forks may
+ * slip through. */
+#define LOOK_AGAIN_NS (100 * NS_PER_MS)
+#define KILL_AGAIN_NS (20 * NS_PER_MS)
+/* When for so long nothing has ended, what is left does not die of KILL: it waits for a disk or a
+ * network file system, for example. As long as something ends, new processes appear. */
+#define STUCK_NS (2 * NS_PER_SEC)
+
+/* A process that is born while its parent ends may be in neither place when /proc is read. But the
+ * topmost process of a tree is always a child of its subreaper: as long as none has ended since
+ * before the look began, all that there was then has been looked at. If one has, it waits to be
+ * reaped, and SIGCHLD is there to make us look again. */
+enum tree_state stop_send(const struct tree *tree, int signo)
+{
+    enum tree_state state = tree_signal(tree, signo);
+    return state == TREE_GONE && child_waits_to_be_reaped() ? TREE_LIVE : state;
+}
+
+void stop_begin(struct stop *stop, struct moment now)
+{
+    if (!moment_reached(stop->kill_at, now)) {
+        stop_send(&stop->tree, SIGTERM);
+        stop_send(&stop->tree, SIGCONT);
+    }
+}
+
+enum stop_state stop_turn(struct stop *stop, struct moment now)
+{
+    if (!stop->killing && moment_reached(stop->kill_at, now)) {
+        stop->killing = true;
+        stop->killing_since = now;
+        stop_note_death(stop, now);
+    }
+    if (stop_send(&stop->tree, stop->killing ? SIGKILL : 0) == TREE_GONE && stop->child->pid == 0)
+        return STOP_DONE;
+    if (!stop->killing || !moment_reached(stop->give_up, now) || child_waits_to_be_reaped())
+        return STOP_GOING;
+    return STOP_STUCK;
+}
+
+void stop_note_death(struct stop *stop, struct moment now)
+{
+    stop->give_up = moment_plus(now, STUCK_NS);
+}
+
+struct moment stop_next(const struct stop *stop, struct moment now)
+{
+    if (stop->killing)
+        return moment_plus(now, KILL_AGAIN_NS);
+    return moment_min(stop->kill_at, moment_plus(now, LOOK_AGAIN_NS));
+}

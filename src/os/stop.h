@@ -1,0 +1,36 @@
+/* Ending a command and all that it started, in time: TERM, and KILL when the moment has come. */
+#ifndef RLOCK_OS_STOP_H
+#define RLOCK_OS_STOP_H
+
+#include "os/child.h"
+#include "os/tree.h"
+
+struct stop {
+    struct tree tree;            /* of which this process is the root */
+    const struct child *child;   /* its leader */
+    struct moment kill_at;       /* may be changed while it is going on */
+    struct moment killing_since; /* once killing */
+    struct moment give_up;       /* once killing: when to give up if nothing ends until then */
+    bool killing;
+};
+
+enum stop_state {
+    STOP_GOING, /* call again at stop_next(), or when a child has ended */
+    STOP_DONE,  /* no process of the tree is left */
+    STOP_STUCK, /* some do not die of KILL, or could not be looked at */
+};
+
+/* Sends "signo" to all of a tree of which this process is the root; 0 only looks. TREE_GONE is
+ * certain, if all children that had ended before were reaped. */
+enum tree_state stop_send(const struct tree *tree, int signo);
+/* Sends TERM to the tree, and CONT, so that what is stopped can clean up; or KILL, without letting
+ * it run, if kill_at has been reached. The owner of tree, child and kill_at is the caller. */
+void stop_begin(struct stop *stop, struct moment now);
+/* Looks how far it is, and goes on with it. */
+enum stop_state stop_turn(struct stop *stop, struct moment now);
+/* A process has ended and was reaped. A tree that goes on forking is never STOP_STUCK; its owner
+ * decides for how long to go on. */
+void stop_note_death(struct stop *stop, struct moment now);
+struct moment stop_next(const struct stop *stop, struct moment now);
+
+#endif

@@ -1,0 +1,72 @@
+/* The foreground of the controlling terminal. */
+#include "os/terminal.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+void terminal_init(struct terminal *terminal)
+{
+    *terminal = (struct terminal){.fd = -1, .job = getpgrp()};
+}
+
+/* /dev/tty, as all standard descriptors may be redirected when a command asks for a password. */
+bool terminal_exists(struct terminal *terminal)
+{
+    if (terminal->fd < 0)
+        terminal->fd = open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return terminal->fd >= 0;
+}
+
+bool terminal_is_ours(struct terminal *terminal)
+{
+    return terminal_exists(terminal) && tcgetpgrp(terminal->fd) == terminal->job;
+}
+
+/* tcgetpgrp() fails for what is not the controlling terminal: where there is none, that is the one
+ * system call that it costs. */
+bool terminal_offer(struct terminal *terminal)
+{
+    terminal->given = tcgetpgrp(STDOUT_FILENO) == terminal->job && terminal_exists(terminal) &&
+                      tcgetattr(terminal->fd, &terminal->mode) == 0;
+    return terminal->given;
+}
+
+void terminal_seize(const struct terminal *terminal)
+{
+    tcsetpgrp(terminal->fd, getpid());
+}
+
+bool terminal_give(struct terminal *terminal, pid_t group)
+{
+    if (!terminal_is_ours(terminal))
+        return false;
+    tcgetattr(terminal->fd, &terminal->mode);
+    terminal->given = tcsetpgrp(terminal->fd, group) == 0;
+    return terminal->given;
+}
+
+/* Not asking who has it: a shell that was killed leaves it to the group of one of its jobs. */
+void terminal_take(struct terminal *terminal, bool mode)
+{
+    if (!terminal->given)
+        return;
+    terminal->given = false;
+    tcsetpgrp(terminal->fd, terminal->job);
+    if (mode)
+        tcsetattr(terminal->fd, TCSANOW, &terminal->mode); /* others wait for output to be read */
+}
+
+bool terminal_stop(int signo, bool all)
+{
+    sigset_t stop, was, pending;
+
+    sigemptyset(&stop);
+    sigaddset(&stop, signo);
+    kill(all ? 0 : getpid(), signo); /* blocked yet, so that it is one with what is pending */
+    sigprocmask(SIG_UNBLOCK, &stop, &was);
+    sigprocmask(SIG_SETMASK, &was, NULL);
+    /* A stop signal takes back what SIGCONT was pending: if there is one, it came since. */
+    sigpending(&pending);
+    return sigismember(&pending, SIGCONT) == 1;
+}

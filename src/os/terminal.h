@@ -1,0 +1,44 @@
+/* The controlling terminal and job control: whose foreground it is, handing it to the command and
+ * taking it back, stopping this job as a shell expects it.
+ *
+ * The command has a process group of its own, so a command that uses the terminal has to be its
+ * foreground. It is put there at once when standard output is the terminal, as with an editor or a
+ * shell; else only when it is stopped for want of it: in "rlock run k -- make | less" it is less
+ * that needs the terminal. Nothing happens where this job is not in the foreground itself. */
+#ifndef RLOCK_OS_TERMINAL_H
+#define RLOCK_OS_TERMINAL_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <termios.h>
+
+struct terminal {
+    int fd;              /* the controlling terminal, -1: not opened yet, or there is none */
+    pid_t job;           /* the process group of this process */
+    bool given;          /* the command's group is, or is about to be, the foreground */
+    struct termios mode; /* as it was when it was given */
+};
+
+/* Opens nothing yet. */
+void terminal_init(struct terminal *terminal);
+/* True if there is a controlling terminal, and so perhaps a shell with job control. */
+bool terminal_exists(struct terminal *terminal);
+/* True if this job is in the foreground of its terminal. */
+bool terminal_is_ours(struct terminal *terminal);
+/* Before the command is started: true if it is to take the terminal by terminal_seize(). */
+bool terminal_offer(struct terminal *terminal);
+/* The new command's part, in its own process group, with SIGTTOU blocked. */
+void terminal_seize(const struct terminal *terminal);
+/* Makes "group" the foreground if it is this job now; false if it is not. */
+bool terminal_give(struct terminal *terminal, pid_t group);
+/* Makes this job the foreground again if the command was it. mode: also puts back the settings of
+ * the time it was given, for a command that had no chance to. */
+void terminal_take(struct terminal *terminal, bool mode);
+
+/* Stops this process as the terminal's "signo" (SIGTSTP, SIGTTIN or SIGTTOU) does, or all of its
+ * job with it: a script around rlock, or its neighbours in a pipeline. True when it has been
+ * continued, false if the kernel did not stop it, as nobody could continue it (an orphaned process
+ * group). */
+bool terminal_stop(int signo, bool all);
+
+#endif

@@ -1,0 +1,504 @@
+/* Processes of a command, found through /proc and signalled. */
+#include "os/tree.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A KILL is repeated until two passes find the same processes, as those that fork meanwhile are
+ * faster than one pass; but not for ever. */
+#define MOST_PASSES 10
+/* Before the first pass, the root's children are killed until none is left, so often at most; and
+ * so often the latest process. */
+#define MOST_BURSTS 100
+/* How many of the processes that are born during a look are looked at as well. */
+#define MOST_BIRTHS 4096
+/* A tree that grows while it is listed has an end all the same. */
+#define MOST_DESCENDANTS 65536
+
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#define PIDFD_SIGNAL_PROCESS_GROUP 4 /* pidfd_send_signal(2), from Linux 6.9 on */
+#endif
+
+/* How to tell the tree's own. */
+struct search {
+    const struct tree *tree;
+    const struct process_list *all; /* the processes that there are */
+    bool by_descent;
+    bool incomplete;
+    pid_t group, session;            /* of the supervisor, and so of its caller */
+    char mark[TREE_OWNER_SIZE + 16]; /* the owner's word in an environment */
+};
+
+/* -- what belongs to it ---------------------------------------------------------------------- */
+
+/* Started under this owner, or under one that nests in it. */
+static bool has_mark(struct search *search, pid_t pid)
+{
+    char text[4096];
+    ssize_t got = 0;
+    size_t matched = 0;
+    bool found = false, differs = false;
+    int fd = procfs_open_file(search->tree->procfs, pid, "environ");
+
+    if (fd < 0) {
+        search->incomplete |= process_look_of(errno) == PROCESS_UNSEEN;
+        return false;
+    }
+    while (!found && (got = read(fd, text, sizeof text)) > 0) {
+        for (ssize_t i = 0; i < got && !found; i++) {
+            found = !differs && !search->mark[matched] && (text[i] == '\0' || text[i] == '.');
+            differs = differs || text[i] != search->mark[matched];
+            matched = text[i] == '\0' ? 0 : matched + !differs;
+            differs = differs && text[i] != '\0';
+        }
+    }
+    search->incomplete |= got < 0 && process_look_of(errno) == PROCESS_UNSEEN;
+    close(fd);
+    return found;
+}
+
+static bool was_noted(const struct tree *tree, const struct process *process)
+{
+    for (size_t i = 0; i < tree->noted_count; i++)
+        if (process_list_has(&tree->noted[i], process))
+            return true;
+    return false;
+}
+
+/* A session is entered by being born into it, so all that are in one that the tree began are of the
+ * tree. Its number is given anew only when nobody is left in it, and then to its leader. */
+static bool is_in_noted_session(const struct search *search, const struct process *process)
+{
+    const struct tree *tree = search->tree;
+    const struct process *leader = process_list_find(search->all, process->session);
+
+    if (process->session == search->session || (leader && !was_noted(tree, leader)))
+        return false;
+    for (size_t list = 0; list < tree->noted_count; list++)
+        for (size_t i = 0; i < tree->noted[list].count; i++)
+            if (tree->noted[list].all[i].session == process->session)
+                return true;
+    return false;
+}
+
+/* One of the tree by itself, not for its ancestors. A group's number may have been given anew to
+ * another group, but hardly to one of this session. */
+static bool is_topmost(struct search *search, const struct process *process)
+{
+    const struct tree *tree = search->tree;
+
+    if (search->by_descent)
+        return process->parent == tree->root;
+    return (tree->group > 0 && process->group == tree->group &&
+            process->session == search->session) ||
+           was_noted(tree, process) || is_in_noted_session(search, process) ||
+           (process->started >= tree->since && has_mark(search, process->pid));
+}
+
+/* What its caller had started before it, and, as far as that can be told, what such a process has
+ * left to it: that is in the same process group or session, while the command and what it starts
+ * are in others. */
+static bool is_callers(const struct search *search, const struct process *process)
+{
+    const struct process_list *callers = search->tree->callers;
+
+    if (!callers || callers->count == 0)
+        return false;
+    if (process_list_has(callers, process))
+        return true;
+    if (!search->by_descent || process->parent != search->tree->root)
+        return false;
+    for (size_t i = 0; i < callers->count; i++) {
+        const struct process *one = &callers->all[i];
+        if (process->group == one->group ||
+            (process->session == one->session && one->session != search->session))
+            return true;
+    }
+    return process->group == search->group;
+}
+
+/* None of those that are left out, with all that descends from them. */
+static bool may_belong(const struct search *search, const struct process *process)
+{
+    return process->pid != search->tree->root && process->pid != search->tree->except &&
+           strcmp(process->name, TREE_SPARED) != 0 && !is_callers(search, process);
+}
+
+static bool belongs(struct search *search, const struct process *process)
+{
+    size_t steps = search->all->count; /* parents read at different times may form a ring */
+
+    for (; process && steps > 0; steps--) {
+        if (!may_belong(search, process))
+            return false;
+        if (is_topmost(search, process))
+            return true;
+        process = process_list_find(search->all, process->parent);
+    }
+    return false;
+}
+
+/* Without its root as an ancestor, the caller cannot tell descendants of it from others. */
+static bool descends(const struct tree *tree)
+{
+    return tree->root > 0 && (getpid() == tree->root || getppid() == tree->root);
+}
+
+static void search_init(struct search *search, const struct tree *tree,
+                        const struct process_list *all)
+{
+    const struct process *root = process_list_find(all, tree->root);
+
+    *search = (struct search){.tree = tree, .all = all, .group = root ? root->group : 0};
+    search->by_descent = descends(tree);
+    search->session = getsid(0);
+    snprintf(search->mark, sizeof search->mark, "RLOCK_OWNER=%s", tree->owner ? tree->owner : "");
+}
+
+/* A search by descent alone: of all processes, it knows the root, the first of "root". False: that
+ * could not be read. */
+static bool search_from_root(struct search *search, const struct tree *tree,
+                             struct process_list *root)
+{
+    struct process process;
+
+    if (procfs_read(tree->procfs, tree->root, &process) != PROCESS_FOUND ||
+        !process_list_append(root, &process))
+        return false;
+    search_init(search, tree, root);
+    return true;
+}
+
+/* -- looking and signalling ------------------------------------------------------------------ */
+
+/* Through a descriptor of the process, as its pid may be someone else's by now if this process was
+ * stopped since it was read. False if it could not be looked at once more. */
+static bool deliver(const struct tree *tree, const struct process *process, int signo)
+{
+    struct process now;
+    int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    enum process_look look = procfs_read(tree->procfs, process->pid, &now);
+
+    if (look == PROCESS_FOUND && now.started == process->started) {
+        if (fd >= 0)
+            syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
+        else
+            kill(process->pid, signo); /* a kernel or a sandbox without pidfd_open() */
+    }
+    if (fd >= 0)
+        close(fd);
+    return look != PROCESS_UNSEEN;
+}
+
+/* Signals the tree as it is in "all"; "print" tells one set of processes from another, and is 0 for
+ * none. */
+static enum tree_state signal_found(const struct tree *tree, const struct process_list *all,
+                                    int signo, uint64_t *print, bool *complete)
+{
+    enum tree_state state = TREE_GONE;
+    struct search search;
+
+    *print = 0;
+    search_init(&search, tree, all);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct process *process = &all->all[i];
+        if (!process->live || !belongs(&search, process))
+            continue;
+        if (signo != 0 && !deliver(tree, process, signo))
+            *complete = false;
+        *print = (*print + (uint64_t)process->pid) * 0x9e3779b97f4a7c15U + process->started;
+        state = TREE_LIVE;
+    }
+    *complete = *complete && !search.incomplete;
+    return state;
+}
+
+/* Whether that is the number of a child of the tree's root. complete: as in signal_visible(). */
+static bool is_child(const struct tree *tree, pid_t pid, bool *complete)
+{
+    struct process root = {.pid = tree->root, .threads = 1};
+    struct process_list children = {0};
+    bool found = false;
+
+    if (!procfs_add_children(tree->procfs, &root, &children))
+        *complete = false;
+    for (size_t i = 0; i < children.count; i++)
+        found = found || children.all[i].pid == pid;
+    process_list_free(&children);
+    return found;
+}
+
+/* One that /proc does not show: with hidepid, as proc(5) has it, those of other users, and of the
+ * same user whoever must not be traced, as ssh-agent(1). The kernel lists it as a child all the
+ * same, until it is reaped. */
+static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int signo, bool *complete)
+{
+    struct process process;
+
+    if (procfs_read(tree->procfs, pid, &process) != PROCESS_GONE)
+        return TREE_GONE; /* it was looked at with the others */
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0) {
+        *complete = *complete && errno == ESRCH;
+        return TREE_GONE;
+    }
+    bool ours = is_child(tree, pid, complete); /* yet: the descriptor is of that child */
+    if (ours && signo != 0)
+        syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
+    close(fd);
+    return ours ? TREE_LIVE : TREE_GONE;
+}
+
+/* The topmost processes of the tree are its root's children. */
+static enum tree_state signal_hidden_children(const struct tree *tree, int signo, bool *complete)
+{
+    struct process root = {.pid = tree->root, .threads = 1};
+    struct process_list children = {0};
+    enum tree_state state = TREE_GONE;
+
+    if (!descends(tree))
+        return state;
+    if (!procfs_add_children(tree->procfs, &root, &children))
+        *complete = false;
+    for (size_t i = 0; i < children.count; i++) {
+        pid_t pid = children.all[i].pid;
+        bool others =
+            pid == tree->except || (tree->callers && process_list_find(tree->callers, pid));
+        if (!others && signal_hidden(tree, pid, signo, complete) == TREE_LIVE)
+            state = TREE_LIVE;
+    }
+    process_list_free(&children);
+    return state;
+}
+
+/* The leader's number is that of its group until both are gone. A later group of the same number
+ * begins with a process of that number. */
+static bool group_is_ours(const struct tree *tree)
+{
+    return tree->leader < 0 || syscall(SYS_pidfd_send_signal, tree->leader, 0, NULL, 0) == 0 ||
+           (kill(tree->group, 0) != 0 && errno == ESRCH);
+}
+
+/* The command's process group alone. Zombies count. */
+static enum tree_state signal_group(const struct tree *tree, int signo)
+{
+    if (tree->group <= 0)
+        return TREE_GONE;
+    if (tree->leader >= 0 &&
+        syscall(SYS_pidfd_send_signal, tree->leader, signo, NULL, PIDFD_SIGNAL_PROCESS_GROUP) == 0)
+        return TREE_LIVE;
+    if (!group_is_ours(tree))
+        return TREE_GONE;
+    return kill(-tree->group, signo) == 0 || errno == EPERM ? TREE_LIVE : TREE_GONE;
+}
+
+/* Kills the live children of this process, the tree's root, and returns whether there were any; the
+ * newest first, which have had the least time to fork. The number of a child stays its own until
+ * this process reaps it. */
+static bool kill_children(const struct search *search)
+{
+    const struct procfs *procfs = search->tree->procfs;
+    struct process_list children = {0};
+    struct process process;
+    bool found = false;
+
+    procfs_add_children(procfs, &search->all->all[0], &children);
+    for (size_t i = children.count; i-- > 0;) {
+        if (procfs_read(procfs, children.all[i].pid, &process) == PROCESS_FOUND && process.live &&
+            may_belong(search, &process))
+            found = kill(process.pid, SIGKILL) == 0 || found;
+    }
+    process_list_free(&children);
+    return found;
+}
+
+/* What forks and ends at once is faster than a look at all processes. But it becomes a child of the
+ * root each time, and the children of one process are soon looked at. */
+static void kill_orphans(const struct tree *tree)
+{
+    struct process_list root = {0};
+    struct search search;
+
+    if (getpid() != tree->root || !search_from_root(&search, tree, &root))
+        return;
+    for (int burst = 0; burst < MOST_BURSTS && kill_children(&search); burst++)
+        ;
+    process_list_free(&root);
+}
+
+/* One of those that were born since "all" was begun to be read. */
+static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *complete)
+{
+    const struct tree *tree = search->tree;
+    struct process process;
+    enum process_look look = procfs_read(tree->procfs, pid, &process);
+
+    *complete = *complete && look != PROCESS_UNSEEN;
+    if (look != PROCESS_FOUND || !process.live || !belongs(search, &process) ||
+        !procfs_is_process(tree->procfs, pid))
+        return false;
+    if (signo != 0 && !deliver(tree, &process, signo))
+        *complete = false;
+    return true;
+}
+
+/* What forks and ends at once is most often the latest process that there is. Whether it was. */
+static bool kill_latest(struct search *search, bool *complete)
+{
+    const struct procfs *procfs = search->tree->procfs;
+    int burst = 0;
+
+    while (burst < MOST_BURSTS &&
+           signal_newborn(search, procfs_last_pid(procfs), SIGKILL, complete))
+        burst++;
+    return burst > 0;
+}
+
+/* Where this process is not the one that gets the orphans, "all" does not show a process that is
+ * born while it is read and whose parent ends before its turn comes. But numbers are given in turn.
+ * "last" was the latest one before two lists were read, and what was born since is looked at by its
+ * number, in their order, until there is no other one. A parent that has ended by its turn has
+ * given its child a number before that, and so a later turn; or the number was no later than
+ * "last", and then the child is in the second list. */
+static enum tree_state signal_births(const struct tree *tree, const struct process_list *all,
+                                     pid_t last, int signo, bool *complete)
+{
+    enum tree_state state = TREE_GONE;
+    struct search search;
+    pid_t pid = last, latest;
+
+    search_init(&search, tree, all);
+    if (signo == SIGKILL && kill_latest(&search, complete))
+        state = TREE_LIVE;
+    while ((latest = procfs_last_pid(tree->procfs)) != pid && latest > last &&
+           latest - last <= MOST_BIRTHS) {
+        while (pid < latest)
+            if (signal_newborn(&search, ++pid, signo, complete))
+                state = TREE_LIVE;
+    }
+    *complete = *complete && !search.incomplete && latest >= 0 && latest == pid;
+    return state;
+}
+
+/* Signals all that a list shows; once more as long as those that fork are faster, or to see whether
+ * there is really nothing. */
+static enum tree_state signal_listed(const struct tree *tree, struct process_list *all, int signo,
+                                     bool *complete)
+{
+    enum tree_state state = TREE_GONE;
+    uint64_t print = 1, last;
+    int pass = 0;
+
+    do {
+        last = print;
+        *complete = procfs_list(tree->procfs, all) && *complete;
+        state = signal_found(tree, all, signo, &print, complete);
+    } while (++pass < MOST_PASSES && print != last && (state == TREE_GONE || signo == SIGKILL));
+    return state;
+}
+
+/* What descends from it, or did. complete: false if not everything could be looked at. */
+static enum tree_state signal_visible(const struct tree *tree, int signo, bool *complete)
+{
+    struct process_list all = {0};
+
+    procfs_begin(tree->procfs);
+    if (signo == SIGKILL)
+        kill_orphans(tree);
+    pid_t last = procfs_last_pid(tree->procfs);
+    enum tree_state state = signal_listed(tree, &all, signo, complete);
+    if (getpid() != tree->root && (state == TREE_GONE || signo == SIGKILL) &&
+        signal_births(tree, &all, last, signo, complete) == TREE_LIVE)
+        state = TREE_LIVE;
+    process_list_free(&all);
+    if (signal_hidden_children(tree, signo, complete) == TREE_LIVE)
+        state = TREE_LIVE;
+    procfs_end(tree->procfs);
+    return state;
+}
+
+enum tree_state tree_signal(const struct tree *tree, int signo)
+{
+    bool complete = true;
+
+    if (!tree_is_visible(tree))
+        return signal_group(tree, signo);
+    enum tree_state state = signal_visible(tree, signo, &complete);
+    if (complete)
+        return state;
+    return signal_group(tree, signo) == TREE_LIVE || state == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
+}
+
+bool tree_is_visible(const struct tree *tree)
+{
+    return procfs_is_usable(tree->procfs);
+}
+
+bool tree_leader_ended(const struct tree *tree)
+{
+    struct process leader;
+    enum process_look look = PROCESS_UNSEEN;
+
+    if (!tree_is_visible(tree) || tree->group <= 0)
+        return false;
+    procfs_begin(tree->procfs);
+    look = procfs_read(tree->procfs, tree->group, &leader);
+    procfs_end(tree->procfs);
+    return look == PROCESS_FOUND && leader.parent == tree->root && !leader.live;
+}
+
+/* Out of all processes that there are. */
+static bool list_all(const struct tree *tree, struct process_list *list)
+{
+    struct process_list all = {0};
+    struct search search;
+    bool complete = procfs_list(tree->procfs, &all);
+
+    search_init(&search, tree, &all);
+    for (size_t i = 0; i < all.count; i++)
+        if (belongs(&search, &all.all[i]) && !process_list_append(list, &all.all[i]))
+            complete = false;
+    process_list_free(&all);
+    return complete && !search.incomplete;
+}
+
+/* From parents to children, beginning with its root. */
+static bool list_children(const struct tree *tree, struct process_list *list)
+{
+    struct process_list root = {0};
+    struct search search;
+    struct process process;
+    size_t kept = 0;
+
+    if (!search_from_root(&search, tree, &root))
+        return false;
+    bool complete = procfs_add_children(tree->procfs, &root.all[0], list);
+    for (size_t i = 0; i < list->count && i < MOST_DESCENDANTS; i++) {
+        enum process_look look = procfs_read(tree->procfs, list->all[i].pid, &process);
+        complete = complete && look != PROCESS_UNSEEN;
+        if (look != PROCESS_FOUND || !may_belong(&search, &process))
+            continue;
+        complete = procfs_add_children(tree->procfs, &process, list) && complete;
+        list->all[kept++] = process;
+    }
+    complete = complete && list->count <= MOST_DESCENDANTS;
+    list->count = kept;
+    process_list_sort(list);
+    process_list_free(&root);
+    return complete;
+}
+
+bool tree_list(const struct tree *tree, struct process_list *list)
+{
+    list->count = 0;
+    procfs_begin(tree->procfs);
+    bool by_children = procfs_lists_children(tree->procfs, tree->root);
+    bool complete = by_children ? list_children(tree, list) : list_all(tree, list);
+    procfs_end(tree->procfs);
+    return complete;
+}

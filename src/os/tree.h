@@ -1,0 +1,51 @@
+/* A command and everything it started: found in /proc, and signalled.
+ *
+ * There are two ways to find it, because two processes may have to end it. The supervisor is parent
+ * and subreaper: while it is alive, the tree is all of its descendants but those that it was
+ * started with, which are its caller's. When the supervisor is dead, descent is lost. Then the tree
+ * is the process group of the command, all processes with RLOCK_OWNER=owner in their environment,
+ * all that were seen to descend from the supervisor before, all processes in the sessions of those,
+ * and the descendants of them all.
+ *
+ * Without a usable /proc, only the command's process group is known of the tree. */
+#ifndef RLOCK_OS_TREE_H
+#define RLOCK_OS_TREE_H
+
+#include "os/procfs.h"
+
+/* A process of this name is in no tree: the server of "local:" outlives the rlock that started
+ * it. */
+#define TREE_SPARED "rlock-server"
+
+#define TREE_OWNER_SIZE 1024 /* of an owner token, with its NUL */
+
+struct tree {
+    struct procfs *procfs;
+    pid_t root;   /* the supervisor; 0: it is dead */
+    pid_t except; /* the agent */
+    pid_t group;  /* the command's process group, led by the command; 0: none yet */
+    int leader;   /* pidfd of the command, -1: none; a later group of that number has another */
+    const char *owner;        /* the acquisition's owner token */
+    unsigned long long since; /* the supervisor's start, as in struct process; 0: not known */
+    const struct process_list *callers; /* what the supervisor was started with; NULL: nothing */
+    const struct process_list *noted;   /* what was seen to descend from it */
+    size_t noted_count;                 /* of lists */
+};
+
+enum tree_state {
+    TREE_LIVE,
+    TREE_GONE,   /* nothing is left; but of a tree of which this process is the root, one born while
+                  * its parent ended may have been missed (stop_send()) */
+    TREE_UNSEEN, /* nothing was found, but not everything could be looked at */
+};
+
+/* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. */
+enum tree_state tree_signal(const struct tree *tree, int signo);
+/* Whether more than its process group can be seen. */
+bool tree_is_visible(const struct tree *tree);
+/* Whether the command itself has ended and waits to be reaped by its supervisor. */
+bool tree_leader_ended(const struct tree *tree);
+/* All of the tree, also zombies, by their pids; false if not everything could be looked at. */
+bool tree_list(const struct tree *tree, struct process_list *list);
+
+#endif

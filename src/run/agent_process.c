@@ -1,0 +1,138 @@
+/* The agent's process. */
+#include "run/agent_process.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "os/child.h"
+
+#define END_NS (1 * NS_PER_SEC) /* for a process that has nothing left to do */
+/* After a death soon after the start, the next one waits: twice as long each time, but not so long
+ * that the lease ends. */
+#define SOON_NS        (10 * NS_PER_SEC)
+#define PAUSE_LEAST_NS (100 * NS_PER_MS)
+#define PAUSE_MOST_NS  (5 * NS_PER_SEC)
+#define PAUSES         10 /* in a lease, at least */
+
+struct order {
+    const struct agent_plan *plan;
+    pid_t supervisor;
+    const struct process_list *callers;
+    struct offer *offer;
+    const struct keeper_past *past;
+};
+
+static int work(int channel, const void *arg)
+{
+    const struct order *order = arg;
+    return agent_main(channel, order->offer, order->supervisor, order->callers, order->past,
+                      order->plan);
+}
+
+static int start(struct agent_process *agent, const struct order *order)
+{
+    int ends[2];
+
+    if (channel_pair(ends) < 0)
+        return -1;
+    pid_t pid = child_fork_helper("rlock-agent", ends[1], work, order);
+    int error = errno;
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        errno = error;
+        return -1;
+    }
+    *agent = (struct agent_process){.pid = pid,
+                                    .channel = ends[0],
+                                    .offer = order->offer,
+                                    .started = moment_now(),
+                                    .deaths = agent->deaths};
+    return 0;
+}
+
+int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
+                        const struct process_list *callers)
+{
+    const struct order order = {.plan = plan,
+                                .supervisor = getpid(),
+                                .callers = callers,
+                                .offer = child_share_memory(sizeof *order.offer)};
+
+    if (!order.offer)
+        return -1;
+    return start(agent, &order);
+}
+
+static int64_t pause_after(unsigned deaths, int64_t lease)
+{
+    int64_t pause = PAUSE_LEAST_NS;
+    int64_t most = lease / PAUSES < PAUSE_MOST_NS ? lease / PAUSES : PAUSE_MOST_NS;
+
+    if (deaths <= 1)
+        return 0;
+    for (; deaths > 2 && pause < most; deaths--)
+        pause *= 2;
+    return pause < most ? pause : most;
+}
+
+void agent_process_ended(struct agent_process *agent, int64_t lease)
+{
+    struct moment now = moment_now();
+
+    agent->pid = 0;
+    if (moment_reached(moment_plus(agent->started, SOON_NS), now))
+        agent->deaths = 0;
+    agent->deaths++;
+    agent->next = moment_plus(now, pause_after(agent->deaths, lease));
+}
+
+int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
+                          const struct process_list *callers, const struct keeper_past *past)
+{
+    const struct order order = {.plan = plan,
+                                .supervisor = getpid(),
+                                .callers = callers,
+                                .offer = agent->offer,
+                                .past = past};
+    int before = agent->channel;
+
+    offer_end(agent->offer);
+    if (start(agent, &order) == 0) {
+        close(before);
+        return 0;
+    }
+    int64_t lease = past->held ? past->lease.length : plan->keeper.request.lease;
+    agent->deaths++;
+    agent->next = moment_plus(moment_now(), pause_after(agent->deaths, lease));
+    return -1;
+}
+
+bool agent_process_tell(const struct agent_process *agent, const struct message *message)
+{
+    return agent_process_tell_with(agent, message, -1);
+}
+
+bool agent_process_tell_with(const struct agent_process *agent, const struct message *message,
+                             int fd)
+{
+    return !agent->gone && channel_send_with(agent->channel, message, fd);
+}
+
+bool agent_process_hear(struct agent_process *agent, struct message *message)
+{
+    int got = agent->gone ? 0 : channel_receive(agent->channel, message);
+
+    if (got > 0 && message->kind == MESSAGE_OVER)
+        agent->over = true;
+    /* A process of its own may keep its end of the channel open. */
+    agent->gone = agent->gone || got < 0 || (got == 0 && agent->pid == 0);
+    return got > 0;
+}
+
+void agent_process_end(struct agent_process *agent)
+{
+    if (agent->pid > 0)
+        child_await(agent->pid, agent->over ? END_NS : 0);
+    agent->pid = 0;
+}

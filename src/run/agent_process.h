@@ -1,0 +1,44 @@
+/* The agent as its supervisor sees it: a process at the other end of a channel, which may be stuck,
+ * stopped or gone at any time. Another one may take the place of one that has died, when that has
+ * been reaped: there are never two. */
+#ifndef RLOCK_RUN_AGENT_PROCESS_H
+#define RLOCK_RUN_AGENT_PROCESS_H
+
+#include <sys/types.h>
+
+#include "run/agent.h"
+#include "run/channel.h"
+#include "run/offer.h"
+
+struct agent_process {
+    pid_t pid;           /* 0 when it has been reaped */
+    int channel;         /* our end */
+    struct offer *offer; /* shared with it */
+    bool gone;           /* its end is closed, and all that it said has been heard */
+    bool over;           /* it has said MESSAGE_OVER, and ends */
+    struct moment started;
+    unsigned deaths;    /* soon after the start, in a row */
+    struct moment next; /* it has been reaped: when another one may be started */
+};
+
+/* Forks it. -1 with errno. All signals are blocked already. */
+int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
+                        const struct process_list *callers);
+/* It has been reaped. lease: ns, of the lock that is held or waited for; the next one waits for a
+ * small part of it at most. */
+void agent_process_ended(struct agent_process *agent, int64_t lease);
+/* Forks another one that goes on with what the last one had; not before "next", which is later from
+ * one death to the next. -1 with errno: it may be tried again. */
+int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
+                          const struct process_list *callers, const struct keeper_past *past);
+/* False if it cannot hear: it is gone, or has not read for long. */
+bool agent_process_tell(const struct agent_process *agent, const struct message *message);
+/* The same with a descriptor, which stays the caller's; -1: none. */
+bool agent_process_tell_with(const struct agent_process *agent, const struct message *message,
+                             int fd);
+/* The next thing that it has said; false if there is none now, or it is gone. */
+bool agent_process_hear(struct agent_process *agent, struct message *message);
+/* Sees to it that it does not outlive this process: at once, unless it has said that it ends. */
+void agent_process_end(struct agent_process *agent);
+
+#endif

@@ -1,0 +1,54 @@
+/* The line of ancestors, read from /proc. */
+#include "run/ancestor.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "os/procfs.h"
+
+/* What two clocks may differ by, and the kernel's ticks. */
+#define SLACK_NS (2 * NS_PER_SEC)
+
+static bool has_lived(const struct process *process, int64_t age)
+{
+    long ticks = sysconf(_SC_CLK_TCK);
+    int64_t born = (int64_t)(process->started / (unsigned long long)ticks) * NS_PER_SEC;
+
+    return moment_now().ns - born >= age - age / 100 - SLACK_NS;
+}
+
+static bool is_here(const struct identity *who)
+{
+    char name[256];
+    struct identity here = {0};
+
+    if (gethostname(name, sizeof name) < 0)
+        return false;
+    name[sizeof name - 1] = '\0';
+    identity_set(here.host, name);
+    return here.host[0] && strcmp(here.host, who->host) == 0;
+}
+
+static bool find(const struct procfs *procfs, pid_t wanted, struct process *process)
+{
+    for (pid_t pid = getppid(); pid > 0; pid = process->parent) {
+        if (procfs_read(procfs, pid, process) != PROCESS_FOUND)
+            return false;
+        if (pid == wanted)
+            return true;
+    }
+    return false;
+}
+
+bool ancestor_is(const struct identity *who, int64_t age)
+{
+    struct procfs procfs;
+    struct process process;
+
+    if (who->pid <= 0 || !is_here(who) || procfs_open(&procfs) < 0)
+        return false;
+    bool found = procfs_is_usable(&procfs) && find(&procfs, (pid_t)who->pid, &process);
+    procfs_close(&procfs);
+    return found && has_lived(&process, age);
+}

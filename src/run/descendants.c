@@ -1,0 +1,79 @@
+/* Noting what descends from a supervisor. */
+#include "run/descendants.h"
+
+/* A command that ends at once is not looked at. */
+#define FIRST_NS (50 * NS_PER_MS)
+#define MOST_NS  (1 * NS_PER_SEC)
+/* Looking may take so small a share of the time: where the kernel does not list the children of a
+ * process, all processes have to be looked at. */
+#define SHARE 500
+
+static void arm(struct descendants *descendants, int64_t pause)
+{
+    int64_t least = descendants->least;
+
+    loop_arm(descendants->loop, &descendants->timer,
+             moment_plus(descendants->looked, pause > least ? pause : least));
+}
+
+/* What is older than the supervisor need not be asked whether it is of the tree. */
+static void note_start(struct tree *tree)
+{
+    struct process root;
+
+    if (tree->since == 0 && procfs_read(tree->procfs, tree->root, &root) == PROCESS_FOUND)
+        tree->since = root.started;
+}
+
+/* A look that failed is repeated, and the processes noted before it stay. One look may miss a
+ * process, but hardly two in a row, so the last two are kept. */
+static void look(struct loop_timer *timer)
+{
+    struct descendants *descendants = timer->owner;
+    struct tree *tree = descendants->tree;
+    size_t other = 1 - descendants->latest;
+
+    descendants->looked = moment_now();
+    if (tree_is_visible(tree)) {
+        note_start(tree);
+        if (tree_list(tree, &descendants->noted[other]))
+            descendants->latest = other;
+        descendants->least = SHARE * moment_until(descendants->looked, moment_now());
+        arm(descendants, descendants->pause);
+        descendants->pause = descendants->pause < MOST_NS / 2 ? 2 * descendants->pause : MOST_NS;
+    }
+}
+
+void descendants_init(struct descendants *descendants, struct loop *loop, struct tree *tree)
+{
+    *descendants = (struct descendants){.loop = loop, .tree = tree};
+    descendants->timer = (struct loop_timer){.fire = look, .owner = descendants};
+    tree->noted = descendants->noted;
+    tree->noted_count = sizeof descendants->noted / sizeof *descendants->noted;
+}
+
+void descendants_watch(struct descendants *descendants)
+{
+    descendants->looked = moment_now();
+    descendants->pause = FIRST_NS;
+    arm(descendants, descendants->pause);
+}
+
+void descendants_hurry(struct descendants *descendants)
+{
+    if (!descendants->timer.added)
+        return;
+    descendants->pause = FIRST_NS;
+    arm(descendants, descendants->pause);
+}
+
+void descendants_stop(struct descendants *descendants)
+{
+    loop_disarm(descendants->loop, &descendants->timer);
+}
+
+void descendants_free(struct descendants *descendants)
+{
+    for (size_t i = 0; i < sizeof descendants->noted / sizeof *descendants->noted; i++)
+        process_list_free(&descendants->noted[i]);
+}

@@ -1,0 +1,31 @@
+/* What descends from a supervisor, noted again and again while it lives: when it is dead, descent
+ * cannot be seen any more, and the environment of a process is its own memory, which it may
+ * overwrite (setproctitle(3)). */
+#ifndef RLOCK_RUN_DESCENDANTS_H
+#define RLOCK_RUN_DESCENDANTS_H
+
+#include "net/loop.h"
+#include "os/tree.h"
+
+struct descendants {
+    struct loop *loop;
+    struct tree *tree;
+    struct loop_timer timer;
+    struct process_list noted[2]; /* by the last two looks; the tree refers to them */
+    size_t latest;
+    struct moment looked; /* when the last look began */
+    int64_t pause;        /* ns to the next one, unless there is a reason to hurry */
+    int64_t least;        /* ns to it in any case */
+};
+
+/* The tree is the caller's, and is told what is noted. */
+void descendants_init(struct descendants *descendants, struct loop *loop, struct tree *tree);
+/* The command has been started. */
+void descendants_watch(struct descendants *descendants);
+/* A process of the tree has ended: what it had started may be seen now, and not much later. */
+void descendants_hurry(struct descendants *descendants);
+/* What has been noted stays. */
+void descendants_stop(struct descendants *descendants);
+void descendants_free(struct descendants *descendants);
+
+#endif

@@ -1,0 +1,150 @@
+/* The environment of a command that runs under a lock. */
+#include "run/environment.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/urls.h"
+
+static bool names(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+/* What an outer rlock said of its lock would be wrong for this one. */
+static bool is_stale(const char *entry)
+{
+    static const char *const stale[] = {"RLOCK_KEY",      "RLOCK_MODE", "RLOCK_OWNER",
+                                        "RLOCK_LEASE_MS", "RLOCK_SLOT", "RLOCK_FENCE"};
+
+    for (size_t i = 0; i < sizeof stale / sizeof *stale; i++)
+        if (names(entry, stale[i]))
+            return true;
+    return false;
+}
+
+void environment_hide(char **entries)
+{
+    for (; *entries; entries++) {
+        char *shown = *entries, *value = strchr(shown, '=');
+        bool password = names(shown, "RLOCK_PASSWORD");
+        if (!password && !names(shown, "RLOCK_URL"))
+            continue;
+        *entries = mem_strdup(shown);
+        if (password)
+            memset(value + 1, '*', strlen(value + 1));
+        else
+            urls_blot(value + 1);
+    }
+}
+
+/* A copy of RLOCK_URL=… without its passwords. A user's name stays, with an empty password: a
+ * nested rlock may have the password from a file. */
+static char *without_passwords(const char *entry)
+{
+    char *copy = mem_strdup(entry);
+    char *text = strchr(copy, '=') + 1;
+    size_t start, length;
+
+    for (size_t from = 0; urls_password_span(text, from, &start, &length); from = start) {
+        if (text[start - 1] == ':' && text[start - 2] == '/') {
+            start--;     /* its ':' */
+            length += 2; /* its '@' */
+        }
+        memmove(text + start, text + start + length, strlen(text + start + length) + 1);
+    }
+    return copy;
+}
+
+static char *entry_of(const char *name, const char *value)
+{
+    char *entry = NULL;
+    return asprintf(&entry, "%s=%s", name, value) < 0 ? mem_checked(NULL) : entry;
+}
+
+/* As many words as there are keys. */
+static char *key_entry(const struct environment_lock *lock)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < lock->key_count; i++)
+        size += strlen(lock->keys[i]) + 1;
+    char *words = mem_zeroed(size + 1), *end = words;
+    for (size_t i = 0; i < lock->key_count; i++)
+        end += sprintf(end, "%s%s", i ? " " : "", lock->keys[i]);
+    char *entry = entry_of("RLOCK_KEY", words);
+    free(words);
+    return entry;
+}
+
+static void describe(struct environment *environment, const struct environment_lock *lock)
+{
+    *environment = (struct environment){
+        .words = {key_entry(lock), entry_of("RLOCK_MODE", lock_mode_name(lock->mode)),
+                  lock->owner ? entry_of("RLOCK_OWNER", lock->owner) : NULL},
+        .key_count = lock->key_count,
+        .limited = lock->mode == LOCK_LIMIT};
+}
+
+void environment_make(struct environment *environment, char *const *inherited,
+                      const struct environment_lock *lock, bool keep_credentials)
+{
+    size_t count = 0, used = 0;
+
+    *environment = (struct environment){0};
+    if (lock)
+        describe(environment, lock);
+    while (inherited[count])
+        count++;
+    char **entries = mem_zeroed((count + ENVIRONMENT_WORDS + 1) * sizeof *entries);
+    environment->entries = entries;
+    for (; *inherited; inherited++) {
+        bool is_url = !keep_credentials && names(*inherited, "RLOCK_URL");
+        if ((lock && is_stale(*inherited)) ||
+            (!keep_credentials && names(*inherited, "RLOCK_PASSWORD")) ||
+            (is_url && environment->url)) /* a second one, which getenv() never sees */
+            continue;
+        if (is_url)
+            environment->url = without_passwords(*inherited);
+        entries[used++] = is_url ? environment->url : *inherited;
+    }
+    for (size_t i = 0; environment->words[i]; i++)
+        entries[used++] = environment->words[i];
+}
+
+static char **end_of(char **entries)
+{
+    while (*entries)
+        entries++;
+    return entries;
+}
+
+void environment_grant(struct environment *environment, int64_t lease,
+                       const struct lock_grant *grants)
+{
+    char fences[LOCK_KEYS_MAX * 21 + 1] = "", slots[sizeof fences] = "";
+    char *fence = fences, *slot = slots, lease_ms[24];
+    char **end = end_of(environment->entries);
+
+    for (size_t i = 0; i < environment->key_count; i++) {
+        fence += sprintf(fence, "%s%" PRIu64, i ? " " : "", grants[i].fence);
+        slot += sprintf(slot, "%s%u", i ? " " : "", grants[i].slot);
+    }
+    snprintf(lease_ms, sizeof lease_ms, "%" PRId64, lease / NS_PER_MS);
+    *end++ = environment->words[3] = entry_of("RLOCK_LEASE_MS", lease_ms);
+    *end++ = environment->words[4] = entry_of("RLOCK_FENCE", fences);
+    if (environment->limited)
+        *end = environment->words[5] = entry_of("RLOCK_SLOT", slots);
+}
+
+void environment_free(struct environment *environment)
+{
+    for (size_t i = 0; i < ENVIRONMENT_WORDS; i++)
+        free(environment->words[i]);
+    free(environment->url);
+    free(environment->entries);
+    *environment = (struct environment){0};
+}

@@ -1,0 +1,43 @@
+/* The environment of a command that runs under a lock. Pure. */
+#ifndef RLOCK_RUN_ENVIRONMENT_H
+#define RLOCK_RUN_ENVIRONMENT_H
+
+#include "lock/lock.h"
+
+/* What a command is told of its lock before it is held. */
+struct environment_lock {
+    const char *const *keys;
+    size_t key_count;
+    enum lock_mode mode;
+    const char *owner; /* NULL: not for who is told */
+};
+
+#define ENVIRONMENT_WORDS 6 /* about the lock */
+
+struct environment {
+    char **entries; /* NULL-terminated, for execve() */
+    /* Those about the lock: RLOCK_KEY, RLOCK_MODE, RLOCK_OWNER, and once it is granted
+     * RLOCK_LEASE_MS, RLOCK_FENCE and with a limit RLOCK_SLOT; NULL before, and without one. */
+    char *words[ENVIRONMENT_WORDS];
+    char *url; /* what is left of RLOCK_URL, NULL if it is as it was */
+    size_t key_count;
+    bool limited;
+};
+
+/* Overwrites the passwords among the entries (RLOCK_PASSWORD, RLOCK_URL), which other processes can
+ * read in the memory that this one was started with (proc(5), environ), and has the entries point
+ * to copies, which stay for good. */
+void environment_hide(char **entries);
+
+/* Makes one of "inherited", whose strings it borrows: with what there is to know of the lock;
+ * without what an outer rlock said of its own; without passwords unless keep_credentials. lock:
+ * NULL where there is none of its own, and the outer one's is not touched. Give back with
+ * environment_free(). */
+void environment_make(struct environment *environment, char *const *inherited,
+                      const struct environment_lock *lock, bool keep_credentials);
+/* The lock is held: adds for how long (ns) and what was granted for each of its keys. */
+void environment_grant(struct environment *environment, int64_t lease,
+                       const struct lock_grant *grants);
+void environment_free(struct environment *environment);
+
+#endif

@@ -1,0 +1,39 @@
+/* News made of what the store and the system say. */
+#include "run/events.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct run_reason run_reason_text(const char *text)
+{
+    struct run_reason reason = {.cause = RUN_CAUSE_TEXT};
+
+    snprintf(reason.text, sizeof reason.text, "%s", text);
+    return reason;
+}
+
+struct run_reason run_reason_errno(void)
+{
+    return run_reason_text(strerror(errno));
+}
+
+struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
+{
+    size_t key = end->refusal.key;
+    bool of_one = end->cause == CAUSE_MISFIT && key < key_count;
+
+    return (struct run_news){.event = RUN_FAILED,
+                             .key = of_one ? (unsigned)key + 1 : 0,
+                             .cause = end->cause,
+                             .hint = end->hint,
+                             .reason = run_reason_text(end->text)};
+}
+
+void run_tell_server_said(const struct run_events *events, const char *said)
+{
+    const struct run_reason words = run_reason_text(said);
+
+    if (*said)
+        run_tell_reason(events, RUN_SERVER_SAID, &words);
+}

@@ -1,0 +1,163 @@
+/* What a run or an acquisition tells its user while it goes on. Nothing in this folder words a
+ * message or writes one: who starts it passes callbacks (cli/run_messages.c). Both the supervisor
+ * and the agent call them; the agent is a fork of the supervisor, in which the same pointers are
+ * valid. */
+#ifndef RLOCK_RUN_EVENTS_H
+#define RLOCK_RUN_EVENTS_H
+
+#include "lock/keeper.h"
+
+enum run_event {
+    RUN_NOTHING, /* nothing is told */
+
+    /* The wait. */
+    RUN_REQUEUED,     /* number: its new place in the queue */
+    RUN_OWN_ANCESTOR, /* key; number: the pid of the holder, which is an ancestor of this process */
+    RUN_ACQUIRED,     /* key; number: the fencing token; slot, of a semaphore */
+    RUN_WAITED,       /* acquired; duration of the wait */
+    RUN_SHORT_LEASE,  /* acquired; duration of the lease, which is shorter than was asked for */
+    RUN_OTHER_LIMIT,  /* key; number: the limit that the store keeps, which counts */
+    RUN_NOT_ACQUIRED, /* refusal */
+
+    /* The store. */
+    RUN_SERVER_SAID, /* reason: the server's own words for what is told next */
+    RUN_TROUBLE,     /* reason; it is tried again */
+    RUN_STORE_BACK,  /* duration of the trouble */
+    RUN_FORGOTTEN,   /* the store had forgotten the lock, and has it again */
+    RUN_RENEWED,
+    RUN_FAILED, /* key, reason, cause, hint: the store does not grant it */
+
+    /* The command. */
+    RUN_NO_PROC,        /* what the command starts cannot be seen */
+    RUN_NOT_STARTED,    /* reason: not even forked */
+    RUN_NOT_EXECUTED,   /* reason */
+    RUN_KEPT_STOPPED,   /* the user stopped it, and the lock is kept */
+    RUN_STOPPING,       /* reason: it is being ended, though the lock is held */
+    RUN_LOST,           /* reason: the lock is lost when the command has ended, or is being ended */
+    RUN_LOST_STOPPING,  /* reason: the same, and the command is being ended for it */
+    RUN_LOST_CONTINUES, /* reason: the same, and the command continues */
+    /* The same once more when it has ended: what was told then may have gone with an editor's
+     * screen. */
+    RUN_STOPPED_BEFORE,
+    RUN_LOST_BEFORE,
+    RUN_LOST_STOPPED_BEFORE,
+
+    /* Its processes. */
+    RUN_AGENT_REPLACED, /* number: how the agent ended, as of waitpid(); another one was started */
+    RUN_AGENT_MISSING,  /* the same, but another one could not be started: reason */
+    RUN_AGENT_DIED_AGAIN, /* number: as above */
+    RUN_AGENTS_DIE,       /* number: as above; no other one is started */
+    RUN_AGENT_GAVE_UP,    /* reason: the agent cannot go on; another one is started */
+    RUN_SURVIVORS, /* the supervisor is dead; some of the command's processes cannot be killed */
+    RUN_UNSEEN,    /* the same, and it cannot be seen whether there are any */
+    RUN_SYSTEM_REFUSED, /* reason */
+
+    /* Its notifier. */
+    RUN_NOT_NOTIFIED,   /* reason: the command that notifies cannot be started */
+    RUN_NOTIFIED_BADLY, /* number: how it ended, as of waitpid() */
+
+    /* The end. */
+    RUN_UNRELEASED,       /* reason; duration until the lease ends, 0: not known */
+    RUN_UNRELEASED_ENDED, /* reason; the lease has ended meanwhile */
+
+    /* A lock for a script. */
+    RUN_OWNER_ENDED,   /* number: the pid of the process that the lock was to be kept for */
+    RUN_NO_RENEWER,    /* reason: the process that is to renew the lock cannot be started */
+    RUN_RENEWER_DIED,  /* before the lock was held */
+    RUN_RENEWER_ENDED, /* nothing renews what was printed */
+    RUN_UNDELIVERED,   /* reason: the lock could not be printed, and was given back */
+
+    RUN_EVENTS
+};
+
+/* Why something happened. */
+enum run_cause {
+    RUN_CAUSE_TEXT,        /* as "text" says: the store's or the system's words */
+    RUN_CAUSE_NOT_RENEWED, /* the lease was not renewed in time; text: why, or "" */
+    RUN_CAUSE_WAS_STOPPED, /* the supervisor was stopped, and does not keep the deadline */
+    RUN_CAUSE_TOO_LATE,    /* the lease was too short to start the command */
+    RUN_CAUSE_AGENT_DIED,
+    RUN_CAUSE_AGENT_DEAF, /* the agent does not read what it is told */
+    RUN_CAUSE_NO_ANSWER,  /* of the agent */
+    RUN_CAUSE_UNKILLED,   /* some of the command's processes */
+    RUN_CAUSE_TIME_LIMIT, /* of the command, which is "duration" */
+    RUN_CAUSE_NO_RENEWAL, /* the lease ends, which was not to be renewed */
+    RUN_CAUSE_UNWRITABLE, /* standard output: text */
+    RUN_CAUSE_UNREAD,     /* standard output, until the lease ended */
+    RUN_CAUSE_RENEWER_ENDED,
+
+    RUN_CAUSES
+};
+
+struct run_reason {
+    enum run_cause cause;
+    int64_t duration; /* ns */
+    char text[256];
+};
+
+/* Why a lock is not granted now. */
+struct run_refusal {
+    struct answer answer;
+    int64_t age;   /* ns since the answer came */
+    bool ancestor; /* the holder is an ancestor of this process */
+};
+
+/* An event with what it is about. */
+struct run_news {
+    enum run_event event;
+    unsigned key; /* which one of the request, from 1; 0: the lock as a whole */
+    int64_t number;
+    unsigned slot;
+    int64_t duration; /* ns */
+    bool remains;     /* of the command: what it has left running, as it has ended itself */
+    enum cause cause;
+    enum hint hint;
+    struct run_reason reason;
+    const struct run_refusal *refusal; /* in memory that both processes see */
+};
+
+struct run_events {
+    void (*tell)(void *arg, const struct run_news *news);
+    /* Shows why the lock is waited for. Returns after how many ns to show it anew; 0: never. */
+    int64_t (*show_wait)(void *arg, const struct run_refusal *refusal);
+    /* Takes away what show_wait() has drawn on a terminal. */
+    void (*hide_wait)(void *arg);
+    /* Who is in the way, in words: by the refusal; NULL: this process itself, which holds the lock.
+     * "" where that is not known. */
+    void (*name_holder)(void *arg, const struct run_refusal *refusal, char *out, size_t size);
+    /* This process has stayed behind, without the streams of the one that the user sees: no more is
+     * told. */
+    void (*detach)(void *arg);
+    void *arg;
+};
+
+static inline void run_tell(const struct run_events *events, const struct run_news *news)
+{
+    if (news->event != RUN_NOTHING)
+        events->tell(events->arg, news);
+}
+
+/* An event without anything to add. */
+static inline void run_tell_event(const struct run_events *events, enum run_event event)
+{
+    const struct run_news news = {.event = event};
+    run_tell(events, &news);
+}
+
+static inline void run_tell_reason(const struct run_events *events, enum run_event event,
+                                   const struct run_reason *reason)
+{
+    const struct run_news news = {.event = event, .reason = *reason};
+    run_tell(events, &news);
+}
+
+/* A reason in the store's or the system's words, which are cut to what there is room for. */
+struct run_reason run_reason_text(const char *text);
+/* strerror(errno). */
+struct run_reason run_reason_errno(void);
+/* That the store could not grant a request for so many keys. */
+struct run_news run_news_failure(const struct keeper_end *end, size_t key_count);
+/* The server's own words, where it said any. */
+void run_tell_server_said(const struct run_events *events, const char *said);
+
+#endif

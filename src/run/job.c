@@ -1,0 +1,497 @@
+/* The command, from its start to its end, which comes before the end of the lease. */
+#include "run/job.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lock/lease.h"
+
+/* For the agent to answer, beyond what it gives the store for a renewal. */
+#define VERIFY_NS (1 * NS_PER_SEC)
+/* How often, at most, to look whether what the command has left behind has ended: it takes a while,
+ * and where many processes come and go there is always a reason. */
+#define LOOK_NS (20 * NS_PER_MS)
+/* How long a command that forks faster than it is killed keeps its lock. After that the lock is not
+ * renewed any more, and killing goes on until the lease has ended. */
+#define FORKING_NS (30 * NS_PER_SEC)
+
+static void tell(const struct job *job, enum message_kind kind)
+{
+    const struct message message = {.kind = kind};
+    agent_process_tell(job->agent, &message);
+}
+
+/* Returns what was told. */
+static struct run_news tell_user(const struct job *job, enum run_event event,
+                                 const struct run_reason *why)
+{
+    const struct run_news news = {
+        .event = event, .remains = job->state == JOB_LINGERING, .reason = *why};
+
+    run_tell(job->plan->events, &news);
+    return news;
+}
+
+static const struct run_reason no_reason;
+
+_Static_assert(OWNER_SIZE <= TREE_OWNER_SIZE, "the tree knows any owner");
+
+static struct tree tree_of(struct job *job)
+{
+    return (struct tree){.procfs = &job->procfs,
+                         .root = getpid(),
+                         .except = job->agent->pid,
+                         .group = job->child.group,
+                         .leader = job->child.handle,
+                         .owner = job->plan->owner,
+                         .callers = &job->callers};
+}
+
+/* While it runs, its process group is for the terminal and its shells to form; what it left behind
+ * has none in common. */
+static void send(struct job *job, int signo)
+{
+    const struct tree tree = tree_of(job);
+
+    if (job->state == JOB_LINGERING)
+        stop_send(&tree, signo);
+    else
+        child_signal(&job->child, signo);
+}
+
+/* With a fixed lease there is no going on without it. */
+static bool goes_on_without(const struct job *job)
+{
+    return job->plan->on_lost != ON_LOST_STOP && job->plan->renew;
+}
+
+/* The children that a process has before it becomes this program by exec(2) are its caller's. */
+static bool note_callers(struct job *job)
+{
+    const struct tree tree = {.procfs = &job->procfs, .root = getpid(), .leader = -1};
+
+    if (!child_exists())
+        return true;
+    return procfs_open(&job->procfs) == 0 &&
+           (!procfs_is_usable(&job->procfs) || tree_list(&tree, &job->callers));
+}
+
+int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent)
+{
+    job->agent = agent;
+    job->plan = plan;
+    job->look_at = MOMENT_NEVER;
+    job->child = (struct child){.handle = -1, .fault = child_share_memory(sizeof(int))};
+    terminal_init(&job->terminal);
+    sigemptyset(&job->handed_on);
+    return job->child.fault && note_callers(job) ? 0 : -1;
+}
+
+int job_prepare(struct job *job)
+{
+    if (!job->procfs.directory && procfs_open(&job->procfs) < 0)
+        return -1;
+    if (!procfs_is_usable(&job->procfs))
+        run_tell_event(job->plan->events, RUN_NO_PROC);
+    return 0;
+}
+
+void job_free(struct job *job)
+{
+    procfs_close(&job->procfs);
+    process_list_free(&job->callers);
+}
+
+struct moment job_term_at(const struct job *job)
+{
+    return lease_term_at(job->lease, job->plan->kill_after);
+}
+
+void job_introduce(const struct job *job)
+{
+    const struct message message = {.kind = MESSAGE_STARTED, .pid = job->child.group};
+    agent_process_tell_with(job->agent, &message, job->child.handle);
+    if (job->state == JOB_STOPPING)
+        tell(job, MESSAGE_STOPPING);
+}
+
+int job_start(struct job *job)
+{
+    struct child_plan plan = {.argv = job->plan->command,
+                              .environment = job->plan->environment->entries,
+                              .start_before = job_term_at(job),
+                              .inherited = &job->inherited};
+
+    if (child_start(&job->child, &plan, &job->terminal) < 0)
+        return -1;
+    job->state = JOB_RUNNING;
+    job_introduce(job);
+    return 0;
+}
+
+/* -- its end --------------------------------------------------------------------------------- */
+
+/* The end of the lease bounds a clean-up, but for a command that went on without the lock. */
+static struct moment kill_at(const struct job *job)
+{
+    struct moment at = moment_plus(job->stopping_since, job->plan->kill_after);
+    if (job->lost && goes_on_without(job))
+        return at;
+    return moment_min(at, lease_kill_at(job->lease));
+}
+
+static bool forks_without_end(const struct job *job, struct moment now)
+{
+    struct moment since = job->stop.killing_since;
+    return job->stop.killing && moment_reached(moment_plus(since, FORKING_NS), now);
+}
+
+static void go_on_stopping(struct job *job)
+{
+    struct moment now = moment_now();
+    enum stop_state state;
+
+    job->stop.kill_at = kill_at(job);
+    job->stop.tree.except = job->agent->pid; /* it may be another one by now */
+    state = stop_turn(&job->stop, now);
+    if (state == STOP_GOING && !forks_without_end(job, now))
+        return;
+    job->stuck = state != STOP_DONE;
+    job->state = JOB_ENDED;
+    terminal_take(&job->terminal, true);
+}
+
+static void stop(struct job *job)
+{
+    if (job->state == JOB_STOPPING)
+        return;
+    job->state = JOB_STOPPING;
+    tell(job, MESSAGE_STOPPING);
+    job->stopping_since = moment_now();
+    job->stop = (struct stop){.child = &job->child, .kill_at = kill_at(job), .tree = tree_of(job)};
+    stop_begin(&job->stop, job->stopping_since);
+    go_on_stopping(job);
+}
+
+void job_abandon(struct job *job)
+{
+    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
+    enum child_change change;
+    int status;
+
+    if (job->state == JOB_IDLE || job->state == JOB_ENDED)
+        return;
+    job->lease.end = moment_now(); /* so it is time to KILL */
+    stop(job);
+    while (job->state != JOB_ENDED) {
+        nanosleep(&pause, NULL);
+        while (child_next_change(&job->child, &change, &status) > 0)
+            job_changed(job, change, status);
+        go_on_stopping(job);
+    }
+}
+
+static void time_out(struct job *job, const struct run_reason *why)
+{
+    job->timed_out = true;
+    job->verdict = tell_user(job, RUN_STOPPING, why);
+    job->verdict.event = RUN_STOPPED_BEFORE;
+    stop(job);
+}
+
+void job_kill_on(struct job *job)
+{
+    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
+    enum stop_state state = STOP_GOING;
+    enum child_change change;
+    int status;
+
+    job->stop.tree.except = job->agent->pid;
+    while (job->stuck && state == STOP_GOING && !moment_reached(job->lease.end, moment_now())) {
+        nanosleep(&pause, NULL);
+        while (child_next_change(&job->child, &change, &status) > 0)
+            stop_note_death(&job->stop, moment_now());
+        state = stop_turn(&job->stop, moment_now());
+    }
+}
+
+void job_command_end(const struct job *job, struct lock_end *end)
+{
+    end->how = job->lost ? LOCK_LOST : job->timed_out ? LOCK_TIMED_OUT : LOCK_USED;
+    end->known = job->state == JOB_ENDED && !job->fault;
+    end->signal = WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0;
+    end->status = WIFEXITED(job->status) ? WEXITSTATUS(job->status) : 0;
+    end->ran_ms = moment_until(job->acquired, moment_now()) / NS_PER_MS;
+}
+
+void job_remind(const struct job *job)
+{
+    run_tell(job->plan->events, &job->verdict);
+}
+
+/* The last process of a tree becomes a child of this one and ends: SIGCHLD tells. */
+static void look_behind(struct job *job)
+{
+    const struct tree tree = tree_of(job);
+    struct moment now = moment_now();
+
+    if (!moment_reached(job->next_look, now)) {
+        job->look_at = job->next_look;
+        return;
+    }
+    enum tree_state state = stop_send(&tree, 0);
+    job->next_look = moment_plus(now, LOOK_NS);
+    job->look_at = state == TREE_UNSEEN ? job->next_look : MOMENT_NEVER;
+    if (state == TREE_GONE)
+        job->state = JOB_ENDED;
+}
+
+void job_reaped(struct job *job)
+{
+    stop_note_death(&job->stop, moment_now());
+    if (job->state == JOB_STOPPING)
+        go_on_stopping(job);
+    else if (job->state == JOB_LINGERING)
+        look_behind(job);
+}
+
+/* -- the lease ------------------------------------------------------------------------------- */
+
+/* When something has to be done about a lease that is not extended. A command that may go on
+ * without the lock has until the very end, as a renewal may still come; but not if it wants a
+ * signal. */
+static struct moment danger_at(const struct job *job)
+{
+    if (job->lost || job->cleared || job->state == JOB_PAUSED)
+        return MOMENT_NEVER;
+    if (job->state == JOB_VERIFYING)
+        return job->verify_by;
+    if (goes_on_without(job) && job->plan->on_lost == ON_LOST_CONTINUE)
+        return job->lease.end;
+    return job_term_at(job);
+}
+
+static void reach_limit(struct job *job)
+{
+    const struct run_reason why = {.cause = RUN_CAUSE_TIME_LIMIT, .duration = job->plan->at_most};
+
+    time_out(job, &why);
+}
+
+static struct moment limit_at(const struct job *job)
+{
+    return job->plan->at_most > 0 ? moment_plus(job->acquired, job->plan->at_most) : MOMENT_NEVER;
+}
+
+static void resume(struct job *job)
+{
+    job->state = JOB_RUNNING;
+    if (job->had_terminal)
+        terminal_give(&job->terminal, job->child.pid);
+    job->had_terminal = false;
+    child_signal(&job->child, SIGCONT);
+}
+
+void job_note_trouble(struct job *job, const struct run_reason *why)
+{
+    memcpy(job->trouble, why->text, sizeof job->trouble);
+}
+
+void job_extend(struct job *job, struct lease lease)
+{
+    job->lease = lease;
+    job->trouble[0] = '\0';
+    if (job->state == JOB_VERIFYING && !moment_reached(job_term_at(job), moment_now()))
+        resume(job);
+}
+
+void job_lose(struct job *job, const struct run_reason *why)
+{
+    if (job->lost || job->state == JOB_IDLE)
+        return;
+    job->lost = true;
+    if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
+        job->verdict = tell_user(job, RUN_LOST, why);
+        job->verdict.event = RUN_LOST_BEFORE;
+    } else if (!goes_on_without(job)) {
+        job->verdict = tell_user(job, RUN_LOST_STOPPING, why);
+        job->verdict.event = RUN_LOST_STOPPED_BEFORE;
+        stop(job);
+    } else {
+        job->verdict = tell_user(job, RUN_LOST_CONTINUES, why);
+        job->verdict.event = RUN_LOST_BEFORE;
+        if (job->plan->on_lost == ON_LOST_SIGNAL)
+            send(job, job->plan->lost_signal);
+        if (job->state == JOB_PAUSED || job->state == JOB_VERIFYING)
+            resume(job);
+    }
+}
+
+/* The lease has run out, as far as this process knows: it may have been stopped itself. */
+static void run_out(struct job *job)
+{
+    const struct run_reason fixed = {.cause = RUN_CAUSE_NO_RENEWAL};
+    struct run_reason why = run_reason_text(job->trouble);
+
+    why.cause = RUN_CAUSE_NOT_RENEWED;
+    if (job->plan->renew)
+        job_lose(job, &why);
+    else if (job->state == JOB_ENDED)
+        job->timed_out = true;
+    else
+        time_out(job, &fixed);
+}
+
+/* It ended by itself. Processes that it left behind are let alone, or waited for. */
+static void end(struct job *job, bool had_terminal)
+{
+    job->state = job->plan->wait_descendants && !job->fault ? JOB_LINGERING : JOB_ENDED;
+    terminal_take(&job->terminal, false);
+    if (had_terminal && WIFSIGNALED(job->status)) {
+        int signo = WTERMSIG(job->status);
+        bool by_key = signo == SIGINT || signo == SIGQUIT;
+        job->typed = by_key && !sigismember(&job->handed_on, signo) ? signo : 0;
+    }
+}
+
+/* It was never executed. */
+static void tell_fault(struct job *job)
+{
+    const struct run_reason late = {.cause = RUN_CAUSE_TOO_LATE},
+                            why = run_reason_text(strerror(job->fault));
+
+    if (job->fault == ETIME)
+        job_lose(job, &late);
+    else
+        tell_user(job, RUN_NOT_EXECUTED, &why);
+}
+
+static void note_end(struct job *job, int status)
+{
+    job->status = status;
+    if (WIFEXITED(status))
+        job->fault = child_fault(&job->child);
+    bool late = job->state == JOB_RUNNING && moment_reached(danger_at(job), moment_now());
+    if (job->state != JOB_STOPPING)
+        end(job, job->terminal.given);
+    if (late && !job->fault)
+        run_out(job);
+    if (job->fault)
+        tell_fault(job);
+}
+
+struct moment job_due(const struct job *job)
+{
+    switch (job->state) {
+    case JOB_IDLE:
+    case JOB_ENDED: break;
+    case JOB_RUNNING:
+    case JOB_PAUSED:
+    case JOB_VERIFYING: return moment_min(danger_at(job), limit_at(job));
+    case JOB_LINGERING: return moment_min(job->look_at, moment_min(danger_at(job), limit_at(job)));
+    case JOB_STOPPING: return stop_next(&job->stop, moment_now());
+    }
+    return MOMENT_NEVER;
+}
+
+void job_tick(struct job *job)
+{
+    struct moment now = moment_now();
+
+    if (job->state == JOB_LINGERING && moment_reached(job->look_at, now))
+        look_behind(job);
+    if (job->state == JOB_STOPPING)
+        go_on_stopping(job);
+    else if (job->state == JOB_IDLE || job->state == JOB_ENDED)
+        return;
+    else if (moment_reached(limit_at(job), now))
+        reach_limit(job);
+    else if (moment_reached(danger_at(job), now))
+        run_out(job);
+}
+
+/* -- stop and continue ----------------------------------------------------------------------- */
+
+/* The command has been stopped by "signo" and this process follows. Whoever waits for this job has
+ * to see all of it stopped, as if the command were part of it, so the rest of the job is stopped as
+ * well, unless the terminal has done it already. What has happened to the lock meanwhile is asked
+ * before the command goes on. */
+static void pause_with(struct job *job, int signo)
+{
+    bool all = !job->told_to_stop || job->terminal.given;
+
+    job->told_to_stop = false;
+    job->had_terminal = job->had_terminal || job->terminal.given;
+    terminal_take(&job->terminal, false);
+    tell(job, MESSAGE_PAUSED);
+    if (terminal_stop(signo, all)) {
+        job->state = JOB_PAUSED;
+        return;
+    }
+    tell(job, MESSAGE_VERIFY); /* no shell would continue it: only the command stays stopped */
+    job->state = JOB_RUNNING;
+}
+
+/* Without a terminal there is no job control, and with a plain SIGSTOP it is none of a job in the
+ * background: then the lock of a stopped command is kept. */
+static bool is_job_control(struct job *job, int signo)
+{
+    if (job->told_to_stop || job->terminal.given)
+        return true;
+    return signo == SIGSTOP ? terminal_is_ours(&job->terminal) : terminal_exists(&job->terminal);
+}
+
+static void note_stop(struct job *job, int signo)
+{
+    bool wants_terminal = signo == SIGTTIN || signo == SIGTTOU;
+
+    if (job->state != JOB_RUNNING)
+        return;
+    if (wants_terminal && terminal_give(&job->terminal, job->child.pid))
+        child_signal(&job->child, SIGCONT);
+    else if (is_job_control(job, signo))
+        pause_with(job, wants_terminal ? signo : SIGTSTP);
+    else
+        tell_user(job, RUN_KEPT_STOPPED, &no_reason);
+}
+
+/* A lease that has not ended leaves the time for a clean-up. Beyond it the command could not even
+ * be continued for that. */
+void job_verify(struct job *job)
+{
+    struct moment now = moment_now(), kill = lease_kill_at(job->lease);
+    int64_t longest = lease_request_timeout(job->lease.length, 0) + VERIFY_NS;
+
+    job->state = JOB_VERIFYING;
+    job->verify_by = moment_reached(kill, now) ? moment_plus(now, longest) : job_term_at(job);
+    tell(job, MESSAGE_VERIFY);
+}
+
+void job_signal(struct job *job, int signo)
+{
+    sigaddset(&job->handed_on, signo);
+    if (signo == SIGTSTP) {
+        job->told_to_stop = job->state == JOB_RUNNING || job->state == JOB_VERIFYING;
+        if (job->told_to_stop && job->child.stopped)
+            pause_with(job, SIGTSTP);
+        else if (job->told_to_stop)
+            child_signal(&job->child, SIGTSTP);
+    } else if (signo == SIGCONT) {
+        if (job->state == JOB_RUNNING || job->state == JOB_LINGERING)
+            send(job, SIGCONT);
+    } else {
+        send(job, signo);
+    }
+}
+
+void job_changed(struct job *job, enum child_change change, int status)
+{
+    if (change == CHILD_STOPPED)
+        note_stop(job, WSTOPSIG(status));
+    else if (change == CHILD_CONTINUED)
+        job->told_to_stop = false;
+    else if (change == CHILD_ENDED)
+        note_end(job, status);
+}

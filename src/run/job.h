@@ -1,0 +1,119 @@
+/* The command under its deadline: started, signalled, stopped and continued with its terminal, and
+ * ended before the lease ends. It does what it is told and what its clock says; the supervisor
+ * tells it what the agent and the user want, and looks at "state" after each call. */
+#ifndef RLOCK_RUN_JOB_H
+#define RLOCK_RUN_JOB_H
+
+#include "lock/lease.h"
+#include "os/child.h"
+#include "os/procfs.h"
+#include "os/stop.h"
+#include "run/agent_process.h"
+#include "run/environment.h"
+
+enum on_lost { ON_LOST_STOP, ON_LOST_CONTINUE, ON_LOST_SIGNAL };
+
+/* Borrowed for as long as the job lives. */
+struct job_plan {
+    const struct run_events *events;
+    char *const *command;            /* argv of the command, NULL-terminated */
+    struct environment *environment; /* its environment, to be told of the grant */
+    const char *owner;               /* the token of its lock; NULL: it has none */
+    bool renew;                      /* the lease is renewed */
+    int64_t at_most;                 /* ns from acquisition, 0: no limit */
+    int64_t kill_after;              /* ns between TERM and KILL */
+    bool wait_descendants;           /* what the command leaves behind is under the lock, too */
+    enum on_lost on_lost;
+    int lost_signal; /* ON_LOST_SIGNAL */
+};
+
+enum job_state {
+    JOB_IDLE,      /* not started */
+    JOB_RUNNING,   /* perhaps stopped, but not together with this process */
+    JOB_PAUSED,    /* stopped; this process was too, and has just been continued */
+    JOB_VERIFYING, /* still stopped: is the lock still ours? */
+    JOB_LINGERING, /* ended by itself; what it left behind is waited for */
+    JOB_STOPPING,  /* being ended */
+    JOB_ENDED,
+};
+
+struct job {
+    const struct job_plan *plan;
+    enum job_state state;
+    const struct agent_process *agent; /* to be told, and not to be ended with the command */
+    struct inherited inherited;
+    struct terminal terminal;
+    struct procfs procfs;
+    struct process_list
+        callers; /* what its caller had started before, as children of this process */
+    struct child child;
+    struct stop stop;
+    struct moment look_at;   /* LINGERING: when to look again */
+    struct moment next_look; /* and not before */
+
+    struct moment acquired;
+    struct lease lease; /* of the lock, as it is known; MOMENT_NEVER: it has none */
+    struct moment stopping_since;
+    struct moment verify_by; /* while it is stopped, an old lease does no harm */
+    char trouble[256];       /* why the lease could not be renewed since; "" */
+    sigset_t handed_on;      /* the signals that it got through this process */
+    bool told_to_stop;       /* SIGTSTP was one of them */
+    bool had_terminal;       /* before it was paused */
+
+    /* How it went. */
+    int fault;      /* errno: it was not executed */
+    int status;     /* as of waitpid() */
+    bool lost;      /* the lock, while it ran */
+    bool cleared;   /* it had ended before; the agent has seen that and gives the lock back */
+    bool timed_out; /* at_most, or the lease where it is not renewed */
+    bool stuck;     /* not all of it could be killed */
+    int typed;      /* the signal typed at its terminal that it died of; 0 */
+    struct run_news
+        verdict; /* that it was stopped or lost the lock, to be told when it has ended */
+};
+
+/* To be called before this process forks anything; "inherited" is for the caller to set. -1 with
+ * errno. */
+int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent);
+/* Asks for what else may be refused, while the agent is on its way already. -1 with errno. */
+int job_prepare(struct job *job);
+/* Frees what those two have taken. */
+void job_free(struct job *job);
+/* The moment to TERM for the present lease. */
+struct moment job_term_at(const struct job *job);
+/* Starts it: -1 with errno if that was not possible. It is never executed after job_term_at(). */
+int job_start(struct job *job);
+
+/* Tells the agent which command it is: job_start() does so, too. */
+void job_introduce(const struct job *job);
+
+void job_extend(struct job *job, struct lease lease);
+/* Why it has not been extended yet. */
+void job_note_trouble(struct job *job, const struct run_reason *why);
+void job_lose(struct job *job, const struct run_reason *why);
+/* Hands on a signal that this process got; SIGTSTP stops this process with it. */
+void job_signal(struct job *job, int signo);
+/* What waitpid() said of it. */
+void job_changed(struct job *job, enum child_change change, int status);
+/* Once it has ended: tells again that it was stopped or lost the lock. */
+void job_remind(const struct job *job);
+/* Any process has ended. */
+void job_reaped(struct job *job);
+/* When PAUSED, and all that the agent had to say has been heard: asks for the present state. */
+void job_verify(struct job *job);
+
+/* Once it has ended, stuck, and nobody renews its lease any more: goes on killing what still forks,
+ * until nothing is left or the lease has ended. */
+void job_kill_on(struct job *job);
+
+/* How the command ended; not known if it was not executed. */
+void job_command_end(const struct job *job, struct lock_end *end);
+
+/* When job_tick() is to be called next. */
+struct moment job_due(const struct job *job);
+void job_tick(struct job *job);
+/* Kills the command at once, for a supervisor that cannot go on. Returns when it is dead, or cannot
+ * be killed. */
+void job_abandon(struct job *job);
+
+#endif

@@ -1,0 +1,54 @@
+/* Runs the user's own command when something happens to a lock that a person should know of: it is
+ * waited for or held for long, lost, not acquired, or its command was stopped in the end.
+ *
+ * A process of its own does that, the notifier, so that nothing of such a command can keep the
+ * supervisor from its deadlines: the supervisor writes a notice into a socket that never blocks.
+ * The notifier starts what it is to run in sessions of their own, and ends all that is left of it
+ * NOTIFIER_STAY_NS after the supervisor has ended, in whatever way: then the socket is closed. */
+#ifndef RLOCK_RUN_NOTIFIER_H
+#define RLOCK_RUN_NOTIFIER_H
+
+#include "os/child.h"
+#include "run/events.h"
+
+#define NOTIFIER_STAY_NS (10 * NS_PER_SEC)
+
+/* Borrowed for as long as the run lasts. */
+struct notifier_plan {
+    const char *command;      /* for sh -c; NULL: nobody is to be notified */
+    int64_t after;            /* ns of a wait, or of holding the lock, that are long */
+    char *const *environment; /* of the command, without what a notice adds */
+    const struct run_events *events;
+};
+
+enum notice_event {
+    NOTICE_WAITING, /* for long */
+    NOTICE_HELD,    /* for long */
+    NOTICE_LOST,
+    NOTICE_TIMED_OUT,
+    NOTICE_NOT_ACQUIRED,
+    NOTICE_EVENTS
+};
+
+struct notice {
+    enum notice_event event;
+    int64_t waited, held; /* ns */
+    char holder[512];     /* in words; "": not known */
+};
+
+/* The supervisor's end. */
+struct notifier {
+    int socket; /* -1: there is no notifier */
+    bool told[NOTICE_EVENTS];
+};
+
+/* Forks the notifier, if the plan has a command, before any process that is to be told from it. The
+ * user is told if that is not possible. "inherited" is for the commands. */
+void notifier_start(struct notifier *notifier, const struct notifier_plan *plan,
+                    const struct inherited *inherited);
+/* Whether such a notice makes a difference: it is the first of its kind. */
+bool notifier_wants(const struct notifier *notifier, enum notice_event event);
+/* Has the command run, for once in the life of the notifier. Never blocks. */
+void notifier_tell(struct notifier *notifier, const struct notice *notice);
+
+#endif

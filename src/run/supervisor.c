@@ -1,0 +1,587 @@
+/* The agent's messages, the user's signals, the outcome. */
+#include "run/supervisor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "net/loop.h"
+#include "os/child.h"
+#include "run/agent_process.h"
+#include "run/exit_status.h"
+#include "run/job.h"
+#include "run/timed_release.h"
+
+/* How often, at most, the agent is told that the command's tree has changed. */
+#define TELL_NS (50 * NS_PER_MS)
+/* So many agents may die in a row while the lock is waited for. */
+#define DEATHS_MAX 5
+/* What an agent has asked several servers to give back may be done for so long at least. */
+#define STRAY_LEAST_NS (2 * NS_PER_SEC)
+
+struct supervisor {
+    const struct supervisor_plan *plan;
+    struct supervisor_outcome *outcome;
+    struct loop *loop;
+    struct loop_io channel;
+    struct loop_timer clock; /* urgent: what is next due */
+    struct agent_process agent;
+    struct job job;
+    struct timed_release release;
+    struct notifier notifier;
+    struct lock_grant grants[LOCK_KEYS_MAX];
+
+    bool held;                         /* the agent says so; the command has not been started */
+    bool extended;                     /* an extension is to be acknowledged */
+    const struct run_refusal *refusal; /* the last one that was heard of; NULL: none */
+    bool returned;                     /* a grant that was not taken may have been given back */
+    int end;                           /* of the latest agent that has died, as of waitpid() */
+    bool decided;                      /* the outcome is known, as no command was run */
+    bool done;
+    struct moment began;
+    struct moment told_of_orphan; /* the agent was, at that time */
+};
+
+static const struct run_events *events_of(const struct supervisor *s)
+{
+    return s->plan->agent.events;
+}
+
+static void tell(const struct supervisor *s, enum message_kind kind)
+{
+    const struct message message = {.kind = kind};
+    agent_process_tell(&s->agent, &message);
+}
+
+static void acknowledge(struct supervisor *s)
+{
+    struct message message = {.kind = MESSAGE_ACK, .lease = s->job.lease};
+    agent_process_tell(&s->agent, &message);
+}
+
+static bool stays(const struct supervisor *s)
+{
+    return s->release.state == STAYING;
+}
+
+/* -- leaving --------------------------------------------------------------------------------- */
+
+static void finish(struct supervisor *s)
+{
+    s->done = true;
+    loop_stop(s->loop);
+}
+
+static void decide(struct supervisor *s, enum outcome outcome, int status)
+{
+    s->decided = true;
+    s->outcome->outcome = outcome;
+    s->outcome->status = status;
+}
+
+static void leave_in_vain(struct supervisor *s, enum run_cause cause)
+{
+    const struct run_reason why = {.cause = cause};
+
+    timed_release_fail(&s->release, &why);
+    finish(s);
+}
+
+static void release(struct supervisor *s)
+{
+    s->outcome->held = moment_until(s->job.acquired, moment_now());
+    job_remind(&s->job);
+    if (!timed_release_start(&s->release))
+        finish(s);
+}
+
+/* While the lock is waited for, held or given back. A user who cancels does not wait for another
+ * agent. */
+static bool needs_agent(const struct supervisor *s)
+{
+    return !s->done && !s->job.lost && !s->job.cleared && s->release.state != CANCELLING;
+}
+
+/* -- notices --------------------------------------------------------------------------------- */
+
+static void notify(struct supervisor *s, enum notice_event event)
+{
+    const struct run_events *events = events_of(s);
+    struct notice notice = {.event = event};
+    struct moment now = moment_now();
+
+    if (!notifier_wants(&s->notifier, event))
+        return;
+    notice.waited = s->outcome->granted ? s->outcome->waited : moment_until(s->began, now);
+    notice.held = s->outcome->granted ? moment_until(s->job.acquired, now) : 0;
+    if (s->outcome->granted || s->refusal)
+        events->name_holder(events->arg, s->outcome->granted ? NULL : s->refusal, notice.holder,
+                            sizeof notice.holder);
+    notifier_tell(&s->notifier, &notice);
+}
+
+static struct moment held_long_at(const struct supervisor *s)
+{
+    if (s->job.state == JOB_IDLE || !notifier_wants(&s->notifier, NOTICE_HELD))
+        return MOMENT_NEVER;
+    return moment_plus(s->job.acquired, s->plan->notifier.after);
+}
+
+/* Of what has become of the lock so far. */
+static void notify_of_state(struct supervisor *s)
+{
+    bool failed =
+        s->outcome->outcome == OUTCOME_NOT_ACQUIRED || s->outcome->outcome == OUTCOME_FAILED;
+
+    if (stays(s) && moment_reached(held_long_at(s), moment_now()))
+        notify(s, NOTICE_HELD);
+    if (s->job.lost)
+        notify(s, NOTICE_LOST);
+    if (s->job.timed_out)
+        notify(s, NOTICE_TIMED_OUT);
+    if (s->decided && failed && !s->outcome->granted)
+        notify(s, NOTICE_NOT_ACQUIRED);
+}
+
+/* -- messages -------------------------------------------------------------------------------- */
+
+/* While this process was stopped, the time to start a command may have passed. Then the grant is
+ * not answered, and the agent takes it back, if it has not done so already. The command's process
+ * looks at the clock once more before it executes the command. */
+static void start_command(struct supervisor *s)
+{
+    s->held = false;
+    s->job.acquired = moment_now();
+    if (moment_reached(job_term_at(&s->job), s->job.acquired) || !offer_end(s->agent.offer))
+        return;
+    acknowledge(s);
+    s->outcome->waited = moment_until(s->began, s->job.acquired);
+    s->outcome->granted = true;
+    memcpy(s->outcome->grants, s->grants, sizeof s->grants);
+    environment_grant(s->plan->job.environment, s->job.lease.length, s->grants);
+    if (job_start(&s->job) == 0)
+        return;
+    const struct run_reason why = run_reason_errno();
+    run_tell_reason(events_of(s), RUN_NOT_STARTED, &why);
+    decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
+    release(s);
+}
+
+static void take_held(struct supervisor *s, const struct message *message)
+{
+    if (!stays(s) || s->job.state != JOB_IDLE)
+        return;
+    s->held = true;
+    s->job.lease = message->lease;
+    memcpy(s->grants, message->grants, sizeof s->grants);
+}
+
+/* The agent's last word where no command was run. */
+static void take_refusal(struct supervisor *s, const struct message *message)
+{
+    bool refused = message->news.event == RUN_NOT_ACQUIRED;
+
+    s->refusal = message->news.refusal;
+    decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, message->status);
+    run_tell(events_of(s), &message->news);
+}
+
+static void take_news(struct supervisor *s, const struct run_news *news)
+{
+    run_tell(events_of(s), news);
+    if (news->event == RUN_TROUBLE)
+        job_note_trouble(&s->job, &news->reason);
+}
+
+static void take_over(struct supervisor *s, const struct message *message)
+{
+    bool failed = message->news.event != RUN_NOTHING;
+
+    if (s->release.state == RELEASING && failed)
+        timed_release_fail(&s->release, &message->news.reason);
+    else if (!s->decided && s->job.state == JOB_IDLE)
+        take_refusal(s, message);
+    else if (stays(s)) {
+        if (failed && needs_agent(s))
+            run_tell_reason(events_of(s), RUN_AGENT_GAVE_UP, &message->news.reason);
+        return; /* before its time; that it ends will be noticed */
+    }
+    finish(s);
+}
+
+static void take(struct supervisor *s, const struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_HELD: take_held(s, message); break;
+    case MESSAGE_WITHDRAWN:
+        s->held = false;
+        s->returned = true;
+        break;
+    case MESSAGE_CALL:
+        s->returned = true;
+        tell(s, MESSAGE_HERE);
+        break;
+    case MESSAGE_EXTENDED:
+        s->extended = true;
+        job_extend(&s->job, message->lease);
+        break;
+    case MESSAGE_NEWS: take_news(s, &message->news); break;
+    case MESSAGE_OVERDUE:
+        s->refusal = &s->agent.offer->overdue;
+        notify(s, NOTICE_WAITING);
+        break;
+    case MESSAGE_LOST:
+        s->held = false;
+        job_lose(&s->job, &message->news.reason);
+        break;
+    case MESSAGE_CLEARED: s->job.cleared = true; break;
+    case MESSAGE_OVER: take_over(s, message); break;
+    case MESSAGE_ACK:
+    case MESSAGE_STARTED:
+    case MESSAGE_STOPPING:
+    case MESSAGE_REAPED:
+    case MESSAGE_PAUSED:
+    case MESSAGE_VERIFY:
+    case MESSAGE_HERE:
+    case MESSAGE_RELEASE:
+    case MESSAGE_CANCEL: break; /* to the agent, not from it */
+    }
+}
+
+/* The agent is no more. */
+static void part(struct supervisor *s)
+{
+    loop_remove(s->loop, &s->channel);
+    if (!stays(s) && !needs_agent(s))
+        leave_in_vain(s, RUN_CAUSE_AGENT_DIED);
+}
+
+/* -- another agent --------------------------------------------------------------------------- */
+
+/* The agent that died may have acquired some of several keys, or at some of several servers, and a
+ * grant that nobody took is given back. A release that is still under way must not free what the
+ * next agent acquires, so that one starts later. Otherwise it starts at once, and has the same
+ * place in the queue. */
+static struct moment acquire_after(const struct supervisor *s)
+{
+    const struct agent_plan *plan = &s->plan->agent;
+    struct moment now = moment_now();
+    int64_t stray = plan->keeper.connect_timeout;
+    bool voted = store_record_of(&plan->address)->is_voted;
+
+    if (plan->keeper.request.key_count == 1 && !voted && !s->returned)
+        return now;
+    return moment_plus(now, stray > STRAY_LEAST_NS ? stray : STRAY_LEAST_NS);
+}
+
+static void describe_past(const struct supervisor *s, struct keeper_past *past)
+{
+    *past = (struct keeper_past){.began = s->began,
+                                 .held = s->job.state != JOB_IDLE || s->outcome->granted,
+                                 .released = s->release.told,
+                                 .lease = s->job.lease,
+                                 .waited = s->outcome->waited};
+    memcpy(past->grants, s->outcome->grants, sizeof past->grants);
+    if (!past->held)
+        past->not_before = acquire_after(s);
+}
+
+static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
+{
+    const struct run_news news = {.event = event, .number = s->end, .reason = run_reason_errno()};
+    run_tell(events_of(s), &news);
+}
+
+/* What the last one did not live to do. */
+static void instruct_agent(struct supervisor *s)
+{
+    s->channel.fd = s->agent.channel;
+    loop_add(s->loop, &s->channel);
+    if (s->job.state != JOB_IDLE)
+        job_introduce(&s->job);
+    if (s->job.state == JOB_VERIFYING)
+        tell(s, MESSAGE_VERIFY);
+    if (!stays(s) && !timed_release_start(&s->release))
+        finish(s);
+}
+
+static void replace_agent(struct supervisor *s)
+{
+    struct keeper_past past;
+    bool first = s->agent.deaths == 1;
+
+    describe_past(s, &past);
+    int failed = agent_process_replace(&s->agent, &s->plan->agent, &s->job.callers, &past);
+    if (first)
+        tell_end_of_agent(s, failed < 0 ? RUN_AGENT_MISSING : RUN_AGENT_REPLACED);
+    else
+        tell_end_of_agent(s, RUN_AGENT_DIED_AGAIN);
+    if (failed == 0)
+        instruct_agent(s);
+}
+
+/* It makes no sense to try again and again, or after the lease. */
+static bool is_hopeless(const struct supervisor *s)
+{
+    if (s->job.state == JOB_IDLE && !s->outcome->granted)
+        return s->agent.deaths >= DEATHS_MAX;
+    return moment_reached(s->job.lease.end, moment_now());
+}
+
+static void do_without_agent(struct supervisor *s)
+{
+    const struct run_reason why = {.cause = RUN_CAUSE_AGENT_DIED};
+
+    if (!stays(s)) {
+        leave_in_vain(s, RUN_CAUSE_AGENT_DIED);
+    } else if (s->job.state == JOB_IDLE) {
+        tell_end_of_agent(s, RUN_AGENTS_DIE);
+        decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
+        finish(s);
+    } else if (s->job.state == JOB_VERIFYING) {
+        job_lose(&s->job, &why);
+    }
+}
+
+/* It has been reaped, so it is not there any more; and all that it said has been heard. */
+static bool lacks_agent(const struct supervisor *s)
+{
+    return s->agent.gone && s->agent.pid == 0 && needs_agent(s);
+}
+
+/* A release that nobody has been told of yet does not wait. */
+static struct moment replace_at(const struct supervisor *s)
+{
+    bool urgent = s->release.state == RELEASING && !s->release.told;
+    return urgent && s->agent.deaths <= DEATHS_MAX ? moment_now() : s->agent.next;
+}
+
+/* The command has the rest of its lease if no other one can be started. */
+static void see_to_agent(struct supervisor *s)
+{
+    if (!lacks_agent(s))
+        return;
+    if (is_hopeless(s))
+        do_without_agent(s);
+    else if (moment_reached(replace_at(s), moment_now()))
+        replace_agent(s);
+}
+
+/* -- what happens ---------------------------------------------------------------------------- */
+
+/* All that is there is heard before anything is done about it: what comes last is what holds. */
+static void listen_to_agent(struct supervisor *s)
+{
+    struct message message;
+    bool was_gone = s->agent.gone;
+
+    while (!s->done && agent_process_hear(&s->agent, &message))
+        take(s, &message);
+    if (s->agent.gone && !was_gone && !s->done)
+        part(s);
+    if (s->held && !s->done)
+        start_command(s);
+    if (s->extended)
+        acknowledge(s);
+    s->extended = false;
+}
+
+/* -- events ---------------------------------------------------------------------------------- */
+
+/* Draws the conclusions, after whatever happened. */
+static void settle(struct supervisor *s)
+{
+    struct moment due;
+
+    if (s->job.state == JOB_PAUSED)
+        listen_to_agent(s); /* it may have said much while this process was stopped */
+    if (s->job.state == JOB_PAUSED)
+        job_verify(&s->job);
+    if (s->job.state == JOB_ENDED && stays(s))
+        release(s);
+    if (!s->done)
+        see_to_agent(s);
+    notify_of_state(s);
+    due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->release.by;
+    if (lacks_agent(s) && !is_hopeless(s))
+        due = moment_min(due, replace_at(s));
+    if (!s->clock.added || due.ns != s->clock.due.ns)
+        loop_arm(s->loop, &s->clock, due);
+}
+
+static void on_message(struct loop_io *io, int events)
+{
+    (void)events;
+    listen_to_agent(io->owner);
+    settle(io->owner);
+}
+
+/* The agent may have got an extension that was not heard of, if this process was stopped. */
+static void on_time(struct loop_timer *timer)
+{
+    struct supervisor *s = timer->owner;
+
+    listen_to_agent(s);
+    if (stays(s))
+        job_tick(&s->job);
+    else if (!s->done && moment_reached(s->release.by, moment_now()))
+        leave_in_vain(s, RUN_CAUSE_NO_ANSWER);
+    settle(s);
+}
+
+/* Not each time: the agent does not look more often, and other messages need room in its queue. */
+static void tell_of_orphan(struct supervisor *s)
+{
+    const struct message message = {.kind = MESSAGE_REAPED};
+    struct moment now = moment_now();
+
+    if (!stays(s) || !moment_reached(moment_plus(s->told_of_orphan, TELL_NS), now))
+        return;
+    s->told_of_orphan = now;
+    agent_process_tell(&s->agent, &message);
+}
+
+static void note_end_of_agent(struct supervisor *s, int status)
+{
+    int64_t asked = s->plan->agent.keeper.request.lease, granted = s->job.lease.length;
+
+    agent_process_ended(&s->agent, granted > 0 ? granted : asked);
+    s->end = status;
+}
+
+static void reap(struct supervisor *s)
+{
+    enum child_change change;
+    int status;
+    pid_t pid;
+
+    /* While this process was stopped, the lease may have been extended, or the lock lost or
+     * released. */
+    listen_to_agent(s);
+    while ((pid = child_next_change(&s->job.child, &change, &status)) > 0) {
+        if (change != CHILD_OTHER)
+            job_changed(&s->job, change, status);
+        else if (pid == s->agent.pid)
+            note_end_of_agent(s, status);
+        else
+            tell_of_orphan(s);
+    }
+    if (s->agent.pid == 0)
+        listen_to_agent(s);
+    job_reaped(&s->job);
+}
+
+/* No command runs yet. The agent takes nothing before it has asked whether this process
+ * runs again. */
+static void interrupt(struct supervisor *s, int signo)
+{
+    if (signo == SIGTSTP) {
+        tell(s, MESSAGE_PAUSED);
+        terminal_stop(SIGTSTP, false);
+    } else if (child_signal_is_fatal(signo)) {
+        decide(s, OUTCOME_INTERRUPTED, 0);
+        s->outcome->signal = signo;
+        if (!timed_release_cancel(&s->release))
+            finish(s);
+    }
+}
+
+static void on_signal(void *owner, int signo)
+{
+    struct supervisor *s = owner;
+
+    if (signo == SIGCHLD)
+        reap(s);
+    else if (stays(s) && s->job.state == JOB_IDLE)
+        interrupt(s, signo);
+    else if (stays(s))
+        job_signal(&s->job, signo);
+    else if (child_signal_is_fatal(signo))
+        timed_release_hurry(&s->release);
+    if (!s->done)
+        settle(s);
+}
+
+/* -- the run --------------------------------------------------------------------------------- */
+
+/* The notifier first: what is there before the job is not of the job. Then the agent: while it
+ * connects, the rest is made ready, so that nothing that may be refused is left to be asked for
+ * when the lock is held. */
+static int prepare(struct supervisor *s)
+{
+    sigset_t caught;
+
+    child_block_signals(&s->job.inherited);
+    s->began = moment_now();
+    notifier_start(&s->notifier, &s->plan->notifier, &s->job.inherited);
+    if (job_init(&s->job, &s->plan->job, &s->agent) < 0)
+        return -1;
+    if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers) < 0)
+        return -1;
+    s->channel.fd = s->agent.channel;
+    if (job_prepare(&s->job) < 0)
+        return -1;
+    child_choose_signals(&caught);
+    child_adopt_orphans();
+    s->loop = loop_new();
+    if (!s->loop || loop_signals(s->loop, &caught, on_signal, s) < 0)
+        return -1;
+    loop_add(s->loop, &s->channel);
+    loop_arm(s->loop, &s->clock, MOMENT_NEVER);
+    return 0;
+}
+
+static void conclude(struct supervisor *s)
+{
+    struct supervisor_outcome *outcome = s->outcome;
+    const struct job *job = &s->job;
+    bool ran = job->state != JOB_IDLE && !job->fault;
+
+    outcome->command_status = ran && WIFEXITED(job->status) ? WEXITSTATUS(job->status) : -1;
+    outcome->command_signal = ran && WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0;
+    if (!outcome->granted)
+        outcome->waited = moment_until(s->began, moment_now());
+    if (s->decided)
+        return;
+    if (job->lost) {
+        decide(s, OUTCOME_LOST, STATUS_LOST);
+    } else if (job->fault) {
+        decide(s, OUTCOME_NOT_EXECUTED,
+               job->fault == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE);
+    } else if (job->timed_out) {
+        decide(s, OUTCOME_TIMED_OUT, STATUS_TIMED_OUT);
+    } else {
+        decide(s, OUTCOME_COMPLETED, outcome->command_status);
+        outcome->signal = outcome->command_signal;
+    }
+}
+
+void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome)
+{
+    struct supervisor s = {.plan = plan, .outcome = outcome};
+
+    s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
+    s.release =
+        (struct timed_release){.events = plan->agent.events, .agent = &s.agent, .job = &s.job};
+    s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
+    if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
+        const struct run_reason why = run_reason_errno();
+        run_tell_reason(plan->agent.events, RUN_SYSTEM_REFUSED, &why);
+        job_abandon(&s.job);
+        decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
+    }
+    agent_process_end(&s.agent);
+    job_kill_on(&s.job);
+    conclude(&s);
+    notify_of_state(&s);
+    if (s.job.typed && outcome->signal)
+        kill(0, s.job.typed);
+    job_free(&s.job);
+    loop_free(s.loop);
+}
+
+int supervisor_die_of(int signo)
+{
+    child_die_of(signo);
+    return 128 + signo;
+}

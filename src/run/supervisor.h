@@ -1,0 +1,45 @@
+/* The supervisor: the process the user sees. Parent and subreaper of the command, it owns terminal,
+ * signals and the deadline; it touches no network, no DNS, nothing that can block. It forks the
+ * agent, starts the command when the agent says held, and ends it in time when the lease is not
+ * renewed, whatever the agent does. */
+#ifndef RLOCK_RUN_SUPERVISOR_H
+#define RLOCK_RUN_SUPERVISOR_H
+
+#include "run/agent.h"
+#include "run/job.h"
+#include "run/notifier.h"
+
+struct supervisor_plan {
+    struct agent_plan agent;
+    struct job_plan job;
+    struct notifier_plan notifier;
+};
+
+/* How it went, for the exit status and the report. */
+struct supervisor_outcome {
+    enum outcome {
+        OUTCOME_COMPLETED,    /* the command ran to its end under the lock */
+        OUTCOME_NOT_ACQUIRED, /* status says which way; the command was not started */
+        OUTCOME_LOST,
+        OUTCOME_TIMED_OUT,    /* the time limit, or the end of a lease that is not renewed */
+        OUTCOME_NOT_EXECUTED, /* 126, 127 */
+        OUTCOME_INTERRUPTED,  /* told to end while waiting: "signal" says by what */
+        OUTCOME_FAILED,       /* the store, or the operating system */
+    } outcome;
+    int status;         /* rlock's exit status where signal is 0 */
+    int signal;         /* rlock is to die of this */
+    int command_status; /* what the command ended with: -1 if it was not run or died of a signal */
+    int command_signal;
+    int64_t waited; /* ns */
+    int64_t held;
+    bool granted;
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* for each key */
+};
+
+void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome);
+
+/* Dies of "signo" without a core dump, as the command did; returns 128+signo where that is
+ * impossible (process 1 of a container). */
+int supervisor_die_of(int signo);
+
+#endif

@@ -1,0 +1,146 @@
+/* When a user is told why rlock waits. */
+#include "run/waiting.h"
+
+#include <string.h>
+
+#include "run/ancestor.h"
+
+/* Nobody wants to read of a shorter wait, nor of an ancestor in it. */
+#define QUIET_NS (1 * NS_PER_SEC)
+
+/* How old the last refusal is. */
+static int64_t age_of(const struct waiting *waiting)
+{
+    return waiting->heard.ns ? moment_until(waiting->heard, loop_now(waiting->loop)) : 0;
+}
+
+static unsigned blocked_key(const struct waiting *waiting, const struct answer *refusal)
+{
+    return refusal->key < waiting->request->key_count ? (unsigned)refusal->key + 1 : 1;
+}
+
+static void show(struct loop_timer *timer)
+{
+    const struct waiting *waiting = timer->owner;
+    const struct run_refusal refusal = {.answer = waiting->refusal, .age = age_of(waiting)};
+    int64_t pause = waiting->events->show_wait(waiting->events->arg, &refusal);
+
+    if (pause > 0)
+        loop_arm(waiting->loop, timer, moment_plus(loop_now(waiting->loop), pause));
+}
+
+/* An ancestor of this process holds the lock, though none of the owners that RLOCK_OWNER tells:
+ * that got lost on the way, and so it is not nested in. Of a semaphore's holders another one may
+ * make room. */
+static bool waits_for_itself(const struct waiting *waiting, const struct answer *refusal)
+{
+    const struct lock_party *holder = &refusal->holder;
+    bool alone = refusal->holders <= 1 || waiting->request->mode != LOCK_LIMIT;
+
+    return alone && holder->owner[0] && !holder->kept &&
+           ancestor_is(&holder->who, holder->age_ms * NS_PER_MS + age_of(waiting));
+}
+
+static void look_for_ancestor(struct waiting *waiting)
+{
+    const struct lock_party *holder = &waiting->refusal.holder;
+    const struct run_news news = {.event = RUN_OWN_ANCESTOR,
+                                  .key = blocked_key(waiting, &waiting->refusal),
+                                  .number = holder->who.pid};
+    bool known = strcmp(waiting->examined, holder->owner) == 0;
+
+    if (known || moment_until(waiting->began, waiting->heard) < QUIET_NS)
+        return;
+    strcpy(waiting->examined, holder->owner);
+    if (waiting->told_of_ancestor || !waits_for_itself(waiting, &waiting->refusal))
+        return;
+    waiting->told_of_ancestor = true;
+    run_tell(waiting->events, &news);
+}
+
+void waiting_init(struct waiting *waiting, struct loop *loop, const struct lock_request *request,
+                  const struct run_events *events)
+{
+    *waiting =
+        (struct waiting){.loop = loop, .request = request, .events = events, .began = moment_now()};
+    waiting->timer = (struct loop_timer){.fire = show, .owner = waiting};
+}
+
+/* Once: what the store keeps counts for everybody, whatever each has asked for. */
+static void tell_limit(struct waiting *waiting, unsigned key, unsigned limit)
+{
+    const struct run_news news = {.event = RUN_OTHER_LIMIT, .key = key, .number = limit};
+
+    if (!waiting->request->limit || waiting->request->limit == limit || waiting->told_of_limit)
+        return;
+    waiting->told_of_limit = true;
+    run_tell(waiting->events, &news);
+}
+
+void waiting_heard(struct waiting *waiting, const struct answer *refusal)
+{
+    const struct run_news requeued = {.event = RUN_REQUEUED, .number = refusal->position};
+
+    if (refusal->requeued)
+        run_tell(waiting->events, &requeued);
+    if (refusal->limited)
+        tell_limit(waiting, blocked_key(waiting, refusal), refusal->limit);
+    waiting->refusal = *refusal;
+    waiting->heard = loop_now(waiting->loop);
+    if (!waiting->refused)
+        loop_arm(waiting->loop, &waiting->timer, moment_plus(waiting->heard, QUIET_NS));
+    waiting->refused = true;
+    look_for_ancestor(waiting);
+}
+
+void waiting_hide(const struct waiting *waiting)
+{
+    if (waiting->refused)
+        waiting->events->hide_wait(waiting->events->arg);
+}
+
+void waiting_end(struct waiting *waiting)
+{
+    loop_disarm(waiting->loop, &waiting->timer);
+    waiting_hide(waiting);
+    waiting->refused = false;
+}
+
+static void tell_grants(struct waiting *waiting, const struct lock_grant *grants)
+{
+    for (unsigned i = 0; i < waiting->request->key_count; i++) {
+        const struct run_news news = {.event = RUN_ACQUIRED,
+                                      .key = i + 1,
+                                      .number = (int64_t)grants[i].fence,
+                                      .slot = grants[i].slot};
+        run_tell(waiting->events, &news);
+        if (grants[i].limit)
+            tell_limit(waiting, i + 1, grants[i].limit);
+    }
+}
+
+/* A store may have a limit of its own. */
+static void tell_short_lease(const struct waiting *waiting, struct lease lease)
+{
+    const struct run_news news = {.event = RUN_SHORT_LEASE, .duration = lease.length};
+
+    if (lease.length < waiting->request->lease)
+        run_tell(waiting->events, &news);
+}
+
+void waiting_acquired(struct waiting *waiting, struct lease lease, const struct lock_grant *grants)
+{
+    const struct run_news news = {.event = RUN_WAITED,
+                                  .duration = moment_until(waiting->began, moment_now())};
+
+    waiting_end(waiting);
+    run_tell(waiting->events, &news);
+    tell_grants(waiting, grants);
+    tell_short_lease(waiting, lease);
+}
+
+struct run_refusal waiting_refused(const struct waiting *waiting, const struct answer *refusal)
+{
+    return (struct run_refusal){
+        .answer = *refusal, .age = age_of(waiting), .ancestor = waits_for_itself(waiting, refusal)};
+}

@@ -1,0 +1,37 @@
+/* What a user is told while rlock waits for a lock, and of the wait's end: when, not in which
+ * words. */
+#ifndef RLOCK_RUN_WAITING_H
+#define RLOCK_RUN_WAITING_H
+
+#include "net/loop.h"
+#include "run/events.h"
+
+struct waiting {
+    struct loop *loop;
+    const struct lock_request *request;
+    const struct run_events *events;
+    struct loop_timer timer; /* shows the wait, and shows it anew */
+    struct answer refusal;   /* the latest */
+    struct moment heard;     /* when it came; 0: never */
+    struct moment began;     /* the wait */
+    bool refused;            /* in this wait */
+    bool told_of_ancestor;   /* that holds it, which is for once */
+    bool told_of_limit;
+    char examined[OWNER_SIZE]; /* the latest holder that was looked for among them */
+};
+
+/* "request" and "events" are borrowed. */
+void waiting_init(struct waiting *waiting, struct loop *loop, const struct lock_request *request,
+                  const struct run_events *events);
+/* Still refused, for this reason. */
+void waiting_heard(struct waiting *waiting, const struct answer *refusal);
+/* For the last refusal of a wait that has ended: what there is to tell. */
+struct run_refusal waiting_refused(const struct waiting *waiting, const struct answer *refusal);
+/* Hides it; where it goes on, it is shown again. */
+void waiting_hide(const struct waiting *waiting);
+/* It is over: what was drawn is hidden. */
+void waiting_end(struct waiting *waiting);
+/* The same, and the lock is held, for this lease and with that granted for each of its keys. */
+void waiting_acquired(struct waiting *waiting, struct lease lease, const struct lock_grant *grants);
+
+#endif

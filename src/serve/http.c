@@ -1,0 +1,305 @@
+/* HTTP for rlock serve. */
+#include "serve/http.h"
+
+#include <microhttpd.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/mem.h"
+#include "cli/metrics.h"
+#include "net/loop.h"
+#include "serve/page.h"
+
+#define CONNECTIONS_MAX 64U
+#define HEADERS_MAX     ((size_t)16 * 1024) /* bytes of a request, its headers among them */
+#define SILENCE_SECONDS 5U                  /* of a client in the middle of its request */
+#define LIFETIME        (30 * NS_PER_SEC)   /* of a connection, however slow its client is */
+
+/* What the browser may load and run: this page's own files, and nothing else from anywhere. */
+#define POLICY                                                                                     \
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+enum { CONTENT_TOO_LARGE = 413 }; /* which versions of the library name differently */
+
+struct client {
+    struct MHD_Connection *connection;
+    struct moment until;
+    bool waits; /* it is suspended until something is published */
+    struct client *next;
+};
+
+struct http {
+    struct loop *loop;
+    struct MHD_Daemon *daemon;
+    struct loop_io io;       /* the library's epoll descriptor */
+    struct loop_timer work;  /* when it wants to be called again */
+    struct loop_timer limit; /* when the oldest client's time is up */
+    bool (*is_fresh)(void *arg);
+    void *arg;
+    struct client *clients; /* oldest first: they have the same time */
+    struct MHD_Response *json, *metrics;
+    unsigned json_status;
+    bool one_has_gone; /* a client, while the library ran */
+};
+
+/* -- responses --------------------------------------------------------------------------------- */
+
+static void add_headers(struct MHD_Response *response, const char *type)
+{
+    static const char *const headers[][2] = {
+        {"Cache-Control", "no-store"},       {"Connection", "close"},
+        {"Content-Security-Policy", POLICY}, {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Referrer-Policy", "no-referrer"},  {"X-Content-Type-Options", "nosniff"},
+    };
+
+    MHD_add_response_header(response, "Content-Type", type);
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        MHD_add_response_header(response, headers[i][0], headers[i][1]);
+}
+
+/* Frees the text with the response. */
+static struct MHD_Response *make_response(char *text, size_t length, const char *type)
+{
+    struct MHD_Response *response =
+        mem_checked(MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE));
+
+    add_headers(response, type);
+    return response;
+}
+
+static enum MHD_Result answer_constant(struct MHD_Connection *connection, unsigned status,
+                                       const char *text, const char *type)
+{
+    char *copy = mem_strdup(text);
+    struct MHD_Response *response = make_response(copy, strlen(copy), type);
+
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, "Allow", "GET, HEAD");
+    enum MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *text)
+{
+    return answer_constant(connection, status, text, "text/plain; charset=utf-8");
+}
+
+/* -- requests ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *path, *text, *type;
+} pages[] = {
+    {"/", page_html, "text/html; charset=utf-8"},
+    {"/page.css", page_css, "text/css; charset=utf-8"},
+    {"/page.js", page_js, "text/javascript; charset=utf-8"},
+};
+
+static bool has_body(struct MHD_Connection *connection)
+{
+    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+
+    return (length && strcmp(length, "0") != 0) ||
+           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding");
+}
+
+static struct client *find_client(const struct http *http, const struct MHD_Connection *connection)
+{
+    struct client *client = http->clients;
+
+    while (client->connection != connection)
+        client = client->next;
+    return client;
+}
+
+/* One that has waited takes what there is. */
+static enum MHD_Result answer_text(struct http *http, struct MHD_Connection *connection,
+                                   bool metrics, void **waited)
+{
+    if (!*waited && !http->is_fresh(http->arg)) {
+        *waited = http;
+        find_client(http, connection)->waits = true;
+        MHD_suspend_connection(connection);
+        return MHD_YES;
+    }
+    return metrics ? MHD_queue_response(connection, MHD_HTTP_OK, http->metrics)
+                   : MHD_queue_response(connection, http->json_status, http->json);
+}
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **waited)
+{
+    (void)version;
+    (void)upload;
+    (void)upload_size;
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+    if (has_body(connection))
+        return refuse(connection, CONTENT_TOO_LARGE, "no body, please\n");
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        if (strcmp(url, pages[i].path) == 0)
+            return answer_constant(connection, MHD_HTTP_OK, pages[i].text, pages[i].type);
+    if (strcmp(url, "/metrics") == 0)
+        return answer_text(arg, connection, true, waited);
+    if (strcmp(url, "/locks.json") == 0)
+        return answer_text(arg, connection, false, waited);
+    return refuse(connection, MHD_HTTP_NOT_FOUND, "there are /, /metrics and /locks.json\n");
+}
+
+/* -- connections ------------------------------------------------------------------------------- */
+
+static void arm_limit(struct http *http)
+{
+    loop_disarm(http->loop, &http->limit);
+    if (http->clients)
+        loop_arm(http->loop, &http->limit, http->clients->until);
+}
+
+static void add_client(struct http *http, struct MHD_Connection *connection)
+{
+    struct client **last = &http->clients;
+    struct client *client = mem_zeroed(sizeof *client);
+
+    client->connection = connection;
+    client->until = moment_plus(moment_now(), LIFETIME);
+    while (*last)
+        last = &(*last)->next;
+    *last = client;
+    arm_limit(http);
+}
+
+static void remove_client(struct http *http, const struct MHD_Connection *connection)
+{
+    struct client **place = &http->clients;
+
+    while ((*place)->connection != connection)
+        place = &(*place)->next;
+    struct client *client = *place;
+    *place = client->next;
+    free(client);
+    http->one_has_gone = true;
+    arm_limit(http);
+}
+
+static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    (void)context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        add_client(arg, connection);
+    else
+        remove_client(arg, connection);
+}
+
+/* The library ends a connection that it finds broken. */
+static void on_limit(struct loop_timer *timer)
+{
+    struct http *http = timer->owner;
+    struct moment now = moment_now();
+
+    for (struct client *client = http->clients; client; client = client->next) {
+        const union MHD_ConnectionInfo *info;
+        if (!moment_reached(client->until, now)) {
+            loop_arm(http->loop, timer, client->until);
+            return;
+        }
+        info = MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        shutdown(info->connect_fd, SHUT_RDWR);
+    }
+}
+
+/* -- the library in the loop ------------------------------------------------------------------- */
+
+static void run(struct http *http)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    /* At the limit it accepts nobody until it is called once more after one has gone. */
+    do {
+        http->one_has_gone = false;
+        MHD_run(http->daemon);
+    } while (http->one_has_gone);
+    loop_disarm(http->loop, &http->work);
+    if (MHD_get_timeout(http->daemon, &ms) == MHD_YES)
+        loop_arm(http->loop, &http->work, moment_plus(moment_now(), (int64_t)ms * NS_PER_MS));
+}
+
+static void on_ready(struct loop_io *io, int events)
+{
+    (void)events;
+    run(io->owner);
+}
+
+static void on_work(struct loop_timer *timer)
+{
+    run(timer->owner);
+}
+
+struct http *http_start(struct loop *loop, int listener, bool (*is_fresh)(void *arg), void *arg)
+{
+    struct http *http = mem_zeroed(sizeof *http);
+
+    http->loop = loop;
+    http->is_fresh = is_fresh;
+    http->arg = arg;
+    http->work = (struct loop_timer){.fire = on_work, .owner = http};
+    http->limit = (struct loop_timer){.fire = on_limit, .owner = http};
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, http,
+        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        HEADERS_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+    if (!http->daemon) {
+        free(http);
+        return NULL;
+    }
+    http->io = (struct loop_io){
+        .fd = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+        .events = LOOP_READ,
+        .ready = on_ready,
+        .owner = http};
+    loop_add(loop, &http->io);
+    return http;
+}
+
+/* Responses that are being sent keep what they need. */
+static void forget_texts(struct http *http)
+{
+    if (http->json)
+        MHD_destroy_response(http->json);
+    if (http->metrics)
+        MHD_destroy_response(http->metrics);
+    http->json = http->metrics = NULL;
+}
+
+static void wake_clients(struct http *http)
+{
+    for (struct client *client = http->clients; client; client = client->next) {
+        if (client->waits)
+            MHD_resume_connection(client->connection);
+        client->waits = false;
+    }
+}
+
+void http_publish(struct http *http, const struct http_texts *texts)
+{
+    forget_texts(http);
+    http->json = make_response(texts->json, texts->json_length, "application/json");
+    http->json_status = texts->away ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK;
+    http->metrics = make_response(texts->metrics, texts->metrics_length, METRICS_CONTENT_TYPE);
+    wake_clients(http);
+    run(http);
+}
+
+void http_stop(struct http *http)
+{
+    wake_clients(http); /* none may be suspended */
+    loop_remove(http->loop, &http->io);
+    MHD_stop_daemon(http->daemon);
+    loop_disarm(http->loop, &http->work);
+    loop_disarm(http->loop, &http->limit);
+    forget_texts(http);
+    free(http);
+}

@@ -1,0 +1,30 @@
+/* HTTP for rlock serve, by libmicrohttpd, in the caller's loop. It answers GET and HEAD alone: a
+ * page, which is part of the program, and two texts that its owner publishes. A connection is for
+ * one request and has a limited time; there is a limit to how many there are, and to what a request
+ * may have in its headers. */
+#ifndef RLOCK_SERVE_HTTP_H
+#define RLOCK_SERVE_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct http;
+struct loop;
+
+/* What is served from now on; the texts become http's, which frees them. */
+struct http_texts {
+    char *json, *metrics;
+    size_t json_length, metrics_length;
+    bool away; /* "json" says why there is none: status 503 */
+};
+
+/* Starts to answer on a descriptor that listens, and is http's from then on. "is_fresh" is called
+ * when one of the texts is asked for: whether what was published is good enough; if not, the
+ * request waits for http_publish(). NULL if the library refuses. */
+struct http *http_start(struct loop *loop, int listener, bool (*is_fresh)(void *arg), void *arg);
+/* Replaces the texts, and answers everybody who waits. */
+void http_publish(struct http *http, const struct http_texts *texts);
+/* Breaks off all connections. */
+void http_stop(struct http *http);
+
+#endif

@@ -1,0 +1,183 @@
+/* Where rlock serve listens. */
+#include "serve/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+
+#define UNIX_PREFIX "unix:"
+#define BACKLOG     128
+#define PORT_MAX    65535
+#define SOCKET_TYPE (SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
+
+static enum listener_result refuse(char *fault, size_t size)
+{
+    snprintf(fault, size, "cannot listen: %s", strerror(errno));
+    return LISTENER_REFUSED;
+}
+
+static enum listener_result misuse(char *fault, size_t size)
+{
+    snprintf(fault, size, "is neither ADDR:PORT nor unix:PATH");
+    return LISTENER_MISUSED;
+}
+
+/* -- Unix sockets ------------------------------------------------------------------------------ */
+
+/* Whether there is a socket at the address that refuses connections, as its owner is gone. */
+static bool is_stale(const struct sockaddr_un *address)
+{
+    struct stat file;
+    int fd = socket(AF_UNIX, SOCKET_TYPE, 0);
+
+    if (fd < 0)
+        return false;
+    bool refused =
+        connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return refused && lstat(address->sun_path, &file) == 0 && S_ISSOCK(file.st_mode);
+}
+
+static bool bind_path(int fd, const struct sockaddr_un *address)
+{
+    const struct sockaddr *plain = (const struct sockaddr *)address;
+
+    if (bind(fd, plain, sizeof *address) == 0)
+        return true;
+    if (errno != EADDRINUSE)
+        return false;
+    if (!is_stale(address) || unlink(address->sun_path) < 0) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    return bind(fd, plain, sizeof *address) == 0;
+}
+
+static enum listener_result open_path(struct listener *listener, const char *path, char *fault,
+                                      size_t size)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (!*path)
+        return misuse(fault, size);
+    if (strlen(path) >= sizeof address.sun_path) {
+        snprintf(fault, size, "is too long for a Unix socket");
+        return LISTENER_MISUSED;
+    }
+    strcpy(address.sun_path, path);
+    listener->fd = socket(AF_UNIX, SOCKET_TYPE, 0);
+    if (listener->fd < 0 || !bind_path(listener->fd, &address))
+        return refuse(fault, size);
+    if (lstat(path, &listener->file) == 0)
+        listener->path = mem_strdup(path);
+    return listen(listener->fd, BACKLOG) == 0 ? LISTENER_OPEN : refuse(fault, size);
+}
+
+/* -- TCP --------------------------------------------------------------------------------------- */
+
+/* Cuts "ADDR:PORT" or "[ADDR]:PORT" in two. */
+static bool split(char *address, char **host, char **port)
+{
+    char *colon = strrchr(address, ':');
+    int64_t number;
+
+    if (!colon || colon == address || !decimal_parse(colon + 1, 0, PORT_MAX, &number))
+        return false;
+    *colon = '\0';
+    *port = colon + 1;
+    *host = address;
+    if (*address == '[' && colon[-1] == ']') {
+        colon[-1] = '\0';
+        *host = address + 1;
+        return true;
+    }
+    return !strchr(address, ':');
+}
+
+static bool bind_port(struct listener *listener, const struct addrinfo *found)
+{
+    int yes = 1;
+
+    listener->fd = socket(found->ai_family, SOCKET_TYPE, 0);
+    if (listener->fd < 0)
+        return false;
+    setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    return bind(listener->fd, found->ai_addr, found->ai_addrlen) == 0 &&
+           listen(listener->fd, BACKLOG) == 0;
+}
+
+static enum listener_result open_port(struct listener *listener, const char *host, const char *port,
+                                      char *fault, size_t size)
+{
+    struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found;
+    int error = getaddrinfo(host, port, &wanted, &found);
+
+    if (error) {
+        snprintf(fault, size, "cannot listen: %s",
+                 error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
+        return LISTENER_REFUSED;
+    }
+    enum listener_result result = bind_port(listener, found) ? LISTENER_OPEN : refuse(fault, size);
+    freeaddrinfo(found);
+    return result;
+}
+
+/* -- both -------------------------------------------------------------------------------------- */
+
+enum listener_result listener_open(struct listener *listener, const char *address, char *fault,
+                                   size_t size)
+{
+    char *copy, *host, *port;
+    enum listener_result result;
+
+    *listener = (struct listener){.fd = -1};
+    if (strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
+        return open_path(listener, address + strlen(UNIX_PREFIX), fault, size);
+    copy = mem_strdup(address);
+    if (split(copy, &host, &port))
+        result = open_port(listener, host, port, fault, size);
+    else
+        result = misuse(fault, size);
+    free(copy);
+    return result;
+}
+
+char *listener_print(const struct listener *listener, char *out, size_t size)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof address;
+    char host[64], port[8];
+
+    if (listener->path)
+        snprintf(out, size, UNIX_PREFIX "%s", listener->path);
+    else if (getsockname(listener->fd, (struct sockaddr *)&address, &length) == 0 &&
+             getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
+                         NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(out, size, address.ss_family == AF_INET6 ? "http://[%s]:%s/" : "http://%s:%s/",
+                 host, port);
+    else
+        snprintf(out, size, "?");
+    return out;
+}
+
+void listener_close(struct listener *listener)
+{
+    struct stat file;
+
+    if (listener->fd >= 0)
+        close(listener->fd);
+    if (listener->path && lstat(listener->path, &file) == 0 &&
+        file.st_dev == listener->file.st_dev && file.st_ino == listener->file.st_ino)
+        unlink(listener->path);
+    free(listener->path);
+    *listener = (struct listener){.fd = -1};
+}

@@ -1,0 +1,32 @@
+/* Where rlock serve listens: ADDR:PORT, [ADDR]:PORT or unix:PATH. */
+#ifndef RLOCK_SERVE_LISTENER_H
+#define RLOCK_SERVE_LISTENER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+enum listener_result {
+    LISTENER_OPEN,
+    LISTENER_MISUSED, /* that is no address */
+    LISTENER_REFUSED, /* the system does not let it, or somebody listens there */
+};
+
+struct listener {
+    int fd;
+    char *path;       /* of a Unix socket, else NULL */
+    struct stat file; /* of that, to be recognized */
+};
+
+/* Listens at "address"; a Unix socket that nobody listens on any more is replaced. Otherwise a
+ * message that follows the address is in "fault". listener_close() in either case. */
+enum listener_result listener_open(struct listener *listener, const char *address, char *fault,
+                                   size_t size);
+/* Prints "http://127.0.0.1:9750/", with the port that the kernel has chosen for port 0, or
+ * "unix:PATH". Returns out. */
+char *listener_print(const struct listener *listener, char *out, size_t size);
+/* Removes the Unix socket, unless another one is in its place by now. The descriptor is closed
+ * unless it was set to -1. */
+void listener_close(struct listener *listener);
+
+#endif

@@ -1,0 +1,246 @@
+/* rlock-serve: locks over HTTP. `rlock serve` executes it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/companion.h"
+#include "cli/lock_watch.h"
+#include "cli/metrics.h"
+#include "cli/render.h"
+#include "os/child.h"
+#include "serve/http.h"
+#include "serve/listener.h"
+#include "store/views.h"
+
+/* The store is asked when somebody asks, and no more often than this. */
+#define SURVEY_EVERY (1 * NS_PER_SEC)
+/* What has not answered by then is out of reach, to those who wait. */
+#define PATIENCE (5 * NS_PER_SEC)
+
+struct server {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    struct json_library json;
+    struct lock_watch locks;
+    struct listener listener;
+    struct http *http;
+
+    bool published;
+    struct moment fresh_until; /* what was published, and when the store may be asked again */
+    bool wanted;               /* somebody waits for the next survey */
+    bool idle;                 /* nothing is under way; loop_stop() begins a survey */
+    bool surveying;
+    int signal; /* it was told to end by it; 0 */
+};
+
+/* -- what is published ------------------------------------------------------------------------- */
+
+/* What `rlock status --json` prints: free locks only where they are named. */
+static char *print_locks(const struct server *server, size_t *length)
+{
+    const struct lock_views *seen = &server->locks.list.locks;
+    const struct survey_request request = {.patterns = server->locks.patterns,
+                                           .pattern_count = server->locks.pattern_count};
+    struct lock_view *shown = mem_zeroed((seen->count + 1) * sizeof *shown);
+    size_t count = 0;
+    char *text = NULL;
+    FILE *out = mem_checked(open_memstream(&text, length));
+
+    for (size_t i = 0; i < seen->count; i++)
+        if (survey_reports(&request, &seen->views[i]))
+            shown[count++] = seen->views[i];
+    render_json(out, &server->json, shown, count);
+    fclose(out);
+    free(shown);
+    return text;
+}
+
+/* {"error":"…","seen":"…"}, the time of the last answer, or null. */
+static char *print_outage(const struct server *server, size_t *length)
+{
+    const struct json_library *json = &server->json;
+    char seen[32] = "";
+    json_t *object = json->object();
+
+    if (server->locks.seen)
+        render_time((int64_t)server->locks.seen * 1000, seen);
+    json_put_text(json, object, "error", server->locks.why);
+    json_put_text(json, object, "seen", seen);
+    char *text = mem_checked(json_print(json, object));
+    *length = strlen(text);
+    return text;
+}
+
+static void publish(struct server *server)
+{
+    const struct lock_watch *locks = &server->locks;
+    const struct metrics_source source = {!locks->away, locks->list.locks.views,
+                                          locks->list.locks.count, locks->idle};
+    struct http_texts texts = {.away = locks->away};
+
+    texts.json = locks->away ? print_outage(server, &texts.json_length)
+                             : print_locks(server, &texts.json_length);
+    texts.metrics = metrics_render(&source, &texts.metrics_length);
+    server->published = true;
+    server->wanted = false;
+    http_publish(server->http, &texts);
+}
+
+/* Called by http: where the answer is no, it waits for what is published next. */
+static bool is_fresh(void *arg)
+{
+    struct server *server = arg;
+    bool out_of_reach = server->surveying && server->locks.away;
+
+    if (server->published && (out_of_reach || !moment_reached(server->fresh_until, moment_now())))
+        return true;
+    server->wanted = true;
+    if (server->idle)
+        loop_stop(server->query.loop);
+    return false;
+}
+
+/* -- the rounds -------------------------------------------------------------------------------- */
+
+static void on_silence(void *arg)
+{
+    publish(arg);
+}
+
+static void survey(struct server *server)
+{
+    struct answer answer;
+    bool was_away = server->locks.away;
+
+    server->fresh_until = moment_plus(moment_now(), SURVEY_EVERY);
+    server->surveying = true;
+    lock_watch_ask(&server->locks, &answer);
+    server->surveying = false;
+    if (server->signal)
+        return;
+    if (server->locks.away && !was_away)
+        say_warning("%s: out of reach: %s", server->command->name, server->locks.why);
+    else if (was_away && !server->locks.away)
+        say_warning("%s: the store answers again", server->command->name);
+    publish(server);
+}
+
+static void go_on(struct server *server)
+{
+    struct loop *loop = server->query.loop;
+
+    while (!server->signal) {
+        int64_t early = moment_until(moment_now(), server->fresh_until);
+        if (!server->wanted) {
+            server->idle = true;
+            if (loop_run(loop) < 0)
+                return;
+            server->idle = false;
+        } else if (server->published && early > 0) {
+            query_pause(&server->query, early);
+        } else {
+            survey(server);
+        }
+    }
+}
+
+static void on_signal(void *owner, int signo)
+{
+    struct server *server = owner;
+
+    if (!child_signal_is_fatal(signo))
+        return;
+    server->signal = signo;
+    loop_stop(server->query.loop);
+}
+
+static bool catch_signals(struct server *server)
+{
+    struct inherited inherited;
+    sigset_t caught;
+
+    child_block_signals(&inherited);
+    child_choose_signals(&caught);
+    return loop_signals(server->query.loop, &caught, on_signal, server) == 0;
+}
+
+/* -- the program ------------------------------------------------------------------------------- */
+
+static int open_listener(struct server *server)
+{
+    const struct given_option *listen = command_option(&server->arguments, OPTION_LISTEN);
+    const char *address = listen ? listen->value : "";
+    char fault[256], shown[256];
+
+    switch (listener_open(&server->listener, address, fault, sizeof fault)) {
+    case LISTENER_MISUSED: return command_misused(server->command, "'%.100s' %s", address, fault);
+    case LISTENER_REFUSED:
+        command_error(server->command, "%.100s: %s", address, fault);
+        return STATUS_SYSTEM;
+    default: break;
+    }
+    server->http = http_start(server->query.loop, server->listener.fd, is_fresh, server);
+    if (!server->http) {
+        command_error(server->command, "%.100s: cannot serve HTTP there", address);
+        return STATUS_SYSTEM;
+    }
+    say_warning("%s: listening on %s", server->command->name,
+                listener_print(&server->listener, shown, sizeof shown));
+    server->listener.fd = -1; /* http's */
+    return STATUS_OK;
+}
+
+static int start(struct server *server)
+{
+    char fault[256];
+    int status;
+
+    if (!command_settings(server->command, &server->arguments, &server->settings, &status) ||
+        (status = command_load_json(server->command, &server->json)) != STATUS_OK)
+        return status;
+    /* It serves whether the store is there or not, and says so. */
+    if (!query_open(&server->query, &server->settings.address, NULL, fault, sizeof fault)) {
+        command_error(server->command, "%s", fault);
+        return server->settings.address_status;
+    }
+    if (!catch_signals(server)) {
+        command_error(server->command, "the system refuses: %s", strerror(errno));
+        return STATUS_SYSTEM;
+    }
+    server->locks = (struct lock_watch){.query = &server->query,
+                                        .patterns = (const char *const *)server->arguments.words,
+                                        .pattern_count = server->arguments.word_count,
+                                        .idle = store_can(&server->settings.address, STORE_MEMORY),
+                                        .patience = PATIENCE,
+                                        .silent = on_silence,
+                                        .arg = server};
+    status = open_listener(server);
+    if (status != STATUS_OK)
+        return status;
+    go_on(server);
+    return server->signal ? STATUS_OK : STATUS_SYSTEM;
+}
+
+int main(int argc, char **argv)
+{
+    struct server server = {.command = &command_serve, .listener = {.fd = -1}};
+    int status;
+
+    child_fill_standard_descriptors();
+    if (command_parse(server.command, argc, argv, &server.arguments, &status) &&
+        command_takes_patterns(server.command, &server.arguments, &status))
+        status = start(&server);
+    if (server.http)
+        http_stop(server.http);
+    listener_close(&server.listener);
+    lock_watch_free(&server.locks);
+    query_close(&server.query);
+    settings_free(&server.settings);
+    args_free(&server.arguments);
+    return status;
+}

@@ -1,0 +1,460 @@
+/* Requests to a Redis Cluster: who is asked, and who next. */
+#include "store/cluster/cluster.h"
+
+#include <stdio.h>
+
+#include "base/backoff.h"
+#include "base/mem.h"
+#include "net/loop.h"
+#include "store/cluster/nodes.h"
+#include "store/cluster/map_reader.h"
+#include "store/redis/store.h"
+
+/* More than that in a row, and the nodes are at odds with each other. */
+#define REDIRECTIONS_MAX 5
+/* How long after a request the map is read ahead of time, and how long that may take. */
+#define AHEAD_AFTER_NS NS_PER_SEC
+#define AHEAD_TIME_NS  (5 * NS_PER_SEC)
+
+struct cluster {
+    struct loop *loop;
+    char name[300];
+    const struct store_events *events; /* NULL: nobody listens */
+    void *events_arg;
+    struct cluster_nodes *nodes;
+    struct cluster_map *map; /* of the nodes */
+    struct cluster_map_reader *reader;
+    struct loop_timer idle; /* a request has ended, and no other follows at once */
+    bool map_known;         /* it was read, or nodes refuse to tell it */
+    struct loop_timer ahead;
+    size_t suspect; /* left a request unanswered since the map was read last; NOWHERE: none */
+
+    /* The request under way. */
+    bool busy;
+    unsigned slot;    /* CLUSTER_SLOTS: of none, asked of that node or for the map alone */
+    cluster_ask *ask; /* NULL: the map */
+    void *ask_arg;
+    struct moment until, retry_until;
+    store_done *done;
+    void *arg;
+    size_t node;    /* whose answer is awaited */
+    bool asking;    /* it is only about to get the slot */
+    bool refreshed; /* the map was read since it failed */
+    bool contact;   /* some node has answered */
+    unsigned redirections, failures;
+    struct answer failure; /* why it may have to be given up; GRANTED: nothing so far */
+    struct loop_timer timer;
+    void (*due)(struct cluster *cluster); /* what it is for */
+};
+
+static void start(struct cluster *cluster);
+
+static struct moment now_of(const struct cluster *cluster)
+{
+    return loop_now(cluster->loop);
+}
+
+static void finish(struct cluster *cluster, const struct answer *answer)
+{
+    cluster->busy = false;
+    loop_disarm(cluster->loop, &cluster->timer);
+    loop_arm(cluster->loop, &cluster->idle, now_of(cluster));
+    cluster->done(cluster->arg, answer);
+}
+
+/* What must not happen while somebody is still calling us. */
+static void later(struct cluster *cluster, struct moment when, void (*due)(struct cluster *cluster))
+{
+    cluster->due = due;
+    loop_arm(cluster->loop, &cluster->timer, when);
+}
+
+static void timer_due(struct loop_timer *timer)
+{
+    struct cluster *cluster = timer->owner;
+    cluster->due(cluster);
+}
+
+/* -- giving up, and trying again --------------------------------------------------------------- */
+
+static bool has_failed(const struct cluster *cluster)
+{
+    return cluster->failure.verdict == VERDICT_UNKNOWN;
+}
+
+static void fail(struct cluster *cluster, enum cause cause, const char *text)
+{
+    answer_fail(&cluster->failure, cause, "%s", text);
+}
+
+/* What happened to one node happened to all of them. */
+static void describe_outage(const struct cluster *cluster, struct answer *failure)
+{
+    char why[sizeof failure->text];
+    const char *last = strstr(failure->text, ": ");
+
+    snprintf(why, sizeof why, "%s", last ? last + 2 : failure->text);
+    snprintf(failure->text, sizeof failure->text,
+             "cannot reach %.150s: at none of its nodes: %.60s", cluster->name, why);
+}
+
+static void give_up(struct cluster *cluster)
+{
+    struct answer *failure = &cluster->failure;
+    struct moment now = now_of(cluster);
+    struct moment again = backoff_next(&cluster->failures, now);
+
+    if (failure->cause == CAUSE_UNREACHABLE && cluster->contact)
+        failure->cause = CAUSE_NOT_READY;
+    if (failure->cause == CAUSE_NOT_READY && again.ns < cluster->retry_until.ns) {
+        cluster->refreshed = false;
+        later(cluster, again, start);
+        return;
+    }
+    if (failure->cause == CAUSE_UNREACHABLE && cluster->map->node_count > 1)
+        describe_outage(cluster, failure);
+    finish(cluster, failure);
+}
+
+/* -- the map ----------------------------------------------------------------------------------- */
+
+static void refreshed(struct cluster *cluster)
+{
+    size_t node = cluster_map_find(cluster->map, cluster->slot);
+    bool tried = has_failed(cluster) && node == cluster->suspect;
+
+    cluster->refreshed = true;
+    cluster->suspect = CLUSTER_NOWHERE;
+    if (node == CLUSTER_NOWHERE)
+        fail(cluster, CAUSE_NOT_READY, "no node of the Cluster has the key's slot");
+    if (node == CLUSTER_NOWHERE || tried)
+        give_up(cluster);
+    else
+        start(cluster);
+}
+
+static void map_was_read(void *arg, const struct answer *answer)
+{
+    struct cluster *cluster = arg;
+    bool granted = answer->verdict == VERDICT_GRANTED;
+    bool refused = answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER;
+
+    cluster->contact |= granted || answer->cause == CAUSE_NOT_READY;
+    cluster->map_known |= granted || refused;
+    if (refused || (granted && !cluster->ask)) {
+        finish(cluster, answer);
+    } else if (granted) {
+        refreshed(cluster);
+    } else {
+        if (!has_failed(cluster))
+            cluster->failure = *answer;
+        give_up(cluster);
+    }
+}
+
+static void refresh(struct cluster *cluster)
+{
+    cluster_map_reader_start(cluster->reader, cluster->until, map_was_read, cluster);
+}
+
+/* -- a request --------------------------------------------------------------------------------- */
+
+/* The node will not do for now; another may have the slot already, or have taken it over. */
+static void look_elsewhere(struct cluster *cluster)
+{
+    cluster->suspect = cluster->node;
+    if (cluster->refreshed || cluster->slot == CLUSTER_SLOTS ||
+        moment_reached(cluster->until, now_of(cluster)))
+        give_up(cluster);
+    else
+        refresh(cluster);
+}
+
+/* A node that is not known to be up gets half of the time: the other half is for asking other nodes
+ * which one is in its place. */
+static struct moment until_of(const struct cluster *cluster, const struct store *store)
+{
+    struct moment now = now_of(cluster);
+    bool alone = cluster->refreshed || cluster->map->node_count == 1;
+
+    if (alone || cluster->slot == CLUSTER_SLOTS || store_redis_is_up(store))
+        return cluster->until;
+    return moment_plus(now, moment_until(now, cluster->until) / 2);
+}
+
+static void answered(void *arg, const struct answer *answer);
+
+static void send(struct cluster *cluster, size_t i)
+{
+    char fault[256];
+    struct store *store = cluster_nodes_use(cluster->nodes, i, fault, sizeof fault);
+
+    cluster->node = i;
+    if (!store) {
+        fail(cluster, CAUSE_UNREACHABLE, fault);
+        later(cluster, now_of(cluster), look_elsewhere);
+        return;
+    }
+    if (cluster->asking)
+        store_redis_asking(store);
+    cluster->ask(cluster->ask_arg, store, until_of(cluster, store), answered, cluster);
+}
+
+/* Where a redirection leads to; no host: the same as that of the node that says so. */
+static size_t place_of(struct cluster *cluster, const struct cluster_redirection *redirection)
+{
+    char host[CLUSTER_HOST_SIZE];
+
+    strcpy(host,
+           *redirection->to.host ? redirection->to.host : cluster->map->nodes[cluster->node].host);
+    return cluster_map_node(cluster->map, host, redirection->to.port);
+}
+
+static void fail_by(struct cluster *cluster, const char *where, const char *moved)
+{
+    char text[sizeof cluster->failure.text];
+
+    snprintf(text, sizeof text, "the Cluster refers to %s: %.100s", where, moved);
+    fail(cluster, CAUSE_NOT_READY, text);
+}
+
+/* A node may not have heard yet what another one is called: the map has that one's address. */
+static void follow(struct cluster *cluster, const char *moved)
+{
+    struct cluster_redirection redirection;
+    size_t to = cluster_redirection_read(moved, &redirection) ? place_of(cluster, &redirection)
+                                                              : CLUSTER_NOWHERE;
+
+    cluster->contact = true;
+    if (to == CLUSTER_NOWHERE) {
+        fail_by(cluster, "no host", moved);
+        look_elsewhere(cluster);
+        return;
+    }
+    if (cluster->redirections++ == REDIRECTIONS_MAX) {
+        fail_by(cluster, "one node after the other", moved);
+        give_up(cluster);
+        return;
+    }
+    cluster->asking = redirection.ask;
+    if (redirection.ask) /* the slot is there still */
+        cluster_nodes_keep(cluster->nodes, cluster->node);
+    else
+        cluster_map_move(cluster->map, cluster->slot, to);
+    send(cluster, to);
+}
+
+/* Whom to ask next time goes by who has answered. */
+static void note(struct cluster *cluster, const struct answer *answer)
+{
+    struct cluster_node *node = &cluster->map->nodes[cluster->node];
+    bool silent = answer->cause == CAUSE_UNREACHABLE;
+
+    *(silent ? &node->failed : &node->answered) = now_of(cluster);
+}
+
+static void answered(void *arg, const struct answer *answer)
+{
+    struct cluster *cluster = arg;
+    bool unknown = answer->verdict == VERDICT_UNKNOWN;
+
+    if (!cluster->busy)
+        return;
+    note(cluster, answer);
+    const char *moved = store_redis_moved(cluster_nodes_store(cluster->nodes, cluster->node));
+    if (answer->cause == CAUSE_CLUSTER && *moved && cluster->slot != CLUSTER_SLOTS) {
+        follow(cluster, moved);
+        return;
+    }
+    cluster_nodes_keep(cluster->nodes, cluster->node);
+    if (!unknown && cluster->slot != CLUSTER_SLOTS && !cluster->asking)
+        cluster_map_move(cluster->map, cluster->slot, cluster->node);
+    cluster->contact |= !unknown || answer->cause == CAUSE_NOT_READY;
+    if (!unknown || answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER) {
+        finish(cluster, answer);
+    } else if (answer->maybe_done) {
+        cluster->suspect = cluster->node;
+        finish(cluster, answer);
+    } else {
+        cluster->failure = *answer;
+        look_elsewhere(cluster);
+    }
+}
+
+/* Whom to ask about a slot that nobody is known to have. */
+static size_t best_node(const struct cluster *cluster)
+{
+    size_t *nodes = mem_zeroed(cluster->map->node_count * sizeof *nodes), best;
+
+    cluster_map_candidates(cluster->map, nodes); /* one at least: the URL's */
+    best = nodes[0];
+    free(nodes);
+    return best;
+}
+
+static void start(struct cluster *cluster)
+{
+    size_t node = cluster_map_find(cluster->map, cluster->slot);
+
+    cluster->asking = false;
+    cluster->redirections = 0;
+    cluster->failure.verdict = VERDICT_GRANTED;
+    if (node == CLUSTER_NOWHERE)
+        node = best_node(cluster);
+    if (node == cluster->suspect)
+        refresh(cluster);
+    else
+        send(cluster, node);
+}
+
+static void begin(struct cluster *cluster, cluster_ask *ask, void *ask_arg, struct moment until,
+                  store_done *done, void *arg)
+{
+    cluster->busy = true;
+    loop_disarm(cluster->loop, &cluster->idle);
+    cluster->slot = CLUSTER_SLOTS;
+    cluster->ask = ask;
+    cluster->ask_arg = ask_arg;
+    cluster->until = until;
+    cluster->retry_until = now_of(cluster);
+    cluster->done = done;
+    cluster->arg = arg;
+    cluster->refreshed = cluster->contact = cluster->asking = false;
+    cluster->failures = 0;
+    cluster->failure.verdict = VERDICT_GRANTED;
+}
+
+void cluster_call(struct cluster *cluster, unsigned slot, cluster_ask *ask, void *ask_arg,
+                  struct moment until, struct moment retry_until, store_done *done, void *arg)
+{
+    begin(cluster, ask, ask_arg, until, done, arg);
+    cluster->slot = slot;
+    cluster->retry_until = retry_until;
+    start(cluster);
+}
+
+void cluster_call_node(struct cluster *cluster, size_t node, cluster_ask *ask, void *ask_arg,
+                       struct moment until, store_done *done, void *arg)
+{
+    begin(cluster, ask, ask_arg, until, done, arg);
+    send(cluster, node);
+}
+
+void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg)
+{
+    begin(cluster, NULL, NULL, until, done, arg);
+    refresh(cluster);
+}
+
+const struct cluster_map *cluster_map_of(const struct cluster *cluster)
+{
+    return cluster->map;
+}
+
+/* Reading the map ahead of time does not delay a request, which ends it where it reads the map
+ * itself. */
+static void was_read_ahead(void *arg, const struct answer *answer)
+{
+    struct cluster *cluster = arg;
+
+    cluster->map_known = answer->cause != CAUSE_UNREACHABLE && answer->cause != CAUSE_NOT_READY;
+}
+
+static void read_ahead(struct loop_timer *timer)
+{
+    struct cluster *cluster = timer->owner;
+    struct moment until = moment_plus(now_of(cluster), AHEAD_TIME_NS);
+
+    if (!cluster->busy)
+        cluster_map_reader_start(cluster->reader, until, was_read_ahead, cluster);
+}
+
+/* Those that no node speaks of any more. */
+static void forget_stale_nodes(struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->map->node_count; i++) {
+        if (i == cluster->node || !cluster_map_is_stale(cluster->map, i))
+            continue;
+        cluster_nodes_forget(cluster->nodes, i);
+        if (cluster->suspect == i)
+            cluster->suspect = CLUSTER_NOWHERE;
+    }
+}
+
+static void tidy(struct loop_timer *timer)
+{
+    struct cluster *cluster = timer->owner;
+
+    cluster_nodes_tidy(cluster->nodes);
+    if (!cluster_map_reader_is_busy(cluster->reader))
+        forget_stale_nodes(cluster);
+    if (!cluster->map_known)
+        loop_arm(cluster->loop, &cluster->ahead, moment_plus(now_of(cluster), AHEAD_AFTER_NS));
+}
+
+void cluster_abandon(struct cluster *cluster)
+{
+    cluster->busy = false;
+    loop_disarm(cluster->loop, &cluster->timer);
+    loop_disarm(cluster->loop, &cluster->idle);
+    loop_disarm(cluster->loop, &cluster->ahead);
+    cluster_map_reader_stop(cluster->reader);
+}
+
+struct store *cluster_open_node(struct cluster *cluster, unsigned slot)
+{
+    size_t node = cluster_map_find(cluster->map, slot);
+
+    if (node == CLUSTER_NOWHERE || slot == cluster->slot)
+        node = cluster->node;
+    return cluster_nodes_store(cluster->nodes, node);
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+static void node_poked(void *arg)
+{
+    struct cluster *cluster = arg;
+
+    if (!cluster->busy && cluster->events)
+        cluster->events->poked(cluster->events_arg);
+}
+
+/* A request that is under way finds what was handed over, and asks where the key is now. */
+static void node_handed(void *arg, const struct answer *grant)
+{
+    struct cluster *cluster = arg;
+
+    if (!cluster->busy && cluster->events)
+        cluster->events->handed(cluster->events_arg, grant);
+}
+
+struct cluster *cluster_new(struct loop *loop, const struct store_address *address,
+                            const struct store_events *events, void *arg, char *fault, size_t size)
+{
+    static const struct store_events node_events = {.poked = node_poked, .handed = node_handed};
+    struct cluster *cluster = mem_zeroed(sizeof *cluster);
+
+    *cluster = (struct cluster){
+        .loop = loop, .events = events, .events_arg = arg, .suspect = CLUSTER_NOWHERE};
+    cluster->timer = (struct loop_timer){.fire = timer_due, .owner = cluster};
+    cluster->idle = (struct loop_timer){.fire = tidy, .owner = cluster};
+    cluster->ahead = (struct loop_timer){.fire = read_ahead, .owner = cluster};
+    url_print(address->urls, cluster->name, sizeof cluster->name);
+    cluster->nodes = cluster_nodes_new(loop, address, &node_events, cluster, fault, size);
+    if (!cluster->nodes) {
+        free(cluster);
+        return NULL;
+    }
+    cluster->map = cluster_nodes_map(cluster->nodes);
+    cluster->reader = cluster_map_reader_new(loop, cluster->nodes);
+    return cluster;
+}
+
+void cluster_free(struct cluster *cluster)
+{
+    cluster_abandon(cluster);
+    cluster_map_reader_free(cluster->reader);
+    cluster_nodes_free(cluster->nodes);
+    free(cluster);
+}

@@ -1,0 +1,43 @@
+/* A Redis Cluster that is asked about one slot at a time. The request goes to the node that is
+ * known to have the slot, and from there to the node that it names instead (MOVED, ASK). When a
+ * node fails, the map of all slots is read from any other node. A process that stays for a second
+ * reads the map then, so that it knows other nodes than those of the URL before one of them fails.
+ *
+ * There is one request at a time. It completes as an operation of store/store.h does. */
+#ifndef RLOCK_STORE_CLUSTER_CLUSTER_H
+#define RLOCK_STORE_CLUSTER_CLUSTER_H
+
+#include "store/cluster/map.h"
+#include "store/store.h"
+
+struct cluster;
+
+/* events: what a node's store says while no request is under way; borrowed, NULL: nobody listens.
+ * NULL with a message in "fault". */
+struct cluster *cluster_new(struct loop *loop, const struct store_address *address,
+                            const struct store_events *events, void *arg, char *fault, size_t size);
+void cluster_free(struct cluster *cluster);
+
+/* Starts an operation of a node's store. Called again where a request has to be repeated. */
+typedef void cluster_ask(void *arg, struct store *node, struct moment until, store_done *done,
+                         void *done_arg);
+
+/* Asks the node that has the slot. Until "retry_until" it tries again where the answer is
+ * UNREACHABLE (no node answers) or NOT_READY (another node than the one that is needed answers);
+ * after that the caller gets that answer. */
+void cluster_call(struct cluster *cluster, unsigned slot, cluster_ask *ask, void *ask_arg,
+                  struct moment until, struct moment retry_until, store_done *done, void *arg);
+/* Asks that node, whatever it has. */
+void cluster_call_node(struct cluster *cluster, size_t node, cluster_ask *ask, void *ask_arg,
+                       struct moment until, store_done *done, void *arg);
+/* Reads the map: GRANTED when it was read. */
+void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
+const struct cluster_map *cluster_map_of(const struct cluster *cluster);
+
+/* Ends the request under way without its "done". */
+void cluster_abandon(struct cluster *cluster);
+/* The store of the node to which a request about the slot has gone, or would go; NULL where it has
+ * no connection to it yet. For a caller that has no time to wait for an answer. */
+struct store *cluster_open_node(struct cluster *cluster, unsigned slot);
+
+#endif

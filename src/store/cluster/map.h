@@ -1,0 +1,78 @@
+/* The slots of a Redis Cluster: which slot a key is in, and which node has the slot, read from what
+ * nodes tell. This module asks nobody. Pure. */
+#ifndef RLOCK_STORE_CLUSTER_MAP_H
+#define RLOCK_STORE_CLUSTER_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define CLUSTER_SLOTS     16384
+#define CLUSTER_NODES_MAX 4096
+#define CLUSTER_NOWHERE   SIZE_MAX
+
+#define CLUSTER_HOST_SIZE 254
+
+struct redisReply;
+
+/* The slot of a key, by its name in the store. What is between its first '{' and the '}' that
+ * follows counts alone, if there is anything between them. */
+unsigned cluster_slot(const char *name);
+
+struct cluster_node {
+    char host[CLUSTER_HOST_SIZE]; /* a name or a numeric address, an IPv6 one without brackets */
+    int port;
+    bool seed; /* one of the URL's: it is never forgotten */
+    /* It is in the map that was read last, or a node has referred to it since then. */
+    bool current;
+    struct moment answered, failed; /* when it did so last; 0: never */
+};
+
+/* What a node answers that does not have the slot: "MOVED SLOT HOST:PORT", or "ASK …" where it is
+ * handing the slot over and this key has gone already. */
+struct cluster_redirection {
+    bool ask;
+    unsigned slot;
+    struct cluster_node to; /* host "": the same as that of the node that says so */
+};
+
+/* False if the text is none, or names no host that could be asked. */
+bool cluster_redirection_read(const char *text, struct cluster_redirection *redirection);
+
+/* The nodes that are known, numbered from 0, and which of them has which slot. A node keeps its
+ * number until it is forgotten. */
+struct cluster_map {
+    struct cluster_node *nodes;
+    size_t node_count;
+    uint16_t slots[CLUSTER_SLOTS]; /* number of the node plus one; 0: not known */
+};
+
+struct cluster_map *cluster_map_new(void);
+void cluster_map_free(struct cluster_map *map);
+
+/* The number of a node, a new one if need be. NOWHERE if there are too many, or it is none. */
+size_t cluster_map_node(struct cluster_map *map, const char *host, int port);
+/* Whether no node names it any more: it is not asked, and may be forgotten. */
+bool cluster_map_is_stale(const struct cluster_map *map, size_t node);
+/* Forgets it: the number is free, and there is no host at it. */
+void cluster_map_forget(struct cluster_map *map, size_t node);
+/* The nodes to ask, in this order, into "nodes", which has room for node_count; returns how many.
+ * First those that answered when they were asked last, the latest first; then those that were never
+ * asked; last those that failed, the latest last. */
+size_t cluster_map_candidates(const struct cluster_map *map, size_t *nodes);
+/* The node that has the slot; NOWHERE: not known. */
+size_t cluster_map_find(const struct cluster_map *map, unsigned slot);
+/* From now on that node has it; NOWHERE: not known. */
+void cluster_map_move(struct cluster_map *map, unsigned slot, size_t node);
+
+/* Takes over the reply to CLUSTER SLOTS from the node at host "asked"; an entry without a host
+ * means that one. False, and nothing has changed, if the reply makes no sense or has no slot. */
+bool cluster_map_read(struct cluster_map *map, const struct redisReply *reply, const char *asked);
+
+/* The numbers of the nodes that have slots, into "nodes", which has room for node_count; returns
+ * how many. */
+size_t cluster_map_masters(const struct cluster_map *map, size_t *nodes);
+
+#endif

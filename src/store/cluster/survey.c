@@ -1,0 +1,258 @@
+/* Surveys of a Redis Cluster: nodes first, then the keys that are not known from there. */
+#include "store/cluster/survey.h"
+
+#include <stdio.h>
+
+#include "base/backoff.h"
+#include "base/mem.h"
+#include "lock/key.h"
+#include "net/loop.h"
+#include "store/cluster/cluster.h"
+#include "store/redis/store.h"
+#include "store/views.h"
+
+struct cluster_survey {
+    struct loop *loop;
+    struct cluster *cluster;
+    const char *prefix;
+    const struct survey_request *request;
+    struct moment until, retry_until;
+    int64_t part_time; /* ns for each part that a node answers */
+    store_done *done;
+    void *arg;
+
+    const char **globs; /* of the patterns */
+    size_t glob_count;
+    /* To be asked about one by one: first those that the patterns name; then those that a node had
+     * no more when it was to look at them. */
+    char **keys;
+    size_t key_count, named_count;
+    struct lock_views views; /* of all nodes */
+    size_t *masters, master_count;
+    size_t next; /* of the masters, or of the keys */
+    unsigned failures;
+    struct loop_timer again;
+};
+
+static void ask_next_node(struct cluster_survey *survey);
+static void ask_next_key(struct cluster_survey *survey);
+
+/* -- keys -------------------------------------------------------------------------------------- */
+
+static void add_key(struct cluster_survey *survey, char *key)
+{
+    survey->keys =
+        mem_checked(realloc(survey->keys, (survey->key_count + 1) * sizeof *survey->keys));
+    survey->keys[survey->key_count++] = key;
+}
+
+static void take_view(void *arg, const struct lock_view *view)
+{
+    struct cluster_survey *survey = arg;
+
+    lock_views_add(&survey->views, view);
+}
+
+/* It begins anew as long as "retry_until" says and no longer: those nodes that are there would
+ * answer again and again. */
+static void take_part(void *arg)
+{
+    struct cluster_survey *survey = arg;
+
+    survey->until = moment_plus(loop_now(survey->loop), survey->part_time);
+    if (survey->request->heard)
+        survey->request->heard(survey->request->heard_arg);
+}
+
+static void ask_key(void *arg, struct store *node, struct moment until, store_done *done,
+                    void *done_arg)
+{
+    struct cluster_survey *survey = arg;
+    char *pattern = key_to_pattern(survey->keys[survey->next]);
+    const char *patterns[] = {pattern};
+    struct survey_request request = *survey->request;
+
+    request.patterns = patterns;
+    request.pattern_count = 1;
+    request.each = take_view;
+    request.each_arg = survey;
+    request.heard = take_part;
+    request.heard_arg = survey;
+
+    store_survey(node, &request, until, done, done_arg);
+    free(pattern);
+}
+
+static void key_answered(void *arg, const struct answer *answer)
+{
+    struct cluster_survey *survey = arg;
+
+    if (answer->verdict != VERDICT_GRANTED) {
+        survey->done(survey->arg, answer);
+        return;
+    }
+    survey->next++;
+    ask_next_key(survey);
+}
+
+static void report(struct cluster_survey *survey)
+{
+    static const struct answer granted = {.verdict = VERDICT_GRANTED};
+
+    lock_views_report(&survey->views, survey->request);
+    survey->done(survey->arg, &granted);
+}
+
+static void ask_next_key(struct cluster_survey *survey)
+{
+    if (survey->next == survey->key_count) {
+        report(survey);
+        return;
+    }
+    char *name = key_in_store(survey->prefix, survey->keys[survey->next]);
+    unsigned slot = cluster_slot(name);
+    free(name);
+    cluster_call(survey->cluster, slot, ask_key, survey, survey->until, survey->retry_until,
+                 key_answered, survey);
+}
+
+/* -- nodes ------------------------------------------------------------------------------------- */
+
+static void take_moved(void *arg, const char *key)
+{
+    add_key(arg, mem_strdup(key));
+}
+
+static void ask_node(void *arg, struct store *node, struct moment until, store_done *done,
+                     void *done_arg)
+{
+    struct cluster_survey *survey = arg;
+    struct survey_request request = *survey->request;
+
+    request.patterns = survey->globs;
+    request.pattern_count = survey->glob_count;
+    request.each = take_view;
+    request.each_arg = survey;
+    request.heard = take_part;
+    request.heard_arg = survey;
+
+    store_redis_survey(node, &request, take_moved, survey, until, done, done_arg);
+}
+
+static void map_read(void *arg, const struct answer *answer);
+
+static void read_map(struct loop_timer *timer)
+{
+    struct cluster_survey *survey = timer->owner;
+
+    lock_views_free(&survey->views);
+    while (survey->key_count > survey->named_count)
+        free(survey->keys[--survey->key_count]);
+    cluster_read_map(survey->cluster, survey->until, map_read, survey);
+}
+
+/* A node that is gone: in a moment another may be in its place. */
+static void node_missing(struct cluster_survey *survey, const struct answer *answer)
+{
+    struct moment now = loop_now(survey->loop);
+    struct moment again = backoff_next(&survey->failures, now);
+    bool passing = answer->cause == CAUSE_UNREACHABLE || answer->cause == CAUSE_NOT_READY;
+
+    if (passing && again.ns < survey->retry_until.ns)
+        loop_arm(survey->loop, &survey->again, again);
+    else
+        survey->done(survey->arg, answer);
+}
+
+static void node_answered(void *arg, const struct answer *answer)
+{
+    struct cluster_survey *survey = arg;
+
+    if (answer->verdict != VERDICT_GRANTED) {
+        node_missing(survey, answer);
+        return;
+    }
+    survey->next++;
+    ask_next_node(survey);
+}
+
+static void ask_next_node(struct cluster_survey *survey)
+{
+    if (survey->next < survey->master_count) {
+        cluster_call_node(survey->cluster, survey->masters[survey->next], ask_node, survey,
+                          survey->until, node_answered, survey);
+        return;
+    }
+    survey->next = 0;
+    ask_next_key(survey);
+}
+
+static void map_read(void *arg, const struct answer *answer)
+{
+    struct cluster_survey *survey = arg;
+    const struct cluster_map *map = cluster_map_of(survey->cluster);
+    static const struct answer nowhere = {.verdict = VERDICT_UNKNOWN,
+                                          .cause = CAUSE_NOT_READY,
+                                          .text = "the Cluster names no node that could be asked"};
+
+    if (answer->verdict != VERDICT_GRANTED) {
+        survey->done(survey->arg, answer);
+        return;
+    }
+    free(survey->masters);
+    survey->masters = mem_zeroed(map->node_count * sizeof *survey->masters);
+    survey->master_count = cluster_map_masters(map, survey->masters);
+    survey->next = 0;
+    if (survey->master_count > 0)
+        ask_next_node(survey);
+    else
+        survey->done(survey->arg, &nowhere);
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
+                                            const char *prefix,
+                                            const struct survey_request *request,
+                                            struct moment until, struct moment retry_until,
+                                            store_done *done, void *arg)
+{
+    struct cluster_survey *survey = mem_zeroed(sizeof *survey);
+    size_t count = request->pattern_count;
+
+    *survey = (struct cluster_survey){.loop = loop,
+                                      .cluster = cluster,
+                                      .prefix = prefix,
+                                      .request = request,
+                                      .until = until,
+                                      .retry_until = retry_until,
+                                      .part_time = moment_until(loop_now(loop), until),
+                                      .done = done,
+                                      .arg = arg};
+    survey->again = (struct loop_timer){.fire = read_map, .owner = survey};
+    survey->globs = mem_zeroed((count + 1) * sizeof *survey->globs);
+    for (size_t i = 0; i < count; i++) {
+        if (key_is_glob(request->patterns[i]))
+            survey->globs[survey->glob_count++] = request->patterns[i];
+        else
+            add_key(survey, key_from_pattern(request->patterns[i]));
+    }
+    survey->named_count = survey->key_count;
+    if (survey->glob_count > 0 || count == 0)
+        cluster_read_map(cluster, until, map_read, survey);
+    else
+        ask_next_key(survey);
+    return survey;
+}
+
+void cluster_survey_free(struct cluster_survey *survey)
+{
+    loop_disarm(survey->loop, &survey->again);
+    for (size_t i = 0; i < survey->key_count; i++)
+        free(survey->keys[i]);
+    free(survey->keys);
+    free(survey->globs);
+    lock_views_free(&survey->views);
+    free(survey->masters);
+    free(survey);
+}

@@ -1,0 +1,80 @@
+/* Findings about servers. */
+#include "store/diagnosis.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+void diagnosis_add(struct diagnosis *diagnosis, const char *check, enum level level,
+                   const char *advice, const char *fmt, ...)
+{
+    struct finding *finding = &diagnosis->findings[diagnosis->count];
+    va_list list;
+
+    if (diagnosis->count == DIAGNOSIS_MAX)
+        abort();
+    diagnosis->count++;
+    *finding = (struct finding){.check = check, .level = level};
+    snprintf(finding->advice, sizeof finding->advice, "%s", advice);
+    va_start(list, fmt);
+    vsnprintf(finding->text, sizeof finding->text, fmt, list);
+    va_end(list);
+    if (level > diagnosis->worst)
+        diagnosis->worst = level;
+}
+
+void diagnosis_hint(struct diagnosis *diagnosis, enum hint hint)
+{
+    diagnosis->findings[diagnosis->count - 1].hint = hint;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t *left = a, *right = b;
+
+    return (*left > *right) - (*left < *right);
+}
+
+void diagnosis_sort_pings(int64_t *pings, size_t count, int64_t *median, int64_t *longest)
+{
+    qsort(pings, count, sizeof *pings, by_size);
+    *median = pings[count / 2];
+    *longest = pings[count - 1];
+}
+
+const char *level_name(enum level level)
+{
+    static const char *const names[] = {"fine", "note", "warning", "unfit"};
+    return names[level];
+}
+
+const char *diagnosis_print_ms(int64_t ns, char out[32])
+{
+    snprintf(out, 32, "%" PRId64 ".%02" PRId64 " ms", ns / NS_PER_MS, ns % NS_PER_MS / 10000);
+    return out;
+}
+
+struct checked_server *checkup_add(struct checkup *checkup, const struct url *url)
+{
+    size_t size = (checkup->count + 1) * sizeof *checkup->servers;
+
+    checkup->servers = mem_checked(realloc(checkup->servers, size));
+    struct checked_server *server = &checkup->servers[checkup->count++];
+    *server = (struct checked_server){.figures = {.ping_median_ns = UNTOLD,
+                                                  .ping_max_ns = UNTOLD,
+                                                  .uptime_s = UNTOLD,
+                                                  .ahead_ms = INT64_MIN,
+                                                  .replicas = UNTOLD,
+                                                  .memory = UNTOLD,
+                                                  .maxmemory = UNTOLD}};
+    url_print(url, server->name, sizeof server->name);
+    return server;
+}
+
+void checkup_free(struct checkup *checkup)
+{
+    free(checkup->servers);
+}

@@ -1,0 +1,37 @@
+/* What a user can do about a failure: a store names it, and cli/hints.c words it, as that takes the
+ * spelling of options. */
+#ifndef RLOCK_STORE_HINT_H
+#define RLOCK_STORE_HINT_H
+
+enum hint {
+    HINT_NONE, /* nothing in particular: the cause of the answer may tell more */
+
+    /* How rlock was called. */
+    HINT_ADDRESS,  /* say where the store is */
+    HINT_LOCAL,    /* the same; nobody has said it, and there is a store for this host */
+    HINT_CLUSTER,  /* a Cluster and a single server have URLs of their own */
+    HINT_PASSWORD, /* give one */
+    HINT_PASSWORD_OR_RIGHTS,
+    HINT_PASSWORD_OR_USER,
+    HINT_KEPT_PASSWORD, /* an outer rlock has taken it out of the environment */
+    HINT_RIGHTS,        /* of the user at the server */
+    HINT_LONGER_LEASE,
+    HINT_WAIT_OR_MARK, /* until the store grants again, or say that nothing is held */
+    HINT_REPLICAS,     /* wait for some, where one may be promoted */
+
+    HINT_TABLES,  /* of a database: none are there yet */
+    HINT_DRIVER,  /* the program that talks to a database is in a package of its own */
+
+    /* A Redis server. */
+    HINT_SCRIPT_KILL,
+    HINT_DISK,
+    HINT_FEW_REPLICAS,
+    HINT_MAXCLIENTS,
+    HINT_MAXMEMORY,
+    HINT_REQUIREPASS,
+    HINT_NO_PASSWORD,
+
+    HINTS
+};
+
+#endif

@@ -1,0 +1,478 @@
+/* The local server: its directory, its process, and how it is started. */
+#include "store/local/local.h"
+#include "base/clock.h"
+#include "os/child.h"
+#include "os/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SESSIONS "/run/user/"
+#define LOOK_NS  (3 * NS_PER_MS) /* between one look at something that is waited for and the next */
+
+/* How long to wait for: */
+#define ANSWER_SEC 1                 /* the answer of a server that runs to a PING */
+#define SOCKET_NS  (1 * NS_PER_SEC)  /* the socket of one that has just been started, or ends */
+#define END_NS     (5 * NS_PER_SEC)  /* the end of one that nobody can reach any more */
+#define START_NS   (30 * NS_PER_SEC) /* a new one to have read its data */
+
+#define LOG_MAX          262144 /* bytes, after which the log begins anew */
+#define DIRECTORY_FILENO 3      /* in the server */
+
+/* -- the directory --------------------------------------------------------------------------- */
+
+/* True for /run/user/1000 where systemd has mounted it. */
+static bool ends_with_session(const char *path)
+{
+    struct stat own, all;
+
+    return strncmp(path, SESSIONS, strlen(SESSIONS)) == 0 && stat(path, &own) == 0 &&
+           stat(SESSIONS, &all) == 0 && own.st_dev != all.st_dev;
+}
+
+static bool may_be_made_in(const char *parent, const char *path)
+{
+    struct stat there;
+
+    return lstat(path, &there) == 0 || faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+/* The same for all commands of a user, whatever there is so far: who looks elsewhere has another
+ * lock. */
+static bool choose(struct local_place *place, char *fault, size_t size)
+{
+    const char *session = getenv("XDG_RUNTIME_DIR");
+    unsigned uid = geteuid();
+    char path[4096];
+
+    if (session && *session == '/' && !ends_with_session(session)) {
+        snprintf(path, sizeof path, "%s/rlock", session);
+    } else {
+        snprintf(path, sizeof path, "/run/lock/rlock-%u", uid);
+        if (!may_be_made_in("/run/lock", path))
+            snprintf(path, sizeof path, "/tmp/rlock-%u", uid);
+    }
+    if (strlen(path) + sizeof "/socket" > sizeof place->socket ||
+        strlen(path) >= sizeof place->directory) {
+        snprintf(fault, size, "XDG_RUNTIME_DIR is too long for a Unix socket: %.60s...", path);
+        return false;
+    }
+    strcpy(place->directory, path);
+    snprintf(place->socket, sizeof place->socket, "%.99s/socket", path);
+    return true;
+}
+
+/* What is ours and closed to others cannot be put out of the way by them: its parent is ours, or
+ * sticky. */
+static bool check(const struct local_place *place, char *fault, size_t size)
+{
+    const char *path = place->directory;
+    struct stat there;
+
+    *fault = '\0';
+    if (lstat(path, &there) != 0) {
+        if (errno != ENOENT)
+            snprintf(fault, size, "%s: %s", path, strerror(errno));
+    } else if (S_ISLNK(there.st_mode)) {
+        snprintf(fault, size, "%s is a symbolic link", path);
+    } else if (!S_ISDIR(there.st_mode)) {
+        snprintf(fault, size, "%s is not a directory", path);
+    } else if (there.st_uid != geteuid()) {
+        snprintf(fault, size, "%s belongs to user %u", path, (unsigned)there.st_uid);
+    } else if (there.st_mode & 077) {
+        snprintf(fault, size, "%s is open to others (its mode is %04o, not 0700)", path,
+                 (unsigned)there.st_mode & 07777);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+bool local_find(struct local_place *place, char *fault, size_t size)
+{
+    return choose(place, fault, size) && check(place, fault, size);
+}
+
+bool local_make(struct local_place *place, char *fault, size_t size)
+{
+    if (!choose(place, fault, size))
+        return false;
+    if (mkdir(place->directory, 0700) != 0 && errno != EEXIST) {
+        snprintf(fault, size, "cannot make %s: %s", place->directory, strerror(errno));
+        return false;
+    }
+    if (check(place, fault, size))
+        return true;
+    if (!*fault)
+        snprintf(fault, size, "%s has gone", place->directory);
+    return false;
+}
+
+/* -- the process ----------------------------------------------------------------------------- */
+
+int local_open(const struct local_place *place, const char *name, int flags)
+{
+    char path[sizeof place->directory + 32];
+
+    snprintf(path, sizeof path, "%s/%s", place->directory, name);
+    return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+pid_t local_server(const struct local_place *place)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = local_open(place, "server", O_RDWR);
+
+    if (fd < 0)
+        return 0;
+    if (fcntl(fd, F_GETLK, &lock) != 0)
+        lock.l_type = F_UNLCK;
+    close(fd);
+    if (lock.l_type == F_UNLCK)
+        return 0;
+    return lock.l_pid > 0 ? lock.l_pid : -1;
+}
+
+static void rest(void)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
+    nanosleep(&pause, NULL);
+}
+
+int local_hold(const struct local_place *place, int64_t timeout)
+{
+    struct moment end = moment_plus(moment_now(), timeout);
+    int fd = local_open(place, "lock", O_RDWR | O_CREAT);
+
+    if (fd < 0)
+        return -1;
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int error = errno;
+        bool busy = error == EWOULDBLOCK;
+        if (busy && !moment_reached(end, moment_now())) {
+            rest();
+            continue;
+        }
+        close(fd);
+        errno = busy ? ETIME : error;
+        return -1;
+    }
+    return fd;
+}
+
+static bool has_ended(const struct local_place *place, int64_t timeout)
+{
+    struct moment end = moment_plus(moment_now(), timeout);
+
+    while (local_server(place) != 0) {
+        if (moment_reached(end, moment_now()))
+            return false;
+        rest();
+    }
+    return true;
+}
+
+/* Its number may be another process's by the time that it is signalled. A descriptor is the
+ * server's if the number is the server's yet when the descriptor is there. */
+static void signal_server(const struct local_place *place, int signo)
+{
+    pid_t pid = local_server(place);
+
+    if (pid <= 0)
+        return;
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    bool none = fd < 0 && errno != ESRCH;
+    if (local_server(place) == pid) {
+        if (fd >= 0)
+            syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0);
+        else if (none)
+            kill(pid, signo); /* a kernel or a sandbox without pidfd_open() */
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+bool local_end(const struct local_place *place, bool force, int64_t timeout)
+{
+    signal_server(place, SIGTERM);
+    if (has_ended(place, timeout))
+        return true;
+    if (!force)
+        return false;
+    signal_server(place, SIGKILL);
+    return has_ended(place, timeout);
+}
+
+/* -- does it answer? ------------------------------------------------------------------------- */
+
+enum state { STATE_DEAD, STATE_LOADING, STATE_UP };
+
+/* One that takes connections and is silent is for those who want something of it to judge. */
+static enum state listen_to(int fd)
+{
+    const struct timeval timeout = {.tv_sec = ANSWER_SEC};
+    char answer[64] = "";
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    if (send(fd, "PING\r\n", 6, MSG_NOSIGNAL) != 6)
+        return STATE_DEAD;
+    ssize_t got = recv(fd, answer, sizeof answer - 1, 0);
+    if (got == 0 || (got < 0 && errno != EAGAIN))
+        return STATE_DEAD;
+    return strncmp(answer, "-LOADING", 8) == 0 ? STATE_LOADING : STATE_UP;
+}
+
+static enum state state_of(const struct local_place *place)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    enum state state = STATE_DEAD;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return state;
+    strcpy(address.sun_path, place->socket);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        state = listen_to(fd);
+    close(fd);
+    return state;
+}
+
+/* Waits until it answers; "pid" is it, if it is a child. False if it ended or was not there in
+ * time. */
+static bool comes_up(const struct local_place *place, pid_t pid, int64_t timeout)
+{
+    struct moment end = moment_plus(moment_now(), timeout);
+    enum state state;
+
+    while ((state = state_of(place)) != STATE_UP) {
+        if (pid > 0 && waitpid(pid, NULL, WNOHANG) != 0)
+            return false;
+        if (state == STATE_DEAD && moment_reached(end, moment_now()))
+            return false;
+        rest();
+    }
+    return true;
+}
+
+/* -- what is started ------------------------------------------------------------------------- */
+
+/* The program, by its absolute path. */
+static bool find_program(char *path, size_t size)
+{
+    static const char *const names[] = {"redis-server", "valkey-server"};
+    const char *given = getenv("PATH");
+    const char *list = given ? given : "/usr/local/bin:/usr/bin:/bin";
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (const char *from = list; *from; from += strspn(from, ":")) {
+            int length = (int)strcspn(from, ":");
+            snprintf(path, size, "%.*s/%s", length, from, names[i]);
+            if (*from == '/' && access(path, X_OK) == 0)
+                return true;
+            from += length;
+        }
+    }
+    return false;
+}
+
+/* It is to outlive this process, and may have to serve others longer than a limit on this one
+ * allows. */
+static void lift_limits(void)
+{
+    static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE};
+    struct rlimit limit;
+
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (getrlimit(limits[i], &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit(limits[i], &limit);
+        }
+    }
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int signo = 1; signo <= SIGRTMAX; signo++)
+        signal(signo, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Standard input is the file that says who the server is; a record lock stays over exec, is not
+ * inherited by the children that rewrite its data, and would go with any other descriptor of that
+ * file that is closed. The lock on its directory keeps systemd-tmpfiles from cleaning it up as
+ * old. */
+static bool take_descriptors(const struct local_place *place, int log)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int server = local_open(place, "server", O_RDWR | O_CREAT);
+    int directory = local_open(place, ".", O_RDONLY | O_DIRECTORY);
+
+    if (log < 0 || server < 0 || directory < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+        dup2(log, STDERR_FILENO) < 0 || dup2(server, STDIN_FILENO) < 0 ||
+        dup2(directory, DIRECTORY_FILENO) < 0)
+        return false;
+    close_range(DIRECTORY_FILENO + 1, ~0U, 0);
+    fcntl(DIRECTORY_FILENO, F_SETFD, 0); /* it may have been that already */
+    flock(DIRECTORY_FILENO, LOCK_SH | LOCK_NB);
+    return fcntl(STDIN_FILENO, F_SETLK, &lock) == 0 && fchdir(DIRECTORY_FILENO) == 0;
+}
+
+/* appendfsync no: every write is handed to the kernel before it is answered, so a server that is
+ * killed loses nothing. With "everysec" it holds writes back while the disk is slow. What the
+ * kernel loses at a power failure is nobody's any more: all who held something were on this
+ * host. */
+__attribute__((noreturn)) static void become_server(const struct local_place *place, int log)
+{
+    static const char *const options[][2] = {{"--port", "0"},
+                                             {"--unixsocketperm", "700"},
+                                             {"--appendonly", "yes"},
+                                             {"--appendfsync", "no"},
+                                             {"--auto-aof-rewrite-min-size", "1mb"},
+                                             {"--save", ""},
+                                             {"--maxmemory-policy", "noeviction"},
+                                             {"--loglevel", "warning"}};
+    const char *argv[2 * (sizeof options / sizeof *options) + 6] = {
+        TREE_SPARED, "--unixsocket", place->socket, "--dir", place->directory};
+    const char *path = getenv("PATH");
+    char variable[8192];
+    char *const environment[] = {variable, NULL};
+
+    memcpy(argv + 5, options, sizeof options);
+    snprintf(variable, sizeof variable, "PATH=%s", path ? path : "/usr/bin:/bin");
+    reset_signals();
+    lift_limits();
+    umask(077);
+    if (take_descriptors(place, log))
+        execve(TREE_SPARED, (char *const *)(uintptr_t)argv, environment);
+    dprintf(STDERR_FILENO, "%s\n", strerror(errno));
+    _exit(127);
+}
+
+/* -- starting it ----------------------------------------------------------------------------- */
+
+static bool make_link(const struct local_place *place, char *fault, size_t size)
+{
+    char program[4096], link[sizeof place->directory + 32];
+
+    if (!find_program(program, sizeof program)) {
+        snprintf(fault, size, "redis-server is not installed (install it, or name another store)");
+        return false;
+    }
+    snprintf(link, sizeof link, "%s/" TREE_SPARED, place->directory);
+    unlink(link);
+    if (symlink(program, link) == 0)
+        return true;
+    snprintf(fault, size, "%s: %s", link, strerror(errno));
+    return false;
+}
+
+/* A full disk does not keep it from starting to say so. */
+static int open_log(const struct local_place *place, off_t *start)
+{
+    struct stat stat;
+    int log = local_open(place, "log", O_RDWR | O_CREAT | O_APPEND);
+
+    if (log < 0)
+        return open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fstat(log, &stat) == 0 && stat.st_size > LOG_MAX && ftruncate(log, 0) == 0)
+        stat.st_size = 0;
+    *start = stat.st_size;
+    return log;
+}
+
+/* The last line of the log without pid and time; "" if nothing was written since "start". */
+static void read_reason(int log, off_t start, char *out, size_t size)
+{
+    char text[1024];
+    off_t end = lseek(log, 0, SEEK_END);
+    off_t from = end - (off_t)sizeof text + 1 > start ? end - (off_t)sizeof text + 1 : start;
+    ssize_t got = pread(log, text, sizeof text - 1, from);
+
+    *out = '\0';
+    while (got > 0 && text[got - 1] == '\n')
+        got--;
+    if (got <= 0)
+        return;
+    text[got] = '\0';
+    const char *line = strrchr(text, '\n');
+    line = line ? line + 1 : text;
+    const char *mark = strstr(line, " # ");
+    snprintf(out, size, "%.120s", mark ? mark + 3 : line);
+}
+
+static bool is_full(const struct local_place *place)
+{
+    struct statvfs disk;
+    return statvfs(place->directory, &disk) == 0 && disk.f_bavail == 0;
+}
+
+static bool launch(const struct local_place *place, char *fault, size_t size)
+{
+    char reason[128];
+    off_t start = 0;
+    bool up = false;
+
+    if (!make_link(place, fault, size))
+        return false;
+    int log = open_log(place, &start);
+    pid_t pid = child_fork_survivor(TREE_SPARED);
+    if (pid == 0) {
+        child_detach();
+        become_server(place, log);
+    }
+    if (pid < 0) {
+        snprintf(fault, size, "cannot start redis-server: %s", strerror(errno));
+    } else if (!(up = comes_up(place, pid, START_NS))) {
+        read_reason(log, start, reason, sizeof reason);
+        if (!*reason)
+            strcpy(reason, is_full(place) ? strerror(ENOSPC) : "see its log");
+        snprintf(fault, size, "redis-server did not start: %s", reason);
+    }
+    close(log);
+    return up;
+}
+
+/* With the start lock held. One that lives without a socket is either not quite there, or about to
+ * go, or somebody has removed the socket: it is ended, and its data is read by another one. */
+static bool replace(const struct local_place *place, char *fault, size_t size)
+{
+    pid_t pid = local_server(place);
+
+    if (pid != 0 && comes_up(place, 0, SOCKET_NS))
+        return true;
+    if (pid == 0 || local_end(place, false, END_NS))
+        return launch(place, fault, size);
+    snprintf(fault, size, "process %d serves, but its socket has gone, and it does not end",
+             (int)pid);
+    return false;
+}
+
+bool local_start(struct local_place *place, char *fault, size_t size)
+{
+    if (!local_make(place, fault, size))
+        return false;
+    int held = local_hold(place, INT64_MAX);
+    if (held < 0) {
+        snprintf(fault, size, "%s/lock: %s", place->directory, strerror(errno));
+        return false;
+    }
+    bool up = comes_up(place, 0, 0) || replace(place, fault, size);
+    close(held);
+    return up;
+}

@@ -1,0 +1,47 @@
+/* One server of a quorum: a store (store/store.h) that is told more with a request than other
+ * stores, and tells more with an answer. */
+#ifndef RLOCK_STORE_MEMBER_H
+#define RLOCK_STORE_MEMBER_H
+
+#include "store/store.h"
+
+#define MEMBER_SERVER_SIZE 48
+
+/* What a member is told with an acquisition or a renewal. Borrowed for the call. */
+struct member_terms {
+    /* For each key, the fence to note instead of the one that the member has, which is lower; and
+     * an acquisition is of what is held elsewhere already. NULL: none. */
+    const uint64_t *fences;
+    /* An acquisition: the fence to give, if it is higher than all before; 0: none is proposed. */
+    uint64_t proposal;
+};
+
+/* ms, 1 at least; 0: the member does not tell. */
+struct seniority {
+    int64_t memory_ms;  /* for how long it has forgotten nothing */
+    int64_t service_ms; /* for how long it has been one, as far as it remembers */
+};
+
+/* What a member tells of itself. */
+struct member_report {
+    /* Which process of which server it was connected to last; "": it has not told yet. */
+    char server[MEMBER_SERVER_SIZE];
+    bool sent;                  /* what is under way has gone out, and may be done */
+    struct seniority seniority; /* as told with the latest answer */
+};
+
+/* What a store provides that can be a member; acquire and renew are those of struct store_ops. */
+struct member_ops {
+    void (*acquire)(struct store *, const struct lock_request *, const struct member_terms *,
+                    struct moment, store_done *, void *);
+    void (*renew)(struct store *, const struct lock_request *, const struct member_terms *,
+                  struct moment, store_done *, void *);
+    const struct member_report *(*report)(const struct store *);
+};
+
+struct member {
+    struct store *store; /* for all that any store is asked */
+    const struct member_ops *ops;
+};
+
+#endif

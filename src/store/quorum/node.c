@@ -1,0 +1,149 @@
+/* One node of a quorum. */
+#include "store/quorum/node.h"
+#include "lock/lease.h"
+#include "net/loop.h"
+
+/* The time that may pass between what a node does and when we learn of it. */
+#define SLACK_NS (10 * NS_PER_MS)
+
+static void complete(void *arg, const struct answer *answer);
+
+static void begin(struct quorum_node *node, const struct quorum_order *order)
+{
+    const struct quorum_requests *requests = node->requests;
+    struct lock_request request = requests->lock;
+
+    node->doing = *order;
+    node->next.task = TASK_NONE;
+    node->sent = loop_now(node->loop);
+    switch (order->task) {
+    case TASK_NONE: break;
+    case TASK_ACQUIRE:
+        request.queue = request.listen = false;
+        node->member.ops->acquire(node->member.store, &request, &requests->terms, order->until,
+                                  complete, node);
+        break;
+    case TASK_RENEW:
+        node->member.ops->renew(node->member.store, &request, &requests->terms, order->until,
+                                complete, node);
+        break;
+    case TASK_RELEASE:
+        request.at_least = order->at_least;
+        request.in_time = !order->last;
+        store_release(node->member.store, &request, order->bar, order->until, complete, node);
+        break;
+    case TASK_FORCE:
+        store_force(node->member.store, &requests->force, order->until, complete, node);
+        break;
+    case TASK_SURVEY: {
+        struct survey_request survey = requests->survey;
+        survey.each_arg = node;
+        store_survey(node->member.store, &survey, order->until, complete, node);
+        break;
+    }
+    }
+}
+
+/* What the answer tells about the node. */
+static void learn(struct quorum_node *node, const struct answer *answer)
+{
+    bool known = answer->verdict != VERDICT_UNKNOWN;
+
+    node->answered = known;
+    node->replica = !known && answer->cause == CAUSE_MISFIT;
+    switch (node->doing.task) {
+    case TASK_ACQUIRE:
+        if (known)
+            node->unsure = false;
+        else
+            node->unsure |= answer->maybe_done;
+        break;
+    case TASK_RENEW: break;
+    case TASK_RELEASE:
+        if (known && node->doing.bar)
+            node->unsure = false;
+        break;
+    default: return;
+    }
+    if (known)
+        node->held = answer->verdict == VERDICT_GRANTED && node->doing.task != TASK_RELEASE;
+    if (known && !node->held && node->doing.task != TASK_RENEW)
+        node->confirmed.ns = 0; /* what is not there any more was not taken away */
+    if (known && node->held) {
+        node->evicted = false;
+        node->confirmed = loop_now(node->loop);
+        node->ends = lease_end(node->sent, node->requests->lock.lease);
+    }
+}
+
+/* To be asked before the node learns from the answer. */
+static bool was_evicted(const struct quorum_node *node, const struct answer *answer)
+{
+    int64_t since = moment_until(node->confirmed, node->sent);
+
+    if (answer->verdict != VERDICT_REFUSED || answer->cause != CAUSE_NOT_HOLDER ||
+        node->confirmed.ns == 0 || moment_reached(node->ends, loop_now(node->loop)))
+        return false;
+    /* A node that forgot is younger than our entry was. */
+    int64_t memory_ms = quorum_node_report(node)->seniority.memory_ms;
+    return memory_ms == 0 || memory_ms * NS_PER_MS >= since - since / 100 - SLACK_NS;
+}
+
+static void complete(void *arg, const struct answer *answer)
+{
+    struct quorum_node *node = arg;
+    struct quorum_order done = node->doing, next = node->next;
+    struct member_report report = *quorum_node_report(node); /* "next" may change it */
+    struct quorum_reply reply = {&done, answer, &report, was_evicted(node, answer)};
+
+    learn(node, answer);
+    node->evicted |= reply.evicted;
+    node->doing.task = node->next.task = TASK_NONE;
+    /* A try that was given up has got nothing here: there is nothing to release. */
+    if (next.task != TASK_NONE &&
+        (next.task != TASK_RELEASE || next.round != 0 || quorum_node_may_hold(node)))
+        begin(node, &next);
+    node->heard(node->arg, node, &reply);
+}
+
+void quorum_node_order(struct quorum_node *node, struct quorum_order order)
+{
+    if (node->doing.task == TASK_NONE)
+        begin(node, &order);
+    else
+        node->next = order;
+}
+
+const struct member_report *quorum_node_report(const struct quorum_node *node)
+{
+    return node->member.ops->report(node->member.store);
+}
+
+bool quorum_node_may_hold(const struct quorum_node *node)
+{
+    return node->held || node->unsure || node->doing.task == TASK_ACQUIRE ||
+           node->next.task == TASK_ACQUIRE;
+}
+
+bool quorum_node_release_nowait(struct quorum_node *node)
+{
+    struct lock_request request = node->requests->lock;
+
+    if (node->doing.task == TASK_RELEASE && quorum_node_report(node)->sent && !node->unsure)
+        return true; /* said already */
+    request.at_least = 0;
+    node->doing.task = node->next.task = TASK_NONE;
+    node->held = false;
+    return store_release_nowait(node->member.store, &request);
+}
+
+/* -- fences ------------------------------------------------------------------------------------ */
+
+bool quorum_is_settled(const struct quorum_requests *requests, const struct answer *granted)
+{
+    for (size_t key = 0; key < requests->lock.key_count; key++) {
+        if (granted->grants[key].fence != requests->fences[key])
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,79 @@
+/* One node of a quorum: a store that executes one order at a time, the order that it executes next,
+ * and what is known of our entry there. */
+#ifndef RLOCK_STORE_QUORUM_NODE_H
+#define RLOCK_STORE_QUORUM_NODE_H
+
+#include "store/member.h"
+
+struct quorum_node;
+
+enum quorum_task {
+    TASK_NONE,
+    TASK_ACQUIRE,
+    TASK_RENEW,
+    TASK_RELEASE,
+    TASK_FORCE,
+    TASK_SURVEY,
+};
+
+struct quorum_order {
+    enum quorum_task task;
+    unsigned round; /* whose vote it is */
+    struct moment until;
+    bool last;        /* RELEASE: the owner does not acquire again */
+    bool bar;         /* RELEASE: and must not: an acquisition of its may still arrive */
+    int64_t at_least; /* RELEASE: as in the lock_request */
+};
+
+/* A node's answer to an order. */
+struct quorum_reply {
+    const struct quorum_order *order;
+    const struct answer *answer;
+    const struct member_report *report;
+    /* Our entry is not there: somebody took it away, it has not run out and was not forgotten. */
+    bool evicted;
+};
+
+/* What all nodes are asked alike; each reads it when it executes its order. */
+struct quorum_requests {
+    struct lock_request lock;
+    struct member_terms terms; /* its fences are those below, or NULL */
+    uint64_t fences[LOCK_KEYS_MAX];
+    struct force_request force;
+    struct survey_request survey; /* "each" is the quorum's, with the node for its argument */
+};
+
+struct quorum_node {
+    struct member member;
+    struct loop *loop;
+    const struct quorum_requests *requests;
+    void (*heard)(void *arg, struct quorum_node *node, const struct quorum_reply *reply);
+    void *arg;
+
+    struct quorum_order doing, next; /* a later order replaces "next" */
+    bool replica;                    /* the server is one, going by its latest answer */
+    bool answered;                   /* the latest order was answered */
+    bool held;                       /* our entry is there */
+    bool unsure;                     /* our entry may be there: an acquisition was not answered */
+    bool evicted;       /* our entry was taken away, and no majority has confirmed the lock since */
+    struct moment sent; /* when the order under way was given to the store */
+    struct moment confirmed; /* when the node last answered that it has our entry; 0: not there */
+    struct moment ends;      /* when that entry ends */
+};
+
+/* Executes the order now, or as soon as the node is free. "heard" is called with the reply, never
+ * before this has returned. */
+void quorum_node_order(struct quorum_node *node, struct quorum_order order);
+
+/* What it tells of itself now; valid until its next order. */
+const struct member_report *quorum_node_report(const struct quorum_node *node);
+/* Whether an entry of ours may be there, or may come yet. */
+bool quorum_node_may_hold(const struct quorum_node *node);
+/* Releases our entry without waiting for an answer, and ends the order under way without "heard".
+ * False if there was no connection to send it over. */
+bool quorum_node_release_nowait(struct quorum_node *node);
+
+/* Whether a grant has the fences that were settled on. */
+bool quorum_is_settled(const struct quorum_requests *requests, const struct answer *granted);
+
+#endif

@@ -1,0 +1,388 @@
+/* Counting votes. */
+#include "store/quorum/quorum.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The nodes of a new quorum are all first asked within this time. A node that loses its data later
+ * is younger than the others by more. */
+#define FIRST_ASKED_MS 100
+
+void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, int64_t lease_ms)
+{
+    quorum->rule = rule;
+    quorum->count = count;
+    quorum->lease_ms = lease_ms;
+    memset(quorum->ballots, 0, count * sizeof *quorum->ballots);
+}
+
+/* An address may lead to another server since it was used last, and two to one. */
+static bool has_voted(const struct quorum *quorum, size_t node, const char *server)
+{
+    for (size_t i = 0; *server && i < quorum->count; i++) {
+        const struct quorum_ballot *other = &quorum->ballots[i];
+        bool counts = other->vote != VOTE_NONE && other->vote != VOTE_UNKNOWN;
+        if (i != node && counts && strcmp(other->server, server) == 0)
+            return true;
+    }
+    return false;
+}
+
+void quorum_cast(struct quorum *quorum, size_t node, enum vote vote,
+                 const struct member_report *report, const struct answer *answer)
+{
+    struct quorum_ballot *ballot = &quorum->ballots[node];
+    const char *server = report ? report->server : "";
+
+    ballot->vote = vote != VOTE_NONE && has_voted(quorum, node, server) ? VOTE_UNKNOWN : vote;
+    snprintf(ballot->server, sizeof ballot->server, "%s", server);
+    if (report && report->seniority.memory_ms > 0)
+        ballot->seniority = report->seniority;
+    if (answer)
+        ballot->answer = *answer;
+}
+
+void quorum_close(struct quorum *quorum)
+{
+    static const struct answer silent = {
+        .verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        if (quorum->ballots[i].vote == VOTE_NONE)
+            quorum_cast(quorum, i, VOTE_UNKNOWN, NULL, &silent);
+    }
+}
+
+size_t quorum_majority(size_t count)
+{
+    return count / 2 + 1;
+}
+
+/* -- who counts -------------------------------------------------------------------------------- */
+
+/* For how long there has been a quorum, as far as any node knows. */
+static int64_t age_of(const struct quorum *quorum)
+{
+    int64_t age = 0;
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        if (quorum->ballots[i].seniority.service_ms > age)
+            age = quorum->ballots[i].seniority.service_ms;
+    }
+    return age;
+}
+
+/* How long a forgotten lease may still last: as long as ours, which tells what is usual here, or as
+ * the longest that a node reports. */
+static int64_t longest_lease(const struct quorum *quorum)
+{
+    int64_t longest = quorum->lease_ms;
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct answer *answer = &quorum->ballots[i].answer;
+        if (answer->verdict == VERDICT_REFUSED && answer->left_ms > longest)
+            longest = answer->left_ms;
+    }
+    return longest;
+}
+
+/* A YES from a node that may have forgotten somebody else's lock. */
+static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot *ballot)
+{
+    const struct seniority *its = &ballot->seniority;
+
+    return quorum->rule == QUORUM_TAKE && ballot->vote == VOTE_YES && its->memory_ms > 0 &&
+           its->memory_ms < longest_lease(quorum) &&
+           its->memory_ms + FIRST_ASKED_MS < age_of(quorum);
+}
+
+struct count {
+    size_t none, yes, doubtful, no, nothing, unknown;
+};
+
+static struct count count_votes(const struct quorum *quorum)
+{
+    struct count count = {0};
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct quorum_ballot *ballot = &quorum->ballots[i];
+        switch (ballot->vote) {
+        case VOTE_NONE: count.none++; break;
+        case VOTE_YES:
+            if (is_doubtful(quorum, ballot))
+                count.doubtful++;
+            else
+                count.yes++;
+            break;
+        case VOTE_NO: count.no++; break;
+        case VOTE_VOID: count.nothing++; break;
+        case VOTE_UNKNOWN: count.unknown++; break;
+        }
+    }
+    return count;
+}
+
+/* -- the one who is named most ----------------------------------------------------------------- */
+
+static bool names(const struct quorum_ballot *ballot, const char *owner)
+{
+    bool refused = ballot->vote == VOTE_NO || ballot->vote == VOTE_VOID;
+    return refused && strcmp(ballot->answer.holder.owner, owner) == 0;
+}
+
+static size_t count_named(const struct quorum *quorum, const char *owner)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < quorum->count; i++)
+        count += names(&quorum->ballots[i], owner);
+    return count;
+}
+
+/* A ballot of the refusal that most nodes share, one that names a holder before one that does not;
+ * NULL if there is none. */
+static const struct quorum_ballot *common_refusal(const struct quorum *quorum)
+{
+    const struct quorum_ballot *best = NULL;
+    size_t most = 0;
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct quorum_ballot *ballot = &quorum->ballots[i];
+        const char *owner = ballot->answer.holder.owner;
+        if (ballot->answer.verdict != VERDICT_REFUSED || !names(ballot, owner))
+            continue;
+        size_t count = *owner ? count_named(quorum, owner) + quorum->count : 1;
+        if (count > most) {
+            best = ballot;
+            most = count;
+        }
+    }
+    return best;
+}
+
+size_t quorum_rivals(const struct quorum *quorum)
+{
+    const struct quorum_ballot *refusal = common_refusal(quorum);
+    const char *owner = refusal ? refusal->answer.holder.owner : "";
+
+    return *owner ? count_named(quorum, owner) : 0;
+}
+
+/* -- what is decided --------------------------------------------------------------------------- */
+
+static bool is_heard(struct count votes, size_t majority)
+{
+    return votes.yes + votes.doubtful + votes.no + votes.nothing >= majority;
+}
+
+static enum quorum_outcome outcome_of_take(struct count votes, size_t majority, size_t spare)
+{
+    if (votes.yes >= majority)
+        return QUORUM_CARRIED;
+    if (votes.unknown > spare)
+        return QUORUM_FAILED;
+    if (votes.yes + votes.none >= majority || !is_heard(votes, majority))
+        return QUORUM_OPEN;
+    /* Where only doubts stand in the way, it is no contention. */
+    if (votes.no + votes.nothing > 0)
+        return QUORUM_REFUSED;
+    return votes.none == 0 ? QUORUM_FAILED : QUORUM_OPEN;
+}
+
+static enum quorum_outcome outcome_of_keep(struct count votes, size_t majority, size_t spare,
+                                           size_t rivals)
+{
+    if (votes.yes >= majority)
+        return QUORUM_CARRIED;
+    if (votes.no > spare || rivals >= majority)
+        return QUORUM_REFUSED;
+    bool may_be_lost = votes.no + votes.none > spare || rivals + votes.none >= majority;
+    return votes.yes + votes.none < majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
+}
+
+/* Where no majority can have had the lock any more, it was lost before this. A node that does not
+ * answer may have had it. */
+static enum quorum_outcome outcome_of_return(struct count votes, size_t majority, size_t spare)
+{
+    if (votes.no + votes.nothing > spare)
+        return QUORUM_REFUSED;
+    if (votes.yes + votes.no + votes.nothing >= majority)
+        return QUORUM_CARRIED;
+    return votes.unknown > spare ? QUORUM_FAILED : QUORUM_OPEN;
+}
+
+static enum quorum_outcome outcome_of_free(struct count votes, size_t majority, size_t spare)
+{
+    if (votes.no > spare)
+        return QUORUM_REFUSED;
+    if (votes.yes + votes.no + votes.nothing >= majority)
+        return QUORUM_CARRIED;
+    return votes.unknown > spare ? QUORUM_FAILED : QUORUM_OPEN;
+}
+
+static enum quorum_outcome outcome_of_read(struct count votes, size_t majority, size_t spare)
+{
+    if (votes.yes >= majority)
+        return QUORUM_CARRIED;
+    if (votes.no > spare)
+        return QUORUM_REFUSED;
+    return votes.yes + votes.none < majority ? QUORUM_FAILED : QUORUM_OPEN;
+}
+
+enum quorum_outcome quorum_outcome(const struct quorum *quorum)
+{
+    struct count votes = count_votes(quorum);
+    size_t majority = quorum_majority(quorum->count);
+    size_t spare = quorum->count - majority;
+
+    switch (quorum->rule) {
+    case QUORUM_TAKE: return outcome_of_take(votes, majority, spare);
+    case QUORUM_KEEP: return outcome_of_keep(votes, majority, spare, quorum_rivals(quorum));
+    case QUORUM_RETURN: return outcome_of_return(votes, majority, spare);
+    case QUORUM_FREE: return outcome_of_free(votes, majority, spare);
+    case QUORUM_READ: return outcome_of_read(votes, majority, spare);
+    }
+    return QUORUM_FAILED;
+}
+
+size_t quorum_approvals(const struct quorum *quorum)
+{
+    return count_votes(quorum).yes;
+}
+
+bool quorum_is_young(const struct quorum *quorum)
+{
+    int64_t oldest = age_of(quorum);
+    return oldest > 0 && oldest < longest_lease(quorum);
+}
+
+bool quorum_is_heard(const struct quorum *quorum)
+{
+    return is_heard(count_votes(quorum), quorum_majority(quorum->count));
+}
+
+/* -- what to answer ---------------------------------------------------------------------------- */
+
+/* A nested lock has the fence of its ancestor, not that of a node which does not know the
+ * ancestor. */
+static bool outranks(const struct lock_grant *one, const struct lock_grant *other)
+{
+    return one->nested != other->nested ? one->nested : one->fence > other->fence;
+}
+
+static void answer_carried(const struct quorum *quorum, struct answer *answer)
+{
+    answer->verdict = VERDICT_GRANTED;
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct quorum_ballot *ballot = &quorum->ballots[i];
+        if (ballot->vote != VOTE_YES)
+            continue;
+        for (size_t key = 0; key < LOCK_KEYS_MAX; key++) {
+            if (outranks(&ballot->answer.grants[key], &answer->grants[key]))
+                answer->grants[key] = ballot->answer.grants[key];
+        }
+    }
+}
+
+/* A key of another kind on so many nodes that waiting is no use is told rather than a holder. */
+static const struct quorum_ballot *misfit_of(const struct quorum *quorum)
+{
+    const struct quorum_ballot *found = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct quorum_ballot *ballot = &quorum->ballots[i];
+        if (ballot->vote == VOTE_NO && ballot->answer.cause == CAUSE_MISFIT) {
+            found = ballot;
+            count++;
+        }
+    }
+    return count > quorum->count - quorum_majority(quorum->count) ? found : NULL;
+}
+
+static void answer_refused(const struct quorum *quorum, struct answer *answer)
+{
+    const struct quorum_ballot *refusal = misfit_of(quorum);
+
+    if (!refusal)
+        refusal = common_refusal(quorum);
+    if (refusal)
+        *answer = refusal->answer;
+    answer->verdict = VERDICT_REFUSED;
+    if (answer->cause != CAUSE_MISFIT && answer->cause != CAUSE_CHANGED)
+        answer->cause = quorum->rule == QUORUM_TAKE ? CAUSE_HELD : CAUSE_NOT_HOLDER;
+    answer->position = 0; /* nobody stands in line */
+    answer->requeued = false;
+}
+
+/* From the one that leaves least hope to the one that leaves most. */
+static const enum cause failures[] = {CAUSE_DENIED, CAUSE_MISFIT, CAUSE_UNFIT, CAUSE_UNREACHABLE,
+                                      CAUSE_NOT_READY};
+#define FAILURES (sizeof failures / sizeof *failures)
+
+/* The ballot of a failure that is shared by most. */
+static const struct quorum_ballot *common_failure(const struct quorum *quorum)
+{
+    const struct quorum_ballot *best = NULL;
+    size_t most = 0;
+
+    for (size_t f = 0; f < FAILURES; f++) {
+        const struct quorum_ballot *found = NULL;
+        size_t count = 0;
+        for (size_t i = 0; i < quorum->count; i++) {
+            const struct quorum_ballot *ballot = &quorum->ballots[i];
+            if (ballot->vote == VOTE_UNKNOWN && ballot->answer.cause == failures[f]) {
+                found = found ? found : ballot;
+                count++;
+            }
+        }
+        if (count > 0 && count >= most) {
+            best = found;
+            most = count;
+        }
+    }
+    return best;
+}
+
+static void answer_failed(const struct quorum *quorum, struct answer *answer)
+{
+    const struct quorum_ballot *failure = common_failure(quorum);
+    struct count votes = count_votes(quorum);
+    bool frees = quorum->rule == QUORUM_RETURN || quorum->rule == QUORUM_FREE;
+
+    answer->verdict = VERDICT_UNKNOWN;
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct quorum_ballot *ballot = &quorum->ballots[i];
+        answer->maybe_done |= ballot->vote == VOTE_UNKNOWN ? ballot->answer.maybe_done
+                                                           : frees && ballot->vote == VOTE_YES;
+    }
+    if (votes.unknown > votes.doubtful) {
+        answer->cause = failure ? failure->answer.cause : CAUSE_MISFIT;
+        answer->hint = failure ? failure->answer.hint : HINT_NONE;
+        if (failure)
+            memcpy(answer->said, failure->answer.said, sizeof answer->said);
+        snprintf(answer->text, sizeof answer->text, "no quorum, %zu of %zu servers failed: %.180s",
+                 votes.unknown, quorum->count,
+                 failure ? failure->answer.text : "the same server twice");
+        return;
+    }
+    answer->cause = CAUSE_NOT_READY;
+    if (votes.doubtful > 0)
+        snprintf(answer->text, sizeof answer->text,
+                 "no quorum, %zu of %zu servers may have lost data: not counted until leases from "
+                 "before are over",
+                 votes.doubtful, quorum->count);
+    else
+        snprintf(answer->text, sizeof answer->text, "no quorum, others have some of the servers");
+}
+
+void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer)
+{
+    memset(answer, 0, sizeof *answer);
+    switch (outcome) {
+    case QUORUM_CARRIED: answer_carried(quorum, answer); break;
+    case QUORUM_REFUSED: answer_refused(quorum, answer); break;
+    case QUORUM_FAILED:
+    case QUORUM_OPEN: answer_failed(quorum, answer); break;
+    }
+}

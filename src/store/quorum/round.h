@@ -1,0 +1,58 @@
+/* One vote over all nodes of a quorum: the orders that it gives, the votes, and how long it waits
+ * for missing ones. The quorum's store (store.c) decides what an answer is worth as a vote, and
+ * what follows from the outcome.
+ *
+ * The store hears the nodes' replies, casts their votes, and ends the round when the votes are
+ * enough. When the time is over before that, the round closes the vote and calls "closed". */
+#ifndef RLOCK_STORE_QUORUM_ROUND_H
+#define RLOCK_STORE_QUORUM_ROUND_H
+
+#include "net/loop.h"
+#include "store/quorum/node.h"
+#include "store/quorum/quorum.h"
+
+/* The least time that nodes get whose votes matter although a majority has answered. */
+#define QUORUM_EXTRA_NS (50 * NS_PER_MS)
+
+struct quorum_round {
+    struct loop *loop;
+    struct quorum_node *nodes; /* borrowed */
+    size_t count;
+    void (*closed)(void *arg);
+    void *arg;
+
+    unsigned number; /* orders have that of their round; 0 is that of none */
+    struct moment begun, until;
+    struct quorum votes;
+    struct loop_timer timer; /* when the vote closes */
+};
+
+void quorum_round_init(struct quorum_round *round, struct loop *loop, struct quorum_node *nodes,
+                       size_t count, void (*closed)(void *arg), void *arg);
+/* Begins a vote that closes at "until". lease: ns, of the lock that it is about. */
+void quorum_round_begin(struct quorum_round *round, enum quorum_rule rule, int64_t lease,
+                        struct moment until);
+/* Ends it, if there is one: "closed" is not called, and replies to its orders do not count. */
+void quorum_round_end(struct quorum_round *round);
+
+/* Gives a node an order whose answer counts. The order's round and "until" are filled in. */
+void quorum_round_ask(struct quorum_round *round, struct quorum_node *node,
+                      struct quorum_order order);
+void quorum_round_ask_all(struct quorum_round *round, enum quorum_task task);
+/* Whether this is a reply to an order of the round that is under way. */
+bool quorum_round_counts(const struct quorum_round *round, const struct quorum_reply *reply);
+/* Casts a node's vote, or casts it anew. reply: what it said; NULL: it said nothing. */
+void quorum_round_cast(struct quorum_round *round, const struct quorum_node *node, enum vote vote,
+                       const struct quorum_reply *reply);
+
+/* The vote closes at that time. */
+void quorum_round_close_at(struct quorum_round *round, struct moment due);
+/* The vote closes in ns at the latest. */
+void quorum_round_close_in(struct quorum_round *round, int64_t ns);
+/* ns since it began. */
+int64_t quorum_round_elapsed(const struct quorum_round *round);
+/* The time, in ns, that nodes get whose votes matter although a majority has answered: as long
+ * again as the round has taken. */
+int64_t quorum_round_extra_time(const struct quorum_round *round);
+
+#endif

@@ -1,0 +1,817 @@
+/* A quorum of stores as one store. An operation is one round of votes or more (round.h). Nodes go
+ * on with their orders when it is over. */
+#include "store/quorum/store.h"
+
+#include <stdio.h>
+
+#include "base/jitter.h"
+#include "base/mem.h"
+#include "lock/lease.h"
+#include "net/loop.h"
+#include "store/quorum/node.h"
+#include "store/quorum/quorum.h"
+#include "store/quorum/round.h"
+#include "store/quorum/views.h"
+
+/* How long a node has for an order without a vote. */
+#define AFTERMATH_NS (2 * NS_PER_SEC)
+/* Between two tries of one who waits. */
+#define PAUSE_LEAST_NS (50 * NS_PER_MS)
+#define PAUSE_MOST_NS  (500 * NS_PER_MS)
+/* Tries of one who does not wait, where several have tried at once and none of them got it. */
+#define TRIES          6
+#define RETRY_LEAST_NS (10 * NS_PER_MS)
+#define RETRY_MOST_NS  (60 * NS_PER_MS)
+/* The time that nodes have to release what a try got; besides, half as long again as it took. */
+#define LEAVING_NS (5 * NS_PER_MS)
+/* How far ahead of our clock the proposed fence is: for the way to the nodes, and for clocks that
+ * differ. */
+#define PROPOSAL_NS (50 * NS_PER_MS)
+
+/* What this process has to do with the lock that it asked for last. */
+enum quorum_hold {
+    HOLD_FOREIGN, /* another process acquired it, if anybody did */
+    HOLD_SOUGHT,  /* an acquisition is under way */
+    HOLD_OURS,
+    HOLD_OVER, /* given back or lost, or not acquired: nothing of it is to be left */
+};
+
+struct quorum_store {
+    struct store base;
+    struct loop *loop;
+    struct store_node *names;
+    struct quorum_node nodes[QUORUM_NODES_MAX];
+    size_t count;
+    struct quorum_requests requests;
+    char owner[OWNER_SIZE]; /* of requests.lock, and of what is held or was */
+    enum quorum_hold hold;
+    struct moment ends;      /* held: when the lease ends */
+    struct loop_timer pause; /* until the next try of one who waits */
+    struct answer refusal;   /* of the latest try */
+
+    /* The operation under way. */
+    enum quorum_task task; /* NONE: there is none */
+    struct moment until;
+    store_done *done;
+    void *done_arg;
+    enum quorum_stage {
+        STAGE_VOTING,
+        STAGE_RETRYING, /* a try failed, and the next follows */
+        STAGE_LEAVING,  /* it failed for good; nodes give it back before that is told */
+        STAGE_TOLD,     /* the answer was known before: it is given when the loop turns */
+    } stage;
+    struct quorum_round round; /* VOTING */
+    struct loop_timer timer;   /* the end of the other stages */
+    bool settling;             /* acquired, if a majority takes the fence */
+    unsigned tries;
+    struct answer answer;
+    struct quorum_views views;
+    struct survey_request asked;
+};
+
+static struct moment now_of(const struct quorum_store *store)
+{
+    return loop_now(store->loop);
+}
+
+/* -- what an answer means ---------------------------------------------------------------------- */
+
+/* What is to be made of a node's reply: a vote, or first another order. */
+struct judgement {
+    enum vote vote;
+    enum quorum_task then; /* NONE: vote */
+};
+
+static enum vote vote_of(const struct answer *answer)
+{
+    switch (answer->verdict) {
+    case VERDICT_GRANTED: return VOTE_YES;
+    case VERDICT_REFUSED: return VOTE_NO;
+    case VERDICT_UNKNOWN: break;
+    }
+    return VOTE_UNKNOWN;
+}
+
+static struct judgement judge_acquiring(const struct quorum_store *store,
+                                        const struct quorum_reply *reply)
+{
+    bool late = store->settling && reply->order->task == TASK_ACQUIRE &&
+                reply->answer->verdict == VERDICT_GRANTED;
+
+    if (late && !quorum_is_settled(&store->requests, reply->answer))
+        return (struct judgement){.then = TASK_RENEW};
+    return (struct judgement){.vote = vote_of(reply->answer)};
+}
+
+/* Whether nodes that do not have the lock may be given it: as long as a majority holds it. After
+ * that it may have been somebody else's, and has to be acquired. */
+static bool may_fill(const struct quorum_store *store)
+{
+    return store->hold == HOLD_OURS && !moment_reached(store->ends, now_of(store));
+}
+
+static bool is_absent(const struct answer *answer)
+{
+    return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_NOT_HOLDER;
+}
+
+/* Whether this answer to a renewal calls for giving the node the lock: the node has forgotten it or
+ * never had it, and nobody has taken it away there. */
+static bool is_missing(const struct quorum_store *store, const struct quorum_reply *reply)
+{
+    return is_absent(reply->answer) && may_fill(store) && !reply->evicted;
+}
+
+static struct judgement judge_renewing(const struct quorum_store *store,
+                                       const struct quorum_reply *reply)
+{
+    const struct answer *answer = reply->answer;
+    bool useless = answer->verdict == VERDICT_REFUSED || !may_fill(store);
+
+    if (reply->order->task == TASK_ACQUIRE && answer->verdict != VERDICT_UNKNOWN && useless)
+        return (struct judgement){.vote = VOTE_VOID};
+    if (reply->order->task == TASK_RENEW && is_missing(store, reply))
+        return (struct judgement){.then = TASK_ACQUIRE};
+    return (struct judgement){.vote = vote_of(answer)};
+}
+
+static struct judgement judge_releasing(const struct quorum_store *store,
+                                        const struct quorum_reply *reply)
+{
+    bool ours = store->hold != HOLD_FOREIGN;
+
+    if (is_absent(reply->answer) && ours && !reply->evicted)
+        return (struct judgement){.vote = VOTE_VOID};
+    return (struct judgement){.vote = vote_of(reply->answer)};
+}
+
+static struct judgement judge_forcing(const struct answer *answer)
+{
+    bool nobody = answer->verdict == VERDICT_REFUSED && !answer->holder.owner[0];
+
+    return (struct judgement){.vote = nobody ? VOTE_VOID : vote_of(answer)};
+}
+
+static struct judgement judge(const struct quorum_store *store, const struct quorum_reply *reply)
+{
+    switch (store->task) {
+    case TASK_ACQUIRE: return judge_acquiring(store, reply);
+    case TASK_RENEW: return judge_renewing(store, reply);
+    case TASK_RELEASE: return judge_releasing(store, reply);
+    case TASK_FORCE: return judge_forcing(reply->answer);
+    case TASK_SURVEY:
+    case TASK_NONE: break;
+    }
+    return (struct judgement){.vote = vote_of(reply->answer)};
+}
+
+/* -- nodes that are no quorum ------------------------------------------------------------------ */
+
+/* A node before this one that is the same server; NULL: there is none. */
+static const struct quorum_node *twin_of(const struct quorum_store *store,
+                                         const struct quorum_node *node)
+{
+    const char *id = quorum_node_report(node)->server;
+
+    for (const struct quorum_node *other = store->nodes; *id && other < node; other++) {
+        if (strcmp(id, quorum_node_report(other)->server) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+/* What is known to be wrong with the nodes, as an answer: one server under two names. False:
+ * nothing. */
+static bool find_fault(const struct quorum_store *store, struct answer *fault)
+{
+    *fault = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT};
+    for (size_t i = 0; i < store->count; i++) {
+        const struct quorum_node *twin = twin_of(store, &store->nodes[i]);
+        if (!twin)
+            continue;
+        snprintf(fault->text, sizeof fault->text,
+                 "the same node twice in a quorum: %.80s and %.80s are one server",
+                 store->names[twin - store->nodes].name, store->names[i].name);
+        return true;
+    }
+    return false;
+}
+
+/* Whether what this node has answered is such that the operation cannot go on. */
+static bool is_fault(const struct quorum_store *store, const struct quorum_node *node,
+                     const struct answer *heard, struct answer *fault)
+{
+    bool held = store->task == TASK_RENEW || store->task == TASK_RELEASE;
+
+    if (held && store->hold != HOLD_FOREIGN)
+        return false; /* what is held is not lost for it */
+    if (find_fault(store, fault))
+        return true;
+    if (node->replica)
+        snprintf(fault->text, sizeof fault->text, "not fit for a quorum: %.220s", heard->text);
+    return node->replica;
+}
+
+/* -- beginning and ending ---------------------------------------------------------------------- */
+
+/* Begins an operation. */
+static void prepare(struct quorum_store *store, enum quorum_task task, struct moment until,
+                    store_done *done, void *arg)
+{
+    store->task = task;
+    store->until = until;
+    store->done = done;
+    store->done_arg = arg;
+    store->tries = 0;
+    loop_disarm(store->loop, &store->pause);
+}
+
+static void begin_round(struct quorum_store *store, enum quorum_rule rule)
+{
+    store->stage = STAGE_VOTING;
+    store->settling = false;
+    quorum_round_begin(&store->round, rule, store->requests.lock.lease, store->until);
+}
+
+/* Gives a node an order whose answer is no vote. */
+static void order_without_vote(struct quorum_store *store, struct quorum_node *node,
+                               enum quorum_task task)
+{
+    struct moment until = moment_plus(now_of(store), AFTERMATH_NS);
+
+    quorum_node_order(node, (struct quorum_order){.task = task, .until = until});
+}
+
+/* Gives store->answer: the operation is over. */
+static void complete(struct quorum_store *store)
+{
+    struct answer copy = store->answer; /* "done" may begin the next operation */
+
+    store->task = TASK_NONE;
+    quorum_round_end(&store->round);
+    loop_disarm(store->loop, &store->timer);
+    store->done(store->done_arg, &copy);
+}
+
+/* A majority has had the lock since the round began. A node that it was taken away from may have it
+ * again. */
+static void confirm(struct quorum_store *store)
+{
+    store->hold = HOLD_OURS;
+    store->ends = lease_end(store->round.begun, store->requests.lock.lease);
+    for (size_t i = 0; i < store->count; i++)
+        store->nodes[i].evicted = false;
+}
+
+/* -- acquiring --------------------------------------------------------------------------------- */
+
+/* A fence that all nodes can take, if clocks agree well: then it need not be settled afterwards. */
+static uint64_t propose_fence(void)
+{
+    return (uint64_t)((clock_wall() + PROPOSAL_NS) / 1000);
+}
+
+static void start_try(struct quorum_store *store)
+{
+    begin_round(store, QUORUM_TAKE);
+    store->hold = HOLD_SOUGHT;
+    store->requests.terms = (struct member_terms){.proposal = propose_fence()};
+    quorum_round_ask_all(&store->round, TASK_ACQUIRE);
+}
+
+/* A majority has granted it. Now all that did get the highest fence; those that have it already
+ * agree. */
+static void settle(struct quorum_store *store)
+{
+    struct quorum_round *round = &store->round;
+    struct quorum_requests *requests = &store->requests;
+    struct answer highest;
+
+    quorum_answer(&round->votes, QUORUM_CARRIED, &highest);
+    for (size_t key = 0; key < requests->lock.key_count; key++)
+        requests->fences[key] = highest.grants[key].fence;
+    requests->terms.fences = requests->fences;
+    store->settling = true;
+    quorum_round_close_at(round,
+                          moment_min(store->until, moment_plus(now_of(store), AFTERMATH_NS)));
+    for (size_t i = 0; i < store->count; i++) {
+        const struct quorum_ballot *ballot = &round->votes.ballots[i];
+        if (ballot->vote != VOTE_YES || quorum_is_settled(requests, &ballot->answer))
+            continue;
+        quorum_round_cast(round, &store->nodes[i], VOTE_NONE, NULL);
+        quorum_round_ask(round, &store->nodes[i], (struct quorum_order){.task = TASK_RENEW});
+    }
+}
+
+static void pause_between(struct quorum_store *store, struct loop_timer *timer, int64_t least,
+                          int64_t most)
+{
+    loop_arm(store->loop, timer, moment_plus(now_of(store), jitter_between(least, most)));
+}
+
+/* Nodes give back what a try may have got, also those that did not answer. The owner may come
+ * again. */
+static void give_back(struct quorum_store *store)
+{
+    store->hold = HOLD_OVER;
+    for (size_t i = 0; i < store->count; i++) {
+        if (quorum_node_may_hold(&store->nodes[i]))
+            order_without_vote(store, &store->nodes[i], TASK_RELEASE);
+    }
+}
+
+/* Refused, but nobody has it: others tried at the same time. */
+static bool is_contested(const struct quorum_store *store)
+{
+    const struct answer *answer = &store->answer;
+
+    return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_HELD &&
+           quorum_rivals(&store->round.votes) < quorum_majority(store->count);
+}
+
+/* Tells that it was not acquired. */
+static void fail(struct quorum_store *store)
+{
+    struct answer *answer = &store->answer;
+
+    if (answer->verdict == VERDICT_UNKNOWN) {
+        answer->maybe_done = false;
+        for (size_t i = 0; i < store->count; i++)
+            answer->maybe_done |= store->nodes[i].unsure;
+    } else {
+        pause_between(store, &store->pause, PAUSE_LEAST_NS, PAUSE_MOST_NS);
+    }
+    store->refusal = *answer;
+    complete(store);
+}
+
+static bool may_retry(struct quorum_store *store)
+{
+    struct moment next = moment_plus(now_of(store), RETRY_MOST_NS);
+
+    return is_contested(store) && !store->requests.lock.queue && ++store->tries < TRIES &&
+           !moment_reached(store->until, next);
+}
+
+/* How long nodes have to release what the try may have got before its end is told. A process that
+ * does not wait is likely to end then, and so is one that hears that there is no use in waiting. */
+static int64_t time_to_leave(const struct quorum_store *store)
+{
+    int64_t half = quorum_round_elapsed(&store->round) / 2;
+
+    if (store->answer.cause == CAUSE_MISFIT)
+        return QUORUM_EXTRA_NS;
+    if (store->requests.lock.queue)
+        return 0;
+    return LEAVING_NS + (half < QUORUM_EXTRA_NS ? half : QUORUM_EXTRA_NS);
+}
+
+/* Whether a node does something that has gone out. */
+static bool is_any_busy(const struct quorum_store *store)
+{
+    for (size_t i = 0; i < store->count; i++) {
+        if (store->nodes[i].doing.task != TASK_NONE && quorum_node_report(&store->nodes[i])->sent)
+            return true;
+    }
+    return false;
+}
+
+/* The try has failed, with store->answer: it is given back, and tried again or told. */
+static void end_try(struct quorum_store *store)
+{
+    struct moment latest = moment_plus(now_of(store), time_to_leave(store));
+
+    give_back(store);
+    quorum_round_end(&store->round);
+    if (may_retry(store)) {
+        store->stage = STAGE_RETRYING;
+        pause_between(store, &store->timer, RETRY_LEAST_NS, RETRY_MOST_NS);
+    } else if (is_any_busy(store) && !moment_reached(latest, now_of(store))) {
+        store->stage = STAGE_LEAVING;
+        loop_arm(store->loop, &store->timer, moment_min(store->until, latest));
+    } else {
+        fail(store);
+    }
+}
+
+static void end_stage(struct loop_timer *timer)
+{
+    struct quorum_store *store = timer->owner;
+
+    switch (store->stage) {
+    case STAGE_VOTING: break;
+    case STAGE_RETRYING: start_try(store); break;
+    case STAGE_LEAVING: fail(store); break;
+    case STAGE_TOLD: complete(store); break;
+    }
+}
+
+/* -- deciding ---------------------------------------------------------------------------------- */
+
+static void finish(struct quorum_store *store, enum quorum_outcome outcome)
+{
+    const struct quorum *votes = &store->round.votes;
+    struct answer *answer = &store->answer;
+    size_t approvals = quorum_approvals(votes);
+    bool carried = outcome == QUORUM_CARRIED;
+
+    quorum_answer(votes, outcome, answer);
+    if (store->task == TASK_ACQUIRE && !carried) {
+        end_try(store);
+        return;
+    }
+    if (carried &&
+        (store->task == TASK_ACQUIRE || (store->task == TASK_RENEW && store->hold == HOLD_OURS)))
+        confirm(store);
+    if (store->task == TASK_FORCE && carried && approvals == 0) {
+        answer->verdict = VERDICT_REFUSED;
+        answer->cause = CAUSE_CHANGED;
+    }
+    if (store->task == TASK_SURVEY && carried)
+        quorum_views_report(&store->views, store->count - approvals, &store->asked);
+    complete(store);
+}
+
+static void votes_closed(void *arg)
+{
+    struct quorum_store *store = arg;
+
+    finish(store, quorum_outcome(&store->round.votes));
+}
+
+/* A majority has decided it: for how long to wait for this node nevertheless. */
+static int64_t extra_time(const struct quorum_store *store, const struct quorum_node *node)
+{
+    const struct quorum_round *round = &store->round;
+    const struct member_report *report = quorum_node_report(node);
+    bool sent = report->sent, releasing = node->doing.task == TASK_RELEASE;
+    bool majority = quorum_approvals(&round->votes) >= quorum_majority(store->count);
+
+    /* One that remembers more would not let those count who remember little. */
+    if (store->task == TASK_ACQUIRE && sent && quorum_is_young(&round->votes))
+        return quorum_round_extra_time(round);
+    /* One that has not told yet who it is may be one of the others, by another name. */
+    if (store->task == TASK_ACQUIRE)
+        return *report->server ? 0 : quorum_round_elapsed(round) / 4;
+    /* A process that did not acquire the lock ends when it has the answer: a node is not asked what
+     * was not sent by then. */
+    if (store->hold == HOLD_FOREIGN)
+        return quorum_round_elapsed(round);
+    if (store->task != TASK_RELEASE)
+        return 0;
+    /* It tells whether a majority had it still. */
+    if (!majority)
+        return quorum_round_extra_time(round);
+    /* The release is sent when the node has answered its order before; to a server that does not
+     * know the script it is sent a second time. */
+    if (releasing ? node->answered && !sent : sent)
+        return quorum_round_extra_time(round);
+    return node->answered ? quorum_round_elapsed(round) : 0;
+}
+
+static int64_t longest_extra_time(struct quorum_store *store)
+{
+    const struct quorum *votes = &store->round.votes;
+    size_t missing = store->count - quorum_approvals(votes);
+    int64_t longest = 0;
+
+    if (store->task == TASK_SURVEY)
+        return quorum_views_are_clear(&store->views, missing)
+                   ? 0
+                   : quorum_round_extra_time(&store->round);
+    for (size_t i = 0; i < store->count; i++) {
+        bool silent = votes->ballots[i].vote == VOTE_NONE;
+        int64_t extra = silent ? extra_time(store, &store->nodes[i]) : 0;
+        longest = extra > longest ? extra : longest;
+    }
+    return longest;
+}
+
+static void decide(struct quorum_store *store)
+{
+    const struct quorum *votes = &store->round.votes;
+    enum quorum_outcome outcome = quorum_outcome(votes);
+    int64_t extra = 0;
+
+    if (outcome == QUORUM_CARRIED && store->task == TASK_ACQUIRE && !store->settling) {
+        settle(store);
+        outcome = quorum_outcome(votes);
+    }
+    if (outcome == QUORUM_CARRIED)
+        extra = longest_extra_time(store);
+    else if (outcome == QUORUM_OPEN && votes->rule == QUORUM_TAKE && !store->settling &&
+             quorum_is_heard(votes))
+        extra = quorum_round_extra_time(&store->round);
+    if (outcome != QUORUM_OPEN && extra == 0)
+        finish(store, outcome);
+    else if (extra > 0)
+        quorum_round_close_in(&store->round, extra);
+}
+
+/* -- what nodes say ---------------------------------------------------------------------------- */
+
+/* A reply that is no vote: what the node is to do about it. */
+static void mend(struct quorum_store *store, struct quorum_node *node,
+                 const struct quorum_reply *reply)
+{
+    enum quorum_task task = reply->order->task;
+    bool acquired = task == TASK_ACQUIRE && reply->answer->verdict == VERDICT_GRANTED;
+
+    if (store->hold == HOLD_OURS && acquired && !quorum_is_settled(&store->requests, reply->answer))
+        order_without_vote(store, node, TASK_RENEW);
+    else if (task == TASK_RENEW && is_missing(store, reply))
+        order_without_vote(store, node, TASK_ACQUIRE);
+}
+
+static void heard_without_vote(struct quorum_store *store, struct quorum_node *node,
+                               const struct quorum_reply *reply)
+{
+    if (node->doing.task == TASK_NONE)
+        mend(store, node, reply);
+    if (store->task != TASK_NONE && store->stage == STAGE_LEAVING && !is_any_busy(store))
+        fail(store);
+}
+
+static void heard(void *arg, struct quorum_node *node, const struct quorum_reply *reply)
+{
+    struct quorum_store *store = arg;
+
+    if (!quorum_round_counts(&store->round, reply)) {
+        heard_without_vote(store, node, reply);
+        return;
+    }
+    if (is_fault(store, node, reply->answer, &store->answer)) {
+        if (store->task == TASK_ACQUIRE)
+            end_try(store);
+        else
+            complete(store);
+        return;
+    }
+    struct judgement judgement = judge(store, reply);
+    if (judgement.then != TASK_NONE)
+        quorum_round_ask(&store->round, node, (struct quorum_order){.task = judgement.then});
+    else
+        quorum_round_cast(&store->round, node, judgement.vote, reply);
+    decide(store);
+}
+
+/* -- the operations ---------------------------------------------------------------------------- */
+
+static struct quorum_store *of(struct store *base)
+{
+    return (struct quorum_store *)(void *)base;
+}
+
+/* Answers when the loop turns, and asks nobody. */
+static void tell(struct quorum_store *store, const struct answer *answer)
+{
+    store->answer = *answer;
+    store->stage = STAGE_TOLD;
+    loop_arm(store->loop, &store->timer, now_of(store));
+}
+
+/* True, and said so, if the nodes are known to be no quorum. */
+static bool is_unfit(struct quorum_store *store)
+{
+    struct answer fault;
+
+    if (!find_fault(store, &fault))
+        return false;
+    tell(store, &fault);
+    return true;
+}
+
+static void take_lock(struct quorum_store *store, const struct lock_request *request)
+{
+    bool same = strcmp(store->owner, request->owner) == 0;
+
+    if (!same) {
+        store->hold = HOLD_FOREIGN;
+        store->requests.terms.fences = NULL;
+    }
+    store->requests.terms.proposal = 0;
+    snprintf(store->owner, sizeof store->owner, "%s", request->owner);
+    store->requests.lock = *request;
+}
+
+static void quorum_acquire(struct store *base, const struct lock_request *request,
+                           struct moment until, store_done *done, void *arg)
+{
+    struct quorum_store *store = of(base);
+    /* A waiter that was refused a moment ago would be refused again. */
+    bool pausing = request->listen && store->pause.added;
+    struct moment next = store->pause.due;
+
+    prepare(store, TASK_ACQUIRE, until, done, arg);
+    take_lock(store, request);
+    if (is_unfit(store))
+        return;
+    if (pausing) {
+        tell(store, &store->refusal);
+        loop_arm(store->loop, &store->pause, next);
+    } else {
+        start_try(store);
+    }
+}
+
+static void renew_all(struct quorum_store *store)
+{
+    begin_round(store, QUORUM_KEEP);
+    for (size_t i = 0; i < store->count; i++) {
+        struct quorum_node *node = &store->nodes[i];
+        bool missing = !node->held && !node->evicted && may_fill(store);
+        struct quorum_order order = {.task = missing ? TASK_ACQUIRE : TASK_RENEW};
+        quorum_round_ask(&store->round, node, order);
+    }
+}
+
+/* A process that died has acquired it, and this one goes on. As it does not know which nodes have
+ * the lock, it asks all of them to renew; when a majority has, the others may be given it. */
+static void take_over(struct quorum_store *store, const struct lock_grant *grants)
+{
+    struct quorum_requests *requests = &store->requests;
+
+    for (size_t key = 0; key < requests->lock.key_count; key++)
+        requests->fences[key] = grants[key].fence;
+    requests->terms.fences = requests->fences;
+    store->hold = HOLD_OURS;
+    store->ends.ns = 0;
+    for (size_t i = 0; i < store->count; i++)
+        store->nodes[i].unsure = true;
+}
+
+static void quorum_renew(struct store *base, const struct lock_request *request,
+                         struct moment until, store_done *done, void *arg)
+{
+    struct quorum_store *store = of(base);
+
+    prepare(store, TASK_RENEW, until, done, arg);
+    take_lock(store, request);
+    if (store->hold == HOLD_FOREIGN && request->grants)
+        take_over(store, request->grants);
+    if (store->hold != HOLD_FOREIGN || !is_unfit(store))
+        renew_all(store);
+}
+
+static void release_all(struct quorum_store *store, bool bar)
+{
+    bool in_time = store->requests.lock.in_time;
+
+    begin_round(store, store->hold == HOLD_FOREIGN ? QUORUM_FREE : QUORUM_RETURN);
+    for (size_t i = 0; i < store->count; i++) {
+        struct quorum_node *node = &store->nodes[i];
+        struct quorum_order order = {.task = TASK_RELEASE,
+                                     .last = !in_time,
+                                     .bar = (bar || node->unsure) && !in_time,
+                                     .at_least = store->requests.lock.at_least};
+        if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
+            quorum_round_ask(&store->round, node, order);
+        else
+            quorum_round_cast(&store->round, node, node->evicted ? VOTE_NO : VOTE_VOID, NULL);
+    }
+    if (store->hold != HOLD_FOREIGN)
+        store->hold = HOLD_OVER;
+    if (quorum_outcome(&store->round.votes) != QUORUM_OPEN) /* no node is asked */
+        quorum_round_close_in(&store->round, 0);
+}
+
+static void quorum_release(struct store *base, const struct lock_request *request, bool uncertain,
+                           struct moment until, store_done *done, void *arg)
+{
+    struct quorum_store *store = of(base);
+
+    prepare(store, TASK_RELEASE, until, done, arg);
+    take_lock(store, request);
+    if (store->hold != HOLD_FOREIGN || !is_unfit(store))
+        release_all(store, uncertain);
+}
+
+static bool send_release_nowait(struct quorum_store *store)
+{
+    bool gone = true;
+
+    for (size_t i = 0; i < store->count; i++) {
+        if (quorum_node_may_hold(&store->nodes[i]))
+            gone &= quorum_node_release_nowait(&store->nodes[i]);
+    }
+    return gone;
+}
+
+/* Ends what is under way: nobody hears of it. */
+static void stop(struct quorum_store *store)
+{
+    store->task = TASK_NONE;
+    quorum_round_end(&store->round);
+    loop_disarm(store->loop, &store->timer);
+    loop_disarm(store->loop, &store->pause);
+}
+
+static bool quorum_release_nowait(struct store *base, const struct lock_request *request)
+{
+    struct quorum_store *store = of(base);
+
+    stop(store);
+    take_lock(store, request);
+    store->hold = HOLD_OVER;
+    return send_release_nowait(store);
+}
+
+static void quorum_force(struct store *base, const struct force_request *request,
+                         struct moment until, store_done *done, void *arg)
+{
+    struct quorum_store *store = of(base);
+
+    prepare(store, TASK_FORCE, until, done, arg);
+    store->requests.force = *request;
+    if (!is_unfit(store)) {
+        begin_round(store, QUORUM_FREE);
+        quorum_round_ask_all(&store->round, TASK_FORCE);
+    }
+}
+
+static void see(void *arg, const struct lock_view *view)
+{
+    struct quorum_node *node = arg;
+    struct quorum_store *store = node->arg;
+
+    if (store->task == TASK_SURVEY && node->doing.round == store->round.number)
+        quorum_views_add(&store->views, (size_t)(node - store->nodes), view);
+}
+
+static void quorum_survey(struct store *base, const struct survey_request *request,
+                          struct moment until, store_done *done, void *arg)
+{
+    struct quorum_store *store = of(base);
+
+    prepare(store, TASK_SURVEY, until, done, arg);
+    store->requests.survey = *request;
+    store->asked = store->requests.survey;
+    store->requests.survey.each = see;
+    if (!is_unfit(store)) {
+        begin_round(store, QUORUM_READ);
+        quorum_views_begin(&store->views, store->count);
+        quorum_round_ask_all(&store->round, TASK_SURVEY);
+    }
+}
+
+static void pause_is_over(struct loop_timer *timer)
+{
+    struct quorum_store *store = timer->owner;
+
+    store_poke(&store->base);
+}
+
+/* The connection to a node broke: it may have lost its data. A waiter has nothing there. */
+static void node_poked(void *arg)
+{
+    struct quorum_store *store = arg;
+
+    if (store->hold == HOLD_OURS && store->task == TASK_NONE)
+        store_poke(&store->base);
+}
+
+/* What has not been released yet is released over the connections that are up. */
+static void quorum_shut(struct store *base)
+{
+    struct quorum_store *store = of(base);
+
+    stop(store);
+    if (store->hold == HOLD_SOUGHT || store->hold == HOLD_OVER)
+        send_release_nowait(store);
+    for (size_t i = 0; i < store->count; i++)
+        store_close(store->nodes[i].member.store);
+    quorum_views_free(&store->views);
+    free(store->names);
+    free(store);
+}
+
+struct store *store_quorum_open(struct loop *loop, const struct store_node *nodes, size_t count)
+{
+    static const struct store_ops ops = {.close = quorum_shut,
+                                         .acquire = quorum_acquire,
+                                         .renew = quorum_renew,
+                                         .release = quorum_release,
+                                         .release_nowait = quorum_release_nowait,
+                                         .force = quorum_force,
+                                         .survey = quorum_survey};
+    static const struct store_events node_events = {.poked = node_poked};
+    struct quorum_store *store = mem_zeroed(sizeof *store);
+
+    store->base.ops = &ops;
+    store->loop = loop;
+    store->count = count;
+    store->timer = (struct loop_timer){.fire = end_stage, .owner = store};
+    store->pause = (struct loop_timer){.fire = pause_is_over, .owner = store};
+    quorum_round_init(&store->round, loop, store->nodes, count, votes_closed, store);
+    store->names = mem_zeroed(count * sizeof *store->names);
+    memcpy(store->names, nodes, count * sizeof *nodes);
+    for (size_t i = 0; i < count; i++) {
+        store->nodes[i] = (struct quorum_node){.member = nodes[i].member,
+                                               .loop = loop,
+                                               .requests = &store->requests,
+                                               .heard = heard,
+                                               .arg = store};
+        store_on_event(nodes[i].member.store, &node_events, store);
+    }
+    return &store->base;
+}

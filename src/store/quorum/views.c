@@ -1,0 +1,264 @@
+/* Merging what nodes report. */
+#include "store/quorum/views.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/quorum/quorum.h"
+
+void quorum_views_begin(struct quorum_views *views, size_t nodes)
+{
+    quorum_views_free(views);
+    views->count = nodes;
+}
+
+void quorum_views_free(struct quorum_views *views)
+{
+    for (size_t i = 0; i < views->count; i++)
+        lock_views_free(&views->nodes[i]);
+    views->count = 0;
+}
+
+void quorum_views_add(struct quorum_views *views, size_t node, const struct lock_view *view)
+{
+    lock_views_add(&views->nodes[node], view);
+}
+
+/* -- key after key ----------------------------------------------------------------------------- */
+
+/* What nodes report of one key. */
+struct reports {
+    const char *key; /* NULL: there are no more keys */
+    const struct lock_view *views[QUORUM_NODES_MAX];
+    size_t count;
+    size_t next[QUORUM_NODES_MAX]; /* of each node, the first view that is not of a key before */
+};
+
+static void sort(struct quorum_views *views)
+{
+    for (size_t i = 0; i < views->count; i++)
+        lock_views_sort(&views->nodes[i]);
+}
+
+/* The next view of a node; NULL: there is none. */
+static const struct lock_view *next_of(const struct quorum_views *views,
+                                       const struct reports *reports, size_t node)
+{
+    const struct lock_views *its = &views->nodes[node];
+
+    return reports->next[node] < its->count ? &its->views[reports->next[node]] : NULL;
+}
+
+/* Goes on to the next key; from the first one, where all is zero. False: there are no more. */
+static bool next_key(const struct quorum_views *views, struct reports *reports)
+{
+    const struct lock_view *first = NULL;
+
+    for (size_t i = 0; i < views->count; i++) {
+        const struct lock_view *view = next_of(views, reports, i);
+        if (view && (!first || strcmp(view->key, first->key) < 0))
+            first = view;
+    }
+    reports->key = first ? first->key : NULL;
+    reports->count = 0;
+    for (size_t i = 0; first && i < views->count; i++) {
+        const struct lock_view *view = next_of(views, reports, i);
+        if (view && strcmp(view->key, first->key) == 0) {
+            reports->views[reports->count++] = view;
+            reports->next[i]++;
+        }
+    }
+    return first;
+}
+
+/* -- holders ----------------------------------------------------------------------------------- */
+
+static const struct lock_party *holder_in(const struct lock_view *view, const char *owner)
+{
+    for (size_t i = 0; i < view->holder_count; i++) {
+        if (strcmp(view->holders[i].owner, owner) == 0)
+            return &view->holders[i];
+    }
+    return NULL;
+}
+
+/* One holder as nodes report it. */
+struct holding {
+    const struct lock_party *parties[QUORUM_NODES_MAX];
+    size_t count;
+};
+
+static void collect(const struct reports *reports, const char *owner, struct holding *holding)
+{
+    holding->count = 0;
+    for (size_t i = 0; i < reports->count; i++) {
+        const struct lock_party *party = holder_in(reports->views[i], owner);
+        if (party)
+            holding->parties[holding->count++] = party;
+    }
+}
+
+/* The fence that most nodes have, the higher one of equals: a node may not have been told yet which
+ * fence was settled on. */
+static uint64_t common_fence(const struct holding *holding)
+{
+    uint64_t best = 0;
+    size_t most = 0;
+
+    for (size_t i = 0; i < holding->count; i++) {
+        uint64_t fence = holding->parties[i]->fence;
+        size_t count = 0;
+        for (size_t other = 0; other < holding->count; other++)
+            count += holding->parties[other]->fence == fence;
+        if (count > most || (count == most && fence > best)) {
+            best = fence;
+            most = count;
+        }
+    }
+    return best;
+}
+
+/* A majority has the lock until the leases of so many nodes have ended that the rest is no
+ * majority: that is the longest lease but for majority - 1 others. */
+static int64_t common_lease(const struct holding *holding, size_t majority)
+{
+    int64_t left = 0;
+
+    for (size_t i = 0; i < holding->count; i++) {
+        int64_t mine = holding->parties[i]->left_ms;
+        size_t longer = 0;
+        for (size_t other = 0; other < holding->count; other++)
+            longer += holding->parties[other]->left_ms >= mine;
+        if (longer >= majority && mine > left)
+            left = mine;
+    }
+    return left > 0 ? left : holding->parties[0]->left_ms;
+}
+
+static struct lock_party merge(const struct holding *holding, size_t majority)
+{
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): at least one of them has it */
+    struct lock_party party = *holding->parties[0];
+
+    party.fence = common_fence(holding);
+    party.left_ms = common_lease(holding, majority);
+    for (size_t i = 1; i < holding->count; i++) {
+        const struct lock_party *other = holding->parties[i];
+        if (other->count > party.count)
+            party.count = other->count;
+        if (other->heard_ms < party.heard_ms)
+            party.heard_ms = other->heard_ms;
+        if (other->age_ms > party.age_ms) { /* a node that was filled later has it from then */
+            party.age_ms = other->age_ms;
+            party.since_ms = other->since_ms;
+        }
+        if (other->kept && !party.kept) { /* the release has not come to all of them yet */
+            party.kept = true;
+            party.end = other->end;
+        }
+    }
+    return party;
+}
+
+/* The holders that have a majority, each once. The caller frees. */
+static struct lock_party *merge_holders(const struct reports *reports, size_t majority,
+                                        size_t missing, size_t *count)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < reports->count; i++)
+        room += reports->views[i]->holder_count;
+    struct lock_party *holders = mem_zeroed((room + 1) * sizeof *holders);
+    *count = 0;
+    for (size_t i = 0; i < reports->count; i++) {
+        for (size_t h = 0; h < reports->views[i]->holder_count; h++) {
+            const char *owner = reports->views[i]->holders[h].owner;
+            struct holding holding;
+            bool known = false;
+            for (size_t before = 0; before < i; before++)
+                known |= holder_in(reports->views[before], owner) != NULL;
+            collect(reports, owner, &holding);
+            if (!known && holding.count + missing >= majority)
+                holders[(*count)++] = merge(&holding, majority);
+        }
+    }
+    return holders;
+}
+
+/* Whether none of the holders would have a majority with the missing nodes alone. */
+static bool is_clear(const struct reports *reports, size_t majority, size_t missing)
+{
+    struct holding holding;
+
+    for (size_t i = 0; i < reports->count; i++) {
+        for (size_t h = 0; h < reports->views[i]->holder_count; h++) {
+            collect(reports, reports->views[i]->holders[h].owner, &holding);
+            if (holding.count < majority && holding.count + missing >= majority)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool quorum_views_are_clear(struct quorum_views *views, size_t missing)
+{
+    struct reports reports = {0};
+    bool clear = true;
+
+    if (missing == 0)
+        return true;
+    sort(views);
+    while (clear && next_key(views, &reports))
+        clear = is_clear(&reports, quorum_majority(views->count), missing);
+    return clear;
+}
+
+/* -- the list ---------------------------------------------------------------------------------- */
+
+/* What is said of a key that is a lock on less than a majority; NULL if it is one. */
+static const char *common_misfit(const struct reports *reports, size_t majority, size_t missing)
+{
+    const char *misfit = NULL;
+    size_t fit = missing;
+
+    for (size_t i = 0; i < reports->count; i++) {
+        const char *its = reports->views[i]->misfit;
+        fit += its == NULL;
+        misfit = its ? its : misfit;
+    }
+    return fit < majority ? misfit : NULL;
+}
+
+static void report(const struct reports *reports, size_t majority, size_t missing,
+                   const struct survey_request *request)
+{
+    struct lock_view view = {.key = reports->key,
+                             .misfit = common_misfit(reports, majority, missing)};
+    struct lock_party *holders = merge_holders(reports, majority, missing, &view.holder_count);
+
+    view.holders = holders;
+    for (size_t i = 0; i < reports->count; i++) {
+        if (reports->views[i]->fence > view.fence)
+            view.fence = reports->views[i]->fence;
+    }
+    /* Tries that failed have raised it on some nodes: nobody was told of those. */
+    for (size_t i = 0; i < view.holder_count; i++) {
+        if (i == 0 || holders[i].fence > view.fence)
+            view.fence = holders[i].fence;
+        view.mode = holders[i].mode != LOCK_SHARED || i == 0 ? holders[i].mode : view.mode;
+    }
+    if (view.holder_count > 0 || survey_names(request, reports->key))
+        request->each(request->each_arg, &view);
+    free(holders);
+}
+
+void quorum_views_report(struct quorum_views *views, size_t missing,
+                         const struct survey_request *request)
+{
+    struct reports reports = {0};
+
+    sort(views);
+    while (next_key(views, &reports))
+        report(&reports, quorum_majority(views->count), missing, request);
+}

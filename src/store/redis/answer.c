@@ -1,0 +1,658 @@
+/* The scripts' words. */
+#include "store/redis/answer.h"
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "store/redis/error.h"
+#include "store/redis/reply.h"
+#include "store/redis/scripts.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+/* -- the lines of holders and waiters ---------------------------------------------------------- */
+
+/* The next word of a record as a number; false if there is none. */
+static bool take_number(const char **text, int64_t *number)
+{
+    const char *end = *text;
+
+    if (!decimal_take(&end, REDIS_NUMBER_MAX, number) || *end != ' ')
+        return false;
+    *text = end + 1;
+    return true;
+}
+
+static bool take_owner(const char **text, char owner[OWNER_SIZE])
+{
+    size_t length = strcspn(*text, " ");
+
+    if (length == 0 || length >= OWNER_SIZE || (*text)[length] != ' ')
+        return false;
+    memcpy(owner, *text, length);
+    owner[length] = '\0';
+    *text += length + 1;
+    return true;
+}
+
+/* From one moment of the store to another. */
+static int64_t span(int64_t from, int64_t to)
+{
+    const int64_t most = REDIS_SPAN_MAX;
+
+    return to - from > most ? most : to - from < -most ? -most : to - from;
+}
+
+/* A clock was set back. */
+static int64_t at_least_0(int64_t ms)
+{
+    return ms > 0 ? ms : 0;
+}
+
+static bool take_mode(const char **text, enum lock_mode *mode)
+{
+    static const char letters[] = "xsl";
+    const char *letter = **text ? strchr(letters, **text) : NULL;
+
+    if (!letter || (*text)[1] != ' ')
+        return false;
+    *mode = (enum lock_mode)(letter - letters);
+    *text += 2;
+    return true;
+}
+
+static enum lock_ending read_ending(const char *text, size_t length)
+{
+    static const struct {
+        const char *note;
+        enum lock_ending how;
+    } known[] = {{LOCK_NOTE_TIMED_OUT, LOCK_TIMED_OUT},
+                 {LOCK_NOTE_LOST, LOCK_LOST},
+                 {LOCK_NOTE_EXPIRED, LOCK_EXPIRED},
+                 {LOCK_NOTE_REVOKED, LOCK_REVOKED}};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (identity_noted(text, length, known[i].note) > 0)
+            return known[i].how;
+    }
+    return LOCK_USED;
+}
+
+/* What makes no sense is not known. */
+static void read_end(const char *text, size_t length, struct lock_end *end)
+{
+    int64_t signal = identity_noted(text, length, LOCK_NOTE_SIGNAL);
+    int64_t status = identity_noted(text, length, LOCK_NOTE_EXIT);
+
+    end->how = read_ending(text, length);
+    end->ran_ms = span(0, identity_noted(text, length, LOCK_NOTE_RAN));
+    end->known = end->ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
+    end->signal = end->known ? (int)signal : 0;
+    end->status = end->known ? (int)status : 0;
+}
+
+static void read_who(const char *text, size_t length, struct lock_party *party)
+{
+    identity_parse(text, length, &party->who);
+    party->in_group = identity_noted_word(text, length, LOCK_NOTE_GROUP, party->group);
+}
+
+/* DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO, as lock.lua writes it. */
+static bool read_holder(const struct redisReply *record, int64_t now, struct lock_party *holder)
+{
+    const char *text = record->str;
+    int64_t deadline, lease, fence, slot;
+
+    memset(holder, 0, sizeof *holder);
+    if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
+        !take_number(&text, &lease) || !take_number(&text, &fence) ||
+        !take_owner(&text, holder->owner) || !take_number(&text, &holder->since_ms) ||
+        !take_mode(&text, &holder->mode) || !take_number(&text, &slot) || slot > LOCK_LIMIT_MAX)
+        return false;
+    holder->left_ms = span(now, deadline);
+    holder->heard_ms = at_least_0(span(0, lease) - holder->left_ms);
+    holder->age_ms = span(holder->since_ms, now);
+    holder->fence = (uint64_t)fence;
+    holder->slot = (unsigned)slot;
+    holder->count = 1;
+    size_t length = (size_t)(record->str + record->len - text);
+    read_who(text, length, holder);
+    holder->waited_ms = span(0, identity_noted(text, length, LOCK_NOTE_WAITED));
+    holder->kept = identity_noted(text, length, LOCK_NOTE_KEPT) > 0;
+    holder->reserved = identity_noted(text, length, LOCK_NOTE_RESERVED) > 0;
+    read_end(text, length, &holder->end);
+    return true;
+}
+
+/* ENDED FENCE OWNER SINCE MODE SLOT WHO, as memory.lua writes it. */
+static bool read_run(const struct redisReply *record, int64_t now, struct lock_run *run)
+{
+    const char *text = record->str;
+    struct lock_party *by = &run->by;
+    int64_t fence, slot;
+
+    memset(run, 0, sizeof *run);
+    if (record->type != REDIS_REPLY_STRING || !take_number(&text, &run->ended_ms) ||
+        !take_number(&text, &fence) || !take_owner(&text, by->owner) ||
+        !take_number(&text, &by->since_ms) || !take_mode(&text, &by->mode) ||
+        !take_number(&text, &slot) || slot > LOCK_LIMIT_MAX)
+        return false;
+    by->fence = (uint64_t)fence;
+    by->slot = (unsigned)slot;
+    run->ended_ago_ms = at_least_0(span(run->ended_ms, now));
+    run->held_ms = at_least_0(span(by->since_ms, run->ended_ms));
+    size_t length = (size_t)(record->str + record->len - text);
+    read_who(text, length, by);
+    by->waited_ms = span(0, identity_noted(text, length, LOCK_NOTE_WAITED));
+    read_end(text, length, &by->end);
+    return true;
+}
+
+/* DEADLINE OWNER SINCE MODE WHO. */
+static bool read_waiter(const struct redisReply *record, int64_t now, struct lock_party *waiter)
+{
+    const char *text = record->str;
+    int64_t deadline;
+
+    memset(waiter, 0, sizeof *waiter);
+    if (record->type != REDIS_REPLY_STRING || !take_number(&text, &deadline) ||
+        !take_owner(&text, waiter->owner) || !take_number(&text, &waiter->since_ms) ||
+        !take_mode(&text, &waiter->mode))
+        return false;
+    waiter->age_ms = span(waiter->since_ms, now);
+    size_t length = (size_t)(record->str + record->len - text);
+    int64_t priority = identity_noted(text, length, LOCK_NOTE_PRIORITY);
+    int64_t turn = identity_noted(text, length, LOCK_NOTE_TURN);
+    waiter->turn = turn > 0 && turn < LOCK_TURN_LAST ? (unsigned)turn : LOCK_TURN_LAST;
+    waiter->priority = priority <= LOCK_PRIORITY_MAX ? (unsigned)priority : 0;
+    read_who(text, length, waiter);
+    return true;
+}
+
+/* -- what scripts say -------------------------------------------------------------------------- */
+
+static void answer_refused(struct answer *answer, enum cause cause)
+{
+    answer->verdict = VERDICT_REFUSED;
+    answer->cause = cause;
+}
+
+/* The digits behind WORD; NULL if it is something else. */
+static const char *limit_behind(const char *word, const char *what)
+{
+    size_t length = strlen(word);
+    const char *limit = strncmp(what, word, length) == 0 ? what + length : "";
+
+    return *limit && limit[strspn(limit, "0123456789")] == '\0' ? limit : NULL;
+}
+
+static void answer_misfit(struct answer *answer, const char *what)
+{
+    static const struct {
+        const char *word, *text;
+    } known[] = {
+        {"damaged", "the store's key of that name holds other data, or is damaged"},
+        {"lock", "it is held as a plain lock, not as a semaphore"},
+        {"nested", "it is held by an ancestor of this process, and nesting was ruled out"},
+        {"upgrade",
+         "an ancestor of this process holds it for reading: a writer inside it would wait "
+         "for itself"},
+        {"mirror", "an ancestor of this process holds it with another mirror"},
+        {"string", "another key of its mirror's name is there, which is no string"},
+        {"redisson", "another key of its mirror's name is there, which is no lock of Redisson's"},
+        {"no limit", "no limit is stored for it; rlock limit KEY N stores one"},
+        {"latch/1", "the key is a latch; rlock latch status shows it"},
+    };
+    const char *held = limit_behind("limit ", what), *stored = limit_behind("stored ", what);
+
+    answer_refused(answer, CAUSE_MISFIT);
+    if (held)
+        snprintf(answer->text, sizeof answer->text,
+                 "it is held as a semaphore with a limit of %.20s", held);
+    else if (stored)
+        snprintf(answer->text, sizeof answer->text,
+                 "it is a semaphore, with a stored limit of %.20s (rlock limit)", stored);
+    else
+        snprintf(answer->text, sizeof answer->text, "the key is no lock but '%.40s'", what);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(what, known[i].word) == 0)
+            snprintf(answer->text, sizeof answer->text, "%s", known[i].text);
+    }
+}
+
+/* In place of a holder: the name of a mirror. */
+#define FOREIGN "foreign "
+
+/* From i on: which key, how many holders, ms until the first may be gone, the oldest of them. */
+static void read_holders(const redisReply *reply, size_t i, int64_t now, struct answer *answer)
+{
+    const char *text = redis_reply_string(reply, i + 3);
+
+    answer->key = redis_reply_index(reply, i, LOCK_KEYS_MAX);
+    answer->holders = redis_reply_count(reply, i + 1);
+    answer->left_ms = redis_reply_span(reply, i + 2);
+    answer->foreign = text && strncmp(text, FOREIGN, strlen(FOREIGN)) == 0;
+    if (answer->foreign)
+        snprintf(answer->text, sizeof answer->text, "%s", text + strlen(FOREIGN));
+    if (!text || !*text || !read_holder(reply->element[i + 3], now, &answer->holder))
+        memset(&answer->holder, 0, sizeof answer->holder);
+}
+
+/* The same; or, where nobody holds it, who comes first in the queue. */
+static void read_obstacle(const redisReply *reply, size_t i, int64_t now, struct answer *answer)
+{
+    const char *text = redis_reply_string(reply, i + 3);
+
+    read_holders(reply, i, now, answer);
+    if (answer->holders > 0)
+        return;
+    memset(&answer->holder, 0, sizeof answer->holder);
+    if (!text || !*text || !read_waiter(reply->element[i + 3], now, &answer->first))
+        memset(&answer->first, 0, sizeof answer->first);
+}
+
+/* A fence that scripts can count on from: a larger one would be damaged data to them. */
+static bool read_fence(const char *text, uint64_t *fence)
+{
+    int64_t number = 0;
+
+    if (!text || *text == '0' || !decimal_read(text, strlen(text), REDIS_NUMBER_MAX, &number))
+        return false;
+    *fence = (uint64_t)number;
+    return true;
+}
+
+bool redis_answer_grant(const char *text, struct lock_grant *grant)
+{
+    const char *space = strchr(text, ' ');
+    int64_t fence = 0, slot = 0;
+
+    *grant = (struct lock_grant){0};
+    if (!space || *text == '0' ||
+        !decimal_read(text, (size_t)(space - text), REDIS_NUMBER_MAX, &fence) ||
+        !decimal_read(space + 1, strlen(space + 1), LOCK_LIMIT_MAX, &slot))
+        return false;
+    *grant = (struct lock_grant){.fence = (uint64_t)fence, .slot = (unsigned)slot};
+    return true;
+}
+
+/* Element i, if it is there. */
+static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
+{
+    int64_t number = reply->elements > i ? redis_reply_whole(reply, i) : -1;
+    bool sound = number >= 0 && number <= LOCK_LIMIT_MAX;
+
+    *limit = sound ? (unsigned)number : 0;
+    return sound;
+}
+
+/* Of each key that the store keeps one for. */
+static void read_limits(const redisReply *reply, size_t count, struct answer *answer)
+{
+    const redisReply *limits = reply->elements > 5 ? redis_reply_list(reply, 5) : NULL;
+
+    for (size_t i = 0; limits && i < count; i++)
+        read_limit(limits, i, &answer->grants[i].limit);
+}
+
+static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const redisReply *fences = redis_reply_list(reply, 2), *slots = redis_reply_list(reply, 3);
+    size_t count = fences ? fences->elements : 0;
+
+    bool sound = count >= 1 && count <= LOCK_KEYS_MAX && slots && slots->elements == count;
+    for (size_t i = 0; sound && i < count; i++) {
+        int64_t slot = redis_reply_whole(slots, i);
+        sound = read_fence(redis_reply_string(fences, i), &answer->grants[i].fence) && slot >= 0 &&
+                slot <= LOCK_LIMIT_MAX;
+        answer->grants[i].slot = (unsigned)slot;
+    }
+    if (!sound) {
+        redis_error_senseless(answer);
+        return;
+    }
+    extra->grants = count;
+    read_limits(reply, count, answer);
+    answer->verdict = VERDICT_GRANTED;
+    answer->forgotten = redis_reply_says(reply, 4, 2);
+}
+
+static void read_released(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    (void)reply;
+    (void)extra;
+    answer->verdict = VERDICT_GRANTED;
+}
+
+static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_HELD);
+    extra->places = redis_reply_string(reply, 2);
+    answer->position = redis_reply_count(reply, 3);
+    answer->requeued = redis_reply_says(reply, 4, 1);
+    read_obstacle(reply, 5, extra->now_ms, answer);
+    answer->limited = read_limit(reply, 9, &answer->limit);
+}
+
+/* Element i, a waiter's record, if it is there: who has paused the lock, and for how long yet. */
+static bool read_pause(const redisReply *reply, size_t i, int64_t now, struct lock_party *pause)
+{
+    const char *text = reply->elements > i ? redis_reply_string(reply, i) : NULL;
+    int64_t deadline;
+
+    if (!text || !*text || !read_waiter(reply->element[i], now, pause) ||
+        !take_number(&text, &deadline)) {
+        memset(pause, 0, sizeof *pause);
+        return false;
+    }
+    pause->left_ms = span(now, deadline);
+    return true;
+}
+
+static void read_closed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_CLOSED);
+    answer->opens_ms = redis_reply_span(reply, 2);
+    extra->places = redis_reply_string(reply, 3);
+    answer->position = redis_reply_count(reply, 4);
+    answer->requeued = redis_reply_says(reply, 5, 1);
+    answer->key = redis_reply_index(reply, 6, LOCK_KEYS_MAX);
+    answer->limited = !read_pause(reply, 7, extra->now_ms, &answer->first);
+}
+
+static void read_done(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    (void)extra;
+    answer_refused(answer, CAUSE_DONE);
+    answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
+    answer->first.age_ms = span(0, redis_reply_whole(reply, 3));
+}
+
+static void read_superseded(const redisReply *reply, struct answer *answer,
+                            struct redis_extra *extra)
+{
+    const char *text = redis_reply_string(reply, 3);
+
+    answer_refused(answer, CAUSE_SUPERSEDED);
+    answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
+    if (!text || !read_waiter(reply->element[3], extra->now_ms, &answer->first))
+        memset(&answer->first, 0, sizeof answer->first);
+}
+
+static void read_grace(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_GRACE);
+    answer->grace_ms = redis_reply_span(reply, 2);
+    store_print_grace(answer->grace_ms, answer->text, sizeof answer->text);
+    extra->places = redis_reply_string(reply, 3);
+    answer->position = redis_reply_count(reply, 4);
+    answer->requeued = redis_reply_says(reply, 5, 1);
+}
+
+static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_HELD);
+    answer->position = redis_reply_count(reply, 2);
+    read_obstacle(reply, 3, extra->now_ms, answer);
+    answer->limited = read_limit(reply, 7, &answer->limit);
+}
+
+static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    (void)reply;
+    extra->stale = true;
+    answer_fail(answer, CAUSE_UNREACHABLE, "the request took too long");
+}
+
+static void read_barred(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    (void)reply;
+    (void)extra;
+    answer_fail(answer, CAUSE_UNREACHABLE, "the request was withdrawn");
+}
+
+static void read_not_holder(const redisReply *reply, struct answer *answer,
+                            struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_NOT_HOLDER);
+    read_holders(reply, 2, extra->now_ms, answer);
+}
+
+static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_CHANGED);
+    read_holders(reply, 2, extra->now_ms, answer);
+}
+
+static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const char *what = redis_reply_string(reply, 2);
+
+    (void)extra;
+    answer_misfit(answer, what ? what : "?");
+    answer->key = redis_reply_index(reply, 3, LOCK_KEYS_MAX);
+}
+
+static void read_none(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    (void)reply;
+    (void)extra;
+    answer_refused(answer, CAUSE_ABSENT);
+}
+
+static const struct {
+    const char *word;
+    void (*read)(const redisReply *, struct answer *, struct redis_extra *);
+} script_words[] = {
+    {"GRANTED", read_granted},   {"RENEWED", read_granted},
+    {"RELEASED", read_released}, {"QUEUED", read_queued},
+    {"HELD", read_held},         {"STALE", read_stale},
+    {"BARRED", read_barred},     {"LOST", read_not_holder},
+    {"ABSENT", read_not_holder}, {"CHANGED", read_changed},
+    {"MISFIT", read_misfit},     {"GRACE", read_grace},
+    {"MARKED", read_released},   {"SUPERSEDED", read_superseded},
+    {"CLOSED", read_closed},     {"ADJUSTED", read_released},
+    {"NONE", read_none},         {"DONE", read_done},
+};
+
+static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
+
+    for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
+        if (strcmp(word, script_words[i].word) == 0) {
+            extra->now_ms = redis_reply_clock(reply, 1);
+            script_words[i].read(reply, answer, extra);
+            extra->word = answer->cause == CAUSE_UNFIT ? NULL : script_words[i].word;
+            return;
+        }
+    }
+    redis_error_senseless(answer);
+}
+
+static bool is_member(const redisReply *reply)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
+    return word && strcmp(word, "MEMBER") == 0 && reply->elements > 4;
+}
+
+/* What a quorum's member says, and what it tells of itself. */
+static void read_member(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    const redisReply *nested = redis_reply_list(reply, 4);
+
+    read_words(reply->element[3], answer, extra);
+    extra->member = true;
+    extra->seniority.memory_ms = redis_reply_span(reply, 1);
+    extra->seniority.service_ms = redis_reply_span(reply, 2);
+    for (size_t i = 0; nested && i < nested->elements && i < LOCK_KEYS_MAX; i++)
+        answer->grants[i].nested = redis_reply_says(nested, i, 1);
+}
+
+void redis_answer_script(const struct redisReply *reply, struct answer *answer,
+                         struct redis_extra *extra)
+{
+    struct redis_extra ignored;
+
+    if (!extra)
+        extra = &ignored;
+    memset(answer, 0, sizeof *answer);
+    memset(extra, 0, sizeof *extra);
+    if (reply->type == REDIS_REPLY_ERROR)
+        redis_error_answer(reply->str, answer);
+    else if (is_member(reply))
+        read_member(reply, answer, extra);
+    else
+        read_words(reply, answer, extra);
+}
+
+bool redis_answer_belongs(const struct script *script, size_t keys, bool member,
+                          const struct redis_extra *extra)
+{
+    static const struct {
+        const struct script *script;
+        const char *granted, *others;
+        bool tells; /* of each key, and as a quorum's member if it is one */
+    } words[] = {
+        {&script_acquire, "GRANTED", "QUEUED HELD GRACE CLOSED STALE BARRED MISFIT SUPERSEDED DONE",
+         true},
+        {&script_renew, "RENEWED", "LOST STALE MISFIT", true},
+        {&script_release, "RELEASED", "ABSENT STALE MISFIT", false},
+        {&script_force, "RELEASED", "CHANGED MISFIT", false},
+        {&script_init, "MARKED", "GRACE", false},
+        {&script_adjust, "ADJUSTED", "NONE MISFIT", false},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (words[i].script != script)
+            continue;
+        if (strcmp(extra->word, words[i].granted) == 0)
+            return extra->grants == (words[i].tells ? keys : 0) &&
+                   extra->member == (member && words[i].tells);
+        return strstr(words[i].others, extra->word) != NULL;
+    }
+    return false;
+}
+
+/* Reads the records of one list; what cannot be read is left out. The caller frees. */
+static struct lock_party *
+read_parties(const redisReply *list, int64_t now,
+             bool (*read)(const redisReply *, int64_t, struct lock_party *), size_t *count)
+{
+    struct lock_party *parties = mem_zeroed((list->elements + 1) * sizeof *parties);
+
+    *count = 0;
+    for (size_t i = 0; i < list->elements; i++) {
+        if (read(list->element[i], now, &parties[*count]))
+            ++*count;
+    }
+    return parties;
+}
+
+/* The same of runs. A list that is not there has none. */
+static struct lock_run *read_runs(const redisReply *list, int64_t now, size_t *count)
+{
+    size_t room = list ? list->elements : 0;
+    struct lock_run *runs = mem_zeroed((room + 1) * sizeof *runs);
+
+    *count = 0;
+    for (size_t i = 0; i < room; i++) {
+        if (read_run(list->element[i], now, &runs[*count]))
+            ++*count;
+    }
+    return runs;
+}
+
+static void read_memory(const redisReply *list, int64_t now, struct lock_memory *memory)
+{
+    int64_t *const in_order[] = {&memory->acquired,          &memory->ended,
+                                 &memory->waited_ms,         &memory->success_began_ms,
+                                 &memory->success_ended_ms,  &memory->refused.count,
+                                 &memory->refused.last_ms,   &memory->failed.count,
+                                 &memory->failed.last_ms,    &memory->timed_out.count,
+                                 &memory->timed_out.last_ms, &memory->lost.count,
+                                 &memory->lost.last_ms,      &memory->expired.count,
+                                 &memory->expired.last_ms,   &memory->revoked.count,
+                                 &memory->revoked.last_ms};
+
+    for (size_t i = 0; list && i < sizeof in_order / sizeof *in_order; i++) {
+        const char *text = redis_reply_string(list, i);
+        if (text)
+            decimal_read(text, strlen(text), REDIS_NUMBER_MAX, in_order[i]);
+    }
+    if (memory->success_ended_ms > 0)
+        memory->success_ago_ms = at_least_0(span(memory->success_ended_ms, now));
+}
+
+/* A holder's count takes in those that nest in it. */
+static void count_nested(struct lock_party *holders, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t other = 0; strchr(holders[i].owner, '.') && other < count; other++) {
+            size_t length = strlen(holders[other].owner);
+            if (strncmp(holders[i].owner, holders[other].owner, length) == 0 &&
+                holders[i].owner[length] == '.')
+                holders[other].count++;
+        }
+    }
+}
+
+static void read_mode(const redisReply *reply, struct lock_view *view)
+{
+    const char *mode = redis_reply_string(reply, 3);
+    int64_t limit = redis_reply_count(reply, 4);
+
+    view->mode = mode && *mode == 's'   ? LOCK_SHARED
+                 : mode && *mode == 'l' ? LOCK_LIMIT
+                                        : LOCK_EXCLUSIVE;
+    view->limit = limit <= LOCK_LIMIT_MAX ? (unsigned)limit : 0;
+}
+
+void redis_answer_inspect(const struct redisReply *reply, const char *key,
+                          void (*each)(void *arg, const struct lock_view *view), void *arg,
+                          struct answer *answer)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
+    const redisReply *held = word ? redis_reply_list(reply, 5) : NULL;
+    const redisReply *waiting = word ? redis_reply_list(reply, 6) : NULL;
+
+    if (!word || strcmp(word, "LOCK") != 0 || !held || !waiting) {
+        redis_answer_script(reply, answer, NULL);
+        if (answer->verdict == VERDICT_GRANTED ||
+            (answer->verdict == VERDICT_REFUSED && answer->cause != CAUSE_MISFIT))
+            redis_error_senseless(answer);
+        return;
+    }
+    int64_t now = redis_reply_clock(reply, 1);
+    struct lock_view view = {.key = key};
+    struct lock_party *holders = read_parties(held, now, read_holder, &view.holder_count);
+    struct lock_party *waiters = read_parties(waiting, now, read_waiter, &view.waiter_count);
+
+    read_fence(redis_reply_string(reply, 2), &view.fence);
+    read_mode(reply, &view);
+    view.limited = read_limit(reply, 11, &view.stored_limit);
+    read_pause(reply, 12, now, &view.pause);
+    count_nested(holders, view.holder_count);
+    read_memory(redis_reply_list(reply, 7), now, &view.memory);
+    struct lock_run *runs = read_runs(redis_reply_list(reply, 8), now, &view.run_count);
+    view.holders = holders;
+    view.waiters = waiters;
+    view.runs = runs;
+    each(arg, &view);
+    free(runs);
+    free(holders);
+    free(waiters);
+    memset(answer, 0, sizeof *answer);
+    answer->verdict = VERDICT_GRANTED;
+}
+
+struct redis_rest redis_answer_rest(const struct redisReply *reply)
+{
+    bool has = reply->type == REDIS_REPLY_ARRAY && reply->elements >= 11;
+    struct redis_rest rest = {0};
+
+    if (has)
+        rest = (struct redis_rest){redis_reply_whole(reply, 9), redis_reply_whole(reply, 10)};
+    return rest.from > 0 && rest.from <= rest.to ? rest : (struct redis_rest){0};
+}

@@ -1,0 +1,44 @@
+/* What a Redis server's replies mean, as answers of a store. Pure: no connection, no clock. */
+#ifndef RLOCK_STORE_REDIS_ANSWER_H
+#define RLOCK_STORE_REDIS_ANSWER_H
+
+#include "store/member.h"
+
+struct redisReply;
+struct script;
+
+/* The reply of a lock's script as an answer; *extra, if not NULL, takes what only Redis stores
+ * need. A reply of any other form is UNKNOWN, CAUSE_UNFIT. */
+struct redis_extra {
+    int64_t now_ms;     /* the server's clock, 0 if the reply did not say */
+    const char *places; /* queued: to be sent with the next try; the reply's */
+    bool stale;         /* refused for having come too late: try again with a new clock reading */
+    const char *word;   /* what the script said; NULL: an error, or no word of a script */
+    size_t grants;      /* of how many keys a grant tells */
+    bool member;        /* told as a quorum's member does: */
+    struct seniority seniority;
+};
+void redis_answer_script(const struct redisReply *reply, struct answer *answer,
+                         struct redis_extra *extra);
+
+/* Reads "FENCE SLOT", as a lock was handed over with it. False where that cannot be a grant. */
+bool redis_answer_grant(const char *text, struct lock_grant *grant);
+
+/* Whether a call of the script about so many keys can have been answered so. member: that it was
+ * asked as a quorum's member. */
+bool redis_answer_belongs(const struct script *script, size_t keys, bool member,
+                          const struct redis_extra *extra);
+
+/* The reply of inspect.lua as a view, borrowed by "each" for the call. Fills *answer: GRANTED, or
+ * why not. Nothing is reported for a key that is no lock of ours. */
+void redis_answer_inspect(const struct redisReply *reply, const char *key,
+                          void (*each)(void *arg, const struct lock_view *view), void *arg,
+                          struct answer *answer);
+
+/* What is left of a long queue behind what that reply has: the tickets to ask for. */
+struct redis_rest {
+    int64_t from, to; /* both 0: nothing */
+};
+struct redis_rest redis_answer_rest(const struct redisReply *reply);
+
+#endif

@@ -1,0 +1,183 @@
+/* Error replies by their words. */
+#include "store/redis/error.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* plain: what it means, said of the server; NULL: what else it says tells more. */
+static const struct error_word {
+    const char *word;
+    enum redis_error class;
+    const char *plain;
+    enum hint hint;
+} error_words[] = {
+    {"NOSCRIPT", REDIS_ERROR_NOSCRIPT, "it does not keep the scripts it is sent", HINT_NONE},
+    {"BUSY", REDIS_ERROR_PASSING, "busy with a script that takes long", HINT_SCRIPT_KILL},
+    {"LOADING", REDIS_ERROR_PASSING, "still loading its data", HINT_NONE},
+    {"MISCONF", REDIS_ERROR_PASSING, NULL, HINT_DISK},
+    {"MASTERDOWN", REDIS_ERROR_PASSING, "a replica that cannot reach its master", HINT_NONE},
+    {"NOREPLICAS", REDIS_ERROR_PASSING, "it has too few replicas to take writes",
+     HINT_FEW_REPLICAS},
+    {"TRYAGAIN", REDIS_ERROR_PASSING, "the Cluster is moving the key's slot", HINT_NONE},
+    {"CLUSTERDOWN", REDIS_ERROR_PASSING, "the Cluster is down", HINT_NONE},
+    {"UNBLOCKED", REDIS_ERROR_PASSING, "it has become a replica meanwhile", HINT_NONE},
+    {"max number of clients", REDIS_ERROR_PASSING,
+     "too many clients: its max number of clients is reached", HINT_MAXCLIENTS},
+    {"READONLY", REDIS_ERROR_READONLY, "a read-only replica; locks live on the master", HINT_NONE},
+    {"OOM", REDIS_ERROR_UNFIT, "out of memory: it has used up its maxmemory", HINT_MAXMEMORY},
+    {"NOAUTH", REDIS_ERROR_DENIED, "it asks for a password", HINT_PASSWORD},
+    {"WRONGPASS", REDIS_ERROR_DENIED, "wrong password, or no such user", HINT_PASSWORD},
+    {"NOPERM", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
+    {"DENIED", REDIS_ERROR_DENIED,
+     "it is in protected mode: without a password it serves its own host alone", HINT_REQUIREPASS},
+    {"invalid password", REDIS_ERROR_DENIED, "wrong password", HINT_PASSWORD},
+    {"without any password configured", REDIS_ERROR_DENIED, "it has no password, but was given one",
+     HINT_NO_PASSWORD},
+    {"ACL failure", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
+    {"can't access", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
+    {"can't run this command", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
+    {"has no permissions", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
+    {"WRONGTYPE", REDIS_ERROR_MISFIT, "the store's key of that name holds other data", HINT_NONE},
+    {"CROSSSLOT", REDIS_ERROR_CLUSTER, NULL, HINT_NONE},
+    {"cluster support disabled", REDIS_ERROR_CLUSTER, NULL, HINT_NONE},
+};
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)); at += length) {
+        bool starts = at == text || !isalnum((unsigned char)at[-1]);
+        if (starts && !isalnum((unsigned char)at[length]))
+            return true;
+    }
+    return false;
+}
+
+bool redis_error_is_redirection(const char *text)
+{
+    return strncmp(text, "MOVED ", 6) == 0 || strncmp(text, "ASK ", 4) == 0;
+}
+
+bool redis_error_turns_away(const char *text)
+{
+    return strncmp(text, "DENIED ", 7) == 0 || strstr(text, "max number of clients");
+}
+
+/* NULL: it has none of the words. */
+static const struct error_word *find_word(const char *text)
+{
+    size_t length = strcspn(text, " ");
+
+    /* A code of its own comes first: what follows may name users and commands. */
+    for (size_t i = 0; i < sizeof error_words / sizeof *error_words; i++) {
+        if (strlen(error_words[i].word) == length &&
+            strncmp(text, error_words[i].word, length) == 0)
+            return &error_words[i];
+    }
+    for (size_t i = 0; i < sizeof error_words / sizeof *error_words; i++) {
+        if (has_word(text, error_words[i].word))
+            return &error_words[i];
+    }
+    return NULL;
+}
+
+enum redis_error redis_error_class(const char *text)
+{
+    const struct error_word *found = find_word(text);
+
+    if (redis_error_is_redirection(text))
+        return REDIS_ERROR_CLUSTER;
+    return found ? found->class : REDIS_ERROR_OTHER;
+}
+
+/* -- in words ---------------------------------------------------------------------------------- */
+
+/* Up to 6.2 a server does not tell which command of a script it was, nor which key. */
+static void explain_right(const char *text, char *out, size_t size)
+{
+    static const char before[] = "run the '";
+    const char *command = strstr(text, before);
+
+    if (command) {
+        command += strlen(before);
+        snprintf(out, size, "no right to run '%.*s'", (int)strcspn(command, "'"), command);
+    } else if (strstr(text, "channel")) {
+        snprintf(out, size, "no right to the channels it needs");
+    } else if (strstr(text, "key")) {
+        snprintf(out, size, "no right to the keys it needs");
+    } else {
+        snprintf(out, size, "no right to run a command that it needs");
+    }
+}
+
+/* Of the file that it appends to, it tells why it cannot; of a snapshot it does not. */
+static void explain_disk(const char *text, char *out, size_t size)
+{
+    static const char before[] = "AOF file: ", full[] = "No space left on device";
+    const char *why = strstr(text, before);
+
+    if (strstr(text, full))
+        snprintf(out, size, "its disk is full (%s), and it takes no writes", full);
+    else if (why)
+        snprintf(out, size, "it cannot save its data to disk (%.60s), and takes no writes",
+                 why + strlen(before));
+    else
+        snprintf(out, size, "it cannot save its data to disk, and takes no writes");
+}
+
+static void explain(const char *text, const struct error_word *word, char *out, size_t size)
+{
+    if (strstr(text, "cluster support disabled"))
+        snprintf(out, size, "this Redis is no Cluster");
+    else if (redis_error_class(text) == REDIS_ERROR_CLUSTER)
+        snprintf(out, size, "this is a node of a Redis Cluster");
+    else if (!*text)
+        snprintf(out, size, "the server answered with an error, and did not say which");
+    else if (!word)
+        snprintf(out, size, "it answers with an error: %.180s", text);
+    else if (word->plain)
+        snprintf(out, size, "%s", word->plain);
+    else if (strcmp(word->word, "MISCONF") == 0)
+        explain_disk(text, out, size);
+    else
+        explain_right(text, out, size);
+}
+
+static enum cause cause_of(enum redis_error class)
+{
+    switch (class) {
+    case REDIS_ERROR_MISFIT: return CAUSE_MISFIT;
+    case REDIS_ERROR_CLUSTER: return CAUSE_CLUSTER;
+    case REDIS_ERROR_DENIED: return CAUSE_DENIED;
+    case REDIS_ERROR_NOSCRIPT:
+    case REDIS_ERROR_PASSING: return CAUSE_NOT_READY;
+    case REDIS_ERROR_READONLY:
+    case REDIS_ERROR_UNFIT:
+    case REDIS_ERROR_OTHER: break;
+    }
+    return CAUSE_UNFIT;
+}
+
+void redis_error_answer(const char *text, struct answer *answer)
+{
+    const struct error_word *word = find_word(text);
+
+    answer->cause = cause_of(redis_error_class(text));
+    answer->verdict = answer->cause == CAUSE_MISFIT ? VERDICT_REFUSED : VERDICT_UNKNOWN;
+    answer->hint = word ? word->hint : HINT_NONE;
+    explain(text, word, answer->text, sizeof answer->text);
+    snprintf(answer->said, sizeof answer->said, "%s", text);
+}
+
+void redis_error_senseless(struct answer *answer)
+{
+    answer_fail(answer, CAUSE_UNFIT, "the server's answer makes no sense");
+    answer->maybe_done = true;
+}
+
+bool redis_error_is_senseless(const struct answer *answer)
+{
+    return answer->verdict == VERDICT_UNKNOWN && answer->cause == CAUSE_UNFIT && answer->maybe_done;
+}

@@ -1,0 +1,33 @@
+/* What a Redis server's error replies ask for, and what they are as answers of a store. Pure. */
+#ifndef RLOCK_STORE_REDIS_ERROR_H
+#define RLOCK_STORE_REDIS_ERROR_H
+
+#include "store/store.h"
+
+enum redis_error {
+    REDIS_ERROR_NOSCRIPT, /* send the script itself */
+    REDIS_ERROR_PASSING,  /* BUSY, LOADING, …: try again */
+    REDIS_ERROR_READONLY, /* a replica: this server will not do, its master will */
+    REDIS_ERROR_UNFIT,    /* OOM: this server will not do */
+    REDIS_ERROR_DENIED,   /* NOAUTH, WRONGPASS, NOPERM, a forbidden channel */
+    REDIS_ERROR_MISFIT,   /* WRONGTYPE: the key is something else */
+    REDIS_ERROR_CLUSTER,  /* MOVED, ASK, CROSSSLOT: a Cluster's node; or none that was to be one */
+    REDIS_ERROR_OTHER,
+};
+
+/* Codes are looked for as whole words anywhere: up to 6.2, errors within a script come wrapped. */
+enum redis_error redis_error_class(const char *text);
+/* Whether it is all that a server says on a connection that it closes unread. */
+bool redis_error_turns_away(const char *text);
+/* Whether it refers to another node of a Cluster: MOVED or ASK. */
+bool redis_error_is_redirection(const char *text);
+
+/* The answer for an error reply, UNKNOWN or MISFIT, in plain words and in the server's own. */
+void redis_error_answer(const char *text, struct answer *answer);
+/* One for a reply that nothing of ours gives; what was asked for may have been done all the
+ * same. */
+void redis_error_senseless(struct answer *answer);
+/* Whether it is one. */
+bool redis_error_is_senseless(const struct answer *answer);
+
+#endif

@@ -1,0 +1,178 @@
+/* The greeting of a Redis server. */
+#include "store/redis/greeting.h"
+#include "net/conn.h"
+#include "store/redis/error.h"
+#include "store/redis/reply.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* No server has more. */
+#define REPLICAS_MAX 65536
+
+/* In this order. ASKING is without effect on what follows, but the nodes of a Cluster alone
+ * understand it. */
+enum step {
+    STEP_AUTH,
+    STEP_NAME,
+    STEP_SELECT,
+    STEP_ASKING,
+    STEP_ROLE,
+    STEP_TIME,
+    STEP_INFO,
+    STEP_END
+};
+
+static int next_step(const struct redis_greeting *greeting, int after)
+{
+    int step = after + 1;
+
+    while ((step == STEP_NAME && !greeting->named) || (step == STEP_SELECT && greeting->db == 0) ||
+           (step == STEP_ASKING && !greeting->cluster) || (step == STEP_INFO && !greeting->member))
+        step++;
+    return step;
+}
+
+int redis_greeting_left(const struct redis_greeting *greeting)
+{
+    int left = 0;
+
+    for (int step = greeting->step; (step = next_step(greeting, step)) < STEP_END;)
+        left++;
+    return left;
+}
+
+void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
+                          const char *password, const char *client, bool member, char **bytes,
+                          size_t *size)
+{
+    const char *name[] = {"CLIENT", "SETNAME", client};
+    const char *auth[] = {"AUTH", url->user ? url->user : password, password};
+    char db[16];
+    const char *select[] = {"SELECT", db}, *asking[] = {"ASKING"}, *role[] = {"ROLE"};
+    const char *time[] = {"TIME"}, *info[] = {"INFO", "server"};
+
+    *greeting = (struct redis_greeting){.db = url->db,
+                                        .named = *client,
+                                        .cluster = url->record->is_sharded,
+                                        .member = member,
+                                        .replicas = -1};
+    greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
+    snprintf(db, sizeof db, "%d", url->db);
+    if (password)
+        conn_encode(bytes, size, url->user ? 3 : 2, auth, NULL);
+    if (*client)
+        conn_encode(bytes, size, 3, name, NULL);
+    if (url->db != 0)
+        conn_encode(bytes, size, 2, select, NULL);
+    if (greeting->cluster)
+        conn_encode(bytes, size, 1, asking, NULL);
+    conn_encode(bytes, size, 1, role, NULL);
+    conn_encode(bytes, size, 1, time, NULL);
+    if (member)
+        conn_encode(bytes, size, 2, info, NULL);
+}
+
+static const char *string_at(const redisReply *reply, size_t i)
+{
+    return reply->type == REDIS_REPLY_ARRAY && i < reply->elements &&
+                   reply->element[i]->type == REDIS_REPLY_STRING
+               ? reply->element[i]->str
+               : NULL;
+}
+
+/* A Sentinel tells the names of the masters that it watches. */
+static void describe_sentinel(const redisReply *reply, char *text, size_t size)
+{
+    const redisReply *names = reply->elements > 1 ? reply->element[1] : NULL;
+    const char *name = names ? string_at(names, 0) : NULL;
+
+    snprintf(text, size,
+             "this is a Sentinel, not a server that keeps data: write sentinel://HOST:PORT/%.60s",
+             name ? name : "MASTER");
+}
+
+static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
+                      struct answer *answer)
+{
+    const char *role = string_at(reply, 0), *master = string_at(reply, 1);
+
+    if (!role || strcmp(role, "master") == 0)
+        return true;
+    answer->verdict = VERDICT_UNKNOWN;
+    greeting->replica = strcmp(role, "slave") == 0;
+    /* In a quorum, a mistake, and not a server that fails. */
+    answer->cause = greeting->replica && greeting->member ? CAUSE_MISFIT : CAUSE_UNFIT;
+    if (greeting->replica && master && reply->elements > 2)
+        snprintf(answer->text, sizeof answer->text,
+                 "this is a read-only replica of %.80s:%" PRId64 "; locks live on the master",
+                 master, redis_reply_count(reply, 2));
+    else if (strcmp(role, "sentinel") == 0)
+        describe_sentinel(reply, answer->text, sizeof answer->text);
+    else
+        snprintf(answer->text, sizeof answer->text, "this is a Redis %.20s, not a master", role);
+    return false;
+}
+
+int redis_greeting_replicas(const struct redisReply *role)
+{
+    const char *word = string_at(role, 0);
+    const redisReply *replicas = word ? redis_reply_list(role, 2) : NULL;
+
+    if (!replicas || strcmp(word, "master") != 0)
+        return -1;
+    return replicas->elements < REPLICAS_MAX ? (int)replicas->elements : REPLICAS_MAX;
+}
+
+/* 0: it tells none. */
+static int64_t clock_of(const redisReply *reply)
+{
+    int64_t us = redis_reply_time(reply);
+    return us > 0 ? us / 1000 : 0;
+}
+
+/* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
+static void read_node(const redisReply *reply, char node[MEMBER_SERVER_SIZE])
+{
+    static const char name[] = "\nrun_id:";
+    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
+
+    if (at)
+        at += strlen(name);
+    snprintf(node, MEMBER_SERVER_SIZE, "%.*s", at ? (int)strcspn(at, "\r\n") : 0, at ? at : "");
+}
+
+/* A user without ROLE or TIME loses a check, not the lock; a connection without a name loses
+ * nothing. But a server that takes nobody says so in answer to whatever comes first. */
+static bool does_without(const struct redis_greeting *greeting, const char *error)
+{
+    bool forbidden = strncmp(error, "NOPERM", 6) == 0;
+
+    if (greeting->step == STEP_NAME)
+        return forbidden ||
+               (strncmp(error, "ERR ", 4) == 0 && redis_error_class(error) == REDIS_ERROR_OTHER);
+    return forbidden && (greeting->step == STEP_ROLE || greeting->step == STEP_TIME);
+}
+
+enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
+                                        const struct redisReply *reply, struct answer *answer)
+{
+    *answer = (struct answer){0};
+    if (reply->type == REDIS_REPLY_ERROR && !does_without(greeting, reply->str)) {
+        redis_error_answer(reply->str, answer);
+        return GREETING_REFUSED;
+    }
+    /* A Cluster's replica says who the master is, when it is asked for something. */
+    if (greeting->step == STEP_ROLE && !greeting->cluster && !is_master(greeting, reply, answer))
+        return GREETING_REFUSED;
+    if (greeting->step == STEP_ROLE)
+        greeting->replicas = redis_greeting_replicas(reply);
+    if (greeting->step == STEP_TIME)
+        greeting->clock_ms = clock_of(reply);
+    if (greeting->step == STEP_INFO)
+        read_node(reply, greeting->node);
+    greeting->step = next_step(greeting, greeting->step);
+    return greeting->step == STEP_END ? GREETING_DONE : GREETING_GOING;
+}

@@ -1,0 +1,49 @@
+/* Tokens, and the messages that carry them back. */
+#include "store/redis/handover.h"
+
+#include "store/redis/answer.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#define TOKEN_LENGTH (HANDOVER_TOKEN_SIZE - 1)
+
+/* Six bits a character; the last one has the two that are left. */
+static void print_token(const uint8_t bytes[16], char token[HANDOVER_TOKEN_SIZE])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    for (size_t i = 0; i < TOKEN_LENGTH; i++) {
+        size_t bit = 6 * i;
+        unsigned two = (unsigned)bytes[bit / 8] << 8 | (bit / 8 + 1 < 16 ? bytes[bit / 8 + 1] : 0);
+        token[i] = digits[two >> (10 - bit % 8) & 63];
+    }
+    token[TOKEN_LENGTH] = '\0';
+}
+
+bool handover_offer(struct handover *handover, struct moment now)
+{
+    uint8_t bytes[16];
+
+    *handover = (struct handover){.offered = now};
+    if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) != sizeof bytes)
+        return false;
+    print_token(bytes, handover->token);
+    return true;
+}
+
+bool handover_take(struct handover *handover, const char *message, int64_t lease,
+                   struct answer *grant)
+{
+    int64_t beyond = lease - HANDOVER_MS * NS_PER_MS;
+
+    if (!handover->open || strncmp(message, handover->token, TOKEN_LENGTH) != 0 ||
+        message[TOKEN_LENGTH] != ' ')
+        return false;
+    *grant = (struct answer){.verdict = VERDICT_GRANTED};
+    if (!redis_answer_grant(message + TOKEN_LENGTH + 1, &grant->grants[0]))
+        return false;
+    grant->from = moment_plus(handover->offered, beyond > 0 ? -beyond : 0);
+    handover->open = false;
+    return true;
+}

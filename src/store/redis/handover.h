@@ -1,0 +1,34 @@
+/* The hand-over of a lock by one message. A waiter offers, with each acquisition that it listens
+ * after, to take the lock as soon as a script hands it over: with a token that it draws for this
+ * one acquisition, and that nobody else learns who may not read the lock itself. The script keeps
+ * token and place together; when the lock becomes free it makes the place the waiter's lease, and
+ * publishes "TOKEN FENCE SLOT". Pure but for the randomness of the token. */
+#ifndef RLOCK_STORE_REDIS_HANDOVER_H
+#define RLOCK_STORE_REDIS_HANDOVER_H
+
+#include "store/store.h"
+
+/* How long what was handed over lasts from the acquisition on that offered to take it. That is
+ * more than a place in the queue is kept: whoever comes next calls within the difference and learns
+ * until when to wait, so that a waiter that has died is in nobody's way for longer. */
+#define HANDOVER_MS 9500
+
+#define HANDOVER_TOKEN_SIZE 23 /* 128 bits in base64, and the 0 */
+
+struct handover {
+    char token[HANDOVER_TOKEN_SIZE]; /* of the latest offer */
+    struct moment offered;           /* from before that was sent */
+    bool open;                       /* it was answered, and not taken up yet */
+};
+
+/* Draws a token for an acquisition that is about to be sent; an earlier one is worth nothing from
+ * now on. False, with "" for a token, without entropy. */
+bool handover_offer(struct handover *handover, struct moment now);
+
+/* Whether the message hands the lock over that was asked for with a lease of "lease" ns: then
+ * *grant is GRANTED, with the lease counted so that it ends when what was handed over does. An
+ * offer is taken up once. */
+bool handover_take(struct handover *handover, const char *message, int64_t lease,
+                   struct answer *grant);
+
+#endif

@@ -1,0 +1,447 @@
+/* A server's fitness, point by point. */
+#include "store/redis/judge.h"
+#include "store/redis/judge_rights.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/decimal.h"
+#include "base/duration.h"
+
+#define AHEAD_MOST_MS    1000
+#define STEP_MOST_NS     (500 * NS_PER_MS) /* while it was looked at */
+#define LOOKED_LEAST_NS  (50 * NS_PER_MS)  /* to see a clock go on */
+#define MAJOR_LEAST      5
+#define CLIENTS_MOST     90    /* percent */
+#define MEMORY_MOST      90    /* percent */
+#define GRACE_DEFAULT_MS 30000 /* where nobody has asked for a lease yet, as in lua/epoch.lua */
+#define ASK_ADMIN        "ask with the URL of an administrator, or allow +info and +config|get"
+
+/* -- the way there --------------------------------------------------------------------------- */
+
+static bool is_on_this_host(const struct url *url)
+{
+    const char *host = url->host_count ? url->hosts[0].name : NULL;
+
+    return !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           strncmp(host, "127.", 4) == 0;
+}
+
+static void judge_latency(const struct server_facts *facts, const struct wishes *wishes,
+                          struct diagnosis *diagnosis)
+{
+    char connected[32], median[32], most[32], lease[32];
+    int64_t timeout = wishes->lease / 6;
+    bool slow = facts->ping_max_ns > timeout / 2 || facts->ping_median_ns > timeout / 5;
+
+    diagnosis_add(
+        diagnosis, "latency", slow ? LEVEL_WARNING : LEVEL_FINE, "",
+        "%s, at most %s; %s to connect%s%s", diagnosis_print_ms(facts->ping_median_ns, median),
+        diagnosis_print_ms(facts->ping_max_ns, most),
+        diagnosis_print_ms(facts->connected_ns, connected), slow ? "; slow for a lease of " : "",
+        slow ? duration_print(wishes->lease, lease, sizeof lease) : "");
+    if (slow)
+        diagnosis_hint(diagnosis, HINT_LONGER_LEASE);
+}
+
+static void judge_encryption(const struct wishes *wishes, struct diagnosis *diagnosis)
+{
+    if (wishes->url->tls)
+        diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "TLS");
+    else if (is_on_this_host(wishes->url))
+        diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "none, on this host");
+    else if (wishes->secret)
+        diagnosis_add(diagnosis, "encryption", LEVEL_WARNING,
+                      "rediss://, if anybody else is on that network",
+                      "none: the password and the owners of locks can be read on the way");
+    else
+        diagnosis_add(diagnosis, "encryption", LEVEL_NOTE,
+                      "rediss://, if anybody else is on that network",
+                      "none: the owners of locks can be read on the way");
+}
+
+/* -- what it is ------------------------------------------------------------------------------ */
+
+static void judge_version(const struct server_facts *facts, const struct wishes *wishes,
+                          struct diagnosis *diagnosis)
+{
+    const char *software = *facts->software ? facts->software : "redis";
+    const char *version = facts->version;
+    int64_t major = 0;
+
+    decimal_take(&version, INT_MAX, &major);
+    if (!*facts->version)
+        diagnosis_add(diagnosis, "version", LEVEL_NOTE, "", "cannot tell");
+    else if (major < MAJOR_LEAST)
+        diagnosis_add(diagnosis, "version", LEVEL_UNFIT, "Redis 5.0 or later", "%s %s", software,
+                      facts->version);
+    else
+        diagnosis_add(diagnosis, "version", LEVEL_FINE, "", "%s %s", software, facts->version);
+    if (strcmp(facts->mode, "cluster") == 0 && !wishes->url->record->is_sharded)
+        diagnosis_add(diagnosis, "mode", LEVEL_UNFIT, "cluster:// as its address",
+                      "a node of a cluster, which has only some of the keys");
+}
+
+static void print_seconds(int64_t seconds, char *out, size_t size)
+{
+    duration_print(seconds < INT64_MAX / NS_PER_SEC ? seconds * NS_PER_SEC : INT64_MAX, out, size);
+}
+
+static void judge_scripts(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    char took[32];
+
+    if (facts->script_ns < 0)
+        diagnosis_add(diagnosis, "scripts", LEVEL_UNFIT,
+                      "a server that runs Lua scripts, and a user who may (+eval +evalsha)",
+                      "cannot be sent to it: %s", facts->script_fault);
+    else
+        diagnosis_add(diagnosis, "scripts", LEVEL_FINE, "", "run, the shortest in %s",
+                      diagnosis_print_ms(facts->script_ns, took));
+}
+
+static void judge_uptime(const struct server_facts *facts, const struct wishes *wishes,
+                         struct diagnosis *diagnosis)
+{
+    char age[32];
+    bool young = facts->uptime_s >= 0 && facts->uptime_s < wishes->lease / NS_PER_SEC;
+    bool kept = strcmp(facts->appendonly, "yes") == 0;
+
+    if (facts->uptime_s < 0) {
+        diagnosis_add(diagnosis, "restart", LEVEL_NOTE, "", "cannot tell when");
+        return;
+    }
+    print_seconds(facts->uptime_s, age, sizeof age);
+    if (young && !kept && !wishes->grace)
+        diagnosis_add(
+            diagnosis, "restart", LEVEL_WARNING, "wait for one lease before you take locks",
+            "%s ago: what was locked before may be forgotten, and still be worked on", age);
+    else
+        diagnosis_add(diagnosis, "restart", LEVEL_FINE, "", "%s ago", age);
+}
+
+static void judge_clock(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    char off[32];
+    int64_t ahead = facts->ahead_ms;
+    int64_t step = facts->clock_ns - facts->here_ns;
+
+    if (ahead == INT64_MIN) {
+        diagnosis_add(diagnosis, "clock", LEVEL_NOTE, "", "cannot tell");
+        return;
+    }
+    duration_print(llabs(ahead) * NS_PER_MS, off, sizeof off);
+    if (facts->clock_ns == 0 && facts->here_ns > LOOKED_LEAST_NS)
+        diagnosis_add(diagnosis, "clock", LEVEL_UNFIT, "mend the clock of the server",
+                      "stands still: the lock of a holder that died would never be free");
+    else if (llabs(step) > STEP_MOST_NS)
+        diagnosis_add(diagnosis, "clock", LEVEL_WARNING,
+                      "have the server's clock slewed, not stepped",
+                      "jumped while it was looked at: leases end too early, or too late");
+    else if (llabs(ahead) > AHEAD_MOST_MS)
+        diagnosis_add(diagnosis, "clock", LEVEL_WARNING, "have both clocks set by NTP",
+                      "%s %s this host's", off, ahead > 0 ? "ahead of" : "behind");
+    else
+        diagnosis_add(diagnosis, "clock", LEVEL_FINE, "", "%" PRId64 " ms %s this host's",
+                      (int64_t)llabs(ahead), ahead >= 0 ? "ahead of" : "behind");
+}
+
+/* -- does it know what was locked before? ------------------------------------------------------ */
+
+/* For how many ms it grants nothing new to those who ask for --grace, once the first of them has
+ * come; as grace_left() of lua/epoch.lua. */
+static int64_t grace_left(const struct server_facts *facts, const struct wishes *wishes, bool *due)
+{
+    const struct grace_facts *grace = &facts->grace;
+    int64_t lease = wishes->grace ? wishes->lease / NS_PER_MS : 0;
+    int64_t longest = grace->longest_ms > lease ? grace->longest_ms : lease;
+    bool same = grace->marked && strcmp(grace->run_id, facts->run_id) == 0;
+    bool other_copy = strcmp(grace->replication, grace->own_replication) != 0;
+
+    *due = !same || (other_copy && grace->promoted);
+    if (*due)
+        return longest > 0 ? longest : GRACE_DEFAULT_MS;
+    return grace->until_ms > grace->now_ms ? grace->until_ms - grace->now_ms : 0;
+}
+
+/* Nothing to those who have never heard of it. */
+static void judge_grace(const struct server_facts *facts, const struct wishes *wishes,
+                        struct diagnosis *diagnosis)
+{
+    const struct grace_facts *grace = &facts->grace;
+    enum level level = wishes->grace ? LEVEL_WARNING : LEVEL_NOTE;
+    char time[32];
+    bool due;
+
+    if (!grace->marked && !wishes->grace)
+        return;
+    if (!grace->told || !*facts->run_id || grace->now_ms <= 0) {
+        diagnosis_add(diagnosis, "grace", LEVEL_NOTE, ASK_ADMIN, "cannot tell");
+        return;
+    }
+    int64_t left = grace_left(facts, wishes, &due);
+    print_seconds((left + 999) / 1000, time, sizeof time);
+    if (due && !grace->marked)
+        diagnosis_add(diagnosis, "grace", level, "rlock init, if it has never held locks",
+                      "it may have forgotten locks: from when the first asks with grace it grants "
+                      "nothing new for %s",
+                      time);
+    else if (due)
+        diagnosis_add(diagnosis, "grace", level, "",
+                      "restarted or promoted since it was asked last: from when the next asks with "
+                      "grace it grants nothing new for %s",
+                      time);
+    else if (left > 0)
+        diagnosis_add(diagnosis, "grace", level, "",
+                      "it may have forgotten locks: with grace it grants nothing new for another "
+                      "%s",
+                      time);
+    else
+        diagnosis_add(diagnosis, "grace", LEVEL_FINE, "", "over: it grants at once");
+    if ((due && grace->marked) || (!due && left > 0))
+        diagnosis_hint(diagnosis, HINT_WAIT_OR_MARK);
+}
+
+/* -- does it keep what it is told? ----------------------------------------------------------- */
+
+struct advice {
+    char text[200];
+};
+
+/* As much again, for example. */
+static const char *twice(int64_t number, const char *unit, char out[32])
+{
+    snprintf(out, 32, "%" PRId64 "%s", number < INT64_MAX / 2 ? 2 * number : number, unit);
+    return out;
+}
+
+/* What an administrator types, for now and for after the next restart. */
+static struct advice set_to(const char *setting, const char *value)
+{
+    struct advice advice;
+
+    snprintf(advice.text, sizeof advice.text,
+             "CONFIG SET %s %s; CONFIG REWRITE, or the same in redis.conf, keeps it over a restart",
+             setting, value);
+    return advice;
+}
+
+static void judge_eviction(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    bool evicts = *facts->policy && strcmp(facts->policy, "noeviction") != 0;
+
+    if (facts->maxmemory == 0)
+        diagnosis_add(diagnosis, "eviction", LEVEL_FINE, "", "none: it has no limit of memory");
+    else if (!*facts->policy)
+        diagnosis_add(diagnosis, "eviction", LEVEL_WARNING, ASK_ADMIN,
+                      "cannot tell whether it throws locks away when its memory is full");
+    else if (evicts)
+        diagnosis_add(diagnosis, "eviction", LEVEL_WARNING,
+                      set_to("maxmemory-policy", "noeviction").text,
+                      "%s may throw locks away when its memory is full", facts->policy);
+    else
+        diagnosis_add(diagnosis, "eviction", LEVEL_FINE, "", "noeviction");
+}
+
+/* In the unit that redis.conf calls mb. */
+static const char *print_bytes(int64_t bytes, char out[32])
+{
+    snprintf(out, 32, "%" PRId64 ".%" PRId64 " MB", bytes >> 20, (bytes & 0xfffff) * 10 >> 20);
+    return out;
+}
+
+/* Redis refuses, or evicts, at the limit. */
+static void judge_memory(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    int64_t most = facts->maxmemory, used = facts->memory;
+    char now[32], limit[32], more[32];
+
+    if (most <= 0 || used < 0)
+        return;
+    /* Of both a thousandth, which does not overflow. */
+    int64_t percent = used / 1024 * 100 / (most / 1024 > 0 ? most / 1024 : 1);
+    bool evicts = *facts->policy && strcmp(facts->policy, "noeviction") != 0;
+    print_bytes(used, now);
+    print_bytes(most, limit);
+    if (percent >= MEMORY_MOST)
+        diagnosis_add(diagnosis, "memory", LEVEL_WARNING,
+                      set_to("maxmemory", twice(most < 1 << 20 ? 1 : most >> 20, "mb", more)).text,
+                      "%s of %s are used (%" PRId64 " %%): %s it %s", now, limit, percent,
+                      percent < 100 ? "when it is full" : "it is full, and",
+                      evicts ? "throws keys away" : "refuses new locks");
+    else
+        diagnosis_add(diagnosis, "memory", LEVEL_FINE, "", "%s of %s are used (%" PRId64 " %%)",
+                      now, limit, percent);
+}
+
+static void judge_append_only(const struct server_facts *facts, const struct wishes *wishes,
+                              struct diagnosis *diagnosis)
+{
+    const char *fsync = facts->appendfsync;
+
+    if (facts->aof_failed)
+        diagnosis_add(diagnosis, "persistence", LEVEL_UNFIT, "see its log: the disk may be full",
+                      "it cannot write its append-only file");
+    else if (strcmp(fsync, "always") == 0)
+        diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "", "appendonly, appendfsync always");
+    else if (wishes->url->record->start_server)
+        diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "",
+                      "appendonly, as far as this host lives");
+    else if (strcmp(fsync, "no") == 0)
+        diagnosis_add(diagnosis, "persistence", LEVEL_NOTE, set_to("appendfsync", "everysec").text,
+                      "appendonly; a power failure may lose half a minute");
+    else
+        diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "",
+                      "appendonly; a power failure may lose the last second");
+}
+
+static void judge_persistence(const struct server_facts *facts, const struct wishes *wishes,
+                              struct diagnosis *diagnosis)
+{
+    enum level level = wishes->grace ? LEVEL_NOTE : LEVEL_WARNING;
+
+    if (strcmp(facts->appendonly, "yes") == 0)
+        judge_append_only(facts, wishes, diagnosis);
+    else if (!*facts->appendonly)
+        diagnosis_add(diagnosis, "persistence", level, ASK_ADMIN,
+                      "cannot tell whether it keeps its data over a restart");
+    else if (*facts->save && strcmp(facts->save, "none") != 0)
+        diagnosis_add(diagnosis, "persistence", level, set_to("appendonly", "yes").text,
+                      "a restart forgets what was locked since the last snapshot");
+    else
+        diagnosis_add(diagnosis, "persistence", level, set_to("appendonly", "yes").text, "%s",
+                      *facts->save ? "none: a restart forgets all locks"
+                                   : "no append-only file: a restart forgets locks");
+    if (facts->snapshot_failed)
+        diagnosis_add(diagnosis, "snapshot", LEVEL_WARNING, "see its log: the disk may be full",
+                      "its last snapshot failed; it may refuse all writes");
+}
+
+static void note_unused(int64_t replicas, struct diagnosis *diagnosis)
+{
+    diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, "", "%" PRId64 ", which nobody waits for",
+                  replicas);
+    diagnosis_hint(diagnosis, HINT_REPLICAS);
+}
+
+static void judge_replicas(const struct server_facts *facts, const struct wishes *wishes,
+                           struct diagnosis *diagnosis)
+{
+    int64_t there = facts->replicas, least = facts->min_replicas;
+
+    if (least > 0 && there >= 0 && there < least)
+        diagnosis_add(
+            diagnosis, "replicas", LEVEL_UNFIT, "more replicas, or a lower min-replicas-to-write",
+            "%" PRId64 ", but min-replicas-to-write is %" PRId64 ": it refuses all writes", there,
+            least);
+    else if (there < 0)
+        diagnosis_add(diagnosis, "replicas", wishes->replicas ? LEVEL_WARNING : LEVEL_NOTE,
+                      wishes->replicas ? ASK_ADMIN : "", "cannot tell");
+    else if (there > 0 && wishes->quorum)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING,
+                      "servers without replicas, or none that may be promoted",
+                      "%" PRId64 ": one that was promoted would count for its master, but has "
+                      "missed locks",
+                      there);
+    else if (there == 0 && wishes->url->record->fails_over)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start a replica",
+                      "none: there is nobody to be promoted when the master fails");
+    else if (there < wishes->replicas)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start more of them",
+                      "%" PRId64 ", but a lock is to wait for %u: none could be had", there,
+                      wishes->replicas);
+    else if (there > 0 && wishes->replicas == 0)
+        note_unused(there, diagnosis);
+    else if (there > 0 && least == 0)
+        diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, set_to("min-replicas-to-write", "1").text,
+                      "%" PRId64 ", but min-replicas-to-write is 0: a master that is cut off from "
+                      "them goes on",
+                      there);
+    else
+        diagnosis_add(diagnosis, "replicas", LEVEL_FINE, "", "%" PRId64, there);
+}
+
+/* -- connections ----------------------------------------------------------------------------- */
+
+/* A connection that waits for a message is not idle to Redis; one of a holder is, between
+ * renewals. */
+static void judge_timeout(const struct server_facts *facts, const struct wishes *wishes,
+                          struct diagnosis *diagnosis)
+{
+    int64_t idle = wishes->lease / 3 / NS_PER_SEC;
+    char after[32];
+
+    if (facts->timeout_s < 0) {
+        diagnosis_add(diagnosis, "timeout", LEVEL_NOTE, "", "cannot tell");
+    } else if (facts->timeout_s == 0) {
+        diagnosis_add(diagnosis, "timeout", LEVEL_FINE, "", "idle connections stay");
+    } else {
+        print_seconds(facts->timeout_s, after, sizeof after);
+        bool short_one = facts->timeout_s <= idle;
+        diagnosis_add(diagnosis, "timeout", short_one ? LEVEL_WARNING : LEVEL_FINE,
+                      short_one ? set_to("timeout", "0").text : "",
+                      "idle connections are closed after %s%s", after,
+                      short_one ? ", so that each renewal needs a new one" : "");
+    }
+}
+
+static void judge_clients(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    int64_t most = facts->clients_max, now = facts->clients;
+    char more[32];
+
+    if (most <= 0 || now < 0)
+        diagnosis_add(diagnosis, "clients", LEVEL_NOTE, "", "cannot tell");
+    else if (now * 100 / most >= CLIENTS_MOST)
+        diagnosis_add(
+            diagnosis, "clients", LEVEL_WARNING, set_to("maxclients", twice(most, "", more)).text,
+            "%" PRId64 " of %" PRId64 "; each holder and each waiter needs one", now, most);
+    else
+        diagnosis_add(diagnosis, "clients", LEVEL_FINE, "", "%" PRId64 " of %" PRId64, now, most);
+}
+
+/* -- all of it ------------------------------------------------------------------------------- */
+
+static void judge_reach(const struct server_facts *facts, const struct wishes *wishes,
+                        struct diagnosis *diagnosis)
+{
+    bool lacks_rights = facts->denied && rights_judge(facts->said) != RIGHTS_FINE;
+    char cure[sizeof diagnosis->findings->advice];
+
+    judge_rights_cure(facts, wishes, cure, sizeof cure);
+    diagnosis_add(diagnosis, "reach", LEVEL_UNFIT, lacks_rights ? cure : "", "%s", facts->fault);
+    if (lacks_rights)
+        return;
+    if (facts->hint)
+        diagnosis_hint(diagnosis, facts->hint);
+    else
+        diagnosis_hint(diagnosis, facts->denied ? HINT_PASSWORD_OR_USER : HINT_ADDRESS);
+}
+
+void judge_server(const struct server_facts *facts, const struct wishes *wishes,
+                  struct diagnosis *diagnosis)
+{
+    *diagnosis = (struct diagnosis){0};
+    if (!facts->reached) {
+        judge_reach(facts, wishes, diagnosis);
+        return;
+    }
+    judge_latency(facts, wishes, diagnosis);
+    judge_encryption(wishes, diagnosis);
+    judge_version(facts, wishes, diagnosis);
+    judge_scripts(facts, diagnosis);
+    judge_uptime(facts, wishes, diagnosis);
+    judge_clock(facts, diagnosis);
+    judge_grace(facts, wishes, diagnosis);
+    judge_eviction(facts, diagnosis);
+    judge_memory(facts, diagnosis);
+    judge_persistence(facts, wishes, diagnosis);
+    judge_replicas(facts, wishes, diagnosis);
+    judge_timeout(facts, wishes, diagnosis);
+    judge_clients(facts, diagnosis);
+    judge_rights(facts, wishes, diagnosis);
+}

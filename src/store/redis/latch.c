@@ -1,0 +1,120 @@
+/* latch.lua's arguments and replies. */
+#include "store/redis/latch.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lock/key.h"
+#include "store/redis/error.h"
+#include "store/redis/reply.h"
+
+static const char *const verbs[] = {[LATCH_LOOK] = "look",
+                                    [LATCH_LIST] = "list",
+                                    [LATCH_SET] = "set",
+                                    [LATCH_COUNT] = "count",
+                                    [LATCH_DELETE] = "delete"};
+
+void redis_latch_arguments(const struct latch_request *request,
+                           void (*add)(void *arg, const char *text), void *arg)
+{
+    char number[24], ttl[24], field[KEY_MAX_BYTES + 3];
+
+    snprintf(number, sizeof number, "%" PRId64, request->number);
+    add(arg, "latch"); /* no owner of a lock is called so, and these have channels, too */
+    add(arg, verbs[request->verb]);
+    if (request->verb == LATCH_SET) {
+        snprintf(ttl, sizeof ttl, "%" PRId64, request->ttl / NS_PER_MS);
+        add(arg, request->word);
+        add(arg, number);
+        add(arg, ttl);
+    } else if (request->verb == LATCH_COUNT) {
+        snprintf(field, sizeof field, "%c:%s", request->unnamed ? 'r' : 'd', request->id);
+        add(arg, field);
+        add(arg, number);
+        add(arg, request->word ? request->word : "");
+    }
+}
+
+static void refuse(struct answer *answer, enum cause cause, const char *text)
+{
+    answer->verdict = VERDICT_REFUSED;
+    answer->cause = cause;
+    snprintf(answer->text, sizeof answer->text, "%s", text);
+}
+
+static void refuse_misfit(struct answer *answer, const char *what)
+{
+    char text[120];
+
+    if (strcmp(what, "lock/1") == 0)
+        snprintf(text, sizeof text,
+                 "the key is a lock, or was one within a week; rlock status shows it");
+    else if (strcmp(what, "damaged") == 0)
+        snprintf(text, sizeof text, "the store's key of that name holds other data, or is damaged");
+    else
+        snprintf(text, sizeof text, "the key is no latch but '%.40s'", what);
+    refuse(answer, CAUSE_MISFIT, text);
+}
+
+/* False if it makes no sense. An open latch is believed only where all of it does. */
+static bool read_latch(const redisReply *reply, int64_t now, struct latch_state *latch)
+{
+    const char *word = redis_reply_string(reply, 4);
+    int64_t expires = redis_reply_clock(reply, 6);
+
+    latch->left = redis_reply_whole(reply, 2);
+    latch->number = redis_reply_whole(reply, 3);
+    latch->since_ms = redis_reply_whole(reply, 5);
+    latch->counted = redis_reply_says(reply, 7, 1);
+    latch->unnamed = redis_reply_whole(reply, 8);
+    if (!word || !*word || strlen(word) >= sizeof latch->word)
+        return false;
+    strcpy(latch->word, word);
+    if (now == 0 || expires <= now)
+        return false;
+    latch->age_ms = latch->since_ms < now ? now - latch->since_ms : 0; /* a clock may be set back */
+    latch->ttl_ms = expires - now < REDIS_SPAN_MAX ? expires - now : REDIS_SPAN_MAX;
+    return latch->left >= 0 && latch->number >= 1 && latch->left <= latch->number &&
+           latch->since_ms >= 0;
+}
+
+static void tell_ids(const redisReply *reply, void (*each)(void *arg, const char *id), void *arg)
+{
+    const redisReply *ids = reply->elements > 9 ? reply->element[9] : NULL;
+
+    for (size_t i = 0; ids && ids->type == REDIS_REPLY_ARRAY && i < ids->elements; i++) {
+        const char *id = redis_reply_string(ids, i);
+        if (id)
+            each(arg, id);
+    }
+}
+
+void redis_latch_answer(const struct redisReply *reply, void (*each)(void *arg, const char *id),
+                        void *each_arg, struct answer *answer, int64_t *now_ms)
+{
+    const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
+    const char *what = word ? redis_reply_string(reply, 2) : NULL;
+    int64_t now = word ? redis_reply_clock(reply, 1) : 0;
+
+    memset(answer, 0, sizeof *answer);
+    *now_ms = now;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_error_answer(reply->str, answer);
+    } else if (word && strcmp(word, "ABSENT") == 0) {
+        refuse(answer, CAUSE_ABSENT, "no such latch");
+    } else if (word && strcmp(word, "EXISTS") == 0) {
+        refuse(answer, CAUSE_EXISTS, "the latch exists already");
+    } else if (word && strcmp(word, "OTHER") == 0) {
+        refuse(answer, CAUSE_CHANGED, "the latch vanished, and another one has its name");
+    } else if (word && strcmp(word, "MISFIT") == 0) {
+        refuse_misfit(answer, what ? what : "?");
+    } else if (word && strcmp(word, "LATCH") == 0 && read_latch(reply, now, &answer->latch)) {
+        answer->verdict = VERDICT_GRANTED;
+        if (each)
+            tell_ids(reply, each, each_arg);
+    } else {
+        redis_error_senseless(answer);
+    }
+}

@@ -1,0 +1,338 @@
+/* Where a server is. */
+#include "store/redis/locate.h"
+#include "base/mem.h"
+#include "net/loop.h"
+#include "os/helper_process.h"
+#include "store/redis/sentinels.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* How often to ask whether the master is still the master, at least: as long may one that was
+ * disowned go unnoticed. A small request to each Sentinel; a run shorter than this never makes
+ * one. */
+#define LOOK_NS (3 * NS_PER_SEC)
+/* How long a look may take. */
+#define LOOK_TIMEOUT_NS (2 * NS_PER_SEC)
+
+#define LOCAL_SOCKET_SIZE 108 /* of a Unix socket, see unix(7) */
+
+struct locator {
+    struct loop *loop;
+    const struct url *url;
+    bool fixed;     /* a path or a number: nothing to search for */
+    bool startable; /* a server to be started when it is not there */
+    struct endpoint endpoints[RESOLVE_MAX];
+    int count;
+    struct resolver *resolver;
+    struct helper_process *starter;
+    struct loop_timer failure; /* tells of a search that could not even start */
+    int error;
+    void (*done)(void *arg, const struct answer *failure);
+    void *arg;
+
+    struct sentinels *sentinels; /* who know where it is; NULL: nobody has to be asked */
+    bool doubtful;               /* what is known was not confirmed since the last connection */
+    char host[256];              /* the master they named, or "" */
+    int port;
+    char found[300];
+    const char *password;
+    struct loop_timer look;
+    int64_t pace; /* of looks, ns */
+    void (*moved)(void *arg);
+    void *moved_arg;
+};
+
+/* What starting the local server comes to. */
+struct start {
+    bool up;
+    char socket[LOCAL_SOCKET_SIZE];
+    char fault[160];
+};
+
+static void tell_more(struct locator *locator, enum cause cause, bool nowhere, const char *fault)
+{
+    struct answer failure;
+
+    answer_fail(&failure, cause, "%s", fault);
+    failure.nowhere = nowhere;
+    locator->done(locator->arg, &failure);
+}
+
+static void tell(struct locator *locator, enum cause cause, const char *fault)
+{
+    tell_more(locator, cause, false, fault);
+}
+
+static void tell_failure(struct loop_timer *timer)
+{
+    struct locator *locator = timer->owner;
+    tell(locator, CAUSE_UNREACHABLE, strerror(locator->error));
+}
+
+static void fail_soon(struct locator *locator)
+{
+    locator->error = errno;
+    loop_arm(locator->loop, &locator->failure, loop_now(locator->loop));
+}
+
+/* Where the server is if it runs; a directory that is not to be trusted is told of by the
+ * search. */
+static void know_local(struct locator *locator)
+{
+    char socket[LOCAL_SOCKET_SIZE];
+
+    if (locator->url->record->find_server(socket, sizeof socket))
+        locator->count = resolve_path(socket, &locator->endpoints[0]);
+}
+
+static void look(struct loop_timer *timer);
+
+struct locator *locator_new(struct loop *loop, const struct url *url, struct tls *tls, char *fault,
+                            size_t size)
+{
+    struct locator *locator = mem_zeroed(sizeof *locator);
+
+    *locator = (struct locator){.loop = loop, .url = url, .pace = LOOK_NS};
+    locator->failure = (struct loop_timer){.fire = tell_failure, .owner = locator};
+    locator->look = (struct loop_timer){.fire = look, .owner = locator};
+    locator->startable = url->record->start_server != NULL;
+    if (locator->startable) {
+        know_local(locator);
+        return locator;
+    }
+    if (url->path && !resolve_path(url->path, &locator->endpoints[0])) {
+        snprintf(fault, size, "the path is too long for a Unix socket");
+        free(locator);
+        return NULL;
+    }
+    if (url->master)
+        locator->sentinels = sentinels_new(loop, url, tls);
+    else
+        locator->fixed = url->path || resolve_numeric(url->hosts[0].name, url->hosts[0].port,
+                                                      &locator->endpoints[0]);
+    locator->count = locator->fixed;
+    return locator;
+}
+
+void locator_free(struct locator *locator)
+{
+    locator_stop(locator);
+    if (locator->sentinels)
+        sentinels_free(locator->sentinels);
+    free(locator);
+}
+
+int locator_known(const struct locator *locator, const struct endpoint **endpoints)
+{
+    *endpoints = locator->endpoints;
+    return locator->doubtful ? 0 : locator->count;
+}
+
+bool locator_can_search(const struct locator *locator)
+{
+    return !locator->fixed;
+}
+
+bool locator_roams(const struct locator *locator)
+{
+    return locator->sentinels != NULL;
+}
+
+const char *locator_host(const struct locator *locator)
+{
+    if (locator->sentinels)
+        return locator->host;
+    return locator->url->host_count ? locator->url->hosts[0].name : NULL;
+}
+
+const char *locator_overdue(const struct locator *locator)
+{
+    return locator->startable ? "it did not start in time" : "no answer from the name service";
+}
+
+const char *locator_found(const struct locator *locator)
+{
+    return locator->found;
+}
+
+/* -- names ----------------------------------------------------------------------------------- */
+
+static void resolved(void *arg, const struct endpoint *found, int count, const char *fault)
+{
+    struct locator *locator = arg;
+
+    resolver_stop(locator->resolver);
+    locator->resolver = NULL;
+    if (count > 0) {
+        memcpy(locator->endpoints, found, (size_t)count * sizeof *found);
+        locator->count = count;
+        locator->doubtful = false;
+        locator->done(locator->arg, NULL);
+    } else {
+        tell_more(locator, CAUSE_UNREACHABLE, count < 0, fault);
+    }
+}
+
+static void look_up(struct locator *locator, const char *host, int port)
+{
+    locator->resolver = resolver_start(locator->loop, host, port, resolved, locator);
+    if (!locator->resolver)
+        fail_soon(locator);
+}
+
+/* -- the local server ------------------------------------------------------------------------ */
+
+static void start(const void *question, void *finding)
+{
+    const struct store_record *record = question;
+    struct start *start = finding;
+
+    start->up = record->start_server(start->socket, sizeof start->socket, start->fault,
+                                     sizeof start->fault);
+}
+
+static void started(void *arg, const void *finding)
+{
+    static const struct start nothing = {.fault = "starting it ended without an answer"};
+    struct locator *locator = arg;
+    struct start start = finding ? *(const struct start *)finding : nothing;
+
+    helper_process_stop(locator->starter);
+    locator->starter = NULL;
+    if (start.up) {
+        locator->count = resolve_path(start.socket, &locator->endpoints[0]);
+        locator->done(locator->arg, NULL);
+    } else {
+        /* What keeps it from starting does not pass by itself. */
+        tell(locator, CAUSE_UNFIT, start.fault);
+    }
+}
+
+static void start_local(struct locator *locator)
+{
+    locator->starter = helper_process_start(locator->loop, start, locator->url->record,
+                                            sizeof(struct start), started, locator);
+    if (!locator->starter)
+        fail_soon(locator);
+}
+
+/* -- Sentinels ------------------------------------------------------------------------------- */
+
+/* Whether the last master may be tried again although the Sentinels cannot be asked, or not enough
+ * of them: their outage need not be ours. But not where even one of them says otherwise. */
+static bool may_stay(const struct locator *locator, const struct sentinel_vote *vote)
+{
+    switch (vote->outcome) {
+    case SENTINELS_SILENT:
+    case SENTINELS_DENY:
+    case SENTINELS_TOO_FEW:
+        return locator->count > 0 &&
+               !sentinels_contradict(locator->sentinels, locator->host, locator->port);
+    default: return false;
+    }
+}
+
+static void voted(void *arg, const struct sentinel_vote *vote)
+{
+    struct locator *locator = arg;
+    const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
+    struct answer failure;
+
+    if (vote->outcome == SENTINELS_NAME) {
+        snprintf(locator->host, sizeof locator->host, "%s", word->host);
+        locator->port = word->port;
+        snprintf(locator->found, sizeof locator->found, "the master %s:%d", word->host, word->port);
+        locator->count = resolve_numeric(word->host, word->port, &locator->endpoints[0]);
+        if (locator->count == 0) {
+            look_up(locator, locator->host, locator->port);
+            return;
+        }
+    } else if (!may_stay(locator, vote)) {
+        sentinels_explain(locator->sentinels, vote, &failure);
+        locator->done(locator->arg, &failure);
+        return;
+    }
+    locator->doubtful = false;
+    locator->done(locator->arg, NULL);
+}
+
+static void look_soon(struct locator *locator)
+{
+    struct moment now = loop_now(locator->loop);
+    /* Spread by the clock: those who were cut off together do not ask together. */
+    int64_t spread = now.ns % (locator->pace / 5);
+
+    loop_arm(locator->loop, &locator->look, moment_plus(now, locator->pace - spread));
+}
+
+static void looked(void *arg, const struct sentinel_vote *vote)
+{
+    struct locator *locator = arg;
+    const struct sentinel_word *word = sentinels_word(locator->sentinels, vote->speaker);
+    bool ours = sentinel_names(word, locator->host, locator->port);
+
+    if (vote->outcome == SENTINELS_NAME && !ours)
+        locator->moved(locator->moved_arg);
+    else
+        look_soon(locator);
+}
+
+static void look(struct loop_timer *timer)
+{
+    struct locator *locator = timer->owner;
+
+    sentinels_ask_known(locator->sentinels, locator->password,
+                        moment_plus(loop_now(locator->loop), LOOK_TIMEOUT_NS), looked, locator);
+}
+
+/* -- from outside ---------------------------------------------------------------------------- */
+
+void locator_search(struct locator *locator, const char *password, struct moment until,
+                    void (*done)(void *arg, const struct answer *failure), void *arg)
+{
+    struct moment now = loop_now(locator->loop);
+
+    locator->done = done;
+    locator->arg = arg;
+    if (locator->sentinels)
+        sentinels_ask(locator->sentinels, password, moment_plus(now, moment_until(now, until) / 2),
+                      voted, locator);
+    else if (locator->startable)
+        start_local(locator);
+    else
+        look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
+}
+
+void locator_mind(struct locator *locator, int64_t lease)
+{
+    if (lease > 0)
+        locator->pace = lease / 3 < LOOK_NS ? lease / 3 : LOOK_NS;
+}
+
+void locator_watch(struct locator *locator, const char *password, void (*moved)(void *arg),
+                   void *arg)
+{
+    if (!locator->sentinels)
+        return;
+    locator->password = password;
+    locator->moved = moved;
+    locator->moved_arg = arg;
+    look_soon(locator);
+}
+
+void locator_stop(struct locator *locator)
+{
+    loop_disarm(locator->loop, &locator->failure);
+    loop_disarm(locator->loop, &locator->look);
+    if (locator->resolver)
+        resolver_stop(locator->resolver);
+    if (locator->starter)
+        helper_process_stop(locator->starter);
+    locator->resolver = NULL;
+    locator->starter = NULL;
+    if (!locator->sentinels)
+        return;
+    sentinels_hush(locator->sentinels);
+    locator->doubtful = true;
+}

@@ -1,0 +1,336 @@
+-- Who holds a lock, whom that keeps out, and who is called when it changes.
+local FEW = 50 -- holders and waiters
+
+local function mode_of(family)
+  for _, e in ipairs(family.entries) do
+    if e.mode ~= 's' then return e.mode end
+  end
+  return 's'
+end
+
+-- What waits for a holder that is gone waits for those that it nested in.
+local function disband(lock, owner)
+  local base = 'q:' .. owner
+  local text = redis.call('HGET', lock.key, base)
+  local queue = text and read_queue(base, text)
+  if queue then empty_queue(lock, queue) end
+end
+
+-- What is known of owners that must not come back, for so many ms more.
+local function note_barred(lock, name, ms)
+  local barred = name .. '=' .. whole(now + ms) .. ';'
+  for other, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
+    if tonumber(deadline) > now and other ~= name then
+      barred = barred .. other .. '=' .. deadline .. ';'
+    end
+  end
+  lock.barred = barred
+  redis.call('HSET', lock.key, 't', barred, 'k', KIND)
+end
+
+-- Takes those out of the family whom "gone" tells. How one ended is in its "ended"; the others are
+-- dead.
+local function thin_out(lock, family, gone)
+  local left = {}
+  for _, e in ipairs(family.entries) do
+    if gone(e) then
+      disband(lock, e.owner)
+      remember(lock, family, e, e.ended or 'expired=1')
+    else
+      left[#left + 1] = e
+    end
+  end
+  local changed = #left < #family.entries
+  family.entries = left
+  return changed
+end
+
+-- A clock that was set back must not stretch a dead holder's lease.
+local function clamp(family)
+  local changed = false
+  for _, e in ipairs(family.entries) do
+    if e.deadline > now + e.lease then
+      e.deadline = now + e.lease
+      changed = true
+    end
+  end
+  return changed
+end
+
+-- nil if one cannot be read.
+local function all_families(lock)
+  local only = lock.held.count == 1 and redis.call('HGET', lock.key, 'h:' .. lock.held.oldest)
+  local fields = only and { 'h:' .. lock.held.oldest, only } or redis.call('HGETALL', lock.key)
+  local families = {}
+  for i = 1, #fields, 2 do
+    local name = string.match(fields[i], '^h:(.+)$')
+    local family = name and (lock.families[name] or read_family(name, fields[i + 1]))
+    if name and not family then return nil end
+    if family then families[#families + 1] = family end
+  end
+  return families
+end
+
+-- The family that has held it for longest: tokens are in the order of acquisition whatever the
+-- clock does.
+local function oldest_of(families)
+  local lowest, name = math.huge, '-'
+  for _, family in ipairs(families) do
+    local e = family.entries[1]
+    if e and tonumber(e.fence) < lowest then lowest, name = tonumber(e.fence), family.name end
+  end
+  return name
+end
+
+-- Looks at all holders: the dead ones go, the state is told anew. Where one cannot be read nobody
+-- goes or comes.
+local function prune(lock)
+  local families = all_families(lock)
+  if not families then
+    lock.damaged = true
+    return
+  end
+  local held = { mode = 's', limit = lock.held.limit, count = 0, earliest = math.huge, longest = 0 }
+  lock.slots = ''
+  for _, family in ipairs(families) do
+    local clamped = clamp(family)
+    if thin_out(lock, family, is_dead) or clamped then write_family(lock, family) end
+    for _, e in ipairs(family.entries) do
+      held.earliest = math.min(held.earliest, e.deadline)
+      held.longest = math.max(held.longest, e.lease)
+      if e.mode ~= 's' then held.mode = e.mode end
+      if e.slot > 0 then mark_slot(lock, e.slot, 1) end
+    end
+    if #family.entries > 0 then held.count = held.count + 1 end
+  end
+  held.oldest = oldest_of(families)
+  lock.held = held.count > 0 and held or nil
+  if lock.held then
+    redis.call('HSET', lock.key, 's', state_text(held))
+  else
+    redis.call('HDEL', lock.key, 's', 'b')
+    lock.slots = ''
+  end
+  if lock.held and lock.slots ~= '' then redis.call('HSET', lock.key, 'b', lock.slots) end
+end
+
+-- A pause, or a limit of 0, lets those leave who hold it.
+local function is_closed(lock)
+  return lock.paused or lock.stored == 0
+end
+
+local function has_room(held, mode)
+  return not held or mode == 's' and held.mode == 's'
+    or mode == 'l' and held.mode == 'l' and held.count < held.limit
+end
+
+-- Holders of whom one may be dead are looked at.
+local function refresh(lock)
+  local held = lock.held
+  if held and (held.earliest <= now or held.earliest > now + held.longest) then prune(lock) end
+end
+
+-- The one who has held it for longest, in a line; '' if that takes more than a look at a few. A
+-- full server need not keep what was found: it is for people alone.
+local function oldest(lock)
+  local held = lock.held
+  if held.oldest == '-' and held.count + lock.queue.last - lock.queue.first < FEW then
+    held.oldest = oldest_of(all_families(lock) or {})
+    redis.pcall('HSET', lock.key, 's', state_text(held))
+  end
+  return string.match(redis.call('HGET', lock.key, 'h:' .. held.oldest) or '', '^[^\n]*')
+end
+
+-- All holders: how many, no earlier than when one of them may be gone, and the oldest of them to
+-- show, in a line.
+local function all_holders(lock)
+  return { count = lock.held.count, till = lock.held.earliest, shown = oldest(lock) }
+end
+
+-- What keeps "mode" out below "parent", or from outside, in the same words; nil if nothing does.
+-- "closed": nobody is let in from outside, whether it is held or not.
+local function obstacle(lock, mode, parent, family)
+  local found = { count = 0, till = math.huge, shown = '' }
+  if parent then
+    for _, e in ipairs(family.entries) do
+      local beside = nests_in(e.owner, parent.owner) and not is_dead(e)
+      if beside and not (mode == 's' and e.mode == 's') then
+        found.count, found.till = found.count + 1, math.min(found.till, e.deadline)
+        if found.count == 1 then found.shown = write_entry(e) end
+      end
+    end
+    return found.count > 0 and found or nil
+  end
+  -- Also where there is room: a dead one's slot is the next one's, and dead readers would gather.
+  refresh(lock)
+  if is_closed(lock) then return { count = 0, till = now, shown = '', closed = true } end
+  if has_room(lock.held, mode) then return nil end
+  return all_holders(lock)
+end
+
+-- Who has the lock, in the words of a refusal.
+local function describe(found)
+  if not found then return 0, 0, '' end
+  return found.count, math.max(found.till - now, 0), found.shown
+end
+
+-- Who holds it now, to tell one who does not.
+local function present(lock)
+  if lock.held then refresh(lock) end
+  return describe(lock.held and all_holders(lock))
+end
+
+-- Where the first one waits for another of its keys: calls the first of those who nest, and may
+-- pass it.
+local function wake_passing(lock, queue, parent, family)
+  for ticket = queue.first, math.min(queue.last, queue.first + 100) do
+    local text = redis.call('HGET', lock.key, place_of(queue, ticket))
+    local waiter = text and read_waiter(text)
+    if waiter and waiter.deadline > now and not waiter.elsewhere and waiter.owner ~= lock.owner
+      and string.find(waiter.owner, '.', 1, true) then
+      if not obstacle(lock, waiter.mode, parent, family) then poke(lock, waiter) end
+      return
+    end
+  end
+end
+
+-- One more holder, whose entry is e: in a new family, or in this one.
+local function hold(lock, family, e, limit)
+  local held = lock.held
+    or { mode = e.mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
+  e.rest = string.format('%s %s %.0f %s %.0f ', e.fence, e.owner, e.since, e.mode, e.slot) .. e.who
+  if not family then
+    family = { name = e.owner, entries = {} }
+    held.count, held.oldest = held.count + 1, held.oldest or e.owner
+  end
+  family.entries[#family.entries + 1] = e
+  held.earliest = math.min(held.earliest, e.deadline)
+  held.longest = math.max(held.longest, e.lease)
+  lock.held = held
+  write_holders(lock, family)
+end
+
+-- What a waiter offers, if it can be taken up: there is room for it, with the same limit as others,
+-- and it has left nobody behind who nests in it, whose family it would join.
+local function read_offer(lock, waiter)
+  local token, limit, till, lease =
+    string.match(waiter.offer or '', '^([%w_-]+)/(%d+)/(%d+)/(%d+)$')
+  limit, till, lease = number(limit), number(till), number(lease)
+  if not (limit and till and lease) then return nil end
+  if lock.stored and lock.stored ~= limit then return nil end
+  if lock.held and (not has_room(lock.held, waiter.mode) or lock.held.limit ~= limit) then
+    return nil
+  end
+  if redis.call('HEXISTS', lock.key, 'h:' .. waiter.owner) == 1 then return nil end
+  return { token = token, limit = limit, lease = lease, till = math.min(till, now + lease) }
+end
+
+-- How long it has waited: before it had a place, and since.
+local function note_waited(waiter)
+  local words, notes = string.match(waiter.who, '^(%S+ %S+ %S+ %S+ %S+)(.*)$')
+  local before = number(string.match(notes, ' waited=(%d+)')) or 0
+  local waited = before + math.max(now - (number(waiter.since) or now), 0)
+  notes = string.gsub(string.gsub(notes, ' waited=%d+', ''), ' rank=%S+', '')
+  return words .. notes .. ' waited=' .. whole(waited)
+end
+
+-- Hands the lock over to the waiter, for a time that counts from the heartbeat that the token came
+-- with: so the waiter knows by its own clock how long it may rely on it. It starts from the message
+-- alone, and renews. A message that is lost is found by its next heartbeat, as a lost answer is.
+local function hand_over(lock, queue, waiter, offer)
+  local fence = next_fence(lock)
+  redis.call('HSET', lock.key, 'k', KIND, 'f', fence, 'a', lock.acquired + 1)
+  keep(lock, offer.lease)
+  local slot = waiter.mode == 'l' and take_slot(lock) or 0
+  hold(lock, nil, { deadline = offer.till, lease = offer.lease, fence = fence, owner = waiter.owner,
+                    since = now, mode = waiter.mode, slot = slot, who = note_waited(waiter) },
+       offer.limit)
+  clear_place(lock, place_of(queue, waiter.ticket), waiter)
+  if queue.first == waiter.ticket then queue.first = waiter.ticket + 1 end
+  tell(lock, waiter, offer.token .. ' ' .. fence .. ' ' .. whole(slot))
+end
+
+-- Calls who can go now; not who waits for another of its keys, and is called there. Whoever offers
+-- to is handed the lock; "poking": nobody is. Of several who can go together it calls two, and each
+-- of them calls the next when it has come: so all come soon, and no call takes long. CALLED is the
+-- last who was. place_ttl: the first is left alone if it has called within a second, and so knows.
+local function wake(lock, parent, family, poking, place_ttl)
+  local queue = queue_below(lock, parent)
+  local head, line = first_in_turn(lock, queue)
+  if not head or head.owner == '' or head.owner == lock.owner then return end
+  if head.elsewhere then wake_passing(lock, queue, parent, family) end
+  if place_ttl and head.deadline > now + place_ttl - 1000 then return end
+  if obstacle(lock, head.mode, parent, family) then return end
+  local first, called = queue.first, line.called
+
+  local function call(waiter)
+    local offer = not poking and not parent and read_offer(lock, waiter)
+    if offer then hand_over(lock, queue, waiter, offer) else poke(lock, waiter) end
+  end
+
+  local room = 2
+  if head.mode == 'x' then
+    if not head.elsewhere then call(head) end
+    room = 0
+  elseif head.mode == 'l' then
+    -- Where it is free now, the limit as it was; below a parent there is one slot.
+    local limit = not parent and (lock.held and lock.held.limit or lock.limit) or 1
+    local taken = not parent and lock.held and lock.held.count or 0
+    local coming = math.max(called - line.first + 1, 0)
+    room = math.min(room, math.max(limit, 1) - taken - coming)
+  end
+  -- Behind who has waited for too long come those with a priority, in a list.
+  local ordered = line == queue and parent == nil and next(lists_of(lock))
+  local n = math.max(called + 1, line.first)
+  local last = math.min(line.last, n + 100)
+  while room > 0 and n <= last do
+    local ticket = ticket_at(lock, line, n)
+    local waiter = ticket and waiter_at(lock, queue, ticket)
+    if waiter then
+      -- Who calls now does not listen yet: whoever comes before it calls it.
+      if waiter.mode ~= head.mode or waiter.owner == lock.owner then break end
+      if ordered and not is_overdue(lock, waiter) then break end
+      line.called = n
+      if not waiter.elsewhere then
+        call(waiter)
+        room = room - 1
+      end
+    end
+    n = n + 1
+  end
+  if line == queue and line.called ~= called or queue.first ~= first then
+    write_queue(lock, queue)
+  end
+  if line ~= queue and line.called ~= called then write_lists(lock) end
+end
+
+-- After "owner", who was in "family", has left: whoever is next, beside it or outside.
+local function wake_after(lock, owner, family, mode_before)
+  local parent
+  for _, e in ipairs(family and family.entries or {}) do
+    local nearer = nests_in(owner, e.owner) and (not parent or #e.owner > #parent.owner)
+    if nearer and not is_dead(e) then parent = e end
+  end
+  if parent then wake(lock, parent, family) end
+  if not parent or mode_before and mode_before ~= mode_of(family) then wake(lock) end
+end
+
+-- Takes a holder out, and dead ones of its family. What is left in it may be less exclusive.
+local function remove(lock, e, family)
+  local mode = mode_of(family)
+  thin_out(lock, family, function(other) return other == e or is_dead(other) end)
+  local held = lock.held
+  if #family.entries == 0 then
+    held.count = held.count - 1
+    if held.oldest == family.name then held.oldest = '-' end
+    if held.count <= 0 then lock.held = nil end
+  elseif held.mode ~= 'l' then
+    held.mode = mode_of(family)
+  end
+  write_holders(lock, family)
+  if lock.held and e.slot > 0 and #family.entries == 0 then
+    mark_slot(lock, e.slot, 0)
+    redis.call('HSET', lock.key, 'b', lock.slots)
+  end
+  return mode
+end

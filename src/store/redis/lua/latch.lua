@@ -1,0 +1,120 @@
+-- A count-down latch: one hash holds all there is of it. Needs nothing else.
+--
+--   k        kind and version of the layout, "latch/1"; what has another is no latch
+--   n        how many had to be counted when it was set
+--   l        how many are left; 0: it is open, and stays there to say so until it expires
+--   g        which of the latches that had this name: a word of whoever set it
+--   s, e     when it was set and when it expires: the server's clock, in ms
+--   d:ID     how many were counted under that id; the same id again counts nothing
+--   r:WORD   the same for a call without an id: asked again, as its answer was lost, it counts once
+--
+-- A latch that is not there is never an open one: it is absent.
+--
+-- ARGV: the last word of the channel of those who wait (KEY:WORD), what to do, and for
+--   look, list, delete   nothing more
+--   set                  g, n, ms to live
+--   count                field d:… or r:…, how many, g or '' for any
+-- {'LATCH', now, l, n, g, s, e, 1 if this call has counted}; to list, further calls without an id,
+--  {id…}
+-- {'ABSENT', now}   {'EXISTS', now}   {'OTHER', now}: another g   {'MISFIT', now, what}
+-- include database.lua
+local KIND = 'latch/1'
+local key, channel, verb = KEYS[1], KEYS[1] .. ':' .. ARGV[1], ARGV[2]
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- Exact, where tostring() rounds to 14 digits.
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function number(text)
+  local n = text and #text <= 16 and string.find(text, '^%d+$') and tonumber(text)
+  return n and n < 9007199254740992 and n or nil
+end
+
+-- The latch; or nil and the refusal to return.
+local function load_latch()
+  local v = redis.pcall('HMGET', key, 'k', 'n', 'l', 'g', 's', 'e')
+  if v.err then
+    if string.find(v.err, 'WRONGTYPE', 1, true) then return nil, { 'MISFIT', now, 'damaged' } end
+    return nil, v
+  end
+  if v[1] and v[1] ~= KIND then return nil, { 'MISFIT', now, v[1] } end
+  if not v[1] and redis.call('EXISTS', key) == 0 then return nil, { 'ABSENT', now } end
+  local latch = { count = number(v[2]), left = number(v[3]), word = v[4], since = number(v[5]),
+                  expires = number(v[6]) }
+  local sound = v[1] and latch.count and latch.left and latch.left <= latch.count and latch.word
+    and latch.since and latch.expires
+  if not sound then return nil, { 'MISFIT', now, 'damaged' } end
+  -- The server may not have noticed yet.
+  if latch.expires <= now then return nil, { 'ABSENT', now } end
+  return latch
+end
+
+local function describe(latch, counted)
+  return { 'LATCH', now, latch.left, latch.count, latch.word, latch.since, latch.expires,
+           counted or 0 }
+end
+
+-- Pub/sub only makes it quick: those who wait look by themselves as well. A server may forbid it.
+local function call_waiters()
+  redis.pcall('PUBLISH', channel, '1')
+end
+
+local function set(latch)
+  local word, count, ttl = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+  if latch then
+    -- The answer to this very call was lost.
+    if latch.word == word then return describe(latch) end
+    return { 'EXISTS', now }
+  end
+  if redis.call('EXISTS', key) == 1 then redis.call('PEXPIRE', key, 0) end
+  latch = { count = count, left = count, word = word, since = now, expires = now + ttl }
+  redis.call('HSET', key, 'k', KIND, 'n', whole(count), 'l', whole(count), 'g', word,
+    's', whole(now), 'e', whole(latch.expires))
+  redis.call('PEXPIRE', key, ttl)
+  call_waiters()
+  return describe(latch)
+end
+
+local function count(latch)
+  local field, most, word = ARGV[3], tonumber(ARGV[4]), ARGV[5]
+  if word ~= '' and word ~= latch.word then return { 'OTHER', now } end
+  if latch.left == 0 or redis.call('HEXISTS', key, field) == 1 then return describe(latch) end
+  -- First, as it passes on a full server: Redis checks maxmemory at the first write of a script
+  -- alone.
+  redis.call('PEXPIRE', key, latch.expires - now)
+  local counted = math.min(most, latch.left)
+  latch.left = latch.left - counted
+  redis.call('HSET', key, 'l', whole(latch.left), field, whole(counted))
+  if latch.left == 0 then call_waiters() end
+  return describe(latch, 1)
+end
+
+-- Reads all there is, so its cost grows with the ids.
+local function list(latch)
+  local fields = redis.call('HGETALL', key)
+  local ids, unnamed = {}, 0
+  for i = 1, #fields, 2 do
+    local id = string.match(fields[i], '^d:(.*)$')
+    if id then ids[#ids + 1] = id end
+    if string.sub(fields[i], 1, 2) == 'r:' then unnamed = unnamed + 1 end
+  end
+  table.sort(ids)
+  local reply = describe(latch)
+  reply[9], reply[10] = unnamed, ids
+  return reply
+end
+
+local function delete(latch)
+  redis.call('PEXPIRE', key, 0)
+  call_waiters()
+  return describe(latch)
+end
+
+local latch, refusal = load_latch()
+if not latch and (verb ~= 'set' or refusal[1] ~= 'ABSENT') then return refusal end
+local verbs = { look = describe, list = list, set = set, count = count, delete = delete }
+return verbs[verb](latch)

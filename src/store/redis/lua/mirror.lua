@@ -1,0 +1,130 @@
+-- The mirror of a lock: a key in which programs with another library keep the same lock. Where it
+-- is asked for, the lock is held while this key is held, too, for those who hold it. What is known
+-- of it is in the field m of the lock:
+--   KIND OWNER NAME
+-- OWNER is the family that holds both. NAME is the key. Of the kind "string" it is there while it
+-- is held, and its value tells whose it is; of the kind "redisson" it is a hash with one field, its
+-- holder's. Nobody but an owner of ours writes what tells that it is OWNER's.
+--
+-- It is in the slot of the lock. Whoever has included this has declared "mirrors".
+mirrors = {}
+
+local function read_mirror(text)
+  local kind, holder, name = string.match(text, '^(%l+) (%S+) (.+)$')
+  return { kind = kind, holder = holder, name = name }
+end
+
+-- 'free', 'ours', 'taken', or 'misfit': it is no lock of that kind.
+local function state_of(m)
+  local type = redis.call('TYPE', m.name).ok
+  if type == 'none' then return 'free' end
+  local ours
+  if m.kind == 'string' and type == 'string' then
+    ours = redis.call('GET', m.name) == 'rlock:' .. m.holder
+  elseif m.kind == 'redisson' and type == 'hash' then
+    ours = redis.call('HEXISTS', m.name, m.holder .. ':0') == 1
+  else
+    return 'misfit'
+  end
+  return ours and 'ours' or 'taken'
+end
+
+local function family_of(lock, m)
+  local text = redis.call('HGET', lock.key, 'h:' .. m.holder)
+  return text and read_family(m.holder, text), text
+end
+
+-- Whoever waits for a message hears of it. What a library that rlock knows nothing of listens to is
+-- not there, and a server that forbids to say so delays no more than a lost message.
+local function announce(m)
+  if m.kind == 'redisson' then
+    local braced = string.find(m.name, '{', 1, true) and m.name or '{' .. m.name .. '}'
+    redis.pcall('PUBLISH', 'redisson_lock__channel:' .. braced, '0')
+    return
+  end
+  local registry = string.match(m.name, '^(.-):')
+  if not registry then return end
+  -- Spring's RedisLockRegistry; python-redis-lock
+  redis.pcall('PUBLISH', registry .. '-channel:' .. m.name, m.name)
+  if registry == 'lock' then
+    local signal = 'lock-signal:' .. string.sub(m.name, 6)
+    redis.pcall('DEL', signal)
+    redis.pcall('LPUSH', signal, '1')
+    redis.pcall('PEXPIRE', signal, 1000)
+  end
+end
+
+-- Whoever holds the lock and the mirror. text: what is asked for, as KIND:NAME.
+local function wanted(lock, text)
+  local kind, name = string.match(text, '^(%l+):(.+)$')
+  return { kind = kind, name = name, holder = lock.family and lock.family.name or lock.owner }
+end
+
+-- Has the mirror last as long as its holder's family: not so long any more where that is gone.
+function mirrors.follow(lock)
+  local m = read_mirror(lock.mirror)
+  local family, text = family_of(lock, m)
+  if text and not family then return end
+  local till = 0
+  for _, e in ipairs(family and family.entries or {}) do till = math.max(till, e.deadline) end
+  local ours = (not family or till > now) and state_of(m) == 'ours'
+  if ours and family then
+    redis.call('PEXPIRE', m.name, till - now)
+  elseif ours then
+    redis.call('DEL', m.name)
+    announce(m)
+  end
+  if not family then
+    lock.mirror = nil
+    redis.call('HDEL', lock.key, 'm')
+  end
+end
+
+-- What the mirror that is asked for does not go with; nil if it does.
+function mirrors.misfit(lock, text)
+  local m, other = wanted(lock, text), lock.mirror and read_mirror(lock.mirror)
+  if other and other.holder == m.holder and (other.kind ~= m.kind or other.name ~= m.name) then
+    return 'mirror'
+  end
+  return state_of(m) == 'misfit' and m.kind or nil
+end
+
+-- Whether the lock's owner holds it with the mirror.
+function mirrors.is_held(lock, text)
+  return state_of(wanted(lock, text)) == 'ours'
+end
+
+-- Who keeps the lock's owner out where the lock itself does not: nil if nobody does.
+function mirrors.obstacle(lock, text)
+  if lock.mirror then mirrors.follow(lock) end
+  local m = wanted(lock, text)
+  if state_of(m) ~= 'taken' then return nil end
+  return { count = 1, till = now + math.max(redis.call('PTTL', m.name), 0),
+           shown = 'foreign ' .. m.name }
+end
+
+-- Takes the mirror for its family, or for longer.
+function mirrors.take(lock, text, lease)
+  local m = wanted(lock, text)
+  if state_of(m) == 'ours' then
+    lease = math.max(lease, redis.call('PTTL', m.name))
+  elseif m.kind == 'string' then
+    redis.call('SET', m.name, 'rlock:' .. m.holder)
+  else
+    redis.call('HSET', m.name, m.holder .. ':0', '1')
+  end
+  redis.call('PEXPIRE', m.name, lease)
+  lock.mirror = m.kind .. ' ' .. m.holder .. ' ' .. m.name
+  redis.call('HSET', lock.key, 'k', KIND, 'm', lock.mirror)
+end
+
+-- Before a renewal: nil as long as the mirror is held with the lock, or is not this holder's at
+-- all; otherwise who has it, in the words of a refusal.
+function mirrors.loss(lock)
+  local m = read_mirror(lock.mirror)
+  if m.holder ~= lock.family.name then return nil end
+  local state = state_of(m)
+  if state == 'ours' and not is_dead(lock.own) then return nil end
+  if state ~= 'taken' then return 0, 0, 'foreign ' .. m.name end
+  return 1, math.max(redis.call('PTTL', m.name), 0), 'foreign ' .. m.name
+end

@@ -1,0 +1,249 @@
+-- Who waits for a lock, and where.
+
+local NOBODY = '- - - - -'
+local BOUND = 900000 -- ms: how long who waits is passed by others, where nobody says less
+
+-- Behind the five words of WHO, or what notes follow them, is what the waiter offers.
+local function read_waiter(text)
+  local deadline, owner, since, mode, who =
+    string.match(text, '^(%d+) (%S+) (%d+) ([xslXSL]) (.*)$')
+  deadline = number(deadline)
+  if not deadline then return nil end
+  local words, offer = string.match(who, '^(%S+ %S+ %S+ %S+ %S+.-) offer=(%S+)$')
+  return { deadline = deadline, owner = owner, since = since, mode = string.lower(mode),
+           elsewhere = mode < 'a', who = words or who, offer = offer }
+end
+
+local function write_waiter(w)
+  local who = w.who
+  if w.offer then who = (who == '' and NOBODY or who) .. ' offer=' .. w.offer end
+  return whole(w.deadline) .. ' ' .. w.owner .. ' ' .. w.since .. ' '
+    .. (w.elsewhere and string.upper(w.mode) or w.mode) .. ' ' .. who
+end
+
+-- As others are told of it: what it offers is between it and the scripts.
+local function show_waiter(w)
+  w.elsewhere, w.offer = false, nil
+  return write_waiter(w)
+end
+
+-- Pub/sub only makes it quick: a lost message costs one heartbeat. A server that forbids it, too.
+local function tell(lock, waiter, message)
+  redis.pcall('PUBLISH', lock.key .. ':' .. waiter.owner, message)
+end
+
+-- Has it ask.
+local function poke(lock, waiter)
+  tell(lock, waiter, '1')
+end
+
+-- Where it is told who waits for a group; nil for who is in none. A group without a name has the
+-- key's.
+local function group_field(lock, place, who)
+  local group = string.match(who, ' latest=(%S*)')
+  if not group then return nil end
+  if group == '' then group = string.match(lock.key, '{(.*)}') or '' end
+  return 'g:' .. string.match(place, '^(.*):%d+$') .. ':' .. group
+end
+
+-- Priorities. All that wait have their tickets in the order of arrival, as "q" tells; those of one
+-- priority are in a list besides, in their order.
+
+-- The lists of those that wait with a priority, by priority; empty ones are none.
+local function lists_of(lock)
+  if lock.lists then return lock.lists end
+  -- Who only looks has the right to HMGET.
+  local text = redis.call('HMGET', lock.key, 'o')[1] or ''
+  lock.lists, lock.bound = {}, number(string.match(text, '^%d+')) or BOUND
+  for priority, first, last, called in string.gmatch(text, ' ([1-9]):(%d+):(%d+):(%d+)') do
+    local list = { priority = tonumber(priority), first = number(first), last = number(last),
+                   called = number(called) }
+    local sound = list.first and list.last and list.called and list.first >= 1
+    if sound and list.first <= list.last then lock.lists[list.priority] = list end
+  end
+  return lock.lists
+end
+
+local function write_lists(lock)
+  local text = whole(lock.bound)
+  for priority = 1, 9 do
+    local list = lock.lists[priority]
+    if list and list.first > list.last then lock.lists[priority], list = nil, nil end
+    if list then
+      text = text .. ' ' .. priority .. ':' .. whole(list.first) .. ':' .. whole(list.last) .. ':'
+        .. whole(list.called)
+    end
+  end
+  if next(lock.lists) or lock.bound ~= BOUND then
+    redis.call('HSET', lock.key, 'k', KIND, 'o', text)
+  else
+    redis.call('HDEL', lock.key, 'o')
+  end
+end
+
+-- Where a list has its Nth ticket.
+local function item_of(list, n)
+  return 'o:' .. list.priority .. ':' .. whole(n)
+end
+
+-- The list that a waiter is in, and where; nil if in none.
+local function list_of(lock, who)
+  local priority, n = string.match(who, ' rank=([1-9]):(%d+)')
+  local list = priority and lists_of(lock)[tonumber(priority)]
+  n = number(n)
+  if list and n then return list, n end
+end
+
+local function leave_list(lock, who)
+  local list, n = list_of(lock, who)
+  if not list then return end
+  redis.call('HDEL', lock.key, item_of(list, n))
+  if list.first ~= n then return end
+  list.first = n + 1
+  write_lists(lock)
+end
+
+-- Whether it has waited for so long that nobody passes it. Who waits for several keys has the same
+-- time in all of them, or two could wait for each other.
+local function is_overdue(lock, waiter)
+  local due = number(string.match(waiter.who, ' due=(%d+)'))
+  if due then return now >= due end
+  local before = number(string.match(waiter.who, ' waited=(%d+)')) or 0
+  local waited = before + now - (number(waiter.since) or now)
+  return waited >= math.min(lock.bound, lock.callers_bound or lock.bound)
+end
+
+-- waiter: nil where what is there cannot be read.
+local function clear_place(lock, place, waiter)
+  redis.call('HDEL', lock.key, place)
+  if not waiter then return end
+  redis.call('HDEL', lock.key, 'w:' .. waiter.owner)
+  local group = group_field(lock, place, waiter.who)
+  if group then redis.call('HDEL', lock.key, group) end
+  leave_list(lock, waiter.who)
+end
+
+local function place_of(queue, ticket)
+  return queue.base .. ':' .. whole(ticket)
+end
+
+local function write_queue(lock, queue)
+  if queue.base ~= 'q' and queue.first > queue.last then
+    redis.call('HDEL', lock.key, queue.base)
+  else
+    redis.call('HSET', lock.key, queue.base,
+      whole(queue.first) .. ' ' .. whole(queue.last) .. ' ' .. whole(queue.called))
+  end
+end
+
+-- The queue of those who nest in "parent", or of all others. One that cannot be read is begun anew.
+local function queue_below(lock, parent)
+  if not parent then return lock.queue end
+  local base = 'q:' .. parent.owner
+  return read_queue(base, redis.call('HGET', lock.key, base)) or read_queue(base)
+end
+
+-- The waiter with that ticket, if it lives; then what is there, dead or alive, and its record.
+-- Whoever calls (queue.mine is its ticket) is alive. most: the longest that a place is kept, where
+-- that is known; a clock that was set back must not keep a dead waiter longer.
+local function waiter_at(lock, queue, ticket, most)
+  local place = place_of(queue, ticket)
+  local text = redis.call('HGET', lock.key, place)
+  local found = text and read_waiter(text)
+  if found and most and found.deadline > now + most then
+    found.deadline = now + most
+    redis.call('HSET', lock.key, place, write_waiter(found))
+  end
+  if ticket == queue.mine then
+    found = found or { owner = lock.owner, since = whole(now), who = lock.who }
+  elseif found and found.deadline <= now then
+    return nil, found, text
+  end
+  if found then found.ticket = ticket end
+  return found, found, text
+end
+
+-- The one that has waited for longest. The dead ones before it, and the holes, go for good. One
+-- call looks at so many tickets only, the next goes on: then nobody is first yet.
+local function first_waiter(lock, queue, most)
+  local from = queue.first
+  local waiter
+  while queue.first <= queue.last and not waiter do
+    local alive, found, text = waiter_at(lock, queue, queue.first, most)
+    if alive then
+      waiter = alive
+    elseif queue.first - from == WALK then
+      waiter = { owner = '' }
+    else
+      if text then clear_place(lock, place_of(queue, queue.first), found) end
+      queue.first = queue.first + 1
+    end
+  end
+  if queue.first ~= from then write_queue(lock, queue) end
+  return waiter
+end
+
+-- The ticket with that number in a line, which is a queue or a list.
+local function ticket_at(lock, line, n)
+  if not line.priority then return n end
+  return number(redis.call('HGET', lock.key, item_of(line, n)) or nil)
+end
+
+-- The same of a list. What older programs have taken out of the queue is a hole here.
+local function first_in_list(lock, queue, list, most)
+  local from = list.first
+  local waiter
+  while list.first <= list.last and not waiter do
+    local n = list.first
+    local ticket = ticket_at(lock, list, n)
+    local found, text
+    if ticket then waiter, found, text = waiter_at(lock, queue, ticket, most) end
+    if not waiter and n - from == WALK then
+      waiter = { owner = '' }
+    elseif not waiter then
+      redis.call('HDEL', lock.key, item_of(list, n))
+      list.first = n + 1
+      if text then clear_place(lock, place_of(queue, ticket), found) end
+    end
+  end
+  if list.first ~= from then write_lists(lock) end
+  return waiter
+end
+
+-- Whose turn it is, and the line that it stands in: a queue, or a list of it. Those who nest wait
+-- in the order of arrival alone.
+local function first_in_turn(lock, queue, most)
+  local oldest = first_waiter(lock, queue, most)
+  if not oldest or oldest.owner == '' or queue.base ~= 'q' or not next(lists_of(lock)) then
+    return oldest, queue
+  end
+  if is_overdue(lock, oldest) then return oldest, queue end
+  for priority = 9, 1, -1 do
+    local list = lock.lists[priority]
+    local first = list and first_in_list(lock, queue, list, most)
+    if first then return first, list end
+  end
+  return oldest, queue
+end
+
+local function leave_queue(lock)
+  if lock.place then
+    local text = redis.call('HGET', lock.key, lock.place)
+    clear_place(lock, lock.place,
+      text and read_waiter(text) or { owner = lock.owner, who = lock.rank or '' })
+  end
+  lock.place, lock.queue.mine, lock.listed, lock.rank = nil, nil, nil, nil
+end
+
+-- Whoever waits in it hears of it and queues again, where it belongs.
+local function empty_queue(lock, queue)
+  for ticket = queue.first, queue.last do
+    local place = place_of(queue, ticket)
+    local text = redis.call('HGET', lock.key, place)
+    local waiter = text and read_waiter(text)
+    if text then clear_place(lock, place, waiter) end
+    if waiter then poke(lock, waiter) end
+  end
+  queue.first = queue.last + 1
+  write_queue(lock, queue)
+end

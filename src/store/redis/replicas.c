@@ -1,0 +1,104 @@
+/* WAIT behind a script. It counts the replicas that have all that this connection has written; so a
+ * script whose answer is to count must write on each of its ways to that answer, or WAIT speaks of
+ * nothing. */
+#include "store/redis/replicas.h"
+#include "store/redis/error.h"
+#include "store/redis/greeting.h"
+#include "store/redis/session.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static unsigned needed(const struct redis_replicas *replicas)
+{
+    unsigned known = replicas->known > 0 ? (unsigned)replicas->known : 0;
+
+    switch (replicas->rule) {
+    case REPLICAS_NONE: return 0;
+    case REPLICAS_COUNT: return replicas->number;
+    case REPLICAS_MAJORITY: return known / 2 + 1;
+    case REPLICAS_ALL:
+        return known ? known : 1; /* that there are none is no reason to wait for none */
+    }
+    return 0;
+}
+
+static bool depends_on_known(const struct redis_replicas *replicas)
+{
+    return replicas->rule == REPLICAS_MAJORITY || replicas->rule == REPLICAS_ALL;
+}
+
+bool redis_replicas_possible(const struct redis_replicas *replicas, struct answer *answer)
+{
+    unsigned wanted = needed(replicas);
+
+    if (replicas->known < 0 &&
+        depends_on_known(replicas)) /* a user without ROLE passes the greeting */
+        answer_fail(answer, CAUSE_DENIED, "no right to ask for the number of replicas (ROLE)");
+    else if (replicas->known == 0 && wanted > 0)
+        answer_fail(answer, CAUSE_UNFIT,
+                    "the server has no replicas, and the lock is to wait for some");
+    else if (replicas->known >= 0 && wanted > (unsigned)replicas->known)
+        answer_fail(answer, CAUSE_UNFIT,
+                    "the server has %d of the %u replicas that the lock is to wait for",
+                    replicas->known, wanted);
+    else
+        return true;
+    return false;
+}
+
+size_t redis_replicas_add(struct redis_replicas *replicas, struct redis_session *session,
+                          int64_t ns)
+{
+    char count[16], time[24];
+    const char *wait[] = {"WAIT", count, time}, *role[] = {"ROLE"};
+    int64_t ms = ns / NS_PER_MS;
+
+    replicas->asked = needed(replicas);
+    snprintf(count, sizeof count, "%u", replicas->asked);
+    snprintf(time, sizeof time, "%" PRId64, ms > 0 ? ms : 1); /* 0 would be for ever */
+    redis_session_add(session, 3, wait, NULL);
+    if (!depends_on_known(replicas))
+        return 1;
+    redis_session_add(session, 1, role, NULL);
+    return 2;
+}
+
+static void take_error(const redisReply *reply, struct answer *answer)
+{
+    struct answer told = {0};
+
+    if (reply->type == REDIS_REPLY_ERROR)
+        redis_error_answer(reply->str, &told);
+    answer_fail(answer, told.verdict == VERDICT_UNKNOWN && told.cause ? told.cause : CAUSE_UNFIT,
+                "the server does not wait for its replicas: %.180s",
+                told.text[0] ? told.text : "its answer makes no sense");
+    answer->hint = told.hint;
+    memcpy(answer->said, told.said, sizeof answer->said);
+}
+
+enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
+                                          struct redisReply *const *replies, struct answer *answer)
+{
+    const redisReply *wait = replies[0];
+    int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1; /* compared, no more */
+
+    /* One that has left is missed: perhaps it is a master by now, and this one is not any more. */
+    int told = depends_on_known(replicas) ? redis_greeting_replicas(replies[1]) : -1;
+    if (told > replicas->known)
+        replicas->known = told;
+    unsigned wanted = needed(replicas);
+    if (have >= (int64_t)wanted)
+        return REPLICAS_HAVE_IT;
+    if (have >= (int64_t)replicas->asked)
+        return REPLICAS_MORE;
+    if (have >= 0)
+        answer_fail(answer, CAUSE_NOT_READY, "only %" PRId64 " of %u replicas %s it", have, wanted,
+                    have == 1 ? "has" : "have");
+    else
+        take_error(wait, answer);
+    answer->maybe_done = true;
+    return REPLICAS_LACK_IT;
+}

@@ -1,0 +1,81 @@
+/* The elements of replies. */
+#include "store/redis/reply.h"
+#include "base/decimal.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+const char *redis_reply_string(const struct redisReply *reply, size_t i)
+{
+    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_STRING &&
+                   strlen(reply->element[i]->str) == reply->element[i]->len
+               ? reply->element[i]->str
+               : NULL;
+}
+
+/* Any number; 0: none. */
+static int64_t number_at(const struct redisReply *reply, size_t i)
+{
+    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER
+               ? reply->element[i]->integer
+               : 0;
+}
+
+static int64_t clamp(int64_t number, int64_t most)
+{
+    return number < 0 ? 0 : number > most ? most : number;
+}
+
+int64_t redis_reply_whole(const struct redisReply *reply, size_t i)
+{
+    int64_t number = number_at(reply, i);
+    bool there = i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER;
+
+    return there && number >= 0 && number <= REDIS_NUMBER_MAX ? number : -1;
+}
+
+int64_t redis_reply_count(const struct redisReply *reply, size_t i)
+{
+    return clamp(number_at(reply, i), REDIS_NUMBER_MAX);
+}
+
+int64_t redis_reply_span(const struct redisReply *reply, size_t i)
+{
+    return clamp(number_at(reply, i), REDIS_SPAN_MAX);
+}
+
+int64_t redis_reply_clock(const struct redisReply *reply, size_t i)
+{
+    int64_t now = number_at(reply, i);
+    return now > 0 && now <= REDIS_CLOCK_MAX ? now : 0;
+}
+
+size_t redis_reply_index(const struct redisReply *reply, size_t i, size_t count)
+{
+    int64_t number = redis_reply_whole(reply, i);
+    return number >= 1 && (uint64_t)number <= count ? (size_t)number - 1 : 0;
+}
+
+bool redis_reply_says(const struct redisReply *reply, size_t i, int64_t number)
+{
+    return redis_reply_whole(reply, i) == number;
+}
+
+int64_t redis_reply_time(const struct redisReply *reply)
+{
+    bool list = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
+    const char *seconds = list ? redis_reply_string(reply, 0) : NULL;
+    const char *micros = list ? redis_reply_string(reply, 1) : NULL;
+    int64_t s, us;
+
+    if (!seconds || !decimal_read(seconds, strlen(seconds), REDIS_CLOCK_MAX / 1000 - 1, &s) ||
+        !micros || !decimal_read(micros, strlen(micros), 999999, &us))
+        return -1;
+    return s * 1000000 + us;
+}
+
+const struct redisReply *redis_reply_list(const struct redisReply *reply, size_t i)
+{
+    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_ARRAY ? reply->element[i]
+                                                                               : NULL;
+}

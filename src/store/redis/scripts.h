@@ -1,0 +1,15 @@
+/* The Lua scripts of src/store/redis/lua, those of locks behind the common prelude, as bytes of
+ * this program. */
+#ifndef RLOCK_STORE_REDIS_SCRIPTS_H
+#define RLOCK_STORE_REDIS_SCRIPTS_H
+
+struct script {
+    const char *name;
+    const char *text;
+    const char *sha1; /* 40 hex digits, as EVALSHA wants it */
+};
+
+extern const struct script script_acquire, script_renew, script_release;
+extern const struct script script_force, script_inspect, script_latch, script_init, script_adjust;
+
+#endif

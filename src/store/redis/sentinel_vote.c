@@ -1,0 +1,124 @@
+/* The vote of Sentinels. */
+#include "store/redis/sentinel_vote.h"
+
+#include <string.h>
+
+bool sentinel_names(const struct sentinel_word *word, const char *host, int port)
+{
+    return word->said == SENTINEL_NAMES && word->port == port && strcmp(word->host, host) == 0;
+}
+
+bool sentinel_votes(const struct sentinel_word *word)
+{
+    return word->said == SENTINEL_NAMES || word->said == SENTINEL_UNKNOWN;
+}
+
+static bool same(const struct sentinel_word *one, const struct sentinel_word *other)
+{
+    return one->said == other->said &&
+           (one->said != SENTINEL_NAMES || sentinel_names(one, other->host, other->port));
+}
+
+/* One that has two addresses has one vote: that of the first of them that answered. */
+static bool counts(const struct sentinel_word *words, size_t count, size_t i)
+{
+    const struct sentinel_word *word = &words[i];
+
+    if (!word->named && !word->told)
+        return false;
+    for (size_t other = 0; word->id[0] && other < count; other++) {
+        bool before = other < i || !sentinel_votes(word);
+        if (other != i && before && sentinel_votes(&words[other]) &&
+            strcmp(words[other].id, word->id) == 0)
+            return false;
+    }
+    return true;
+}
+
+static size_t count_of(const struct sentinel_word *words, size_t count, enum sentinel_said said,
+                       size_t *first)
+{
+    size_t found = 0;
+
+    for (size_t i = count; i > 0; i--) {
+        if (words[i - 1].said != said || !counts(words, count, i - 1))
+            continue;
+        *first = i - 1;
+        found++;
+    }
+    return found;
+}
+
+/* How many there are. Of those that are silent, one that the URL names may be one that others tell
+ * of by another address; but not before all have answered who will. */
+static size_t count_all(const struct sentinel_word *words, size_t count, bool complete)
+{
+    size_t known = 0, named = 0, told = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!counts(words, count, i))
+            continue;
+        if (sentinel_votes(&words[i]) || (words[i].named && words[i].told))
+            known++;
+        else if (words[i].named)
+            named++;
+        else
+            told++;
+    }
+    if (!complete)
+        return known + named + told;
+    return known + (named > told ? named : told);
+}
+
+/* What has the most votes. */
+static struct sentinel_vote leading(const struct sentinel_word *words, size_t count)
+{
+    struct sentinel_vote best = {.outcome = SENTINELS_OPEN};
+
+    for (size_t i = 0; i < count; i++) {
+        size_t votes = 0;
+        for (size_t j = 0; j < count; j++)
+            votes +=
+                sentinel_votes(&words[i]) && same(&words[i], &words[j]) && counts(words, count, j);
+        if (votes <= best.votes)
+            continue;
+        best.speaker = i;
+        best.votes = votes;
+    }
+    return best;
+}
+
+/* All have answered who will, and no answer has enough votes. */
+static struct sentinel_vote undecided(const struct sentinel_word *words, size_t count, size_t all)
+{
+    struct sentinel_vote vote = {.outcome = SENTINELS_DIFFER, .all = all};
+
+    vote.votes = count_of(words, count, SENTINEL_UNKNOWN, &vote.speaker);
+    vote.votes += count_of(words, count, SENTINEL_NAMES, &vote.speaker);
+    if (vote.votes > all / 2)
+        return vote;
+    if (count_of(words, count, SENTINEL_DENIED, &vote.speaker))
+        vote.outcome = SENTINELS_DENY;
+    else if (count_of(words, count, SENTINEL_UNFIT, &vote.speaker))
+        vote.outcome = SENTINELS_UNFIT;
+    else if (vote.votes)
+        vote.outcome = SENTINELS_TOO_FEW;
+    else if (count_of(words, count, SENTINEL_SILENT, &vote.speaker))
+        vote.outcome = SENTINELS_SILENT;
+    return vote;
+}
+
+struct sentinel_vote sentinel_vote(const struct sentinel_word *words, size_t count)
+{
+    struct sentinel_vote best = leading(words, count);
+    size_t ignored;
+    bool complete = count_of(words, count, SENTINEL_ASKED, &ignored) == 0;
+
+    best.all = count_all(words, count, complete);
+    if (best.votes > best.all / 2)
+        best.outcome =
+            words[best.speaker].said == SENTINEL_NAMES ? SENTINELS_NAME : SENTINELS_DO_NOT_KNOW;
+    else if (complete)
+        return undecided(words, count, best.all);
+    return best;
+}

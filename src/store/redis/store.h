@@ -1,0 +1,30 @@
+/* One Redis server as a store: scripts over one hash a lock, a channel a waiter. */
+#ifndef RLOCK_STORE_REDIS_STORE_H
+#define RLOCK_STORE_REDIS_STORE_H
+
+#include "store/member.h"
+
+/* For redis://, unix://, sentinel:// and local:; see store_open(). */
+struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
+                               size_t size);
+/* The same as one of a quorum: it does without grace. False with a message in "fault". */
+bool store_redis_open_member(struct loop *loop, const struct store_address *address,
+                             struct member *member, char *fault, size_t size);
+
+/* For a Cluster's nodes, which are opened one by one with a URL of their own, of that scheme. What
+ * belongs elsewhere they refuse: CAUSE_CLUSTER, and store_redis_moved(). */
+
+/* Whether there is a connection to it. */
+bool store_redis_is_up(const struct store *node);
+/* Where the latest answer refers to, in the node's words (store/cluster/map.h); "": nowhere. To be
+ * asked from "done". */
+const char *store_redis_moved(const struct store *node);
+/* What is started next is meant for a slot that the node is about to get (ASK). */
+void store_redis_asking(struct store *node);
+/* A survey of one node alone. Keys found there that are gone to another one meanwhile are told to
+ * "elsewhere". */
+void store_redis_survey(struct store *node, const struct survey_request *request,
+                        void (*elsewhere)(void *arg, const char *key), void *elsewhere_arg,
+                        struct moment until, store_done *done, void *arg);
+
+#endif

@@ -1,0 +1,104 @@
+/* redis://, unix:// and sentinel://. */
+#include "store/redis/store_record.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "store/redis/checkup.h"
+#include "store/redis/store.h"
+#include "store/url_parts.h"
+
+#define SENTINEL_PORT 26379
+#define DB_MAX        999999
+#define BAD_DB        "has a database that is not a number from 0 to 999999"
+
+static const char *parse_redis(struct url *url, char *rest)
+{
+    char *db;
+    const char *fault = url_take_authority(url, &rest, &db);
+
+    if (fault || (fault = url_take_host(url, rest, REDIS_PORT)))
+        return fault;
+    return db && *db ? url_take_number(db, 0, DB_MAX, &url->db, BAD_DB) : NULL;
+}
+
+static void print_redis(const struct url *url, char *out, size_t size)
+{
+    url_append_hosts(url, out, size);
+    text_append(out, size, "/%d", url->db);
+}
+
+static const char *parse_unix(struct url *url, char *rest)
+{
+    char *query;
+    const char *fault = url_take_userinfo(url, &rest);
+
+    if (fault || (fault = url_take_path(url, rest, &query)) || !query)
+        return fault;
+    if (strncmp(query, "db=", 3) != 0)
+        return "has a query other than ?db=N";
+    return url_take_number(query + 3, 0, DB_MAX, &url->db, BAD_DB);
+}
+
+static void print_unix(const struct url *url, char *out, size_t size)
+{
+    url_append_encoded(url->path, "?#", out, size);
+    if (url->db)
+        text_append(out, size, "?db=%d", url->db);
+}
+
+static const char *parse_sentinel(struct url *url, char *rest)
+{
+    char *master;
+    const char *fault = url_take_authority(url, &rest, &master);
+
+    if (fault || (fault = url_take_hosts(url, rest, SENTINEL_PORT)))
+        return fault;
+    if (!master || *master == '\0' || *master == '/')
+        return "has no master's name (write sentinel://HOST:PORT/MASTER)";
+    char *end = master + strcspn(master, "/");
+    const char *db = *end ? end + 1 : "";
+    *end = '\0';
+    if (*db && (fault = url_take_number(db, 0, DB_MAX, &url->db, BAD_DB)))
+        return fault;
+    url->master = master;
+    return url_decode(master, end);
+}
+
+static void print_sentinel(const struct url *url, char *out, size_t size)
+{
+    url_append_hosts(url, out, size);
+    text_append(out, size, "/");
+    url_append_encoded(url->master, "/?#", out, size);
+    text_append(out, size, "/%d", url->db);
+}
+
+const struct store_record redis_record = {.scheme = "redis",
+                                          .secure = "rediss",
+                                          .name = "redis://",
+                                          .abilities = REDIS_ABILITIES,
+                                          .parse = parse_redis,
+                                          .print = print_redis,
+                                          .open = store_redis_open,
+                                          .open_member = store_redis_open_member,
+                                          .check = redis_check};
+
+const struct store_record unix_record = {.scheme = "unix",
+                                         .name = "unix://",
+                                         .abilities = REDIS_ABILITIES,
+                                         .parse = parse_unix,
+                                         .print = print_unix,
+                                         .open = store_redis_open,
+                                         .open_member = store_redis_open_member,
+                                         .check = redis_check};
+
+const struct store_record sentinel_record = {.scheme = "sentinel",
+                                             .secure = "sentinels",
+                                             .name = "sentinel://",
+                                             .abilities = REDIS_ABILITIES,
+                                             .fails_over = true,
+                                             .tls_by_settings = true,
+                                             .parse = parse_sentinel,
+                                             .print = print_sentinel,
+                                             .open = store_redis_open,
+                                             .check = redis_check};

@@ -1,0 +1,394 @@
+/* SCAN, and a look at each key; several, where many wait for it. */
+#include "store/redis/survey.h"
+#include "base/mem.h"
+#include "lock/key.h"
+#include "store/redis/answer.h"
+#include "store/redis/error.h"
+#include "store/redis/latch.h"
+#include "store/redis/session.h"
+#include "store/redis/scripts.h"
+#include "store/views.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PAGE 100
+
+/* One lock to read. */
+struct entry {
+    char *name;             /* in the store */
+    bool named;             /* asked for by its key: reported even when free */
+    struct redis_rest rest; /* of its queue, not read yet */
+    struct lock_views read; /* what was, where there is a rest: one view */
+};
+
+struct redis_survey {
+    struct redis_session *session;
+    char *prefix; /* NULL: any */
+    bool latches; /* it is about those */
+    bool idle;    /* free locks as well */
+    char runs[16];
+    void (*each)(void *, const struct lock_view *);
+    void *each_arg;
+    void (*heard)(void *);
+    void *heard_arg;
+    char **globs; /* as SCAN wants them, over names in the store */
+    size_t glob_count, glob_next;
+    char cursor[24];
+    bool scanning; /* the batch under way is a SCAN */
+    struct entry *entries;
+    size_t entry_count, entry_next, asked;
+    size_t rest_next; /* up to entry_next, from here on a rest may be left */
+    bool going_on;    /* the batch under way asks for one */
+    bool sorted;
+    bool whole_script; /* the server does not know the script by its digest */
+    bool asking;       /* each question is preceded by ASKING */
+    void (*elsewhere)(void *, const char *);
+    void *elsewhere_arg;
+};
+
+static void add_entry(struct redis_survey *survey, char *name, bool named)
+{
+    survey->entries =
+        mem_checked(realloc(survey->entries, (survey->entry_count + 1) * sizeof *survey->entries));
+    survey->entries[survey->entry_count++] = (struct entry){.name = name, .named = named};
+    survey->sorted = false;
+}
+
+/* PREFIX:{GLOB}, the prefix taken literally. */
+static char *store_glob(const char *prefix, const char *glob)
+{
+    if (!prefix)
+        return mem_strdup("*:{*}");
+    char *out = mem_zeroed(2 * strlen(prefix) + strlen(glob) + 4);
+    char *to = out;
+
+    for (const char *from = prefix; *from; from++) {
+        if (strchr("*?[]\\^-", *from))
+            *to++ = '\\';
+        *to++ = *from;
+    }
+    sprintf(to, ":{%s}", glob);
+    return out;
+}
+
+static void add_glob(struct redis_survey *survey, const char *glob)
+{
+    survey->globs =
+        mem_checked(realloc(survey->globs, (survey->glob_count + 1) * sizeof *survey->globs));
+    survey->globs[survey->glob_count++] = store_glob(survey->prefix, glob);
+}
+
+/* What a lock found in the store is reported as; NULL if it is none of ours. The caller frees. */
+static char *name_of(const struct redis_survey *survey, const char *name)
+{
+    return survey->prefix ? key_from_store(survey->prefix, name) : mem_strdup(name);
+}
+
+static void add_key(struct redis_survey *survey, const char *pattern)
+{
+    char *key = key_from_pattern(pattern);
+
+    add_entry(survey, key_in_store(survey->prefix, key), true);
+    free(key);
+}
+
+struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
+                                      const struct survey_request *request)
+{
+    struct redis_survey *survey = mem_zeroed(sizeof *survey);
+
+    survey->session = session;
+    survey->prefix = prefix ? mem_strdup(prefix) : NULL;
+    survey->latches = request->latches;
+    survey->idle = request->idle;
+    snprintf(survey->runs, sizeof survey->runs, "%u", request->runs);
+    survey->each = request->each;
+    survey->each_arg = request->each_arg;
+    survey->heard = request->heard;
+    survey->heard_arg = request->heard_arg;
+    strcpy(survey->cursor, "0");
+    if (request->pattern_count == 0)
+        add_glob(survey, "*");
+    for (size_t i = 0; i < request->pattern_count; i++) {
+        const char *pattern = request->patterns[i];
+        if (key_is_glob(pattern))
+            add_glob(survey, pattern);
+        else
+            add_key(survey, pattern);
+    }
+    return survey;
+}
+
+void redis_survey_at_node(struct redis_survey *survey, bool asking,
+                          void (*elsewhere)(void *arg, const char *key), void *arg)
+{
+    survey->asking = asking;
+    survey->elsewhere = elsewhere;
+    survey->elsewhere_arg = arg;
+}
+
+void redis_survey_free(struct redis_survey *survey)
+{
+    for (size_t i = 0; i < survey->glob_count; i++)
+        free(survey->globs[i]);
+    for (size_t i = 0; i < survey->entry_count; i++) {
+        free(survey->entries[i].name);
+        lock_views_free(&survey->entries[i].read);
+    }
+    free(survey->globs);
+    free(survey->entries);
+    free(survey->prefix);
+    free(survey);
+}
+
+/* By name; one that was asked for by name first among its doubles. */
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+
+    return order ? order : (int)right->named - (int)left->named;
+}
+
+/* Sorts, and drops doubles: SCAN may report a key twice, globs may overlap. */
+static void tidy(struct redis_survey *survey)
+{
+    size_t kept = 0;
+
+    if (survey->entry_count > 0)
+        qsort(survey->entries, survey->entry_count, sizeof *survey->entries, compare_entries);
+    for (size_t i = 0; i < survey->entry_count; i++) {
+        if (kept > 0 && strcmp(survey->entries[kept - 1].name, survey->entries[i].name) == 0)
+            free(survey->entries[i].name);
+        else
+            survey->entries[kept++] = survey->entries[i];
+    }
+    survey->entry_count = kept;
+    survey->sorted = true;
+}
+
+static void ask_scan(struct redis_survey *survey, struct moment until)
+{
+    const char *scan[] = {"SCAN",  survey->cursor, "MATCH", survey->globs[survey->glob_next],
+                          "COUNT", "1000"};
+
+    survey->scanning = true;
+    redis_session_add(survey->session, 6, scan, NULL);
+    redis_session_send_ahead(survey->session, 1, until, 0);
+}
+
+struct call {
+    int argc;
+    const char *argv[8];
+};
+
+/* What redis_latch_arguments() says to look at a latch stays; it needs no copy. */
+static void add_word(void *arg, const char *word)
+{
+    struct call *call = arg;
+    call->argv[call->argc++] = word;
+}
+
+/* A look at one key, or at the rest of its queue. */
+static void add_look(struct redis_survey *survey, const struct entry *entry)
+{
+    static const struct latch_request look = {.verb = LATCH_LOOK};
+    const struct script *script = survey->latches ? &script_latch : &script_inspect;
+    struct call call = {4, {"EVALSHA", script->sha1, "1", entry->name}};
+    const char *asking[] = {"ASKING"};
+    char from[24], to[24];
+
+    if (survey->whole_script) {
+        call.argv[0] = "EVAL";
+        call.argv[1] = script->text;
+    }
+    if (survey->latches)
+        redis_latch_arguments(&look, add_word, &call);
+    if (entry->rest.from > 0) {
+        snprintf(from, sizeof from, "%" PRId64, entry->rest.from);
+        snprintf(to, sizeof to, "%" PRId64, entry->rest.to);
+        add_word(&call, from);
+        add_word(&call, to);
+    } else if (!survey->latches) {
+        add_word(&call, survey->runs);
+    }
+    if (survey->asking)
+        redis_session_add(survey->session, 1, asking, NULL);
+    redis_session_add(survey->session, call.argc, call.argv, NULL);
+}
+
+/* The entries that the batch under way is about. */
+static struct entry *first_asked(const struct redis_survey *survey)
+{
+    return &survey->entries[survey->going_on ? survey->rest_next : survey->entry_next];
+}
+
+static void ask_looks(struct redis_survey *survey, size_t count, struct moment until)
+{
+    survey->scanning = false;
+    survey->asked = count;
+    for (size_t i = 0; i < count; i++)
+        add_look(survey, first_asked(survey) + i);
+    redis_session_send_ahead(survey->session, count * (survey->asking + 1u), until, 0);
+}
+
+/* False if there is none. */
+static bool find_rest(struct redis_survey *survey)
+{
+    while (survey->rest_next < survey->entry_next &&
+           survey->entries[survey->rest_next].rest.from == 0)
+        survey->rest_next++;
+    return survey->rest_next < survey->entry_next;
+}
+
+bool redis_survey_ask(struct redis_survey *survey, struct moment until)
+{
+    if (survey->glob_next < survey->glob_count) {
+        ask_scan(survey, until);
+        return true;
+    }
+    if (!survey->sorted)
+        tidy(survey);
+    size_t left = survey->entry_count - survey->entry_next;
+    survey->going_on = find_rest(survey);
+    if (survey->going_on)
+        ask_looks(survey, 1, until);
+    else if (left > 0)
+        ask_looks(survey, left < PAGE ? left : PAGE, until);
+    return survey->going_on || left > 0;
+}
+
+static bool hear_scan(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[0]->type != REDIS_REPLY_STRING || reply->element[0]->len > 20 ||
+        reply->element[1]->type != REDIS_REPLY_ARRAY) {
+        if (reply->type == REDIS_REPLY_ERROR)
+            redis_error_answer(reply->str, answer);
+        else
+            redis_error_senseless(answer);
+        return false;
+    }
+    const redisReply *names = reply->element[1];
+    for (size_t i = 0; i < names->elements; i++) {
+        char *key = names->element[i]->type == REDIS_REPLY_STRING
+                        ? name_of(survey, names->element[i]->str)
+                        : NULL;
+        if (key)
+            add_entry(survey, mem_strdup(names->element[i]->str), false);
+        free(key);
+    }
+    strcpy(survey->cursor, reply->element[0]->str);
+    if (strcmp(survey->cursor, "0") == 0)
+        survey->glob_next++;
+    return true;
+}
+
+/* What is reported when the rest of its queue has been read. */
+static void keep_lock(void *arg, const struct lock_view *view)
+{
+    struct entry *entry = arg;
+
+    if (entry->read.count > 0)
+        lock_views_add_waiters(&entry->read, view);
+    else
+        lock_views_add(&entry->read, view);
+}
+
+static void report_lock(struct redis_survey *survey, struct entry *entry)
+{
+    lock_views_order_waiters(&entry->read);
+    for (size_t i = 0; i < entry->read.count; i++) {
+        const struct lock_view *view = &entry->read.views[i];
+        bool idle = survey->idle && view->fence > 0;
+        bool busy = view->holder_count || view->waiter_count || view->pause.owner[0];
+        if (entry->named || busy || idle)
+            survey->each(survey->each_arg, view);
+    }
+    lock_views_free(&entry->read);
+}
+
+static void hear_lock(struct redis_survey *survey, struct entry *entry, const char *key,
+                      const redisReply *reply, struct answer *answer)
+{
+    redis_answer_inspect(reply, key, keep_lock, entry, answer);
+    bool granted = answer->verdict == VERDICT_GRANTED;
+    entry->rest = granted ? redis_answer_rest(reply) : (struct redis_rest){0};
+    if (!granted)
+        lock_views_free(&entry->read);
+    else if (entry->rest.from == 0)
+        report_lock(survey, entry);
+}
+
+/* One that is not there is nothing to report. */
+static void hear_latch(struct redis_survey *survey, const char *key, const redisReply *reply,
+                       struct answer *answer)
+{
+    int64_t now_ms;
+
+    redis_latch_answer(reply, NULL, NULL, answer, &now_ms);
+    if (answer->verdict == VERDICT_GRANTED)
+        survey->each(survey->each_arg, &(struct lock_view){.key = key, .latch = answer->latch});
+    else if (answer->cause == CAUSE_ABSENT)
+        *answer = (struct answer){.verdict = VERDICT_GRANTED};
+}
+
+static bool lacks_script(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR &&
+           redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
+}
+
+static bool hear_entry(struct redis_survey *survey, struct entry *entry, const redisReply *reply,
+                       struct answer *answer)
+{
+    char *key = name_of(survey, entry->name);
+
+    if (survey->latches)
+        hear_latch(survey, key, reply, answer);
+    else
+        hear_lock(survey, entry, key, reply, answer);
+    bool misfit = answer->cause == CAUSE_MISFIT;
+    if (misfit && entry->named)
+        survey->each(survey->each_arg, &(struct lock_view){.key = key, .misfit = answer->text});
+    bool moved = survey->elsewhere && reply->type == REDIS_REPLY_ERROR &&
+                 redis_error_is_redirection(reply->str);
+    if (moved)
+        survey->elsewhere(survey->elsewhere_arg, key);
+    free(key);
+    return answer->verdict == VERDICT_GRANTED || misfit || moved;
+}
+
+static bool hear_page(struct redis_survey *survey, redisReply *const *replies, size_t count,
+                      struct answer *answer)
+{
+    size_t step = survey->asking + 1u;
+
+    /* Keys that are elsewhere by now are refused first, whether it knows the script or not. */
+    for (size_t i = step - 1; i < count && !survey->whole_script; i += step) {
+        if (lacks_script(replies[i])) {
+            survey->whole_script = true;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < survey->asked; i++) {
+        if (!hear_entry(survey, first_asked(survey) + i, replies[i * step + step - 1], answer))
+            return false;
+    }
+    if (!survey->going_on)
+        survey->entry_next += survey->asked;
+    return true;
+}
+
+bool redis_survey_hear(struct redis_survey *survey, redisReply *const *replies, size_t count,
+                       struct answer *answer)
+{
+    bool good = survey->scanning ? hear_scan(survey, replies[0], answer)
+                                 : hear_page(survey, replies, count, answer);
+
+    if (good && survey->heard)
+        survey->heard(survey->heard_arg);
+    return good;
+}

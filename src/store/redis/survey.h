@@ -1,0 +1,28 @@
+/* Finding and reading many locks on one Redis server: SCAN where there are globs, then inspect.lua
+ * for each key (latch.lua, where it is about latches), a page of them to a round trip. */
+#ifndef RLOCK_STORE_REDIS_SURVEY_H
+#define RLOCK_STORE_REDIS_SURVEY_H
+
+#include "store/store.h"
+
+struct redis_session;
+struct redisReply;
+struct redis_survey;
+
+/* Copies the request. The session carries the survey's batches; its owner hands replies on. */
+struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
+                                      const struct survey_request *request);
+void redis_survey_free(struct redis_survey *survey);
+
+/* At a Cluster's node: "asking", whether it is only about to get the slot; "elsewhere" is told the
+ * keys that it has no more, NULL: they end the survey. */
+void redis_survey_at_node(struct redis_survey *survey, bool asking,
+                          void (*elsewhere)(void *arg, const char *key), void *arg);
+
+/* Sends the next batch. False when there is nothing left to ask. */
+bool redis_survey_ask(struct redis_survey *survey, struct moment until);
+/* Takes its replies, reporting locks. False with the answer that ends the survey. */
+bool redis_survey_hear(struct redis_survey *survey, struct redisReply *const *replies, size_t count,
+                       struct answer *answer);
+
+#endif

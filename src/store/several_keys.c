@@ -1,0 +1,551 @@
+/* Several keys, one after the other.
+ *
+ * An acquisition waits for the first key in its queue. When it is granted, the others are tried at
+ * once. If one of them is refused, what was taken is given back, and that one's queue is the next
+ * to wait in.
+ *
+ * Keys that are always in use are never free at the same time by chance. An owner that has
+ * missed them a few times queues for all: at the front of the first one's queue without taking
+ * it, then at the front of the second one's, and takes them when it is first everywhere. As no
+ * owner queues for a key while it waits for one that comes before it in the order of bytes, no
+ * two wait for each other.
+ *
+ * All leases count from when the acquisition began. The caller finds out when that has become
+ * too long ago: it renews before it believes. */
+#include "store/several_keys.h"
+
+#include "base/mem.h"
+#include "net/loop.h"
+
+/* Rounds that got some of the keys and not all, before the owner queues for all. */
+#define MISSES_MAX 3
+/* Of one acquisition, before it waits to be called: servers may say one thing and then another. */
+#define ROUNDS_MAX 8
+
+#define NO_KEY SIZE_MAX
+
+/* What may be ours at a key. */
+enum hold { HOLD_NOTHING, HOLD_PLACE, HOLD_LOCK };
+
+struct several_keys {
+    struct store base;
+    struct loop *loop;
+    struct store *single;
+
+    /* The operation under way. */
+    struct lock_request request;
+    size_t order[LOCK_KEYS_MAX]; /* the keys by their bytes */
+    bool uncertain;              /* a release */
+    struct moment begun, until;
+    store_done *done;
+    void *arg;
+    struct answer result; /* about all keys */
+    size_t step;          /* how many keys it has been through */
+    size_t key;           /* about which one it asks now */
+
+    /* An acquisition; what is known from one to the next. */
+    char *last_owner;
+    enum hold holds[LOCK_KEYS_MAX];
+    size_t waiting;            /* the key in whose queue it begins; NO_KEY */
+    unsigned misses;           /* rounds that got something, and not all */
+    bool taken[LOCK_KEYS_MAX]; /* in this round */
+    bool again;                /* after giving back: another round */
+    unsigned rounds;           /* of this acquisition */
+};
+
+static struct several_keys *of(struct store *base)
+{
+    return (struct several_keys *)(void *)base;
+}
+
+/* -- the request ------------------------------------------------------------------------------- */
+
+static void sort_keys(struct several_keys *several)
+{
+    for (size_t i = 0; i < several->request.key_count; i++) {
+        size_t at = i;
+        for (; at > 0 &&
+               strcmp(several->request.keys[several->order[at - 1]], several->request.keys[i]) > 0;
+             at--)
+            several->order[at] = several->order[at - 1];
+        several->order[at] = i;
+    }
+}
+
+/* Takes the request over; "result" is GRANTED until something else is put there. */
+static void begin(struct several_keys *several, const struct lock_request *request,
+                  struct moment until, store_done *done, void *arg)
+{
+    several->request = *request;
+    sort_keys(several);
+    several->begun = loop_now(several->loop);
+    several->until = until;
+    several->done = done;
+    several->arg = arg;
+    several->step = 0;
+    several->result = (struct answer){.verdict = VERDICT_GRANTED};
+}
+
+static void finish(struct several_keys *several)
+{
+    struct answer result = several->result; /* "done" may begin the next operation */
+
+    several->done(several->arg, &result);
+}
+
+/* The request, cut down to the key that is asked about next. */
+static struct lock_request request_about(struct several_keys *several, size_t key)
+{
+    struct lock_request one = several->request;
+
+    several->key = key;
+    one.keys = &several->request.keys[key];
+    one.key_count = 1;
+    if (one.grants)
+        one.grants = &several->request.grants[key];
+    return one;
+}
+
+/* Adds what was granted for one key to the result: of all leases, from the earliest and for the
+ * shortest. */
+static void add_grant(struct several_keys *several, const struct answer *granted)
+{
+    struct answer *all = &several->result;
+    struct moment from = all->from.ns ? all->from : several->begun;
+
+    all->grants[several->key] = granted->grants[0];
+    all->forgotten |= granted->forgotten;
+    if (granted->from.ns && granted->from.ns < from.ns)
+        all->from = granted->from;
+    if (granted->lease > 0 && (all->lease == 0 || granted->lease < all->lease))
+        all->lease = granted->lease;
+}
+
+/* -- renewing and releasing -------------------------------------------------------------------- */
+
+/* Of the time that is left, a share for each key that is still to be asked about. */
+static struct moment share(const struct several_keys *several)
+{
+    struct moment now = loop_now(several->loop);
+    int64_t left = (int64_t)(several->request.key_count - several->step);
+
+    return moment_plus(now, moment_until(now, several->until) / (left > 1 ? left : 1));
+}
+
+/* Adds the answer about one key to that about all. A refusal counts more than that all is well,
+ * silence more than a refusal, which is not forgotten for it. Something may have been done as soon
+ * as one of them may be. */
+static void merge(struct several_keys *several, const struct answer *answer)
+{
+    struct answer *all = &several->result;
+    bool done = all->maybe_done || answer->maybe_done || answer->verdict != VERDICT_UNKNOWN;
+    size_t lost = answer->verdict == VERDICT_REFUSED ? several->key + 1 : all->lost;
+
+    if (answer->verdict == VERDICT_GRANTED) {
+        add_grant(several, answer);
+    } else if (answer->verdict > all->verdict) {
+        *all = *answer;
+        all->key = several->key;
+    }
+    all->maybe_done = done;
+    all->lost = lost;
+}
+
+/* All keys have been asked about. */
+static void finish_merged(struct several_keys *several)
+{
+    if (several->result.verdict != VERDICT_UNKNOWN)
+        several->result.maybe_done = false;
+    finish(several);
+}
+
+static void renew_next(struct several_keys *several);
+
+static void renewed(void *arg, const struct answer *answer)
+{
+    struct several_keys *several = arg;
+
+    several->step++;
+    if (answer->verdict == VERDICT_REFUSED) {
+        /* One is lost, so all are. */
+        several->result = *answer;
+        several->result.key = several->key;
+        finish(several);
+        return;
+    }
+    merge(several, answer);
+    if (several->step == several->request.key_count)
+        finish_merged(several);
+    else
+        renew_next(several);
+}
+
+static void renew_next(struct several_keys *several)
+{
+    struct lock_request one = request_about(several, several->order[several->step]);
+
+    store_renew(several->single, &one, share(several), renewed, several);
+}
+
+static void renew(struct store *base, const struct lock_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    begin(of(base), request, until, done, arg);
+    renew_next(of(base));
+}
+
+static void release_next(struct several_keys *several);
+
+static void released(void *arg, const struct answer *answer)
+{
+    struct several_keys *several = arg;
+
+    several->step++;
+    several->holds[several->key] = answer->verdict == VERDICT_UNKNOWN ? HOLD_LOCK : HOLD_NOTHING;
+    merge(several, answer);
+    if (several->step == several->request.key_count)
+        finish_merged(several);
+    else
+        release_next(several);
+}
+
+/* The last one first: whoever waits for that key alone is called before whoever waits for all. */
+static void release_next(struct several_keys *several)
+{
+    size_t last = several->request.key_count - 1 - several->step;
+    struct lock_request one = request_about(several, several->order[last]);
+
+    store_release(several->single, &one, several->uncertain, share(several), released, several);
+}
+
+static void release(struct store *base, const struct lock_request *request, bool uncertain,
+                    struct moment until, store_done *done, void *arg)
+{
+    struct several_keys *several = of(base);
+
+    begin(several, request, until, done, arg);
+    several->uncertain = uncertain;
+    several->waiting = NO_KEY;
+    several->misses = 0;
+    release_next(several);
+}
+
+static bool release_nowait(struct store *base, const struct lock_request *request)
+{
+    struct several_keys *several = of(base);
+    bool sent = true;
+
+    for (size_t i = 0; i < request->key_count; i++) {
+        struct lock_request one = *request;
+        one.keys = &request->keys[i];
+        one.key_count = 1;
+        sent &= store_release_nowait(several->single, &one);
+    }
+    return sent;
+}
+
+/* Whether waiting for it is of use. */
+static bool is_taken(const struct answer *answer)
+{
+    return answer->cause == CAUSE_HELD || answer->cause == CAUSE_CLOSED;
+}
+
+/* -- acquiring: giving back -------------------------------------------------------------------- */
+
+static void start_round(struct several_keys *several);
+static void give_back_next(struct several_keys *several);
+
+/* Whether what is held at a key has to go, after the result. Nothing is held while another key is
+ * waited for, no place in a queue is kept beyond that key, and nothing is left where it failed.
+ * After silence, the next try finds out. */
+static bool must_go(const struct several_keys *several, size_t key)
+{
+    const struct answer *result = &several->result;
+    bool waits = is_taken(result) && several->request.queue;
+
+    if (several->holds[key] != HOLD_PLACE)
+        return several->holds[key] == HOLD_LOCK &&
+               (result->verdict == VERDICT_REFUSED || key != result->key);
+    return result->verdict == VERDICT_REFUSED &&
+           (!waits || strcmp(several->request.keys[key], several->request.keys[result->key]) > 0);
+}
+
+static void key_given_back(void *arg, const struct answer *answer)
+{
+    struct several_keys *several = arg;
+    struct answer *result = &several->result;
+
+    several->step++;
+    if (answer->verdict != VERDICT_UNKNOWN) {
+        several->holds[several->key] = HOLD_NOTHING;
+    } else {
+        several->again = false;
+        if (result->verdict != VERDICT_UNKNOWN)
+            *result = *answer;
+        result->key = several->key;
+        result->maybe_done = true;
+    }
+    give_back_next(several);
+}
+
+static void give_back_key(struct several_keys *several, size_t key)
+{
+    struct lock_request one = request_about(several, key);
+
+    one.at_least = 0;
+    one.end = (struct lock_end){.how = LOCK_UNUSED};
+    one.in_time = true;
+    store_release(several->single, &one, false, several->until, key_given_back, several);
+}
+
+static void give_back_next(struct several_keys *several)
+{
+    size_t count = several->request.key_count;
+
+    for (; several->step < count; several->step++) {
+        size_t key = several->order[count - 1 - several->step];
+        if (must_go(several, key)) {
+            give_back_key(several, key);
+            return;
+        }
+    }
+    if (several->again && !moment_reached(several->until, loop_now(several->loop)))
+        start_round(several);
+    else
+        finish(several);
+}
+
+static void give_back(struct several_keys *several, const struct answer *why, bool again)
+{
+    several->result = *why;
+    several->result.key = several->key;
+    several->again = again;
+    several->step = 0;
+    give_back_next(several);
+}
+
+/* -- acquiring: taking ------------------------------------------------------------------------- */
+
+static bool has_taken(const struct several_keys *several)
+{
+    for (size_t i = 0; i < several->request.key_count; i++) {
+        if (several->taken[i])
+            return true;
+    }
+    return false;
+}
+
+/* What the answer says of the key. A place stays until it is given back or used. */
+static void note(struct several_keys *several, const struct answer *answer, bool queued)
+{
+    enum hold *hold = &several->holds[several->key];
+
+    if (answer->verdict == VERDICT_GRANTED) {
+        *hold = HOLD_LOCK;
+        several->taken[several->key] = true;
+        add_grant(several, answer);
+    } else if (answer->verdict == VERDICT_REFUSED) {
+        *hold = queued || *hold != HOLD_NOTHING ? HOLD_PLACE : HOLD_NOTHING;
+    } else if (answer->maybe_done) {
+        *hold = HOLD_LOCK;
+    }
+}
+
+static void take_next(struct several_keys *several);
+
+static void key_taken(void *arg, const struct answer *answer)
+{
+    struct several_keys *several = arg;
+    bool first = !has_taken(several);
+    bool to_wait = is_taken(answer) && several->request.queue;
+
+    note(several, answer, to_wait && first);
+    if (answer->verdict == VERDICT_GRANTED) {
+        take_next(several);
+        return;
+    }
+    if (to_wait)
+        several->waiting = several->key;
+    several->misses += to_wait && !first;
+    give_back(several, answer, to_wait && !first && ++several->rounds < ROUNDS_MAX);
+}
+
+/* The one that is waited for; after it, and where there is none, by their bytes. */
+static size_t next_to_take(const struct several_keys *several)
+{
+    if (!has_taken(several) && several->waiting < several->request.key_count)
+        return several->waiting;
+    for (size_t i = 0; i < several->request.key_count; i++) {
+        if (!several->taken[several->order[i]])
+            return several->order[i];
+    }
+    return NO_KEY;
+}
+
+static void take_next(struct several_keys *several)
+{
+    size_t next = next_to_take(several);
+
+    if (next == NO_KEY) {
+        finish(several);
+        return;
+    }
+    struct lock_request one = request_about(several, next);
+    bool first = !has_taken(several);
+    one.queue &= first;
+    one.listen &= first;
+    store_acquire(several->single, &one, several->until, key_taken, several);
+}
+
+/* -- acquiring: queueing for all --------------------------------------------------------------- */
+
+static void stand_next(struct several_keys *several);
+
+static void stood(void *arg, const struct answer *answer)
+{
+    struct several_keys *several = arg;
+    bool next = answer->cause == CAUSE_HELD && answer->position == 1 && !answer->holders;
+
+    note(several, answer, is_taken(answer));
+    several->step++;
+    if (answer->verdict == VERDICT_GRANTED || next)
+        stand_next(several);
+    else
+        give_back(several, answer, false);
+}
+
+static void stand_next(struct several_keys *several)
+{
+    if (several->step == several->request.key_count) {
+        take_next(several);
+        return;
+    }
+    struct lock_request one = request_about(several, several->order[several->step]);
+    one.stand = true;
+    store_acquire(several->single, &one, several->until, stood, several);
+}
+
+/* -- acquiring: from the beginning ------------------------------------------------------------- */
+
+static void start_round(struct several_keys *several)
+{
+    memset(several->taken, 0, sizeof several->taken);
+    several->result = (struct answer){.verdict = VERDICT_GRANTED};
+    if (several->misses < MISSES_MAX) {
+        take_next(several);
+    } else {
+        several->waiting = NO_KEY;
+        several->step = 0;
+        stand_next(several);
+    }
+}
+
+static void acquire(struct store *base, const struct lock_request *request, struct moment until,
+                    store_done *done, void *arg)
+{
+    struct several_keys *several = of(base);
+
+    if (!several->last_owner || strcmp(several->last_owner, request->owner) != 0) {
+        free(several->last_owner);
+        several->last_owner = mem_strdup(request->owner);
+        several->waiting = NO_KEY;
+        several->misses = 0;
+        memset(several->holds, 0, sizeof several->holds);
+    }
+    begin(several, request, until, done, arg);
+    several->rounds = 0;
+    start_round(several);
+}
+
+/* -- what is about one key alone --------------------------------------------------------------- */
+
+static void force(struct store *base, const struct force_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    store_force(of(base)->single, request, until, done, arg);
+}
+
+static void survey(struct store *base, const struct survey_request *request, struct moment until,
+                   store_done *done, void *arg)
+{
+    store_survey(of(base)->single, request, until, done, arg);
+}
+
+static void latch(struct store *base, const struct latch_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    store_latch(of(base)->single, request, until, done, arg);
+}
+
+static void adjust(struct store *base, const struct adjust_request *request, struct moment until,
+                   store_done *done, void *arg)
+{
+    store_adjust(of(base)->single, request, until, done, arg);
+}
+
+static void mark(struct store *base, bool forced, struct moment until, store_done *done, void *arg)
+{
+    store_mark(of(base)->single, forced, until, done, arg);
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+static void poked(void *arg)
+{
+    struct several_keys *several = arg;
+
+    store_poke(&several->base);
+}
+
+/* One key was asked for alone. */
+static void handed(void *arg, const struct answer *grant)
+{
+    struct several_keys *several = arg;
+
+    several->holds[0] = HOLD_LOCK;
+    store_hand(&several->base, grant);
+}
+
+/* What was taken is to be taken again. */
+static void lost(void *arg, const char *why)
+{
+    struct several_keys *several = arg;
+
+    memset(several->taken, 0, sizeof several->taken);
+    memset(several->holds, 0, sizeof several->holds);
+    store_lose(&several->base, why);
+}
+
+static void close_several(struct store *base)
+{
+    struct several_keys *several = of(base);
+
+    store_close(several->single);
+    free(several->last_owner);
+    free(several);
+}
+
+struct store *several_keys_open(struct loop *loop, struct store *single)
+{
+    static const struct store_events events = {poked, handed, lost};
+    static const struct store_ops ops = {
+        .close = close_several,
+        .acquire = acquire,
+        .renew = renew,
+        .release = release,
+        .release_nowait = release_nowait,
+        .force = force,
+        .survey = survey,
+        .latch = latch,
+        .mark = mark,
+        .adjust = adjust,
+    };
+    struct several_keys *several = mem_zeroed(sizeof *several);
+
+    several->base.ops = &ops;
+    several->loop = loop;
+    several->single = single;
+    several->waiting = NO_KEY;
+    store_on_event(single, &events, several);
+    return &several->base;
+}

@@ -1,0 +1,15 @@
+/* Locks over several keys, above a store whose operations take one key each: a store of its own
+ * that has the same interface, and asks the other one about key after key.
+ *
+ * All keys are held or none: no key is held while another one is waited for. Owners that want the
+ * same keys in different orders do not wait for each other in a circle. A store that has no queue
+ * ignores "queue" and "stand" in what it is asked: owners get the keys in no particular order. */
+#ifndef RLOCK_STORE_SEVERAL_KEYS_H
+#define RLOCK_STORE_SEVERAL_KEYS_H
+
+#include "store/store.h"
+
+/* Takes "single" over. What is about one key alone it passes on. */
+struct store *several_keys_open(struct loop *loop, struct store *single);
+
+#endif

@@ -1,0 +1,324 @@
+/* Questions to a database server, one after the other, and what the answers mean for locks. */
+#include "store/sql/checkup.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "net/loop.h"
+#include "store/sql/dialect.h"
+#include "store/sql/driver.h"
+#include "store/sql/store.h"
+
+#define PINGS     11
+#define ASK_NS    (5 * NS_PER_SEC)
+#define AHEAD_MAX 1000 /* ms */
+
+struct examination {
+    const struct checkup_plan *plan;
+    const struct sql_dialect *dialect;
+    struct loop *loop;
+    struct sql_driver *driver;
+    struct checked_server *server;
+
+    /* The answer to the latest question: its first row. */
+    bool failed;
+    struct answer failure;
+    char values[4][200];
+};
+
+/* -- asking ------------------------------------------------------------------------------------ */
+
+static void heard(void *arg, const struct sql_reply *reply)
+{
+    struct examination *of = arg;
+
+    of->failed = reply->failed;
+    memset(of->values, 0, sizeof of->values);
+    if (reply->failed)
+        sql_answer_failure(&of->failure, of->plan->address->urls, reply);
+    for (size_t i = 0; !reply->failed && reply->rows > 0 && i < reply->columns && i < 4; i++)
+        snprintf(of->values[i], sizeof of->values[i], "%s", reply->values[i]);
+    loop_stop(of->loop);
+}
+
+static void uncalled(void *arg)
+{
+    (void)arg;
+}
+
+static bool ask(struct examination *of, const char *sql)
+{
+    of->failed = true;
+    sql_driver_ask(of->driver, sql, moment_plus(moment_now(), ASK_NS), heard, of);
+    loop_run(of->loop);
+    return !of->failed;
+}
+
+static bool says(const struct examination *of, size_t i, const char *value)
+{
+    return strcmp(of->values[i], value) == 0;
+}
+
+static void add(struct examination *of, const char *check, enum level level, const char *text,
+                const char *advice)
+{
+    diagnosis_add(&of->server->diagnosis, check, level, advice, "%s", text);
+}
+
+/* -- what is the same for all ------------------------------------------------------------------ */
+
+static void check_ping(struct examination *of)
+{
+    int64_t took[PINGS];
+
+    for (size_t i = 0; i < PINGS; i++) {
+        struct moment before = moment_now();
+        if (!ask(of, "SELECT 1"))
+            return;
+        took[i] = moment_until(before, moment_now());
+    }
+    diagnosis_sort_pings(took, PINGS, &of->server->figures.ping_median_ns,
+                         &of->server->figures.ping_max_ns);
+}
+
+/* Leases are counted by the server's clock alone, so a difference does no harm by itself. */
+static void check_clock(struct examination *of)
+{
+    char sql[200];
+    int64_t us;
+
+    snprintf(sql, sizeof sql, "SELECT %s", of->dialect->now);
+    int64_t before = clock_wall();
+    if (!ask(of, sql) || !decimal_parse(of->values[0], 0, INT64_MAX, &us))
+        return;
+    int64_t ahead = us / 1000 - (before + (clock_wall() - before) / 2) / NS_PER_MS;
+    of->server->figures.ahead_ms = ahead;
+    if (ahead > AHEAD_MAX || ahead < -AHEAD_MAX)
+        add(of, "clock", LEVEL_NOTE, "the server's clock and this host's differ by more than 1 s",
+            "leases count by the server's clock; it must not be set while locks are held");
+    else
+        add(of, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
+}
+
+static bool check_tables(struct examination *of)
+{
+    bool there = ask(of, "SELECT (SELECT count(*) FROM rlock_lock WHERE version = 0) + "
+                         "(SELECT count(*) FROM rlock_wait WHERE deadline_us = 0)");
+
+    if (there) {
+        add(of, "tables", LEVEL_FINE, "rlock_lock and rlock_wait are there", "");
+        return true;
+    }
+    diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
+    diagnosis_hint(&of->server->diagnosis, of->failure.hint);
+    return false;
+}
+
+static void check_tls(struct examination *of)
+{
+    if (of->plan->address->urls->tls)
+        add(of, "encryption", LEVEL_FINE, "TLS, with the server's name verified", "");
+    else
+        add(of, "encryption", LEVEL_WARNING, "the network is not encrypted",
+            "set up TLS, and write postgresqls:// or mysqls:// for it");
+}
+
+/* -- PostgreSQL -------------------------------------------------------------------------------- */
+
+static void check_pg_durability(struct examination *of)
+{
+    if (!ask(of, "SELECT current_setting('fsync'), current_setting('synchronous_commit'), "
+                 "current_setting('full_page_writes')"))
+        return;
+    if (says(of, 0, "off") || says(of, 2, "off"))
+        add(of, "durability", LEVEL_WARNING,
+            "fsync or full_page_writes is off: a crash loses locks", "turn both on");
+    else if (says(of, 1, "off"))
+        add(of, "durability", LEVEL_WARNING,
+            "synchronous_commit is off: a crash loses the latest locks",
+            "ALTER ROLE … SET synchronous_commit = on, for the user that rlock logs in as");
+    else
+        add(of, "durability", LEVEL_FINE, "what is acknowledged is on disk", "");
+}
+
+static void check_pg_replicas(struct examination *of)
+{
+    int64_t count = 0;
+
+    if (ask(of, "SELECT CAST(pg_is_in_recovery() AS text)") && !says(of, 0, "false"))
+        add(of, "role", LEVEL_UNFIT, "it is a standby, which takes no locks",
+            "connect to the primary");
+    if (!ask(of, "SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) "
+                 "FROM pg_stat_replication") ||
+        !decimal_parse(of->values[0], 0, INT64_MAX, &count))
+        return;
+    of->server->figures.replicas = count;
+    if (count > 0 && says(of, 1, "0"))
+        add(of, "replicas", LEVEL_WARNING,
+            "its standbys are asynchronous: a failover to one of them loses the latest locks",
+            "synchronous_standby_names, if one of them may be promoted");
+    else
+        add(of, "replicas", LEVEL_FINE,
+            count > 0 ? "a standby is synchronous" : "it has no standby that is connected", "");
+}
+
+static void check_pg_rights(struct examination *of)
+{
+    if (!ask(of, "SELECT CAST(bool_and(has_table_privilege(t, 'SELECT, INSERT') AND "
+                 "has_table_privilege(t, 'UPDATE') AND has_table_privilege(t, 'SELECT') AND "
+                 "has_table_privilege(t, 'INSERT')) AND has_table_privilege('rlock_wait', "
+                 "'DELETE') AS text) FROM unnest(ARRAY['rlock_lock', 'rlock_wait']) AS t"))
+        return;
+    if (says(of, 0, "true"))
+        add(of, "rights", LEVEL_FINE, "the user may read and write both tables", "");
+    else
+        add(of, "rights", LEVEL_UNFIT, "the user may not read and write both tables",
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON rlock_lock, rlock_wait TO the user");
+}
+
+/* A pooler may give each statement to another session. */
+static void check_pg_pooler(struct examination *of)
+{
+    char first[200];
+
+    if (!ask(of, "LISTEN rlock_doctor") ||
+        !ask(of, "SELECT count(*) FROM pg_listening_channels() AS c WHERE c = 'rlock_doctor'"))
+        return;
+    snprintf(first, sizeof first, "%s", of->values[0]);
+    ask(of, "UNLISTEN rlock_doctor");
+    if (strcmp(first, "1") == 0)
+        add(of, "wake-up", LEVEL_FINE, "waiters are called by NOTIFY", "");
+    else
+        add(of, "wake-up", LEVEL_WARNING,
+            "a pooler shares out the sessions: waiters look once a second instead of being called",
+            "connect to the server itself, or pool sessions");
+}
+
+static void check_postgresql(struct examination *of)
+{
+    check_pg_replicas(of);
+    check_pg_durability(of);
+    if (!check_tables(of))
+        return;
+    check_pg_rights(of);
+    check_pg_pooler(of);
+}
+
+/* -- MySQL and MariaDB ------------------------------------------------------------------------- */
+
+static void check_my_durability(struct examination *of)
+{
+    if (!ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
+        return;
+    if (says(of, 0, "1"))
+        add(of, "durability", LEVEL_FINE, "what is acknowledged is on disk", "");
+    else
+        add(of, "durability", LEVEL_WARNING,
+            "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
+            "set it to 1");
+}
+
+static void check_my_mode(struct examination *of)
+{
+    if (!ask(of, "SELECT @@SESSION.sql_mode, @@GLOBAL.read_only"))
+        return;
+    if (strstr(of->values[0], "STRICT_ALL_TABLES"))
+        add(of, "strict", LEVEL_FINE, "the session is strict", "");
+    else
+        add(of, "strict", LEVEL_UNFIT,
+            "the session is not strict, though rlock has made it so: a pooler shares out sessions",
+            "connect to the server itself, or pool sessions");
+    if (says(of, 1, "1"))
+        add(of, "role", LEVEL_WARNING, "the server is read-only: only some users may write",
+            "connect to the primary");
+}
+
+static void check_my_replicas(struct examination *of)
+{
+    int64_t count;
+
+    if (!ask(of, "SELECT count(*) FROM information_schema.processlist "
+                 "WHERE command LIKE 'Binlog Dump%'") ||
+        !decimal_parse(of->values[0], 0, INT64_MAX, &count))
+        return;
+    of->server->figures.replicas = count;
+    if (count > 0)
+        add(of, "replicas", LEVEL_WARNING,
+            "it has replicas: unless they are semi-synchronous, a failover loses the latest locks",
+            "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication");
+    else
+        add(of, "replicas", LEVEL_FINE, "none that this user can see", "");
+}
+
+static void check_mysql(struct examination *of)
+{
+    check_my_durability(of);
+    check_my_mode(of);
+    check_my_replicas(of);
+    check_tables(of);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void examine(struct examination *of, const char *software,
+                    void (*particular)(struct examination *))
+{
+    struct checked_server *server = of->server;
+
+    if (!ask(of, "SELECT 1")) {
+        snprintf(server->said, sizeof server->said, "%s", of->failure.said);
+        diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", of->failure.text);
+        diagnosis_hint(&server->diagnosis, of->failure.hint);
+        return;
+    }
+    const char *version = sql_driver_version(of->driver);
+    server->reached = true;
+    snprintf(server->figures.software, sizeof server->figures.software, "%s",
+             strstr(version, "MariaDB") ? "mariadb" : software);
+    snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
+             (int)strcspn(version, " -"), version);
+    check_tls(of);
+    check_ping(of);
+    check_clock(of);
+    particular(of);
+}
+
+static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                  size_t size, const struct sql_dialect *dialect, const char *software,
+                  void (*particular)(struct examination *))
+{
+    struct examination *of = mem_zeroed(sizeof *of);
+
+    of->plan = plan;
+    of->dialect = dialect;
+    of->loop = loop_new();
+    if (!of->loop) {
+        snprintf(fault, size, "%s", strerror(errno));
+        free(of);
+        return false;
+    }
+    of->driver = sql_driver_new(of->loop, plan->address, dialect->program, uncalled, of);
+    of->server = checkup_add(checkup, plan->address->urls);
+    examine(of, software, particular);
+    sql_driver_free(of->driver);
+    loop_free(of->loop);
+    free(of);
+    return true;
+}
+
+bool sql_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                          size_t size)
+{
+    return check(plan, checkup, fault, size, &sql_postgresql, "postgresql", check_postgresql);
+}
+
+bool sql_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                     size_t size)
+{
+    return check(plan, checkup, fault, size, &sql_mysql, "mysql", check_mysql);
+}

@@ -1,0 +1,141 @@
+/* PostgreSQL, and MySQL with MariaDB. */
+#include "store/sql/dialect.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+const char *const sql_postgresql_schema[] = {
+    "CREATE TABLE IF NOT EXISTS rlock_lock (\n"
+    "    name bytea PRIMARY KEY,\n"
+    "    version bigint NOT NULL,\n"
+    "    state bytea NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS rlock_wait (\n"
+    "    name bytea NOT NULL,\n"
+    "    owner bytea NOT NULL,\n"
+    "    scope bytea NOT NULL,\n"
+    "    since_us bigint NOT NULL,\n"
+    "    deadline_us bigint NOT NULL,\n"
+    "    mode bytea NOT NULL,\n"
+    "    who bytea NOT NULL,\n"
+    "    PRIMARY KEY (name, owner))",
+    "CREATE INDEX IF NOT EXISTS rlock_wait_turn ON rlock_wait (name, scope, since_us, owner)",
+    NULL};
+
+/* statement_timestamp() is when the statement arrived, which is after it was sent. */
+const struct sql_dialect sql_postgresql = {
+    .program = "rlock-postgresql",
+    .schema = sql_postgresql_schema,
+    .now = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)",
+    .literal = {"decode('", "', 'hex')"},
+    .hex = {"encode(", ", 'hex')"},
+    .number = {"CAST(", " AS text)"},
+    .swap = " ON CONFLICT (name) DO UPDATE SET version = excluded.version, state = CASE WHEN "
+            "rlock_lock.version + 1 = excluded.version THEN excluded.state END",
+    .stay = " ON CONFLICT (name, owner) DO UPDATE SET scope = excluded.scope, deadline_us = "
+            "excluded.deadline_us, mode = excluded.mode, who = excluded.who",
+    .notifies = true};
+
+const char *const sql_mysql_schema[] = {
+    "CREATE TABLE IF NOT EXISTS rlock_lock (\n"
+    "    name VARBINARY(1100) PRIMARY KEY,\n"
+    "    version BIGINT NOT NULL,\n"
+    "    state MEDIUMBLOB NOT NULL) ENGINE=InnoDB",
+    "CREATE TABLE IF NOT EXISTS rlock_wait (\n"
+    "    name VARBINARY(1100) NOT NULL,\n"
+    "    owner VARBINARY(640) NOT NULL,\n"
+    "    scope VARBINARY(640) NOT NULL,\n"
+    "    since_us BIGINT NOT NULL,\n"
+    "    deadline_us BIGINT NOT NULL,\n"
+    "    mode VARBINARY(1) NOT NULL,\n"
+    "    who BLOB NOT NULL,\n"
+    "    PRIMARY KEY (name, owner),\n"
+    "    INDEX rlock_wait_turn (name, scope, since_us)) ENGINE=InnoDB",
+    NULL};
+
+/* VALUES() is deprecated in MySQL 8.0.20 and later, and all that MariaDB knows. Columns are set
+ * from left to right. */
+const struct sql_dialect sql_mysql = {
+    .program = "rlock-mysql",
+    .schema = sql_mysql_schema,
+    .now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+    .literal = {"x'", "'"},
+    .hex = {"HEX(", ")"},
+    .number = {"CAST(", " AS CHAR)"},
+    .swap = " ON DUPLICATE KEY UPDATE state = IF(version + 1 = VALUES(version), VALUES(state), "
+            "NULL), version = VALUES(version)",
+    .stay = " ON DUPLICATE KEY UPDATE scope = VALUES(scope), deadline_us = VALUES(deadline_us), "
+            "mode = VALUES(mode), who = VALUES(who)"};
+
+/* -- statements -------------------------------------------------------------------------------- */
+
+static char *make_room(struct sql_text *text, size_t count)
+{
+    if (text->room - text->size < count) {
+        text->room = 2 * text->room + count + 1024;
+        text->bytes = mem_checked(realloc(text->bytes, text->room));
+    }
+    return text->bytes + text->size;
+}
+
+void sql_add(struct sql_text *text, const char *format, ...)
+{
+    va_list values, again;
+
+    va_start(values, format);
+    va_copy(again, values);
+    size_t count = (size_t)vsnprintf(NULL, 0, format, values);
+    vsnprintf(make_room(text, count + 1), count + 1, format, again);
+    text->size += count;
+    va_end(again);
+    va_end(values);
+}
+
+void sql_add_literal(struct sql_text *text, const char *value)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t length = strlen(value);
+
+    sql_add(text, "%s", text->dialect->literal[0]);
+    char *to = make_room(text, 2 * length);
+    for (size_t i = 0; i < length; i++) {
+        *to++ = digits[(unsigned char)value[i] >> 4];
+        *to++ = digits[(unsigned char)value[i] & 15];
+    }
+    text->size += 2 * length;
+    sql_add(text, "%s", text->dialect->literal[1]);
+}
+
+void sql_text_end(struct sql_text *text)
+{
+    free(text->bytes);
+    *text = (struct sql_text){0};
+}
+
+static int value_of(char digit)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = digit ? strchr(digits, digit) : NULL;
+
+    return at ? (int)(at - digits) % 16 : -1;
+}
+
+char *sql_unhex(const char *digits)
+{
+    size_t length = strlen(digits);
+    char *text = mem_zeroed(length / 2 + 1);
+    bool sound = length % 2 == 0;
+
+    for (size_t i = 0; sound && i < length / 2; i++) {
+        int high = value_of(digits[2 * i]), low = value_of(digits[2 * i + 1]);
+        text[i] = (char)(16 * high + low);
+        sound = high >= 0 && low >= 0 && text[i];
+    }
+    if (sound)
+        return text;
+    free(text);
+    return NULL;
+}

@@ -1,0 +1,51 @@
+/* What one kind of database server wants to be told, in its words. Pure.
+ *
+ * Two tables. A row of rlock_lock is a lock (store/sql/row.h) with a version that each change adds
+ * 1 to; it is never deleted, so that no version comes twice. A row of rlock_wait is a place in the
+ * queue of a lock: who comes first is told by since_us, and then by the owner, for all keys alike,
+ * so two that want the same keys do not wait for each other. "scope" is the ancestor in which a
+ * waiter nests, or empty: each has a queue of its own. A place counts until deadline_us.
+ *
+ * Whatever is text is kept as bytes, and goes back and forth in hexadecimal digits: there is
+ * nothing to quote, and no encoding. */
+#ifndef RLOCK_STORE_SQL_DIALECT_H
+#define RLOCK_STORE_SQL_DIALECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sql_dialect {
+    const char *program;       /* the driver */
+    const char *const *schema; /* statements that make the tables, ended by NULL */
+    const char *now;           /* an expression: us since 1970, the same in a whole statement */
+    const char *literal[2];    /* what stands around hexadecimal digits */
+    const char *hex[2];        /* around bytes that become digits */
+    const char *number[2];     /* around a number that becomes text */
+    /* Behind INSERT of rlock_lock: where a row is there, it is changed if its version is one less,
+     * and otherwise nothing of the whole statement is done. */
+    const char *swap;
+    /* Behind INSERT of rlock_wait: who is there already keeps since_us. */
+    const char *stay;
+    bool notifies; /* a session can be told by another one, with LISTEN and NOTIFY */
+};
+
+extern const struct sql_dialect sql_postgresql, sql_mysql;
+extern const char *const sql_postgresql_schema[], *const sql_mysql_schema[];
+
+/* A statement in the making. */
+struct sql_text {
+    const struct sql_dialect *dialect;
+    char *bytes; /* freed by sql_text_end() */
+    size_t size, room;
+};
+
+void sql_add(struct sql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A text as a literal. */
+void sql_add_literal(struct sql_text *text, const char *value);
+void sql_text_end(struct sql_text *text);
+
+/* Hexadecimal digits as text; the caller frees. NULL if they are none, or hold a NUL. */
+char *sql_unhex(const char *digits);
+
+#endif

@@ -1,0 +1,66 @@
+/* What the tables say of the keys of one operation: one statement reads the locks and their queues,
+ * all by the server's clock at the same moment. Pure. */
+#ifndef RLOCK_STORE_SQL_READING_H
+#define RLOCK_STORE_SQL_READING_H
+
+#include "store/sql/dialect.h"
+#include "store/sql/row.h"
+
+struct sql_reply;
+
+/* What is known of one key. */
+struct sql_place {
+    char *name; /* in the store */
+    struct sql_row row;
+    bool queued;                          /* the owner has a place in a queue, live or not */
+    bool live;                            /* a live one */
+    char *scope;                          /* of that place */
+    int64_t ahead[OWNER_DEPTH];           /* how many come before it, in each scope */
+    struct lock_party first[OWNER_DEPTH]; /* who comes first there; owner "": nobody */
+    bool several[OWNER_DEPTH];            /* that one waits for several keys */
+
+    /* As sql_reading_obstacle() found. */
+    size_t depth;          /* which of the scopes it belongs to */
+    bool blocked;          /* by holders */
+    int64_t holders, till; /* how many, and when the first of their leases ends */
+};
+
+/* All zero: of no keys. */
+struct sql_reading {
+    struct sql_place *places;
+    size_t count;
+    /* The queues that the owner may belong to, by who it nests in; without them no queue is read.
+     * Whoever nests in somebody waits there. */
+    char scopes[OWNER_DEPTH][OWNER_SIZE];
+    size_t scope_count;
+    int64_t now; /* us, when it was read, by the server's clock */
+};
+
+/* Forgets what was read, and takes up these keys. */
+void sql_reading_begin(struct sql_reading *reading, const char *prefix, const char *const *keys,
+                       size_t count);
+/* The queues are to be read, too. */
+void sql_reading_queues(struct sql_reading *reading, const char *owner);
+/* Adds the statement; owner: whose places are read, where queues are. */
+void sql_reading_query(const struct sql_reading *reading, const char *owner, struct sql_text *text);
+/* Reads the answer in place of what was known; false where the tables hold other data. */
+bool sql_reading_take(struct sql_reading *reading, const struct sql_reply *reply);
+/* Finds out where the claim belongs, and forgets places elsewhere. The first key that keeps it out;
+ * NULL: none does. The rows hold none whose lease has ended. */
+struct sql_place *sql_reading_obstacle(struct sql_reading *reading, const struct sql_claim *claim);
+/* Empties it. */
+void sql_reading_free(struct sql_reading *reading);
+
+/* A row of rlock_wait as those who wait are told of: four columns, as text. */
+struct sql_waiter {
+    struct lock_party party;
+    int64_t since; /* us */
+    bool several;  /* it waits for several keys */
+};
+
+/* Adds the four columns; table: its name in the statement and a dot, or "". */
+void sql_add_waiter(struct sql_text *text, const char *table);
+/* Reads them; false where they are damaged. */
+bool sql_waiter_read(struct sql_waiter *waiter, const char *const *values, int64_t now);
+
+#endif

@@ -1,0 +1,332 @@
+/* A lock as text, and its rules. */
+#include "store/sql/row.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "lock/owner.h"
+
+#define HEAD       "rlock/1 "
+#define NUMBER_MAX (INT64_MAX / 4) /* sums of two do not overflow */
+
+static const char letters[] = "xsl";
+
+char sql_mode_letter(enum lock_mode mode)
+{
+    return letters[mode];
+}
+
+bool sql_mode_read(char letter, enum lock_mode *mode)
+{
+    const char *at = letter ? strchr(letters, letter) : NULL;
+
+    if (at)
+        *mode = (enum lock_mode)(at - letters);
+    return at;
+}
+
+/* -- text -------------------------------------------------------------------------------------- */
+
+static bool take_number(const char **text, int64_t most, int64_t *number)
+{
+    return decimal_take(text, most, number) && *(*text)++ == ' ';
+}
+
+/* Up to a character that ends it. */
+static char *take_word(const char **text, const char *ends)
+{
+    size_t length = strcspn(*text, ends);
+    char *word = mem_checked(strndup(*text, length));
+
+    *text += length;
+    return word;
+}
+
+static bool take_holder(const char **text, struct sql_holder *holder)
+{
+    int64_t fence, limit, slot;
+
+    if (!take_number(text, NUMBER_MAX, &holder->deadline) ||
+        !take_number(text, NUMBER_MAX, &holder->lease) ||
+        !take_number(text, NUMBER_MAX, &holder->since) || !take_number(text, NUMBER_MAX, &fence) ||
+        !sql_mode_read(**text, &holder->mode) || *++*text != ' ')
+        return false;
+    ++*text;
+    if (!take_number(text, LOCK_LIMIT_MAX, &limit) || !take_number(text, LOCK_LIMIT_MAX, &slot))
+        return false;
+    holder->fence = (uint64_t)fence;
+    holder->limit = (unsigned)limit;
+    holder->slot = (unsigned)slot;
+    holder->owner = take_word(text, " \n");
+    if (**text == ' ')
+        ++*text;
+    holder->who = take_word(text, "\n");
+    return *holder->owner && strlen(holder->owner) < OWNER_SIZE && *(*text)++ == '\n';
+}
+
+static struct sql_holder *add_holder(struct sql_row *row)
+{
+    row->holders = mem_checked(realloc(row->holders, (row->count + 1) * sizeof *row->holders));
+    struct sql_holder *holder = &row->holders[row->count++];
+    memset(holder, 0, sizeof *holder);
+    return holder;
+}
+
+bool sql_row_read(struct sql_row *row, const char *state)
+{
+    int64_t fence;
+
+    if (strncmp(state, HEAD, strlen(HEAD)) != 0)
+        return false;
+    state += strlen(HEAD);
+    if (!decimal_take(&state, NUMBER_MAX, &fence) || *state++ != '\n')
+        return false;
+    row->fence = (uint64_t)fence;
+    while (*state)
+        if (!take_holder(&state, add_holder(row)))
+            return false;
+    return true;
+}
+
+char *sql_row_print(const struct sql_row *row)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = mem_checked(open_memstream(&text, &size));
+
+    fprintf(out, HEAD "%" PRIu64 "\n", row->fence);
+    for (size_t i = 0; i < row->count; i++) {
+        const struct sql_holder *holder = &row->holders[i];
+        fprintf(out, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRIu64 " %c %u %u %s %s\n",
+                holder->deadline, holder->lease, holder->since, holder->fence,
+                sql_mode_letter(holder->mode), holder->limit, holder->slot, holder->owner,
+                holder->who);
+    }
+    fclose(out);
+    if (size <= SQL_STATE_MAX)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void free_holder(struct sql_holder *holder)
+{
+    free(holder->owner);
+    free(holder->who);
+}
+
+void sql_row_free(struct sql_row *row)
+{
+    for (size_t i = 0; i < row->count; i++)
+        free_holder(&row->holders[i]);
+    free(row->holders);
+    *row = (struct sql_row){0};
+}
+
+/* -- who holds it ------------------------------------------------------------------------------ */
+
+void sql_row_remove(struct sql_row *row, struct sql_holder *holder)
+{
+    size_t at = (size_t)(holder - row->holders);
+
+    free_holder(holder);
+    row->count--;
+    memmove(holder, holder + 1, (row->count - at) * sizeof *holder);
+}
+
+void sql_row_clean(struct sql_row *row, int64_t now)
+{
+    for (size_t i = row->count; i-- > 0;) {
+        struct sql_holder *holder = &row->holders[i];
+        if (holder->deadline > now + holder->lease)
+            holder->deadline = now + holder->lease;
+        if (holder->deadline <= now)
+            sql_row_remove(row, holder);
+    }
+}
+
+struct sql_holder *sql_row_find(const struct sql_row *row, const char *owner)
+{
+    for (size_t i = 0; i < row->count; i++)
+        if (strcmp(row->holders[i].owner, owner) == 0)
+            return &row->holders[i];
+    return NULL;
+}
+
+struct sql_holder *sql_row_parent(const struct sql_row *row, const char *owner)
+{
+    struct sql_holder *nearest = NULL;
+
+    for (size_t i = 0; i < row->count; i++) {
+        struct sql_holder *holder = &row->holders[i];
+        if (owner_nests_in(owner, holder->owner) &&
+            (!nearest || strlen(holder->owner) > strlen(nearest->owner)))
+            nearest = holder;
+    }
+    return nearest;
+}
+
+const struct sql_holder *sql_row_oldest(const struct sql_row *row)
+{
+    const struct sql_holder *oldest = NULL;
+
+    for (size_t i = 0; i < row->count; i++)
+        if (!oldest || row->holders[i].fence < oldest->fence)
+            oldest = &row->holders[i];
+    return oldest;
+}
+
+/* -- the rules --------------------------------------------------------------------------------- */
+
+bool sql_row_is_misfit(const struct sql_row *row, const struct sql_claim *claim, char *why,
+                       size_t size)
+{
+    const struct sql_holder *parent = sql_row_parent(row, claim->owner);
+    bool limited = claim->mode == LOCK_LIMIT;
+
+    if (parent && claim->no_nesting) {
+        snprintf(why, size, "it is held by an ancestor of this process, and nesting was ruled out");
+        return true;
+    }
+    if (parent && parent->mode == LOCK_SHARED && claim->mode == LOCK_EXCLUSIVE) {
+        snprintf(why, size,
+                 "an ancestor of this process holds it for reading: a writer inside it would wait "
+                 "for itself");
+        return true;
+    }
+    for (size_t i = 0; i < row->count; i++) {
+        const struct sql_holder *holder = &row->holders[i];
+        if ((holder->mode == LOCK_LIMIT) == limited && (!limited || holder->limit == claim->limit))
+            continue;
+        if (holder->mode == LOCK_LIMIT)
+            snprintf(why, size, "it is held as a semaphore with a limit of %u", holder->limit);
+        else
+            snprintf(why, size, "it is held as a plain lock, not as a semaphore");
+        return true;
+    }
+    return false;
+}
+
+/* Those that nest in one of its holders count with that one. */
+static bool is_nested(const struct sql_row *row, const struct sql_holder *holder)
+{
+    return sql_row_parent(row, holder->owner);
+}
+
+bool sql_row_is_blocked(const struct sql_row *row, const struct sql_claim *claim, int64_t *count,
+                        int64_t *till)
+{
+    const struct sql_holder *parent = sql_row_parent(row, claim->owner);
+    bool alone = false;
+
+    *count = 0;
+    *till = INT64_MAX;
+    for (size_t i = 0; i < row->count; i++) {
+        const struct sql_holder *holder = &row->holders[i];
+        if (parent && !owner_nests_in(holder->owner, parent->owner))
+            continue;
+        bool goes = claim->mode == LOCK_SHARED && holder->mode == LOCK_SHARED;
+        if (parent ? goes : is_nested(row, holder) && goes)
+            continue;
+        alone = alone || !goes;
+        *count += parent || !is_nested(row, holder);
+        if (holder->deadline < *till)
+            *till = holder->deadline;
+    }
+    if (!parent && claim->mode == LOCK_LIMIT)
+        return *count >= claim->limit;
+    return alone;
+}
+
+static unsigned free_slot(const struct sql_row *row)
+{
+    for (unsigned slot = 1;; slot++) {
+        bool taken = false;
+        for (size_t i = 0; i < row->count; i++)
+            taken = taken || row->holders[i].slot == slot;
+        if (!taken)
+            return slot;
+    }
+}
+
+struct sql_holder *sql_row_take(struct sql_row *row, const struct sql_claim *claim, int64_t now)
+{
+    const struct sql_holder *parent = sql_row_parent(row, claim->owner);
+    unsigned slot = parent ? parent->slot : claim->mode == LOCK_LIMIT ? free_slot(row) : 0;
+    uint64_t fence = parent ? parent->fence : row->fence + 1;
+
+    if (!parent && fence < (uint64_t)now)
+        fence = (uint64_t)now;
+    if (fence > row->fence)
+        row->fence = fence;
+    struct sql_holder *holder = add_holder(row);
+    *holder = (struct sql_holder){.deadline = now + claim->lease,
+                                  .lease = claim->lease,
+                                  .since = now,
+                                  .fence = fence,
+                                  .mode = claim->mode,
+                                  .limit = claim->mode == LOCK_LIMIT ? claim->limit : 0,
+                                  .slot = slot,
+                                  .owner = mem_strdup(claim->owner),
+                                  .who = mem_strdup(claim->who)};
+    return holder;
+}
+
+void sql_row_keep(struct sql_holder *holder, int64_t at_least, int64_t now, const char *notes)
+{
+    const char *who = *holder->who ? holder->who : "- - - - -";
+    int64_t since = holder->since < now ? holder->since : now;
+    char *noted;
+
+    holder->deadline = since + at_least;
+    holder->lease = at_least;
+    if (identity_noted(holder->who, strlen(holder->who), LOCK_NOTE_KEPT) > 0)
+        return;
+    if (asprintf(&noted, "%s %s", who, notes) < 0)
+        abort();
+    free(holder->who);
+    holder->who = noted;
+}
+
+/* -- as it is shown ---------------------------------------------------------------------------- */
+
+static struct lock_end read_end(const char *text, size_t length)
+{
+    int64_t signal = identity_noted(text, length, LOCK_NOTE_SIGNAL);
+    int64_t status = identity_noted(text, length, LOCK_NOTE_EXIT);
+    struct lock_end end = {.ran_ms = identity_noted(text, length, LOCK_NOTE_RAN)};
+
+    end.known = end.ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
+    end.signal = end.known ? (int)signal : 0;
+    end.status = end.known ? (int)status : 0;
+    return end;
+}
+
+struct lock_party sql_row_party(const struct sql_row *row, const struct sql_holder *holder,
+                                int64_t now)
+{
+    struct lock_party party = {.mode = holder->mode,
+                               .slot = holder->slot,
+                               .count = 1,
+                               .since_ms = holder->since / US_PER_MS,
+                               .age_ms = (now - holder->since) / US_PER_MS,
+                               .left_ms = (holder->deadline - now) / US_PER_MS,
+                               .fence = holder->fence};
+    size_t length = strlen(holder->who);
+
+    snprintf(party.owner, sizeof party.owner, "%s", holder->owner);
+    for (size_t i = 0; i < row->count; i++)
+        party.count += owner_nests_in(row->holders[i].owner, holder->owner);
+    party.heard_ms = holder->lease / US_PER_MS - party.left_ms;
+    party.heard_ms = party.heard_ms > 0 ? party.heard_ms : 0;
+    identity_parse(holder->who, length, &party.who);
+    party.waited_ms = identity_noted(holder->who, length, LOCK_NOTE_WAITED);
+    party.kept = identity_noted(holder->who, length, LOCK_NOTE_KEPT) > 0;
+    party.end = read_end(holder->who, length);
+    return party;
+}

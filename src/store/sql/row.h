@@ -1,0 +1,85 @@
+/* What a database keeps of one lock, and the rules that it follows. rlock reads the row, decides
+ * here, on a copy, and writes it back if nobody else has written it since (store/sql/store.c).
+ * Pure.
+ *
+ * The state is text: "rlock/1 FENCE", the last fence that was issued, and a line for each holder:
+ *     DEADLINE LEASE SINCE FENCE MODE LIMIT SLOT OWNER WHO
+ * Times are in us since 1970 by the server's clock, LEASE is in us. MODE is x (exclusive), s
+ * (shared) or l (semaphore). Who nests in whom is told by the owners (lock/lock.h). */
+#ifndef RLOCK_STORE_SQL_ROW_H
+#define RLOCK_STORE_SQL_ROW_H
+
+#include "lock/lock.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define US_PER_MS INT64_C(1000)
+
+/* Bytes of a state: some 2000 holders. */
+#define SQL_STATE_MAX (256U << 10)
+
+struct sql_holder {
+    int64_t deadline, lease, since; /* us */
+    uint64_t fence;
+    enum lock_mode mode;
+    unsigned limit, slot; /* of a semaphore; 0 */
+    char *owner, *who;
+};
+
+/* All zero: a lock that nobody has had yet. */
+struct sql_row {
+    int64_t version; /* 0: there is no row */
+    uint64_t fence;
+    struct sql_holder *holders; /* in the order of acquisition */
+    size_t count;
+};
+
+/* Who wants it, and how. */
+struct sql_claim {
+    const char *owner, *who;
+    enum lock_mode mode;
+    unsigned limit; /* LOCK_LIMIT */
+    bool no_nesting;
+    int64_t lease; /* us */
+};
+
+/* Reads a state into a row that is all zero; false if it is none. The caller frees either way. */
+bool sql_row_read(struct sql_row *row, const char *state);
+/* The caller frees. NULL if it is longer than SQL_STATE_MAX. */
+char *sql_row_print(const struct sql_row *row);
+/* Empties it. */
+void sql_row_free(struct sql_row *row);
+
+/* Takes out those whose lease has ended. A lease that ends later than it is long is cut: the
+ * server's clock was set back. */
+void sql_row_clean(struct sql_row *row, int64_t now);
+
+/* NULL: none. */
+struct sql_holder *sql_row_find(const struct sql_row *row, const char *owner);
+/* The nearest of owner's ancestors that holds it. */
+struct sql_holder *sql_row_parent(const struct sql_row *row, const char *owner);
+
+/* Why it can never be had like this, a text in "why"; false if it can. */
+bool sql_row_is_misfit(const struct sql_row *row, const struct sql_claim *claim, char *why,
+                       size_t size);
+/* Whether others keep it out. *count, *till: how many, and when the first of their leases ends. */
+bool sql_row_is_blocked(const struct sql_row *row, const struct sql_claim *claim, int64_t *count,
+                        int64_t *till);
+/* Who has held it for longest; NULL: nobody. */
+const struct sql_holder *sql_row_oldest(const struct sql_row *row);
+
+/* Makes it a holder, with a new fence, or its ancestor's. */
+struct sql_holder *sql_row_take(struct sql_row *row, const struct sql_claim *claim, int64_t now);
+void sql_row_remove(struct sql_row *row, struct sql_holder *holder);
+/* Keeps it until so many us after it was acquired, with notes behind who it is. */
+void sql_row_keep(struct sql_holder *holder, int64_t at_least, int64_t now, const char *notes);
+
+/* As it is shown to others. */
+struct lock_party sql_row_party(const struct sql_row *row, const struct sql_holder *holder,
+                                int64_t now);
+
+char sql_mode_letter(enum lock_mode mode);
+bool sql_mode_read(char letter, enum lock_mode *mode);
+
+#endif

@@ -1,0 +1,870 @@
+/* The operations, statement by statement. */
+#include "store/sql/store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/jitter.h"
+#include "base/mem.h"
+#include "lock/key.h"
+#include "net/loop.h"
+#include "store/sql/dialect.h"
+#include "store/sql/driver.h"
+#include "store/sql/reading.h"
+#include "store/sql/row.h"
+#include "store/sql/survey.h"
+
+/* A place in the queue counts this long after the last call of its waiter, and stays in the table
+ * for a while: who was cut off comes back to it. */
+#define PLACE_US (7000 * US_PER_MS)
+#define STALE_US (60000 * US_PER_MS)
+/* How often a waiter that may be next looks again where nobody calls it, and where somebody does
+ * that may not be heard, as by way of a pooler. */
+#define POLL_NS        (200 * NS_PER_MS)
+#define POLL_SPREAD_NS (50 * NS_PER_MS)
+#define DEAF_POLL_NS   (1000 * NS_PER_MS)
+/* Where nobody is called, so many of the first look that often: who is second now may be first
+ * soon. */
+#define POLL_PLACES 2
+/* How often an operation begins anew because others were quicker. */
+#define ATTEMPTS_MAX 200
+/* A release that nobody waits for. */
+#define LAST_CALL_NS (2 * NS_PER_SEC)
+
+struct sql_store {
+    struct store base;
+    struct loop *loop;
+    struct store_address address;
+    const struct sql_dialect *dialect;
+    struct sql_driver *driver;
+    char *prefix; /* NULL: any */
+    struct loop_timer poll;
+
+    /* What this connection listens for. */
+    unsigned listening; /* the number of the connection; 0: none */
+    char listener[OWNER_SIZE];
+
+    /* The operation under way; "read" stays until the next. */
+    store_done *done; /* NULL: none */
+    void *arg;
+    struct moment until;
+    void (*again)(struct sql_store *store);                           /* to begin anew */
+    void (*decide)(struct sql_store *store);                          /* when all is read */
+    void (*heard)(struct sql_store *store, const struct sql_reply *); /* the statement's answer */
+    bool writes;       /* the statement changes something */
+    bool optional;     /* it is the last one, and may fail */
+    bool uncertain;    /* a release: an acquisition may be under way */
+    bool joined;       /* the owner has entered the queues */
+    bool fresh;        /* it was in none of them, or was not listening */
+    bool called;       /* by a notification since it was read */
+    bool unheard;      /* a change may have been done without an answer */
+    bool retried;      /* over another connection */
+    bool purge;        /* everybody leaves the queues */
+    unsigned attempts; /* that others were quicker in */
+    size_t statement;  /* of the schema */
+    struct sql_reading read;
+    struct moment read_at;
+    struct answer answer;
+};
+
+static struct sql_store *of(struct store *base)
+{
+    return (struct sql_store *)(void *)base;
+}
+
+static const struct lock_request *request_of(const struct sql_store *store)
+{
+    return &store->base.requests.lock;
+}
+
+static struct sql_text text_of(const struct sql_store *store)
+{
+    return (struct sql_text){.dialect = store->dialect};
+}
+
+/* -- the course of an operation ---------------------------------------------------------------- */
+
+static void start(struct sql_store *store);
+
+static void finish(struct sql_store *store)
+{
+    store_done *done = store->done;
+
+    store->done = NULL;
+    done(store->arg, &store->answer);
+}
+
+static void fail_op(struct sql_store *store, enum cause cause, const char *text)
+{
+    answer_fail(&store->answer, cause, "%s", text);
+    store->answer.maybe_done = store->unheard;
+    finish(store);
+}
+
+void sql_answer_failure(struct answer *answer, const struct url *url, const struct sql_reply *reply)
+{
+    static const struct {
+        enum wire_error error;
+        enum cause cause;
+        enum hint hint;
+        const char *words; /* NULL: the server's own */
+    } known[] = {
+        {WIRE_DENIED, CAUSE_DENIED, HINT_NONE, NULL},
+        {WIRE_NO_TABLES, CAUSE_UNFIT, HINT_TABLES, "the database has no tables for locks"},
+        {WIRE_NOT_READY, CAUSE_NOT_READY, HINT_NONE, NULL},
+        {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, NULL},
+        {WIRE_NO_DRIVER, CAUSE_UNFIT, HINT_DRIVER, NULL},
+    };
+    char name[300];
+
+    url_print(url, name, sizeof name);
+    answer_fail(answer, CAUSE_UNREACHABLE, "cannot reach %s: %s", name, reply->said);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (known[i].error != reply->error)
+            continue;
+        answer_fail(answer, known[i].cause, "%s: %s", name,
+                    known[i].words ? known[i].words : reply->said);
+        answer->hint = known[i].hint;
+    }
+    snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, reply->said);
+}
+
+static void statement_failed(struct sql_store *store, const struct sql_reply *reply)
+{
+    store->unheard |= store->writes && reply->maybe_done;
+    if (reply->error == WIRE_CONFLICT && ++store->attempts < ATTEMPTS_MAX) {
+        store->again(store);
+    } else if (store->optional) {
+        finish(store);
+    } else if (reply->aged && !store->retried) {
+        store->retried = true;
+        store->again(store);
+    } else {
+        sql_answer_failure(&store->answer, store->address.urls, reply);
+        store->answer.maybe_done = store->unheard;
+        finish(store);
+    }
+}
+
+static void replied(void *arg, const struct sql_reply *reply)
+{
+    struct sql_store *store = arg;
+
+    if (reply->failed)
+        statement_failed(store, reply);
+    else
+        store->heard(store, reply);
+}
+
+/* Takes the text over. */
+static void ask(struct sql_store *store, struct sql_text *text, bool writes,
+                void (*heard)(struct sql_store *, const struct sql_reply *))
+{
+    store->heard = heard;
+    store->writes = writes;
+    sql_driver_ask(store->driver, text->bytes, store->until, replied, store);
+    sql_text_end(text);
+}
+
+static void begin(struct sql_store *store, void (*decide)(struct sql_store *),
+                  const char *const *keys, size_t count, struct moment until, store_done *done,
+                  void *arg)
+{
+    loop_disarm(store->loop, &store->poll);
+    sql_reading_begin(&store->read, store->prefix, keys, count);
+    store->decide = decide;
+    store->done = done;
+    store->arg = arg;
+    store->until = until;
+    store->again = start;
+    store->optional = store->uncertain = store->joined = store->fresh = store->called = false;
+    store->unheard = store->retried = store->purge = false;
+    store->attempts = 0;
+    store->answer = (struct answer){0};
+}
+
+/* -- reading ----------------------------------------------------------------------------------- */
+
+static void hear_all(struct sql_store *store, const struct sql_reply *reply)
+{
+    store->read_at = reply->sent;
+    store->answer = (struct answer){0};
+    if (sql_reading_take(&store->read, reply)) {
+        store->decide(store);
+        return;
+    }
+    store->answer.verdict = VERDICT_REFUSED;
+    store->answer.cause = CAUSE_MISFIT;
+    snprintf(store->answer.text, sizeof store->answer.text,
+             "the database's row of that name holds other data, or is damaged");
+    finish(store);
+}
+
+static void start(struct sql_store *store)
+{
+    struct sql_text text = text_of(store);
+
+    sql_reading_query(&store->read, request_of(store)->owner, &text);
+    store->called = false;
+    ask(store, &text, false, hear_all);
+}
+
+/* -- writing ----------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct sql_place *const *left = a, *const *right = b;
+
+    return strcmp((*left)->name, (*right)->name);
+}
+
+/* Always in the same order, so that two statements do not wait for each other. False if a lock has
+ * too many holders for a row. */
+static bool add_swap(struct sql_text *text, const struct sql_store *store)
+{
+    const struct sql_place *places[LOCK_KEYS_MAX] = {NULL};
+    bool fits = true;
+
+    for (size_t i = 0; i < store->read.count; i++)
+        places[i] = &store->read.places[i];
+    qsort(places, store->read.count, sizeof *places, by_name);
+    sql_add(text, "INSERT INTO rlock_lock (name, version, state) VALUES ");
+    for (size_t i = 0; fits && i < store->read.count; i++) {
+        char *state = sql_row_print(&places[i]->row);
+        fits = state != NULL;
+        sql_add(text, "%s(", i > 0 ? ", " : "");
+        sql_add_literal(text, places[i]->name);
+        sql_add(text, ", %" PRId64 ", ", places[i]->row.version + 1);
+        sql_add_literal(text, fits ? state : "");
+        sql_add(text, ")");
+        free(state);
+    }
+    sql_add(text, "%s", text->dialect->swap);
+    return fits;
+}
+
+/* Writes all rows, or none if one of them has changed meanwhile. */
+static void swap_rows(struct sql_store *store,
+                      void (*heard)(struct sql_store *, const struct sql_reply *))
+{
+    struct sql_text text = text_of(store);
+
+    if (moment_reached(store->until, moment_now())) {
+        sql_text_end(&text);
+        fail_op(store, CAUSE_UNREACHABLE, "the request took too long");
+    } else if (!add_swap(&text, store)) {
+        sql_text_end(&text);
+        fail_op(store, CAUSE_UNFIT, "it has too many holders for a row of a database");
+    } else {
+        for (size_t i = 0; i < store->read.count; i++)
+            store->read.places[i].row.version++;
+        ask(store, &text, true, heard);
+    }
+}
+
+/* "('…', '…')": those of the keys. */
+static void add_names(struct sql_text *text, const struct sql_store *store)
+{
+    for (size_t i = 0; i < store->read.count; i++) {
+        sql_add(text, "%s", i > 0 ? ", " : "(");
+        sql_add_literal(text, store->read.places[i].name);
+    }
+    sql_add(text, ")");
+}
+
+/* Takes the owner out of the queues, or everybody; and what has long been dead. */
+static void add_leave(struct sql_text *text, const struct sql_store *store)
+{
+    sql_add(text, "DELETE FROM rlock_wait WHERE name IN ");
+    add_names(text, store);
+    if (store->purge)
+        return;
+    sql_add(text, " AND (owner = ");
+    sql_add_literal(text, request_of(store)->owner ? request_of(store)->owner : "");
+    sql_add(text, " OR deadline_us < %s - %" PRId64 ")", text->dialect->now, STALE_US);
+}
+
+/* Each waiter listens to a channel of its own, named by the last part of its owner token. */
+static void add_call(struct sql_text *text, const struct sql_store *store)
+{
+    sql_add(text, "; SELECT pg_notify('rlock_' || right(convert_from(owner, 'UTF8'), 36), '') FROM "
+                  "(SELECT DISTINCT ON (name, scope) owner FROM rlock_wait WHERE name IN ");
+    add_names(text, store);
+    sql_add(text, " AND deadline_us > %s ORDER BY name, scope, since_us, owner) AS first",
+            text->dialect->now);
+}
+
+static void hear_end(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    finish(store);
+}
+
+/* The last statement of an operation whose answer is known: what it does happens by itself after a
+ * while, too. */
+static void leave_queues(struct sql_store *store)
+{
+    struct sql_text text = text_of(store);
+
+    add_leave(&text, store);
+    if (store->dialect->notifies)
+        add_call(&text, store);
+    store->optional = true;
+    store->again = leave_queues;
+    ask(store, &text, false, hear_end);
+}
+
+/* -- acquiring --------------------------------------------------------------------------------- */
+
+static struct sql_claim claim_of(const struct lock_request *request)
+{
+    return (struct sql_claim){.owner = request->owner,
+                              .who = request->who,
+                              .mode = request->mode,
+                              .limit = request->limit,
+                              .no_nesting = request->no_nesting,
+                              .lease = request->lease / NS_PER_MS * US_PER_MS};
+}
+
+/* The owner's places in the queues are given up, and whoever can go with it is called. */
+static void hear_taken(struct sql_store *store, const struct sql_reply *reply)
+{
+    bool queued = false;
+
+    (void)reply;
+    store->answer.verdict = VERDICT_GRANTED;
+    store->answer.from = store->read_at;
+    for (size_t i = 0; i < store->read.count; i++) {
+        const struct sql_holder *own =
+            sql_row_find(&store->read.places[i].row, request_of(store)->owner);
+        store->answer.grants[i] = (struct lock_grant){.fence = own->fence, .slot = own->slot};
+        queued |= store->read.places[i].queued;
+    }
+    if (queued)
+        leave_queues(store);
+    else
+        finish(store);
+}
+
+/* The same owner again: its answer was lost. A lease that has ended was passed over by nobody. */
+static bool has_all(const struct sql_store *store)
+{
+    for (size_t i = 0; i < store->read.count; i++)
+        if (!sql_row_find(&store->read.places[i].row, request_of(store)->owner))
+            return false;
+    return true;
+}
+
+static void extend_all(struct sql_store *store)
+{
+    int64_t lease = request_of(store)->lease / NS_PER_MS * US_PER_MS;
+
+    for (size_t i = 0; i < store->read.count; i++) {
+        struct sql_holder *own = sql_row_find(&store->read.places[i].row, request_of(store)->owner);
+        own->lease = lease > 0 ? lease : own->lease;
+        own->deadline = store->read.now + own->lease;
+    }
+    swap_rows(store, hear_taken);
+}
+
+static void clean_all(struct sql_store *store)
+{
+    for (size_t i = 0; i < store->read.count; i++) {
+        struct sql_place *place = &store->read.places[i];
+        struct sql_holder *own = sql_row_find(&place->row, request_of(store)->owner);
+        if (own)
+            sql_row_remove(&place->row, own);
+        sql_row_clean(&place->row, store->read.now);
+    }
+}
+
+static void take_all(struct sql_store *store)
+{
+    struct sql_claim claim = claim_of(request_of(store));
+
+    for (size_t i = 0; i < store->read.count; i++)
+        sql_row_take(&store->read.places[i].row, &claim, store->read.now);
+    swap_rows(store, hear_taken);
+}
+
+static bool is_misfit(struct sql_store *store)
+{
+    struct sql_claim claim = claim_of(request_of(store));
+    struct answer *answer = &store->answer;
+
+    for (size_t i = 0; i < store->read.count; i++) {
+        if (!sql_row_is_misfit(&store->read.places[i].row, &claim, answer->text,
+                               sizeof answer->text))
+            continue;
+        answer->verdict = VERDICT_REFUSED;
+        answer->cause = CAUSE_MISFIT;
+        answer->key = i;
+        return true;
+    }
+    return false;
+}
+
+static struct sql_place *find_obstacle(struct sql_store *store)
+{
+    struct sql_claim claim = claim_of(request_of(store));
+
+    return sql_reading_obstacle(&store->read, &claim);
+}
+
+static void poll_later(struct sql_store *store, int64_t position)
+{
+    bool notifies = store->dialect->notifies;
+    int64_t ns = notifies ? DEAF_POLL_NS : jitter_spread(POLL_NS, POLL_SPREAD_NS);
+
+    if (request_of(store)->listen && position <= (notifies ? 1 : POLL_PLACES))
+        loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), ns));
+}
+
+static void poll_due(struct loop_timer *timer)
+{
+    struct sql_store *store = timer->owner;
+
+    store_poke(&store->base);
+}
+
+static void refuse_held(struct sql_store *store, struct sql_place *place)
+{
+    const struct lock_request *request = request_of(store);
+    const struct sql_holder *oldest = sql_row_oldest(&place->row);
+    struct answer *answer = &store->answer;
+
+    answer->verdict = VERDICT_REFUSED;
+    answer->cause = CAUSE_HELD;
+    answer->key = (size_t)(place - store->read.places);
+    answer->position = place->ahead[place->depth] + (request->queue || request->stand);
+    if (place->blocked) {
+        answer->holders = place->holders > 0 ? place->holders : 1;
+        answer->left_ms = (place->till - store->read.now) / US_PER_MS + 1;
+        answer->holder = sql_row_party(&place->row, oldest, store->read.now);
+    } else {
+        answer->first = place->first[place->depth];
+    }
+    poll_later(store, answer->position);
+    finish(store);
+}
+
+/* It may be free since it was read: whoever gives it back calls those that it finds in the queue. A
+ * first try does not listen, and is followed by one that does. */
+static void hear_joined(struct sql_store *store, const struct sql_reply *reply)
+{
+    struct sql_place *obstacle = find_obstacle(store);
+
+    (void)reply;
+    store->joined = true;
+    if (request_of(store)->listen && (store->fresh || store->called))
+        start(store);
+    else
+        refuse_held(store, obstacle ? obstacle : store->read.places);
+}
+
+static void join_queues(struct sql_store *store)
+{
+    const struct lock_request *request = request_of(store);
+    struct sql_text text = text_of(store);
+    char mode[2] = {sql_mode_letter(request->mode), '\0'};
+
+    if (request->key_count > 1)
+        *mode = (char)(*mode & ~0x20);
+    sql_add(&text, "INSERT INTO rlock_wait (name, owner, scope, since_us, deadline_us, mode, who) "
+                   "VALUES ");
+    for (size_t i = 0; i < store->read.count; i++) {
+        const char *values[] = {store->read.places[i].name, request->owner,
+                                store->read.scopes[store->read.places[i].depth]};
+        sql_add(&text, "%s", i > 0 ? ", (" : "(");
+        for (size_t n = 0; n < 3; n++) {
+            sql_add_literal(&text, values[n]);
+            sql_add(&text, ", ");
+        }
+        sql_add(&text, "%s, %s + %" PRId64 ", ", text.dialect->now, text.dialect->now, PLACE_US);
+        sql_add_literal(&text, mode);
+        sql_add(&text, ", ");
+        sql_add_literal(&text, request->who);
+        sql_add(&text, ")");
+    }
+    sql_add(&text, "%s", text.dialect->stay);
+    ask(store, &text, true, hear_joined);
+}
+
+static void hear_listening(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    store->listening = sql_driver_connection(store->driver);
+    snprintf(store->listener, sizeof store->listener, "%s", request_of(store)->owner);
+    store->fresh = true;
+    join_queues(store);
+}
+
+static void listen_first(struct sql_store *store)
+{
+    const char *owner = request_of(store)->owner, *dot = strrchr(owner, '.');
+    struct sql_text text = text_of(store);
+
+    sql_add(&text, "UNLISTEN *; LISTEN \"rlock_%s\"", dot ? dot + 1 : owner);
+    ask(store, &text, false, hear_listening);
+}
+
+static bool is_listening(const struct sql_store *store)
+{
+    return store->listening == sql_driver_connection(store->driver) &&
+           strcmp(store->listener, request_of(store)->owner) == 0;
+}
+
+static void enter_queues(struct sql_store *store)
+{
+    for (size_t i = 0; i < store->read.count; i++)
+        store->fresh |= !store->read.places[i].live;
+    if (request_of(store)->listen && store->dialect->notifies && !is_listening(store))
+        listen_first(store);
+    else
+        join_queues(store);
+}
+
+static void decide_acquire(struct sql_store *store)
+{
+    const struct lock_request *request = request_of(store);
+
+    if (has_all(store)) {
+        extend_all(store);
+        return;
+    }
+    clean_all(store);
+    if (is_misfit(store)) {
+        finish(store);
+        return;
+    }
+    struct sql_place *obstacle = find_obstacle(store);
+    if (!obstacle && !request->stand)
+        take_all(store);
+    else if (store->called && ++store->attempts < ATTEMPTS_MAX)
+        start(store);
+    else if ((request->queue || request->stand) && !store->joined)
+        enter_queues(store);
+    else
+        refuse_held(store, obstacle ? obstacle : store->read.places);
+}
+
+static void sql_acquire(struct store *base, const struct lock_request *request, struct moment until,
+                        store_done *done, void *arg)
+{
+    struct sql_store *store = of(base);
+
+    begin(store, decide_acquire, request->keys, request->key_count, until, done, arg);
+    sql_reading_queues(&store->read, request->owner);
+    start(store);
+}
+
+/* -- renewing and releasing -------------------------------------------------------------------- */
+
+/* Who has it now, to tell one who does not. */
+static void refuse_stranger(struct sql_store *store, struct sql_place *place, enum cause cause)
+{
+    struct answer *answer = &store->answer;
+
+    sql_row_clean(&place->row, store->read.now);
+    const struct sql_holder *oldest = sql_row_oldest(&place->row);
+    answer->verdict = VERDICT_REFUSED;
+    answer->cause = cause;
+    answer->key = (size_t)(place - store->read.places);
+    answer->holders = (int64_t)place->row.count;
+    if (!oldest)
+        return;
+    answer->holder = sql_row_party(&place->row, oldest, store->read.now);
+    answer->left_ms = answer->holder.left_ms + 1;
+}
+
+/* The owner's entry; NULL if it holds nothing there. */
+static struct sql_holder *find_own(const struct sql_store *store, struct sql_place *place)
+{
+    struct sql_holder *own = sql_row_find(&place->row, request_of(store)->owner);
+
+    return own && request_of(store)->strict && own->deadline <= store->read.now ? NULL : own;
+}
+
+static void decide_renewal(struct sql_store *store)
+{
+    for (size_t i = 0; i < store->read.count; i++) {
+        if (find_own(store, &store->read.places[i]))
+            continue;
+        refuse_stranger(store, &store->read.places[i], CAUSE_NOT_HOLDER);
+        finish(store);
+        return;
+    }
+    extend_all(store);
+}
+
+static void sql_renew(struct store *base, const struct lock_request *request, struct moment until,
+                      store_done *done, void *arg)
+{
+    begin(of(base), decide_renewal, request->keys, request->key_count, until, done, arg);
+    start(of(base));
+}
+
+/* The notes behind a holder that is kept after its command has ended. */
+static void print_kept(const struct lock_end *end, char *out, size_t size)
+{
+    int used = snprintf(out, size, LOCK_NOTE_KEPT "=1");
+
+    if (end->known)
+        snprintf(out + used, size - (size_t)used, " " LOCK_NOTE_RAN "=%" PRId64 " %s=%d",
+                 end->ran_ms > 0 ? end->ran_ms : 1, end->signal ? LOCK_NOTE_SIGNAL : LOCK_NOTE_EXIT,
+                 end->signal ? end->signal : end->status);
+}
+
+static void give_back(const struct sql_store *store, struct sql_place *place,
+                      struct sql_holder *own)
+{
+    int64_t at_least = request_of(store)->at_least / NS_PER_MS * US_PER_MS;
+    char notes[80];
+
+    if (at_least > 0 && own->since + at_least > store->read.now) {
+        print_kept(&request_of(store)->end, notes, sizeof notes);
+        sql_row_keep(own, at_least, store->read.now, notes);
+    } else {
+        sql_row_remove(&place->row, own);
+    }
+}
+
+/* Whoever is next is called after the row was written: it then finds it free. */
+static void hear_released(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    leave_queues(store);
+}
+
+/* An uncertain one writes rows that it does not change, too: an acquisition that is still on its
+ * way then fits no version. */
+static void decide_release(struct sql_store *store)
+{
+    bool changed = false;
+    struct sql_place *missing = NULL;
+
+    for (size_t i = store->read.count; i-- > 0;) {
+        struct sql_place *place = &store->read.places[i];
+        struct sql_holder *own = find_own(store, place);
+        changed |= own != NULL;
+        if (own)
+            give_back(store, place, own);
+        else
+            missing = place;
+    }
+    store->answer.verdict = VERDICT_GRANTED;
+    if (missing && !store->unheard)
+        refuse_stranger(store, missing, CAUSE_NOT_HOLDER);
+    if (changed || store->uncertain)
+        swap_rows(store, hear_released);
+    else
+        leave_queues(store);
+}
+
+static void sql_release(struct store *base, const struct lock_request *request, bool uncertain,
+                        struct moment until, store_done *done, void *arg)
+{
+    struct sql_store *store = of(base);
+
+    begin(store, decide_release, request->keys, request->key_count, until, done, arg);
+    store->uncertain = uncertain;
+    start(store);
+}
+
+/* Whether the rows are known, as they are or are about to be. */
+static bool knows(const struct sql_store *store, const struct lock_request *request)
+{
+    if (store->read.count != request->key_count)
+        return false;
+    for (size_t i = 0; i < store->read.count; i++) {
+        char *name = key_in_store(store->prefix, request->keys[i]);
+        bool same = strcmp(name, store->read.places[i].name) == 0;
+        free(name);
+        if (!same || !sql_row_find(&store->read.places[i].row, request->owner))
+            return false;
+    }
+    return true;
+}
+
+/* Without reading anything: nobody changes the row of a lock that is held but its holders. */
+static bool sql_release_nowait(struct store *base, const struct lock_request *request)
+{
+    struct sql_store *store = of(base);
+    struct moment until = moment_plus(moment_now(), LAST_CALL_NS);
+    struct sql_text swap = text_of(store), leave = text_of(store);
+    bool sent = true;
+
+    loop_disarm(store->loop, &store->poll);
+    store->done = NULL;
+    if (knows(store, request)) {
+        for (size_t i = 0; i < store->read.count; i++) {
+            struct sql_place *place = &store->read.places[i];
+            give_back(store, place, sql_row_find(&place->row, request->owner));
+        }
+        sent = add_swap(&swap, store) && sql_driver_tell(store->driver, swap.bytes, until);
+    }
+    if (sent && store->read.count > 0) {
+        add_leave(&leave, store);
+        if (store->dialect->notifies)
+            add_call(&leave, store);
+        sent = sql_driver_tell(store->driver, leave.bytes, until);
+    }
+    sql_text_end(&swap);
+    sql_text_end(&leave);
+    return sent && store->read.count > 0;
+}
+
+/* -- taking away, looking, preparing ----------------------------------------------------------- */
+
+static void hear_forced(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    store->answer.verdict = VERDICT_GRANTED;
+    store->purge = store->base.requests.force.purge;
+    leave_queues(store);
+}
+
+static void decide_force(struct sql_store *store)
+{
+    const struct force_request *request = &store->base.requests.force;
+    struct sql_place *place = store->read.places;
+
+    sql_row_clean(&place->row, store->read.now);
+    for (size_t i = 0; i < request->owner_count; i++) {
+        struct sql_holder *holder = sql_row_find(&place->row, request->owners[i]);
+        if (!holder) {
+            refuse_stranger(store, place, CAUSE_CHANGED);
+            finish(store);
+            return;
+        }
+    }
+    for (size_t i = 0; i < request->owner_count; i++) {
+        struct sql_holder *holder = sql_row_find(&place->row, request->owners[i]);
+        if (holder)
+            sql_row_remove(&place->row, holder);
+    }
+    swap_rows(store, hear_forced);
+}
+
+static void sql_force(struct store *base, const struct force_request *request, struct moment until,
+                      store_done *done, void *arg)
+{
+    begin(of(base), decide_force, &request->key, 1, until, done, arg);
+    start(of(base));
+}
+
+static void hear_survey(struct sql_store *store, const struct sql_reply *reply)
+{
+    if (sql_survey_report(&store->base.requests.survey, store->prefix, reply))
+        store->answer.verdict = VERDICT_GRANTED;
+    else
+        answer_fail(&store->answer, CAUSE_UNFIT, "the database's tables hold other data");
+    finish(store);
+}
+
+static void ask_survey(struct sql_store *store)
+{
+    struct sql_text text = text_of(store);
+
+    sql_survey_query(&text, &store->base.requests.survey, store->prefix);
+    ask(store, &text, false, hear_survey);
+}
+
+static void sql_survey(struct store *base, const struct survey_request *request,
+                       struct moment until, store_done *done, void *arg)
+{
+    (void)request;
+    begin(of(base), ask_survey, NULL, 0, until, done, arg);
+    of(base)->again = ask_survey;
+    ask_survey(of(base));
+}
+
+static void ask_schema(struct sql_store *store);
+
+static void hear_schema(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    store->answer.verdict = VERDICT_GRANTED;
+    if (store->dialect->schema[++store->statement])
+        ask_schema(store);
+    else
+        finish(store);
+}
+
+static void ask_schema(struct sql_store *store)
+{
+    struct sql_text text = text_of(store);
+
+    sql_add(&text, "%s", store->dialect->schema[store->statement]);
+    ask(store, &text, true, hear_schema);
+}
+
+/* Makes the tables; those that are there stay as they are. */
+static void sql_mark(struct store *base, bool force, struct moment until, store_done *done,
+                     void *arg)
+{
+    struct sql_store *store = of(base);
+
+    (void)force;
+    begin(store, ask_schema, NULL, 0, until, done, arg);
+    store->again = ask_schema;
+    store->statement = 0;
+    ask_schema(store);
+}
+
+/* -- the store --------------------------------------------------------------------------------- */
+
+/* While something is under way its end would be missed: then it looks once more itself. */
+static void called(void *arg)
+{
+    struct sql_store *store = arg;
+
+    if (store->done)
+        store->called = true;
+    else
+        store_poke(&store->base);
+}
+
+static void sql_close(struct store *base)
+{
+    struct sql_store *store = of(base);
+
+    loop_disarm(store->loop, &store->poll);
+    sql_driver_free(store->driver);
+    sql_reading_free(&store->read);
+    free(store->prefix);
+    free(store);
+}
+
+struct store *sql_store_open(struct loop *loop, const struct store_address *address,
+                             const struct sql_dialect *dialect, char *fault, size_t size)
+{
+    static const struct store_ops ops = {.close = sql_close,
+                                         .acquire = sql_acquire,
+                                         .renew = sql_renew,
+                                         .release = sql_release,
+                                         .release_nowait = sql_release_nowait,
+                                         .force = sql_force,
+                                         .survey = sql_survey,
+                                         .mark = sql_mark};
+
+    if (address->urls->tls &&
+        (address->tls.server_name || (address->tls.ca.path && !address->tls.ca.text))) {
+        snprintf(fault, size,
+                 "the drivers of databases take neither another server's name nor a "
+                 "directory of certificates");
+        return NULL;
+    }
+    struct sql_store *store = mem_zeroed(sizeof *store);
+    store->base.ops = &ops;
+    store->loop = loop;
+    store->address = *address;
+    store->dialect = dialect;
+    store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
+    store->poll = (struct loop_timer){.fire = poll_due, .owner = store};
+    store->driver = sql_driver_new(loop, address, dialect->program, called, store);
+    return &store->base;
+}

@@ -1,0 +1,92 @@
+/* What there is to know of a kind of lock store before one is opened: how it is addressed, what
+ * it can do, how it is opened and examined. One const record beside each store; the list of them
+ * is stores.c. Whoever wants to know something of a store asks its record, never the scheme's
+ * name. */
+#ifndef RLOCK_STORE_STORE_RECORD_H
+#define RLOCK_STORE_STORE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct checkup;
+struct checkup_plan;
+struct loop;
+struct member;
+struct store;
+struct store_address;
+struct url;
+
+/* What one store can do, and another cannot. Commands ask before they connect. */
+enum store_ability {
+    STORE_READERS = 1 << 0,      /* locks of many readers or one writer */
+    STORE_SEMAPHORES = 1 << 1,   /* locks of up to N holders */
+    STORE_SEVERAL_KEYS = 1 << 2, /* one lock over several keys, all or none */
+    STORE_QUEUE = 1 << 3,        /* who waits is served in the order of arrival */
+    STORE_AT_LEAST = 1 << 4,     /* a lock that was given back stays for the rest of its time */
+    STORE_REPLICAS = 1 << 5,     /* a grant waits for replicas */
+    STORE_GRACE = 1 << 6,        /* grants nothing new while it may have forgotten locks */
+    STORE_MARK = 1 << 7,         /* a new server can be told that it has forgotten nothing */
+    STORE_FORCE = 1 << 8,        /* a lock can be taken away from its holder */
+    STORE_LATCHES = 1 << 9,      /* count-down latches */
+    STORE_DETACHED = 1 << 10,    /* a lock outlives the session that acquired it */
+    STORE_GROUPS = 1 << 11,      /* who queues up sends away those of its group */
+    STORE_MIRROR = 1 << 12,      /* another program's lock is held together with ours */
+    STORE_LIMITS = 1 << 13,      /* the limit of a semaphore is kept beside it */
+    STORE_MEMORY = 1 << 14,      /* remembers who has held a lock, and what happened to it */
+    STORE_TOGETHER = 1 << 15,    /* decides about several keys in one step */
+    STORE_PRIORITIES = 1 << 16,  /* some who wait are served before others */
+    STORE_PAUSES = 1 << 17,      /* nobody new is let in for a while */
+};
+
+struct store_record {
+    const char *scheme; /* of its URL; NULL: it has none of its own, several URLs make it */
+    const char *secure; /* the same over TLS; NULL: it never is */
+    const char *name;   /* in messages: "cluster://" */
+    unsigned abilities; /* of enum store_ability */
+
+    bool is_sharded;      /* each of its servers has some of the keys */
+    bool is_voted;        /* its servers vote: some may grant a lock that is not granted then */
+    bool fails_over;      /* another server takes the place of one that fails */
+    bool tls_by_settings; /* settings about TLS turn it on; otherwise the scheme alone does */
+    bool no_password;     /* nobody is asked for one */
+    /* Whether a lock's key and the key of that name can be changed at once. NULL: any two can. */
+    bool (*beside)(const char *prefix, const char *key, const char *name);
+
+    /* Takes apart in place what follows "SCHEME://" (store/url_parts.h), sets the members of
+     * *url and returns NULL, or what is wrong with it, a constant. NULL: the address is
+     * "SCHEME:", and nothing follows. */
+    const char *(*parse)(struct url *url, char *rest);
+    /* Appends what follows "SCHEME://" to "out", without user and password. NULL where "parse"
+     * is. */
+    void (*print)(const struct url *url, char *out, size_t size);
+
+    /* Of a server of this host that runs only when it is needed; NULL for all others. Each sets
+     * "socket", the path of its Unix socket. */
+    /* Where it is, running or not. False if there is no place for it yet, or it is not to be
+     * trusted. */
+    bool (*find_server)(char *socket, size_t size);
+    /* Makes sure that it runs. Blocks. False with a message in "fault". */
+    bool (*start_server)(char *socket, size_t socket_size, char *fault, size_t size);
+
+    /* The statements that store_mark() has a database execute, ended by NULL. NULL: it is none. */
+    const char *const *schema;
+
+    /* Opens the store; see store_open(). */
+    struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,
+                          size_t size);
+    /* The same as one of a quorum (store/member.h), false as NULL there. NULL: it cannot be one. */
+    bool (*open_member)(struct loop *loop, const struct store_address *address,
+                        struct member *member, char *fault, size_t size);
+    /* Looks at the servers behind plan->address, changes nothing there, and adds to *checkup,
+     * which is zeroed, what it finds (diagnosis.h). False with a message in "fault" if the
+     * servers could not even be asked from here. */
+    bool (*check)(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                  size_t size);
+};
+
+/* All that have a scheme, ended by NULL; and the one that several URLs make. Both are in
+ * stores.c, and a program that has a list of its own leaves that file out. */
+extern const struct store_record *const stores[];
+extern const struct store_record *const store_of_several;
+
+#endif

@@ -1,0 +1,48 @@
+/* Addresses of lock stores: parse them, print them without their password. What may follow a
+ * scheme is told by the store's record. */
+#ifndef RLOCK_STORE_URL_H
+#define RLOCK_STORE_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct store_record;
+
+#define URL_HOSTS_MAX 16
+
+struct url_host {
+    const char *name; /* or a numeric address, an IPv6 one without its brackets */
+    int port;
+};
+
+struct url {
+    char *text;                        /* one allocation that everything below points into */
+    const struct store_record *record; /* of the store that it is the address of */
+    bool tls;
+    const char *user;     /* NULL if none */
+    const char *password; /* NULL if none; "" is a password */
+    struct url_host hosts[URL_HOSTS_MAX];
+    size_t host_count;
+    const char *path;   /* of a Unix socket or file, or of a node without its '/'; NULL: none */
+    const char *master; /* what Sentinels call it; NULL: none */
+    int db;
+    const char *database; /* of a database server; NULL: none */
+};
+
+/* Parses into *url, which the caller gives back with url_free(). False with a message in "fault"
+ * that follows "the URL" and quotes nothing of the text but the scheme (it may hold a password):
+ * "has no host", "has a port that is not a number from 1 to 65535", "has the unknown scheme
+ * 'foo' …". *url is then empty and needs no url_free(). */
+bool url_parse(const char *text, struct url *url, char *fault, size_t size);
+void url_free(struct url *url);
+
+/* Prints the address without user and password, in its shortest form: redis://127.0.0.1:6379/0,
+ * unix:///run/r.sock?db=2. Returns out. */
+char *url_print(const struct url *url, char *out, size_t size);
+
+/* Finds the password's bytes within "text" as given (still encoded), so that it can be blotted out:
+ * false if there is none. Works on any text with "://"; of one that url_parse() refuses it takes
+ * rather too much (up to the last '@', and a word without ':' before it). */
+bool url_password_span(const char *text, size_t *start, size_t *length);
+
+#endif

@@ -1,0 +1,41 @@
+/* What the records of the stores take addresses apart with, and print them.
+ *
+ * The functions that parse work in place, in url->text, and return NULL or what is wrong with
+ * the address. Faults are constants that follow "the URL": nothing of the text, which may hold a
+ * password, gets into a message. */
+#ifndef RLOCK_STORE_URL_PARTS_H
+#define RLOCK_STORE_URL_PARTS_H
+
+#include "store/url.h"
+
+/* The whole of "text" as a number from "least" to "most"; otherwise "fault". */
+const char *url_take_number(const char *text, int least, int most, int *out, const char *fault);
+
+/* Percent-decodes what stands up to "end", which is the last byte of the text or a separator
+ * that is done with. */
+const char *url_decode(char *start, const char *end);
+
+/* Takes USER:PASS@ off *rest, if there. It ends at the last '@' before the path, as passwords
+ * are pasted with theirs not encoded. A word without ':' may be meant as a password by one and
+ * as a user by another program: refused. */
+const char *url_take_userinfo(struct url *url, char **rest);
+
+/* USER:PASS@, and then the end of the host at the first '/': *path is what follows it, NULL if
+ * there is none. No query. */
+const char *url_take_authority(struct url *url, char **rest, char **path);
+
+/* HOST[:PORT], up to the end of "text". */
+const char *url_take_host(struct url *url, char *text, int default_port);
+
+/* HOST[:PORT][,HOST[:PORT]...], up to the end of "text". */
+const char *url_take_hosts(struct url *url, char *text, int default_port);
+
+/* /PATH, up to the end of "text" or a '?'; *query is what follows that, NULL if there is none.
+ * It fits into the address of a Unix socket. */
+const char *url_take_path(struct url *url, char *text, char **query);
+
+/* Append to "out", which has "size" bytes in all. */
+void url_append_hosts(const struct url *url, char *out, size_t size);
+void url_append_encoded(const char *text, const char *special, char *out, size_t size);
+
+#endif

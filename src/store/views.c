@@ -1,0 +1,164 @@
+/* Copies of lock views. */
+#include "store/views.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "lock/key.h"
+#include "store/store.h"
+
+static const void *copy_array(const void *array, size_t count, size_t size)
+{
+    if (count == 0)
+        return NULL;
+    return memcpy(mem_zeroed(count * size), array, count * size);
+}
+
+void lock_views_add(struct lock_views *views, const struct lock_view *view)
+{
+    struct lock_view copy = *view;
+
+    copy.key = mem_strdup(view->key);
+    copy.holders = copy_array(view->holders, view->holder_count, sizeof *view->holders);
+    copy.waiters = copy_array(view->waiters, view->waiter_count, sizeof *view->waiters);
+    copy.runs = copy_array(view->runs, view->run_count, sizeof *view->runs);
+    copy.misfit = view->misfit ? mem_strdup(view->misfit) : NULL;
+    views->views = mem_checked(realloc(views->views, (views->count + 1) * sizeof copy));
+    views->views[views->count++] = copy;
+}
+
+void lock_views_add_waiters(struct lock_views *views, const struct lock_view *more)
+{
+    struct lock_view *view = views->views;
+    size_t count = view->waiter_count + more->waiter_count;
+    struct lock_party *waiters =
+        mem_checked(realloc((void *)(uintptr_t)view->waiters, (count + 1) * sizeof *view->waiters));
+
+    if (more->waiter_count > 0)
+        memcpy(waiters + view->waiter_count, more->waiters, more->waiter_count * sizeof *waiters);
+    view->waiters = waiters;
+    view->waiter_count = count;
+}
+
+static void order_waiters(struct lock_view *view)
+{
+    size_t count = view->waiter_count, ordered = 0;
+    struct lock_party *waiters = mem_zeroed((count + 1) * sizeof *waiters);
+
+    for (unsigned turn = 0; turn <= LOCK_TURN_LAST; turn++) {
+        for (size_t i = 0; i < count; i++) {
+            if (view->waiters[i].turn == turn)
+                waiters[ordered++] = view->waiters[i];
+        }
+    }
+    free((void *)(uintptr_t)view->waiters);
+    view->waiters = waiters;
+    view->waiter_count = ordered;
+}
+
+void lock_views_order_waiters(struct lock_views *views)
+{
+    for (size_t i = 0; i < views->count; i++) {
+        const struct lock_view *view = &views->views[i];
+        bool in_order = true;
+        for (size_t n = 1; n < view->waiter_count && in_order; n++)
+            in_order = view->waiters[n - 1].turn <= view->waiters[n].turn;
+        if (!in_order)
+            order_waiters(&views->views[i]);
+    }
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct lock_view *left = a, *right = b;
+
+    return strcmp(left->key, right->key);
+}
+
+void lock_views_sort(struct lock_views *views)
+{
+    if (views->count > 0)
+        qsort(views->views, views->count, sizeof *views->views, by_key);
+}
+
+void lock_views_free(struct lock_views *views)
+{
+    for (size_t i = 0; i < views->count; i++) {
+        const struct lock_view *view = &views->views[i];
+        free((void *)(uintptr_t)view->key);
+        free((void *)(uintptr_t)view->holders);
+        free((void *)(uintptr_t)view->waiters);
+        free((void *)(uintptr_t)view->runs);
+        free((void *)(uintptr_t)view->misfit);
+    }
+    free(views->views);
+    *views = (struct lock_views){0};
+}
+
+bool survey_names(const struct survey_request *request, const char *key)
+{
+    bool named = false;
+
+    for (size_t i = 0; i < request->pattern_count && !named; i++) {
+        if (key_is_glob(request->patterns[i]))
+            continue;
+        char *name = key_from_pattern(request->patterns[i]);
+        named = strcmp(name, key) == 0;
+        free(name);
+    }
+    return named;
+}
+
+bool survey_wants(const struct survey_request *request, const char *key)
+{
+    for (size_t i = 0; i < request->pattern_count; i++)
+        if (fnmatch(request->patterns[i], key, 0) == 0)
+            return true;
+    return request->pattern_count == 0;
+}
+
+static bool is_in_use(const struct lock_view *view)
+{
+    return view->holder_count || view->waiter_count || view->latch.number;
+}
+
+bool survey_reports(const struct survey_request *request, const struct lock_view *view)
+{
+    return request->idle || is_in_use(view) || survey_names(request, view->key);
+}
+
+/* How many views, from that one on, are of the same key. */
+static size_t count_same(const struct lock_views *views, size_t from)
+{
+    size_t end = from + 1;
+
+    while (end < views->count && strcmp(views->views[end].key, views->views[from].key) == 0)
+        end++;
+    return end - from;
+}
+
+/* Of several views of one key, which one to report: a key that moves from one server to another
+ * while they are asked may have been seen at both, and may be free where it is no more. */
+static const struct lock_view *best_of(const struct lock_view *views, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is_in_use(&views[i]))
+            return &views[i];
+    }
+    return views;
+}
+
+void lock_views_report(struct lock_views *views, const struct survey_request *request)
+{
+    size_t length;
+
+    lock_views_sort(views);
+    for (size_t i = 0; i < views->count; i += length) {
+        length = count_same(views, i);
+        const struct lock_view *view = best_of(&views->views[i], length);
+        if (survey_reports(request, view))
+            request->each(request->each_arg, view);
+    }
+}

@@ -1,0 +1,35 @@
+/* Copies of what surveys report of locks and latches (store.h), as a list. */
+#ifndef RLOCK_STORE_VIEWS_H
+#define RLOCK_STORE_VIEWS_H
+
+#include "lock/lock.h"
+
+struct survey_request;
+
+/* All zero: empty. */
+struct lock_views {
+    struct lock_view *views;
+    size_t count;
+};
+
+void lock_views_add(struct lock_views *views, const struct lock_view *view);
+/* Puts the waiters of a view behind those of the first one. */
+void lock_views_add_waiters(struct lock_views *views, const struct lock_view *more);
+/* Puts the waiters of each view into the order of their turns; equals stay as they are. */
+void lock_views_order_waiters(struct lock_views *views);
+/* By key, byte by byte. */
+void lock_views_sort(struct lock_views *views);
+/* Reports them to the request's "each", sorted by key, each key once; of what is not in use that
+ * alone which the request names, unless it asks for "idle" ones. */
+void lock_views_report(struct lock_views *views, const struct survey_request *request);
+/* Empties it. */
+void lock_views_free(struct lock_views *views);
+
+/* Whether a pattern of the request is this key, written without wildcards. */
+bool survey_names(const struct survey_request *request, const char *key);
+/* Whether one of its patterns fits the key, or it has none. */
+bool survey_wants(const struct survey_request *request, const char *key);
+/* Whether a lock is reported as it is: in use, or free and wanted, be it by name. */
+bool survey_reports(const struct survey_request *request, const struct lock_view *view);
+
+#endif

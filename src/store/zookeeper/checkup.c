@@ -1,0 +1,145 @@
+/* A look at a ZooKeeper ensemble. */
+#include "store/zookeeper/checkup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "net/loop.h"
+#include "store/zookeeper/session.h"
+
+#define ANSWER_NS (5 * NS_PER_SEC)
+
+/* What one server does with a session. */
+struct look {
+    struct loop *loop;
+    struct zk_session *session;
+    bool begun;
+    struct answer failure;
+    int64_t timeout;    /* ns: that it grants */
+    int64_t round_trip; /* ns: of the request that begins the session */
+};
+
+static void done(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
+                 const struct answer *failure)
+{
+    struct look *look = arg;
+
+    (void)replies;
+    look->begun = outcome == ZK_ANSWERED;
+    if (look->begun) {
+        look->timeout = zk_session_timeout(look->session);
+        look->round_trip = moment_until(zk_session_opened(look->session), loop_now(look->loop));
+    } else if (failure) {
+        look->failure = *failure;
+    }
+    loop_stop(look->loop);
+}
+
+static void poked(void *arg)
+{
+    (void)arg;
+}
+
+/* Begins a session at this server and closes it. False with a message in "fault". */
+static bool look_at(const struct store_address *address, int64_t lease, struct look *look,
+                    char *fault, size_t size)
+{
+    static const struct zk_session_events events = {done, poked};
+
+    *look = (struct look){.loop = loop_new()};
+    if (!look->loop) {
+        snprintf(fault, size, "%s", strerror(errno));
+        return false;
+    }
+    look->session = zk_session_new(look->loop, address, &events, look, fault, size);
+    if (look->session) {
+        zk_session_wish(look->session, lease);
+        zk_session_send(look->session, true, moment_plus(moment_now(), ANSWER_NS));
+        loop_run(look->loop);
+        zk_close(zk_session_batch(look->session));
+        zk_session_send_nowait(look->session);
+        zk_session_free(look->session);
+    }
+    loop_free(look->loop);
+    return look->session;
+}
+
+static void judge_lease(const struct look *look, int64_t lease, struct diagnosis *diagnosis)
+{
+    char granted[32], wanted[32];
+
+    duration_print(look->timeout, granted, sizeof granted);
+    duration_print(lease, wanted, sizeof wanted);
+    if (look->timeout < ZK_TIMEOUT_LEAST)
+        diagnosis_add(diagnosis, "lease", LEVEL_UNFIT, "set maxSessionTimeout to 40000",
+                      "sessions end after %s at the longest: who waits would lose its place",
+                      granted);
+    else if (look->timeout < lease)
+        diagnosis_add(diagnosis, "lease", LEVEL_NOTE,
+                      "set maxSessionTimeout for longer ones, at all servers",
+                      "no lease is longer than %s, also where %s is asked for", granted, wanted);
+    else if (look->timeout > lease)
+        diagnosis_add(diagnosis, "lease", LEVEL_NOTE, "",
+                      "sessions last %s at least: as long the lock of a process that died is kept, "
+                      "also with a lease of %s",
+                      granted, wanted);
+    else
+        diagnosis_add(diagnosis, "lease", LEVEL_FINE, "", "it grants a lease of %s", granted);
+}
+
+static bool check_server(const struct checkup_plan *plan, struct url_host host,
+                         struct checkup *checkup, char *fault, size_t size)
+{
+    struct store_address address = *plan->address;
+    struct url url = *plan->address->urls;
+    struct look look;
+
+    url.hosts[0] = host;
+    url.host_count = 1;
+    address.urls = &url;
+    if (!look_at(&address, plan->lease, &look, fault, size))
+        return false;
+    struct checked_server *server = checkup_add(checkup, &url);
+    snprintf(server->figures.software, sizeof server->figures.software, "zookeeper");
+    server->reached = look.begun;
+    if (!look.begun) {
+        diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", look.failure.text);
+        return true;
+    }
+    server->figures.ping_median_ns = server->figures.ping_max_ns = look.round_trip;
+    diagnosis_add(&server->diagnosis, "reach", LEVEL_FINE, "", "it begins a session");
+    judge_lease(&look, plan->lease, &server->diagnosis);
+    return true;
+}
+
+/* The servers together are fit as long as a majority of them is: one that is away is a warning. */
+static void judge_whole(struct checkup *checkup)
+{
+    size_t reached = 0, count = checkup->count;
+
+    for (size_t i = 0; i < count; i++)
+        reached += checkup->servers[i].reached;
+    if (2 * reached <= count)
+        diagnosis_add(&checkup->whole, "servers", LEVEL_UNFIT, "", "%zu of %zu servers serve",
+                      reached, count);
+    else if (count == 1)
+        diagnosis_add(&checkup->whole, "servers", LEVEL_NOTE, "name all servers of the ensemble",
+                      "one server is named: if it fails, no lock can be had or kept");
+    else
+        diagnosis_add(&checkup->whole, "servers", reached < count ? LEVEL_WARNING : LEVEL_FINE, "",
+                      "%zu of %zu servers serve", reached, count);
+}
+
+bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                     size_t size)
+{
+    const struct url *url = plan->address->urls;
+
+    for (size_t i = 0; i < url->host_count; i++)
+        if (!check_server(plan, url->hosts[i], checkup, fault, size))
+            return false;
+    judge_whole(checkup);
+    return true;
+}

@@ -1,0 +1,303 @@
+/* ZooKeeper's messages. */
+#include "store/zookeeper/message.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Operations by their numbers. */
+enum {
+    OP_CREATE = 1,
+    OP_DELETE = 2,
+    OP_EXISTS = 3,
+    OP_GET_DATA = 4,
+    OP_SET_DATA = 5,
+    OP_GET_CHILDREN = 8,
+    OP_CHECK = 13,
+    OP_MULTI = 14,
+    OP_CREATE_CONTAINER = 19,
+    OP_AUTH = 100,
+    OP_CLOSE = -11,
+    OP_ERROR = -1,
+};
+
+#define ANY_VERSION (-1)
+#define ALL_RIGHTS  31
+
+/* -- sessions ---------------------------------------------------------------------------------- */
+
+void zk_put_connect(struct jute_out *out, const struct zk_identity *session, int32_t timeout_ms,
+                    int64_t zxid)
+{
+    size_t frame = jute_begin(out);
+
+    jute_put_int(out, 0); /* the protocol's version */
+    jute_put_long(out, zxid);
+    jute_put_int(out, timeout_ms);
+    jute_put_long(out, session->id);
+    jute_put_buffer(out, session->password, sizeof session->password);
+    jute_put_bool(out, false); /* a server that is read-only is no use */
+    jute_end(out, frame);
+}
+
+bool zk_read_connected(struct jute_in *in, struct zk_identity *session, int32_t *timeout_ms)
+{
+    jute_int(in);
+    *timeout_ms = jute_int(in);
+    session->id = jute_long(in);
+    struct jute_text password = jute_text(in);
+
+    if (*timeout_ms <= 0)
+        session->id = 0;
+    if (session->id != 0 && password.size != sizeof session->password)
+        return false;
+    if (session->id != 0)
+        memcpy(session->password, password.bytes, password.size);
+    return !in->damaged;
+}
+
+void zk_put_digest(struct jute_out *out, const char *user, const char *password)
+{
+    size_t frame = jute_begin(out), length = strlen(user) + 1 + strlen(password);
+
+    jute_put_int(out, ZK_XID_AUTH);
+    jute_put_int(out, OP_AUTH);
+    jute_put_int(out, 0);
+    jute_put_string(out, "digest");
+    jute_put_int(out, (int32_t)length);
+    jute_put_bytes(out, user, strlen(user));
+    jute_put_bytes(out, ":", 1);
+    jute_put_bytes(out, password, strlen(password));
+    jute_end(out, frame);
+}
+
+/* -- requests ---------------------------------------------------------------------------------- */
+
+static size_t begin(struct zk_batch *batch, int operation)
+{
+    size_t frame = jute_begin(&batch->out);
+
+    jute_put_int(&batch->out, batch->xid + (int32_t)batch->count++);
+    jute_put_int(&batch->out, operation);
+    return frame;
+}
+
+static void put_create(struct jute_out *out, const char *path, const char *data, bool closed,
+                       int flags)
+{
+    jute_put_string(out, path);
+    jute_put_string(out, data);
+    jute_put_int(out, 1);
+    jute_put_int(out, ALL_RIGHTS);
+    jute_put_string(out, closed ? "auth" : "world");
+    jute_put_string(out, closed ? "" : "anyone");
+    jute_put_int(out, flags);
+}
+
+static int flags_of(enum zk_create kind)
+{
+    static const int flags[] = {
+        [ZK_EPHEMERAL] = 1, [ZK_EPHEMERAL_SEQUENTIAL] = 3, [ZK_CONTAINER] = 4};
+    return flags[kind];
+}
+
+void zk_container(struct zk_batch *batch, const char *path, bool closed)
+{
+    size_t frame = begin(batch, OP_CREATE_CONTAINER);
+
+    put_create(&batch->out, path, "", closed, flags_of(ZK_CONTAINER));
+    batch->writes = true;
+    jute_end(&batch->out, frame);
+}
+
+void zk_delete(struct zk_batch *batch, const char *path)
+{
+    size_t frame = begin(batch, OP_DELETE);
+
+    jute_put_string(&batch->out, path);
+    jute_put_int(&batch->out, ANY_VERSION);
+    batch->writes = true;
+    jute_end(&batch->out, frame);
+}
+
+static void put_read(struct zk_batch *batch, int operation, const char *path, bool watch)
+{
+    size_t frame = begin(batch, operation);
+
+    jute_put_string(&batch->out, path);
+    jute_put_bool(&batch->out, watch);
+    jute_end(&batch->out, frame);
+}
+
+void zk_exists(struct zk_batch *batch, const char *path, bool watch)
+{
+    put_read(batch, OP_EXISTS, path, watch);
+}
+
+void zk_get(struct zk_batch *batch, const char *path)
+{
+    put_read(batch, OP_GET_DATA, path, false);
+}
+
+void zk_children(struct zk_batch *batch, const char *path, bool watch)
+{
+    put_read(batch, OP_GET_CHILDREN, path, watch);
+}
+
+void zk_close(struct zk_batch *batch)
+{
+    size_t frame = begin(batch, OP_CLOSE);
+
+    batch->closes = true;
+    jute_end(&batch->out, frame);
+}
+
+struct zk_multi zk_multi(struct zk_batch *batch)
+{
+    batch->writes = true;
+    return (struct zk_multi){batch, begin(batch, OP_MULTI)};
+}
+
+/* In front of each operation of a transaction, and at its end. */
+static struct jute_out *put_operation(struct zk_multi *multi, int operation)
+{
+    struct jute_out *out = &multi->batch->out;
+
+    jute_put_int(out, operation);
+    jute_put_bool(out, operation == OP_ERROR);
+    jute_put_int(out, -1);
+    return out;
+}
+
+void zk_multi_create(struct zk_multi *multi, enum zk_create kind, const char *path,
+                     const char *data, bool closed)
+{
+    put_create(put_operation(multi, OP_CREATE), path, data, closed, flags_of(kind));
+}
+
+void zk_multi_check(struct zk_multi *multi, const char *path)
+{
+    struct jute_out *out = put_operation(multi, OP_CHECK);
+
+    jute_put_string(out, path);
+    jute_put_int(out, ANY_VERSION);
+}
+
+void zk_multi_set(struct zk_multi *multi, const char *path, const char *data)
+{
+    struct jute_out *out = put_operation(multi, OP_SET_DATA);
+
+    jute_put_string(out, path);
+    jute_put_string(out, data);
+    jute_put_int(out, ANY_VERSION);
+}
+
+void zk_multi_delete(struct zk_multi *multi, const char *path)
+{
+    struct jute_out *out = put_operation(multi, OP_DELETE);
+
+    jute_put_string(out, path);
+    jute_put_int(out, ANY_VERSION);
+}
+
+void zk_multi_end(struct zk_multi *multi)
+{
+    jute_end(put_operation(multi, OP_ERROR), multi->frame);
+}
+
+/* -- replies ----------------------------------------------------------------------------------- */
+
+bool zk_read_reply(struct jute_in *in, struct zk_reply *reply)
+{
+    reply->xid = jute_int(in);
+    reply->zxid = jute_long(in);
+    reply->error = jute_int(in);
+    reply->body = *in;
+    return !in->damaged;
+}
+
+static struct zk_stat take_stat(struct jute_in *in)
+{
+    struct zk_stat stat;
+
+    stat.czxid = jute_long(in);
+    jute_long(in); /* mzxid */
+    stat.ctime_ms = jute_long(in);
+    stat.mtime_ms = jute_long(in);
+    jute_int(in); /* versions of data, children, access */
+    jute_int(in);
+    jute_int(in);
+    stat.session = jute_long(in);
+    jute_int(in); /* how much data, how many children */
+    jute_int(in);
+    jute_long(in); /* pzxid */
+    return stat;
+}
+
+bool zk_read_stat(const struct zk_reply *reply, struct zk_stat *stat)
+{
+    struct jute_in in = reply->body;
+
+    *stat = take_stat(&in);
+    return !in.damaged;
+}
+
+bool zk_read_data(const struct zk_reply *reply, struct jute_text *data, struct zk_stat *stat)
+{
+    struct jute_in in = reply->body;
+
+    *data = jute_text(&in);
+    *stat = take_stat(&in);
+    return !in.damaged;
+}
+
+bool zk_read_children(const struct zk_reply *reply, struct zk_names *names)
+{
+    names->in = reply->body;
+    names->left = jute_count(&names->in, sizeof(int32_t));
+    return !names->in.damaged;
+}
+
+bool zk_next_name(struct zk_names *names, struct jute_text *name)
+{
+    if (names->left == 0)
+        return false;
+    names->left--;
+    *name = jute_text(&names->in);
+    return !names->in.damaged;
+}
+
+bool zk_next_result(struct jute_in *in, struct zk_result *result)
+{
+    int operation = jute_int(in);
+    bool last = jute_bool(in);
+    int error = jute_int(in);
+
+    *result = (struct zk_result){.path = {"", 0}};
+    if (in->damaged || last)
+        return false;
+    switch (operation) {
+    case OP_ERROR: error = jute_int(in); break;
+    case OP_CREATE: result->path = jute_text(in); break;
+    case OP_SET_DATA: take_stat(in); break;
+    case OP_CHECK:
+    case OP_DELETE: break;
+    default: in->damaged = true;
+    }
+    result->error = operation == OP_ERROR ? error : ZK_OK;
+    return !in->damaged;
+}
+
+int zk_multi_error(const struct zk_reply *reply, size_t *index)
+{
+    struct jute_in in = reply->body;
+    struct zk_result result;
+
+    *index = 0;
+    for (size_t i = 0; zk_next_result(&in, &result); i++) {
+        if (result.error == ZK_OK)
+            continue;
+        *index = i;
+        return result.error;
+    }
+    return reply->error ? reply->error : in.damaged ? ZK_MARSHALLING : ZK_OK;
+}

@@ -1,0 +1,123 @@
+/* What is said to a ZooKeeper server, and what it says: requests put into a batch, replies taken
+ * apart. Pure. */
+#ifndef RLOCK_STORE_ZOOKEEPER_MESSAGE_H
+#define RLOCK_STORE_ZOOKEEPER_MESSAGE_H
+
+#include "store/zookeeper/jute.h"
+
+#define ZK_PASSWORD_SIZE 16
+
+/* Errors of replies. */
+enum zk_error {
+    ZK_OK = 0,
+    ZK_RUNTIME_INCONSISTENCY = -2, /* of a multi: another one of its operations has failed */
+    ZK_MARSHALLING = -5,
+    ZK_UNIMPLEMENTED = -6,
+    ZK_NO_NODE = -101,
+    ZK_NO_AUTH = -102,
+    ZK_BAD_VERSION = -103,
+    ZK_NODE_EXISTS = -110,
+    ZK_SESSION_EXPIRED = -112,
+    ZK_INVALID_ACL = -114,
+    ZK_AUTH_FAILED = -115,
+    ZK_SESSION_MOVED = -118,
+    ZK_NOT_READ_ONLY = -119,
+    ZK_QUOTA_EXCEEDED = -125,
+    ZK_THROTTLED = -127,
+};
+
+/* -- sessions ---------------------------------------------------------------------------------- */
+
+struct zk_identity {
+    int64_t id; /* 0: none yet */
+    char password[ZK_PASSWORD_SIZE];
+};
+
+/* The first words on a connection. zxid: the latest that the session has seen. */
+void zk_put_connect(struct jute_out *out, const struct zk_identity *session, int32_t timeout_ms,
+                    int64_t zxid);
+/* False if it makes no sense. *session is what the server has made of it: id 0: it has ended. */
+bool zk_read_connected(struct jute_in *in, struct zk_identity *session, int32_t *timeout_ms);
+/* Follows the first words, without an answer having to be waited for. */
+void zk_put_digest(struct jute_out *out, const char *user, const char *password);
+
+/* -- requests ---------------------------------------------------------------------------------- */
+
+/* Requests that are sent together, each with its xid, one after the other. */
+struct zk_batch {
+    struct jute_out out;
+    int32_t xid; /* of the first one */
+    size_t count;
+    bool writes, closes; /* there is a request among them that does */
+};
+
+enum zk_create { ZK_EPHEMERAL, ZK_EPHEMERAL_SEQUENTIAL, ZK_CONTAINER };
+
+/* closed: what is created is for its creator alone, by what it has proved with zk_put_digest(). */
+void zk_container(struct zk_batch *batch, const char *path, bool closed);
+void zk_delete(struct zk_batch *batch, const char *path);
+void zk_exists(struct zk_batch *batch, const char *path, bool watch);
+void zk_get(struct zk_batch *batch, const char *path);
+void zk_children(struct zk_batch *batch, const char *path, bool watch);
+void zk_close(struct zk_batch *batch);
+
+/* One transaction: the operations between zk_multi() and zk_multi_end(). */
+struct zk_multi {
+    struct zk_batch *batch;
+    size_t frame;
+};
+
+struct zk_multi zk_multi(struct zk_batch *batch);
+void zk_multi_create(struct zk_multi *multi, enum zk_create kind, const char *path,
+                     const char *data, bool closed);
+void zk_multi_check(struct zk_multi *multi, const char *path);
+void zk_multi_set(struct zk_multi *multi, const char *path, const char *data);
+void zk_multi_delete(struct zk_multi *multi, const char *path);
+void zk_multi_end(struct zk_multi *multi);
+
+/* -- replies ----------------------------------------------------------------------------------- */
+
+struct zk_stat {
+    int64_t czxid, ctime_ms, mtime_ms; /* by the leader's wall clock, since 1970 */
+    int64_t session;                   /* whose ephemeral node it is, 0: it is none */
+};
+
+enum { ZK_XID_EVENT = -1, ZK_XID_AUTH = -4 };
+
+struct zk_reply {
+    int32_t xid;
+    int64_t zxid;
+    int error; /* enum zk_error, or another */
+    struct jute_in body;
+};
+
+/* False if it makes no sense. */
+bool zk_read_reply(struct jute_in *in, struct zk_reply *reply);
+
+/* These read the body of a reply without an error; false if it makes no sense. */
+bool zk_read_stat(const struct zk_reply *reply, struct zk_stat *stat);
+bool zk_read_data(const struct zk_reply *reply, struct jute_text *data, struct zk_stat *stat);
+
+/* The names of children, one after the other. */
+struct zk_names {
+    struct jute_in in;
+    size_t left;
+};
+
+bool zk_read_children(const struct zk_reply *reply, struct zk_names *names);
+/* False after the last one, or where the reply is damaged. */
+bool zk_next_name(struct zk_names *names, struct jute_text *name);
+
+/* The results of a transaction, one after the other. */
+struct zk_result {
+    int error;
+    struct jute_text path; /* of what was created, with the reply's zxid as its czxid */
+};
+
+/* False after the last one, or where the reply is damaged; *in is the reply's body at first. */
+bool zk_next_result(struct jute_in *in, struct zk_result *result);
+/* The first error of a transaction, and the index of the operation that has it; ZK_OK if there is
+ * none. */
+int zk_multi_error(const struct zk_reply *reply, size_t *index);
+
+#endif

@@ -1,0 +1,342 @@
+/* The children of a lock's node. */
+#include "store/zookeeper/queue.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/decimal.h"
+#include "base/mem.h"
+
+#define DIGITS 10 /* of a node's number, which has zeroes in front */
+#define HEX    "0123456789abcdefABCDEF"
+
+/* -- reading ----------------------------------------------------------------------------------- */
+
+/* How many of the last characters are digits, ten at most. */
+static size_t count_digits(const char *name, size_t size)
+{
+    size_t digits = 0;
+
+    while (digits < size && digits < DIGITS && name[size - digits - 1] >= '0' &&
+           name[size - digits - 1] <= '9')
+        digits++;
+    return digits;
+}
+
+/* Whether the '-' in front of the digits makes them negative, as after 2^31 creations: of ten
+ * characters with it, or behind a whole word, as in "lock--2147483648". */
+static bool is_negative(const char *name, size_t start, size_t digits)
+{
+    if (start < 2 || name[start - 1] != '-')
+        return false;
+    return digits == DIGITS - 1 || name[start - 2] == '-' || name[start - 2] == '_';
+}
+
+/* The number at the end of a name, as "%010d" prints it. */
+static bool read_number(const char *name, size_t size, int32_t *number)
+{
+    size_t digits = count_digits(name, size), start = size - digits;
+    bool negative = is_negative(name, start, digits);
+    int64_t value;
+
+    if (digits + negative < DIGITS ||
+        !decimal_read(name + start, digits, -(int64_t)INT32_MIN, &value))
+        return false;
+    *number = (int32_t)(negative ? -value : value);
+    return negative || value <= INT32_MAX;
+}
+
+/* 32 hexadecimal digits, perhaps with hyphens, that the name begins with, as a UUID. */
+static void read_uuid(const char *name, char uuid[OWNER_UUID_SIZE])
+{
+    size_t used = 0;
+
+    name += strncmp(name, "_c_", 3) == 0 ? 3 : 0;
+    while (used < OWNER_UUID_SIZE - 1) {
+        bool hyphen = used == 8 || used == 13 || used == 18 || used == 23;
+        if (hyphen)
+            uuid[used++] = '-';
+        else if (*name && strchr(HEX, *name))
+            uuid[used++] = (char)tolower((unsigned char)*name);
+        else
+            break;
+        name += !hyphen || *name == '-';
+    }
+    if (used < OWNER_UUID_SIZE - 1)
+        used = 0;
+    uuid[used] = '\0';
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const struct contender *left = a, *right = b;
+
+    if (left->order != right->order)
+        return left->order < right->order ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+/* Whether both are the same party's. */
+static bool same_party(const struct contender *a, const struct contender *b)
+{
+    return a == b || (*a->uuid && strcmp(a->uuid, b->uuid) == 0);
+}
+
+/* Every node is judged by the first one of its party, so that a writer's two are one. */
+static void judge(struct queue *queue)
+{
+    for (size_t i = 0; i < queue->count; i++) {
+        struct contender *one = &queue->all[i];
+        const struct contender *first = *one->uuid ? queue_find(queue, one->uuid) : one;
+        one->heads = first == one;
+        one->holds = one->heads ? !queue_in_the_way(queue, one) : first->holds;
+    }
+}
+
+bool queue_read(const struct zk_reply *children, struct queue *queue)
+{
+    struct zk_names names;
+    struct jute_text name;
+
+    *queue = (struct queue){0};
+    if (!zk_read_children(children, &names))
+        return false;
+    size_t size = (size_t)(names.in.end - names.in.at) + names.left;
+    queue->all = mem_zeroed((names.left + 1) * sizeof *queue->all);
+    queue->text = mem_zeroed(size + 1);
+    char *to = queue->text;
+    while (zk_next_name(&names, &name)) {
+        struct contender *one = &queue->all[queue->count];
+        if (memchr(name.bytes, '\0', name.size) ||
+            !read_number(name.bytes, name.size, &one->number))
+            continue;
+        one->name = memcpy(to, name.bytes, name.size);
+        to += name.size + 1;
+        one->reader = strstr(one->name, "__READ__") || strstr(one->name, "__rlock__");
+        one->order = (int32_t)((uint32_t)one->number - (uint32_t)queue->all[0].number);
+        read_uuid(one->name, one->uuid);
+        queue->count++;
+    }
+    qsort(queue->all, queue->count, sizeof *queue->all, by_order);
+    judge(queue);
+    return !names.in.damaged;
+}
+
+void queue_free(struct queue *queue)
+{
+    free(queue->all);
+    free(queue->text);
+    *queue = (struct queue){0};
+}
+
+/* -- judging ----------------------------------------------------------------------------------- */
+
+const struct contender *queue_next_of(const struct queue *queue, const char *uuid,
+                                      const struct contender *at)
+{
+    for (size_t i = at ? (size_t)(at - queue->all) + 1 : 0; i < queue->count; i++)
+        if (strcmp(queue->all[i].uuid, uuid) == 0)
+            return &queue->all[i];
+    return NULL;
+}
+
+const struct contender *queue_find(const struct queue *queue, const char *uuid)
+{
+    return queue_next_of(queue, uuid, NULL);
+}
+
+const struct contender *queue_in_the_way(const struct queue *queue, const struct contender *own)
+{
+    const struct contender *nearest = NULL;
+
+    for (size_t i = 0; i < queue->count && queue->all[i].order < own->order; i++) {
+        const struct contender *other = &queue->all[i];
+        if (!same_party(own, other) && !(own->reader && other->reader))
+            nearest = other;
+    }
+    return nearest;
+}
+
+const struct contender *queue_named(const struct queue *queue, const char *name)
+{
+    for (size_t i = 0; i < queue->count; i++)
+        if (strcmp(queue->all[i].name, name) == 0)
+            return &queue->all[i];
+    return NULL;
+}
+
+const struct contender *queue_ancestor(const struct queue *queue, const char *owner)
+{
+    char uuid[OWNER_UUID_SIZE];
+
+    for (const char *dot; (dot = strchr(owner, '.')); owner = dot + 1) {
+        snprintf(uuid, sizeof uuid, "%.*s", (int)(dot - owner), owner);
+        const struct contender *one = queue_find(queue, uuid);
+        if (one && one->holds)
+            return one;
+    }
+    return NULL;
+}
+
+const struct contender *queue_oldest(const struct queue *queue)
+{
+    for (size_t i = 0; i < queue->count; i++)
+        if (queue->all[i].heads && queue->all[i].holds)
+            return &queue->all[i];
+    return NULL;
+}
+
+size_t queue_holders(const struct queue *queue)
+{
+    size_t holders = 0;
+
+    for (size_t i = 0; i < queue->count; i++)
+        holders += queue->all[i].heads && queue->all[i].holds;
+    return holders;
+}
+
+size_t queue_position(const struct queue *queue, const struct contender *own)
+{
+    size_t waiting = 0;
+
+    for (size_t i = 0; i < queue->count; i++) {
+        waiting += queue->all[i].heads && !queue->all[i].holds;
+        if (own && same_party(&queue->all[i], own))
+            break;
+    }
+    return waiting;
+}
+
+/* -- what is in a node ------------------------------------------------------------------------- */
+
+#define MARK "rlock/1"
+
+char *node_data_print(const struct node_data *data)
+{
+    size_t size = sizeof MARK + strlen(data->owner) + 2 * ZK_PASSWORD_SIZE + data->who_size + 80;
+    char *text = mem_zeroed(size), password[2 * ZK_PASSWORD_SIZE + 1];
+
+    for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++)
+        sprintf(password + 2 * i, "%02x", (unsigned char)data->password[i]);
+    snprintf(text, size, "%s %s %s %" PRIu64 " %" PRId64 " %s %.*s", MARK, data->owner,
+             lock_mode_name(data->mode), data->fence, data->lease / NS_PER_MS, password,
+             (int)data->who_size, data->who);
+    return text;
+}
+
+static bool read_mode(const char *word, enum lock_mode *mode)
+{
+    for (*mode = LOCK_EXCLUSIVE; *mode <= LOCK_LIMIT; (*mode)++)
+        if (strcmp(word, lock_mode_name(*mode)) == 0)
+            return true;
+    return false;
+}
+
+static bool read_password(const char *hex, char password[ZK_PASSWORD_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++) {
+        const char *high = hex[2 * i] ? strchr(digits, hex[2 * i]) : NULL;
+        const char *low = high && hex[2 * i + 1] ? strchr(digits, hex[2 * i + 1]) : NULL;
+        if (!low)
+            return false;
+        unsigned char byte = (unsigned char)((high - digits) * 16 + (low - digits));
+        memcpy(&password[i], &byte, 1);
+    }
+    return hex[(size_t)2 * ZK_PASSWORD_SIZE] == '\0';
+}
+
+/* Takes a word off the text, with the space behind it. False if it does not fit. */
+static bool take_word(struct jute_text *text, char *word, size_t size)
+{
+    const char *space = memchr(text->bytes, ' ', text->size);
+    size_t length = space ? (size_t)(space - text->bytes) : text->size;
+
+    if (length >= size || memchr(text->bytes, '\0', length))
+        return false;
+    memcpy(word, text->bytes, length);
+    word[length] = '\0';
+    text->bytes += length + (space != NULL);
+    text->size -= length + (space != NULL);
+    return true;
+}
+
+static bool take_number(struct jute_text *text, int64_t most, int64_t *number)
+{
+    char word[24];
+
+    return take_word(text, word, sizeof word) && decimal_parse(word, 0, most, number);
+}
+
+bool node_data_parse(struct jute_text text, struct node_data *data)
+{
+    char mark[sizeof MARK], mode[16], password[2 * ZK_PASSWORD_SIZE + 1];
+    int64_t fence, lease_ms;
+
+    *data = (struct node_data){.who = ""};
+    if (!take_word(&text, mark, sizeof mark) || strcmp(mark, MARK) != 0 ||
+        !take_word(&text, data->owner, sizeof data->owner) || owner_fault(data->owner) ||
+        !take_word(&text, mode, sizeof mode) || !read_mode(mode, &data->mode) ||
+        !take_number(&text, INT64_MAX, &fence) ||
+        !take_number(&text, INT64_MAX / NS_PER_MS, &lease_ms) ||
+        !take_word(&text, password, sizeof password) || !read_password(password, data->password))
+        return false;
+    data->fence = (uint64_t)fence;
+    data->lease = lease_ms * NS_PER_MS;
+    data->who = text.bytes;
+    data->who_size = text.size;
+    return true;
+}
+
+/* Curator writes the host's address, others their name. */
+static void note_foreign(struct jute_text text, struct identity *who)
+{
+    char host[IDENTITY_WORD_MAX + 1];
+
+    snprintf(host, sizeof host, "%.*s", (int)text.size, text.bytes);
+    identity_set(who->host, host);
+}
+
+/* Clocks differ, and a server may say anything. */
+static int64_t span(int64_t from, int64_t to)
+{
+    int64_t ms;
+
+    return __builtin_sub_overflow(to, from, &ms) || ms < 0 ? 0 : ms;
+}
+
+void queue_party(const struct contender *contender, struct jute_text text,
+                 const struct zk_stat *stat, int64_t now_ms, struct lock_party *party)
+{
+    struct node_data data;
+    bool ours = node_data_parse(text, &data);
+
+    *party = (struct lock_party){.mode = contender->reader ? LOCK_SHARED : LOCK_EXCLUSIVE,
+                                 .count = 1,
+                                 .since_ms = stat->ctime_ms,
+                                 .age_ms = span(stat->ctime_ms, now_ms),
+                                 .heard_ms = span(stat->mtime_ms, now_ms),
+                                 .fence = (uint64_t)stat->czxid};
+    strcpy(party->owner, contender->uuid);
+    if (!ours) {
+        note_foreign(text, &party->who);
+        return;
+    }
+    strcpy(party->owner, data.owner);
+    identity_parse(data.who, data.who_size, &party->who);
+    party->waited_ms = identity_noted(data.who, data.who_size, LOCK_NOTE_WAITED);
+    party->fence = data.fence ? data.fence : party->fence;
+    /* The data is written with each renewal. */
+    if (data.lease / NS_PER_MS > party->heard_ms)
+        party->left_ms = data.lease / NS_PER_MS - party->heard_ms;
+}
+
+const char *queue_uuid(const char *owner)
+{
+    const char *dot = strrchr(owner, '.');
+
+    return dot ? dot + 1 : owner;
+}

@@ -1,0 +1,532 @@
+/* A session with a ZooKeeper ensemble. */
+#include "store/zookeeper/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "net/loop.h"
+#include "net/stream.h"
+#include "net/tls.h"
+#include "store/breaks.h"
+#include "store/zookeeper/ensemble.h"
+
+/* An int on the wire. */
+#define TIMEOUT_MAX_MS (1 << 30)
+#define XID_MAX        (1 << 30)
+
+enum phase {
+    PHASE_DOWN,
+    PHASE_SEARCHING, /* for the address of the next server, or about to */
+    PHASE_CONNECTING,
+    PHASE_OPENING, /* the session is begun, or opened again */
+    PHASE_UP
+};
+
+struct zk_session {
+    struct loop *loop;
+    const struct url *url;
+    struct store_address address;
+    char name[300]; /* the URL without its password */
+    const char *password;
+    const struct zk_session_events *events;
+    void *arg;
+
+    struct zk_identity identity;
+    int64_t wish, timeout; /* ns: asked for, granted */
+    int64_t zxid;          /* the latest that was seen: no server may show an older state */
+
+    /* The way to a server. */
+    enum phase phase;
+    struct stream *stream;
+    struct tls *tls; /* NULL: plain */
+    struct ensemble *ensemble;
+    struct loop_timer timer; /* armed on the way, and while a batch is under way */
+    struct moment until;     /* to be there */
+    size_t ways;             /* servers that have not been tried yet */
+    struct answer failure;   /* of the latest one */
+    bool look_due;           /* the timer is to go on to the next server */
+
+    /* The connection. */
+    struct moment opened;
+    struct jute_out in;  /* what has come and is not a whole frame yet */
+    unsigned generation; /* counts ends: what is being read may end it */
+    struct breaks breaks;
+
+    /* The batch. */
+    struct zk_batch batch;
+    bool busy, sent, noticed; /* noticed: a watch has told something meanwhile */
+    bool writes;              /* what was sent */
+    int32_t first;            /* xid of what was sent */
+    struct moment answer_by;
+    struct zk_reply *replies; /* each in a block of its own */
+    char **frames;
+    size_t wanted, got;
+};
+
+static void look_for_next(struct zk_session *session);
+
+static void hang_up(struct zk_session *session)
+{
+    loop_disarm(session->loop, &session->timer);
+    ensemble_stop(session->ensemble);
+    stream_close(session->stream);
+    session->phase = PHASE_DOWN;
+    session->in.size = 0;
+    session->generation++;
+}
+
+void zk_session_sign(const struct zk_session *session, struct answer *answer)
+{
+    bool reached = answer->cause != CAUSE_UNREACHABLE;
+    char why[sizeof answer->text];
+
+    memcpy(why, answer->text, sizeof why);
+    snprintf(answer->text, sizeof answer->text, "%s%.100s: %.140s", reached ? "" : "cannot reach ",
+             session->name, why);
+}
+
+/* An UNKNOWN answer, signed; of several servers, it says which one. */
+static struct answer failure_of(const struct zk_session *session, enum cause cause, const char *why)
+{
+    const struct url_host *host = ensemble_host(session->ensemble);
+    struct answer answer;
+
+    if (session->url->host_count > 1)
+        answer_fail(&answer, cause, "%.60s:%d: %s", host->name, host->port, why);
+    else
+        answer_fail(&answer, cause, "%s", why);
+    zk_session_sign(session, &answer);
+    return answer;
+}
+
+/* -- the end of a batch ------------------------------------------------------------------------ */
+
+static void empty_batch(struct zk_session *session)
+{
+    int32_t next = session->batch.xid + (int32_t)session->batch.count;
+
+    jute_drop(&session->batch.out);
+    session->batch = (struct zk_batch){.xid = next < XID_MAX ? next : 1};
+}
+
+static void free_replies(struct zk_reply *replies, char **frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(frames[i]);
+    free(frames);
+    free(replies);
+}
+
+static void complete(struct zk_session *session, enum zk_outcome outcome,
+                     const struct answer *failure)
+{
+    struct zk_reply *replies = session->replies;
+    char **frames = session->frames;
+    size_t got = session->got;
+
+    loop_disarm(session->loop, &session->timer);
+    empty_batch(session);
+    session->replies = NULL;
+    session->frames = NULL;
+    session->got = session->wanted = 0;
+    session->busy = false;
+    if (session->noticed) /* a watch may have told something about what was read before */
+        breaks_soon(&session->breaks);
+    session->noticed = false;
+    session->events->done(session->arg, outcome, replies, failure);
+    free_replies(replies, frames, got);
+}
+
+static void fail(struct zk_session *session, const struct answer *why)
+{
+    struct answer failure = *why;
+
+    hang_up(session);
+    if (!session->busy)
+        return;
+    failure.maybe_done = session->sent && session->writes;
+    complete(session, ZK_FAILED, &failure);
+}
+
+static void fail_because(struct zk_session *session, enum cause cause, const char *why)
+{
+    struct answer answer = failure_of(session, cause, why);
+
+    fail(session, &answer);
+}
+
+/* -- the way to a server ----------------------------------------------------------------------- */
+
+/* The next server, when the loop turns. */
+static void look_soon(struct zk_session *session)
+{
+    session->phase = PHASE_SEARCHING;
+    session->look_due = true;
+    loop_arm(session->loop, &session->timer, loop_now(session->loop));
+}
+
+/* The server does not serve: there may be others. */
+static void way_failed(struct zk_session *session, enum cause cause, const char *why)
+{
+    struct answer failure = failure_of(session, cause, why);
+
+    hang_up(session);
+    store_note_failure(&session->failure, &failure);
+    if (session->ways > 0 && !moment_reached(session->until, loop_now(session->loop)))
+        look_soon(session);
+    else
+        fail(session, &session->failure);
+}
+
+static void found(void *arg, const struct endpoint *endpoint, const char *fault)
+{
+    struct zk_session *session = arg;
+
+    if (!endpoint) {
+        way_failed(session, CAUSE_UNREACHABLE, fault);
+        return;
+    }
+    session->phase = PHASE_CONNECTING;
+    if (stream_open(session->stream, endpoint, session->tls,
+                    ensemble_host(session->ensemble)->name) != 0)
+        way_failed(session, CAUSE_UNREACHABLE, strerror(errno));
+}
+
+static void look_for_next(struct zk_session *session)
+{
+    struct moment now = loop_now(session->loop);
+    int64_t left = moment_until(now, session->until);
+
+    session->look_due = false;
+    loop_arm(session->loop, &session->timer,
+             moment_plus(now, left > 0 ? left / (int64_t)session->ways : 0));
+    session->ways--;
+    ensemble_next(session->ensemble, found, session);
+}
+
+static void start(struct zk_session *session)
+{
+    struct moment now = loop_now(session->loop);
+
+    session->until =
+        moment_min(session->answer_by, moment_plus(now, session->address.connect_timeout));
+    session->ways = session->url->host_count;
+    session->failure.cause = CAUSE_NONE;
+    look_soon(session);
+}
+
+static void connected(void *arg)
+{
+    struct zk_session *session = arg;
+    struct jute_out out = {0};
+    int64_t wish = session->wish / NS_PER_MS;
+
+    session->phase = PHASE_OPENING;
+    session->opened = loop_now(session->loop);
+    zk_put_connect(&out, &session->identity,
+                   (int32_t)(wish < TIMEOUT_MAX_MS ? wish : TIMEOUT_MAX_MS), session->zxid);
+    stream_send(session->stream, out.bytes, out.size);
+    jute_drop(&out);
+}
+
+/* -- the connection ---------------------------------------------------------------------------- */
+
+static void send_batch(struct zk_session *session)
+{
+    stream_send(session->stream, session->batch.out.bytes, session->batch.out.size);
+    session->sent = true;
+    session->writes = session->batch.writes || session->batch.closes;
+    session->first = session->batch.xid;
+    empty_batch(session);
+}
+
+static void expire(struct zk_session *session)
+{
+    hang_up(session);
+    session->identity = (struct zk_identity){0};
+    complete(session, ZK_EXPIRED, NULL);
+}
+
+/* ClickHouse Keeper begins a new session where one cannot be opened again: that is closed. */
+static void leave_strange_session(struct zk_session *session)
+{
+    struct zk_batch batch = {.xid = 1};
+
+    zk_close(&batch);
+    stream_send(session->stream, batch.out.bytes, batch.out.size);
+    jute_drop(&batch.out);
+    expire(session);
+}
+
+static void go_on(struct zk_session *session)
+{
+    struct jute_out out = {0};
+
+    session->phase = PHASE_UP;
+    breaks_up(&session->breaks);
+    loop_arm(session->loop, &session->timer, session->answer_by);
+    if (session->url->user) {
+        zk_put_digest(&out, session->url->user, session->password);
+        stream_send(session->stream, out.bytes, out.size);
+        jute_drop(&out);
+    }
+    if (session->wanted > 0)
+        send_batch(session);
+    else
+        complete(session, ZK_ANSWERED, NULL);
+}
+
+static void hear_opened(struct zk_session *session, struct jute_in *in)
+{
+    struct zk_identity is = {0};
+    int32_t timeout_ms;
+
+    if (!zk_read_connected(in, &is, &timeout_ms)) {
+        stream_refuse(session->stream, "what answers there is not a ZooKeeper server");
+        return;
+    }
+    stream_trust(session->stream);
+    if (is.id == 0 && session->identity.id == 0) {
+        way_failed(session, CAUSE_NOT_READY, "the server begins no session");
+    } else if (is.id == 0) {
+        expire(session);
+    } else if (session->identity.id && session->identity.id != is.id) {
+        leave_strange_session(session);
+    } else {
+        session->identity = is;
+        session->timeout = timeout_ms * NS_PER_MS;
+        go_on(session);
+    }
+}
+
+/* With a batch under way, nobody knows which of the two tells the newer. */
+static void hear_event(struct zk_session *session)
+{
+    if (session->busy)
+        session->noticed = true;
+    else
+        session->events->poked(session->arg);
+}
+
+static void hear_reply(struct zk_session *session, const struct zk_reply *heard,
+                       const struct jute_in *frame)
+{
+    size_t size = (size_t)(frame->end - frame->at);
+
+    if (!session->busy || session->got == session->wanted ||
+        heard->xid != session->first + (int32_t)session->got) {
+        stream_refuse(session->stream, "the server answers what it was not asked");
+        return;
+    }
+    char *copy = memcpy(mem_zeroed(size + 1), frame->at, size);
+    struct zk_reply *reply = &session->replies[session->got];
+    session->frames[session->got++] = copy;
+    *reply = *heard;
+    reply->body = (struct jute_in){copy + (heard->body.at - frame->at), copy + size, false};
+    if (session->got == session->wanted)
+        complete(session, ZK_ANSWERED, NULL);
+}
+
+static void hear(struct zk_session *session, struct jute_in *frame)
+{
+    struct jute_in in = *frame;
+    struct zk_reply reply;
+
+    if (!zk_read_reply(&in, &reply)) {
+        stream_refuse(session->stream, "what answers there is not a ZooKeeper server");
+        return;
+    }
+    if (reply.zxid > session->zxid)
+        session->zxid = reply.zxid;
+    if (reply.xid == ZK_XID_EVENT)
+        hear_event(session);
+    else if (reply.xid == ZK_XID_AUTH && reply.error != ZK_OK)
+        fail_because(session, CAUSE_DENIED, "the server refuses the user");
+    else if (reply.xid != ZK_XID_AUTH)
+        hear_reply(session, &reply, frame);
+}
+
+static void received(void *arg, const char *bytes, size_t size)
+{
+    struct zk_session *session = arg;
+    unsigned generation = session->generation;
+    struct jute_in frame;
+    size_t done = 0;
+    int64_t taken;
+
+    jute_put_bytes(&session->in, bytes, size);
+    while ((taken = jute_frame(session->in.bytes + done, session->in.size - done, &frame)) > 0) {
+        done += (size_t)taken;
+        if (session->phase == PHASE_OPENING)
+            hear_opened(session, &frame);
+        else
+            hear(session, &frame);
+        if (session->generation != generation)
+            return;
+    }
+    session->in.size -= done;
+    if (session->in.size > 0)
+        memmove(session->in.bytes, session->in.bytes + done, session->in.size);
+    if (taken < 0)
+        stream_refuse(session->stream, "what answers there is not a ZooKeeper server");
+}
+
+/* A server without a majority ends each connection without a word. */
+static void broken(void *arg, const char *why)
+{
+    struct zk_session *session = arg;
+    bool foreign = stream_is_foreign(session->stream);
+    enum cause cause = foreign ? CAUSE_UNFIT : CAUSE_UNREACHABLE;
+    bool mute = session->phase == PHASE_OPENING && !foreign;
+
+    if (session->phase != PHASE_UP) {
+        way_failed(session, cause,
+                   mute ? "the server ends the connection: it has no majority, or speaks TLS"
+                        : why);
+    } else if (session->busy) {
+        fail_because(session, cause, why);
+    } else {
+        hang_up(session);
+        breaks_down(&session->breaks);
+    }
+}
+
+static void poke(void *arg)
+{
+    struct zk_session *session = arg;
+
+    session->events->poked(session->arg);
+}
+
+static void timed_out(struct loop_timer *timer)
+{
+    struct zk_session *session = timer->owner;
+
+    if (session->phase == PHASE_UP)
+        fail_because(session, CAUSE_UNREACHABLE, "no answer in time");
+    else if (session->look_due)
+        look_for_next(session);
+    else if (session->phase == PHASE_SEARCHING)
+        way_failed(session, CAUSE_UNREACHABLE, "looking up its name timed out");
+    else
+        way_failed(session, CAUSE_UNREACHABLE, stream_overdue(session->stream));
+}
+
+/* -- from outside ------------------------------------------------------------------------------ */
+
+struct zk_session *zk_session_new(struct loop *loop, const struct store_address *address,
+                                  const struct zk_session_events *events, void *arg, char *fault,
+                                  size_t size)
+{
+    static const struct stream_events stream_events = {connected, received, broken};
+    struct zk_session *session = mem_zeroed(sizeof *session);
+
+    *session = (struct zk_session){
+        .loop = loop, .url = address->urls, .address = *address, .events = events, .arg = arg};
+    session->timer = (struct loop_timer){.fire = timed_out, .owner = session};
+    breaks_init(&session->breaks, loop, poke, session);
+    session->batch.xid = 1;
+    session->password = store_address_password(address) ? store_address_password(address) : "";
+    url_print(session->url, session->name, sizeof session->name);
+    if (session->url->tls && !(session->tls = tls_new(&session->address.tls, fault, size))) {
+        free(session);
+        return NULL;
+    }
+    session->ensemble = ensemble_new(loop, session->url);
+    session->stream = stream_new(loop, &stream_events, session);
+    return session;
+}
+
+void zk_session_free(struct zk_session *session)
+{
+    hang_up(session);
+    breaks_cancel(&session->breaks);
+    stream_free(session->stream);
+    ensemble_free(session->ensemble);
+    tls_discard(session->tls);
+    jute_drop(&session->in);
+    jute_drop(&session->batch.out);
+    free_replies(session->replies, session->frames, session->got);
+    free(session);
+}
+
+void zk_session_wish(struct zk_session *session, int64_t timeout)
+{
+    session->wish = timeout > ZK_TIMEOUT_LEAST ? timeout : ZK_TIMEOUT_LEAST;
+}
+
+void zk_session_drop_batch(struct zk_session *session)
+{
+    empty_batch(session);
+}
+
+struct zk_batch *zk_session_batch(struct zk_session *session)
+{
+    return &session->batch;
+}
+
+void zk_session_send(struct zk_session *session, bool again, struct moment until)
+{
+    breaks_cancel(&session->breaks); /* whoever sends finds out */
+    if (again)
+        hang_up(session);
+    session->busy = true;
+    session->sent = session->noticed = false;
+    session->answer_by = until;
+    session->wanted = session->batch.count;
+    session->replies = mem_zeroed((session->wanted + 1) * sizeof *session->replies);
+    session->frames = mem_zeroed((session->wanted + 1) * sizeof *session->frames);
+    if (session->phase == PHASE_UP) {
+        loop_arm(session->loop, &session->timer, until);
+        send_batch(session);
+    } else {
+        start(session);
+    }
+}
+
+bool zk_session_send_nowait(struct zk_session *session)
+{
+    bool up = session->phase == PHASE_UP;
+
+    loop_disarm(session->loop, &session->timer);
+    breaks_cancel(&session->breaks);
+    session->busy = false;
+    free_replies(session->replies, session->frames, session->got);
+    session->replies = NULL;
+    session->frames = NULL;
+    session->got = session->wanted = 0;
+    bool sent = up && session->batch.count > 0;
+    if (sent)
+        send_batch(session);
+    if (!up)
+        hang_up(session);
+    empty_batch(session);
+    return sent;
+}
+
+const struct zk_identity *zk_session_identity(const struct zk_session *session)
+{
+    return &session->identity;
+}
+
+void zk_session_take(struct zk_session *session, const struct zk_identity *identity)
+{
+    hang_up(session);
+    session->identity = *identity;
+}
+
+struct moment zk_session_opened(const struct zk_session *session)
+{
+    return session->opened;
+}
+
+int64_t zk_session_timeout(const struct zk_session *session)
+{
+    return session->timeout;
+}
+
+bool zk_session_is_closed_to_others(const struct zk_session *session)
+{
+    return session->url->user != NULL;
+}

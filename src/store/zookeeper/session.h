@@ -1,0 +1,74 @@
+/* A session with a ZooKeeper ensemble, and the connection that it is on.
+ *
+ * A session begins with the first batch, and lives at the servers apart from connections: it ends
+ * when it is closed, or when the leader has not heard of it for its timeout. Nothing is sent but
+ * what is asked for here: no pings, whose answers prove nothing, since every server answers them by
+ * itself. A batch goes out in one write; its replies come back together. One batch at a time. A
+ * batch that was not answered in time costs the connection, not the session. */
+#ifndef RLOCK_STORE_ZOOKEEPER_SESSION_H
+#define RLOCK_STORE_ZOOKEEPER_SESSION_H
+
+#include "store/store.h"
+#include "store/zookeeper/message.h"
+
+struct zk_session;
+
+enum zk_outcome {
+    ZK_ANSWERED,
+    ZK_EXPIRED, /* the session has ended, and nothing was sent; the next batch begins another one */
+    ZK_FAILED,
+};
+
+struct zk_session_events {
+    /* ZK_ANSWERED: the replies of the batch, borrowed. ZK_FAILED: why, in "failure", an UNKNOWN
+     * answer. The next batch may be started from here. */
+    void (*done)(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
+                 const struct answer *failure);
+    /* What a request watches has changed, or the connection broke while nothing was under way;
+     * where connections break as soon as they are there, after a pause. */
+    void (*poked)(void *arg);
+};
+
+/* NULL with a message in "fault" where the address cannot be one. */
+struct zk_session *zk_session_new(struct loop *loop, const struct store_address *address,
+                                  const struct zk_session_events *events, void *arg, char *fault,
+                                  size_t size);
+/* Leaves the session to its timeout. */
+void zk_session_free(struct zk_session *session);
+
+/* A waiter's session has to live from one of its heartbeats (lock/keeper.h) to the next, 2.75 s at
+ * most. */
+#define ZK_TIMEOUT_LEAST (4 * NS_PER_SEC)
+
+/* The timeout to ask for when the session begins or is opened again, ns; no less than
+ * ZK_TIMEOUT_LEAST is asked for. */
+void zk_session_wish(struct zk_session *session, int64_t timeout);
+
+/* The batch that is being put together. */
+struct zk_batch *zk_session_batch(struct zk_session *session);
+/* Empties it. */
+void zk_session_drop_batch(struct zk_session *session);
+/* Sends it, connecting first if need be. "done" comes once, at "until" at the latest, never before
+ * this returned. again: over a new connection to the next server, on which the session is opened
+ * again. */
+void zk_session_send(struct zk_session *session, bool again, struct moment until);
+/* Sends it if the connection is up, and waits for nothing; false: nothing was sent. Ends what is
+ * under way in any case, without its "done". */
+bool zk_session_send_nowait(struct zk_session *session);
+
+/* id 0: there is none. */
+const struct zk_identity *zk_session_identity(const struct zk_session *session);
+/* Goes on with another session, or with none (id 0); ends the connection. */
+void zk_session_take(struct zk_session *session, const struct zk_identity *identity);
+/* When the session was begun or opened on the connection that is up: before that was sent. It is
+ * what the timeout counts from, once something that was written on this connection is answered. */
+struct moment zk_session_opened(const struct zk_session *session);
+/* The timeout that the server grants, ns. */
+int64_t zk_session_timeout(const struct zk_session *session);
+/* Whether what is created is for its creator alone: there is a user. */
+bool zk_session_is_closed_to_others(const struct zk_session *session);
+
+/* Adds to the text of an answer whose it is: the URL. */
+void zk_session_sign(const struct zk_session *session, struct answer *answer);
+
+#endif

@@ -1,0 +1,9 @@
+/* What there is to know of zookeeper:// before one is opened. */
+#ifndef RLOCK_STORE_ZOOKEEPER_STORE_RECORD_H
+#define RLOCK_STORE_ZOOKEEPER_STORE_RECORD_H
+
+#include "store/store_record.h"
+
+extern const struct store_record zookeeper_record;
+
+#endif

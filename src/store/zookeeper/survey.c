@@ -1,0 +1,223 @@
+/* A look at locks. */
+#include "store/zookeeper/survey.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "lock/key.h"
+#include "store/views.h"
+#include "store/zookeeper/path.h"
+#include "store/zookeeper/queue.h"
+
+/* One that holds the lock or waits for it, as its first node tells. */
+struct seen {
+    size_t contender; /* its index */
+    char *text;
+    size_t size;
+    struct zk_stat stat;
+};
+
+struct sight {
+    char *key, *node;
+    bool named; /* asked for by its name: reported also when it is free */
+    struct queue queue;
+    struct seen *seen;
+    size_t seen_count;
+};
+
+enum stage { STAGE_NAMES, STAGE_QUEUES, STAGE_DATA, STAGE_OVER };
+
+struct zk_survey {
+    char *folder;
+    const struct survey_request *request;
+    enum stage stage;
+    struct sight *sights;
+    size_t count;
+};
+
+/* Takes the key. Those that are named come first; what the folder has, it has once. */
+static void add(struct zk_survey *survey, char *key, bool named)
+{
+    for (size_t i = 0; i < survey->count && survey->sights[i].named; i++) {
+        if (strcmp(survey->sights[i].key, key) != 0)
+            continue;
+        free(key);
+        return;
+    }
+    survey->sights =
+        mem_checked(realloc(survey->sights, (survey->count + 1) * sizeof *survey->sights));
+    survey->sights[survey->count++] =
+        (struct sight){.key = key, .node = zk_path_of_key(survey->folder, key), .named = named};
+}
+
+/* -- asking ------------------------------------------------------------------------------------ */
+
+static void ask_queues(struct zk_survey *survey, struct zk_batch *batch)
+{
+    survey->stage = STAGE_QUEUES;
+    for (size_t i = 0; i < survey->count; i++)
+        zk_children(batch, survey->sights[i].node, false);
+}
+
+static void ask_data(struct zk_survey *survey, struct zk_batch *batch)
+{
+    survey->stage = STAGE_DATA;
+    for (size_t i = 0; i < survey->count; i++) {
+        struct sight *sight = &survey->sights[i];
+        sight->seen = mem_zeroed((sight->queue.count + 1) * sizeof *sight->seen);
+        for (size_t j = 0; j < sight->queue.count; j++) {
+            if (!sight->queue.all[j].heads)
+                continue;
+            char *path = zk_path_join(sight->node, sight->queue.all[j].name);
+            zk_get(batch, path);
+            free(path);
+            sight->seen[sight->seen_count++].contender = j;
+        }
+    }
+}
+
+struct zk_survey *zk_survey_new(const char *folder, const struct survey_request *request,
+                                struct zk_batch *batch)
+{
+    struct zk_survey *survey = mem_zeroed(sizeof *survey);
+    bool globs = request->pattern_count == 0;
+
+    survey->folder = mem_strdup(folder);
+    survey->request = request;
+    for (size_t i = 0; i < request->pattern_count; i++) {
+        if (key_is_glob(request->patterns[i]))
+            globs = true;
+        else
+            add(survey, key_from_pattern(request->patterns[i]), true);
+    }
+    if (globs)
+        zk_children(batch, *folder ? folder : "/", false);
+    else
+        ask_queues(survey, batch);
+    return survey;
+}
+
+void zk_survey_free(struct zk_survey *survey)
+{
+    for (size_t i = 0; survey && i < survey->count; i++) {
+        struct sight *sight = &survey->sights[i];
+        for (size_t j = 0; j < sight->seen_count; j++)
+            free(sight->seen[j].text);
+        free(sight->seen);
+        queue_free(&sight->queue);
+        free(sight->key);
+        free(sight->node);
+    }
+    if (survey) {
+        free(survey->sights);
+        free(survey->folder);
+    }
+    free(survey);
+}
+
+/* -- hearing ----------------------------------------------------------------------------------- */
+
+static int take_names(struct zk_survey *survey, const struct zk_reply *reply)
+{
+    struct zk_names names;
+    struct jute_text name;
+
+    if (reply->error == ZK_NO_NODE)
+        return ZK_OK;
+    if (reply->error != ZK_OK || !zk_read_children(reply, &names))
+        return reply->error ? reply->error : ZK_MARSHALLING;
+    while (zk_next_name(&names, &name)) {
+        char *key = zk_path_to_key(name);
+        if (key && survey_wants(survey->request, key))
+            add(survey, key, false);
+        else
+            free(key);
+    }
+    return names.in.damaged ? ZK_MARSHALLING : ZK_OK;
+}
+
+/* Another program's node may lie there, which nobody may read. */
+static int take_queues(struct zk_survey *survey, const struct zk_reply *replies)
+{
+    for (size_t i = 0; i < survey->count; i++) {
+        struct sight *sight = &survey->sights[i];
+        if (replies[i].error == ZK_NO_NODE || (replies[i].error == ZK_NO_AUTH && !sight->named))
+            continue;
+        if (replies[i].error != ZK_OK)
+            return replies[i].error;
+        if (!queue_read(&replies[i], &sight->queue))
+            return ZK_MARSHALLING;
+    }
+    return ZK_OK;
+}
+
+/* A node that has gone meanwhile is shown as far as it is known. */
+static void take_data(struct zk_survey *survey, const struct zk_reply *replies)
+{
+    for (size_t i = 0; i < survey->count; i++) {
+        struct sight *sight = &survey->sights[i];
+        for (size_t j = 0; j < sight->seen_count; j++) {
+            const struct zk_reply *reply = replies++;
+            struct seen *seen = &sight->seen[j];
+            struct jute_text text;
+            if (reply->error != ZK_OK || !zk_read_data(reply, &text, &seen->stat))
+                continue;
+            seen->text = mem_checked(strndup(text.bytes, text.size));
+            seen->size = strlen(seen->text);
+        }
+    }
+}
+
+int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, struct zk_batch *batch)
+{
+    int error = ZK_OK;
+
+    switch (survey->stage) {
+    case STAGE_NAMES:
+        if ((error = take_names(survey, replies)) == ZK_OK)
+            ask_queues(survey, batch);
+        break;
+    case STAGE_QUEUES:
+        if ((error = take_queues(survey, replies)) == ZK_OK)
+            ask_data(survey, batch);
+        break;
+    case STAGE_DATA:
+        take_data(survey, replies);
+        survey->stage = STAGE_OVER;
+        break;
+    case STAGE_OVER: break;
+    }
+    return error;
+}
+
+/* -- reporting --------------------------------------------------------------------------------- */
+
+static void report(const struct zk_survey *survey, const struct sight *sight, int64_t now_ms)
+{
+    struct lock_party *holders = mem_zeroed((sight->seen_count + 1) * sizeof *holders);
+    struct lock_party *waiters = mem_zeroed((sight->seen_count + 1) * sizeof *waiters);
+    struct lock_view view = {.key = sight->key, .holders = holders, .waiters = waiters};
+
+    for (size_t i = 0; i < sight->seen_count; i++) {
+        const struct seen *seen = &sight->seen[i];
+        const struct contender *one = &sight->queue.all[seen->contender];
+        struct lock_party *party =
+            one->holds ? &holders[view.holder_count++] : &waiters[view.waiter_count++];
+        struct jute_text text = {seen->text ? seen->text : "", seen->size};
+        queue_party(one, text, &seen->stat, now_ms, party);
+        if (!one->holds)
+            party->fence = 0;
+    }
+    view.mode = view.holder_count > 0 ? holders[0].mode : LOCK_EXCLUSIVE;
+    view.fence = view.holder_count > 0 ? holders[view.holder_count - 1].fence : 0;
+    if (sight->named || sight->seen_count > 0)
+        survey->request->each(survey->request->each_arg, &view);
+    free(holders);
+    free(waiters);
+}
+
+void zk_survey_report(const struct zk_survey *survey, int64_t now_ms)
+{
+    for (size_t i = 0; i < survey->count; i++)
+        report(survey, &survey->sights[i], now_ms);
+}

@@ -1,0 +1,129 @@
+/* The rows of rlock top. */
+#include "top/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* -- which, and in which order ----------------------------------------------------------------- */
+
+static bool is_in(const char *text, const char *filter)
+{
+    return strcasestr(text, filter) != NULL;
+}
+
+static bool party_matches(const struct lock_party *party, const char *filter)
+{
+    const struct identity *who = &party->who;
+
+    return is_in(who->host, filter) || is_in(who->user, filter) || is_in(who->command, filter) ||
+           is_in(who->label, filter);
+}
+
+/* A lock is found by its key and by all that its holders and waiters say of themselves. */
+static bool matches(const struct lock_view *lock, const char *filter)
+{
+    bool found = is_in(lock->key, filter);
+
+    for (size_t i = 0; !found && i < lock->holder_count; i++)
+        found = party_matches(&lock->holders[i], filter);
+    for (size_t i = 0; !found && i < lock->waiter_count; i++)
+        found = party_matches(&lock->waiters[i], filter);
+    return found;
+}
+
+static int64_t oldest(const struct lock_party *parties, size_t count)
+{
+    int64_t age = 0;
+
+    for (size_t i = 0; i < count; i++)
+        age = parties[i].age_ms > age ? parties[i].age_ms : age;
+    return age;
+}
+
+static int descending(int64_t a, int64_t b)
+{
+    return (a < b) - (a > b);
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct lock_view *a = left, *b = right;
+    int order = (b->waiter_count > 0) - (a->waiter_count > 0);
+
+    if (order == 0)
+        order =
+            descending(oldest(a->waiters, a->waiter_count), oldest(b->waiters, b->waiter_count));
+    if (order == 0)
+        order =
+            descending(oldest(a->holders, a->holder_count), oldest(b->holders, b->holder_count));
+    return order ? order : strcmp(a->key, b->key);
+}
+
+/* -- the chosen one ---------------------------------------------------------------------------- */
+
+static void choose(struct rows *rows, size_t number)
+{
+    rows->chosen = number;
+    free(rows->key);
+    rows->key = rows->count > 0 ? mem_strdup(rows->locks[number].key) : NULL;
+}
+
+/* Where the chosen lock is now; the row in its place if it is gone. */
+static size_t find_chosen(const struct rows *rows)
+{
+    for (size_t i = 0; rows->key && i < rows->count; i++)
+        if (strcmp(rows->locks[i].key, rows->key) == 0)
+            return i;
+    if (rows->chosen < rows->count)
+        return rows->chosen;
+    return rows->count > 0 ? rows->count - 1 : 0;
+}
+
+void rows_take(struct rows *rows, const struct lock_views *locks)
+{
+    free(rows->locks);
+    rows->locks = mem_zeroed((locks->count + 1) * sizeof *rows->locks);
+    rows->count = 0;
+    for (size_t i = 0; i < locks->count; i++)
+        if (matches(&locks->views[i], rows->filter))
+            rows->locks[rows->count++] = locks->views[i];
+    qsort(rows->locks, rows->count, sizeof *rows->locks, compare);
+    choose(rows, find_chosen(rows));
+}
+
+void rows_move(struct rows *rows, long by)
+{
+    long to = (long)rows->chosen + by;
+
+    if (rows->count == 0)
+        return;
+    if (to >= (long)rows->count)
+        to = (long)rows->count - 1;
+    choose(rows, to > 0 ? (size_t)to : 0);
+}
+
+void rows_scroll(struct rows *rows, size_t room)
+{
+    size_t last = rows->count > room ? rows->count - room : 0;
+
+    if (rows->chosen < rows->first)
+        rows->first = rows->chosen;
+    if (room > 0 && rows->chosen >= rows->first + room)
+        rows->first = rows->chosen - room + 1;
+    if (rows->first > last)
+        rows->first = last;
+}
+
+const struct lock_view *rows_chosen(const struct rows *rows)
+{
+    return rows->count > 0 ? &rows->locks[rows->chosen] : NULL;
+}
+
+void rows_free(struct rows *rows)
+{
+    free(rows->locks);
+    free(rows->key);
+    *rows = (struct rows){0};
+}

@@ -1,0 +1,32 @@
+/* The rows of rlock top: which locks, in which order, and which of them is chosen. Pure. */
+#ifndef RLOCK_TOP_ROWS_H
+#define RLOCK_TOP_ROWS_H
+
+#include "lock/lock.h"
+#include "store/views.h"
+
+#define ROWS_FILTER_SIZE 128
+
+/* All zero: none. */
+struct rows {
+    struct lock_view *locks; /* shallow copies, what hurts most first */
+    size_t count;
+    size_t chosen;                 /* of them; 0 if there are none */
+    size_t first;                  /* at the top of the window */
+    char *key;                     /* of the chosen one, also while it is not there; or NULL */
+    char filter[ROWS_FILTER_SIZE]; /* "": everything */
+};
+
+/* Takes the locks that the filter lets through. They are sorted by what hurts: those that others
+ * wait for, by how long the first one waits; the others, by how long they are held. The chosen lock
+ * stays chosen wherever it goes. The rows borrow from the locks until the next call. */
+void rows_take(struct rows *rows, const struct lock_views *locks);
+/* Chooses another one, so many rows further down. */
+void rows_move(struct rows *rows, long by);
+/* Moves the window, of so many rows, to where the chosen one is. */
+void rows_scroll(struct rows *rows, size_t room);
+/* The chosen lock, or NULL. */
+const struct lock_view *rows_chosen(const struct rows *rows);
+void rows_free(struct rows *rows);
+
+#endif

@@ -1,0 +1,255 @@
+# The agent dies, as by the kernel's out-of-memory killer: another one goes on with the lock, or
+# with the place in the queue.
+
+load helper
+
+setup_file() { start_file; }
+
+# Which agents NAME has had, each ended as soon as it is seen.
+kill_all_agents() {
+    local one
+    while alive "${pid[$1]}"; do
+        if one=$(agent_of "${pid[$1]}"); then
+            kill -KILL "$one" && echo "$one" >>"$T/agents"
+        fi
+        pause 5
+    done
+    sort -u "$T/agents" | wc -l
+}
+
+@test "H135 the agent is killed again and again: the lock is kept beyond its lease" {
+    bg a rlock run --lease 12s k -- sh -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' a 300 &
+        until test -e '$T/a.go'; do sleep 0.1; done; kill \$!; exit 9"
+    working a
+    work b k 0.2
+    poll_until 10 has_waiters k 1
+    local i since
+    since=$(now_ms)
+    for i in {1..8}; do
+        kill_agent a
+        pause $((i * 150))
+    done
+    poll_until 10 eval '(($(now_ms) - since > 13000))'
+    renewed k
+    ends_well a
+    finish b
+    [[ $status == 0 ]]
+    no_overlap
+    [[ $(grep -c 'its agent was killed (signal 9); another one goes on' "$T/a.err") == 1 ]]
+}
+
+@test "H135 killed at any moment of a short run: the command's own status, and nothing is left" {
+    local i n
+    for i in {0..39}; do
+        bg a rlock run k -- sh -c "echo $i >>'$T/ran'; exit 9"
+        poll_until 10 eval 'n=$(agent_of "${pid[a]}") || gone "${pid[a]}"'
+        pause $((i % 20 * 2 + 1))
+        [[ -z $n ]] || kill -KILL "$n" 2>/dev/null || true
+        finish a
+        [[ $status == 9 ]]
+        is_free k
+    done
+    [[ $(wc -l <"$T/ran") == 40 ]]
+}
+
+@test "H135 killed while a renewal is not answered: the next agent renews" {
+    work a k 100 --lease 15s
+    working a
+    for _ in 1 2; do
+        renewed k
+        kill -STOP "$(redis_pid)"
+        sleep 5.3 # a third of the lease: one is under way
+        kill_agent a
+        kill -CONT "$(redis_pid)"
+    done
+    renewed k
+    renewed k
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 143 ]]
+}
+
+@test "H135 no agent reaches the store any more: the command is stopped in time" {
+    work a k 100 --lease 12s -- ignore
+    working a
+    work b k 0.2
+    poll_until 10 has_waiters k 1
+    kill -STOP "$(redis_pid)"
+    kill_agent a
+    kill_agent a
+    finish a 20
+    [[ $status == 79 ]]
+    kill -CONT "$(redis_pid)"
+    finish b 20
+    [[ $status == 0 ]]
+    no_overlap
+}
+
+@test "H135 no agent lives until it has renewed: few are started, the command is stopped in time" {
+    local agents
+    work a k 100 --lease 6s
+    working a
+    kill -STOP "$(redis_pid)"
+    agents=$(kill_all_agents a)
+    kill -CONT "$(redis_pid)"
+    finish a
+    [[ $status == 79 ]]
+    within 1 16 "$agents"
+}
+
+@test "H135 every agent dies at once while the lock is waited for: it ends, and says why" {
+    local agents
+    hold a k
+    bg b rlock run k -- true
+    agents=$(kill_all_agents b)
+    finish b
+    [[ $status == 71 && $agents == 5 ]]
+    contains "$T/b.err" 'k: the agent was killed (signal 9) while it waited, again and again'
+}
+
+@test "H135 killed while the lock is waited for: the place in the queue is kept" {
+    local name
+    stay a k
+    for name in b c d; do
+        queue $name k
+    done
+    kill_agent b
+    kill_agent c
+    kill_agent b
+    poll_until 10 has_waiters k 3
+    ends_well a
+    for name in b c d; do
+        finish $name
+        [[ $status == 0 ]]
+    done
+    [[ $(tr -d '\n' <"$LOG") == bcd ]]
+    run -0 grep -c 'another one goes on' "$T/b.err"
+}
+
+@test "H135 killed while one of several keys is waited for: all of them are had in the end" {
+    stay a k2
+    bg b rlock run k1 k2 k3 -- sh -c "echo b >>'$LOG'"
+    poll_until 15 has_waiters k2 1
+    kill_agent b
+    ends_well a
+    finish b 20
+    [[ $status == 0 && $(<"$LOG") == b ]]
+    is_free k1
+    is_free k3
+}
+
+@test "H135 killed while it gives the lock back: another one does" {
+    stay a k
+    has_agent a
+    kill -STOP "$agent"
+    : >"$T/a.go"
+    poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
+    kill -KILL "$agent"
+    finish a
+    [[ $status == 9 ]]
+    is_free k
+    run -1 grep 'could not be released' "$T/a.err"
+}
+
+@test "H135 what the store has taken away is told by the next agent" {
+    stay a k
+    has_agent a
+    kill -STOP "$agent"
+    redis flushall
+    kill -KILL "$agent"
+    finish a
+    [[ $status == 79 ]]
+    contains "$T/a.err" 'the store no longer has it'
+}
+
+@test "H135 killed twice: the lock is kept in each mode, of several keys, nested, not renewed" {
+    local name
+    stay a s --limit 2
+    stay b s --limit 2
+    stay c k1 k2 k3 --lease 9s
+    stay d r --read
+    stay e f --no-renew --lease 60s
+    bg f rlock run --lease 9s n -- "$RLOCK" run --lease 9s n -- \
+        sh -c ": >'$T/f.up'; until test -e '$T/f.go'; do sleep 0.1; done; exit 9"
+    poll_until 10 test -e "$T/f.up"
+    for name in a b c d e f; do
+        kill_agent $name
+        kill_agent $name
+    done
+    renewed k1
+    renewed k2
+    renewed n
+    run -75 rlock run -n --limit 2 s -- true
+    run -75 rlock run -n k3 -- true
+    run -75 rlock run -n --write r -- true
+    run -0 rlock run -n --read r -- true
+    run -75 rlock run -n f -- true
+    run -75 rlock run -n n -- true
+    for name in a b c d e f; do
+        ends_well $name
+    done
+    for name in s k1 k2 k3 r f n; do
+        is_free $name
+    done
+}
+
+@test "H135 killed while the job is stopped: the lock is asked for before the command goes on" {
+    as_job work a k 300 --lease 30s
+    working a
+    has_agent a
+    kill -TSTP "${pid[a]}"
+    poll_until 5 in_state "${pid[a]}" T
+    kill -KILL "$agent"
+    local lines
+    lines=$(wc -l <"$LOG")
+    kill -CONT "${pid[a]}"
+    poll_until 10 eval '(($(wc -l <"$LOG") > lines))'
+    renewed k
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 143 ]]
+}
+
+@test "H135 killed while the command is being stopped: the next agent gives the lock back" {
+    bg a rlock run --at-most 1s --kill-after 20s k -- bash -c "
+        trap ': >\"$T/term\"; until [ -e \"$T/go\" ]; do sleep 0.05; done; exit' TERM; while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/term"
+    kill_agent a
+    pause 500
+    alive "$agent"
+    : >"$T/go"
+    finish a
+    [[ $status == 124 ]]
+    is_free k
+    [[ $(grep -c 'its agent was killed' "$T/a.err") == 1 ]]
+}
+
+@test "H135 --wait-descendants: what is left behind is waited for under the lock all the same" {
+    bg a rlock run --lease 9s --wait-descendants k -- \
+        sh -c "(until test -e '$T/go'; do sleep 0.1; done) & : >'$T/up'; exit 9"
+    poll_until 10 test -e "$T/up"
+    poll_until 10 eval '[[ $(pgrep -P "${pid[a]}" | wc -l) == 2 ]]'
+    kill_agent a
+    kill_agent a
+    renewed k
+    run -75 rlock run -n k -- true
+    : >"$T/go"
+    finish a
+    [[ $status == 9 ]]
+    is_free k
+}
+
+@test "H135 --on-lost continue: the lock is kept, and the command is not disturbed" {
+    stay a k --on-lost continue --lease 9s
+    kill_agent a
+    renewed k
+    ends_well a
+}
+
+@test "H135 -q: nothing is said of an agent that was killed" {
+    stay a k -q --lease 9s
+    kill_agent a
+    renewed k
+    ends_well a
+    [[ ! -s $T/a.err ]]
+}

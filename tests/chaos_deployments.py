@@ -1,0 +1,428 @@
+"""Stores of real servers for the chaos run, each with what can be done to it and what it promises
+all the same.
+
+Whatever is done is undone after a while, by a timer; heal() undoes it now.
+"""
+import collections, os, random, shutil, signal, socket, subprocess, threading, time
+
+TOOLS = os.path.realpath(
+    os.environ.get(
+        "RLOCK_TEST_TOOLS", os.path.dirname(os.environ.get("RLOCK", "./rlock")) + "/tests"
+    )
+)
+READY = 30  # s
+
+
+def free_ports(number):
+    """Which no other test uses; a cluster's nodes among themselves use those 10000 above."""
+    ports = []
+    for port in random.sample(range(18000, 19000), 1000):
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+                ports.append(port)
+            except OSError:
+                pass
+    return ports[:number]
+
+
+def until(what, condition):
+    end = time.monotonic() + READY
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"in vain: {what}")
+        time.sleep(0.05)
+
+
+class Node:
+    """A redis-server, or a Sentinel, that keeps what it was told unless it is started empty."""
+
+    def __init__(self, directory, port, *options, program=("redis-server",)):
+        self.directory, self.port, self.program, self.options = directory, port, program, options
+        os.makedirs(directory)
+        self.start()
+
+    def start(self):
+        fixed = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.directory, "--save", ""]
+        words = [*self.program, *(fixed if len(self.program) == 1 else []), *self.options]
+        with open(os.path.join(self.directory, "log"), "a") as log:
+            self.process = subprocess.Popen(
+                list(map(str, words)), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        until(f"{self.directory} answers", lambda: self.ask("ping") == "PONG")
+
+    def ask(self, *words, seconds=3):
+        """What redis-cli prints, or nothing."""
+        words = ["redis-cli", "-p", self.port, *words]
+        try:
+            done = subprocess.run(
+                list(map(str, words)),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return ""
+        return done.stdout.strip()
+
+    def signal(self, number):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def stop(self):
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def forget(self):
+        for name in os.listdir(self.directory):
+            if name.startswith("appendonly") or name.endswith(".rdb"):
+                path = os.path.join(self.directory, name)
+                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+    def revive(self):
+        if self.process.poll() is not None:
+            self.start()
+        self.signal(signal.SIGCONT)
+
+
+class Deployment:
+    """Some nodes. What is done to one is undone before anything else is done to any."""
+
+    modes, several = ("write", "read", "limit"), True
+    options = []  # of each rlock run
+    overlap = 0  # s that two may overlap, where the store's promise admits it
+    in_order = False  # first come, first served, whatever is done to it
+    settings = ""  # a configuration file for all
+
+    def __init__(self, directory):
+        self.directory, self.nodes, self.undo = directory, [], None
+        os.makedirs(directory)
+        self.config = os.path.join(directory, "rlock.conf")
+        with open(self.config, "w") as file:
+            file.write(self.settings)
+        try:
+            self.build()
+        except BaseException:
+            self.stop()
+            raise
+        names = [name[3:].replace("_", " ") for name in dir(self) if name.startswith("do_")]
+        self.disturbances = {
+            name: self.disturbance("do_" + name.replace(" ", "_")) for name in names
+        }
+
+    def disturbance(self, name):
+        def do(chance):
+            self.heal()
+            undo = getattr(self, name)(chance)
+            if undo:
+                self.undo = undo
+                self.timer = threading.Timer(chance.uniform(0.1, 3), self.heal)
+                self.timer.start()
+
+        return do
+
+    lock = threading.Lock()
+
+    def heal(self):
+        with self.lock:
+            undo, self.undo = self.undo, None
+            if undo:
+                self.timer.cancel()
+                undo()
+
+    def node(self, name, port, *options, **how):
+        self.nodes.append(Node(os.path.join(self.directory, name), port, *options, **how))
+        return self.nodes[-1]
+
+    def stop(self):
+        self.undo = None
+        for node in self.nodes:
+            node.stop()
+
+    # -- what can be done to any server -----------------------------------------------------------
+
+    def masters(self):
+        return self.nodes
+
+    def do_flush_scripts(self, _chance):
+        for node in self.masters():
+            node.ask("script", "flush")
+
+    def do_hang_up(self, _chance):
+        for node in self.masters():
+            for kind in ("normal", "pubsub"):
+                node.ask("client", "kill", "type", kind, "skipme", "yes")
+
+    def do_pause(self, chance):
+        chance.choice(self.masters()).ask("client", "pause", chance.randrange(100, 2000))
+
+    def do_stop_server(self, chance):
+        node = chance.choice(self.masters())
+        node.signal(signal.SIGSTOP)
+        return lambda: node.signal(signal.SIGCONT)
+
+    def do_kill_server(self, chance):
+        node = chance.choice(self.masters())
+        node.stop()
+        return node.revive
+
+
+# Of one lock: publishes again what handed it over, if the token that came with that is among those
+# seen before; tokens of earlier heartbeats; and words that no script writes. Returns the owners
+# that wait and their tokens, one after the other.
+FORGE = """
+    local key, seen = KEYS[1], {}
+    local function tell(owner, text) redis.call('PUBLISH', key .. ':' .. owner, text) end
+    for i = 1, #ARGV, 2 do
+      local owner, token = ARGV[i], ARGV[i + 1]
+      local entry = redis.call('HGET', key, 'h:' .. owner) or ''
+      local lease, fence, slot = string.match(entry, '^%d+ (%d+) (%d+) %S+ %d+ . (%d+)')
+      local place = redis.call('HGET', key, 'w:' .. owner)
+      place = place and redis.call('HGET', key, place) or ''
+      if lease == '9500' then
+        tell(owner, token .. ' ' .. fence .. ' ' .. slot)
+      elseif place ~= '' and not string.find(place, token, 1, true) then
+        tell(owner, token .. ' ' .. redis.call('HGET', key, 'f') .. ' 0')
+      end
+      tell(owner, 'AAAAAAAAAAAAAAAAAAAAAA 5 0')
+    end
+    local fields = redis.call('HGETALL', key)
+    for i = 2, #fields, 2 do
+      local owner, token = string.match(fields[i], '^%d+ (%S+) .* offer=([^/]+)')
+      if token then
+        seen[#seen + 1] = owner
+        seen[#seen + 1] = token
+      end
+    end
+    return seen
+"""
+
+
+class Server(Deployment):
+    """One that writes down all it does before it answers, behind a network that fails."""
+
+    name = "one server, with appendfsync always"
+    promise = "never two, whatever happens to it while it keeps its data"
+
+    server_options = ("--appendonly", "yes", "--appendfsync", "always")
+
+    def build(self):
+        (port,) = free_ports(1)
+        self.tokens = collections.defaultdict(list)  # of each key
+        self.node("server", port, *self.server_options)
+        self.control = os.path.join(self.directory, "control")
+        path = os.path.join(self.directory, "socket")
+        proxy = [os.path.join(TOOLS, "faultproxy"), self.control, path, f"127.0.0.1:{port}"]
+        self.proxy = subprocess.Popen(proxy, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        until("the proxy listens", lambda: os.path.exists(self.control) and os.path.exists(path))
+        self.url = "unix://" + path
+
+    def tell(self, *words):
+        subprocess.run(
+            [os.path.join(TOOLS, "faultproxy"), "-s", self.control, *words],
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
+    def stop(self):
+        super().stop()
+        self.proxy.kill()
+        self.proxy.wait()
+
+    def network(self, *words):
+        self.tell(*words)
+        return lambda: self.tell("pass")
+
+    def do_cut(self, _chance):
+        self.tell("rst")
+
+    def do_black_hole(self, _chance):
+        return self.network("blackhole")
+
+    def do_lose_answers(self, _chance):
+        return self.network("drop", "down")
+
+    def do_lose_requests(self, _chance):
+        return self.network("drop", "up")
+
+    def do_forge_messages(self, _chance):
+        """Some of these tokens are used, or lost with their messages, or too old by now."""
+        for _again in range(5):
+            for key in self.nodes[0].ask("keys", "rlock:{*}").split():
+                seen = self.nodes[0].ask("eval", FORGE, 1, key, *self.tokens[key][-40:])
+                self.tokens[key] += seen.split()
+
+    def do_slow(self, chance):
+        return self.network("delay", chance.choice(("up", "down")), str(chance.randrange(5, 300)))
+
+
+class Forgetful(Server):
+    """One that writes down nothing."""
+
+    name = "one server that keeps nothing, with --grace"
+    promise = "never two, whatever it forgets"
+    settings = "grace = yes\nlease = 2s\n"
+    server_options = ()
+
+    def do_flush(self, _chance):
+        self.nodes[0].ask("flushall")
+
+
+class Sentinels(Deployment):
+    """A master, two replicas, three Sentinels."""
+
+    name = "Sentinel"
+    promise = "two for a lease at most, after a fail-over that lost what the replica had not got"
+    overlap = 2
+    server_options = ("--repl-diskless-sync-delay", "0", "--appendonly", "yes")
+
+    def build(self):
+        ports = free_ports(6)
+        self.servers = [self.node("server0", ports[0], *self.server_options)]
+        for i in (1, 2):
+            self.servers.append(
+                self.node(
+                    f"server{i}",
+                    ports[i],
+                    "--replicaof",
+                    "127.0.0.1",
+                    ports[0],
+                    *self.server_options,
+                )
+            )
+        for i in range(3):
+            directory = os.path.join(self.directory, f"sentinel{i}")
+            path = directory + ".conf"
+            with open(path, "w") as file:
+                file.write(
+                    f"port {ports[3 + i]}\nbind 127.0.0.1\ndir {directory}\n"
+                    f"sentinel monitor m 127.0.0.1 {ports[0]} 2\n"
+                    "sentinel down-after-milliseconds m 700\nsentinel failover-timeout m 2000\n"
+                )
+            self.node(f"sentinel{i}", ports[3 + i], program=("redis-server", path, "--sentinel"))
+        self.sentinels = self.nodes[3:]
+        until("Sentinels agree", self.settled)
+        self.url = (
+            "sentinel://" + ",".join(f"127.0.0.1:{node.port}" for node in self.sentinels) + "/m"
+        )
+
+    def settled(self):
+        return all("num-other-sentinels\n2" in text and "num-slaves\n2" in text
+                   for text in (node.ask("sentinel", "master", "m") for node in self.sentinels))
+
+    def masters(self):
+        answer = self.sentinels[0].ask("sentinel", "get-master-addr-by-name", "m").split()
+        port = int(answer[1]) if len(answer) == 2 else 0
+        return [node for node in self.servers if node.port == port] or self.servers[:1]
+
+    def do_fail_over(self, chance):
+        chance.choice(self.sentinels).ask("sentinel", "failover", "m")
+
+    def do_stop_a_sentinel(self, chance):
+        node = chance.choice(self.sentinels[1:])
+        node.signal(signal.SIGSTOP)
+        return lambda: node.signal(signal.SIGCONT)
+
+
+class Replicas(Sentinels):
+    """The same, and no renewal counts that no replica has got."""
+
+    name = "Sentinel, with --replicas 1 and --grace"
+    promise = "never two, whoever takes over"
+    overlap = 0
+    settings = "grace = yes\nlease = 2s\nreplicas = 1\n"
+
+
+class Cluster(Deployment):
+    """Three masters, each with a replica."""
+
+    name = "Cluster"
+    promise = "two for a lease at most, after a fail-over that lost what the replica had not got"
+    overlap = 2
+
+    def build(self):
+        ports = free_ports(6)
+        for i, port in enumerate(ports):
+            self.node(
+                f"node{i}",
+                port,
+                "--cluster-enabled",
+                "yes",
+                "--cluster-node-timeout",
+                "1000",
+                "--appendonly",
+                "yes",
+                "--repl-diskless-sync-delay",
+                "0",
+            )
+        words = [
+            "redis-cli",
+            "--cluster",
+            "create",
+            *(f"127.0.0.1:{port}" for port in ports),
+            "--cluster-replicas",
+            "1",
+            "--cluster-yes",
+        ]
+        with open(os.path.join(self.directory, "create.log"), "w") as log:
+            subprocess.run(words, stdout=log, stderr=log, timeout=READY, check=True)
+        until(
+            "the cluster is up",
+            lambda: all("cluster_state:ok" in node.ask("cluster", "info") for node in self.nodes),
+        )
+        until(
+            "replicas follow",
+            lambda: sum(
+                "master_link_status:up" in node.ask("info", "replication") for node in self.nodes
+            )
+            == 3,
+        )
+        self.url = "cluster://" + ",".join(f"127.0.0.1:{port}" for port in ports[:3])
+
+    def masters(self):
+        return [
+            node for node in self.nodes if node.ask("role", seconds=1).startswith("master")
+        ] or self.nodes
+
+    def do_fail_over(self, chance):
+        replicas = [node for node in self.nodes if node.ask("role", seconds=1).startswith("slave")]
+        if replicas:
+            chance.choice(replicas).ask("cluster", "failover")
+
+
+class Quorum(Deployment):
+    """Five servers that know nothing of each other."""
+
+    name = "a quorum of five"
+    promise = "never two, while no more than two of the five forget or fail"
+    modes = ("write",)
+
+    def build(self):
+        for i, port in enumerate(free_ports(5)):
+            self.node(f"server{i}", port, "--appendonly", "yes", "--appendfsync", "always")
+        self.url = " ".join(f"redis://127.0.0.1:{node.port}" for node in self.nodes)
+
+    def do_stop_two(self, chance):
+        nodes = chance.sample(self.nodes, 2)
+        for node in nodes:
+            node.signal(signal.SIGSTOP)
+        return lambda: [node.signal(signal.SIGCONT) for node in nodes]
+
+    def do_restart_empty(self, chance):
+        node = chance.choice(self.nodes)
+        node.stop()
+        node.forget()
+        return node.revive
+
+
+DEPLOYMENTS = {
+    "server": Server,
+    "forgetful": Forgetful,
+    "sentinel": Sentinels,
+    "replicas": Replicas,
+    "cluster": Cluster,
+    "quorum": Quorum,
+}

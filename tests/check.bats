@@ -1,0 +1,102 @@
+# rlock check: limits, the plugin's line, its statuses; what a monitor sees of a store that is away.
+
+load helper
+
+# check STATUS LINE-START [ARGUMENT...]: one line on standard output, nothing else.
+check() {
+    run "-$1" --separate-stderr rlock check "${@:3}"
+    [[ ${#lines[@]} == 1 && ! $stderr && $output == "RLOCK $2"* ]] ||
+        { printf '%s\n' "$output" "$stderr" && false; }
+}
+
+@test "locks within their limits are fine, those beyond are named with who it is" {
+    check 0 'OK - no lock is held | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0'
+    hold a deploy-a --label 'a | b'
+    hold b 'x|y'
+    queue w1 deploy-a
+    queue w2 deploy-a
+    check 0 'OK - 2 locks held, 2 waiting | locks=2 held=' --held 1h --waiting 1h:2h --waiters 2
+    check 1 'WARNING - deploy-a: 2 wait, more than 1 |' --waiters 1:2
+    check 2 'CRITICAL - deploy-a: 2 wait, more than 1 |' --waiters 1
+    poll_until 10 older_than 0.1
+    check 1 "WARNING - deploy-a: held for " --held 100ms:1h --waiters 5 deploy-a
+    [[ $output == *" by $(id -un)@$(hostname) pid ${pid[a]} (sh), more than 100ms |"* ]]
+    check 2 'CRITICAL - deploy-a: ' --waiting 1ms --held 1h
+    [[ $output == *"pid ${pid[w1]} (sh) has waited for"* ]]
+    # A bar would begin the numbers.
+    check 2 'CRITICAL - x\x7cy: held for' --held 1ms 'x|y'
+    # Only what was asked for counts; a free KEY and a GLOB without locks are fine.
+    check 0 'OK - no lock is held; nothing matches z* |' --held 0 'z*' free
+    # Cron hears of nothing but trouble.
+    run -0 --separate-stderr rlock check -q --held 1h
+    [[ ! $output && ! $stderr ]]
+    check 2 CRITICAL -q --held 1ms
+}
+
+older_than() {
+    local answer
+    answer=$(rlock check deploy-a) && [[ $answer =~ held=([0-9.]+)s ]] &&
+        awk "BEGIN { exit !(${BASH_REMATCH[1]} > $1) }"
+}
+
+@test "what --at-least keeps is not held for too long" {
+    rlock run --at-least 1h k -- true
+    check 0 'OK - 1 lock held |' --held 0
+}
+
+@test "--not-done: a KEY without a success is critical; a GLOB of nothing is fine" {
+    check 2 'CRITICAL - nightly: no success is remembered |' --not-done 1h nightly
+    [[ $output == *' not_done=U;3600;3600;0' ]]
+    check 0 'OK - no lock is held; nothing matches n* |' --not-done 1h 'n*'
+    run -1 rlock run nightly -- false
+    check 2 'CRITICAL - nightly: no success is remembered (last run: exit 1, ' --not-done 1h 'n*'
+    rlock run nightly -- true
+    run -1 rlock run nightly -- false
+    check 0 'OK - no lock is held, last success ' --not-done 1h
+    check 2 'CRITICAL - nightly: no success for ' --not-done 1ms nightly
+    [[ $output == *', more than 1ms (last run: exit 1, '*" ago, by $(id -un)@$(hostname) pid "* ]]
+    check 1 'WARNING - nightly: ' --not-done 1ms:1h
+    # A run that was not asked for to the end has not succeeded, nor has one that is under way.
+    run -124 rlock run --at-most 100ms other -- sleep 100
+    hold a third
+    check 2 'CRITICAL - other: no success is remembered (last run: timed out, ' --not-done 1h
+    [[ $output == *'; third: no success is remembered |'* ]]
+}
+
+@test "a store without a memory cannot tell what was done: 64" {
+    run -64 --separate-stderr rlock check -u zookeeper://127.0.0.1:1 --not-done 1h k
+    [[ ! $output && ${stderr_lines[0]} == 'rlock: check: zookeeper:// has no '* ]]
+}
+
+@test "wrong limits: 64" {
+    local limit
+    for limit in 2h:1h :1h 1h: x 1h:2h:3h -1s ''; do
+        run -64 --separate-stderr rlock check --held "$limit"
+        [[ ! $output && ${stderr_lines[0]} == "rlock: check: --held '$limit' "* ]]
+    done
+    run -64 rlock check --waiters 1m
+    run -64 rlock check --held
+    run -64 rlock check 'a b'
+    run -64 rlock check k -- true
+}
+
+@test "a store that is away, refuses, or has something else there: 3, and one line says why" {
+    check 3 "UNKNOWN - cannot reach unix://$T/none: " -u "unix://$T/none" --server-wait 0 --held 1h
+    check 3 'UNKNOWN - ' -u "unix://nobody:wrong@$REDIS_SOCK"
+    rlock latch set gate 1
+    check 3 'UNKNOWN - gate: ' gate
+    # It takes no longer for one that is silent.
+    local start
+    start=$(now_ms)
+    kill -STOP "$(redis_pid)"
+    check 3 'UNKNOWN - ' --connect-timeout 300ms --server-wait 300ms
+    took 200 10000 "$start"
+}
+
+@test "a store that comes back in time is not away" {
+    redis_stop
+    bg c rlock check --server-wait 60s
+    redis_start
+    finish c 30
+    [[ $status == 0 && ! -s $T/c.err && $(<"$T/c.out") == 'RLOCK OK - '* ]]
+}

@@ -1,0 +1,198 @@
+# Passwords in the environment: who gets them, who does not, and what an rlock says that misses one
+# under another.
+
+load helper
+
+setup_file() {
+    export REDISCLI_AUTH=s3cret
+    start_file --requirepass s3cret --user ann on '>s3cret' '~*' '&*' '+@all' \
+        --user may on nopass '~*' '+ping'
+}
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    export RLOCK_URL=unix://$REDIS_SOCK
+    install -m 600 <(echo s3cret) "$T/password"
+}
+
+@test "H134 a password that an outer rlock has taken out is missed, and it is said what took it" {
+    local line words url
+    for url in "unix://$REDIS_SOCK" "unix://:s3cret@$REDIS_SOCK" "unix://ann:s3cret@$REDIS_SOCK"; do
+        unset RLOCK_PASSWORD
+        [[ $url == *@* ]] || export RLOCK_PASSWORD=s3cret
+        while read -r line; do
+            echo "--- $url: $line"
+            read -ra words <<<"$line"
+            RLOCK_URL=$url run -77 --separate-stderr rlock run k -- "$RLOCK" "${words[@]}"
+            stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials, or use --password-file'
+            # Neither the variable that is not there, nor what was in it.
+            [[ $stderr != *RLOCK_PASSWORD* && $stderr != *s3cret* ]]
+            # A release is sent before the server has answered to the greeting, which is said in a
+            # line of its own.
+            [[ $(grep -vc 'may have been released' <<<"$stderr") == 2 ]]
+        done <<'END'
+run k -- true
+run -n other -- true
+read -n other -- true
+acquire other
+status
+status k
+renew k
+release k
+force-release --yes k
+latch set l 1
+latch count-down l
+latch wait l
+latch status l
+latch run l -- true
+latch delete l
+init
+END
+    done
+}
+
+@test "H134 doctor says what took the password away, too" {
+    RLOCK_PASSWORD=s3cret run -69 --separate-stderr rlock run k -- "$RLOCK" doctor
+    [[ $output == *'an outer rlock takes passwords out '*--keep-credentials* &&
+        $output != *RLOCK_PASSWORD* ]]
+    run -69 --separate-stderr rlock doctor
+    [[ $output == *'--password-file or RLOCK_PASSWORD'* ]]
+}
+
+@test "H134 a quorum says what took the password away, too" {
+    RLOCK_PASSWORD=s3cret run -77 --separate-stderr rlock run k -- \
+        "$RLOCK" status -u "unix://$REDIS_SOCK" -u "unix://$REDIS_DIR/./sock" \
+        -u "unix://$REDIS_DIR/././sock"
+    stderr_line '^hint: an outer rlock takes passwords out'
+}
+
+@test "H134 --keep-credentials, a password file or a configuration file: a nested rlock works" {
+    local line words
+    export RLOCK_PASSWORD=s3cret
+    rlock latch set l 9
+    while read -r line; do
+        echo "--- $line"
+        read -ra words <<<"$line"
+        run -0 --separate-stderr rlock run --keep-credentials k -- "$RLOCK" "${words[@]}"
+        [[ -z $stderr ]]
+        run -0 --separate-stderr rlock run k -- \
+            "$RLOCK" "${words[0]}" --password-file "$T/password" "${words[@]:1}"
+        [[ -z $stderr ]]
+    done <<'END'
+run -n k -- true
+status k
+renew k
+latch count-down l
+END
+    RLOCK_URL=unix://ann:s3cret@$REDIS_SOCK run -0 rlock run --keep-credentials k -- \
+        env -u RLOCK_PASSWORD "$RLOCK" latch count-down l
+    printf 'password-file = password\n' >"$T/config"
+    RLOCK_CONFIG=$T/config run -0 rlock run k -- "$RLOCK" run -n k -- "$RLOCK" run -n k -- true
+}
+
+@test "H134 an outer rlock is not blamed for what is not its doing" {
+    blameless() { # COMMAND...
+        run -77 --separate-stderr "$@"
+        [[ $stderr != *--keep-credentials* ]]
+        stderr_line '^hint: '
+    }
+    blameless rlock status
+    RLOCK_PASSWORD=wrong blameless rlock status
+    # There is a password, and it is wrong.
+    export RLOCK_PASSWORD=s3cret
+    blameless rlock run k -- "$RLOCK" status -u "unix://:wrong@$REDIS_SOCK"
+    blameless rlock run k -- env RLOCK_PASSWORD=wrong "$RLOCK" status
+    # A right is missing.
+    blameless rlock run k -- "$RLOCK" status -u "unix://may:@$REDIS_SOCK"
+}
+
+# A user with a password that nobody else's environment has.
+setup_bob() {
+    redis acl setuser bob on '>hidd3n' '~*' '&*' '+@all'
+    unset REDISCLI_AUTH
+}
+
+# What others of the same user see of a process.
+seen() {
+    tr '\0' '\n' <"/proc/$1/environ"
+    tr '\0' ' ' <"/proc/$1/cmdline"
+}
+
+@test "H103 /proc/PID/environ shows no password of any process of rlock" {
+    setup_bob
+    local one count=0
+    export RLOCK_PASSWORD=hidd3n RLOCK_URL=unix://bob:hidd3n@$REDIS_SOCK
+    sleep 1000 3>&- &
+    rlock acquire --keep "$!" kept
+    hold a k
+    queue w k
+    bg l rlock latch wait l
+    bg s rlock status --watch
+    poll_until 10 test -s "$T/s.out"
+    poll_until 10 eval '! grep -q hidd3n "/proc/${pid[l]}/environ"'
+    for one in $(pgrep rlock); do
+        grep -qsz "^RLOCK_TEST_ID=$T\$" "/proc/$one/environ" || continue
+        ((++count))
+        seen "$one" >"$T/seen"
+        cat "/proc/$one/comm"
+        grep -q "^RLOCK_URL=unix://bob:\*\*\*\*\*\*@$REDIS_SOCK\$" "$T/seen"
+        run ! grep hidd3n "$T/seen"
+    done
+    echo "$count processes"
+    ((count >= 7))
+}
+
+@test "H103 --keep-credentials gives the command what it was, and rlock shows it to nobody" {
+    setup_bob
+    local url
+    for url in "unix://$REDIS_SOCK" "unix://:hidd3n@$REDIS_SOCK" \
+        "unix://bob:hidd3n@$REDIS_SOCK redis://:also@h"; do
+        # shellcheck disable=SC2016
+        RLOCK_URL=$url RLOCK_PASSWORD=hidd3n run -0 rlock run --keep-credentials \
+            -u "unix://bob:hidd3n@$REDIS_SOCK" k -- sh -c \
+            'echo "$RLOCK_URL|$RLOCK_PASSWORD|"; tr "\0" "\n" <"/proc/$PPID/environ"; tr "\0" " " <"/proc/$PPID/cmdline"'
+        [[ ${lines[0]} == "$url|hidd3n|" ]]
+        output=${output#*$'\n'}
+        [[ $output != *hidd3n* && $output != *also* && $output == *RLOCK_PASSWORD=* ]]
+    done
+}
+
+@test "a URL in the wrong place is shown without its password, however long that is" {
+    local long url line
+    long=$(printf 's3cret%.0s' {1..20})
+    for url in "redis://u:s3cret@h" "redis://u:$long@h"; do
+        while read -ra line; do
+            run -64 --separate-stderr rlock "${line[@]}"
+            [[ $stderr == rlock:* && $stderr != *s3cret* ]]
+        done <<END
+            run {$url -- true
+            run --limit=$url k -- true
+            run --lease $url k -- true
+            run --report-fd $url k -- true
+            acquire --keep $url k
+            renew --owner $url k
+            release {$url
+            status {$url
+            status --watch=$url
+            force-release --yes {$url
+            latch $url
+            latch wait {$url
+            latch set k $url
+            latch set --ttl $url k 1
+            latch count-down --id {$url k
+            local $url
+            $url
+END
+        for line in "run k -- true" "acquire k" "renew k" "release k"; do
+            # shellcheck disable=SC2086 # words
+            RLOCK_OWNER=$url run -78 --separate-stderr rlock $line
+            [[ $stderr == *"RLOCK_OWNER 'redis://u:***"* && $stderr != *s3cret* ]]
+        done
+        echo "$url = 1" >"$T/config"
+        RLOCK_PASSWORD=s3cret RLOCK_CONFIG=$T/config run -0 --separate-stderr rlock status
+        [[ $stderr == *"unknown key 'redis://u:***"* && $stderr != *s3cret* ]]
+    done
+}

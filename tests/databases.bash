@@ -1,0 +1,143 @@
+# Database servers for the .bats files that need them, each in a directory of its own, as an
+# ordinary user: PostgreSQL refuses to run as root. Loaded after helper and certificates. They take
+# TLS, too, with a certificate for 127.0.0.1.
+# shellcheck shell=bash disable=SC2154
+
+# databases_start: for setup_file: those that can be had here. DATABASES names them; a server NAME
+# is in $BATS_FILE_TMPDIR/NAME.
+databases_start() {
+    local ports
+    [[ -x $RLOCK ]] || { echo "no program $RLOCK" && false; }
+    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR CI
+    export RLOCK_CONFIG=/dev/null HOME=$BATS_FILE_TMPDIR TERM=xterm
+    read -r -a ports <<<"$(free_ports 2)"
+    export POSTGRESQL_PORT=${ports[0]} MYSQL_PORT=${ports[1]} DATABASES=
+    POSTGRESQL_BIN=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
+    export POSTGRESQL_BIN
+    # What other users can reach.
+    chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" 2>/dev/null || true
+    authority ca
+    authority other
+    certificate server ca subjectAltName=IP:127.0.0.1
+    ((EUID != 0)) || chown nobody "$CERTS/server.key"
+    if [[ -x ${RLOCK%/*}/rlock-postgresql && -x $POSTGRESQL_BIN/initdb ]]; then
+        database_make postgresql
+        DATABASES+=' postgresql'
+    fi
+    if [[ -x ${RLOCK%/*}/rlock-mysql ]] &&
+        type mariadbd mariadb-install-db mariadb >/dev/null 2>&1; then
+        database_make mysql
+        DATABASES+=' mysql'
+    fi
+}
+
+# database_needed: for setup: where there is none, each test is skipped.
+database_needed() {
+    [[ -n $DATABASES ]] || skip "neither PostgreSQL nor MariaDB with its driver is here"
+}
+
+# as_server COMMAND...: as a user that is not root.
+as_server() {
+    if ((EUID == 0)); then
+        setpriv --reuid=nobody --regid=nogroup --clear-groups env -u RLOCK_TEST_ID "$@" 3>&-
+    else
+        env -u RLOCK_TEST_ID "$@" 3>&-
+    fi
+}
+
+database_make() {
+    local dir=$BATS_FILE_TMPDIR/$1
+    mkdir -p "$dir"
+    ((EUID != 0)) || chown nobody "$dir"
+    case $1 in
+    postgresql)
+        as_server "$POSTGRESQL_BIN/initdb" -D "$dir/data" -U root -A trust --no-sync >/dev/null
+        printf '%s\n' 'local all all trust' 'host all all 127.0.0.1/32 scram-sha-256' \
+            >"$dir/data/pg_hba.conf"
+        ;;
+    mysql)
+        as_server mariadb-install-db --no-defaults --datadir="$dir/data" --tmpdir="$dir" \
+            --auth-root-authentication-method=normal --skip-test-db >/dev/null
+        ;;
+    esac
+    database_start "$1"
+    database_users "$1"
+}
+
+database_users() {
+    case $1 in
+    postgresql)
+        database_sql "$1" "CREATE ROLE locker LOGIN PASSWORD 'p w'" postgres
+        database_sql "$1" 'CREATE DATABASE locks OWNER locker' postgres
+        ;;
+    mysql)
+        database_sql "$1" 'CREATE DATABASE locks' mysql
+        database_sql "$1" "CREATE USER locker@'%' IDENTIFIED BY 'p w'"
+        database_sql "$1" "GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON locks.* TO locker@'%'"
+        ;;
+    esac
+    RLOCK_URL=$(database_url "$1") "$RLOCK" init 3>&-
+}
+
+# Starts it on the data that there is.
+database_start() {
+    local dir=$BATS_FILE_TMPDIR/$1
+    case $1 in
+    postgresql)
+        as_server "$POSTGRESQL_BIN/postgres" -D "$dir/data" -k "$dir" -p "$POSTGRESQL_PORT" \
+            -c listen_addresses=127.0.0.1 -c shared_buffers=4MB -c fsync=off -c ssl=on \
+            -c ssl_cert_file="$CERTS/server.pem" -c ssl_key_file="$CERTS/server.key" \
+            >>"$dir/log" 2>&1 &
+        ;;
+    mysql)
+        as_server mariadbd --no-defaults --datadir="$dir/data" --tmpdir="$dir" \
+            --socket="$dir/sock" --port="$MYSQL_PORT" --bind-address=127.0.0.1 --skip-name-resolve \
+            --pid-file="$dir/mysql.pid" --ssl-ca="$CERTS/ca.pem" \
+            --ssl-cert="$CERTS/server.pem" --ssl-key="$CERTS/server.key" \
+            --innodb-buffer-pool-size=16M --innodb-log-file-size=8M \
+            --innodb-flush-log-at-trx-commit=2 --performance-schema=off >>"$dir/log" 2>&1 &
+        ;;
+    esac
+    disown
+    poll_until 60 database_answers "$1"
+}
+
+# Kills it, as a crash would.
+database_kill() {
+    local main one children
+    main=$(head -n 1 "$BATS_FILE_TMPDIR/$1/data/postmaster.pid" "$BATS_FILE_TMPDIR/$1/mysql.pid" \
+        2>/dev/null | grep -m 1 -x '[0-9]*') || return 0
+    mapfile -t children < <(pgrep -P "$main")
+    kill -KILL "$main" 2>/dev/null || true
+    for one in "$main" "${children[@]}"; do
+        poll_until 20 gone "$one"
+    done
+}
+
+# database_sql NAME SQL [DATABASE]: as an administrator.
+database_sql() {
+    local dir=$BATS_FILE_TMPDIR/$1
+    case $1 in
+    postgresql) psql -qAt -h "$dir" -p "$POSTGRESQL_PORT" -U root -d "${3:-locks}" -c "$2" 3>&- ;;
+    mysql) mariadb --no-defaults -N -S "$dir/sock" -u root "${3:-locks}" -e "$2" 3>&- ;;
+    esac
+}
+
+database_answers() {
+    local database=postgres
+    [[ $1 == postgresql ]] || database=mysql
+    [[ $(database_sql "$1" 'SELECT 1' "$database" 2>&1) == 1 ]]
+}
+
+database_port() {
+    [[ $1 == postgresql ]] && echo "$POSTGRESQL_PORT" || echo "$MYSQL_PORT"
+}
+
+database_url() {
+    echo "$1://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
+}
+
+databases_stop() {
+    database_kill postgresql
+    database_kill mysql
+}

@@ -1,0 +1,439 @@
+# What a command leaves behind, and where it may hide from those who have to end it.
+
+load helper
+
+setup_file() { start_file; }
+
+# A daemon that forks 300 times is in neither place of one look at /proc most of the time; one that
+# forks twice is so as well, if only for a moment.
+daemonize() {
+    echo "$RLOCK_TEST_TOOLS/daemonize" "${1:-300}"
+}
+
+nobody_left() {
+    local one
+    [[ -s $LOG ]] || return 0
+    for one in $(cut -d' ' -f2 "$LOG" | sort -u); do
+        gone "$one" || return 1
+    done
+}
+
+@test "H121 --wait-descendants: a daemon that is still forking is waited for" {
+    local i
+    for i in {1..10}; do
+        rm -f "$T/end"
+        # shellcheck disable=SC2046 # they are words
+        bg a rlock run --wait-descendants k -- $(daemonize) sh -c "sleep 0.1; : >'$T/end'"
+        finish a
+        [[ $status == 0 && -e $T/end ]]
+    done
+}
+
+@test "H121 --wait-descendants: nobody gets the lock before a daemon has ended" {
+    local i
+    for i in {1..6}; do
+        rm -f "$LOG"
+        # shellcheck disable=SC2046 # they are words
+        bg a rlock run --wait-descendants k -- $(daemonize) "$RLOCK_TEST_TOOLS/worker" "$LOG" a 0.2
+        # While it forks; or else after that.
+        poll_until 10 eval 'works a || held k'
+        work b k 0.1
+        finish a
+        finish b
+        no_overlap
+    done
+}
+
+# trapped DURATION COMMAND: a is told to end, and killed after that DURATION; its trap starts the
+# COMMAND. Once more where it was told before it had set its trap.
+trapped() {
+    rm -f "$T/ready"
+    until [[ -e $T/ready ]]; do
+        bg a rlock run --at-most 3s --kill-after "$1" k -- bash -c "
+            trap '$2; exit' TERM
+            : >'$T/ready'
+            while :; do sleep 0.02; done"
+        finish a
+        [[ $status == 124 ]]
+    done
+}
+
+# The daemon is told to end like everything else, but may be born after that.
+@test "H121 what a TERM trap starts in the background is ended with the rest, and waited for" {
+    local i
+    for i in {1..3}; do
+        rm -f "$T/end" "$LOG"
+        trapped 20s "$(daemonize 60) sh -c \"sleep 0.2; : >$T/end\""
+        [[ -e $T/end ]]
+        trapped 1s "$(daemonize) \"$RLOCK_TEST_TOOLS/worker\" \"$LOG\" a 100 ignore"
+        nobody_left
+    done
+}
+
+# It would go on for half a minute or more, and ends while /proc is read, which takes long.
+@test "H121 a command that forks faster than /proc can be read is ended, and the lock is free" {
+    local i
+    for i in {1..3}; do
+        bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" "$RLOCK" run \
+            --at-most 500ms --kill-after 0 k -- sh -c "$(daemonize 300000) true; exec sleep 1000"
+        finish a 20
+        [[ $status == 124 && $(<"$T/a.err") != *"could not be"* ]]
+        is_free k
+    done
+}
+
+# All that the command has started has inherited a file that is locked. Where rlock is slower than
+# what it kills, that ends by itself before the lease does.
+@test "H92 H121 kill -9 of rlock while its command forks all the time: ended before anyone begins" {
+    local i
+    for i in {1..3}; do
+        rm -f "$T/up"
+        bg a rlock run --lease 40s k -- sh -c "exec 9>'$T/lives'; flock 9; : >'$T/up'
+            $(daemonize 10000) true; exec sleep 1000"
+        poll_until 10 test -e "$T/up"
+        kill -KILL "${pid[a]}"
+        bg b rlock run k -- flock -n "$T/lives" true
+        finish b 60
+        [[ $status == 0 ]]
+    done
+}
+
+@test "--wait-descendants ends soon, although processes come and go all the time" {
+    run -0 rlock run --wait-descendants k -- bash -c 'for i in {1..300}; do (true &); done &'
+}
+
+# -- a /proc that cannot be used ------------------------------------------------------------------
+
+# Two processes in one process group, who mind no TERM.
+pair() {
+    echo "'$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore & exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore"
+}
+
+pair_works() {
+    poll_until 15 eval '[[ $(cut -d" " -f2 "$LOG" 2>/dev/null | sort -u | wc -l) == 2 ]]'
+}
+
+# By its arguments, as its number may be of another name space.
+pair_ended() {
+    ! pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100"
+}
+
+# blind SIGNAL: a runs under a lock that b waits for, and then rlock, process $a, gets that signal.
+blind() {
+    pair_works
+    work b k 0.3 --lease 10s
+    poll_until 10 has_waiters k 1
+    kill -"$1" "$a"
+    finish b 30
+    [[ $status == 0 ]]
+    no_overlap
+    pair_ended
+    kill -KILL "$a" 2>/dev/null || true
+}
+
+@test "H122 no /proc: rlock stopped or killed, and its command is ended in time" {
+    unshare --mount true 2>/dev/null || skip "no mount name spaces here"
+    local signal
+    for signal in STOP KILL; do
+        rm -f "$LOG"
+        bg a "${no_proc[@]}" \
+            "$RLOCK" run --lease 6s k -- sh -c "$(pair)"
+        a=${pid[a]}
+        blind "$signal"
+    done
+}
+
+@test "H122 no /proc: what rlock stops is gone when it ends, and it says what it cannot see" {
+    unshare --mount true 2>/dev/null || skip "no mount name spaces here"
+    run -124 --separate-stderr "${no_proc[@]}" \
+        "$RLOCK" run -v --at-most 300ms --kill-after 300ms k -- sh -c "$(pair)" 3>&-
+    stderr_line '/proc'
+    pair_ended
+    run -0 "${no_proc[@]}" \
+        "$RLOCK" run --wait-descendants k -- sh -c "(sleep 0.3; : >'$T/end') &" 3>&-
+    [[ -e $T/end ]]
+}
+
+# hidden_by_user MOUNT_OPTION: "as_user" runs a copy of what it is told to as a user for whom /proc
+# hides processes.
+hidden_by_user() {
+    [[ $(id -u) == 0 ]] || skip "needs root"
+    unshare --mount mount -t proc -o "hidepid=$1" proc /proc 2>/dev/null ||
+        skip "no mount of /proc here"
+    install -m 755 "$RLOCK" "$RLOCK_TEST_TOOLS/daemonize" "$RLOCK_TEST_TOOLS/worker" "$T"
+    chmod a+rX "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$REDIS_DIR" "${T%/*}" "$T"
+    chmod 777 "$REDIS_SOCK"
+    : >"$LOG"
+    chmod 666 "$LOG"
+    # shellcheck disable=SC2016
+    as_user=(unshare --mount sh -c
+        'mount -t proc -o "$0" proc /proc && exec setpriv --reuid 54321 --regid 54321 --clear-groups "$@"' "hidepid=$1")
+}
+
+@test "H122 a /proc that hides processes (hidepid): they are waited for, and ended in time" {
+    local hidden as_user daemon
+    for hidden in 2 1; do
+        hidden_by_user "$hidden"
+        daemon="'$T/daemonize' 2 '$T/worker' '$LOG'"
+        bg a "${as_user[@]}" "$T/rlock" run --wait-descendants k -- sh -c "$daemon a 2 untraced"
+        working a
+        work b k 0.1
+        finish a
+        finish b
+        no_overlap
+        bg a "${as_user[@]}" "$T/rlock" run --at-most 5s --kill-after 1s k -- \
+            sh -c "$daemon c 100 untraced ignore; sleep 300"
+        working c
+        finish a 30
+        [[ $status == 124 ]]
+        nobody_left
+        rm "$LOG"
+        hidden_by_user "$hidden"
+        bg a "${as_user[@]}" "$T/rlock" run --lease 6s k -- \
+            sh -c "$daemon a 100 untraced ignore; sleep 300"
+        working a
+        kill -STOP "${pid[a]}"
+        work b k 0.1
+        finish b 30
+        no_overlap
+        nobody_left
+        kill -CONT "${pid[a]}"
+        finish a
+    done
+}
+
+@test "H122 another name space's /proc: rlock stopped or killed, its command is ended in time" {
+    unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
+    local signal
+    for signal in STOP KILL; do
+        rm -f "$LOG"
+        # Its numbers are to be none of the kernel's own processes outside.
+        # shellcheck disable=SC2016
+        bg a unshare --pid --fork bash -c 'for i in {1..300}; do (:); done; "$0" "$@"; exit' \
+            "$RLOCK" run --lease 6s k -- sh -c "$(pair)"
+        pair_works
+        a=$(pgrep -P "$(pgrep -P "${pid[a]}")")
+        [[ $(cat "/proc/$a/comm") == rlock ]]
+        blind "$signal"
+        kill -KILL "$(pgrep -P "${pid[a]}")" 2>/dev/null || true
+        finish a
+    done
+}
+
+@test "H122 few descriptors: rlock refuses, or stopped or killed has its command ended in time" {
+    # A sanitizer looks for leaks through descriptors of its own, at the end, when there are none.
+    export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
+    local n signal ran=0
+    for n in {5..14}; do
+        for signal in STOP KILL; do
+            rm -f "$LOG"
+            bg a bash -c "ulimit -n $n; exec \"\$@\"" bash "$RLOCK" run --lease 6s k -- \
+                sh -c "$(pair)"
+            a=${pid[a]}
+            poll_until 15 eval 'gone "$a" || works a'
+            if alive "$a"; then
+                ran=$((ran + 1))
+                [[ $ran -le 4 || $n == 14 ]] && blind "$signal"
+                kill -KILL "$a" 2>/dev/null || true
+            fi
+            finish a 20
+            [[ $status == 71 || $status == 69 || $status == 137 ]]
+            poll_until 15 is_free k
+        done
+    done
+    ((ran > 2))
+}
+
+# -- the caller's own processes -------------------------------------------------------------------
+
+# with_jobs [OPTION...] -- COMMAND...: rlock is started by exec in a shell that has one job in the
+# background, and another that leaves a process of its own behind when rlock works already.
+with_jobs() {
+    cat >"$T/jobs.sh" <<'EOS'
+sleep 301 &
+echo $! >"$T/job"
+(until [ -e "$T/up" ]; do sleep 0.02; done
+ sleep 302 & echo $! >"$T/orphan.new"; mv "$T/orphan.new" "$T/orphan") &
+exec "$RLOCK" run "$@"
+EOS
+    export T
+    bg a bash "$T/jobs.sh" "$@"
+}
+
+@test "H128 the caller's own processes are left alone when the command is stopped" {
+    with_jobs --lease 6s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" a 100 tree
+    working a
+    : >"$T/up"
+    poll_until 10 test -e "$T/orphan"
+    poll_until 10 eval '[[ $(ps -o ppid= -p "$(<"$T/orphan")" | tr -d " ") == "${pid[a]}" ]]'
+    kill -STOP "$(redis_pid)"
+    kill -KILL "$(agent_of "${pid[a]}")"
+    finish a 20
+    [[ $status == 79 ]]
+    kill -CONT "$(redis_pid)"
+    nobody_left
+    alive "$(<"$T/job")"
+    alive "$(<"$T/orphan")"
+}
+
+@test "H128 --wait-descendants does not wait for what the caller had started before" {
+    # shellcheck disable=SC2016
+    with_jobs --wait-descendants k -- \
+        sh -c ': >"$T/up"; until [ "$(ps -o ppid= -p "$(cat "$T/orphan")" | tr -d " ")" = $PPID ]; do sleep 0.02; done' 2>/dev/null
+    finish a 10
+    [[ $status == 0 ]]
+    alive "$(<"$T/job")"
+    alive "$(<"$T/orphan")"
+}
+
+# -- those that rlock's death leaves behind --------------------------------------------------------
+
+@test "H123 kill -9 of rlock: a daemon with a session and a title of its own is ended as well" {
+    bg a rlock run --lease 6s k -- bash -c "
+        '$RLOCK_TEST_TOOLS/daemonize' 2 '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 title ignore
+        exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
+    poll_until 15 eval '[[ $(cut -d" " -f2 "$LOG" 2>/dev/null | sort -u | wc -l) == 2 ]]'
+    run -1 grep -qz RLOCK_OWNER \
+        "/proc/$(pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100 title")/environ"
+    work b k 0.3
+    poll_until 10 has_waiters k 1
+    sleep 5 # rlock looks for its descendants every second, on an idle machine
+    kill -KILL "${pid[a]}"
+    finish b 20
+    no_overlap
+    nobody_left
+}
+
+@test "H135 H123 the agent is killed, then rlock: the next agent ends what it has noted itself" {
+    bg a rlock run --lease 6s k -- bash -c "
+        '$RLOCK_TEST_TOOLS/daemonize' 2 '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 title ignore
+        exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
+    poll_until 15 eval '[[ $(cut -d" " -f2 "$LOG" 2>/dev/null | sort -u | wc -l) == 2 ]]'
+    kill_agent a
+    work b k 0.3
+    poll_until 10 has_waiters k 1
+    sleep 5
+    kill -KILL "${pid[a]}"
+    finish b 20
+    no_overlap
+    nobody_left
+}
+
+@test "H123 kill -9 of rlock: one that it has not seen is ended by its session" {
+    bg a rlock run --lease 6s k -- bash -c "
+        env -i setsid bash -c 'until [ -e \"$T/go\" ]; do /bin/sleep 0.02; done
+            \"$RLOCK_TEST_TOOLS/worker\" \"$LOG\" a 100 ignore &' &
+        exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
+    working a
+    work b k 0.3
+    poll_until 10 has_waiters k 1
+    sleep 5
+    : >"$T/go"
+    poll_until 10 eval '[[ $(cut -d" " -f2 "$LOG" | sort -u | wc -l) == 2 ]]'
+    kill -KILL "${pid[a]}"
+    finish b 20
+    no_overlap
+    nobody_left
+}
+
+# -- ended by itself ------------------------------------------------------------------------------
+
+@test "H93 a command ends by itself while rlock is stopped: its own status, the next one works" {
+    bg a rlock run --lease 6s k -- bash -c "sleep 304 & echo \$! >'$T/left'
+        : >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 9"
+    poll_until 10 test -e "$T/up"
+    kill -STOP "${pid[a]}"
+    : >"$T/go"
+    work b k 0.2
+    finish b 20
+    kill -CONT "${pid[a]}"
+    finish a
+    [[ $status == 9 && ! -s $T/a.err ]]
+    alive "$(<"$T/left")"
+}
+
+# begin_and_stop COMMAND...: an rlock with options, which is stopped while its command runs. It ends
+# with 9 when "$T/go" is there.
+begin_and_stop() {
+    rm -f "$T/up" "$T/go"
+    bg a "$@" k -- sh -c ": >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 9"
+    poll_until 10 test -e "$T/up"
+    agent=$(agent_of "${pid[a]}")
+    kill -STOP "${pid[a]}"
+    poll_until 5 in_state "${pid[a]}" T
+}
+
+# ended_meanwhile COMMAND...: the lock is free at once, long before its lease ends.
+ended_meanwhile() {
+    begin_and_stop "$@" --lease 60s
+    : >"$T/go"
+    poll_until 10 is_free k
+    kill -CONT "${pid[a]}"
+    finish a
+    # A sanitizer may say that it misses /proc.
+    [[ $status == 9 && $(<"$T/a.err") != *rlock:* ]]
+}
+
+@test "H93 a command that ends by itself while rlock is stopped: the lock is free at once" {
+    ended_meanwhile rlock run
+    ended_meanwhile rlock run --no-renew
+    ended_meanwhile rlock run --on-lost continue
+    ended_meanwhile rlock run --on-lost signal:USR1
+}
+
+@test "H93 without /proc, a command that ends while rlock is stopped: the lock is free at once" {
+    unshare --mount true 2>/dev/null || skip "no mount name spaces here"
+    ended_meanwhile "${no_proc[@]}" "$RLOCK" run
+}
+
+@test "H93 a command that ends while rlock is stopped and the store is away: its own status" {
+    local option
+    for option in stop continue; do
+        begin_and_stop rlock run --lease 6s --on-lost "$option"
+        kill -STOP "$(redis_pid)"
+        : >"$T/go"
+        poll_until 20 gone "$agent"
+        pause 6000 # the lease
+        kill -CONT "${pid[a]}"
+        finish a
+        kill -CONT "$(redis_pid)"
+        [[ $status == 9 ]]
+        run -0 rlock run -w 30s k -- true
+    done
+}
+
+@test "H93 a lock that is taken away while rlock is stopped, and its command ends by itself: 79" {
+    begin_and_stop rlock run --lease 60s
+    run -0 rlock force-release --yes k
+    : >"$T/go"
+    poll_until 10 gone "$agent"
+    kill -CONT "${pid[a]}"
+    finish a
+    [[ $status == 79 ]]
+}
+
+@test "H93 while rlock is stopped: what is left behind is waited for, or ended at the lease: 79" {
+    bg a rlock run --lease 6s --wait-descendants k -- \
+        bash -c "(until [ -e '$T/go' ]; do sleep 0.02; done) & : >'$T/up'; exit 9"
+    poll_until 10 test -e "$T/up"
+    kill -STOP "${pid[a]}"
+    : >"$T/go"
+    work b k 0.2
+    finish b 20
+    kill -CONT "${pid[a]}"
+    finish a
+    [[ $status == 9 ]]
+    bg a rlock run --lease 6s --wait-descendants k -- \
+        bash -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' c 100 &
+        : >'$T/up2'; exit 9"
+    poll_until 10 test -e "$T/up2"
+    working c
+    kill -STOP "${pid[a]}"
+    work d k 0.2
+    finish d 20
+    kill -CONT "${pid[a]}"
+    finish a
+    [[ $status == 79 ]]
+    nobody_left
+    no_overlap
+}

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""driver.py OPTIONS -- COMMAND...: runs one test file for Automake's "make check". OPTIONS are
+Automake's.
+
+Prints one line when the file has ended: how many of how many files have, its name, its results, how
+long it took. The log has all that it said. A result that the plan promises and that never comes, a
+file without a plan, one that ends with another status than its results explain, and one that does
+not end are failures like any other, with a name.
+
+RLOCK_FILE_TIMEOUT is the time in seconds after which a file is taken to hang. Nothing that a file
+has started outlives it.
+"""
+import argparse, ctypes, fcntl, os, re, resource, select, shutil, signal, sys, time
+
+TIMEOUT = float(os.environ.get("RLOCK_FILE_TIMEOUT") or 1200)
+PLAN = re.compile(r"1\.\.(\d+)(?:\s*#\s*SKIP\S*\s*(.*))?$", re.I)
+RESULT = re.compile(r"(not )?ok\b\s*(\d+)?(?:\s+-\s+|\s+)?(.*)$")
+SKIP = re.compile(r"#\s*SKIP\S*\s*(.*)$", re.I)
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+class Results:
+    """What a file has said in TAP."""
+
+    def __init__(self):
+        self.plan, self.skipped = None, None  # how many tests there are; why there are none
+        self.tests, self.last = {}, 0  # {number: (word for Automake, name)}, the last number
+        self.faults = []  # of the file as a whole
+
+    def line(self, text):
+        """Takes a line of output."""
+        plan, result = PLAN.match(text), RESULT.match(text)
+        if plan:
+            if self.plan is not None:
+                self.faults.append("it says two plans")
+            self.plan, self.skipped = int(plan[1]), plan[2]
+        elif result:
+            self.result(*result.groups())
+        elif text.startswith("Bail out!"):
+            self.faults.append(text)
+
+    def result(self, bad, number, name):
+        self.last = int(number or self.last + 1)
+        if self.last in self.tests:
+            self.faults.append(f"it says the result of test {self.last} twice")
+        word = "FAIL" if bad else "SKIP" if SKIP.search(name) else "PASS"
+        self.tests[self.last] = (word, name)
+
+    def end(self, status, names):
+        """The file has ended with "status", or was ended: None. "names" of its tests, as far as
+        they are known."""
+        if status is None:
+            self.faults.append(f"it was ended after {TIMEOUT:g} s")
+        if self.plan is None:
+            self.faults.append("it says no plan: that is no TAP")
+        for number in range(1, (self.plan or 0) + 1):
+            if number not in self.tests:
+                name = names[number - 1] if len(names) == self.plan else "?"
+                self.tests[number] = ("FAIL", f"{name}: it was to be run, and has no result")
+        if self.plan is not None and len(self.tests) > self.plan:
+            self.faults.append(f"it says {len(self.tests)} results where its plan has {self.plan}")
+        if status and not self.count("FAIL"):
+            self.faults.append(f"it ended with status {status}, and says of no test that it failed")
+
+    def count(self, word):
+        return sum(word == one for one, _ in self.tests.values())
+
+    def all(self):
+        """(word, name) of each, in order, and of what is wrong with the file."""
+        yield from (
+            (word, f"{number} {name}") for number, (word, name) in sorted(self.tests.items())
+        )
+        yield from (("FAIL", fault) for fault in self.faults)
+        if self.plan == 0 and not self.faults:
+            yield "SKIP", self.skipped or "nothing to test"
+
+
+class Run:
+    """The file's process, all that it starts, and what it says."""
+
+    def __init__(self, command, log):
+        self.log, self.status, self.pending = log, None, b""
+        self.pipe, output = os.pipe()
+        os.set_blocking(self.pipe, False)
+        self.leader = os.fork()
+        if self.leader == 0:
+            lead(command, output, log)
+        os.close(output)
+
+    def lines(self, deadline):
+        """What it prints, a line at a time, until it has ended; or until the deadline."""
+        more = True
+        while self.status is None and time.monotonic() < deadline:
+            if more and select.select([self.pipe], [], [], 0.1)[0]:
+                data = os.read(self.pipe, 65536)
+                more = bool(data)
+                yield from self.whole_lines(data)
+            elif not more:
+                time.sleep(0.05)
+            self.reap()
+        try:
+            while data := os.read(self.pipe, 65536):
+                yield from self.whole_lines(data)
+        except BlockingIOError:
+            pass  # somebody whom it started still has it
+        yield from self.whole_lines(b"\n" if self.pending else b"")
+
+    def whole_lines(self, data):
+        os.write(self.log, data)
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        return [line.decode(errors="replace") for line in lines]
+
+    def reap(self):
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self.leader:
+                    self.status = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:
+            return False
+
+    def end(self):
+        """Ends what is left of it, and waits for that."""
+        while self.reap():
+            for pid in descendants(os.getpid()):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
+
+
+def lead(command, output, log):
+    """The leader of a session in which the command is a job, as in a shell on a terminal of which
+    there is none: Whoever runs the tests, with a terminal or without, they see the same. Does not
+    return."""
+    os.setsid()
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        for (
+            number
+        ) in (
+            signal.valid_signals()
+        ):  # by Python itself, or by nohup, or by who has put the tests into the background
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(log, 2)
+        try:
+            os.execvp(command[0], command)
+        except OSError as fault:
+            print(f"{command[0]}: {fault.strerror}", file=sys.stderr)
+            os._exit(127)
+    os.close(output)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def descendants(root):
+    children = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        children.setdefault(parent, []).append(int(name))
+    found = children.get(root, [])[:]
+    for pid in found:  # which grows meanwhile
+        found.extend(children.get(pid, []))
+    return found
+
+
+def names_in(path):
+    """The names of a .bats file's tests."""
+    if not path.endswith(".bats"):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return re.findall(r'^@test "(.*)" \{$', file.read(), re.M)
+
+
+def write_trs(path, results):
+    bad = any(word == "FAIL" for word, _ in results.all())
+    word = "FAIL" if bad else "PASS" if results.count("PASS") else "SKIP"
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        for one, name in results.all():
+            file.write(f":test-result: {one} {name}\n")
+        file.write(f":global-test-result: {word}\n:recheck: {'yes' if bad else 'no'}\n"
+                   f":copy-in-global-log: {'yes' if bad else 'no'}\n")
+    os.replace(path + ".new", path)
+
+
+def report(name, results, seconds, evidence, color):
+    """The file's line, and one for each failure."""
+    logs = (os.environ.get("RLOCK_TEST_LOGS") or "").split()
+    ended = sum(os.path.exists(log[: -len("log")] + "trs") for log in logs)
+    word, counts = "ok", [f"{results.count('PASS')} passed"]
+    bad = [name for one, name in results.all() if one == "FAIL"]
+    skipped = sum(one == "SKIP" for one, _ in results.all())
+    if bad:
+        word = "FAILED"
+        counts.append(f"{len(bad)} failed")
+    if skipped:
+        counts.append(f"{skipped} skipped")
+    if color:
+        word = f"\033[{'1;31' if bad else '32'}m{word}\033[m"
+    print(
+        f"[{ended:{len(str(len(logs)))}}/{len(logs)}] {word} {name}: {', '.join(counts)}"
+        f" in {seconds:.0f} s",
+        flush=True,
+    )
+    for one in bad:
+        print(f"        failed: {one}", flush=True)
+    if bad:
+        print(f"        see {evidence}", flush=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    for option in (
+        "test-name",
+        "log-file",
+        "trs-file",
+        "color-tests",
+        "enable-hard-errors",
+        "expect-failure",
+    ):
+        parser.add_argument("--" + option)
+    parser.add_argument("command", nargs="+")
+    return parser.parse_args()
+
+
+def prctl(option, value):
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def main():
+    options = arguments()
+    # Where a test that fails leaves what it has seen.
+    evidence = os.path.join(
+        os.environ.get("RLOCK_TEST_FAILED") or "failed", os.path.basename(options.test_name)
+    )
+    shutil.rmtree(evidence, ignore_errors=True)
+    began, results = time.monotonic(), Results()
+    log = os.open(options.log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+    # What a test leaves without a parent becomes a child of this process, and can be ended.
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    run = Run(options.command, log)
+
+    def interrupted(number, _frame):
+        run.end()
+        sys.exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # when make has been killed
+    for line in run.lines(began + TIMEOUT):
+        results.line(line)
+    status = run.status
+    run.end()
+    results.end(status, names_in(options.command[-1]))
+    seconds, usage = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    os.write(log, "".join(f"# failed: {fault}\n" for fault in results.faults).encode())
+    os.write(
+        log,
+        f"# {seconds:.1f} s, of which {usage.ru_utime:.1f} s user"
+        f" and {usage.ru_stime:.1f} s system\n".encode(),
+    )
+    if any(word == "FAIL" for word, _ in results.all()):
+        os.makedirs(evidence, exist_ok=True)
+        shutil.copy(options.log_file, os.path.join(evidence, "log"))
+    directory = os.open(os.path.dirname(options.trs_file) or ".", os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)  # the counter counts
+    write_trs(options.trs_file, results)
+    report(options.test_name, results, seconds, evidence, options.color_tests == "yes")
+
+
+main()

@@ -1,0 +1,87 @@
+# rlock events: what happens to locks, a line each, as it happens.
+
+load helper
+
+# listen NAME [OPTION...]: in the background, to all that happens from now on.
+listen() {
+    bg "$1" rlock events -v "${@:2}"
+    poll_until 10 contains "$T/$1.err" 'events: listening'
+}
+
+# What e.out has of an event and its key, in one line.
+heard() {
+    jq -r '.event + " " + (.key // "*")' "$T/e.out" | tr '\n' ','
+}
+
+has_heard() {
+    [[ $(heard) == "$1" ]]
+}
+
+@test "events: each transition once, with who it was and how it ended" {
+    run -0 rlock run k -- true
+    listen e --json k
+    run -3 rlock run --label nightly k -- sh -c 'exit 3'
+    poll_until 10 has_heard 'acquired k,released k,'
+    hold a k
+    queue b k -E 1
+    poll_until 10 has_heard 'acquired k,released k,acquired k,waiting k,'
+    kill -TERM "${pid[b]}"
+    finish b
+    poll_until 10 has_heard 'acquired k,released k,acquired k,waiting k,refused k,'
+    run -0 rlock force-release --yes k
+    poll_until 10 has_heard 'acquired k,released k,acquired k,waiting k,refused k,revoked k,'
+    run -0 rlock run other -- true
+    jq -se '(map(.at) | sort) == map(.at) and all(.host != null and (.at | test("Z$"))) and
+        (.[1] | .label == "nightly" and .outcome == "exit 3" and .held_ms >= 0) and
+        (.[2:4] | all(.outcome == null and .held_ms == null)) and .[3].fence == null' "$T/e.out"
+    kill -INT "${pid[e]}"
+    finish e
+    [[ $status == 130 ]]
+}
+
+@test "events: who is sent away by --latest was superseded" {
+    hold a k
+    listen e --json
+    queue b k --latest
+    poll_until 10 has_heard 'waiting k,'
+    bg c rlock run --latest k -- true
+    poll_until 10 has_heard 'waiting k,waiting k,superseded k,'
+    jq -se "map(.pid) == [${pid[b]}, ${pid[c]}, ${pid[b]}]" "$T/e.out"
+}
+
+@test "events: short runs are told from memory, of more than it holds what was missed" {
+    local i
+    listen e
+    kill -STOP "${pid[e]}"
+    for i in {1..23}; do
+        run -0 rlock run k -- true
+    done
+    kill -CONT "${pid[e]}"
+    poll_until 10 contains "$T/e.out" 'missed      k  3 runs before this'
+    [[ $(grep -c ' released    k .*(true)' "$T/e.out") == 20 ]]
+    [[ $(grep -c ' acquired    k .*(true)' "$T/e.out") == 20 ]]
+}
+
+@test "events: goes on after an outage, says so, and tells what was remembered" {
+    start_proxy
+    listen e --json -u "redis://${proxy[proxy]}" --connect-timeout 1s
+    fault refuse
+    poll_until 20 contains "$T/e.err" 'events: out of reach: '
+    run -0 rlock run k -- true
+    fault pass
+    poll_until 20 contains "$T/e.err" 'something may have been missed'
+    poll_until 10 has_heard 'missed *,acquired k,released k,'
+    alive "${pid[e]}"
+}
+
+@test "events: ends with its reader; refused where nothing is remembered" {
+    mkfifo "$T/pipe"
+    head -n 1 "$T/pipe" >"$T/first" &
+    bg e sh -c 'exec "$@" >"$0"' "$T/pipe" "$RLOCK" events -v
+    poll_until 10 contains "$T/e.err" 'events: listening'
+    run -0 rlock run k -- true
+    finish e
+    [[ $(wc -l <"$T/e.err") == 1 && $(<"$T/first") == *acquired* ]]
+    run -64 --separate-stderr rlock events -u zookeeper://127.0.0.1:1
+    [[ $stderr == *'zookeeper:// has no memory of former runs'* ]]
+}

@@ -1,0 +1,117 @@
+# What is asked first goes out with the greeting, in one write; it counts on the right server alone.
+
+load helper
+
+setup_file() {
+    start_file
+    # A relay for all tests, outside of what a test's end ends.
+    RELAYED=$BATS_FILE_TMPDIR/relayed
+    env -u RLOCK_TEST_ID python3 -u "$TESTS/trips.py" "$REDIS_SOCK" >"$RELAYED" 3>&- &
+    RELAY=$!
+    export RELAY RELAYED
+    poll_until 10 test -s "$RELAYED"
+}
+
+teardown_file() {
+    kill "$RELAY"
+    redis_stop
+}
+
+# through_relay [DB] COMMAND...: it takes one connection. Sets "trips".
+through_relay() {
+    local url before
+    url=redis://rlock:pw@127.0.0.1:$(head -n 1 "$RELAYED")/$1
+    before=$(wc -l <"$RELAYED")
+    RLOCK_URL=$url "${@:2}"
+    poll_until 10 eval "((\$(wc -l <'$RELAYED') > $before))"
+    (($(wc -l <"$RELAYED") == before + 1))
+    trips=$(tail -n 1 "$RELAYED")
+}
+
+# costs TRIPS COMMAND...: round trips once connected.
+costs() {
+    through_relay "${db-0}" "${@:2}" >"$T/out"
+    echo "$trips round trips: ${*:2}"
+    [[ $trips == "$1" ]]
+}
+
+@test "a run is two round trips: one to start, one to end, in any database" {
+    local db
+    for db in 0 3; do
+        through_relay $db rlock run k -- true # the server knows the scripts from here on
+        costs 2 rlock run k -- true
+        costs 2 rlock read k -- true
+        costs 2 rlock run --limit 2 other -- true
+        costs 2 rlock run b a c -- true
+    done
+    redis script flush
+    costs 3 rlock run k -- true
+    costs 2 rlock run k -- true
+}
+
+@test "whatever else is asked of a server is asked in the first round trip" {
+    local owner
+    hold a k
+    rlock latch set latch 3
+    rlock status k
+    costs 1 rlock status k
+    costs 1 rlock latch count-down latch
+    [[ $(<"$T/out") == 2 ]]
+    costs 1 rlock acquire mine
+    owner=$(<"$T/out")
+    through_relay 0 rlock renew --owner "$owner" mine
+    costs 1 rlock renew --owner "$owner" mine
+    costs 1 rlock release --owner "$owner" mine
+    is_free mine
+}
+
+# refused STATUS URL WHY: does not run, and leaves nothing behind.
+refused() {
+    echo "--- $2"
+    run "-$1" --separate-stderr rlock run -n -u "$2" --server-wait 0 k -- touch "$T/run"
+    stderr_line "^rlock: k: .*$3"
+    [[ ! -e $T/run ]]
+}
+
+@test "a wrong password, where the script is granted without one: given back, and not used" {
+    local before
+    hold other other # who has the lock otherwise keeps it
+    before=$(redis_calls eval)
+    refused 77 "unix://nobody:wrong@$REDIS_SOCK" 'wrong password'
+    is_free k
+    [[ $(redis hget 'rlock:{k}' f) -gt 0 && $(redis hkeys 'rlock:{k}') != *h:* ]]
+    [[ $(redis_calls eval) == $((before + 1)) ]]
+    run -75 rlock run -n other -- true
+}
+
+@test "a replica that takes writes: granted, given back, and not used" {
+    redis replicaof 127.0.0.1 1
+    redis config set replica-read-only no
+    refused 69 "$RLOCK_URL" 'read-only replica'
+    [[ $(redis hget 'rlock:{k}' f) -gt 0 && $(redis hkeys 'rlock:{k}') != *h:* ]]
+    redis config set replica-read-only yes
+    refused 69 "$RLOCK_URL" 'read-only replica'
+}
+
+@test "a database that cannot be chosen: nothing is done in another one" {
+    # shellcheck disable=SC2046 # they are words
+    redis acl setuser fenced on '>pw' $(manual_rights) -select
+    rlock run k -- true
+    rlock run -u "unix://rlock:pw@$REDIS_SOCK?db=3" k -- true
+    redis flushall
+    refused 69 "unix://rlock:pw@$REDIS_SOCK?db=16" 'DB index is out of range'
+    refused 77 "unix://fenced:pw@$REDIS_SOCK?db=3" "no right to run 'select'"
+    [[ $(redis dbsize) == 0 ]]
+}
+
+@test "the first script is bounded by our clock, which may be wrong by an hour" {
+    rlock run k -- true
+    for hour in 3600000 -3600000; do
+        printf '%-31s' $hour >"$T/clock"
+        LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so SHIM_CLOCK_FILE=$T/clock \
+            through_relay 0 rlock run k -- touch "$T/run$hour"
+        [[ -e $T/run$hour ]]
+        # A clock that is late makes the server take what comes for late.
+        [[ $trips == $((hour > 0 ? 2 : 3)) ]]
+    done
+}

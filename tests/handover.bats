@@ -1,0 +1,97 @@
+# A lock is handed over by one message: what starts from it, and what does not.
+
+load helper
+
+# queue_for NAME KEY [FLAG...]: waits, then runs until $T/NAME.end is there.
+queue_for() {
+    local name=$1 key=$2
+    shift 2
+    bg "$name" rlock run "$@" "$key" -- \
+        sh -c "echo $name >>'$LOG'; until [ -e '$T/$name.end' ]; do sleep 0.05; done"
+    poll_until 15 has_waiters "$key" 1
+}
+
+# What the first waiter for k offers, without the note's name: TOKEN/LIMIT/UNTIL/LEASE.
+offer() {
+    redis hget 'rlock:{k}' q:1 | sed -n 's/.* offer=//p'
+}
+
+offers_anew() {
+    local now
+    now=$(offer)
+    [[ -n $now && $now != "$1" ]]
+}
+
+@test "H136 a waiter starts from the message alone, and asks again if its renewal is not answered" {
+    start_proxy
+    hold a k
+    queue_for w k -v -u "redis://${proxy[proxy]}"
+    # Nothing else says "handed", and from then on no answer comes over that connection.
+    fault on up handed hold down
+    kill "${pid[a]}"
+    poll_until 15 contains "$T/w.err" 'no answer in time'
+    [[ $(<"$LOG") == w ]]
+    poll_until 15 has_left k 10000
+    touch "$T/w.end"
+    finish w
+    [[ $status == 0 ]]
+    is_free k
+}
+
+@test "H136 a message that no script has written starts nothing, nor does an earlier token" {
+    local owner old new
+    hold a k
+    queue_for w k
+    owner=$(redis hget 'rlock:{k}' q:1 | cut -d' ' -f2)
+    old=$(offer)
+    poll_until 10 offers_anew "$old"
+    new=$(offer)
+    # What was said and never written, or was written and cannot be.
+    for message in "${old%%/*} 5 0" 'AAAAAAAAAAAAAAAAAAAAAA 5 0' "${new%%/*}" "${new%%/*} 5" \
+        "${new%%/*} 0 0" "${new%%/*} 5 -1" "${new%%/*} 5 0 0" "${new%%/*} 9007199254740992 0"; do
+        redis publish "rlock:{k}:$owner" "$message"
+    done
+    poll_until 10 offers_anew "$new"
+    [[ ! -e $LOG ]]
+    kill "${pid[a]}"
+    poll_until 10 contains "$LOG" w
+    touch "$T/w.end"
+    finish w
+    [[ $status == 0 ]]
+}
+
+# forge: as one who may read the lock as well; nothing while w has asked and not heard.
+forge() {
+    redis eval "local place = redis.call('HGET', KEYS[1], 'q:1') or ''
+        local owner, token = string.match(place, '^%d+ (%S+) .* offer=([^/]+)')
+        return token and redis.call('PUBLISH', KEYS[1] .. ':' .. owner, token .. ' 5 0')" \
+        1 'rlock:{k}'
+    contains "$LOG" w
+}
+
+@test "H136 who reads the token can start a command, which the renewal behind it ends" {
+    hold a k --lease 60s
+    queue_for w k
+    poll_until 10 forge
+    finish w
+    [[ $status == 79 ]]
+    contains "$T/w.err" 'the store has given it to'
+    held k
+}
+
+@test "H136 who is cancelled before it has heard that it was handed the lock gives it back" {
+    hold a k
+    queue_for w k
+    queue c k
+    kill -STOP "$(agent_of "${pid[w]}")"
+    kill "${pid[a]}"
+    poll_until 10 has_waiters k 1
+    held k
+    kill "${pid[w]}"
+    kill -CONT "$(agent_of "${pid[w]}")"
+    finish w
+    # Nobody waits for the end of what w was handed.
+    poll_until 5 contains "$LOG" c
+    finish c
+    [[ $(<"$LOG") == c ]]
+}

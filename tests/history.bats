@@ -1,0 +1,105 @@
+# rlock history: who had it, when, for how long, how it ended.
+
+load helper
+
+@test "each way that a run may end, and what is told of it" {
+    local since=$EPOCHSECONDS
+    run -0 rlock run --label nightly k -- true
+    run -3 rlock run k -- sh -c 'exit 3'
+    run -0 rlock run --no-identity k -- true
+    run rlock run k -- sh -c 'kill -KILL $$'
+    run -124 rlock run --at-most 300ms k -- sleep 100
+    hold a k
+    run -0 rlock force-release --yes k
+    poll_until 15 contains "$T/a.err" 'lock lost'
+    owner=$(rlock acquire k)
+    run -0 rlock release --owner "$owner" k
+    run -0 rlock history --json k
+    json 'map(.outcome) == ["exit 0", "exit 3", "exit 0", "signal KILL", "timed out", "revoked", null]'
+    json 'all(.key == "k" and .waited_ms == 0 and .held_ms >= 0 and (.since | test("Z$")) and
+          (.fence | type) == "number") and (map(.fence) | sort) == map(.fence)'
+    json '.[0] | .label == "nightly" and .command == "true" and .host == "'"$(hostname)"'" and
+          .user == "'"$(id -un)"'" and (.pid | type) == "number"'
+    json ".[0].since | sub(\"\\\\.[0-9]*Z\"; \"Z\") | fromdate >= $since"
+    json '.[2] | [.label, .command, .host, .user, .pid] == [null, null, null, null, null]'
+    json '.[4].held_ms >= 300'
+    run -0 rlock history --json --failed
+    json 'map(.outcome) == ["exit 3", "signal KILL", "timed out", "revoked"]'
+    run -0 rlock history k
+    [[ ${#lines[@]} == 8 && ${lines[0]} == SINCE*KEY*BY*WAITED*HELD*OUTCOME ]]
+    [[ ${lines[5]} == *'(sleep)'*'timed out' ]]
+}
+
+@test "who dies is remembered by whoever finds the dead entry; what is kept once, when it ends" {
+    hold a k --lease 1s
+    kill_both a
+    run -0 rlock run --at-least 60s k -- true
+    run -0 rlock history --json k
+    json 'map(.outcome) == ["expired", "exit 0"] and .[1].held_ms < 30000'
+}
+
+@test "how long it waited; several KEYs; globs; --since; nothing there; bad usage" {
+    hold a x1
+    bg b rlock run x1 y2 -- true
+    poll_until 10 has_waiters x1 1
+    kill "${pid[a]}"
+    finish b 15
+    run -0 rlock history --json 'x*'
+    json 'map(.key) == ["x1", "x1"] and .[1].waited_ms > 0'
+    run -0 rlock history --json x1 y2
+    json 'map(.key) == ["x1", "x1", "y2"]'
+    run -0 rlock history --json --since 1d 'y*'
+    json 'length == 1'
+    run -0 rlock history --json --since 1ms nothing
+    json '. == []'
+    run -0 --separate-stderr rlock history nothing
+    [[ $output == "" ]]
+    run -64 rlock history --since x
+    run -64 rlock history --since 0
+    run -64 rlock history 'a b'
+    run -64 rlock history k -- true
+}
+
+@test "status: the last run of a free lock; free locks with --all" {
+    run -1 rlock run --label nightly k -- false
+    run -0 rlock status k
+    [[ $output == *'k: free, 0 waiting'*'last run by '*'(false)'*'label       nightly'*'outcome     exit 1' ]]
+    run -0 rlock status --json k
+    json '.[0].last_run | .outcome == "exit 1" and .label == "nightly" and .held_ms >= 0 and .key == null'
+    run -0 --separate-stderr rlock status
+    [[ $output == "" ]]
+    run -0 rlock status --all
+    [[ ${#lines[@]} == 2 && ${lines[1]} == k*free* ]]
+    run -0 rlock status --json never
+    json '.[0].last_run == null'
+    run -64 rlock status --all -u zookeeper://h
+}
+
+@test "--unless-done: what has succeeded is not run again, what failed is; also after a wait" {
+    run -1 rlock run --unless-done 1h k -- false
+    run -0 rlock run --unless-done 1h k -- true
+    run -75 --separate-stderr rlock run --unless-done 1h k -- touch "$T/again"
+    stderr_line '^rlock: k: not acquired: a run that began [0-9.]+m?s ago has succeeded$'
+    run -0 --separate-stderr rlock run -q -E 0 --unless-done 1h k -- touch "$T/again"
+    [[ $stderr == "" ]]
+    run -0 rlock run --unless-done 1h k l -- true
+    run -75 rlock run --unless-done 1h k l -- touch "$T/again"
+    # Two wait; the holder succeeds.
+    bg a rlock run w -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.05; done"
+    poll_until 15 test -e "$T/up"
+    bg b rlock run --unless-done 1h w -- touch "$T/again"
+    poll_until 15 has_waiters w 1
+    bg c rlock run --unless-done 1h w -- touch "$T/again"
+    poll_until 15 has_waiters w 2
+    : >"$T/go"
+    finish a
+    finish b
+    [[ $status == 75 ]]
+    finish c
+    [[ $status == 75 && ! -e $T/again ]]
+    run -64 rlock run --unless-done 8d k -- true
+    run -64 rlock run --unless-done 0 k -- true
+    run -64 rlock run --unless-done x k -- true
+    run -64 rlock run -u cluster://h --unless-done 1h k l -- true
+    run -64 rlock run -u zookeeper://h --unless-done 1h k -- true
+}

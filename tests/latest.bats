@@ -1,0 +1,60 @@
+# --latest: of those that wait for a group, the last one alone.
+
+load helper
+
+was_sent_away() {
+    [[ $(redis hexists 'rlock:{k}' g) == 1 ]]
+}
+
+@test "H62 --latest: of those that wait the last one runs; the others say who came" {
+    hold a k
+    queue b k --latest
+    bg c rlock run --latest -E 3 k -- sh -c "echo c >>'$LOG'"
+    finish b
+    [[ $status == 75 ]]
+    grep -q '^rlock: k: not acquired: superseded by .* pid .* (sh)$' "$T/b.err"
+    bg d rlock run --latest k -- sh -c "echo d >>'$LOG'"
+    finish c
+    [[ $status == 3 ]]
+    kill "${pid[a]}"
+    finish d
+    [[ $status == 0 && $(<"$LOG") == d ]]
+}
+
+@test "--latest: other groups, those that gave no --latest, and holders are left alone" {
+    hold a k --latest
+    queue b k --latest --group one
+    queue c k
+    queue d k --latest --group two
+    queue e k --latest --group three
+    bg f rlock run --latest --group two k -- sh -c "echo f >>'$LOG'"
+    finish d
+    [[ $status == 75 ]]
+    kill "${pid[a]}"
+    finish f
+    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'b c e f ' ]]
+}
+
+@test "--latest: one that was stopped while another came ends when it goes on" {
+    hold a k
+    queue b k --latest
+    kill -STOP "${pid[b]}" "$(agent_of "${pid[b]}")"
+    bg c rlock run --latest k -- sh -c "echo c >>'$LOG'"
+    poll_until 15 was_sent_away
+    kill "${pid[a]}"
+    finish c 20
+    [[ $status == 0 ]]
+    kill -CONT "$(agent_of "${pid[b]}")" "${pid[b]}"
+    finish b 20
+    [[ $status == 75 && $(<"$LOG") == c ]]
+}
+
+@test "--latest: --group alone, and a store that has none, are refused before anything is opened" {
+    run -64 rlock run --group g k -- true
+    [[ $output == *'--group without --latest'* ]]
+    run -64 rlock run --latest --group 'a b' k -- true
+    run -64 rlock run -u zookeeper://127.0.0.1:1 --latest k -- true
+    [[ $output == *'zookeeper:// has no --latest'* ]]
+    run -64 rlock acquire -u unix:///a -u unix:///b -u unix:///c --latest k
+    [[ $output == *'has no --latest'* ]]
+}

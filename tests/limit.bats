@@ -1,0 +1,122 @@
+# rlock limit: how many may hold a semaphore, kept by the store and changed while it is in use.
+
+load helper
+
+# there_are HOLDERS WAITERS: so many, and no slot is somebody else's.
+there_are() {
+    local seen
+    seen=$(rlock status --json k | jq -c '.[0] | [.holders, (.holders | unique_by(.slot)), .waiters |
+        length]')
+    [[ $seen == "[$1,$1,$2]" ]]
+}
+
+@test "the stored number is what --limit takes; another one is a warning, and none is needed" {
+    run -1 rlock limit k
+    run -78 --separate-stderr rlock run -n --limit k -- true
+    stderr_line '^rlock: k: no limit is stored for it'
+    run -0 rlock limit k 2
+    run -0 rlock limit k
+    [[ $output == 2 ]]
+    run -0 --separate-stderr rlock run --limit k -- sh -c 'echo "$RLOCK_SLOT"'
+    [[ $output == 1 && ! $stderr ]]
+    hold a k --limit
+    run -0 --separate-stderr rlock run --limit 7 k -- sh -c 'echo "$RLOCK_SLOT"'
+    [[ $output == 2 ]]
+    stderr_line '^rlock: k: its stored limit of 2 counts, not 7$'
+    hold b k --limit 2
+    run -75 --separate-stderr rlock run -n --limit 7 k -- true
+    stderr_line 'all 2 slots are taken'
+    run -78 --separate-stderr rlock run -n k -- true
+    stderr_line 'semaphore'
+    run -0 rlock status k
+    [[ $output == *'limit 2, which is stored'* ]]
+    # The key lives for a year.
+    (($(redis_ttl k) > 30000000))
+}
+
+# line_up NAME PLACE OPTION...: waits for k as number PLACE, to hold it until it is told to end.
+line_up() {
+    bg "$1" rlock run "${@:3}" k -- sleep 1000
+    poll_until 10 has_waiters k "$2"
+}
+
+# redis_ttl KEY: in seconds.
+redis_ttl() {
+    redis ttl "rlock:{$1}"
+}
+
+@test "growing lets in those who wait, at once; shrinking nobody before there is room; 0 drains" {
+    rlock limit k 1
+    hold a k --limit
+    line_up b 1 --limit 1
+    line_up c 2 --limit 9
+    poll_until 10 contains "$T/c.err" 'k: its stored limit of 1 counts, not 9'
+    line_up d 3 --limit
+    rlock limit k 3
+    poll_until 10 there_are 3 1
+    rlock limit k 2
+    kill "${pid[a]}"
+    finish a
+    poll_until 10 there_are 2 1
+    run -75 --separate-stderr rlock run -n --limit k -- true
+    kill "${pid[b]}"
+    finish b
+    poll_until 10 there_are 2 0
+    rlock limit k 0
+    run -75 --separate-stderr rlock run -n --limit k -- true
+    stderr_line '^rlock: k: not acquired: its limit is 0$'
+    line_up e 1 --limit
+    kill "${pid[c]}" "${pid[d]}"
+    finish c
+    finish d
+    # Nobody holds it, and nobody is let in.
+    poll_until 10 there_are 0 1
+    poll_until 10 contains "$T/e.err" 'waiting for k, its limit is 0; you are next'
+    rlock limit k 1
+    poll_until 10 there_are 1 0
+    # Forgotten: who holds it goes on, and its limit is the one that counts.
+    rlock limit --delete k
+    run -1 rlock limit k
+    run -1 rlock limit --delete k
+    run -75 rlock run -n --limit 1 k -- true
+    run -78 rlock run -n --limit 2 k -- true
+    kill "${pid[e]}"
+    finish e
+    run -0 rlock run -n k -- true
+}
+
+@test "a holder that has died makes room, whoever finds it" {
+    bg a rlock run --lease 1s --limit 1 k -- sleep 1000
+    poll_until 10 held k
+    kill -KILL -- "$(agent_of "${pid[a]}")" "${pid[a]}"
+    poll_until 10 there_are 0 0
+    rlock limit k 3
+    run -0 rlock run -n --limit k -- true
+}
+
+@test "who nests in a holder is let in while the limit is 0" {
+    rlock limit k 1
+    run -0 rlock run --limit k -- \
+        sh -c '"$0" limit k 0 && "$0" run -n --limit k -- echo nested' "$RLOCK"
+    [[ $output == nested ]]
+}
+
+@test "a plain lock, a latch, wrong numbers, stores that keep none" {
+    hold a plain
+    run -78 --separate-stderr rlock limit plain 3
+    stderr_line '^rlock: limit: plain: it is held as a plain lock'
+    rlock latch set gate 1
+    run -78 rlock limit gate 3
+    local number
+    for number in -1 x 1.5 100001 ''; do
+        run -64 rlock limit k "$number"
+    done
+    run -64 rlock limit
+    run -64 rlock limit k 1 2
+    run -64 rlock limit --delete k 1
+    run -64 rlock limit 'a b' 1
+    run -64 --separate-stderr rlock limit -u zookeeper://127.0.0.1:1 k 1
+    stderr_line 'zookeeper:// has no stored limits'
+    run -64 --separate-stderr rlock run -u postgresql://127.0.0.1:1/db --limit k -- true
+    stderr_line 'postgresql:// has no stored limits'
+}

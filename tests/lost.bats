@@ -1,0 +1,269 @@
+# Every way to lose a lock, by every way to end, on every store: 79 wins over whatever else rlock
+# would have ended with. H124
+
+load helper
+
+setup_file() {
+    local one port ports
+    read -ra ports <<<"$(free_ports 4)"
+    start_file --port "${ports[0]}" --bind 127.0.0.1
+    export PLACE=$BATS_FILE_TMPDIR/servers XDG_RUNTIME_DIR=$BATS_FILE_TMPDIR
+    for one in q1 q2 q3; do
+        serve $one --port 0
+    done
+    for one in c1 c2; do
+        port=${ports[1]} ports=("${ports[@]:1}")
+        serve $one --port "$port" --bind 127.0.0.1 --cluster-enabled yes \
+            --cluster-node-timeout 60000
+        CLUSTER_URL=cluster://127.0.0.1:$port
+    done
+    make_cluster "$port"
+    mkdir "$PLACE/s"
+    printf '%s\n' "port ${ports[1]}" "bind 127.0.0.1" \
+        "sentinel monitor main 127.0.0.1 $(port_of "$REDIS_SOCK") 1" \
+        >"$PLACE/s/conf"
+    serve s "$PLACE/s/conf" --sentinel
+    export CLUSTER_URL SENTINEL_URL=sentinel://127.0.0.1:${ports[1]}/main
+}
+
+teardown_file() {
+    local file
+    for file in "$PLACE"/*/pid; do
+        kill -KILL "$(<"$file")" || true
+    done
+    "$RLOCK" local stop >/dev/null 3>&- || true
+    redis_stop
+}
+
+# serve NAME OPTION...: a redis-server, on a Unix socket besides.
+serve() {
+    mkdir -p "$PLACE/$1"
+    env -u RLOCK_TEST_ID redis-server "${@:2}" --unixsocket "$PLACE/$1/sock" --dir "$PLACE/$1" \
+        --save "" \
+        --pidfile "$PLACE/$1/pid" --logfile "$PLACE/$1/log" --daemonize yes 3>&- >/dev/null
+    poll_until 20 eval "[[ \$(redis-cli -s '$PLACE/$1/sock' ping 2>&1) == PONG ]]"
+}
+
+port_of() {
+    redis-cli -s "$1" config get port | tail -n 1
+}
+
+# make_cluster PORT: of c1 and c2, which listens there, half of the slots each.
+make_cluster() {
+    redis-cli -s "$PLACE/c1/sock" cluster addslotsrange 0 8191
+    redis-cli -s "$PLACE/c2/sock" cluster addslotsrange 8192 16383
+    redis-cli -s "$PLACE/c2/sock" cluster set-config-epoch 2
+    redis-cli -s "$PLACE/c1/sock" cluster meet 127.0.0.1 "$1"
+    poll_until 20 is_whole c1
+    poll_until 20 is_whole c2
+}
+
+is_whole() {
+    [[ $(redis-cli -s "$PLACE/$1/sock" cluster info) == *cluster_state:ok*cluster_known_nodes:2* ]]
+}
+
+# ---------------------------------------------------------------- the stores
+
+# on STORE: RLOCK_URL leads there; its servers have these sockets.
+on() {
+    case $1 in
+    server) RLOCK_URL=unix://rlock:pw@$REDIS_SOCK sockets=("$REDIS_SOCK") ;;
+    sentinel) RLOCK_URL=$SENTINEL_URL sockets=("$REDIS_SOCK") ;;
+    cluster | several) RLOCK_URL=$CLUSTER_URL sockets=("$PLACE"/c?/sock) ;;
+    quorum) RLOCK_URL=$(printf 'unix://%s ' "$PLACE"/q?/sock) sockets=("$PLACE"/q?/sock) ;;
+    local) RLOCK_URL=local: sockets=("$BATS_FILE_TMPDIR/rlock/socket") ;;
+    esac
+    STORE=$1
+}
+
+# To all servers of the store; in a Cluster, one has the key and the other one says so.
+tell_all() {
+    local socket
+    for socket in "${sockets[@]}"; do
+        redis-cli -s "$socket" "$@" >/dev/null
+    done
+}
+
+# keys_of ROW: what it locks; of several keys each is at a server of its own. The first one is what
+# is lost.
+keys_of() {
+    local i slot
+    echo "$1"
+    [[ $STORE == several ]] || return 0
+    slot=$(redis-cli -s "${sockets[0]}" cluster keyslot "$1")
+    for i in {1..99}; do
+        (((slot < 8192) != ($(redis-cli -s "${sockets[0]}" cluster keyslot "$1-$i") < 8192))) ||
+            continue
+        echo "$1-$i"
+        return
+    done
+}
+
+# place_of KEY: the node of the Cluster that has it.
+place_of() {
+    (($(redis-cli -s "${sockets[0]}" cluster keyslot "$1") < 8192)) && echo c1 || echo c2
+}
+
+# ---------------------------------------------------------------- ways to end, and what each ends
+# with
+
+declare -gA own_status=([itself]=3 [told]=143 [at_most]=124 [continue]=3 [no_renew]=124)
+
+# begin ROW END: in the background; the command is there when this returns.
+begin() {
+    local row=$1 command options=(--lease 60s) keys
+    mapfile -t keys < <(keys_of "$row")
+    mkfifo "$T/$row.go"
+    command="read -r word <'$T/$row.go'; exit 3"
+    case $2 in
+    told) command="exec sleep 1000" ;;
+    at_most)
+        options+=(--at-most 2s --kill-after 40s)
+        command="trap ': >\"$T/$row.term\"; read -r word <\"$T/$row.go\"; exit 3' TERM
+            while :; do sleep 0.1; done"
+        ;;
+    continue) options+=(--on-lost continue) ;;
+    no_renew) options=(--lease 20s --no-renew) command="exec sleep 1000" ;;
+    esac
+    bg "$row" rlock run "${options[@]}" "${keys[@]}" -- sh -c ": >'$T/$row.up'; $command"
+}
+
+begun() {
+    poll_until 10 test -e "$T/$1.up"
+}
+
+# end ROW END
+end() {
+    case $2 in
+    told) kill "${pid[$1]}" ;;
+    at_most)
+        poll_until 10 test -e "$T/$1.term"
+        echo >"$T/$1.go"
+        ;;
+    no_renew) ;;
+    *) echo >"$T/$1.go" ;;
+    esac
+}
+
+# ---------------------------------------------------------------- ways to lose
+
+# lose ROW WAY
+lose() {
+    case $2 in
+    kept) ;;
+    forced) rlock force-release --yes "$1" >/dev/null 2>&1 ;;
+    deleted) tell_all del "rlock:{$1}" ;;
+    taken)
+        tell_all del "rlock:{$1}"
+        rlock acquire -n "$1" >/dev/null
+        ;;
+    flushed) tell_all flushall ;;
+    esac
+}
+
+# ended ROW STATUS
+ended() {
+    finish "$1" 20
+    if [[ $status != "$2" ]]; then
+        echo "$STORE, $1: $status instead of $2: $(<"$T/$1.err")"
+        return 1
+    fi
+}
+
+# rows END...: each of them, under a lock that is lost in each of the ways. Those that are flushed
+# are last: that takes everything from everybody.
+rows() {
+    local way row
+    for way in kept forced deleted taken flushed; do
+        for row in "$@"; do
+            begin "$way-$row" "$row"
+        done
+    done
+    for way in kept forced deleted taken flushed; do
+        for row in "$@"; do
+            begun "$way-$row"
+        done
+    done
+    for way in kept forced deleted taken flushed; do
+        for row in "$@"; do
+            lose "$way-$row" $way
+        done
+        for row in "$@"; do
+            end "$way-$row" "$row"
+        done
+        for row in "$@"; do
+            [[ $way == kept ]] || ended "$way-$row" 79
+            [[ $way == kept ]] || contains "$T/$way-$row.err" 'lock lost: '
+            [[ $way != kept ]] || ended "$way-$row" "${own_status[$row]}"
+        done
+    done
+}
+
+@test "H124 one server: 79 for a lost lock, however the command ends" {
+    on server
+    rows itself told at_most continue
+}
+
+@test "H124 Sentinels: 79 for a lost lock, however the command ends" {
+    on sentinel
+    rows itself told at_most continue
+}
+
+@test "H124 a Cluster: 79 for a lost lock, however the command ends" {
+    on cluster
+    rows itself told at_most continue
+}
+
+@test "H124 several keys in a Cluster: 79 where one is lost, however the command ends" {
+    on several
+    rows itself told at_most continue
+}
+
+@test "H124 several keys in a Cluster: 79 where one is lost, though another's server is silent" {
+    local keys other
+    on several
+    mapfile -t keys < <(keys_of gone)
+    other=$(<"$PLACE/$(place_of "${keys[1]}")/pid")
+    begin gone itself
+    begun gone
+    lose gone deleted
+    kill -STOP "$other"
+    end gone itself
+    finish gone
+    kill -CONT "$other"
+    [[ $status == 79 ]]
+    contains "$T/gone.err" 'lock lost: gone: '
+}
+
+@test "H124 a quorum: 79 for a lost lock, however the command ends" {
+    on quorum
+    rows itself told at_most continue
+}
+
+@test "H124 the local server: 79 for a lost lock, however the command ends" {
+    on local
+    rlock status >/dev/null
+    rows itself told at_most continue
+}
+
+# They end when their lease does, so all of them wait for it together.
+@test "H124 --no-renew on every store: 79 where the lock was lost before its end, else 124" {
+    local store way row
+    on local
+    rlock status >/dev/null
+    for way in kept forced deleted taken; do
+        for store in server sentinel cluster several quorum local; do
+            on $store
+            begin "$way-$store" no_renew
+            begun "$way-$store"
+            lose "$way-$store" $way
+        done
+    done
+    for store in server sentinel cluster several quorum local; do
+        on $store
+        ended "kept-$store" 124
+        for row in forced deleted taken; do
+            ended "$row-$store" 79
+        done
+    done
+}

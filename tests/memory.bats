@@ -1,0 +1,240 @@
+# A store that can do little (memory_store.c): what every command makes of it. It shows that no
+# command relies on more than a store promises: leases are as long as the store grants them, a
+# session may end without notice, and what the store cannot do is refused in one wording before it
+# is asked.
+
+load helper
+
+setup_file() {
+    export RLOCK=$RLOCK_TEST_TOOLS/rlock-memory
+    [[ -x $RLOCK ]] || { echo "no program $RLOCK: make check builds it" && false; }
+    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR CI
+    export RLOCK_CONFIG=/dev/null HOME=$BATS_FILE_TMPDIR TERM=xterm
+}
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    SERVER=$T/server
+    export RLOCK_TEST_ID=$T RLOCK_URL=memory://$SERVER
+    declare -gA pid=()
+    server_allows 60000
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || tail -n +1 "$T"/*.err "$SERVER" || true
+    end_processes
+}
+
+teardown_file() { :; }
+
+# server_allows MS: the longest lease that it grants.
+server_allows() {
+    echo "allows $1" >"$SERVER"
+}
+
+# The session of the holder of a KEY ends.
+end_session() {
+    flock "$SERVER" sh -c 'left=$(grep -vF " rlock:{$1} " "$2") && echo "$left" >"$2"' \
+        - "$1" "$SERVER"
+}
+
+has_entry() {
+    grep -qF " rlock:{$1} " "$SERVER"
+}
+
+# The end of k's lease, as it stands there.
+end_of_lease() {
+    sed -n 's/^lock rlock:{k} [^ ]* [^ ]* [^ ]* \([0-9]*\) .*/\1/p' "$SERVER"
+}
+
+# is_renewed_since END
+is_renewed_since() {
+    (($(end_of_lease) > $1))
+}
+
+no_entry() {
+    ! has_entry "$1"
+}
+
+refused() {
+    run "-$1" --separate-stderr rlock "${@:2}"
+}
+
+@test "a command runs under a lock that others do not get, and that is free when it has ended" {
+    run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE"'
+    [[ $output == "k 1" && $stderr == "" ]]
+    no_entry k
+    stay a k
+    refused 75 run -n k -- touch "$T/ran"
+    stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
+    [[ ! -e $T/ran ]]
+    run -0 rlock run -n other -- true
+    ends_well a
+    run -0 rlock run -n k -- true
+}
+
+@test "twenty that want the same lock have it one after the other" {
+    one_after_the_other 20
+}
+
+@test "who waits has it when it is free, without a queue; -w ends in time" {
+    stay a k
+    bg b rlock run k -- sh -c "echo b >'$LOG'"
+    poll_until 10 contains "$T/b.err" '; memory:// has no queue'
+    refused 75 run -w 300ms k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    ends_well a
+    finish b
+    [[ $status == 0 && $(<"$LOG") == b ]]
+}
+
+@test "the lease is the one that was granted: in messages, for the command and in status" {
+    server_allows 20000
+    run -0 --separate-stderr rlock run --lease 60s k -- \
+        sh -c "echo \$RLOCK_LEASE_MS; '$RLOCK' status --json k >'$T/status'"
+    [[ $output == 20000 ]]
+    stderr_line '^rlock: k: the store grants a lease of 20s, not more$'
+    output=$(<"$T/status")
+    json '.[0].holders[0].lease_left_ms | . > 0 and . <= 20000'
+    refused 0 run --lease 10s k -- sh -c 'echo $RLOCK_LEASE_MS'
+    [[ $output == 10000 && $stderr == "" ]]
+}
+
+@test "a lock that cannot be renewed: the command is stopped before the granted lease ends" {
+    local end
+    server_allows 4000
+    bg a rlock run --lease 10m --kill-after 500ms k -- \
+        sh -c "trap 'cut -d\" \" -f1 /proc/uptime >\"$T/stopped\"; exit 0' TERM; : >'$T/up'
+        while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up"
+    mv "$SERVER" "$T/away"
+    finish a 10
+    [[ $status == 79 ]]
+    # By the clock that the store counts with, in hundredths of a second: of the last renewal, which
+    # was written there.
+    end=$(sed -n 's/^lock [^ ]* [^ ]* [^ ]* [^ ]* \([0-9]*\)[0-9]\{7\} .*/\1/p' "$T/away")
+    (($(tr -d . <"$T/stopped") < end))
+    contains "$T/a.err" 'rlock: k: lock lost: not renewed in time: cannot reach memory://'
+}
+
+@test "a session that has ended: the command is stopped at once, whatever is left of the lease" {
+    hold a k --lease 10m
+    has_entry k
+    end_session k
+    finish a 10
+    [[ $status == 79 ]]
+    contains "$T/a.err" 'its session has ended'
+    run -0 rlock run -n k -- true
+}
+
+@test "a session that has ended, with --on-lost continue: the command goes on, and ends with 79" {
+    stay a k --on-lost continue --lease 10m
+    end_session k
+    poll_until 10 contains "$T/a.err" 'its session has ended'
+    alive "${pid[a]}"
+    : >"$T/a.go"
+    finish a
+    [[ $status == 79 ]]
+}
+
+@test "an agent that dies: the next one goes on with the session, and hears of its end" {
+    local before
+    hold a k --lease 10m
+    before=$(end_of_lease)
+    kill_agent a
+    poll_until 10 is_renewed_since "$before"
+    alive "${pid[a]}"
+    end_session k
+    finish a 10
+    [[ $status == 79 ]]
+    contains "$T/a.err" 'its session has ended'
+}
+
+@test "acquire --keep: renewed by the process that stays, and with renew, until it is released" {
+    local owner
+    server_allows 3000
+    sleep 1000 &
+    pid[keeper]=$!
+    run -0 rlock acquire --keep "${pid[keeper]}" k
+    owner=${lines[-1]}
+    poll_until 10 is_renewed_since "$(end_of_lease)"
+    refused 75 acquire -n --keep "${pid[keeper]}" k
+    run -0 rlock renew --owner "$owner" k
+    run -1 rlock renew --owner 01234567-89ab-4def-8123-456789abcdef k
+    run -0 rlock release --owner "$owner" k
+    no_entry k
+    run -1 rlock release --owner "$owner" k
+}
+
+@test "status shows holders, and free locks that are asked for; force-release ends a session" {
+    run -0 rlock status
+    [[ $output == "" || $output == *"no locks"* ]]
+    hold a one
+    run -0 rlock status --json
+    json 'length == 1 and .[0].key == "one" and .[0].mode == "exclusive" and .[0].waiters == []'
+    run -0 rlock status --json 'o*' free
+    json 'map(.key) == ["free", "one"] and .[0].holders == []'
+    run -75 rlock status -q one
+    run -0 rlock status -q free
+    run -0 rlock force-release --yes one
+    finish a
+    [[ $status == 79 ]]
+    run -1 rlock force-release --yes one
+}
+
+@test "what it cannot do is refused unasked: 64 from the command line, 78 from a file" {
+    local words
+    mv "$SERVER" "$T/away" # who asks it finds nobody: 69
+    while IFS='|' read -r words lack; do
+        # shellcheck disable=SC2086 # a list of words
+        refused 64 $words
+        stderr_line "^rlock: ${words%% *}: memory:// has no $lack\$"
+    done <<'END'
+run --read k -- true|--read
+read k -- true|--read
+run --limit 2 k -- true|--limit
+acquire --limit 2 k|--limit
+acquire k|acquire without --keep
+run a b -- true|locks of several KEYs
+run --at-least 5s k -- true|--at-least
+run --replicas 1 k -- true|--replicas
+run --grace k -- true|--grace
+doctor --grace|--grace
+init|init
+latch set k 1|latches
+latch list|latches
+history|memory of former runs
+status --all|memory of former runs
+run --unless-done 1h k -- true|memory of former runs
+END
+    echo 'at-least = 5s' >"$T/config"
+    refused 78 run --config "$T/config" k -- true
+    stderr_line "^rlock: run: $T/config:1: memory:// has no --at-least\$"
+    refused 64 run -u memory:///a -u memory:///b k -- true
+    stderr_line 'has memory:///a beside another store, but a quorum is made of single servers'
+}
+
+@test "a store that is away: 69 when it stays away, and waited for when it comes" {
+    mv "$SERVER" "$T/away"
+    refused 69 run --server-wait 0 k -- touch "$T/ran"
+    stderr_line "^rlock: k: .*cannot reach memory://$SERVER"
+    bg a rlock run --server-wait 1m k -- touch "$T/ran"
+    poll_until 10 contains "$T/a.err" 'cannot reach memory://'
+    [[ ! -e $T/ran ]]
+    mv "$T/away" "$SERVER"
+    finish a 20
+    [[ $status == 0 && -e $T/ran ]]
+}
+
+@test "doctor: what the store itself has to say, and a lock for trial" {
+    run -0 rlock doctor
+    [[ $output == *"memory://$SERVER"*"fine     lease "*"fine     lock "* ]]
+    server_allows 5000
+    run -0 rlock doctor --json
+    json '.verdict == "fit" and .servers[0].software == "memory" and .servers[0].uptime_s == null'
+    json '.servers[0].findings[0] | .check == "lease" and .level == "note"'
+    rm "$SERVER"
+    run -69 rlock doctor
+    [[ $output == *"unfit    reach"* ]]
+}

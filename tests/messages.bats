@@ -1,0 +1,345 @@
+# What a user of run and acquire reads: on a terminal, in a log, in a mail from cron.
+
+load helper
+
+on_terminal() {
+    "$TESTS/terminal.py" "$@" 3>&-
+}
+
+# A program that has a screen of its own, as vi has, until it is told to end.
+editor() {
+    cat >"$T/editor" <<'EOF'
+trap 'printf "\033[?1049l"; exit 1' TERM
+printf '\033[?1049h'
+echo "editing-now"
+while :; do sleep 0.05; done
+EOF
+}
+
+# said NAME REGEX...: the standard error of that background command is these lines, and no others.
+said() {
+    local name=$1 line lines=()
+    shift
+    mapfile -t lines <"$T/$name.err"
+    [[ ${#lines[@]} == "$#" ]] || { echo "${#lines[@]} lines, not $#"; return 1; }
+    for line in "${lines[@]}"; do
+        grep -qE -- "$1" <<<"$line" || { echo "not like $1: $line"; return 1; }
+        shift
+    done
+}
+
+# ---------------------------------------------------------------- cron
+
+# mailed STATUS LINES REGEX OPTION...: what a job would have mailed from cron; the first line is
+# like REGEX.
+mailed() {
+    local wanted=$1 number=$2 regex=$3
+    shift 3
+    bg job rlock run "$@" -- sh -c 'sleep 100'
+    finish job 20
+    [[ $status == "$wanted" && ! -s $T/job.out && $(wc -l <"$T/job.err") == "$number" ]] ||
+        { echo "$*: $status:" && cat "$T/job.out" "$T/job.err" && return 1; }
+    ((number == 0)) || grep -qE -- "$regex" <(head -n 1 "$T/job.err")
+}
+
+@test "run writes to standard error what cron should mail, and nothing else" {
+    local by="rlock: k: not acquired: held by .*, label green$" moment
+    moment=$(moment)
+    hold a k --label green
+    mailed 0 0 "" -q -n -E 0 k
+    mailed 75 0 "" -q -n k
+    mailed 9 0 "" -q -n -E 9 k
+    mailed 9 0 "" -q -w "$moment" -E 9 k
+    mailed 0 0 "" -q -w "$moment" -E 0 k
+    mailed 0 0 "" -n -E 0 k
+    mailed 75 1 "$by" -n k
+    mailed 75 1 "$by" -w 900ms k # a second and more has a word of its own
+    mailed 75 1 "$by" -q -w "$moment" k
+    mailed 75 1 "$by" -q -w 1500ms k
+    printf 'conflict-exit-code = 7\n' >"$T/config"
+    mailed 7 0 "" -q -w "$moment" --config "$T/config" k
+    mailed 69 2 "rlock: free: .*/nowhere" -q -n -E 0 -u unix:///nowhere --connect-timeout 1s free
+    mailed 124 1 "rlock: free: stopping sh: time limit reached" -q -n -E 0 --at-most 500ms free
+    mailed 64 2 "rlock: run: " -q --bogus free
+}
+
+@test "acquire writes to standard error what cron should mail, and nothing else" {
+    local moment
+    moment=$(moment)
+    hold a k --label green
+    run -75 --separate-stderr rlock acquire -q -n k
+    [[ $stderr == "" ]]
+    run -0 --separate-stderr rlock acquire -q -n -E 0 k
+    [[ $stderr == "" ]]
+    run -9 --separate-stderr rlock acquire -q -w "$moment" -E 9 k
+    [[ $stderr == "" ]]
+    run -75 --separate-stderr rlock acquire -q -w "$moment" k
+    [[ ${#stderr_lines[@]} == 1 && $stderr == "rlock: k: not acquired: held by "*", label green" ]]
+}
+
+# ---------------------------------------------------------------- stopped commands
+
+@test "a command that is stopped is an error, also with -q" {
+    run -124 --separate-stderr rlock run -q --at-most 500ms k -- sleep 100
+    [[ ${#stderr_lines[@]} == 1 ]]
+    stderr_line '^rlock: k: stopping sleep: time limit reached \(--at-most 500ms\)$'
+    run -124 --separate-stderr rlock run -q --no-renew --lease 5s k -- sleep 100
+    [[ ${#stderr_lines[@]} == 1 ]]
+    stderr_line '^rlock: k: stopping sleep: the lease ends \(--no-renew\)$'
+    bg a rlock run -q --lease 6s k -- sh -c ": >'$T/up'; exec sleep 100"
+    poll_until 10 test -e "$T/up"
+    redis del "rlock:{k}"
+    finish a
+    [[ $status == 79 ]]
+    said a '^rlock: k: lock lost: .*; stopping sh$'
+}
+
+@test "a lock that is lost beside an editor is told again when its screen has gone" {
+    editor
+    on_terminal "$RLOCK" run --lease 6s k -- bash "$T/editor" <<'EOF'
+expect editing-now
+sh redis-cli -s "$REDIS_SOCK" del 'rlock:{k}' >/dev/null
+expect rlock: k: lock lost: .*; stopping bash\r\n
+expect \[\?1049l
+expect rlock: k: lock lost: .*; bash was stopped\r\n
+status 79
+EOF
+}
+
+@test "a time limit that an editor reaches is told again when its screen has gone" {
+    editor
+    on_terminal "$RLOCK" run -q --at-most 1s k -- bash "$T/editor" <<'EOF'
+expect stopping bash: time limit reached
+expect \[\?1049l
+expect rlock: k: bash was stopped: time limit reached \(--at-most 1s\)\r\n
+status 124
+EOF
+}
+
+@test "a command that goes on without its lock is told of it again, on a terminal alone" {
+    # shellcheck disable=SC2016
+    local command='echo now-up; until test -e "$T/go"; do sleep 0.05; done; echo "the-end"'
+    export T
+    on_terminal "$RLOCK" run --lease 6s --on-lost continue k -- bash -c "$command" <<'EOF'
+expect now-up
+sh redis-cli -s "$REDIS_SOCK" del 'rlock:{k}' >/dev/null
+expect rlock: k: lock lost: .*; bash goes on\r\n
+sh : >"$T/go"
+expect the-end
+expect rlock: k: lock lost: [^;]*\r\n
+status 79
+EOF
+    rm "$T/go"
+    bg a rlock run --lease 6s --on-lost continue k -- bash -c "$command"
+    poll_until 10 contains "$T/a.out" now-up
+    redis del "rlock:{k}"
+    poll_until 10 contains "$T/a.err" 'goes on'
+    : >"$T/go"
+    finish a
+    [[ $status == 79 ]]
+    said a 'lock lost'
+}
+
+# ---------------------------------------------------------------- waiting
+
+@test "a wait that was announced ends with how long it took" {
+    hold a k
+    bg w rlock run k -- true
+    poll_until 10 has_waiters k 1
+    bg q rlock run -q k -- true
+    poll_until 10 has_waiters k 2
+    bg t rlock acquire k
+    poll_until 10 grep -q 'waiting for k' "$T/w.err"
+    poll_until 10 grep -q 'waiting for k' "$T/t.err"
+    kill "${pid[a]}"
+    finish w
+    finish q
+    finish t
+    said w 'waiting for k, held by' '^rlock: k: acquired after [0-9.]+m?s$'
+    said t 'waiting for k, held by' '^rlock: k: acquired after [0-9.]+m?s$'
+    said q
+}
+
+@test "in a CI job a terminal is no terminal: plain lines, and a trace of the wait" {
+    hold a k
+    export HOLDER=${pid[a]}
+    on_terminal env CI=true "$RLOCK" run k -- echo "mine now" <<'EOF'
+expect ^rlock: waiting for k, held by [^\r]*; you are next\r\n
+sh sleep 2.5 # that no other follows
+absent waiting
+sh kill $HOLDER
+expect ^rlock: k: acquired after [0-9.]+m?s\r\nmine now\r\n
+status 0
+EOF
+}
+
+@test "on a terminal that cannot redraw a line there are plain lines, too" {
+    hold a k
+    export HOLDER=${pid[a]}
+    on_terminal env TERM=dumb "$RLOCK" run k -- echo "mine now" <<'EOF'
+expect ^rlock: waiting for k, held by [^\r]*; you are next\r\n
+sh kill $HOLDER
+expect ^rlock: k: acquired after [0-9.]+m?s\r\nmine now\r\n
+status 0
+EOF
+}
+
+@test "on a terminal the line of the wait is gone when it tells how long it took" {
+    hold a k
+    export HOLDER=${pid[a]}
+    on_terminal env CI=false "$RLOCK" run k -- echo "mine now" <<'EOF'
+expect \r\x1b\[Kwaiting for k, held by
+sh kill $HOLDER
+expect \r\x1b\[Krlock: k: acquired after [0-9.]+m?s\r\nmine now
+status 0
+EOF
+}
+
+@test "in a narrow window the holder is cut, not the place; Ctrl-C leaves nothing of the line" {
+    hold a k --label "a label that is long enough for no window of fifty columns"
+    on_terminal "$RLOCK" run k -- true <<'EOF'
+resize 24 50
+expect \r\x1b\[Kwaiting for k, held by [^\r]{15}\.\.\.; next\r
+send \x03
+expect \^C\r\x1b\[K
+status 130
+EOF
+}
+
+# ---------------------------------------------------------------- who is in the way
+
+ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m?s'
+
+@test "a lock that --at-least keeps is not held by a command that has ended" {
+    local pid
+    bg a rlock run --at-least 60s --label nightly k -- sh -c 'exit 3'
+    finish a
+    pid=${pid[a]}
+    [[ $status == 3 ]]
+    run -0 rlock status
+    [[ $output =~ $ENDED && $output != *"$pid"* ]]
+    run -0 rlock status k
+    [[ $output =~ $ENDED ]]
+    run -0 rlock status --json k
+    json '.[0].holders | length == 1 and .[0].kept == true'
+    run -75 --separate-stderr rlock run -n k -- true
+    stderr_line "^rlock: k: not acquired: $ENDED; it was run by .* \\(sh\\), label nightly\$"
+    [[ $stderr != *"$pid"* ]]
+    bg w rlock run k -- true
+    poll_until 10 test -s "$T/w.err"
+    grep -qE "^rlock: waiting for k, $ENDED; it was run by .* \(sh\), label nightly; you are next\$" "$T/w.err"
+    run -0 --separate-stderr rlock force-release --yes k
+    stderr_line "^k is $ENDED"
+    finish w
+    run -0 rlock run --at-least 60s k -- "$RLOCK" status --json k
+    json '.[0].holders[0].kept == false'
+}
+
+@test "how a command ended whose lock is kept: by a signal, stopped, nobody knows" {
+    bg a rlock run --at-least 60s a -- sh -c 'kill -KILL $$'
+    bg b rlock run --at-least 60s --at-most 500ms b -- sleep 100
+    bg c rlock run --at-least 60s c -- sh -c ": >'$T/c.up'; exec sleep 100"
+    poll_until 10 test -e "$T/c.up"
+    poll_until 10 in_state "${pid[c]}" S # it has nothing more to say to its agent
+    kill -KILL "${pid[c]}"
+    finish a
+    finish b
+    run -75 --separate-stderr rlock run -n a -- true
+    stderr_line 'kept until ..:..; the command died of signal KILL after'
+    run -75 --separate-stderr rlock run -n b -- true
+    stderr_line 'kept until ..:..; the command died of signal TERM after'
+    poll_until 15 eval "\"$RLOCK\" status --json c 3>&- | jq -e '.[0].holders[0].kept' >/dev/null"
+    run -75 --separate-stderr rlock run -n c -- true
+    stderr_line 'kept until ..:..; the command has ended'
+}
+
+@test "of several holders the oldest is named, with its label and since when" {
+    hold a s --limit 2 --label first
+    hold b s --limit 2 --label second
+    run -75 --separate-stderr rlock run -n --limit 2 s -- true
+    stderr_line "^rlock: s: not acquired: all 2 slots are taken, the oldest by .*@$(hostname) pid ${pid[a]} \(sh\) for .*, label first$"
+    kill "${pid[a]}"
+    finish a
+    hold c s --limit 2 --label third
+    run -75 --separate-stderr rlock run -n --limit 2 s -- true
+    stderr_line 'the oldest by .*, label second$'
+    hold d r --read --label first
+    hold e r --read --label second
+    run -75 --separate-stderr rlock run -n r -- true
+    stderr_line '^rlock: r: not acquired: held by 2 readers, longest by .* for .*, label first$'
+}
+
+@test "where nobody holds it that keeps one out: who comes first" {
+    hold a r --read
+    bg w rlock run --write --label writer r -- true
+    poll_until 10 has_waiters r 1
+    run -75 --separate-stderr rlock run -n --read r -- true
+    stderr_line "^rlock: r: not acquired: .*@$(hostname) pid ${pid[w]} \(true\) comes first, waiting for .*, label writer$"
+    bg v rlock run --read r -- true
+    poll_until 10 test -s "$T/v.err"
+    grep -qE '^rlock: waiting for r: .* comes first, waiting for .*, label writer; you are number 2 in the queue$' "$T/v.err"
+}
+
+@test "who waits for an ancestor that holds it, as RLOCK_OWNER got lost, is told so, once" {
+    local hint='^hint: pass RLOCK_OWNER on, as by sudo --preserve-env=RLOCK_OWNER'
+    bg a rlock run --lease 20s k -- \
+        sh -c "echo \$\$ >'$T/pid'; env -u RLOCK_OWNER '$RLOCK' run k -- true"
+    poll_until 20 grep -q '^hint' "$T/a.err"
+    sleep 3 # that it is for once: the next heartbeat has been
+    said a 'waiting for k, held by' \
+        "^rlock: k: rlock waits for itself: pid ${pid[a]}, which holds it, is an ancestor of this process$" "$hint"
+    kill "${pid[a]}"
+    finish a
+    # A shell that has taken it, and has not exported the token.
+    bg s bash -c 'token=$("$RLOCK" acquire --lease 20s s); "$RLOCK" run -q -w 5s s -- true; echo "$?"'
+    finish s
+    [[ $(<"$T/s.out") == 75 ]]
+    said s 'rlock waits for itself: pid [0-9]+, which' "$hint" \
+        '^rlock: s: not acquired: held by .*; that is an ancestor of this process$'
+    run -75 --separate-stderr rlock run k -- sh -c 'env -u RLOCK_OWNER "$RLOCK" run -n k -- true'
+    [[ ${#stderr_lines[@]} == 1 ]]
+    stderr_line '^rlock: k: not acquired: held by .* \(sh\) for .*; that is an ancestor of this process$'
+}
+
+@test "who waits for somebody else, or for one of several slots, does not wait for itself" {
+    hold a k
+    bg w rlock run -w 4s k -- true
+    bg s rlock run --limit 2 s -- sh -c "env -u RLOCK_OWNER '$RLOCK' run --limit 2 s -- \
+        env -u RLOCK_OWNER '$RLOCK' run -w 4s --limit 2 s -- true"
+    finish w
+    finish s
+    said w 'waiting for' 'not acquired: held by .* for [0-9.]+s$'
+    said s 'waiting for' 'not acquired: all 2 slots are taken, the oldest by .* for [0-9.]+s$'
+}
+
+# ---------------------------------------------------------------- outages
+
+@test "an outage that was announced and is over is announced as over" {
+    start_proxy
+    local url=redis://${proxy[proxy]} one
+    rlock latch set l 1
+    hold b b
+    bg a rlock run -u "$url" --lease 20s k -- \
+        sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.05; done"
+    bg w rlock run -u "$url" --lease 20s b -- true
+    bg t rlock acquire -u "$url" --lease 20s b
+    bg l rlock latch wait -u "$url" l
+    bg q rlock run -q -u "$url" --lease 20s b -- true
+    poll_until 10 test -e "$T/up"
+    poll_until 10 has_waiters b 3
+    for one in w t l; do
+        poll_until 10 grep -q 'waiting for' "$T/$one.err"
+    done
+    fault refuse
+    for one in a w t l; do
+        poll_until 20 grep -qE '^rlock: [kbl]: .*; trying again$' "$T/$one.err"
+        [[ $(<"$T/$one.err") != *"is back"* ]]
+    done
+    fault pass
+    for one in a w t l; do
+        poll_until 20 grep -qE '^rlock: [kbl]: the store is back after [0-9.]+m?s$' "$T/$one.err"
+    done
+    : >"$T/go"
+    finish a
+    [[ $status == 0 && ! -s $T/q.err ]]
+}

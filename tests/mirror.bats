@@ -1,0 +1,218 @@
+# --mirror: a lock that is held together with the lock of another library, beside programs that have
+# that library's lock alone (other_lock.py).
+
+load helper
+load quorums
+
+PYTHON=/usr/bin/python3 # Debian's packages are for it, whatever else there is
+
+setup_file() {
+    quorum_file 3
+    # Other programs' keys are beyond what the manual lets rlock do.
+    RLOCK_URL=unix://$REDIS_SOCK
+    export RLOCK_URL
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || show_evidence
+    end_processes
+    redis flushall >/dev/null
+    quorum_mend
+}
+
+teardown_file() { quorum_file_end; }
+
+needs_redis_py() {
+    "$PYTHON" -c 'import redis' 2>/dev/null || skip "there is no python3-redis"
+}
+
+# other NAME KIND KEY [ROUNDS]: a program that wants that lock, and holds it until it "goes".
+other() {
+    rm -f "$T/$1".{asks,up,go}
+    bg "$1" "$PYTHON" -B "$BATS_TEST_DIRNAME/other_lock.py" "$2" "unix://$REDIS_SOCK" "$3" "$1" "$T" \
+        "${4:-0}"
+    poll_until 20 test -e "$T/$1.asks"
+}
+
+goes() {
+    : >"$T/$1.go"
+    finish "$1"
+    [[ $status == 0 ]]
+}
+
+refused() {
+    run "-$1" --separate-stderr rlock "${@:2}"
+}
+
+# waits NAME: it has found the lock held.
+waits() {
+    poll_until 10 contains "$T/$1.err" "held by a foreign lock"
+}
+
+@test "the other program's key is held with the lock, for as long, and given back" {
+    run -0 rlock run --lease 40s --mirror string:their k -- sh -c "
+        redis-cli -s '$REDIS_SOCK' get their; redis-cli -s '$REDIS_SOCK' pttl their"
+    [[ ${lines[0]} == rlock:* ]]
+    within 20000 40000 "${lines[1]}"
+    [[ $(redis exists their) == 0 ]]
+    run -0 rlock run --mirror redisson:their k -- redis-cli -s "$REDIS_SOCK" hgetall their
+    [[ ${lines[0]} == *:0 && ${lines[1]} == 1 && $(redis exists their) == 0 ]]
+    run -0 rlock run --mirror string same -- redis-cli -s "$REDIS_SOCK" get same
+    [[ $output == rlock:* && $(redis keys '*') != *same ]]
+}
+
+@test "who has the key keeps rlock out, for as long as it says; the message names it" {
+    redis set their somebody px 3600000 >/dev/null
+    refused 75 run -n --mirror string:their k -- touch "$T/ran"
+    stderr_line '^rlock: k: not acquired: held by a foreign lock their for at most (59m|1h)'
+    redis persist their >/dev/null
+    refused 75 run -w 300ms --mirror string:their k -- touch "$T/ran"
+    stderr_line 'held by a foreign lock their, which has no end'
+    refused 78 run -n --mirror redisson:their k -- touch "$T/ran"
+    stderr_line 'another key of its mirror.s name is there, which is no lock of Redisson.s'
+    [[ ! -e $T/ran && $(redis get their) == somebody ]]
+    run -0 rlock run -n k -- true
+    # One who waits has its place before those that do not ask for the mirror.
+    bg a rlock run --mirror string:their k -- sh -c "echo a >>'$LOG'"
+    waits a
+    queue b k
+    redis pexpire their 100 >/dev/null
+    finish a
+    finish b
+    [[ $(xargs <"$LOG") == "a b" ]]
+}
+
+@test "a mirror that is taken or deleted is a lost lock" {
+    local what
+    for what in "set their stranger" "del their"; do
+        hold a k --lease 3s --mirror string:their
+        # shellcheck disable=SC2086 # they are words
+        redis $what >/dev/null
+        finish a 20
+        [[ $status == 79 ]]
+        is_free k
+        [[ $what == del* || $(redis getdel their) == stranger ]]
+    done
+    contains "$T/a.err" 'lock lost: its mirror their was deleted'
+    [[ $(redis exists their) == 0 ]]
+    redis hset their stranger:1 1 >/dev/null
+    refused 75 run -n --mirror redisson:their k -- true
+    [[ $(redis hlen their) == 1 ]]
+}
+
+@test "nested ones share it, and it stays as long as one of them holds the lock" {
+    bg a rlock run --mirror string:their k -- sh -c "
+        '$RLOCK' run -n k -- '$RLOCK' run -n --mirror string:their k -- true || exit 3
+        '$RLOCK' run -n --mirror string:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
+        '$RLOCK' run k -- sh -c ': >\"$T/in\"; until test -e \"$T/go\"; do sleep 0.02; done' &
+        until test -e '$T/in'; do sleep 0.02; done"
+    finish a 20
+    [[ $status == 0 ]]
+    contains "$T/other" 'with another mirror'
+    [[ $(redis exists their) == 1 ]]
+    refused 75 run -n --mirror string:their elsewhere -- true
+    : >"$T/go"
+    poll_until 10 is_free k
+    [[ $(redis exists their) == 0 ]]
+}
+
+@test "it goes with its holder: given back, kept, taken away, run out" {
+    run -0 rlock run --mirror string:their --at-least 60s k -- true
+    within 40000 60000 "$(redis pttl their)"
+    run -0 rlock force-release --yes k
+    [[ $(redis exists their) == 0 ]]
+    run -0 rlock acquire --lease 1s --mirror string:their k
+    run -0 rlock renew --lease 60s --owner "${lines[-1]}" k
+    within 40000 60000 "$(redis pttl their)"
+    run -0 rlock force-release --yes k
+    run -0 rlock acquire --lease 1s --mirror redisson:their k
+    run -0 rlock run -w 20s k -- true
+    poll_until 10 is_free k
+    run -0 rlock run -w 20s --mirror string:their k -- redis-cli -s "$REDIS_SOCK" get their
+    [[ $output == rlock:* ]]
+    # Whoever waits is not handed the lock past a stranger, and is served when that has gone.
+    stay a k --mirror string:their
+    queue b k --mirror string:their
+    redis set their stranger >/dev/null
+    run -0 rlock force-release --yes k
+    waits b
+    redis del their >/dev/null
+    finish b
+    [[ $status == 0 ]]
+}
+
+@test "each library's waiter is woken by rlock, and rlock waits for each library's holder" {
+    local kind name mirror
+    needs_redis_py
+    while read -r kind name mirror; do
+        stay "$kind-a" k --lease 100s --mirror "$mirror:$name"
+        other "$kind-b" "$kind" "$name"
+        ends_well "$kind-a"
+        poll_until 15 test -e "$T/$kind-b.up"
+        bg "$kind-c" rlock run --mirror "$mirror:$name" k -- true
+        waits "$kind-c"
+        goes "$kind-b"
+        finish "$kind-c"
+        [[ $status == 0 ]]
+    done <<'END'
+redis-py their string
+plain their string
+python-redis-lock lock:their string
+spring registry:their string
+redisson their redisson
+END
+}
+
+@test "rlock and other programs have it one at a time, many times over" {
+    local i
+    needs_redis_py
+    other p redis-py their 10
+    other q plain their 10
+    for i in {1..10}; do
+        bg "r$i" rlock run --mirror string:their k -- sh -c "echo r$i >>'$LOG'; sleep 0.01
+            echo r$i >>'$LOG'"
+    done
+    for i in {1..10}; do
+        finish "r$i" 30
+        [[ $status == 0 ]]
+    done
+    finish p 30
+    [[ $status == 0 ]]
+    finish q 30
+    [[ $status == 0 ]]
+    # Each has noted its name twice in a row.
+    run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 60 }' "$LOG"
+}
+
+@test "a quorum: held at a majority of the servers, or not" {
+    local urls one
+    urls=$(node_urls)
+    run -0 rlock run -u "$urls" --mirror string:their k -- sh -c "
+        for i in 1 2 3; do redis-cli -s '$QUORUM'/\$i/sock get their; done"
+    [[ $(grep -c '^rlock:' <<<"$output") -ge 2 ]]
+    for one in 1 2 3; do
+        [[ $(node "$one" exists their) == 0 ]]
+    done
+    node 1 set their stranger >/dev/null
+    run -0 rlock run -u "$urls" --mirror string:their k -- true
+    node 2 set their stranger >/dev/null
+    refused 75 run -n -u "$urls" --mirror string:their k -- true
+}
+
+@test "what it does not go with is refused unasked: 64" {
+    export RLOCK_URL=redis://127.0.0.1:1
+    while IFS='|' read -r words what; do
+        # shellcheck disable=SC2086 # a list of words
+        refused 64 run $words -- true
+        stderr_line "^rlock: run: $what"
+    done <<'END'
+--mirror foo:x k|--mirror 'foo:x' is neither string:NAME nor redisson:NAME
+--mirror string: k|--mirror 'string:' is neither string:NAME nor redisson:NAME
+--mirror string:x --read k|--mirror goes with an exclusive lock of one KEY alone
+--mirror string:x --limit 2 k|--mirror goes with an exclusive lock of one KEY alone
+--mirror string:x k l|--mirror goes with an exclusive lock of one KEY alone
+--mirror string:x --grace k|--mirror does not go with --grace
+-u cluster://127.0.0.1:1 --mirror string:x k|--mirror: the keys k and x are in different slots
+-u zookeeper://127.0.0.1:1 --mirror string:x k|zookeeper:// has no --mirror
+END
+}

@@ -1,0 +1,98 @@
+# --notify: a command that is run when something happens to the lock, and is never in the way.
+
+load helper
+
+setup_file() { start_file; }
+
+# For --notify: appends a line of what it was told to the file "told".
+told() {
+    # shellcheck disable=SC2016 # its own variables
+    echo 'echo "$RLOCK_EVENT $RLOCK_KEY <$RLOCK_HOLDER>" \
+        "$((RLOCK_WAITED_MS >= 200)) $((RLOCK_HELD_MS >= 200))" >>"'"$T/told"'"'
+}
+
+# was_told REGEX: of a whole line, once.
+was_told() {
+    [[ $(grep -cxE -- "$1" "$T/told") == 1 ]]
+}
+
+@test "--notify: a long wait, a long hold, and a lock that is not acquired, each once" {
+    local holder
+    stay a k --notify "$(told)" --notify-after 200ms
+    holder="<.*@.* pid ${pid[a]} \(sh\)>"
+    poll_until 10 was_told "held k $holder [01] 1"
+    bg b rlock run --notify "$(told)" --notify-after 200ms k -- true
+    poll_until 10 was_told "waiting k $holder 1 0"
+    run -75 rlock run -n --notify "$(told)" k -- true
+    poll_until 10 was_told "not-acquired k $holder [01] 0"
+    ends_well a
+    finish b
+    [[ $status == 0 ]]
+    was_told "held k $holder [01] 1"
+    was_told "waiting k $holder 1 0"
+}
+
+@test "--notify: a lock that is lost, a command that is stopped, a store that is away" {
+    hold a k --lease 9s --notify "$(told)"
+    redis del 'rlock:{k}'
+    run -124 rlock run --at-most 200ms --notify "$(told)" other -- sleep 1000
+    poll_until 10 was_told 'timed-out other <.*> [01] 1'
+    run -69 rlock run -u "unix://$T/none" --server-wait 0 --notify "$(told)" k -- true
+    poll_until 10 was_told 'not-acquired k <> [01] 0'
+    finish a 20
+    [[ $status == 79 ]]
+    poll_until 10 was_told "lost k <.* pid ${pid[a]} \(sh\)> [01] 1"
+}
+
+# What it inherited would be the lock's for as long as it runs.
+@test "--notify: its command sees no password, no owner, and no descriptor but the streams" {
+    # shellcheck disable=SC2016 # its own variables
+    RLOCK_PASSWORD=secret RLOCK_URL=unix://rlock:secret@$REDIS_SOCK SEEN=$T/seen \
+        run -124 rlock run --at-most 200ms --notify '
+            env >"$SEEN.env"; for one in /proc/$$/fd/*; do echo "${one##*/}"; done >"$SEEN.fds"
+            mv "$SEEN.env" "$SEEN"' k -- sleep 1000 9<"$TESTS/helper.bash"
+    poll_until 10 test -e "$T/seen"
+    grep -x RLOCK_EVENT=timed-out "$T/seen"
+    run ! grep -E 'secret|^RLOCK_(OWNER|PASSWORD)=' "$T/seen"
+    # A shell may have the file open that it writes to.
+    [[ $(sort -n "$T/seen.fds" | head -n 3 | tr '\n' ' ') == "0 1 2 " ]]
+    run ! grep -x 9 "$T/seen.fds"
+}
+
+@test "--notify: a command that cannot be found or fails is told of, and changes nothing" {
+    stay a k --notify-after 1ms --notify 'no/such/command'
+    poll_until 10 contains "$T/a.err" 'k: the command of --notify ended (status 127)'
+    ends_well a
+}
+
+# It ignores TERM, fills a pipe that nobody reads, and hangs.
+stubborn() {
+    # shellcheck disable=SC2016 # its own variables
+    echo '[ "$RLOCK_EVENT" = held ] || exit 0
+        trap "" TERM; echo $$ >"'"$1"'"; yes >&2 & exec sleep 1000'
+}
+
+# In nobody's way: not in that of a command's end, whatever it has started; nor that of its tree,
+# which goes with rlock.
+@test "--notify: its command ends 10 s after rlock, even if that was killed" {
+    local one hook=()
+    mkfifo "$T/unread"
+    exec 8<>"$T/unread"
+    for one in a b; do
+        bg $one sh -c 'exec "$@" 2>"$0"' "$T/unread" "$RLOCK" run --wait-descendants \
+            --notify-after 10ms --notify "$(stubborn "$T/$one.hook")" $one -- \
+            sh -c "echo \$\$ >'$T/$one.command'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 9"
+        poll_until 10 test -s "$T/$one.hook"
+    done
+    kill -KILL "${pid[b]}"
+    poll_until 10 gone "$(<"$T/b.command")"
+    poll_until 10 is_free b
+    : >"$T/go"
+    finish a
+    [[ $status == 9 ]]
+    is_free a
+    for one in a b; do
+        poll_until 15 gone "$(<"$T/$one.hook")"
+    done
+    exec 8>&-
+}

@@ -1,0 +1,74 @@
+# Servers that answer what no sound one does: whatever it is, a waiter asks at a rate that any
+# server can bear, and no answer is taken for what it is not. H130
+
+load helper
+
+setup_file() { start_file; }
+
+# odd KIND: RLOCK_URL leads to such a server.
+odd() {
+    bg odd python3 "$TESTS/odd_server.py" "$T/odd.sock" "$1"
+    poll_until 10 listens "$T/odd.sock"
+    RLOCK_URL=unix://$T/odd.sock
+}
+
+# asked WORD: how often.
+asked() {
+    grep -cx "$1" "$T/odd.out" || true
+}
+
+# A burst of ten, ten a second after it, and what was under way: for as long as it really took.
+rate_is_bounded() {
+    local start passed
+    start=$(now_ms)
+    bg w rlock run -w 2s k -- touch "$T/ran"
+    finish w
+    passed=$(($(now_ms) - start))
+    [[ ! -e $T/ran ]]
+    within 1 $((14 + passed / 100)) "$(asked script)"
+    within 1 $((14 + passed / 100)) "$(asked connection)"
+}
+
+@test "H130 a lease that ends in a ms, again and again: asked at a bounded rate" {
+    odd soon
+    rate_is_bounded
+    [[ $status == 75 ]]
+}
+
+@test "H130 a time of grace that is negative or too large: asked at a bounded rate" {
+    odd negative
+    rate_is_bounded
+    [[ $status == 69 ]]
+    end_processes
+    rm "$T/odd.sock"
+    odd huge
+    rate_is_bounded
+    [[ $status == 69 ]]
+    contains "$T/w.err" 'grants nothing new for another 53375d'
+}
+
+@test "H130 STALE to whatever is asked: asked at a bounded rate" {
+    odd stale
+    rate_is_bounded
+    [[ $status == 69 ]]
+    contains "$T/w.err" 'the request took too long'
+}
+
+@test "H130 a thousand calls a second: asked at a bounded rate" {
+    odd calls
+    rate_is_bounded
+    [[ $status == 75 ]]
+}
+
+@test "H4 each answer twice: the connection is not used again" {
+    odd twice
+    rate_is_bounded
+    [[ $(asked connection) -ge 2 ]]
+}
+
+@test "H4 the answer to another question is none" {
+    odd other
+    run -69 --separate-stderr rlock run -n --connect-timeout 1s k -- touch "$T/ran"
+    stderr_line "the server's answer makes no sense"
+    [[ ! -e $T/ran ]]
+}

@@ -1,0 +1,38 @@
+# --priority: who waits with a higher one is served first.
+
+load helper
+
+@test "--priority: the higher first, of equals who came first; status shows the same" {
+    hold a k
+    queue b k
+    queue c k --priority 5
+    queue d k --priority 9
+    queue e k --priority 5
+    run -0 rlock status k
+    [[ $(grep -o 'priority [0-9]' <<<"$output" | tr '\n' ' ') == 'priority 9 priority 5 priority 5 ' ]]
+    [[ $(grep 'waiter 4' <<<"$output") != *priority* ]]
+    kill "${pid[a]}"
+    finish b 20
+    [[ $(tr '\n' ' ' <"$LOG") == 'd c e b ' ]]
+}
+
+@test "H62 --priority: who has waited for as long as priority-bound says is passed by nobody" {
+    echo 'priority-bound = 1s' >"$T/conf"
+    hold a k
+    queue b k --config "$T/conf"
+    queue c k --priority 9
+    sleep 1.1
+    kill "${pid[a]}"
+    finish c 20
+    [[ $(tr '\n' ' ' <"$LOG") == 'b c ' ]]
+}
+
+@test "--priority: no number from 0 to 9, and a store that has none, are refused" {
+    run -64 rlock run --priority 10 k -- true
+    [[ $output == *"--priority '10' is not a number from 0 to 9"* ]]
+    run -64 rlock run -u mysql://127.0.0.1:1/d --priority 1 k -- true
+    [[ $output == *'mysql:// has no --priority'* ]]
+    echo 'priority-bound = 0' >"$T/conf"
+    run -78 rlock run --config "$T/conf" k -- true
+    [[ $output == *'priority-bound'* ]]
+}

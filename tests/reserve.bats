@@ -1,0 +1,84 @@
+# rlock reserve, extend, release: a lock for a person, found again by a file.
+
+load helper
+
+# stranger COMMAND...: a user who has not reserved anything.
+stranger() {
+    XDG_STATE_HOME=$T/stranger "$@"
+}
+
+# left_is LOW HIGH: ms that are left of the reservation.
+left_is() {
+    local left
+    left=$(rlock status --json staging | jq '.[0].holders[0].lease_left_ms')
+    ((left > $1 && left <= $2))
+}
+
+@test "what one has reserved, others wait for and read why; own runs nest in it, one at a time" {
+    export XDG_STATE_HOME=$T/state
+    run -64 --separate-stderr rlock reserve staging 2h
+    stderr_line '^rlock: reserve: no -m TEXT'
+    [[ ! -e $XDG_STATE_HOME ]]
+    run -0 --separate-stderr rlock reserve staging 2h -m 'load test'
+    [[ ! $output && ! $stderr ]]
+    left_is 7000000 7200000
+    [[ $(stat -c %a "$XDG_STATE_HOME"/rlock "$XDG_STATE_HOME"/rlock/* | xargs) == "700 600" ]]
+    run -0 rlock status staging
+    [[ $output == *"load test"* ]]
+    run -75 --separate-stderr stranger rlock run -n staging -- true
+    stderr_line "^rlock: staging: not acquired: reserved by $(id -un)@[^ ]* for .*, label load test$"
+    run -75 rlock run -n --no-reentrant staging -- true
+    run -0 rlock read staging -- "$RLOCK" run -n other -- true
+    hold a staging
+    run -75 rlock run -n staging -- true
+    # Reserved as well: a run of both nests in each.
+    rlock reserve other 1h -m both
+    kill "${pid[a]}"
+    finish a
+    run -0 rlock run -n staging other -- echo nested
+    [[ $output == nested ]]
+    run -0 rlock release other
+    run -0 rlock extend staging 3h
+    left_is 10000000 10800000
+    run -0 rlock reserve staging 1h -m 'the end anew'
+    left_is 3500000 3600000
+    run -1 stranger rlock extend staging 1h
+    run -64 stranger rlock release staging
+    run -0 rlock release staging
+    run -1 rlock extend staging 1h
+    run -0 stranger rlock run -n staging -- true
+}
+
+@test "it waits for others, and takes -n and -w; in vain it leaves nothing; its time ends it" {
+    export XDG_STATE_HOME=$T/state
+    hold a staging
+    run -75 --separate-stderr rlock reserve -n staging 1h -m x
+    stderr_line '^rlock: staging: not acquired: held by '
+    run -75 rlock reserve -w 100ms staging 1h -m x
+    [[ ! $(ls "$XDG_STATE_HOME/rlock") ]]
+    bg r rlock reserve staging 2s -m short
+    poll_until 10 has_waiters staging 1
+    kill "${pid[a]}"
+    finish a
+    finish r
+    [[ $status == 0 ]]
+    run -0 stranger rlock run -w 20s staging -- true
+    run -1 --separate-stderr rlock extend staging 1h
+    stderr_line 'is not reserved by you: it was released, or its time is over$'
+}
+
+@test "no place for the token: nothing is reserved; wrong times: 64" {
+    : >"$T/file"
+    export XDG_STATE_HOME=$T/file
+    run -71 rlock reserve staging 1h -m x
+    run -0 rlock status -q staging
+    local time
+    for time in 0 -1s 500ms x ''; do
+        run -64 rlock reserve staging "$time" -m x
+        run -64 rlock extend staging "$time"
+    done
+    run -64 rlock reserve staging 1h -m ''
+    run -64 rlock reserve staging
+    run -64 rlock reserve 'a b' 1h -m x
+    run -64 rlock reserve -u zookeeper://127.0.0.1:1 staging 1h -m x
+}

@@ -1,0 +1,178 @@
+# rlock serve: what it answers, limits on requests and clients, outages, where it listens.
+
+load helper
+
+setup_file() {
+    [[ -x ${RLOCK%/*}/rlock-serve ]] || skip "no rlock-serve: it is built where libmicrohttpd is"
+    command -v curl >/dev/null || skip "no curl here"
+    start_file
+}
+
+# $URL leads to it.
+serve() {
+    bg serve rlock serve --listen 127.0.0.1:0
+    poll_until 10 contains "$T/serve.err" "listening on http"
+    URL=$(sed -n 's/.*listening on //p' "$T/serve.err")
+}
+
+get() {
+    curl -sS --max-time 60 "$@" 3>&-
+}
+
+code() {
+    get -o /dev/null -w '%{http_code}' "$@"
+}
+
+answers() { # CODE PATH
+    [[ $(code "$URL$2") == "$1" ]]
+}
+
+@test "locks.json is what status --json prints, metrics what rlock metrics does, and that is all" {
+    rlock run free -- true
+    hold a 'de<b>ploy' --label '<script>alert(1)</script>'
+    queue w 'de<b>ploy'
+    serve
+    output=$(get "${URL}locks.json")
+    json 'map(.key) == ["de<b>ploy"] and .[0].holders[0].label == "<script>alert(1)</script>" and
+          (.[0].waiters | length) == 1'
+    [[ $(jq -S 'map(del(.. | .age_ms?, .lease_left_ms?))' <<<"$output") == "$(
+        rlock status --json | jq -S 'map(del(.. | .age_ms?, .lease_left_ms?))')" ]]
+    get -D "$T/headers" "${URL}metrics" >"$T/metrics"
+    contains "$T/metrics" 'rlock_waiters{key="de<b>ploy"} 1'
+    contains "$T/metrics" 'rlock_acquired_total{key="free"} 1'
+    [[ $(tail -n 1 "$T/metrics") == "# EOF" ]]
+    grep -qi '^content-type: text/plain; version=0.0.4' "$T/headers"
+    [[ $(code "${URL}other") == 404 && $(code "${URL}../etc/passwd" --path-as-is) == 404 ]]
+}
+
+@test "the page and what it needs come from here alone" {
+    local file
+    serve
+    for file in '' page.css page.js; do
+        get -D "$T/headers" "$URL$file" >"$T/file"
+        grep -qi "^content-security-policy: default-src 'none'; script-src 'self'" "$T/headers"
+        [[ -s $T/file ]]
+        ! grep -qE '(https?:)?//[a-z]|innerHTML|eval|style=|onclick=' "$T/file"
+    done
+}
+
+@test "it changes nothing: other methods, bodies and headers without end are refused" {
+    local method
+    serve
+    for method in POST PUT DELETE OPTIONS PATCH BREW; do
+        [[ $(code -X "$method" "${URL}locks.json") == 405 ]]
+    done
+    [[ $(code -d x=y "${URL}") == 405 && $(code -X GET -d x=y "${URL}metrics") == 413 ]]
+    [[ $(code -I "${URL}metrics") == 200 ]]
+    [[ $(code -H "X: $(printf '%020000d' 0)" "$URL") == 431 ]]
+    [[ $(code "$URL$(printf '%020000d' 0)") =~ ^4 ]]
+    answers 200 locks.json
+}
+
+# How often the server was asked for a lock.
+surveys() {
+    redis info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\).*/\1/p'
+}
+
+@test "many requests at once cost the lock server one survey a second" {
+    local before began i
+    rlock acquire --lease 1h k
+    serve
+    answers 200 locks.json
+    before=$(surveys) began=$(now_ms)
+    for ((i = 0; i < 300; i++)); do
+        printf 'url=%s\noutput=/dev/null\n' "${URL}locks.json"
+    done >"$T/requests"
+    get --parallel --parallel-max 40 -K "$T/requests" -w '%{http_code}\n' >"$T/codes" 2>"$T/err"
+    [[ $(sort "$T/codes" | uniq -c | xargs) == "300 200" ]]
+    # One that was begun before the second was over, and one of the next.
+    (($(surveys) - before <= ($(now_ms) - began) / 1000 + 2))
+    # Nobody asks, so nothing is asked.
+    poll_until 5 answers 200 ''
+    before=$(surveys)
+    sleep 2
+    [[ $(surveys) == "$before" ]]
+}
+
+@test "while the store is away it says so at once, and goes on when it is back" {
+    serve
+    answers 200 locks.json
+    kill -STOP "$(<"$REDIS_DIR/pid")"
+    poll_until 25 answers 503 locks.json
+    output=$(get "${URL}locks.json")
+    json '.error == "no answer" and (.seen | test("Z$"))'
+    [[ $(get "${URL}metrics" | grep -v '^#') == "rlock_up 0" && $(code "${URL}") == 200 ]]
+    kill -CONT "$(<"$REDIS_DIR/pid")"
+    poll_until 25 answers 200 locks.json
+    redis_stop
+    poll_until 25 answers 503 locks.json
+    output=$(get "${URL}locks.json")
+    json '.error | startswith("cannot reach unix://")'
+    [[ $output != *pw@* && $(<"$T/serve.err") != *pw@* ]]
+    redis_start
+    poll_until 25 answers 200 locks.json
+    [[ $(get "${URL}metrics") == *"rlock_up 1"* ]]
+}
+
+@test "it begins to serve whether the store is there or not" {
+    RLOCK_URL=unix://$T/nothing serve
+    [[ $(code "${URL}locks.json") == 503 && $(code "${URL}metrics") == 200 ]]
+}
+
+@test "clients that say nothing, or little, keep nobody else away" {
+    serve
+    cat >"$T/slow.py" <<'END'
+import socket, sys, time
+host, port = sys.argv[1].rstrip("/").rsplit(":", 1)
+clients = []
+for number in range(100):
+    client = socket.create_connection((host, int(port)))
+    if number % 2:
+        client.sendall(b"GET / HTTP/1.1\r\nX: ")
+    clients.append(client)
+open(sys.argv[2], "w").close()
+time.sleep(1000)
+END
+    bg slow python3 "$T/slow.py" "${URL#http://}" "$T/connected"
+    poll_until 20 test -e "$T/connected"
+    [[ $(code "${URL}locks.json") == 200 ]]
+}
+
+@test "a Unix socket: a stale one is replaced, a live one is not; TERM ends it and removes it" {
+    bg one rlock serve --listen "unix:$T/sock"
+    poll_until 10 contains "$T/one.err" "listening on unix:$T/sock"
+    [[ $(code --unix-socket "$T/sock" http://x/locks.json) == 200 ]]
+    run -71 rlock serve --listen "unix:$T/sock"
+    [[ $output == "rlock: serve: unix:$T/sock: cannot listen: Address already in use" ]]
+    kill -KILL "${pid[one]}"
+    poll_until 10 gone "${pid[one]}"
+    [[ -S $T/sock ]]
+    bg two rlock serve --listen "unix:$T/sock"
+    poll_until 10 contains "$T/two.err" "listening on"
+    [[ $(code --unix-socket "$T/sock" http://x/metrics) == 200 ]]
+    kill -TERM "${pid[two]}"
+    finish two
+    [[ $status == 0 && ! -e $T/sock ]]
+    echo text >"$T/file"
+    run -71 rlock serve --listen "unix:$T/file"
+    [[ $(<"$T/file") == text ]]
+}
+
+@test "bad usage; where it cannot listen; no password on the argument list; not installed" {
+    run -64 rlock serve
+    [[ $output == "rlock: serve: no --listen"* ]]
+    for where in 9750 :9750 127.0.0.1: 127.0.0.1:x 127.0.0.1:70000 ::1:9750 unix:; do
+        run -64 rlock serve --listen "$where"
+        [[ $output == *"is neither ADDR:PORT nor unix:PATH"* ]]
+    done
+    run -64 rlock serve --listen 127.0.0.1:0 'a b'
+    run -71 rlock serve --listen 192.0.2.1:9750
+    [[ $output == "rlock: serve: 192.0.2.1:9750: cannot listen: "* ]]
+    serve
+    [[ $(tr '\0' ' ' <"/proc/${pid[serve]}/cmdline") == *"serve --listen 127.0.0.1:0 " ]]
+    cp "$RLOCK" "$T/rlock"
+    [[ ! -e /usr/local/libexec/rlock/rlock-serve ]] || return 0
+    RLOCK=$T/rlock run -71 rlock serve --listen 127.0.0.1:0
+    [[ ${lines[0]} == "rlock: serve: the program rlock-serve is not installed" &&
+        ${lines[1]} == "hint: install the package rlock-serve"* ]]
+}

@@ -1,0 +1,327 @@
+#!/usr/bin/env bats
+# --server-wait: a store that is away when rlock starts.
+# shellcheck disable=SC2154
+load helper
+load quorums
+
+TOKEN=01234567-89ab-4def-8123-456789abcdef
+
+setup_file() { quorum_file 3; }
+teardown_file() { quorum_file_end; }
+
+# Another server, which is not there at first.
+setup() {
+    T=$BATS_TEST_TMPDIR
+    declare -gA pid=()
+    LATE=$T/late
+    mkdir "$LATE"
+    export RLOCK_TEST_ID=$T RLOCK_URL=unix://$LATE/sock
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || show_evidence
+    late_ends
+    end_processes
+    quorum_mend
+}
+
+late_answers() {
+    [[ $(redis-cli -s "$LATE/sock" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
+}
+
+# late_starts [OPTION...]
+late_starts() {
+    redis-server --port 0 --unixsocket "$LATE/sock" --dir "$LATE" --save "" --pidfile "$LATE/pid" \
+        --daemonize yes "$@" 3>&- >/dev/null
+    poll_until 10 late_answers
+}
+
+late_ends() {
+    local one
+    one=$(cat "$LATE/pid" 2>/dev/null) || return 0
+    kill -KILL "$one" 2>/dev/null || true
+    poll_until 10 gone "$one"
+    rm -f "$LATE"/{sock,pid}
+}
+
+# two_lines NAME WHAT: what it has said: that the store is away, and that it is back; besides, what
+# "grep -v" is told.
+two_lines() {
+    local lines
+    grep -v "${3:-^\$}" "$T/$1.err" >"$T/said" || true
+    mapfile -t lines <"$T/said"
+    cat "$T/said"
+    [[ ${#lines[@]} == 2 ]]
+    [[ ${lines[0]} =~ ^"rlock: $2: ".*"; trying again"$ ]]
+    [[ ${lines[1]} =~ ^"rlock: $2: the store is back after "[0-9.]+s$ ]]
+}
+
+@test "a server that starts after rlock is waited for, with -n as well: two lines" {
+    local option
+    for option in -n -w1m --label=x; do
+        bg a rlock run "$option" k -- sh -c 'exit 9'
+        poll_until 10 contains "$T/a.err" \
+            "rlock: k: cannot reach $RLOCK_URL: No such file or directory; trying again"
+        alive "${pid[a]}"
+        late_starts
+        finish a
+        [[ $status == 9 ]]
+        two_lines a k
+        late_ends
+    done
+}
+
+# late COMMAND...: it is asked while there is no server; status is its status.
+late() {
+    bg a rlock "$@" --server-wait 1m
+    poll_until 10 contains "$T/a.err" "trying again"
+    late_starts
+    finish a
+    late_ends
+}
+
+@test "all commands that ask a store wait for it" {
+    late acquire k
+    [[ $status == 0 && -s $T/a.out ]]
+    two_lines a k
+    late renew --owner $TOKEN k
+    [[ $status == 1 ]]
+    two_lines a renew 'not held'
+    late release --owner $TOKEN k
+    [[ $status == 1 ]]
+    two_lines a release 'not held'
+    late status
+    [[ $status == 0 ]]
+    two_lines a status 'no locks'
+    late force-release --yes k
+    [[ $status == 1 ]]
+    two_lines a force-release 'not held'
+    late latch set l 2
+    [[ $status == 0 ]]
+    two_lines a l
+    late latch wait l -w 0
+    [[ $status == 75 ]]
+    late latch list
+    [[ $status == 0 ]]
+    two_lines a latch 'no latches'
+    late init
+    [[ $status == 0 ]]
+    two_lines a init
+}
+
+@test "one that does not answer is waited for as one that refuses is" {
+    local server
+    late_starts
+    server=$(<"$LATE/pid")
+    kill -STOP "$server"
+    bg a rlock run -n --server-wait 1m k -- sh -c 'exit 9'
+    bg b rlock status --server-wait 1m
+    poll_until 10 contains "$T/a.err" 'trying again'
+    poll_until 10 contains "$T/b.err" 'trying again'
+    kill -CONT "$server"
+    finish a
+    [[ $status == 9 ]]
+    two_lines a k
+    finish b
+    two_lines b status 'no locks'
+}
+
+@test "one that is still loading is waited for" {
+    late_starts --enable-debug-command yes
+    redis-cli -s "$LATE/sock" debug populate 3000 x 10 >/dev/null
+    redis-cli -s "$LATE/sock" save >/dev/null
+    late_ends
+    bg a rlock run -n --server-wait 1m k -- sh -c 'exit 9'
+    poll_until 10 contains "$T/a.err" 'trying again'
+    late_starts --key-load-delay 1000 --loading-process-events-interval-bytes 1024 || true
+    finish a 30
+    [[ $status == 9 ]]
+    two_lines a k
+}
+
+@test "a quorum is waited for until it has a majority" {
+    local i
+    for i in 1 2 3; do
+        redis-cli -s "$QUORUM/$i/sock" set some data >/dev/null
+    done
+    RLOCK_URL=$(node_urls)
+    rlock run k -- true
+    for i in 2 3; do
+        node "$i" save
+        node_kill "$i"
+    done
+    bg a rlock run -n --server-wait 1m k -- sh -c 'exit 9'
+    bg b rlock status --server-wait 1m
+    poll_until 10 contains "$T/a.err" 'no quorum, 2 of 3 servers failed'
+    poll_until 10 contains "$T/b.err" 'no quorum, 2 of 3 servers failed'
+    node_start 3
+    finish a 60
+    [[ $status == 9 ]]
+    two_lines a k
+    finish b
+    [[ $status == 0 ]]
+    two_lines b status 'no locks'
+}
+
+@test "--server-wait 0 is one attempt, from the variable and from a file, too" {
+    local word
+    echo 'server-wait = 0' >"$T/config"
+    for word in --server-wait=0 --config="$T/config"; do
+        run -69 --separate-stderr rlock run "$word" k -- touch "$T/run"
+        [[ ${#stderr_lines[@]} == 2 &&
+            ${stderr_lines[0]} == "rlock: k: cannot reach $RLOCK_URL: No such file or directory" ]]
+        run -69 --separate-stderr rlock status "$word"
+        [[ $stderr != *again* ]]
+    done
+    RLOCK_SERVER_WAIT=0 run -69 --separate-stderr rlock run k -- touch "$T/run"
+    [[ $stderr != *again* ]]
+    # An option goes over the variable.
+    RLOCK_SERVER_WAIT=0 bg a rlock run --server-wait 1m k -- true
+    poll_until 10 contains "$T/a.err" 'trying again'
+    late_starts
+    finish a
+    [[ $status == 0 && ! -e $T/run ]]
+}
+
+@test "69 when the time is up; by default that is the connect timeout" {
+    local start
+    start=$(now_ms)
+    run -69 --separate-stderr rlock run -n -E 0 --server-wait 1500ms k -- touch "$T/run"
+    took 1500 12000 "$start"
+    stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory\$"
+    start=$(now_ms)
+    run -69 rlock status --connect-timeout 1500ms
+    took 1500 12000 "$start"
+    start=$(now_ms)
+    run -69 rlock release --owner $TOKEN --connect-timeout 1500ms k
+    took 1500 12000 "$start"
+    # What is silent has the time of one connection in any case, and no more than that because of
+    # others.
+    late_starts
+    kill -STOP "$(<"$LATE/pid")"
+    start=$(now_ms)
+    run -69 --separate-stderr rlock run -n --connect-timeout 2s --server-wait 1s k -- touch "$T/run"
+    took 2000 12000 "$start"
+    stderr_line 'no answer in time$'
+    start=$(now_ms)
+    run -69 rlock run -n --connect-timeout 1s --server-wait 2500ms k -- touch "$T/run"
+    took 2500 12000 "$start"
+    [[ ! -e $T/run ]]
+}
+
+@test "-w includes it: 69, since an outage is no contention" {
+    local start
+    start=$(now_ms)
+    run -69 --separate-stderr rlock run -w 1500ms -E 0 --server-wait 1m k -- touch "$T/run"
+    took 1500 12000 "$start"
+    stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory\$"
+    start=$(now_ms)
+    run -69 rlock latch wait l -w 1500ms --server-wait 1m
+    took 1500 12000 "$start"
+    start=$(now_ms)
+    run -69 rlock acquire -w 500ms --server-wait 1m k
+    took 500 12000 "$start"
+    [[ ! -e $T/run ]]
+}
+
+@test "-q is silent about it but for the end" {
+    run -69 --separate-stderr rlock run -q --server-wait 1500ms k -- true
+    [[ ${#stderr_lines[@]} == 2 && ${stderr_lines[0]} == *"No such file or directory" ]]
+    bg a rlock run -q --server-wait 1m k -- true
+    poll_until 10 agent_of "${pid[a]}"
+    late_starts
+    finish a
+    [[ $status == 0 && ! -s $T/a.err ]]
+}
+
+# at_once STATUS COMMAND...: it ends with that, though there would be plenty of time, and says
+# nothing of trying again.
+at_once() {
+    local start
+    start=$(now_ms)
+    run "-$1" --separate-stderr "${@:2}" --server-wait 10m
+    took 0 60000 "$start"
+    [[ $stderr != *again* ]]
+}
+
+@test "what does not pass is not tried again: a wrong password, what is no Redis" {
+    local port command
+    late_starts --requirepass s3cret
+    for command in 'run k' 'acquire k' status "release k --owner $TOKEN" 'latch status l'; do
+        at_once 77 rlock_before "$command"
+        RLOCK_PASSWORD=wrong at_once 77 rlock_before "$command"
+    done
+    bg web python3 -uc '
+import socketserver
+class Web(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.rfile.readline()
+        self.wfile.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+server = socketserver.TCPServer(("127.0.0.1", 0), Web)
+print(server.server_address[1])
+server.serve_forever()'
+    poll_until 10 test -s "$T/web.out"
+    port=$(<"$T/web.out")
+    for command in 'run k' 'acquire k' status; do
+        RLOCK_URL=redis://127.0.0.1:$port at_once 69 rlock_before "$command"
+        stderr_line 'what answers there is not a Redis server$'
+    done
+    [[ ! -e $T/run ]]
+}
+
+# rlock_before "COMMAND WORD..." OPTION...: the options between its words and the command that it is
+# to run.
+rlock_before() {
+    local words
+    read -ra words <<<"$1"
+    shift
+    if [[ ${words[0]} == run ]]; then
+        rlock "${words[@]}" "$@" -- touch "$T/run"
+    else
+        rlock "${words[@]}" "$@"
+    fi
+}
+
+@test "a password that is refused when the server is back ends it" {
+    bg a rlock run -n --server-wait 10m k -- touch "$T/run"
+    poll_until 10 contains "$T/a.err" 'trying again'
+    late_starts --requirepass s3cret
+    finish a
+    [[ $status == 77 && ! -e $T/run ]]
+    contains "$T/a.err" 'it asks for a password'
+}
+
+@test "signals end it at once" {
+    local command signo
+    for signo in INT TERM; do
+        for command in 'run k' 'acquire k' status 'latch wait l'; do
+            bg a bash -c 'words=($1); [[ $1 != run* ]] || set -- "$1" -- true; exec "$RLOCK" "${words[@]}" --server-wait 10m "${@:2}"' \
+                - "$command"
+            poll_until 10 contains "$T/a.err" 'trying again'
+            kill -"$signo" "${pid[a]}"
+            finish a 3
+            [[ $status == $((128 + $(kill -l "$signo"))) ]]
+        done
+    done
+}
+
+@test "it is not tried again and again without a pause" {
+    local port
+    bg closing python3 -uc '
+import socket
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen()
+print(server.getsockname()[1])
+while True:
+    server.accept()[0].close()
+    print("one")'
+    poll_until 10 test -s "$T/closing.out"
+    port=$(head -n 1 "$T/closing.out")
+    run -69 rlock run -n -u "redis://127.0.0.1:$port" --server-wait 4s k -- true
+    # What was asked for may have been done, and is given back for another second.
+    within 2 22 "$(grep -c one "$T/closing.out")"
+    : >"$T/closing.out"
+    run -69 rlock status -u "redis://127.0.0.1:$port" --server-wait 4s
+    within 2 15 "$(grep -c one "$T/closing.out")"
+}

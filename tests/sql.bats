@@ -1,0 +1,311 @@
+# Locks in a database: the same for PostgreSQL and for MariaDB, of which each test takes all that
+# are here.
+
+load helper
+load certificates
+load databases
+
+setup_file() { databases_start; }
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    database_needed
+}
+
+teardown() {
+    local name
+    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/log 2>/dev/null || true
+    end_processes
+    for name in $DATABASES; do
+        database_answers "$name" || database_start "$name"
+        database_sql "$name" 'DELETE FROM rlock_lock'
+        database_sql "$name" 'DELETE FROM rlock_wait'
+    done
+}
+
+teardown_file() { databases_stop; }
+
+# on_each FUNCTION: with each server.
+on_each() {
+    local name
+    for name in $DATABASES; do
+        echo "-- $name"
+        export DATABASE=$name RLOCK_URL
+        RLOCK_URL=$(database_url "$name")
+        rm -rf "${T:?}"/*
+        "$@"
+    done
+}
+
+refused() {
+    run "-$1" --separate-stderr rlock "${@:2}"
+}
+
+@test "a command runs under a lock that others do not get, and that is free when it has ended" {
+    alone() {
+        run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_MODE"'
+        [[ $output == "k exclusive" && $stderr == "" ]]
+        stay a k
+        refused 75 run -n k -- touch "$T/ran"
+        stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
+        [[ ! -e $T/ran ]]
+        run -0 rlock run -n other -- true
+        ends_well a
+        run -0 rlock status
+        [[ $output == "" || $output == *"no locks"* ]]
+    }
+    on_each alone
+}
+
+@test "ten that want the same lock have it one after the other" {
+    on_each one_after_the_other 10
+}
+
+@test "first come, first served; who is next is told, and who gives up is passed over" {
+    line() {
+        stay holder k
+        queue a k
+        queue b k
+        queue c k
+        poll_until 10 contains "$T/a.err" 'you are next'
+        run -0 rlock status --json k
+        json '.[0].waiters | length == 3 and .[0].position == 1'
+        kill -TERM "${pid[b]}"
+        finish b
+        ends_well holder
+        finish a
+        finish c
+        [[ $(xargs <"$LOG") == "a c" ]]
+    }
+    on_each line
+}
+
+@test "a holder that was killed blocks the others for its lease, and its command is dead by then" {
+    crash() {
+        bg a rlock run --lease 3s k -- sh -c "echo \$\$ >'$T/a.pid'; exec sleep 1000"
+        poll_until 10 test -s "$T/a.pid"
+        bg b rlock run k -- sh -c "grep -qs ') [RSDT] ' /proc/$(<"$T/a.pid")/stat || echo b >'$LOG'"
+        poll_until 15 has_waiters k 1
+        kill_both a
+        finish b 30
+        [[ $status == 0 && $(<"$LOG") == b ]]
+    }
+    on_each crash
+}
+
+@test "readers together, a writer alone, in the order of arrival" {
+    readers() {
+        stay one k --read
+        stay two k --read
+        queue writer k --write
+        queue reader k --read
+        ends_well one
+        ends_well two
+        finish writer
+        finish reader
+        [[ $(xargs <"$LOG") == "writer reader" ]]
+    }
+    on_each readers
+}
+
+@test "a semaphore: so many at a time, each with a slot; another limit is refused" {
+    slots() {
+        bg one rlock run --limit 2 k -- sh -c "echo \$RLOCK_SLOT >>'$LOG'; exec sleep 1000"
+        poll_until 10 contains "$LOG" 1
+        bg two rlock run --limit 2 k -- sh -c "echo \$RLOCK_SLOT >>'$LOG'; exec sleep 1000"
+        poll_until 10 contains "$LOG" 2
+        refused 75 run -n --limit 2 k -- true
+        refused 78 run -n --limit 3 k -- true
+        refused 78 run -n k -- true
+        kill -TERM "${pid[one]}"
+        finish one
+        run -0 rlock run --limit 2 k -- sh -c 'echo $RLOCK_SLOT'
+        [[ $output == 1 ]]
+        kill -TERM "${pid[two]}"
+        finish two
+    }
+    on_each slots
+}
+
+@test "several keys, in different orders: all or none, and nobody waits in a circle" {
+    several() {
+        local i
+        for i in 1 2 3 4; do
+            bg "x$i" rlock run a b -- sh -c "echo x >>'$LOG'"
+            bg "y$i" rlock run b a -- sh -c "echo y >>'$LOG'"
+        done
+        for i in 1 2 3 4; do
+            finish "x$i" 40
+            [[ $status == 0 ]]
+            finish "y$i" 40
+            [[ $status == 0 ]]
+        done
+        [[ $(wc -l <"$LOG") == 8 ]]
+        stay holder b
+        refused 75 run -n a b -- true
+        run -0 rlock run -n a -- true
+        ends_well holder
+    }
+    on_each several
+}
+
+@test "a nested lock is granted at once, before everybody who waits" {
+    nested() {
+        cat >"$T/inner" <<END
+"$RLOCK" run --keep-credentials -n k -- \
+    sh -c ': >"$T/up"; until test -e "$T/go"; do sleep 0.1; done' &&
+    "$RLOCK" run --keep-credentials -n k -- true
+END
+        bg a rlock run --keep-credentials k -- sh "$T/inner"
+        poll_until 10 test -e "$T/up"
+        queue b k
+        : >"$T/go"
+        finish a
+        [[ $status == 0 ]]
+        finish b
+        [[ $(<"$LOG") == b ]]
+        refused 78 run --keep-credentials --read k -- "$RLOCK" run --write k -- true
+    }
+    on_each nested
+}
+
+@test "--at-least keeps a lock; force-release takes it, and a holder's, away" {
+    taken() {
+        run -0 rlock run --at-least 10m k -- true
+        refused 75 run -n k -- true
+        run -0 rlock status --json k
+        json '.[0].holders[0].kept'
+        run -0 rlock force-release --yes k
+        run -0 rlock run -n k -- true
+        hold a k --lease 3s
+        run -0 rlock force-release --yes k
+        finish a 20
+        [[ $status == 79 ]]
+        run -1 rlock force-release --yes k
+    }
+    on_each taken
+}
+
+@test "acquire, renew, release; fences only grow" {
+    tokens() {
+        local owner first second
+        eval "$(rlock acquire --export k)"
+        owner=$RLOCK_OWNER first=$RLOCK_FENCE
+        unset RLOCK_OWNER RLOCK_KEY RLOCK_FENCE RLOCK_MODE RLOCK_LEASE_MS
+        run -75 rlock acquire -n k
+        run -0 rlock renew --owner "$owner" k
+        run -1 rlock renew --owner 01234567-89ab-4def-8123-456789abcdef k
+        run -0 rlock release --owner "$owner" k
+        run -1 rlock release --owner "$owner" k
+        second=$(rlock run k -- sh -c 'echo $RLOCK_FENCE')
+        ((second > first))
+    }
+    on_each tokens
+}
+
+@test "a server that was killed and started again: its locks are held as before" {
+    restart() {
+        stay a k --lease 30s
+        queue b k
+        database_kill "$DATABASE"
+        poll_until 30 contains "$T/b.err" 'cannot reach'
+        database_start "$DATABASE"
+        renewed k
+        refused 75 run -n k -- true
+        ends_well a
+        finish b 30
+        [[ $(<"$LOG") == b ]]
+    }
+    on_each restart
+}
+
+@test "an agent that is killed: the next one goes on; nothing is left of either driver" {
+    replaced() {
+        stay a k --lease 30s
+        kill_agent a
+        renewed k
+        ends_well a
+        poll_until 10 no_driver
+    }
+    # The server knows who is connected to it.
+    no_driver() {
+        case $DATABASE in
+        postgresql) [[ $(database_sql postgresql "SELECT count(*) FROM pg_stat_activity
+            WHERE usename = 'locker'") == 0 ]] ;;
+        mysql) [[ $(database_sql mysql "SELECT count(*) FROM information_schema.processlist
+            WHERE user = 'locker'") == 0 ]] ;;
+        esac
+    }
+    on_each replaced
+}
+
+@test "the password is in no argument, environment or message" {
+    secret() {
+        local one
+        hold a k
+        one=$(pgrep -P "$(agent_of "${pid[a]}")")
+        [[ -n $one && ! -s /proc/$one/environ ]]
+        [[ $(tr '\0' ' ' <"/proc/$one/cmdline") == "rlock-$DATABASE " ]]
+        kill -TERM "${pid[a]}"
+        finish a
+        one=$DATABASE://locker:wrongpw@127.0.0.1:$(database_port "$DATABASE")/locks
+        refused 77 run -u "$one" k -- true
+        [[ $stderr != *wrongpw* && $stderr == *"127.0.0.1"* ]]
+    }
+    on_each secret
+}
+
+@test "what it cannot do, and a server that is not there, in clear words" {
+    words() {
+        refused 64 latch set k 1
+        stderr_line "^rlock: latch: $DATABASE:// has no latches\$"
+        refused 64 run --grace k -- true
+        refused 64 run --replicas 1 k -- true
+        refused 64 run -u "$DATABASE://127.0.0.1" k -- true
+        stderr_line "has no database's name"
+        refused 69 run --server-wait 0 -u "$DATABASE://127.0.0.1:1/locks" k -- true
+        stderr_line "^rlock: k: .*cannot reach $DATABASE://127.0.0.1:1/locks"
+    }
+    on_each words
+}
+
+@test "init: makes the tables, again without harm; prints the SQL; without them nothing is locked" {
+    tables() {
+        run -0 rlock init --print
+        [[ $output == *"CREATE TABLE IF NOT EXISTS rlock_lock"*"rlock_wait"* ]]
+        database_sql "$DATABASE" 'DROP TABLE rlock_wait'
+        database_sql "$DATABASE" 'DROP TABLE rlock_lock'
+        refused 69 run --server-wait 0 k -- true
+        stderr_line 'has no tables for locks'
+        run -69 rlock doctor
+        [[ $output == *"unfit    tables"* ]]
+        run -0 rlock init
+        run -0 rlock init
+        run -0 rlock run k -- true
+        run -1 rlock doctor
+        [[ $output == *"fine     tables"*"fine     lock "* ]]
+    }
+    on_each tables
+}
+
+@test "with TLS: a server that is vouched for alone" {
+    encrypted() {
+        local url=${RLOCK_URL/:/s:}
+        hold a k
+        refused 75 run -u "$url" --tls-ca "$CERTS/ca.pem" -n k -- touch "$T/ran"
+        stderr_line '^rlock: k: not acquired: held by '
+        kill "${pid[a]}"
+        finish a
+        run -0 rlock run -u "$url" --tls-ca "$CERTS/ca.pem" k -- sh -c 'echo "$RLOCK_KEY"'
+        [[ $output == k ]]
+        refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/other.pem" k -- touch "$T/ran"
+        stderr_line 'certificate'
+        url=${url/127.0.0.1/localhost}
+        refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/ca.pem" k -- touch "$T/ran"
+        [[ ! -e $T/ran ]]
+    }
+    on_each encrypted
+}

@@ -1,0 +1,194 @@
+#!/usr/bin/env -S python3 -B
+"""What runs the test files counts what they say, and what they should have said. Prints TAP."""
+import os, re, subprocess, sys, tempfile, time
+
+DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver.py")
+# (what, shell script, its results for Automake, a failure that is named)
+FILES = [
+    ("all is well", "echo 1..2; echo ok 1 - a; echo 'ok 2 -w: b'", ["PASS", "PASS"], None),
+    ("the plan at the end", "echo ok 1; echo ok; echo 1..2", ["PASS", "PASS"], None),
+    (
+        "one failed",
+        "echo 1..2; echo not ok 1 - a; echo '# why'; echo ok 2; exit 1",
+        ["FAIL", "PASS"],
+        "1 a",
+    ),
+    ("one skipped", "echo 1..2; echo ok 1 a '# skip no b'; echo ok 2", ["SKIP", "PASS"], None),
+    ("all skipped", "echo '1..0 # SKIP no b'", ["SKIP"], None),
+    (
+        "one is lost",
+        "echo 1..3; echo ok 1; echo ok 3",
+        ["PASS", "FAIL", "PASS"],
+        "2 ?: it was to be run",
+    ),
+    (
+        "one is lost, another failed",
+        "echo 1..3; echo not ok 1 a; echo ok 3; exit 1",
+        ["FAIL", "FAIL", "PASS"],
+        "2 ?: it was",
+    ),
+    (
+        "the last are lost",
+        "echo 1..3; echo ok 1; kill -KILL $$",
+        ["PASS", "FAIL", "FAIL"],
+        "3 ?: it was to be run",
+    ),
+    (
+        "one too many",
+        "echo 1..1; echo ok 1; echo ok 2",
+        ["PASS", "PASS", "FAIL"],
+        "it says 2 results",
+    ),
+    (
+        "one twice",
+        "echo 1..2; echo ok 1; echo ok 1; echo ok 2",
+        ["PASS", "PASS", "FAIL"],
+        "it says the result of test 1",
+    ),
+    ("no plan", "echo ok 1", ["PASS", "FAIL"], "it says no plan"),
+    ("no TAP", "echo all is well", ["FAIL"], "it says no plan"),
+    ("nothing", ":", ["FAIL"], "it says no plan"),
+    (
+        "a crash",
+        "echo ok 1; echo 1..1; kill -SEGV $$",
+        ["PASS", "FAIL"],
+        "it ended with status 139",
+    ),
+    (
+        "a status that nothing explains",
+        "echo 1..1; echo ok 1; exit 3",
+        ["PASS", "FAIL"],
+        "it ended with status 3",
+    ),
+    (
+        "it gives up",
+        "echo 1..1; echo ok 1; echo Bail out! No b",
+        ["PASS", "FAIL"],
+        "Bail out! No b",
+    ),
+    ("half a line", "echo 1..1; printf 'ok 1'", ["PASS"], None),
+    ("standard error", "echo 1..1; printf half >&2; echo ok 1; echo line >&2", ["PASS"], None),
+    (
+        "it hangs",
+        "echo 1..2; echo ok 1; sleep 1000",
+        ["PASS", "FAIL", "FAIL"],
+        "it was ended after 3 s",
+    ),
+    ("somebody keeps its output", "setsid sleep 1000 & echo 1..1; echo ok 1", ["PASS"], None),
+    # 1 to 28: make ignores two that are glibc's own.
+    (
+        "signals are as in a shell",
+        "echo 1..1; grep -qE '^Sig(Blk|Ign):.*[1-9a-f].{0,6}$' /proc/self/status || echo ok 1",
+        ["PASS"],
+        None,
+    ),
+    (
+        "what it leaves behind ends with it",
+        "setsid sh -c 'sleep 1000 & echo $! >left' & until test -s left; do :; done;"
+        "echo 1..1; echo ok 1",
+        ["PASS"],
+        None,
+    ),
+]
+
+
+def drive(directory, script):
+    """(results, what the driver printed) of a file with that script."""
+    env = dict(
+        os.environ,
+        RLOCK_FILE_TIMEOUT="3" if "1000" in script else "60",
+        RLOCK_TEST_FAILED=f"{directory}/failed",
+        RLOCK_TEST_LOGS="x.log y.log",
+    )
+    options = [
+        "--test-name",
+        "tests/x",
+        "--log-file",
+        "x.log",
+        "--trs-file",
+        "x.trs",
+        "--color-tests",
+        "no",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-B", DRIVER, *options, "--", "sh", "-c", script],
+        cwd=directory,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    with open(f"{directory}/x.trs", encoding="utf-8") as file:
+        return re.findall(r"^:test-result: (\w+)", file.read(), re.M), done.stdout
+
+
+def faults_of(directory, script, want, failure):
+    got, said = drive(directory, script)
+    if got != want:
+        yield f"got {got}, want {want}"
+    if not said.startswith(f"[1/2] {'FAILED' if failure else 'ok'} tests/x: "):
+        yield f"it said {said!r}"
+    if failure and f"failed: {failure}" not in said:
+        yield f"no failure {failure!r} in {said!r}"
+    if os.path.exists(f"{directory}/failed/x/log") != bool(failure):
+        yield "what a failed file said is kept, and nothing else"
+    if os.path.exists(f"{directory}/left"):
+        with open(f"{directory}/left", encoding="ascii") as file:
+            if alive(int(file.read())):
+                yield "what it has left behind is alive"
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def interrupted(directory):
+    """Told to end, it ends the file, and says nothing of it."""
+    env = dict(os.environ, RLOCK_TEST_FAILED=f"{directory}/failed")
+    options = ["--test-name", "x", "--log-file", "x.log", "--trs-file", "x.trs"]
+    with subprocess.Popen(
+        [sys.executable, "-B", DRIVER, *options, "--", "sh", "-c", "echo $$ >up; sleep 1000"],
+        cwd=directory,
+        env=env,
+    ) as driver:
+        deadline = time.monotonic() + 60
+        while not (os.path.exists(f"{directory}/up") and os.path.getsize(f"{directory}/up")):
+            if time.monotonic() > deadline:
+                yield "the file was not run"
+                driver.kill()
+                return
+            time.sleep(0.02)
+        driver.terminate()
+        if driver.wait(60) != 143:
+            yield f"status {driver.returncode}"
+    with open(f"{directory}/up", encoding="ascii") as file:
+        if alive(int(file.read())):
+            yield "the file goes on"
+    if os.path.exists(f"{directory}/x.trs"):
+        yield "there are results"
+
+
+def main():
+    cases = [(what, lambda place, rest=rest: faults_of(place, *rest)) for what, *rest in FILES]
+    cases.append(("told to end, it ends the file", interrupted))
+    print(f"1..{len(cases)}")
+    failures = 0
+    for number, (what, case) in enumerate(cases, 1):
+        with tempfile.TemporaryDirectory() as directory:
+            faults = list(case(directory))
+        failures += bool(faults)
+        print(
+            f"{'not ok' if faults else 'ok'} {number} - {what}",
+            *(f"# {fault}" for fault in faults),
+            sep="\n",
+            flush=True,
+        )
+    sys.exit(bool(failures))
+
+
+main()

@@ -1,0 +1,269 @@
+#!/usr/bin/env -S python3 -B
+"""The scripts of src/store/redis/lua: a lock that is handed over by message. Prints TAP."""
+from script_server import HANDED, PLACE_TTL, Lock
+from script_tap import A, B, C, D, E, fence_of, main, same, test, true
+
+WHO = "host user 1 cmd -"
+TOKEN = "Tt0_-" * 4 + "Tt"  # 22 characters
+F = "f" * 36
+
+
+def token(n):
+    return str(n) * 22
+
+
+def hold(lock, owner, **options):
+    return fence_of(lock.acquire(owner, who=WHO, **options))
+
+
+def wait(lock, owner, offer=TOKEN, **options):
+    options.setdefault("who", WHO)
+    same(lock.acquire(owner, offer=offer, **options)[0], "QUEUED", owner[0])
+
+
+def entry(lock, owner):
+    return lock.fields()["h:" + owner].split()
+
+
+@test("handed: the place becomes a lease that counts from the heartbeat; the message says what of")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    fence = hold(lock, A)
+    called = lock.now
+    wait(lock, B)
+    lock.now += 2000
+    lock.release(A)
+    fields = lock.fields()
+    new = fields["f"]
+    true(int(new) > int(fence), "a greater token")
+    same(ear.handed(), [(B, TOKEN, new, "0")], "message")
+    same(
+        fields["h:" + B],
+        f"{called + HANDED} {HANDED} {new} {B} {lock.now} x 0 {WHO} waited=2000",
+        "entry",
+    )
+    same(fields["s"], f"x 0 1 {called + HANDED} {HANDED} {B}", "state")
+    same([name for name in fields if name[0] in "qw"], ["q"], "what is left of the queue")
+    same(lock.renew(B)[:3], ["RENEWED", lock.now, [new]])
+    same(entry(lock, B)[:2], [str(lock.now + 30000), "30000"], "a whole lease")
+
+
+@test("handed: the token is the latest heartbeat's, and nobody is shown it")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    wait(lock, B, offer=token(1))
+    wait(lock, B, offer=token(2))
+    wait(lock, C, offer=token(3))
+    for reply in (lock.inspect(), lock.acquire(D, queue=False), lock.acquire(D)):
+        true(token(2) not in repr(reply) and "offer" not in repr(reply), f"a secret: {reply}")
+    lock.release(A)
+    same([(who, what) for who, what, _fence, _slot in ear.handed()], [(B, token(2))])
+    lock.release(B)
+    same([(who, what) for who, what, _fence, _slot in ear.handed()], [(C, token(3))])
+    true("offer" not in repr(lock.inspect()), "a note of a holder")
+
+
+@test("handed: who offers nothing, or no more, is poked")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    wait(lock, B)
+    wait(lock, B, offer=None)
+    lock.release(A)
+    same(ear.handed(), [(B,)], "poked")
+    true("h:" + B not in lock.fields(), "held")
+    hold(lock, B)
+    wait(lock, C, who="")
+    lock.release(B)
+    same(ear.handed()[0][:2], (C, TOKEN), "who is nobody")
+    same(entry(lock, C)[7:], ["-"] * 5 + ["waited=0"], "who is nobody")
+
+
+@test("handed: the heartbeat behind a lost message is granted what it has, for a whole lease")
+def _(server):
+    lock = Lock(server)
+    hold(lock, A)
+    wait(lock, B)
+    wait(lock, C)
+    lock.release(A)
+    fence = lock.fields()["f"]
+    lock.now += 2500
+    same(lock.acquire(B, who=WHO, offer=token(2))[:3], ["GRANTED", lock.now, [fence]])
+    same(entry(lock, B)[:2], [str(lock.now + 30000), "30000"], "a whole lease")
+    wait(lock, C)
+
+
+@test("handed: who is gone blocks until its lease ends; the next is told when that is")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    wait(lock, B)
+    called = lock.now
+    lock.now += PLACE_TTL - 1
+    wait(lock, C)
+    lock.release(A)
+    same(ear.handed()[0][0], B, "the last moment of its place")
+    reply = lock.acquire(C, who=WHO)
+    same(reply[3], 1, "position")
+    same(reply[7], called + HANDED - lock.now, "ms")
+    lock.now = called + HANDED
+    fence_of(lock.acquire(C))
+    same(lock.renew(B)[0], "LOST")
+
+
+@test("handed: a place that has run out gets nothing")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    wait(lock, B)
+    lock.now += PLACE_TTL
+    wait(lock, C)
+    lock.release(A)
+    same([owner for owner, *_ in ear.handed()], [C], "handed")
+
+
+@test("handed: who cancels before the message comes gives back what it was handed")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    wait(lock, B)
+    wait(lock, C)
+    lock.release(A)
+    same(lock.release(B)[0], "RELEASED")
+    same([owner for owner, *_ in ear.handed()], [B, C], "in turn")
+    same(lock.release(C, bar=60000)[0], "RELEASED")
+    same(lock.inspect()[5], [], "holders")
+    same(lock.acquire(C, offer=TOKEN)[0], "BARRED")
+
+
+@test("handed: force-release hands over, and takes away what was handed over")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    wait(lock, B)
+    wait(lock, C)
+    lock.force(A)
+    same([owner for owner, *_ in ear.handed()], [B], "handed")
+    lock.force(B)
+    same([owner for owner, *_ in ear.handed()], [C], "handed")
+    same(lock.renew(B)[0], "LOST")
+    wait(lock, B, places="q:1")
+
+
+@test("handed: two readers at once, and the renewal of each calls the next; no other renewal does")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    for owner in (B, C, D, E):
+        wait(lock, owner, mode="s")
+    wait(lock, F)  # a writer
+    lock.release(A)
+    same([owner for owner, *_ in ear.handed()], [B, C], "two")
+    lock.renew(B)
+    same(ear.handed(), [], "a renewal")
+    same(lock.run("renew", B, 30000, 0, 0, "handed")[0], "RENEWED")
+    same([owner for owner, *_ in ear.handed()], [D, E], "the next")
+    same(lock.fields()["s"].split()[:3], ["s", "0", "4"], "state")
+    for owner in (B, C, D, E):
+        same(ear.handed(), [], "the writer has to wait")
+        lock.release(owner)
+    same([owner for owner, *_ in ear.handed()], [F], "the writer")
+
+
+@test("handed: a reader that finds its lock by a heartbeat calls the next as well")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    for owner in (B, C, D):
+        wait(lock, owner, mode="s")
+    lock.release(A)
+    ear.handed()
+    same(lock.acquire(B, who=WHO, mode="s", offer=token(2))[0], "GRANTED")
+    same([owner for owner, *_ in ear.handed()], [D], "the next")
+
+
+@test("handed: a semaphore's slots, to no more than fit, and to none with another limit")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    options = {"mode": "l", "limit": 2}
+    hold(lock, A, **options)
+    hold(lock, B, **options)
+    wait(lock, C, **options)
+    wait(lock, D, **options)
+    lock.release(A)
+    same([(owner, slot) for owner, _t, _f, slot in ear.handed()], [(C, "1")], "slot")
+    lock.run("renew", C, 30000, 0, 0, "handed")
+    same(ear.handed(), [], "full")
+    lock.release(B)
+    same([(owner, slot) for owner, _t, _f, slot in ear.handed()], [(D, "2")], "slot")
+    same(lock.fields()["s"].split()[:3], ["l", "2", "2"], "state")
+    wait(lock, E, **options)
+    lock.set("q:3", lock.fields()["q:3"].replace("/2/", "/3/"))
+    lock.release(C)
+    same(ear.handed(), [(E,)], "another limit")
+
+
+@test("handed: not beside those who nest in what the waiter had before")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A, mode="s")
+    hold(lock, A + ".1", mode="s")
+    hold(lock, B, mode="s")
+    lock.release(A)
+    wait(lock, C)
+    wait(lock, A, mode="s")
+    lock.release(C)
+    same(ear.handed(), [(A,)], "poked")
+    fence_of(lock.acquire(A, mode="s"))
+    same(len(lock.fields()["h:" + A].split("\n")), 2, "its family")
+
+
+@test("handed: nobody who nests in a holder")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    for owner in (A, A + ".1"):
+        hold(lock, owner)
+    wait(lock, A + ".2")
+    lock.release(A + ".1")
+    same(ear.handed(), [(A + ".2",)], "poked")
+
+
+@test("handed: an older waiter in between is poked, and takes nobody's turn")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    hold(lock, A)
+    for owner, offer in ((B, None), (C, TOKEN)):
+        wait(lock, owner, mode="s", offer=offer)
+    lock.release(A)
+    same([message[:2] for message in ear.handed()], [(B,), (C, TOKEN)], "both")
+    fence_of(lock.acquire(B, mode="s"))
+    same(lock.fields()["s"].split()[:3], ["s", "0", "2"], "state")
+
+
+@test("handed: a clock that is set back makes it no longer than it was offered")
+def _(server):
+    lock = Lock(server)
+    hold(lock, A, lease=600000)
+    wait(lock, B)
+    lock.now -= 60000
+    lock.release(A)
+    same(entry(lock, B)[:2], [str(lock.now + HANDED), str(HANDED)], "entry")
+
+
+@test("handed: what is no offer of ours is none")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    fine = TOKEN + "/0/9/9"
+    for offer in ("x", "x/0/1", fine + " more", "/0/1/1", "x/0/1e3/5", "x/-1/9/9", "é/0/9/9"):
+        hold(lock, A)
+        wait(lock, B, offer=None)
+        ticket = lock.fields()["w:" + B]
+        lock.set(ticket, lock.fields()[ticket] + " offer=" + offer)
+        lock.release(A)
+        same(ear.handed(), [(B,)], offer)
+        lock.release(B)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+#!/usr/bin/env -S python3 -B
+"""The scripts of src/store/redis/lua: who queues up sends away those of its group. Prints TAP."""
+from script_server import PLACE_TTL, Lock
+from script_tap import A, B, C, D, main, same, test, true
+
+WHO = "host user 1 cmd -"
+TOKEN = "Tt0_-" * 4 + "Tt"
+
+
+def latest(lock, owner, group="", **options):
+    return lock.acquire(owner, who=f"{WHO} latest={group}", **options)
+
+
+def word(reply):
+    return reply[0]
+
+
+@test("latest: who waits already in the same group is sent away, poked, and told by whom")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    lock.acquire(A)
+    same(word(latest(lock, B)), "QUEUED")
+    same(word(latest(lock, C, group="k")), "QUEUED")
+    same(ear.heard(), [B], "poked")
+    reply = latest(lock, B, places="q:1")
+    same(reply[:3], ["SUPERSEDED", lock.now, 1])
+    same(reply[3].split()[1:4], [C, str(lock.now), "x"])
+    same(latest(lock, B), reply, "asked again, without its place")
+    same(lock.fields()["g:q:k"], C, "the group")
+    lock.release(A)
+    same(ear.heard(), [C], "woken")
+    same(word(latest(lock, C)), "GRANTED")
+    same([name for name in lock.fields() if name[0] == "g"], ["g"], "what is left")
+
+
+@test("latest: holders, other groups, those without and those that only try are left alone")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    same(word(latest(lock, A)), "GRANTED")
+    lock.acquire(B)
+    latest(lock, C, group="one")
+    same(word(latest(lock, D, group="two")), "QUEUED")
+    same(word(latest(lock, "e" * 36, group="one", queue=False)), "HELD")
+    same(ear.heard(), [], "poked")
+    true("h:" + A in lock.fields(), "the holder")
+    same(word(latest(lock, C, group="one", places="q:2")), "QUEUED")
+    lock.release(A)
+    same(word(lock.acquire(B)), "GRANTED", "who gave no --latest")
+
+
+@test("latest: a dropped waiter comes back to its place, but not before who came instead")
+def _(server):
+    lock = Lock(server)
+    lock.acquire(A, lease=600000)
+    latest(lock, B)
+    lock.acquire(C)
+    lock.now += PLACE_TTL
+    lock.acquire(C)
+    reply = latest(lock, B, places="q:1")
+    same([reply[0], reply[2]], ["QUEUED", "q:1"], "its old place")
+    lock.now += PLACE_TTL
+    latest(lock, D)
+    lock.now += 3600000
+    lock.renew(A)
+    same(word(latest(lock, B, places="q:1")), "SUPERSEDED", "an hour later")
+
+
+@test("latest: who was handed the lock in the same moment runs, whichever comes first")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    lock.acquire(A)
+    latest(lock, B, offer=TOKEN)
+    lock.release(A)
+    same(word(latest(lock, C)), "QUEUED", "B has it")
+    same([who for who, *_rest in ear.handed()], [B])
+    same(word(lock.renew(B)), "RENEWED")
+    latest(lock, D, offer=TOKEN)
+    lock.release(B)
+    same([who for who, *_rest in ear.handed()], [C, D], "C is told, D has it")
+    same(word(latest(lock, C, places="q:2")), "SUPERSEDED")
+
+
+@test("latest: of several keys, who is sent away from one queue leaves the others")
+def _(server):
+    both, one, ear = Lock(server, "k", "m"), Lock(server, "m"), server.listen()
+    both.acquire(A)
+    latest(both, B)
+    both.acquire(C)
+    latest(one, D)
+    same(ear.pokes(), [("rlock:{m}", B)])
+    both.release(A)
+    same(latest(both, B, places="q:1 q:1")[:3], ["SUPERSEDED", both.now, 2])
+    same(ear.pokes()[-2:], [("rlock:{m}", C), ("rlock:{k}", C)], "who comes next")
+    same([both.fields(i).get("w:" + B) for i in (0, 1)], [None, None], "its places")
+
+
+@test("latest: only so many are remembered that were sent away")
+def _(server):
+    lock = Lock(server)
+    lock.acquire(A)
+    for n in range(200):
+        latest(lock, "%036d" % n)
+    same(len(lock.fields()["g"].split("\n")), 64)
+    same(len([name for name in lock.fields() if name[:2] in ("w:", "q:", "g:")]), 3, "fields")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+#!/usr/bin/env -S python3 -B
+"""What the scripts of src/store/redis/lua make of a mirror, another library's key. Prints TAP."""
+from script_tap import A, B, C, fence_of, main, same, test, true
+from script_server import Lock
+
+THEIRS = "their"
+
+
+def with_mirror(lock, owner, kind="string", **options):
+    return lock.acquire(owner, limit=f"{kind}:{THEIRS}", **options)
+
+
+def value(server):
+    return server.call("GET", THEIRS)
+
+
+def left(server):
+    return server.call("PTTL", THEIRS)
+
+
+@test("it is taken and given back with the lock, and renewed with it")
+def _(server):
+    lock = Lock(server)
+    fence_of(with_mirror(lock, A, lease=9000))
+    same(value(server), "rlock:" + A)
+    same(lock.fields()["m"], f"string {A} {THEIRS}")
+    true(left(server) <= 9000, "no longer than the lease")
+    same(lock.renew(A, lease=600000)[0], "RENEWED")
+    true(left(server) > 500000, "as long as the new lease")
+    same(lock.release(A)[0], "RELEASED")
+    same((value(server), lock.fields().get("m")), (None, None))
+
+
+@test("the same request again has it for longer; where it was lost, nothing is granted")
+def _(server):
+    lock = Lock(server)
+    first = with_mirror(lock, A)
+    same(with_mirror(lock, A, lease=600000), first)
+    true(left(server) > 500000, "as long as the new lease")
+    server.call("SET", THEIRS, "x", "PX", 5000)
+    refusal = with_mirror(lock, A, queue=False)
+    same((refusal[0], refusal[-1]), ("HELD", "foreign " + THEIRS))
+    true(0 < refusal[5] <= 5000, "what is left to it")
+    same((value(server), lock.inspect()[5]), ("x", []))
+
+
+@test("a stranger's, or none: the renewal of the holder and of who nests in it is LOST")
+def _(server):
+    for change, holders in (("SET", 1), ("DEL", 0)):
+        lock = Lock(server)
+        fence_of(with_mirror(lock, A))
+        fence_of(lock.acquire(A + "." + B))
+        server.call(*([change, THEIRS, "x"] if holders else [change, THEIRS]))
+        for owner in (A, A + "." + B):
+            same(lock.renew(owner)[:1] + lock.renew(owner)[3:],
+                 ["LOST", holders, 0, "foreign " + THEIRS])
+            same(lock.release(owner)[0], "RELEASED")
+        same(value(server), "x" if holders else None)
+        server.call("FLUSHALL")
+
+
+@test("a lease that has run out is not renewed: others may have had the mirror since")
+def _(server):
+    lock = Lock(server)
+    fence_of(with_mirror(lock, A))
+    lock.now += 30001
+    same(lock.renew(A)[0], "LOST")
+    plain = Lock(server, "plain")
+    fence_of(plain.acquire(A))
+    plain.now += 30001
+    same(plain.renew(A)[0], "RENEWED")
+
+
+@test("what a dead holder has left of it is no one's")
+def _(server):
+    lock = Lock(server)
+    fence_of(with_mirror(lock, A))
+    lock.now += 30001
+    # Its key is there still, by the server's own clock.
+    fence_of(with_mirror(lock, B))
+    same((value(server), lock.fields()["m"]), ("rlock:" + B, f"string {B} {THEIRS}"))
+    lock.now += 30001
+    fence_of(lock.acquire(C))
+    same(lock.renew(C)[0], "RENEWED")
+    true("m" not in lock.fields(), "one without a mirror has none")
+    same(value(server), None)
+
+
+@test("it belongs to a family: taken by the inner one, given back by the outer one")
+def _(server):
+    lock = Lock(server)
+    fence_of(lock.acquire(A))
+    fence_of(with_mirror(lock, A + "." + B))
+    same(value(server), "rlock:" + A)
+    same(lock.release(A + "." + B)[0], "RELEASED")
+    same(value(server), "rlock:" + A)
+    same(lock.acquire(A + "." + C, limit="string:other")[:3], ["MISFIT", lock.now, "mirror"])
+    same(lock.release(A)[0], "RELEASED")
+    same(value(server), None)
+
+
+@test("nobody else is handed the lock with it; who waits with it is called")
+def _(server):
+    lock = Lock(server)
+    fence_of(with_mirror(lock, A))
+    same(with_mirror(lock, B)[0], "QUEUED")
+    ear = server.listen()
+    same(lock.release(A)[0], "RELEASED")
+    same(([owner for _, owner in ear.pokes()], value(server)), ([B], None))
+    server.call("SET", THEIRS, "x")
+    same(with_mirror(lock, B)[0], "QUEUED")
+    server.call("DEL", THEIRS)
+    fence_of(with_mirror(lock, B))
+
+
+@test("Redisson's: a hash of one field, its channel, and the keys that are none")
+def _(server):
+    lock = Lock(server)
+    fence_of(with_mirror(lock, A, "redisson"))
+    same(server.call("HGETALL", THEIRS), [A + ":0", "1"])
+    same(lock.force(A)[0], "RELEASED")
+    same(server.call("EXISTS", THEIRS), 0)
+    server.call("HSET", THEIRS, "x:1", 1)
+    same(with_mirror(lock, A, "redisson", queue=False)[0], "HELD")
+    same(with_mirror(lock, A)[:3], ["MISFIT", lock.now, "string"])
+    server.call("DEL", THEIRS)
+    server.call("SET", THEIRS, "x")
+    same(with_mirror(lock, A, "redisson")[:3], ["MISFIT", lock.now, "redisson"])
+    lock.set("m", "nonsense")
+    same(lock.acquire(A)[:3], ["MISFIT", lock.now, "damaged"])
+
+
+main()

@@ -1,0 +1,184 @@
+#!/usr/bin/env -S python3 -B
+"""The scripts of src/store/redis/lua: who waits with a priority is served first. Prints TAP."""
+from script_server import PLACE_TTL, Lock
+from script_tap import A, B, C, D, E, main, same, test
+
+WHO = "host user 1 cmd -"
+TOKEN = "Tt0_-" * 4 + "Tt"
+MINUTE = 60000
+
+
+def wait(lock, owner, priority=0, bound=0, **options):
+    notes = f" priority={priority}" * (priority > 0) + f" bound={bound}" * (bound > 0)
+    return lock.acquire(owner, who=WHO + notes, **options)
+
+
+def beat(lock, *owners, ms=2500, **options):
+    """They call once more after so many ms, over and over, no later than they have to."""
+    while ms > 0:
+        lock.now += min(ms, 5000)
+        ms -= 5000
+        for owner in owners:
+            wait(lock, owner, **options)
+
+
+def order(lock):
+    """Owners in the order in which readers of status see them."""
+    def turn(waiter):
+        notes = dict(word.split("=") for word in waiter.split()[9:])
+        return int(notes.get("turn", 12))
+
+    return [waiter.split()[1] for waiter in sorted(lock.inspect()[6], key=turn)]
+
+
+def served(lock, ear, holder, offers):
+    """Who is handed the lock, one after the other."""
+    ear.heard()
+    line = []
+    for _owner in range(offers):
+        lock.release(holder)
+        holder = ear.handed()[0][0]
+        line.append(holder)
+    return line
+
+
+@test("priority: the higher first, of equals who came first; status shows the same")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    lock.acquire(A, lease=10 * MINUTE)
+    for owner, priority in ((B, 0), (C, 5), (D, 0), (E, 9), ("f" * 36, 5)):
+        same(wait(lock, owner, priority, offer=TOKEN)[0], "QUEUED")
+    line = [E, C, "f" * 36, B, D]
+    same(order(lock), line, "shown")
+    same(served(lock, ear, A, 5), line, "served")
+    lock.release(D)
+    same(sorted(lock.fields()), ["f", "k", "q"], "what is left")
+
+
+@test("priority: places that are told; a newcomer goes before who has a lower one")
+def _(server):
+    lock = Lock(server)
+    lock.acquire(A)
+    same(wait(lock, B)[3], 1)
+    same(wait(lock, C, 3)[3], 1)
+    same(wait(lock, D, 3)[3], 2)
+    same(wait(lock, E)[3], 4)
+    same(wait(lock, B)[3], 3)
+    same(wait(lock, B, count=False)[3], 3)
+    lock.release(A)
+    same(wait(lock, "f" * 36, 3, queue=False)[0], "HELD", "of equals")
+    same(wait(lock, "f" * 36, 4, queue=False)[0], "GRANTED")
+
+
+@test("priority: who has waited for 15 minutes is passed by nobody")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    lock.acquire(A, lease=100 * MINUTE)
+    wait(lock, B, offer=TOKEN)
+    wait(lock, C, offer=TOKEN)
+    beat(lock, B, C, ms=14 * MINUTE, offer=TOKEN)
+    wait(lock, D, 9, offer=TOKEN)
+    same(order(lock), [D, B, C], "before")
+    beat(lock, B, C, D, ms=1 * MINUTE, offer=TOKEN)
+    same(order(lock), [B, C, D], "after")
+    same(wait(lock, D, 9, offer=TOKEN)[3], 2, "its place")
+    same(served(lock, ear, A, 3), [B, C, D])
+
+
+@test("priority: the smallest bound of those that wait counts")
+def _(server):
+    lock = Lock(server)
+    lock.acquire(A, lease=100 * MINUTE)
+    wait(lock, B)
+    lock.now += 3000
+    wait(lock, C, 9)
+    same(order(lock), [C, B])
+    wait(lock, D, bound=3000)
+    same(order(lock), [B, C, D], "a lower bound")
+    for owner in (B, C, D):
+        lock.release(owner)
+    wait(lock, B)
+    lock.now += 3000
+    wait(lock, C, 9)
+    same(order(lock), [C, B], "the queue was empty")
+    lock.acquire(D, who=WHO + f" waited={15 * MINUTE}")
+    same(order(lock), [C, B, D], "who came later is not before who came first")
+
+
+@test("priority: readers come together, one list after the other")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    lock.acquire(A)
+    for owner, priority in ((B, 0), (C, 5), (D, 5), (E, 5)):
+        wait(lock, owner, priority, mode="s")
+    lock.release(A)
+    same(ear.heard(), [C, D], "of the first list")
+    same(wait(lock, D, 5, mode="s")[0], "GRANTED")
+    same(ear.heard(), [E], "the rest of it")
+    same([wait(lock, owner, 5, mode="s")[0] for owner in (C, E)], ["GRANTED"] * 2)
+    same(ear.heard(), [B], "the next one")
+    same(wait(lock, B, mode="s")[0], "GRANTED")
+
+
+@test("priority: the slots of a semaphore go to the higher ones, all of them at once")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    slots = ["%036d" % n for n in range(2)]
+    for owner in slots:
+        lock.acquire(owner, mode="l", limit=2)
+    for owner, priority in ((B, 0), (C, 5), (D, 0), (E, 9)):
+        wait(lock, owner, priority, mode="l", limit=2, offer=TOKEN)
+    for owner in slots + [E, C]:
+        lock.release(owner)
+    same([owner for owner, *_rest in ear.handed()], [E, C, B, D])
+
+
+@test("priority: who was dropped comes back to its place in the list")
+def _(server):
+    lock = Lock(server)
+    lock.acquire(A, lease=100 * MINUTE)
+    places = wait(lock, B, 5)[2]
+    wait(lock, C, 5)
+    lock.now += PLACE_TTL
+    wait(lock, C, 5)
+    wait(lock, D, 5)
+    same(order(lock), [C, D])
+    same(wait(lock, B, 5, places=places)[4], 1, "queued anew")
+    same(order(lock), [B, C, D])
+
+
+@test("priority: dead ones of any list are passed; what an old program takes out is no hole")
+def _(server):
+    lock = Lock(server)
+    lock.acquire(A, lease=100 * MINUTE)
+    wait(lock, B, 9)
+    wait(lock, C, 5)
+    wait(lock, D)
+    lock.now += PLACE_TTL - 1
+    wait(lock, D)
+    lock.now += 1
+    lock.release(A)
+    same(wait(lock, D)[0], "GRANTED", "B and C are dead")
+    wait(lock, B, 9)
+    wait(lock, C, 5)
+    server.call("HDEL", lock.key, "w:" + B, lock.fields()["w:" + B])
+    lock.release(D)
+    same(wait(lock, C, 5)[0], "GRANTED")
+
+
+@test("priority: two that wait for the same keys never wait for each other")
+def _(server):
+    both, one = Lock(server, "k", "m"), Lock(server, "k")
+    both.acquire(A, lease=100 * MINUTE)
+    wait(both, B)
+    wait(one, C, bound=3000)
+    both.now += 4000
+    one.now += 4000
+    wait(both, D, 9)
+    wait(both, B)
+    both.release(A)
+    same([wait(both, B)[0], wait(both, D, 9)[0]].count("GRANTED"), 1)
+
+
+if __name__ == "__main__":
+    main()

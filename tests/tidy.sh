@@ -1,0 +1,34 @@
+#!/bin/sh
+# What clang-tidy thinks of the sources, one result a file. What it leaves out is in .clang-tidy.
+set -eu
+top=$(cd "${top_srcdir:-$(dirname "$0")/..}" && pwd)
+build=${top_builddir:-$top/build}
+
+if ! command -v clang-tidy >/dev/null; then
+    echo '1..0 # SKIP no clang-tidy'
+    exit
+fi
+[ -f "$build/build.h" ] || {
+    echo "Bail out! no build.h in $build: configure it first"
+    exit 1
+}
+
+# Where the drivers' libraries have their headers.
+libraries="$(pkg-config --cflags libpq 2>/dev/null || :) $(pkg-config --cflags libmariadb \
+    2>/dev/null || :)"
+
+# tidy FILE: several at a time; what it found is printed in one piece.
+export top build libraries
+# shellcheck disable=SC2016 # for the inner shell
+tidy='
+if faults=$(clang-tidy --quiet --header-filter="^$top/src/" "$1" -- -std=gnu11 \
+    -D_GNU_SOURCE -DPROGRAM_DIRECTORY="\"\"" -include "$build/build.h" -I"$build" \
+    -I"$top/src" $libraries 2>&1); then
+    echo "ok - ${1#"$top/src/"}"
+else
+    printf "not ok - %s\n%s\n" "${1#"$top/src/"}" "$(printf "%s\n" "$faults" | sed "s/^/# /")"
+fi'
+# shellcheck disable=SC2046 # a list of words
+set -- $(find "$top/src" -name '*.c' | sort)
+echo "1..$#"
+printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh -c "$tidy" tidy

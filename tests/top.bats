@@ -1,0 +1,165 @@
+# rlock top: the rows, their order, the filter, one lock in full, taking away, outages, the window.
+
+load helper
+
+setup_file() {
+    [[ -x ${RLOCK%/*}/rlock-top ]] || skip "no rlock-top: it is built where ncurses is"
+    start_file
+}
+
+# top [OPTION...]: on a terminal; the dialogue comes from standard input.
+top() {
+    "$TESTS/terminal.py" "$RLOCK" top --color never "$@" 3>&-
+}
+
+@test "what is waited for comes first; a lock in full, and back" {
+    hold a alpha
+    hold b beta --label "some label"
+    queue w beta
+    top <<'END'
+expect rlock top  [0-9:]{8}  2 locks, 1 waiting
+expect KEY  (.|\n)*beta (.|\n)*alpha
+expect Enter holders and queue
+send \r
+expect beta: exclusive, 1 waiting(.|\n)*some label(.|\n)*owner(.|\n)*waiter 1
+send q
+expect KEY  (.|\n)*alpha
+send q
+expect \x1b\[\?1049l
+status 0
+END
+}
+
+@test "a filter narrows the rows while it is typed; Escape takes it back" {
+    hold a alpha
+    hold b beta
+    top <<'END'
+expect beta
+send /zz
+expect no locks match
+send \x15ALP
+expect alpha
+send \r
+expect 1 of 2
+send \x1b
+expect beta
+send q
+status 0
+END
+    top 'al*' <<'END'
+expect 1 lock(.|\n)*alpha
+absent beta
+send \x03
+status 130
+END
+}
+
+@test "k asks, and takes the chosen lock away or leaves it" {
+    rlock acquire --lease 1h k
+    top <<'END'
+expect 1 lock
+send k
+expect rlock force-release k(.|\n)*k is held(.|\n)*Take it away
+send n\n
+expect Enter shows the locks again
+sh "$RLOCK" status --json k | jq -e '.[0].holders | length == 1'
+send \n
+expect 1 lock
+send k
+expect Take it away
+send \x03
+expect 1 lock
+send k
+expect Take it away
+send y\n
+expect Enter shows the locks again
+send \n
+expect no locks
+send q
+status 0
+END
+    run -0 rlock status -q k
+}
+
+@test "the table stays while the store is away, and goes on when it is back" {
+    top <<'END'
+expect no locks
+sh "$RLOCK" acquire --lease 1h kept-here
+expect kept-here
+sh kill -STOP $(cat "$REDIS_DIR/pid")
+expect out of reach since [0-9:]{8}: no answer
+resize 30 90
+expect out of reach since(.|\n)*kept-here
+sh kill -CONT $(cat "$REDIS_DIR/pid")
+expect 1 lock
+sh kill -KILL $(cat "$REDIS_DIR/pid")
+expect out of reach since [0-9:]{8}: cannot reach
+send q
+expect \x1b\[\?1049l
+status 0
+END
+    redis_restart_empty
+}
+
+@test "it follows the window, and stays on the chosen row" {
+    local number
+    for number in {01..40}; do
+        rlock acquire --lease 1h "many-$number"
+    done
+    top <<'END'
+resize 12 80
+expect 40 locks
+expect many-01
+absent many-40
+send G
+expect many-40
+resize 7 20
+expect many-40
+absent many-01
+resize 60 100
+expect many-01(.|\n)*many-20(.|\n)*many-40
+send q
+status 0
+END
+}
+
+@test "it stops with Ctrl-Z, leaves the screen alone meanwhile, and draws again" {
+    hold a k
+    "$TESTS/terminal.py" bash --norc -i 3>&- <<'END'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" top --color never\n
+expect 1 lock
+send \x1a
+expect \x1b\[\?1049l
+expect <2>
+send fg\n
+expect 1 lock
+send \x03
+expect <2>
+send exit 0\n
+status 0
+END
+}
+
+@test "bad usage is told before anything is asked; without a terminal there is a word for it" {
+    run -64 rlock top
+    [[ $output == "rlock: top: needs a terminal"* ]]
+    run -64 rlock top 'a b'
+    run -64 rlock top --json
+    run -64 rlock top k -- true
+    top --server-wait 0 -u "unix://$T/nothing" <<'END'
+expect rlock: top: cannot reach unix://
+status 69
+END
+}
+
+@test "where it is not installed there is one line, and a hint" {
+    cp "$RLOCK" "$T/rlock"
+    [[ ! -e /usr/local/libexec/rlock/rlock-top ]] || skip "rlock-top is installed here"
+    RLOCK=$T/rlock top <<'END'
+expect rlock: top: the program rlock-top is not installed\r\n
+expect hint: install the package rlock-top
+status 71
+END
+}

@@ -1,0 +1,208 @@
+/* Decimal numbers of others, and those in a server's replies: what is taken for which number.
+ * H130 */
+#include "base/decimal.h"
+#include "store/redis/greeting.h"
+#include "store/redis/reply.h"
+#include "store/redis/facts.h"
+
+#include "tap.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define MOST       REDIS_NUMBER_MAX
+#define DIGITS_50  "99999999999999999999999999999999999999999999999999"
+#define DIGITS_400 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50 DIGITS_50
+
+static const struct {
+    const char *text;
+    int64_t most;
+    int64_t read, size; /* -1: none */
+} texts[] = {
+    {"0", MOST, 0, 0},
+    {"7", MOST, 7, 7},
+    {"007", MOST, 7, 7},
+    {"10", 9, -1, 9},
+    {"9", 9, 9, 9},
+    {"0", 0, 0, 0},
+    {"1", 0, -1, 0},
+    {"9007199254740991", MOST, MOST, MOST},
+    {"9007199254740992", MOST, -1, MOST},
+    {"9223372036854775807", INT64_MAX, INT64_MAX, INT64_MAX},
+    {"9223372036854775808", INT64_MAX, -1, INT64_MAX},
+    {"18446744073709551616", INT64_MAX, -1, INT64_MAX},
+    {DIGITS_400, INT64_MAX, -1, INT64_MAX},
+    {"", MOST, -1, -1},
+    {"-1", MOST, -1, -1},
+    {"+1", MOST, -1, -1},
+    {" 1", MOST, -1, -1},
+    {"1 ", MOST, -1, -1},
+    {"1.5", MOST, -1, -1},
+    {"0x10", MOST, -1, -1},
+    {"1e3", MOST, -1, -1},
+    {"nan", MOST, -1, -1},
+    {"/", MOST, -1, -1},
+    {":", MOST, -1, -1},
+};
+
+static void test_texts(void)
+{
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const char *text = texts[i].text, *rest = text;
+        int64_t read = -1, taken = -1, parsed = -1, none = -1;
+        size_t digits = strspn(text, "0123456789");
+
+        decimal_read(text, strlen(text), texts[i].most, &read);
+        decimal_parse(text, read > 0 ? read : 0, texts[i].most, &parsed);
+        decimal_parse(text, read < INT64_MAX ? read + 1 : 0, texts[i].most, &none);
+        bool took = decimal_take(&rest, texts[i].most, &taken);
+        tap_ok(read == texts[i].read && parsed == read && none == (read == INT64_MAX ? read : -1) &&
+                   decimal_size(text, texts[i].most) == texts[i].size &&
+                   rest == text + (took ? digits : 0) && took == (taken >= 0) &&
+                   (read < 0 || taken == read),
+               "text %s", tap_show(text));
+    }
+}
+
+/* -- in replies ------------------------------------------------------------------------------ */
+
+static redisReply *decode(const char *text)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+
+    if (redisReaderFeed(reader, text, strlen(text)) != REDIS_OK ||
+        redisReaderGetReply(reader, &reply) != REDIS_OK || !reply)
+        abort();
+    redisReaderFree(reader);
+    return reply;
+}
+
+/* The only element of a list, as each of the readers takes it. */
+static const struct {
+    const char *element;
+    int64_t whole, count, span, clock;
+    size_t index; /* of 3 */
+} elements[] = {
+    {":0", 0, 0, 0, 0, 0},
+    {":1", 1, 1, 1, 1, 0},
+    {":3", 3, 3, 3, 3, 2},
+    {":4", 4, 4, 4, 4, 0},
+    {":-1", -1, 0, 0, 0, 0},
+    {":-9223372036854775808", -1, 0, 0, 0, 0},
+    {":9007199254740991", MOST, MOST, REDIS_SPAN_MAX, MOST, 0},
+    {":9007199254740992", -1, MOST, REDIS_SPAN_MAX, MOST + 1, 0},
+    {":9007199254740993", -1, MOST, REDIS_SPAN_MAX, 0, 0},
+    {":9223372036854775807", -1, MOST, REDIS_SPAN_MAX, 0, 0},
+    {"$1\r\n7", -1, 0, 0, 0, 0},
+    {"$-1", -1, 0, 0, 0, 0},
+    {"+7", -1, 0, 0, 0, 0},
+    {"*1\r\n:7", -1, 0, 0, 0, 0},
+};
+
+static void test_elements(void)
+{
+    for (size_t i = 0; i < COUNT(elements); i++) {
+        char text[60];
+        snprintf(text, sizeof text, "*1\r\n%s\r\n", elements[i].element);
+        redisReply *reply = decode(text);
+        tap_ok(redis_reply_whole(reply, 0) == elements[i].whole &&
+                   redis_reply_count(reply, 0) == elements[i].count &&
+                   redis_reply_span(reply, 0) == elements[i].span &&
+                   redis_reply_clock(reply, 0) == elements[i].clock &&
+                   redis_reply_index(reply, 0, 3) == elements[i].index &&
+                   redis_reply_says(reply, 0, 3) == (elements[i].whole == 3) &&
+                   redis_reply_whole(reply, 1) == -1 && redis_reply_count(reply, 1) == 0,
+               "element %s", tap_show(elements[i].element));
+        freeReplyObject(reply);
+    }
+}
+
+static const struct {
+    const char *reply;
+    int64_t us;
+} times[] = {
+    {"*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n", 1700000000123456},
+    {"*2\r\n$1\r\n0\r\n$1\r\n0\r\n", 0},
+    {"*2\r\n$13\r\n9007199254739\r\n$6\r\n999999\r\n", 9007199254739999999},
+    {"*2\r\n$13\r\n9007199254740\r\n$1\r\n0\r\n", -1},
+    {"*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n", -1},
+    {"*2\r\n$400\r\n" DIGITS_400 "\r\n$1\r\n0\r\n", -1},
+    {"*2\r\n$2\r\n-1\r\n$1\r\n0\r\n", -1},
+    {"*2\r\n$0\r\n\r\n$1\r\n0\r\n", -1},
+    {"*2\r\n$1\r\n7\r\n$7\r\n1000000\r\n", -1},
+    {"*2\r\n$1\r\n7\r\n$2\r\n-1\r\n", -1},
+    {"*2\r\n:7\r\n:7\r\n", -1},
+    {"*1\r\n$1\r\n7\r\n", -1},
+    {"*3\r\n$1\r\n7\r\n$1\r\n0\r\n$1\r\n0\r\n", -1},
+    {"-ERR\r\n", -1},
+};
+
+static void test_times(void)
+{
+    for (size_t i = 0; i < COUNT(times); i++) {
+        redisReply *reply = decode(times[i].reply);
+        tap_ok(redis_reply_time(reply) == times[i].us, "TIME %s", tap_show(times[i].reply));
+        freeReplyObject(reply);
+    }
+}
+
+/* INFO's and CONFIG GET's. */
+static const struct {
+    const char *text;
+    int64_t number;
+} facts[] = {
+    {"0", 0},       {"100", 100},       {"9223372036854775807", MOST},
+    {"", UNTOLD},   {"-5", UNTOLD},     {"-9223372036854775808", UNTOLD},
+    {"x", UNTOLD},  {DIGITS_400, MOST}, {"18446744073709551615", MOST},
+    {"1x", UNTOLD},
+};
+
+static void test_facts(void)
+{
+    for (size_t i = 0; i < COUNT(facts); i++) {
+        struct server_facts info = {.uptime_s = UNTOLD}, setting = {.maxmemory = UNTOLD};
+        char lines[600], text[700];
+        snprintf(lines, sizeof lines, "run_id:x\r\nuptime_in_seconds:%s\r\n", facts[i].text);
+        snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(lines), lines);
+        redisReply *reply = decode(text);
+        redis_facts_info(&info, reply);
+        freeReplyObject(reply);
+        snprintf(text, sizeof text, "*2\r\n$1\r\nx\r\n$%zu\r\n%s\r\n", strlen(facts[i].text),
+                 facts[i].text);
+        reply = decode(text);
+        redis_facts_setting(&setting, "maxmemory", reply);
+        freeReplyObject(reply);
+        tap_ok(info.uptime_s == facts[i].number && setting.maxmemory == facts[i].number,
+               "INFO and CONFIG %s", tap_show(facts[i].text));
+    }
+}
+
+static void test_replicas(void)
+{
+    char *many = malloc(70000 * 5 + 100), *at = many;
+
+    at += sprintf(at, "*3\r\n$6\r\nmaster\r\n:0\r\n*70000\r\n");
+    for (int i = 0; i < 70000; i++)
+        at += sprintf(at, "$-1\r\n");
+    redisReply *reply = decode(many), *none = decode("*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"),
+               *odd = decode("*3\r\n$6\r\nmaster\r\n:0\r\n:9223372036854775807\r\n");
+    tap_ok(redis_greeting_replicas(reply) == 65536, "more replicas than a server can have");
+    tap_ok(redis_greeting_replicas(none) == 0 && redis_greeting_replicas(odd) == -1,
+           "none, and a number instead of them");
+    freeReplyObject(reply);
+    freeReplyObject(none);
+    freeReplyObject(odd);
+    free(many);
+}
+
+int main(void)
+{
+    test_texts();
+    test_elements();
+    test_times();
+    test_facts();
+    test_replicas();
+    return tap_done();
+}

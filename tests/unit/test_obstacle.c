@@ -1,0 +1,167 @@
+/* What a user reads of those who are in the way. */
+#include "cli/kept.h"
+#include "cli/obstacle.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tap.h"
+
+#define SEC  INT64_C(1000)
+#define HOUR (3600 * SEC)
+
+#define BUILD                                                                                      \
+    {                                                                                              \
+        .host = "ci-3", .user = "build", .command = "make", .pid = 4121                            \
+    }
+#define GREEN                                                                                      \
+    {                                                                                              \
+        .host = "ci-3", .user = "build", .command = "make", .pid = 4121, .label = "green"          \
+    }
+
+/* 02:59:30 in UTC, and kept until 03:05:00. */
+#define KEPT  .since_ms = 1795402770 * SEC, .age_ms = 30 * SEC, .left_ms = 300 * SEC, .kept = true
+#define ENDED .end = {.known = true, .status = 0, .ran_ms = 4213}
+
+static const struct {
+    const char *wanted;
+    struct answer refusal;
+    unsigned limit;
+    int64_t later;
+    enum obstacle_detail detail;
+} rows[] = {
+    {.wanted = ""},
+    {.wanted = "held by build@ci-3 pid 4121 (make) for 25m04s",
+     .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = 1504 * SEC, .who = BUILD}}},
+    {.wanted = "held by build@ci-3 pid 4121 (make) for 3.5s, label green",
+     .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC, .who = GREEN}},
+     .later = 2500 * NS_PER_MS},
+    {.wanted = "held by build@ci-3 (make) for 1s, label green",
+     .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC, .who = GREEN}},
+     .detail = OBSTACLE_WITHOUT_PID},
+    {.wanted = "held by build@ci-3 for 1s, label green",
+     .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC, .who = GREEN}},
+     .detail = OBSTACLE_WITHOUT_COMMAND},
+    {.wanted = "held for 1s", .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC}}},
+    {.wanted = "held by somebody on ci-3 (make) for 1s",
+     .refusal = {.holders = 1,
+                 .holder = {.owner = "o",
+                            .age_ms = SEC,
+                            .who = {.host = "ci-3", .command = "make"}}}},
+    /* A quorum does not count. */
+    {.wanted = "held by build@ci-3 pid 4121 (make) for 1s",
+     .refusal = {.holder = {.owner = "o", .age_ms = SEC, .who = BUILD}}},
+    {.wanted =
+         "all 2 slots are taken, the oldest by build@ci-3 pid 4121 (make) for 25m00s, label green",
+     .refusal = {.holders = 2,
+                 .holder = {.owner = "o", .mode = LOCK_LIMIT, .age_ms = 1500 * SEC, .who = GREEN}},
+     .limit = 2},
+    {.wanted = "all 2 slots are taken", .refusal = {.holders = 2}, .limit = 2},
+    {.wanted = "all 2 slots are taken, the oldest for 1s",
+     .refusal = {.holders = 2, .holder = {.owner = "o", .mode = LOCK_LIMIT, .age_ms = SEC}},
+     .limit = 2},
+    {.wanted = "held by 2 readers, longest by build@ci-3 pid 4121 (make) for 1s",
+     .refusal = {.holders = 2,
+                 .holder = {.owner = "o", .mode = LOCK_SHARED, .age_ms = SEC, .who = BUILD}}},
+    {.wanted = "held by 3 others, longest by build@ci-3 pid 4121 (make) for 1s",
+     .refusal = {.holders = 3, .holder = {.owner = "o", .age_ms = SEC, .who = BUILD}}},
+    {.wanted = "build@ci-3 pid 4121 (make) comes first, waiting for 3s, label green",
+     .refusal = {.first = {.owner = "o", .age_ms = SEC, .who = GREEN}},
+     .later = 2 * NS_PER_SEC},
+    {.wanted = "somebody else comes first, waiting for 1s",
+     .refusal = {.first = {.owner = "o", .age_ms = SEC}}},
+    {.wanted =
+         "kept until 03:05; the command ended with 0 after 4.2s; it was run by build@ci-3 (make), "
+         "label green",
+     .refusal = {.holders = 1, .holder = {.owner = "o", KEPT, ENDED, .who = GREEN}},
+     .later = NS_PER_SEC},
+    {.wanted = "kept until 03:05; the command has ended",
+     .refusal = {.holders = 1, .holder = {.owner = "o", KEPT}}},
+    {.wanted = "all 2 slots are taken, the oldest kept until 03:05; the command ended with 0 after "
+               "4.2s; it "
+               "was run by build@ci-3 (make)",
+     .refusal = {.holders = 2,
+                 .holder = {.owner = "o", .mode = LOCK_LIMIT, KEPT, ENDED, .who = BUILD}},
+     .limit = 2},
+    {.wanted = "the server may have lost locks; it grants nothing new for another 5s",
+     .refusal = {.cause = CAUSE_GRACE, .grace_ms = 7 * SEC},
+     .later = 2 * NS_PER_SEC},
+};
+
+static void test_obstacles(void)
+{
+    char got[OBSTACLE_SIZE];
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        obstacle_print(&rows[i].refusal, rows[i].limit, rows[i].later, rows[i].detail, got,
+                       sizeof got);
+        if (!tap_ok(strcmp(got, rows[i].wanted) == 0, "%s", rows[i].wanted))
+            tap_note("got %s", got);
+    }
+}
+
+/* The longest there is fits, or is cut. */
+static void test_longest(void)
+{
+    static struct answer refusal = {.holders = 2, .holder = {.owner = "o", KEPT, ENDED}};
+    struct identity *who = &refusal.holder.who;
+    char room[OBSTACLE_SIZE + 1] = "";
+
+    memset(who->host, 'h', sizeof who->host - 1);
+    memset(who->user, 'u', sizeof who->user - 1);
+    memset(who->command, 'c', sizeof who->command - 1);
+    memset(who->label, 'l', sizeof who->label - 1);
+    who->pid = 2147483647;
+    for (size_t size = 1; size <= OBSTACLE_SIZE; size++) {
+        room[size] = '#';
+        obstacle_print(&refusal, 2, 0, OBSTACLE_FULL, room, size);
+        if (strlen(room) >= size || room[size] != '#') {
+            tap_ok(false, "in %zu bytes", size);
+            return;
+        }
+    }
+    tap_ok(strlen(room) < OBSTACLE_SIZE - 1, "what is longest is whole");
+}
+
+static const struct {
+    const char *wanted;
+    struct lock_party holder;
+} kept[] = {
+    {"kept until 03:05; the command ended with 3 after 4.2s",
+     {KEPT, .end = {.known = true, .status = 3, .ran_ms = 4213}}},
+    {"kept until 03:05; the command died of signal KILL after 1m00s",
+     {KEPT, .end = {.known = true, .signal = SIGKILL, .ran_ms = 60 * SEC}}},
+    {"kept until 03:05; the command died of signal 64 after 1ms",
+     {KEPT, .end = {.known = true, .signal = 64, .ran_ms = 1}}},
+    {"kept until 03:05; the command has ended", {KEPT}},
+    {"kept until 02:59; the command has ended", {.since_ms = 1795402770 * SEC - 1, .kept = true}},
+    {"kept until 03:00; the command has ended", {.since_ms = 1795402770 * SEC, .kept = true}},
+    {"kept until 02:59; the command has ended",
+     {.since_ms = 1795402770 * SEC, .age_ms = 1, .left_ms = 24 * HOUR - 30 * SEC - 2}},
+    {"kept until 2026-11-24 03:00; the command has ended",
+     {.since_ms = 1795402770 * SEC, .age_ms = 1, .left_ms = 24 * HOUR}},
+    {"kept until ?; the command has ended", {.since_ms = INT64_MAX, .age_ms = 1}},
+    {"kept until ?; the command has ended", {.since_ms = INT64_MIN, .age_ms = -1}},
+};
+
+static void test_kept(void)
+{
+    char got[200];
+
+    for (size_t i = 0; i < COUNT(kept); i++) {
+        kept_print(&kept[i].holder, got, sizeof got);
+        if (!tap_ok(strcmp(got, kept[i].wanted) == 0, "%s", kept[i].wanted))
+            tap_note("got %s", got);
+    }
+}
+
+int main(void)
+{
+    setenv("TZ", "UTC0", 1);
+    tzset();
+    test_obstacles();
+    test_longest();
+    test_kept();
+    return tap_done();
+}

@@ -1,0 +1,153 @@
+/* A store that fails, at the start and later: what may pass, and what the user is told of it. */
+#include "lock/outage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fake_loop.h"
+#include "tap.h"
+
+#define LONGEST_NS (30 * NS_PER_SEC)
+
+/* "steps": "MS WHAT" in order, where WHAT is + an answer, e excuse, q end, or a failure: ! refused,
+ * . silent, ~ loading, x denied, n no such host. "wanted": what the user is told, and "over:" with
+ * the reason if the failure is the last. */
+static const struct {
+    const char *name;
+    int server_wait_ms;
+    const char *steps, *wanted;
+} rows[] = {
+    {"the first answer", 5000, "0 +", ""},
+    {"away for a moment", 5000, "0 ! 900 +", ""},
+    {"away for longer", 5000, "0 ! 2000 +", "away:refused back:2000 "},
+    {"told once, with the latest reason", 5000, "0 ! 900 ~ 2000 ! 3000 +",
+     "away:loading back:3000 "},
+    {"silent", 5000, "4000 +", "away:no answer from the store yet back:4000 "},
+    {"silent, and nobody waits", 0, "4000 +", ""},
+    {"away, and nobody waits", 0, "0 !", "over:refused "},
+    {"away for too long", 5000, "0 ! 5000 ~", "away:refused over:loading "},
+    {"the reason is no silence", 5000, "0 ~ 4000 ! 5000 .", "away:loading over:loading "},
+    {"denied", 5000, "0 x", "over:denied "},
+    {"no such host", 5000, "0 n", "over:no such host "},
+    {"the user has gone", 5000, "0 ! 500 q 3000 +", ""},
+
+    {"later: each reason at once", 5000, "0 + 100 ! 200 ! 300 ~ 400 +",
+     "away:refused away:loading back:300 "},
+    {"later: anew after each answer", 5000, "0 + 100 ! 200 + 300 ! 500 +",
+     "away:refused back:100 away:refused back:200 "},
+    {"later: denied", 5000, "0 + 100 x", "over:denied "},
+    {"later: no such host may pass", 5000, "0 + 100 n 200 +", "away:no such host back:100 "},
+    {"later: given up so long after the latest answer", 5000, "0 + 20000 + 49999 ! 50000 !",
+     "away:refused over:refused "},
+    {"later: not asked for a time", 5000, "0 + 40000 e 69999 ! 70000 .",
+     "away:refused over:silent "},
+    {"at the start there is no excuse", 5000, "0 ! 4000 e 6000 !", "away:refused over:refused "},
+};
+
+static const struct {
+    char letter;
+    struct answer why;
+} failures[] = {
+    {'!', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "refused"}},
+    {'.', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "silent"}},
+    {'~', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "loading"}},
+    {'x', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_DENIED, .text = "denied"}},
+    {'n',
+     {.verdict = VERDICT_UNKNOWN,
+      .cause = CAUSE_UNREACHABLE,
+      .nowhere = true,
+      .text = "no such host"}},
+};
+
+struct course {
+    struct loop *loop;
+    struct outage outage;
+    struct moment begun;
+    struct loop_timer step;
+    const char *steps;
+    char told[400];
+};
+
+static void tell(struct course *course, const char *what, const char *text)
+{
+    size_t used = strlen(course->told);
+
+    snprintf(course->told + used, sizeof course->told - used, "%s:%s ", what, text);
+}
+
+static void on_trouble(void *arg, const struct answer *why)
+{
+    tell(arg, "away", why->text);
+}
+
+static void on_recovered(void *arg, int64_t after)
+{
+    char ms[24];
+
+    snprintf(ms, sizeof ms, "%lld", (long long)(after / NS_PER_MS));
+    tell(arg, "back", ms);
+}
+
+static void fail(struct course *course, struct moment now, const struct answer *why)
+{
+    if (!outage_may_pass(&course->outage, now, why)) {
+        tell(course, "over", outage_give_up(&course->outage, why)->text);
+        return;
+    }
+    struct moment again = outage_note(&course->outage, now, why);
+    if (again.ns <= now.ns || again.ns > now.ns + NS_PER_SEC)
+        tell(course, "the next attempt", "too soon, or too late");
+}
+
+static void arm_step(struct course *course)
+{
+    char *end;
+    long ms = strtol(course->steps, &end, 10);
+
+    if (end == course->steps)
+        return;
+    course->steps = end + 1;
+    loop_arm(course->loop, &course->step, moment_plus(course->begun, ms * NS_PER_MS));
+}
+
+static void take_step(struct loop_timer *timer)
+{
+    struct course *course = timer->owner;
+    struct moment now = loop_now(course->loop);
+    char what = *course->steps++;
+
+    if (what == '+')
+        outage_answered(&course->outage, now);
+    else if (what == 'e')
+        outage_excuse(&course->outage, now);
+    else if (what == 'q')
+        outage_end(&course->outage);
+    for (size_t i = 0; i < COUNT(failures); i++)
+        if (failures[i].letter == what)
+            fail(course, now, &failures[i].why);
+    arm_step(course);
+}
+
+static void test_course(size_t i)
+{
+    static const struct outage_events events = {on_trouble, on_recovered};
+    struct course course = {.loop = loop_new(), .steps = rows[i].steps};
+
+    course.step = (struct loop_timer){.fire = take_step, .owner = &course};
+    course.begun = loop_now(course.loop);
+    outage_begin(&course.outage, course.loop, course.begun, rows[i].server_wait_ms * NS_PER_MS,
+                 LONGEST_NS, &events, &course);
+    arm_step(&course);
+    for (bool turning = true; turning && course.step.added;)
+        turning = fake_turn(course.loop);
+    outage_end(&course.outage);
+    tap_is(course.told, rows[i].wanted, rows[i].name, rows[i].steps);
+    loop_free(course.loop);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < COUNT(rows); i++)
+        test_course(i);
+    return tap_done();
+}

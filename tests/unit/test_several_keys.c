@@ -1,0 +1,541 @@
+/* Locks over several keys, over simulated stores that take one key each: owners that want keys
+ * which others want too. Whatever answers are late or missing, an owner that was told it has a lock
+ * has all keys, one that was refused has none, and each gets its turn. */
+#include "store/several_keys.h"
+
+#include <stdlib.h>
+
+#include "fake_loop.h"
+#include "tap.h"
+
+#define KEYS       3
+#define OWNERS     4
+#define LEASE_NS   (30 * NS_PER_SEC)
+#define TIMEOUT    NS_PER_SEC /* for one operation */
+#define HOLD_NS    (20 * NS_PER_MS)
+#define SEEDS      200
+#define TURNS_MOST 200000
+
+/* -- chance ------------------------------------------------------------------------------------ */
+
+static uint64_t chance_state;
+
+static unsigned chance(unsigned below)
+{
+    chance_state = chance_state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(chance_state >> 33) % below;
+}
+
+/* -- the server -------------------------------------------------------------------------------- */
+
+struct link;
+
+/* What it knows of one key: who holds it, and who waits, in the order of arrival. */
+struct key {
+    const char *name;
+    const char *holder; /* NULL: nobody */
+    const char *queue[OWNERS];
+    size_t waiting;
+};
+
+static struct {
+    struct loop *loop;
+    struct key keys[KEYS];
+    bool has_queue;
+    unsigned silent; /* of 100 answers, so many are lost */
+    struct link *links[OWNERS];
+} server;
+
+static struct key *find_key(const char *name)
+{
+    for (size_t i = 0; i < KEYS; i++) {
+        if (strcmp(server.keys[i].name, name) == 0)
+            return &server.keys[i];
+    }
+    abort();
+}
+
+static size_t place_of(const struct key *key, const char *owner)
+{
+    size_t place = 0;
+
+    while (place < key->waiting && key->queue[place] != owner)
+        place++;
+    return place;
+}
+
+static bool leave_queue(struct key *key, const char *owner)
+{
+    size_t place = place_of(key, owner);
+
+    if (place == key->waiting)
+        return false;
+    key->waiting--;
+    for (; place < key->waiting; place++)
+        key->queue[place] = key->queue[place + 1];
+    return true;
+}
+
+static bool leave(struct key *key, const char *owner)
+{
+    bool held = key->holder == owner;
+
+    if (held)
+        key->holder = NULL;
+    return leave_queue(key, owner) || held;
+}
+
+static void acquire_key(struct key *key, const char *owner, const struct lock_request *request,
+                        struct answer *answer)
+{
+    bool stand = request->stand && server.has_queue;
+    bool first = key->waiting == 0 || key->queue[0] == owner;
+
+    if (key->holder == owner || (!stand && !key->holder && first)) {
+        leave_queue(key, owner);
+        key->holder = owner;
+        *answer = (struct answer){.verdict = VERDICT_GRANTED};
+        return;
+    }
+    if (server.has_queue && (request->queue || stand) && place_of(key, owner) == key->waiting)
+        key->queue[key->waiting++] = owner;
+    *answer = (struct answer){.verdict = VERDICT_REFUSED,
+                              .cause = CAUSE_HELD,
+                              .holders = key->holder != NULL,
+                              .position = (int64_t)place_of(key, owner) + server.has_queue};
+}
+
+/* -- a store that takes one key ---------------------------------------------------------------- */
+
+struct link {
+    struct store base;
+    const char *owner;
+    struct loop_timer timer;
+    char task; /* a acquire, n renew, r release */
+    struct lock_request request;
+    struct key *key;
+    struct moment until;
+    store_done *done;
+    void *arg;
+    bool listens;
+    bool too_many; /* it was asked about more than one key */
+};
+
+static struct link *of(struct store *base)
+{
+    return (struct link *)base;
+}
+
+static void poke_all(void)
+{
+    for (size_t i = 0; i < OWNERS; i++) {
+        if (server.links[i] && server.links[i]->listens)
+            store_poke(&server.links[i]->base);
+    }
+}
+
+static void obey(struct loop_timer *timer)
+{
+    static const struct answer mute = {
+        .verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true};
+    struct link *link = timer->owner;
+    struct answer answer = {.verdict = VERDICT_GRANTED};
+    bool changed = false;
+
+    if (link->task == 'a') {
+        acquire_key(link->key, link->owner, &link->request, &answer);
+        link->listens = link->request.listen && answer.verdict == VERDICT_REFUSED;
+    } else if (link->task == 'n' ? link->key->holder != link->owner
+                                 : !(changed = leave(link->key, link->owner))) {
+        answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
+    }
+    link->done(link->arg, chance(100) < server.silent ? &mute : &answer);
+    if (changed)
+        poke_all();
+}
+
+static void ask(struct store *base, char task, const struct lock_request *request,
+                struct moment until, store_done *done, void *arg)
+{
+    struct link *link = of(base);
+
+    link->too_many |= request->key_count != 1;
+    link->task = task;
+    link->request = *request;
+    link->key = find_key(request->keys[0]);
+    link->until = until;
+    link->done = done;
+    link->arg = arg;
+    loop_arm(server.loop, &link->timer,
+             moment_plus(loop_now(server.loop), (1 + chance(5)) * NS_PER_MS));
+}
+
+static void acquire(struct store *base, const struct lock_request *request, struct moment until,
+                    store_done *done, void *arg)
+{
+    ask(base, 'a', request, until, done, arg);
+}
+
+static void renew(struct store *base, const struct lock_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    ask(base, 'n', request, until, done, arg);
+}
+
+static void release(struct store *base, const struct lock_request *request, bool uncertain,
+                    struct moment until, store_done *done, void *arg)
+{
+    (void)uncertain;
+    ask(base, 'r', request, until, done, arg);
+}
+
+static bool release_nowait(struct store *base, const struct lock_request *request)
+{
+    struct link *link = of(base);
+
+    link->too_many |= request->key_count != 1;
+    loop_disarm(server.loop, &link->timer);
+    leave(find_key(request->keys[0]), link->owner);
+    return true;
+}
+
+static void close_link(struct store *base)
+{
+    loop_disarm(server.loop, &of(base)->timer);
+}
+
+static struct store *open_link(struct link *link, const char *owner)
+{
+    static const struct store_ops ops = {.close = close_link,
+                                         .acquire = acquire,
+                                         .renew = renew,
+                                         .release = release,
+                                         .release_nowait = release_nowait};
+
+    *link = (struct link){.base = {.ops = &ops}, .owner = owner};
+    link->timer = (struct loop_timer){.fire = obey, .owner = link};
+    return &link->base;
+}
+
+/* Its session has expired: what it held is gone, and others may take it. */
+static void expire(struct link *link)
+{
+    for (size_t i = 0; i < KEYS; i++)
+        leave(&server.keys[i], link->owner);
+    store_lose(&link->base, "expired");
+    poke_all();
+}
+
+/* -- one who takes locks, again and again ------------------------------------------------------ */
+
+struct taker {
+    const char *keys[KEYS + 1]; /* up to NULL */
+    char owner[8];
+    struct link link;
+    struct store *store;
+    struct loop_timer timer;
+    enum { TRYING, HOLDING, RELEASING } state;
+    bool busy, has, lost;
+    unsigned turns; /* how often it had the lock */
+    const char *fault;
+};
+
+static struct lock_request request_of(const struct taker *taker)
+{
+    struct lock_request request = {.keys = taker->keys,
+                                   .owner = taker->owner,
+                                   .mode = LOCK_EXCLUSIVE,
+                                   .lease = LEASE_NS,
+                                   .who = "",
+                                   .queue = true,
+                                   .listen = true};
+
+    while (taker->keys[request.key_count])
+        request.key_count++;
+    return request;
+}
+
+static size_t count_held(const struct taker *taker)
+{
+    size_t held = 0;
+
+    for (size_t i = 0; taker->keys[i]; i++)
+        held += find_key(taker->keys[i])->holder == taker->owner;
+    return held;
+}
+
+/* Places may be left at keys up to the one that is waited for, and not beyond. */
+static void check_refusal(struct taker *taker, const struct answer *answer)
+{
+    const char *waits = taker->keys[answer->key];
+
+    if (count_held(taker) > 0)
+        taker->fault = "refused, and holds a key";
+    for (size_t i = 0; taker->keys[i]; i++) {
+        const struct key *key = find_key(taker->keys[i]);
+        bool queued = place_of(key, taker->owner) < key->waiting;
+        if (queued && strcmp(taker->keys[i], waits) > 0)
+            taker->fault = "in the queue of a key beyond the one that it waits for";
+    }
+}
+
+static void go_on(struct taker *taker, int64_t ns)
+{
+    loop_arm(server.loop, &taker->timer, moment_plus(loop_now(server.loop), ns));
+}
+
+static void taken(void *arg, const struct answer *answer)
+{
+    struct taker *taker = arg;
+
+    taker->busy = false;
+    if (answer->verdict == VERDICT_GRANTED) {
+        if (count_held(taker) != request_of(taker).key_count)
+            taker->fault = "granted, and does not hold all keys";
+        taker->state = HOLDING;
+        taker->has = true;
+        taker->lost = false;
+        taker->turns++;
+        go_on(taker, HOLD_NS);
+        return;
+    }
+    if (answer->verdict == VERDICT_REFUSED)
+        check_refusal(taker, answer);
+    go_on(taker, 200 * NS_PER_MS);
+}
+
+static void returned(void *arg, const struct answer *answer)
+{
+    struct taker *taker = arg;
+
+    taker->busy = false;
+    if (answer->verdict != VERDICT_UNKNOWN) {
+        if (count_held(taker) > 0)
+            taker->fault = "released, and holds a key";
+        taker->state = TRYING;
+    }
+    go_on(taker, 0);
+}
+
+static void act(struct loop_timer *timer)
+{
+    struct taker *taker = timer->owner;
+    struct lock_request request = request_of(taker);
+    struct moment until = moment_plus(loop_now(server.loop), TIMEOUT);
+
+    if (taker->busy)
+        return;
+    taker->busy = true;
+    if (taker->state == TRYING) {
+        store_acquire(taker->store, &request, until, taken, taker);
+        return;
+    }
+    if (taker->state == HOLDING && !taker->lost && count_held(taker) != request_of(taker).key_count)
+        taker->fault = "lost a key that nobody took from it";
+    taker->state = RELEASING;
+    taker->has = false;
+    store_release(taker->store, &request, false, until, returned, taker);
+}
+
+static void poked(void *arg)
+{
+    struct taker *taker = arg;
+
+    if (taker->state == TRYING && !taker->busy)
+        go_on(taker, 0);
+}
+
+static void lost(void *arg, const char *why)
+{
+    struct taker *taker = arg;
+
+    (void)why;
+    taker->lost = true;
+}
+
+/* -- runs -------------------------------------------------------------------------------------- */
+
+struct run {
+    const char *name;
+    bool has_queue;
+    unsigned silent, expiring; /* of 100 answers, of 10000 turns */
+    const char *keys[OWNERS][KEYS + 1];
+    unsigned turns_least; /* that each gets while nobody else gets more than ... */
+    unsigned turns_most;
+};
+
+static struct taker takers[OWNERS];
+
+static void begin(const struct run *run, unsigned seed)
+{
+    static const struct store_events events = {.poked = poked, .lost = lost};
+
+    chance_state = seed;
+    server.loop = loop_new();
+    server.has_queue = run->has_queue;
+    server.silent = run->silent;
+    for (size_t i = 0; i < KEYS; i++)
+        server.keys[i] = (struct key){.name = (const char *[]){"a", "b", "c"}[i]};
+    for (size_t i = 0; i < OWNERS; i++) {
+        struct taker *taker = &takers[i];
+        *taker = (struct taker){0};
+        server.links[i] = NULL;
+        if (!run->keys[i][0])
+            continue;
+        memcpy(taker->keys, run->keys[i], sizeof taker->keys);
+        snprintf(taker->owner, sizeof taker->owner, "o%zu", i);
+        taker->store = several_keys_open(server.loop, open_link(&taker->link, taker->owner));
+        store_on_event(taker->store, &events, taker);
+        taker->timer = (struct loop_timer){.fire = act, .owner = taker};
+        server.links[i] = &taker->link;
+        go_on(taker, chance(10) * NS_PER_MS);
+    }
+}
+
+static void end(void)
+{
+    for (size_t i = 0; i < OWNERS; i++) {
+        if (!takers[i].store)
+            continue;
+        loop_disarm(server.loop, &takers[i].timer);
+        store_close(takers[i].store);
+    }
+    loop_free(server.loop);
+}
+
+static bool is_over(const struct run *run)
+{
+    for (size_t i = 0; i < OWNERS; i++) {
+        if (takers[i].store && takers[i].turns < run->turns_least)
+            return false;
+    }
+    return true;
+}
+
+/* What is wrong with it; NULL: nothing. */
+static const char *find_fault(const struct run *run)
+{
+    for (size_t i = 0; i < OWNERS; i++) {
+        if (takers[i].fault)
+            return takers[i].fault;
+        if (takers[i].link.too_many)
+            return "the store was asked about several keys at once";
+        if (takers[i].turns > run->turns_most)
+            return "an owner waits while another one has the lock again and again";
+    }
+    return NULL;
+}
+
+static const char *play(const struct run *run, unsigned seed)
+{
+    const char *fault = NULL;
+    unsigned turns = 0;
+
+    begin(run, seed);
+    while (!fault && !is_over(run)) {
+        struct taker *one = &takers[chance(OWNERS)];
+        if (chance(10000) < run->expiring && one->store)
+            expire(&one->link);
+        if (!fake_turn(server.loop) || ++turns == TURNS_MOST)
+            fault = "it does not go on";
+        else
+            fault = find_fault(run);
+    }
+    end();
+    return fault;
+}
+
+static const struct run runs[] = {
+    {"owners that want the same keys in other orders",
+     true,
+     0,
+     0,
+     {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}},
+     10,
+     200},
+    {"one that wants two keys, each of which is always wanted by others",
+     true,
+     0,
+     0,
+     {{"a"}, {"b"}, {"a", "b"}, {"c", "b"}},
+     10,
+     200},
+    {"answers are lost",
+     true,
+     5,
+     0,
+     {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}},
+     10,
+     400},
+    {"sessions expire, also in the midst of an acquisition",
+     true,
+     0,
+     100,
+     {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}},
+     10,
+     400},
+    {"a store without queues", false, 0, 0, {{"a", "b"}, {"b", "a"}, {"c", "a"}}, 3, 1000},
+};
+
+/* A store may grant less than it was asked for, and count from before. */
+static struct answer grants[KEYS];
+static size_t granted;
+
+static void grant(struct store *base, const struct lock_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    (void)base;
+    (void)request;
+    (void)until;
+    done(arg, &grants[granted++]);
+}
+
+static void keep_answer(void *arg, const struct answer *answer)
+{
+    *(struct answer *)arg = *answer;
+}
+
+static void test_lease(void)
+{
+    static const struct store_ops ops = {.close = close_link, .acquire = grant, .renew = grant};
+    struct loop *loop = loop_new();
+    struct moment now = loop_now(loop), before = moment_plus(now, -2 * NS_PER_SEC);
+    struct taker taker = {.keys = {"c", "a", "b"}, .owner = "o"};
+    struct lock_request request = request_of(&taker);
+    struct link link = {.base = {.ops = &ops}};
+    struct store *store = several_keys_open(loop, &link.base);
+    struct answer answer = {0};
+
+    server.loop = loop;
+    for (int renewal = 0; renewal < 2; renewal++) {
+        const char *what = renewal ? "renewed" : "acquired";
+        granted = 0;
+        grants[0] = (struct answer){.lease = 9 * NS_PER_SEC, .grants = {{.fence = 11}}};
+        grants[1] = (struct answer){.from = before, .grants = {{.fence = 12}}};
+        grants[2] = (struct answer){
+            .from = moment_plus(now, 1), .lease = 7 * NS_PER_SEC, .grants = {{.fence = 13}}};
+        (renewal ? store_renew : store_acquire)(store, &request, moment_plus(now, TIMEOUT),
+                                                keep_answer, &answer);
+        tap_ok(answer.verdict == VERDICT_GRANTED && answer.grants[0].fence == 13 &&
+                   answer.grants[1].fence == 11 && answer.grants[2].fence == 12,
+               "%s: each key has its fence", what);
+        tap_ok(answer.from.ns == before.ns, "%s: counts from the earliest", what);
+        tap_ok(answer.lease == 7 * NS_PER_SEC, "%s: for the shortest of all leases", what);
+    }
+    store_close(store);
+    loop_free(loop);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        const char *fault = NULL;
+        unsigned seed = 0;
+        while (!fault && seed < SEEDS)
+            fault = play(&runs[i], ++seed);
+        if (!tap_ok(!fault, "%s", runs[i].name))
+            tap_note("seed %u: %s", seed, fault);
+    }
+    test_lease();
+    return tap_done();
+}

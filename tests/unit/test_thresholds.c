@@ -1,0 +1,197 @@
+/* Locks against limits: what is read, which severity, what line. */
+#include "cli/thresholds.h"
+
+#include "base/utf8.h"
+
+#include "tap.h"
+
+#define NONE                                                                                       \
+    {                                                                                              \
+        false, 0, 0                                                                                \
+    }
+
+static const struct {
+    const char *text;
+    int64_t warning, critical; /* ms; -1: refused */
+} durations[] = {
+    {"30m", 1800000, 1800000},
+    {"30m:2h", 1800000, 7200000},
+    {"0", 0, 0},
+    {"5:5", 5000, 5000},
+    {"500ms:1.5s", 500, 1500},
+    {"2h:1h", -1, -1},
+    {"", -1, -1},
+    {":1h", -1, -1},
+    {"1h:", -1, -1},
+    {"1h:2h:3h", -1, -1},
+    {"-1h", -1, -1},
+    {"x", -1, -1},
+};
+
+static const struct {
+    const char *text;
+    int64_t warning, critical;
+} numbers[] = {
+    {"10", 10, 10}, {"0:3", 0, 3}, {"3:2", -1, -1}, {"1.5", -1, -1}, {"-1", -1, -1}, {"1m", -1, -1},
+};
+
+static const struct lock_party parties[] = {
+    {.owner = "a", .age_ms = 60000, .who = {.user = "me", .host = "h", .command = "x|y"}},
+    {.owner = "k", .age_ms = 900000, .kept = true},
+    {.owner = "w", .age_ms = 1500, .who = {.user = "u", .host = "\033[2J"}},
+    {.owner = "v", .age_ms = 1000},
+};
+static const struct lock_view locks[] = {
+    {.key = "a|b",
+     .holders = parties,
+     .holder_count = 1,
+     .waiters = &parties[2],
+     .waiter_count = 2},
+    {.key = "free"},
+    {.key = "kept", .holders = &parties[1], .holder_count = 1},
+};
+
+static const struct lock_run run = {
+    .by = {.who = {.user = "root", .host = "ci-3"}, .end = {.known = true, .status = 1}},
+    .ended_ago_ms = 10800000};
+static const struct lock_view jobs[] = {
+    {.key = "nightly",
+     .memory = {.success_ended_ms = 1, .success_ago_ms = 97200000},
+     .runs = &run,
+     .run_count = 1},
+    {.key = "never", .runs = &run, .run_count = 1},
+    {.key = "new"},
+};
+
+static const struct {
+    const char *what;
+    size_t count; /* of jobs; 0: all locks */
+    struct thresholds thresholds;
+    const char *patterns[3];
+    enum severity severity;
+    const char *line;
+} rows[] = {
+    {"no limits",
+     0,
+     {NONE, NONE, NONE, NONE},
+     {NULL},
+     SEVERITY_OK,
+     "RLOCK OK - 2 locks held, 2 waiting | locks=2 held=60s;;;0 waiting=1.500s;;;0 "
+     "waiters=2;;;0"},
+    {"equal is not beyond",
+     0,
+     {{true, 60000, 60000}, {true, 1500, 1500}, {true, 2, 2}, NONE},
+     {"a|b", "x-*", "fr*"},
+     SEVERITY_OK,
+     "RLOCK OK - 2 locks held, 2 waiting; nothing matches x-* | locks=2 held=60s;60;60;0 "
+     "waiting=1.500s;1.500;1.500;0 waiters=2;2;2;0"},
+    {"a warning",
+     0,
+     {{true, 30000, 60000}, NONE, NONE, NONE},
+     {NULL},
+     SEVERITY_WARNING,
+     "RLOCK WARNING - a\\x7cb: held for 1m00s by me@h (x\\x7cy), more than 30s | locks=2 "
+     "held=60s;30;60;0 waiting=1.500s;;;0 waiters=2;;;0"},
+    {"the worst first",
+     0,
+     {{true, 0, 60000}, {true, 1000, 1499}, {true, 0, 5}, NONE},
+     {NULL},
+     SEVERITY_CRITICAL,
+     "RLOCK CRITICAL - a\\x7cb: u@\\x1b[2J has waited for 1.5s, more than 1.4s; a\\x7cb: held for "
+     "1m00s by me@h (x\\x7cy), more than 0s; a\\x7cb: 2 wait, more than 0 | locks=2 "
+     "held=60s;0;60;0 waiting=1.500s;1;1.499;0 waiters=2;0;5;0"},
+    {"done in time",
+     1,
+     {NONE, NONE, NONE, {true, 97200000, 97200000}},
+     {NULL},
+     SEVERITY_OK,
+     "RLOCK OK - no lock is held, last success 1d03h ago | locks=0 held=0s;;;0 waiting=0s;;;0 "
+     "waiters=0;;;0 not_done=97200s;97200;97200;0"},
+    {"not done",
+     1,
+     {NONE, NONE, NONE, {true, 93600000, 97200000}},
+     {NULL},
+     SEVERITY_WARNING,
+     "RLOCK WARNING - nightly: no success for 1d03h, more than 1d02h (last run: exit 1, 3h00m ago, "
+     "by root@ci-3) | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 "
+     "not_done=97200s;93600;97200;0"},
+    {"never done",
+     3,
+     {NONE, NONE, NONE, {true, 0, 300000000}},
+     {NULL},
+     SEVERITY_CRITICAL,
+     "RLOCK CRITICAL - never: no success is remembered (last run: exit 1, 3h00m ago, by "
+     "root@ci-3); "
+     "new: no success is remembered; nightly: no success for 1d03h, more than 0s (last run: exit "
+     "1, "
+     "3h00m ago, by root@ci-3) | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 "
+     "not_done=U;0;300000;0"},
+};
+
+/* What is refused is not given. */
+static bool reads(const char *fault, const struct threshold *got, int64_t warning, int64_t critical)
+{
+    return warning < 0
+               ? fault != NULL
+               : !fault && got->given && got->warning == warning && got->critical == critical;
+}
+
+/* Keys of 512 bytes, of escapes and of characters of two bytes. */
+static void test_long_line(const char *what, const char *key)
+{
+    static struct lock_party party = {.owner = "o", .age_ms = 2000};
+    const struct lock_view view = {.key = key, .holders = &party, .holder_count = 1};
+    const struct lock_view views[] = {view, view, view, view, view};
+    const struct thresholds thresholds = {.held = {true, 1, 1}};
+    char line[THRESHOLDS_LINE_SIZE];
+
+    thresholds_judge(&thresholds, views, COUNT(views), NULL, 0, line);
+    const char *bar = strchr(line, '|'), *next = line;
+    tap_is(bar, "| locks=5 held=2s;0.001;0.001;0 waiting=0s;;;0 waiters=0;;;0", what,
+           "a line that is too long loses of its text alone");
+    bool whole = true;
+    while (*next)
+        whole &= utf8_next(&next) != UTF8_INVALID;
+    tap_ok(whole, "%s: whole characters", what);
+}
+
+int main(void)
+{
+    char line[THRESHOLDS_LINE_SIZE];
+
+    for (size_t i = 0; i < COUNT(durations); i++) {
+        struct threshold got = {0};
+        const char *fault = threshold_parse_duration(durations[i].text, &got);
+        tap_ok(reads(fault, &got, durations[i].warning, durations[i].critical), "duration %s",
+               durations[i].text);
+    }
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        struct threshold got = {0};
+        const char *fault = threshold_parse_number(numbers[i].text, &got);
+        tap_ok(reads(fault, &got, numbers[i].warning, numbers[i].critical), "number %s",
+               numbers[i].text);
+    }
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t patterns = 0;
+        while (patterns < COUNT(rows[i].patterns) && rows[i].patterns[patterns])
+            patterns++;
+        bool all = rows[i].count == 0;
+        enum severity got =
+            thresholds_judge(&rows[i].thresholds, all ? locks : jobs,
+                             all ? COUNT(locks) : rows[i].count, rows[i].patterns, patterns, line);
+        tap_ok(got == rows[i].severity, "%s: severity", rows[i].what);
+        if (!tap_ok(tap_same(line, rows[i].line), "%s: line", rows[i].what))
+            tap_note("got %s", line);
+    }
+    char key[513] = "";
+    test_long_line("bars", memset(key, '|', sizeof key - 1));
+    for (size_t i = 0; i + 1 < sizeof key; i += 2)
+        memcpy(&key[i], "\xc3\xa9", 2);
+    test_long_line("letters", key);
+    memmove(&key[1], key, sizeof key - 3);
+    key[0] = 'k';
+    test_long_line("letters, one on", key);
+    tap_ok(thresholds_unknown("no | answer", line) == SEVERITY_UNKNOWN, "unknown");
+    tap_is(line, "RLOCK UNKNOWN - no \\x7c answer", "unknown:", "line");
+    return tap_done();
+}

@@ -1,0 +1,270 @@
+/* How often one who waits asks: the pace alone, and a keeper and a latch's waiter under a store
+ * that answers at once, and with each answer gives them a reason to ask again. H130 */
+#include "lock/keeper.h"
+#include "lock/latch_operation.h"
+#include "lock/throttle.h"
+
+#include "fake_loop.h"
+#include "tap.h"
+
+#include <stdlib.h>
+
+#define MS      NS_PER_MS
+#define S       NS_PER_SEC
+#define MINUTE  (60 * S)
+#define ASK_MAX 5000
+
+/* -- alone ----------------------------------------------------------------------------------- */
+
+static void test_pace(void)
+{
+    struct throttle throttle = {{0}};
+    struct moment now = {1000 * S};
+    int burst = 0, steady = 0;
+
+    for (; burst < 100 && moment_reached(throttle_next(&throttle), now); burst++)
+        throttle_note(&throttle, now);
+    tap_ok(burst == THROTTLE_BURST, "%d at once", burst);
+    for (struct moment end = moment_plus(now, MINUTE); now.ns < end.ns; now.ns += MS) {
+        if (moment_reached(throttle_next(&throttle), now)) {
+            throttle_note(&throttle, now);
+            steady++;
+        }
+    }
+    tap_ok(steady >= 590 && steady <= 600, "then %d in a minute", steady);
+    now.ns += 10 * S;
+    for (burst = 0; burst < 100 && moment_reached(throttle_next(&throttle), now); burst++)
+        throttle_note(&throttle, now);
+    tap_ok(burst == THROTTLE_BURST, "after a rest %d at once", burst);
+}
+
+/* -- under a store --------------------------------------------------------------------------- */
+
+struct eager {
+    struct store base;
+    struct loop *loop;
+    struct answer answer;
+    bool pokes;
+    struct loop_timer reply, poke;
+    store_done *done;
+    void *done_arg;
+    struct moment asked[ASK_MAX];
+    int count;
+};
+
+static void begin(struct eager *eager, store_done *done, void *arg)
+{
+    if (eager->count == ASK_MAX)
+        return; /* and is never answered: it was far too often */
+    eager->asked[eager->count++] = loop_now(eager->loop);
+    eager->done = done;
+    eager->done_arg = arg;
+    loop_arm(eager->loop, &eager->reply, loop_now(eager->loop));
+}
+
+static void reply(struct loop_timer *timer)
+{
+    struct eager *eager = timer->owner;
+
+    if (eager->pokes)
+        loop_arm(eager->loop, &eager->poke, loop_now(eager->loop));
+    eager->done(eager->done_arg, &eager->answer);
+}
+
+static void poke(struct loop_timer *timer)
+{
+    struct eager *eager = timer->owner;
+
+    store_poke(&eager->base);
+}
+
+static void acquire(struct store *store, const struct lock_request *request, struct moment until,
+                    store_done *done, void *arg)
+{
+    (void)request, (void)until;
+    begin((struct eager *)(void *)store, done, arg);
+}
+
+static void latch(struct store *store, const struct latch_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    (void)request, (void)until;
+    begin((struct eager *)(void *)store, done, arg);
+}
+
+static bool release_nowait(struct store *store, const struct lock_request *request)
+{
+    (void)store, (void)request;
+    return true;
+}
+
+static void on_waiting(void *arg, const struct answer *answer)
+{
+    (void)arg, (void)answer;
+}
+
+static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
+{
+    (void)arg, (void)lease, (void)grants;
+}
+
+static void on_extended(void *arg, struct lease lease, bool forgotten)
+{
+    (void)arg, (void)lease, (void)forgotten;
+}
+
+static void on_text(void *arg, const char *why)
+{
+    (void)arg, (void)why;
+}
+
+static void on_trouble(void *arg, const struct answer *why)
+{
+    (void)arg, (void)why;
+}
+
+static void on_recovered(void *arg, int64_t after)
+{
+    (void)arg, (void)after;
+}
+
+static void on_over(void *arg, const struct keeper_end *end)
+{
+    (void)arg, (void)end;
+}
+
+static void on_operation_over(void *arg, const struct latch_operation_end *end)
+{
+    (void)arg, (void)end;
+}
+
+static void wait_for_lock(struct eager *eager)
+{
+    static const struct keeper_events events = {.waiting = on_waiting,
+                                                .held = on_held,
+                                                .extended = on_extended,
+                                                .outage.trouble = on_trouble,
+                                                .outage.recovered = on_recovered,
+                                                .lost = on_text,
+                                                .over = on_over};
+    static const char *const keys[] = {"k"};
+    struct keeper_plan plan = {
+        .request = {.keys = keys, .key_count = 1, .owner = "us", .who = "", .lease = 30 * S},
+        .wait = true,
+        .wait_until = MOMENT_NEVER,
+        .renew = true,
+        .connect_timeout = 5 * S,
+        .server_wait = 5 * S};
+    struct moment end = moment_plus(loop_now(eager->loop), MINUTE);
+    struct keeper *keeper = keeper_start(eager->loop, &eager->base, &plan, &events, NULL);
+
+    while (loop_now(eager->loop).ns < end.ns && fake_turn(eager->loop))
+        ;
+    keeper_free(keeper);
+}
+
+static void wait_for_latch(struct eager *eager)
+{
+    static const struct latch_operation_events events = {.waiting = on_waiting,
+                                                         .outage.trouble = on_trouble,
+                                                         .outage.recovered = on_recovered,
+                                                         .over = on_operation_over};
+    struct latch_operation_plan plan = {.request = {.key = "k", .verb = LATCH_LOOK},
+                                        .until_open = true,
+                                        .wait = true,
+                                        .wait_until = MOMENT_NEVER,
+                                        .connect_timeout = 5 * S,
+                                        .server_wait = 5 * S};
+    struct moment end = moment_plus(loop_now(eager->loop), MINUTE);
+    struct latch_operation *operation =
+        latch_operation_start(eager->loop, &eager->base, &plan, &events, NULL);
+
+    while (loop_now(eager->loop).ns < end.ns && fake_turn(eager->loop))
+        ;
+    latch_operation_free(operation);
+}
+
+/* How many were asked in the fullest second. */
+static int fullest_second(const struct eager *eager)
+{
+    int most = 0;
+
+    for (int i = 0; i < eager->count; i++) {
+        int end = i;
+        while (end < eager->count && eager->asked[end].ns < eager->asked[i].ns + S)
+            end++;
+        most = end - i > most ? end - i : most;
+    }
+    return most;
+}
+
+static const struct {
+    const char *name;
+    struct answer answer;
+    bool pokes, latch;
+} rows[] = {
+    {"next, and its lease is over at once",
+     {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .position = 1, .holders = 1, .left_ms = 1},
+     false,
+     false},
+    {"nothing is granted for a ms more, for ever",
+     {.verdict = VERDICT_REFUSED, .cause = CAUSE_GRACE, .position = 1, .grace_ms = 1},
+     false,
+     false},
+    {"called, again and again",
+     {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .position = 3},
+     true,
+     false},
+    {"cut off with each renewal", {.verdict = VERDICT_GRANTED}, true, false},
+    {"failing, and called", {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY}, true, false},
+    {"a latch, called again and again",
+     {.verdict = VERDICT_GRANTED, .latch = {.word = "w", .number = 3, .left = 2, .ttl_ms = 9}},
+     true,
+     true},
+};
+
+static void close_store(struct store *store)
+{
+    struct eager *eager = (struct eager *)(void *)store;
+
+    loop_disarm(eager->loop, &eager->reply);
+    loop_disarm(eager->loop, &eager->poke);
+}
+
+static void test_waiters(void)
+{
+    static const struct store_ops ops = {.close = close_store,
+                                         .acquire = acquire,
+                                         .renew = acquire,
+                                         .release_nowait = release_nowait,
+                                         .latch = latch};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct eager *eager = calloc(1, sizeof *eager);
+        if (!eager)
+            abort();
+        *eager = (struct eager){
+            .base.ops = &ops, .loop = loop_new(), .answer = rows[i].answer, .pokes = rows[i].pokes};
+        eager->reply = (struct loop_timer){.fire = reply, .owner = eager};
+        eager->poke = (struct loop_timer){.fire = poke, .owner = eager};
+        eager->answer.grants[0].fence = 1;
+        if (rows[i].latch)
+            wait_for_latch(eager);
+        else
+            wait_for_lock(eager);
+        int most = fullest_second(eager);
+        if (!tap_ok(eager->count > 2 && most <= 2 * THROTTLE_BURST + 2 && eager->count <= 625, "%s",
+                    rows[i].name))
+            tap_note("%d in a second, %d in a minute", most, eager->count);
+        store_close(&eager->base);
+        loop_free(eager->loop);
+        free(eager);
+    }
+}
+
+int main(void)
+{
+    test_pace();
+    test_waiters();
+    return tap_done();
+}

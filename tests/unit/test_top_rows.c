@@ -1,0 +1,120 @@
+/* The rows of rlock top: their order, the filter, and what is chosen. */
+#include "top/rows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tap.h"
+
+/* Locks as words "KEY:AGE:WAIT": held for AGE seconds, the first waiter waits for WAIT; 0: nobody
+ * does. The holder's host is h-KEY. */
+static void see(struct lock_views *views, const char *words)
+{
+    lock_views_free(views);
+    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
+        struct lock_party holder = {.owner = "o"}, waiter = {.owner = "w"};
+        char key[2] = {words[0], '\0'};
+        struct lock_view view = {.key = key, .holders = &holder, .waiters = &waiter};
+        int age = 0, wait = 0;
+        sscanf(words + 1, ":%d:%d", &age, &wait);
+        snprintf(holder.who.host, sizeof holder.who.host, "h-%s", key);
+        holder.age_ms = age;
+        waiter.age_ms = wait;
+        view.holder_count = age > 0;
+        view.waiter_count = wait > 0;
+        lock_views_add(views, &view);
+    }
+    lock_views_sort(views);
+}
+
+static const char *print(const struct rows *rows)
+{
+    static char text[100];
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < rows->count; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s%s", i ? " " : "",
+                                   rows->locks[i].key, i == rows->chosen ? "*" : "");
+    return text;
+}
+
+static void test_order(void)
+{
+    static const struct {
+        const char *seen, *filter, *wanted;
+    } table[] = {
+        {"", "", ""},
+        {"a:1:0 b:2:0 c:3:0", "", "c* b a"},
+        {"a:1:0 b:1:0", "", "a* b"},
+        {"a:9:0 b:1:1 c:2:5", "", "c* b a"},
+        {"a:1:5 b:3:5 c:0:5", "", "b* a c"},
+        {"a:1:0 b:2:0 c:3:0", "H-B", "b*"},
+        {"a:1:0 b:2:0 c:3:0", "a", "a*"},
+        {"a:1:0 b:2:0 c:3:0", "x", ""},
+    };
+    struct lock_views views = {0};
+
+    for (size_t i = 0; i < COUNT(table); i++) {
+        struct rows rows = {0};
+        see(&views, table[i].seen);
+        strcpy(rows.filter, table[i].filter);
+        rows_take(&rows, &views);
+        tap_is(print(&rows), table[i].wanted, "rows_take", table[i].seen);
+        rows_free(&rows);
+    }
+    lock_views_free(&views);
+}
+
+static void test_choice(void)
+{
+    struct lock_views views = {0};
+    struct rows rows = {0};
+
+    see(&views, "a:4:0 b:3:0 c:2:0 d:1:0");
+    rows_take(&rows, &views);
+    rows_move(&rows, 2);
+    tap_is(print(&rows), "a b c* d", "rows_move", "down");
+    see(&views, "a:4:0 b:3:0 c:2:1 d:1:0");
+    rows_take(&rows, &views);
+    tap_is(print(&rows), "c* a b d", "rows_take", "the chosen one goes up");
+    rows_move(&rows, 100);
+    tap_is(print(&rows), "c a b d*", "rows_move", "no further than the last");
+    see(&views, "a:4:0 b:3:0");
+    rows_take(&rows, &views);
+    tap_is(print(&rows), "a b*", "rows_take", "the chosen one is gone");
+    see(&views, "");
+    rows_take(&rows, &views);
+    rows_move(&rows, -1);
+    tap_is(print(&rows), "", "rows_move", "nothing is there");
+    lock_views_free(&views);
+    rows_free(&rows);
+}
+
+static void test_scroll(void)
+{
+    static const struct {
+        size_t count, chosen, first, room;
+        const char *wanted;
+    } table[] = {
+        {10, 0, 0, 4, "0"}, {10, 5, 0, 4, "2"}, {10, 3, 5, 4, "3"}, {10, 9, 6, 4, "6"},
+        {10, 9, 6, 8, "2"}, {3, 2, 2, 8, "0"},  {10, 4, 0, 1, "4"}, {0, 0, 3, 4, "0"},
+    };
+
+    for (size_t i = 0; i < COUNT(table); i++) {
+        struct rows rows = {
+            .count = table[i].count, .chosen = table[i].chosen, .first = table[i].first};
+        char got[24];
+        rows_scroll(&rows, table[i].room);
+        snprintf(got, sizeof got, "%zu", rows.first);
+        tap_is(got, table[i].wanted, "rows_scroll", table[i].wanted);
+    }
+}
+
+int main(void)
+{
+    test_order();
+    test_choice();
+    test_scroll();
+    return tap_done();
+}

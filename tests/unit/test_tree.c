@@ -1,0 +1,259 @@
+/* What belongs to a command's tree, in a /proc that is made of files: while its supervisor lives,
+ * from lists of children and without them, and after its death. */
+#include "os/tree.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+#define OWNER "6c807ae5-d3fd-554c-dcae-87fe288c8e42"
+#define US    0       /* this process, its group, its session */
+#define FAR   5000000 /* all others have numbers that no process has */
+
+/* Expected: 'd' by descent, 'l' left when the supervisor is dead. */
+static const struct row {
+    int pid, parent, group, session;
+    int threads;
+    int started;
+    const char *name, *variable, *expected, *what;
+} rows[] = {
+    {1, 1, 1, 1, 1, 1, "init", "", "", "process 1"},
+    {50, 1, 50, 50, 1, 300, "getty", "", "", "somebody else's"},
+    {US, 50, US, US, 1, 100, "rlock", "", "", "the supervisor"},
+    {101, US, 101, US, 1, 110, "rlock-agent", "", "", "the agent"},
+    {102, 101, 101, US, 1, 111, "rlock-agent", "", "", "what the agent has started"},
+    {110, US, US, US, 1, 90, "sleep", "", "", "the caller's job"},
+    {111, 110, US, US, 1, 200, "sleep", "", "", "what that has started"},
+    {112, US, US, US, 1, 201, "sleep", "", "", "what one of its group has left behind"},
+    {113, US, 113, 113, 1, 91, "daemon", "", "", "the caller's daemon"},
+    {114, US, 114, 113, 1, 202, "daemon", "", "", "what one of its session has left behind"},
+    {120, US, 120, US, 1, 120, "sh", "RLOCK_OWNER=" OWNER, "dl", "the command"},
+    {121, 120, 120, US, 2, 121, "a) S (b", "", "dl", "one with a strange name"},
+    {122, 121, 122, 122, 1, 122, "x", "", "dl", "what its second thread has started"},
+    {123, US, 120, US, 1, 123, "x", "", "dl", "an orphan in its group"},
+    {124, US, 124, 124, 1, 124, "x", "RLOCK_OWNER=" OWNER ".b", "dl", "one that nests in it"},
+    {125, US, 125, 125, 1, 125, "x", "RLOCK_OWNER=" OWNER "b", "d", "one with another owner"},
+    {126, US, 126, 126, 1, 126, "x", "XRLOCK_OWNER=" OWNER, "d", "one with another variable"},
+    {127, US, 127, 127, 1, 127, "x", "", "dl", "an orphan that was noted"},
+    {128, 127, 128, 128, 1, 210, "x", "", "dl", "what that has started since"},
+    {129, 1, 129, 130, 1, 211, "x", "", "l", "a new one in a session that was noted"},
+    {131, 1, 131, 131, 1, 212, "x", "", "", "one with the number of one that was noted"},
+    {132, 1, 132, 133, 1, 213, "x", "", "", "one in a session of such a number"},
+    {133, 1, 133, 133, 1, 214, "x", "", "", "its leader"},
+    {134, 1, 134, 134, 1, 80, "x", "RLOCK_OWNER=" OWNER, "", "one that is older than rlock"},
+    {140, US, 140, 140, 1, 128, TREE_SPARED, "RLOCK_OWNER=" OWNER, "", "the local server"},
+    {141, 140, 140, 140, 1, 129, "x", "", "", "what that has started"},
+};
+
+/* Seen while the supervisor lived: 131 and 133 have ended since, and their numbers are others'. */
+static struct process noted[] = {
+    {.pid = FAR + 120, .session = FAR + 120, .started = 120},
+    {.pid = FAR + 127, .session = FAR + 127, .started = 127},
+    {.pid = FAR + 130, .session = FAR + 130, .started = 127},
+    {.pid = FAR + 131, .session = FAR + 131, .started = 128},
+    {.pid = FAR + 133, .session = FAR + 133, .started = 129},
+};
+
+static char directory[64];
+
+static pid_t pid_of(int number)
+{
+    return number == US ? getpid() : FAR + number;
+}
+
+static pid_t session_of(int number)
+{
+    return number == US ? getsid(0) : FAR + number;
+}
+
+static void must(bool done)
+{
+    if (!done)
+        abort();
+}
+
+static void make_directory(int number, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%d/%s", directory, (int)pid_of(number), name);
+    must(mkdir(path, 0700) == 0);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    bool written = file && fputs(text, file) >= 0;
+    if (file && fclose(file) != 0)
+        written = false;
+    must(written);
+}
+
+static void make_file(int number, const char *name, const char *text)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%d/%s", directory, (int)pid_of(number), name);
+    write_file(path, text);
+}
+
+/* All are children of the last thread. */
+static void make_thread(const struct row *row, int thread)
+{
+    char name[64], text[256] = "";
+    int used = 0;
+
+    for (size_t i = 0; thread == row->threads - 1 && i < COUNT(rows); i++)
+        if (rows[i].parent == row->pid && &rows[i] != row)
+            used +=
+                snprintf(text + used, sizeof text - (size_t)used, "%d ", (int)pid_of(rows[i].pid));
+    snprintf(name, sizeof name, "task/%d", (int)pid_of(row->pid) + thread * FAR);
+    make_directory(row->pid, name);
+    strcat(name, "/children");
+    make_file(row->pid, name, text);
+}
+
+static void make_process(const struct row *row, bool children)
+{
+    char stat[400];
+
+    make_directory(row->pid, "");
+    snprintf(stat, sizeof stat,
+             "%d (%s) S %d %d %d 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 %d 0 %d 1 2 3\n",
+             (int)pid_of(row->pid), row->name, (int)pid_of(row->parent), (int)pid_of(row->group),
+             (int)session_of(row->session), row->threads, row->started);
+    make_file(row->pid, "stat", stat);
+    make_file(row->pid, "environ", row->variable);
+    for (int thread = 0; children && thread < row->threads; thread++) {
+        if (thread == 0)
+            make_directory(row->pid, "task");
+        make_thread(row, thread);
+    }
+}
+
+static void make_world(bool children)
+{
+    static char path[sizeof directory];
+
+    strcpy(path, "/tmp/test_tree.XXXXXX");
+    must(mkdtemp(path) != NULL);
+    strcpy(directory, path);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        make_process(&rows[i], children);
+}
+
+static void remove_world(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    must(system(command) == 0); /* NOLINT(cert-env33-c) */
+}
+
+static void test(const char *how, char sign, bool children, pid_t root)
+{
+    struct process_list list = {0}, seen = {noted, COUNT(noted), 0};
+    struct process callers[] = {
+        {.pid = pid_of(110), .group = pid_of(US), .session = session_of(US), .started = 90},
+        {.pid = pid_of(113), .group = pid_of(113), .session = pid_of(113), .started = 91}};
+    const struct process_list others = {callers, COUNT(callers), 0};
+
+    make_world(children);
+    struct procfs procfs = {.directory = opendir(directory), .reserve = {-1, -1}, .checked = true};
+    const struct tree tree = {.procfs = &procfs,
+                              .root = root,
+                              .except = pid_of(101),
+                              .group = pid_of(120),
+                              .leader = -1,
+                              .owner = OWNER,
+                              .since = 100,
+                              .callers = &others,
+                              .noted = &seen,
+                              .noted_count = 1};
+    tap_ok(tree_list(&tree, &list), "%s: all is seen", how);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        bool wanted = strchr(rows[i].expected, sign) != NULL;
+        tap_ok((process_list_find(&list, pid_of(rows[i].pid)) != NULL) == wanted, "%s: %s is %s",
+               how, rows[i].what, wanted ? "in it" : "not");
+    }
+    process_list_free(&list);
+    procfs_close(&procfs);
+    remove_world();
+}
+
+/* -- one that forks and ends again and again --------------------------------------------------- */
+
+static struct row runner = {200, 1,         200, 200, 1, 250, "x", "RLOCK_OWNER=" OWNER ".c",
+                            "l", "a runner"};
+static bool runs;
+
+static void tell_latest(int number)
+{
+    char path[128], text[24];
+
+    snprintf(path, sizeof path, "%s/sys/kernel/ns_last_pid", directory);
+    snprintf(text, sizeof text, "%d\n", (int)pid_of(number));
+    write_file(path, text);
+}
+
+static void remove_runner(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "rm -r %s/%d", directory, (int)pid_of(runner.pid));
+    must(system(command) == 0); /* NOLINT(cert-env33-c) */
+}
+
+/* In the library's place: whenever the runner is about to be looked at, it has forked and ended. */
+struct dirent *readdir(DIR *from)
+{
+    static struct dirent *(*next)(DIR *);
+
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "readdir64");
+    struct dirent *entry = next(from);
+    if (runs && entry && strtol(entry->d_name, NULL, 10) == pid_of(runner.pid)) {
+        remove_runner();
+        runner.pid++;
+        make_process(&runner, false);
+        tell_latest(runner.pid);
+    }
+    return entry;
+}
+
+static void test_births(bool told)
+{
+    char name[128];
+
+    make_world(false);
+    snprintf(name, sizeof name, "%s/sys", directory);
+    must(mkdir(name, 0700) == 0);
+    strcat(name, "/kernel");
+    must(!told || mkdir(name, 0700) == 0);
+    if (told)
+        tell_latest(runner.pid);
+    struct procfs procfs = {.directory = opendir(directory), .reserve = {-1, -1}, .checked = true};
+    const struct tree tree = {.procfs = &procfs, .leader = -1, .owner = OWNER, .since = 220};
+    tap_ok(tree_signal(&tree, 0) == (told ? TREE_GONE : TREE_UNSEEN),
+           "nothing is found, and births are %stold", told ? "" : "not ");
+    make_process(&runner, false);
+    runs = told;
+    tap_ok(tree_signal(&tree, 0) == TREE_LIVE, "one that %s is found",
+           told ? "forks and ends before it is looked at" : "stays");
+    runs = false;
+    procfs_close(&procfs);
+    remove_world();
+}
+
+int main(void)
+{
+    test("by lists of children", 'd', true, getpid());
+    test("by parents", 'd', false, getpid());
+    test("without the supervisor", 'l', false, 0);
+    test_births(false);
+    test_births(true);
+    return tap_done();
+}

@@ -1,0 +1,266 @@
+/* ZooKeeper's messages, the nodes of locks, and who holds a lock by the names of its children. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "store/zookeeper/message.h"
+#include "store/zookeeper/path.h"
+#include "store/zookeeper/queue.h"
+#include "tap.h"
+
+#define A "0000000a-0000-4000-8000-000000000000"
+#define B "0000000b-0000-4000-8000-000000000000"
+#define C "0000000c-0000-4000-8000-000000000000"
+#define D "0000000d-0000-4000-8000-000000000000"
+
+#define LOCK(uuid, number)  "_c_" uuid "-lock-" number
+#define WRITE(uuid, number) "_c_" uuid "-__WRIT__" number
+#define READ(uuid, number)  "_c_" uuid "-__READ__" number
+
+#define NAMES_MAX 8
+
+/* -- keys as nodes ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key, *name;
+} paths[] = {
+    {"backup", "backup"},
+    {"a:b.c", "a:b.c"},
+    {"a/b", "a%2Fb"},
+    {"a%b", "a%25b"},
+    {".", "%2E"},
+    {"..", "%2E."},
+    {"...", "..."},
+    {"zookeeper", "%7Aookeeper"},
+    {"zookeepers", "zookeepers"},
+    {"h\xc3\xa9", "h\xc3\xa9"},
+    {"\xed\x9f\xbf", "\xed\x9f\xbf"},     /* U+D7FF */
+    {"\xee\x80\x80", "%EE%80%80"},        /* U+E000 */
+    {"\xf0\x9f\x94\x92", "%F0%9F%94%92"}, /* a surrogate pair in Java */
+};
+
+static void test_paths(void)
+{
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct jute_text name = {paths[i].name, strlen(paths[i].name)};
+        char *path = zk_path_of_key("/f", paths[i].key), *key = zk_path_to_key(name);
+        bool there = strncmp(path, "/f/", 3) == 0 && strcmp(path + 3, paths[i].name) == 0;
+        if (!tap_ok(there && key && strcmp(key, paths[i].key) == 0, "node of %s", paths[i].key))
+            tap_note("%s, back: %s", path, key ? key : "none");
+        free(path);
+        free(key);
+    }
+    for (const char *const *name = (const char *const[]){"%2", "%41", "a b", "%2f", "", NULL};
+         *name; name++) {
+        char *key = zk_path_to_key((struct jute_text){*name, strlen(*name)});
+        tap_ok(!key, "no key's: '%s'", *name);
+        free(key);
+    }
+}
+
+/* -- who holds a lock -------------------------------------------------------------------------- */
+
+/* For each child, in the order of the list: 'H' for one that holds the lock, and otherwise the
+ * index of the child that is in its way. */
+static const struct {
+    const char *what;
+    const char *names[NAMES_MAX + 1];
+    const char *judged; /* in the order of numbers */
+    size_t holders;
+} queues[] = {
+    {"nobody", {NULL}, "", 0},
+    {"a writer's two nodes are one", {LOCK(A, "0000000000"), WRITE(A, "0000000001")}, "HH", 1},
+    {"the second waits for the first",
+     {WRITE(B, "0000000003"), LOCK(B, "0000000002"), LOCK(A, "0000000000"), WRITE(A, "0000000001")},
+     "HH1-",
+     1},
+    {"readers share", {READ(A, "0000000000"), READ(B, "0000000001")}, "HH", 2},
+    {"a reader behind a writer behind a reader",
+     {READ(A, "0000000000"), LOCK(B, "0000000001"), WRITE(B, "0000000002"), READ(C, "0000000003")},
+     "H0-2",
+     1},
+    {"a writer behind readers",
+     {READ(A, "0000000000"), READ(B, "0000000001"), LOCK(C, "0000000002")},
+     "HH1",
+     2},
+    {"nested in a writer: before who waits",
+     {LOCK(A, "0000000000"), WRITE(A, "0000000001"), LOCK(C, "0000000002"), LOCK(B, "0000000000"),
+      WRITE(B, "0000000000")},
+     "HHHH3",
+     2},
+    {"numbers that overflow",
+     {LOCK(A, "2147483647"), LOCK(B, "-2147483648"), LOCK(C, "-2147483647")},
+     "H01",
+     1},
+    {"negative numbers of nine digits",
+     {WRITE(A, "-000000002"), WRITE(B, "-000000001"), WRITE(C, "0000000000")},
+     "H01",
+     1},
+    {"kazoo's and go-zookeeper's",
+     {"0000000a0000400080000000000000ff__lock__0000000000",
+      "_c_0000000b0000400080000000000000ff-lock-0000000001"},
+     "H0",
+     1},
+    {"without a UUID", {"lock-0000000000", "lock-0000000001"}, "H0", 1},
+    {"what is no contender's", {"jobs", "locks", "lock-12", LOCK(A, "0000000007")}, "H", 1},
+};
+
+static void read_children(const char *const *names, struct jute_out *out, struct zk_reply *reply)
+{
+    int32_t count = 0;
+
+    while (names[count])
+        count++;
+    jute_put_int(out, count);
+    for (int32_t i = 0; i < count; i++)
+        jute_put_string(out, names[i]);
+    *reply = (struct zk_reply){.body = {out->bytes, out->bytes + out->size, false}};
+}
+
+static void judge(const struct queue *queue, char *judged)
+{
+    for (size_t i = 0; i < queue->count; i++) {
+        const struct contender *one = &queue->all[i], *other = queue_in_the_way(queue, one);
+        judged[i] = one->holds    ? 'H'
+                    : !one->heads ? '-'
+                    : !other      ? '?'
+                                  : (char)('0' + (other - queue->all));
+    }
+    judged[queue->count] = '\0';
+}
+
+static void test_queues(void)
+{
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
+        struct jute_out out = {0};
+        struct zk_reply reply;
+        struct queue queue;
+        char judged[NAMES_MAX + 1] = "";
+        read_children(queues[i].names, &out, &reply);
+        bool sound = queue_read(&reply, &queue);
+        judge(&queue, judged);
+        if (!tap_ok(sound && strcmp(judged, queues[i].judged) == 0 &&
+                        queue_holders(&queue) == queues[i].holders,
+                    "%s", queues[i].what))
+            tap_note("%s, %zu holders", judged, queue_holders(&queue));
+        queue_free(&queue);
+        jute_drop(&out);
+    }
+}
+
+static void test_ancestors(void)
+{
+    static const char *const names[] = {LOCK(A, "0000000000"), LOCK(B, "0000000001"), NULL};
+    struct jute_out out = {0};
+    struct zk_reply reply;
+    struct queue queue;
+
+    read_children(names, &out, &reply);
+    queue_read(&reply, &queue);
+    const struct contender *one = queue_ancestor(&queue, C "." A "." D);
+    tap_ok(one && strcmp(one->uuid, A) == 0, "an ancestor that holds it");
+    tap_ok(!queue_ancestor(&queue, B "." D), "one that waits is none");
+    tap_ok(!queue_ancestor(&queue, A), "oneself is none");
+    tap_ok(queue_position(&queue, queue_find(&queue, B)) == 1, "the first that waits");
+    queue_free(&queue);
+    jute_drop(&out);
+}
+
+/* -- what is in a node ------------------------------------------------------------------------- */
+
+static void test_data(void)
+{
+    struct node_data data = {.mode = LOCK_SHARED, .fence = 77, .lease = 30 * NS_PER_SEC}, back;
+
+    strcpy(data.owner, A "." B);
+    memset(data.password, 0xe1, sizeof data.password);
+    data.who = "host user 12 make -";
+    data.who_size = strlen(data.who);
+    char *text = node_data_print(&data);
+    bool parsed = node_data_parse((struct jute_text){text, strlen(text)}, &back);
+    tap_ok(parsed && strcmp(back.owner, data.owner) == 0 && back.mode == data.mode &&
+               back.fence == 77 && back.lease == data.lease &&
+               memcmp(back.password, data.password, sizeof data.password) == 0 &&
+               back.who_size == data.who_size && memcmp(back.who, data.who, data.who_size) == 0,
+           "data comes back");
+    free(text);
+    tap_ok(!node_data_parse((struct jute_text){"10.0.0.1", 8}, &back), "Curator's is not ours");
+    tap_ok(!node_data_parse((struct jute_text){"", 0}, &back), "nor is nothing");
+}
+
+/* -- messages ---------------------------------------------------------------------------------- */
+
+static void test_frames(void)
+{
+    static const char whole[] = {0, 0, 0, 2, 'a', 'b', 'c'};
+    static const char negative[] = {-1, -1, -1, -1}, large[] = {127, 0, 0, 0};
+    struct jute_in frame;
+
+    tap_ok(jute_frame(whole, 7, &frame) == 6 && frame.end - frame.at == 2, "a frame");
+    tap_ok(jute_frame(whole, 5, &frame) == 0 && jute_frame(whole, 3, &frame) == 0, "a part of one");
+    tap_ok(jute_frame(negative, 4, &frame) < 0 && jute_frame(large, 4, &frame) < 0,
+           "lengths that are none");
+}
+
+/* A transaction's reply, as 3.8 sends it. */
+static void test_multi(void)
+{
+    struct jute_out out = {0};
+    struct zk_result result;
+    size_t index;
+
+    jute_put_int(&out, 1);
+    jute_put_bool(&out, false);
+    jute_put_int(&out, 0);
+    jute_put_string(&out, "/k/n");
+    for (int i = 0; i < 2; i++) {
+        jute_put_int(&out, -1);
+        jute_put_bool(&out, false);
+        jute_put_int(&out, i ? -2 : -101);
+        jute_put_int(&out, i ? -2 : -101);
+    }
+    jute_put_int(&out, -1);
+    jute_put_bool(&out, true);
+    jute_put_int(&out, -1);
+    struct zk_reply reply = {.body = {out.bytes, out.bytes + out.size, false}};
+    struct jute_in in = reply.body;
+    tap_ok(zk_next_result(&in, &result) && result.path.size == 4, "the path of what was created");
+    tap_ok(zk_multi_error(&reply, &index) == ZK_NO_NODE && index == 1, "which operation failed");
+    reply.body.end -= 9;
+    tap_ok(zk_multi_error(&reply, &index) == ZK_NO_NODE, "the same without an end");
+    reply.body.end = reply.body.at + 11;
+    tap_ok(zk_multi_error(&reply, &index) == ZK_MARSHALLING, "a transaction that is cut");
+    jute_drop(&out);
+}
+
+static void test_connected(void)
+{
+    struct jute_out out = {0};
+    struct zk_identity session = {0};
+    int32_t timeout;
+
+    jute_put_int(&out, 0);
+    jute_put_int(&out, 4000);
+    jute_put_long(&out, 42);
+    jute_put_buffer(&out, "0123456789abcdef", ZK_PASSWORD_SIZE);
+    struct jute_in in = {out.bytes, out.bytes + out.size, false};
+    tap_ok(zk_read_connected(&in, &session, &timeout) && session.id == 42 && timeout == 4000,
+           "a session, of a server that does not say whether it is read-only");
+    in = (struct jute_in){out.bytes, out.bytes + out.size - 1, false};
+    tap_ok(!zk_read_connected(&in, &session, &timeout), "one that is cut");
+    memset(out.bytes + 4, 0, 4);
+    in = (struct jute_in){out.bytes, out.bytes + out.size, false};
+    tap_ok(zk_read_connected(&in, &session, &timeout) && session.id == 0, "one that has ended");
+    jute_drop(&out);
+}
+
+int main(void)
+{
+    test_paths();
+    test_queues();
+    test_ancestors();
+    test_data();
+    test_frames();
+    test_multi();
+    test_connected();
+    return tap_done();
+}

@@ -1,0 +1,261 @@
+# zookeeper://, with a real server.
+
+load helper
+load zookeepers
+load certificates
+
+refused() {
+    run "-$1" --separate-stderr rlock "${@:2}"
+}
+
+owner_of() {
+    rlock status --json "$1" | jq -r '.[0].holders[0].owner'
+}
+
+@test "a command runs under a lock that others do not get, and that is free when it has ended" {
+    run -0 --separate-stderr rlock run --lease 10s k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE"'
+    [[ $output =~ ^k\ [1-9][0-9]*$ && $stderr == "" ]]
+    has_holders k 0
+    stay a k
+    refused 75 run -n k -- touch "$T/ran"
+    stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
+    [[ ! -e $T/ran ]]
+    run -0 rlock run -n other -- true
+    has_holders k 1
+    ends_well a
+    run -0 rlock run -n k -- true
+}
+
+@test "twenty that want the same lock have it one after the other, with growing fences" {
+    one_after_the_other 20 "echo \$RLOCK_FENCE >>'$T/fences'"
+    sort -nuc "$T/fences"
+}
+
+@test "who waits is served in the order of arrival, and -w ends in time" {
+    stay a k
+    queue b k
+    queue c k
+    refused 75 run -w 300ms k -- touch "$T/ran"
+    poll_until 10 has_waiters k 2
+    ends_well a
+    finish b
+    finish c
+    [[ $(xargs <"$LOG") == "b c" && ! -e $T/ran ]]
+}
+
+@test "a waiter that is killed is passed over" {
+    stay a k
+    queue b k
+    queue c k
+    kill_both b
+    ends_well a
+    finish c 30
+    [[ $(xargs <"$LOG") == c ]]
+}
+
+@test "a lock is kept longer than its session would last without renewals" {
+    local fence
+    stay a k --lease 4s
+    fence=$(rlock status --json k | jq '.[0].holders[0].fence')
+    bg b rlock run -w 12s k -- true
+    finish b 40
+    [[ $status == 75 && $(rlock status --json k | jq '.[0].holders[0].fence') == "$fence" ]]
+    ends_well a
+}
+
+@test "rlock and its agent are killed: the lock is free when the session has ended" {
+    hold a k --lease 4s
+    queue b k
+    kill_both a
+    finish b 30
+    [[ $status == 0 ]]
+}
+
+@test "an agent that dies: the next one goes on with the session" {
+    local owner
+    stay a k --lease 9s
+    owner=$(owner_of k)
+    kill_agent a
+    bg b rlock run -w 12s k -- touch "$T/ran"
+    finish b 40
+    [[ $status == 75 && $(owner_of k) == "$owner" ]]
+    ends_well a
+}
+
+@test "the server is stopped for longer than the lease: the command ends before, with 79" {
+    local stopped
+    cat >"$T/command" <<'END'
+trap 'cut -d. -f1 /proc/uptime >"$0.ended"; exit 0' TERM
+: >"$0.up"
+while :; do sleep 0.05; done
+END
+    bg a rlock run --lease 4s --kill-after 500ms k -- sh "$T/command"
+    poll_until 10 test -e "$T/command.up"
+    stopped=$(cut -d. -f1 /proc/uptime)
+    server_signal STOP 1
+    finish a 20
+    server_signal CONT 1
+    [[ $status == 79 ]]
+    (($(<"$T/command.ended") <= stopped + 5))
+    poll_until 20 serves "${port[1]}"
+    run -0 rlock run -w 30s k -- true
+}
+
+@test "a server that is killed and comes again has forgotten nothing" {
+    stay a k --lease 40s
+    server_signal KILL 1
+    server_start 1
+    poll_until 60 serves "${port[1]}"
+    refused 75 run -n k -- true
+    ends_well a
+    run -0 rlock run -w 30s k -- true
+}
+
+@test "force-release: the command is stopped at once, whatever is left of the lease" {
+    hold a k --lease 40s
+    run -0 rlock force-release --yes k
+    finish a 10
+    [[ $status == 79 ]]
+    contains "$T/a.err" 'lock lost'
+    run -1 rlock force-release --yes k
+}
+
+@test "readers share a lock, a writer does not, and nobody passes who came first" {
+    stay a k --read
+    stay b k --read
+    has_holders k 2
+    queue w k
+    queue r k --read
+    ends_well a
+    ends_well b
+    finish w
+    finish r
+    [[ $(xargs <"$LOG") == "w r" ]]
+}
+
+@test "several keys: all or none, whatever their order" {
+    local i
+    stay a b
+    refused 75 run -n a b c -- true
+    run -0 rlock run -n a -- true
+    ends_well a
+    for i in {1..8}; do
+        bg "ab$i" rlock run a b -- sh -c "echo + >>'$LOG'; echo - >>'$LOG'"
+        bg "ba$i" rlock run b a -- sh -c "echo + >>'$LOG'; echo - >>'$LOG'"
+    done
+    for i in {1..8}; do
+        finish "ab$i" 60
+        [[ $status == 0 ]]
+        finish "ba$i" 60
+        [[ $status == 0 ]]
+    done
+    [[ $(xargs <"$LOG") == "$(printf '+ - %.0s' {1..16} | xargs)" ]]
+}
+
+@test "nested: the inner one has it at once, before who waits, with the outer one's fence" {
+    bg a rlock run k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.1; done
+        '$RLOCK' run -n k -- sh -c 'echo \$RLOCK_FENCE' >'$T/inner'; echo \$RLOCK_FENCE >'$T/outer'
+        '$RLOCK' run -n --read k -- true && '$RLOCK' run -n k other -- true"
+    poll_until 10 test -e "$T/up"
+    queue b k
+    : >"$T/go"
+    finish a
+    [[ $status == 0 && -s $T/inner && $(<"$T/inner") == "$(<"$T/outer")" ]]
+    finish b
+    [[ $status == 0 ]]
+}
+
+@test "nested: a lock is kept as long as one of the family has it; upgrades are refused" {
+    run -0 rlock run --read k -- sh -c "'$RLOCK' run -n k -- true; test \$? != 0"
+    bg a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/up\"
+        until test -e \"$T/go\"; do sleep 0.1; done' & exit 0"
+    poll_until 10 test -e "$T/up"
+    finish a
+    refused 75 run -n k -- true
+    : >"$T/go"
+    run -0 rlock run -w 20s k -- true
+}
+
+@test "acquire --keep, renew and release by another process" {
+    local owner
+    sleep 1000 &
+    pid[keeper]=$!
+    run -0 rlock acquire --lease 9s --keep "${pid[keeper]}" k
+    owner=${lines[-1]}
+    run -0 rlock renew --owner "$owner" k
+    refused 75 run -w 5s k -- true
+    run -1 rlock renew --owner 01234567-89ab-4def-8123-456789abcdef k
+    run -0 rlock release --owner "$owner" k
+    run -1 rlock release --owner "$owner" k
+    run -0 rlock run -n k -- true
+}
+
+@test "status: every key by its name, whatever is in it, and globs" {
+    hold a 'a/b%c'
+    hold b .
+    hold c 'üñ🔒'
+    run -0 rlock status --json
+    json 'map(.key) | sort == [".", "a/b%c", "üñ🔒"]'
+    run -0 rlock status --json 'a*' free
+    json 'map(.key) == ["a/b%c", "free"] and .[1].holders == []'
+    run -0 rlock status zookeeper
+    run -75 rlock status -q .
+}
+
+@test "digest: what one user locks, another one cannot touch" {
+    RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} hold a mine
+    refused 77 run -n mine -- true
+    RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} refused 75 run -n mine -- true
+}
+
+@test "what it cannot do is refused unasked: 64" {
+    export RLOCK_URL=zookeeper://127.0.0.1:1
+    while IFS='|' read -r words lack; do
+        # shellcheck disable=SC2086 # a list of words
+        refused 64 $words
+        stderr_line "^rlock: ${words%% *}: zookeeper:// has no $lack\$"
+    done <<'END'
+run --limit 2 k -- true|--limit
+run --at-least 5s k -- true|--at-least
+run --replicas 1 k -- true|--replicas
+run --grace k -- true|--grace
+acquire k|acquire without --keep
+init|init
+latch set k 1|latches
+END
+    refused 69 run -n --server-wait 0 k -- true
+    stderr_line 'cannot reach zookeeper://127.0.0.1:1'
+}
+
+@test "doctor: fit, and what a lease comes to" {
+    run -0 rlock doctor --lease 5s
+    [[ $output == *"fine     lease"*"fine     lock "* ]]
+    run -0 rlock doctor --lease 90s
+    [[ $output == *"no lease is longer than 1m00s"* ]]
+    RLOCK_URL=zookeeper://127.0.0.1:1 run -69 rlock doctor
+}
+
+@test "zookeepers:// speaks TLS, with a server that is vouched for alone" {
+    local url
+    authority ca
+    authority other
+    certificate server ca subjectAltName=IP:127.0.0.1
+    coproc RELAY { exec python3 "$BATS_TEST_DIRNAME/tls_relay.py" "$CERTS/server.pem" \
+        "$CERTS/server.key" "${port[1]}" 2>/dev/null 3>&-; }
+    pid[relay]=$RELAY_PID
+    read -r -t 30 relay_port <&"${RELAY[0]}"
+    url=zookeepers://127.0.0.1:$relay_port/test/$BATS_TEST_NUMBER
+    hold a k
+    refused 75 run -u "$url" --tls-ca "$CERTS/ca.pem" -n k -- touch "$T/ran"
+    stderr_line '^rlock: k: not acquired: held by '
+    kill "${pid[a]}"
+    finish a
+    run -0 rlock run -u "$url" --tls-ca "$CERTS/ca.pem" --lease 10s k -- sh -c 'echo "$RLOCK_KEY"'
+    [[ $output == k ]]
+    refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/other.pem" k -- touch "$T/ran"
+    stderr_line 'not trusted'
+    url=${url/127.0.0.1/localhost}
+    refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/ca.pem" k -- touch "$T/ran"
+    stderr_line 'is not for localhost'
+    [[ ! -e $T/ran ]]
+}

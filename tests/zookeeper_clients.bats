@@ -1,0 +1,174 @@
+# zookeeper:// beside the locks of other programs on the same server: Curator's in Java
+# (CuratorLock.java) and kazoo's in Python (kazoo_lock.py).
+
+load helper
+load zookeepers
+
+JAVA_CLASSES=$BATS_FILE_TMPDIR/classes
+JAVA_PATH=$JAVA_CLASSES
+for jar in curator-recipes curator-framework curator-client zookeeper zookeeper-jute guava \
+    slf4j-api slf4j-nop; do
+    JAVA_PATH+=:/usr/share/java/$jar.jar
+done
+# Debian's packages are for Debian's own Python, whatever else there is.
+PYTHON=/usr/bin/python3
+
+setup_file() {
+    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR CI
+    export RLOCK_CONFIG=/dev/null HOME=$BATS_FILE_TMPDIR TERM=xterm
+    has_zookeeper && has_clients || return 0
+    ensemble_start 1
+    javac -cp "$JAVA_PATH" -d "$JAVA_CLASSES" "$BATS_TEST_DIRNAME/CuratorLock.java"
+}
+
+setup() {
+    has_clients || skip "these are missing: libcurator-recipes-java default-jdk-headless python3-kazoo"
+    zookeeper_setup
+}
+
+has_clients() {
+    [[ -e /usr/share/java/curator-recipes.jar ]] && command -v javac >/dev/null &&
+        "$PYTHON" -c 'import kazoo' 2>/dev/null
+}
+
+
+# java_lock NAME mutex|read|write KEY: a Java program that wants the lock, and holds it until it is
+# told to "go".
+java_lock() {
+    rm -f "$T/$1.up" "$T/$1.go"
+    bg "$1" java -Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$JAVA_PATH" CuratorLock \
+        "$(ensemble_hosts)" "$2" "/test/$BATS_TEST_NUMBER/$3" "$1" "$T"
+}
+
+python_lock() {
+    rm -f "$T/$1.up" "$T/$1.go"
+    bg "$1" "$PYTHON" "$BATS_TEST_DIRNAME/kazoo_lock.py" "$(ensemble_hosts)" \
+        "/test/$BATS_TEST_NUMBER/$2" "$1" "$T"
+}
+
+is_up() {
+    [[ -e $T/$1.up ]]
+}
+
+# waits_behind NAME KEY NUMBER: it is one of so many in KEY's queue, and does not hold the lock.
+waits_behind() {
+    poll_until 60 has_waiters "$2" "$3"
+    [[ ! -e $T/$1.up ]]
+}
+
+# A Java or Python program that holds the lock gives it back, and was not disturbed.
+goes() {
+    : >"$T/$1.go"
+    finish "$1" 60
+    [[ $status == 0 ]]
+}
+
+@test "Curator's mutex waits for rlock, rlock for the mutex, and all are served in their order" {
+    stay a k
+    java_lock b mutex k
+    waits_behind b k 1
+    queue c k
+    java_lock d mutex k
+    waits_behind d k 3
+    ends_well a
+    poll_until 60 is_up b
+    run -75 rlock run -n k -- true
+    has_waiters k 2
+    goes b
+    finish c 60
+    poll_until 60 is_up d
+    goes d
+    [[ $(xargs <"$LOG") == "b c d" ]]
+    run -0 rlock run -n k -- true
+}
+
+@test "Curator's writer keeps rlock's readers and writers out, and they keep it out" {
+    java_lock a write k
+    poll_until 60 is_up a
+    run -75 rlock run -n k -- true
+    run -75 rlock run -n --read k -- true
+    queue b k --read
+    goes a
+    finish b 60
+    [[ $status == 0 ]]
+    stay c k
+    java_lock d write k
+    waits_behind d k 1
+    ends_well c
+    poll_until 60 is_up d
+    goes d
+    [[ $(xargs <"$LOG") == "a b d" ]]
+}
+
+@test "Curator's readers share the lock with rlock's, and writers of either wait for both" {
+    java_lock a read k
+    poll_until 60 is_up a
+    stay b k --read
+    queue c k
+    goes a
+    [[ $(xargs <"$LOG") == a ]]
+    ends_well b
+    finish c 60
+    stay d k --read
+    java_lock e read k
+    poll_until 60 is_up e
+    java_lock f write k
+    waits_behind f k 1
+    ends_well d
+    [[ ! -e $T/f.up ]]
+    goes e
+    poll_until 60 is_up f
+    goes f
+    [[ $(xargs <"$LOG") == "a c e f" ]]
+}
+
+@test "Curator's reader waits for rlock, and gets the lock from it" {
+    stay a k
+    java_lock b read k
+    waits_behind b k 1
+    ends_well a
+    poll_until 60 is_up b
+    run -75 rlock run -n k -- true
+    run -0 rlock run -n --read k -- true
+    goes b
+}
+
+@test "a Java program is killed: rlock has the lock when its session has ended, and the reverse" {
+    java_lock a mutex k
+    poll_until 60 is_up a
+    queue b k
+    kill -KILL "${pid[a]}"
+    finish b 60
+    [[ $status == 0 ]]
+    hold c k --lease 4s
+    java_lock d mutex k
+    waits_behind d k 1
+    kill_both c
+    poll_until 60 is_up d
+    goes d
+}
+
+@test "a lock that is nested in rlock's keeps Java out until both have gone" {
+    bg a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/inner\"
+        until test -e \"$T/go\"; do sleep 0.1; done' & until test -e '$T/inner'; do sleep 0.1; done"
+    poll_until 20 test -e "$T/inner"
+    finish a
+    java_lock b mutex k
+    waits_behind b k 1
+    : >"$T/go"
+    poll_until 60 is_up b
+    goes b
+}
+
+@test "kazoo's lock that is told of lock- waits for rlock, and rlock for it" {
+    stay a k
+    python_lock b k
+    waits_behind b k 1
+    queue c k
+    ends_well a
+    poll_until 60 is_up b
+    run -75 rlock run -n k -- true
+    goes b
+    finish c
+    [[ $(xargs <"$LOG") == "b c" ]]
+}
