@@ -520,6 +520,20 @@ two_are_gone() {
     done
 }
 
+@test "H135 a server that is slow to answer the next agent: nothing is left there" {
+    stay a k
+    poll_until 10 held_on_all k 1 2 3 4 5
+    node_signal 2 STOP
+    kill -KILL "$(agent_of "${pid[a]}")"
+    : >"$T/a.go"
+    poll_until 20 eval '[[ -z "$(holder_at 1 k)$(holder_at 3 k)$(holder_at 4 k)$(holder_at 5 k)" ]]'
+    alive "${pid[a]}" # it waits for the last one
+    node_signal 2 CONT
+    finish a
+    [[ $status == 9 ]]
+    poll_until 10 eval '[[ -z "$(holder_at 2 k)" ]]'
+}
+
 @test "H135 evicted from a majority while no agent lives: the next one says that it is lost" {
     stay a k
     has_agent a

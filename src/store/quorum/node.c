@@ -50,6 +50,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     bool known = answer->verdict != VERDICT_UNKNOWN;
 
     node->answered = known;
+    node->inherited = false;
     node->replica = !known && answer->cause == CAUSE_MISFIT;
     switch (node->doing.task) {
     case TASK_ACQUIRE:

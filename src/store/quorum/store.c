@@ -462,6 +462,9 @@ static int64_t extra_time(const struct quorum_store *store, const struct quorum_
     /* It tells whether a majority had it still. */
     if (!majority)
         return quorum_round_extra_time(round);
+    /* The connection to a node that has our entry may not be up yet: nothing would release it. */
+    if (node->inherited)
+        return AFTERMATH_NS;
     /* The release is sent when the node has answered its order before; to a server that does not
      * know the script it is sent a second time. */
     if (releasing ? node->answered && !sent : sent)
@@ -637,7 +640,7 @@ static void take_over(struct quorum_store *store, const struct lock_grant *grant
     store->hold = HOLD_OURS;
     store->ends.ns = 0;
     for (size_t i = 0; i < store->count; i++)
-        store->nodes[i].unsure = true;
+        store->nodes[i].unsure = store->nodes[i].inherited = true;
 }
 
 static void quorum_renew(struct store *base, const struct lock_request *request,
