@@ -162,7 +162,7 @@ refused() {
     echo 'grace = yes' >"$T/config"
     refused 78 run --config "$T/config" k -- true
     stderr_line "^rlock: run: $T/config:1: a quorum has no --grace$"
-    [[ $(node 1 dbsize) == 0 ]]
+    [[ $(node 1 keys "*") == "rlock:!quorum" ]]
 }
 
 @test "a quorum is made of single servers, sixteen at most" {
