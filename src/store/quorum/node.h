@@ -55,7 +55,7 @@ struct quorum_node {
     bool answered;                   /* the latest order was answered */
     bool held;                       /* our entry is there */
     bool unsure;                     /* our entry may be there: an acquisition was not answered */
-    bool inherited;     /* a process that died may have acquired it there; no order has ended since */
+    bool inherited;     /* a dead process may have acquired it there; no order has ended since */
     bool evicted;       /* our entry was taken away, and no majority has confirmed the lock since */
     struct moment sent; /* when the order under way was given to the store */
     struct moment confirmed; /* when the node last answered that it has our entry; 0: not there */
