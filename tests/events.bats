@@ -49,6 +49,19 @@ has_heard() {
     jq -se "map(.pid) == [${pid[b]}, ${pid[c]}, ${pid[b]}]" "$T/e.out"
 }
 
+@test "events: a pause, and its end: by resume, or by itself; who has paused it" {
+    listen e --json
+    rlock pause k 1h -m 'disk full'
+    poll_until 10 has_heard 'paused k,'
+    rlock resume k
+    poll_until 10 has_heard 'paused k,resumed k,'
+    rlock pause other 2s -m x
+    poll_until 20 has_heard 'paused k,resumed k,paused other,resumed other,'
+    jq -se "all(.user == \"$(id -un)\" and .held_ms == null and .outcome == null) and
+        map(.label) == [\"disk full\", \"disk full\", \"x\", \"x\"]" "$T/e.out"
+    run -0 rlock run k -- true
+}
+
 @test "events: short runs are told from memory, of more than it holds what was missed" {
     local i
     listen e

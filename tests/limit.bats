@@ -30,6 +30,9 @@ there_are() {
     stderr_line 'semaphore'
     run -0 rlock status k
     [[ $output == *'limit 2, which is stored'* ]]
+    run -0 rlock status --json k
+    json '.[0] | .stored_limit == 2 and .limit == 2 and .paused == null and .reserved == null and
+        (.holders[0].reserved | not)'
     # The key lives for a year.
     (($(redis_ttl k) > 30000000))
 }

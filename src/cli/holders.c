@@ -42,6 +42,14 @@ const struct lock_party *holders_oldest(const struct lock_view *lock)
     return oldest(lock->holders, lock->holder_count);
 }
 
+const struct lock_party *holders_reserved(const struct lock_view *lock)
+{
+    for (size_t i = 0; i < lock->holder_count; i++)
+        if (lock->holders[i].reserved)
+            return &lock->holders[i];
+    return NULL;
+}
+
 const struct lock_party *waiters_oldest(const struct lock_view *lock)
 {
     return oldest(lock->waiters, lock->waiter_count);

@@ -13,6 +13,9 @@ size_t holders_count(const struct lock_view *lock, const struct lock_party **las
 /* Who has held the lock for longest and is not merely kept by --at-least, or NULL. */
 const struct lock_party *holders_oldest(const struct lock_view *lock);
 
+/* The first holder that is a reservation, by a person, or NULL. */
+const struct lock_party *holders_reserved(const struct lock_view *lock);
+
 /* Who has waited for longest, or NULL. */
 const struct lock_party *waiters_oldest(const struct lock_view *lock);
 

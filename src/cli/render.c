@@ -417,6 +417,7 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
     json_put_number(json, object, "waited_ms", holder->waited_ms);
     json_put_number(json, object, "lease_left_ms", holder->left_ms);
     json_put_bool(json, object, "kept", holder->kept);
+    json_put_bool(json, object, "reserved", holder->reserved);
     return object;
 }
 
@@ -458,6 +459,31 @@ static json_t *last_run_object(const struct json_library *json, const struct loc
     return object;
 }
 
+/* What somebody has decided, and until when: a pause, or a reservation. */
+static json_t *decision_object(const struct json_library *json, const struct lock_party *by)
+{
+    json_t *object = json->object();
+    char since[32], until[32];
+
+    json_put_text(json, object, "host", by->who.host);
+    json_put_text(json, object, "user", by->who.user);
+    json_put_text(json, object, "since", render_time(by->since_ms, since));
+    json_put_text(json, object, "until",
+                  render_time(by->since_ms + by->age_ms + by->left_ms, until));
+    json_put_number(json, object, "left_ms", by->left_ms);
+    json_put_text(json, object, "reason", by->who.label);
+    return object;
+}
+
+static void put_decision(const struct json_library *json, json_t *object, const char *name,
+                         const struct lock_party *by)
+{
+    if (by)
+        json->object_set_new(object, name, decision_object(json, by));
+    else
+        json_put_null(json, object, name);
+}
+
 static json_t *lock_object(const struct json_library *json, const struct lock_view *lock)
 {
     json_t *object = json->object();
@@ -467,6 +493,12 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
     json_put_text(json, object, "key", lock->key);
     json_put_text(json, object, "mode", lock->holder_count ? lock_mode_name(lock->mode) : NULL);
     put_unless_zero(json, object, "limit", lock->holder_count ? lock->limit : 0);
+    if (lock->limited)
+        json_put_number(json, object, "stored_limit", lock->stored_limit);
+    else
+        json_put_null(json, object, "stored_limit");
+    put_decision(json, object, "paused", lock->pause.owner[0] ? &lock->pause : NULL);
+    put_decision(json, object, "reserved", holders_reserved(lock));
     put_unless_zero(json, object, "fence", (json_int_t)lock->fence);
     for (size_t i = 0; i < lock->holder_count; i++)
         json->array_append_new(holders, holder_object(json, &lock->holders[i]));

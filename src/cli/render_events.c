@@ -16,7 +16,8 @@
 
 static const char *const event_names[TRANSITION_KINDS] = {
     [TRANSITION_WAITING] = "waiting",   [TRANSITION_SUPERSEDED] = "superseded",
-    [TRANSITION_REFUSED] = "refused",   [TRANSITION_ACQUIRED] = "acquired",
+    [TRANSITION_REFUSED] = "refused",   [TRANSITION_PAUSED] = "paused",
+    [TRANSITION_RESUMED] = "resumed",   [TRANSITION_ACQUIRED] = "acquired",
     [TRANSITION_RELEASED] = "released", [TRANSITION_TIMED_OUT] = "timed-out",
     [TRANSITION_LOST] = "lost",         [TRANSITION_EXPIRED] = "expired",
     [TRANSITION_REVOKED] = "revoked",   [TRANSITION_MISSED] = "missed"};

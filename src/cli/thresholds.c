@@ -19,7 +19,7 @@
 #include "lock/key.h"
 
 #define SHOWN_MAX     3 /* problems, and globs that match nothing; of the others, their number */
-#define PROBLEM_SIZE  (RENDER_PARTY_SIZE + 200)
+#define PROBLEM_SIZE  (2 * RENDER_PARTY_SIZE + 200)
 #define NUMBERS_SIZE  256
 #define WAITERS_LIMIT INT64_C(1000000000)
 #define NEVER         INT64_MAX
@@ -130,7 +130,8 @@ static void describe_held(const struct lock_view *lock, const char *value, const
 {
     char who[RENDER_PARTY_SIZE];
 
-    snprintf(out, size, "held for %s by %s, more than %s", value,
+    snprintf(out, size, "%s for %s by %s, more than %s",
+             holders_oldest(lock)->reserved ? "reserved" : "held", value,
              render_party(&holders_oldest(lock)->who, who, sizeof who), limit);
 }
 
@@ -161,6 +162,8 @@ static void describe_not_done(const struct lock_view *lock, const char *value, c
         snprintf(out, size, "no success is remembered");
     else
         snprintf(out, size, "no success for %s, more than %s", value, limit);
+    if (lock->pause.owner[0])
+        text_append(out, size, ", paused by %s", render_party(&lock->pause.who, who, sizeof who));
     if (!last)
         return;
     duration_print(last->ended_ago_ms * NS_PER_MS, ago, sizeof ago);
@@ -306,6 +309,15 @@ static size_t count_waiting(const struct lock_view *locks, size_t count)
     return waiting;
 }
 
+static size_t count_paused(const struct lock_view *locks, size_t count)
+{
+    size_t paused = 0;
+
+    for (size_t i = 0; i < count; i++)
+        paused += locks[i].pause.owner[0] != '\0';
+    return paused;
+}
+
 static bool matches_any(const char *glob, const struct lock_view *locks, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -339,6 +351,7 @@ static void add_summary(char *line, const struct thresholds *thresholds,
                         const struct lock_view *locks, size_t count)
 {
     size_t held = count_held(locks, count), waiting = count_waiting(locks, count);
+    size_t paused = count_paused(locks, count);
     char ago[32];
 
     if (held == 0)
@@ -347,6 +360,8 @@ static void add_summary(char *line, const struct thresholds *thresholds,
         text_append(line, THRESHOLDS_LINE_SIZE, "%zu lock%s held", held, held == 1 ? "" : "s");
     if (waiting > 0)
         text_append(line, THRESHOLDS_LINE_SIZE, ", %zu waiting", waiting);
+    if (paused > 0)
+        text_append(line, THRESHOLDS_LINE_SIZE, ", %zu paused", paused);
     if (thresholds->not_done.given && count > 0)
         text_append(line, THRESHOLDS_LINE_SIZE, ", last success %s%s ago",
                     count > 1 ? "up to " : "",

@@ -166,6 +166,25 @@ static void compare_waiters(const struct pair *pair)
                 pair->now_ms, &before->waiters[i]);
 }
 
+static bool is_paused(const struct lock_view *lock)
+{
+    return lock->pause.owner[0] != '\0';
+}
+
+/* Who ends a pause is not remembered: it ended in time if its time is up. A pause takes the place
+ * of one that there is. */
+static void compare_pauses(const struct pair *pair)
+{
+    const struct lock_party *then = &pair->before->pause, *now = &pair->after->pause;
+    bool was = is_paused(pair->before), is = is_paused(pair->after);
+    int64_t end = then->since_ms + then->age_ms + then->left_ms;
+
+    if (was && !is)
+        add(pair, TRANSITION_RESUMED, end < pair->now_ms ? end : pair->now_ms, then);
+    if (is && (!was || now->since_ms != then->since_ms))
+        add(pair, TRANSITION_PAUSED, now->since_ms, now);
+}
+
 /* A store that has lost its data counts from 0 again. */
 static void choose_runs(struct pair *pair)
 {
@@ -212,6 +231,7 @@ static void compare(struct transitions *found, const struct lock_view *before,
         add_run(&pair, &pair.runs[i]);
     compare_holders(&pair);
     compare_waiters(&pair);
+    compare_pauses(&pair);
 }
 
 /* -- in order ---------------------------------------------------------------------------------- */
@@ -247,7 +267,7 @@ void transitions_find(struct transitions *transitions, const struct lock_views *
                                          : strcmp(after->views[a].key, before->views[b].key);
         const struct lock_view *now = order <= 0 ? &after->views[a++] : NULL;
         const struct lock_view *then = order >= 0 ? &before->views[b++] : NULL;
-        if (now || (then && (then->holder_count > 0 || then->waiter_count > 0)))
+        if (now || (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then))))
             compare(transitions, then, now, now_ms);
     }
     if (transitions->count > first)

@@ -11,6 +11,8 @@ enum transition_kind {
     TRANSITION_WAITING,    /* by: the waiter */
     TRANSITION_REFUSED,    /* by: the waiter, who has gone without the lock */
     TRANSITION_SUPERSEDED, /* the same, as another one of its group has come */
+    TRANSITION_PAUSED,     /* by: who has paused the lock */
+    TRANSITION_RESUMED,    /* by: the same; the pause is over, or somebody has ended it */
     TRANSITION_ACQUIRED,   /* by: the holder */
     /* Of a run that has ended, with how: */
     TRANSITION_RELEASED,

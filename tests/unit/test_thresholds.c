@@ -51,6 +51,8 @@ static const struct lock_view locks[] = {
     {.key = "kept", .holders = &parties[1], .holder_count = 1},
 };
 
+static const struct lock_party reservation = {
+    .owner = "r", .age_ms = 120000, .reserved = true, .who = {.user = "me"}};
 static const struct lock_run run = {
     .by = {.who = {.user = "root", .host = "ci-3"}, .end = {.known = true, .status = 1}},
     .ended_ago_ms = 10800000};
@@ -61,6 +63,8 @@ static const struct lock_view jobs[] = {
      .run_count = 1},
     {.key = "never", .runs = &run, .run_count = 1},
     {.key = "new"},
+    {.key = "stopped", .pause = {.owner = "pause", .who = {.user = "me"}}},
+    {.key = "staging", .holders = &reservation, .holder_count = 1},
 };
 
 static const struct {
@@ -126,6 +130,28 @@ static const struct {
      "1, "
      "3h00m ago, by root@ci-3) | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 "
      "not_done=U;0;300000;0"},
+    {"not done, as it is paused",
+     4,
+     {NONE, NONE, NONE, {true, 300000000, 300000000}},
+     {"stopped"},
+     SEVERITY_CRITICAL,
+     "RLOCK CRITICAL - never: no success is remembered (last run: exit 1, 3h00m ago, by "
+     "root@ci-3); "
+     "new: no success is remembered; stopped: no success is remembered, paused by me | locks=0 "
+     "held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 not_done=U;300000;300000;0"},
+    {"paused and reserved",
+     5,
+     {NONE, NONE, NONE, NONE},
+     {NULL},
+     SEVERITY_OK,
+     "RLOCK OK - 1 lock held, 1 paused | locks=1 held=120s;;;0 waiting=0s;;;0 waiters=0;;;0"},
+    {"reserved for too long",
+     5,
+     {{true, 60000, 60000}, NONE, NONE, NONE},
+     {NULL},
+     SEVERITY_CRITICAL,
+     "RLOCK CRITICAL - staging: reserved for 2m00s by me, more than 1m00s | locks=1 "
+     "held=120s;60;60;0 waiting=0s;;;0 waiters=0;;;0"},
 };
 
 /* What is refused is not given. */

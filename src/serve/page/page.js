@@ -73,7 +73,8 @@ function row(lock) {
     const held = holders.length > 0;
     const made = element("tr");
     made.className = (held ? "held " : "") + (lock.waiters.length > 0 ? "waited" : "");
-    const mode = !held ? "free" : lock.mode === "limit" ? "limit " + lock.limit : lock.mode;
+    const mode = (!held ? "free" : lock.mode === "limit" ? "limit " + lock.limit : lock.mode) +
+        (lock.paused ? ", paused" : "");
     const left = Math.max(0, ...lock.holders.map((holder) => holder.lease_left_ms));
     made.append(keyCell(lock), element("td", mode), element("td", holdersText(holders)),
         element("td", held ? duration(oldest(lock.holders)) : "-"),
@@ -87,6 +88,11 @@ function partyText(what, party) {
         duration(party.age_ms) + ")" + (party.label ? ", label " + party.label : "");
 }
 
+function decisionText(what, decision) {
+    return what + " by " + who(decision) + " for another " + duration(decision.left_ms) + ": " +
+        decision.reason;
+}
+
 // Every holder, and the queue in its order.
 function parties(lock) {
     const made = element("tr");
@@ -95,6 +101,8 @@ function parties(lock) {
     made.className = "parties";
     cell.colSpan = 7;
     cell.append(list);
+    if (lock.paused)
+        list.append(element("li", decisionText("paused", lock.paused)));
     for (const holder of lock.holders)
         list.append(element("li", partyText(holder.kept ? "kept for" : "holder", holder)));
     for (const waiter of lock.waiters)

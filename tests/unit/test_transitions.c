@@ -1,0 +1,184 @@
+/* What has happened to locks between two looks at them. */
+#include "cli/transitions.h"
+
+#include "tap.h"
+
+#include <inttypes.h>
+
+/* The store's clock at the second look; the first was half a second before. */
+#define NOW 10000
+
+static const char *const kind_names[TRANSITION_KINDS] = {
+    [TRANSITION_WAITING] = "waiting",   [TRANSITION_REFUSED] = "refused",
+    [TRANSITION_PAUSED] = "paused",     [TRANSITION_RESUMED] = "resumed",
+    [TRANSITION_ACQUIRED] = "acquired", [TRANSITION_SUPERSEDED] = "superseded",
+    [TRANSITION_RELEASED] = "released", [TRANSITION_TIMED_OUT] = "timed-out",
+    [TRANSITION_LOST] = "lost",         [TRANSITION_EXPIRED] = "expired",
+    [TRANSITION_REVOKED] = "revoked",   [TRANSITION_MISSED] = "missed"};
+
+/* One came at 9000, the other at 9800, after it had waited for 200 ms. */
+static const struct lock_party a = {.owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1};
+static const struct lock_party b = {
+    .owner = "b", .since_ms = 9800, .age_ms = 200, .waited_ms = 200, .fence = 2};
+static const struct lock_party both[] = {
+    {.owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1},
+    {.owner = "b", .since_ms = 9800, .age_ms = 200, .waited_ms = 200, .fence = 2}};
+static const struct lock_party kept = {
+    .owner = "a", .since_ms = 9000, .age_ms = 1000, .fence = 1, .kept = true};
+static const struct lock_party first = {
+    .owner = "a", .since_ms = 9000, .age_ms = 1000, .in_group = true, .group = "g"};
+static const struct lock_party latest = {
+    .owner = "b", .since_ms = 9800, .age_ms = 200, .in_group = true, .group = "g"};
+static const struct lock_party other = {
+    .owner = "b", .since_ms = 9800, .age_ms = 200, .in_group = true, .group = "h"};
+
+#define RUN(ending)                                                                                \
+    {                                                                                              \
+        .by = {.owner = "c", .since_ms = 9700, .fence = 3, .end = {.how = (ending)}},              \
+        .ended_ms = 9900, .ended_ago_ms = 100, .held_ms = 200                                      \
+    }
+static const struct lock_run used = {
+    .by = {.owner = "a", .since_ms = 9000, .fence = 1}, .ended_ms = 9750, .ended_ago_ms = 250};
+static const struct lock_run runs[] = {RUN(LOCK_USED), RUN(LOCK_TIMED_OUT), RUN(LOCK_LOST),
+                                       RUN(LOCK_EXPIRED), RUN(LOCK_REVOKED)};
+
+#define HELD(party)   .holders = &(party), .holder_count = 1
+#define WAITED(party) .waiters = &(party), .waiter_count = 1
+#define RAN(run, number)                                                                           \
+    .runs = &(run), .run_count = 1, .memory = {.acquired = (number), .ended = (number)}
+#define PAUSED(since, left)                                                                        \
+    .pause = {.owner = "pause", .since_ms = (since), .age_ms = NOW - (since), .left_ms = (left)}
+#define NONE                                                                                       \
+    {                                                                                              \
+        .key = NULL                                                                                \
+    }
+
+/* What is seen of the lock at first, and then; no key: it is not seen. "KIND OWNER TIME" each. */
+static const struct {
+    const char *what;
+    struct lock_view before, after;
+    const char *wanted;
+} rows[] = {
+    {"nothing", {.key = "k", HELD(a)}, {.key = "k", HELD(a)}, ""},
+    {"free", NONE, {.key = "k"}, ""},
+    {"came", NONE, {.key = "k", HELD(a)}, "acquired a 9000"},
+    {"came after a wait that was not seen",
+     NONE,
+     {.key = "k", HELD(b)},
+     "waiting b 9600, acquired b 9800"},
+    {"came after a wait", {.key = "k", WAITED(b)}, {.key = "k", HELD(b)}, "acquired b 9800"},
+    {"one more reader",
+     {.key = "k", HELD(a)},
+     {.key = "k", .holders = both, .holder_count = 2},
+     "waiting b 9600, acquired b 9800"},
+    {"waits", {.key = "k", HELD(a)}, {.key = "k", HELD(a), WAITED(b)}, "waiting b 9800"},
+    {"went without it", {.key = "k", HELD(a), WAITED(b)}, {.key = "k", HELD(a)}, "refused b 10000"},
+    {"sent away",
+     {.key = "k", WAITED(first)},
+     {.key = "k", WAITED(latest)},
+     "waiting b 9800, superseded a 10000"},
+    {"sent away by who has it now",
+     {.key = "k", WAITED(first)},
+     {.key = "k", HELD(latest)},
+     "acquired b 9800, superseded a 10000"},
+    {"not by another group",
+     {.key = "k", WAITED(first)},
+     {.key = "k", WAITED(other)},
+     "waiting b 9800, refused a 10000"},
+    {"released", {.key = "k", HELD(a)}, {.key = "k", RAN(used, 1)}, "released a 9750"},
+    {"released, by who remembers nothing", {.key = "k", HELD(a)}, NONE, "released a 10000"},
+    {"kept, and free", {.key = "k", HELD(kept), RAN(used, 1)}, {.key = "k", RAN(used, 1)}, ""},
+    {"a run between",
+     {.key = "k"},
+     {.key = "k", RAN(runs[0], 1)},
+     "acquired c 9700, released c 9900"},
+    {"timed out", {.key = "k"}, {.key = "k", RAN(runs[1], 1)}, "acquired c 9700, timed-out c 9900"},
+    {"lost", {.key = "k"}, {.key = "k", RAN(runs[2], 1)}, "acquired c 9700, lost c 9900"},
+    {"expired", {.key = "k"}, {.key = "k", RAN(runs[3], 1)}, "acquired c 9700, expired c 9900"},
+    {"revoked", {.key = "k"}, {.key = "k", RAN(runs[4], 1)}, "acquired c 9700, revoked c 9900"},
+    {"handed over",
+     {.key = "k", HELD(a), WAITED(b)},
+     {.key = "k", HELD(b), RAN(used, 1)},
+     "released a 9750, acquired b 9800"},
+    {"more than is remembered",
+     {.key = "k"},
+     {.key = "k", RAN(runs[0], 3)},
+     "missed - 9700, acquired c 9700, released c 9900"},
+    {"forgotten",
+     {.key = "k", RAN(used, 9)},
+     {.key = "k", RAN(runs[0], 1)},
+     "missed - 9700, acquired c 9700, released c 9900"},
+    {"paused",
+     {.key = "k", HELD(a)},
+     {.key = "k", HELD(a), PAUSED(9600, 5000)},
+     "paused pause 9600"},
+    {"paused, and never used", NONE, {.key = "k", PAUSED(9600, 5000)}, "paused pause 9600"},
+    {"still paused", {.key = "k", PAUSED(9000, 5000)}, {.key = "k", PAUSED(9000, 4500)}, ""},
+    {"paused anew",
+     {.key = "k", PAUSED(9000, 5000)},
+     {.key = "k", PAUSED(9600, 90)},
+     "paused pause 9600"},
+    {"resumed",
+     {.key = "k", HELD(a), PAUSED(9000, 5000)},
+     {.key = "k", HELD(a)},
+     "resumed pause 10000"},
+    {"resumed, and never used", {.key = "k", PAUSED(9000, 5000)}, NONE, "resumed pause 10000"},
+    {"the pause is over",
+     {.key = "k", .pause = {.owner = "pause", .since_ms = 9000, .age_ms = 500, .left_ms = 200}},
+     {.key = "k", HELD(b)},
+     "waiting b 9600, resumed pause 9700, acquired b 9800"},
+};
+
+static void print(const struct transitions *found, char *out, size_t size)
+{
+    *out = '\0';
+    for (size_t i = 0; i < found->count; i++) {
+        const struct transition *one = &found->all[i];
+        size_t used_up = strlen(out);
+        snprintf(out + used_up, size - used_up, "%s%s %s %" PRId64, i ? ", " : "",
+                 kind_names[one->kind], one->by ? one->by->owner : "-", one->at_ms);
+    }
+}
+
+static struct lock_views views_of(const struct lock_view *view)
+{
+    return (struct lock_views){.views = (struct lock_view *)(uintptr_t)view,
+                               .count = view->key != NULL};
+}
+
+/* Several locks: each is compared with itself, and all that happened is told in one order. */
+static void test_several(void)
+{
+    struct lock_view before[] = {{.key = "a", HELD(a)}, {.key = "c", WAITED(b)}};
+    struct lock_view after[] = {{.key = "b", HELD(b)}, {.key = "c", WAITED(b), HELD(a)}};
+    const struct lock_views then = {.views = before, .count = 2},
+                            now = {.views = after, .count = 2};
+    struct transitions found = {0};
+    char text[400];
+
+    transitions_find(&found, &then, &now, NOW);
+    print(&found, text, sizeof text);
+    tap_is(text, "acquired a 9000, waiting b 9600, acquired b 9800, released a 10000",
+           "several locks", "a b c");
+    tap_ok(found.count == 4 && strcmp(found.all[0].key, "c") == 0 &&
+               strcmp(found.all[3].key, "a") == 0,
+           "each of its own key");
+    transitions_free(&found);
+}
+
+int main(void)
+{
+    char text[400];
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct lock_views before = views_of(&rows[i].before),
+                                after = views_of(&rows[i].after);
+        struct transitions found = {0};
+        transitions_find(&found, &before, &after, NOW);
+        print(&found, text, sizeof text);
+        tap_is(text, rows[i].wanted, "between two looks:", rows[i].what);
+        transitions_free(&found);
+    }
+    test_several();
+    return tap_done();
+}
