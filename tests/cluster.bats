@@ -3,6 +3,7 @@
 
 load helper
 load cluster
+load decisions
 
 setup_file() { cluster_file; }
 teardown_file() {
@@ -133,6 +134,15 @@ are_connected() { # NUMBER
     [[ $status == 0 ]]
     run -1 rlock latch set gate 1
     run -78 rlock run gate -- true
+}
+
+@test "pause, limit and reserve work as with one server, at each master" {
+    local key
+    for key in "${at[@]}"; do
+        pauses "$key"
+        limits "$key"
+        reserves "$key"
+    done
 }
 
 @test "--mirror: another program's key in the slot of the lock" {

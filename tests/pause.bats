@@ -36,6 +36,12 @@ there_are() {
     # Listed though nobody holds it.
     run -0 rlock status
     [[ $output == *"free, paused"* ]]
+    run -0 rlock status --json
+    json '.[0] | .reserved == null and .stored_limit == null and (.paused |
+        .user == "'"$(id -un)"'" and .host == "'"$(hostname)"'" and .reason == "disk full" and
+        .left_ms > 3500000 and .since < .until and (.until | test("Z$")))'
+    run -0 rlock check
+    [[ $output == *'no lock is held, 2 waiting, 1 paused |'* ]]
     there_are 0 2
     rlock resume k
     poll_until 10 there_are 1 1
@@ -78,6 +84,12 @@ there_are() {
     run -64 rlock resume k 1h
     run -64 --separate-stderr rlock pause -u zookeeper://127.0.0.1:1 k 1h -m x
     stderr_line 'zookeeper:// has no pause'
+    run -64 --separate-stderr rlock pause -u mysql://127.0.0.1:1/locks k 1h -m x
+    stderr_line 'mysql:// has no pause'
+    run -64 --separate-stderr rlock resume -u postgresql://127.0.0.1:1/locks k
+    stderr_line 'postgresql:// has no pause'
+    run -64 --separate-stderr rlock pause -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 k 1h -m x
+    stderr_line 'a quorum has no pause'
     rlock latch set gate 1
     run -78 rlock pause gate 1h -m x
     run -1 rlock resume k

@@ -2,6 +2,7 @@
 
 load helper
 load sentinels
+load decisions
 load certificates
 
 # The certificate of all of them.
@@ -23,6 +24,12 @@ tls_files() {
     run -0 rlock latch wait l
     run -0 rlock acquire k
     run -0 rlock release --owner "$output" k
+}
+
+@test "pause, limit and reserve work as with one server" {
+    pauses k
+    limits k
+    reserves k
 }
 
 @test "Sentinels of the URL that do not run cost no time, wherever they stand" {

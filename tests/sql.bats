@@ -4,6 +4,7 @@
 load helper
 load certificates
 load databases
+load decisions
 
 setup_file() { databases_start; }
 
@@ -262,6 +263,12 @@ END
     words() {
         refused 64 latch set k 1
         stderr_line "^rlock: latch: $DATABASE:// has no latches\$"
+        refused 64 pause k 1h -m x
+        stderr_line "^rlock: pause: $DATABASE:// has no pause\$"
+        refused 64 resume k
+        refused 64 limit k 2
+        stderr_line "^rlock: limit: $DATABASE:// has no stored limits\$"
+        refused 64 events
         refused 64 run --grace k -- true
         refused 64 run --replicas 1 k -- true
         refused 64 run -u "$DATABASE://127.0.0.1" k -- true
@@ -270,6 +277,10 @@ END
         stderr_line "^rlock: k: .*cannot reach $DATABASE://127.0.0.1:1/locks"
     }
     on_each words
+}
+
+@test "a lock is reserved for a person" {
+    on_each reserves k
 }
 
 @test "init: makes the tables, again without harm; prints the SQL; without them nothing is locked" {

@@ -121,7 +121,7 @@ bool survey_wants(const struct survey_request *request, const char *key)
 
 static bool is_in_use(const struct lock_view *view)
 {
-    return view->holder_count || view->waiter_count || view->latch.number;
+    return view->holder_count || view->waiter_count || view->pause.owner[0] || view->latch.number;
 }
 
 bool survey_reports(const struct survey_request *request, const struct lock_view *view)

@@ -327,6 +327,7 @@ struct lock_party sql_row_party(const struct sql_row *row, const struct sql_hold
     identity_parse(holder->who, length, &party.who);
     party.waited_ms = identity_noted(holder->who, length, LOCK_NOTE_WAITED);
     party.kept = identity_noted(holder->who, length, LOCK_NOTE_KEPT) > 0;
+    party.reserved = identity_noted(holder->who, length, LOCK_NOTE_RESERVED) > 0;
     party.end = read_end(holder->who, length);
     return party;
 }

@@ -1,0 +1,64 @@
+# What people decide about a lock, for the files that have a store where that works otherwise than
+# with one server. Loaded after helper.
+# shellcheck shell=bash disable=SC2154
+
+# pauses KEY: holders go on, nobody new is let in, all read why.
+pauses() {
+    hold a "$1"
+    run -0 rlock pause "$1" 1h -m 'disk full'
+    renewed "$1"
+    bg b rlock run "$1" -- sleep 1000
+    poll_until 15 has_waiters "$1" 1
+    kill "${pid[a]}"
+    finish a
+    run -75 --separate-stderr rlock run -n "$1" -- true
+    stderr_line "^rlock: $1: not acquired: paused by .* for another .*, label disk full\$"
+    run -0 rlock status --json
+    json "map(select(.key == \"$1\")) | length == 1 and (.[0] | .holders == [] and
+        (.waiters | length == 1) and .paused.reason == \"disk full\" and .paused.left_ms > 3000000)"
+    run -0 rlock resume "$1"
+    poll_until 10 held "$1"
+    run -1 rlock resume "$1"
+    kill "${pid[b]}"
+    finish b
+    # Listed though it was never used.
+    run -0 rlock pause "$1-new" 1h -m new
+    run -0 rlock status
+    [[ $output == *"$1-new "*"free, paused"* ]]
+    run -75 rlock run -n "$1-new" -- true
+    run -0 rlock resume "$1-new"
+    run -0 rlock run -n "$1-new" -- true
+}
+
+# limits KEY: the stored number counts, and grows under those who wait.
+limits() {
+    run -0 rlock limit "$1" 1
+    hold c "$1" --limit
+    bg d rlock run --limit "$1" -- sleep 1000
+    poll_until 15 has_waiters "$1" 1
+    run -0 rlock limit "$1" 2
+    poll_until 10 has_waiters "$1" 0
+    run -0 rlock limit "$1"
+    [[ $output == 2 ]]
+    run -0 rlock status --json "$1"
+    json '.[0] | .stored_limit == 2 and (.holders | length == 2)'
+    kill "${pid[c]}" "${pid[d]}"
+    poll_until 10 is_free "$1"
+    run -0 rlock limit --delete "$1"
+    run -1 rlock limit "$1"
+}
+
+# reserves KEY: for a person, found again by a file.
+reserves() {
+    export XDG_STATE_HOME=$T/state
+    run -0 rlock reserve "$1" 1h -m 'load test'
+    run -75 --separate-stderr env XDG_STATE_HOME="$T/other" "$RLOCK" run -n "$1" -- true
+    stderr_line "^rlock: $1: not acquired: reserved by .* for .*, label load test\$"
+    run -0 rlock run -n "$1" -- echo nested
+    [[ $output == nested ]]
+    run -0 rlock extend "$1" 2h
+    run -0 rlock status --json "$1"
+    json '.[0].reserved | .reason == "load test" and .left_ms > 7000000'
+    run -0 rlock release "$1"
+    run -1 rlock extend "$1" 1h
+}
