@@ -1,5 +1,6 @@
-"""Stores of real servers for the chaos run, each with what can be done to it and what it promises
-all the same.
+"""Stores of real Redis servers for the chaos run, each with what can be done to it and what it
+promises all the same; and what they have in common with other stores (chaos_databases.py,
+chaos_zookeeper.py).
 
 Whatever is done is undone after a while, by a timer; heal() undoes it now.
 """
@@ -35,22 +36,58 @@ def until(what, condition):
         time.sleep(0.05)
 
 
-class Node:
-    """A redis-server, or a Sentinel, that keeps what it was told unless it is started empty."""
+class Server:
+    """A process that serves on a port of 127.0.0.1, with a directory of its own, and keeps there
+    what it was told."""
 
-    def __init__(self, directory, port, *options, program=("redis-server",)):
-        self.directory, self.port, self.program, self.options = directory, port, program, options
-        os.makedirs(directory)
-        self.start()
+    def __init__(self, directory, port):
+        self.directory, self.port = directory, port
+        os.makedirs(directory, exist_ok=True)
 
-    def start(self):
-        fixed = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.directory, "--save", ""]
-        words = [*self.program, *(fixed if len(self.program) == 1 else []), *self.options]
+    def words(self):
+        """The command that starts it."""
+        raise NotImplementedError
+
+    def answers(self):
+        raise NotImplementedError
+
+    def launch(self):
         with open(os.path.join(self.directory, "log"), "a") as log:
             self.process = subprocess.Popen(
-                list(map(str, words)), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                list(map(str, self.words())), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        until(f"{self.directory} answers", lambda: self.ask("ping") == "PONG")
+
+    def start(self):
+        self.launch()
+        until(f"{self.directory} answers", self.answers)
+
+    def signal(self, number):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def stop(self):
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def revive(self):
+        if self.process.poll() is not None:
+            self.start()
+        self.signal(signal.SIGCONT)
+
+
+class RedisServer(Server):
+    """A redis-server, or a Sentinel."""
+
+    def __init__(self, directory, port, *options, program=("redis-server",)):
+        self.program, self.options = program, options
+        super().__init__(directory, port)
+
+    def words(self):
+        fixed = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.directory, "--save", ""]
+        return [*self.program, *(fixed if len(self.program) == 1 else []), *self.options]
+
+    def answers(self):
+        return self.ask("ping") == "PONG"
 
     def ask(self, *words, seconds=3):
         """What redis-cli prints, or nothing."""
@@ -68,30 +105,18 @@ class Node:
             return ""
         return done.stdout.strip()
 
-    def signal(self, number):
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-
-    def stop(self):
-        self.signal(signal.SIGKILL)
-        self.process.wait()
-
     def forget(self):
         for name in os.listdir(self.directory):
             if name.startswith("appendonly") or name.endswith(".rdb"):
                 path = os.path.join(self.directory, name)
                 shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
-    def revive(self):
-        if self.process.poll() is not None:
-            self.start()
-        self.signal(signal.SIGCONT)
-
 
 class Deployment:
     """Some nodes. What is done to one is undone before anything else is done to any."""
 
-    modes, several = ("write", "read", "limit"), True
+    missing = None  # what is not here that it needs
+    modes, several, one_more, at_least = ("write", "read", "limit"), True, True, True
     options = []  # of each rlock run
     overlap = 0  # s that two may overlap, where the store's promise admits it
     in_order = False  # first come, first served, whatever is done to it
@@ -133,10 +158,6 @@ class Deployment:
                 self.timer.cancel()
                 undo()
 
-    def node(self, name, port, *options, **how):
-        self.nodes.append(Node(os.path.join(self.directory, name), port, *options, **how))
-        return self.nodes[-1]
-
     def stop(self):
         self.undo = None
         for node in self.nodes:
@@ -146,6 +167,74 @@ class Deployment:
 
     def masters(self):
         return self.nodes
+
+    def do_stop_server(self, chance):
+        node = chance.choice(self.masters())
+        node.signal(signal.SIGSTOP)
+        return lambda: node.signal(signal.SIGCONT)
+
+    def do_kill_server(self, chance):
+        node = chance.choice(self.masters())
+        node.stop()
+        return node.revive
+
+
+class BehindProxy(Deployment):
+    """One server behind a network that fails. build() ends with connect()."""
+
+    def connect(self, listen, port):
+        """Leads from an address (a path or HOST:PORT, see faultproxy.c) to the server's port."""
+        self.control = os.path.join(self.directory, "control")
+        proxy = [os.path.join(TOOLS, "faultproxy"), self.control, listen, f"127.0.0.1:{port}"]
+        self.proxy = subprocess.Popen(
+            proxy, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
+        self.proxy.stdout.readline()  # it listens
+
+    def tell(self, *words):
+        subprocess.run(
+            [os.path.join(TOOLS, "faultproxy"), "-s", self.control, *words],
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
+    def stop(self):
+        super().stop()
+        if hasattr(self, "proxy"):
+            self.proxy.kill()
+            self.proxy.wait()
+
+    def network(self, *words):
+        self.tell(*words)
+        return lambda: self.tell("pass")
+
+    def do_cut(self, _chance):
+        self.tell("rst")
+
+    def do_black_hole(self, _chance):
+        return self.network("blackhole")
+
+    def do_lose_answers(self, _chance):
+        return self.network("drop", "down")
+
+    def do_lose_requests(self, _chance):
+        return self.network("drop", "up")
+
+    def do_slow(self, chance):
+        return self.network("delay", chance.choice(("up", "down")), str(chance.randrange(5, 300)))
+
+
+# -- Redis
+# --------------------------------------------------------------------------------------
+
+
+class Redis(Deployment):
+    """Some servers and Sentinels."""
+
+    def node(self, name, port, *options, **how):
+        self.nodes.append(RedisServer(os.path.join(self.directory, name), port, *options, **how))
+        self.nodes[-1].start()
+        return self.nodes[-1]
 
     def do_flush_scripts(self, _chance):
         for node in self.masters():
@@ -158,16 +247,6 @@ class Deployment:
 
     def do_pause(self, chance):
         chance.choice(self.masters()).ask("client", "pause", chance.randrange(100, 2000))
-
-    def do_stop_server(self, chance):
-        node = chance.choice(self.masters())
-        node.signal(signal.SIGSTOP)
-        return lambda: node.signal(signal.SIGCONT)
-
-    def do_kill_server(self, chance):
-        node = chance.choice(self.masters())
-        node.stop()
-        return node.revive
 
 
 # Of one lock: publishes again what handed it over, if the token that came with that is among those
@@ -201,8 +280,8 @@ FORGE = """
 """
 
 
-class Server(Deployment):
-    """One that writes down all it does before it answers, behind a network that fails."""
+class Single(BehindProxy, Redis):
+    """One that writes down all it does before it answers."""
 
     name = "one server, with appendfsync always"
     promise = "never two, whatever happens to it while it keeps its data"
@@ -213,40 +292,9 @@ class Server(Deployment):
         (port,) = free_ports(1)
         self.tokens = collections.defaultdict(list)  # of each key
         self.node("server", port, *self.server_options)
-        self.control = os.path.join(self.directory, "control")
         path = os.path.join(self.directory, "socket")
-        proxy = [os.path.join(TOOLS, "faultproxy"), self.control, path, f"127.0.0.1:{port}"]
-        self.proxy = subprocess.Popen(proxy, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        until("the proxy listens", lambda: os.path.exists(self.control) and os.path.exists(path))
+        self.connect(path, port)
         self.url = "unix://" + path
-
-    def tell(self, *words):
-        subprocess.run(
-            [os.path.join(TOOLS, "faultproxy"), "-s", self.control, *words],
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
-
-    def stop(self):
-        super().stop()
-        self.proxy.kill()
-        self.proxy.wait()
-
-    def network(self, *words):
-        self.tell(*words)
-        return lambda: self.tell("pass")
-
-    def do_cut(self, _chance):
-        self.tell("rst")
-
-    def do_black_hole(self, _chance):
-        return self.network("blackhole")
-
-    def do_lose_answers(self, _chance):
-        return self.network("drop", "down")
-
-    def do_lose_requests(self, _chance):
-        return self.network("drop", "up")
 
     def do_forge_messages(self, _chance):
         """Some of these tokens are used, or lost with their messages, or too old by now."""
@@ -255,11 +303,8 @@ class Server(Deployment):
                 seen = self.nodes[0].ask("eval", FORGE, 1, key, *self.tokens[key][-40:])
                 self.tokens[key] += seen.split()
 
-    def do_slow(self, chance):
-        return self.network("delay", chance.choice(("up", "down")), str(chance.randrange(5, 300)))
 
-
-class Forgetful(Server):
+class Forgetful(Single):
     """One that writes down nothing."""
 
     name = "one server that keeps nothing, with --grace"
@@ -271,7 +316,7 @@ class Forgetful(Server):
         self.nodes[0].ask("flushall")
 
 
-class Sentinels(Deployment):
+class Sentinels(Redis):
     """A master, two replicas, three Sentinels."""
 
     name = "Sentinel"
@@ -336,7 +381,7 @@ class Replicas(Sentinels):
     settings = "grace = yes\nlease = 2s\nreplicas = 1\n"
 
 
-class Cluster(Deployment):
+class Cluster(Redis):
     """Three masters, each with a replica."""
 
     name = "Cluster"
@@ -393,7 +438,7 @@ class Cluster(Deployment):
             chance.choice(replicas).ask("cluster", "failover")
 
 
-class Quorum(Deployment):
+class Quorum(Redis):
     """Five servers that know nothing of each other."""
 
     name = "a quorum of five"
@@ -418,8 +463,8 @@ class Quorum(Deployment):
         return node.revive
 
 
-DEPLOYMENTS = {
-    "server": Server,
+REDIS = {
+    "server": Single,
     "forgetful": Forgetful,
     "sentinel": Sentinels,
     "replicas": Replicas,

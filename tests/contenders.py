@@ -58,7 +58,7 @@ class Wish:
         if chance.random() < 0.15:
             self.options += chance.choice((["-n"], ["-w", "300ms"]))
             self.waits = False
-        if chance.random() < 0.05:
+        if chance.random() < 0.05 and contest.deployment.at_least:
             self.options += ["--at-least", "400ms"]
 
     def mode_options(self, mode):
@@ -113,7 +113,7 @@ class Wish:
             # who wait for each other.
             more = (
                 self.mode != "limit"
-                and self.contest.deployment.several
+                and self.contest.deployment.one_more
                 and "rw" not in self.keys
                 and self.chance.random() < 0.5
             )

@@ -17,7 +17,7 @@ SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 class Deployment:
     """One server, which forgets scripts and hangs up."""
 
-    modes, several = ("write", "read", "limit"), True
+    modes, several, one_more, at_least = ("write", "read", "limit"), True, True, True
     options = ["--connect-timeout", "20s"]  # it hangs up on those who have just come, too
 
     def __init__(self, server):
