@@ -199,6 +199,8 @@ complete -c rlock -n $ask -l label -x -d 'Text shown to others'
 complete -c rlock -n $ask -l no-identity -d 'Store no host, user, pid and command'
 
 set -l run '__fish_rlock_in run read write'
+complete -c rlock -n $run -l any -d 'Hold one of the keys, the first that is free'
+complete -c rlock -n $run -l take -xa '1 2 3 4 5 6 7 8 9' -d 'With --any: so many of the keys'
 complete -c rlock -n $run -l unless-done -xa '1h 20h 1d 7d' -d 'Run nothing if a run has succeeded within'
 complete -c rlock -n $run -l no-renew -d 'Stop the command before its only lease ends'
 complete -c rlock -n $run -l at-least -xa '30s 1m 5m 10m' -d 'Keep the lock this long'

@@ -25,6 +25,7 @@ static const struct {
     {STORE_MIRROR, "--mirror"},
     {STORE_MEMORY, "memory of former runs"},
     {STORE_TOGETHER, "--unless-done of several KEYs"},
+    {STORE_ANY, "--any"},
 };
 
 char *ability_print_lack(const struct store_address *address, enum store_ability ability,

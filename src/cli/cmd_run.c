@@ -24,6 +24,7 @@ enum {
 
 static const struct option_spec options[] = {
     REQUEST_OPTIONS,
+    REQUEST_ANY_OPTIONS,
     {.id = OPTION_SHELL,
      .name = "command",
      .letter = 'c',
@@ -165,6 +166,9 @@ static int take_unless_done(struct run *run)
                                urls_show(option->value, shown));
     if (*within < NS_PER_MS || *within > REMEMBERED)
         return command_misused(run->command, "--unless-done has to be more than 0, and at most 7d");
+    if (command_option(&run->arguments, OPTION_ANY))
+        return command_misused(run->command, "--unless-done does not go with --any: each KEY "
+                                             "remembers the runs under it alone");
     return STATUS_OK;
 }
 
@@ -210,6 +214,8 @@ static void plan_notifier(struct run *run)
     run->plan.notifier = (struct notifier_plan){.command = run->settings.notify,
                                                 .after = run->settings.notify_after,
                                                 .environment = run->notifier_environment.entries,
+                                                .keys = run->request.keys,
+                                                .key_count = run->request.key_count,
                                                 .events = &run->messages.events};
     run->plan.agent.patience = run->settings.notify_after;
 }

@@ -236,6 +236,8 @@ static void print_waiter(FILE *out, const struct lock_party *waiter, size_t posi
             lock_mode_name(waiter->mode));
     if (waiter->priority)
         fprintf(out, ", priority %u", waiter->priority);
+    if (waiter->take)
+        fprintf(out, ", any %u of %u", waiter->take, waiter->of);
     putc('\n', out);
     print_label(out, &waiter->who, "    ");
     fprintf(out, "    owner       %s\n", utf8_escape(waiter->owner, owner, sizeof owner));

@@ -12,6 +12,7 @@
 
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "lock/held_keys.h"
 
 const char *report_open(struct report *report, const char *text)
 {
@@ -67,18 +68,18 @@ static void put_if(const struct json_library *json, json_t *object, const char *
 
 /* One value for one key, an array for several. */
 static void put_each(const struct json_library *json, json_t *object, const char *name,
-                     const struct lock_request *request,
+                     size_t count,
                      json_t *(*value)(const struct json_library *, const void *each, size_t i),
                      const void *each)
 {
     json_t *array;
 
-    if (request->key_count == 1) {
+    if (count == 1) {
         json->object_set_new(object, name, value(json, each, 0));
         return;
     }
     array = json->array();
-    for (size_t i = 0; i < request->key_count; i++)
+    for (size_t i = 0; i < count; i++)
         json->array_append_new(array, value(json, each, i));
     json->object_set_new(object, name, array);
 }
@@ -102,14 +103,17 @@ static void put_lock(const struct json_library *json, json_t *object,
                      const struct supervisor_outcome *outcome, const struct lock_request *request)
 {
     bool limited = request->mode == LOCK_LIMIT;
+    struct held_keys held;
 
-    put_each(json, object, "key", request, key_value, request->keys);
+    held_keys_choose(&held, request->keys, request->key_count,
+                     outcome->granted ? outcome->grants : NULL);
+    put_each(json, object, "key", held.count, key_value, held.keys);
     json_put_text(json, object, "mode", lock_mode_name(request->mode));
     json_put_text(json, object, "owner", request->owner);
     if (outcome->granted) {
-        put_each(json, object, "fence", request, fence_value, outcome->grants);
+        put_each(json, object, "fence", held.count, fence_value, held.grants);
         if (limited)
-            put_each(json, object, "slot", request, slot_value, outcome->grants);
+            put_each(json, object, "slot", held.count, slot_value, held.grants);
     } else {
         json_put_null(json, object, "fence");
         if (limited)

@@ -50,21 +50,35 @@ static bool take_keys(struct request *request, const struct arguments *arguments
     return false;
 }
 
-/* "a, b, c"; where not all fit, "a, b and 30 more". */
-static void make_title(struct request *request)
-{
-    const size_t tail = 32, room = sizeof request->title - tail;
-    size_t used = strnlen(request->keys[0], room);
+#define TITLE_TAIL 32
 
-    memcpy(request->title, request->keys[0], used);
-    for (size_t i = 1; i < request->key_count; i++) {
-        char *end = request->title + used;
-        if (used + 2 + strlen(request->keys[i]) > room) {
-            snprintf(end, tail, " and %zu more", request->key_count - i);
+void request_title(const char *const *keys, size_t count, char out[REQUEST_TITLE_SIZE])
+{
+    const size_t room = REQUEST_TITLE_SIZE - TITLE_TAIL;
+    size_t used = strnlen(keys[0], room);
+
+    memcpy(out, keys[0], used);
+    out[used] = '\0';
+    for (size_t i = 1; i < count; i++) {
+        if (used + 2 + strlen(keys[i]) > room) {
+            snprintf(out + used, TITLE_TAIL, " and %zu more", count - i);
             return;
         }
-        used += (size_t)sprintf(end, ", %s", request->keys[i]);
+        used += (size_t)sprintf(out + used, ", %s", keys[i]);
     }
+}
+
+/* Of some of the keys, "one of a, b, c"; "2 of a, b, c". */
+static void make_title(struct request *request)
+{
+    char all[REQUEST_TITLE_SIZE];
+
+    request_title(request->keys, request->key_count, all);
+    if (request->take > 1)
+        snprintf(request->title, sizeof request->title, "%zu of %s", request->take, all);
+    else
+        snprintf(request->title, sizeof request->title, "%s%s", request->take ? "one of " : "",
+                 all);
 }
 
 bool request_is_limit(const char *word)
@@ -136,6 +150,29 @@ static bool take_priority(struct request *request, const char *value)
     return true;
 }
 
+/* Of the options --any and --take, where each may be NULL. One of one KEY is all there are. */
+static bool take_some(struct request *request, const struct given_option *any,
+                      const struct given_option *take, char *fault, size_t size)
+{
+    int64_t number = 1;
+
+    if (take && !any) {
+        snprintf(fault, size, "--take without --any");
+        return false;
+    }
+    if (take && request->key_count == 1)
+        return fail(fault, size, "--take", take->value, "does not go with one KEY alone");
+    if (take && !decimal_parse(take->value, 1, (int64_t)request->key_count - 1, &number)) {
+        char why[80];
+        snprintf(why, sizeof why, "is not a number from 1 to %zu, one less than there are KEYs",
+                 request->key_count - 1);
+        return fail(fault, size, "--take", take->value, why);
+    }
+    if (any && request->key_count > 1)
+        request->take = (size_t)number;
+    return true;
+}
+
 /* Of the options --latest and --group, where each may be NULL. */
 static bool take_group(struct request *request, const struct given_option *latest,
                        const struct given_option *group, char *fault, size_t size)
@@ -178,7 +215,9 @@ bool request_read(struct request *request, const struct arguments *arguments, in
     }
     if (!take_group(request, command_option(arguments, OPTION_LATEST),
                     command_option(arguments, OPTION_GROUP), fault, size) ||
-        !take_keys(request, arguments, fault, size))
+        !take_keys(request, arguments, fault, size) ||
+        !take_some(request, command_option(arguments, OPTION_ANY),
+                   command_option(arguments, OPTION_TAKE), fault, size))
         return false;
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
@@ -220,6 +259,7 @@ int request_judge(const struct request *request, const struct command *command,
         {request->mode == LOCK_SHARED, STORE_READERS},
         {request->mode == LOCK_LIMIT, STORE_SEMAPHORES},
         {request->mode == LOCK_LIMIT && !request->limit, STORE_LIMITS},
+        {request->take > 0, STORE_ANY},
         {request->key_count > 1, STORE_SEVERAL_KEYS},
         {request->group, STORE_GROUPS},
         {request->unless_done > 0, STORE_MEMORY},
@@ -302,6 +342,7 @@ void request_plan(const struct request *request, const struct settings *settings
 
     *plan = (struct keeper_plan){.request = {.keys = request->keys,
                                              .key_count = request->key_count,
+                                             .take = request->take,
                                              .owner = request->owner,
                                              .mode = request->mode,
                                              .limit = request->limit,

@@ -16,6 +16,8 @@ enum {
     OPTION_PRIORITY,
     OPTION_NO_REENTRANT,
     OPTION_MIRROR,
+    OPTION_ANY,
+    OPTION_TAKE,
     OPTION_BEYOND_REQUEST /* a command's own options count from here */
 };
 
@@ -95,7 +97,20 @@ enum {
         .help = "store no host, user, pid or command name"                                         \
     }
 
+/* Further rows, of a command that takes several KEYs. */
+#define REQUEST_ANY_OPTIONS                                                                        \
+    {.id = OPTION_ANY,                                                                             \
+     .name = "any",                                                                                \
+     .help = "hold one of the KEYs, the first that is free (RLOCK_KEY says which)"},               \
+    {                                                                                              \
+        .id = OPTION_TAKE, .name = "take", .argument = "N", .help = "with --any: N of the KEYs"    \
+    }
+
 #define REQUEST_MIRROR_SIZE 640
+#define REQUEST_TITLE_SIZE  120
+
+/* "a, b, c"; where not all fit, "a, b and 30 more". */
+void request_title(const char *const *keys, size_t count, char out[REQUEST_TITLE_SIZE]);
 
 /* Whether the word after --limit is its number: it is all digits. */
 bool request_is_limit(const char *word);
@@ -103,7 +118,8 @@ bool request_is_limit(const char *word);
 struct request {
     const char *keys[LOCK_KEYS_MAX]; /* each once, in the order given */
     size_t key_count;
-    char title[120]; /* all of them, for messages; cut when they are many */
+    size_t take;                         /* as in a lock_request: so many of them; 0: all */
+    char title[REQUEST_TITLE_SIZE + 28]; /* for messages; cut when they are many */
     enum lock_mode mode;
     bool mode_given;
     unsigned limit; /* 0: the one that is stored */

@@ -13,6 +13,7 @@
 #include "cli/ability.h"
 #include "cli/hints.h"
 #include "cli/obstacle.h"
+#include "lock/held_keys.h"
 
 /* -- the wordings ---------------------------------------------------------------------------- */
 
@@ -148,7 +149,9 @@ static void put_key(const struct source *source, char *out, size_t size)
     const struct run_news *news = source->news;
     const char *key = source->messages->title;
 
-    if (news->refusal)
+    if (news->refusal && source->messages->request->take)
+        key = source->messages->asked;
+    else if (news->refusal)
         key = blocked_key(source->messages, news->refusal);
     else if (news->key > 0)
         key = source->messages->request->keys[news->key - 1];
@@ -213,6 +216,11 @@ static void put_obstacle(const struct source *source, char *out, size_t size)
 {
     const struct run_refusal *refusal = source->news->refusal;
 
+    if (source->messages->request->take) {
+        int used = snprintf(out, size, "%.200s: ", blocked_key(source->messages, refusal));
+        out += used;
+        size -= (size_t)used;
+    }
     obstacle_print(&refusal->answer, source->messages->request->limit, refusal->age, OBSTACLE_FULL,
                    out, size);
     if (!*out)
@@ -368,8 +376,12 @@ static void compose_wait(void *arg, size_t columns, char *out, size_t size)
     char obstacle[OBSTACLE_SIZE + sizeof ELLIPSIS], place[80];
     size_t room = 0;
 
-    snprintf(out, size, "waiting for %.120s", blocked_key(messages, refusal));
-    if (messages->request->key_count > 1)
+    if (messages->request->take)
+        snprintf(out, size, "waiting for %.140s: %.120s", messages->asked,
+                 blocked_key(messages, refusal));
+    else
+        snprintf(out, size, "waiting for %.120s", blocked_key(messages, refusal));
+    if (messages->request->key_count > 1 && !messages->request->take)
         text_append(out, size, " (one of %.120s)", messages->title);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         print_obstacle(messages, refusal, forms[i].detail, obstacle, OBSTACLE_SIZE);
@@ -416,6 +428,20 @@ static void name_holder(void *arg, const struct run_refusal *refusal, char *out,
     }
 }
 
+static void granted(void *arg, const struct lock_grant *grants)
+{
+    struct run_messages *messages = arg;
+    const struct lock_request *request = messages->request;
+    struct held_keys held;
+
+    messages->title = messages->asked;
+    if (!grants || !request->take)
+        return;
+    held_keys_choose(&held, request->keys, request->key_count, grants);
+    request_title(held.keys, held.count, messages->held);
+    messages->title = messages->held;
+}
+
 static void detach(void *arg)
 {
     (void)arg;
@@ -424,10 +450,11 @@ static void detach(void *arg)
 
 void run_messages_init(struct run_messages *messages, const char *title, const char *command)
 {
-    *messages =
-        (struct run_messages){.events = {tell, show_wait, hide_wait, name_holder, detach, messages},
-                              .title = title,
-                              .command = command};
+    *messages = (struct run_messages){
+        .events = {tell, show_wait, hide_wait, name_holder, granted, detach, messages},
+        .title = title,
+        .asked = title,
+        .command = command};
     status_line_init(&messages->wait, NULL, say_verbosity() == SAY_QUIET, compose_wait, messages);
     say_set_job(getpgrp());
 }

@@ -10,6 +10,8 @@
 struct run_messages {
     struct run_events events; /* for the plan */
     const char *title, *command;
+    const char *asked;                   /* the title before the lock is held */
+    char held[REQUEST_TITLE_SIZE];       /* that of what is held, where that is less */
     const struct lock_request *request;  /* NULL: no lock is asked for */
     const struct store_address *address; /* of whom */
     enum { CONFLICT_IS_ERROR, CONFLICT_IS_EXPECTED, CONFLICT_IS_SILENT } conflict;
@@ -18,7 +20,7 @@ struct run_messages {
 };
 
 /* Makes the events be told on standard error. What is given is borrowed for as long as events
- * happen, and so is "messages". title: all the keys; command: that is run, NULL: none is. */
+ * happen, and so is "messages". title: what is asked for; command: that is run, NULL: none is. */
 void run_messages_init(struct run_messages *messages, const char *title, const char *command);
 /* For who asks for a lock: what is asked for, and whether it matters that others hold it. */
 void run_messages_of_request(struct run_messages *messages, const struct lock_request *request,

@@ -148,6 +148,15 @@ static bool is_superseded(const struct pair *pair, const struct lock_party *wait
     return superseded;
 }
 
+/* One that has left. Where it wanted some of its keys alone it may have got others. */
+static void add_end_of_wait(const struct pair *pair, const struct lock_party *waiter)
+{
+    if (is_superseded(pair, waiter))
+        add(pair, TRANSITION_SUPERSEDED, pair->now_ms, waiter);
+    else if (!waiter->take)
+        add(pair, TRANSITION_REFUSED, pair->now_ms, waiter);
+}
+
 static void compare_waiters(const struct pair *pair)
 {
     const struct lock_view *before = pair->before, *after = pair->after;
@@ -160,10 +169,7 @@ static void compare_waiters(const struct pair *pair)
     for (size_t i = 0; i < before->waiter_count; i++)
         if (!is_among(after->waiters, after->waiter_count, before->waiters[i].owner, &from) &&
             !has_acquired(pair, before->waiters[i].owner))
-            add(pair,
-                is_superseded(pair, &before->waiters[i]) ? TRANSITION_SUPERSEDED
-                                                         : TRANSITION_REFUSED,
-                pair->now_ms, &before->waiters[i]);
+            add_end_of_wait(pair, &before->waiters[i]);
 }
 
 static bool is_paused(const struct lock_view *lock)

@@ -26,6 +26,7 @@
 #include "base/duration.h"
 #include "base/jitter.h"
 #include "base/mem.h"
+#include "lock/held_keys.h"
 #include "lock/lease.h"
 #include "lock/throttle.h"
 #include "net/loop.h"
@@ -84,10 +85,12 @@ struct keeper {
     /* Holding: the lease as the store has granted it last. */
     struct moment from; /* it counts from then */
     struct lease lease;
-    struct lock_grant grants[LOCK_KEYS_MAX];
-    bool on_hold; /* nothing is renewed */
-    bool lost;    /* and told so */
-    bool handed;  /* the store has handed it over, and no renewal was answered since */
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* for each key of the plan */
+    struct held_keys granted; /* those of the latest grant; none: nothing was granted since the
+                                 latest acquisition was sent */
+    bool on_hold;             /* nothing is renewed */
+    bool lost;                /* and told so */
+    bool handed;              /* the store has handed it over, and no renewal was answered since */
 
     /* Releasing. */
     bool used; /* the command has run: at_least counts */
@@ -140,6 +143,36 @@ static bool may_be_in_store(const struct keeper *keeper)
 {
     return keeper->unsure || keeper->stray ||
            !moment_reached(keeper->in_flight_until, now_of(keeper));
+}
+
+/* What was granted, for each key of the plan. */
+static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
+{
+    const struct lock_request *plan = &keeper->plan.request;
+
+    memcpy(keeper->grants, grants, sizeof keeper->grants);
+    held_keys_choose(&keeper->granted, plan->keys, plan->key_count, keeper->grants);
+}
+
+/* What a renewal has told of the keys that were granted. */
+static void note_renewed_grants(struct keeper *keeper, const struct lock_grant *grants)
+{
+    for (size_t i = 0; i < keeper->granted.count; i++)
+        keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] = grants[i];
+}
+
+/* The plan's request, about those keys alone that were granted. Where that is not known, or another
+ * grant may be under way, about all of them. */
+static struct lock_request request_of_granted(const struct keeper *keeper)
+{
+    struct lock_request request = keeper->plan.request;
+
+    request.take = 0;
+    if (keeper->granted.count == 0 || keeper->unsure)
+        return request;
+    request.keys = keeper->granted.keys;
+    request.key_count = keeper->granted.count;
+    return request;
 }
 
 static bool owner_is_absent(const struct keeper *keeper)
@@ -250,12 +283,11 @@ static void take_lease(struct keeper *keeper, const struct answer *answer)
     keeper->lease = (struct lease){lease_end(keeper->from, length), length};
 }
 
-static void begin_holding(struct keeper *keeper, const struct lock_grant *grants)
+static void begin_holding(struct keeper *keeper)
 {
     keeper->state = HELD;
-    memcpy(keeper->grants, grants, sizeof keeper->grants);
     hold(keeper);
-    keeper->events->held(keeper->arg, keeper->lease, grants);
+    keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
 
 /* The last request of the process that has died may be executed until the lease ends. */
@@ -269,7 +301,7 @@ static void go_on_holding(struct keeper *keeper, const struct keeper_past *past)
     keeper->lease = past->lease;
     keeper->in_flight_until = past->lease.end;
     keeper->release_unanswered = past->released;
-    memcpy(keeper->grants, past->grants, sizeof keeper->grants);
+    note_grants(keeper, past->grants);
     if (who && waited > 0)
         keeper->who = mem_checked(identity_note(who, LOCK_NOTE_WAITED, waited));
     loop_arm(keeper->loop, &keeper->end, past->lease.end);
@@ -282,9 +314,9 @@ static void describe_loss(const struct keeper *keeper, const struct answer *answ
                           size_t size)
 {
     const struct lock_party *now = &answer->holder;
-    const struct lock_request *request = &keeper->plan.request;
-    bool several = request->key_count > 1 && answer->key < request->key_count;
-    int used = snprintf(why, size, "%.80s%s", several ? request->keys[answer->key] : "",
+    const struct lock_request request = request_of_granted(keeper);
+    bool several = request.key_count > 1 && answer->key < request.key_count;
+    int used = snprintf(why, size, "%.80s%s", several ? request.keys[answer->key] : "",
                         several ? ": " : "");
 
     why += used;
@@ -336,14 +368,14 @@ static void renewed(void *arg, const struct answer *answer)
 
 static void send_renewal(struct keeper *keeper, struct moment until, store_done *done)
 {
-    struct lock_request request = keeper->plan.request;
+    struct lock_request request = request_of_granted(keeper);
     struct moment now = now_of(keeper);
 
     throttle_note(&keeper->pace, now);
     keeper->busy = true;
     keeper->sent = now;
     keeper->until = until;
-    request.grants = keeper->state == HELD ? keeper->grants : NULL;
+    request.grants = keeper->state == HELD ? keeper->granted.grants : NULL;
     request.handed = keeper->handed;
     request.who = keeper->who ? keeper->who : request.who; /* the store may have forgotten it */
     store_renew(keeper->store, &request, keeper->until, done, keeper);
@@ -506,7 +538,7 @@ static void take_grant(struct keeper *keeper, const struct answer *answer)
     if (owner_is_absent(keeper))
         keeper_restart(keeper);
     else if (moment_until(keeper->from, now_of(keeper)) <= worth_waiting(keeper))
-        begin_holding(keeper, answer->grants);
+        begin_holding(keeper);
     else
         confirm(keeper);
 }
@@ -539,6 +571,7 @@ static void confirmed(void *arg, const struct answer *answer)
     if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
+        note_renewed_grants(keeper, answer->grants);
         take_grant(keeper, answer);
     } else if (answer->verdict == VERDICT_REFUSED) {
         acquire(keeper, false);
@@ -563,7 +596,10 @@ static void acquired(struct keeper *keeper, const struct answer *answer, bool li
         outage_answered(&keeper->outage, now_of(keeper));
     }
     switch (answer->verdict) {
-    case VERDICT_GRANTED: take_grant(keeper, answer); break;
+    case VERDICT_GRANTED:
+        note_grants(keeper, answer->grants);
+        take_grant(keeper, answer);
+        break;
     case VERDICT_REFUSED: take_refusal(keeper, answer, listening); break;
     case VERDICT_UNKNOWN: take_failure(keeper, answer); break;
     }
@@ -644,6 +680,7 @@ static void acquire(struct keeper *keeper, bool listen)
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;
     keeper->handed = false;
+    keeper->granted.count = 0;
     keeper->busy = true;
     keeper->sent = now;
     keeper->until = until;
@@ -722,7 +759,7 @@ static void released(void *arg, const struct answer *answer)
 
 static void send_release(struct keeper *keeper)
 {
-    struct lock_request request = keeper->plan.request;
+    struct lock_request request = request_of_granted(keeper);
     struct moment now = now_of(keeper);
     int64_t timeout = lease_request_timeout(0, keeper->round_trip);
     struct moment until = moment_min(keeper->release_until,
@@ -834,7 +871,8 @@ static void handed(void *arg, const struct answer *grant)
         keeper_restart(keeper);
     } else if (is_enough(keeper)) {
         keeper->handed = true;
-        begin_holding(keeper, grant->grants);
+        note_grants(keeper, grant->grants);
+        begin_holding(keeper);
     } else {
         keeper->unsure = true; /* it has the lock, and nobody has confirmed it yet */
         poked(keeper);

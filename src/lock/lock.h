@@ -19,13 +19,15 @@
  * command in ms, and its exit status or the signal that it died of; no time where that is not
  * known. The same of how a run ended that the store remembers, and of how it ended otherwise.
  * Of a waiter, the group that it is the latest of; its priority; how
- * long others may go before those that wait, in ms; and when its turn is (lua/inspect.lua). */
+ * long others may go before those that wait, in ms; when its turn is (lua/inspect.lua); and how
+ * many of its keys it wants. */
 #define LOCK_NOTE_WAITED   "waited"
 #define LOCK_NOTE_PRIORITY "priority"
 #define LOCK_NOTE_TURN     "turn"
 #define LOCK_NOTE_BOUND    "bound"
 #define LOCK_NOTE_KEPT     "kept"
 #define LOCK_NOTE_GROUP    "latest" /* of which only the last to come waits */
+#define LOCK_NOTE_TAKE     "take"   /* N/M: it wants N of the M keys that it has asked for */
 /* 1: it was taken for a person, not for a process. */
 #define LOCK_NOTE_RESERVED "reserved"
 #define LOCK_NOTE_RAN      "ran"
@@ -65,6 +67,7 @@ struct lock_grant {
     unsigned
         limit;   /* that the store keeps, whichever was asked for; 0: it keeps none, or not told */
     bool nested; /* of a quorum's member: it has an ancestor there, whose fence this is */
+    bool absent; /* fewer keys were asked for than there are, and this one is not held */
 };
 
 /* How the use of a lock ended. */
@@ -105,7 +108,8 @@ struct lock_party {
     struct identity who;
     bool in_group;                     /* of which only the last to come waits */
     char group[IDENTITY_WORD_MAX + 1]; /* "": that of the key's name */
-    bool reserved;                     /* holder: by a person, and no process has it */
+    unsigned take, of; /* waiter: how many it wants of how many keys; 0: not told, of one or all */
+    bool reserved;     /* holder: by a person, and no process has it */
     bool kept; /* holder: its command has ended, --at-least keeps the lock as long as the lease */
     struct lock_end end; /* kept: how */
 };

@@ -164,6 +164,7 @@ static bool withdraw(struct agent *agent)
     if (!take_back(agent))
         return false;
     watchdog_dismiss(&agent->watchdog);
+    events_of(agent)->granted(events_of(agent)->arg, NULL);
     post_kind(agent, MESSAGE_WITHDRAWN);
     call(agent);
     keeper_restart(agent->keeper);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "lock/held_keys.h"
 #include "store/urls.h"
 
 static bool names(const char *entry, const char *name)
@@ -65,16 +66,21 @@ static char *entry_of(const char *name, const char *value)
     return asprintf(&entry, "%s=%s", name, value) < 0 ? mem_checked(NULL) : entry;
 }
 
-/* As many words as there are keys. */
-static char *key_entry(const struct environment_lock *lock)
+char *environment_keys(const char *const *keys, size_t count)
 {
     size_t size = 0;
 
-    for (size_t i = 0; i < lock->key_count; i++)
-        size += strlen(lock->keys[i]) + 1;
+    for (size_t i = 0; i < count; i++)
+        size += strlen(keys[i]) + 1;
     char *words = mem_zeroed(size + 1), *end = words;
-    for (size_t i = 0; i < lock->key_count; i++)
-        end += sprintf(end, "%s%s", i ? " " : "", lock->keys[i]);
+    for (size_t i = 0; i < count; i++)
+        end += sprintf(end, "%s%s", i ? " " : "", keys[i]);
+    return words;
+}
+
+static char *key_entry(const char *const *keys, size_t count)
+{
+    char *words = environment_keys(keys, count);
     char *entry = entry_of("RLOCK_KEY", words);
     free(words);
     return entry;
@@ -82,11 +88,13 @@ static char *key_entry(const struct environment_lock *lock)
 
 static void describe(struct environment *environment, const struct environment_lock *lock)
 {
-    *environment = (struct environment){
-        .words = {key_entry(lock), entry_of("RLOCK_MODE", lock_mode_name(lock->mode)),
-                  lock->owner ? entry_of("RLOCK_OWNER", lock->owner) : NULL},
-        .key_count = lock->key_count,
-        .limited = lock->mode == LOCK_LIMIT};
+    *environment =
+        (struct environment){.words = {key_entry(lock->keys, lock->key_count),
+                                       entry_of("RLOCK_MODE", lock_mode_name(lock->mode)),
+                                       lock->owner ? entry_of("RLOCK_OWNER", lock->owner) : NULL},
+                             .keys = lock->keys,
+                             .key_count = lock->key_count,
+                             .limited = lock->mode == LOCK_LIMIT};
 }
 
 void environment_make(struct environment *environment, char *const *inherited,
@@ -115,6 +123,16 @@ void environment_make(struct environment *environment, char *const *inherited,
         entries[used++] = environment->words[i];
 }
 
+/* Another word instead of the one with that number. */
+static void replace(struct environment *environment, size_t word, char *entry)
+{
+    for (char **each = environment->entries; *each; each++)
+        if (*each == environment->words[word])
+            *each = entry;
+    free(environment->words[word]);
+    environment->words[word] = entry;
+}
+
 static char **end_of(char **entries)
 {
     while (*entries)
@@ -128,11 +146,14 @@ void environment_grant(struct environment *environment, int64_t lease,
     char fences[LOCK_KEYS_MAX * 21 + 1] = "", slots[sizeof fences] = "";
     char *fence = fences, *slot = slots, lease_ms[24];
     char **end = end_of(environment->entries);
+    struct held_keys held;
 
-    for (size_t i = 0; i < environment->key_count; i++) {
-        fence += sprintf(fence, "%s%" PRIu64, i ? " " : "", grants[i].fence);
-        slot += sprintf(slot, "%s%u", i ? " " : "", grants[i].slot);
+    held_keys_choose(&held, environment->keys, environment->key_count, grants);
+    for (size_t i = 0; i < held.count; i++) {
+        fence += sprintf(fence, "%s%" PRIu64, i ? " " : "", held.grants[i].fence);
+        slot += sprintf(slot, "%s%u", i ? " " : "", held.grants[i].slot);
     }
+    replace(environment, 0, key_entry(held.keys, held.count));
     snprintf(lease_ms, sizeof lease_ms, "%" PRId64, lease / NS_PER_MS);
     *end++ = environment->words[3] = entry_of("RLOCK_LEASE_MS", lease_ms);
     *end++ = environment->words[4] = entry_of("RLOCK_FENCE", fences);

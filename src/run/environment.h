@@ -6,7 +6,7 @@
 
 /* What a command is told of its lock before it is held. */
 struct environment_lock {
-    const char *const *keys;
+    const char *const *keys; /* borrowed until environment_free() */
     size_t key_count;
     enum lock_mode mode;
     const char *owner; /* NULL: not for who is told */
@@ -19,10 +19,14 @@ struct environment {
     /* Those about the lock: RLOCK_KEY, RLOCK_MODE, RLOCK_OWNER, and once it is granted
      * RLOCK_LEASE_MS, RLOCK_FENCE and with a limit RLOCK_SLOT; NULL before, and without one. */
     char *words[ENVIRONMENT_WORDS];
-    char *url; /* what is left of RLOCK_URL, NULL if it is as it was */
+    char *url;               /* what is left of RLOCK_URL, NULL if it is as it was */
+    const char *const *keys; /* borrowed */
     size_t key_count;
     bool limited;
 };
+
+/* As RLOCK_KEY has them: the keys with a space between them. The caller frees. */
+char *environment_keys(const char *const *keys, size_t count);
 
 /* Overwrites the passwords among the entries (RLOCK_PASSWORD, RLOCK_URL), which other processes can
  * read in the memory that this one was started with (proc(5), environ), and has the entries point
@@ -35,7 +39,8 @@ void environment_hide(char **entries);
  * environment_free(). */
 void environment_make(struct environment *environment, char *const *inherited,
                       const struct environment_lock *lock, bool keep_credentials);
-/* The lock is held: adds for how long (ns) and what was granted for each of its keys. */
+/* The lock is held: adds for how long (ns) and what was granted for each of its keys. Those of them
+ * that are not held are told of no more. */
 void environment_grant(struct environment *environment, int64_t lease,
                        const struct lock_grant *grants);
 void environment_free(struct environment *environment);

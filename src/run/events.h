@@ -125,6 +125,9 @@ struct run_events {
     /* Who is in the way, in words: by the refusal; NULL: this process itself, which holds the lock.
      * "" where that is not known. */
     void (*name_holder)(void *arg, const struct run_refusal *refusal, char *out, size_t size);
+    /* The lock is held, of those keys that were granted, which are told of from now on. NULL: it is
+     * held no more. */
+    void (*granted)(void *arg, const struct lock_grant *grants);
     /* This process has stayed behind, without the streams of the one that the user sees: no more is
      * told. */
     void (*detach)(void *arg);

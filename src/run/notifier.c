@@ -9,8 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock/held_keys.h"
 #include "net/loop.h"
 #include "os/tree.h"
+#include "run/environment.h"
 
 /* What is still there when the time is over has so long to clean up. */
 #define CLEAN_UP_NS (1 * NS_PER_SEC)
@@ -44,8 +46,19 @@ static void set_number(const char *name, int64_t number)
     setenv(name, text, 1);
 }
 
-static void describe(const struct notice *notice)
+static void describe_keys(const struct notifier_plan *plan, const struct notice *notice)
 {
+    struct held_keys held;
+
+    held_keys_choose(&held, plan->keys, plan->key_count, notice->granted ? notice->grants : NULL);
+    char *words = environment_keys(held.keys, held.count);
+    setenv("RLOCK_KEY", words, 1);
+    free(words);
+}
+
+static void describe(const struct notifier_plan *plan, const struct notice *notice)
+{
+    describe_keys(plan, notice);
     setenv("RLOCK_EVENT", event_names[notice->event], 1);
     setenv("RLOCK_HOLDER", notice->holder, 1);
     set_number("RLOCK_WAITED_MS", notice->waited / NS_PER_MS);
@@ -57,7 +70,7 @@ static void start_command(struct work *work, const struct notice *notice)
     char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)work->plan->command,
                           NULL};
 
-    describe(notice);
+    describe(work->plan, notice);
     pid_t pid = child_start_apart(argv, work->inherited);
     if (pid < 0) {
         const struct run_reason why = run_reason_errno();

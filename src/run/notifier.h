@@ -18,6 +18,8 @@ struct notifier_plan {
     const char *command;      /* for sh -c; NULL: nobody is to be notified */
     int64_t after;            /* ns of a wait, or of holding the lock, that are long */
     char *const *environment; /* of the command, without what a notice adds */
+    const char *const *keys;  /* that are asked for */
+    size_t key_count;
     const struct run_events *events;
 };
 
@@ -33,7 +35,9 @@ enum notice_event {
 struct notice {
     enum notice_event event;
     int64_t waited, held; /* ns */
-    char holder[512];     /* in words; "": not known */
+    bool granted;
+    struct lock_grant grants[LOCK_KEYS_MAX]; /* granted: for each key */
+    char holder[512];                        /* in words; "": not known */
 };
 
 /* The supervisor's end. */

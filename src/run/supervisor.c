@@ -112,6 +112,8 @@ static void notify(struct supervisor *s, enum notice_event event)
 
     if (!notifier_wants(&s->notifier, event))
         return;
+    notice.granted = s->outcome->granted;
+    memcpy(notice.grants, s->outcome->grants, sizeof notice.grants);
     notice.waited = s->outcome->granted ? s->outcome->waited : moment_until(s->began, now);
     notice.held = s->outcome->granted ? moment_until(s->job.acquired, now) : 0;
     if (s->outcome->granted || s->refusal)
@@ -158,6 +160,7 @@ static void start_command(struct supervisor *s)
     s->outcome->waited = moment_until(s->began, s->job.acquired);
     s->outcome->granted = true;
     memcpy(s->outcome->grants, s->grants, sizeof s->grants);
+    events_of(s)->granted(events_of(s)->arg, s->grants);
     environment_grant(s->plan->job.environment, s->job.lease.length, s->grants);
     if (job_start(&s->job) == 0)
         return;

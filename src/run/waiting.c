@@ -31,11 +31,12 @@ static void show(struct loop_timer *timer)
 
 /* An ancestor of this process holds the lock, though none of the owners that RLOCK_OWNER tells:
  * that got lost on the way, and so it is not nested in. Of a semaphore's holders another one may
- * make room. */
+ * make room, and so may those of other keys where some of them are enough. */
 static bool waits_for_itself(const struct waiting *waiting, const struct answer *refusal)
 {
     const struct lock_party *holder = &refusal->holder;
-    bool alone = refusal->holders <= 1 || waiting->request->mode != LOCK_LIMIT;
+    bool alone =
+        (refusal->holders <= 1 || waiting->request->mode != LOCK_LIMIT) && !waiting->request->take;
 
     return alone && holder->owner[0] && !holder->kept &&
            ancestor_is(&holder->who, holder->age_ms * NS_PER_MS + age_of(waiting));
@@ -109,6 +110,8 @@ void waiting_end(struct waiting *waiting)
 static void tell_grants(struct waiting *waiting, const struct lock_grant *grants)
 {
     for (unsigned i = 0; i < waiting->request->key_count; i++) {
+        if (grants[i].absent)
+            continue;
         const struct run_news news = {.event = RUN_ACQUIRED,
                                       .key = i + 1,
                                       .number = (int64_t)grants[i].fence,
@@ -134,6 +137,7 @@ void waiting_acquired(struct waiting *waiting, struct lease lease, const struct 
                                   .duration = moment_until(waiting->began, moment_now())};
 
     waiting_end(waiting);
+    waiting->events->granted(waiting->events->arg, grants);
     run_tell(waiting->events, &news);
     tell_grants(waiting, grants);
     tell_short_lease(waiting, lease);

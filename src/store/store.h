@@ -58,6 +58,10 @@ const char *store_address_password(const struct store_address *address);
 struct lock_request {
     const char *const *keys; /* all or none; each once, at most LOCK_KEYS_MAX */
     size_t key_count;
+    /* An acquisition: so many of the keys, fewer than there are, or none; the first ones that are
+     * free. The owner waits for no other one when it has them. The same request again is granted
+     * the same keys. Of a store with STORE_ANY. 0: all of them. */
+    size_t take;
     /* The token (lock/owner.h) of this acquisition alone: a store takes a second request of the
      * same owner for a repetition of the first. Locks that the owner's ancestors hold do not keep
      * it out, unless "no_nesting" asks for the refusal MISFIT. */

@@ -36,6 +36,7 @@ enum store_ability {
     STORE_TOGETHER = 1 << 15,    /* decides about several keys in one step */
     STORE_PRIORITIES = 1 << 16,  /* some who wait are served before others */
     STORE_PAUSES = 1 << 17,      /* nobody new is let in for a while */
+    STORE_ANY = 1 << 18,         /* of several keys, grants as many as asked for that are free */
 };
 
 struct store_record {

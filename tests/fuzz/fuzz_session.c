@@ -33,6 +33,7 @@ struct life {
     struct store *store;
     bool busy, parted;
     size_t acquiring; /* how many keys */
+    size_t take;      /* how many of them are to be held */
     struct moment until;
     unsigned reports;
 };
@@ -46,8 +47,12 @@ static void done(void *arg, const struct answer *answer)
     MUST(loop_now(life->loop).ns <= life->until.ns);
     MUST(answer->verdict <= VERDICT_UNKNOWN);
     MUST(answer->verdict != VERDICT_UNKNOWN || *answer->text);
-    for (size_t i = 0; i < life->acquiring && answer->verdict == VERDICT_GRANTED; i++)
-        MUST(answer->grants[i].fence > 0);
+    size_t held = 0;
+    for (size_t i = 0; i < life->acquiring && answer->verdict == VERDICT_GRANTED; i++) {
+        MUST(answer->grants[i].fence > 0 || answer->grants[i].absent);
+        held += !answer->grants[i].absent;
+    }
+    MUST(held == 0 || held == life->take);
     MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);
 }
 
@@ -116,8 +121,11 @@ static void begin(struct life *life, uint8_t what)
 
     bool latches = store_can(&life->address, STORE_LATCHES);
 
+    if (what % 8 == 1 && request.key_count > 1 && store_can(&life->address, STORE_ANY))
+        request.take = 1;
     life->busy = true;
     life->acquiring = what % 8 < 2 ? request.key_count : 0;
+    life->take = request.take ? request.take : request.key_count;
     life->until = moment_plus(loop_now(life->loop), TIMEOUT);
     switch (what % 8) {
     case 0:

@@ -55,9 +55,13 @@ static const struct {
 };
 
 static const char *const one[] = {"k"}, *const three[] = {"k", "\303\274", "a:b"};
+/* The same three, of which the last one alone is held. */
+static const char *const third[] = {"k", "\303\274", "a:b"};
 static const struct lock_grant grants[] = {{.fence = UINT64_MAX, .slot = 7},
                                            {.fence = 1, .slot = 4000000000},
                                            {.fence = 9007199254740991, .slot = 1}};
+static const struct lock_grant grants_of_third[] = {
+    {.absent = true}, {.absent = true}, {.fence = 9007199254740991, .slot = 1}};
 
 /* Words are separated by "|": keys are by blanks. */
 static const struct {
@@ -80,6 +84,11 @@ static const struct {
      "RLOCK_KEY=k \303\274 a:b|RLOCK_MODE=limit|"
      "RLOCK_LEASE_MS=1500|RLOCK_FENCE=18446744073709551615 1 9007199254740991|RLOCK_SLOT=7 "
      "4000000000 1|"},
+    {third, 3, LOCK_EXCLUSIVE,
+     "RLOCK_KEY=a:b|RLOCK_MODE=exclusive|RLOCK_LEASE_MS=1500|RLOCK_FENCE=9007199254740991|"},
+    {third, 3, LOCK_LIMIT,
+     "RLOCK_KEY=a:b|RLOCK_MODE=limit|RLOCK_LEASE_MS=1500|RLOCK_FENCE=9007199254740991|"
+     "RLOCK_SLOT=1|"},
 };
 
 static void test_inherited(size_t i)
@@ -130,7 +139,8 @@ static void test_granted(size_t i)
     struct environment environment;
 
     environment_make(&environment, none, &lock, false);
-    environment_grant(&environment, 1500 * NS_PER_MS, grants);
+    environment_grant(&environment, 1500 * NS_PER_MS,
+                      granted[i].keys == third ? grants_of_third : grants);
     for (char **entry = environment.entries; *entry; entry++)
         if (strncmp(*entry, "RLOCK_OWNER", 11) != 0)
             out += sprintf(out, "%s|", *entry);

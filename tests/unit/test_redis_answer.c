@@ -596,7 +596,8 @@ static void test_belonging(void)
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct redis_extra extra = {.word = cases[i].word, .grants = cases[i].grants};
-        bool got = redis_answer_belongs(cases[i].script, cases[i].keys, false, &extra);
+        struct redis_question question = {.script = cases[i].script, .keys = cases[i].keys};
+        bool got = redis_answer_belongs(&question, &extra);
         tap_ok(got == cases[i].wanted, "%s: %s of %zu for %zu", cases[i].script->name,
                cases[i].word, cases[i].grants, cases[i].keys);
     }
@@ -609,10 +610,35 @@ static void test_membership(void)
     struct redis_extra member = {.word = "GRANTED", .grants = 1, .member = true};
     struct redis_extra released = {.word = "RELEASED"};
 
-    tap_ok(redis_answer_belongs(&script_acquire, 1, true, &member), "a member's grant");
-    tap_ok(!redis_answer_belongs(&script_acquire, 1, true, &plain), "one that does not tell");
-    tap_ok(!redis_answer_belongs(&script_acquire, 1, false, &member), "one of who is none");
-    tap_ok(redis_answer_belongs(&script_release, 1, true, &released), "a member's release");
+    struct redis_question of_member = {.script = &script_acquire, .keys = 1, .member = true};
+    struct redis_question of_other = {.script = &script_acquire, .keys = 1};
+    struct redis_question to_release = {.script = &script_release, .keys = 1, .member = true};
+
+    tap_ok(redis_answer_belongs(&of_member, &member), "a member's grant");
+    tap_ok(!redis_answer_belongs(&of_member, &plain), "one that does not tell");
+    tap_ok(!redis_answer_belongs(&of_other, &member), "one of who is none");
+    tap_ok(redis_answer_belongs(&to_release, &released), "a member's release");
+}
+
+/* As many are granted as were asked for, neither more nor fewer. */
+static void test_some(void)
+{
+    static const struct {
+        size_t take, grants, absent;
+        bool wanted;
+    } cases[] = {
+        {1, 3, 2, true},  {2, 3, 1, true},  {0, 3, 0, true},  {1, 3, 1, false}, {2, 3, 2, false},
+        {1, 3, 0, false}, {1, 3, 3, false}, {0, 3, 1, false}, {1, 2, 1, false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct redis_extra extra = {
+            .word = "GRANTED", .grants = cases[i].grants, .absent = cases[i].absent};
+        struct redis_question question = {
+            .script = &script_acquire, .keys = 3, .take = cases[i].take};
+        tap_ok(redis_answer_belongs(&question, &extra) == cases[i].wanted,
+               "%zu of 3: %zu told, %zu absent", cases[i].take, cases[i].grants, cases[i].absent);
+    }
 }
 
 /* A NUL within a word does not end it. */
@@ -697,6 +723,7 @@ int main(void)
     test_replies();
     test_belonging();
     test_membership();
+    test_some();
     test_nul();
     test_damage();
     return tap_done();

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static const struct option_spec options[] = {REQUEST_OPTIONS, {0}};
+static const struct option_spec options[] = {REQUEST_OPTIONS, REQUEST_ANY_OPTIONS, {0}};
 
 /* Words are separated by one space. wanted: the keys, the mode, the limit; or the fault. */
 static const struct {
@@ -48,13 +48,33 @@ static const struct {
     {"--no-reentrant a --limit 2 c b", 0, "a,c,b limit 2"},
     {"a b{c}", 0, "KEY 'b{c}' has a '{' or '}' in it"},
     {"--read", 0, "no KEY"},
+    {"--any a", 0, "a exclusive 0"},
+    {"--any a a", 0, "a exclusive 0"},
+    {"--any a b", 0, "a,b exclusive 0, one of a, b"},
+    {"a --any --read b", 0, "a,b shared 0, one of a, b"},
+    {"--any --take 1 a b", 0, "a,b exclusive 0, one of a, b"},
+    {"--any --take 2 a b c", 0, "a,b,c exclusive 0, 2 of a, b, c"},
+    {"--take=2 a b c --any --limit 3", 0, "a,b,c limit 3, 2 of a, b, c"},
+    {"--take 1 a b", 0, "--take without --any"},
+    {"--any --take 1 a", 0, "--take '1' does not go with one KEY alone"},
+    {"--any --take 1 a a", 0, "--take '1' does not go with one KEY alone"},
+    {"--any --take 0 a b", 0,
+     "--take '0' is not a number from 1 to 1, one less than there are KEYs"},
+    {"--any --take 2 a b a", 0,
+     "--take '2' is not a number from 1 to 1, one less than there are KEYs"},
+    {"--any --take x a b c", 0,
+     "--take 'x' is not a number from 1 to 2, one less than there are KEYs"},
+    {"--any --mirror string:m a b", 0, "--mirror goes with an exclusive lock of one KEY alone"},
+    {"--any --mirror string:m a", 0, "a exclusive 0"},
 };
 
 static void print_request(const struct request *request, char *out)
 {
     for (size_t i = 0; i < request->key_count; i++)
         out += sprintf(out, "%s%s", i ? "," : "", request->keys[i]);
-    sprintf(out, " %s %u", lock_mode_name(request->mode), request->limit);
+    out += sprintf(out, " %s %u", lock_mode_name(request->mode), request->limit);
+    if (request->take)
+        sprintf(out, ", %s", request->title);
 }
 
 static bool read_words(char **words, int count, int preset, struct request *request, char *fault,

@@ -149,6 +149,21 @@ static bool read_run(const struct redisReply *record, int64_t now, struct lock_r
     return true;
 }
 
+/* What makes no sense is not known. */
+static void read_take(const char *text, size_t length, struct lock_party *waiter)
+{
+    char word[IDENTITY_WORD_MAX + 1];
+    const char *end = word;
+    int64_t take, of;
+
+    if (!identity_noted_word(text, length, LOCK_NOTE_TAKE, word) ||
+        !decimal_take(&end, LOCK_KEYS_MAX, &take) || *end != '/' ||
+        !decimal_read(end + 1, strlen(end + 1), LOCK_KEYS_MAX, &of) || take < 1 || take >= of)
+        return;
+    waiter->take = (unsigned)take;
+    waiter->of = (unsigned)of;
+}
+
 /* DEADLINE OWNER SINCE MODE WHO. */
 static bool read_waiter(const struct redisReply *record, int64_t now, struct lock_party *waiter)
 {
@@ -166,6 +181,7 @@ static bool read_waiter(const struct redisReply *record, int64_t now, struct loc
     int64_t turn = identity_noted(text, length, LOCK_NOTE_TURN);
     waiter->turn = turn > 0 && turn < LOCK_TURN_LAST ? (unsigned)turn : LOCK_TURN_LAST;
     waiter->priority = priority <= LOCK_PRIORITY_MAX ? (unsigned)priority : 0;
+    read_take(text, length, waiter);
     read_who(text, length, waiter);
     return true;
 }
@@ -296,6 +312,16 @@ static void read_limits(const redisReply *reply, size_t count, struct answer *an
         read_limit(limits, i, &answer->grants[i].limit);
 }
 
+/* A fence of 0 is that of a key that is not held. */
+static bool read_grant(const char *fence, int64_t slot, struct lock_grant *grant)
+{
+    grant->absent = fence && strcmp(fence, "0") == 0;
+    grant->slot = (unsigned)slot;
+    if (grant->absent)
+        return slot == 0;
+    return read_fence(fence, &grant->fence) && slot >= 0 && slot <= LOCK_LIMIT_MAX;
+}
+
 static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *fences = redis_reply_list(reply, 2), *slots = redis_reply_list(reply, 3);
@@ -303,12 +329,11 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
 
     bool sound = count >= 1 && count <= LOCK_KEYS_MAX && slots && slots->elements == count;
     for (size_t i = 0; sound && i < count; i++) {
-        int64_t slot = redis_reply_whole(slots, i);
-        sound = read_fence(redis_reply_string(fences, i), &answer->grants[i].fence) && slot >= 0 &&
-                slot <= LOCK_LIMIT_MAX;
-        answer->grants[i].slot = (unsigned)slot;
+        struct lock_grant *grant = &answer->grants[i];
+        sound = read_grant(redis_reply_string(fences, i), redis_reply_whole(slots, i), grant);
+        extra->absent += grant->absent;
     }
-    if (!sound) {
+    if (!sound || extra->absent == count) {
         redis_error_senseless(answer);
         return;
     }
@@ -507,8 +532,16 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
         read_words(reply, answer, extra);
 }
 
-bool redis_answer_belongs(const struct script *script, size_t keys, bool member,
-                          const struct redis_extra *extra)
+/* A grant of as many keys as were asked for. */
+static bool is_whole(const struct redis_question *question, const struct redis_extra *extra)
+{
+    size_t wanted = question->take ? question->take : question->keys;
+
+    return extra->grants == question->keys && extra->grants - extra->absent == wanted &&
+           extra->member == question->member;
+}
+
+bool redis_answer_belongs(const struct redis_question *question, const struct redis_extra *extra)
 {
     static const struct {
         const struct script *script;
@@ -525,11 +558,10 @@ bool redis_answer_belongs(const struct script *script, size_t keys, bool member,
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (words[i].script != script)
+        if (words[i].script != question->script)
             continue;
         if (strcmp(extra->word, words[i].granted) == 0)
-            return extra->grants == (words[i].tells ? keys : 0) &&
-                   extra->member == (member && words[i].tells);
+            return words[i].tells ? is_whole(question, extra) : !extra->grants && !extra->member;
         return strstr(words[i].others, extra->word) != NULL;
     }
     return false;

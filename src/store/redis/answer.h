@@ -15,6 +15,7 @@ struct redis_extra {
     bool stale;         /* refused for having come too late: try again with a new clock reading */
     const char *word;   /* what the script said; NULL: an error, or no word of a script */
     size_t grants;      /* of how many keys a grant tells */
+    size_t absent;      /* how many of those are not held */
     bool member;        /* told as a quorum's member does: */
     struct seniority seniority;
 };
@@ -24,10 +25,16 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
 /* Reads "FENCE SLOT", as a lock was handed over with it. False where that cannot be a grant. */
 bool redis_answer_grant(const char *text, struct lock_grant *grant);
 
-/* Whether a call of the script about so many keys can have been answered so. member: that it was
- * asked as a quorum's member. */
-bool redis_answer_belongs(const struct script *script, size_t keys, bool member,
-                          const struct redis_extra *extra);
+/* What a script was called for. */
+struct redis_question {
+    const struct script *script;
+    size_t keys;
+    size_t take; /* so many of them; 0: all */
+    bool member; /* as a quorum's member */
+};
+
+/* Whether that can have been answered so. */
+bool redis_answer_belongs(const struct redis_question *question, const struct redis_extra *extra);
 
 /* The reply of inspect.lua as a view, borrowed by "each" for the call. Fills *answer: GRANTED, or
  * why not. Nothing is reported for a key that is no lock of ours. */

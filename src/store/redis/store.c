@@ -45,6 +45,7 @@ struct call {
     int db;      /* the script itself selects it, as nobody may have done so; 0: it need not */
     char **keys; /* as they are called in the store */
     size_t key_count;
+    size_t take; /* so many of the keys; 0: all */
     char **argv;
     size_t argc;
     size_t node_at; /* the argument that tells a quorum's member which it is; 0: none does */
@@ -218,6 +219,11 @@ static void add_who(struct call *call, const struct lock_request *request)
         note_number(&who, LOCK_NOTE_PRIORITY, request->priority);
     if (request->queue && bounds)
         note_number(&who, LOCK_NOTE_BOUND, request->priority_bound / NS_PER_MS);
+    if (request->take) {
+        char take[48];
+        snprintf(take, sizeof take, "%zu/%zu", request->take, request->key_count);
+        note_text(&who, LOCK_NOTE_TAKE, take);
+    }
     call_text(call, who);
     free(who);
 }
@@ -227,6 +233,7 @@ static void call_acquire(struct call *call, const struct terms *terms, const cha
                          bool offers)
 {
     call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
+    call->take = request->take;
     call->ahead = true; /* what it grants can be given back */
     call_text(call, request->owner);
     call_number(call, request->lease / NS_PER_MS);
@@ -597,6 +604,8 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
                        struct redis_extra *extra)
 {
     const struct call *call = &store->call;
+    const struct redis_question question = {call->script, call->key_count, call->take,
+                                            store->terms.member};
 
     *extra = (struct redis_extra){0};
     if (call->script == &script_latch) {
@@ -604,8 +613,7 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
         return;
     }
     redis_answer_script(reply, answer, extra);
-    if (extra->word &&
-        !redis_answer_belongs(call->script, call->key_count, store->terms.member, extra)) {
+    if (extra->word && !redis_answer_belongs(&question, extra)) {
         redis_error_senseless(answer);
         *extra = (struct redis_extra){0};
     }

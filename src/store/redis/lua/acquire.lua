@@ -3,22 +3,27 @@
 -- include slots.lua
 -- include member.lua
 
--- Takes all the locks, or a place in the queue of each.
+-- Takes all the locks, or as many as asked for, the first ones that are free; or a place in the
+-- queue of each.
 -- ARGV: owner, lease, how long a place in the queue is kept without a call (0: do not queue; less:
 --       take none of the locks, even if all are free),
 --       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit (0:
 --       the one that is stored, which goes before any that is given; of an exclusive lock of one
 --       key, the mirror that is to be held besides, as KIND:NAME), 1 to nest, who; behind that the
---       notes latest=GROUP, to send away those that wait for that group, priority=N, and bound=MS,
---       how long others may go before who has come earlier;
+--       notes latest=GROUP, to send away those that wait for that group, priority=N, bound=MS,
+--       how long others may go before who has come earlier, and take=N/M: N of the M locks, not in
+--       a quorum;
 --       'offer', a token, and for how many ms from now on it takes the lock if that is handed over
 --       with the token (holders.lua); or 'grace' and the server's marker; or in a quorum 'member',
 --       its marker, which process of the server this is, a fence that all may take (0: none), and
 --       where the lock is held elsewhere already its fences…; behind all that 'unless-done', ms:
 --       none of the locks is taken if of each a run began less than so long ago that has succeeded
--- {'GRANTED', now, {fence…}, {slot…}}; where a limit is stored two more: 0, {that limit, or 0…}
+-- {'GRANTED', now, {fence…}, {slot…}}; where a limit is stored two more: 0, {that limit, or 0…}.
+-- The fence is 0 of a lock that is not among those taken; such a one it does not wait for any more.
 -- {'QUEUED', now, places, ahead and I, 1 if queued anew, which key, holders, ms,
---  the oldest of them or the first waiter, the limit that is stored if there is one}
+--  the oldest of them or the first waiter, the limit that is stored if there is one}; where it
+-- waits for some of them, the key is one of those that are not free, the ms tell when the first of
+-- them may be, and ahead is told of the queue where the fewest are
 -- {'SUPERSEDED', now, which key, who has come instead}: it waits for none of them any more
 -- {'DONE', now, which key, ms since the run began}: it waits for none of them any more
 -- {'HELD', now, how many wait, which key, holders, ms until the first may be dead,
@@ -36,6 +41,8 @@ place_ttl = math.abs(place_ttl)
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
 local mirror = not limit and ARGV[8]
 limit = limit or 0
+local take = KEYS[2] and tonumber(string.match(who, ' take=(%d+)/') or nil)
+local needed = take or #KEYS
 local member, marker = ARGV[11] == 'member', ARGV[12]
 local run, proposal = member and ARGV[13], tonumber(member and ARGV[14] or 0)
 
@@ -102,7 +109,7 @@ end
 
 -- Then this is all. The server makes each function anew whenever it runs over one: the many below
 -- cost as much as all that there is to do.
-local open = ARGV[5] == '' and not stands and grace == 0 and not mirror and not done
+local open = ARGV[5] == '' and not stands and grace == 0 and not mirror and not done and not take
   and (mode ~= 'l' or limit > 0)
 for _, lock in ipairs(locks) do open = open and is_open(lock) end
 if open then
@@ -397,27 +404,36 @@ end
 local function answer_granted()
   local fences, slots, limits, any = {}, {}, {}, false
   for i, lock in ipairs(locks) do
-    fences[i], slots[i], limits[i] = lock.own.fence, lock.own.slot, lock.stored or 0
-    any = any or lock.stored
+    local own = lock.own
+    fences[i], slots[i] = own and own.fence or '0', own and own.slot or 0
+    limits[i] = own and lock.stored or 0
+    any = any or own and lock.stored
   end
   local answer = { 'GRANTED', now, fences, slots }
   if any then answer[5], answer[6] = 0, limits end
   return as_member(marker, run, answer, locks)
 end
 
+-- Whoever waits behind it may be next.
+local function leave(lock)
+  local placed = lock.place
+  leave_queue(lock)
+  if placed then wake(lock, lock.parent, lock.family) end
+end
+
 -- As above: first the tokens, then time to live, then the holder.
-local function issue_fences()
-  for i, lock in ipairs(locks) do
+local function issue_fences(taken)
+  for i, lock in ipairs(taken) do
     lock.issued = lock.parent and not ARGV[14 + i] and lock.parent.fence or new_fence(lock, i)
     redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence), 'a', lock.acquired + 1)
     keep(lock, lease)
   end
 end
 
-local function grant_all()
+local function grant(taken)
   if mirror then mirrors.take(locks[1], mirror, lease) end
-  issue_fences()
-  for _, lock in ipairs(locks) do
+  issue_fences(taken)
+  for _, lock in ipairs(taken) do
     -- In its own family those that nest in it may be left.
     local family = lock.family or lock.families[owner]
     local slot = family and family.entries[1].slot or mode == 'l' and take_slot(lock) or 0
@@ -428,14 +444,17 @@ local function grant_all()
     leave_queue(lock)
     if mode ~= 'x' then wake(lock, lock.parent, lock.family) end
   end
+  for _, lock in ipairs(locks) do
+    if not lock.own then leave(lock) end
+  end
   return answer_granted()
 end
 
 -- The same request again: its answer was lost, or the message that handed it the lock, so that it
 -- has not called the next yet. An entry past its deadline was passed over by no one.
-local function extend_all()
+local function extend(taken)
   if mirror then mirrors.take(locks[1], mirror, lease) end
-  for i, lock in ipairs(locks) do
+  for i, lock in ipairs(taken) do
     keep(lock, lease)
     if ARGV[14 + i] then settle(lock, lock.own, ARGV[14 + i]) end
     lock.own.deadline, lock.own.lease = now + lease, lease
@@ -450,20 +469,21 @@ end
 
 -- -------------------------------------------------------------------------------------------------
 
-local owned = 0
+local owned = {}
 for _, lock in ipairs(locks) do
   lock.own, lock.family = find_entry(lock, owner)
   lock.who = who
-  if lock.own then owned = owned + 1 end
+  if lock.own then owned[#owned + 1] = lock end
 end
-if owned == #locks and (not mirror or mirrors.is_held(locks[1], mirror)) then
-  return extend_all()
+if #owned == needed and (not mirror or mirrors.is_held(locks[1], mirror)) then
+  return extend(owned)
 end
 for _, lock in ipairs(locks) do
   -- Some were taken away before the answer to the same request was heard.
   if lock.own then
     lock.own.ended = 'unused=1'
     wake_after(lock, owner, lock.family, remove(lock, lock.own, lock.family))
+    lock.own = nil
   end
   lock.parent, lock.family = find_parent(lock)
 end
@@ -478,13 +498,8 @@ for i, lock in ipairs(locks) do
   placed = placed or lock.queue.mine
 end
 
--- Whoever waits behind it may be next.
 local function leave_all()
-  for _, lock in ipairs(locks) do
-    local placed = lock.place
-    leave_queue(lock)
-    if placed then wake(lock, lock.parent, lock.family) end
-  end
+  for _, lock in ipairs(locks) do leave(lock) end
 end
 
 if done then
@@ -500,17 +515,27 @@ end
 local dropped = place_ttl > 0 and missing and placed
 local left = dropped and not come_back_to_all()
 
+-- Of those that are not free the first is told of, rather one that others hold than one where
+-- nobody is let in.
 local blocked, found
+local free = {}
 for i, lock in ipairs(locks) do
-  lock.obstacle = obstacle(lock, mode, lock.parent, lock.family)
+  local what = obstacle(lock, mode, lock.parent, lock.family)
     or mirror and mirrors.obstacle(lock, mirror) or nil
-  lock.next = is_next(lock)
-  if not blocked and (lock.obstacle or not lock.next) then blocked, found = i, lock.obstacle end
+  lock.obstacle, lock.next = what, is_next(lock)
+  if not what and lock.next then
+    if #free < needed then free[#free + 1] = lock end
+  elseif not blocked or take and found and found.closed and not (what and what.closed) then
+    blocked, found = i, what
+  end
 end
 for i, lock in ipairs(locks) do
   if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
 end
-if not blocked and not stands and grace == 0 then return grant_all() end
+if #free == needed then
+  if not stands and grace == 0 then return grant(free) end
+  blocked, found = nil, nil
+end
 
 blocked = blocked or 1
 local lock = locks[blocked]
@@ -541,13 +566,34 @@ for i, each in ipairs(locks) do
   if left or passed then wake(each, each.parent, each.family, true, not left and place_ttl) end
 end
 places = table.concat(places, ' ')
+
+-- In which place it waits; where it waits for some of them, the best one.
+local function position()
+  local best = ahead(lock)
+  for _, each in ipairs(take and locks or {}) do
+    if each.obstacle or not each.next then best = math.min(best, ahead(each)) end
+  end
+  return best
+end
+
+-- In how many ms the first lock that it comes first for may be free, as far as that is known.
+local function soonest()
+  local till = math.huge
+  for _, each in ipairs(locks) do
+    local what = (each.is_first or not each.first) and each.obstacle
+    if what and not what.closed then till = math.min(till, what.till) end
+  end
+  return till < math.huge and math.max(till - now, 0) or 0
+end
+
 if grace > 0 and not found then
-  return { 'GRACE', now, grace, places, ahead(lock), dropped and 1 or 0 }
+  return { 'GRACE', now, grace, places, position(), dropped and 1 or 0 }
 end
 if found and found.closed then
-  return describe_closed(lock, places, ahead(lock), dropped and 1 or 0)
+  return describe_closed(lock, places, position(), dropped and 1 or 0)
 end
-local queued = { 'QUEUED', now, places, ahead(lock), dropped and 1 or 0, blocked,
+local queued = { 'QUEUED', now, places, position(), dropped and 1 or 0, blocked,
                  describe_reason(lock, found) }
+if take then queued[8] = soonest() end
 queued[10] = lock.stored
 return queued

@@ -1,0 +1,384 @@
+# --any, --take: some of several keys, the first that are free.
+
+load helper
+
+# told: what a command is told of its lock, a line each.
+told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE"; echo "SLOT=$RLOCK_SLOT"'
+
+# has_place NAME KEY POSITION: the process that "bg" started waits there, as that number.
+has_place() {
+    local position
+    position=$("$RLOCK" status --json "$2" 3>&- |
+        jq ".[0].waiters[] | select(.pid == ${pid[$1]}) | .position")
+    [[ $position == "$3" ]]
+}
+
+# holds NAME KEY: the process that "bg" started.
+holds() {
+    "$RLOCK" status --json "$2" 3>&- | jq -e ".[0].holders[] | select(.pid == ${pid[$1]})" >/dev/null
+}
+
+# no_waiters KEY...
+no_waiters() {
+    local key
+    for key; do
+        [[ $(waiters "$key") == 0 ]] || return 1
+    done
+}
+
+@test "--any: the first one that is free, in the order given; the command is told which" {
+    run -0 --separate-stderr rlock run --any a b c -- sh -c "$told; '$RLOCK' status -q b c"
+    [[ ${lines[0]} == KEY=a && ${lines[1]} == MODE=exclusive && ! $stderr ]]
+    [[ ${lines[2]} =~ ^FENCE=[0-9]+$ && ${lines[3]} == SLOT= ]]
+    hold x a
+    run -0 rlock run --any a b c -- sh -c "$told; '$RLOCK' status -q c
+        '$RLOCK' status -q b; echo \$?"
+    [[ ${lines[0]} == KEY=b && ${lines[2]} =~ ^FENCE=[0-9]+$ && ${lines[4]} == 75 ]]
+    run -0 rlock run --any --limit 2 c d -- sh -c "$told"
+    [[ ${lines[0]} == KEY=c && ${lines[1]} == MODE=limit && ${lines[3]} == SLOT=1 ]]
+    run -0 rlock read --any a c b -- sh -c "$told"
+    [[ ${lines[0]} == KEY=c && ${lines[1]} == MODE=shared ]]
+    run -0 rlock write --any a c b -- sh -c "$told"
+    [[ ${lines[0]} == KEY=c && ${lines[1]} == MODE=exclusive ]]
+    run -0 rlock status -q b c
+    no_waiters a b c
+}
+
+@test "--any of one KEY is that one" {
+    run -0 rlock run --any a a -- sh -c "$told"
+    [[ ${lines[0]} == KEY=a ]]
+    hold x a
+    run -75 --separate-stderr rlock run -n --any a -- true
+    stderr_line '^rlock: a: not acquired: held by '
+}
+
+@test "--any: all are held: a place in each queue, and the first that is released" {
+    hold x a
+    hold y b
+    hold z c
+    bg w rlock run --any a b c -- sh -c "$told; exec sleep 1000"
+    for key in a b c; do
+        poll_until 10 has_place w "$key" 1
+    done
+    poll_until 15 contains "$T/w.err" 'rlock: waiting for one of a, b, c: a, held by '
+    run -0 rlock status b
+    [[ $output == *'exclusive, any 1 of 3'* ]]
+    kill "${pid[y]}"
+    poll_until 10 contains "$T/w.out" SLOT
+    contains "$T/w.out" KEY=b
+    contains "$T/w.err" 'rlock: b: acquired after '
+    no_waiters a b c
+    holds w b
+    holds x a
+    kill "${pid[w]}"
+    finish w
+    run -0 rlock status -q b
+    run -0 rlock history --json
+    json '[.[] | select(.key == "b")] | length == 2'
+    json '[.[] | select(.key != "b")] | length == 0'
+}
+
+@test "--any: first come, first served in each queue, over sets that overlap" {
+    hold x a
+    hold y b
+    hold z c
+    bg one rlock run --any a b -- sh -c "echo one \$RLOCK_KEY >>'$LOG'; exec sleep 1000"
+    poll_until 10 has_place one b 1
+    bg two rlock run --any b c -- sh -c "echo two \$RLOCK_KEY >>'$LOG'; exec sleep 1000"
+    poll_until 10 has_place two c 1
+    bg three rlock run c -- sh -c "echo three \$RLOCK_KEY >>'$LOG'"
+    poll_until 10 has_place three c 2
+    has_place two b 2
+    kill "${pid[y]}"
+    poll_until 10 contains "$LOG" 'one b'
+    no_waiters a
+    poll_until 10 has_place two b 1
+    # Who came to c first has it first, though the other one waits for nothing else.
+    kill "${pid[z]}"
+    poll_until 10 contains "$LOG" 'two c'
+    no_waiters b
+    kill "${pid[two]}"
+    finish three
+    [[ $(xargs <"$LOG") == 'one b two c three c' ]]
+}
+
+@test "--any: who waits behind one that gets another key has the lock at once" {
+    hold x a
+    hold y b
+    bg any rlock run --any a b -- sh -c "echo any \$RLOCK_KEY >>'$LOG'; exec sleep 1000"
+    poll_until 10 has_place any b 1
+    bg by_name rlock run b -- sh -c "echo name \$RLOCK_KEY >>'$LOG'"
+    poll_until 10 has_place by_name b 2
+    # Both are released while the first one cannot ask.
+    stop_both any
+    kill "${pid[x]}" "${pid[y]}"
+    finish x
+    finish y
+    kill -CONT "${pid[any]}" "$agent"
+    finish by_name 20
+    poll_until 10 contains "$LOG" 'any'
+    [[ $(wc -l <"$LOG") == 2 ]]
+    contains "$LOG" 'name b'
+}
+
+@test "H62 --any: a waiter that is killed blocks none of its keys" {
+    hold x a
+    hold y b
+    bg w rlock run --any a b -- true
+    poll_until 10 has_place w a 1
+    poll_until 10 has_place w b 1
+    kill_both w
+    kill "${pid[x]}" "${pid[y]}"
+    finish x
+    finish y
+    # It keeps its places for as long as a waiter may be silent.
+    run -0 rlock run -w 25s a b -- true
+    [[ $(redis hkeys 'rlock:{a}') != *w:* && $(redis hkeys 'rlock:{b}') != *w:* ]]
+}
+
+@test "H77 --any: a holder that is killed frees its key within a lease, and had no other" {
+    hold x a
+    hold h b --any --lease 9s a
+    holds h b
+    kill_both h
+    run -0 --separate-stderr rlock run -w 25s --any a b -- sh -c "$told"
+    [[ ${lines[0]} == KEY=b ]]
+}
+
+@test "--any: a member that is taken by name meanwhile is one like any other" {
+    hold x a
+    hold y b
+    bg w rlock run --any a b c -- sh -c "$told; exec sleep 1000"
+    poll_until 10 contains "$T/w.out" KEY=c
+    run -75 rlock run -n c -- true
+    bg v rlock run --any a b c -- sh -c "$told; exec sleep 1000"
+    poll_until 10 has_place v b 1
+    # Who asks for b alone comes behind whoever waits for it already.
+    run -75 rlock run -n b -- true
+    kill "${pid[y]}"
+    poll_until 10 contains "$T/v.out" KEY=b
+    run -0 rlock run -n d -- true
+}
+
+@test "--any: a member that is paused or reserved is passed over" {
+    rlock pause a 1h -m 'new disk'
+    XDG_STATE_HOME=$T/somebody rlock reserve b 1h -m 'looking into it'
+    export XDG_STATE_HOME=$T/state
+    run -0 rlock run --any a b c -- sh -c "$told"
+    [[ ${lines[0]} == KEY=c ]]
+    run -75 --separate-stderr rlock run -n --any a b -- true
+    stderr_line '^rlock: one of a, b: not acquired: b: reserved by .*, label looking into it$'
+    rlock pause d 1h -m 'gone'
+    run -75 --separate-stderr rlock run -n --any a d -- true
+    stderr_line '^rlock: one of a, d: not acquired: a: paused by .*, label new disk$'
+    bg w rlock run --any a d -- sh -c "$told"
+    poll_until 10 has_place w d 1
+    rlock resume d
+    finish w
+    [[ $status == 0 ]]
+    contains "$T/w.out" KEY=d
+}
+
+@test "--any: one's own reservation counts as free" {
+    export XDG_STATE_HOME=$T/state
+    hold x a
+    rlock reserve b 1h -m 'mine'
+    run -0 rlock run -n --any a b -- sh -c "$told"
+    [[ ${lines[0]} == KEY=b ]]
+}
+
+@test "--take: so many of them, all at once, or none" {
+    hold x b
+    run -0 rlock run --any --take 2 a b c -- sh -c "$told"
+    [[ ${lines[0]} == 'KEY=a c' && ${lines[2]} =~ ^FENCE=[0-9]+\ [0-9]+$ ]]
+    hold y a
+    run -75 --separate-stderr rlock run -n --any --take 2 a b c -- true
+    stderr_line '^rlock: 2 of a, b, c: not acquired: a: held by '
+    run -0 rlock status -q c
+    bg w rlock run --any --take 2 a b c -- sh -c "$told; exec sleep 1000"
+    poll_until 10 has_place w c 1
+    run -0 rlock status c
+    [[ $output == *'any 2 of 3'* ]]
+    poll_until 15 contains "$T/w.err" 'rlock: waiting for 2 of a, b, c: a, held by '
+    # It holds nothing yet, but comes first there.
+    run -75 rlock run -n c -- true
+    kill "${pid[x]}"
+    poll_until 10 contains "$T/w.out" 'KEY=b c'
+    contains "$T/w.err" 'rlock: b, c: acquired after '
+    no_waiters a b c
+    run -0 rlock run --any --take 1 d e -- sh -c "$told"
+    [[ ${lines[0]} == KEY=d ]]
+}
+
+@test "--take: as many as there are or more, fewer than 1, or without --any: 64" {
+    local words
+    for words in '--any --take 3 a b c' '--any --take 0 a b' '--any --take x a b' \
+        '--any --take 1 a' '--any --take 2 a b a' '--take 1 a b'; do
+        # shellcheck disable=SC2086 # several words
+        run -64 --separate-stderr rlock run -u unix:///nowhere $words -- true
+        stderr_line '^rlock: run: --take '
+    done
+    run -64 rlock acquire --any a
+}
+
+@test "--any: what it does not go with is refused before a store is asked" {
+    run -64 --separate-stderr rlock run -u unix:///nowhere --any --unless-done 1h a b -- true
+    stderr_line '^rlock: run: --unless-done does not go with --any'
+    run -64 --separate-stderr rlock run -u unix:///nowhere --any --mirror string:m a b -- true
+    stderr_line '^rlock: run: --mirror goes with an exclusive lock of one KEY alone$'
+    local url
+    for url in cluster://127.0.0.1:1 zookeeper://127.0.0.1:1 mysql://127.0.0.1:1/d \
+        postgresql://127.0.0.1:1/d; do
+        run -64 --separate-stderr rlock run -u "$url" --any a b -- true
+        stderr_line "^rlock: run: ${url%%:*}:// has no --any$"
+    done
+    run -64 --separate-stderr rlock run -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 \
+        -u redis://127.0.0.1:3 --any a b -- true
+    stderr_line 'has no --any$'
+    RLOCK_URL=cluster://127.0.0.1:1 run -64 rlock run --any a b -- true
+}
+
+@test "--any: -n, -w and -E; a member of another kind: 78" {
+    hold x a
+    hold y b
+    run -75 rlock run -n --any a b -- true
+    run -75 rlock run -w "$(moment)" --any a b -- true
+    run -0 --separate-stderr rlock run -n -E 0 --any a b -- true
+    [[ ! $stderr ]]
+    no_waiters a b
+    rlock latch set l 1
+    run -78 rlock run --any c l -- true
+    run -78 rlock run --any --limit 2 c a -- true
+    run -0 rlock status -q c
+}
+
+@test "--any: --latest sends away those of the group; --priority is served first" {
+    hold x a
+    hold y b
+    bg old rlock run --latest --group deploy --any a b -- true
+    poll_until 10 has_place old b 1
+    bg new rlock run --latest --group deploy --any a b -- sh -c "echo new >>'$LOG'; exec sleep 1000"
+    finish old 20
+    [[ $status == 75 ]]
+    contains "$T/old.err" superseded
+    poll_until 10 has_place new b 1
+    bg urgent rlock run --priority 5 --any a b -- sh -c "echo urgent >>'$LOG'"
+    poll_until 10 has_place urgent a 1
+    kill "${pid[x]}"
+    finish urgent 20
+    poll_until 10 contains "$LOG" new
+    [[ $(xargs <"$LOG") == 'urgent new' ]]
+}
+
+@test "--any: nested: an ancestor's one counts as free, and is held once more" {
+    hold x a
+    run -0 rlock run --any a b -- sh -c \
+        "'$RLOCK' run -n --any a b -- sh -c 'echo \$RLOCK_KEY \$RLOCK_FENCE'; echo \$RLOCK_KEY \$RLOCK_FENCE"
+    [[ ${lines[0]} == "${lines[1]}" && ${lines[0]} == b\ * ]]
+    run -78 rlock run c -- "$RLOCK" run -n --no-reentrant --any c d -- true
+}
+
+@test "H80 --any: the one that is held is lost: 79; another one is not missed" {
+    hold x a
+    work w c 100 --any --lease 9s a b
+    working w
+    holds w b
+    redis del 'rlock:{c}'
+    renewed b
+    alive "${pid[w]}"
+    redis del 'rlock:{b}'
+    finish w
+    [[ $status == 79 ]]
+    contains "$T/w.err" 'rlock: b: lock lost: '
+    run -0 rlock status -q b c
+}
+
+@test "H135 --any: another agent goes on with the same key, and with the wait" {
+    hold x a
+    stay w c --any --lease 15s a b
+    kill_agent w
+    renewed b
+    holds w b
+    contains "$T/w.err" 'rlock: b: its agent was killed'
+    is_free c
+    hold z c
+    bg v rlock run --any --lease 15s a b c -- sh -c "$told"
+    poll_until 10 has_place v b 1
+    kill_agent v
+    poll_until 10 has_place v b 1
+    ends_well w
+    finish v
+    [[ $status == 0 ]]
+    contains "$T/v.out" KEY=b
+    no_waiters a b c
+}
+
+@test "--any: the report, and whoever is notified, are told what was held" {
+    hold x a
+    run -0 rlock run --any a b --notify-after 100ms --notify "echo \$RLOCK_EVENT \$RLOCK_KEY >>'$LOG'" -- \
+        sh -c "until test -e '$LOG'; do sleep 0.1; done"
+    [[ $(cat "$LOG") == 'held b' ]]
+    rm "$LOG"
+    hold y b
+    run -75 rlock run -n --any --take 1 a b --notify "echo \$RLOCK_EVENT \$RLOCK_KEY >>'$LOG'" -- true
+    poll_until 10 contains "$LOG" 'not-acquired a b'
+    kill "${pid[y]}"
+    finish y
+    run -0 rlock run --any a b --report-fd 7 -- true 7>"$T/report"
+    [[ $(jq -c '[.key, (.fence | type)]' "$T/report") == '["b","number"]' ]]
+    run -0 rlock run --any --take 2 a b c --report-fd 7 -- true 7>"$T/report"
+    [[ $(jq -c '[.key, (.fence | length)]' "$T/report") == '[["b","c"],2]' ]]
+    run -75 rlock run -n --any a --report-fd 7 a -- true 7>"$T/report"
+    [[ $(jq -c .key "$T/report") == '"a"' ]]
+}
+
+@test "--any: events: who has got one of its keys is not told as refused at the others" {
+    hold x a
+    hold y b
+    bg e rlock events -v --json a b
+    poll_until 10 contains "$T/e.err" 'events: listening'
+    bg w rlock run --any a b -- sleep 1000
+    poll_until 10 jq -se '[.[] | select(.event == "waiting") | .key] | sort == ["a", "b"]' \
+        "$T/e.out"
+    kill "${pid[y]}"
+    poll_until 10 holds w b
+    kill "${pid[x]}"
+    poll_until 10 is_free a
+    run -0 rlock run a -- true
+    poll_until 10 jq -se '[.[] | select(.key == "a") | .event] | index("acquired")' "$T/e.out"
+    jq -se 'map(select(.event == "refused")) == []' "$T/e.out"
+}
+
+@test "H78 --any: contenders for random sets: nobody beside another one at any key" {
+    loop() {
+        local n keys some
+        RANDOM=$1
+        for ((n = 0; n < 15; n++)); do
+            # shellcheck disable=SC2207 # words
+            keys=($(shuf -e a b c d --random-source=<(yes "$1 $n") | head -n $((2 + RANDOM % 3))))
+            some=$((1 + RANDOM % (${#keys[@]} - 1)))
+            "$RLOCK" run -q -w 60s --any --take "$some" "${keys[@]}" -- sh -c '
+                set -- "$1" "$2" '"$some"' $RLOCK_KEY
+                test $# = $((3 + $3)) || exit 1
+                for one in 1 2; do
+                    for key in $RLOCK_KEY; do echo "$1" >>"$2.$key"; done
+                    sleep 0.02
+                done' sh "$1.$n" "$LOG" || exit 1
+        done
+    }
+    export -f loop
+    export LOG
+    local i key
+    for i in 1 2 3 4 5; do
+        bg "l$i" bash -c "loop $i"
+    done
+    for i in 1 2 3 4 5; do
+        finish "l$i" 60
+        [[ $status == 0 ]]
+    done
+    for key in a b c d; do
+        LOG=$LOG.$key no_overlap
+        no_waiters "$key"
+        is_free "$key"
+    done
+}

@@ -1,0 +1,335 @@
+#!/usr/bin/env -S python3 -B
+"""The scripts of src/store/redis/lua: who asks for some of its keys gets the first that are free,
+and waits in the queue of each. Prints TAP."""
+import random
+from lock_view import View
+from script_server import Lock
+from script_tap import A, B, C, D, E, holder, main, same, test, true
+
+WHO = "host user 1 cmd -"
+TOKEN = "Tt0_-" * 4 + "Tt"
+NAMES = ("a", "b", "c")
+MINUTE = 60000
+
+
+def some(lock, owner, take=1, **options):
+    return lock.acquire(owner, who=f"{WHO} take={take}/{len(lock.keys)}", **options)
+
+
+def granted(reply):
+    """Which of the keys, from 0; every other one has neither fence nor slot."""
+    same(reply[0], "GRANTED")
+    taken = [i for i, fence in enumerate(reply[2]) if fence != "0"]
+    same([i for i, slot in enumerate(reply[3]) if slot and i not in taken], [], "slots")
+    return taken
+
+
+def one(lock, name, now=None):
+    """The lock of one key alone."""
+    single = Lock(lock.server, name)
+    single.now = lock.now if now is None else now
+    return single
+
+
+def is_held(lock, number, owner):
+    return "h:" + owner in lock.fields(number)
+
+
+def has_place(lock, number, owner):
+    return "w:" + owner in lock.fields(number)
+
+
+@test("any: the first one that is free, in the order given; nothing is left at the others")
+def _(server):
+    lock = Lock(server, *NAMES)
+    same(granted(some(lock, A)), [0])
+    same(granted(some(lock, B)), [1])
+    same(granted(some(lock, C)), [2])
+    same(some(lock, D, queue=False)[0], "HELD")
+    lock.release(B)
+    same(granted(some(lock, D, queue=False)), [1])
+    same([is_held(lock, n, owner) for n, owner in enumerate((A, D, C))], [True] * 3)
+    for n in range(3):
+        same([name for name in lock.fields(n) if name[:2] in ("w:", "q:")], [], "places")
+
+
+@test("any: an entry is that of one key, and can be renewed and released alone")
+def _(server):
+    lock = Lock(server, *NAMES)
+    reply = some(lock, A)
+    fence = reply[2][0]
+    same(lock.fields(0)["h:" + A], holder(lock, A, fence, who=f"{WHO} take=1/3"))
+    same(one(lock, "a").renew(A)[:3], ["RENEWED", lock.now, [fence]])
+    same(one(lock, "b").renew(A)[0], "LOST")
+    same(one(lock, "a").release(A)[0], "RELEASED")
+    same(is_held(lock, 0, A), False)
+
+
+@test("any: the same request again has the same key, also if an earlier one is free by now")
+def _(server):
+    lock = Lock(server, *NAMES)
+    one(lock, "a").acquire(B)
+    first = some(lock, A)
+    same(granted(first), [1])
+    one(lock, "a").release(B)
+    lock.now += 1000
+    again = some(lock, A)
+    same(granted(again), [1])
+    same(again[2], first[2], "fences")
+    same(is_held(lock, 0, A), False)
+
+
+@test("any: what was taken away before its answer was heard is asked for anew")
+def _(server):
+    lock = Lock(server, *NAMES)
+    same(granted(some(lock, A, take=2)), [0, 1])
+    one(lock, "a").force(A)
+    same(one(lock, "a").acquire(B)[0], "GRANTED")
+    same(granted(some(lock, A, take=2)), [1, 2])
+    same([is_held(lock, n, A) for n in range(3)], [False, True, True])
+
+
+@test("any: all held: a place in each queue, which go when one of them is free")
+def _(server):
+    lock, ear = Lock(server, *NAMES), server.listen()
+    for name, owner in zip(NAMES, (A, B, C)):
+        one(lock, name).acquire(owner)
+    reply = some(lock, D)
+    same(reply[:3], ["QUEUED", lock.now, "q:1 q:1 q:1"])
+    same(reply[3], 1, "ahead and I")
+    ear.messages()
+    one(lock, "c").release(C)
+    same(ear.pokes(), [("rlock:{c}", D)], "called where it is free")
+    same(one(lock, "c").acquire(E, queue=False)[0], "HELD", "it comes first there")
+    same(granted(some(lock, D, places=reply[2])), [2])
+    same([has_place(lock, n, D) for n in range(3)], [False] * 3, "places")
+
+
+@test("any: it is called, never handed a lock")
+def _(server):
+    lock, ear = Lock(server, *NAMES), server.listen()
+    for name, owner in zip(NAMES, (A, B, C)):
+        one(lock, name).acquire(owner)
+    some(lock, D)
+    one(lock, "a").acquire(E, who=WHO, offer=TOKEN)
+    ear.messages()
+    one(lock, "a").release(A)
+    one(lock, "b").release(B)
+    same(ear.pokes(), [("rlock:{a}", D), ("rlock:{b}", D)])
+    same(granted(some(lock, D)), [0])
+    same(ear.messages(), [], "nobody waits at b")
+    same([is_held(lock, n, D) for n in range(3)], [True, False, False])
+
+
+@test("any: who waits behind it at another key is called, or handed that, when it goes")
+def _(server):
+    lock, ear = Lock(server, *NAMES), server.listen()
+    for name, owner in zip(NAMES, (A, B, C)):
+        one(lock, name).acquire(owner)
+    some(lock, D)
+    one(lock, "a").acquire(E, who=WHO, offer=TOKEN)
+    one(lock, "b").acquire("f" * 36, who=WHO, offer=TOKEN)
+    one(lock, "b").release(B)
+    one(lock, "a").release(A)
+    ear.messages()
+    same(granted(some(lock, D)), [0])
+    heard = [(key, owner, text.split()[0]) for key, owner, text in ear.messages()]
+    same(heard, [("rlock:{b}", "f" * 36, TOKEN)], "b is handed on, a is held")
+    same([is_held(lock, 0, D), is_held(lock, 1, "f" * 36)], [True, True])
+
+
+@test("any: first come, first served in each queue, over sets that overlap")
+def _(server):
+    ab, bc = Lock(server, "a", "b"), Lock(server, "b", "c")
+    for name, owner in zip(NAMES, (A, B, C)):
+        one(ab, name).acquire(owner)
+    some(ab, D)
+    some(bc, E)
+    one(ab, "b").release(B)
+    same(some(bc, E)[0], "QUEUED", "D was first at b")
+    same(granted(some(ab, D)), [1])
+    one(ab, "c").release(C)
+    same(granted(some(bc, E)), [1])
+    one(ab, "a").release(A)
+    same(one(ab, "a").acquire("f" * 36)[0], "GRANTED", "nobody waits at a")
+
+
+@test("any: a waiter that is dead keeps nobody out, at none of its keys")
+def _(server):
+    lock = Lock(server, *NAMES)
+    for name, owner in zip(NAMES, (A, B, C)):
+        one(lock, name).acquire(owner)
+    some(lock, D)
+    for name, owner in zip(NAMES, (A, B, C)):
+        one(lock, name).release(owner)
+    same(one(lock, "b").acquire(E, queue=False)[0], "HELD", "while its place counts")
+    lock.now += 7001
+    for name in NAMES:
+        same(one(lock, name).acquire(E, queue=False)[0], "GRANTED", name)
+
+
+@test("any: a holder that is dead counts as free, in the order given")
+def _(server):
+    lock = Lock(server, *NAMES)
+    one(lock, "a").acquire(A, lease=5000)
+    one(lock, "b").acquire(B)
+    one(lock, "c").acquire(C, lease=9000)
+    reply = some(lock, D)
+    same(reply[5:8], [1, 1, 5000], "which key, how many hold it, when it may be free")
+    lock.now += 5001
+    same(granted(some(lock, D)), [0])
+
+
+@test("any: told when the first of them may be free, and which is held rather than closed")
+def _(server):
+    lock = Lock(server, *NAMES)
+    one(lock, "a").set("p", f"{lock.now + 60000} {E} {lock.now} x {WHO}")
+    server.call("HSET", "rlock:{a}", "k", "lock/1")
+    one(lock, "b").acquire(B, lease=20000)
+    one(lock, "c").acquire(C, lease=4000)
+    reply = some(lock, D)
+    same(reply[0], "QUEUED")
+    same(reply[5:8], [2, 1, 4000])
+    same(some(lock, E, queue=False)[0], "HELD")
+
+
+@test("any: a key that is paused is passed over; all of them are: closed")
+def _(server):
+    lock = Lock(server, "a", "b")
+    pause = f"{lock.now + 60000} {E} {lock.now} x {WHO}"
+    server.call("HSET", "rlock:{a}", "k", "lock/1", "p", pause)
+    same(granted(some(lock, A)), [1])
+    one(lock, "b").release(A)
+    server.call("HSET", "rlock:{b}", "k", "lock/1", "p", pause)
+    reply = some(lock, A)
+    same(reply[:3], ["CLOSED", lock.now, 60000])
+    lock.now += 60001
+    same(granted(some(lock, A)), [0])
+
+
+@test("any: 2 of 3, all of them at once or none")
+def _(server):
+    lock, ear = Lock(server, *NAMES), server.listen()
+    one(lock, "a").acquire(A)
+    same(granted(some(lock, D, take=2)), [1, 2])
+    same(some(lock, E, take=2)[0], "QUEUED")
+    ear.messages()
+    one(lock, "b").release(D)
+    same(ear.pokes(), [("rlock:{b}", E)])
+    same(some(lock, E, take=2)[0], "QUEUED", "one is not enough")
+    same([is_held(lock, n, E) for n in range(3)], [False] * 3)
+    same(one(lock, "b").acquire(B, queue=False)[0], "HELD", "it stands first there")
+    one(lock, "a").release(A)
+    same(ear.pokes(), [("rlock:{a}", E)])
+    same(granted(some(lock, E, take=2)), [0, 1])
+    same(has_place(lock, 2, E), False)
+
+
+@test("any: readers, and the slots of semaphores")
+def _(server):
+    lock = Lock(server, "a", "b")
+    one(lock, "a").acquire(A)
+    same(granted(some(lock, B, mode="s")), [1])
+    same(granted(some(lock, C, mode="s")), [1])
+    one(lock, "a").release(A)
+    one(lock, "b").release(B)
+    one(lock, "b").release(C)
+    slots = []
+    for owner in (A, B, C, D):
+        reply = some(lock, owner, mode="l", limit=2)
+        slots.append((granted(reply)[0], max(reply[3])))
+    same(slots, [(0, 1), (0, 2), (1, 1), (1, 2)])
+    same(some(lock, E, mode="l", limit=2)[0], "QUEUED")
+
+
+@test("any: who nests in a holder of one of them has that one")
+def _(server):
+    lock = Lock(server, "a", "b")
+    one(lock, "a").acquire(B)
+    same(granted(some(lock, A)), [1])
+    some(lock, C)
+    same(granted(some(lock, f"{A}.{D}")), [1])
+    same(some(lock, f"{A}.{E}")[0], "QUEUED", "a sibling waits for it")
+
+
+@test("any: dropped from the queues while it could not call, it comes back to its places")
+def _(server):
+    lock = Lock(server, "a", "b")
+    one(lock, "a").acquire(A, lease=MINUTE)
+    one(lock, "b").acquire(B, lease=MINUTE)
+    places = some(lock, D)[2]
+    lock.now += 8000
+    same(one(lock, "a").acquire(E)[3], 1, "ahead of it now")
+    same(some(lock, D, places=places)[3:5], [1, 1], "and queued anew")
+    one(lock, "a").release(A)
+    same(one(lock, "a").acquire(E)[0], "QUEUED")
+    same(granted(some(lock, D, places=places)), [0])
+
+
+class Contenders:
+    """Owners who want some, all or one of a few keys, and call in any order; each of them gives
+    back what it holds. Nobody dies, so nobody is to be left waiting."""
+
+    NAMES = "abcd"
+
+    def __init__(self, server, seed):
+        self.server, self.dice, self.seed = server, random.Random(seed), seed
+        self.now = 1700000000000
+        self.waiting, self.holding, self.served = {}, {}, 0
+
+    def lock(self, keys):
+        return Lock(self.server, *keys, now=self.now)
+
+    def come(self, number):
+        keys = self.dice.sample(self.NAMES, self.dice.randint(1, 4))
+        self.waiting[f"{number:036d}"] = (keys, self.dice.randint(1, len(keys)))
+
+    def call_one(self, owner):
+        keys, take = self.waiting[owner]
+        lock = self.lock(keys)
+        reply = some(lock, owner, take) if take < len(keys) else lock.acquire(owner)
+        self.now += 1
+        if reply[0] != "GRANTED":
+            return
+        taken = {keys[n] for n in granted(reply)}
+        same(len(taken), take, "how many")
+        same(taken & {key for held in self.holding.values() for key in held}, set(), "held twice")
+        same([has_place(lock, n, owner) for n in range(len(keys))], [False] * len(keys), "places")
+        self.holding[owner] = taken
+        del self.waiting[owner]
+        self.served += 1
+
+    def leave_one(self, owner):
+        same(self.lock(self.holding.pop(owner)).release(owner)[0], "RELEASED")
+
+    def step(self, leaving):
+        if self.holding and self.dice.random() < leaving:
+            self.leave_one(self.dice.choice(list(self.holding)))
+        elif self.waiting:
+            self.call_one(self.dice.choice(list(self.waiting)))
+
+    def check(self):
+        for name in self.NAMES:
+            lock = self.lock([name])
+            if lock.fields():
+                same(list(View(lock.fields(), self.now).faults(lock.ttl())), [], name)
+
+
+@test("any: by chance: nobody has too many, no key two holders, and in the end all have had theirs")
+def _(server):
+    for seed in range(40):
+        server.call("FLUSHALL")
+        contenders = Contenders(server, seed)
+        for number in range(40):
+            contenders.come(number)
+            for _step in range(contenders.dice.randint(0, 6)):
+                contenders.step(0.3)
+            contenders.check()
+        for _step in range(3000):
+            contenders.step(0.3)
+        same((contenders.served, contenders.waiting), (40, {}), f"seed {seed}")
+        contenders.check()
+
+
+if __name__ == "__main__":
+    main()
