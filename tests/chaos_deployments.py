@@ -117,6 +117,7 @@ class Deployment:
 
     missing = None  # what is not here that it needs
     modes, several, one_more, at_least = ("write", "read", "limit"), True, True, True
+    any = False
     options = []  # of each rlock run
     overlap = 0  # s that two may overlap, where the store's promise admits it
     in_order = False  # first come, first served, whatever is done to it

@@ -2,7 +2,8 @@
 some of them.
 
 A deployment of a store has: .url, .directory for the logs, .modes, .several (may one want several
-keys?), .options for each run and .disturbances, what can be done to it: name -> function(chance).
+keys?), .any (or some of several?), .options for each run and .disturbances, what can be done to it:
+name -> function(chance).
 What each contender did is in Contest.log (the traces of worker), in .queues (what status showed
 meanwhile), .launched and .ends; .hits says what was done to whom, .disturbances what was done and
 when.
@@ -45,7 +46,9 @@ class Wish:
             self.keys = chance.sample(["one", "other", "rw"], chance.choice((2, 2, 3)))
         else:
             self.keys = ["rw" if chance.random() < 0.7 else "one"]
-        self.waits = True
+        self.waits, self.some = True, 0
+        if len(self.keys) > 1 and contest.deployment.any and chance.random() < 0.5:
+            self.some = chance.randint(1, len(self.keys) - 1)
         self.options = [
             "--lease",
             f"{LEASE}s",
@@ -55,6 +58,8 @@ class Wish:
             name,
             *contest.deployment.options,
         ]
+        if self.some:
+            self.options += ["--any", "--take", str(self.some)]
         if chance.random() < 0.15:
             self.options += chance.choice((["-n"], ["-w", "300ms"]))
             self.waits = False
@@ -108,6 +113,8 @@ class Wish:
     def script(self):
         """Plain, nested, two siblings, or an attempt to make a write lock of a read lock."""
         plain, rng = self.work(self.name), self.chance.random()
+        if self.some:
+            return plain  # nobody knows yet which keys nested ones could want
         if rng < 0.15:
             # One more key while others are held: always the same one is last, or it were the users
             # who wait for each other.
@@ -154,6 +161,7 @@ class Contest:
         self.until = time.monotonic() + seconds
         self.calm = math.inf  # since when nothing is disturbed any more
         self.running, self.launched, self.ends, self.waits = {}, {}, {}, {}
+        self.some = {}  # of how many keys each wants, where those are not all that it names
         self.hits, self.disturbances, self.queues, self.faults, self.stuck = {}, [], [], [], []
         self.timers = []
 
@@ -186,6 +194,8 @@ class Contest:
             wish = Wish(self, chance, name)
             words = wish.words()
             self.launched[name], self.waits[name] = now_ns(), wish.waits
+            if wish.some:
+                self.some[name] = wish.some
             with open(self.log + ".err", "a") as errors:
                 process = subprocess.Popen(
                     words, env=self.env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors

@@ -17,7 +17,7 @@ SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 class Deployment:
     """One server, which forgets scripts and hangs up."""
 
-    modes, several, one_more, at_least = ("write", "read", "limit"), True, True, True
+    modes, several, one_more, at_least, any = ("write", "read", "limit"), True, True, True, True
     options = ["--connect-timeout", "20s"]  # it hangs up on those who have just come, too
 
     def __init__(self, server):
@@ -39,6 +39,13 @@ def ended_badly(contest):
         fine = (0,) if contest.waits[name] else (0, 69, 75)
         if name not in contest.hits and status not in fine:
             yield f"{name} ended with {status}"
+
+
+def as_many_as_asked(contest, runs):
+    for run in runs:
+        wanted = contest.some.get(run.name, len(run.grants))
+        if len(run.grants) != wanted:
+            yield f"{run.name} has {' '.join(run.grants)}, and wanted {wanted}"
 
 
 def left_behind(contest):
@@ -73,8 +80,10 @@ def too_little(contest, runs, pairs):
     modes = collections.Counter(run.mode for run in runs)
     nested = sum("." in run.name for run in runs)
     several = sum(len(run.grants) > 1 for run in runs)
+    some = sum(run.name in contest.some for run in runs)
     disturbances = collections.Counter(contest.hits.values())
-    print(f"# {len(runs)} commands: {dict(modes)}, {nested} nested, {several} with several keys")
+    print(f"# {len(runs)} commands: {dict(modes)}, {nested} nested, {several} with several keys,")
+    print(f"# {some} with some of theirs")
     print(f"# {pairs} pairs in order; done to them: {dict(disturbances)}")
     statuses = collections.Counter(
         (contest.hits.get(name, "-"), status) for name, status in contest.ends.items()
@@ -91,6 +100,7 @@ def too_little(contest, runs, pairs):
         *modes.items(),
         ("nested", nested),
         ("several", several),
+        ("some", some),
         ("pairs", pairs),
     ):
         if number < least:
@@ -109,6 +119,7 @@ def results(contest):
     yield "each ended as it should", list(ended_badly(contest))
     yield "no writer beside anyone, no more than a semaphore's limit", exclusion(runs, LIMITS)
     yield "status never showed otherwise", contest.faults
+    yield "as many keys as asked for", list(as_many_as_asked(contest, runs))
     yield "fencing tokens rise", fences(runs)
     yield "first come, first served", faults
     yield "nothing is left behind", list(left_behind(contest))
