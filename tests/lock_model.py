@@ -476,9 +476,9 @@ class Calls:
             self.late |= {(name, one.owner) for view in (before, after)
                           for one in view.waiters.values() if one.deadline <= call.now}
             pokes = [owner for key, owner in heard if key == name]
-            called = {
-                (name, owner) for owner in pokes if not self.is_told(owner, after)
-            } - self.coming
+            # Who gave some of the keys back may have them all again at the end of the same call.
+            called = {(name, owner) for owner in pokes
+                      if call.partly or not self.is_told(owner, after)} - self.coming
             self.coming |= called
             place = before.waiters.get(before.places.get(call.owner))
             if call.partly or place and place.base != before.base(call.owner):

@@ -139,10 +139,10 @@ class View:
     def obstacles(self, owner, mode, limit):
         """Those living entries that keep owner out; its own is none."""
         parent, others = self.parent(owner), self.living()
-        if parent:
+        if parent:  # whoever came before its ancestor has a slot of its own
             return [entry for entry in others
-                    if nests_in(entry.owner, parent.owner) and entry.owner != owner
-                    and not go_together(mode, entry.mode)]
+                    if entry.family == parent.family and nests_in(entry.owner, parent.owner)
+                    and entry.owner != owner and not go_together(mode, entry.mode)]
         if mode == "l" and all(entry.mode == "l" for entry in others):
             return others if len({entry.family for entry in others}) >= limit else []
         return others if mode != "s" or any(entry.mode != "s" for entry in others) else []

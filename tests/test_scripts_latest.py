@@ -65,6 +65,19 @@ def _(server):
     same(word(latest(lock, B, places="q:1")), "SUPERSEDED", "an hour later")
 
 
+@test("latest: who was sent away hears so where the lock is free as well, also without its place")
+def _(server):
+    lock = Lock(server)
+    lock.acquire(A)
+    latest(lock, B)
+    latest(lock, C)
+    lock.release(A)
+    same(word(latest(lock, C)), "GRANTED", "who came instead")
+    lock.release(C)
+    same(word(latest(lock, B)), "SUPERSEDED")
+    same(word(latest(lock, D)), "GRANTED", "who was never sent away")
+
+
 @test("latest: who was handed the lock in the same moment runs, whichever comes first")
 def _(server):
     lock, ear = Lock(server), server.listen()

@@ -147,6 +147,23 @@ def _(server):
     same(order(lock), [B, C, D])
 
 
+@test("priority: one whose place in the list is taken is shown where it is served, behind others")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    lock.acquire(A, lease=100 * MINUTE)
+    places = wait(lock, B, 5)[2]
+    lock.now += PLACE_TTL
+    wait(lock, C, 5)
+    wait(lock, D)
+    same(wait(lock, B, 5, places=places)[2], "q:1/2", "B has its ticket, and another place")
+    wait(lock, E, 5)
+    line = [C, B, E, D]
+    same(order(lock), line, "shown")
+    for owner, priority in ((C, 5), (B, 5), (E, 5), (D, 0)):
+        wait(lock, owner, priority, offer=TOKEN)
+    same(served(lock, ear, A, 4), line, "served")
+
+
 @test("priority: dead ones of any list are passed; what an old program takes out is no hole")
 def _(server):
     lock = Lock(server)

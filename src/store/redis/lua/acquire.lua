@@ -107,10 +107,13 @@ local function is_open(lock)
     and h.earliest > now and h.earliest <= now + h.longest and not next(lock.families)
 end
 
+-- Who may have been sent away from a queue is not let in unasked.
+local latest = string.find(who, ' latest=', 1, true)
+
 -- Then this is all. The server makes each function anew whenever it runs over one: the many below
 -- cost as much as all that there is to do.
 local open = ARGV[5] == '' and not stands and grace == 0 and not mirror and not done and not take
-  and (mode ~= 'l' or limit > 0)
+  and not latest and (mode ~= 'l' or limit > 0)
 for _, lock in ipairs(locks) do open = open and is_open(lock) end
 if open then
   local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
@@ -506,7 +509,7 @@ if done then
   leave_all()
   return done
 end
-if string.find(who, ' latest=', 1, true) then
+if latest then
 -- include latest.lua
   local gone = find_superseded()
   if gone then return gone end

@@ -106,20 +106,31 @@ table.sort(families, function(a, b)
 end)
 
 -- Where some have a priority, a note from which readers make out the order: the lower ones come
--- first, of equals those that are told first; without a note, 12.
+-- first, of equals those that are told first; without a note, 12. Behind it, where one stands among
+-- those of its list: who was dropped may have come back behind who had come later.
+local LAST = 12
 local overdue = true
 local function turn_of(base, waiter)
-  if not next(lists_of(lock)) then return '' end
-  if base ~= 'q' then return ' turn=1' end
+  if base ~= 'q' then return 1 end
   overdue = overdue and is_overdue(lock, waiter)
-  if overdue then return ' turn=2' end
-  local list = list_of(lock, waiter.who)
-  return list and ' turn=' .. 12 - list.priority or ''
+  if overdue then return 2 end
+  local list, n = list_of(lock, waiter.who)
+  if not list then return LAST end
+  return LAST - list.priority, n
 end
 
+if next(lists_of(lock)) then
+  for i, one in ipairs(waiters) do
+    local turn, n = turn_of(one.base, one.waiter)
+    one.turn, one.rank = turn, n or i
+  end
+  table.sort(waiters, function(a, b)
+    return a.turn < b.turn or a.turn == b.turn and a.rank < b.rank
+  end)
+end
 for i, one in ipairs(waiters) do
-  local turn = turn_of(one.base, one.waiter)
-  waiters[i] = show_waiter(one.waiter) .. turn
+  local noted = one.turn and one.turn < LAST
+  waiters[i] = show_waiter(one.waiter) .. (noted and ' turn=' .. one.turn or '')
 end
 
 local holders = {}
