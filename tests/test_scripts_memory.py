@@ -99,6 +99,17 @@ def _(server):
     same([run.split(" ")[2] for run in runs[-3:]], [A, A + ".1", B])
 
 
+@test("memory: each of those is counted that are handed the lock by one call")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    lock.acquire(A)
+    for owner in (B, C):
+        lock.acquire(owner, mode="s", who="h u 9 c -", offer="Tt0_-" * 4 + "Tt")
+    lock.release(A)
+    same([who for who, *_rest in ear.handed()], [B, C])
+    same(lock.memory()[0]["acquired"], 3)
+
+
 @test("unless-done: only a success that began lately, in all keys; nobody who waits passes it")
 def _(server):
     both, one, other = Lock(server, "k", "m"), Lock(server, "k"), Lock(server, "m")

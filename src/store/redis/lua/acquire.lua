@@ -53,9 +53,9 @@ if proposal > now_us + 1000000 then proposal = 0 end
 if not_after > 0 and now > not_after then return { 'STALE', now } end
 local locks = {}
 for i = 1, #KEYS do
-  local lock, refusal = load_lock(i, owner)
+  local lock, refusal = load_lock(i, owner, 'a')
   if not lock then return refusal end
-  locks[i] = lock
+  locks[i], lock.acquired = lock, number(lock.also) or 0
 end
 
 local function is_barred(lock)
@@ -89,12 +89,15 @@ if ARGV[11] == 'grace' then
   grace = grace_left(marker, lease)
 end
 
--- What a new holder gets: in a quorum, what it has settled on.
+-- What a new holder gets: in a quorum, what it has settled on. And the last one issued.
 local function new_fence(lock, i)
   local settled = number(ARGV[14 + i])
-  if not settled then return next_fence(lock, proposal) end
+  if not settled then
+    local fence = next_fence(lock, proposal)
+    return fence, fence
+  end
   lock.fence = math.max(lock.fence, settled)
-  return whole(settled)
+  return whole(settled), whole(lock.fence)
 end
 
 -- Whether nobody is in the way or waits, and none of those who share it may be dead.
@@ -116,12 +119,13 @@ local open = ARGV[5] == '' and not stands and grace == 0 and not mirror and not 
   and not latest and (mode ~= 'l' or limit > 0)
 for _, lock in ipairs(locks) do open = open and is_open(lock) end
 if open then
-  local fences, slots, till = {}, {}, string.format('%.0f %.0f ', now + lease, lease)
+  local fences, slots, till = {}, {}, whole(now + lease) .. ' ' .. ARGV[2] .. ' '
   -- In this order a newcomer is refused on a full server, and one without the right to expire keys
   -- holds nothing.
   for i, lock in ipairs(locks) do
-    fences[i] = new_fence(lock, i)
-    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence), 'a', lock.acquired + 1)
+    local fence, last = new_fence(lock, i)
+    fences[i] = fence
+    redis.call('HSET', lock.key, 'k', KIND, 'f', last, 'a', lock.acquired + 1 .. '')
     keep(lock, lease)
   end
   for i, lock in ipairs(locks) do
@@ -133,7 +137,7 @@ if open then
     end
     slots[i] = mode == 'l' and take_slot(lock) or 0
     redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
-      till .. fences[i] .. ' ' .. owner .. ' ' .. whole(now) .. ' ' .. mode .. ' ' .. slots[i] ..
+      till .. fences[i] .. ' ' .. owner .. ' ' .. now_text .. ' ' .. mode .. ' ' .. slots[i] ..
       ' ' .. who)
   end
   return as_member(marker, run, { 'GRANTED', now, fences, slots }, locks)
@@ -428,7 +432,7 @@ end
 local function issue_fences(taken)
   for i, lock in ipairs(taken) do
     lock.issued = lock.parent and not ARGV[14 + i] and lock.parent.fence or new_fence(lock, i)
-    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence), 'a', lock.acquired + 1)
+    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence), 'a', count_acquired(lock))
     keep(lock, lease)
   end
 end

@@ -1,6 +1,19 @@
 -- Who holds a lock, whom that keeps out, and who is called when it changes.
 local FEW = 50 -- holders and waiters
 
+-- One more acquisition, as it is to be written.
+local function count_acquired(lock)
+  local before = lock.acquired or number(redis.call('HGET', lock.key, 'a')) or 0
+  lock.acquired = before + 1
+  return whole(lock.acquired)
+end
+
+-- Somebody wanted it and goes away without it. Where nobody has ever had it, there may be no key.
+local function count_refusal(lock)
+  if lock.fence == 0 then return end
+  redis.pcall('HSET', lock.key, tally(lock, 'refused', now_text))
+end
+
 local function mode_of(family)
   for _, e in ipairs(family.entries) do
     if e.mode ~= 's' then return e.mode end
@@ -239,7 +252,7 @@ end
 -- alone, and renews. A message that is lost is found by its next heartbeat, as a lost answer is.
 local function hand_over(lock, queue, waiter, offer)
   local fence = next_fence(lock)
-  redis.call('HSET', lock.key, 'k', KIND, 'f', fence, 'a', lock.acquired + 1)
+  redis.call('HSET', lock.key, 'k', KIND, 'f', fence, 'a', count_acquired(lock))
   keep(lock, offer.lease)
   local slot = waiter.mode == 'l' and take_slot(lock) or 0
   hold(lock, nil, { deadline = offer.till, lease = offer.lease, fence = fence, owner = waiter.owner,

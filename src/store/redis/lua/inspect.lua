@@ -17,7 +17,7 @@
 local PART = 200    -- tickets
 local RUNS = 20
 local MANY = 100000 -- tickets that no queue has but one that most have left, or that is damaged
-local lock, refusal = load_lock(1)
+local lock, refusal = load_lock(1, nil, 'a')
 if not lock then return refusal end
 
 local families, waiters, mode, damaged = {}, {}, 's', false
@@ -147,7 +147,7 @@ local limit = mode == 'l' and lock.held and lock.held.limit or 0
 
 local ENDS = { 'refused', 'failed', 'timed', 'lost', 'expired', 'revoked' }
 local function read_counters()
-  local names, counters = { 'c' }, { whole(lock.acquired) }
+  local names, counters = { 'c' }, { whole(number(lock.also) or 0) }
   for i, what in ipairs(ENDS) do names[1 + i] = 'n:' .. what end
   for i, text in ipairs(redis.call('HMGET', KEYS[1], unpack(names))) do
     local numbers = {}

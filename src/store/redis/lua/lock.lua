@@ -56,6 +56,10 @@ local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local now = math.floor(now_us / 1000)
 
+-- The same as text: to write a number takes longer than to find a field.
+local us_text = clock[1] .. string.sub('00000' .. clock[2], -6)
+local now_text = string.sub(us_text, 1, -4)
+
 -- Exact up to 2^53, where .. and tostring() round to 14 digits.
 local function whole(number)
   return string.format('%.0f', number)
@@ -91,7 +95,8 @@ local function read_entry(line)
     string.match(line, '^(%d+) (%d+) ((%d+) ([^ ]+) (%d+) ([xsl]) (%d+) .*)$')
   if not slot then return nil end
   local e = { deadline = tonumber(deadline), lease = tonumber(lease), rest = rest, fence = fence,
-              owner = owner, since = tonumber(since), mode = mode, slot = tonumber(slot) }
+              owner = owner, since = tonumber(since), since_text = since, mode = mode,
+              slot = tonumber(slot) }
   return e.deadline < EXACT and e.lease < EXACT and #fence <= 16 and e.since < EXACT
     and e.slot < EXACT
     and e or nil
@@ -149,13 +154,14 @@ end
 -- The lock ----------------------------------------------------------------------------------------
 
 -- The lock of KEYS[which] as "owner", who may be nobody, finds it; or nil and the refusal to
--- return. also: with what a release wants to know besides.
-local function load_lock(which, owner, also)
+-- return. also, besides: two more fields, whose text it has.
+local function load_lock(which, owner, also, besides)
   local key, path = KEYS[which], lineage(owner or '')
-  local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'a', 'p', 'w:' .. path[#path],
+  local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'p', 'w:' .. path[#path],
                    'h:' .. path[1] }
-  for i = 2, #path do fields[11 + i] = 'h:' .. path[i] end
-  if also then fields[#fields + 1], fields[#fields + 2] = 'c', 'q:' .. owner end
+  for i = 2, #path do fields[10 + i] = 'h:' .. path[i] end
+  local known = #fields
+  fields[known + 1], fields[known + 2] = also, besides
   local v = redis.pcall('HMGET', key, unpack(fields))
   if v.err then
     local damaged = string.find(v.err, 'WRONGTYPE', 1, true)
@@ -164,15 +170,15 @@ local function load_lock(which, owner, also)
   if v[1] and v[1] ~= KIND then return nil, { 'MISFIT', now, v[1], which } end
   local fence, held, queue = number(v[2] or '0'), v[3] and read_held(v[3]), read_queue('q', v[6])
   local stored = v[8] and number(v[8]) or nil
-  local families = { [path[1]] = v[12] and read_family(path[1], v[12]) or nil }
+  local families = { [path[1]] = v[11] and read_family(path[1], v[11]) or nil }
   local sound = (v[1] or redis.call('EXISTS', key) == 0) and fence and (held or not v[3]) and queue
     and (stored or not v[8])
-    and (not v[11] or string.find(v[11], '^q.*:%d+$'))
+    and (not v[10] or string.find(v[10], '^q.*:%d+$'))
     and (not v[5] or string.gsub(v[5], '[^=;]+=%d+;', '') == '')
     and (not v[7] or string.find(v[7], '^%l+ %S+ .'))
-    and (not v[12] or families[path[1]] and held)
+    and (not v[11] or families[path[1]] and held)
   for i = 2, #path do
-    local name, text = path[i], v[11 + i]
+    local name, text = path[i], v[10 + i]
     families[name] = text and read_family(name, text) or nil
     sound = sound and (not text or families[name] and held)
   end
@@ -180,10 +186,9 @@ local function load_lock(which, owner, also)
   if stored and held and held.mode == 'l' then held.limit = stored end
   return { key = key, owner = owner, path = path, fence = fence, held = held, stored = stored,
            limit = stored or held and held.limit, slots = v[4] or '', barred = v[5] or '',
-           queue = queue, place = v[11] or nil, families = families, mirror = v[7] or nil,
-           paused = v[10] and read_pause(v[10]) or nil, acquired = number(v[9]) or 0,
-           counted = also and (v[#fields - 1] or ''),
-           nested = also and v[#fields] }
+           queue = queue, place = v[10] or nil, families = families, mirror = v[7] or nil,
+           paused = v[9] and read_pause(v[9]) or nil, also = v[known + 1],
+           besides = v[known + 2] }
 end
 
 -- owner's entry and the family that it is in.
@@ -216,7 +221,7 @@ end
 -- quorum proposes.
 local function next_fence(lock, least)
   lock.fence = math.max(lock.fence + 1, now_us, least or 0)
-  return whole(lock.fence)
+  return lock.fence == now_us and us_text or whole(lock.fence)
 end
 
 local function state_text(h)

@@ -20,18 +20,18 @@ if not_after > 0 and now > not_after then return { 'STALE', now } end
 
 local locks, worst, quiet, mirrored = {}, nil, bar == 0 and at_least == 0, false
 for i = 1, #KEYS do
-  local lock, refusal = load_lock(i, owner, true)
+  local lock, refusal = load_lock(i, owner, 'c', 'q:' .. owner)
   if not lock and refusal.err then return refusal end
   if not lock then
     worst, quiet = refusal, false
   else
-    locks[#locks + 1], lock.number = lock, i
+    locks[#locks + 1], lock.number, lock.counted = lock, i, lock.also or ''
     mirrored = mirrored or lock.mirror
     lock.own, lock.family = find_entry(lock, owner)
     if strict and lock.own and is_dead(lock.own) then lock.own, lock.run_out = nil, true end
     quiet = quiet and lock.own and not is_dead(lock.own) and not lock.family.entries[2]
       and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
-      and not lock.nested
+      and not lock.besides
   end
 end
 
