@@ -8,6 +8,11 @@ refused() {
     run "-$1" --separate-stderr rlock "${@:2}"
 }
 
+# lines_are NUMBER FILE
+lines_are() {
+    [[ -e $2 && $(wc -l <"$2") == "$1" ]]
+}
+
 owner_of() {
     rlock status --json "$1" | jq -r '.[0].holders[0].owner'
 }
@@ -152,6 +157,140 @@ END
     [[ $(xargs <"$LOG") == "$(printf '+ - %.0s' {1..16} | xargs)" ]]
 }
 
+# slots: of the live holders, in order.
+slots() {
+    "$RLOCK" status --json k 3>&- | jq -c '[.[0].holders[].slot] | sort'
+}
+
+@test "a semaphore: N at once, each with a slot of its own, and the next is called in its turn" {
+    local i
+    stay a k --limit 3
+    stay b k --limit 3
+    run -0 rlock run -n --limit 3 k -- sh -c 'echo $RLOCK_SLOT $RLOCK_MODE'
+    [[ $output == "3 limit" ]]
+    stay c k --limit 3
+    [[ $(slots) == '[1,2,3]' ]]
+    run -0 rlock status --json k
+    json '.[0].mode == "limit" and .[0].limit == 3 and .[0].waiters == []'
+    refused 75 run -n --limit 3 k -- touch "$T/ran"
+    stderr_line '^rlock: k: not acquired: all 3 slots are taken, the oldest by .* \(sh\)'
+    queue d k --limit 3
+    queue e k --limit 3
+    refused 75 run -w 300ms --limit 3 k -- touch "$T/ran"
+    ends_well b
+    finish d
+    finish e
+    [[ $(xargs <"$LOG") == "d e" && ! -e $T/ran ]]
+    run -0 rlock run -n --limit 3 k -- sh -c 'echo $RLOCK_SLOT'
+    [[ $output == 2 ]]
+    ends_well a
+    ends_well c
+    has_holders k 0
+}
+
+@test "a semaphore: those that come at once do not refuse each other while there is room" {
+    local i
+    for i in {1..8}; do
+        bg "r$i" rlock run -n --limit 8 k -- sh -c "echo \$RLOCK_SLOT >>'$T/slots'
+            until test -e '$T/go'; do sleep 0.1; done"
+    done
+    poll_until 20 lines_are 8 "$T/slots"
+    [[ $(sort -n "$T/slots" | xargs) == "1 2 3 4 5 6 7 8" ]]
+    : >"$T/go"
+    for i in {1..8}; do
+        finish "r$i"
+        [[ $status == 0 ]]
+    done
+}
+
+@test "H88 a semaphore of three for twenty, some killed: never more than three" {
+    local i
+    export WORKER=$RLOCK_TEST_TOOLS/worker LOG RLOCK
+    loop() {
+        local n
+        for ((n = 0; n < 3; n++)); do
+            "$RLOCK" run -q --lease 5s --limit 3 k -- "$WORKER" "$LOG" "$1.$n" 0.05 grant
+        done
+    }
+    export -f loop
+    for ((i = 0; i < 20; i++)); do
+        bg "c$i" bash -c "loop $i"
+    done
+    for ((i = 0; i < 4; i++)); do
+        pause 300 # any moment
+        kill -KILL "$(pgrep -P "${pid[c$i]}" -x rlock)" || true
+    done
+    for ((i = 0; i < 20; i++)); do
+        finish "c$i" 90
+    done
+    run -0 python3 -B - "$TESTS" "$LOG" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from intervals import exclusion, fences, read_runs
+runs = read_runs(open(sys.argv[2]))
+faults = exclusion(runs, {"k": 3}) + fences(runs)
+print(len(runs), *faults, sep="\n")
+sys.exit(bool(faults) or len(runs) < 50)
+END
+    poll_until 20 has_holders k 0
+}
+
+@test "a semaphore: another limit, or another kind of lock, on what is held: 78" {
+    stay a k --limit 3
+    refused 78 run -n --limit 2 k -- true
+    stderr_line '^rlock: k: .* a semaphore with a limit of 3$'
+    refused 78 run -n k -- true
+    refused 78 run -n --read k -- true
+    stderr_line '^rlock: k: .* a semaphore with a limit of 3$'
+    refused 78 run -n other k -- true
+    ends_well a
+    run -0 rlock run -n --limit 2 k -- true
+    stay b k
+    refused 78 run -n --limit 2 k -- true
+    stderr_line '^rlock: k: .* a plain lock, not as a semaphore$'
+    ends_well b
+    run -0 rlock run -n k -- true
+}
+
+@test "a semaphore: several keys, renewals, nesting, and a lock that is taken away" {
+    stay a k --limit 1 --lease 4s
+    refused 75 run -n --limit 1 j k -- true
+    run -0 rlock run -n --limit 1 j -- true
+    bg b rlock run -w 12s --limit 1 j k -- touch "$T/ran"
+    finish b 40
+    [[ $status == 75 && ! -e $T/ran ]]
+    ends_well a
+    run -0 rlock run --limit 1 k -- sh -c "'$RLOCK' run -n --limit 1 k -- sh -c 'echo \$RLOCK_SLOT' &&
+        ! '$RLOCK' run -n --limit 2 k -- true && ! '$RLOCK' run -n k -- true"
+    [[ ${lines[0]} == 1 ]]
+    hold c k --limit 1 --lease 40s
+    queue d k --limit 1
+    run -0 rlock force-release --yes k
+    finish c 10
+    [[ $status == 79 ]]
+    finish d
+    [[ $status == 0 ]]
+}
+
+@test "a semaphore: acquire --keep, renew and release by another process; an agent that dies" {
+    local owner
+    sleep 1000 &
+    pid[keeper]=$!
+    run -0 rlock acquire --lease 9s --limit 2 --keep "${pid[keeper]}" k
+    owner=${lines[-1]}
+    run -0 rlock renew --owner "$owner" k
+    stay a k --limit 2 --lease 9s
+    refused 75 run -n --limit 2 k -- true
+    kill_agent a
+    renewed k
+    refused 75 run -n --limit 2 k -- true
+    [[ $(slots) == '[1,2]' ]]
+    run -0 rlock release --owner "$owner" k
+    [[ $(slots) == '[2]' ]]
+    run -0 rlock run -n --limit 2 k -- true
+    ends_well a
+}
+
 @test "nested: the inner one has it at once, before who waits, with the outer one's fence" {
     bg a rlock run k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.1; done
         '$RLOCK' run -n k -- sh -c 'echo \$RLOCK_FENCE' >'$T/inner'; echo \$RLOCK_FENCE >'$T/outer'
@@ -215,7 +354,6 @@ END
         refused 64 $words
         stderr_line "^rlock: ${words%% *}: zookeeper:// has no $lack\$"
     done <<'END'
-run --limit 2 k -- true|--limit
 run --at-least 5s k -- true|--at-least
 run --replicas 1 k -- true|--replicas
 run --grace k -- true|--grace

@@ -32,8 +32,8 @@ has_clients() {
 }
 
 
-# java_lock NAME mutex|read|write KEY: a Java program that wants the lock, and holds it until it is
-# told to "go".
+# java_lock NAME mutex|read|write|N KEY: a Java program that wants the lock, or one of N leases, and
+# holds it until it is told to "go".
 java_lock() {
     rm -f "$T/$1.up" "$T/$1.go"
     bg "$1" java -Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$JAVA_PATH" CuratorLock \
@@ -131,6 +131,45 @@ goes() {
     run -75 rlock run -n k -- true
     run -0 rlock run -n --read k -- true
     goes b
+}
+
+@test "Curator's semaphore and rlock's --limit count together, and call each other in their order" {
+    java_lock a 2 k
+    poll_until 60 is_up a
+    stay b k --limit 2
+    run -0 rlock status --json k
+    json '.[0].mode == "limit" and (.[0].holders | length) == 2'
+    run -75 rlock run -n --limit 2 k -- true
+    queue c k --limit 2
+    java_lock d 2 k
+    waits_behind d k 2
+    queue e k --limit 2
+    goes a
+    finish c 60
+    poll_until 60 is_up d
+    run -75 rlock run -n --limit 2 k -- true
+    goes d
+    finish e 60
+    ends_well b
+    [[ $(xargs <"$LOG") == "a c d e" ]]
+    run -0 rlock run -n --limit 2 k -- sh -c 'echo $RLOCK_SLOT'
+    [[ $output == 1 ]]
+}
+
+@test "a Java program with a lease of the semaphore is killed: rlock has it then, and the reverse" {
+    java_lock a 1 k
+    poll_until 60 is_up a
+    queue b k --limit 1
+    kill -KILL "${pid[a]}"
+    finish b 60
+    [[ $status == 0 ]]
+    hold c k --limit 1 --lease 4s
+    java_lock d 1 k
+    poll_until 60 has_waiters k 1
+    [[ ! -e $T/d.up ]]
+    kill_both c
+    poll_until 60 is_up d
+    goes d
 }
 
 @test "a Java program is killed: rlock has the lock when its session has ended, and the reverse" {

@@ -31,12 +31,12 @@ enum {
 #define KEY_LEAST   8
 #define KEY_FAIR    16 /* of a key that is cut, so that it can be told who holds it */
 
-/* "free", "exclusive", "shared", "limit 3"; also ", paused". */
+/* "free", "exclusive", "shared", "limit 3", "limit" where nobody has told it; also ", paused". */
 static const char *lock_state(const struct lock_view *lock, char out[32])
 {
     const char *paused = lock->pause.owner[0] ? ", paused" : "";
 
-    if (lock->holder_count && lock->mode == LOCK_LIMIT)
+    if (lock->holder_count && lock->limit)
         snprintf(out, 32, "limit %u%s", lock->limit, paused);
     else
         snprintf(out, 32, "%s%s", lock->holder_count ? lock_mode_name(lock->mode) : "free", paused);

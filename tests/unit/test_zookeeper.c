@@ -1,7 +1,9 @@
 /* ZooKeeper's messages, the nodes of locks, and who holds a lock by the names of its children. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "store/zookeeper/leases.h"
 #include "store/zookeeper/message.h"
 #include "store/zookeeper/path.h"
 #include "store/zookeeper/queue.h"
@@ -187,6 +189,72 @@ static void test_data(void)
     tap_ok(!node_data_parse((struct jute_text){"", 0}, &back), "nor is nothing");
 }
 
+/* -- semaphores -------------------------------------------------------------------------------- */
+
+/* Of each lease its slot; 0: of another program, '-': it has gone. */
+static const struct {
+    const char *what, *slots;
+    unsigned taken, slot;
+} rooms[] = {
+    {"nobody", "", 0, 1},
+    {"the lowest slot that is free", "13", 2, 2},
+    {"those that are taken need not be in order", "321", 3, 4},
+    {"who nests has the slot of whom it nests in", "1122", 2, 3},
+    {"other programs have none, but count", "0200", 4, 1},
+    {"what has gone does not count", "-1-", 1, 2},
+};
+
+static void put_lease(struct jute_out *out, char slot)
+{
+    struct node_data data = {
+        .mode = LOCK_LIMIT, .limit = 3, .slot = (unsigned)(slot - '0'), .owner = A, .who = ""};
+    char *text = slot == '0' ? strdup("10.0.0.1") : node_data_print(&data);
+
+    jute_put_string(out, text);
+    for (int i = 0; i < 4 + 1 + 1 + 1; i++) /* the node's state */
+        jute_put_long(out, 0);
+    jute_put_int(out, 0);
+    jute_put_int(out, 0);
+    jute_put_int(out, 0);
+    free(text);
+}
+
+static void test_rooms(void)
+{
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        struct jute_out outs[NAMES_MAX] = {{0}};
+        struct zk_reply replies[NAMES_MAX] = {{0}};
+        size_t count = strlen(rooms[i].slots);
+        for (size_t j = 0; j < count; j++) {
+            put_lease(&outs[j], rooms[i].slots[j]);
+            replies[j].error = rooms[i].slots[j] == '-' ? ZK_NO_NODE : ZK_OK;
+            replies[j].body = (struct jute_in){outs[j].bytes, outs[j].bytes + outs[j].size, false};
+        }
+        struct room room = leases_room(replies, count);
+        bool ours = strpbrk(rooms[i].slots, "123");
+        if (!tap_ok(room.taken == rooms[i].taken && room.slot == rooms[i].slot &&
+                        room.limit == (ours ? 3 : 0),
+                    "%s", rooms[i].what))
+            tap_note("%u taken, slot %u, limit %u", room.taken, room.slot, room.limit);
+        for (size_t j = 0; j < count; j++)
+            jute_drop(&outs[j]);
+    }
+}
+
+static void test_limits(void)
+{
+    static const char *const damaged[] = {"limit", "limit:3", "limit:0:1", "limit:3:x", NULL};
+    struct node_data back;
+
+    for (const char *const *mode = damaged; *mode; mode++) {
+        char text[200];
+        snprintf(text, sizeof text, "rlock/1 %s %s 0 9000 00000000000000000000000000000000 -", A,
+                 *mode);
+        tap_ok(!node_data_parse((struct jute_text){text, strlen(text)}, &back), "no mode: %s",
+               *mode);
+    }
+}
+
 /* -- messages ---------------------------------------------------------------------------------- */
 
 static void test_frames(void)
@@ -259,6 +327,8 @@ int main(void)
     test_queues();
     test_ancestors();
     test_data();
+    test_rooms();
+    test_limits();
     test_frames();
     test_multi();
     test_connected();

@@ -95,6 +95,11 @@ static void judge(struct queue *queue)
     }
 }
 
+static bool is_word(struct jute_text name, const char *word)
+{
+    return name.size == strlen(word) && memcmp(name.bytes, word, name.size) == 0;
+}
+
 bool queue_read(const struct zk_reply *children, struct queue *queue)
 {
     struct zk_names names;
@@ -109,6 +114,7 @@ bool queue_read(const struct zk_reply *children, struct queue *queue)
     char *to = queue->text;
     while (zk_next_name(&names, &name)) {
         struct contender *one = &queue->all[queue->count];
+        queue->semaphore |= is_word(name, "leases") || is_word(name, "locks");
         if (memchr(name.bytes, '\0', name.size) ||
             !read_number(name.bytes, name.size, &one->number))
             continue;
@@ -140,6 +146,12 @@ const struct contender *queue_next_of(const struct queue *queue, const char *uui
         if (strcmp(queue->all[i].uuid, uuid) == 0)
             return &queue->all[i];
     return NULL;
+}
+
+void queue_set_holding(struct queue *queue, bool holding)
+{
+    for (size_t i = 0; i < queue->count; i++)
+        queue->all[i].holds = holding;
 }
 
 const struct contender *queue_find(const struct queue *queue, const char *uuid)
@@ -213,25 +225,48 @@ size_t queue_position(const struct queue *queue, const struct contender *own)
 
 #define MARK "rlock/1"
 
+static void print_mode(const struct node_data *data, char *out, size_t size)
+{
+    if (data->mode == LOCK_LIMIT)
+        snprintf(out, size, "%s:%u:%u", lock_mode_name(data->mode), data->limit, data->slot);
+    else
+        snprintf(out, size, "%s", lock_mode_name(data->mode));
+}
+
 char *node_data_print(const struct node_data *data)
 {
     size_t size = sizeof MARK + strlen(data->owner) + 2 * ZK_PASSWORD_SIZE + data->who_size + 80;
-    char *text = mem_zeroed(size), password[2 * ZK_PASSWORD_SIZE + 1];
+    char *text = mem_zeroed(size), password[2 * ZK_PASSWORD_SIZE + 1], mode[32];
 
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++)
         sprintf(password + 2 * i, "%02x", (unsigned char)data->password[i]);
-    snprintf(text, size, "%s %s %s %" PRIu64 " %" PRId64 " %s %.*s", MARK, data->owner,
-             lock_mode_name(data->mode), data->fence, data->lease / NS_PER_MS, password,
-             (int)data->who_size, data->who);
+    print_mode(data, mode, sizeof mode);
+    snprintf(text, size, "%s %s %s %" PRIu64 " %" PRId64 " %s %.*s", MARK, data->owner, mode,
+             data->fence, data->lease / NS_PER_MS, password, (int)data->who_size, data->who);
     return text;
 }
 
-static bool read_mode(const char *word, enum lock_mode *mode)
+/* ":LIMIT:SLOT". */
+static bool read_limit(const char *word, struct node_data *data)
 {
-    for (*mode = LOCK_EXCLUSIVE; *mode <= LOCK_LIMIT; (*mode)++)
-        if (strcmp(word, lock_mode_name(*mode)) == 0)
+    int64_t limit, slot;
+
+    if (*word++ != ':' || !decimal_take(&word, LOCK_LIMIT_MAX, &limit) || *word++ != ':' ||
+        !decimal_take(&word, LOCK_LIMIT_MAX, &slot) || *word || limit == 0)
+        return false;
+    data->limit = (unsigned)limit;
+    data->slot = (unsigned)slot;
+    return true;
+}
+
+static bool read_mode(const char *word, struct node_data *data)
+{
+    for (data->mode = LOCK_EXCLUSIVE; data->mode < LOCK_LIMIT; data->mode++)
+        if (strcmp(word, lock_mode_name(data->mode)) == 0)
             return true;
-    return false;
+    const char *name = lock_mode_name(LOCK_LIMIT);
+    size_t length = strlen(name);
+    return strncmp(word, name, length) == 0 && read_limit(word + length, data);
 }
 
 static bool read_password(const char *hex, char password[ZK_PASSWORD_SIZE])
@@ -273,13 +308,13 @@ static bool take_number(struct jute_text *text, int64_t most, int64_t *number)
 
 bool node_data_parse(struct jute_text text, struct node_data *data)
 {
-    char mark[sizeof MARK], mode[16], password[2 * ZK_PASSWORD_SIZE + 1];
+    char mark[sizeof MARK], mode[32] = "", password[2 * ZK_PASSWORD_SIZE + 1];
     int64_t fence, lease_ms;
 
     *data = (struct node_data){.who = ""};
     if (!take_word(&text, mark, sizeof mark) || strcmp(mark, MARK) != 0 ||
         !take_word(&text, data->owner, sizeof data->owner) || owner_fault(data->owner) ||
-        !take_word(&text, mode, sizeof mode) || !read_mode(mode, &data->mode) ||
+        !take_word(&text, mode, sizeof mode) || !read_mode(mode, data) ||
         !take_number(&text, INT64_MAX, &fence) ||
         !take_number(&text, INT64_MAX / NS_PER_MS, &lease_ms) ||
         !take_word(&text, password, sizeof password) || !read_password(password, data->password))
@@ -328,6 +363,8 @@ void queue_party(const struct contender *contender, struct jute_text text,
     strcpy(party->owner, data.owner);
     identity_parse(data.who, data.who_size, &party->who);
     party->waited_ms = identity_noted(data.who, data.who_size, LOCK_NOTE_WAITED);
+    party->mode = data.mode == LOCK_LIMIT ? LOCK_LIMIT : party->mode;
+    party->slot = data.slot;
     party->fence = data.fence ? data.fence : party->fence;
     /* The data is written with each renewal. */
     if (data.lease / NS_PER_MS > party->heard_ms)

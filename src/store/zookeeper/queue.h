@@ -30,13 +30,17 @@ struct contender {
 struct queue {
     struct contender *all;
     size_t count;
-    char *text; /* the names */
+    bool semaphore; /* there are nodes among them below which a semaphore is, or was */
+    char *text;     /* the names */
 };
 
 /* Reads the children of a lock's node. What is no contender's is left out. False if the names make
  * no sense. *queue is to be given back with queue_free(). */
 bool queue_read(const struct zk_reply *children, struct queue *queue);
 void queue_free(struct queue *queue);
+
+/* Of a semaphore: all leases hold it, and all in its queue wait. */
+void queue_set_holding(struct queue *queue, bool holding);
 
 /* The first node of the party; NULL if it has none. */
 const struct contender *queue_find(const struct queue *queue, const char *uuid);
@@ -58,13 +62,15 @@ const struct contender *queue_next_of(const struct queue *queue, const char *uui
 
 /* -- what is in a node ------------------------------------------------------------------------- */
 
-/* rlock/1 OWNER MODE FENCE LEASE PASSWORD WHO. The password is the session's: whoever may read the
- * node may delete it as well, and a process that takes another one's place goes on with its
- * session. */
+/* rlock/1 OWNER MODE FENCE LEASE PASSWORD WHO, where the MODE of a semaphore is limit:LIMIT:SLOT.
+ * The password is the session's: whoever may read the node may delete it as well, and a process
+ * that takes another one's place goes on with its session. */
 struct node_data {
     char owner[OWNER_SIZE];
     enum lock_mode mode;
     uint64_t fence; /* that it has of whom it nests in; 0: its own node's czxid is it */
+    unsigned limit; /* of a semaphore, otherwise 0 */
+    unsigned slot;  /* that it has of it; 0: none, it waits */
     int64_t lease;  /* ns: as it was granted */
     char password[ZK_PASSWORD_SIZE];
     const char *who; /* the rest, not ended by a NUL when read */

@@ -11,7 +11,8 @@
 
 /* One that holds the lock or waits for it, as its first node tells. */
 struct seen {
-    size_t contender; /* its index */
+    const struct contender *contender;
+    bool limited; /* it is a semaphore's */
     char *text;
     size_t size;
     struct zk_stat stat;
@@ -21,11 +22,12 @@ struct sight {
     char *key, *node;
     bool named; /* asked for by its name: reported also when it is free */
     struct queue queue;
+    struct queue leases, places; /* of a semaphore, and those in its queue */
     struct seen *seen;
     size_t seen_count;
 };
 
-enum stage { STAGE_NAMES, STAGE_QUEUES, STAGE_DATA, STAGE_OVER };
+enum stage { STAGE_NAMES, STAGE_QUEUES, STAGE_SEMAPHORES, STAGE_DATA, STAGE_OVER };
 
 struct zk_survey {
     char *folder;
@@ -59,20 +61,47 @@ static void ask_queues(struct zk_survey *survey, struct zk_batch *batch)
         zk_children(batch, survey->sights[i].node, false);
 }
 
+static void ask_semaphores(struct zk_survey *survey, struct zk_batch *batch)
+{
+    static const char *const names[] = {"leases", "locks"};
+
+    survey->stage = STAGE_SEMAPHORES;
+    for (size_t i = 0; i < survey->count; i++) {
+        for (size_t j = 0; j < 2 && survey->sights[i].queue.semaphore; j++) {
+            char *path = zk_path_join(survey->sights[i].node, names[j]);
+            zk_children(batch, path, false);
+            free(path);
+        }
+    }
+}
+
+static void ask_parties(struct sight *sight, struct zk_batch *batch, const struct queue *queue,
+                        const char *folder)
+{
+    char *parent = *folder ? zk_path_join(sight->node, folder) : mem_strdup(sight->node);
+
+    for (size_t i = 0; i < queue->count; i++) {
+        if (!queue->all[i].heads)
+            continue;
+        char *path = zk_path_join(parent, queue->all[i].name);
+        zk_get(batch, path);
+        free(path);
+        sight->seen[sight->seen_count++] =
+            (struct seen){.contender = &queue->all[i], .limited = *folder};
+    }
+    free(parent);
+}
+
 static void ask_data(struct zk_survey *survey, struct zk_batch *batch)
 {
     survey->stage = STAGE_DATA;
     for (size_t i = 0; i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
-        sight->seen = mem_zeroed((sight->queue.count + 1) * sizeof *sight->seen);
-        for (size_t j = 0; j < sight->queue.count; j++) {
-            if (!sight->queue.all[j].heads)
-                continue;
-            char *path = zk_path_join(sight->node, sight->queue.all[j].name);
-            zk_get(batch, path);
-            free(path);
-            sight->seen[sight->seen_count++].contender = j;
-        }
+        size_t count = sight->queue.count + sight->leases.count + sight->places.count;
+        sight->seen = mem_zeroed((count + 1) * sizeof *sight->seen);
+        ask_parties(sight, batch, &sight->queue, "");
+        ask_parties(sight, batch, &sight->leases, "leases");
+        ask_parties(sight, batch, &sight->places, "locks");
     }
 }
 
@@ -105,6 +134,8 @@ void zk_survey_free(struct zk_survey *survey)
             free(sight->seen[j].text);
         free(sight->seen);
         queue_free(&sight->queue);
+        queue_free(&sight->leases);
+        queue_free(&sight->places);
         free(sight->key);
         free(sight->node);
     }
@@ -151,6 +182,25 @@ static int take_queues(struct zk_survey *survey, const struct zk_reply *replies)
     return ZK_OK;
 }
 
+static int take_semaphores(struct zk_survey *survey, const struct zk_reply *replies)
+{
+    for (size_t i = 0; i < survey->count; i++) {
+        struct sight *sight = &survey->sights[i];
+        struct queue *queues[] = {&sight->leases, &sight->places};
+        for (size_t j = 0; j < 2 && sight->queue.semaphore; j++) {
+            const struct zk_reply *reply = replies++;
+            if (reply->error == ZK_NO_NODE || (reply->error == ZK_NO_AUTH && !sight->named))
+                continue;
+            if (reply->error != ZK_OK)
+                return reply->error;
+            if (!queue_read(reply, queues[j]))
+                return ZK_MARSHALLING;
+            queue_set_holding(queues[j], j == 0);
+        }
+    }
+    return ZK_OK;
+}
+
 /* A node that has gone meanwhile is shown as far as it is known. */
 static void take_data(struct zk_survey *survey, const struct zk_reply *replies)
 {
@@ -179,6 +229,12 @@ int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, str
         break;
     case STAGE_QUEUES:
         if ((error = take_queues(survey, replies)) == ZK_OK)
+            ask_semaphores(survey, batch);
+        if (error == ZK_OK && batch->count == 0)
+            ask_data(survey, batch);
+        break;
+    case STAGE_SEMAPHORES:
+        if ((error = take_semaphores(survey, replies)) == ZK_OK)
             ask_data(survey, batch);
         break;
     case STAGE_DATA:
@@ -192,6 +248,20 @@ int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, str
 
 /* -- reporting --------------------------------------------------------------------------------- */
 
+/* That the first of rlock's tells; 0: all are other programs', which know it for themselves. */
+static unsigned limit_of(const struct sight *sight)
+{
+    struct node_data data;
+
+    for (size_t i = 0; i < sight->seen_count; i++) {
+        const struct seen *seen = &sight->seen[i];
+        struct jute_text text = {seen->text ? seen->text : "", seen->size};
+        if (seen->limited && node_data_parse(text, &data))
+            return data.limit;
+    }
+    return 0;
+}
+
 static void report(const struct zk_survey *survey, const struct sight *sight, int64_t now_ms)
 {
     struct lock_party *holders = mem_zeroed((sight->seen_count + 1) * sizeof *holders);
@@ -200,15 +270,17 @@ static void report(const struct zk_survey *survey, const struct sight *sight, in
 
     for (size_t i = 0; i < sight->seen_count; i++) {
         const struct seen *seen = &sight->seen[i];
-        const struct contender *one = &sight->queue.all[seen->contender];
+        const struct contender *one = seen->contender;
         struct lock_party *party =
             one->holds ? &holders[view.holder_count++] : &waiters[view.waiter_count++];
         struct jute_text text = {seen->text ? seen->text : "", seen->size};
         queue_party(one, text, &seen->stat, now_ms, party);
+        party->mode = seen->limited ? LOCK_LIMIT : party->mode;
         if (!one->holds)
             party->fence = 0;
     }
     view.mode = view.holder_count > 0 ? holders[0].mode : LOCK_EXCLUSIVE;
+    view.limit = view.mode == LOCK_LIMIT ? limit_of(sight) : 0;
     view.fence = view.holder_count > 0 ? holders[view.holder_count - 1].fence : 0;
     if (sight->named || sight->seen_count > 0)
         survey->request->each(survey->request->each_arg, &view);
