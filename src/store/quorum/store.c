@@ -462,9 +462,10 @@ static int64_t extra_time(const struct quorum_store *store, const struct quorum_
     /* It tells whether a majority had it still. */
     if (!majority)
         return quorum_round_extra_time(round);
-    /* The connection to a node that has our entry may not be up yet: nothing would release it. */
+    /* The connection to a node that has our entry may not be up yet: nothing would release it. Half
+     * of the time is left, so that the answer comes in time. */
     if (node->inherited)
-        return AFTERMATH_NS;
+        return moment_until(now_of(store), store->until) / 2;
     /* The release is sent when the node has answered its order before; to a server that does not
      * know the script it is sent a second time. */
     if (releasing ? node->answered && !sent : sent)
