@@ -304,6 +304,25 @@ END
     [[ $status == 0 ]]
 }
 
+@test "nested: siblings take turns, and who is within one does not wait for the other" {
+    local mode
+    # 1 holds; 1.1 waits while 1.2, and 1.2.1 in it, have it.
+    for mode in --write '--limit 2'; do
+        : >"$LOG"
+        bg a rlock run $mode k -- sh -c "
+            '$RLOCK' run $mode k -- sh -c \"echo +2 >>'$LOG'
+                until grep -qs waits '$LOG'; do sleep 0.02; done
+                '$RLOCK' run $mode k -- sh -c 'echo 2.1 >>$LOG'
+                echo -2 >>'$LOG'\" &
+            until grep -qs +2 '$LOG'; do sleep 0.02; done
+            { until '$RLOCK' status --json k | grep -q '\"label\": *\"late\"'; do sleep 0.02; done
+                '$RLOCK' run -n $mode k -- true || echo waits >>'$LOG'; } &
+            '$RLOCK' run --label late $mode k -- sh -c \"echo 1 >>'$LOG'\"; wait"
+        finish a 60
+        [[ $status == 0 && $(xargs <"$LOG") == "+2 waits 2.1 -2 1" ]]
+    done
+}
+
 @test "nested: a lock is kept as long as one of the family has it; upgrades are refused" {
     run -0 rlock run --read k -- sh -c "'$RLOCK' run -n k -- true; test \$? != 0"
     bg a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/up\"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "store/zookeeper/family.h"
 #include "store/zookeeper/leases.h"
 #include "store/zookeeper/message.h"
 #include "store/zookeeper/path.h"
@@ -321,11 +322,63 @@ static void test_connected(void)
     jute_drop(&out);
 }
 
+/* -- siblings ---------------------------------------------------------------------------------- */
+
+static void test_families(void)
+{
+    static const struct {
+        const char *what;
+        struct relative all[4];
+        size_t count, own;
+        int in_the_way; /* -1: nobody */
+    } cases[] = {
+        {"an ancestor", {{A, 1, false}, {A "." B, 2, false}}, 2, 1, -1},
+        {"a descendant", {{A, 1, false}, {A "." B, 2, false}}, 2, 0, -1},
+        {"an elder sibling", {{A, 1, false}, {A "." B, 2, false}, {A "." C, 3, false}}, 3, 2, 1},
+        {"a younger sibling", {{A, 1, false}, {A "." B, 2, false}, {A "." C, 3, false}}, 3, 1, -1},
+        {"two readers", {{A, 1, false}, {A "." B, 2, true}, {A "." C, 3, true}}, 3, 2, -1},
+        {"a reader and a writer",
+         {{A, 1, false}, {A "." B, 2, true}, {A "." C, 3, false}},
+         3,
+         2,
+         1},
+        {"who is within an elder sibling",
+         {{A "." B, 2, false}, {A "." C, 3, false}, {A "." B "." D, 5, false}},
+         3,
+         1,
+         2},
+        {"who waits for one's own elder",
+         {{A "." B, 2, false}, {A "." C, 3, false}, {A "." B "." D, 5, false}},
+         3,
+         2,
+         -1},
+        {"who came before, when the elder has gone",
+         {{A "." C, 3, false}, {A "." B "." D, 5, false}},
+         2,
+         1,
+         0},
+        {"siblings further in",
+         {{A "." B, 2, false}, {A "." B "." C, 7, false}, {A "." B "." D, 6, false}},
+         3,
+         1,
+         2},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct relative *all = cases[i].all,
+                              *other = family_in_the_way(all, cases[i].count, cases[i].own);
+        int seen = other ? (int)(other - all) : -1;
+        if (!tap_ok(seen == cases[i].in_the_way, "in the way of a relative: %s", cases[i].what))
+            tap_note("%d", seen);
+    }
+}
+
 int main(void)
 {
     test_paths();
     test_queues();
     test_ancestors();
+    test_families();
     test_data();
     test_rooms();
     test_limits();

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "lock/key.h"
 #include "net/loop.h"
+#include "store/zookeeper/family.h"
 #include "store/zookeeper/path.h"
 #include "store/zookeeper/semaphore.h"
 
@@ -356,7 +357,7 @@ static void watched(struct zk_store *store, const struct zk_reply *replies)
         look(store);
 }
 
-static void entered(struct zk_store *store)
+static void watch(struct zk_store *store)
 {
     zk_watch_own(store);
     zk_ask(store, false, watched);
@@ -374,21 +375,147 @@ static bool judge_spot(struct zk_store *store, struct spot *spot, const struct q
     return own;
 }
 
-/* Nobody is in the way: of a semaphore that is a beginning. */
-static void come_first(struct zk_store *store, bool semaphores)
-{
-    if (semaphores)
-        zk_semaphore_rule_out(store);
-    else
-        entered(store);
-}
-
 static void be_refused(struct zk_store *store)
 {
     store->closing = !zk_request_of(store)->queue;
     if (store->closing)
         zk_close(zk_batch_of(store));
     zk_ask(store, false, described);
+}
+
+/* -- relatives --------------------------------------------------------------------------------- */
+
+static bool same_root(const char *a, const char *b)
+{
+    size_t length = strcspn(a, ".");
+
+    return length == strcspn(b, ".") && strncmp(a, b, length) == 0;
+}
+
+/* What the replies say about those of a spot; *count of them are there, and nested[] has the index
+ * of each in spot->relatives. The caller frees. */
+static struct relative *read_relatives(const struct zk_store *store, const struct spot *spot,
+                                       const struct zk_reply *replies, size_t *nested,
+                                       size_t *count)
+{
+    struct relative *all = mem_zeroed((spot->relative_count + 1) * sizeof *all);
+
+    *count = 0;
+    for (size_t i = 0; i < spot->relative_count; i++) {
+        struct relative *one = &all[*count];
+        struct node_data data;
+        struct jute_text text;
+        struct zk_stat stat;
+        if (replies[i].error != ZK_OK || !zk_read_data(&replies[i], &text, &stat) ||
+            !node_data_parse(text, &data) || !same_root(data.owner, store->owner))
+            continue;
+        strcpy(one->owner, data.owner);
+        one->since = stat.czxid;
+        one->reader = data.mode == LOCK_SHARED;
+        nested[(*count)++] = i;
+    }
+    return all;
+}
+
+/* Notes who of them is in the way, if anybody is. False if our node is not there. */
+static bool judge_relatives(struct zk_store *store, struct spot *spot,
+                            const struct zk_reply *replies)
+{
+    size_t *nested = mem_zeroed((spot->relative_count + 1) * sizeof *nested), count, own = 0;
+    struct relative *all = read_relatives(store, spot, replies, nested, &count);
+
+    while (own < count && strcmp(all[own].owner, store->owner) != 0)
+        own++;
+    const struct relative *other = own < count ? family_in_the_way(all, count, own) : NULL;
+    const char *path = other ? spot->relatives[nested[other - all]] : NULL;
+    zk_set_text(&spot->in_the_way, path ? mem_strdup(path) : NULL);
+    if (other) {
+        store->refusal.holder.mode = other->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
+        strcpy(store->refusal.holder.owner, queue_uuid(other->owner));
+    }
+    free(all);
+    free(nested);
+    return own < count;
+}
+
+static void met_relatives(struct zk_store *store, const struct zk_reply *replies)
+{
+    size_t refused = store->spot_count;
+    bool lost = false;
+
+    for (size_t i = 0; i < store->spot_count && refused == store->spot_count; i++) {
+        struct spot *spot = &store->spots[i];
+        if (*spot->beside)
+            lost |= !judge_relatives(store, spot, replies);
+        replies += spot->relative_count;
+        if (spot->in_the_way)
+            refused = i;
+    }
+    if (lost) {
+        lose(store);
+    } else if (refused == store->spot_count) {
+        watch(store);
+    } else {
+        const struct spot *spot = &store->spots[refused];
+        struct lock_party sibling = store->refusal.holder;
+        store->refusal = (struct answer){.verdict = VERDICT_REFUSED,
+                                         .cause = CAUSE_HELD,
+                                         .key = refused,
+                                         .holders = 1,
+                                         .holder = sibling,
+                                         .position = 1};
+        if (zk_request_of(store)->queue)
+            zk_exists(zk_batch_of(store), spot->in_the_way, true);
+        zk_get(zk_batch_of(store), spot->in_the_way);
+        be_refused(store);
+    }
+}
+
+/* Those in a list of children who may be our relatives: in a lock they have the number of the
+ * ancestor that we nest in, and in a semaphore any. */
+static void note_relatives(struct zk_store *store, struct spot *spot, const struct queue *queue)
+{
+    zk_clear_relatives(spot);
+    spot->relatives = mem_zeroed((queue->count + 1) * sizeof *spot->relatives);
+    for (size_t i = 0; i < queue->count; i++) {
+        const struct contender *one = &queue->all[i];
+        if (!one->heads || (one->number != spot->number && !is_limited(store)))
+            continue;
+        char *path = zk_path_join(parent_of(store, spot), one->name);
+        zk_get(zk_batch_of(store), path);
+        spot->relatives[spot->relative_count++] = path;
+    }
+}
+
+static void ask_relatives(struct zk_store *store, const struct zk_reply *replies)
+{
+    for (size_t i = 0; i < store->spot_count; i++) {
+        struct spot *spot = &store->spots[i];
+        struct queue queue;
+        if (!*spot->beside)
+            continue;
+        const struct zk_reply *reply = replies++;
+        if (reply->error != ZK_OK || !queue_read(reply, &queue)) {
+            zk_session_drop_batch(store->session);
+            zk_tell_error(store, reply->error ? reply->error : ZK_MARSHALLING);
+            return;
+        }
+        note_relatives(store, spot, &queue);
+        queue_free(&queue);
+    }
+    zk_ask(store, false, met_relatives);
+}
+
+/* Nobody but relatives may be in the way, if we nest in a holder. */
+static void entered(struct zk_store *store)
+{
+    for (size_t i = 0; i < store->spot_count; i++)
+        if (*store->spots[i].beside)
+            zk_children(zk_batch_of(store), parent_of(store, &store->spots[i]), false);
+    if (zk_batch_of(store)->count > 0)
+        zk_ask(store, false, ask_relatives);
+    else
+        watch(store);
 }
 
 static void judge_semaphore(struct zk_store *store, const struct queue queues[LOCK_KEYS_MAX])
@@ -413,6 +540,17 @@ static void judge_semaphore(struct zk_store *store, const struct queue queues[LO
         zk_semaphore_consider(store);
 }
 
+/* -- the verdict ------------------------------------------------------------------------------- */
+
+/* Nobody is in the way: of a semaphore that is a beginning. */
+static void come_first(struct zk_store *store, bool semaphores)
+{
+    if (semaphores)
+        zk_semaphore_rule_out(store);
+    else
+        entered(store);
+}
+
 /* Our first node in each queue tells whether there is somebody in the way. */
 static void judge(struct zk_store *store, const struct queue queues[LOCK_KEYS_MAX])
 {
@@ -433,10 +571,10 @@ static void judge(struct zk_store *store, const struct queue queues[LOCK_KEYS_MA
     if (lost) {
         zk_session_drop_batch(store->session);
         lose(store);
-    } else if (refused == store->spot_count) {
-        come_first(store, semaphores);
-    } else {
+    } else if (refused < store->spot_count) {
         be_refused(store);
+    } else {
+        come_first(store, semaphores);
     }
 }
 

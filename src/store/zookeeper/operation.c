@@ -9,8 +9,18 @@
 
 /* -- spots ------------------------------------------------------------------------------------- */
 
+void zk_clear_relatives(struct spot *spot)
+{
+    for (size_t i = 0; i < spot->relative_count; i++)
+        free(spot->relatives[i]);
+    free(spot->relatives);
+    spot->relatives = NULL;
+    spot->relative_count = 0;
+}
+
 static void clear_spot(struct spot *spot)
 {
+    zk_clear_relatives(spot);
     free(spot->key);
     free(spot->lock);
     free(spot->leases);

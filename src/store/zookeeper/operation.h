@@ -24,9 +24,11 @@ struct spot {
     char *in_the_way;       /* the node that is watched; NULL: none */
     char beside[NAME_SIZE]; /* the first node of the ancestor that we nest in; "": none */
     int32_t number;         /* of that */
-    bool leased;            /* our node is a lease of the semaphore, no place in its queue */
-    unsigned slot;          /* of the semaphore */
-    int64_t position;       /* in its queue; without a place in it: how many wait */
+    char **relatives;       /* who has that number: their nodes, ours as well */
+    size_t relative_count;
+    bool leased;      /* our node is a lease of the semaphore, no place in its queue */
+    unsigned slot;    /* of the semaphore */
+    int64_t position; /* in its queue; without a place in it: how many wait */
     uint64_t fence;
     char *data; /* what is in our nodes */
 };
@@ -100,6 +102,7 @@ static inline bool zk_is_closed(const struct zk_store *store)
 /* -- spots ------------------------------------------------------------------------------------- */
 
 void zk_clear_spots(struct zk_store *store);
+void zk_clear_relatives(struct spot *spot);
 /* One for each key of the request. */
 void zk_make_spots(struct zk_store *store);
 /* Frees *to, and takes "text" over. */

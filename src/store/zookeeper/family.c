@@ -1,0 +1,54 @@
+/* Who goes before whom in a family. */
+#include "store/zookeeper/family.h"
+
+#include <string.h>
+
+#include "lock/owner.h"
+
+static bool is_same_or_within(const char *owner, const char *ancestor)
+{
+    return strcmp(owner, ancestor) == 0 || owner_nests_in(owner, ancestor);
+}
+
+/* How much of both owners is the path of the innermost ancestor of both, with the dot behind it. */
+static size_t shared_path(const char *a, const char *b)
+{
+    size_t shared = 0;
+
+    for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+        if (a[i] == '.')
+            shared = i + 1;
+    return shared;
+}
+
+/* When the eldest came of "one" and its ancestors that are further in than that path. */
+static int64_t eldest(const struct relative *all, size_t count, const struct relative *one,
+                      size_t path)
+{
+    int64_t since = one->since;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct relative *elder = &all[i];
+        if (strlen(elder->owner) > path && is_same_or_within(one->owner, elder->owner) &&
+            elder->since < since)
+            since = elder->since;
+    }
+    return since;
+}
+
+const struct relative *family_in_the_way(const struct relative *all, size_t count, size_t own)
+{
+    const struct relative *self = &all[own], *last = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct relative *other = &all[i];
+        if (is_same_or_within(self->owner, other->owner) ||
+            owner_nests_in(other->owner, self->owner) || (self->reader && other->reader))
+            continue;
+        size_t path = shared_path(self->owner, other->owner);
+        bool before = eldest(all, count, other, path) < eldest(all, count, self, path);
+        if (before && (!last || other->since > last->since))
+            last = other;
+    }
+    return last;
+}

@@ -1,0 +1,27 @@
+/* Those who nest in the same holder of a lock, whose nodes all have its number: which of them keeps
+ * another one out. Pure.
+ *
+ * Who nests in another one goes beside it. Siblings, and those within them, exclude each other, and
+ * whoever came first is first: of two, the elders are compared that they have below the innermost
+ * ancestor that both have, as whoever is within the one that came first must not wait for those who
+ * wait for that one. An elder that has gone counts no more. */
+#ifndef RLOCK_STORE_ZOOKEEPER_FAMILY_H
+#define RLOCK_STORE_ZOOKEEPER_FAMILY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lock/lock.h"
+
+struct relative {
+    char owner[OWNER_SIZE];
+    int64_t since; /* the zxid that made its node */
+    bool reader;
+};
+
+/* The last of those who are before all[own] and keep it from holding the lock; NULL: nobody does.
+ * The result points into "all", which has everyone whose node has that number. */
+const struct relative *family_in_the_way(const struct relative *all, size_t count, size_t own);
+
+#endif
