@@ -7,17 +7,18 @@ token, how each ended. The judge reads nothing else:  chaos.py --judge FILE...  
 again.
 
 RLOCK_SECONDS=N is the time for all stores together (90), RLOCK_STORES="server forgetful sentinel
-replicas cluster quorum postgresql mysql" chooses some, RLOCK_SEED=N repeats the choices of a run
-(not its timing).
+replicas cluster quorum postgresql mysql zookeeper" chooses some, RLOCK_SEED=N repeats the choices
+of a run (not its timing).
 """
 import collections, json, os, random, shutil, signal, sys, tempfile, threading, time
 from chaos_databases import DATABASES
 from chaos_deployments import REDIS
+from chaos_zookeeper import ZOOKEEPER
 from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest
 from intervals import fences, overlaps, read_runs
 
 SECONDS = float(os.environ.get("RLOCK_SECONDS") or 90)
-DEPLOYMENTS = {**REDIS, **DATABASES}
+DEPLOYMENTS = {**REDIS, **DATABASES, **ZOOKEEPER}
 SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 CROWD = 20
 DISTURBED = (0, 69, 75, 79)  # how a run may end to which nothing was done but to its store
