@@ -232,6 +232,8 @@ class BehindProxy(Deployment):
 class Redis(Deployment):
     """Some servers and Sentinels."""
 
+    decides = "pause", "priority", "latest"
+
     def node(self, name, port, *options, **how):
         self.nodes.append(RedisServer(os.path.join(self.directory, name), port, *options, **how))
         self.nodes[-1].start()
@@ -444,6 +446,7 @@ class Quorum(Redis):
 
     name = "a quorum of five"
     promise = "never two, while no more than two of the five forget or fail"
+    decides = ()
     modes = ("write",)
 
     def build(self):

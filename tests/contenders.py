@@ -3,7 +3,8 @@ some of them.
 
 A deployment of a store has: .url, .directory for the logs, .modes, .several (may one want several
 keys?), .any (or some of several?), .options for each run and .disturbances, what can be done to it:
-name -> function(chance).
+name -> function(chance). .decides: what else is wanted or done there, of "pause", "priority" and
+"latest".
 What each contender did is in Contest.log (the traces of worker), in .queues (what status showed
 meanwhile), .launched and .ends; .hits says what was done to whom, .disturbances what was done and
 when.
@@ -65,6 +66,11 @@ class Wish:
             self.waits = False
         if chance.random() < 0.05 and contest.deployment.at_least:
             self.options += ["--at-least", "400ms"]
+        if "priority" in contest.decides and chance.random() < 0.2:
+            self.options += ["--priority", str(chance.randint(1, 9))]
+        if "latest" in contest.decides and chance.random() < 0.1:
+            self.options.append("--latest")
+            self.waits = False
 
     def mode_options(self, mode):
         return ["--limit", str(LIMITS[self.keys[0]])] if mode == "limit" else ["--" + mode]
@@ -146,6 +152,7 @@ class Contest:
 
     def __init__(self, deployment, seed, seconds, crowd=10):
         self.deployment, self.seed, self.crowd = deployment, seed, crowd
+        self.decides = getattr(deployment, "decides", ())
         self.log = os.path.join(deployment.directory, "log")
         self.env = {
             name: value for name, value in os.environ.items() if not name.startswith("RLOCK_")
@@ -260,6 +267,8 @@ class Contest:
             store = self.deployment.disturbances
             if os.path.getsize(self.log) == served and chance.random() < 0.7:
                 store = {}
+            if "pause" in self.decides:
+                store = {**store, "pause": self.pause}
             disturbance = chance.choice([*DISTURBANCES, *store])
             self.disturbances.append((now_ns(), disturbance))
             if disturbance in store:
@@ -267,6 +276,25 @@ class Contest:
                 served = os.path.getsize(self.log)
             else:
                 self.hit(chance, disturbance)
+
+    def pause(self, chance):
+        """Ends by itself, or is resumed before; a store that is away does neither."""
+        key, seconds = chance.choice(["one", "rw"]), chance.uniform(1, 2)
+        self.decide("pause", key, f"{seconds:.1f}s", "-m", "contest")
+        if chance.random() < 0.5:
+            time.sleep(chance.uniform(0, seconds))
+            self.decide("resume", key)
+
+    def decide(self, *words):
+        done = subprocess.run(
+            [RLOCK, *words, "--server-wait", "0", "--connect-timeout", "1s"],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        if done.returncode not in (0, 1, 69):
+            self.faults.append(f"{' '.join(words)} ended with {done.returncode}")
 
     def hit(self, chance, disturbance):
         """One process of one run, nested ones too, that nothing was done to yet; more often of one
