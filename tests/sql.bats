@@ -259,6 +259,38 @@ END
     on_each secret
 }
 
+# change_password NEW: and ends all connections of the user.
+change_password() {
+    case $DATABASE in
+    postgresql)
+        database_sql postgresql "ALTER ROLE locker PASSWORD '$1'"
+        database_sql postgresql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE usename = 'locker'" >/dev/null
+        ;;
+    mysql)
+        database_sql mysql "ALTER USER locker@'%' IDENTIFIED BY '$1'"
+        database_sql mysql 'KILL HARD USER locker'
+        ;;
+    esac
+}
+
+@test "H19 a changed password is read again from its file" {
+    changed() {
+        local with_file=${RLOCK_URL/:p%20w@/@}
+        with_file=${with_file/locker@/locker:@}
+        printf 'p w\n' >"$T/password"
+        stay a k -u "$with_file" --password-file "$T/password" --lease 12s
+        printf 'another\n' >"$T/password"
+        change_password another
+        run -77 rlock status -q k
+        RLOCK_PASSWORD=another RLOCK_URL=$with_file renewed k
+        ends_well a
+        change_password 'p w'
+        run -0 rlock status -q k
+    }
+    on_each changed
+}
+
 @test "what it cannot do, and a server that is not there, in clear words" {
     words() {
         refused 64 latch set k 1
