@@ -142,7 +142,7 @@ complete -c rlock -n __fish_rlock_needs_command -xa top -d 'Locks on a full scre
 complete -c rlock -n __fish_rlock_needs_command -xa serve -d 'Metrics, JSON and a page over HTTP'
 complete -c rlock -n __fish_rlock_needs_command -xa check -d 'One line and a status for monitors'
 complete -c rlock -n __fish_rlock_needs_command -xa metrics -d 'Print metrics for Prometheus'
-complete -c rlock -n __fish_rlock_needs_command -xa force-release -d 'Take a lock away from its holder'
+complete -c rlock -n __fish_rlock_needs_command -xa force-release -d 'Take a lock away from its holder, which is asked first'
 complete -c rlock -n __fish_rlock_needs_command -xa reserve -d 'Take a lock for a person'
 complete -c rlock -n __fish_rlock_needs_command -xa extend -d 'Keep what was reserved for longer'
 complete -c rlock -n __fish_rlock_needs_command -xa pause -d 'Let nobody new take a lock for a while'
@@ -190,6 +190,7 @@ complete -c rlock -n $ask -s E -l conflict-exit-code -xa '0 75' -d 'Status when 
 complete -c rlock -n $ask -l priority -xa '0 1 2 3 4 5 6 7 8 9' -d 'Served before those with a lower one'
 complete -c rlock -n $ask -l latest -d 'Send away those that wait already with --latest'
 complete -c rlock -n $ask -l group -x -d 'The group that --latest is about'
+complete -c rlock -n $ask -l replace -d 'Ask the holder to give the lock back'
 complete -c rlock -n $ask -l lease -xa '10s 30s 1m 5m' -d 'Time a dead holder keeps the lock'
 complete -c rlock -n $ask -l mirror -xa 'string: redisson:' -d "Hold another library's lock besides"
 complete -c rlock -n $ask -l no-reentrant -d "Do not take an ancestor's lock for one's own"
@@ -260,4 +261,6 @@ complete -c rlock -n '__fish_rlock_in reserve pause' -s m -l message -x -d 'What
 complete -c rlock -n '__fish_rlock_in reserve' -s n -l no-wait -l nonblock -d 'Do not wait'
 complete -c rlock -n '__fish_rlock_in reserve' -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
 complete -c rlock -n '__fish_rlock_in limit' -l delete -d 'Forget the number'
-complete -c rlock -n '__fish_rlock_in force-release' -l yes -d 'Do not ask'
+complete -c rlock -n '__fish_rlock_in force-release' -l reason -x -d 'Why, for who loses it'
+complete -c rlock -n '__fish_rlock_in force-release' -l now -d 'Without asking the holder first'
+complete -c rlock -n '__fish_rlock_in force-release' -l yes -d 'Do not ask on the terminal'

@@ -123,7 +123,7 @@ are_connected() { # NUMBER
     owner=$(rlock acquire "$key")
     run -75 rlock run -n "$key" -- true
     run -0 rlock renew --owner "$owner" "$key"
-    run -0 rlock force-release --yes "$key"
+    run -0 rlock force-release --now --yes "$key"
     run -1 rlock release --owner "$owner" "$key"
     poll_until 5 is_free "$key"
 
@@ -207,12 +207,12 @@ are_connected() { # NUMBER
     work a "$key" 100 --lease 9s
     working a
     owner=$(rlock status --json "$key" | jq -r '.[0].holders[0].owner')
-    run -1 rlock force-release -u "$first" --yes --owner nobody "$key"
-    run -0 rlock force-release -u "$first" --yes --owner "$owner" "$key"
+    run -1 rlock force-release -u "$first" --now --yes --owner nobody "$key"
+    run -0 rlock force-release -u "$first" --now --yes --owner "$owner" "$key"
     is_free "$key"
     finish a
     [[ $status == 79 ]]
-    run -1 rlock force-release -u "$first" --yes "$key"
+    run -1 rlock force-release -u "$first" --now --yes "$key"
 }
 
 @test "H34 H35 --replicas: each master waits for its own replicas, whichever node is asked first" {
@@ -371,7 +371,7 @@ have_had_turns() {
     done
     run -0 --separate-stderr rlock status --json
     json 'map(.holders | length) == [1, 1, 1]'
-    run -0 rlock force-release --yes "$b"
+    run -0 rlock force-release --now --yes "$b"
     finish w
     [[ $status == 79 ]]
     contains "$T/w.err" "$b"

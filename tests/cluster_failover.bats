@@ -163,7 +163,7 @@ dead_seeds() {
     run -69 --separate-stderr rlock run -n --connect-timeout 2s "$key" -- true
     run -69 rlock run -w 1s "$key" -- true
     run -69 rlock status --connect-timeout 1s
-    run -69 rlock force-release --yes --connect-timeout 1s "$key"
+    run -69 rlock force-release --now --yes --connect-timeout 1s "$key"
     finish a
     [[ $status == 79 ]]
     finish w 15

@@ -96,7 +96,7 @@ teardown() { cluster_teardown; }
     move_keys "$key" "$source" "$target"
     [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$key\",\"${at[1]}\"]" ]]
     run -75 rlock status -q "$key"
-    run -0 rlock force-release --yes "$key"
+    run -0 rlock force-release --now --yes "$key"
     close_slot "$key" "$target"
 }
 

@@ -42,7 +42,7 @@ status
 status k
 renew k
 release k
-force-release --yes k
+force-release --now --yes k
 latch set l 1
 latch count-down l
 latch wait l
@@ -177,7 +177,7 @@ seen() {
             release {$url
             status {$url
             status --watch=$url
-            force-release --yes {$url
+            force-release --now --yes {$url
             latch $url
             latch wait {$url
             latch set k $url

@@ -51,7 +51,7 @@ restart_empty() {
     take() {
         poll_until 10 has_waiters k 1
         forced=$(date +%s%3N)
-        rlock force-release --yes k
+        rlock force-release --now --yes k
     }
     lost_soon 9000 take
     finish w

@@ -404,7 +404,7 @@ ended_meanwhile() {
 
 @test "H93 a lock that is taken away while rlock is stopped, and its command ends by itself: 79" {
     begin_and_stop rlock run --lease 60s
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     : >"$T/go"
     poll_until 10 gone "$agent"
     kill -CONT "${pid[a]}"

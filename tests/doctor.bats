@@ -389,7 +389,7 @@ compare() {
     run -75 rlock latch status gate
     run -75 rlock status -q k
     run -77 rlock run new -- true
-    run -77 rlock force-release --yes k
+    run -77 rlock force-release --now --yes k
     run -77 rlock latch count-down gate
 }
 

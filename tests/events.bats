@@ -28,7 +28,7 @@ has_heard() {
     kill -TERM "${pid[b]}"
     finish b
     poll_until 10 has_heard 'acquired k,released k,acquired k,waiting k,refused k,'
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     poll_until 10 has_heard 'acquired k,released k,acquired k,waiting k,refused k,revoked k,'
     run -0 rlock run other -- true
     jq -se '(map(.at) | sort) == map(.at) and all(.host != null and (.at | test("Z$"))) and

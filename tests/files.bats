@@ -51,7 +51,7 @@ commands() {
     printf '%s\n' 'run k -- true' 'read k -- true' 'write k -- true' 'acquire other' \
         'acquire --keep KEEPER kept' \
         'status' 'status held' 'renew --owner TOKEN held' 'release --owner TOKEN held' \
-        'force-release --yes taken' \
+        'force-release --now --yes taken' \
         'latch set new 1' 'latch count-down counted' 'latch run ran -- true' 'latch wait open' \
         'latch status open' \
         'latch delete open' 'doctor' 'init'

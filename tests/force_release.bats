@@ -4,7 +4,7 @@ load helper
 
 @test "--yes takes the lock away and says from whom" {
     hold a k --lease 9s --label "the victim"
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     [[ $output == *"the victim"* ]]
     finish a
     [[ $status == 79 ]]
@@ -26,7 +26,7 @@ silence() {
 @test "it tells whether the holder was heard of lately, who waits, and from whom it was taken" {
     hold a k --lease 60s --label "the victim"
     queue w k
-    run -0 --separate-stderr rlock force-release --yes k
+    run -0 --separate-stderr rlock force-release --now --yes k
     stderr_line "^k is held by $(id -un)@$(hostname) pid ${pid[a]} \(sh\) since .*Z, heard of [0-9.]+m?s ago, lease left .*, label the victim\$"
     stderr_line "^1 waits for it, $(id -un)@$(hostname) pid ${pid[w]} \(sh\) first\$"
     stderr_line "^rlock: k was taken from $(id -un)@$(hostname) pid ${pid[a]} \(sh\)\$"
@@ -34,16 +34,16 @@ silence() {
     # One that has not renewed for more than half of its lease, though it had before; and one that
     # never has.
     silence k 40 50
-    run -0 --separate-stderr rlock force-release --yes k
+    run -0 --separate-stderr rlock force-release --now --yes k
     stderr_line 'since .*Z, not heard of for 40m[0-9]+s: it may be dead, lease left (20m|19m)'
     silence k 40 40
-    run -0 --separate-stderr rlock force-release --yes k
+    run -0 --separate-stderr rlock force-release --now --yes k
     stderr_line 'since .*Z, not heard of since, lease left (20m|19m)'
     # From several, and with the queue.
     hold r1 many --read --lease 60s
     hold r2 many --read --lease 60s
     queue w2 many
-    run -0 --separate-stderr rlock force-release --yes --purge many
+    run -0 --separate-stderr rlock force-release --now --yes --purge many
     stderr_line '^rlock: many was taken from 2 holders, and its queue was emptied$'
 }
 
@@ -57,27 +57,27 @@ silence() {
 }
 
 @test "where nobody holds the lock: 1" {
-    run -1 --separate-stderr rlock force-release --yes k
+    run -1 --separate-stderr rlock force-release --now --yes k
     stderr_line '^rlock: .*k'
     hold a k
-    run -0 rlock force-release --yes k
-    run -1 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
+    run -1 rlock force-release --now --yes k
 }
 
 @test "--owner takes the lock from that holder alone" {
     local owner
     hold a k --lease 60s
     owner=$(rlock status --json k | jq -r '.[0].holders[0].owner')
-    run -1 rlock force-release --yes --owner 00000000-0000-0000-0000-000000000000 k
+    run -1 rlock force-release --now --yes --owner 00000000-0000-0000-0000-000000000000 k
     run -75 rlock status -q k
-    run -0 rlock force-release --yes --owner "$owner" k
+    run -0 rlock force-release --now --yes --owner "$owner" k
     run -0 rlock status -q k
 }
 
 @test "several keys are taken at once" {
     hold a k1 --lease 60s
     hold b k2 --lease 60s
-    run -0 rlock force-release --yes k1 k2
+    run -0 rlock force-release --now --yes k1 k2
     run -0 rlock status -q k1 k2
 }
 
@@ -87,7 +87,7 @@ silence() {
     bg w rlock run k -- sh -c "date +%s%3N >'$T/start'"
     poll_until 10 has_waiters k 1
     forced=$(date +%s%3N)
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish w
     [[ $status == 0 ]]
     took 0 2000 "$forced" "$(<"$T/start")"
@@ -97,7 +97,7 @@ silence() {
     hold a k --lease 60s
     queue w1 k
     queue w2 k
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish w1
     finish w2
     [[ $(tr '\n' ' ' <"$LOG") == "w1 w2 " ]]
@@ -107,7 +107,7 @@ silence() {
     local before
     hold a k --lease 60s
     before=$(rlock status --json k | jq '.[0].fence')
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     # shellcheck disable=SC2016
     run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
     ((output > before))
@@ -169,26 +169,26 @@ EOF
 
 @test "what is shown has control characters escaped" {
     hold a k --label $'evil\e[31m'
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     [[ $output == *evil* && $output != *$'\e'* ]]
 }
 
 @test "--prefix takes the lock of that prefix alone" {
     as_default_user
     hold a k --prefix other --lease 60s
-    run -1 rlock force-release --yes k
-    run -0 rlock force-release --yes --prefix other k
+    run -1 rlock force-release --now --yes k
+    run -0 rlock force-release --now --yes --prefix other k
 }
 
 @test "a name that would be a pattern is that lock alone, a slot is named, -q says nothing" {
     hold a 'k*'
     hold b kk --limit 3
-    run -0 --separate-stderr rlock force-release --yes 'k*'
+    run -0 --separate-stderr rlock force-release --now --yes 'k*'
     held kk
-    run -0 --separate-stderr rlock force-release --yes kk
+    run -0 --separate-stderr rlock force-release --now --yes kk
     stderr_line '^kk is held by .* in slot 1 since'
     hold c k
-    run -0 rlock force-release -q --yes k
+    run -0 rlock force-release -q --now --yes k
     [[ $output != *held* ]]
 }
 
@@ -199,13 +199,13 @@ EOF
     kill "${pid[a]}"
     finish a
     is_free k
-    run -0 --separate-stderr rlock force-release --yes --purge k
+    run -0 --separate-stderr rlock force-release --now --yes --purge k
     stderr_line '^rlock: the queue of k was emptied'
     has_waiters k 0
 }
 
 @test "what makes no sense is refused; no server: 69" {
-    run -64 rlock force-release --yes k -- true
-    run -64 rlock force-release --yes --owner x a b
+    run -64 rlock force-release --now --yes k -- true
+    run -64 rlock force-release --now --yes --owner x a b
     run -69 rlock force-release --url unix:///nowhere --yes k
 }

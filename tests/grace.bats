@@ -147,7 +147,7 @@ begun() {
     begun a 100 --lease 12s k
     lose_data
     poll_until 3 held k
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish a
     [[ $status == 79 ]]
     is_free k

@@ -10,7 +10,7 @@ load helper
     run rlock run k -- sh -c 'kill -KILL $$'
     run -124 rlock run --at-most 300ms k -- sleep 100
     hold a k
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     poll_until 15 contains "$T/a.err" 'lock lost'
     owner=$(rlock acquire k)
     run -0 rlock release --owner "$owner" k

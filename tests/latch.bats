@@ -273,7 +273,7 @@ at_proxy() {
     run -78 --separate-stderr rlock status k
     [[ -z $output ]]
     stderr_line '^rlock: status: k: the key is a latch; rlock latch status shows it$'
-    run -78 --separate-stderr rlock force-release --yes k
+    run -78 --separate-stderr rlock force-release --now --yes k
     stderr_line '^rlock: force-release: k: the key is a latch'
     hold a lock
     run -78 rlock latch set lock 1

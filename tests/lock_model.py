@@ -54,7 +54,7 @@ class Call:
                         int(self.count), self.mode, self.limit, int(self.nest), self.who],
             "renew": [self.owner, self.lease],
             "release": [self.owner, self.bar, self.at_least],
-            "force": [int(self.purge), *self.owners],
+            "force": [int(self.purge), "now", "", *self.owners],
             "inspect": [],
         }[self.script]
 

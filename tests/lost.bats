@@ -151,7 +151,7 @@ end() {
 lose() {
     case $2 in
     kept) ;;
-    forced) rlock force-release --yes "$1" >/dev/null 2>&1 ;;
+    forced) rlock force-release --now --yes "$1" >/dev/null 2>&1 ;;
     deleted) tell_all del "rlock:{$1}" ;;
     taken)
         tell_all del "rlock:{$1}"

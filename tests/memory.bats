@@ -177,10 +177,10 @@ refused() {
     json 'map(.key) == ["free", "one"] and .[0].holders == []'
     run -75 rlock status -q one
     run -0 rlock status -q free
-    run -0 rlock force-release --yes one
+    run -0 rlock force-release --now --yes one
     finish a
     [[ $status == 79 ]]
-    run -1 rlock force-release --yes one
+    run -1 rlock force-release --now --yes one
 }
 
 @test "what it cannot do is refused unasked: 64 from the command line, 78 from a file" {

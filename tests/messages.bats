@@ -228,7 +228,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     bg w rlock run k -- true
     poll_until 10 test -s "$T/w.err"
     grep -qE "^rlock: waiting for k, $ENDED; it was run by .* \(sh\), label nightly; you are next\$" "$T/w.err"
-    run -0 --separate-stderr rlock force-release --yes k
+    run -0 --separate-stderr rlock force-release --now --yes k
     stderr_line "^k is $ENDED"
     finish w
     run -0 rlock run --at-least 60s k -- "$RLOCK" status --json k

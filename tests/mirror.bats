@@ -119,12 +119,12 @@ waits() {
 @test "it goes with its holder: given back, kept, taken away, run out" {
     run -0 rlock run --mirror string:their --at-least 60s k -- true
     within 40000 60000 "$(redis pttl their)"
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     [[ $(redis exists their) == 0 ]]
     run -0 rlock acquire --lease 1s --mirror string:their k
     run -0 rlock renew --lease 60s --owner "${lines[-1]}" k
     within 40000 60000 "$(redis pttl their)"
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     run -0 rlock acquire --lease 1s --mirror redisson:their k
     run -0 rlock run -w 20s k -- true
     poll_until 10 is_free k
@@ -134,7 +134,7 @@ waits() {
     stay a k --mirror string:their
     queue b k --mirror string:their
     redis set their stranger >/dev/null
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     waits b
     redis del their >/dev/null
     finish b

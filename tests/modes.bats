@@ -98,7 +98,7 @@ is_parent_of_left() {
     bg a rlock read k -- "$RLOCK" read k -- sleep 1000
     hold b k --read
     poll_until 10 sh -c '[ "$("$0" status --json k | jq ".[0].holders | length")" = 3 ]' "$RLOCK"
-    run -0 --separate-stderr rlock force-release --yes k
+    run -0 --separate-stderr rlock force-release --now --yes k
     [[ $(grep -c "^k is held for reading by " <<<"$stderr") == 3 ]]
     is_free k
 }
@@ -122,7 +122,7 @@ is_parent_of_left() {
 
 @test "--at-least: a lock that was lost is not kept" {
     hold a k --at-least 1h
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish a
     [[ $status == 79 ]]
     is_free k
@@ -175,7 +175,7 @@ END
     [[ $status == 124 ]]
     gone "$(<"$T/left")"
     lingering b
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish b
     [[ $status == 79 ]]
     gone "$(<"$T/left")"

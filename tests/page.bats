@@ -27,7 +27,7 @@ expect out of reach since (.|\n)*no answer(.|\n)*de<b>ploy(.|\n)*waiter 1
 sh kill -CONT $(cat "$REDIS_DIR/pid")
 expect 1 lock, 1 waiting
 gone out of reach
-sh "$RLOCK" force-release --yes 'de<b>ploy' 2>/dev/null
+sh "$RLOCK" force-release --now --yes 'de<b>ploy' 2>/dev/null
 expect no locks
 gone ploy
 true [...performance.getEntriesByType("resource")].every((e) => e.name.startsWith(location.origin))

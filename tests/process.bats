@@ -130,7 +130,7 @@ paused() {
     paused 20s
     work b k 0.3
     poll_until 10 has_waiters k 1
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish b
     kill -CONT "${pid[a]}"
     finish a 5

@@ -189,7 +189,7 @@ passed_over() {
     hold a k --lease 60s
     queue w1 k
     queue w2 k
-    run -0 rlock force-release --yes --purge k
+    run -0 rlock force-release --now --yes --purge k
     finish w1 20
     [[ $status == 0 ]]
     finish w2 20

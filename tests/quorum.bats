@@ -212,7 +212,7 @@ refused() {
     refused 75 run -n k -- true
     run -0 rlock status
     [[ $output == *k* ]]
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     for i in 1 2 3; do
         node "$i" acl setuser limited -info
     done
@@ -272,20 +272,20 @@ refused() {
 @test "H45 force-release: taken from all that have it; the holder notices and stops" {
     hold a k --lease 9s
     node 3 del 'rlock:{k}'
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     poll_until 5 nothing_at k 1 2
     finish a
     [[ $status == 79 ]]
     contains "$T/a.err" 'lock lost'
     poll_until 2 nothing_at k 1 2 3
-    run -1 rlock force-release --yes k
+    run -1 rlock force-release --now --yes k
 }
 
 @test "force-release without a majority: 69" {
     hold a k --lease 30s
     node_signal 1 STOP
     node_kill 2
-    refused 69 force-release --yes --connect-timeout 1s k
+    refused 69 force-release --now --yes --connect-timeout 1s k
     stderr_line 'no quorum'
 }
 

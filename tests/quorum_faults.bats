@@ -73,7 +73,7 @@ behind_proxy() {
     [[ $stderr == "" ]]
     hold a k
     refused 75 run -n k -- true
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
 }
 
 @test "H85 slow nodes cost nothing, and what they were asked late leaves nothing" {
@@ -538,7 +538,7 @@ two_are_gone() {
     stay a k
     has_agent a
     kill -STOP "$agent"
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     kill -KILL "$agent"
     finish a
     [[ $status == 79 ]]

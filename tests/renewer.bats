@@ -97,7 +97,7 @@ sockets() {
     run -0 rlock run -n k -- true
     poll_until 3 no_renewer
     holding b k --lease 9s
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     poll_until 3 no_renewer
     run -0 rlock run -n k -- true
     alive "${pid[b]}"

@@ -192,7 +192,7 @@ set_fault() {
     run -69 --separate-stderr rlock run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
     took 900 20000 "$start"
     run -69 rlock status -u "$PROXY" --connect-timeout 1s
-    run -69 rlock force-release --yes -u "$PROXY" --connect-timeout 1s k
+    run -69 rlock force-release --now --yes -u "$PROXY" --connect-timeout 1s k
     run -69 rlock run -n -E 0 -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
     [[ ! -e $T/run ]]
 }

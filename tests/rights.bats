@@ -48,7 +48,7 @@ setup_file() { start_file; }
     run -0 rlock status
     [[ $output == *k* ]]
     run -0 rlock status --json k
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish w 2
     [[ $status == 0 ]]
     finish a
@@ -159,7 +159,7 @@ are_clients() {
         run -78 --separate-stderr rlock run "$kind" -- touch "$T/run"
         stderr_line "^rlock: .*$kind"
         run -78 rlock run -n -E 0 "$kind" -- touch "$T/run"
-        run -78 rlock force-release --yes "$kind"
+        run -78 rlock force-release --now --yes "$kind"
         [[ $(redis dump "rlock:{$kind}") == "$before" ]]
     done
     [[ ! -e $T/run ]]

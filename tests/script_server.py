@@ -251,8 +251,8 @@ class Lock:
         sha = self.server.sha["init", self.now is not None]
         return self.call("EVALSHA", sha, len(keys), *keys, MARKER, int(force))
 
-    def force(self, *owners, purge=False):
-        return self.run("force", int(purge), *owners)
+    def force(self, *owners, purge=False, how="now", notes=""):
+        return self.run("force", int(purge), how, notes, *owners)
 
     def inspect(self, *part):
         """All but what it remembers."""

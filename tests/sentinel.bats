@@ -16,7 +16,7 @@ tls_files() {
     hold x k --lease 9s
     run -0 rlock status k
     [[ $output == "k: exclusive"* ]]
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish x
     [[ $status == 79 ]]
     run -0 rlock latch set l 1

@@ -49,7 +49,7 @@ setup_file() { start_file --enable-protected-configs yes; }
     [[ ! -s $T/a.err ]]
     finish w
     [[ $status == 0 ]]
-    run -0 rlock force-release --yes other
+    run -0 rlock force-release --now --yes other
     run -0 rlock status -q k other
 }
 

@@ -93,7 +93,7 @@ late() {
     late status
     [[ $status == 0 ]]
     two_lines a status 'no locks'
-    late force-release --yes k
+    late force-release --now --yes k
     [[ $status == 1 ]]
     two_lines a force-release 'not held'
     late latch set l 2

@@ -140,7 +140,7 @@ holders() {
     working w
     work next b 0.2
     poll_until 10 has_waiters b 1
-    run -0 rlock force-release --yes b
+    run -0 rlock force-release --now --yes b
     finish w
     [[ $status == 79 ]]
     run -0 rlock status -q a c

@@ -179,13 +179,13 @@ END
         refused 75 run -n k -- true
         run -0 rlock status --json k
         json '.[0].holders[0].kept'
-        run -0 rlock force-release --yes k
+        run -0 rlock force-release --now --yes k
         run -0 rlock run -n k -- true
         hold a k --lease 3s
-        run -0 rlock force-release --yes k
+        run -0 rlock force-release --now --yes k
         finish a 20
         [[ $status == 79 ]]
-        run -1 rlock force-release --yes k
+        run -1 rlock force-release --now --yes k
     }
     on_each taken
 }

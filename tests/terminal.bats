@@ -99,7 +99,7 @@ until grep -q '^a' "$T/log"
 send \x1a
 expect Stopped
 expect <2>
-sh "$RLOCK" force-release --yes k
+sh "$RLOCK" force-release --now --yes k
 sh "$RLOCK" run -w 15s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" b 0.2
 send fg\n
 expect <2>

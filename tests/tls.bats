@@ -95,7 +95,7 @@ refused() {
     run -0 rlock renew "${ca[@]}" --owner "$owner" k
     run -0 --separate-stderr rlock status "${ca[@]}" --json k
     json ".[0].holders[0].owner == \"$owner\""
-    run -0 rlock force-release "${ca[@]}" --yes k
+    run -0 rlock force-release "${ca[@]}" --now --yes k
     run -1 rlock release "${ca[@]}" --owner "$owner" k
     run -0 rlock latch set "${ca[@]}" l 1
     run -0 rlock latch count-down "${ca[@]}" l
@@ -273,7 +273,7 @@ refused() {
     refuse --prefix other
     hold a k --lease 9s
     queue w k
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish w 2
     [[ $status == 0 && ! -s $T/w.err ]]
     finish a
@@ -312,7 +312,7 @@ refused() {
     unset RLOCK_URL
     run -78 rlock run --config "$T/config" k -- touch "$T/run"
     run -78 rlock acquire --config "$T/config" k
-    run -78 rlock force-release --yes --config "$T/config" k
+    run -78 rlock force-release --now --yes --config "$T/config" k
     run -78 rlock release --owner 01234567-89ab-4def-8123-456789abcdef --config "$T/config" k
     run -78 rlock latch status --config "$T/config" k
     [[ ! -e $T/run ]]

@@ -66,7 +66,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     usage run $'\u00a0' -- true
     printf -v long '%0513d' 0
     usage run "$long" -- true
-    usage force-release --yes 'a b'
+    usage force-release --now --yes 'a b'
 }
 
 @test "forms of keys and durations that are accepted" {
@@ -92,7 +92,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 @test "wrong usage of status and force-release: 64" {
     usage status --frobnicate
     usage status --watch=x
-    usage force-release --yes
+    usage force-release --now --yes
     usage force-release --frobnicate k
 }
 
@@ -106,7 +106,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     stderr_line 'redis://127.0.0.1:1'
     run -69 rlock status
     run -69 rlock status -q k
-    run -69 rlock force-release --yes k
+    run -69 rlock force-release --now --yes k
     [[ ! -e $T/run ]]
 }
 

@@ -83,7 +83,7 @@ clean() {
     run -0 rlock status
     run -0 rlock release --owner "$owner" k
     rlock acquire k >/dev/null
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     clean 7
 }
 

@@ -118,11 +118,11 @@ END
 
 @test "force-release: the command is stopped at once, whatever is left of the lease" {
     hold a k --lease 40s
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish a 10
     [[ $status == 79 ]]
     contains "$T/a.err" 'lock lost'
-    run -1 rlock force-release --yes k
+    run -1 rlock force-release --now --yes k
 }
 
 @test "readers share a lock, a writer does not, and nobody passes who came first" {
@@ -265,7 +265,7 @@ END
     [[ ${lines[0]} == 1 ]]
     hold c k --limit 1 --lease 40s
     queue d k --limit 1
-    run -0 rlock force-release --yes k
+    run -0 rlock force-release --now --yes k
     finish c 10
     [[ $status == 79 ]]
     finish d

@@ -21,6 +21,8 @@ static const struct {
     {STORE_LIMITS, "stored limits"},
     {STORE_PRIORITIES, "--priority"},
     {STORE_PAUSES, "pause"},
+    {STORE_REPLACE, "--replace"},
+    {STORE_ASK, "force-release without --now"},
     {STORE_DETACHED, "acquire without --keep"},
     {STORE_MIRROR, "--mirror"},
     {STORE_MEMORY, "memory of former runs"},

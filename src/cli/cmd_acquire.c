@@ -88,6 +88,7 @@ static int sign(struct acquire *all)
     char program[64];
 
     all->request.acquired = true;
+    all->request.hears = all->keep;
     return request_sign(&all->request, all->command, &all->settings,
                         pid_watch_name(pid, program, sizeof program), pid);
 }

@@ -1,6 +1,7 @@
 /* rlock force-release: take a lock away from its holder. */
 #include "cli/command.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +14,14 @@
 #include "cli/render.h"
 #include "cli/kept.h"
 #include "lock/key.h"
+#include "lock/own_identity.h"
 
-enum { OPTION_OWNER = OPTION_OTHER, OPTION_PURGE, OPTION_YES };
+/* How often to look whether those that were asked have given it back: at first, and after a
+ * while. */
+#define LOOK_FIRST_NS (50 * NS_PER_MS)
+#define LOOK_LAST_NS  (500 * NS_PER_MS)
+
+enum { OPTION_OWNER = OPTION_OTHER, OPTION_PURGE, OPTION_REASON, OPTION_NOW, OPTION_YES };
 
 static const struct option_spec options[] = {
     {.id = OPTION_OWNER,
@@ -24,7 +31,14 @@ static const struct option_spec options[] = {
     {.id = OPTION_PURGE,
      .name = "purge",
      .help = "empty the queue, too; waiters that are alive queue again"},
-    {.id = OPTION_YES, .name = "yes", .help = "do not ask"},
+    {.id = OPTION_REASON,
+     .name = "reason",
+     .argument = "TEXT",
+     .help = "why, for who loses it to read"},
+    {.id = OPTION_NOW,
+     .name = "now",
+     .help = "take it away at once, beside a command that may run on until its next renewal"},
+    {.id = OPTION_YES, .name = "yes", .help = "do not ask on the terminal"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -33,8 +47,10 @@ struct eviction {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    const char *owner; /* the only one, NULL: all */
-    bool purge, yes;
+    const char *owner;  /* the only one, NULL: all */
+    const char *reason; /* NULL: none */
+    bool purge, now, yes;
+    char by[IDENTITY_WORD_MAX + 1], why[IDENTITY_WORD_MAX + 1];
 };
 
 /* Whoever renews its lease does so every third of it. */
@@ -170,11 +186,64 @@ static void say_done(const struct force_request *request, const struct lock_part
                     render_party(&first->who, who, sizeof who), queue);
 }
 
+/* Whom it was asked of: one, or how many. */
+static char *print_asked(const struct answer *answer, char out[RENDER_PARTY_SIZE])
+{
+    if (answer->holders > 1)
+        snprintf(out, RENDER_PARTY_SIZE, "%" PRId64 " holders", answer->holders);
+    else
+        render_party(&answer->holder.who, out, RENDER_PARTY_SIZE);
+    return out;
+}
+
+/* When the leases of those that were asked have ended, whatever the server's clock does meanwhile:
+ * from then on none of them relies on what it was granted. */
+static struct moment over_at(const struct answer *answer)
+{
+    int64_t left = answer->left_ms * NS_PER_MS;
+
+    return moment_plus(moment_now(), left + left / 100 + NS_PER_SEC);
+}
+
+/* Waits until those that were asked have given it back, or their leases have ended. */
+static void await(struct eviction *all, struct force_request *request, struct answer *answer)
+{
+    char who[RENDER_PARTY_SIZE], left[32];
+    int64_t pause = LOOK_FIRST_NS, left_ms = answer->left_ms;
+    struct moment over = over_at(answer);
+
+    print_asked(answer, who);
+    say_warning("%s: asked %.200s to give it back; the lease ends in %s", request->key, who,
+                duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
+    request->how = FORCE_ASK_AGAIN;
+    request->purge = false;
+    while (answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_REVOKED) {
+        left_ms = answer->left_ms;
+        query_pause(&all->query, pause);
+        pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
+        if (moment_reached(over, moment_now()))
+            request->how = FORCE_ASKED_OVER;
+        query_force(&all->query, request, answer);
+    }
+    if (answer->verdict != VERDICT_GRANTED)
+        return;
+    if (left_ms * NS_PER_MS > LOOK_LAST_NS && request->how == FORCE_ASK_AGAIN)
+        say_warning("%s was given back by %.200s", request->key, who);
+    else
+        say_warning("%s was taken from %.200s when the lease had ended", request->key, who);
+}
+
 static int force(struct eviction *all, const struct lock_view *lock,
                  const struct lock_party *const *holders, size_t count)
 {
     const char **owners = mem_zeroed((count + 1) * sizeof *owners);
-    struct force_request request = {lock->key, owners, count, all->purge};
+    struct force_request request = {.key = lock->key,
+                                    .how = all->now ? FORCE_NOW : FORCE_ASK,
+                                    .by = all->by,
+                                    .why = all->why,
+                                    .owners = owners,
+                                    .owner_count = count,
+                                    .purge = all->purge};
     struct answer answer;
     int status = STATUS_OK;
 
@@ -182,14 +251,20 @@ static int force(struct eviction *all, const struct lock_view *lock,
         owners[i] = holders[i]->owner;
     query_pause(&all->query, 0); /* notices a connection that was closed during the question */
     query_force(&all->query, &request, &answer);
+    bool asked = answer.verdict == VERDICT_REFUSED && answer.cause == CAUSE_REVOKED;
+    if (asked)
+        await(all, &request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
-        say_done(&request, holders[0]);
+        if (!asked)
+            say_done(&request, holders[0]);
     } else if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
         status = changed_hands(all, lock->key, &answer);
     } else {
         status = command_refused(all->command, &answer);
         if (answer.maybe_done)
-            say_warning("%s may have been released all the same", lock->key);
+            say_warning(asked ? "%s was asked for: it may be given back all the same"
+                              : "%s may have been released all the same",
+                        lock->key);
     }
     free(owners);
     return status;
@@ -239,9 +314,12 @@ static int check(struct eviction *all)
 {
     const struct arguments *given = &all->arguments;
     const struct given_option *owner = command_option(given, OPTION_OWNER);
+    const struct given_option *reason = command_option(given, OPTION_REASON);
 
     all->owner = owner ? owner->value : NULL;
     all->purge = command_option(given, OPTION_PURGE) != NULL;
+    all->now = command_option(given, OPTION_NOW) != NULL;
+    all->reason = reason ? reason->value : NULL;
     all->yes = command_option(given, OPTION_YES) != NULL;
     if (given->command)
         return command_misused(all->command, "takes no COMMAND");
@@ -259,11 +337,28 @@ static int check(struct eviction *all)
     return STATUS_OK;
 }
 
+/* For who loses it: by whom, from where, and why. */
+static void sign(struct eviction *all)
+{
+    struct identity self = {0};
+    char who[RENDER_PARTY_SIZE];
+
+    if (!all->settings.no_identity) {
+        own_identity_fill(&self, "", getpid());
+        identity_set(all->by, render_party(&self, who, sizeof who));
+    }
+    if (all->reason)
+        identity_set(all->why, all->reason);
+}
+
 /* The worst status of all keys: an error of the store weighs more than a plain no. */
 static int evict_all(struct eviction *all)
 {
     if (!store_can(&all->settings.address, STORE_FORCE))
         return command_lacks(all->command, &all->settings.address, STORE_FORCE);
+    if (!all->now && !store_can(&all->settings.address, STORE_ASK))
+        return command_lacks(all->command, &all->settings.address, STORE_ASK);
+    sign(all);
     int worst = command_open(all->command, &all->settings, &all->query);
     if (worst != STATUS_OK)
         return worst;
@@ -291,7 +386,7 @@ static int run(const struct command *command, int argc, char **argv)
 
 const struct command command_force_release = {
     .name = "force-release",
-    .summary = "take a lock away from its holder",
+    .summary = "take a lock away from its holder, which is asked first",
     .usage = {"force-release [OPTIONS] KEY..."},
     .example = "Example, in a script, from the holder that was seen and no other:\n"
                "  owner=$(rlock status --json deploy | jq -r '.[0].holders[0].owner')\n"

@@ -282,6 +282,7 @@ static int prepare(struct run *run)
     if (status != STATUS_OK)
         return status;
     choose_command(run);
+    run->request.hears = true;
     status = request_sign(&run->request, run->command, &run->settings, run->plan.job.command[0],
                           getpid());
     if (status != STATUS_OK)

@@ -17,6 +17,9 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
+/* For who runs command_force_release where no holder can be asked. */
+#define FORCE_RELEASE_NOW "--now"
+
 extern const struct command command_run, command_read, command_write, command_acquire,
     command_renew, command_release, command_status, command_force_release, command_latch,
     command_limit, command_reserve, command_extend, command_pause, command_resume, command_init,

@@ -33,6 +33,16 @@ char *outcome_print(const struct lock_end *end, char out[OUTCOME_SIZE])
     return out;
 }
 
+char *revocation_print(const struct revocation *revoked, char out[REVOCATION_SIZE])
+{
+    char by[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], why[sizeof by];
+
+    utf8_escape(revoked->by, by, sizeof by);
+    utf8_escape(revoked->why, why, sizeof why);
+    snprintf(out, REVOCATION_SIZE, "%s%s%s%s", *by ? " by " : "", by, *why ? ": " : "", why);
+    return out;
+}
+
 bool outcome_is_failure(const struct lock_end *end)
 {
     return end->how != LOCK_USED || (end->known && (end->signal || end->status));

@@ -2,14 +2,19 @@
 #ifndef RLOCK_CLI_OUTCOME_H
 #define RLOCK_CLI_OUTCOME_H
 
+#include "base/utf8.h"
 #include "lock/lock.h"
 
 /* Room for the longest outcome. */
-#define OUTCOME_SIZE 32
+#define OUTCOME_SIZE    32
+#define REVOCATION_SIZE (2 * UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX) + 16)
 
 /* How a run ended: "exit 0", "signal TERM", "timed out", "lost", "expired", "revoked"; "" where
  * that is not known. Returns out. */
 char *outcome_print(const struct lock_end *end, char out[OUTCOME_SIZE]);
+/* By whom and why a lock is, or was, taken away: " by build@ci-3 pid 4121: hotfix", escaped; ""
+ * where neither is known. Returns out. */
+char *revocation_print(const struct revocation *revoked, char out[REVOCATION_SIZE]);
 /* Whether it is known that the run did not end as it should have. */
 bool outcome_is_failure(const struct lock_end *end);
 

@@ -205,7 +205,7 @@ static void print_since(FILE *out, const struct lock_party *party)
 static void print_holder(FILE *out, const struct lock_view *lock, const struct lock_party *holder)
 {
     char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
-    char left[32], waited[32], kept[160];
+    char left[32], waited[32], kept[160], revoked[REVOCATION_SIZE];
 
     render_party(&holder->who, text, sizeof text);
     if (holder->kept)
@@ -220,6 +220,10 @@ static void print_holder(FILE *out, const struct lock_view *lock, const struct l
                 duration_print(holder->waited_ms * NS_PER_MS, waited, sizeof waited));
     fprintf(out, "    lease left  %s\n",
             duration_print(holder->left_ms * NS_PER_MS, left, sizeof left));
+    if (holder->revoked.known)
+        fprintf(out, "    revoked     %s%s; it is to give it back\n",
+                render_time(holder->revoked.asked_ms, left),
+                revocation_print(&holder->revoked, revoked));
     if (holder->mode != lock->mode)
         fprintf(out, "    mode        %s\n", lock_mode_name(holder->mode));
     if (holder->slot)
@@ -247,6 +251,7 @@ static void print_waiter(FILE *out, const struct lock_party *waiter, size_t posi
 static void print_last_run(FILE *out, const struct lock_run *run)
 {
     char who[RENDER_PARTY_SIZE], since[32], held[32], outcome[OUTCOME_SIZE];
+    char revoked[REVOCATION_SIZE];
 
     fprintf(out, "  last run by %s\n", render_party(&run->by.who, who, sizeof who));
     print_label(out, &run->by.who, "    ");
@@ -254,7 +259,8 @@ static void print_last_run(FILE *out, const struct lock_run *run)
     fprintf(out, "    since       %s, for %s\n", render_time(run->by.since_ms, since),
             duration_print(run->held_ms * NS_PER_MS, held, sizeof held));
     if (*outcome)
-        fprintf(out, "    outcome     %s\n", outcome);
+        fprintf(out, "    outcome     %s%s\n", outcome,
+                revocation_print(&run->by.revoked, revoked));
 }
 
 static void print_pause(FILE *out, const struct lock_view *lock)
@@ -405,6 +411,31 @@ static void put_identity(const struct json_library *json, json_t *object,
     json_put_text(json, object, "label", who->label);
 }
 
+/* By whom and why it is taken away, or was. */
+static void put_revocation(const struct json_library *json, json_t *object,
+                           const struct revocation *revoked)
+{
+    json_put_text(json, object, "revoked_by", revoked->by);
+    json_put_text(json, object, "reason", revoked->why);
+}
+
+/* When it was asked to give the lock back, and by whom; null: it was not. */
+static void put_asked(const struct json_library *json, json_t *object,
+                      const struct lock_party *holder)
+{
+    char since[32];
+
+    if (!holder->revoked.known) {
+        json_put_null(json, object, "revoked");
+        return;
+    }
+    json_t *revoked = json->object();
+    json_put_text(json, revoked, "since", render_time(holder->revoked.asked_ms, since));
+    json_put_text(json, revoked, "by", holder->revoked.by);
+    json_put_text(json, revoked, "reason", holder->revoked.why);
+    json->object_set_new(object, "revoked", revoked);
+}
+
 static json_t *holder_object(const struct json_library *json, const struct lock_party *holder)
 {
     json_t *object = json->object();
@@ -420,6 +451,7 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
     json_put_number(json, object, "lease_left_ms", holder->left_ms);
     json_put_bool(json, object, "kept", holder->kept);
     json_put_bool(json, object, "reserved", holder->reserved);
+    put_asked(json, object, holder);
     return object;
 }
 
@@ -450,6 +482,8 @@ void render_run_members(const struct json_library *json, json_t *object,
         json_put_null(json, object, "held_ms");
     put_unless_zero(json, object, "fence", (json_int_t)by->fence);
     json_put_text(json, object, "outcome", held_ms >= 0 ? outcome_print(&by->end, outcome) : NULL);
+    if (by->revoked.known && held_ms >= 0)
+        put_revocation(json, object, &by->revoked);
 }
 
 static json_t *last_run_object(const struct json_library *json, const struct lock_view *lock)

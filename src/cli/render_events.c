@@ -48,13 +48,15 @@ static void print_end(FILE *out, const struct transition *event)
 {
     const struct lock_party *by = event->by;
     int64_t took = event->held_ms >= 0 ? event->held_ms : by->waited_ms;
-    char duration[32], outcome[OUTCOME_SIZE];
+    char duration[32], outcome[OUTCOME_SIZE], revoked[REVOCATION_SIZE];
 
     if (took > 0)
         fprintf(out, "  after %s", duration_print(took * NS_PER_MS, duration, sizeof duration));
     if (event->kind == TRANSITION_RELEASED && event->held_ms >= 0 &&
         *outcome_print(&by->end, outcome))
         fprintf(out, "%s%s", took > 0 ? ", " : "  ", outcome);
+    if (event->kind == TRANSITION_REVOKED)
+        fputs(revocation_print(&by->revoked, revoked), out);
 }
 
 void render_event(FILE *out, const struct transition *event)

@@ -31,7 +31,7 @@ static void add_row(struct table *table, const struct past_run *past, bool color
 {
     struct table_row *row = table_add(table);
     const struct lock_run *run = past->run;
-    char text[RENDER_PARTY_SIZE], outcome[OUTCOME_SIZE], since[32];
+    char text[RENDER_PARTY_SIZE], outcome[OUTCOME_SIZE], since[32], revoked[REVOCATION_SIZE];
 
     row->color = !color ? NULL : outcome_is_failure(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
     outcome_print(&run->by.end, outcome);
@@ -40,7 +40,8 @@ static void add_row(struct table *table, const struct past_run *past, bool color
     table_set(row, COLUMN_BY, render_party(&run->by.who, text, sizeof text));
     table_set_duration(row, COLUMN_WAITED, run->by.waited_ms);
     table_set_duration(row, COLUMN_HELD, run->held_ms);
-    table_set(row, COLUMN_OUTCOME, *outcome ? outcome : "-");
+    snprintf(text, sizeof text, "%s%s", outcome, revocation_print(&run->by.revoked, revoked));
+    table_set(row, COLUMN_OUTCOME, *outcome ? text : "-");
 }
 
 void render_history(FILE *out, const struct past_run *runs, size_t count, bool color)

@@ -211,6 +211,7 @@ bool request_read(struct request *request, const struct arguments *arguments, in
         }
         if (option->id == OPTION_PRIORITY && !take_priority(request, option->value))
             return fail(fault, size, "--priority", option->value, "is not a number from 0 to 9");
+        request->replace |= option->id == OPTION_REPLACE;
         request->no_nesting |= option->id == OPTION_NO_REENTRANT;
     }
     if (!take_group(request, command_option(arguments, OPTION_LATEST),
@@ -266,6 +267,7 @@ int request_judge(const struct request *request, const struct command *command,
         {request->unless_done > 0 && request->key_count > 1, STORE_TOGETHER},
         {request->mirror[0] != '\0', STORE_MIRROR},
         {request->priority, STORE_PRIORITIES},
+        {request->replace, STORE_REPLACE},
     };
 
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
@@ -332,6 +334,11 @@ int request_sign(struct request *request, const struct command *command,
     else
         own_identity_label(&who);
     request->who = mem_checked(identity_print(&who));
+    if (request->hears && store_can(&settings->address, STORE_ASK)) {
+        char *line = request->who;
+        request->who = mem_checked(identity_note(line, LOCK_NOTE_HEARS, 1));
+        free(line);
+    }
     return STATUS_OK;
 }
 
@@ -351,6 +358,7 @@ void request_plan(const struct request *request, const struct settings *settings
                                              .unless_done = request->unless_done,
                                              .mirror = *request->mirror ? request->mirror : NULL,
                                              .priority = request->priority,
+                                             .replace = request->replace,
                                              .priority_bound = settings->priority_bound,
                                              .lease = settings->lease,
                                              .who = request->who},

@@ -13,6 +13,7 @@ enum {
     OPTION_LIMIT,
     OPTION_LATEST,
     OPTION_GROUP,
+    OPTION_REPLACE,
     OPTION_PRIORITY,
     OPTION_NO_REENTRANT,
     OPTION_MIRROR,
@@ -68,6 +69,10 @@ enum {
          .name = "group",                                                                          \
          .argument = "NAME",                                                                       \
          .help = "the group that --latest is about (default: KEY)"},                               \
+        {.id = OPTION_REPLACE,                                                                     \
+         .name = "replace",                                                                        \
+         .help = "ask the holder to stop its command and give the lock back, as force-release "    \
+                 "does; those that wait already still come first"},                                \
         {.id = SETTING_LEASE,                                                                      \
          .name = "lease",                                                                          \
          .argument = "DUR",                                                                        \
@@ -127,11 +132,13 @@ struct request {
     int64_t unless_done; /* ns; 0: no matter. Set by the caller */
     unsigned priority;
     const char *group; /* to be the only one of that wait; "": of each key's own; NULL: no matter */
+    bool replace;      /* those that hold it are asked to give it back */
     char mirror[REQUEST_MIRROR_SIZE]; /* "KIND:NAME"; "": none */
     /* By rlock acquire. A shell that acquires and releases in a loop goes on with the token of the
      * last time, which holds nothing any more: at the deepest level, it takes that one's place
      * instead of being refused. */
     bool acquired;
+    bool hears; /* a process stays that gives the lock back when it is asked to */
     char owner[OWNER_SIZE];
     char *who;
 };

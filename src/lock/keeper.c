@@ -80,6 +80,7 @@ struct keeper {
     struct moment began;   /* since when */
     char *who;             /* the identity in the latest acquisition; NULL: as in the plan */
     struct answer refusal; /* the latest */
+    bool replaced;         /* whoever held it was asked to give it back */
     unsigned late;         /* how many grants and confirmations came too late */
 
     /* Holding: the lease as the store has granted it last. */
@@ -326,6 +327,9 @@ static void describe_loss(const struct keeper *keeper, const struct answer *answ
     else if (answer->foreign)
         snprintf(why, size, "its mirror %.100s was %s", answer->text,
                  answer->holders > 0 ? "taken by another program" : "deleted");
+    else if (answer->revoked.known)
+        snprintf(why, size, "revoked%s%.120s%s%.200s", answer->revoked.by[0] ? " by " : "",
+                 answer->revoked.by, answer->revoked.why[0] ? ": " : "", answer->revoked.why);
     else if (now->owner[0] && now->who.host[0])
         snprintf(why, size, "the store has given it to %.60s@%.80s pid %ld", now->who.user,
                  now->who.host, now->who.pid);
@@ -377,6 +381,7 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     keeper->until = until;
     request.grants = keeper->state == HELD ? keeper->granted.grants : NULL;
     request.handed = keeper->handed;
+    request.listen = keeper->state == HELD && keeper->plan.renew && !keeper->handed;
     request.who = keeper->who ? keeper->who : request.who; /* the store may have forgotten it */
     store_renew(keeper->store, &request, keeper->until, done, keeper);
 }
@@ -441,6 +446,7 @@ static void wait_on(struct keeper *keeper)
 static void take_refusal(struct keeper *keeper, const struct answer *answer, bool listening)
 {
     keeper->refusal = *answer;
+    keeper->replaced |= answer->holders > 0;
     if (answer->cause == CAUSE_MISFIT) {
         end_with(keeper, KEEPER_FAILED, answer, !may_be_in_store(keeper));
     } else if (!keeper->plan.wait || answer->cause == CAUSE_SUPERSEDED ||
@@ -676,6 +682,7 @@ static void acquire(struct keeper *keeper, bool listen)
     request.who = who_waited(keeper, now);
     request.queue = keeper->plan.wait;
     request.listen = listen;
+    request.replace &= !keeper->replaced;
     request.offer = listen && keeper->plan.renew && request.key_count == 1;
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;

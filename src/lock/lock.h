@@ -28,6 +28,15 @@
 #define LOCK_NOTE_KEPT     "kept"
 #define LOCK_NOTE_GROUP    "latest" /* of which only the last to come waits */
 #define LOCK_NOTE_TAKE     "take"   /* N/M: it wants N of the M keys that it has asked for */
+/* 1: it asks those that hold it to give it back. */
+#define LOCK_NOTE_REPLACE "replace"
+/* 1: whoever holds it hears of it when it is asked to give it back. */
+#define LOCK_NOTE_HEARS "hears"
+/* When it was asked to, by the store's wall clock in ms; by whom, and why, as in the record of a
+ * run that was revoked. */
+#define LOCK_NOTE_ASKED "asked"
+#define LOCK_NOTE_BY    "by"
+#define LOCK_NOTE_WHY   "why"
 /* 1: it was taken for a person, not for a process. */
 #define LOCK_NOTE_RESERVED "reserved"
 #define LOCK_NOTE_RAN      "ran"
@@ -90,6 +99,14 @@ struct lock_end {
     int64_t ran_ms;
 };
 
+/* That somebody takes a lock away from its holder. */
+struct revocation {
+    bool known;
+    int64_t asked_ms; /* the holder was asked then: the store's wall clock, ms since 1970; 0: not */
+    char by[IDENTITY_WORD_MAX + 1];  /* "build@ci-3 pid 4121"; "": not told */
+    char why[IDENTITY_WORD_MAX + 1]; /* "": not told */
+};
+
 /* One who holds the lock, or waits for it. */
 struct lock_party {
     char owner[OWNER_SIZE];
@@ -112,11 +129,13 @@ struct lock_party {
     bool reserved;     /* holder: by a person, and no process has it */
     bool kept; /* holder: its command has ended, --at-least keeps the lock as long as the lease */
     struct lock_end end; /* kept: how */
+    /* Holder: it was asked to give the lock back. Of a run: it was taken from it. */
+    struct revocation revoked;
 };
 
 /* One who held the lock before. */
 struct lock_run {
-    struct lock_party by; /* owner, mode, slot, since, waited, fence, who and end alone */
+    struct lock_party by; /* owner, mode, slot, since, waited, fence, who, end, revoked alone */
     int64_t ended_ms;     /* the store's wall clock, ms since 1970 */
     int64_t ended_ago_ms; /* by the store's own clock */
     int64_t held_ms;

@@ -84,6 +84,7 @@ static void stay_behind(struct acquisition *a)
     events_of(a)->detach(events_of(a)->arg);
     child_detach();
     a->detached = true;
+    keeper_verify(a->keeper); /* from then on it hears of who asks for the lock */
     channel_send(a->channel.fd, &held);
 }
 
@@ -136,14 +137,18 @@ static void on_recovered(void *arg, int64_t after)
         run_tell(events_of(a), &news);
 }
 
-/* A renewer has nobody to tell: the script finds out when it renews or releases. */
+/* A renewer has nobody to tell: the script finds out when it renews or releases. Who was asked to
+ * give the lock back has it yet. */
 static void on_lost(void *arg, const char *why)
 {
     struct acquisition *a = arg;
+    const struct lock_end end = {.how = LOCK_LOST};
 
     (void)why;
-    if (a->state == HELD)
-        loop_stop(a->loop);
+    if (a->state != HELD)
+        return;
+    a->state = LEAVING;
+    keeper_release(a->keeper, moment_plus(loop_now(a->loop), CANCEL_NS), &end);
 }
 
 static void report_failure(const struct acquisition *a, const struct keeper_end *end)

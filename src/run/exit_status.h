@@ -27,6 +27,7 @@ static inline enum status status_of_cause(enum cause cause)
     case CAUSE_NONE: return STATUS_OK;
     case CAUSE_HELD:
     case CAUSE_SUPERSEDED:
+    case CAUSE_REVOKED:
     case CAUSE_DONE:
     case CAUSE_CLOSED: return STATUS_NOT_ACQUIRED;
     case CAUSE_NOT_HOLDER:

@@ -82,6 +82,9 @@ struct lock_request {
     /* With "queue", NULL otherwise: those that wait in the same group already, and said so as well,
      * are sent away (CAUSE_SUPERSEDED). "": of each key, the group of its name. */
     const char *group;
+    /* An acquisition: those that keep it out are asked to give it back, as far as they hear of
+     * it. */
+    bool replace;
     /* An acquisition: refused (CAUSE_DONE) if of each key a run that began less than so many ns ago
      * has succeeded. 0: no matter. Of a store with memory; of several keys, of one that decides
      * about them together. */
@@ -91,8 +94,10 @@ struct lock_request {
      * LOCK_PRIORITY_BOUND_NS. */
     unsigned priority;
     int64_t priority_bound;
-    bool listen; /* the store calls "poked" when the lock may be granted */
-    bool offer;  /* with "listen", of one key: or it calls "handed", if it can */
+    /* The store calls "poked" when the lock may be granted; after a renewal, when somebody asks for
+     * it. */
+    bool listen;
+    bool offer; /* with "listen", of one key: or it calls "handed", if it can */
 
     /* A renewal: what was granted. A store with grace that has forgotten the lock takes the
      * caller's word for it. NULL: a lock that the store has forgotten is lost. */
@@ -122,6 +127,7 @@ enum cause {
     CAUSE_DONE,       /* refused: a run that began first.age_ms ago has succeeded (unless_done) */
     CAUSE_NOT_HOLDER, /* refused: the caller holds nothing there */
     CAUSE_CHANGED,    /* refused: not the holders it was told */
+    CAUSE_REVOKED,    /* refused: the holder is asked to give it back, and has it until then */
     CAUSE_ABSENT,     /* refused: there is no latch of that name, or nothing to forget */
     CAUSE_EXISTS,     /* refused: there is one */
     CAUSE_MISFIT,     /* refused: the key is something else (type, kind, damaged) */
@@ -171,6 +177,9 @@ struct answer {
     /* Refused: who has held it for longest; if nobody holds it, who is first in the queue, or if it
      * is CLOSED, who has paused it. Owner "": nobody, or not known. */
     struct lock_party holder, first;
+
+    /* Refused, for REVOKED or because it is held no more: who takes it away, if that is known. */
+    struct revocation revoked;
 
     /* A release that is UNKNOWN, of several keys: the number, from 1, of a key that was not held
      * any more; 0: none is known. */
@@ -222,9 +231,16 @@ void store_release(struct store *store, const struct lock_request *request, bool
  * sent: there was no connection. */
 bool store_release_nowait(struct store *store, const struct lock_request *request);
 
-/* Takes the lock from exactly these owners; purge: empties the queue too. */
+/* Takes the lock from exactly these owners; purge: empties the queue too. ASK, of a store that can:
+ * those that hear of it are asked to give it back, the others lose it. REFUSED for REVOKED as long
+ * as some have it yet, with how many as "holders", when the last lease of them ends as "left_ms",
+ * and one of them. ASK_AGAIN: the same once more, where some may have given it back. ASKED_OVER:
+ * then those that have it yet lose it. */
+enum forcing { FORCE_NOW, FORCE_ASK, FORCE_ASK_AGAIN, FORCE_ASKED_OVER };
 struct force_request {
     const char *key;
+    enum forcing how;
+    const char *by, *why; /* for who loses it; "" or NULL: it is not told */
     const char *const *owners;
     size_t owner_count;
     bool purge;

@@ -37,6 +37,8 @@ enum store_ability {
     STORE_PRIORITIES = 1 << 16,  /* some who wait are served before others */
     STORE_PAUSES = 1 << 17,      /* nobody new is let in for a while */
     STORE_ANY = 1 << 18,         /* of several keys, grants as many as asked for that are free */
+    STORE_ASK = 1 << 19,         /* a holder can be asked to give a lock back */
+    STORE_REPLACE = 1 << 20,     /* and so can whoever comes ask for it */
 };
 
 struct store_record {

@@ -440,20 +440,24 @@ static char *spell_option(const struct top *top, const struct given_option *opti
 }
 
 /* In a process of its own, on the screen that was there before: as rlock force-release KEY does it,
- * which shows the holders and asks. Nothing is executed, so no password is on an argument list. */
+ * which shows the holders and asks; where a holder cannot be asked, as with --now. Nothing is
+ * executed, so no password is on an argument list. */
 static int take_away(void *arg)
 {
     const struct top *top = arg;
     size_t count = top->arguments.option_count;
-    char **words = mem_zeroed((count + 3) * sizeof *words);
+    char **words = mem_zeroed((count + 4) * sizeof *words);
+    bool asks = store_can(&top->settings.address, STORE_ASK);
     char line[16];
 
     words[0] = mem_strdup(command_force_release.name);
     for (size_t i = 0; i < count; i++)
         words[i + 1] = spell_option(top, &top->arguments.options[i]);
     words[count + 1] = top->unwanted;
+    if (!asks)
+        words[count + 2] = mem_strdup(FORCE_RELEASE_NOW);
     fprintf(stderr, "\nrlock force-release %s\n", top->unwanted);
-    int status = command_force_release.run(&command_force_release, (int)count + 2, words);
+    int status = command_force_release.run(&command_force_release, (int)count + 2 + !asks, words);
     fprintf(stderr, "Enter shows the locks again ");
     if (!fgets(line, sizeof line, stdin))
         fputc('\n', stderr);

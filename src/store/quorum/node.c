@@ -59,7 +59,10 @@ static void learn(struct quorum_node *node, const struct answer *answer)
         else
             node->unsure |= answer->maybe_done;
         break;
-    case TASK_RENEW: break;
+    case TASK_RENEW:
+        if (answer->cause == CAUSE_REVOKED)
+            return; /* it has the lock until that is given back */
+        break;
     case TASK_RELEASE:
         if (known && node->doing.bar)
             node->unsure = false;

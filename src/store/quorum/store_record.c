@@ -28,7 +28,8 @@ static struct store *open_nodes(struct loop *loop, const struct store_address *a
 
 const struct store_record quorum_record = {.name = "a quorum",
                                            .abilities = STORE_SEVERAL_KEYS | STORE_AT_LEAST |
-                                                        STORE_FORCE | STORE_DETACHED | STORE_MIRROR,
+                                                        STORE_FORCE | STORE_ASK | STORE_DETACHED |
+                                                        STORE_MIRROR,
                                            .is_voted = true,
                                            .open = open_nodes,
                                            .check = quorum_check};

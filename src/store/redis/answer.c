@@ -92,6 +92,13 @@ static void read_end(const char *text, size_t length, struct lock_end *end)
     end->status = end->known ? (int)status : 0;
 }
 
+static void read_revocation(const char *text, size_t length, struct revocation *revoked)
+{
+    revoked->asked_ms = identity_noted(text, length, LOCK_NOTE_ASKED);
+    identity_noted_word(text, length, LOCK_NOTE_BY, revoked->by);
+    identity_noted_word(text, length, LOCK_NOTE_WHY, revoked->why);
+}
+
 static void read_who(const char *text, size_t length, struct lock_party *party)
 {
     identity_parse(text, length, &party->who);
@@ -122,6 +129,8 @@ static bool read_holder(const struct redisReply *record, int64_t now, struct loc
     holder->kept = identity_noted(text, length, LOCK_NOTE_KEPT) > 0;
     holder->reserved = identity_noted(text, length, LOCK_NOTE_RESERVED) > 0;
     read_end(text, length, &holder->end);
+    read_revocation(text, length, &holder->revoked);
+    holder->revoked.known = holder->revoked.asked_ms > 0;
     return true;
 }
 
@@ -146,6 +155,10 @@ static bool read_run(const struct redisReply *record, int64_t now, struct lock_r
     read_who(text, length, by);
     by->waited_ms = span(0, identity_noted(text, length, LOCK_NOTE_WAITED));
     read_end(text, length, &by->end);
+    if (by->end.how == LOCK_REVOKED) {
+        read_revocation(text, length, &by->revoked);
+        by->revoked.known = true;
+    }
     return true;
 }
 
@@ -440,8 +453,19 @@ static void read_barred(const redisReply *reply, struct answer *answer, struct r
 static void read_not_holder(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {
+    struct lock_run run;
+
     answer_refused(answer, CAUSE_NOT_HOLDER);
     read_holders(reply, 2, extra->now_ms, answer);
+    if (reply->elements > 6 && read_run(reply->element[6], extra->now_ms, &run))
+        answer->revoked = run.by.revoked;
+}
+
+static void read_asked(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
+{
+    answer_refused(answer, CAUSE_REVOKED);
+    read_holders(reply, 2, extra->now_ms, answer);
+    answer->revoked = answer->holder.revoked;
 }
 
 static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -479,6 +503,7 @@ static const struct {
     {"MARKED", read_released},   {"SUPERSEDED", read_superseded},
     {"CLOSED", read_closed},     {"ADJUSTED", read_released},
     {"NONE", read_none},         {"DONE", read_done},
+    {"ASKED", read_asked},
 };
 
 static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -550,9 +575,9 @@ bool redis_answer_belongs(const struct redis_question *question, const struct re
     } words[] = {
         {&script_acquire, "GRANTED", "QUEUED HELD GRACE CLOSED STALE BARRED MISFIT SUPERSEDED DONE",
          true},
-        {&script_renew, "RENEWED", "LOST STALE MISFIT", true},
+        {&script_renew, "RENEWED", "LOST ASKED STALE MISFIT", true},
         {&script_release, "RELEASED", "ABSENT STALE MISFIT", false},
-        {&script_force, "RELEASED", "CHANGED MISFIT", false},
+        {&script_force, "RELEASED", "CHANGED ASKED MISFIT", false},
         {&script_init, "MARKED", "GRACE", false},
         {&script_adjust, "ADJUSTED", "NONE MISFIT", false},
     };

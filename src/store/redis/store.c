@@ -2,6 +2,7 @@
  * way where the reply says that it was in vain. */
 #include "store/redis/store.h"
 #include "base/mem.h"
+#include "base/percent.h"
 #include "lock/key.h"
 #include "net/loop.h"
 #include "store/redis/answer.h"
@@ -215,6 +216,8 @@ static void add_who(struct call *call, const struct lock_request *request)
 
     if (request->queue && request->group)
         note_text(&who, LOCK_NOTE_GROUP, request->group);
+    if (request->replace)
+        note_number(&who, LOCK_NOTE_REPLACE, 1);
     if (request->queue && request->priority)
         note_number(&who, LOCK_NOTE_PRIORITY, request->priority);
     if (request->queue && bounds)
@@ -324,10 +327,32 @@ static void call_release(struct call *call, const struct terms *terms, const cha
     }
 }
 
+/* By whom a lock is taken, and why, as notes: "by=… why=…". */
+static char *print_revocation(const struct force_request *request, char *out, size_t size)
+{
+    char coded[3 * IDENTITY_WORD_MAX + 1];
+    int used = 0;
+
+    out[0] = '\0';
+    if (*request->by && percent_encode(request->by, "", coded, sizeof coded))
+        used = snprintf(out, size, LOCK_NOTE_BY "=%s", coded);
+    if (*request->why && percent_encode(request->why, "", coded, sizeof coded))
+        snprintf(out + used, size - (size_t)used, "%s" LOCK_NOTE_WHY "=%s", used ? " " : "", coded);
+    return out;
+}
+
 static void call_force(struct call *call, const char *prefix, const struct force_request *request)
 {
+    static const char *const words[] = {[FORCE_NOW] = "now",
+                                        [FORCE_ASK] = "ask",
+                                        [FORCE_ASK_AGAIN] = "again",
+                                        [FORCE_ASKED_OVER] = "over"};
+    char notes[2 * (3 * IDENTITY_WORD_MAX + 8)];
+
     call_begin(call, &script_force, prefix, &request->key, 1);
     call_text(call, request->purge ? "1" : "0");
+    call_text(call, words[request->how]);
+    call_text(call, print_revocation(request, notes, sizeof notes));
     for (size_t i = 0; i < request->owner_count; i++)
         call_text(call, request->owners[i]);
 }
@@ -420,6 +445,12 @@ static bool is_replicated(const struct redis_store *store)
     return store->replicas.rule != REPLICAS_NONE &&
            (store->call.script == &script_acquire || store->call.script == &script_renew ||
             store->call.script == &script_release);
+}
+
+/* Whether it listens for who is called, not for who asks for what is held. */
+static bool is_called(const struct redis_store *store)
+{
+    return store->listen && store->call.script != &script_renew;
 }
 
 /* Asking the same again does no harm, so a new connection is tried soon. */
@@ -640,7 +671,7 @@ static void finish_call(struct redis_store *store, struct answer *answer)
         redis_session_sign(store->session, answer);
     answer->from = redis_session_sent_at(store->session);
     int64_t poll = poll_time(store, answer);
-    if (store->listen && poll > 0)
+    if (is_called(store) && poll > 0)
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), poll));
     finish(store, answer);
 }
@@ -877,6 +908,14 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     acquire_as_member(base, request, &nothing_settled, until, done, arg);
 }
 
+/* A renewal that waits for replicas would end the subscription at once, and one on a new connection
+ * goes out with the greeting: the next one listens. */
+static bool may_listen(const struct redis_store *store, const struct lock_request *request)
+{
+    return request->listen && store->replicas.rule == REPLICAS_NONE &&
+           redis_session_is_up(store->session);
+}
+
 static void renew_as_member(struct store *base, const struct lock_request *request,
                             const struct member_terms *settled, struct moment until,
                             store_done *done, void *arg)
@@ -885,6 +924,7 @@ static void renew_as_member(struct store *base, const struct lock_request *reque
 
     call_renew(&store->call, &store->terms, store->prefix, request, settled);
     store->in_time = true;
+    store->listen = may_listen(store, request);
     start(store, until, done, arg);
 }
 

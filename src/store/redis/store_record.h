@@ -17,8 +17,8 @@ extern const struct store_record redis_record, unix_record, sentinel_record;
 /* All that a Redis server can do. */
 #define REDIS_ABILITIES                                                                            \
     (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
-     STORE_REPLICAS | STORE_GRACE | STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED |    \
-     STORE_GROUPS | STORE_MIRROR | STORE_LIMITS | STORE_MEMORY | STORE_TOGETHER |                  \
-     STORE_PRIORITIES | STORE_PAUSES | STORE_ANY)
+     STORE_REPLICAS | STORE_GRACE | STORE_MARK | STORE_FORCE | STORE_ASK | STORE_REPLACE |         \
+     STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_MIRROR | STORE_LIMITS | STORE_MEMORY |  \
+     STORE_TOGETHER | STORE_PRIORITIES | STORE_PAUSES | STORE_ANY)
 
 #endif

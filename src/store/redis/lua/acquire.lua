@@ -10,9 +10,9 @@
 --       not_after (server ms; 0: any time), places held so far, 1 to count them, mode, limit (0:
 --       the one that is stored, which goes before any that is given; of an exclusive lock of one
 --       key, the mirror that is to be held besides, as KIND:NAME), 1 to nest, who; behind that the
---       notes latest=GROUP, to send away those that wait for that group, priority=N, bound=MS,
---       how long others may go before who has come earlier, and take=N/M: N of the M locks, not in
---       a quorum;
+--       notes latest=GROUP, to send away those that wait for that group, replace=1, to ask those
+--       that hold it to give it back, priority=N, bound=MS, how long others may go before who has
+--       come earlier, and take=N/M: N of the M locks, not in a quorum;
 --       'offer', a token, and for how many ms from now on it takes the lock if that is handed over
 --       with the token (holders.lua); or 'grace' and the server's marker; or in a quorum 'member',
 --       its marker, which process of the server this is, a fence that all may take (0: none), and
@@ -542,6 +542,10 @@ end
 if #free == needed then
   if not stands and grace == 0 then return grant(free) end
   blocked, found = nil, nil
+end
+
+if string.find(who, ' replace=1', 1, true) then
+-- include replace.lua
 end
 
 blocked = blocked or 1

@@ -6,17 +6,22 @@
 -- include holders.lua
 
 -- Takes the lock from exactly the holders named; from nobody if one of them holds it no more.
--- ARGV: 1 to empty the queue too, owners…
+-- ARGV: 1 to empty the queue too; how: 'now', 'ask' (those that hear of it are asked, the others
+--       lose it), 'again' (they were asked before, and some may have gone) or 'over' (the same, and
+--       the others lose it); notes that say by whom, and why: by=WHOM why=TEXT; owners…
 -- {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}
+-- {'ASKED', now, 1, how many were asked and hold it still, ms until the last lease of them ends,
+--  one of them}
+local how, notes = ARGV[2], ARGV[3]
 local lock, refusal = load_lock(1)
 if not lock then return refusal end
 
-for i = 2, #ARGV do
+for i = 4, #ARGV do
   for _, name in ipairs(lineage(ARGV[i])) do
     local text = not lock.families[name] and redis.call('HGET', lock.key, 'h:' .. name)
     if text then lock.families[name] = read_family(name, text) end
   end
-  if not lock.held or not find_entry(lock, ARGV[i]) then
+  if (how == 'now' or how == 'ask') and not (lock.held and find_entry(lock, ARGV[i])) then
     return { 'CHANGED', now, 1, present(lock) }
   end
 end
@@ -38,14 +43,29 @@ local function empty_all_queues()
   for _, waiter in ipairs(waiters) do poke(lock, waiter) end
 end
 
+local asked = { 'ASKED', now, 1, 0, 0, '' }
+local function note_asked(e)
+  asked[4], asked[5] = asked[4] + 1, math.max(asked[5], e.deadline - now)
+  if asked[4] == 1 then asked[6] = write_entry(e) end
+end
+
+local function revoke(e, family)
+  if can_be_asked(e) then poke(lock, e) end -- it finds out at once
+  note_barred(lock, '!' .. e.owner, e.lease)
+  e.ended = not is_dead(e) and 'revoked=1' .. (notes ~= '' and ' ' or '') .. notes
+  wake_after(lock, e.owner, family, remove(lock, e, family))
+end
+
 keep(lock, 0)
-for i = 2, #ARGV do
-  local own, family = find_entry(lock, ARGV[i])
+for i = 4, #ARGV do
+  local own, family
   -- A dead one may have gone with another.
-  if own then
-    note_barred(lock, '!' .. ARGV[i], own.lease)
-    own.ended = not is_dead(own) and 'revoked=1'
-    wake_after(lock, ARGV[i], family, remove(lock, own, family))
+  if lock.held then own, family = find_entry(lock, ARGV[i]) end
+  if own and (how == 'ask' or how == 'again') and can_be_asked(own) then
+    ask(lock, family, own, notes)
+    note_asked(own)
+  elseif own then
+    revoke(own, family)
   end
 end
 if lock.mirror then
@@ -54,4 +74,5 @@ if lock.mirror then
   mirrors.follow(lock)
 end
 if ARGV[1] == '1' then empty_all_queues() end
+if asked[4] > 0 then return asked end
 return { 'RELEASED', now }

@@ -193,6 +193,21 @@ local function present(lock)
   return describe(lock.held and all_holders(lock))
 end
 
+-- Whether a process has it that hears of it when it is asked to give it back.
+local function can_be_asked(e)
+  return not is_dead(e) and string.find(e.rest, ' hears=1', 1, true)
+    and not string.find(e.rest, ' kept=1', 1, true)
+end
+
+-- Asks a holder to give the lock back, once; notes: by whom, and why. It ends no later than its
+-- lease as it is now.
+local function ask(lock, family, e, notes)
+  if string.find(e.rest, ' asked=', 1, true) then return end
+  e.rest = e.rest .. ' asked=' .. whole(now) .. (notes ~= '' and ' ' or '') .. notes
+  write_family(lock, family)
+  poke(lock, e)
+end
+
 -- Where the first one waits for another of its keys: calls the first of those who nest, and may
 -- pass it.
 local function wake_passing(lock, queue, parent, family)

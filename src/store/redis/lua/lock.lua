@@ -7,7 +7,9 @@
 --                the first, "2" the second, … "o" all
 --   h:OWNER      a family: OWNER and those that nest in it, one line each:
 --                DEADLINE LEASE FENCE OWNER SINCE MODE SLOT WHO; notes like kept=1 may follow in
---                WHO
+--                WHO: hears=1, whoever it is stops when it is told to; asked=WHEN by=WHOM why=TEXT,
+--                somebody has told it to give the lock back (ask() in holders.lua), and it is not
+--                renewed any more
 --   q, q:OWNER   the queue, and that of those who nest in OWNER:  FIRST LAST CALLED
 --   q:N, q:OWNER:N   a waiter's place:  DEADLINE OWNER SINCE MODE WHO; MODE is in capitals where it
 --                waits for another of its keys alone. Behind WHO, of one that takes the lock from a

@@ -18,6 +18,10 @@ local function remember(lock, family, e, notes)
   if not last or #text > 64 then ended, waited, began, last = 0, 0, '0', '0' end
   -- When a dead one was found says nothing.
   local at = how == 'expired' and e.deadline < now and whole(e.deadline) or now_text
+  -- Who was asked to give it back has lost it to whoever asked.
+  if (how == 'lost' or how == 'expired') and string.find(e.rest, ' asked=', 1, true) then
+    how, notes = 'revoked', 'revoked=1' .. string.sub(notes, #how + 3)
+  end
   local succeeded = how == 'ran' and string.find(notes, ' exit=0', 1, true)
   -- Who nests in a holder does a part of that one's work.
   if succeeded and family.name == e.owner then
@@ -38,5 +42,18 @@ local function remember(lock, family, e, notes)
   else
     redis.pcall('HSET', lock.key, 'c', lock.counted, field, run,
       tally(lock, how == 'ran' and 'failed' or how, at))
+  end
+end
+
+-- The run of an owner that somebody has taken the lock from, where it is known by whom; nil.
+local function revocation(lock, owner)
+  if not string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true) then return nil end
+  local names = {}
+  for n = 1, 20 do names[n] = 'r:' .. n - 1 end
+  for _, run in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
+    if run and string.find(run, ' ' .. owner .. ' ', 1, true)
+      and string.find(run, ' revoked=1 ', 1, true) then
+      return run
+    end
   end
 end

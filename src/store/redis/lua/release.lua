@@ -9,8 +9,8 @@
 --       not_after (server ms; 0: any time), 1 if a lease that has run out is not held any more,
 --       notes that say how it ended (unused=1: it was no run; refused=1: it waited in vain);
 --       with grace the server's marker, and the lease that was asked for
--- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}   {'STALE', now}
--- {'MISFIT', now, what, which key}
+-- {'RELEASED', now}   {'ABSENT', now, which key, holders, ms, holder}, and as in renew.lua the run
+-- {'STALE', now}   {'MISFIT', now, what, which key}
 local owner, bar, at_least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local not_after = tonumber(ARGV[4] or 0)
 local strict, notes, marker = ARGV[5] == '1', ARGV[6] or '', ARGV[7]
@@ -139,6 +139,7 @@ end
 for _, lock in ipairs(locks) do
   if not release(lock) then
     local absent = { 'ABSENT', now, lock.number, present(lock) }
+    absent[7] = revocation(lock, owner)
     if not is_forgotten(lock, absent[4]) then worst = worst or absent end
   end
 end

@@ -12,8 +12,11 @@
 --       or in a quorum 'member', its marker, which process of the server this is, and what the
 --       fences are from now on…
 -- {'RENEWED', now, {fence…}, {slot…}, 1 if one of them had run out before, 2 if one was forgotten}
--- {'LOST', now, which key, holders, ms, holder}   {'MISFIT', now, what, which key}   {'STALE', now}
--- In a quorum, RENEWED and LOST as as_member() has them.
+-- {'LOST', now, which key, holders, ms, holder}; one more where somebody has taken it away: the run
+-- that it was, as memory.lua writes it
+-- {'ASKED', now, which key, 1, ms, the owner's entry}: it is to give it back, nothing is renewed
+-- {'MISFIT', now, what, which key}   {'STALE', now}
+-- In a quorum, RENEWED, LOST and ASKED as as_member() has them.
 local owner, lease, strict = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
 local not_after = tonumber(ARGV[4] or 0)
 local member, marker = ARGV[5] == 'member', ARGV[6]
@@ -33,6 +36,10 @@ for i = 1, #KEYS do
   if not lock.own or strict and is_dead(lock.own) then
     lost = i
     break
+  end
+  if string.find(lock.own.rest, ' asked=', 1, true) then
+    return as_member(marker, run, { 'ASKED', now, i, 1, math.max(lock.own.deadline - now, 0),
+                                    write_entry(lock.own) })
   end
 end
 
@@ -119,4 +126,6 @@ if grace > 0 and ARGV[7] then
     return { 'RENEWED', now, fences, slots, 2 }
   end
 end
-return as_member(marker, run, { 'LOST', now, lost, present(locks[lost]) })
+local answer = { 'LOST', now, lost, present(locks[lost]) }
+answer[7] = revocation(locks[lost], owner)
+return as_member(marker, run, answer)

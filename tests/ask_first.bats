@@ -1,0 +1,187 @@
+# rlock force-release asks the holder first, and so does run --replace.
+
+load helper
+
+# evicted NAME BY: the command of NAME was stopped, and rlock said by whom.
+evicted() {
+    finish "$1"
+    [[ $status == 79 ]]
+    contains "$T/$1.err" "lock lost: revoked by $2"
+}
+
+me() {
+    printf '%s@%s pid ' "$(id -un)" "$(hostname)"
+}
+
+# slow_end NAME KEY OPTION...: holds KEY; its command takes a second to clean up after TERM.
+slow_end() {
+    local name=$1
+    shift
+    # shellcheck disable=SC2016
+    bg "$name" rlock run "$@" -- sh -c 'trap "sleep 1; echo end >>\"$LOG\"; exit" TERM
+        echo up >>"$LOG"; while :; do sleep 0.05; done'
+    poll_until 10 contains "$LOG" up
+}
+
+@test "H45 the holder is asked: it ends its command, and only then the next one begins" {
+    export LOG=$T/log
+    slow_end a --lease 6s k
+    bg w rlock run k -- sh -c 'echo next >>"$LOG"'
+    poll_until 10 has_waiters k 1
+    run -0 --separate-stderr rlock force-release --yes --reason 'a hot fix' k
+    stderr_line "^rlock: k: asked $(me)${pid[a]} \(sh\) to give it back; the lease ends in "
+    stderr_line "^rlock: k was given back by $(me)${pid[a]} \(sh\)\$"
+    evicted a "$(me)"
+    contains "$T/a.err" 'a hot fix'
+    finish w
+    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'up end next ' ]]
+    run -0 rlock history --json k
+    json '.[0] | .outcome == "revoked" and .reason == "a hot fix" and (.revoked_by | test("@.* pid "))'
+    run -0 rlock history k
+    [[ $output == *'revoked by '*' pid '*': a hot fix'* ]]
+}
+
+@test "H45 a holder that listens is told at once; status shows that it was asked" {
+    stay a k --lease 9s --on-lost continue
+    renewed k
+    bg f rlock force-release --yes --reason why k
+    poll_until 2 contains "$T/a.err" 'revoked by' # its next renewal is 3 s away
+    run -0 rlock status --json k
+    json '.[0].holders[0].revoked | .reason == "why" and .by != null and .since != null'
+    run -0 rlock status k
+    [[ $output == *'revoked '*" by $(me)"*': why; it is to give it back'* ]]
+    : >"$T/a.go"
+    finish f
+    [[ $status == 0 ]]
+    finish a
+    [[ $status == 79 ]]
+}
+
+@test "H45 who does not hear of it loses it when its lease ends, and so does a dead one" {
+    hold a k --lease 4s
+    kill -STOP "$(agent_of "${pid[a]}")"
+    run -0 --separate-stderr rlock force-release --yes k
+    stderr_line '^rlock: k: asked '
+    stderr_line 'when the lease had ended$'
+    kill -CONT "$(agent_of "${pid[a]}")" || true
+    finish a
+    [[ $status == 79 ]]
+    hold b dead --lease 4s
+    kill_both b
+    run -0 rlock force-release --yes dead
+    is_free dead
+}
+
+@test "H45 H135 the agent that takes the place of a killed one learns that the lock is asked for" {
+    hold a k --lease 60s
+    bg f rlock force-release --yes k
+    poll_until 10 contains "$T/f.err" 'asked '
+    kill -KILL "$(agent_of "${pid[a]}")"
+    evicted a "$(me)"
+    finish f
+    [[ $status == 0 ]]
+}
+
+@test "H45 nobody can be asked: a plain acquisition and a lock that is kept are taken at once" {
+    rlock acquire --lease 1h k >"$T/owner"
+    run -0 --separate-stderr rlock force-release --yes --reason gone k
+    stderr_line '^rlock: k was taken from '
+    run -1 --separate-stderr rlock release --owner "$(<"$T/owner")" k
+    run -0 rlock run --at-least 1h kept -- true
+    run -0 --separate-stderr rlock force-release --yes kept
+    stderr_line '^rlock: kept was taken from '
+    is_free kept
+}
+
+@test "H45 a renewer gives the lock back at once" {
+    local start
+    bg p sleep 1000
+    rlock acquire --lease 1h --keep "${pid[p]}" k >/dev/null
+    start=$(now_ms)
+    run -0 --separate-stderr rlock force-release --yes k
+    stderr_line '^rlock: k was given back by '
+    took 0 10000 "$start"
+    is_free k
+    alive "${pid[p]}"
+}
+
+@test "H45 --now takes it away at once, and tells who and why; 1 where it is not held" {
+    hold a k --lease 60s
+    run -0 --separate-stderr rlock force-release --now --yes --reason 'no time' k
+    stderr_line '^rlock: k was taken from '
+    is_free k
+    kill -USR1 "${pid[a]}"
+    finish a 40
+    [[ $status == 79 ]]
+    contains "$T/a.err" "revoked by $(me)"
+    contains "$T/a.err" ': no time'
+    run -1 rlock force-release --now --yes k
+}
+
+@test "H45 exactly the holders shown: readers, one of a semaphore, one that nests" {
+    local owner
+    hold r1 many --read --lease 4s
+    hold r2 many --read --lease 4s
+    hold l1 some --limit 2 --lease 4s
+    stay l2 some --limit 2 --lease 15s
+    run -0 --separate-stderr rlock force-release --yes many
+    stderr_line '^rlock: many was given back by 2 holders$'
+    evicted r1 "$(me)"
+    evicted r2 "$(me)"
+    owner=$(rlock status --json some | jq -r ".[0].holders[] | select(.pid == ${pid[l1]}) | .owner")
+    run -0 rlock force-release --yes --owner "$owner" some
+    evicted l1 "$(me)"
+    ends_well l2
+    # shellcheck disable=SC2016
+    hold o nest --lease 4s
+    run -0 rlock force-release --yes nest
+    evicted o "$(me)"
+}
+
+@test "H45 two ask at once: both see it given back; a holder that ends by itself is fine as well" {
+    bg a rlock run --lease 60s k -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done"
+    poll_until 10 held k
+    bg f1 rlock force-release --yes k
+    bg f2 rlock force-release --yes k
+    poll_until 10 contains "$T/f1.err" 'asked '
+    poll_until 10 contains "$T/f2.err" 'asked '
+    : >"$T/go"
+    finish a
+    finish f1
+    [[ $status == 0 ]]
+    finish f2
+    [[ $status == 0 ]]
+}
+
+@test "H45 who has one of several keys is asked for it; --replace with --any asks for one alone" {
+    export LOG=$T/log
+    slow_end a --lease 9s --any j k
+    stay b k
+    # shellcheck disable=SC2016
+    bg c rlock run --any --replace j k -- sh -c 'echo "$RLOCK_KEY" >>"$LOG"'
+    evicted a "$(me)"
+    finish c
+    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'up end j ' ]]
+    ends_well b
+}
+
+@test "--replace asks the holder, and has the lock after it" {
+    export LOG=$T/log
+    slow_end a --lease 6s k
+    # shellcheck disable=SC2016
+    run -0 rlock run --replace k -- sh -c 'echo new >>"$LOG"'
+    evicted a "$(me)"
+    contains "$T/a.err" ': --replace; stopping'
+    [[ $(tr '\n' ' ' <"$LOG") == 'up end new ' ]]
+}
+
+@test "--replace does not go before those that wait, nor ask whoever comes after the holder" {
+    hold a k --lease 4s
+    queue w1 k
+    bg w2 rlock run --replace k -- sh -c "echo w2 >>'$LOG'"
+    evicted a "$(me)"
+    finish w1
+    [[ $status == 0 ]]
+    finish w2
+    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'w1 w2 ' ]]
+}

@@ -1,0 +1,47 @@
+# rlock force-release asks the holder first, in a quorum.
+
+load helper
+load quorums
+
+setup_file() { quorum_file 3; }
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || {
+        show_evidence
+        show_quorum
+    }
+    end_processes
+    quorum_mend
+}
+
+teardown_file() { quorum_file_end; }
+
+@test "H45 a quorum: the holder is asked, gives the lock back everywhere, and says by whom" {
+    hold a k --lease 9s
+    run -0 --separate-stderr rlock force-release --yes --reason why k
+    stderr_line '^rlock: k was given back by '
+    finish a
+    [[ $status == 79 ]]
+    contains "$T/a.err" ': why; stopping sh'
+    poll_until 5 nothing_at k 1 2 3
+    run -0 rlock run -n k -- true
+}
+
+@test "H45 a quorum: a holder that does not hear of it loses the lock when its lease ends" {
+    hold a k --lease 4s
+    kill_both a
+    run -0 rlock force-release --yes k
+    run -0 rlock run -w 10s k -- true
+}
+
+@test "a quorum has no --replace" {
+    run -64 --separate-stderr rlock run --replace k -- true
+    stderr_line 'has no --replace'
+}
