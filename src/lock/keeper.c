@@ -91,6 +91,7 @@ struct keeper {
                                  latest acquisition was sent */
     bool on_hold;             /* nothing is renewed */
     bool lost;                /* and told so */
+    bool wanted;              /* lost, because somebody asks for it */
     bool handed;              /* the store has handed it over, and no renewal was answered since */
 
     /* Releasing. */
@@ -364,6 +365,7 @@ static void renewed(void *arg, const struct answer *answer)
         keeper->events->extended(keeper->arg, keeper->lease, answer->forgotten);
     } else if (answer->verdict == VERDICT_REFUSED) {
         describe_loss(keeper, answer, why, sizeof why);
+        keeper->wanted = answer->cause == CAUSE_REVOKED;
         lose(keeper, why);
     } else {
         schedule(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
@@ -966,6 +968,11 @@ void keeper_free(struct keeper *keeper)
 const char *keeper_trouble(const struct keeper *keeper)
 {
     return keeper->outage.text;
+}
+
+bool keeper_was_asked(const struct keeper *keeper)
+{
+    return keeper->wanted;
 }
 
 void keeper_verify(struct keeper *keeper)

@@ -81,6 +81,9 @@ void keeper_free(struct keeper *keeper);
 /* Why the store has not done what it was asked for lately; "": it has. */
 const char *keeper_trouble(const struct keeper *keeper);
 
+/* Whether it was lost because somebody asks for it: the store has it until it is given back. */
+bool keeper_was_asked(const struct keeper *keeper);
+
 /* Renews now instead of when it is due. */
 void keeper_verify(struct keeper *keeper);
 /* While on hold, no renewal is sent; the lease runs out. */

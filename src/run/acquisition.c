@@ -147,6 +147,10 @@ static void on_lost(void *arg, const char *why)
     (void)why;
     if (a->state != HELD)
         return;
+    if (!keeper_was_asked(a->keeper)) {
+        loop_stop(a->loop);
+        return;
+    }
     a->state = LEAVING;
     keeper_release(a->keeper, moment_plus(loop_now(a->loop), CANCEL_NS), &end);
 }
