@@ -224,6 +224,23 @@ static void test_fences(void)
     tap_ok(answer.grants[0].fence == 7, "the ancestor's fence before any other");
 }
 
+/* One has executed the ancestor's own request late, with a later fence. */
+static void test_fence_of_most(void)
+{
+    struct quorum quorum;
+    struct answer answer;
+
+    for (size_t late = 0; late < 3; late++) {
+        quorum_begin(&quorum, QUORUM_TAKE, 5, 30000);
+        for (size_t i = 0; i < 3; i++)
+            cast(&quorum, i, VOTE_YES, i == late ? 9 : 5, true);
+        cast(&quorum, 3, VOTE_YES, 12, false);
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+        tap_ok(answer.grants[0].fence == 5,
+               "nested: the fence that most know, not that of node %zu", late);
+    }
+}
+
 static void test_reasons(void)
 {
     struct answer denied = {.cause = CAUSE_DENIED, .verdict = VERDICT_UNKNOWN, .text = "no right"};
@@ -346,6 +363,7 @@ int main(void)
     test_longer_lease();
     test_twins();
     test_fences();
+    test_fence_of_most();
     test_reasons();
     test_views();
     return tap_done();

@@ -263,11 +263,31 @@ bool quorum_is_heard(const struct quorum *quorum)
 
 /* -- what to answer ---------------------------------------------------------------------------- */
 
-/* A nested lock has the fence of its ancestor, not that of a node which does not know the
- * ancestor. */
-static bool outranks(const struct lock_grant *one, const struct lock_grant *other)
+/* How many have granted this key with the same fence, and as nested as this. */
+static size_t agreeing(const struct quorum *quorum, size_t key, const struct lock_grant *grant)
 {
-    return one->nested != other->nested ? one->nested : one->fence > other->fence;
+    size_t count = 0;
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct quorum_ballot *ballot = &quorum->ballots[i];
+        const struct lock_grant *other = &ballot->answer.grants[key];
+        count += ballot->vote == VOTE_YES && other->nested == grant->nested &&
+                 other->fence == grant->fence;
+    }
+    return count;
+}
+
+/* A nested lock has the fence of its ancestor, not that of a node which does not know the ancestor;
+ * and that which most nodes know, since one may have executed the ancestor's request late, and have
+ * not been told yet which fence was settled on. */
+static bool outranks(const struct quorum *quorum, size_t key, const struct lock_grant *one,
+                     const struct lock_grant *other)
+{
+    if (one->nested != other->nested)
+        return one->nested;
+    size_t for_one = one->nested ? agreeing(quorum, key, one) : 0;
+    size_t for_other = one->nested ? agreeing(quorum, key, other) : 0;
+    return for_one != for_other ? for_one > for_other : one->fence > other->fence;
 }
 
 static void answer_carried(const struct quorum *quorum, struct answer *answer)
@@ -278,8 +298,9 @@ static void answer_carried(const struct quorum *quorum, struct answer *answer)
         if (ballot->vote != VOTE_YES)
             continue;
         for (size_t key = 0; key < LOCK_KEYS_MAX; key++) {
-            if (outranks(&ballot->answer.grants[key], &answer->grants[key]))
-                answer->grants[key] = ballot->answer.grants[key];
+            const struct lock_grant *grant = &ballot->answer.grants[key];
+            if (outranks(quorum, key, grant, &answer->grants[key]))
+                answer->grants[key] = *grant;
         }
     }
 }
