@@ -385,17 +385,8 @@ static void be_refused(struct zk_store *store)
 
 /* -- relatives --------------------------------------------------------------------------------- */
 
-static bool same_root(const char *a, const char *b)
-{
-    size_t length = strcspn(a, ".");
-
-    return length == strcspn(b, ".") && strncmp(a, b, length) == 0;
-}
-
-/* What the replies say about those of a spot; *count of them are there, and nested[] has the index
- * of each in spot->relatives. The caller frees. */
-static struct relative *read_relatives(const struct zk_store *store, const struct spot *spot,
-                                       const struct zk_reply *replies, size_t *nested,
+/* What the replies say about those of a spot; *count of them are there. The caller frees. */
+static struct relative *read_relatives(const struct spot *spot, const struct zk_reply *replies,
                                        size_t *count)
 {
     struct relative *all = mem_zeroed((spot->relative_count + 1) * sizeof *all);
@@ -407,12 +398,13 @@ static struct relative *read_relatives(const struct zk_store *store, const struc
         struct jute_text text;
         struct zk_stat stat;
         if (replies[i].error != ZK_OK || !zk_read_data(&replies[i], &text, &stat) ||
-            !node_data_parse(text, &data) || !same_root(data.owner, store->owner))
+            !node_data_parse(text, &data))
             continue;
         strcpy(one->owner, data.owner);
         one->since = stat.czxid;
         one->reader = data.mode == LOCK_SHARED;
-        nested[(*count)++] = i;
+        one->node = spot->relatives[i];
+        (*count)++;
     }
     return all;
 }
@@ -421,20 +413,18 @@ static struct relative *read_relatives(const struct zk_store *store, const struc
 static bool judge_relatives(struct zk_store *store, struct spot *spot,
                             const struct zk_reply *replies)
 {
-    size_t *nested = mem_zeroed((spot->relative_count + 1) * sizeof *nested), count, own = 0;
-    struct relative *all = read_relatives(store, spot, replies, nested, &count);
+    size_t count, own = 0;
+    struct relative *all = read_relatives(spot, replies, &count);
 
     while (own < count && strcmp(all[own].owner, store->owner) != 0)
         own++;
     const struct relative *other = own < count ? family_in_the_way(all, count, own) : NULL;
-    const char *path = other ? spot->relatives[nested[other - all]] : NULL;
-    zk_set_text(&spot->in_the_way, path ? mem_strdup(path) : NULL);
+    zk_set_text(&spot->in_the_way, other ? mem_strdup(other->node) : NULL);
     if (other) {
         store->refusal.holder.mode = other->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
         strcpy(store->refusal.holder.owner, queue_uuid(other->owner));
     }
     free(all);
-    free(nested);
     return own < count;
 }
 

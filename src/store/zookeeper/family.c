@@ -46,6 +46,8 @@ const struct relative *family_in_the_way(const struct relative *all, size_t coun
             owner_nests_in(other->owner, self->owner) || (self->reader && other->reader))
             continue;
         size_t path = shared_path(self->owner, other->owner);
+        if (path == 0)
+            continue; /* of another family */
         bool before = eldest(all, count, other, path) < eldest(all, count, self, path);
         if (before && (!last || other->since > last->since))
             last = other;

@@ -18,10 +18,12 @@ struct relative {
     char owner[OWNER_SIZE];
     int64_t since; /* the zxid that made its node */
     bool reader;
+    const char *node; /* its path, for the caller; borrowed */
 };
 
-/* The last of those who are before all[own] and keep it from holding the lock; NULL: nobody does.
- * The result points into "all", which has everyone whose node has that number. */
+/* The last relative that is before all[own] and keeps it from holding the lock; NULL: nobody does.
+ * The result points into "all", which has everyone whose node has that number, and may have those
+ * of other families. */
 const struct relative *family_in_the_way(const struct relative *all, size_t count, size_t own);
 
 #endif

@@ -24,7 +24,7 @@ struct spot {
     char *in_the_way;       /* the node that is watched; NULL: none */
     char beside[NAME_SIZE]; /* the first node of the ancestor that we nest in; "": none */
     int32_t number;         /* of that */
-    char **relatives;       /* who has that number: their nodes, ours as well */
+    char **relatives;       /* who may nest in it as well: their nodes, and ours */
     size_t relative_count;
     bool leased;      /* our node is a lease of the semaphore, no place in its queue */
     unsigned slot;    /* of the semaphore */
