@@ -169,10 +169,14 @@ class Deployment:
     def masters(self):
         return self.nodes
 
+    @staticmethod
+    def stand_still(*nodes):
+        for node in nodes:
+            node.signal(signal.SIGSTOP)
+        return lambda: [node.signal(signal.SIGCONT) for node in nodes]
+
     def do_stop_server(self, chance):
-        node = chance.choice(self.masters())
-        node.signal(signal.SIGSTOP)
-        return lambda: node.signal(signal.SIGCONT)
+        return self.stand_still(chance.choice(self.masters()))
 
     def do_kill_server(self, chance):
         node = chance.choice(self.masters())
@@ -370,9 +374,7 @@ class Sentinels(Redis):
         chance.choice(self.sentinels).ask("sentinel", "failover", "m")
 
     def do_stop_a_sentinel(self, chance):
-        node = chance.choice(self.sentinels[1:])
-        node.signal(signal.SIGSTOP)
-        return lambda: node.signal(signal.SIGCONT)
+        return self.stand_still(chance.choice(self.sentinels[1:]))
 
 
 class Replicas(Sentinels):
@@ -455,10 +457,7 @@ class Quorum(Redis):
         self.url = " ".join(f"redis://127.0.0.1:{node.port}" for node in self.nodes)
 
     def do_stop_two(self, chance):
-        nodes = chance.sample(self.nodes, 2)
-        for node in nodes:
-            node.signal(signal.SIGSTOP)
-        return lambda: [node.signal(signal.SIGCONT) for node in nodes]
+        return self.stand_still(*chance.sample(self.nodes, 2))
 
     def do_restart_empty(self, chance):
         node = chance.choice(self.nodes)

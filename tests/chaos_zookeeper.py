@@ -1,5 +1,5 @@
 """A ZooKeeper ensemble for the chaos run."""
-import os, shutil, signal, socket
+import os, shutil, socket
 from chaos_deployments import Deployment, Server, free_ports, until
 
 JARS = ("/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar")
@@ -67,16 +67,10 @@ class Zookeeper(Deployment):
         self.url = "zookeeper://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
 
     def do_stop_the_leader(self, _chance):
-        leaders = [node for node in self.nodes if node.mode() == "leader"]
-        for node in leaders:
-            node.signal(signal.SIGSTOP)
-        return lambda: [node.signal(signal.SIGCONT) for node in leaders]
+        return self.stand_still(*(node for node in self.nodes if node.mode() == "leader"))
 
     def do_stop_two(self, chance):
-        nodes = chance.sample(self.nodes, 2)
-        for node in nodes:
-            node.signal(signal.SIGSTOP)
-        return lambda: [node.signal(signal.SIGCONT) for node in nodes]
+        return self.stand_still(*chance.sample(self.nodes, 2))
 
 
 if not os.path.exists(JARS[0]) or not shutil.which("java"):
