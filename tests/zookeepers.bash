@@ -84,11 +84,14 @@ END
     done
 }
 
-# server_start NAME
+# server_start NAME [PORT=OTHER ...]: with the latter, what it reaches at PORT is at OTHER.
 server_start() {
-    env -u RLOCK_TEST_ID java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dzookeeper.admin.enableServer=false \
-        -Dzookeeper.forceSync=no -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
-        -cp "$ZOOKEEPER_JARS" \
+    local preload=
+    (($# == 1)) || preload=$RLOCK_TEST_TOOLS/shim_connect.so
+    LD_PRELOAD=$preload SHIM_CONNECT="${*:2}" env -u RLOCK_TEST_ID \
+        java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dzookeeper.admin.enableServer=false \
+        -Dzookeeper.forceSync=no -Dzookeeper.fastleader.maxNotificationInterval=1000 \
+        -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$ZOOKEEPER_JARS" \
         org.apache.zookeeper.server.quorum.QuorumPeerMain "$ENSEMBLE/$1/conf" \
         </dev/null >>"$ENSEMBLE/$1/log" 2>&1 3>&- &
     echo $! >"$ENSEMBLE/$1/pid"
