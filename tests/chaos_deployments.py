@@ -184,17 +184,18 @@ class Deployment:
         return node.revive
 
 
-class BehindProxy(Deployment):
-    """One server behind a network that fails. build() ends with connect()."""
+class Proxy:
+    """Leads from an address (a path or HOST:PORT, see faultproxy.c), .address, to another one."""
 
-    def connect(self, listen, port):
-        """Leads from an address (a path or HOST:PORT, see faultproxy.c) to the server's port."""
-        self.control = os.path.join(self.directory, "control")
-        proxy = [os.path.join(TOOLS, "faultproxy"), self.control, listen, f"127.0.0.1:{port}"]
-        self.proxy = subprocess.Popen(
-            proxy, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    def __init__(self, control, listen, target):
+        self.control = control
+        self.process = subprocess.Popen(
+            [os.path.join(TOOLS, "faultproxy"), control, listen, target],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
         )
-        self.proxy.stdout.readline()  # it listens
+        self.address = self.process.stdout.readline().strip()
 
     def tell(self, *words):
         subprocess.run(
@@ -204,17 +205,31 @@ class BehindProxy(Deployment):
         )
 
     def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class BehindProxy(Deployment):
+    """One server behind a network that fails. build() ends with connect()."""
+
+    proxy = None
+
+    def connect(self, listen, port):
+        control = os.path.join(self.directory, "control")
+        self.proxy = Proxy(control, listen, f"127.0.0.1:{port}")
+
+    def stop(self):
         super().stop()
-        if hasattr(self, "proxy"):
-            self.proxy.kill()
-            self.proxy.wait()
+        if self.proxy:
+            self.proxy.stop()
 
     def network(self, *words):
-        self.tell(*words)
-        return lambda: self.tell("pass")
+        self.proxy.tell(*words)
+        return lambda: self.proxy.tell("pass")
 
     def do_cut(self, _chance):
-        self.tell("rst")
+        self.proxy.tell("rst")
 
     def do_black_hole(self, _chance):
         return self.network("blackhole")

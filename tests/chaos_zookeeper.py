@@ -1,19 +1,25 @@
 """A ZooKeeper ensemble for the chaos run."""
-import os, shutil, socket
-from chaos_deployments import Deployment, Server, free_ports, until
+import itertools, os, shutil, socket
+from chaos_deployments import TOOLS, Deployment, Proxy, Server, free_ports, until
 
 JARS = ("/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar")
 
 
 class ZookeeperServer(Server):
+    detours = ""  # the ports that it reaches elsewhere, see shim_connect.c
+
     def words(self):
         return [
+            "env",
+            f"LD_PRELOAD={TOOLS}/shim_connect.so",
+            f"SHIM_CONNECT={self.detours}",
             "java",
             "-Xmx128m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-Dzookeeper.admin.enableServer=false",
             "-Dzookeeper.forceSync=no",
+            "-Dzookeeper.fastleader.maxNotificationInterval=1000",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-cp",
             ":".join(JARS),
@@ -38,7 +44,7 @@ class ZookeeperServer(Server):
 
 
 class Zookeeper(Deployment):
-    """Three servers."""
+    """Three servers, each of which reaches each other one by way of proxies of its own."""
 
     name = "ZooKeeper, three servers"
     promise = "never two, whatever happens to them while a majority keeps its data"
@@ -46,6 +52,7 @@ class Zookeeper(Deployment):
     one_more, at_least = False, False
 
     def build(self):
+        self.proxies = {}  # of each two servers
         ports = free_ports(9)
         servers = "".join(
             f"server.{i + 1}=127.0.0.1:{ports[3 + i]}:{ports[6 + i]}\n" for i in range(3)
@@ -57,14 +64,47 @@ class Zookeeper(Deployment):
                 file.write(f"{i + 1}\n")
             with open(os.path.join(directory, "conf"), "w") as file:
                 file.write(
-                    "tickTime=500\nmaxSessionTimeout=60000\ninitLimit=10\nsyncLimit=5\n"
+                    "tickTime=500\nmaxSessionTimeout=60000\ninitLimit=10\nsyncLimit=2\n"
                     f"dataDir={directory}/data\nclientPort={ports[i]}\n"
                     f"clientPortAddress=127.0.0.1\n4lw.commands.whitelist=srvr\n{servers}"
                 )
             self.nodes.append(ZookeeperServer(directory, ports[i]))
-            self.nodes[-1].launch()
+        self.lead_astray(ports[3:])
+        for node in self.nodes:
+            node.launch()
         until("the servers agree", lambda: all(node.answers() for node in self.nodes))
         self.url = "zookeeper://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
+
+    def lead_astray(self, ports):
+        """ports: those for followers, then those for elections."""
+        for one, other in itertools.permutations(range(3), 2):
+            for kind, port in (("follow", ports[other]), ("elect", ports[3 + other])):
+                control = os.path.join(self.directory, f"{kind}-{one}-{other}")
+                proxy = Proxy(control, "127.0.0.1:0", f"127.0.0.1:{port}")
+                self.proxies.setdefault(frozenset((one, other)), []).append(proxy)
+                self.nodes[one].detours += f" {port}={proxy.address.split(':')[1]}"
+
+    def stop(self):
+        super().stop()
+        for proxy in itertools.chain(*self.proxies.values()):
+            proxy.stop()
+
+    def between(self, nodes, word):
+        """Tells the network between these and the others."""
+        for two, proxies in self.proxies.items():
+            if len([one for one in two if self.nodes[one] in nodes]) == 1:
+                for proxy in proxies:
+                    proxy.tell(word)
+
+    def cut_off(self, nodes):
+        self.between(nodes, "blackhole")
+        return lambda: self.between(nodes, "pass")
+
+    def do_cut_off_one(self, chance):
+        return self.cut_off([chance.choice(self.nodes)])
+
+    def do_cut_off_the_leader(self, _chance):
+        return self.cut_off([node for node in self.nodes if node.mode() == "leader"])
 
     def do_stop_the_leader(self, _chance):
         return self.stand_still(*(node for node in self.nodes if node.mode() == "leader"))

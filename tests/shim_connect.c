@@ -1,6 +1,6 @@
 /* shim_connect: LD_PRELOADed, it takes a TCP connection to a port of $SHIM_CONNECT, as in
- * "4001=5001 4002=5002", to the port behind the equals sign. So a program reaches another one by way
- * of a proxy without being told so. For the tests. */
+ * "4001=5001 4002=5002", to the port behind the equals sign. So a program reaches another one by
+ * way of a proxy without being told so. For the tests. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
