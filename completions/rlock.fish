@@ -192,7 +192,7 @@ complete -c rlock -n $ask -l latest -d 'Send away those that wait already with -
 complete -c rlock -n $ask -l group -x -d 'The group that --latest is about'
 complete -c rlock -n $ask -l replace -d 'Ask the holder to give the lock back'
 complete -c rlock -n $ask -l lease -xa '10s 30s 1m 5m' -d 'Time a dead holder keeps the lock'
-complete -c rlock -n $ask -l mirror -xa 'string: redisson:' -d "Hold another library's lock besides"
+complete -c rlock -n $ask -l mirror -xa 'string: redisson: shedlock:' -d "Hold another library's lock besides"
 complete -c rlock -n $ask -l no-reentrant -d "Do not take an ancestor's lock for one's own"
 complete -c rlock -n $ask -l replicas -xa '1 2 majority all' -d 'The lock counts only once so many have it'
 complete -c rlock -n $ask -l grace -d 'Wait one lease if the store may have forgotten locks'

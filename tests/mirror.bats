@@ -206,12 +206,13 @@ END
         refused 64 run $words -- true
         stderr_line "^rlock: run: $what"
     done <<'END'
---mirror foo:x k|--mirror 'foo:x' is neither string:NAME nor redisson:NAME
---mirror string: k|--mirror 'string:' is neither string:NAME nor redisson:NAME
+--mirror foo:x k|--mirror 'foo:x' is none of string:NAME, redisson:NAME and shedlock:NAME
+--mirror string: k|--mirror 'string:' is none of string:NAME, redisson:NAME and shedlock:NAME
 --mirror string:x --read k|--mirror goes with an exclusive lock of one KEY alone
 --mirror string:x --limit 2 k|--mirror goes with an exclusive lock of one KEY alone
 --mirror string:x k l|--mirror goes with an exclusive lock of one KEY alone
 --mirror string:x --grace k|--mirror does not go with --grace
+--mirror shedlock:x k|redis:// has no --mirror shedlock:
 -u cluster://127.0.0.1:1 --mirror string:x k|--mirror: the keys k and x are in different slots
 -u zookeeper://127.0.0.1:1 --mirror string:x k|zookeeper:// has no --mirror
 END

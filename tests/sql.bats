@@ -303,6 +303,7 @@ change_password() {
         refused 64 events
         refused 64 run --grace k -- true
         refused 64 run --replicas 1 k -- true
+        refused 64 run --mirror string:x k -- true
         refused 64 run -u "$DATABASE://127.0.0.1" k -- true
         stderr_line "has no database's name"
         refused 69 run --server-wait 0 -u "$DATABASE://127.0.0.1:1/locks" k -- true

@@ -19,6 +19,7 @@ static const char *const words[HINTS] = {
     [HINT_REPLICAS] = "--replicas, if one of them may be promoted",
 
     [HINT_TABLES] = "rlock init makes them; rlock init --print shows the SQL",
+    [HINT_SHEDLOCK] = "it is ShedLock's, which rlock does not make: rlock(7) has its CREATE TABLE",
     [HINT_DRIVER] = "the driver is in a package of its own, such as rlock-postgresql",
 
     [HINT_SCRIPT_KILL] =

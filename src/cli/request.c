@@ -99,6 +99,8 @@ static bool take_limit(struct request *request, const char *value)
     return true;
 }
 
+#define SHEDLOCK_NAME_MAX 64 /* the width of a column of its table */
+
 static bool has_control(const char *text)
 {
     while (*text && (unsigned char)*text >= ' ' && *text != 0x7f)
@@ -106,10 +108,20 @@ static bool has_control(const char *text)
     return *text != '\0';
 }
 
-/* "string:NAME" or "redisson:NAME", or without a NAME, which is the key then. */
+/* Characters of UTF-8. */
+static size_t count_characters(const char *text)
+{
+    size_t count = 0;
+
+    for (; *text; text++)
+        count += (*text & 0xc0) != 0x80;
+    return count;
+}
+
+/* KIND:NAME, or without a NAME, which is the key then. */
 static bool take_mirror(struct request *request, const char *value, char *fault, size_t size)
 {
-    static const char *const kinds[] = {"string", "redisson"};
+    static const char *const kinds[] = {"string", "redisson", "shedlock"};
     const char *colon = strchrnul(value, ':'), *name = *colon ? colon + 1 : request->keys[0];
     const char *kind = NULL;
 
@@ -118,9 +130,12 @@ static bool take_mirror(struct request *request, const char *value, char *fault,
             kinds[i][colon - value] == '\0')
             kind = kinds[i];
     if (!kind || !*name)
-        return fail(fault, size, "--mirror", value, "is neither string:NAME nor redisson:NAME");
+        return fail(fault, size, "--mirror", value,
+                    "is none of string:NAME, redisson:NAME and shedlock:NAME");
     if (strlen(name) > KEY_MAX_BYTES || has_control(name))
         return fail(fault, size, "--mirror", value, "has a NAME that is too long or has controls");
+    if (strcmp(kind, "shedlock") == 0 && count_characters(name) > SHEDLOCK_NAME_MAX)
+        return fail(fault, size, "--mirror", value, "has a NAME of more than 64 characters");
     snprintf(request->mirror, sizeof request->mirror, "%s:%s", kind, name);
     if (request->mode == LOCK_EXCLUSIVE && request->key_count == 1)
         return true;
@@ -229,6 +244,15 @@ bool request_read(struct request *request, const struct arguments *arguments, in
     return true;
 }
 
+/* Whether the store has locks of that kind. */
+static bool has_mirrors(const struct store_record *record, const char *mirror, size_t length)
+{
+    for (const char *const *kind = record->mirrors; *kind; kind++)
+        if (strlen(*kind) == length && strncmp(*kind, mirror, length) == 0)
+            return true;
+    return false;
+}
+
 /* Whether it can be held together with the lock. */
 static int judge_mirror(const struct request *request, const struct command *command,
                         const struct settings *settings)
@@ -236,7 +260,12 @@ static int judge_mirror(const struct request *request, const struct command *com
     const struct store_address *address = &settings->address;
     const struct store_record *record = store_record_of(address);
     const char *name = strchr(request->mirror, ':') + 1;
+    size_t length = (size_t)(name - request->mirror);
 
+    /* Those of several servers are of the same kind. */
+    if (!has_mirrors(address->urls->record, request->mirror, length - 1))
+        return command_misused(command, "%s has no --mirror %.*s", record->name, (int)length,
+                               request->mirror);
     if (address->grace)
         return command_misused(command, "--mirror does not go with --grace, of which other "
                                         "programs know nothing");

@@ -89,7 +89,7 @@ enum {
          .argument = "KIND[:NAME]",                                                                \
          .help = "hold another library's lock in the store besides: string:NAME for a key that "   \
                  "is there while it is held (redis-py, redsync, Spring), redisson:NAME for "       \
-                 "Redisson's RLock (default NAME: KEY)"},                                          \
+                 "Redisson's RLock, shedlock:NAME in a database (default NAME: KEY)"},             \
         {.id = OPTION_NO_REENTRANT,                                                                \
          .name = "no-reentrant",                                                                   \
          .help = "do not treat an ancestor's lock as one's own"},                                  \

@@ -30,7 +30,7 @@ struct driver_ops {
     bool (*connect)(const struct driver_target *target, const char **version,
                     struct driver_fault *fault);
     /* Executes a statement, and puts the number of columns and the values of its last result into
-     * the frame that is being written. */
+     * the frame that is being written; see WIRE_ROWS. */
     bool (*execute)(const char *sql, struct wire_out *rows, struct driver_fault *fault);
     /* The descriptor on which notifications come; NULL: there are none. */
     int (*descriptor)(void);

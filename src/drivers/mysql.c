@@ -90,8 +90,10 @@ static bool put_rows(struct wire_out *rows, struct driver_fault *fault)
 
     if (!result && mysql_field_count(connection) > 0)
         return fail(fault);
-    unsigned columns = result ? mysql_num_fields(result) : 0;
+    unsigned columns = result ? mysql_num_fields(result) : 1;
     wire_number(rows, columns);
+    if (!result)
+        wire_number(rows, (int64_t)mysql_affected_rows(connection));
     while (result && (row = mysql_fetch_row(result)))
         for (unsigned i = 0; i < columns; i++)
             wire_text(rows, row[i] ? row[i] : "");

@@ -135,6 +135,15 @@ static bool fail(const PGresult *result, struct driver_fault *fault)
     return driver_fail(fault, error, said ? said : PQerrorMessage(connection));
 }
 
+/* "" is what libpq says of a statement that changes no rows. */
+static void put_count(PGresult *result, struct wire_out *rows)
+{
+    const char *count = PQcmdTuples(result);
+
+    wire_number(rows, 1);
+    wire_text(rows, *count ? count : "0");
+}
+
 static void put_rows(const PGresult *result, struct wire_out *rows)
 {
     int columns = PQnfields(result);
@@ -152,8 +161,10 @@ static bool pq_execute(const char *sql, struct wire_out *rows, struct driver_fau
     PGresult *result = PQexec(connection, sql);
     ExecStatusType status = PQresultStatus(result);
     bool done = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
-    if (done)
+    if (status == PGRES_TUPLES_OK)
         put_rows(result, rows);
+    else if (done)
+        put_count(result, rows);
     else
         fail(result, fault);
     PQclear(result);

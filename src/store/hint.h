@@ -19,8 +19,9 @@ enum hint {
     HINT_WAIT_OR_MARK, /* until the store grants again, or say that nothing is held */
     HINT_REPLICAS,     /* wait for some, where one may be promoted */
 
-    HINT_TABLES,  /* of a database: none are there yet */
-    HINT_DRIVER,  /* the program that talks to a database is in a package of its own */
+    HINT_TABLES,   /* of a database: none are there yet */
+    HINT_SHEDLOCK, /* the same of another program's table */
+    HINT_DRIVER,   /* the program that talks to a database is in a package of its own */
 
     /* A Redis server. */
     HINT_SCRIPT_KILL,

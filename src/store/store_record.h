@@ -52,6 +52,9 @@ struct store_record {
     bool fails_over;      /* another server takes the place of one that fails */
     bool tls_by_settings; /* settings about TLS turn it on; otherwise the scheme alone does */
     bool no_password;     /* nobody is asked for one */
+    /* The kinds of other programs' locks that it can hold besides, ended by NULL. NULL without
+     * STORE_MIRROR, and where several URLs make the store: there each has them. */
+    const char *const *mirrors;
     /* Whether a lock's key and the key of that name can be changed at once. NULL: any two can. */
     bool (*beside)(const char *prefix, const char *key, const char *name);
 

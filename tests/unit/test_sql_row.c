@@ -1,6 +1,8 @@
 /* Locks as rows of a database: their text, and who may have one. And the frames in which drivers
  * are spoken to. */
+#include "store/sql/mirror.h"
 #include "store/sql/row.h"
+#include "store/sql/swap.h"
 #include "store/sql/wire.h"
 
 #include <stdio.h>
@@ -60,6 +62,10 @@ static void test_text(void)
                                           "rlock/1 5\n1 2 3 4 x 0 0  w\n",
                                           "rlock/1 5\n99999999999999999999 2 3 4 x 0 0 o w\n",
                                           "rlock/1 5\n1 2 3 4 x 100001 0 o w\n",
+                                          "rlock/1 5\nmirror",
+                                          "rlock/1 5\nmirror shedlock \n",
+                                          "rlock/1 5\nmirror shedlock o h \n",
+                                          "rlock/1 5\nmirror shedlock o h n",
                                           "rlock/1 5\n1 2 3\n"};
     struct sql_row row = {0}, again = {0};
 
@@ -190,9 +196,107 @@ static void test_frames(void)
     free(out.bytes);
 }
 
+static bool prints_time(int64_t us, bool past, const char *wanted)
+{
+    struct sql_text text = {.dialect = &sql_mysql};
+
+    sql_mirror_add_time(&text, us, past);
+    bool same = tap_same(text.bytes, wanted);
+    sql_text_end(&text);
+    return same;
+}
+
+static void test_mirror(void)
+{
+    struct sql_claim inner = claim(A "." B, LOCK_EXCLUSIVE, 0), outer = claim(A, LOCK_EXCLUSIVE, 0);
+    struct sql_row row = {0}, again = {0};
+    char by[SQL_MIRROR_BY_SIZE];
+
+    take(&row, A, LOCK_EXCLUSIVE, 0);
+    sql_row_take(&row, &inner, NOW + 5);
+    inner.who = "h\xc3\xa9'x u 1 c -";
+    sql_row_mirror(&row, &inner, "a name");
+    tap_ok(tap_same(row.mirror.family, A) && sql_row_mirrors(&row, A) &&
+               sql_row_mirrors(&row, A "." C) && !sql_row_mirrors(&row, B),
+           "it belongs to the outermost ancestor and those who nest in it");
+    tap_ok(tap_same(sql_mirror_by(&row.mirror, by), "h___x rlock " A), "it has a name of its own");
+    tap_ok(sql_row_mirrored_until(&row) == NOW + 5 + LEASE, "it lasts for the longest lease");
+    char *text = sql_row_print(&row);
+    tap_ok(sql_row_read(&again, text) && again.count == 2 && tap_same(again.mirror.family, A) &&
+               tap_same(again.mirror.host, "h___x") && tap_same(again.mirror.name, "a name"),
+           "what is written is read");
+    free(text);
+    sql_row_free(&again);
+
+    sql_row_remove(&row, sql_row_find(&row, A "." B));
+    sql_row_remove(&row, sql_row_find(&row, A));
+    take(&row, B, LOCK_EXCLUSIVE, 0);
+    text = sql_row_print(&row);
+    tap_ok(sql_row_mirrored_until(&row) == 0 && sql_row_read(&again, text) &&
+               !again.mirror.family && again.count == 1,
+           "it ends with its family");
+    free(text);
+    sql_row_free(&again);
+    sql_row_free(&row);
+
+    outer.who = "";
+    sql_row_mirror(&row, &outer, "n");
+    tap_ok(tap_same(sql_mirror_by(&row.mirror, by), "rlock " A), "without a host");
+    sql_row_free(&row);
+
+    tap_ok(
+        prints_time(INT64_C(1774751400000001), false, "TIMESTAMP '2026-03-29 02:30:01.000'") &&
+            prints_time(INT64_C(1774751400000000), false, "TIMESTAMP '2026-03-29 02:30:00.000'") &&
+            prints_time(INT64_C(1774751400123999), true, "TIMESTAMP '2026-03-29 02:30:00.123'"),
+        "an end is rounded up, the present down");
+}
+
+static bool swaps(const struct sql_dialect *dialect, enum sql_mirror_need need, const char *wanted)
+{
+    struct sql_claim wants = claim(A, LOCK_EXCLUSIVE, 0);
+    struct sql_reading reading = {.now = NOW};
+    struct sql_text text = {.dialect = dialect};
+    const char *key = "k";
+
+    sql_reading_begin(&reading, "p", &key, 1);
+    reading.places->row.version = 7;
+    sql_row_take(&reading.places->row, &wants, NOW);
+    sql_row_mirror(&reading.places->row, &wants, "n");
+    bool found = sql_swap(&text, &reading, A, need) && strstr(text.bytes, wanted);
+    sql_text_end(&text);
+    sql_reading_free(&reading);
+    return found;
+}
+
+static void test_swap(void)
+{
+    tap_ok(
+        swaps(&sql_mysql, MIRROR_FREE, " AS l0 JOIN shedlock AS m0 ON m0.name = _utf8mb4 x'6e'") &&
+            swaps(&sql_mysql, MIRROR_FREE, " OR m0.lock_until <= UTC_TIMESTAMP(3)) SET") &&
+            swaps(&sql_mysql, MIRROR_FREE, " AND l0.version = 7"),
+        "MySQL: taken in one statement, where it is free or ours");
+    tap_ok(swaps(&sql_mysql, MIRROR_OURS, " AS l0 JOIN shedlock AS m0") &&
+               !swaps(&sql_mysql, MIRROR_OURS, " OR ") &&
+               !swaps(&sql_mysql, MIRROR_OURS, "locked_at"),
+           "MySQL: renewed where it is ours");
+    tap_ok(swaps(&sql_mysql, MIRROR_ANY, " AS l0 LEFT JOIN shedlock AS m0"),
+           "MySQL: given back whoever has it");
+    tap_ok(
+        swaps(&sql_postgresql, MIRROR_FREE, "WITH t0 AS (UPDATE shedlock AS m0 SET") &&
+            swaps(&sql_postgresql, MIRROR_FREE, ", 8, CASE WHEN EXISTS (SELECT 1 FROM t0) THEN") &&
+            swaps(&sql_postgresql, MIRROR_OURS, "CASE WHEN EXISTS (SELECT 1 FROM t0)") &&
+            !swaps(&sql_postgresql, MIRROR_OURS, " OR "),
+        "PostgreSQL: the same");
+    tap_ok(swaps(&sql_postgresql, MIRROR_ANY, "WITH t0 AS") &&
+               !swaps(&sql_postgresql, MIRROR_ANY, "EXISTS"),
+           "PostgreSQL: given back whoever has it");
+}
+
 int main(void)
 {
     test_text();
+    test_mirror();
+    test_swap();
     test_modes();
     test_nesting();
     test_leases();

@@ -37,6 +37,7 @@ const struct store_record cluster_record = {
     .name = "cluster://",
     .abilities =
         REDIS_ABILITIES & ~(unsigned)(STORE_GRACE | STORE_MARK | STORE_TOGETHER | STORE_ANY),
+    .mirrors = redis_mirrors,
     .is_sharded = true,
     .fails_over = true,
     .tls_by_settings = true,

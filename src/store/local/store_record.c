@@ -37,6 +37,7 @@ struct url local_url(const struct local_place *place)
 const struct store_record local_record = {.scheme = "local",
                                           .name = "local:",
                                           .abilities = REDIS_ABILITIES,
+                                          .mirrors = redis_mirrors,
                                           .no_password = true,
                                           .find_server = find,
                                           .start_server = start,

@@ -73,10 +73,13 @@ static void print_sentinel(const struct url *url, char *out, size_t size)
     text_append(out, size, "/%d", url->db);
 }
 
+const char *const redis_mirrors[] = {"string", "redisson", NULL};
+
 const struct store_record redis_record = {.scheme = "redis",
                                           .secure = "rediss",
                                           .name = "redis://",
                                           .abilities = REDIS_ABILITIES,
+                                          .mirrors = redis_mirrors,
                                           .parse = parse_redis,
                                           .print = print_redis,
                                           .open = store_redis_open,
@@ -86,6 +89,7 @@ const struct store_record redis_record = {.scheme = "redis",
 const struct store_record unix_record = {.scheme = "unix",
                                          .name = "unix://",
                                          .abilities = REDIS_ABILITIES,
+                                         .mirrors = redis_mirrors,
                                          .parse = parse_unix,
                                          .print = print_unix,
                                          .open = store_redis_open,
@@ -96,6 +100,7 @@ const struct store_record sentinel_record = {.scheme = "sentinel",
                                              .secure = "sentinels",
                                              .name = "sentinel://",
                                              .abilities = REDIS_ABILITIES,
+                                             .mirrors = redis_mirrors,
                                              .fails_over = true,
                                              .tls_by_settings = true,
                                              .parse = parse_sentinel,

@@ -14,6 +14,8 @@ extern const struct store_record redis_record, unix_record, sentinel_record;
 
 #define REDIS_PORT 6379
 
+extern const char *const redis_mirrors[];
+
 /* All that a Redis server can do. */
 #define REDIS_ABILITIES                                                                            \
     (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \

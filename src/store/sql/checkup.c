@@ -255,11 +255,32 @@ static void check_my_replicas(struct examination *of)
         add(of, "replicas", LEVEL_FINE, "none that this user can see", "");
 }
 
+/* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
+static void check_my_shedlock(struct examination *of)
+{
+    if (!ask(of, "SELECT data_type, "
+                 "TIMESTAMPDIFF(SECOND, CONCAT(YEAR(NOW()), '-01-01'), "
+                 "CONCAT(YEAR(NOW()), '-07-01')) - UNIX_TIMESTAMP(CONCAT(YEAR(NOW()), '-07-01')) "
+                 "+ UNIX_TIMESTAMP(CONCAT(YEAR(NOW()), '-01-01')) FROM information_schema.columns "
+                 "WHERE table_schema = DATABASE() AND table_name = 'shedlock' "
+                 "AND column_name = 'lock_until'") ||
+        says(of, 0, ""))
+        return;
+    if (says(of, 0, "timestamp") && !says(of, 1, "0"))
+        add(of, "shedlock", LEVEL_WARNING,
+            "lock_until in table shedlock is a TIMESTAMP, and the zone has daylight saving: for an "
+            "hour each spring neither rlock nor Java can lock there",
+            "ALTER TABLE shedlock MODIFY lock_until DATETIME(3) NOT NULL, or the server in UTC");
+    else
+        add(of, "shedlock", LEVEL_FINE, "table shedlock is there, to be a mirror", "");
+}
+
 static void check_mysql(struct examination *of)
 {
     check_my_durability(of);
     check_my_mode(of);
     check_my_replicas(of);
+    check_my_shedlock(of);
     check_tables(of);
 }
 

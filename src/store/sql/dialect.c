@@ -33,10 +33,16 @@ const struct sql_dialect sql_postgresql = {
     .literal = {"decode('", "', 'hex')"},
     .hex = {"encode(", ", 'hex')"},
     .number = {"CAST(", " AS text)"},
+    .text = {"convert_from(decode('", "', 'hex'), 'UTF8')"},
+    .text_hex = {"encode(convert_to(", ", 'UTF8'), 'hex')"},
+    .utc = "timezone('utc', statement_timestamp())",
+    .utc_left = "CAST(extract(epoch FROM lock_until - timezone('utc', statement_timestamp())) * "
+                "1000000 AS bigint)",
     .swap = " ON CONFLICT (name) DO UPDATE SET version = excluded.version, state = CASE WHEN "
             "rlock_lock.version + 1 = excluded.version THEN excluded.state END",
     .stay = " ON CONFLICT (name, owner) DO UPDATE SET scope = excluded.scope, deadline_us = "
             "excluded.deadline_us, mode = excluded.mode, who = excluded.who",
+    .unless_there = " ON CONFLICT (name) DO NOTHING",
     .notifies = true};
 
 const char *const sql_mysql_schema[] = {
@@ -65,10 +71,16 @@ const struct sql_dialect sql_mysql = {
     .literal = {"x'", "'"},
     .hex = {"HEX(", ")"},
     .number = {"CAST(", " AS CHAR)"},
+    .text = {"_utf8mb4 x'", "'"},
+    .text_hex = {"HEX(CONVERT(", " USING utf8mb4))"},
+    .utc = "UTC_TIMESTAMP(3)",
+    .utc_left = "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lock_until)",
     .swap = " ON DUPLICATE KEY UPDATE state = IF(version + 1 = VALUES(version), VALUES(state), "
             "NULL), version = VALUES(version)",
     .stay = " ON DUPLICATE KEY UPDATE scope = VALUES(scope), deadline_us = VALUES(deadline_us), "
-            "mode = VALUES(mode), who = VALUES(who)"};
+            "mode = VALUES(mode), who = VALUES(who)",
+    .unless_there = " ON DUPLICATE KEY UPDATE name = VALUES(name)",
+    .joins = true};
 
 /* -- statements -------------------------------------------------------------------------------- */
 
@@ -96,17 +108,21 @@ void sql_add(struct sql_text *text, const char *format, ...)
 
 void sql_add_literal(struct sql_text *text, const char *value)
 {
+    sql_add(text, "%s", text->dialect->literal[0]);
+    sql_add_digits(text, value);
+    sql_add(text, "%s", text->dialect->literal[1]);
+}
+
+void sql_add_digits(struct sql_text *text, const char *value)
+{
     static const char digits[] = "0123456789abcdef";
     size_t length = strlen(value);
-
-    sql_add(text, "%s", text->dialect->literal[0]);
     char *to = make_room(text, 2 * length);
     for (size_t i = 0; i < length; i++) {
         *to++ = digits[(unsigned char)value[i] >> 4];
         *to++ = digits[(unsigned char)value[i] & 15];
     }
     text->size += 2 * length;
-    sql_add(text, "%s", text->dialect->literal[1]);
 }
 
 void sql_text_end(struct sql_text *text)

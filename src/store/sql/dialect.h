@@ -22,11 +22,17 @@ struct sql_dialect {
     const char *literal[2];    /* what stands around hexadecimal digits */
     const char *hex[2];        /* around bytes that become digits */
     const char *number[2];     /* around a number that becomes text */
+    /* Of another program's table (store/sql/mirror.h): what stands around the digits of a literal,
+     * and around a text that becomes digits; its time of now; and us until lock_until. */
+    const char *text[2], *text_hex[2], *utc, *utc_left;
     /* Behind INSERT of rlock_lock: where a row is there, it is changed if its version is one less,
      * and otherwise nothing of the whole statement is done. */
     const char *swap;
     /* Behind INSERT of rlock_wait: who is there already keeps since_us. */
     const char *stay;
+    /* Behind an INSERT of another program's table: who is there already stays. */
+    const char *unless_there;
+    bool joins;    /* one UPDATE changes rows of several tables; otherwise WITH does */
     bool notifies; /* a session can be told by another one, with LISTEN and NOTIFY */
 };
 
@@ -43,6 +49,8 @@ struct sql_text {
 void sql_add(struct sql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A text as a literal. */
 void sql_add_literal(struct sql_text *text, const char *value);
+/* Its hexadecimal digits. */
+void sql_add_digits(struct sql_text *text, const char *value);
 void sql_text_end(struct sql_text *text);
 
 /* Hexadecimal digits as text; the caller frees. NULL if they are none, or hold a NUL. */

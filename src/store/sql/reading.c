@@ -196,6 +196,7 @@ static void forget_place(struct sql_place *place)
     char *name = place->name;
 
     sql_row_free(&place->row);
+    free(place->theirs.by);
     free(place->scope);
     *place = (struct sql_place){.name = name};
 }

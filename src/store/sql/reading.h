@@ -8,10 +8,17 @@
 
 struct sql_reply;
 
+/* A row of another program's table that is held with a lock (store/sql/mirror.h). */
+struct sql_foreign {
+    char *by;     /* who has it, or had it last; NULL: there is no such row */
+    int64_t left; /* us that it is held for; 0: it is free */
+};
+
 /* What is known of one key. */
 struct sql_place {
     char *name; /* in the store */
     struct sql_row row;
+    struct sql_foreign theirs;            /* as it was read last, by sql_mirror_take() */
     bool queued;                          /* the owner has a place in a queue, live or not */
     bool live;                            /* a live one */
     char *scope;                          /* of that place */
@@ -22,6 +29,7 @@ struct sql_place {
     /* As sql_reading_obstacle() found. */
     size_t depth;          /* which of the scopes it belongs to */
     bool blocked;          /* by holders */
+    bool foreign;          /* by nobody but another program, as store/sql/store.c finds */
     int64_t holders, till; /* how many, and when the first of their leases ends */
 };
 

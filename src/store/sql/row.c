@@ -12,6 +12,7 @@
 #include "lock/owner.h"
 
 #define HEAD       "rlock/1 "
+#define MIRROR     "mirror shedlock "
 #define NUMBER_MAX (INT64_MAX / 4) /* sums of two do not overflow */
 
 static const char letters[] = "xsl";
@@ -77,6 +78,21 @@ static struct sql_holder *add_holder(struct sql_row *row)
     return holder;
 }
 
+/* The rest of the line is the name. */
+static bool take_mirror(const char **text, struct sql_mirror *mirror)
+{
+    if (strncmp(*text, MIRROR, strlen(MIRROR)) != 0)
+        return true;
+    *text += strlen(MIRROR);
+    mirror->family = take_word(text, " \n");
+    *text += **text == ' ';
+    mirror->host = take_word(text, " \n");
+    *text += **text == ' ';
+    mirror->name = take_word(text, "\n");
+    return *mirror->family && strlen(mirror->family) < OWNER_SIZE && *mirror->host &&
+           *mirror->name && *(*text)++ == '\n';
+}
+
 bool sql_row_read(struct sql_row *row, const char *state)
 {
     int64_t fence;
@@ -87,6 +103,8 @@ bool sql_row_read(struct sql_row *row, const char *state)
     if (!decimal_take(&state, NUMBER_MAX, &fence) || *state++ != '\n')
         return false;
     row->fence = (uint64_t)fence;
+    if (!take_mirror(&state, &row->mirror))
+        return false;
     while (*state)
         if (!take_holder(&state, add_holder(row)))
             return false;
@@ -100,6 +118,8 @@ char *sql_row_print(const struct sql_row *row)
     FILE *out = mem_checked(open_memstream(&text, &size));
 
     fprintf(out, HEAD "%" PRIu64 "\n", row->fence);
+    if (sql_row_mirrored_until(row) > 0)
+        fprintf(out, MIRROR "%s %s %s\n", row->mirror.family, row->mirror.host, row->mirror.name);
     for (size_t i = 0; i < row->count; i++) {
         const struct sql_holder *holder = &row->holders[i];
         fprintf(out, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRIu64 " %c %u %u %s %s\n",
@@ -125,6 +145,7 @@ void sql_row_free(struct sql_row *row)
     for (size_t i = 0; i < row->count; i++)
         free_holder(&row->holders[i]);
     free(row->holders);
+    sql_row_forget_mirror(row);
     *row = (struct sql_row){0};
 }
 
@@ -291,6 +312,71 @@ void sql_row_keep(struct sql_holder *holder, int64_t at_least, int64_t now, cons
         abort();
     free(holder->who);
     holder->who = noted;
+}
+
+/* -- a mirror ---------------------------------------------------------------------------------- */
+
+const char *sql_row_family(const struct sql_row *row, const char *owner)
+{
+    const char *family = owner;
+
+    for (size_t i = 0; i < row->count; i++)
+        if (owner_nests_in(family, row->holders[i].owner))
+            family = row->holders[i].owner;
+    return family;
+}
+
+static bool belongs(const char *owner, const char *family)
+{
+    return strcmp(owner, family) == 0 || owner_nests_in(owner, family);
+}
+
+bool sql_row_mirrors(const struct sql_row *row, const char *owner)
+{
+    return row->mirror.family && belongs(owner, row->mirror.family);
+}
+
+void sql_row_forget_mirror(struct sql_row *row)
+{
+    free(row->mirror.family);
+    free(row->mirror.host);
+    free(row->mirror.name);
+    row->mirror = (struct sql_mirror){0};
+}
+
+/* What no host's name has would not fit into each table's character set. */
+static char *print_host(const char *host)
+{
+    char *name = mem_strdup(*host ? host : "-");
+
+    for (char *at = name; *at; at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *at))
+            *at = '_';
+    if (strlen(name) > SQL_MIRROR_HOST_MAX)
+        name[SQL_MIRROR_HOST_MAX] = '\0';
+    return name;
+}
+
+void sql_row_mirror(struct sql_row *row, const struct sql_claim *claim, const char *name)
+{
+    struct sql_mirror mirror = {.family = mem_strdup(sql_row_family(row, claim->owner)),
+                                .name = mem_strdup(name)};
+    struct identity who;
+
+    identity_parse(claim->who, strlen(claim->who), &who);
+    mirror.host = print_host(who.host);
+    sql_row_forget_mirror(row);
+    row->mirror = mirror;
+}
+
+int64_t sql_row_mirrored_until(const struct sql_row *row)
+{
+    int64_t until = 0;
+
+    for (size_t i = 0; i < row->count; i++)
+        if (sql_row_mirrors(row, row->holders[i].owner) && row->holders[i].deadline > until)
+            until = row->holders[i].deadline;
+    return until;
 }
 
 /* -- as it is shown ---------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
  *
  * The state is text: "rlock/1 FENCE", the last fence that was issued, and a line for each holder:
  *     DEADLINE LEASE SINCE FENCE MODE LIMIT SLOT OWNER WHO
+ * Where another program's lock is held with it, a line stands before them:
+ *     mirror shedlock OWNER HOST NAME
  * Times are in us since 1970 by the server's clock, LEASE is in us. MODE is x (exclusive), s
  * (shared) or l (semaphore). Who nests in whom is told by the owners (lock/lock.h). */
 #ifndef RLOCK_STORE_SQL_ROW_H
@@ -19,6 +21,9 @@
 /* Bytes of a state: some 2000 holders. */
 #define SQL_STATE_MAX (256U << 10)
 
+/* Bytes of a host's name with a mirror. */
+#define SQL_MIRROR_HOST_MAX 100
+
 struct sql_holder {
     int64_t deadline, lease, since; /* us */
     uint64_t fence;
@@ -27,12 +32,21 @@ struct sql_holder {
     char *owner, *who;
 };
 
+/* A lock of ShedLock's that is held together with ours (store/sql/mirror.h), as long as "family" or
+ * somebody who nests in it holds ours. */
+struct sql_mirror {
+    char *family; /* an owner; NULL: there is no mirror */
+    char *host;   /* of the holder; "-": not known */
+    char *name;
+};
+
 /* All zero: a lock that nobody has had yet. */
 struct sql_row {
     int64_t version; /* 0: there is no row */
     uint64_t fence;
     struct sql_holder *holders; /* in the order of acquisition */
     size_t count;
+    struct sql_mirror mirror;
 };
 
 /* Who wants it, and how. */
@@ -46,7 +60,8 @@ struct sql_claim {
 
 /* Reads a state into a row that is all zero; false if it is none. The caller frees either way. */
 bool sql_row_read(struct sql_row *row, const char *state);
-/* The caller frees. NULL if it is longer than SQL_STATE_MAX. */
+/* A mirror that nobody shares any more is left out. The caller frees. NULL if it is longer than
+ * SQL_STATE_MAX. */
 char *sql_row_print(const struct sql_row *row);
 /* Empties it. */
 void sql_row_free(struct sql_row *row);
@@ -71,6 +86,15 @@ const struct sql_holder *sql_row_oldest(const struct sql_row *row);
 
 /* Makes it a holder, with a new fence, or its ancestor's. */
 struct sql_holder *sql_row_take(struct sql_row *row, const struct sql_claim *claim, int64_t now);
+/* The outermost of owner's ancestors that holds it, or itself. */
+const char *sql_row_family(const struct sql_row *row, const char *owner);
+/* Whether that one is "owner", or an ancestor of it. False without a mirror. */
+bool sql_row_mirrors(const struct sql_row *row, const char *owner);
+/* Has the claim's family hold that mirror. */
+void sql_row_mirror(struct sql_row *row, const struct sql_claim *claim, const char *name);
+/* When the last lease of the mirror's family ends, in us; 0: it has none, as without a mirror. */
+int64_t sql_row_mirrored_until(const struct sql_row *row);
+void sql_row_forget_mirror(struct sql_row *row);
 void sql_row_remove(struct sql_row *row, struct sql_holder *holder);
 /* Keeps it until so many us after it was acquired, with notes behind who it is. */
 void sql_row_keep(struct sql_holder *holder, int64_t at_least, int64_t now, const char *notes);

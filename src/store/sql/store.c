@@ -9,13 +9,16 @@
 #include "base/decimal.h"
 #include "base/jitter.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "lock/key.h"
 #include "net/loop.h"
 #include "store/sql/dialect.h"
 #include "store/sql/driver.h"
+#include "store/sql/mirror.h"
 #include "store/sql/reading.h"
 #include "store/sql/row.h"
 #include "store/sql/survey.h"
+#include "store/sql/swap.h"
 
 /* A place in the queue counts this long after the last call of its waiter, and stays in the table
  * for a while: who was cut off comes back to it. */
@@ -54,6 +57,7 @@ struct sql_store {
     void (*again)(struct sql_store *store);                           /* to begin anew */
     void (*decide)(struct sql_store *store);                          /* when all is read */
     void (*heard)(struct sql_store *store, const struct sql_reply *); /* the statement's answer */
+    void (*swapped)(struct sql_store *store);                         /* when all is written */
     bool writes;       /* the statement changes something */
     bool optional;     /* it is the last one, and may fail */
     bool uncertain;    /* a release: an acquisition may be under way */
@@ -62,6 +66,7 @@ struct sql_store {
     bool called;       /* by a notification since it was read */
     bool unheard;      /* a change may have been done without an answer */
     bool retried;      /* over another connection */
+    bool forces;       /* a lock is taken away */
     bool purge;        /* everybody leaves the queues */
     unsigned attempts; /* that others were quicker in */
     size_t statement;  /* of the schema */
@@ -80,6 +85,12 @@ static const struct lock_request *request_of(const struct sql_store *store)
     return &store->base.requests.lock;
 }
 
+/* Who holds, or would hold; NULL where nobody in particular does. */
+static const char *owner_of(const struct sql_store *store)
+{
+    return store->forces ? NULL : request_of(store)->owner;
+}
+
 static struct sql_text text_of(const struct sql_store *store)
 {
     return (struct sql_text){.dialect = store->dialect};
@@ -88,6 +99,8 @@ static struct sql_text text_of(const struct sql_store *store)
 /* -- the course of an operation ---------------------------------------------------------------- */
 
 static void start(struct sql_store *store);
+static void decide_acquire(struct sql_store *store);
+static void decide_renewal(struct sql_store *store);
 
 static void finish(struct sql_store *store)
 {
@@ -132,6 +145,13 @@ void sql_answer_failure(struct answer *answer, const struct url *url, const stru
     snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, reply->said);
 }
 
+static void explain_missing(struct answer *answer)
+{
+    snprintf(answer->text, sizeof answer->text,
+             "the database has no table shedlock for the mirror");
+    answer->hint = HINT_SHEDLOCK;
+}
+
 static void statement_failed(struct sql_store *store, const struct sql_reply *reply)
 {
     store->unheard |= store->writes && reply->maybe_done;
@@ -144,6 +164,8 @@ static void statement_failed(struct sql_store *store, const struct sql_reply *re
         store->again(store);
     } else {
         sql_answer_failure(&store->answer, store->address.urls, reply);
+        if (reply->error == WIRE_NO_TABLES && sql_mirror_is_missing(reply->said))
+            explain_missing(&store->answer);
         store->answer.maybe_done = store->unheard;
         finish(store);
     }
@@ -181,26 +203,69 @@ static void begin(struct sql_store *store, void (*decide)(struct sql_store *),
     store->until = until;
     store->again = start;
     store->optional = store->uncertain = store->joined = store->fresh = store->called = false;
-    store->unheard = store->retried = store->purge = false;
+    store->unheard = store->retried = store->forces = store->purge = false;
     store->attempts = 0;
     store->answer = (struct answer){0};
 }
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-static void hear_all(struct sql_store *store, const struct sql_reply *reply)
+static void refuse_damaged(struct sql_store *store)
 {
-    store->read_at = reply->sent;
-    store->answer = (struct answer){0};
-    if (sql_reading_take(&store->read, reply)) {
-        store->decide(store);
-        return;
-    }
     store->answer.verdict = VERDICT_REFUSED;
     store->answer.cause = CAUSE_MISFIT;
     snprintf(store->answer.text, sizeof store->answer.text,
              "the database's row of that name holds other data, or is damaged");
     finish(store);
+}
+
+static void hear_mirrors(struct sql_store *store, const struct sql_reply *reply)
+{
+    if (sql_mirror_take(store->read.places, store->read.count, reply))
+        store->decide(store);
+    else
+        fail_op(store, CAUSE_UNFIT, "the table shedlock holds other data");
+}
+
+/* The mirror that the operation depends on; NULL: on none. */
+static const char *mirror_of(const struct sql_store *store, size_t i)
+{
+    const struct sql_row *row = &store->read.places[i].row;
+    const char *wanted = request_of(store)->mirror;
+
+    if (store->decide == decide_acquire)
+        return wanted ? strchr(wanted, ':') + 1 : NULL;
+    if (store->decide == decide_renewal && sql_row_mirrors(row, request_of(store)->owner))
+        return row->mirror.name;
+    return NULL;
+}
+
+/* False if it depends on none. */
+static bool ask_mirrors(struct sql_store *store)
+{
+    const char *names[LOCK_KEYS_MAX] = {NULL};
+    struct sql_text text = text_of(store);
+    bool some = false;
+
+    for (size_t i = 0; i < store->read.count; i++) {
+        names[i] = mirror_of(store, i);
+        some |= names[i] != NULL;
+    }
+    if (!some)
+        return false;
+    sql_mirror_query(&text, names, store->read.count);
+    ask(store, &text, false, hear_mirrors);
+    return true;
+}
+
+static void hear_all(struct sql_store *store, const struct sql_reply *reply)
+{
+    store->read_at = reply->sent;
+    store->answer = (struct answer){0};
+    if (!sql_reading_take(&store->read, reply))
+        refuse_damaged(store);
+    else if (!ask_mirrors(store))
+        store->decide(store);
 }
 
 static void start(struct sql_store *store)
@@ -214,55 +279,81 @@ static void start(struct sql_store *store)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+/* Somebody else was quicker. */
+static void begin_anew(struct sql_store *store)
 {
-    const struct sql_place *const *left = a, *const *right = b;
-
-    return strcmp((*left)->name, (*right)->name);
+    if (++store->attempts < ATTEMPTS_MAX)
+        store->again(store);
+    else
+        fail_op(store, CAUSE_NOT_READY, "others change its rows all the time");
 }
 
-/* Always in the same order, so that two statements do not wait for each other. False if a lock has
- * too many holders for a row. */
-static bool add_swap(struct sql_text *text, const struct sql_store *store)
+static void hear_swapped(struct sql_store *store, const struct sql_reply *reply)
 {
-    const struct sql_place *places[LOCK_KEYS_MAX] = {NULL};
-    bool fits = true;
-
-    for (size_t i = 0; i < store->read.count; i++)
-        places[i] = &store->read.places[i];
-    qsort(places, store->read.count, sizeof *places, by_name);
-    sql_add(text, "INSERT INTO rlock_lock (name, version, state) VALUES ");
-    for (size_t i = 0; fits && i < store->read.count; i++) {
-        char *state = sql_row_print(&places[i]->row);
-        fits = state != NULL;
-        sql_add(text, "%s(", i > 0 ? ", " : "");
-        sql_add_literal(text, places[i]->name);
-        sql_add(text, ", %" PRId64 ", ", places[i]->row.version + 1);
-        sql_add_literal(text, fits ? state : "");
-        sql_add(text, ")");
-        free(state);
-    }
-    sql_add(text, "%s", text->dialect->swap);
-    return fits;
+    if (reply->rows == 1 && strcmp(reply->values[0], "0") == 0)
+        begin_anew(store);
+    else
+        store->swapped(store);
 }
 
-/* Writes all rows, or none if one of them has changed meanwhile. */
-static void swap_rows(struct sql_store *store,
-                      void (*heard)(struct sql_store *, const struct sql_reply *))
+static void swap_all(struct sql_store *store, enum sql_mirror_need need)
 {
     struct sql_text text = text_of(store);
 
-    if (moment_reached(store->until, moment_now())) {
-        sql_text_end(&text);
-        fail_op(store, CAUSE_UNREACHABLE, "the request took too long");
-    } else if (!add_swap(&text, store)) {
+    if (!sql_swap(&text, &store->read, owner_of(store), need)) {
         sql_text_end(&text);
         fail_op(store, CAUSE_UNFIT, "it has too many holders for a row of a database");
-    } else {
-        for (size_t i = 0; i < store->read.count; i++)
-            store->read.places[i].row.version++;
-        ask(store, &text, true, heard);
+        return;
     }
+    for (size_t i = 0; i < store->read.count; i++) {
+        struct sql_row *row = &store->read.places[i].row;
+        row->version++;
+        if (sql_row_mirrored_until(row) == 0)
+            sql_row_forget_mirror(row);
+    }
+    ask(store, &text, true, hear_swapped);
+}
+
+static bool has_mirror(const struct sql_store *store)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < store->read.count; i++)
+        has |= store->read.places[i].row.mirror.family != NULL;
+    return has;
+}
+
+static void hear_made(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    begin_anew(store);
+}
+
+/* Free rows say nothing: it does not matter who makes them, and when. False if all are there. */
+static bool make_rows(struct sql_store *store, enum sql_mirror_need need)
+{
+    struct sql_text text = text_of(store);
+    const struct sql_place *place = store->read.places;
+    bool makes = has_mirror(store) && sql_swap_make(&text, &store->read);
+
+    if (!makes && need == MIRROR_FREE && !place->theirs.by) {
+        sql_mirror_make(&text, place->row.mirror.name);
+        makes = true;
+    }
+    if (makes)
+        ask(store, &text, false, hear_made);
+    return makes;
+}
+
+/* Writes all rows, or none if one of them has changed meanwhile. */
+static void swap_rows(struct sql_store *store, enum sql_mirror_need need,
+                      void (*swapped)(struct sql_store *))
+{
+    store->swapped = swapped;
+    if (moment_reached(store->until, moment_now()))
+        fail_op(store, CAUSE_UNREACHABLE, "the request took too long");
+    else if (!make_rows(store, need))
+        swap_all(store, need);
 }
 
 /* "('…', '…')": those of the keys. */
@@ -330,11 +421,10 @@ static struct sql_claim claim_of(const struct lock_request *request)
 }
 
 /* The owner's places in the queues are given up, and whoever can go with it is called. */
-static void hear_taken(struct sql_store *store, const struct sql_reply *reply)
+static void hear_taken(struct sql_store *store)
 {
     bool queued = false;
 
-    (void)reply;
     store->answer.verdict = VERDICT_GRANTED;
     store->answer.from = store->read_at;
     for (size_t i = 0; i < store->read.count; i++) {
@@ -352,13 +442,18 @@ static void hear_taken(struct sql_store *store, const struct sql_reply *reply)
 /* The same owner again: its answer was lost. A lease that has ended was passed over by nobody. */
 static bool has_all(const struct sql_store *store)
 {
+    const struct sql_place *first = store->read.places;
+
+    if (request_of(store)->mirror &&
+        (!first->row.mirror.family || !sql_mirror_is_ours(first, &first->row.mirror)))
+        return false;
     for (size_t i = 0; i < store->read.count; i++)
         if (!sql_row_find(&store->read.places[i].row, request_of(store)->owner))
             return false;
     return true;
 }
 
-static void extend_all(struct sql_store *store)
+static void extend_all(struct sql_store *store, enum sql_mirror_need need)
 {
     int64_t lease = request_of(store)->lease / NS_PER_MS * US_PER_MS;
 
@@ -367,7 +462,7 @@ static void extend_all(struct sql_store *store)
         own->lease = lease > 0 ? lease : own->lease;
         own->deadline = store->read.now + own->lease;
     }
-    swap_rows(store, hear_taken);
+    swap_rows(store, need, hear_taken);
 }
 
 static void clean_all(struct sql_store *store)
@@ -387,14 +482,25 @@ static void take_all(struct sql_store *store)
 
     for (size_t i = 0; i < store->read.count; i++)
         sql_row_take(&store->read.places[i].row, &claim, store->read.now);
-    swap_rows(store, hear_taken);
+    if (request_of(store)->mirror)
+        sql_row_mirror(&store->read.places->row, &claim, mirror_of(store, 0));
+    swap_rows(store, request_of(store)->mirror ? MIRROR_FREE : MIRROR_ANY, hear_taken);
 }
 
 static bool is_misfit(struct sql_store *store)
 {
     struct sql_claim claim = claim_of(request_of(store));
     struct answer *answer = &store->answer;
+    const struct sql_row *row = &store->read.places->row;
 
+    if (request_of(store)->mirror && sql_row_mirrored_until(row) > 0 &&
+        sql_row_mirrors(row, claim.owner) && strcmp(row->mirror.name, mirror_of(store, 0)) != 0) {
+        answer->verdict = VERDICT_REFUSED;
+        answer->cause = CAUSE_MISFIT;
+        snprintf(answer->text, sizeof answer->text,
+                 "an ancestor of this process holds it with another mirror");
+        return true;
+    }
     for (size_t i = 0; i < store->read.count; i++) {
         if (!sql_row_is_misfit(&store->read.places[i].row, &claim, answer->text,
                                sizeof answer->text))
@@ -407,18 +513,36 @@ static bool is_misfit(struct sql_store *store)
     return false;
 }
 
+/* By anybody but the one as whom the claim's family would have it. */
+static bool is_mirror_taken(const struct sql_store *store, const struct sql_claim *claim)
+{
+    const struct sql_place *place = store->read.places;
+    struct sql_row would = {.holders = place->row.holders, .count = place->row.count};
+
+    sql_row_mirror(&would, claim, mirror_of(store, 0));
+    bool taken = sql_mirror_is_taken(place, &would.mirror);
+    sql_row_forget_mirror(&would);
+    return taken;
+}
+
 static struct sql_place *find_obstacle(struct sql_store *store)
 {
     struct sql_claim claim = claim_of(request_of(store));
+    struct sql_place *first = store->read.places;
+    struct sql_place *obstacle = sql_reading_obstacle(&store->read, &claim);
 
-    return sql_reading_obstacle(&store->read, &claim);
+    first->foreign = !obstacle && request_of(store)->mirror && is_mirror_taken(store, &claim);
+    return first->foreign ? first : obstacle;
 }
 
-static void poll_later(struct sql_store *store, int64_t position)
+/* left_ms: of a lock that nobody calls about when it is given back; 0: it is none. */
+static void poll_later(struct sql_store *store, int64_t position, int64_t left_ms)
 {
-    bool notifies = store->dialect->notifies;
+    bool notifies = store->dialect->notifies && left_ms == 0;
     int64_t ns = notifies ? DEAF_POLL_NS : jitter_spread(POLL_NS, POLL_SPREAD_NS);
 
+    if (left_ms > 0 && left_ms * NS_PER_MS < ns)
+        ns = left_ms * NS_PER_MS;
     if (request_of(store)->listen && position <= (notifies ? 1 : POLL_PLACES))
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), ns));
 }
@@ -428,6 +552,21 @@ static void poll_due(struct loop_timer *timer)
     struct sql_store *store = timer->owner;
 
     store_poke(&store->base);
+}
+
+/* Who has the other program's lock, or has taken it, in place of a holder. */
+static void tell_mirror(struct sql_store *store, const struct sql_place *place, const char *name,
+                        bool taken)
+{
+    const struct sql_foreign *theirs = &place->theirs;
+    struct answer *answer = &store->answer;
+
+    answer->foreign = true;
+    answer->holders = taken;
+    answer->left_ms = theirs->left > 0 ? theirs->left / US_PER_MS + 1 : 0;
+    snprintf(answer->text, sizeof answer->text, "%s", name);
+    if (taken)
+        text_append(answer->text, sizeof answer->text, " (%.120s)", theirs->by);
 }
 
 static void refuse_held(struct sql_store *store, struct sql_place *place)
@@ -440,14 +579,16 @@ static void refuse_held(struct sql_store *store, struct sql_place *place)
     answer->cause = CAUSE_HELD;
     answer->key = (size_t)(place - store->read.places);
     answer->position = place->ahead[place->depth] + (request->queue || request->stand);
-    if (place->blocked) {
+    if (place->foreign) {
+        tell_mirror(store, place, mirror_of(store, 0), true);
+    } else if (place->blocked) {
         answer->holders = place->holders > 0 ? place->holders : 1;
         answer->left_ms = (place->till - store->read.now) / US_PER_MS + 1;
         answer->holder = sql_row_party(&place->row, oldest, store->read.now);
     } else {
         answer->first = place->first[place->depth];
     }
-    poll_later(store, answer->position);
+    poll_later(store, answer->position, place->foreign ? answer->left_ms : 0);
     finish(store);
 }
 
@@ -532,7 +673,7 @@ static void decide_acquire(struct sql_store *store)
     const struct lock_request *request = request_of(store);
 
     if (has_all(store)) {
-        extend_all(store);
+        extend_all(store, request->mirror ? MIRROR_OURS : MIRROR_ANY);
         return;
     }
     clean_all(store);
@@ -588,16 +729,33 @@ static struct sql_holder *find_own(const struct sql_store *store, struct sql_pla
     return own && request_of(store)->strict && own->deadline <= store->read.now ? NULL : own;
 }
 
+/* A mirror that is not ours any more takes the lock with it, however sound our own row is. */
+static bool is_lost(struct sql_store *store, struct sql_place *place)
+{
+    const struct sql_mirror *mirror = &place->row.mirror;
+
+    if (find_own(store, place) && (!sql_row_mirrors(&place->row, request_of(store)->owner) ||
+                                   sql_mirror_is_ours(place, mirror)))
+        return false;
+    if (find_own(store, place))
+        tell_mirror(store, place, mirror->name, sql_mirror_is_others(place, mirror));
+    else
+        refuse_stranger(store, place, CAUSE_NOT_HOLDER);
+    store->answer.verdict = VERDICT_REFUSED;
+    store->answer.cause = CAUSE_NOT_HOLDER;
+    store->answer.key = (size_t)(place - store->read.places);
+    return true;
+}
+
 static void decide_renewal(struct sql_store *store)
 {
     for (size_t i = 0; i < store->read.count; i++) {
-        if (find_own(store, &store->read.places[i]))
+        if (!is_lost(store, &store->read.places[i]))
             continue;
-        refuse_stranger(store, &store->read.places[i], CAUSE_NOT_HOLDER);
         finish(store);
         return;
     }
-    extend_all(store);
+    extend_all(store, MIRROR_OURS);
 }
 
 static void sql_renew(struct store *base, const struct lock_request *request, struct moment until,
@@ -633,9 +791,8 @@ static void give_back(const struct sql_store *store, struct sql_place *place,
 }
 
 /* Whoever is next is called after the row was written: it then finds it free. */
-static void hear_released(struct sql_store *store, const struct sql_reply *reply)
+static void hear_released(struct sql_store *store)
 {
-    (void)reply;
     leave_queues(store);
 }
 
@@ -659,7 +816,7 @@ static void decide_release(struct sql_store *store)
     if (missing && !store->unheard)
         refuse_stranger(store, missing, CAUSE_NOT_HOLDER);
     if (changed || store->uncertain)
-        swap_rows(store, hear_released);
+        swap_rows(store, MIRROR_ANY, hear_released);
     else
         leave_queues(store);
 }
@@ -704,7 +861,8 @@ static bool sql_release_nowait(struct store *base, const struct lock_request *re
             struct sql_place *place = &store->read.places[i];
             give_back(store, place, sql_row_find(&place->row, request->owner));
         }
-        sent = add_swap(&swap, store) && sql_driver_tell(store->driver, swap.bytes, until);
+        sent = sql_swap(&swap, &store->read, request->owner, MIRROR_ANY) &&
+               sql_driver_tell(store->driver, swap.bytes, until);
     }
     if (sent && store->read.count > 0) {
         add_leave(&leave, store);
@@ -719,9 +877,8 @@ static bool sql_release_nowait(struct store *base, const struct lock_request *re
 
 /* -- taking away, looking, preparing ----------------------------------------------------------- */
 
-static void hear_forced(struct sql_store *store, const struct sql_reply *reply)
+static void hear_forced(struct sql_store *store)
 {
-    (void)reply;
     store->answer.verdict = VERDICT_GRANTED;
     store->purge = store->base.requests.force.purge;
     leave_queues(store);
@@ -746,13 +903,14 @@ static void decide_force(struct sql_store *store)
         if (holder)
             sql_row_remove(&place->row, holder);
     }
-    swap_rows(store, hear_forced);
+    swap_rows(store, MIRROR_ANY, hear_forced);
 }
 
 static void sql_force(struct store *base, const struct force_request *request, struct moment until,
                       store_done *done, void *arg)
 {
     begin(of(base), decide_force, &request->key, 1, until, done, arg);
+    of(base)->forces = true;
     start(of(base));
 }
 

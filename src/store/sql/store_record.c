@@ -14,7 +14,9 @@
 
 #define SQL_ABILITIES                                                                              \
     (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
-     STORE_MARK | STORE_FORCE | STORE_DETACHED)
+     STORE_MARK | STORE_FORCE | STORE_DETACHED | STORE_MIRROR)
+
+static const char *const mirrors[] = {"shedlock", NULL};
 
 static const char *parse(struct url *url, char *rest, int port)
 {
@@ -62,6 +64,7 @@ const struct store_record postgresql_record = {.scheme = "postgresql",
                                                .secure = "postgresqls",
                                                .name = "postgresql://",
                                                .abilities = SQL_ABILITIES,
+                                               .mirrors = mirrors,
                                                .parse = parse_postgresql,
                                                .print = print,
                                                .schema = sql_postgresql_schema,
@@ -72,6 +75,7 @@ const struct store_record mysql_record = {.scheme = "mysql",
                                           .secure = "mysqls",
                                           .name = "mysql://",
                                           .abilities = SQL_ABILITIES,
+                                          .mirrors = mirrors,
                                           .parse = parse_mysql,
                                           .print = print,
                                           .schema = sql_mysql_schema,
@@ -82,6 +86,7 @@ const struct store_record mariadb_record = {.scheme = "mariadb",
                                             .secure = "mariadbs",
                                             .name = "mariadb://",
                                             .abilities = SQL_ABILITIES,
+                                            .mirrors = mirrors,
                                             .parse = parse_mysql,
                                             .print = print,
                                             .schema = sql_mysql_schema,

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Both have to be of the same; it is the first text of WIRE_CONNECT. */
-#define WIRE_VERSION   1
+#define WIRE_VERSION   2
 #define WIRE_FRAME_MAX (4U << 20)
 
 enum wire_type {
@@ -24,7 +24,8 @@ enum wire_type {
 
     /* From the driver. */
     WIRE_CONNECTED = 'H', /* the server's version */
-    WIRE_ROWS = 'R',      /* number of columns, and all values row by row; NULL is "" */
+    WIRE_ROWS = 'R',      /* number of columns, and all values row by row; NULL is "". Of a
+                             statement without any: one value, how many rows it has changed */
     WIRE_ERROR = 'E',     /* an enum wire_error as a letter, the server's words */
     WIRE_CALLED = 'N',    /* unasked: a channel was notified that is listened to */
 };

@@ -1,0 +1,440 @@
+# --mirror shedlock: a lock that is held together with a row of ShedLock's table, beside a second
+# client of the database that says what ShedLock says, with usingDbTime(). The same for PostgreSQL
+# and for MariaDB.
+
+load helper
+load certificates
+load databases
+
+setup_file() {
+    local name
+    databases_start
+    for name in $DATABASES; do
+        make_table "$name"
+    done
+}
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    database_needed
+}
+
+teardown() {
+    local name
+    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/log 2>/dev/null || true
+    end_processes
+    for name in $DATABASES; do
+        database_sql "$name" 'DELETE FROM rlock_lock'
+        database_sql "$name" 'DELETE FROM rlock_wait'
+        database_sql "$name" 'DELETE FROM shedlock'
+    done
+}
+
+teardown_file() { databases_stop; }
+
+# As ShedLock's manual has it.
+make_table() {
+    case $1 in
+    postgresql)
+        database_sql "$1" 'CREATE TABLE shedlock(name VARCHAR(64) NOT NULL,
+            lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL,
+            locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))'
+        database_sql "$1" 'GRANT SELECT, INSERT, UPDATE ON shedlock TO locker'
+        ;;
+    mysql)
+        database_sql "$1" 'CREATE TABLE shedlock(name VARCHAR(64) NOT NULL,
+            lock_until TIMESTAMP(3) NOT NULL,
+            locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+            locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))'
+        ;;
+    esac
+}
+
+# on_each FUNCTION: with each server.
+on_each() {
+    local name
+    for name in $DATABASES; do
+        echo "-- $name"
+        export DATABASE=$name RLOCK_URL
+        RLOCK_URL=$(database_url "$name")
+        rm -rf "${T:?}"/*
+        "$@"
+    done
+}
+
+refused() {
+    run "-$1" --separate-stderr rlock "${@:2}"
+}
+
+sql() {
+    database_sql "$DATABASE" "$1"
+}
+
+# changes SQL: whether it changes a row.
+changes() {
+    case $DATABASE in
+    postgresql) [[ $(sql "WITH changed AS ($1 RETURNING 1) SELECT count(*) FROM changed") == 1 ]] ;;
+    mysql) [[ $(sql "$1; SELECT ROW_COUNT()") == 1 ]] ;;
+    esac
+}
+
+# For the statements: the clock of the server in UTC, and so many seconds after something.
+utc() {
+    [[ $DATABASE == mysql ]] && echo "UTC_TIMESTAMP(3)" || echo "timezone('utc', CURRENT_TIMESTAMP)"
+}
+
+after() {
+    [[ $DATABASE == mysql ]] && echo "TIMESTAMPADD(MICROSECOND, $2 * 1000000, $1)" ||
+        echo "$1 + CAST('PT$2S' AS interval)"
+}
+
+# java_takes NAME SECONDS BY: whether it gets the lock for lockAtMostFor.
+java_takes() {
+    local now until
+    now=$(utc)
+    until=$(after "$now" "$2")
+    case $DATABASE in
+    postgresql)
+        changes "INSERT INTO shedlock(name, lock_until, locked_at, locked_by)
+            VALUES('$1', $until, $now, '$3') ON CONFLICT (name) DO UPDATE
+            SET lock_until = $until, locked_at = $now, locked_by = '$3'
+            WHERE shedlock.lock_until <= $now"
+        ;;
+    mysql)
+        changes "INSERT IGNORE INTO shedlock(name, lock_until, locked_at, locked_by)
+            VALUES('$1', $until, $now, '$3')" ||
+            [[ $(sql "UPDATE shedlock SET lock_until = $until, locked_at = $now, locked_by = '$3'
+                WHERE name = '$1' AND lock_until <= $now; SELECT ROW_COUNT()") == 1 ]]
+        ;;
+    esac
+}
+
+# java_extends NAME SECONDS BY
+java_extends() {
+    changes "UPDATE shedlock SET lock_until = $(after "$(utc)" "$2")
+        WHERE name = '$1' AND locked_by = '$3' AND lock_until > $(utc)"
+}
+
+# java_releases NAME LOCK_AT_LEAST_FOR BY
+java_releases() {
+    local least
+    least=$(after locked_at "$2")
+    changes "UPDATE shedlock SET lock_until = CASE WHEN $least > $(utc) THEN $least ELSE $(utc) END
+        WHERE name = '$1' AND locked_by = '$3'"
+}
+
+java_refused() {
+    run -1 java_takes "$1" 60 other-app
+}
+
+# left NAME: the ms for which it is held yet, or a negative number.
+left() {
+    case $DATABASE in
+    postgresql) sql "SELECT CAST(extract(epoch FROM lock_until - $(utc)) * 1000 AS bigint)
+        FROM shedlock WHERE name = '$1'" ;;
+    mysql) sql "SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lock_until) DIV 1000
+        FROM shedlock WHERE name = '$1'" ;;
+    esac
+}
+
+locked_by() {
+    sql "SELECT locked_by FROM shedlock WHERE name = '$1'"
+}
+
+lasts() {
+    (($(left "$1") > $2))
+}
+
+java_is_free() {
+    (($(left "$1") <= 0))
+}
+
+# waits NAME: it has found the lock held.
+waits() {
+    poll_until 10 contains "$T/$1.err" "held by a foreign lock nightly (app-1) for at most"
+}
+
+@test "held by rlock, it is refused to Java; given back, it is free for Java" {
+    held_here() {
+        local uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+        stay a k --lease 60s --mirror shedlock:nightly
+        [[ $(locked_by nightly) =~ ^[A-Za-z0-9._-]+\ rlock\ $uuid$ ]]
+        within 30000 61000 "$(left nightly)"
+        java_refused nightly
+        java_refused nightly
+        ends_well a
+        java_is_free nightly
+        java_takes nightly 60 app-1
+        # Another row of another name, once more, and without who holds it.
+        stay b k --no-identity --mirror shedlock:nightly-2
+        [[ $(locked_by nightly-2) =~ ^rlock\ $uuid$ ]]
+        ends_well b
+        run -0 rlock run --mirror shedlock same -- true
+        java_is_free same
+    }
+    on_each held_here
+}
+
+@test "held by Java, it is refused to rlock, which says who has it, waits, and is next" {
+    held_there() {
+        java_takes nightly 3600 app-1
+        refused 75 run -n --mirror shedlock:nightly k -- touch "$T/ran"
+        stderr_line '^rlock: k: not acquired: held by a foreign lock nightly \(app-1\) for at most (59m|1h)'
+        refused 75 run -w 500ms --mirror shedlock:nightly k -- touch "$T/ran"
+        [[ ! -e $T/ran && $(locked_by nightly) == app-1 ]]
+        run -0 rlock run -n k -- true
+        # Whoever waits has its place before those that do not ask for the mirror.
+        bg a rlock run --mirror shedlock:nightly k -- sh -c "echo a >>'$LOG'"
+        waits a
+        queue b k
+        java_extends nightly 3600 app-1
+        java_releases nightly 0 app-1
+        finish a
+        finish b
+        [[ $(xargs <"$LOG") == "a b" ]]
+        # Nobody gives it back: it ends.
+        java_takes nightly 2 app-1
+        run -0 rlock run -w 30s --mirror shedlock:nightly k -- true
+        # lockAtLeastFor of Java's.
+        java_takes nightly 60 app-1
+        java_releases nightly 3600 app-1
+        refused 75 run -n --mirror shedlock:nightly k -- true
+        java_extends nightly 1 app-1
+    }
+    on_each held_there
+}
+
+@test "each renewal extends it; a holder that was killed has it for its lease" {
+    renewals() {
+        local first
+        stay a k --lease 3s --mirror shedlock:nightly
+        first=$(sql "SELECT lock_until FROM shedlock WHERE name = 'nightly'")
+        renewed k
+        poll_until 10 is_later "$first"
+        java_refused nightly
+        kill_both a
+        java_refused nightly
+        poll_until 20 java_takes nightly 60 app-1
+        run -0 rlock run -n k -- true
+    }
+    is_later() {
+        [[ $(sql "SELECT count(*) FROM shedlock WHERE lock_until > '$1'") == 1 ]]
+    }
+    on_each renewals
+}
+
+@test "--at-least is lockAtLeastFor; force-release, acquire and renew have it follow" {
+    follows() {
+        local owner
+        run -0 rlock run --at-least 10m --mirror shedlock:nightly k -- true
+        within 300000 601000 "$(left nightly)"
+        java_refused nightly
+        run -0 rlock force-release --now --yes k
+        java_is_free nightly
+        owner=$(rlock acquire --lease 10s --mirror shedlock:nightly k)
+        run -0 rlock renew --lease 10m --owner "$owner" k
+        lasts nightly 300000
+        java_refused nightly
+        run -0 rlock release --owner "$owner" k
+        java_takes nightly 60 app-1
+        # Whose lease has ended has lost it to whoever came.
+        owner=$(rlock acquire --lease 1s --mirror shedlock:other k)
+        poll_until 10 java_takes other 60 app-1
+        run -1 rlock renew --owner "$owner" k
+        [[ $(locked_by other) == app-1 ]]
+    }
+    on_each follows
+}
+
+@test "taken or given back by somebody else, it is a lost lock" {
+    theft() {
+        hold a k --lease 3s --mirror shedlock:nightly
+        sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(after "$(utc)" 3600)"
+        finish a 20
+        [[ $status == 79 ]]
+        contains "$T/a.err" 'lock lost: its mirror nightly (app-1) was taken by another program'
+        is_free k
+        [[ $(locked_by nightly) == app-1 ]]
+        lasts nightly 3000000
+        hold b k --lease 3s --mirror shedlock:n2
+        sql "UPDATE shedlock SET lock_until = $(utc) WHERE name = 'n2'"
+        finish b 20
+        [[ $status == 79 ]]
+        contains "$T/b.err" 'lock lost: its mirror n2 was deleted'
+        hold c k --lease 3s --mirror shedlock:n2
+        sql "DELETE FROM shedlock WHERE name = 'n2'"
+        finish c 20
+        [[ $status == 79 ]]
+        # Whoever had it in between, however short: another one may have run.
+        hold d k --lease 3s --mirror shedlock:n2
+        sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(utc) WHERE name = 'n2'"
+        finish d 20
+        [[ $status == 79 ]]
+    }
+    on_each theft
+}
+
+@test "nested ones share it, also over several keys, and it stays as long as one of them" {
+    nested() {
+        bg a rlock run --keep-credentials --mirror shedlock:nightly k -- sh -c "
+            '$RLOCK' run --keep-credentials -n k -- \
+                '$RLOCK' run -n --mirror shedlock:nightly k -- true || exit 3
+            '$RLOCK' run -n --mirror shedlock:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
+            '$RLOCK' run -n k l m -- true || exit 5
+            '$RLOCK' run k l --lease 3s -- \
+                sh -c ': >\"$T/in\"; until test -e \"$T/go\"; do sleep 0.02; done' &
+            until test -e '$T/in'; do sleep 0.02; done"
+        finish a 20
+        [[ $status == 0 ]]
+        contains "$T/other" 'with another mirror'
+        java_refused nightly
+        renewed k
+        java_refused nightly
+        refused 75 run -n --mirror shedlock:nightly elsewhere -- true
+        stderr_line 'held by a foreign lock nightly \(.* rlock .*\)'
+        : >"$T/go"
+        poll_until 10 is_free k
+        java_is_free nightly
+    }
+    on_each nested
+}
+
+@test "rlock and Java have it one at a time, many times over" {
+    together() {
+        local i java=()
+        for i in 1 2; do
+            java_many "j$i" >"$T/j$i.out" 2>&1 3>&- &
+            java+=($!)
+        done
+        for i in {1..8}; do
+            bg "r$i" rlock run --mirror shedlock:nightly "k$((i % 2))" -- sh -c "echo r$i >>'$LOG'
+                sleep 0.02; echo r$i >>'$LOG'"
+        done
+        for i in r{1..8}; do
+            finish "$i" 60
+            [[ $status == 0 ]]
+        done
+        wait "${java[@]}"
+        # Each has noted its name twice in a row.
+        run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 36 }' "$LOG"
+    }
+    java_many() {
+        local round
+        for round in {1..5}; do
+            poll_until 60 java_takes nightly 60 "$1"
+            echo "$1" >>"$LOG"
+            sleep 0.02
+            echo "$1" >>"$LOG"
+            java_releases nightly 0 "$1"
+        done
+    }
+    on_each together
+}
+
+@test "a statement that is executed late takes neither of the two alone, nor for longer" {
+    late() {
+        rlock run --mirror shedlock:nightly k -- true
+        # Somebody has our row for longer than the lease, and than rlock waits for the statement.
+        sql "$(in_transaction 'SELECT 1 FROM rlock_lock FOR UPDATE' "$(sleeping 6)")" \
+            >"$T/locker.out" 2>&1 3>&- &
+        poll_until 20 in_progress
+        run ! rlock run -w 2s --lease 3s --mirror shedlock:nightly k -- touch "$T/ran"
+        [[ ! -e $T/ran ]]
+        wait $!
+        poll_until 20 java_takes nightly 60 app-1
+        run -0 rlock run -n k -- true
+        java_refused nightly
+    }
+    in_transaction() {
+        echo "BEGIN; $1; $2; COMMIT"
+    }
+    sleeping() {
+        [[ $DATABASE == mysql ]] && echo "DO SLEEP($1)" || echo "SELECT pg_sleep($1)"
+    }
+    in_progress() {
+        case $DATABASE in
+        postgresql) [[ $(sql "SELECT count(*) FROM pg_locks AS l JOIN pg_class AS c
+            ON c.oid = l.relation WHERE c.relname = 'rlock_lock' AND l.mode = 'RowShareLock'") == 1 ]] ;;
+        mysql) [[ $(sql "SELECT count(*) FROM information_schema.processlist
+            WHERE info = 'DO SLEEP(6)'") == 1 ]] ;;
+        esac
+    }
+    on_each late
+}
+
+@test "doctor: a column that cannot tell each hour is warned of" {
+    local url
+    [[ $DATABASES == *mysql* ]] || skip "MariaDB with its driver is not here"
+    url=$(database_url mysql)
+    run rlock doctor -u "$url"
+    [[ $output == *"fine     shedlock"* ]]
+    database_kill mysql
+    TZ=Europe/Berlin database_start mysql
+    run -1 rlock doctor -u "$url"
+    [[ $output == *"warning  shedlock"*"daylight saving"* ]]
+    database_sql mysql 'ALTER TABLE shedlock MODIFY lock_until DATETIME(3) NOT NULL'
+    run rlock doctor -u "$url"
+    [[ $output == *"fine     shedlock"* ]]
+    database_kill mysql
+    database_start mysql
+}
+
+@test "a server whose zone is not UTC: the same times as Java's" {
+    zone() {
+        set_zone "$1"
+        stay a k --lease 60s --mirror shedlock:nightly
+        java_refused nightly
+        within 30000 61000 "$(left nightly)"
+        ends_well a
+        java_takes nightly 60 app-1
+        refused 75 run -n --mirror shedlock:nightly k -- true
+        java_releases nightly 0 app-1
+        run -0 rlock run -n --mirror shedlock:nightly k -- true
+        set_zone SYSTEM
+    }
+    zones() {
+        zone +05:30
+        zone -08:00
+    }
+    set_zone() {
+        case $DATABASE in
+        mysql) sql "SET GLOBAL time_zone = '$1'" ;;
+        postgresql)
+            [[ $1 == SYSTEM ]] && sql 'ALTER DATABASE locks RESET timezone' ||
+                sql "ALTER DATABASE locks SET timezone = '$1'"
+            ;;
+        esac
+    }
+    on_each zones
+}
+
+@test "without its table nothing is run; what it does not go with is refused unasked" {
+    words() {
+        sql 'ALTER TABLE shedlock RENAME TO elsewhere'
+        refused 69 run -n --server-wait 0 --mirror shedlock:nightly k -- touch "$T/ran"
+        stderr_line '^rlock: k: .*the database has no table shedlock for the mirror'
+        stderr_line '^hint: .*CREATE TABLE'
+        run -0 rlock run -n k -- true
+        sql 'ALTER TABLE elsewhere RENAME TO shedlock'
+        [[ ! -e $T/ran ]]
+        while IFS='|' read -r words what; do
+            # shellcheck disable=SC2086 # a list of words
+            refused 64 run $words -- true
+            stderr_line "^rlock: run: $what"
+        done <<END
+--mirror string:x k|$DATABASE:// has no --mirror string:
+--mirror redisson k|$DATABASE:// has no --mirror redisson:
+-u redis://127.0.0.1:1 --mirror shedlock:x k|redis:// has no --mirror shedlock:
+--mirror shedlock:$(printf 'x%.0s' {1..65}) k|--mirror .* has a NAME of more than 64 characters
+--mirror shedlock:x --read k|--mirror goes with an exclusive lock of one KEY alone
+--mirror shedlock:x k l|--mirror goes with an exclusive lock of one KEY alone
+END
+        run -0 rlock run -n --mirror "shedlock:$(printf 'é%.0s' {1..64})" k -- true
+        run -0 rlock run -n --mirror "shedlock:it's; a \\ \"name\"" k -- true
+        [[ $(sql "SELECT count(*) FROM shedlock WHERE name LIKE 'it''s; a%'") == 1 ]]
+    }
+    on_each words
+}
