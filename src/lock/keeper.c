@@ -73,6 +73,7 @@ struct keeper {
     /* What may be in the store. */
     bool asked;                    /* a request may have been executed */
     bool unsure;                   /* an acquisition may have been granted without an answer */
+    bool inherited;                /* or one of the process before, and nothing is known since */
     struct moment in_flight_until; /* a request that was not answered may be executed until then */
     bool stray;                    /* or at any time */
 
@@ -600,7 +601,7 @@ static void acquired(struct keeper *keeper, const struct answer *answer, bool li
         return;
     }
     if (answer->verdict != VERDICT_UNKNOWN) {
-        keeper->unsure = false;
+        keeper->unsure = keeper->inherited = false;
         outage_answered(&keeper->outage, now_of(keeper));
     }
     switch (answer->verdict) {
@@ -683,6 +684,7 @@ static void acquire(struct keeper *keeper, bool listen)
 
     request.who = who_waited(keeper, now);
     request.queue = keeper->plan.wait;
+    request.inherited = keeper->inherited;
     request.listen = listen;
     request.replace &= !keeper->replaced;
     request.offer = listen && keeper->plan.renew && request.key_count == 1;
@@ -948,7 +950,7 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
         outage_inherit(&keeper->outage, past->lease.end);
         go_on_holding(keeper, past);
     } else {
-        keeper->unsure = keeper->asked = true;
+        keeper->unsure = keeper->asked = keeper->inherited = true;
         keeper->in_flight_until = moment_plus(now_of(keeper), plan->connect_timeout);
         /* The process that has died would have given up by now, had the store never answered it. */
         if (moment_reached(moment_plus(past->began, plan->server_wait), now_of(keeper)))

@@ -6,6 +6,7 @@
 #include "net/loop.h"
 #include "store/cluster/cluster.h"
 #include "store/cluster/survey.h"
+#include "store/any_of_keys.h"
 #include "store/several_keys.h"
 
 struct cluster_store {
@@ -210,7 +211,8 @@ static void close_cluster(struct store *base)
     free(store);
 }
 
-struct store *store_cluster_open(struct loop *loop, const struct store_address *address,
+/* Of one key. */
+static struct store *open_single(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
 {
     static const struct store_ops ops = {.close = close_cluster,
@@ -234,5 +236,15 @@ struct store *store_cluster_open(struct loop *loop, const struct store_address *
         return NULL;
     }
     store->prefix = mem_strdup(address->prefix);
-    return several_keys_open(loop, &store->base);
+    return &store->base;
+}
+
+struct store *store_cluster_open(struct loop *loop, const struct store_address *address,
+                                 char *fault, size_t size)
+{
+    struct store *single = open_single(loop, address, fault, size);
+
+    if (!single)
+        return NULL;
+    return any_of_keys_open(loop, several_keys_open(loop, single), open_single, address);
 }

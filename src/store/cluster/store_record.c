@@ -35,8 +35,7 @@ const struct store_record cluster_record = {
     .scheme = "cluster",
     .secure = "clusters",
     .name = "cluster://",
-    .abilities =
-        REDIS_ABILITIES & ~(unsigned)(STORE_GRACE | STORE_MARK | STORE_TOGETHER | STORE_ANY),
+    .abilities = REDIS_ABILITIES & ~(unsigned)(STORE_GRACE | STORE_MARK | STORE_TOGETHER),
     .mirrors = redis_mirrors,
     .is_sharded = true,
     .fails_over = true,

@@ -224,7 +224,8 @@ static void add_who(struct call *call, const struct lock_request *request)
         note_number(&who, LOCK_NOTE_BOUND, request->priority_bound / NS_PER_MS);
     if (request->take) {
         char take[48];
-        snprintf(take, sizeof take, "%zu/%zu", request->take, request->key_count);
+        snprintf(take, sizeof take, "%zu/%zu", request->take,
+                 request->of ? request->of : request->key_count);
         note_text(&who, LOCK_NOTE_TAKE, take);
     }
     call_text(call, who);
@@ -236,7 +237,7 @@ static void call_acquire(struct call *call, const struct terms *terms, const cha
                          bool offers)
 {
     call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
-    call->take = request->take;
+    call->take = request->of ? 0 : request->take;
     call->ahead = true; /* what it grants can be given back */
     call_text(call, request->owner);
     call_number(call, request->lease / NS_PER_MS);

@@ -41,7 +41,10 @@ place_ttl = math.abs(place_ttl)
 local count, mode, limit, nest = ARGV[6] == '1', ARGV[7], tonumber(ARGV[8]), ARGV[9] == '1'
 local mirror = not limit and ARGV[8]
 limit = limit or 0
-local take = KEYS[2] and tonumber(string.match(who, ' take=(%d+)/') or nil)
+local take = tonumber(string.match(who, ' take=(%d+)/') or nil)
+-- One of several that are asked about one by one.
+local is_part = take and not KEYS[2]
+if is_part then take = nil end
 local needed = take or #KEYS
 local member, marker = ARGV[11] == 'member', ARGV[12]
 local run, proposal = member and ARGV[13], tonumber(member and ARGV[14] or 0)
@@ -539,6 +542,7 @@ end
 for i, lock in ipairs(locks) do
   if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
 end
+local could_be_granted = #free == needed and grace == 0
 if #free == needed then
   if not stands and grace == 0 then return grant(free) end
   blocked, found = nil, nil
@@ -560,7 +564,7 @@ end
 if place_ttl == 0 then
   local waiting = lock.queue.last - lock.queue.first + 1
   if grace > 0 and not found then return { 'GRACE', now, grace, '', waiting, 0 } end
-  if not run then count_refusal(lock) end
+  if not run and not is_part then count_refusal(lock) end
   if found and found.closed then return describe_closed(lock, '', waiting, 0) end
   local held = { 'HELD', now, waiting, blocked, describe_reason(lock, found) }
   held[8] = lock.stored
@@ -580,6 +584,7 @@ places = table.concat(places, ' ')
 
 -- In which place it waits; where it waits for some of them, the best one.
 local function position()
+  if could_be_granted then return 1 end
   local best = ahead(lock)
   for _, each in ipairs(take and locks or {}) do
     if each.obstacle or not each.next then best = math.min(best, ahead(each)) end
