@@ -335,6 +335,62 @@ change_password() {
     on_each tables
 }
 
+@test "?table=: other tables in the same database, of other names; default ones are not touched" {
+    named() {
+        local name url
+        for name in other "Other_2" "3"; do
+            url="$RLOCK_URL?table=$name"
+            run -0 rlock init -u "$url" --print
+            [[ $output == *"${name}_lock"*"${name}_wait"*"${name}_wait_turn"* && $output != *rlock* ]]
+            refused 69 run --server-wait 0 -u "$url" k -- true
+            stderr_line 'has no tables for locks'
+            run -0 rlock init -u "$url"
+            run -0 rlock init -u "$url"
+            run rlock doctor -u "$url"
+            [[ $output == *"${name}_lock"*"are there"* && $output != *unfit* ]]
+            hold a k -u "$url"
+            refused 75 run -n -u "$url" k -- true
+            bg b rlock run -u "$url" k -- sh -c "echo b >>'$LOG'"
+            RLOCK_URL=$url poll_until 15 has_waiters k 1
+            run -0 rlock run -n k l -- true
+            run -0 rlock status --json
+            json '. == []'
+            kill -TERM "${pid[a]}"
+            finish a
+            finish b
+            [[ $status == 0 && $(<"$LOG") == b ]]
+            rm "$LOG"
+        done
+        refused 64 run -u "$RLOCK_URL?table=a-b" k -- true
+        stderr_line 'has a .table= that is not of letters, digits'
+        run -0 rlock init -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})"
+        run -0 rlock run -u "$RLOCK_URL?table=$(printf 'x%.0s' {1..53})" k -- true
+    }
+    on_each named
+}
+
+@test "by a Unix socket" {
+    local_socket() {
+        local dir=$BATS_FILE_TMPDIR/$DATABASE url
+        case $DATABASE in
+        postgresql) url="postgresql://root:@/locks?host=${dir//\//%2F}&port=$POSTGRESQL_PORT" ;;
+        mysql) url="mysql://root:@/locks?socket=$dir/sock" ;;
+        esac
+        hold a k
+        refused 75 run -n -u "$url" k -- true
+        kill -TERM "${pid[a]}"
+        finish a
+        run -0 rlock run -u "$url" k -- true
+        run rlock doctor -u "$url"
+        [[ $output == *"a Unix socket"* ]]
+        refused 69 run --server-wait 0 -u "$url&table=none" k -- true
+        stderr_line 'has no tables for locks'
+        refused 69 run --server-wait 0 -u "${url/=*/=}/nowhere" k -- true
+        stderr_line "cannot reach $DATABASE:///locks.*=/nowhere"
+    }
+    on_each local_socket
+}
+
 @test "with TLS: a server that is vouched for alone" {
     encrypted() {
         local url=${RLOCK_URL/:/s:}

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT };
 
@@ -43,13 +44,16 @@ static int mark(struct init *all)
 static int print(struct init *all)
 {
     const struct store_record *record = store_record_of(&all->settings.address);
+    char *statement;
 
     if (!record->schema) {
         command_error(all->command, "--print: %s has no tables", record->name);
         return STATUS_USAGE;
     }
-    for (size_t i = 0; record->schema[i]; i++)
-        printf("%s;\n", record->schema[i]);
+    for (size_t i = 0; (statement = record->schema(all->settings.address.urls, i)); i++) {
+        printf("%s;\n", statement);
+        free(statement);
+    }
     return STATUS_OK;
 }
 

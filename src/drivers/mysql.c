@@ -76,8 +76,10 @@ static bool my_connect(const struct driver_target *target, const char **version,
     if (!connection)
         return driver_fail(fault, WIRE_UNFIT, "no memory");
     set_options(target);
-    if (!mysql_real_connect(connection, target->host, target->user, target->password,
-                            target->database, (unsigned)strtoul(target->port, NULL, 10), NULL, 0))
+    bool local = *target->host == '/';
+    if (!mysql_real_connect(connection, local ? NULL : target->host, target->user, target->password,
+                            target->database, (unsigned)strtoul(target->port, NULL, 10),
+                            local ? target->host : NULL, 0))
         return fail(fault);
     *version = mysql_get_server_info(connection);
     return make_strict(fault);

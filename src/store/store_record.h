@@ -74,8 +74,9 @@ struct store_record {
     /* Makes sure that it runs. Blocks. False with a message in "fault". */
     bool (*start_server)(char *socket, size_t socket_size, char *fault, size_t size);
 
-    /* The statements that store_mark() has a database execute, ended by NULL. NULL: it is none. */
-    const char *const *schema;
+    /* Statement number i of those that store_mark() has a database execute, which the caller frees;
+     * NULL: there are no more. NULL: it is no database. */
+    char *(*schema)(const struct url *url, size_t i);
 
     /* Opens the store; see store_open(). */
     struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,

@@ -23,10 +23,13 @@ struct url {
     const char *password; /* NULL if none; "" is a password */
     struct url_host hosts[URL_HOSTS_MAX];
     size_t host_count;
-    const char *path;   /* of a Unix socket or file, or of a node without its '/'; NULL: none */
+    /* Of a Unix socket or file, of the directory of a database's socket, or of a node without its
+     * '/'; NULL: none. */
+    const char *path;
     const char *master; /* what Sentinels call it; NULL: none */
     int db;
     const char *database; /* of a database server; NULL: none */
+    const char *table;    /* what the names of its tables begin with; NULL: as usual */
 };
 
 /* Parses into *url, which the caller gives back with url_free(). False with a message in "fault"

@@ -3,6 +3,7 @@
 #include "store/cluster/store_record.h"
 #include "store/local/store_record.h"
 #include "store/redis/store_record.h"
+#include "store/sql/store_record.h"
 #include "store/zookeeper/store_record.h"
 
 #include <stdlib.h>
@@ -129,6 +130,32 @@ static const struct {
       .host_count = 1,
       .path = "locks/j%"},
      "zookeepers://h:2181/locks/j%25"},
+    {"postgresql://u:p?w@h/a%2fb",
+     {.record = &postgresql_record,
+      .user = "u",
+      .password = "p?w",
+      .hosts = {{"h", 5432}},
+      .host_count = 1,
+      .database = "a/b"},
+     "postgresql://h:5432/a%2Fb"},
+    {"mysqls://h:1/d?table=Locks_2",
+     {.record = &mysql_record,
+      .tls = true,
+      .hosts = {{"h", 1}},
+      .host_count = 1,
+      .database = "d",
+      .table = "Locks_2"},
+     "mysqls://h:1/d?table=Locks_2"},
+    {"mariadb:///d?socket=/run/my%26sql&table=t",
+     {.record = &mariadb_record, .path = "/run/my&sql", .database = "d", .table = "t"},
+     "mariadb:///d?socket=/run/my%26sql&table=t"},
+    {"postgresql://u:@/d?host=/run/pg&port=5433",
+     {.record = &postgresql_record,
+      .user = "u",
+      .password = "",
+      .path = "/run/pg",
+      .database = "d"},
+     "postgresql:///d?host=/run/pg&port=5433"},
 };
 
 #define NO_SCHEME "has no scheme (write redis://HOST or unix:///PATH)"
@@ -146,6 +173,7 @@ static const struct {
     "has no ':' before its '@' (write USER:PASSWORD@, or USER:@ and the password elsewhere)"
 #define COLONS    "has too many ':' (write an IPv6 address in [ ])"
 #define BAD_IPV6  "has no IPv6 address in its [ ]"
+#define FIFTY     "12345678901234567890123456789012345678901234567890"
 #define QUERY     "has a query or a fragment (a database is written /DB)"
 #define NO_PATH   "has no path"
 #define RELATIVE  "has a path that does not start with '/' (write unix:///PATH)"
@@ -287,6 +315,23 @@ static const struct {
     {"cluster://", NO_HOST},
     {"cluster://h,", NO_HOST},
     {"cluster://h/0", "has a path (a cluster has one database only)"},
+    {"mysql://h", "has no database's name (write SCHEME://HOST:PORT/DATABASE)"},
+    {"mysql:///d", "has no host"},
+    {"mysql://h/d#", QUERY},
+    {"mysql://h/d?", "has a query that it does not take (write ?table=NAME)"},
+    {"mysql://h/d?table=t&x", "has a query that it does not take (write ?table=NAME)"},
+    {"mysql://h/d?table=", "has a ?table= that is not of letters, digits and '_'"},
+    {"mysql://h/d?table=a-b", "has a ?table= that is not of letters, digits and '_'"},
+    {"mysql://h/d?table=a%5fb", "has a ?table= that is not of letters, digits and '_'"},
+    {"mysql://h/d?table=" FIFTY "1234", "has a ?table= longer than 53 characters"},
+    {"mysql://h/d?host=/run", "has a query that it does not take (write ?table=NAME)"},
+    {"mysql:///d?socket=run", "has a path of a Unix socket that does not start with '/'"},
+    {"mysql:///d?socket=/%", "has a '%' without two hexadecimal digits (write %25 for it)"},
+    {"mysql:///d?socket=/" FIFTY FIFTY, "has a path of a Unix socket that is too long"},
+    {"mysql://h/d?socket=/run", "has a host, and the path of a Unix socket as well"},
+    {"mysqls:///d?socket=/run", "has a Unix socket, which takes no TLS"},
+    {"postgresql://h/d?port=1", "has a query that it does not take (write ?table=NAME)"},
+    {"postgresql:///d?host=/run&port=0", "has a ?port= that is not a number from 1 to 65535"},
     {"cluster://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "has more than 16 hosts"},
     {"unix://", NO_PATH},
     {"unix:///", NO_PATH},
@@ -368,7 +413,8 @@ static bool same_url(const struct url *a, const struct url *b, const struct stor
         same = tap_same(a->hosts[i].name, b->hosts[i].name) && a->hosts[i].port == b->hosts[i].port;
     return same && a->record == record && tap_same(a->user, b->user) &&
            tap_same(a->password, b->password) && tap_same(a->path, b->path) &&
-           tap_same(a->master, b->master) && a->tls == b->tls && a->db == b->db;
+           tap_same(a->master, b->master) && tap_same(a->database, b->database) &&
+           tap_same(a->table, b->table) && a->tls == b->tls && a->db == b->db;
 }
 
 static void test_good(void)

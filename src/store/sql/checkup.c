@@ -59,6 +59,22 @@ static bool ask(struct examination *of, const char *sql)
     return !of->failed;
 }
 
+static struct sql_text text_of(const struct examination *of)
+{
+    return (struct sql_text){.dialect = of->dialect, .table = of->plan->address->urls->table};
+}
+
+/* The same with the names of the tables, as sql_add() has them. */
+static bool ask_names(struct examination *of, const char *sql)
+{
+    struct sql_text text = text_of(of);
+
+    sql_add(&text, "%s", sql);
+    bool answered = ask(of, text.bytes);
+    sql_text_end(&text);
+    return answered;
+}
+
 static bool says(const struct examination *of, size_t i, const char *value)
 {
     return strcmp(of->values[i], value) == 0;
@@ -68,6 +84,19 @@ static void add(struct examination *of, const char *check, enum level level, con
                 const char *advice)
 {
     diagnosis_add(&of->server->diagnosis, check, level, advice, "%s", text);
+}
+
+/* Both with the names of the tables, as sql_add() has them. */
+static void add_names(struct examination *of, const char *check, enum level level, const char *text,
+                      const char *advice)
+{
+    struct sql_text told = text_of(of), advised = text_of(of);
+
+    sql_add(&told, "%s", text);
+    sql_add(&advised, "%s", advice);
+    add(of, check, level, told.bytes, advised.bytes);
+    sql_text_end(&told);
+    sql_text_end(&advised);
 }
 
 /* -- what is the same for all ------------------------------------------------------------------ */
@@ -107,11 +136,11 @@ static void check_clock(struct examination *of)
 
 static bool check_tables(struct examination *of)
 {
-    bool there = ask(of, "SELECT (SELECT count(*) FROM rlock_lock WHERE version = 0) + "
-                         "(SELECT count(*) FROM rlock_wait WHERE deadline_us = 0)");
+    bool there = ask_names(of, "SELECT (SELECT count(*) FROM @lock WHERE version = 0) + "
+                               "(SELECT count(*) FROM @wait WHERE deadline_us = 0)");
 
     if (there) {
-        add(of, "tables", LEVEL_FINE, "rlock_lock and rlock_wait are there", "");
+        add_names(of, "tables", LEVEL_FINE, "@lock and @wait are there", "");
         return true;
     }
     diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
@@ -121,7 +150,9 @@ static bool check_tables(struct examination *of)
 
 static void check_tls(struct examination *of)
 {
-    if (of->plan->address->urls->tls)
+    if (of->plan->address->urls->path)
+        add(of, "encryption", LEVEL_FINE, "a Unix socket, which leaves this host nowhere", "");
+    else if (of->plan->address->urls->tls)
         add(of, "encryption", LEVEL_FINE, "TLS, with the server's name verified", "");
     else
         add(of, "encryption", LEVEL_WARNING, "the network is not encrypted",
@@ -169,16 +200,16 @@ static void check_pg_replicas(struct examination *of)
 
 static void check_pg_rights(struct examination *of)
 {
-    if (!ask(of, "SELECT CAST(bool_and(has_table_privilege(t, 'SELECT, INSERT') AND "
-                 "has_table_privilege(t, 'UPDATE') AND has_table_privilege(t, 'SELECT') AND "
-                 "has_table_privilege(t, 'INSERT')) AND has_table_privilege('rlock_wait', "
-                 "'DELETE') AS text) FROM unnest(ARRAY['rlock_lock', 'rlock_wait']) AS t"))
+    if (!ask_names(of, "SELECT CAST(bool_and(has_table_privilege(t, 'SELECT, INSERT') AND "
+                       "has_table_privilege(t, 'UPDATE') AND has_table_privilege(t, 'SELECT') AND "
+                       "has_table_privilege(t, 'INSERT')) AND has_table_privilege('@wait', "
+                       "'DELETE') AS text) FROM unnest(ARRAY['@lock', '@wait']) AS t"))
         return;
     if (says(of, 0, "true"))
         add(of, "rights", LEVEL_FINE, "the user may read and write both tables", "");
     else
-        add(of, "rights", LEVEL_UNFIT, "the user may not read and write both tables",
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON rlock_lock, rlock_wait TO the user");
+        add_names(of, "rights", LEVEL_UNFIT, "the user may not read and write both tables",
+                  "GRANT SELECT, INSERT, UPDATE, DELETE ON @lock, @wait TO the user");
 }
 
 /* A pooler may give each statement to another session. */

@@ -8,12 +8,12 @@
 
 #include "base/mem.h"
 
-const char *const sql_postgresql_schema[] = {
-    "CREATE TABLE IF NOT EXISTS rlock_lock (\n"
+static const char *const postgresql_schema[] = {
+    "CREATE TABLE IF NOT EXISTS @lock (\n"
     "    name bytea PRIMARY KEY,\n"
     "    version bigint NOT NULL,\n"
     "    state bytea NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS rlock_wait (\n"
+    "CREATE TABLE IF NOT EXISTS @wait (\n"
     "    name bytea NOT NULL,\n"
     "    owner bytea NOT NULL,\n"
     "    scope bytea NOT NULL,\n"
@@ -22,13 +22,13 @@ const char *const sql_postgresql_schema[] = {
     "    mode bytea NOT NULL,\n"
     "    who bytea NOT NULL,\n"
     "    PRIMARY KEY (name, owner))",
-    "CREATE INDEX IF NOT EXISTS rlock_wait_turn ON rlock_wait (name, scope, since_us, owner)",
-    NULL};
+    "CREATE INDEX IF NOT EXISTS @wait_turn ON @wait (name, scope, since_us, owner)", NULL};
 
 /* statement_timestamp() is when the statement arrived, which is after it was sent. */
 const struct sql_dialect sql_postgresql = {
     .program = "rlock-postgresql",
-    .schema = sql_postgresql_schema,
+    .schema = postgresql_schema,
+    .quote = '"',
     .now = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)",
     .literal = {"decode('", "', 'hex')"},
     .hex = {"encode(", ", 'hex')"},
@@ -39,18 +39,18 @@ const struct sql_dialect sql_postgresql = {
     .utc_left = "CAST(extract(epoch FROM lock_until - timezone('utc', statement_timestamp())) * "
                 "1000000 AS bigint)",
     .swap = " ON CONFLICT (name) DO UPDATE SET version = excluded.version, state = CASE WHEN "
-            "rlock_lock.version + 1 = excluded.version THEN excluded.state END",
+            "@lock.version + 1 = excluded.version THEN excluded.state END",
     .stay = " ON CONFLICT (name, owner) DO UPDATE SET scope = excluded.scope, deadline_us = "
             "excluded.deadline_us, mode = excluded.mode, who = excluded.who",
     .unless_there = " ON CONFLICT (name) DO NOTHING",
     .notifies = true};
 
-const char *const sql_mysql_schema[] = {
-    "CREATE TABLE IF NOT EXISTS rlock_lock (\n"
+static const char *const mysql_schema[] = {
+    "CREATE TABLE IF NOT EXISTS @lock (\n"
     "    name VARBINARY(1100) PRIMARY KEY,\n"
     "    version BIGINT NOT NULL,\n"
     "    state MEDIUMBLOB NOT NULL) ENGINE=InnoDB",
-    "CREATE TABLE IF NOT EXISTS rlock_wait (\n"
+    "CREATE TABLE IF NOT EXISTS @wait (\n"
     "    name VARBINARY(1100) NOT NULL,\n"
     "    owner VARBINARY(640) NOT NULL,\n"
     "    scope VARBINARY(640) NOT NULL,\n"
@@ -59,14 +59,15 @@ const char *const sql_mysql_schema[] = {
     "    mode VARBINARY(1) NOT NULL,\n"
     "    who BLOB NOT NULL,\n"
     "    PRIMARY KEY (name, owner),\n"
-    "    INDEX rlock_wait_turn (name, scope, since_us)) ENGINE=InnoDB",
+    "    INDEX @wait_turn (name, scope, since_us)) ENGINE=InnoDB",
     NULL};
 
 /* VALUES() is deprecated in MySQL 8.0.20 and later, and all that MariaDB knows. Columns are set
  * from left to right. */
 const struct sql_dialect sql_mysql = {
     .program = "rlock-mysql",
-    .schema = sql_mysql_schema,
+    .schema = mysql_schema,
+    .quote = '`',
     .now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
     .literal = {"x'", "'"},
     .hex = {"HEX(", ")"},
@@ -93,8 +94,47 @@ static char *make_room(struct sql_text *text, size_t count)
     return text->bytes + text->size;
 }
 
+#define LOWER      "abcdefghijklmnopqrstuvwxyz_"
+#define ANY_NUMBER "0123456789"
+
+/* Only a name that is in need of it is quoted: PostgreSQL tells large letters from small ones in
+ * quotes alone. */
+static void add_name(struct sql_text *text, const char *word, size_t length)
+{
+    const char *table = text->table ? text->table : "rlock";
+    bool plain = strchr(LOWER, *table) && table[strspn(table, LOWER ANY_NUMBER)] == '\0';
+    char quote[2] = {plain ? '\0' : text->dialect->quote, '\0'};
+
+    sql_add(text, "%s%s_%.*s%s", quote, table, (int)length, word, quote);
+}
+
+/* Replaces "@WORD" in what was added from there on: no value has an '@', as texts are digits. */
+static void name_tables(struct sql_text *text, size_t from)
+{
+    const char *at = memchr(text->bytes + from, '@', text->size - from);
+
+    if (!at)
+        return;
+    char *added = mem_strdup(text->bytes + from), *rest = added;
+    text->size = from;
+    while (*rest) {
+        size_t before = strcspn(rest, "@"), word = 0;
+        memcpy(make_room(text, before + 1), rest, before);
+        text->size += before;
+        text->bytes[text->size] = '\0';
+        rest += before;
+        if (*rest == '@') {
+            word = strspn(++rest, LOWER);
+            add_name(text, rest, word);
+        }
+        rest += word;
+    }
+    free(added);
+}
+
 void sql_add(struct sql_text *text, const char *format, ...)
 {
+    size_t from = text->size;
     va_list values, again;
 
     va_start(values, format);
@@ -104,6 +144,7 @@ void sql_add(struct sql_text *text, const char *format, ...)
     text->size += count;
     va_end(again);
     va_end(values);
+    name_tables(text, from);
 }
 
 void sql_add_literal(struct sql_text *text, const char *value)
@@ -123,6 +164,19 @@ void sql_add_digits(struct sql_text *text, const char *value)
         *to++ = digits[(unsigned char)value[i] & 15];
     }
     text->size += 2 * length;
+}
+
+char *sql_schema(const struct sql_dialect *dialect, const char *table, size_t i)
+{
+    struct sql_text text = {.dialect = dialect, .table = table};
+    size_t count = 0;
+
+    while (count < i && dialect->schema[count])
+        count++;
+    if (!dialect->schema[count])
+        return NULL;
+    sql_add(&text, "%s", dialect->schema[count]);
+    return text.bytes;
 }
 
 void sql_text_end(struct sql_text *text)

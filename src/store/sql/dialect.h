@@ -1,10 +1,11 @@
 /* What one kind of database server wants to be told, in its words. Pure.
  *
- * Two tables. A row of rlock_lock is a lock (store/sql/row.h) with a version that each change adds
- * 1 to; it is never deleted, so that no version comes twice. A row of rlock_wait is a place in the
- * queue of a lock: who comes first is told by since_us, and then by the owner, for all keys alike,
- * so two that want the same keys do not wait for each other. "scope" is the ancestor in which a
- * waiter nests, or empty: each has a queue of its own. A place counts until deadline_us.
+ * Two tables, rlock_lock and rlock_wait, or of other names that the URL says. A row of rlock_lock
+ * is a lock (store/sql/row.h) with a version that each change adds 1 to; it is never deleted, so
+ * that no version comes twice. A row of rlock_wait is a place in the queue of a lock: who comes
+ * first is told by since_us, and then by the owner, for all keys alike, so two that want the same
+ * keys do not wait for each other. "scope" is the ancestor in which a waiter nests, or empty: each
+ * has a queue of its own. A place counts until deadline_us.
  *
  * Whatever is text is kept as bytes, and goes back and forth in hexadecimal digits: there is
  * nothing to quote, and no encoding. */
@@ -17,7 +18,8 @@
 
 struct sql_dialect {
     const char *program;       /* the driver */
-    const char *const *schema; /* statements that make the tables, ended by NULL */
+    const char *const *schema; /* statements that make the tables, ended by NULL, for sql_add() */
+    char quote;                /* around a name that has to be quoted */
     const char *now;           /* an expression: us since 1970, the same in a whole statement */
     const char *literal[2];    /* what stands around hexadecimal digits */
     const char *hex[2];        /* around bytes that become digits */
@@ -37,21 +39,28 @@ struct sql_dialect {
 };
 
 extern const struct sql_dialect sql_postgresql, sql_mysql;
-extern const char *const sql_postgresql_schema[], *const sql_mysql_schema[];
+
+/* What tables may be called, so that each name fits that is made of it. */
+#define SQL_TABLE_MAX 53
 
 /* A statement in the making. */
 struct sql_text {
     const struct sql_dialect *dialect;
-    char *bytes; /* freed by sql_text_end() */
+    const char *table; /* what the names of the tables begin with; NULL: "rlock" */
+    char *bytes;       /* freed by sql_text_end() */
     size_t size, room;
 };
 
+/* "@lock" becomes the name of that table, "rlock_lock"; likewise whatever else follows an '@'. */
 void sql_add(struct sql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A text as a literal. */
 void sql_add_literal(struct sql_text *text, const char *value);
 /* Its hexadecimal digits. */
 void sql_add_digits(struct sql_text *text, const char *value);
 void sql_text_end(struct sql_text *text);
+
+/* Statement number i that makes the tables; NULL: there are no more. The caller frees. */
+char *sql_schema(const struct sql_dialect *dialect, const char *table, size_t i);
 
 /* Hexadecimal digits as text; the caller frees. NULL if they are none, or hold a NUL. */
 char *sql_unhex(const char *digits);

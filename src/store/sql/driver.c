@@ -275,7 +275,7 @@ static void send_target(struct sql_driver *driver, const char *password)
     wire_begin(out, WIRE_CONNECT);
     wire_number(out, WIRE_VERSION);
     wire_number(out, left_ms(driver->timer.due));
-    wire_text(out, url->hosts[0].name);
+    wire_text(out, url->path ? url->path : url->hosts[0].name);
     wire_number(out, url->hosts[0].port);
     wire_text(out, text_or_none(url->user));
     wire_text(out, password);

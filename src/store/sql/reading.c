@@ -77,7 +77,7 @@ static void add_own_place(const struct sql_reading *reading, size_t i, const cha
 
     sql_add(text,
             " UNION ALL SELECT 'm', '%zu', '', %ssince_us%s, %sdeadline_us%s, %sscope%s, ''"
-            " FROM rlock_wait WHERE name = ",
+            " FROM @wait WHERE name = ",
             i, as->number[0], as->number[1], as->number[0], as->number[1], as->hex[0], as->hex[1]);
     sql_add_literal(text, reading->places[i].name);
     sql_add(text, " AND owner = ");
@@ -88,7 +88,7 @@ static void add_own_place(const struct sql_reading *reading, size_t i, const cha
 static void add_others(const struct sql_reading *reading, size_t i, size_t scope, const char *owner,
                        struct sql_text *text)
 {
-    sql_add(text, " FROM rlock_wait w WHERE w.name = ");
+    sql_add(text, " FROM @wait w WHERE w.name = ");
     sql_add_literal(text, reading->places[i].name);
     sql_add(text, " AND w.scope = ");
     sql_add_literal(text, reading->scopes[scope]);
@@ -109,8 +109,7 @@ static void add_queue(const struct sql_reading *reading, size_t i, size_t scope,
             " UNION ALL SELECT 'a', '%zu', '%zu', %scount(*)%s, '', '', ''",
             i, scope, as->number[0], as->number[1]);
     add_others(reading, i, scope, owner, text);
-    sql_add(text,
-            " AND NOT EXISTS (SELECT 1 FROM rlock_wait o WHERE o.name = w.name AND o.owner = ");
+    sql_add(text, " AND NOT EXISTS (SELECT 1 FROM @wait o WHERE o.name = w.name AND o.owner = ");
     sql_add_literal(text, owner);
     sql_add(text,
             " AND (o.since_us < w.since_us OR o.since_us = w.since_us AND o.owner < w.owner))");
@@ -124,7 +123,7 @@ void sql_reading_query(const struct sql_reading *reading, const char *owner, str
     for (size_t i = 0; i < reading->count; i++) {
         sql_add(text,
                 " UNION ALL SELECT 'l', '%zu', '', %sversion%s, %sstate%s, '', ''"
-                " FROM rlock_lock WHERE name = ",
+                " FROM @lock WHERE name = ",
                 i, as->number[0], as->number[1], as->hex[0], as->hex[1]);
         sql_add_literal(text, reading->places[i].name);
         if (reading->scope_count > 0)

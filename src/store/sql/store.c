@@ -93,7 +93,7 @@ static const char *owner_of(const struct sql_store *store)
 
 static struct sql_text text_of(const struct sql_store *store)
 {
-    return (struct sql_text){.dialect = store->dialect};
+    return (struct sql_text){.dialect = store->dialect, .table = store->address.urls->table};
 }
 
 /* -- the course of an operation ---------------------------------------------------------------- */
@@ -369,7 +369,7 @@ static void add_names(struct sql_text *text, const struct sql_store *store)
 /* Takes the owner out of the queues, or everybody; and what has long been dead. */
 static void add_leave(struct sql_text *text, const struct sql_store *store)
 {
-    sql_add(text, "DELETE FROM rlock_wait WHERE name IN ");
+    sql_add(text, "DELETE FROM @wait WHERE name IN ");
     add_names(text, store);
     if (store->purge)
         return;
@@ -382,7 +382,7 @@ static void add_leave(struct sql_text *text, const struct sql_store *store)
 static void add_call(struct sql_text *text, const struct sql_store *store)
 {
     sql_add(text, "; SELECT pg_notify('rlock_' || right(convert_from(owner, 'UTF8'), 36), '') FROM "
-                  "(SELECT DISTINCT ON (name, scope) owner FROM rlock_wait WHERE name IN ");
+                  "(SELECT DISTINCT ON (name, scope) owner FROM @wait WHERE name IN ");
     add_names(text, store);
     sql_add(text, " AND deadline_us > %s ORDER BY name, scope, since_us, owner) AS first",
             text->dialect->now);
@@ -614,7 +614,7 @@ static void join_queues(struct sql_store *store)
 
     if (request->key_count > 1)
         *mode = (char)(*mode & ~0x20);
-    sql_add(&text, "INSERT INTO rlock_wait (name, owner, scope, since_us, deadline_us, mode, who) "
+    sql_add(&text, "INSERT INTO @wait (name, owner, scope, since_us, deadline_us, mode, who) "
                    "VALUES ");
     for (size_t i = 0; i < store->read.count; i++) {
         const char *values[] = {store->read.places[i].name, request->owner,

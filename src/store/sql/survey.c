@@ -79,13 +79,13 @@ void sql_survey_query(struct sql_text *text, const struct survey_request *reques
     const struct sql_dialect *as = text->dialect;
 
     sql_add(text, "SELECT 'c', '', %s%s%s, '', '', ''", as->number[0], as->now, as->number[1]);
-    sql_add(text, " UNION ALL SELECT 'l', %sname%s, %sstate%s, '', '', '' FROM rlock_lock WHERE ",
+    sql_add(text, " UNION ALL SELECT 'l', %sname%s, %sstate%s, '', '', '' FROM @lock WHERE ",
             as->hex[0], as->hex[1], as->hex[0], as->hex[1]);
     add_names(text, request, prefix);
     sql_add(text, " AND octet_length(state) > %d", FREE_SIZE);
     sql_add(text, " UNION ALL SELECT 'w', %sname%s, ", as->hex[0], as->hex[1]);
     sql_add_waiter(text, "");
-    sql_add(text, " FROM rlock_wait WHERE deadline_us > %s AND ", as->now);
+    sql_add(text, " FROM @wait WHERE deadline_us > %s AND ", as->now);
     add_names(text, request, prefix);
 }
 

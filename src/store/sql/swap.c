@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "store/sql/mirror.h"
 
-#define INSERT "INSERT INTO rlock_lock (name, version, state) VALUES "
+#define INSERT "INSERT INTO @lock (name, version, state) VALUES "
 
 struct swap {
     const struct sql_place *places[LOCK_KEYS_MAX];
@@ -109,7 +109,7 @@ static void add_update(struct sql_text *text, const struct swap *swap)
     char prefix[16];
 
     for (size_t i = 0; i < swap->count; i++, between = " JOIN ")
-        sql_add(text, "%srlock_lock AS l%zu", between, i);
+        sql_add(text, "%s@lock AS l%zu", between, i);
     for (size_t i = 0; i < swap->count; i++) {
         if (!swap->places[i]->row.mirror.family)
             continue;

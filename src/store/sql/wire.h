@@ -19,7 +19,8 @@ enum wire_type {
     /* To the driver. Each is answered once, in order. The first number is the time limit in ms,
      * after which the driver ends itself. */
     WIRE_CONNECT = 'C',   /* version, limit, host, port, user, password, database, 1 for TLS, file
-                             of CA certificates, of a certificate, of its key, client's name */
+                             of CA certificates, of a certificate, of its key, client's name.
+                             host: a path is that of a Unix socket, or of its directory */
     WIRE_STATEMENT = 'S', /* limit, SQL */
 
     /* From the driver. */
