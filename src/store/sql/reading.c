@@ -138,8 +138,8 @@ void sql_reading_query(const struct sql_reading *reading, const char *owner, str
 static bool take_lock(struct sql_place *place, const char *const *values)
 {
     char *state = sql_unhex(values[4]);
-    bool sound = state && decimal_parse(values[3], 1, INT64_MAX - 1, &place->row.version) &&
-                 sql_row_read(&place->row, state);
+    bool sound = state && sql_row_read(&place->row, state) &&
+                 decimal_parse(values[3], 1, INT64_MAX - 1, &place->row.version);
 
     free(state);
     return sound;

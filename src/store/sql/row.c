@@ -93,7 +93,7 @@ static bool take_mirror(const char **text, struct sql_mirror *mirror)
            *mirror->name && *(*text)++ == '\n';
 }
 
-bool sql_row_read(struct sql_row *row, const char *state)
+static bool read_state(struct sql_row *row, const char *state)
 {
     int64_t fence;
 
@@ -109,6 +109,15 @@ bool sql_row_read(struct sql_row *row, const char *state)
         if (!take_holder(&state, add_holder(row)))
             return false;
     return true;
+}
+
+bool sql_row_read(struct sql_row *row, const char *state)
+{
+    sql_row_free(row);
+    bool sound = read_state(row, state);
+    if (!sound)
+        sql_row_free(row);
+    return sound;
 }
 
 char *sql_row_print(const struct sql_row *row)

@@ -58,7 +58,8 @@ struct sql_claim {
     int64_t lease; /* us */
 };
 
-/* Reads a state into a row that is all zero; false if it is none. The caller frees either way. */
+/* Reads a state in place of what the row was; false if it is none: the row is then empty. The
+ * version is not part of it, and 0. The caller frees. */
 bool sql_row_read(struct sql_row *row, const char *state);
 /* A mirror that nobody shares any more is left out. The caller frees. NULL if it is longer than
  * SQL_STATE_MAX. */
