@@ -50,7 +50,7 @@ class Measured:
 def waits(lock, number, place=""):
     return lock.words(
         "acquire", owner(number), DAY, DAY, 0, place, 0, "x", 0, 1, WHO % number,
-        "offer", f"{number:022d}", DAY,
+        "", "offer", f"{number:022d}", DAY,
     )
 
 
@@ -109,7 +109,7 @@ def locks(samples, measured):
     calls = [
         [
             "EVALSHA", server.sha["acquire", False], 1, "rlock:{deploy-%d}" % number,
-            owner(number), DAY, 0, 0, "", 0, "x", 0, 1, WHO % number,
+            owner(number), DAY, 0, 0, "", 0, "x", 0, 1, WHO % number, "",
         ]
         for number in range(LOCKS)
     ]

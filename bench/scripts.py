@@ -17,7 +17,8 @@ from script_server import ReplyError, Server, read_script  # noqa: E402
 LOCKS = 100
 FILL = 25  # rounds before any counts
 CALLS = {
-    "acquire": (30000, 7000, 0, "", 0, "x", 0, 1, "host user 16656 command -"),
+    "acquire": (30000, 7000, 0, "", 0, "x", 0, 1, "host user 16656 command -",
+                "rlock:!paused"),
     "release": (0, 0, 0, 0, "ran=1 exit=0"),
 }
 

@@ -30,6 +30,30 @@ pauses() {
     run -0 rlock run -n "$1-new" -- true
 }
 
+# pauses_globs KEY: the same for whatever is called so at its beginning, be it there or not.
+pauses_globs() {
+    hold g "$1-held"
+    rlock run "$1-used" -- true
+    run -0 rlock pause "$1-*" 1h -m 'disk full'
+    renewed "$1-held"
+    local name
+    for name in used new; do
+        run -75 --separate-stderr rlock run -n "$1-$name" -- true
+        stderr_line "^rlock: $1-$name: not acquired: paused by .*, label disk full\$"
+    done
+    kill "${pid[g]}"
+    finish g
+    bg h rlock run "$1-new" -- sleep 1000
+    poll_until 15 has_waiters "$1-new" 1
+    run -0 rlock status
+    [[ $output == *"$1-new "*"free, paused"*"$1-*: paused by "* ]]
+    run -0 rlock resume "$1-*"
+    poll_until 10 held "$1-new"
+    kill "${pid[h]}"
+    finish h
+    run -1 rlock resume "$1-*"
+}
+
 # limits KEY: the stored number counts, and grows under those who wait.
 limits() {
     run -0 rlock limit "$1" 1

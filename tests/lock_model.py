@@ -51,7 +51,7 @@ class Call:
     def args(self):
         return {
             "acquire": [self.owner, self.lease, self.place_ttl, self.not_after, self.places,
-                        int(self.count), self.mode, self.limit, int(self.nest), self.who],
+                        int(self.count), self.mode, self.limit, int(self.nest), self.who, ""],
             "renew": [self.owner, self.lease],
             "release": [self.owner, self.bar, self.at_least],
             "force": [int(self.purge), "now", "", *self.owners],

@@ -39,13 +39,14 @@ ANSWERS = {
     "multi": b"+OK\r\n",
     "role": array(bulk(b"master"), number(0), array()),
     "time": array(bulk(b"1700000000"), bulk(b"0")),
+    "hmget": array(b"$-1\r\n"),
     "unsubscribe": array(bulk(b"unsubscribe"), b"$-1\r\n", number(0)),
 }
 SCANS = [array(bulk(b"0"), array()), b"-ERR \x1b[31mred\x9b\r\n"]
 
 
 def script(words):
-    if len(words) < 12:  # a release: an acquisition has ten arguments
+    if len(words) < 12:  # a release: an acquisition has eleven arguments
         return array(bulk(b"RELEASED"), NOW)
     if kind in GRACE:
         return array(

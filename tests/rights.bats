@@ -48,6 +48,9 @@ setup_file() { start_file; }
     run -0 rlock status
     [[ $output == *k* ]]
     run -0 rlock status --json k
+    run -0 rlock pause 'n*' 1h -m x
+    run -75 rlock run -n new -- true
+    run -0 rlock resume 'n*'
     run -0 rlock force-release --now --yes k
     finish w 2
     [[ $status == 0 ]]
@@ -66,6 +69,17 @@ setup_file() { start_file; }
     redis acl setuser nothing reset on '>pw'
     run -77 rlock run -u "unix://nothing:pw@$REDIS_SOCK" k -- touch "$T/run"
     [[ ! -e $T/run ]]
+}
+
+@test "a user with the right to some KEYs alone takes those, and sees no pause of a GLOB" {
+    redis acl setuser some reset on '>pw' '~rlock:{mine-*' '&*' '+@all'
+    rlock pause '*' 1h -m x
+    export RLOCK_URL=unix://some:pw@$REDIS_SOCK
+    run -0 rlock run -n mine-1 -- echo taken
+    [[ $output == taken ]]
+    run -0 rlock status mine-1
+    run -77 --separate-stderr rlock pause 'mine-*' 1h -m x
+    stderr_line 'no right to the keys it needs'
 }
 
 @test "H20 H25 no right to the channels: slower, not wrong" {

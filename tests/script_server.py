@@ -4,8 +4,9 @@ import hashlib, os, re, shutil, socket, subprocess, tempfile, time
 LUA = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), os.pardir, "src", "store", "redis", "lua"
 )
-SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init")
+SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init", "adjust", "pauses")
 MARKER = "rlock:!epoch"
+PAUSES = "rlock:!paused"
 CLOCK = "redis.call('TIME')"
 PLACE_TTL = 7000  # ms a place in the queue is kept without a call
 HANDED = 9500  # ms from that call that a lock lasts which is handed over
@@ -223,7 +224,8 @@ class Lock:
                       unless_done=0):
         place_ttl = -PLACE_TTL if stand else PLACE_TTL if queue else 0
         who = "who-" + owner if who is None else who
-        more = ["grace", MARKER] if grace else ["offer", offer, HANDED] if offer else []
+        more = [PAUSES]
+        more += ["grace", MARKER] if grace else ["offer", offer, HANDED] if offer else []
         more += ["unless-done", unless_done] if unless_done else []
         return self.words("acquire", owner, lease, place_ttl, not_after, places, int(count), mode,
                           limit, int(nest), who, *more)

@@ -28,6 +28,7 @@ tls_files() {
 
 @test "pause, limit and reserve work as with one server" {
     pauses k
+    pauses_globs some
     limits k
     reserves k
 }

@@ -26,18 +26,36 @@ static int take_key(struct pause *all)
     if (given->word_count == 0)
         return command_misused(all->command, "no KEY");
     all->request.key = given->words[0];
-    int status = command_check_key(all->command, all->request.key);
-    if (status == STATUS_OK && key_is_glob(all->request.key))
-        status = command_misused(all->command, "takes a KEY, and no GLOB");
-    return status;
+    all->request.glob = key_is_glob(all->request.key);
+    return command_check_key(all->command, all->request.key);
+}
+
+/* The pause that a KEY has is that of a GLOB, perhaps. */
+static void tell_absent(struct pause *all)
+{
+    const char *name = all->command->name, *key = all->request.key;
+    struct lock_list list = {0};
+    struct answer answer;
+
+    if (!all->request.glob)
+        query_read_lock(&all->query, key, &list, &answer);
+    if (list.locks.count && list.locks.views->pause_glob[0])
+        say_warning("%s: %s is paused as all of %s: resume that", name, key,
+                    list.locks.views->pause_glob);
+    else
+        say_warning("%s: %s is not paused", name, key);
+    lock_list_free(&list);
 }
 
 static int change(struct pause *all)
 {
+    const struct store_address *address = &all->settings.address;
     struct answer answer;
 
-    if (!store_can(&all->settings.address, STORE_PAUSES))
-        return command_lacks(all->command, &all->settings.address, STORE_PAUSES);
+    if (!store_can(address, STORE_PAUSES))
+        return command_lacks(all->command, address, STORE_PAUSES);
+    if (all->request.glob && !store_can(address, STORE_GLOB_PAUSES))
+        return command_lacks(all->command, address, STORE_GLOB_PAUSES);
     int status = command_open(all->command, &all->settings, &all->query);
     if (status != STATUS_OK)
         return status;
@@ -46,7 +64,7 @@ static int change(struct pause *all)
         return STATUS_OK;
     if (answer.cause != CAUSE_ABSENT)
         return command_refused_about(all->command, all->request.key, &answer);
-    say_warning("%s: %s is not paused", all->command->name, all->request.key);
+    tell_absent(all);
     return STATUS_NO;
 }
 
@@ -78,7 +96,7 @@ static int take_pause(struct pause *all)
     if (given->word_count == 1)
         return command_misused(all->command, "no DUR: for how long?");
     if (given->word_count > 2)
-        return command_misused(all->command, "takes one KEY and one DUR");
+        return command_misused(all->command, "takes one KEY or GLOB and one DUR");
     status = command_check_duration(all->command, given->words[1], &all->request.duration);
     if (status != STATUS_OK)
         return status;
@@ -117,10 +135,14 @@ static int run_pause(const struct command *command, int argc, char **argv)
 const struct command command_pause = {
     .name = "pause",
     .summary = "let nobody new take a lock for a while, with a reason",
-    .usage = {"pause [OPTIONS] KEY DUR -m TEXT"},
+    .usage = {"pause [OPTIONS] KEY|GLOB DUR -m TEXT"},
     .example = "Example, no deployment begins during the maintenance; one that runs goes on:\n"
                "  rlock pause deploy 2h -m 'database upgrade'\n"
-               "  rlock resume deploy\n",
+               "  rlock resume deploy\n"
+               "\n"
+               "Example, the same of all of them, and of those that are yet to come:\n"
+               "  rlock pause 'deploy-*' 2h -m 'database upgrade'\n"
+               "  rlock resume 'deploy-*'\n",
     .options = pause_options,
     .run = run_pause,
 };
@@ -134,7 +156,7 @@ static int take_resume(struct pause *all)
     int status = take_key(all);
 
     if (status == STATUS_OK && all->arguments.word_count > 1)
-        status = command_misused(all->command, "takes one KEY");
+        status = command_misused(all->command, "takes one KEY or GLOB");
     all->request.what = ADJUST_RESUME;
     return status;
 }
@@ -155,9 +177,12 @@ static int run_resume(const struct command *command, int argc, char **argv)
 const struct command command_resume = {
     .name = "resume",
     .summary = "end a pause",
-    .usage = {"resume [OPTIONS] KEY"},
+    .usage = {"resume [OPTIONS] KEY|GLOB"},
     .example = "Example:\n"
-               "  rlock resume deploy\n",
+               "  rlock resume deploy\n"
+               "\n"
+               "Example, with the words of the pause:\n"
+               "  rlock resume 'deploy-*'\n",
     .options = resume_options,
     .run = run_resume,
 };

@@ -115,6 +115,7 @@ struct watch {
 static void show(const struct view *view, FILE *out, int columns)
 {
     const struct lock_list *list = &view->locks.list;
+    char text[RENDER_PAUSE_SIZE];
     struct render_style style = {
         .color = view->color, .width = columns, .cut = view->every > 0 && columns > 0};
 
@@ -124,6 +125,11 @@ static void show(const struct view *view, FILE *out, int columns)
         render_long(out, list->locks.views, list->locks.count, &style);
     } else if (list->locks.count > 0) {
         render_table(out, list->locks.views, list->locks.count, &style);
+    }
+    if (!view->as_json && view->every > 0 && list->pauses.count > 0) {
+        fputs(list->locks.count > 0 ? "\n" : "", out);
+        for (size_t i = 0; i < list->pauses.count; i++)
+            fprintf(out, "%s\n", render_glob_pause(&list->pauses.views[i], text));
     }
 }
 
@@ -142,6 +148,16 @@ static int columns_of_terminal(void)
     return screen_is_there() ? screen_window().columns : 0;
 }
 
+/* Which hold for locks that are not there yet. Not among the rows, of which each is a lock. */
+static void tell_pauses(const struct view *view)
+{
+    const struct lock_views *pauses = &view->locks.list.pauses;
+    char text[RENDER_PAUSE_SIZE];
+
+    for (size_t i = 0; i < pauses->count && !view->as_json; i++)
+        fprintf(stderr, "rlock: %s\n", render_glob_pause(&pauses->views[i], text));
+}
+
 static int look(struct view *view)
 {
     struct answer answer;
@@ -156,6 +172,7 @@ static int look(struct view *view)
     if (!view->quiet) {
         show(view, stdout, columns_of_terminal());
         status = command_flush();
+        tell_pauses(view);
     }
     if (misfits)
         return command_tell_misfits(view->command, &view->locks.list);

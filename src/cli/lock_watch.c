@@ -89,7 +89,10 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
     else
         used = snprintf(out, size, "%zu lock%s", locks->count, locks->count == 1 ? "" : "s");
     if (waiting > 0)
-        snprintf(out + used, size - (size_t)used, ", %zu waiting", waiting);
+        used += snprintf(out + used, size - (size_t)used, ", %zu waiting", waiting);
+    if (watch->list.pauses.count > 0)
+        snprintf(out + used, size - (size_t)used, ", %zu pattern%s paused",
+                 watch->list.pauses.count, watch->list.pauses.count == 1 ? "" : "s");
     return out;
 }
 

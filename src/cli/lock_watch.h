@@ -41,7 +41,7 @@ enum lock_watch_result {
 enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *answer);
 void lock_watch_free(struct lock_watch *watch);
 
-/* Prints "3 locks, 2 waiting". Returns out. */
+/* Prints "3 locks, 2 waiting, 1 pattern paused". Returns out. */
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size);
 /* Prints, without a newline, the time and the summary, or since when the store is out of reach and
  * why. */

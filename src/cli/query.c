@@ -155,6 +155,13 @@ static void keep(void *arg, const struct lock_view *view)
     lock_views_add(view->misfit ? &list->misfits : &list->locks, view);
 }
 
+static void keep_pause(void *arg, const struct lock_view *view)
+{
+    struct lock_list *list = arg;
+
+    lock_views_add(&list->pauses, view);
+}
+
 /* The first of them stands for all. */
 static void refuse_misfits(const struct lock_list *list, struct answer *answer)
 {
@@ -189,11 +196,13 @@ static void survey(struct query *query, struct survey_request *request, struct l
     *list = (struct lock_list){0};
     request->each = keep;
     request->each_arg = list;
+    request->paused = keep_pause;
     request->heard = heard;
     request->heard_arg = query;
     ask(query, send_survey, request, answer);
     lock_views_sort(&list->locks);
     lock_views_sort(&list->misfits);
+    lock_views_sort(&list->pauses);
     refuse_misfits(list, answer);
 }
 
@@ -365,4 +374,5 @@ void lock_list_free(struct lock_list *list)
 {
     lock_views_free(&list->locks);
     lock_views_free(&list->misfits);
+    lock_views_free(&list->pauses);
 }

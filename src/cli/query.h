@@ -20,6 +20,7 @@ struct query {
 struct lock_list {
     struct lock_views locks;
     struct lock_views misfits; /* what was asked for by its name, and is something else */
+    struct lock_views pauses;  /* of GLOBs, which are their keys */
 };
 
 /* A callback of signals or timers may end a call by loop_stop(): the answer is then UNKNOWN without

@@ -14,7 +14,6 @@
 #include "cli/kept.h"
 #include "cli/outcome.h"
 #include "cli/table.h"
-#include "lock/key.h"
 
 enum {
     COLUMN_KEY,
@@ -263,15 +262,39 @@ static void print_last_run(FILE *out, const struct lock_run *run)
                 revocation_print(&run->by.revoked, revoked));
 }
 
-static void print_pause(FILE *out, const struct lock_view *lock)
+/* "paused by WHO for another DURATION: WHY". */
+static char *print_pause(const struct lock_view *lock, const char *what, char *out, size_t size)
 {
     char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], left[32];
 
-    if (lock->pause.owner[0])
-        fprintf(out, "  paused by %s for another %s: %s\n",
-                render_party(&lock->pause.who, who, sizeof who),
-                duration_print(lock->pause.left_ms * NS_PER_MS, left, sizeof left),
-                utf8_escape(lock->pause.who.label, label, sizeof label));
+    snprintf(out, size, "paused%s by %s for another %s: %s", what,
+             render_party(&lock->pause.who, who, sizeof who),
+             duration_print(lock->pause.left_ms * NS_PER_MS, left, sizeof left),
+             utf8_escape(lock->pause.who.label, label, sizeof label));
+    return out;
+}
+
+static void print_pause_of(FILE *out, const struct lock_view *lock)
+{
+    char glob[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
+    char what[sizeof glob + sizeof ", as all of ,"] = "";
+    char text[RENDER_PAUSE_SIZE];
+
+    if (!lock->pause.owner[0])
+        return;
+    if (lock->pause_glob[0])
+        snprintf(what, sizeof what, ", as all of %s,",
+                 utf8_escape(lock->pause_glob, glob, sizeof glob));
+    fprintf(out, "  %s\n", print_pause(lock, what, text, sizeof text));
+}
+
+char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE])
+{
+    char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], text[RENDER_PAUSE_SIZE - sizeof glob];
+
+    snprintf(out, RENDER_PAUSE_SIZE, "%s: %s", utf8_escape(pause->key, glob, sizeof glob),
+             print_pause(pause, "", text, sizeof text));
+    return out;
 }
 
 void render_long(FILE *out, const struct lock_view *locks, size_t count,
@@ -288,7 +311,7 @@ void render_long(FILE *out, const struct lock_view *locks, size_t count,
         if (lock->fence)
             fprintf(out, ", last fence %" PRIu64, lock->fence);
         fputc('\n', out);
-        print_pause(out, lock);
+        print_pause_of(out, lock);
         if (lock->limited)
             fprintf(out, "  limit %u, which is stored\n", lock->stored_limit);
         for (size_t h = 0; h < lock->holder_count; h++)
@@ -520,6 +543,17 @@ static void put_decision(const struct json_library *json, json_t *object, const 
         json_put_null(json, object, name);
 }
 
+static void put_pause(const struct json_library *json, json_t *object, const struct lock_view *lock)
+{
+    if (!lock->pause.owner[0]) {
+        json_put_null(json, object, "paused");
+        return;
+    }
+    json_t *pause = decision_object(json, &lock->pause);
+    json_put_text(json, pause, "glob", lock->pause_glob);
+    json->object_set_new(object, "paused", pause);
+}
+
 static json_t *lock_object(const struct json_library *json, const struct lock_view *lock)
 {
     json_t *object = json->object();
@@ -533,7 +567,7 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
         json_put_number(json, object, "stored_limit", lock->stored_limit);
     else
         json_put_null(json, object, "stored_limit");
-    put_decision(json, object, "paused", lock->pause.owner[0] ? &lock->pause : NULL);
+    put_pause(json, object, lock);
     put_decision(json, object, "reserved", holders_reserved(lock));
     put_unless_zero(json, object, "fence", (json_int_t)lock->fence);
     for (size_t i = 0; i < lock->holder_count; i++)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "cli/json.h"
+#include "lock/key.h"
 #include "lock/lock.h"
 
 struct render_style {
@@ -30,6 +31,10 @@ void render_table(FILE *out, const struct lock_view *locks, size_t count,
 /* Every holder, and the queue in its order. */
 void render_long(FILE *out, const struct lock_view *locks, size_t count,
                  const struct render_style *style);
+
+/* "GLOB: paused by WHO for another DURATION: WHY". Returns out. */
+#define RENDER_PAUSE_SIZE (RENDER_PARTY_SIZE + 4 * KEY_MAX_BYTES + 4 * IDENTITY_WORD_MAX + 128)
+char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE]);
 
 /* An array of objects, in one line. */
 void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,

@@ -42,15 +42,31 @@ const char *key_fault(const char *key)
     return NULL;
 }
 
+static bool is_wildcard(char c)
+{
+    return c == '*' || c == '?' || c == '[';
+}
+
 bool key_is_glob(const char *text)
 {
     for (const char *p = text; *p; p++) {
-        if (*p == '*' || *p == '?' || *p == '[')
+        if (is_wildcard(*p))
             return true;
         if (*p == '\\' && p[1])
             p++;
     }
     return false;
+}
+
+bool key_globs_may_meet(const char *one, const char *other)
+{
+    while (*one && *other && !is_wildcard(*one) && !is_wildcard(*other)) {
+        one += *one == '\\' && one[1];
+        other += *other == '\\' && other[1];
+        if (*one++ != *other++)
+            return false;
+    }
+    return *one == *other || is_wildcard(*one) || is_wildcard(*other);
 }
 
 char *key_from_pattern(const char *pattern)

@@ -14,6 +14,8 @@ const char *key_fault(const char *key);
 
 /* True if "text" has an unescaped * ? or [ and so is a pattern over keys. */
 bool key_is_glob(const char *text);
+/* False only where no key is known to match both patterns: they begin with other letters. */
+bool key_globs_may_meet(const char *one, const char *other);
 /* The key that a pattern without wildcards stands for: a\*b is a*b. The caller frees. */
 char *key_from_pattern(const char *pattern);
 /* The pattern that stands for this key alone. The caller frees. */

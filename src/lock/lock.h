@@ -39,6 +39,8 @@
 #define LOCK_NOTE_WHY   "why"
 /* 1: it was taken for a person, not for a process. */
 #define LOCK_NOTE_RESERVED "reserved"
+/* Of a pause: which GLOB it is of. */
+#define LOCK_NOTE_GLOB     "glob"
 #define LOCK_NOTE_RAN      "ran"
 #define LOCK_NOTE_EXIT     "exit"
 #define LOCK_NOTE_SIGNAL   "signal"
@@ -171,6 +173,8 @@ struct lock_view {
     unsigned stored_limit;
     struct lock_party
         pause;      /* whoever has paused it, until left_ms from now; owner "": it is not */
+    /* The pause is that of a GLOB, cut to so much of it; "": of this key alone. */
+    char pause_glob[IDENTITY_WORD_MAX + 1];
     uint64_t fence; /* last one issued, 0 if none */
     const struct lock_party *holders;
     size_t holder_count;

@@ -270,6 +270,9 @@ struct survey_request {
     void *heard_arg;
     unsigned runs;
     bool idle;
+    /* NULL, or told of each pause of a GLOB that may hold for what a GLOB among the patterns fits,
+     * as of a lock that has the GLOB for its key. Of a store with STORE_GLOB_PAUSES. */
+    void (*paused)(void *arg, const struct lock_view *view);
 };
 void store_survey(struct store *store, const struct survey_request *request, struct moment until,
                   store_done *done, void *arg);
@@ -286,6 +289,10 @@ void store_latch(struct store *store, const struct latch_request *request, struc
 enum adjustment { ADJUST_LIMIT, ADJUST_NO_LIMIT, ADJUST_PAUSE, ADJUST_RESUME };
 struct adjust_request {
     const char *key;
+    /* PAUSE and RESUME: "key" is a GLOB, and all locks that it fits are meant, also those that are
+     * yet to come. What counts for a lock is whichever pause ends last, its own or one of a GLOB.
+     * Of a store with STORE_GLOB_PAUSES. */
+    bool glob;
     enum adjustment what;
     unsigned limit;   /* LIMIT: 0 lets nobody in */
     int64_t duration; /* PAUSE: ns */

@@ -39,6 +39,7 @@ enum store_ability {
     STORE_ANY = 1 << 18,         /* of several keys, grants as many as asked for that are free */
     STORE_ASK = 1 << 19,         /* a holder can be asked to give a lock back */
     STORE_REPLACE = 1 << 20,     /* and so can whoever comes ask for it */
+    STORE_GLOB_PAUSES = 1 << 21, /* pauses hold for all keys that a GLOB fits, be they new */
 };
 
 struct store_record {

@@ -214,6 +214,28 @@ static void test_store(void)
     }
 }
 
+static const struct {
+    const char *one, *other;
+    bool may;
+} meetings[] = {
+    {"deploy", "deploy", true},      {"deploy", "deploys", false},   {"deploy", "*", true},
+    {"deploy-*", "ci-*", false},     {"deploy-*", "de*", true},      {"deploy-*", "deploy", false},
+    {"*-a", "*-b", true},            {"a\\*", "a*", true},           {"a\\*b", "a\\*c", false},
+    {"a\\*b", "ab", false},          {"a?", "a", true},              {"[ab]c", "x", true},
+    {"\\d\\e*", "deploy", true},     {"\\d\\e*", "\\dx*", false},  {"", "", true},
+    {"", "a", false},
+};
+
+static void test_meetings(void)
+{
+    for (size_t i = 0; i < COUNT(meetings); i++) {
+        const char *one = meetings[i].one, *other = meetings[i].other;
+        tap_ok(key_globs_may_meet(one, other) == meetings[i].may &&
+                   key_globs_may_meet(other, one) == meetings[i].may,
+               "%s and %s may meet: %s", one, other, meetings[i].may ? "true" : "false");
+    }
+}
+
 int main(void)
 {
     for (size_t i = 0; i < COUNT(names); i++)
@@ -222,6 +244,7 @@ int main(void)
     for (size_t i = 0; i < COUNT(globs); i++)
         tap_ok(key_is_glob(globs[i].text) == globs[i].glob, "key_is_glob %s is %s",
                tap_show(globs[i].text), globs[i].glob ? "true" : "false");
+    test_meetings();
     test_literals();
     test_store();
     return tap_done();

@@ -35,7 +35,8 @@ const struct store_record cluster_record = {
     .scheme = "cluster",
     .secure = "clusters",
     .name = "cluster://",
-    .abilities = REDIS_ABILITIES & ~(unsigned)(STORE_GRACE | STORE_MARK | STORE_TOGETHER),
+    .abilities = REDIS_ABILITIES & ~(unsigned)(STORE_GRACE | STORE_MARK | STORE_TOGETHER |
+                                               STORE_GLOB_PAUSES),
     .mirrors = redis_mirrors,
     .is_sharded = true,
     .fails_over = true,

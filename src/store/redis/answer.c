@@ -373,19 +373,56 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
     answer->limited = read_limit(reply, 9, &answer->limit);
 }
 
-/* Element i, a waiter's record, if it is there: who has paused the lock, and for how long yet. */
-static bool read_pause(const redisReply *reply, size_t i, int64_t now, struct lock_party *pause)
+/* A waiter's record: who has paused the lock, and for how long yet; and of which GLOB the pause is,
+ * "" of none. */
+static bool read_pause(const redisReply *record, int64_t now, struct lock_party *pause,
+                       char glob[IDENTITY_WORD_MAX + 1])
 {
-    const char *text = reply->elements > i ? redis_reply_string(reply, i) : NULL;
     int64_t deadline;
 
-    if (!text || !*text || !read_waiter(reply->element[i], now, pause) ||
-        !take_number(&text, &deadline)) {
+    glob[0] = '\0';
+    if (!read_waiter(record, now, pause)) {
         memset(pause, 0, sizeof *pause);
         return false;
     }
+    const char *text = record->str;
+    take_number(&text, &deadline);
     pause->left_ms = span(now, deadline);
+    for (int i = 0; i < 3; i++)
+        text = strchr(text, ' ') + 1;
+    identity_noted_word(text, (size_t)(record->str + record->len - text), LOCK_NOTE_GLOB, glob);
     return true;
+}
+
+/* Element i, if it is there. */
+static bool read_pause_at(const redisReply *reply, size_t i, int64_t now, struct lock_party *pause,
+                          char glob[IDENTITY_WORD_MAX + 1])
+{
+    const char *text = reply->elements > i ? redis_reply_string(reply, i) : NULL;
+
+    return text && *text && read_pause(reply->element[i], now, pause, glob);
+}
+
+void redis_answer_pauses(const struct redisReply *reply, int64_t now,
+                         void (*each)(void *arg, const struct lock_view *view), void *arg)
+{
+    const char *lines = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
+    char *text = mem_strdup(lines ? lines : ""), *rest = text;
+
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        char *record = strchr(line, ' ');
+        struct lock_view view = {0};
+        redisReply word = {.type = REDIS_REPLY_STRING};
+        if (record) {
+            word.str = record + 1;
+            word.len = strlen(record + 1);
+        }
+        bool sound = record && read_pause(&word, now, &view.pause, view.pause_glob);
+        view.key = view.pause_glob;
+        if (sound && view.pause.left_ms > 0)
+            each(arg, &view);
+    }
+    free(text);
 }
 
 static void read_closed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -396,7 +433,8 @@ static void read_closed(const redisReply *reply, struct answer *answer, struct r
     answer->position = redis_reply_count(reply, 4);
     answer->requeued = redis_reply_says(reply, 5, 1);
     answer->key = redis_reply_index(reply, 6, LOCK_KEYS_MAX);
-    answer->limited = !read_pause(reply, 7, extra->now_ms, &answer->first);
+    char glob[IDENTITY_WORD_MAX + 1];
+    answer->limited = !read_pause_at(reply, 7, extra->now_ms, &answer->first, glob);
 }
 
 static void read_done(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -580,6 +618,7 @@ bool redis_answer_belongs(const struct redis_question *question, const struct re
         {&script_force, "RELEASED", "CHANGED ASKED MISFIT", false},
         {&script_init, "MARKED", "GRACE", false},
         {&script_adjust, "ADJUSTED", "NONE MISFIT", false},
+        {&script_pauses, "ADJUSTED", "NONE MISFIT", false},
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -689,7 +728,7 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
     read_fence(redis_reply_string(reply, 2), &view.fence);
     read_mode(reply, &view);
     view.limited = read_limit(reply, 11, &view.stored_limit);
-    read_pause(reply, 12, now, &view.pause);
+    read_pause_at(reply, 12, now, &view.pause, view.pause_glob);
     count_nested(holders, view.holder_count);
     read_memory(redis_reply_list(reply, 7), now, &view.memory);
     struct lock_run *runs = read_runs(redis_reply_list(reply, 8), now, &view.run_count);

@@ -42,6 +42,12 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
                           void (*each)(void *arg, const struct lock_view *view), void *arg,
                           struct answer *answer);
 
+/* The reply to HMGET of the pauses of GLOBs, as pauses.lua keeps them, at that time of the server,
+ * in ms: each that is not over as the view of a lock whose key is the GLOB, borrowed by "each" for
+ * the call. What cannot be read is left out. */
+void redis_answer_pauses(const struct redisReply *reply, int64_t now,
+                         void (*each)(void *arg, const struct lock_view *view), void *arg);
+
 /* What is left of a long queue behind what that reply has: the tickets to ask for. */
 struct redis_rest {
     int64_t from, to; /* both 0: nothing */

@@ -36,7 +36,7 @@
 
 /* Arguments that are filled in at the moment of sending; acquire.lua, renew.lua and release.lua
  * have the first one at the same place. */
-enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4, ARGUMENT_TOKEN = 11 };
+enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4, ARGUMENT_TOKEN = 12 };
 
 /* One call of a script. */
 struct call {
@@ -57,6 +57,7 @@ struct terms {
     char *marker; /* a key that tells for how long the server remembers; NULL */
     bool grace;   /* and it is to say whether it may have forgotten locks */
     bool member;  /* of a quorum: how long it has been one */
+    char *pauses; /* the key of the pauses of GLOBs (globs.lua); NULL: there are none */
 };
 
 struct redis_store {
@@ -95,6 +96,8 @@ struct redis_store {
     bool resent;      /* with another reading of the server's clock: once, not again and again */
     struct redis_survey *survey;
     int64_t part_time;                          /* ns for each part of it */
+    struct redis_survey *marks; /* of a pause of a GLOB: the locks that are to be marked next */
+    bool listed;                /* the GLOB was paused before, or is now */
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
     void *each_id_arg;
 };
@@ -252,6 +255,7 @@ static void call_acquire(struct call *call, const struct terms *terms, const cha
         call_number(call, request->mode == LOCK_LIMIT ? request->limit : 0);
     call_text(call, request->no_nesting ? "0" : "1");
     add_who(call, request);
+    call_text(call, terms->pauses ? terms->pauses : "");
     if (terms->grace) {
         call_text(call, "grace");
         call_text(call, terms->marker);
@@ -358,23 +362,49 @@ static void call_force(struct call *call, const char *prefix, const struct force
         call_text(call, request->owners[i]);
 }
 
-static void call_adjust(struct call *call, const char *prefix, const struct adjust_request *request)
+static void call_adjust(struct call *call, const struct terms *terms, const char *prefix,
+                        const struct adjust_request *request)
 {
-    call_begin(call, &script_adjust, prefix, &request->key, 1);
     static const char *const verbs[] = {[ADJUST_LIMIT] = "limit",
                                         [ADJUST_NO_LIMIT] = "limit",
                                         [ADJUST_PAUSE] = "pause",
                                         [ADJUST_RESUME] = "resume"};
 
+    call_begin(call, &script_adjust, prefix, &request->key, 1);
     call_text(call, verbs[request->what]);
     if (request->what == ADJUST_LIMIT)
         call_number(call, request->limit);
     if (request->what == ADJUST_NO_LIMIT)
         call_text(call, "");
+    if (request->what == ADJUST_PAUSE || request->what == ADJUST_RESUME)
+        call_text(call, terms->pauses ? terms->pauses : "");
     if (request->what == ADJUST_PAUSE) {
         call_number(call, request->duration / NS_PER_MS);
         call_text(call, request->who);
     }
+}
+
+/* The pause of a GLOB, which is written down in the words of SCAN, and in the user's. */
+static void call_pauses(struct call *call, const struct terms *terms, const char *prefix,
+                        const struct adjust_request *request)
+{
+    char coded[3 * KEY_MAX_BYTES + 1];
+    char *glob = redis_survey_glob(prefix, request->key);
+
+    call->script = &script_pauses;
+    call->keys = mem_zeroed(sizeof *call->keys);
+    call->keys[call->key_count++] = mem_strdup(terms->pauses);
+    call_text(call, request->what == ADJUST_PAUSE ? "pause" : "resume");
+    call_text(call, glob);
+    if (request->what == ADJUST_PAUSE) {
+        char *who = mem_strdup(request->who);
+        percent_encode(request->key, "", coded, sizeof coded);
+        note_text(&who, LOCK_NOTE_GLOB, coded);
+        call_number(call, request->duration / NS_PER_MS);
+        call_text(call, who);
+        free(who);
+    }
+    free(glob);
 }
 
 static void call_latch(struct call *call, const char *prefix, const struct latch_request *request)
@@ -573,7 +603,10 @@ static void drop_operation(struct redis_store *store)
     call_drop(&store->call);
     if (store->survey)
         redis_survey_free(store->survey);
-    store->survey = NULL;
+    if (store->marks)
+        redis_survey_free(store->marks);
+    store->survey = store->marks = NULL;
+    store->listed = false;
     store->listen = store->deaf = store->in_time = store->asking = store->offers = false;
     store->transaction = store->granted = store->resent = false;
 }
@@ -666,8 +699,31 @@ static int64_t poll_time(const struct redis_store *store, const struct answer *a
     return store->no_channel || store->deaf ? POLL_NS : 0;
 }
 
+/* The GLOB is told, so that no lock that is new from now on is missed; then those that are there.
+ * Also where it was not: whoever has ended its pause may not have come to the end. */
+static void start_marks(struct redis_store *store, const struct answer *answer)
+{
+    store->listed = answer->verdict == VERDICT_GRANTED;
+    store->survey = store->marks;
+    store->marks = NULL;
+    call_drop(&store->call);
+    store->until = moment_plus(loop_now(store->loop), store->part_time);
+    redis_survey_ask(store->survey, store->until);
+}
+
+/* That it is to go on with marks. */
+static bool is_listing(const struct redis_store *store, const struct answer *answer)
+{
+    return store->marks &&
+           (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT);
+}
+
 static void finish_call(struct redis_store *store, struct answer *answer)
 {
+    if (is_listing(store, answer)) {
+        start_marks(store, answer);
+        return;
+    }
     if (answer->said[0] && answer->verdict == VERDICT_UNKNOWN)
         redis_session_sign(store->session, answer);
     answer->from = redis_session_sent_at(store->session);
@@ -742,8 +798,12 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     }
     answer = (struct answer){.verdict = VERDICT_GRANTED};
     store->until = moment_plus(loop_now(store->loop), store->part_time);
-    if (!redis_survey_ask(store->survey, store->until))
-        finish(store, &answer);
+    if (redis_survey_ask(store->survey, store->until))
+        return;
+    if (redis_survey_is_marking(store->survey) && !store->listed &&
+        !redis_survey_has_marked(store->survey))
+        answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_ABSENT};
+    finish(store, &answer);
 }
 
 /* On a new connection. An acquisition that cannot count for lack of replicas is not made; but a
@@ -817,7 +877,7 @@ static void fail(struct redis_store *store, const struct answer *failure)
 {
     struct answer told = *failure;
 
-    told.maybe_done &= !store->survey;
+    told.maybe_done &= !store->survey || redis_survey_is_marking(store->survey);
     finish(store, &told);
 }
 
@@ -874,6 +934,7 @@ static void redis_close(struct store *base)
     set_places(store, NULL);
     free(store->prefix);
     free(store->terms.marker);
+    free(store->terms.pauses);
     free(store);
 }
 
@@ -992,7 +1053,16 @@ static void redis_adjust(struct store *base, const struct adjust_request *reques
 {
     struct redis_store *store = of(base);
 
-    call_adjust(&store->call, store->prefix, request);
+    if (request->glob) {
+        const struct survey_request which = {.patterns = &request->key, .pattern_count = 1};
+        store->marks = redis_survey_new(store->session, store->prefix, &which);
+        redis_survey_pauses(store->marks, store->terms.pauses);
+        redis_survey_mark(store->marks);
+        store->part_time = moment_until(loop_now(store->loop), until);
+        call_pauses(&store->call, &store->terms, store->prefix, request);
+    } else {
+        call_adjust(&store->call, &store->terms, store->prefix, request);
+    }
     start(store, until, done, arg);
 }
 
@@ -1014,6 +1084,8 @@ static void redis_survey(struct store *base, const struct survey_request *reques
     struct redis_survey *survey = redis_survey_new(store->session, store->prefix, request);
 
     redis_survey_at_node(survey, store->asking, NULL, NULL);
+    if (store->terms.pauses)
+        redis_survey_pauses(survey, store->terms.pauses);
     start_survey(store, survey, until, done, arg);
 }
 
@@ -1104,6 +1176,9 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     store->terms.grace = address->grace;
     set_marker(store, "epoch");
+    /* Elsewhere than where the locks are in a Cluster. */
+    if (store->prefix && !store->in_cluster)
+        store->terms.pauses = redis_grace_marker(store->prefix, "paused");
     return &store->base;
 }
 

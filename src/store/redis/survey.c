@@ -5,6 +5,7 @@
 #include "store/redis/answer.h"
 #include "store/redis/error.h"
 #include "store/redis/latch.h"
+#include "store/redis/reply.h"
 #include "store/redis/session.h"
 #include "store/redis/scripts.h"
 #include "store/views.h"
@@ -29,8 +30,12 @@ struct redis_survey {
     bool latches; /* it is about those */
     bool idle;    /* free locks as well */
     char runs[16];
+    bool marking; /* it is not about what there is: locks are marked as pauses say */
+    bool marked;  /* one was */
+    char *pauses; /* where those of GLOBs are; NULL: nowhere */
     void (*each)(void *, const struct lock_view *);
     void *each_arg;
+    void (*paused)(void *, const struct lock_view *); /* NULL, too, when it was told */
     void (*heard)(void *);
     void *heard_arg;
     char **globs; /* as SCAN wants them, over names in the store */
@@ -57,7 +62,7 @@ static void add_entry(struct redis_survey *survey, char *name, bool named)
 }
 
 /* PREFIX:{GLOB}, the prefix taken literally. */
-static char *store_glob(const char *prefix, const char *glob)
+char *redis_survey_glob(const char *prefix, const char *glob)
 {
     if (!prefix)
         return mem_strdup("*:{*}");
@@ -77,7 +82,7 @@ static void add_glob(struct redis_survey *survey, const char *glob)
 {
     survey->globs =
         mem_checked(realloc(survey->globs, (survey->glob_count + 1) * sizeof *survey->globs));
-    survey->globs[survey->glob_count++] = store_glob(survey->prefix, glob);
+    survey->globs[survey->glob_count++] = redis_survey_glob(survey->prefix, glob);
 }
 
 /* What a lock found in the store is reported as; NULL if it is none of ours. The caller frees. */
@@ -106,6 +111,7 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
     snprintf(survey->runs, sizeof survey->runs, "%u", request->runs);
     survey->each = request->each;
     survey->each_arg = request->each_arg;
+    survey->paused = request->paused;
     survey->heard = request->heard;
     survey->heard_arg = request->heard_arg;
     strcpy(survey->cursor, "0");
@@ -129,6 +135,26 @@ void redis_survey_at_node(struct redis_survey *survey, bool asking,
     survey->elsewhere_arg = arg;
 }
 
+void redis_survey_pauses(struct redis_survey *survey, const char *list)
+{
+    survey->pauses = mem_strdup(list);
+}
+
+void redis_survey_mark(struct redis_survey *survey)
+{
+    survey->marking = true;
+}
+
+bool redis_survey_is_marking(const struct redis_survey *survey)
+{
+    return survey->marking;
+}
+
+bool redis_survey_has_marked(const struct redis_survey *survey)
+{
+    return survey->marked;
+}
+
 void redis_survey_free(struct redis_survey *survey)
 {
     for (size_t i = 0; i < survey->glob_count; i++)
@@ -139,6 +165,7 @@ void redis_survey_free(struct redis_survey *survey)
     }
     free(survey->globs);
     free(survey->entries);
+    free(survey->pauses);
     free(survey->prefix);
     free(survey);
 }
@@ -169,14 +196,50 @@ static void tidy(struct redis_survey *survey)
     survey->sorted = true;
 }
 
+/* How many commands ask for the pauses of GLOBs. */
+static size_t ask_pauses(struct redis_survey *survey)
+{
+    const char *time[] = {"TIME"}, *pauses[] = {"HMGET", survey->pauses, "p"};
+
+    if (!survey->pauses || !survey->paused)
+        return 0;
+    redis_session_add(survey->session, 1, time, NULL);
+    redis_session_add(survey->session, 3, pauses, NULL);
+    return 2;
+}
+
+static void tell_pause(void *arg, const struct lock_view *pause)
+{
+    const struct redis_survey *survey = arg;
+    char *glob = redis_survey_glob(survey->prefix, pause->key);
+    bool meets = false;
+
+    for (size_t i = 0; !meets && i < survey->glob_count; i++)
+        meets = key_globs_may_meet(survey->globs[i], glob);
+    if (meets)
+        survey->paused(survey->each_arg, pause);
+    free(glob);
+}
+
+/* Who has no right to look there is told of none. */
+static void hear_pauses(struct redis_survey *survey, redisReply *const *replies)
+{
+    int64_t us = redis_reply_time(replies[0]);
+
+    if (us >= 0)
+        redis_answer_pauses(replies[1], us / 1000, tell_pause, survey);
+    survey->paused = NULL;
+}
+
 static void ask_scan(struct redis_survey *survey, struct moment until)
 {
+    size_t before = ask_pauses(survey);
     const char *scan[] = {"SCAN",  survey->cursor, "MATCH", survey->globs[survey->glob_next],
                           "COUNT", "1000"};
 
     survey->scanning = true;
     redis_session_add(survey->session, 6, scan, NULL);
-    redis_session_send_ahead(survey->session, 1, until, 0);
+    redis_session_send_ahead(survey->session, before + 1, until, 0);
 }
 
 struct call {
@@ -195,7 +258,9 @@ static void add_word(void *arg, const char *word)
 static void add_look(struct redis_survey *survey, const struct entry *entry)
 {
     static const struct latch_request look = {.verb = LATCH_LOOK};
-    const struct script *script = survey->latches ? &script_latch : &script_inspect;
+    const struct script *script = survey->latches   ? &script_latch
+                                  : survey->marking ? &script_adjust
+                                                    : &script_inspect;
     struct call call = {4, {"EVALSHA", script->sha1, "1", entry->name}};
     const char *asking[] = {"ASKING"};
     char from[24], to[24];
@@ -211,9 +276,14 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
         snprintf(to, sizeof to, "%" PRId64, entry->rest.to);
         add_word(&call, from);
         add_word(&call, to);
+    } else if (survey->marking) {
+        add_word(&call, "globs");
     } else if (!survey->latches) {
         add_word(&call, survey->runs);
+        add_word(&call, "");
     }
+    if (!survey->latches && survey->pauses)
+        add_word(&call, survey->pauses);
     if (survey->asking)
         redis_session_add(survey->session, 1, asking, NULL);
     redis_session_add(survey->session, call.argc, call.argv, NULL);
@@ -335,6 +405,15 @@ static void hear_latch(struct redis_survey *survey, const char *key, const redis
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }
 
+/* What is no lock any more need not be marked. */
+static void hear_mark(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
+{
+    redis_answer_script(reply, answer, NULL);
+    survey->marked |= answer->verdict == VERDICT_GRANTED;
+    if (answer->cause == CAUSE_ABSENT)
+        *answer = (struct answer){.verdict = VERDICT_GRANTED};
+}
+
 static bool lacks_script(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR &&
@@ -346,7 +425,9 @@ static bool hear_entry(struct redis_survey *survey, struct entry *entry, const r
 {
     char *key = name_of(survey, entry->name);
 
-    if (survey->latches)
+    if (survey->marking)
+        hear_mark(survey, reply, answer);
+    else if (survey->latches)
         hear_latch(survey, key, reply, answer);
     else
         hear_lock(survey, entry, key, reply, answer);
@@ -385,7 +466,9 @@ static bool hear_page(struct redis_survey *survey, redisReply *const *replies, s
 bool redis_survey_hear(struct redis_survey *survey, redisReply *const *replies, size_t count,
                        struct answer *answer)
 {
-    bool good = survey->scanning ? hear_scan(survey, replies[0], answer)
+    if (survey->scanning && count > 1)
+        hear_pauses(survey, replies);
+    bool good = survey->scanning ? hear_scan(survey, replies[count - 1], answer)
                                  : hear_page(survey, replies, count, answer);
 
     if (good && survey->heard)

@@ -1,5 +1,6 @@
 /* Finding and reading many locks on one Redis server: SCAN where there are globs, then inspect.lua
- * for each key (latch.lua, where it is about latches), a page of them to a round trip. */
+ * for each key (latch.lua, where it is about latches; adjust.lua, where pauses are to be marked), a
+ * page of them to a round trip. */
 #ifndef RLOCK_STORE_REDIS_SURVEY_H
 #define RLOCK_STORE_REDIS_SURVEY_H
 
@@ -14,10 +15,25 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
                                       const struct survey_request *request);
 void redis_survey_free(struct redis_survey *survey);
 
+/* A GLOB over KEYs as one over the names of the locks in the store, the way SCAN takes it; prefix:
+ * NULL: any. The caller frees. */
+char *redis_survey_glob(const char *prefix, const char *glob);
+
 /* At a Cluster's node: "asking", whether it is only about to get the slot; "elsewhere" is told the
  * keys that it has no more, NULL: they end the survey. */
 void redis_survey_at_node(struct redis_survey *survey, bool asking,
                           void (*elsewhere)(void *arg, const char *key), void *arg);
+
+/* Where the pauses of GLOBs are, which the request's "paused" is told of, and which locks that were
+ * never had are shown with. Without this call there are none. */
+void redis_survey_pauses(struct redis_survey *survey, const char *list);
+
+/* Instead of looking at the locks, has each of them marked as the pauses of GLOBs say that are
+ * there. */
+void redis_survey_mark(struct redis_survey *survey);
+bool redis_survey_is_marking(const struct redis_survey *survey);
+/* Whether any of them was changed. */
+bool redis_survey_has_marked(const struct redis_survey *survey);
 
 /* Sends the next batch. False when there is nothing left to ask. */
 bool redis_survey_ask(struct redis_survey *survey, struct moment until);

@@ -13,6 +13,7 @@
 --       notes latest=GROUP, to send away those that wait for that group, replace=1, to ask those
 --       that hold it to give it back, priority=N, bound=MS, how long others may go before who has
 --       come earlier, and take=N/M: N of the M locks, not in a quorum;
+--       where the pauses of GLOBs are (globs.lua; '': nowhere);
 --       'offer', a token, and for how many ms from now on it takes the lock if that is handed over
 --       with the token (holders.lua); or 'grace' and the server's marker; or in a quorum 'member',
 --       its marker, which process of the server this is, a fence that all may take (0: none), and
@@ -46,19 +47,33 @@ local take = tonumber(string.match(who, ' take=(%d+)/') or nil)
 local is_part = take and not KEYS[2]
 if is_part then take = nil end
 local needed = take or #KEYS
-local member, marker = ARGV[11] == 'member', ARGV[12]
-local run, proposal = member and ARGV[13], tonumber(member and ARGV[14] or 0)
+local member, marker = ARGV[12] == 'member', ARGV[13]
+local run, proposal = member and ARGV[14], tonumber(member and ARGV[15] or 0)
 
 -- A client's clock that is ahead must not take the fences with it.
 if proposal > now_us + 1000000 then proposal = 0 end
 
 -- Executed late: whoever sent this has given up and may have released already.
 if not_after > 0 and now > not_after then return { 'STALE', now } end
-local locks = {}
+local locks, unused = {}, false
 for i = 1, #KEYS do
   local lock, refusal = load_lock(i, owner, 'a')
   if not lock then return refusal end
   locks[i], lock.acquired = lock, number(lock.also) or 0
+  unused = unused or lock.fence == 0
+end
+
+-- A lock that was acquired before is marked, one that never was need not be. Who has no right to
+-- look there takes locks as before.
+local globs = unused and ARGV[11] ~= '' and redis.pcall('HMGET', ARGV[11], 'p')[1]
+if globs then
+-- include globs.lua
+  for _, lock in ipairs(locks) do
+    if lock.fence == 0 and not lock.paused then
+      lock.paused = glob_pause(globs, lock.key)
+      lock.unmarked = lock.paused
+    end
+  end
 end
 
 local function is_barred(lock)
@@ -87,14 +102,14 @@ end
 
 -- For how many ms nothing new is granted.
 local grace = 0
-if ARGV[11] == 'grace' then
+if ARGV[12] == 'grace' then
 -- include epoch.lua
   grace = grace_left(marker, lease)
 end
 
 -- What a new holder gets: in a quorum, what it has settled on. And the last one issued.
 local function new_fence(lock, i)
-  local settled = number(ARGV[14 + i])
+  local settled = number(ARGV[15 + i])
   if not settled then
     local fence = next_fence(lock, proposal)
     return fence, fence
@@ -263,9 +278,9 @@ end
 
 -- With which token and limit the lock may be handed over to this place, and until when it counts.
 local function offer(lock)
-  if ARGV[11] ~= 'offer' then return nil end
-  local lasts = tonumber(ARGV[13])
-  return table.concat({ ARGV[12], whole(limit_of(lock)), whole(now + lasts), whole(lasts) }, '/')
+  if ARGV[12] ~= 'offer' then return nil end
+  local lasts = tonumber(ARGV[14])
+  return table.concat({ ARGV[13], whole(limit_of(lock)), whole(now + lasts), whole(lasts) }, '/')
 end
 
 -- Who comes last of its group waits alone.
@@ -434,7 +449,7 @@ end
 -- As above: first the tokens, then time to live, then the holder.
 local function issue_fences(taken)
   for i, lock in ipairs(taken) do
-    lock.issued = lock.parent and not ARGV[14 + i] and lock.parent.fence or new_fence(lock, i)
+    lock.issued = lock.parent and not ARGV[15 + i] and lock.parent.fence or new_fence(lock, i)
     redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence), 'a', count_acquired(lock))
     keep(lock, lease)
   end
@@ -466,7 +481,7 @@ local function extend(taken)
   if mirror then mirrors.take(locks[1], mirror, lease) end
   for i, lock in ipairs(taken) do
     keep(lock, lease)
-    if ARGV[14 + i] then settle(lock, lock.own, ARGV[14 + i]) end
+    if ARGV[15 + i] then settle(lock, lock.own, ARGV[15 + i]) end
     lock.own.deadline, lock.own.lease = now + lease, lease
     lock.held.longest = math.max(lock.held.longest, lease)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
@@ -571,6 +586,7 @@ if place_ttl == 0 then
   return as_member(marker, run, held)
 end
 for _, each in ipairs(locks) do
+  if each.unmarked then redis.call('HSET', each.key, 'k', KIND, 'p', each.paused.text) end
   if not each.queue.mine then join_queue(each) end
 end
 local places = {}

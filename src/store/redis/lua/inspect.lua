@@ -3,7 +3,8 @@
 -- include queue.lua
 
 -- Reads all there is, but of a long queue the first part alone. Writes nothing.
--- ARGV: how many of the last runs to tell; or to go on in a long queue, from which ticket to which
+-- ARGV: how many of the last runs to tell, and ''; or to go on in a long queue, from which ticket
+--       to which; where the pauses of GLOBs are (globs.lua; '': nowhere)
 -- {'LOCK', now, fence, mode, limit, {holder…}, {waiter…}, {counter…}, {run…}}, waiters in order,
 -- those that nest first; counters: a, the numbers of c, and both of n:WHAT for refused, failed,
 -- timed, lost, expired and revoked; runs as they are remembered, the oldest first; of a long queue
@@ -19,6 +20,13 @@ local RUNS = 20
 local MANY = 100000 -- tickets that no queue has but one that most have left, or that is damaged
 local lock, refusal = load_lock(1, nil, 'a')
 if not lock then return refusal end
+
+-- Whoever comes first would find the pause.
+local globs = lock.fence == 0 and (ARGV[3] or '') ~= '' and redis.pcall('HMGET', ARGV[3], 'p')[1]
+if globs and not lock.paused then
+-- include globs.lua
+  lock.paused = glob_pause(globs, lock.key)
+end
 
 local families, waiters, mode, damaged = {}, {}, 's', false
 
@@ -159,7 +167,7 @@ end
 
 local function read_runs(ended)
   local names = {}
-  local most = ARGV[2] and 0 or math.min(number(ARGV[1]) or 0, RUNS)
+  local most = number(ARGV[2]) and 0 or math.min(number(ARGV[1]) or 0, RUNS)
   for n = math.max(ended - most, 0), ended - 1 do names[#names + 1] = 'r:' .. n % RUNS end
   local runs = {}
   for _, run in ipairs(names[1] and redis.call('HMGET', KEYS[1], unpack(names)) or {}) do

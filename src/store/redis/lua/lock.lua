@@ -22,7 +22,9 @@
 --   g            who was sent away from the queue lately, oldest first, one line each:
 --                OWNER RECORD, as of the waiter that came instead
 --   l            of a semaphore whose limit the store keeps: that limit, whatever LIMIT says
---   p            a pause, as a waiter's record of whoever has paused it; DEADLINE is its end
+--   p            a pause, as a waiter's record of whoever has paused it; DEADLINE is its end; with
+--                the note glob=WHAT, it is that of a GLOB (globs.lua)
+--   po           that of this lock alone, while p is one of a GLOB that ends later
 --   m            another program's key that is held besides (mirror.lua)
 --   a            how often it was acquired
 --   c            of the runs that have ended:  HOW_MANY WAITED BEGAN LAST, where WAITED is what

@@ -1,0 +1,255 @@
+#!/usr/bin/env -S python3 -B
+"""The scripts of src/store/redis/lua: pauses of GLOBs, which hold for locks that are there and for
+those that are yet to come. Prints TAP."""
+import random
+from script_server import PAUSES, WEEK, Lock
+from script_tap import A, B, C, main, same, test, true
+
+WHO = "host user 1 cmd -"
+HOUR = 3600000
+
+
+class Pausable(Lock):
+    def of_globs(self, *args):
+        """pauses.lua is about no lock."""
+        keys = [PAUSES, self.now // 1000, self.now % 1000 * 1000]
+        return self.call("EVALSHA", self.server.sha["pauses", True], len(keys), *keys, *args)
+
+    def pause_glob(self, glob, ms=HOUR, mark=True):
+        reply = self.of_globs("pause", "rlock:{%s}" % glob, ms, f"{WHO} glob={glob}")
+        same(reply, ["ADJUSTED", self.now])
+        if mark:
+            self.mark()
+
+    def resume_glob(self, glob):
+        reply = self.of_globs("resume", "rlock:{%s}" % glob)
+        self.mark()
+        return reply[0]
+
+    def mark(self):
+        return self.run("adjust", "globs", PAUSES)[0]
+
+    def pause(self, ms=HOUR):
+        same(self.run("adjust", "pause", PAUSES, ms, WHO), ["ADJUSTED", self.now])
+
+    def resume(self):
+        return self.run("adjust", "resume", PAUSES)[0]
+
+    def opens(self):
+        """In how many ms somebody is let in; None: at once."""
+        reply = self.acquire(B, queue=False)
+        if reply[0] == "GRANTED":
+            self.release(B)
+            return None
+        same(reply[0], "CLOSED")
+        return reply[2]
+
+
+def pause_told(lock):
+    """The pause that inspect tells of; None if it tells of none."""
+    reply = lock.run("inspect", 0, "", PAUSES)
+    return reply[12] if len(reply) > 12 else None
+
+
+@test("pauses: who comes to a new lock is refused, leaves no key, and marks it when it waits")
+def _(server):
+    lock = Pausable(server)
+    lock.pause_glob("k*")
+    reply = lock.acquire(A, queue=False)
+    text = f"{lock.now + HOUR} pause {lock.now} x {WHO} glob=k*"
+    same(reply, ["CLOSED", lock.now, HOUR, "", 0, 0, 1, text])
+    same(server.call("EXISTS", lock.key), 0)
+    same(pause_told(lock), text)
+    same(lock.acquire(A)[0], "CLOSED")
+    same(lock.fields()["p"], text)
+    true(lock.ttl() > HOUR, "the key goes before the pause")
+    same(pause_told(lock), text)
+    same(lock.acquire(B)[4], 2, "place")
+    lock.now += HOUR + 1
+    same(lock.acquire(A)[0], "GRANTED")
+
+
+@test("pauses: nobody looks for one of a lock that was acquired before, but at its mark")
+def _(server):
+    lock = Pausable(server)
+    lock.acquire(A)
+    lock.release(A)
+    lock.pause_glob("k*", mark=False)
+    same(lock.opens(), None)
+    same(lock.mark(), "ADJUSTED")
+    same(lock.mark(), "NONE", "again")
+    same(lock.opens(), HOUR)
+
+
+@test("pauses: a key with a limit, a bar or waiters that was never acquired is new")
+def _(server):
+    for prepare in (lambda lock: lock.run("adjust", "limit", 3),
+                    lambda lock: lock.release(C, bar=60000),
+                    lambda lock: lock.acquire(C, stand=True)):
+        lock = Pausable(server)
+        prepare(lock)
+        true("f" not in lock.fields(), lock.fields())
+        lock.pause_glob("k*", mark=False)
+        mode = {"mode": "l"} if "l" in lock.fields() else {}
+        same(lock.acquire(A, queue=False, **mode)[0], "CLOSED")
+        server.call("FLUSHALL")
+
+
+@test("pauses: a lock that is not there is not marked, what is no lock is left alone")
+def _(server):
+    lock = Pausable(server)
+    lock.pause_glob("k*", mark=False)
+    same(lock.mark(), "NONE")
+    same(server.call("EXISTS", lock.key), 0)
+    server.call("HSET", lock.key, "k", "latch/1")
+    same(lock.mark(), "MISFIT")
+    same(lock.fields(), {"k": "latch/1"})
+
+
+@test("pauses: whichever ends last counts; each is ended by its own words")
+def _(server):
+    lock = Pausable(server)
+    lock.acquire(A)
+    lock.release(A)
+    lock.pause(2 * HOUR)
+    lock.pause_glob("k*", HOUR)
+    lock.pause_glob("*", 3 * HOUR)
+    same(lock.opens(), 3 * HOUR)
+    true("po" in lock.fields(), "its own is forgotten")
+    same(lock.resume_glob("*"), "ADJUSTED")
+    same(lock.opens(), 2 * HOUR)
+    true("po" not in lock.fields(), "its own is told twice")
+    same(lock.resume(), "ADJUSTED")
+    same(lock.opens(), HOUR)
+    same(lock.resume(), "NONE", "it is that of a GLOB")
+    lock.pause_glob("k*", 4 * HOUR)
+    same(lock.opens(), 4 * HOUR)
+    same(lock.resume_glob("*"), "NONE")
+    same(lock.resume_glob("k*"), "ADJUSTED")
+    same(lock.opens(), None)
+    same([name for name in lock.fields() if name[0] == "p"], [])
+    same(server.call("EXISTS", PAUSES), 0)
+
+
+@test("pauses: a shorter one of the lock itself is there when the longer one was ended")
+def _(server):
+    lock = Pausable(server)
+    lock.pause_glob("*", 3 * HOUR)
+    lock.pause(HOUR)
+    same(lock.opens(), 3 * HOUR)
+    lock.now += HOUR // 2
+    same(lock.resume_glob("*"), "ADJUSTED")
+    same(lock.opens(), HOUR // 2)
+    lock.now += HOUR
+    lock.pause_glob("*")
+    same(lock.resume_glob("*"), "ADJUSTED")
+    same(lock.opens(), None, "it was over")
+
+
+@test("pauses: words that look like a note of a GLOB are the reason of a pause")
+def _(server):
+    lock = Pausable(server)
+    text = f"{lock.now + HOUR} pause {lock.now} x host user 1 cmd glob=k*"
+    same(lock.run("adjust", "pause", PAUSES, HOUR, "host user 1 cmd glob=k*")[0], "ADJUSTED")
+    same(lock.fields()["p"], text)
+    same(lock.mark(), "NONE")
+    same(lock.resume(), "ADJUSTED")
+
+
+@test("pauses: those that are over go with the next one; what has them lives longer than they do")
+def _(server):
+    lock = Pausable(server)
+    lock.pause_glob("a*", HOUR)
+    lock.pause_glob("b*", 9 * HOUR)
+    lock.pause_glob("c*", 2 * HOUR)
+    ttl = server.call("PTTL", PAUSES)
+    true(9 * HOUR < ttl <= 9 * HOUR + WEEK, ttl)
+    lock.now += 3 * HOUR
+    same(lock.of_globs("resume", "rlock:{a*}"), ["NONE", lock.now])
+    lock.pause_glob("d*")
+    lines = server.call("HGET", PAUSES, "p").split("\n")
+    same([line.split(" ")[0] for line in lines], ["rlock:{b*}", "rlock:{d*}"])
+
+
+@test("pauses: waiters are called when it is ended, and not while another one holds")
+def _(server):
+    lock, ear = Pausable(server), server.listen()
+    lock.pause_glob("k*")
+    same(lock.acquire(A)[0], "CLOSED")
+    lock.pause_glob("*", 2 * HOUR)
+    ear.messages()
+    lock.resume_glob("*")
+    same(ear.heard(), [])
+    lock.resume_glob("k*")
+    same(ear.heard(), [A])
+    same(lock.acquire(A)[0], "GRANTED")
+
+
+@test("pauses: of several keys one that is new keeps out; of any, it is passed over")
+def _(server):
+    lock = Pausable(server, "old", "new")
+    lock.pause_glob("n*")
+    reply = lock.acquire(A, queue=False)
+    same([reply[0], reply[6]], ["CLOSED", 2])
+    reply = lock.acquire(A, queue=False, who=f"{WHO} take=1/2")
+    same([fence != "0" for fence in reply[2]], [True, False])
+
+
+@test("pauses: who nests in a holder is let in, readers and semaphores are not")
+def _(server):
+    lock = Pausable(server)
+    lock.acquire(A)
+    lock.pause_glob("*")
+    same(lock.acquire(f"{A}.{B}")[0], "GRANTED")
+    same(lock.renew(A)[0], "RENEWED")
+    for mode, limit in (("s", 0), ("l", 2)):
+        other = Pausable(server, "other")
+        same(other.acquire(C, mode=mode, limit=limit, queue=False)[0], "CLOSED")
+
+
+@test("pauses: where something else has their name, locks are taken; none is paused")
+def _(server):
+    lock = Pausable(server)
+    server.call("SET", PAUSES, "x")
+    same(lock.acquire(A)[0], "GRANTED")
+    same(pause_told(lock), None)
+    same(lock.of_globs("pause", "rlock:{k*}", HOUR, WHO), ["MISFIT", lock.now, "damaged", 1])
+    same(server.call("GET", PAUSES), "x")
+
+
+def random_glob(chance):
+    parts = ["*", "?", "a", "b", "-", "]", "^", ".", "%", "é", "\\", "\\*", "\\[", "[", "[a-c]",
+             "[^a]", "[]", "[^]", "[b-a%]", "[\\]a]", "[a-]", "**", "$", "w", "[!-~]", "[é]"]
+    return "".join(chance.choice(parts) for _ in range(chance.randint(1, 5)))
+
+
+def random_key(chance):
+    return "".join(chance.choice("aabbc-]^.%é*[\\w$1") for _ in range(chance.randint(1, 5)))
+
+
+@test("pauses: a GLOB fits what the server's own MATCH does")
+def _(server):
+    chance, fits = random.Random(14), 0
+    for _round in range(60):
+        server.call("FLUSHALL")
+        names = sorted({random_key(chance) for _ in range(40)})
+        locks = [Pausable(server, name) for name in names]
+        glob = random_glob(chance)
+        locks[0].pause_glob(glob, mark=False)
+        closed = {lock.key for lock in locks if lock.acquire(A, queue=False)[0] == "CLOSED"}
+        for lock in locks:
+            server.call("SET", lock.key, "x")
+        match = server.call("SCAN", 0, "MATCH", "rlock:{%s}" % glob, "COUNT", 1000)[1]
+        same(closed, set(match), f"of {glob}")
+        fits += len(closed)
+    true(fits > 100, f"only {fits} fit")
+
+
+@test("pauses: many stars in a GLOB cost no more than a few")
+def _(server):
+    lock = Pausable(server, "a" * 500)
+    lock.pause_glob("*a" * 250 + "b*", mark=False)
+    same(lock.acquire(A, queue=False)[0], "GRANTED")
+
+
+main()
