@@ -73,6 +73,9 @@ no_waiters() {
     poll_until 15 contains "$T/w.err" "rlock: waiting for one of $a, $b, $c: $a, held by "
     run -0 rlock status "$b"
     [[ $output == *'exclusive, any 1 of 3'* ]]
+    run -0 rlock status --json
+    json '[.[].waiters[].any] | unique == [{"take": 1, "of": 3}]'
+    json '[.[].waiters[].owner] | length == 3 and (unique | length == 1)'
     kill "${pid[y]}"
     poll_until 10 contains "$T/w.out" FENCE
     contains "$T/w.out" "KEY=$b"

@@ -478,6 +478,16 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
     return object;
 }
 
+/* How many it wants of how many keys. */
+static json_t *any_object(const struct json_library *json, const struct lock_party *waiter)
+{
+    json_t *object = json->object();
+
+    json_put_number(json, object, "take", waiter->take);
+    json_put_number(json, object, "of", waiter->of);
+    return object;
+}
+
 static json_t *waiter_object(const struct json_library *json, const struct lock_party *waiter,
                              size_t position)
 {
@@ -486,6 +496,10 @@ static json_t *waiter_object(const struct json_library *json, const struct lock_
     json_put_text(json, object, "owner", waiter->owner);
     json_put_number(json, object, "position", (json_int_t)position);
     json_put_text(json, object, "mode", lock_mode_name(waiter->mode));
+    if (waiter->take)
+        json->object_set_new(object, "any", any_object(json, waiter));
+    else
+        json_put_null(json, object, "any");
     put_identity(json, object, &waiter->who);
     put_since(json, object, waiter);
     return object;
