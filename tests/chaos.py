@@ -14,7 +14,7 @@ import collections, json, os, random, shutil, signal, sys, tempfile, threading, 
 from chaos_databases import DATABASES
 from chaos_deployments import REDIS
 from chaos_zookeeper import ZOOKEEPER
-from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest
+from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import fences, overlaps, read_runs
 
 SECONDS = float(os.environ.get("RLOCK_SECONDS") or 90)
@@ -26,6 +26,8 @@ DISTURBED = (0, 69, 75, 79)  # how a run may end to which nothing was done but t
 
 class History:
     """What there is to judge."""
+
+    some = {}  # in records that do not have it yet
 
     def __init__(self, record):
         self.__dict__.update(record)
@@ -78,6 +80,7 @@ def play(store, seed, seconds):
             "seconds": seconds,
             "disturbances": contest.disturbances,
             "hits": contest.hits,
+            "some": contest.some,
             "ends": contest.ends,
             "stuck": contest.stuck,
             "left": left,
@@ -114,6 +117,7 @@ def promises(history):
     largest = found[0][0] if found else 0
     seen = f"{len(found)} overlaps, the largest {largest:.0f} ms" if found else "no overlap"
     yield f"{history.deployment.promise}: {seen}", [text for ms, text in found if ms > allowed]
+    yield "as many keys as asked for", as_many_as_asked(history, history.runs)
     yield "fencing tokens rise", fences(history.runs, lossy=history.deployment.overlap > 0)
     yield "nobody waits for ever", history.stuck
     # Where a reader's lock may be lost unnoticed, its attempt to write is nested in nothing and may
@@ -140,7 +144,8 @@ def describe(history):
     modes = collections.Counter(run.mode for run in history.runs)
     disturbances = collections.Counter(disturbance for _ns, disturbance in history.disturbances)
     ends = collections.Counter(history.ends.values())
-    yield f"{len(history.runs)} commands: {dict(modes)}"
+    some = sum(run.name in history.some for run in history.runs)
+    yield f"{len(history.runs)} commands: {dict(modes)}, {some} with --any"
     yield f"done: {dict(sorted(disturbances.items()))}"
     yield f"ended with: {dict(sorted(ends.items()))}"
     for line, times in history.said:

@@ -251,6 +251,7 @@ class BehindProxy(Deployment):
 class Redis(Deployment):
     """Some servers and Sentinels."""
 
+    any = True
     decides = "pause", "priority", "latest"
 
     def node(self, name, port, *options, **how):
@@ -464,6 +465,7 @@ class Quorum(Redis):
     name = "a quorum of five"
     promise = "never two, while no more than two of the five forget or fail"
     decides = ()
+    any = False
     modes = ("write",)
 
     def build(self):

@@ -147,6 +147,14 @@ class Wish:
         return words + (shlex.split(script) if ";" not in script else ["sh", "-ec", script])
 
 
+def as_many_as_asked(contest, runs):
+    """The faults of those that have had another number of keys."""
+    for run in runs:
+        wanted = contest.some.get(run.name, len(run.grants))
+        if len(run.grants) != wanted:
+            yield f"{run.name} has {' '.join(run.grants)}, and wanted {wanted}"
+
+
 class Contest:
     """For "seconds", "crowd" contenders; then everyone comes to an end."""
 

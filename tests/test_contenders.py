@@ -5,7 +5,7 @@ one process of a run at a time: what they left behind is judged by intervals.py.
 RLOCK_SEED=N repeats the choices of a run (not its timing), RLOCK_SECONDS=N sets its length.
 """
 import collections, os, random, signal, subprocess, sys, time
-from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest
+from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import exclusion, fences, order, read_runs
 from script_server import WEEK, Server
 
@@ -39,13 +39,6 @@ def ended_badly(contest):
         fine = (0,) if contest.waits[name] else (0, 69, 75)
         if name not in contest.hits and status not in fine:
             yield f"{name} ended with {status}"
-
-
-def as_many_as_asked(contest, runs):
-    for run in runs:
-        wanted = contest.some.get(run.name, len(run.grants))
-        if len(run.grants) != wanted:
-            yield f"{run.name} has {' '.join(run.grants)}, and wanted {wanted}"
 
 
 def left_behind(contest):
