@@ -1,0 +1,275 @@
+/* Some of several keys: about which of them the keeper asks the store. All are asked for; when some
+ * are granted, renewals and releases are about those alone, unless another grant may be under
+ * way. */
+#include "lock/keeper.h"
+
+#include "fake_loop.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LEASE_NS   (30 * NS_PER_SEC)
+#define CONNECT_NS (5 * NS_PER_SEC)
+#define LEAVE_NS   (8 * NS_PER_SEC)
+#define WHILE_NS   (40 * NS_PER_SEC)
+#define TURNS_MAX  10000
+#define KEYS       3
+
+/* -- a store ----------------------------------------------------------------------------------- */
+
+/* What is answered to acquisitions, a character each: a, b or c: that key is granted; -: refused;
+ * ?: not answered in time, and perhaps done. The last one is repeated. All else is granted. It
+ * writes down a word for each call that is unlike the one before: acquire, renew, free (a release),
+ * sure (a release by one who is uncertain), each with the keys; "acquire*": by a successor. */
+struct recorder {
+    struct store base;
+    struct loop *loop;
+    const char *answers;
+    struct loop_timer reply;
+    struct moment until;
+    bool acquires;
+    size_t keys; /* that it was asked about */
+    store_done *done;
+    void *arg;
+    char log[500];
+};
+
+static void note(struct recorder *store, const char *what, const struct lock_request *request)
+{
+    char word[64];
+    size_t used = (size_t)snprintf(word, sizeof word, "%s:", what);
+    size_t logged = strlen(store->log);
+
+    for (size_t i = 0; i < request->key_count; i++)
+        used += (size_t)snprintf(word + used, sizeof word - used, "%s", request->keys[i]);
+    if (request->take && *what == 'a')
+        used += (size_t)snprintf(word + used, sizeof word - used, "/%zu", request->take);
+    if (logged > used && strncmp(store->log + logged - used - 1, word, used) == 0)
+        return;
+    snprintf(store->log + logged, sizeof store->log - logged, "%s ", word);
+}
+
+static void reply(struct loop_timer *timer)
+{
+    struct recorder *store = timer->owner;
+    char given = store->acquires ? *store->answers : '+';
+    struct answer answer = {.verdict = VERDICT_GRANTED};
+
+    if (store->acquires && store->answers[1])
+        store->answers++;
+    for (size_t i = 0; i < store->keys; i++) {
+        bool absent = store->acquires && i != (size_t)(given - 'a');
+        answer.grants[i] = (struct lock_grant){.fence = absent ? 0 : 7, .absent = absent};
+    }
+    if (given == '-')
+        answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .position = 2};
+    if (given == '?')
+        answer = (struct answer){
+            .verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true};
+    store->done(store->arg, &answer);
+}
+
+static void begin(struct store *base, const char *what, const struct lock_request *request,
+                  struct moment until, store_done *done, void *arg)
+{
+    struct recorder *store = (struct recorder *)base;
+    struct moment now = loop_now(store->loop);
+
+    note(store, what, request);
+    store->acquires = *what == 'a';
+    store->keys = request->key_count;
+    store->done = done;
+    store->arg = arg;
+    loop_arm(store->loop, &store->reply,
+             store->acquires && *store->answers == '?' ? until : moment_plus(now, NS_PER_MS));
+}
+
+static void acquire(struct store *base, const struct lock_request *request, struct moment until,
+                    store_done *done, void *arg)
+{
+    begin(base, request->inherited ? "acquire*" : "acquire", request, until, done, arg);
+}
+
+static void renew(struct store *base, const struct lock_request *request, struct moment until,
+                  store_done *done, void *arg)
+{
+    begin(base, "renew", request, until, done, arg);
+}
+
+static void release(struct store *base, const struct lock_request *request, bool uncertain,
+                    struct moment until, store_done *done, void *arg)
+{
+    begin(base, uncertain ? "sure" : "free", request, until, done, arg);
+}
+
+static bool release_nowait(struct store *base, const struct lock_request *request)
+{
+    struct recorder *store = (struct recorder *)base;
+
+    loop_disarm(store->loop, &store->reply);
+    note(store, "sure", request);
+    return true;
+}
+
+static void close_store(struct store *base)
+{
+    (void)base;
+}
+
+/* -- its keeper -------------------------------------------------------------------------------- */
+
+struct life {
+    struct loop *loop;
+    struct recorder store;
+    struct keeper *keeper;
+    struct loop_timer timer;
+    char action; /* after a while: r release, c cancel, a give back and try again; 0: none */
+    bool over;
+};
+
+static void on_waiting(void *arg, const struct answer *refusal)
+{
+    (void)arg;
+    (void)refusal;
+}
+
+static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
+{
+    (void)arg;
+    (void)lease;
+    (void)grants;
+}
+
+static void on_extended(void *arg, struct lease lease, bool forgotten)
+{
+    (void)arg;
+    (void)lease;
+    (void)forgotten;
+}
+
+static void on_lost(void *arg, const char *why)
+{
+    (void)arg;
+    (void)why;
+}
+
+static void on_over(void *arg, const struct keeper_end *end)
+{
+    struct life *life = arg;
+
+    (void)end;
+    life->over = true;
+    loop_disarm(life->loop, &life->timer);
+}
+
+static void on_trouble(void *arg, const struct answer *why)
+{
+    (void)arg;
+    (void)why;
+}
+
+static void on_recovered(void *arg, int64_t after)
+{
+    (void)arg;
+    (void)after;
+}
+
+static const struct keeper_events events = {.waiting = on_waiting,
+                                            .held = on_held,
+                                            .extended = on_extended,
+                                            .outage = {on_trouble, on_recovered},
+                                            .lost = on_lost,
+                                            .over = on_over};
+
+static void act(struct loop_timer *timer)
+{
+    struct life *life = timer->owner;
+    struct moment until = moment_plus(loop_now(life->loop), LEAVE_NS);
+    char action = life->action;
+
+    life->action = action == 'a' ? 'r' : '\0';
+    if (action == 'r')
+        keeper_release(life->keeper, until, NULL);
+    else if (action == 'c')
+        keeper_cancel(life->keeper, until);
+    else if (action == 'a')
+        keeper_restart(life->keeper);
+    if (life->action)
+        loop_arm(life->loop, timer, moment_plus(loop_now(life->loop), WHILE_NS));
+}
+
+static const struct {
+    const char *name;
+    char past; /* w, h: another keeper has waited before, or held key b; 0: there was none */
+    const char *answers;
+    char action;
+    const char *wanted;
+} lives[] = {
+    {"one is granted", 0, "b", 'r', "acquire:abc/1 renew:b free:b "},
+    {"another one after a wait", 0, "--c", 'r', "acquire:abc/1 renew:c free:c "},
+    {"none is granted", 0, "-", 'c', "acquire:abc/1 free:abc "},
+    {"one after silence", 0, "?b", 'r', "acquire:abc/1 renew:b free:b "},
+    {"nothing is heard: any may be granted", 0, "?", 'c', "acquire:abc/1 sure:abc "},
+    {"another one the next time", 0, "ba", 'a',
+     "acquire:abc/1 renew:b free:b acquire:abc/1 renew:a free:a "},
+    {"none of them the next time", 0, "b-", 'a',
+     "acquire:abc/1 renew:b free:b acquire:abc/1 free:abc "},
+    {"nothing is heard the next time", 0, "b?", 'a',
+     "acquire:abc/1 renew:b free:b acquire:abc/1 sure:abc "},
+    {"a successor holds what was granted", 'h', "b", 'r', "renew:b free:b "},
+    {"a successor waits on", 'w', "--a", 'r', "acquire*:abc/1 acquire:abc/1 renew:a free:a "},
+};
+
+static void live(size_t i)
+{
+    static const struct store_ops ops = {.close = close_store,
+                                         .acquire = acquire,
+                                         .renew = renew,
+                                         .release = release,
+                                         .release_nowait = release_nowait};
+    static const char *const keys[] = {"a", "b", "c"};
+    const struct keeper_plan plan = {.request = {.keys = keys,
+                                                 .key_count = KEYS,
+                                                 .take = 1,
+                                                 .owner = "us",
+                                                 .lease = LEASE_NS,
+                                                 .who = ""},
+                                     .wait = true,
+                                     .wait_until = MOMENT_NEVER,
+                                     .renew = true,
+                                     .connect_timeout = CONNECT_NS,
+                                     .server_wait = 60 * NS_PER_SEC};
+    struct life life = {.loop = loop_new(), .action = lives[i].action};
+    struct moment now = loop_now(life.loop);
+    struct keeper_past past = {.began = now,
+                               .not_before = now,
+                               .held = lives[i].past == 'h',
+                               .lease = {moment_plus(now, LEASE_NS), LEASE_NS},
+                               .grants = {{.absent = true}, {.fence = 7}, {.absent = true}}};
+    int turns = 0;
+
+    life.store =
+        (struct recorder){.base.ops = &ops, .loop = life.loop, .answers = lives[i].answers};
+    life.store.reply = (struct loop_timer){.fire = reply, .owner = &life.store};
+    life.timer = (struct loop_timer){.fire = act, .owner = &life};
+    loop_arm(life.loop, &life.timer, moment_plus(now, WHILE_NS));
+    life.keeper = lives[i].past
+                      ? keeper_take_over(life.loop, &life.store.base, &plan, &past, &events, &life)
+                      : keeper_start(life.loop, &life.store.base, &plan, &events, &life);
+    while (!life.over && fake_turn(life.loop) && ++turns < TURNS_MAX)
+        ;
+    if (!tap_ok(life.over && strcmp(life.store.log, lives[i].wanted) == 0, "%s: %s", lives[i].name,
+                lives[i].wanted))
+        tap_note("got %s", life.store.log);
+    keeper_free(life.keeper);
+    store_close(&life.store.base);
+    loop_free(life.loop);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < COUNT(lives); i++)
+        live(i);
+    return tap_done();
+}
