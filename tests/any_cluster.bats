@@ -342,3 +342,64 @@ no_waiters() {
     [[ $(wc -l <"$LOG") == 60 ]]
     no_waiters "$a" "$b" "$c"
 }
+
+@test "--any in a Cluster: readers together, and semaphores" {
+    bg r rlock read --any "$a" "$b" -- sh -c "$told; exec sleep 1000"
+    poll_until 10 contains "$T/r.out" "KEY=$a"
+    run -0 rlock read -n --any "$a" "$b" -- sh -c "$told"
+    [[ ${lines[0]} == "KEY=$a" && ${lines[1]} == MODE=shared ]]
+    run -0 rlock write -n --any "$a" "$b" -- sh -c "$told"
+    [[ ${lines[0]} == "KEY=$b" ]]
+    hold s "$c" --limit 2
+    run -0 rlock run -n --limit 2 --any "$c" "$b" -- sh -c "$told; echo \$RLOCK_SLOT"
+    [[ ${lines[0]} == "KEY=$c" && ${lines[3]} == 2 ]]
+    # Two readers wait for one writer, and have the KEY together.
+    kill "${pid[r]}" "${pid[s]}"
+    finish r
+    finish s
+    hold x "$a"
+    hold y "$b"
+    local name
+    for name in one two; do
+        bg "$name" rlock read --any "$a" "$b" -- sh -c "echo $name >>'$LOG'; exec sleep 1000"
+        poll_until 10 has_place "$name" "$b" "$([[ $name == one ]] && echo 1 || echo 2)"
+    done
+    kill "${pid[y]}"
+    poll_until 10 contains "$LOG" one
+    poll_until 10 contains "$LOG" two
+    holds one "$b"
+    holds two "$b"
+}
+
+@test "--any in a Cluster: --latest sends away those of the group; --priority is served first" {
+    hold x "$a"
+    hold y "$b"
+    bg old rlock run --latest --group deploy --any "$a" "$b" -- true
+    poll_until 10 has_place old "$b" 1
+    bg new rlock run --latest --group deploy --any "$a" "$b" -- \
+        sh -c "echo new >>'$LOG'; exec sleep 1000"
+    finish old 20
+    [[ $status == 75 ]]
+    contains "$T/old.err" superseded
+    poll_until 10 has_place new "$a" 1
+    poll_until 10 has_place new "$b" 1
+    bg urgent rlock run --priority 5 --any "$a" "$b" -- sh -c "echo urgent >>'$LOG'"
+    poll_until 10 has_place urgent "$a" 1
+    poll_until 10 has_place urgent "$b" 1
+    kill "${pid[x]}"
+    finish urgent 20
+    poll_until 10 contains "$LOG" new
+    [[ $(xargs <"$LOG") == 'urgent new' ]]
+}
+
+@test "H45 --any --replace in a Cluster asks the holder of one KEY alone" {
+    stay x "$a"
+    stay y "$b"
+    bg w rlock run --any --replace "$a" "$b" -- sh -c "$told"
+    finish w 20
+    [[ $status == 0 ]]
+    contains "$T/w.out" "KEY=$a"
+    finish x
+    [[ $status == 79 ]]
+    ends_well y
+}
