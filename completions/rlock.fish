@@ -261,6 +261,7 @@ complete -c rlock -n '__fish_rlock_in reserve pause' -s m -l message -x -d 'What
 complete -c rlock -n '__fish_rlock_in reserve' -s n -l no-wait -l nonblock -d 'Do not wait'
 complete -c rlock -n '__fish_rlock_in reserve' -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
 complete -c rlock -n '__fish_rlock_in limit' -l delete -d 'Forget the number'
+complete -c rlock -n '__fish_rlock_in force-release' -l mirror -xa 'string: redisson: shedlock:' -d "Another program's lock alone"
 complete -c rlock -n '__fish_rlock_in force-release' -l reason -x -d 'Why, for who loses it'
 complete -c rlock -n '__fish_rlock_in force-release' -l now -d 'Without asking the holder first'
 complete -c rlock -n '__fish_rlock_in force-release' -l yes -d 'Do not ask on the terminal'

@@ -159,7 +159,9 @@ are_connected() { # NUMBER
     run -75 --separate-stderr rlock run -n --mirror "string:their{$key}" "$key" -- true
     stderr_line "held by a foreign lock their.$key. for at most"
     run -64 --separate-stderr rlock run --mirror "string:${at[0]}" "$key" -- true
+    run -64 --separate-stderr rlock force-release --yes --mirror "string:${at[0]}" "$key"
     stderr_line 'are in different slots'
+    run -0 rlock force-release --yes --mirror "string:their{$key}" "$key"
 }
 
 @test "latches are listed from all masters, each once and in order" {

@@ -184,6 +184,48 @@ END
     run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 60 }' "$LOG"
 }
 
+@test "force-release takes it from the other program, as it was shown, and from nobody else" {
+    refused 1 force-release --yes --mirror string:their k
+    stderr_line 'their is not held by another program'
+    redis set their stranger >/dev/null
+    bg a rlock run --mirror string:their k -- sh -c "echo a >>'$LOG'"
+    waits a
+    refused 64 force-release --mirror string:their k
+    refused 64 force-release --yes --now --mirror string:their k
+    refused 64 force-release --yes --mirror string:their k l
+    refused 78 force-release --yes --mirror redisson:their k
+    [[ $(redis get their) == stranger ]]
+    run -0 --separate-stderr rlock force-release --yes --mirror string:their k
+    stderr_line '^their, the mirror of k, is held by another program, and has no end$'
+    stderr_line 'the program is not told'
+    finish a
+    [[ $status == 0 && $(<"$LOG") == a ]]
+    # A holder of the lock keeps what it has.
+    stay b k --mirror string:their
+    refused 1 force-release --yes --mirror string:their k
+    ends_well b
+    # Redisson's waiters are told.
+    redis hset their some:1 1 >/dev/null
+    redis pexpire their 3600000 >/dev/null
+    bg listener redis-cli -s "$REDIS_SOCK" subscribe 'redisson_lock__channel:{their}'
+    poll_until 10 contains "$T/listener.out" subscribe
+    run -0 --separate-stderr rlock force-release --yes --mirror redisson:their k
+    stderr_line 'and ends in (59m|1h)'
+    poll_until 10 contains "$T/listener.out" message
+}
+
+@test "force-release leaves another program's lock that changed hands during the question" {
+    redis set their one >/dev/null
+    "$BATS_TEST_DIRNAME/terminal.py" "$RLOCK" force-release --mirror string:their k 3>&- <<EOF
+expect Take it away
+sh redis-cli -s "$REDIS_SOCK" set their two
+send y\\n
+expect their changed hands meanwhile
+status 1
+EOF
+    [[ $(redis get their) == two ]]
+}
+
 @test "a quorum: held at a majority of the servers, or not" {
     local urls one
     urls=$(node_urls)
@@ -197,6 +239,9 @@ END
     run -0 rlock run -u "$urls" --mirror string:their k -- true
     node 2 set their stranger >/dev/null
     refused 75 run -n -u "$urls" --mirror string:their k -- true
+    run -0 rlock force-release -u "$urls" --yes --mirror string:their k
+    [[ $(node 2 exists their) == 0 ]]
+    run -0 rlock run -n -u "$urls" --mirror string:their k -- true
 }
 
 @test "what it does not go with is refused unasked: 64" {

@@ -207,6 +207,34 @@ waits() {
     on_each held_there
 }
 
+@test "force-release takes it from Java, as it was shown, and from nobody else" {
+    forced() {
+        refused 1 force-release --yes --mirror shedlock:nightly k
+        stderr_line 'nightly is not held by another program'
+        java_takes nightly 3600 app-1
+        bg a rlock run --mirror shedlock:nightly k -- true
+        waits a
+        run -0 --separate-stderr rlock force-release --yes --mirror shedlock:nightly k
+        stderr_line '^nightly \(app-1\), the mirror of k, is held by another program, and ends in (59m|1h)'
+        finish a
+        [[ $status == 0 ]]
+        java_takes nightly 3600 app-1
+        "$BATS_TEST_DIRNAME/terminal.py" "$RLOCK" force-release --mirror shedlock:nightly k 3>&- <<EOF
+expect Take it away
+send n\n
+expect left as it was
+status 1
+EOF
+        java_releases nightly 0 app-1
+        # A holder of the lock keeps what it has.
+        stay b k --mirror shedlock:nightly
+        refused 1 force-release --yes --mirror shedlock:nightly k
+        lasts nightly 1000
+        ends_well b
+    }
+    on_each forced
+}
+
 @test "each renewal extends it; a holder that was killed has it for its lease" {
     renewals() {
         local first

@@ -18,6 +18,7 @@ class Deployment:
     """One server, which forgets scripts and hangs up."""
 
     modes, several, one_more, at_least, any = ("write", "read", "limit"), True, True, True, True
+    decides = ("pause",)
     options = ["--connect-timeout", "20s"]  # it hangs up on those who have just come, too
 
     def __init__(self, server):
@@ -55,9 +56,9 @@ def left_behind(contest):
         subprocess.run(words, env=contest.env, check=True)
     for name in contest.deployment.server.call("KEYS", "*"):
         fields = contest.deployment.server.call("HKEYS", name)
-        # What it remembers of former runs stays.
+        # What it remembers of former runs stays, and a pause that has ended.
         kinds = {field.split(":")[0] if field[:2] in ("n:", "r:") else field for field in fields}
-        if not kinds <= set("kfqtacnr"):
+        if not kinds <= set("kfqtacnrp"):
             yield f"{name} has {' '.join(fields)}"
         if not 0 < contest.deployment.server.call("PTTL", name) <= WEEK + LEASE * 1000:
             yield f"{name} lives for {contest.deployment.server.call('PTTL', name)} ms"

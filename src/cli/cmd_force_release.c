@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "cli/mirror.h"
 #include "cli/render.h"
 #include "cli/kept.h"
 #include "lock/key.h"
@@ -21,7 +22,14 @@
 #define LOOK_FIRST_NS (50 * NS_PER_MS)
 #define LOOK_LAST_NS  (500 * NS_PER_MS)
 
-enum { OPTION_OWNER = OPTION_OTHER, OPTION_PURGE, OPTION_REASON, OPTION_NOW, OPTION_YES };
+enum {
+    OPTION_OWNER = OPTION_OTHER,
+    OPTION_PURGE,
+    OPTION_REASON,
+    OPTION_NOW,
+    OPTION_MIRROR,
+    OPTION_YES
+};
 
 static const struct option_spec options[] = {
     {.id = OPTION_OWNER,
@@ -38,6 +46,10 @@ static const struct option_spec options[] = {
     {.id = OPTION_NOW,
      .name = "now",
      .help = "take it away at once, beside a command that may run on until its next renewal"},
+    {.id = OPTION_MIRROR,
+     .name = "mirror",
+     .argument = "KIND:NAME",
+     .help = "not from a holder of KEY, but from another program that has this lock of its own"},
     {.id = OPTION_YES, .name = "yes", .help = "do not ask on the terminal"},
     SETTINGS_OPTIONS,
     {0}};
@@ -50,6 +62,7 @@ struct eviction {
     const char *owner;  /* the only one, NULL: all */
     const char *reason; /* NULL: none */
     bool purge, now, yes;
+    char mirror[MIRROR_SIZE]; /* another program's lock alone; "": the lock */
     char by[IDENTITY_WORD_MAX + 1], why[IDENTITY_WORD_MAX + 1];
 };
 
@@ -310,11 +323,88 @@ static int evict(struct eviction *all, const char *key)
     return status;
 }
 
+/* -- another program's lock -------------------------------------------------------------------- */
+
+static void show_foreign(const char *key, const struct answer *answer)
+{
+    char left[32], end[64] = "has no end";
+
+    if (answer->left_ms > 0)
+        snprintf(end, sizeof end, "ends in %s if it is not renewed",
+                 duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
+    fprintf(stderr,
+            "%s, the mirror of %s, is held by another program, and %s\n"
+            "It is no lease of rlock's: the program is not told, and may go on as if it had it\n",
+            answer->text, key, end);
+}
+
+/* What the store says of it once the token is given, which is the one that was shown. */
+static int take_foreign(struct eviction *all, const char *key, const struct answer *shown)
+{
+    const char *name = strchr(all->mirror, ':') + 1;
+    const char *const token = shown->holder.owner;
+    struct force_request request = {
+        .key = key, .mirror = all->mirror, .owners = &token, .owner_count = 1};
+    struct answer answer;
+
+    query_pause(&all->query, 0);
+    query_force(&all->query, &request, &answer);
+    if (answer.verdict == VERDICT_GRANTED) {
+        say_warning("%s was taken from another program", name);
+        return STATUS_OK;
+    }
+    if (answer.cause == CAUSE_HELD || answer.cause == CAUSE_NOT_HOLDER ||
+        answer.cause == CAUSE_CHANGED)
+        return refuse(all, "%s changed hands meanwhile; nothing was changed", name);
+    if (answer.maybe_done)
+        say_warning("%s may have been taken all the same", name);
+    return command_refused(all->command, &answer);
+}
+
+static int evict_foreign(struct eviction *all, const char *key)
+{
+    struct force_request request = {.key = key, .mirror = all->mirror};
+    struct answer answer;
+
+    query_force(&all->query, &request, &answer);
+    if (answer.verdict == VERDICT_GRANTED)
+        return refuse(all, "%s is not held by another program", strchr(all->mirror, ':') + 1);
+    if (answer.cause != CAUSE_HELD)
+        return command_refused(all->command, &answer);
+    if (!all->yes || say_verbosity() != SAY_QUIET)
+        show_foreign(key, &answer);
+    if (!confirmed(all, "Take it away?"))
+        return refuse(all, "%s is left as it was", answer.text);
+    return take_foreign(all, key, &answer);
+}
+
+/* -- all of it --------------------------------------------------------------------------------- */
+
+/* What the option says, and that nothing is given with it that it knows nothing of. */
+static int check_mirror(struct eviction *all)
+{
+    const struct arguments *given = &all->arguments;
+    const struct given_option *mirror = command_option(given, OPTION_MIRROR);
+
+    if (!mirror)
+        return STATUS_OK;
+    const char *why = mirror_read(mirror->value, given->words[0], all->mirror);
+    if (why)
+        return command_misused(all->command, "--mirror %.200s: %s", mirror->value, why);
+    if (given->word_count > 1)
+        return command_misused(all->command, "--mirror is for one KEY");
+    if (all->owner || all->purge || all->now || all->reason)
+        return command_misused(all->command, "--mirror does not go with --owner, --purge, --now or "
+                                             "--reason: the other program is told nothing");
+    return STATUS_OK;
+}
+
 static int check(struct eviction *all)
 {
     const struct arguments *given = &all->arguments;
     const struct given_option *owner = command_option(given, OPTION_OWNER);
     const struct given_option *reason = command_option(given, OPTION_REASON);
+    int status;
 
     all->owner = owner ? owner->value : NULL;
     all->purge = command_option(given, OPTION_PURGE) != NULL;
@@ -326,12 +416,15 @@ static int check(struct eviction *all)
     if (given->word_count == 0)
         return command_misused(all->command, "no KEY");
     for (size_t i = 0; i < given->word_count; i++) {
-        int status = command_check_key(all->command, given->words[i]);
+        status = command_check_key(all->command, given->words[i]);
         if (status != STATUS_OK)
             return status;
     }
     if (all->owner && given->word_count > 1)
         return command_misused(all->command, "--owner is for one KEY");
+    status = check_mirror(all);
+    if (status != STATUS_OK)
+        return status;
     if (!all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
         return command_misused(all->command, "needs --yes where it cannot ask");
     return STATUS_OK;
@@ -356,14 +449,19 @@ static int evict_all(struct eviction *all)
 {
     if (!store_can(&all->settings.address, STORE_FORCE))
         return command_lacks(all->command, &all->settings.address, STORE_FORCE);
-    if (!all->now && !store_can(&all->settings.address, STORE_ASK))
+    if (!all->now && !*all->mirror && !store_can(&all->settings.address, STORE_ASK))
         return command_lacks(all->command, &all->settings.address, STORE_ASK);
     sign(all);
-    int worst = command_open(all->command, &all->settings, &all->query);
+    int worst = *all->mirror ? mirror_judge(all->mirror, all->arguments.words[0], all->command,
+                                            &all->settings)
+                             : STATUS_OK;
+    if (worst == STATUS_OK)
+        worst = command_open(all->command, &all->settings, &all->query);
     if (worst != STATUS_OK)
         return worst;
     for (size_t i = 0; i < all->arguments.word_count; i++) {
-        int status = evict(all, all->arguments.words[i]);
+        const char *key = all->arguments.words[i];
+        int status = *all->mirror ? evict_foreign(all, key) : evict(all, key);
         worst = status > worst ? status : worst;
     }
     return worst;

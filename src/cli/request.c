@@ -99,44 +99,12 @@ static bool take_limit(struct request *request, const char *value)
     return true;
 }
 
-#define SHEDLOCK_NAME_MAX 64 /* the width of a column of its table */
-
-static bool has_control(const char *text)
-{
-    while (*text && (unsigned char)*text >= ' ' && *text != 0x7f)
-        text++;
-    return *text != '\0';
-}
-
-/* Characters of UTF-8. */
-static size_t count_characters(const char *text)
-{
-    size_t count = 0;
-
-    for (; *text; text++)
-        count += (*text & 0xc0) != 0x80;
-    return count;
-}
-
-/* KIND:NAME, or without a NAME, which is the key then. */
 static bool take_mirror(struct request *request, const char *value, char *fault, size_t size)
 {
-    static const char *const kinds[] = {"string", "redisson", "shedlock"};
-    const char *colon = strchrnul(value, ':'), *name = *colon ? colon + 1 : request->keys[0];
-    const char *kind = NULL;
+    const char *why = mirror_read(value, request->keys[0], request->mirror);
 
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strncmp(kinds[i], value, (size_t)(colon - value)) == 0 &&
-            kinds[i][colon - value] == '\0')
-            kind = kinds[i];
-    if (!kind || !*name)
-        return fail(fault, size, "--mirror", value,
-                    "is none of string:NAME, redisson:NAME and shedlock:NAME");
-    if (strlen(name) > KEY_MAX_BYTES || has_control(name))
-        return fail(fault, size, "--mirror", value, "has a NAME that is too long or has controls");
-    if (strcmp(kind, "shedlock") == 0 && count_characters(name) > SHEDLOCK_NAME_MAX)
-        return fail(fault, size, "--mirror", value, "has a NAME of more than 64 characters");
-    snprintf(request->mirror, sizeof request->mirror, "%s:%s", kind, name);
+    if (why)
+        return fail(fault, size, "--mirror", value, why);
     if (request->mode == LOCK_EXCLUSIVE && request->key_count == 1)
         return true;
     snprintf(fault, size, "--mirror goes with an exclusive lock of one KEY alone");
@@ -244,41 +212,6 @@ bool request_read(struct request *request, const struct arguments *arguments, in
     return true;
 }
 
-/* Whether the store has locks of that kind. */
-static bool has_mirrors(const struct store_record *record, const char *mirror, size_t length)
-{
-    for (const char *const *kind = record->mirrors; *kind; kind++)
-        if (strlen(*kind) == length && strncmp(*kind, mirror, length) == 0)
-            return true;
-    return false;
-}
-
-/* Whether it can be held together with the lock. */
-static int judge_mirror(const struct request *request, const struct command *command,
-                        const struct settings *settings)
-{
-    const struct store_address *address = &settings->address;
-    const struct store_record *record = store_record_of(address);
-    const char *name = strchr(request->mirror, ':') + 1;
-    size_t length = (size_t)(name - request->mirror);
-
-    /* Those of several servers are of the same kind. */
-    if (!has_mirrors(address->urls->record, request->mirror, length - 1))
-        return command_misused(command, "%s has no --mirror %.*s", record->name, (int)length,
-                               request->mirror);
-    if (address->grace)
-        return command_misused(command, "--mirror does not go with --grace, of which other "
-                                        "programs know nothing");
-    if (!record->beside || record->beside(address->prefix, request->keys[0], name))
-        return STATUS_OK;
-    command_error(command,
-                  "--mirror: the keys %.200s and %.200s are in different slots of the "
-                  "Cluster",
-                  request->keys[0], name);
-    say_hint("take what is between the braces of NAME for KEY, or else the whole NAME");
-    return STATUS_USAGE;
-}
-
 int request_judge(const struct request *request, const struct command *command,
                   const struct settings *settings)
 {
@@ -294,7 +227,6 @@ int request_judge(const struct request *request, const struct command *command,
         {request->group, STORE_GROUPS},
         {request->unless_done > 0, STORE_MEMORY},
         {request->unless_done > 0 && request->key_count > 1, STORE_TOGETHER},
-        {request->mirror[0] != '\0', STORE_MIRROR},
         {request->priority, STORE_PRIORITIES},
         {request->replace, STORE_REPLACE},
     };
@@ -302,7 +234,9 @@ int request_judge(const struct request *request, const struct command *command,
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
         if (wishes[i].wanted && !store_can(&settings->address, wishes[i].ability))
             return command_lacks(command, &settings->address, wishes[i].ability);
-    return request->mirror[0] ? judge_mirror(request, command, settings) : STATUS_OK;
+    if (!request->mirror[0])
+        return STATUS_OK;
+    return mirror_judge(request->mirror, request->keys[0], command, settings);
 }
 
 /* A variable that is set to nothing is not set. */

@@ -4,6 +4,7 @@
 #define RLOCK_CLI_REQUEST_H
 
 #include "cli/command.h"
+#include "cli/mirror.h"
 #include "lock/keeper.h"
 #include <sys/types.h>
 
@@ -111,7 +112,6 @@ enum {
         .id = OPTION_TAKE, .name = "take", .argument = "N", .help = "with --any: N of the KEYs"    \
     }
 
-#define REQUEST_MIRROR_SIZE 640
 #define REQUEST_TITLE_SIZE  120
 
 /* "a, b, c"; where not all fit, "a, b and 30 more". */
@@ -133,7 +133,7 @@ struct request {
     unsigned priority;
     const char *group; /* to be the only one of that wait; "": of each key's own; NULL: no matter */
     bool replace;      /* those that hold it are asked to give it back */
-    char mirror[REQUEST_MIRROR_SIZE]; /* "KIND:NAME"; "": none */
+    char mirror[MIRROR_SIZE]; /* "KIND:NAME"; "": none */
     /* By rlock acquire. A shell that acquires and releases in a loop goes on with the token of the
      * last time, which holds nothing any more: at the deepest level, it takes that one's place
      * instead of being refused. */

@@ -64,18 +64,21 @@ static const struct force_request *copy_force(struct store_requests *copies,
                                               const struct force_request *request)
 {
     size_t count = request->owner_count;
-    const char **words = mem_zeroed((count + 3) * sizeof *words);
+    const char **words = mem_zeroed((count + 4) * sizeof *words);
 
     if (count > 0)
         memcpy(words, request->owners, count * sizeof *words);
     words[count] = request->key;
     words[count + 1] = request->by ? request->by : "";
     words[count + 2] = request->why ? request->why : "";
+    words[count + 3] = request->mirror ? request->mirror : "";
     copies->force = *request;
-    copies->force.owners = renew(&copies->force_words, copy_words(words, count + 3));
+    copies->force.owners = renew(&copies->force_words, copy_words(words, count + 4));
     copies->force.key = copies->force.owners[count];
     copies->force.by = copies->force.owners[count + 1];
     copies->force.why = copies->force.owners[count + 2];
+    if (request->mirror)
+        copies->force.mirror = copies->force.owners[count + 3];
     free(words);
     return &copies->force;
 }

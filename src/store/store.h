@@ -247,6 +247,12 @@ struct force_request {
     const char *const *owners;
     size_t owner_count;
     bool purge;
+    /* "KIND:NAME": not the lock is meant but another program's, its mirror (lock_request). It is
+     * taken from that program if the only owner is the token that was told of it; REFUSED with HELD
+     * and the token, as the holder's, if that is another one or none is given; with NOT_HOLDER or
+     * CHANGED if no other program has it, or GRANTED where no owner is given. The other program is
+     * not told. Of a store with STORE_MIRROR. NULL: the lock. */
+    const char *mirror;
 };
 void store_force(struct store *store, const struct force_request *request, struct moment until,
                  store_done *done, void *arg);

@@ -330,8 +330,8 @@ static void answer_refused(const struct quorum *quorum, struct answer *answer)
     if (refusal)
         *answer = refusal->answer;
     answer->verdict = VERDICT_REFUSED;
-    if (answer->cause != CAUSE_MISFIT && answer->cause != CAUSE_CHANGED &&
-        answer->cause != CAUSE_REVOKED)
+    if (quorum->rule != QUORUM_READ && answer->cause != CAUSE_MISFIT &&
+        answer->cause != CAUSE_CHANGED && answer->cause != CAUSE_REVOKED)
         answer->cause = quorum->rule == QUORUM_TAKE ? CAUSE_HELD : CAUSE_NOT_HOLDER;
     answer->position = 0; /* nobody stands in line */
     answer->requeued = false;

@@ -23,7 +23,7 @@ enum quorum_rule {
     QUORUM_KEEP,   /* YES: renewed; NO: taken away; VOID: not to be had there now */
     QUORUM_RETURN, /* ours. YES: given back; NO: was taken away before; VOID: nothing was there */
     QUORUM_FREE,   /* somebody's. YES: given back; NO: was not theirs; VOID: nobody's */
-    QUORUM_READ,   /* YES: read to the end; NO: cannot be read */
+    QUORUM_READ,   /* YES: read to the end, or held by nobody; NO: cannot be read, or held */
 };
 
 enum quorum_outcome {

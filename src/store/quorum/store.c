@@ -728,7 +728,8 @@ static void quorum_force(struct store *base, const struct force_request *request
     prepare(store, TASK_FORCE, until, done, arg);
     store->requests.force = *request;
     if (!is_unfit(store)) {
-        begin_round(store, QUORUM_FREE);
+        bool asks = request->mirror && request->owner_count == 0;
+        begin_round(store, asks ? QUORUM_READ : QUORUM_FREE);
         quorum_round_ask_all(&store->round, TASK_FORCE);
     }
 }

@@ -466,12 +466,23 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
     answer->requeued = redis_reply_says(reply, 5, 1);
 }
 
+/* Of another program's lock, where it is told. */
+static void read_token(const redisReply *reply, size_t i, struct answer *answer)
+{
+    const char *token = reply->elements > i ? redis_reply_string(reply, i) : NULL;
+
+    if (token)
+        snprintf(answer->holder.owner, sizeof answer->holder.owner, "%s", token);
+}
+
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer_refused(answer, CAUSE_HELD);
     answer->position = redis_reply_count(reply, 2);
     read_obstacle(reply, 3, extra->now_ms, answer);
     answer->limited = read_limit(reply, 7, &answer->limit);
+    if (answer->foreign)
+        read_token(reply, 8, answer);
 }
 
 static void read_stale(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -619,6 +630,7 @@ bool redis_answer_belongs(const struct redis_question *question, const struct re
         {&script_init, "MARKED", "GRACE", false},
         {&script_adjust, "ADJUSTED", "NONE MISFIT", false},
         {&script_pauses, "ADJUSTED", "NONE MISFIT", false},
+        {&script_unmirror, "RELEASED", "ABSENT HELD MISFIT", false},
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -346,6 +346,14 @@ static char *print_revocation(const struct force_request *request, char *out, si
     return out;
 }
 
+static void call_unmirror(struct call *call, const char *prefix,
+                          const struct force_request *request)
+{
+    call_begin(call, &script_unmirror, prefix, &request->key, 1);
+    call_text(call, request->mirror);
+    call_text(call, request->owner_count ? request->owners[0] : "");
+}
+
 static void call_force(struct call *call, const char *prefix, const struct force_request *request)
 {
     static const char *const words[] = {[FORCE_NOW] = "now",
@@ -354,6 +362,10 @@ static void call_force(struct call *call, const char *prefix, const struct force
                                         [FORCE_ASKED_OVER] = "over"};
     char notes[2 * (3 * IDENTITY_WORD_MAX + 8)];
 
+    if (request->mirror) {
+        call_unmirror(call, prefix, request);
+        return;
+    }
     call_begin(call, &script_force, prefix, &request->key, 1);
     call_text(call, request->purge ? "1" : "0");
     call_text(call, words[request->how]);

@@ -127,3 +127,14 @@ void sql_mirror_make(struct sql_text *text, const char *name)
     sql_mirror_add_text(text, "rlock");
     sql_add(text, ")%s", text->dialect->unless_there);
 }
+
+void sql_mirror_end(struct sql_text *text, const char *name, const char *by)
+{
+    const char *utc = text->dialect->utc;
+
+    sql_add(text, "UPDATE shedlock SET lock_until = %s WHERE lock_until > %s", utc, utc);
+    sql_add(text, " AND name = ");
+    sql_mirror_add_text(text, name);
+    sql_add(text, " AND locked_by = ");
+    sql_mirror_add_text(text, by);
+}

@@ -32,6 +32,9 @@ bool sql_mirror_is_others(const struct sql_place *place, const struct sql_mirror
 /* Adds the statement that makes a free row where there is none of that name. */
 void sql_mirror_make(struct sql_text *text, const char *name);
 
+/* Adds the statement that gives back the row, held by that one. */
+void sql_mirror_end(struct sql_text *text, const char *name, const char *by);
+
 /* Whether what a server says of a table that is not there is about that table. */
 bool sql_mirror_is_missing(const char *said);
 

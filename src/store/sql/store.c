@@ -101,6 +101,7 @@ static struct sql_text text_of(const struct sql_store *store)
 static void start(struct sql_store *store);
 static void decide_acquire(struct sql_store *store);
 static void decide_renewal(struct sql_store *store);
+static void decide_theirs(struct sql_store *store);
 
 static void finish(struct sql_store *store)
 {
@@ -233,6 +234,8 @@ static const char *mirror_of(const struct sql_store *store, size_t i)
     const struct sql_row *row = &store->read.places[i].row;
     const char *wanted = request_of(store)->mirror;
 
+    if (store->decide == decide_theirs)
+        return strchr(store->base.requests.force.mirror, ':') + 1;
     if (store->decide == decide_acquire)
         return wanted ? strchr(wanted, ':') + 1 : NULL;
     if (store->decide == decide_renewal && sql_row_mirrors(row, request_of(store)->owner))
@@ -906,10 +909,55 @@ static void decide_force(struct sql_store *store)
     swap_rows(store, MIRROR_ANY, hear_forced);
 }
 
+static void hear_theirs_ended(struct sql_store *store, const struct sql_reply *reply)
+{
+    if (reply->rows == 1 && strcmp(reply->values[0], "0") == 0) {
+        begin_anew(store);
+        return;
+    }
+    store->answer.verdict = VERDICT_GRANTED;
+    finish(store);
+}
+
+static void refuse_theirs(struct sql_store *store)
+{
+    const struct sql_place *place = store->read.places;
+    struct answer *answer = &store->answer;
+
+    answer->verdict = VERDICT_REFUSED;
+    answer->cause = CAUSE_HELD;
+    tell_mirror(store, place, mirror_of(store, 0), true);
+    snprintf(answer->holder.owner, sizeof answer->holder.owner, "%s", place->theirs.by);
+    finish(store);
+}
+
+/* Another program's lock alone: who has it is known by the name that the table has. */
+static void decide_theirs(struct sql_store *store)
+{
+    const struct force_request *request = &store->base.requests.force;
+    const struct sql_place *place = store->read.places;
+    const struct sql_mirror *own = &place->row.mirror;
+    const char *name = mirror_of(store, 0);
+    bool ours = own->family && strcmp(own->name, name) == 0 && sql_mirror_is_ours(place, own);
+    struct sql_text text = text_of(store);
+
+    if (place->theirs.left == 0 || ours) {
+        store->answer.verdict = request->owner_count ? VERDICT_REFUSED : VERDICT_GRANTED;
+        store->answer.cause = request->owner_count ? CAUSE_NOT_HOLDER : CAUSE_NONE;
+        finish(store);
+    } else if (!request->owner_count || strcmp(request->owners[0], place->theirs.by) != 0) {
+        refuse_theirs(store);
+    } else {
+        sql_mirror_end(&text, name, place->theirs.by);
+        ask(store, &text, true, hear_theirs_ended);
+    }
+}
+
 static void sql_force(struct store *base, const struct force_request *request, struct moment until,
                       store_done *done, void *arg)
 {
-    begin(of(base), decide_force, &request->key, 1, until, done, arg);
+    begin(of(base), request->mirror ? decide_theirs : decide_force, &request->key, 1, until, done,
+          arg);
     of(base)->forces = true;
     start(of(base));
 }

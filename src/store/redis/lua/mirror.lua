@@ -128,3 +128,28 @@ function mirrors.loss(lock)
   if state ~= 'taken' then return 0, 0, 'foreign ' .. m.name end
   return 1, math.max(redis.call('PTTL', m.name), 0), 'foreign ' .. m.name
 end
+
+-- What tells one of their locks from another one of the same name, without telling its secret.
+local function token_of(m)
+  if m.kind == 'string' then return redis.sha1hex(redis.call('GET', m.name)) end
+  local fields = redis.call('HKEYS', m.name)
+  table.sort(fields)
+  return redis.sha1hex(table.concat(fields, ' '))
+end
+
+-- Takes the mirror from a stranger who has it, by the token that was told of it.
+function mirrors.take_away(lock, text, token)
+  if lock.mirror then mirrors.follow(lock) end
+  local m, own = wanted(lock, text), lock.mirror and read_mirror(lock.mirror)
+  m.holder = own and own.name == m.name and own.holder or ''
+  local state = state_of(m)
+  if state == 'misfit' then return { 'MISFIT', now, m.kind, 1 } end
+  if state ~= 'taken' then return { token == '' and 'RELEASED' or 'ABSENT', now } end
+  if token ~= token_of(m) then
+    local left = math.max(redis.call('PTTL', m.name), 0)
+    return { 'HELD', now, 0, 1, 1, left, 'foreign ' .. m.name, '', token_of(m) }
+  end
+  redis.call('DEL', m.name)
+  announce(m)
+  return { 'RELEASED', now }
+end
