@@ -82,6 +82,21 @@ slow_end() {
     [[ $status == 0 ]]
 }
 
+@test "H45 the server is out of reach for a while after it was asked: it is waited for" {
+    stay a k --lease 30s --on-lost continue
+    start_proxy
+    bg f rlock force-release -u "redis://${proxy[proxy]}" --connect-timeout 1s --yes k
+    poll_until 10 contains "$T/f.err" 'asked '
+    fault refuse
+    poll_until 20 contains "$T/f.err" 'trying again'
+    fault pass
+    : >"$T/a.go"
+    finish f 30
+    [[ $status == 0 ]]
+    contains "$T/f.err" 'k was given back by'
+    finish a
+}
+
 @test "H45 nobody can be asked: a plain acquisition and a lock that is kept are taken at once" {
     rlock acquire --lease 1h k >"$T/owner"
     run -0 --separate-stderr rlock force-release --yes --reason gone k

@@ -33,6 +33,19 @@ tls_files() {
     reserves k
 }
 
+@test "H45 Sentinel: the holder is asked, and --replace asks it" {
+    hold a k --lease 9s
+    run -0 --separate-stderr rlock force-release --yes --reason why k
+    stderr_line '^rlock: k was given back by '
+    finish a
+    [[ $status == 79 ]]
+    contains "$T/a.err" ': why; stopping'
+    hold b k --lease 9s
+    run -0 rlock run --replace k -- true
+    finish b
+    [[ $status == 79 ]]
+}
+
 @test "Sentinels of the URL that do not run cost no time, wherever they stand" {
     local dead before
     read -ra dead <<<"$(free_ports 2)"

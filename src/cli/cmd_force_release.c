@@ -218,20 +218,38 @@ static struct moment over_at(const struct answer *answer)
     return moment_plus(moment_now(), left + left / 100 + NS_PER_SEC);
 }
 
-/* Waits until those that were asked have given it back, or their leases have ended. */
+static bool is_asked(const struct answer *answer)
+{
+    return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_REVOKED;
+}
+
+/* Whether the store is away, and may come back. */
+static bool is_away(const struct answer *answer)
+{
+    return answer->verdict == VERDICT_UNKNOWN &&
+           (answer->cause == CAUSE_UNREACHABLE || answer->cause == CAUSE_NOT_READY);
+}
+
+/* Waits until those that were asked have given it back, or their leases have ended. A store that is
+ * away is waited for as long: they may have heard of it. */
 static void await(struct eviction *all, struct force_request *request, struct answer *answer)
 {
     char who[RENDER_PARTY_SIZE], left[32];
     int64_t pause = LOOK_FIRST_NS, left_ms = answer->left_ms;
     struct moment over = over_at(answer);
+    bool told = false;
 
     print_asked(answer, who);
     say_warning("%s: asked %.200s to give it back; the lease ends in %s", request->key, who,
                 duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
     request->how = FORCE_ASK_AGAIN;
     request->purge = false;
-    while (answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_REVOKED) {
-        left_ms = answer->left_ms;
+    while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
+        if (is_asked(answer))
+            left_ms = answer->left_ms;
+        else if (!told)
+            say_warning("%s: %s; trying again", request->key, answer->text);
+        told |= is_away(answer);
         query_pause(&all->query, pause);
         pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
         if (moment_reached(over, moment_now()))
@@ -264,7 +282,7 @@ static int force(struct eviction *all, const struct lock_view *lock,
         owners[i] = holders[i]->owner;
     query_pause(&all->query, 0); /* notices a connection that was closed during the question */
     query_force(&all->query, &request, &answer);
-    bool asked = answer.verdict == VERDICT_REFUSED && answer.cause == CAUSE_REVOKED;
+    bool asked = is_asked(&answer);
     if (asked)
         await(all, &request, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
