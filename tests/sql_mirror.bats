@@ -238,14 +238,14 @@ EOF
 @test "each renewal extends it; a holder that was killed has it for its lease" {
     renewals() {
         local first
-        stay a k --lease 3s --mirror shedlock:nightly
+        stay a k --lease 8s --mirror shedlock:nightly
         first=$(sql "SELECT lock_until FROM shedlock WHERE name = 'nightly'")
         renewed k
         poll_until 10 is_later "$first"
         java_refused nightly
         kill_both a
         java_refused nightly
-        poll_until 20 java_takes nightly 60 app-1
+        poll_until 40 java_takes nightly 60 app-1
         run -0 rlock run -n k -- true
     }
     is_later() {
@@ -279,25 +279,25 @@ EOF
 
 @test "taken or given back by somebody else, it is a lost lock" {
     theft() {
-        hold a k --lease 3s --mirror shedlock:nightly
+        hold a k --lease 6s --mirror shedlock:nightly
         sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(after "$(utc)" 3600)"
-        finish a 20
+        finish a 30
         [[ $status == 79 ]]
         contains "$T/a.err" 'lock lost: its mirror nightly (app-1) was taken by another program'
         is_free k
         [[ $(locked_by nightly) == app-1 ]]
         lasts nightly 3000000
-        hold b k --lease 3s --mirror shedlock:n2
+        hold b k --lease 6s --mirror shedlock:n2
         sql "UPDATE shedlock SET lock_until = $(utc) WHERE name = 'n2'"
         finish b 20
         [[ $status == 79 ]]
         contains "$T/b.err" 'lock lost: its mirror n2 was deleted'
-        hold c k --lease 3s --mirror shedlock:n2
+        hold c k --lease 6s --mirror shedlock:n2
         sql "DELETE FROM shedlock WHERE name = 'n2'"
         finish c 20
         [[ $status == 79 ]]
         # Whoever had it in between, however short: another one may have run.
-        hold d k --lease 3s --mirror shedlock:n2
+        hold d k --lease 6s --mirror shedlock:n2
         sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(utc) WHERE name = 'n2'"
         finish d 20
         [[ $status == 79 ]]
@@ -312,7 +312,7 @@ EOF
                 '$RLOCK' run -n --mirror shedlock:nightly k -- true || exit 3
             '$RLOCK' run -n --mirror shedlock:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
             '$RLOCK' run -n k l m -- true || exit 5
-            '$RLOCK' run k l --lease 3s -- \
+            '$RLOCK' run k l --lease 12s -- \
                 sh -c ': >\"$T/in\"; until test -e \"$T/go\"; do sleep 0.02; done' &
             until test -e '$T/in'; do sleep 0.02; done"
         finish a 20

@@ -81,20 +81,29 @@ static void add_with(struct sql_text *text, const struct swap *swap)
     }
 }
 
-/* Without what is needed the state becomes NULL, which fails like another version. */
+/* Without what is needed the state becomes NULL, which fails like another version. Where nothing is
+ * needed the count makes sure that their rows are locked before ours, as everywhere. */
+static void add_condition(struct sql_text *text, const struct swap *swap, size_t i)
+{
+    if (swap->needs[i] != MIRROR_ANY)
+        sql_add(text, "CASE WHEN EXISTS (SELECT 1 FROM t%zu) THEN ", i);
+    else
+        sql_add(text, "CASE WHEN (SELECT count(*) FROM t%zu) >= 0 THEN ", i);
+}
+
 static void add_insert(struct sql_text *text, const struct swap *swap)
 {
     add_with(text, swap);
     sql_add(text, INSERT);
     for (size_t i = 0; i < swap->count; i++) {
-        bool needs = swap->needs[i] != MIRROR_ANY;
+        bool mirrored = swap->places[i]->row.mirror.family;
         sql_add(text, "%s(", i > 0 ? ", " : "");
         sql_add_literal(text, swap->places[i]->name);
         sql_add(text, ", %" PRId64 ", ", swap->places[i]->row.version + 1);
-        if (needs)
-            sql_add(text, "CASE WHEN EXISTS (SELECT 1 FROM t%zu) THEN ", i);
+        if (mirrored)
+            add_condition(text, swap, i);
         sql_add_literal(text, swap->states[i]);
-        sql_add(text, needs ? " END)" : ")");
+        sql_add(text, mirrored ? " END)" : ")");
     }
     sql_add(text, "%s", text->dialect->swap);
 }
