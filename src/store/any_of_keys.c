@@ -24,24 +24,19 @@
  * All leases count from the earliest of the grants. */
 #include "store/any_of_keys.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/jitter.h"
 #include "base/mem.h"
 #include "net/loop.h"
+#include "store/any_part.h"
 
 /* How long a place may be asked for at a server that has not answered before: the places at the
- * others are kept for 7 s. And how long at most to take, or to give back. */
+ * others are kept for 7 s. And how long at most to take. */
 #define STAND_NS (3 * NS_PER_SEC)
-#define LEAVE_NS (2 * NS_PER_SEC)
 /* How long the other queues are left before the grant is told, which the rest follows. */
 #define PARTING_NS (200 * NS_PER_MS)
-/* How often to try again to give back what may have been granted. */
-#define STRAY_NS NS_PER_SEC
-/* A request that has no end may be executed for so long after it was given up. */
-#define ANY_TIME_NS (60 * NS_PER_SEC)
 /* What was told so short a time ago is still so, unless somebody has called since. */
 #define FRESH_NS NS_PER_SEC
 /* How often a key is asked about in one acquisition, whoever calls; and how often is taken. */
@@ -53,67 +48,27 @@
 #define GIVE_WAY_LATE_NS (2 * NS_PER_SEC)
 #define GIVE_WAY_MAX_NS  (16 * NS_PER_SEC)
 
-enum hold { HOLD_NOTHING, HOLD_PLACE, HOLD_LOCK };
-enum doing { IDLE, TAKING, STANDING, LEAVING, RENEWING, RELEASING };
 enum task { TASK_NONE, TASK_ACQUIRE, TASK_EACH };
 enum phase { TRY, STAND, TAKE, GIVE_BACK, LEAVE };
-
-struct any_of_keys;
-
-/* One of the keys. */
-struct part {
-    struct any_of_keys *any;
-    char *key;
-    struct store *store; /* NULL: not open */
-    enum doing doing;
-    struct moment sent, until; /* of the latest request */
-
-    /* What may be ours there. */
-    enum hold hold;
-    bool unsure;               /* a lock, as something was not answered */
-    struct moment loose_until; /* an acquisition that was not answered may be executed until then */
-    struct moment stray_until; /* then nothing is left of it */
-    struct moment until_gone;  /* a release that was not answered may be executed until then */
-    struct moment retry;       /* not to be given back again before */
-    bool chosen;               /* it is one of those that were granted */
-
-    /* An acquisition. */
-    bool poked;           /* since it was asked about last */
-    bool replaces;        /* whoever holds it is to be asked to give it back */
-    bool failed;          /* the latest request was not answered */
-    bool tried;           /* in this acquisition */
-    unsigned times;       /* it was asked about in this acquisition */
-    struct moment heard;  /* when the answer came; zero: it says nothing any more */
-    struct answer answer; /* the latest */
-
-    /* A renewal or release. */
-    bool wanted; /* it is among the keys, and is not asked about yet */
-    size_t at;   /* as which of the keys */
-};
 
 struct any_of_keys {
     struct store base;
     struct loop *loop;
     struct store *all; /* for all that is not about some of several keys */
-    any_of_keys_open_one *open_one;
-    const struct store_address *address;
 
-    char *owner; /* whose the parts are; NULL: nobody's */
+    struct part_home home;
     struct part *parts;
-    size_t count;
     bool granted; /* the latest acquisition */
 
     /* The operation under way. */
     enum task task;
     enum phase phase;
-    struct lock_request request;
     bool releases, uncertain; /* TASK_EACH */
     struct moment until;
     store_done *done;
     void *arg;
     struct answer result;
-    bool all_go; /* GIVE_BACK: places as well */
-    bool again;  /* and then STAND */
+    bool again; /* GIVE_BACK: and then STAND */
     unsigned rounds;
     struct loop_timer timer; /* its beginning, and its end at the latest */
 
@@ -142,58 +97,35 @@ static struct moment in(const struct any_of_keys *any, int64_t ns)
 static void advance(struct any_of_keys *any);
 static void arm_later(struct any_of_keys *any);
 
-/* -- parts ------------------------------------------------------------------------------------- */
-
-static void part_poked(void *arg)
+/* Some part has been called. */
+static void poked(void *arg)
 {
-    struct part *part = arg;
-    struct any_of_keys *any = part->any;
+    struct any_of_keys *any = arg;
 
-    part->poked = true;
     if (any->task == TASK_NONE)
         store_poke(&any->base);
     else if (any->task == TASK_ACQUIRE && any->phase == STAND)
         advance(any);
 }
 
-static bool open_part(struct part *part)
+static void answered(void *arg)
 {
-    static const struct store_events events = {.poked = part_poked};
-    struct any_of_keys *any = part->any;
-    char fault[256];
-
-    if (part->store)
-        return true;
-    part->store = any->open_one(any->loop, any->address, fault, sizeof fault);
-    if (part->store) {
-        store_on_event(part->store, &events, part);
-        return true;
-    }
-    answer_fail(&part->answer, CAUSE_UNREACHABLE, "%s", fault);
-    part->failed = true;
-    part->heard = now_of(any);
-    return false;
+    advance(arg);
 }
 
-static void close_part(struct part *part)
-{
-    if (part->store)
-        store_close(part->store);
-    part->store = NULL;
-    part->doing = IDLE;
-}
+/* -- parts ------------------------------------------------------------------------------------- */
 
 static void drop_parts(struct any_of_keys *any)
 {
-    for (size_t i = 0; i < any->count; i++) {
-        close_part(&any->parts[i]);
+    for (size_t i = 0; i < any->home.count; i++) {
+        part_close(&any->parts[i]);
         free(any->parts[i].key);
     }
     free(any->parts);
-    free(any->owner);
+    free(any->home.owner);
     any->parts = NULL;
-    any->owner = NULL;
-    any->count = 0;
+    any->home.owner = NULL;
+    any->home.count = 0;
     any->granted = false;
     any->began = any->stuck_since = (struct moment){0};
     any->given_way = 0;
@@ -202,7 +134,7 @@ static void drop_parts(struct any_of_keys *any)
 
 static struct part *find_part(struct any_of_keys *any, const char *key)
 {
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         if (strcmp(any->parts[i].key, key) == 0)
             return &any->parts[i];
     }
@@ -212,7 +144,7 @@ static struct part *find_part(struct any_of_keys *any, const char *key)
 /* Whether what is known is about this owner, and all of these keys. */
 static bool knows(struct any_of_keys *any, const struct lock_request *request)
 {
-    bool known = any->owner && strcmp(any->owner, request->owner) == 0;
+    bool known = any->home.owner && strcmp(any->home.owner, request->owner) == 0;
 
     for (size_t i = 0; known && i < request->key_count; i++)
         known = find_part(any, request->keys[i]) != NULL;
@@ -225,11 +157,11 @@ static void make_parts(struct any_of_keys *any, const struct lock_request *reque
     struct moment now = now_of(any);
 
     drop_parts(any);
-    any->owner = mem_strdup(request->owner);
-    any->count = request->key_count;
-    any->parts = mem_zeroed(any->count * sizeof *any->parts);
-    for (size_t i = 0; i < any->count; i++) {
-        any->parts[i] = (struct part){.any = any, .key = mem_strdup(request->keys[i])};
+    any->home.owner = mem_strdup(request->owner);
+    any->home.count = request->key_count;
+    any->parts = mem_zeroed(any->home.count * sizeof *any->parts);
+    for (size_t i = 0; i < any->home.count; i++) {
+        any->parts[i] = (struct part){.home = &any->home, .key = mem_strdup(request->keys[i])};
         if (!request->inherited)
             continue;
         any->parts[i].hold = HOLD_PLACE;
@@ -239,21 +171,11 @@ static void make_parts(struct any_of_keys *any, const struct lock_request *reque
     }
 }
 
-static bool may_be_lock(const struct part *part)
-{
-    return part->hold == HOLD_LOCK || part->unsure;
-}
-
-static bool has_something(const struct part *part)
-{
-    return part->hold != HOLD_NOTHING || part->unsure;
-}
-
 static size_t count_doing(const struct any_of_keys *any, enum doing doing)
 {
     size_t found = 0;
 
-    for (size_t i = 0; i < any->count; i++)
+    for (size_t i = 0; i < any->home.count; i++)
         found += any->parts[i].doing == doing;
     return found;
 }
@@ -261,180 +183,25 @@ static size_t count_doing(const struct any_of_keys *any, enum doing doing)
 /* The places and locks that are left to themselves do not count. */
 static bool is_busy(const struct any_of_keys *any)
 {
-    return count_doing(any, IDLE) < any->count;
+    return count_doing(any, IDLE) < any->home.count;
 }
 
 static size_t count_locks(const struct any_of_keys *any)
 {
     size_t found = 0;
 
-    for (size_t i = 0; i < any->count; i++)
+    for (size_t i = 0; i < any->home.count; i++)
         found += any->parts[i].hold == HOLD_LOCK;
     return found;
-}
-
-/* Whether it is free, and the owner comes first. */
-static bool is_ready(const struct part *part)
-{
-    const struct answer *answer = &part->answer;
-
-    return part->doing == IDLE && part->hold == HOLD_PLACE && part->heard.ns &&
-           answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_HELD &&
-           answer->position == 1 && answer->holders == 0 && !answer->foreign;
-}
-
-/* Whether it is free, and somebody else comes first. */
-static bool is_kept_by_another(const struct part *part)
-{
-    const struct answer *answer = &part->answer;
-
-    return part->doing == IDLE && part->hold == HOLD_PLACE && part->heard.ns &&
-           answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_HELD &&
-           answer->position > 1 && answer->holders == 0;
 }
 
 static size_t count_ready(const struct any_of_keys *any)
 {
     size_t found = 0;
 
-    for (size_t i = 0; i < any->count; i++)
-        found += is_ready(&any->parts[i]);
+    for (size_t i = 0; i < any->home.count; i++)
+        found += part_is_ready(&any->parts[i]);
     return found;
-}
-
-/* -- asking about one key ---------------------------------------------------------------------- */
-
-static void begin_part(struct part *part, enum doing doing, struct moment until)
-{
-    part->doing = doing;
-    part->sent = now_of(part->any);
-    part->until = until;
-}
-
-/* An acquisition that was given up may be executed yet. */
-static void note_loose(struct part *part, const struct answer *answer)
-{
-    struct moment until = part->until;
-
-    if (answer->any_time)
-        until = moment_plus(until, ANY_TIME_NS);
-    part->unsure = true;
-    part->loose_until = moment_max(part->loose_until, until);
-    part->stray_until = moment_plus(part->loose_until, part->any->request.lease);
-}
-
-/* It was held, and may be held no more. */
-static void doubt(struct part *part)
-{
-    if (part->hold == HOLD_LOCK) {
-        part->hold = HOLD_PLACE;
-        part->unsure = true;
-    }
-}
-
-/* What was asked after an acquisition could be executed no more finds out what became of it. */
-static void note_sure(struct part *part)
-{
-    if (moment_reached(part->loose_until, part->sent))
-        part->unsure = false;
-}
-
-static void acquired(void *arg, const struct answer *answer)
-{
-    struct part *part = arg;
-    struct any_of_keys *any = part->any;
-    bool stood = part->doing == STANDING;
-    bool waits = answer->cause != CAUSE_SUPERSEDED && answer->cause != CAUSE_DONE;
-
-    part->doing = IDLE;
-    part->answer = *answer;
-    part->heard = now_of(any);
-    part->failed = answer->verdict == VERDICT_UNKNOWN;
-    if (answer->verdict == VERDICT_GRANTED) {
-        part->hold = HOLD_LOCK;
-        part->stray_until = moment_plus(part->heard, any->request.lease);
-        note_sure(part);
-    } else if (answer->verdict == VERDICT_REFUSED) {
-        if (stood && answer->cause != CAUSE_MISFIT)
-            part->hold = HOLD_PLACE;
-        else if (part->hold == HOLD_LOCK)
-            part->hold = HOLD_NOTHING;
-        if (!waits)
-            part->hold = HOLD_NOTHING;
-        part->poked |= !stood && any->request.queue; /* it listens no more */
-        note_sure(part);
-    } else if (answer->maybe_done && stood) {
-        part->hold = part->hold == HOLD_NOTHING ? HOLD_PLACE : part->hold;
-    } else if (answer->maybe_done) {
-        note_loose(part, answer);
-    }
-    advance(any);
-}
-
-/* Of a part that is idle. */
-static void ask(struct part *part, enum doing doing, struct moment until)
-{
-    struct any_of_keys *any = part->any;
-    struct lock_request one = any->request;
-
-    part->tried = true;
-    part->times++;
-    part->poked = false;
-    part->chosen = false;
-    if (!open_part(part))
-        return;
-    one.keys = (const char *const[]){part->key};
-    one.key_count = 1;
-    one.of = any->count;
-    one.stand = doing == STANDING;
-    one.listen = one.stand;
-    one.queue = one.stand || part->hold == HOLD_PLACE;
-    one.replace = part->replaces;
-    part->replaces = false;
-    begin_part(part, doing, until);
-    store_acquire(part->store, &one, until, acquired, part);
-}
-
-static void left(void *arg, const struct answer *answer)
-{
-    struct part *part = arg;
-
-    part->doing = IDLE;
-    part->failed = answer->verdict == VERDICT_UNKNOWN;
-    part->retry = in(part->any, STRAY_NS);
-    if (!part->failed) {
-        part->hold = HOLD_NOTHING;
-        note_sure(part);
-        if (part->unsure)
-            part->retry = moment_max(part->retry, part->loose_until);
-    } else {
-        doubt(part);
-        if (answer->maybe_done)
-            part->until_gone = part->until;
-    }
-    advance(part->any);
-}
-
-/* Gives back a lock that was not used, and the place. returns: the place is wanted again. */
-static void leave(struct part *part, bool returns)
-{
-    struct any_of_keys *any = part->any;
-    struct moment until = in(any, LEAVE_NS);
-    struct lock_request one = {.keys = (const char *const[]){part->key},
-                               .key_count = 1,
-                               .owner = any->owner,
-                               .mode = any->request.mode,
-                               .limit = any->request.limit,
-                               .lease = any->request.lease,
-                               .end = {.how = LOCK_UNUSED},
-                               .in_time = true,
-                               .returns = returns};
-
-    part->heard = (struct moment){0};
-    if (!open_part(part))
-        return;
-    begin_part(part, LEAVING, until);
-    store_release(part->store, &one, false, until, left, part);
 }
 
 /* -- the end of an operation ------------------------------------------------------------------- */
@@ -460,13 +227,12 @@ static void begin_phase(struct any_of_keys *any, enum phase phase)
 /* all: places as well. again: the owner wants them back, and to stand in the queues once more. */
 static void give_back(struct any_of_keys *any, bool all, bool again)
 {
-    any->all_go = all;
     any->again = again;
     any->phase = GIVE_BACK;
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         struct part *part = &any->parts[i];
-        if (part->doing == IDLE && (part->hold == HOLD_LOCK || (all && has_something(part))))
-            leave(part, again);
+        if (part->doing == IDLE && (part->hold == HOLD_LOCK || (all && part_has_something(part))))
+            part_leave(part, again);
     }
     advance(any);
 }
@@ -475,17 +241,11 @@ static void give_back(struct any_of_keys *any, bool all, bool again)
 static struct moment share(const struct any_of_keys *any)
 {
     struct moment now = now_of(any);
-    int64_t left = any->request.queue;
+    int64_t left = any->home.request.queue;
 
-    for (size_t i = 0; i < any->count; i++)
+    for (size_t i = 0; i < any->home.count; i++)
         left += !any->parts[i].tried;
     return moment_plus(now, moment_until(now, any->until) / (left > 1 ? left : 1));
-}
-
-/* Nothing is acquired where a release could take it away again. */
-static bool may_be_asked(const struct any_of_keys *any, const struct part *part)
-{
-    return part->doing == IDLE && moment_reached(part->until_gone, now_of(any));
 }
 
 /* The next one in the order given; first those that may be held already, last those that did not
@@ -494,15 +254,15 @@ static struct part *next_to_try(const struct any_of_keys *any)
 {
     struct part *next = NULL, *late = NULL;
 
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         struct part *part = &any->parts[i];
-        if (part->tried || !may_be_asked(any, part))
+        if (part->tried || !part_may_be_asked(part))
             continue;
         if (part->unsure)
             return part;
         if (!part->failed && !next)
             next = part;
-        if (part->failed && !any->request.queue && !late)
+        if (part->failed && !any->home.request.queue && !late)
             late = part;
     }
     return next ? next : late;
@@ -517,14 +277,14 @@ static void describe(struct any_of_keys *any)
     bool requeued = false;
     int best = 0;
 
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         const struct part *part = &any->parts[i];
         const struct answer *answer = &part->answer;
         if (!part->heard.ns || answer->verdict == VERDICT_GRANTED)
             continue;
         bool refused = answer->verdict == VERDICT_REFUSED;
         int rank = !refused                        ? 1
-                   : is_ready(part)                ? 2
+                   : part_is_ready(part)           ? 2
                    : answer->cause == CAUSE_CLOSED ? 3
                    : answer->holders == 0          ? 4
                                                    : 5;
@@ -533,7 +293,7 @@ static void describe(struct any_of_keys *any)
             told = part;
         }
         requeued |= refused && answer->requeued;
-        if (refused && !is_ready(part) && (position == 0 || answer->position < position))
+        if (refused && !part_is_ready(part) && (position == 0 || answer->position < position))
             position = answer->position;
         if (refused && answer->position == 1 && answer->left_ms > 0 &&
             (soonest == 0 || answer->left_ms < soonest))
@@ -545,7 +305,7 @@ static void describe(struct any_of_keys *any)
     }
     any->result = told->answer;
     any->result.key = (size_t)(told - any->parts);
-    if (any->result.verdict != VERDICT_REFUSED || !any->request.queue)
+    if (any->result.verdict != VERDICT_REFUSED || !any->home.request.queue)
         return;
     any->result.position = position ? position : 1;
     any->result.requeued = requeued;
@@ -559,14 +319,14 @@ static void describe_try(struct any_of_keys *any)
     size_t open = count_locks(any);
     const struct part *failed = NULL;
 
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         if (any->parts[i].answer.verdict != VERDICT_UNKNOWN)
             continue;
         open++;
         failed = &any->parts[i];
     }
     describe(any);
-    if (!failed || open < any->request.take)
+    if (!failed || open < any->home.request.take)
         return;
     any->result = failed->answer;
     any->result.key = (size_t)(failed - any->parts);
@@ -575,7 +335,7 @@ static void describe_try(struct any_of_keys *any)
 /* Refused in a way that no other key makes up for. */
 static const struct part *find_end(const struct any_of_keys *any)
 {
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         const struct answer *answer = &any->parts[i].answer;
         bool end = answer->cause == CAUSE_MISFIT || answer->cause == CAUSE_SUPERSEDED ||
                    answer->cause == CAUSE_DONE;
@@ -598,16 +358,16 @@ static void try_next(struct any_of_keys *any)
 
     if (count_doing(any, TAKING) > 0)
         return;
-    if (count_locks(any) >= any->request.take) {
+    if (count_locks(any) >= any->home.request.take) {
         begin_phase(any, LEAVE);
     } else if (find_end(any)) {
         end_by(any, find_end(any));
     } else if (!next) {
-        if (!any->request.queue)
+        if (!any->home.request.queue)
             describe_try(any);
-        give_back(any, false, any->request.queue);
+        give_back(any, false, any->home.request.queue);
     } else {
-        ask(next, TAKING, share(any));
+        part_ask(next, TAKING, share(any));
         if (next->doing == IDLE)
             try_next(any);
     }
@@ -617,7 +377,7 @@ static bool needs_asking(const struct any_of_keys *any, const struct part *part)
 {
     bool fresh = part->heard.ns && moment_until(part->heard, now_of(any)) < FRESH_NS;
 
-    if (!may_be_asked(any, part) || part->hold == HOLD_LOCK)
+    if (!part_may_be_asked(part) || part->hold == HOLD_LOCK)
         return false;
     if (part->times == 0)
         return part->hold != HOLD_PLACE || part->poked || part->unsure || !fresh;
@@ -626,11 +386,11 @@ static bool needs_asking(const struct any_of_keys *any, const struct part *part)
 
 static void stand_where_needed(struct any_of_keys *any)
 {
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         struct part *part = &any->parts[i];
         struct moment until = part->failed ? moment_min(any->until, in(any, STAND_NS)) : any->until;
         if (needs_asking(any, part))
-            ask(part, STANDING, until);
+            part_ask(part, STANDING, until);
     }
 }
 
@@ -641,9 +401,9 @@ static int64_t patience(const struct any_of_keys *any)
     int64_t most = GIVE_WAY_LATE_NS;
     unsigned times = any->given_way < 5 ? any->given_way : 5;
 
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         const struct part *part = &any->parts[i];
-        if (is_kept_by_another(part) && part->answer.first.age_ms * NS_PER_MS > age)
+        if (part_is_kept_by_another(part) && part->answer.first.age_ms * NS_PER_MS > age)
             most = GIVE_WAY_NS;
     }
     most <<= times;
@@ -655,8 +415,8 @@ static bool is_stuck(const struct any_of_keys *any)
 {
     bool kept = false;
 
-    for (size_t i = 0; i < any->count; i++)
-        kept |= is_kept_by_another(&any->parts[i]);
+    for (size_t i = 0; i < any->home.count; i++)
+        kept |= part_is_kept_by_another(&any->parts[i]);
     return kept && count_ready(any) > 0;
 }
 
@@ -672,11 +432,10 @@ static void give_way(struct any_of_keys *any)
     any->given_way++;
     any->stuck_since = (struct moment){0};
     any->again = true;
-    any->all_go = false;
     any->phase = GIVE_BACK;
-    for (size_t i = 0; i < any->count; i++) {
-        if (is_ready(&any->parts[i]))
-            leave(&any->parts[i], false);
+    for (size_t i = 0; i < any->home.count; i++) {
+        if (part_is_ready(&any->parts[i]))
+            part_leave(&any->parts[i], false);
     }
 }
 
@@ -697,34 +456,34 @@ static void refuse_for_now(struct any_of_keys *any)
 /* Asks the holders of as many keys as it lacks. False: there is nobody to ask. */
 static bool replace(struct any_of_keys *any)
 {
-    size_t lacking = any->request.take - count_ready(any);
+    size_t lacking = any->home.request.take - count_ready(any);
     bool asked = false;
 
-    for (size_t i = 0; any->request.replace && i < any->count && lacking > 0; i++) {
+    for (size_t i = 0; any->home.request.replace && i < any->home.count && lacking > 0; i++) {
         struct part *part = &any->parts[i];
         if (part->hold != HOLD_PLACE || part->failed || part->answer.holders == 0)
             continue;
         part->replaces = true;
-        ask(part, STANDING, any->until);
+        part_ask(part, STANDING, any->until);
         asked |= part->doing == STANDING;
         lacking--;
     }
-    any->request.replace = false;
+    any->home.request.replace = false;
     return asked;
 }
 
 static void take_those_that_are_ready(struct any_of_keys *any)
 {
-    size_t wanted = any->request.take - count_locks(any);
+    size_t wanted = any->home.request.take - count_locks(any);
     bool ready[LOCK_KEYS_MAX];
 
     any->phase = TAKE;
-    for (size_t i = 0; i < any->count; i++)
-        ready[i] = is_ready(&any->parts[i]);
-    for (size_t i = 0; i < any->count && wanted > 0; i++) {
+    for (size_t i = 0; i < any->home.count; i++)
+        ready[i] = part_is_ready(&any->parts[i]);
+    for (size_t i = 0; i < any->home.count && wanted > 0; i++) {
         if (!ready[i])
             continue;
-        ask(&any->parts[i], TAKING, moment_min(any->until, in(any, STAND_NS)));
+        part_ask(&any->parts[i], TAKING, moment_min(any->until, in(any, STAND_NS)));
         wanted--;
     }
 }
@@ -742,9 +501,9 @@ static void stand(struct any_of_keys *any)
         return;
     }
     stand_where_needed(any);
-    if (locks >= any->request.take) {
+    if (locks >= any->home.request.take) {
         begin_phase(any, LEAVE);
-    } else if (locks + count_ready(any) >= any->request.take && any->rounds < ROUNDS_MAX) {
+    } else if (locks + count_ready(any) >= any->home.request.take && any->rounds < ROUNDS_MAX) {
         any->rounds++;
         take_those_that_are_ready(any);
     } else if (is_busy(any)) {
@@ -762,7 +521,7 @@ static void take(struct any_of_keys *any)
 {
     if (count_doing(any, TAKING) > 0)
         return;
-    if (count_locks(any) >= any->request.take)
+    if (count_locks(any) >= any->home.request.take)
         begin_phase(any, LEAVE);
     else
         give_back(any, false, true);
@@ -774,7 +533,7 @@ static void given_back(struct any_of_keys *any)
 
     if (count_doing(any, LEAVING) > 0)
         return;
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         const struct part *part = &any->parts[i];
         locked |= part->unsure && !moment_reached(part->until_gone, now_of(any));
     }
@@ -782,7 +541,7 @@ static void given_back(struct any_of_keys *any)
         answer_fail(&any->result, CAUSE_UNREACHABLE, "no answer in time");
         any->result.maybe_done = true;
     } else if (any->again && !moment_reached(any->until, now_of(any))) {
-        for (size_t i = 0; i < any->count; i++)
+        for (size_t i = 0; i < any->home.count; i++)
             any->parts[i].times = any->parts[i].times ? 1 : 0;
         begin_phase(any, STAND);
         return;
@@ -795,10 +554,10 @@ static void given_back(struct any_of_keys *any)
 /* As many as wanted, in the order given. */
 static void choose(struct any_of_keys *any)
 {
-    size_t wanted = any->request.take;
+    size_t wanted = any->home.request.take;
 
     any->result = (struct answer){.verdict = VERDICT_GRANTED};
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         struct part *part = &any->parts[i];
         const struct answer *answer = &part->answer;
         part->chosen = part->hold == HOLD_LOCK && wanted > 0;
@@ -820,12 +579,12 @@ static bool leave_others(struct any_of_keys *any)
 {
     bool all_left = true;
 
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         struct part *part = &any->parts[i];
         if (part->chosen)
             continue;
-        if (part->doing == IDLE && has_something(part) && !part->failed && !part->retry.ns)
-            leave(part, false);
+        if (part->doing == IDLE && part_has_something(part) && !part->failed && !part->retry.ns)
+            part_leave(part, false);
         all_left &= part->doing == IDLE || part->failed;
     }
     return all_left;
@@ -837,7 +596,7 @@ static void leave_and_finish(struct any_of_keys *any)
         any->granted = true;
         any->began = any->stuck_since = (struct moment){0};
         any->given_way = 0;
-        for (size_t i = 0; i < any->count; i++) {
+        for (size_t i = 0; i < any->home.count; i++) {
             any->parts[i].poked = false;
             any->parts[i].retry = (struct moment){0};
         }
@@ -877,15 +636,15 @@ static void merge(struct any_of_keys *any, const struct part *part, const struct
 static void each_done(void *arg, const struct answer *answer)
 {
     struct part *part = arg;
-    struct any_of_keys *any = part->any;
+    struct any_of_keys *any = part->home->arg;
 
     if (part->doing == RELEASING && answer->verdict != VERDICT_UNKNOWN) {
         part->hold = HOLD_NOTHING;
-        part->unsure &= any->request.in_time;
-        note_sure(part);
+        part->unsure &= any->home.request.in_time;
+        part_note_sure(part);
     } else if (part->doing == RELEASING) {
-        doubt(part);
-        part->stray_until = moment_plus(now_of(any), any->request.lease);
+        part_doubt(part);
+        part->stray_until = moment_plus(now_of(any), any->home.request.lease);
     }
     part->doing = IDLE;
     if (any->task == TASK_EACH)
@@ -896,27 +655,27 @@ static void each_done(void *arg, const struct answer *answer)
 static void begin_each(struct any_of_keys *any)
 {
     static const struct answer absent = {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
-    const struct lock_request *request = &any->request;
+    const struct lock_request *request = &any->home.request;
     bool releases = any->releases;
 
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         struct part *part = &any->parts[i];
         struct lock_request one = *request;
         if (!part->wanted || part->doing != IDLE)
             continue;
         part->wanted = false;
-        if (releases && !has_something(part)) {
+        if (releases && !part_has_something(part)) {
             merge(any, part, &absent);
             continue;
         }
-        if (!open_part(part)) {
+        if (!part_open(part)) {
             merge(any, part, &part->answer);
             continue;
         }
         one.keys = (const char *const[]){part->key};
         one.key_count = 1;
         one.grants = request->grants ? &request->grants[part->at] : NULL;
-        begin_part(part, releases ? RELEASING : RENEWING, any->until);
+        part_begin(part, releases ? RELEASING : RENEWING, any->until);
         if (releases)
             store_release(part->store, &one, any->uncertain || (part->unsure && !one.in_time),
                           any->until, each_done, part);
@@ -930,7 +689,7 @@ static void go_through_each(struct any_of_keys *any)
     bool busy = false;
 
     begin_each(any);
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         enum doing doing = any->parts[i].doing;
         busy |= any->parts[i].wanted || doing == RENEWING || doing == RELEASING;
     }
@@ -978,21 +737,21 @@ static struct moment tidy_up(struct any_of_keys *any)
 {
     struct moment now = now_of(any), next = MOMENT_NEVER;
 
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         struct part *part = &any->parts[i];
         if (part->chosen || part->doing != IDLE)
             continue;
-        bool left = may_be_lock(part)
+        bool left = part_may_be_lock(part)
                         ? moment_reached(part->stray_until, now)
                         : part->hold == HOLD_NOTHING || part->failed || part->retry.ns;
         if (!left && moment_reached(part->retry, now)) {
-            leave(part, false);
+            part_leave(part, false);
         } else if (!left) {
             next = moment_min(next, part->retry);
         } else {
             part->hold = HOLD_NOTHING;
             part->unsure = false;
-            close_part(part);
+            part_close(part);
         }
     }
     return next;
@@ -1011,8 +770,9 @@ static void later_due(struct loop_timer *timer)
         return;
     }
     if (any->stuck_since.ns && moment_reached(gives_way_at(any), now_of(any))) {
-        for (size_t i = 0; i < any->count; i++)
-            any->parts[i].poked |= is_ready(&any->parts[i]) || is_kept_by_another(&any->parts[i]);
+        for (size_t i = 0; i < any->home.count; i++)
+            any->parts[i].poked |=
+                part_is_ready(&any->parts[i]) || part_is_kept_by_another(&any->parts[i]);
     }
     store_poke(&any->base);
 }
@@ -1022,7 +782,7 @@ static void arm_later(struct any_of_keys *any)
 {
     struct moment due = gives_way_at(any);
 
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         if (any->parts[i].poked && any->parts[i].doing == IDLE)
             due = moment_min(due, moment_max(any->parts[i].until_gone, now_of(any)));
     }
@@ -1040,7 +800,7 @@ static void begin(struct any_of_keys *any, enum task task, const struct lock_req
                   struct moment until, store_done *done, void *arg)
 {
     any->task = task;
-    any->request = *request;
+    any->home.request = *request;
     any->until = until;
     any->done = done;
     any->arg = arg;
@@ -1060,21 +820,21 @@ static void acquire(struct store *base, const struct lock_request *request, stru
         store_acquire(any->all, request, until, done, arg);
         return;
     }
-    if (!knows(any, request) || any->count != request->key_count)
+    if (!knows(any, request) || any->home.count != request->key_count)
         make_parts(any, request);
     begin(any, TASK_ACQUIRE, request, until, done, arg);
     any->rounds = 0;
     any->granted = false;
-    for (size_t i = 0; i < any->count; i++) {
+    for (size_t i = 0; i < any->home.count; i++) {
         struct part *part = &any->parts[i];
-        doubt(part); /* the same request again */
+        part_doubt(part); /* the same request again */
         part->times = 0;
         part->tried = part->chosen = false;
         part->retry = (struct moment){0};
-        stands |= has_something(part);
+        stands |= part_has_something(part);
     }
     any->phase = stands && request->queue ? STAND : TRY;
-    for (size_t i = 0; any->phase == TRY && i < any->count; i++)
+    for (size_t i = 0; any->phase == TRY && i < any->home.count; i++)
         any->parts[i].heard = (struct moment){0};
 }
 
@@ -1129,7 +889,7 @@ static bool release_nowait(struct store *base, const struct lock_request *reques
     for (size_t i = 0; i < request->key_count; i++) {
         struct part *part = find_part(any, request->keys[i]);
         struct lock_request one = *request;
-        if (!has_something(part) && part->doing == IDLE)
+        if (!part_has_something(part) && part->doing == IDLE)
             continue;
         one.keys = &request->keys[i];
         one.key_count = 1;
@@ -1225,8 +985,12 @@ struct store *any_of_keys_open(struct loop *loop, struct store *all, any_of_keys
     any->base.ops = &ops;
     any->loop = loop;
     any->all = all;
-    any->open_one = open_one;
-    any->address = address;
+    any->home = (struct part_home){.loop = loop,
+                                   .open_one = open_one,
+                                   .address = address,
+                                   .answered = answered,
+                                   .poked = poked,
+                                   .arg = any};
     any->timer = (struct loop_timer){.fire = timer_due, .owner = any};
     any->later = (struct loop_timer){.fire = later_due, .owner = any};
     store_on_event(all, &events, any);
