@@ -119,6 +119,40 @@ surveys() {
     [[ $(code "${URL}locks.json") == 503 && $(code "${URL}metrics") == 200 ]]
 }
 
+# by HOST PATH: the status of a request that names that host.
+by() {
+    code -H "Host: $1" "$URL$2"
+}
+
+@test "a page that is led here by its own name reads nothing: only known names are answered" {
+    local host path
+    bg serve rlock serve --listen 127.0.0.1:0 --allow-host locks.example.com --allow-host other
+    poll_until 10 contains "$T/serve.err" "listening on http"
+    URL=$(sed -n 's/.*listening on //p' "$T/serve.err")
+    for host in 127.0.0.1 10.2.3.4:9750 '[::1]:9750' localhost LOCALHOST:80 localhost. "$(hostname)" \
+        "$(hostname):1" locks.example.com Locks.Example.com:443 other; do
+        for path in '' locks.json page.js page.css; do
+            [[ $(by "$host" "$path") == 200 ]]
+        done
+    done
+    for host in evil.example evil.example:9750 localhost.evil.example 127.0.0.1.evil.example \
+        example.com x.locks.example.com '[::1' 'localhost@evil.example'; do
+        for path in '' locks.json page.js page.css other; do
+            [[ $(by "$host" "$path") == 403 ]]
+        done
+        [[ $(by "$host" metrics) == 200 ]]
+    done
+    [[ $(get -H 'Host: evil.example' "${URL}locks.json") == *'rlock serve --allow-host NAME'* ]]
+    # Without one: HTTP/1.1 has to have it, who speaks HTTP/1.0 is no browser.
+    [[ $(code -H 'Host:' "${URL}locks.json") == 400 && $(code -H 'Host:' "${URL}metrics") == 400 ]]
+    [[ $(code -0 -H 'Host:' "${URL}locks.json") == 200 ]]
+    # The name that it was told to listen at.
+    bg named rlock serve --listen localhost:0
+    poll_until 10 contains "$T/named.err" "listening on http"
+    URL=$(sed -n 's/.*listening on //p' "$T/named.err")
+    [[ $(by localhost locks.json) == 200 && $(by locks.example.com locks.json) == 403 ]]
+}
+
 @test "clients that say nothing, or little, keep nobody else away" {
     serve
     cat >"$T/slow.py" <<'END'
@@ -166,6 +200,10 @@ END
         [[ $output == *"is neither ADDR:PORT nor unix:PATH"* ]]
     done
     run -64 rlock serve --listen 127.0.0.1:0 'a b'
+    for where in '' x:80 http://x '*' '[::1]'; do
+        run -64 rlock serve --listen 127.0.0.1:0 --allow-host "$where"
+        [[ $output == *"--allow-host '$where' is not the name of a host"* ]]
+    done
     run -71 rlock serve --listen 192.0.2.1:9750
     [[ $output == "rlock: serve: 192.0.2.1:9750: cannot listen: "* ]]
     serve

@@ -8,6 +8,10 @@ static const struct option_spec options[] = {
      .name = "listen",
      .argument = "WHERE",
      .help = "ADDR:PORT, [ADDR]:PORT or unix:PATH; has to be given"},
+    {.id = OPTION_ALLOW_HOST,
+     .name = "allow-host",
+     .argument = "NAME",
+     .help = "browsers may ask by this name, too; may be given again"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -34,7 +38,10 @@ const struct command command_serve = {
     .example = "It answers at /, /metrics and /locks.json, and changes nothing.\n"
                "\n"
                "Example, for a browser and Prometheus on this host:\n"
-               "  rlock serve --listen 127.0.0.1:9750\n",
+               "  rlock serve --listen 127.0.0.1:9750\n"
+               "\n"
+               "Example, for browsers elsewhere, which know this host as locks.example.com:\n"
+               "  rlock serve --listen 0.0.0.0:9750 --allow-host locks.example.com\n",
     .options = options,
     .run = run,
 };

@@ -7,7 +7,9 @@
 #include "cli/command.h"
 
 /* Of serve, whose program reads it as well. */
-enum { OPTION_LISTEN = OPTION_OTHER };
+enum { OPTION_LISTEN = OPTION_OTHER, OPTION_ALLOW_HOST };
+/* The latter as it is typed, for messages. */
+#define ALLOW_HOST "--allow-host"
 
 /* Executes "rlock-NAME" of a command NAME in place of this process, with the same arguments and
  * environment. Returns only if it cannot: that was said, and the result is what to end with. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
+#include "cli/companion.h"
 #include "cli/metrics.h"
 #include "net/loop.h"
 #include "serve/page.h"
@@ -35,7 +36,7 @@ struct http {
     struct loop_io io;       /* the library's epoll descriptor */
     struct loop_timer work;  /* when it wants to be called again */
     struct loop_timer limit; /* when the oldest client's time is up */
-    bool (*is_fresh)(void *arg);
+    const struct http_events *events;
     void *arg;
     struct client *clients; /* oldest first: they have the same time */
     struct MHD_Response *json, *metrics;
@@ -117,7 +118,7 @@ static struct client *find_client(const struct http *http, const struct MHD_Conn
 static enum MHD_Result answer_text(struct http *http, struct MHD_Connection *connection,
                                    bool metrics, void **waited)
 {
-    if (!*waited && !http->is_fresh(http->arg)) {
+    if (!*waited && !http->events->is_fresh(http->arg)) {
         *waited = http;
         find_client(http, connection)->waits = true;
         MHD_suspend_connection(connection);
@@ -127,17 +128,38 @@ static enum MHD_Result answer_text(struct http *http, struct MHD_Connection *con
                    : MHD_queue_response(connection, http->json_status, http->json);
 }
 
+/* Metrics are for Prometheus, which asks for them by whatever name its configuration has for this
+ * host, and needs no browser to ask. So a page that was led here by its own name learns from them
+ * which locks there are and how long they are held, but not by whom, nor why. */
+static bool is_for_browsers(const char *url)
+{
+    return strcmp(url, "/metrics") != 0;
+}
+
+/* A browser names the host in each request; who speaks HTTP/1.0 need not, and is none. */
+static bool is_known(const struct http *http, const char *host)
+{
+    return !host || !http->events->knows_host || http->events->knows_host(http->arg, host);
+}
+
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **waited)
 {
-    (void)version;
+    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+
     (void)upload;
     (void)upload_size;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
     if (has_body(connection))
         return refuse(connection, CONTENT_TOO_LARGE, "no body, please\n");
+    if (!host && strcmp(version, "HTTP/1.0") != 0)
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "a Host is missing\n");
+    if (is_for_browsers(url) && !is_known(arg, host))
+        return refuse(connection, MHD_HTTP_FORBIDDEN,
+                      "The name of the host in the address is not known to this server. With rlock "
+                      "serve " ALLOW_HOST " NAME it is.\n");
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
         if (strcmp(url, pages[i].path) == 0)
             return answer_constant(connection, MHD_HTTP_OK, pages[i].text, pages[i].type);
@@ -237,12 +259,13 @@ static void on_work(struct loop_timer *timer)
     run(timer->owner);
 }
 
-struct http *http_start(struct loop *loop, int listener, bool (*is_fresh)(void *arg), void *arg)
+struct http *http_start(struct loop *loop, int listener, const struct http_events *events,
+                        void *arg)
 {
     struct http *http = mem_zeroed(sizeof *http);
 
     http->loop = loop;
-    http->is_fresh = is_fresh;
+    http->events = events;
     http->arg = arg;
     http->work = (struct loop_timer){.fire = on_work, .owner = http};
     http->limit = (struct loop_timer){.fire = on_limit, .owner = http};

@@ -18,10 +18,19 @@ struct http_texts {
     bool away; /* "json" says why there is none: status 503 */
 };
 
-/* Starts to answer on a descriptor that listens, and is http's from then on. "is_fresh" is called
- * when one of the texts is asked for: whether what was published is good enough; if not, the
- * request waits for http_publish(). NULL if the library refuses. */
-struct http *http_start(struct loop *loop, int listener, bool (*is_fresh)(void *arg), void *arg);
+struct http_events {
+    /* Called when one of the texts is asked for: whether what was published is good enough; if not,
+     * the request waits for http_publish(). */
+    bool (*is_fresh)(void *arg);
+    /* Whether a page that is asked for under this name, the Host of its request, may have what is
+     * for browsers, which is all but the metrics. NULL: under any. */
+    bool (*knows_host)(void *arg, const char *host);
+};
+
+/* Starts to answer on a descriptor that listens, and is http's from then on. NULL if the library
+ * refuses. "events" is borrowed. */
+struct http *http_start(struct loop *loop, int listener, const struct http_events *events,
+                        void *arg);
 /* Replaces the texts, and answers everybody who waits. */
 void http_publish(struct http *http, const struct http_texts *texts);
 /* Breaks off all connections. */

@@ -143,10 +143,12 @@ enum listener_result listener_open(struct listener *listener, const char *addres
     if (strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
         return open_path(listener, address + strlen(UNIX_PREFIX), fault, size);
     copy = mem_strdup(address);
-    if (split(copy, &host, &port))
+    if (split(copy, &host, &port)) {
+        listener->host = mem_strdup(host);
         result = open_port(listener, host, port, fault, size);
-    else
+    } else {
         result = misuse(fault, size);
+    }
     free(copy);
     return result;
 }
@@ -179,5 +181,6 @@ void listener_close(struct listener *listener)
         file.st_dev == listener->file.st_dev && file.st_ino == listener->file.st_ino)
         unlink(listener->path);
     free(listener->path);
+    free(listener->host);
     *listener = (struct listener){.fd = -1};
 }

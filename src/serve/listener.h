@@ -15,6 +15,7 @@ enum listener_result {
 struct listener {
     int fd;
     char *path;       /* of a Unix socket, else NULL */
+    char *host;       /* as the address names it; of a Unix socket NULL */
     struct stat file; /* of that, to be recognized */
 };
 

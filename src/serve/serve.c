@@ -1,8 +1,10 @@
 /* rlock-serve: locks over HTTP. `rlock serve` executes it. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/command.h"
@@ -11,6 +13,7 @@
 #include "cli/metrics.h"
 #include "cli/render.h"
 #include "os/child.h"
+#include "serve/host_header.h"
 #include "serve/http.h"
 #include "serve/listener.h"
 #include "store/views.h"
@@ -29,6 +32,10 @@ struct server {
     struct lock_watch locks;
     struct listener listener;
     struct http *http;
+    /* By which browsers may know it: its own name and those that were given. */
+    char own_name[HOST_NAME_MAX + 1];
+    const char **names;
+    size_t name_count;
 
     bool published;
     struct moment fresh_until; /* what was published, and when the store may be asked again */
@@ -105,6 +112,13 @@ static bool is_fresh(void *arg)
     return false;
 }
 
+static bool knows_host(void *arg, const char *host)
+{
+    const struct server *server = arg;
+
+    return host_header_is_known(host, server->names, server->name_count);
+}
+
 /* -- the rounds -------------------------------------------------------------------------------- */
 
 static void on_silence(void *arg)
@@ -169,10 +183,40 @@ static bool catch_signals(struct server *server)
     return loop_signals(server->query.loop, &caught, on_signal, server) == 0;
 }
 
+/* -- the names of this host -------------------------------------------------------------------- */
+
+static void add_name(struct server *server, const char *name)
+{
+    server->names =
+        mem_checked(realloc(server->names, (server->name_count + 1) * sizeof *server->names));
+    server->names[server->name_count++] = name;
+}
+
+static int take_names(struct server *server)
+{
+    const struct arguments *given = &server->arguments;
+
+    add_name(server, "localhost");
+    if (gethostname(server->own_name, sizeof server->own_name - 1) == 0 && *server->own_name)
+        add_name(server, server->own_name);
+    for (size_t i = 0; i < given->option_count; i++) {
+        const char *name = given->options[i].value;
+        if (given->options[i].id != OPTION_ALLOW_HOST)
+            continue;
+        if (!host_header_is_name(name))
+            return command_misused(server->command,
+                                   ALLOW_HOST " '%.100s' is not the name of a host", name);
+        add_name(server, name);
+    }
+    return STATUS_OK;
+}
+
 /* -- the program ------------------------------------------------------------------------------- */
 
 static int open_listener(struct server *server)
 {
+    /* Whoever has the path of a Unix socket is no browser. */
+    static const struct http_events by_name = {is_fresh, knows_host}, by_path = {is_fresh, NULL};
     const struct given_option *listen = command_option(&server->arguments, OPTION_LISTEN);
     const char *address = listen ? listen->value : "";
     char fault[256], shown[256];
@@ -184,7 +228,10 @@ static int open_listener(struct server *server)
         return STATUS_SYSTEM;
     default: break;
     }
-    server->http = http_start(server->query.loop, server->listener.fd, is_fresh, server);
+    if (server->listener.host)
+        add_name(server, server->listener.host);
+    server->http = http_start(server->query.loop, server->listener.fd,
+                              server->listener.host ? &by_name : &by_path, server);
     if (!server->http) {
         command_error(server->command, "%.100s: cannot serve HTTP there", address);
         return STATUS_SYSTEM;
@@ -200,7 +247,8 @@ static int start(struct server *server)
     char fault[256];
     int status;
 
-    if (!command_settings(server->command, &server->arguments, &server->settings, &status) ||
+    if ((status = take_names(server)) != STATUS_OK ||
+        !command_settings(server->command, &server->arguments, &server->settings, &status) ||
         (status = command_load_json(server->command, &server->json)) != STATUS_OK)
         return status;
     /* It serves whether the store is there or not, and says so. */
@@ -238,6 +286,7 @@ int main(int argc, char **argv)
     if (server.http)
         http_stop(server.http);
     listener_close(&server.listener);
+    free(server.names);
     lock_watch_free(&server.locks);
     query_close(&server.query);
     settings_free(&server.settings);
