@@ -16,6 +16,23 @@ load helper
     [[ $(tr '\n' ' ' <"$LOG") == 'd c e b ' ]]
 }
 
+@test "a label that looks like a note of rlock's own is a label, and asks for nothing" {
+    hold a k
+    queue b k
+    queue c k --label priority=9
+    queue d k --label latest=k
+    queue e k --label latest=k
+    run -75 rlock run -n --label replace=1 k -- true
+    run -0 rlock status --json k
+    json '.[0].waiters | map([.label, .priority]) ==
+        [[null, null], ["priority=9", null], ["latest=k", null], ["latest=k", null]]'
+    renewed k
+    kill "${pid[a]}"
+    finish b 20
+    poll_until 20 is_free k
+    [[ $(tr '\n' ' ' <"$LOG") == 'b c d e ' ]]
+}
+
 @test "H62 --priority: who has waited for as long as priority-bound says is passed by nobody" {
     echo 'priority-bound = 1s' >"$T/conf"
     hold a k

@@ -33,7 +33,8 @@ void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value)
     word[length] = '\0';
 }
 
-/* A word that is "-" itself is coded, as a bare "-" stands for nothing. */
+/* A word that is "-" itself is coded, as a bare "-" stands for nothing; and so is "=", as the notes
+ * behind the words have it, which scripts look for: none is made by a label of that look. */
 static void word_print(const char *word, char coded[CODED_MAX + 1])
 {
     bool dash = strcmp(word, "-") == 0;
@@ -41,7 +42,7 @@ static void word_print(const char *word, char coded[CODED_MAX + 1])
     if (*word == '\0')
         strcpy(coded, "-");
     else
-        percent_encode(word, dash ? "-" : "", coded, CODED_MAX + 1);
+        percent_encode(word, dash ? "-" : "=", coded, CODED_MAX + 1);
 }
 
 char *identity_print(const struct identity *who)

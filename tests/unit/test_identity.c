@@ -19,6 +19,7 @@ static const struct {
     {{"h", "u", "%2D", "%", 7}, "h u 7 %252D %25"},
     {{"h", "u", "caf\xc3\xa9", "\xff\x80", 7}, "h u 7 caf\xc3\xa9 \xff\x80"},
     {{"h", "u", "c", "https://ci/x?y#z&{}", 7}, "h u 7 c https://ci/x?y#z&{}"},
+    {{"h", "u", "c", "replace=1", 7}, "h u 7 c replace%3D1"}, /* no note */
     {{"h", "u", "c", "l", 2147483647}, "h u 2147483647 c l"},
 };
 
