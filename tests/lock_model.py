@@ -24,6 +24,7 @@ class Call:
         at_least=0,
         purge=False,
         owners=(),
+        how="now",
         group=None,
         names=(),
         priority=0,
@@ -34,7 +35,7 @@ class Call:
         self.not_after, self.places, self.count = not_after, places, count
         self.mode, self.limit, self.nest, self.who = mode, limit, nest, who
         self.bar, self.at_least, self.purge, self.owners = bar, at_least, purge, owners
-        self.group, self.names = group, names
+        self.how, self.group, self.names = how, group, names
         self.priority, self.bound = priority, bound
         if group is not None:
             self.who += " latest=" + group
@@ -46,6 +47,7 @@ class Call:
             self.who += f" waited={waited}"
         self.sent_away = []  # owners that it has sent away from a queue
         self.partly = False  # it held some of the keys, and had to give them back
+        self.asked = False  # it held what it was asked to give back
         self.now, self.micros, self.before, self.after, self.reply = 0, 0, [], [], None
 
     def args(self):
@@ -54,7 +56,7 @@ class Call:
                         int(self.count), self.mode, self.limit, int(self.nest), self.who, ""],
             "renew": [self.owner, self.lease],
             "release": [self.owner, self.bar, self.at_least],
-            "force": [int(self.purge), "now", "", *self.owners],
+            "force": [int(self.purge), self.how, "why=none", *self.owners],
             "inspect": [],
         }[self.script]
 
@@ -112,7 +114,7 @@ def nothing_changed(call):
 def holders_told(call, told, i, found, comes_first=""):
     """[which key, how many, ms, the oldest], where "found" are those in the way; of none, who comes
     first."""
-    which, many, left, text = told
+    which, many, left, text = told[:4]  # behind it, where it was taken away, by whom
     same(which, i + 1, "which key")
     families = {entry.family for entry in found}
     nested = call.script == "acquire" and call.before[i].parent(call.owner)
@@ -279,7 +281,8 @@ def judge_acquire(call):
         same(call.reply, ["BARRED", call.now])
         return nothing_changed(call)
     own = [view.entry(owner) for view in views]
-    if all(own):
+    call.asked = any(entry and entry.asked for entry in own)
+    if all(own) and not call.asked:
         others_unchanged(call)
         return judge_extended(call, own)
     call.partly = any(own)
@@ -380,9 +383,13 @@ def judge_queued(call, blocked, found, mine, dropped, ready):
 def judge_renew(call):
     own = [view.entry(call.owner) for view in call.before]
     others_unchanged(call)
+    i = next((i for i, entry in enumerate(own) if not entry or entry.asked), None)
+    if i is not None and own[i]:
+        left = max(own[i].deadline - call.now, 0)
+        same(call.reply, ["ASKED", call.now, i + 1, 1, left, own[i].text])
+        return nothing_changed(call)
     if not all(own):
         same(call.reply[:2], ["LOST", call.now])
-        i = own.index(None)
         return holders_told(call, call.reply[2:], i, call.after[i].living())
     late = int(any(entry.deadline <= call.now for entry in own))
     fences, slots = [str(entry.fence) for entry in own], [entry.slot for entry in own]
@@ -414,14 +421,23 @@ def judge_release(call):
 def judge_force(call):
     view, after = call.before[0], call.after[0]
     own = [view.entry(owner) for owner in call.owners]
-    if not all(own):
+    if call.how in ("now", "ask") and not all(own):
         same(call.reply[:2], ["CHANGED", call.now])
         call.purge = False
         others_unchanged(call)
         return holders_told(call, call.reply[2:], 0, after.living())
-    same(call.reply, ["RELEASED", call.now])
+    asked = [entry for entry in own if entry and entry.deadline > call.now and entry.hears
+             and call.how != "now" and not (call.how == "over" and entry.asked)]
+    left = max((entry.deadline - call.now for entry in asked), default=0)
+    first = after.entry(asked[0].owner) if asked else None
+    same(call.reply, ["ASKED", call.now, 1, len(asked), left, first.text] if first
+         else ["RELEASED", call.now])
     others_unchanged(call, gone=call.owners)
-    same([owner for owner in call.owners if after.entry(owner)], [], "still there")
+    for entry in asked:
+        text = entry.text + ("" if entry.asked else f" asked={call.now} why=none")
+        same(after.entry(entry.owner).text, text, "asked")
+    kept = {entry.owner for entry in asked}
+    same([one for one in call.owners if after.entry(one) and one not in kept], [], "still there")
     if call.purge:
         same((after.waiters, after.places), ({}, {}), "still in a queue")
 
@@ -475,7 +491,9 @@ class Calls:
                 self.late.discard((name, call.owner))
             self.late |= {(name, one.owner) for view in (before, after)
                           for one in view.waiters.values() if one.deadline <= call.now}
-            pokes = [owner for key, owner in heard if key == name]
+            # Holders that lose the lock or are asked for it hear of it.
+            pokes = [owner for key, owner in heard if key == name
+                     and not (owner in call.owners and before.entry(owner))]
             # Who gave some of the keys back may have them all again at the end of the same call.
             called = {(name, owner) for owner in pokes
                       if call.partly or not self.is_told(owner, after)} - self.coming
@@ -573,10 +591,10 @@ class Told:
             for name, fence in zip(names, call.reply[2]):
                 self.alone(name, call.owner, real, *modes[call.owner], call.lease)
                 self.increasing(name, call, int(fence))
-        elif call.script == "renew":
+        elif call.script == "renew" and call.reply[0] == "LOST":
             keys = [name for name in names if self.until(name, call.owner) > real]
             true(len(keys) < len(names), "lost before its lease ended")
-        elif call.script == "acquire" and call.reply[0] in ("QUEUED", "HELD"):
+        elif call.script == "acquire" and call.reply[0] in ("QUEUED", "HELD") and not call.asked:
             keys = [name for name in names if self.until(name, call.owner) > real]
             true(len(keys) < len(names), "told to wait for what it has")
         if call.reply[0] in ("RELEASED", "ABSENT", "LOST", "QUEUED", "HELD", "MISFIT",
@@ -584,6 +602,10 @@ class Told:
             for name in names:
                 for owner in call.owners or [call.owner]:
                     self.trusts.get(name, {}).pop(owner, None)
+        if call.script == "force" and call.reply[0] == "ASKED":
+            for owner in call.owners:
+                if not call.after[0].entry(owner):
+                    self.trusts.get(names[0], {}).pop(owner, None)
 
     def until(self, name, owner):
         return self.trusts.get(name, {}).get(owner, (0, 0, 0))[2]

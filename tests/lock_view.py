@@ -39,6 +39,8 @@ class Entry:
         deadline, lease, fence, self.owner, since, self.mode, slot, self.who = match(ENTRY, text)
         self.deadline, self.lease, self.fence = int(deadline), int(lease), int(fence)
         self.since, self.slot, self.family, self.text = int(since), int(slot), family, text
+        self.asked = " asked=" in self.who  # to give it back
+        self.hears = " hears=1" in self.who and " kept=1" not in self.who  # of such a wish
 
 
 class Waiter:

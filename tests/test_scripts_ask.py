@@ -87,6 +87,28 @@ def _(server):
         same(ear.heard(), [A], "it may find out")
 
 
+@test("ask: the same acquisition once more makes it last no longer")
+def _(server):
+    lock = held(server)
+    lock.force(A, how="ask", notes=NOTES)
+    lock.acquire(B)
+    ear = server.listen()
+    lock.now += 29000
+    lock.acquire(B)
+    same(lock.acquire(A, who=WHO)[0], "QUEUED", "it is given back")
+    same(ear.heard(), [B], "the next is woken")
+    same(lock.force(A, how="again"), ["RELEASED", lock.now])
+    lock = held(server, name="alone")
+    lock.force(A, how="ask", notes=NOTES)
+    lock.now += 29000
+    fence_of(lock.acquire(A, who=WHO))
+    true(" asked=" not in line(lock), "acquired anew, where nobody waits")
+    lock.now += 2000
+    same(lock.force(A, how="over", notes=NOTES), asked(lock, lock.now, 28000), "asked anew")
+    lock.now += 28000
+    same(lock.force(A, how="over"), ["RELEASED", lock.now])
+
+
 @test("ask: who lost it at once learns by whom and why")
 def _(server):
     lock = held(server)

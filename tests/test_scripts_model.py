@@ -18,7 +18,7 @@ BAR = 60000  # ms
 START = 1700000000000000  # us
 WEIGHTS = {
     "acquire": 30, "try": 8, "renew": 10, "release": 16, "uncertain": 4, "again": 3, "new": 14,
-    "ghost": 3, "force": 4, "inspect": 4, "pass": 12, "clock": 2, "delete": 0.4, "sleep": 3,
+    "ghost": 3, "force": 6, "inspect": 4, "pass": 12, "clock": 2, "delete": 0.4, "sleep": 3,
 }
 LEASES = (1000, 5000, 30000, 30000, 30000, 30 * 86400000)
 KEYS = ("a", "b", "c")
@@ -106,7 +106,8 @@ class Simulation:
         not_after = 0 if late is None else self.now - late
         call = Call("acquire", client.owner, lease=lease, place_ttl=PLACE_TTL if queue else 0,
                     not_after=not_after, places="" if forgot else client.places, count=count,
-                    mode=client.mode, limit=client.limit, nest=client.nest, who="w " + client.owner,
+                    mode=client.mode, limit=client.limit, nest=client.nest,
+                    who="w " + client.owner + (" hears=1" if client.number % 2 else ""),
                     group=client.group if queue else None, names=client.keys,
                     priority=client.priority, bound=client.bound,
                     waited=(self.real - client.began) // 1000)
@@ -138,11 +139,12 @@ class Simulation:
             self.play_new(number, None, client.keys, client.mode, client.limit, True)
         return reply
 
-    def play_force(self, name, which, others, purge):
+    def play_force(self, name, which, others, purge, how):
         entries = self.view(name).entries
         owners = {entries[n % len(entries)].owner for n in which} if entries else set()
         owners |= {self.clients[number].owner for number in others}
-        return self.send(Call("force", "", owners=sorted(owners), purge=purge), [name])
+        call = Call("force", "", owners=sorted(owners), purge=purge, how=how)
+        return self.send(call, [name])
 
     def play_inspect(self, name):
         return self.send(Call("inspect", ""), [name])
@@ -265,7 +267,8 @@ def one_of(rng, simulation, modes):
     if what == "force":
         which = [rng.randrange(9) for _turn in range(rng.choice((0, 1, 1, 2, 4)))]
         others = [number] if rng.random() < 0.1 else []
-        return ("force", rng.choice(KEYS), which, others, rng.random() < 0.3)
+        how = rng.choice(("now", "now", "ask", "ask", "ask", "again", "over"))
+        return ("force", rng.choice(KEYS), which, others, rng.random() < 0.3, how)
     if what == "pass":
         return ("pass", some_time(rng, simulation))
     if what == "clock":

@@ -245,15 +245,16 @@ static void await(struct eviction *all, struct force_request *request, struct an
     request->how = FORCE_ASK_AGAIN;
     request->purge = false;
     while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
-        if (is_asked(answer))
+        if (is_asked(answer)) {
             left_ms = answer->left_ms;
-        else if (!told)
+            over = moment_max(over, over_at(answer));
+        } else if (!told) {
             say_warning("%s: %s; trying again", request->key, answer->text);
+        }
         told |= is_away(answer);
         query_pause(&all->query, pause);
         pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
-        if (moment_reached(over, moment_now()))
-            request->how = FORCE_ASKED_OVER;
+        request->how = moment_reached(over, moment_now()) ? FORCE_ASKED_OVER : FORCE_ASK_AGAIN;
         query_force(&all->query, request, answer);
     }
     if (answer->verdict != VERDICT_GRANTED)

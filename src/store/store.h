@@ -238,7 +238,7 @@ bool store_release_nowait(struct store *store, const struct lock_request *reques
  * those that hear of it are asked to give it back, the others lose it. REFUSED for REVOKED as long
  * as some have it yet, with how many as "holders", when the last lease of them ends as "left_ms",
  * and one of them. ASK_AGAIN: the same once more, where some may have given it back. ASKED_OVER:
- * then those that have it yet lose it. */
+ * then those that were asked lose it, and one that has acquired it anew meanwhile is asked. */
 enum forcing { FORCE_NOW, FORCE_ASK, FORCE_ASK_AGAIN, FORCE_ASKED_OVER };
 struct force_request {
     const char *key;

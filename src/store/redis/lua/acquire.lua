@@ -494,17 +494,21 @@ end
 
 -- -------------------------------------------------------------------------------------------------
 
-local owned = {}
+-- What it was asked to give back is not to be had for longer by asking for it again.
+local owned, asked = {}, false
 for _, lock in ipairs(locks) do
   lock.own, lock.family = find_entry(lock, owner)
   lock.who = who
-  if lock.own then owned[#owned + 1] = lock end
+  if lock.own then
+    owned[#owned + 1] = lock
+    asked = asked or string.find(lock.own.rest, ' asked=', 1, true)
+  end
 end
-if #owned == needed and (not mirror or mirrors.is_held(locks[1], mirror)) then
+if #owned == needed and not asked and (not mirror or mirrors.is_held(locks[1], mirror)) then
   return extend(owned)
 end
 for _, lock in ipairs(locks) do
-  -- Some were taken away before the answer to the same request was heard.
+  -- Some were taken away, or asked for, before the answer to the same request was heard.
   if lock.own then
     lock.own.ended = 'unused=1'
     wake_after(lock, owner, lock.family, remove(lock, lock.own, lock.family))

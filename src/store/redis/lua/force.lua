@@ -8,7 +8,7 @@
 -- Takes the lock from exactly the holders named; from nobody if one of them holds it no more.
 -- ARGV: 1 to empty the queue too; how: 'now', 'ask' (those that hear of it are asked, the others
 --       lose it), 'again' (they were asked before, and some may have gone) or 'over' (the same, and
---       the others lose it); notes that say by whom, and why: by=WHOM why=TEXT; owners…
+--       those that were asked lose it); notes that say by whom, and why: by=WHOM why=TEXT; owners…
 -- {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}
 -- {'ASKED', now, 1, how many were asked and hold it still, ms until the last lease of them ends,
 --  one of them}
@@ -61,7 +61,10 @@ for i = 4, #ARGV do
   local own, family
   -- A dead one may have gone with another.
   if lock.held then own, family = find_entry(lock, ARGV[i]) end
-  if own and (how == 'ask' or how == 'again') and can_be_asked(own) then
+  -- One that was not asked is another acquisition than the one that was.
+  local over = how == 'now'
+    or own and how == 'over' and string.find(own.rest, ' asked=', 1, true)
+  if own and not over and can_be_asked(own) then
     ask(lock, family, own, notes)
     note_asked(own)
   elseif own then
