@@ -1,9 +1,9 @@
-/* One of several keys, any of which will do (store/any_of_keys.h): its store, what may be ours
+/* One of several keys, any of which will do (any_of_keys.c): its store, what may be ours
  * there, and what was answered last. A part is asked for one thing at a time. */
 #ifndef RLOCK_STORE_ANY_PART_H
 #define RLOCK_STORE_ANY_PART_H
 
-#include "store/any_of_keys.h"
+#include "store/store.h"
 
 /* What may be ours. */
 enum hold { HOLD_NOTHING, HOLD_PLACE, HOLD_LOCK };
@@ -12,7 +12,9 @@ enum doing { IDLE, TAKING, STANDING, LEAVING, RENEWING, RELEASING };
 /* What all parts have in common. */
 struct part_home {
     struct loop *loop;
-    any_of_keys_open_one *open_one;
+    /* Opens a store of one key. */
+    struct store *(*open_one)(struct loop *loop, const struct store_address *address, char *fault,
+                              size_t size);
     const struct store_address *address;
     char *owner; /* whose the parts are; NULL: nobody's */
     size_t count;
