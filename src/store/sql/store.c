@@ -29,9 +29,9 @@
 #define POLL_NS        (200 * NS_PER_MS)
 #define POLL_SPREAD_NS (50 * NS_PER_MS)
 #define DEAF_POLL_NS   (1000 * NS_PER_MS)
-/* Where nobody is called, so many of the first look that often: who is second now may be first
- * soon. */
-#define POLL_PLACES 2
+/* Where nobody is called, so many of the first look, the further behind the more rarely: who is
+ * second now may be first soon. */
+#define POLL_PLACES 8
 /* How often an operation begins anew because others were quicker. */
 #define ATTEMPTS_MAX 200
 /* A release that nobody waits for. */
@@ -542,7 +542,8 @@ static struct sql_place *find_obstacle(struct sql_store *store)
 static void poll_later(struct sql_store *store, int64_t position, int64_t left_ms)
 {
     bool notifies = store->dialect->notifies && left_ms == 0;
-    int64_t ns = notifies ? DEAF_POLL_NS : jitter_spread(POLL_NS, POLL_SPREAD_NS);
+    int64_t ns = notifies ? DEAF_POLL_NS
+                          : jitter_spread(POLL_NS, POLL_SPREAD_NS) * (position + 1) / 2;
 
     if (left_ms > 0 && left_ms * NS_PER_MS < ns)
         ns = left_ms * NS_PER_MS;
