@@ -49,7 +49,7 @@ def phases(samples, place, who, rounds):
                 "-e",
                 f"trace={CALLS}",
                 "-s",
-                "64",
+                "1024",
                 "-o",
                 trace,
                 *who.argv("phases", ["/bin/true"]),
