@@ -680,9 +680,9 @@ void zk_acquire(struct store *base, const struct lock_request *request, struct m
     store->look = look;
     store->entered = entered;
     store->anew = close_old;
-    if (!zk_is_own(store) || store->ending)
+    if (!zk_is_own(store))
         begin_anew(store);
-    else if (store->unsure)
+    else if (store->unsure || store->ending)
         close_old(store);
     else if (!store->placed)
         begin_place(store);
