@@ -122,6 +122,11 @@ bool fake_turn(struct loop *loop)
     return true;
 }
 
+struct moment fake_due(const struct loop *loop)
+{
+    return loop->timers ? loop->timers->due : MOMENT_NEVER;
+}
+
 void fake_suspend(struct loop *loop, int64_t ns)
 {
     loop->lag += ns;

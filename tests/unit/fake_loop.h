@@ -8,6 +8,9 @@
 /* One turn of the loop: time goes on to what is due next, and that happens, in net/loop.h's order.
  * False if nothing ever will. The store's answers are what descriptors are to the real one. */
 bool fake_turn(struct loop *loop);
+/* When the next turn is due; never, if nothing is. Where there are several loops, each a process of
+ * its own, whoever turns always the one that is due next keeps them in one time. */
+struct moment fake_due(const struct loop *loop);
 /* This process is stopped for "ns" before the next turn. */
 void fake_suspend(struct loop *loop, int64_t ns);
 /* Timers with this "fire" stand for descriptors. */
