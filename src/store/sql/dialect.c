@@ -103,8 +103,10 @@ static void add_name(struct sql_text *text, const char *word, size_t length)
 {
     const char *table = text->table ? text->table : "rlock";
     bool plain = strchr(LOWER, *table) && table[strspn(table, LOWER ANY_NUMBER)] == '\0';
-    char quote[2] = {plain ? '\0' : text->dialect->quote, '\0'};
+    char quote[2] = "";
 
+    if (!plain)
+        quote[0] = text->dialect->quote;
     sql_add(text, "%s%s_%.*s%s", quote, table, (int)length, word, quote);
 }
 

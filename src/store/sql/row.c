@@ -154,8 +154,11 @@ void sql_row_free(struct sql_row *row)
     for (size_t i = 0; i < row->count; i++)
         free_holder(&row->holders[i]);
     free(row->holders);
+    row->holders = NULL;
+    row->count = 0;
+    row->fence = 0;
+    row->version = 0;
     sql_row_forget_mirror(row);
-    *row = (struct sql_row){0};
 }
 
 /* -- who holds it ------------------------------------------------------------------------------ */
