@@ -176,6 +176,8 @@ static void test_data(void)
 
     strcpy(data.owner, A "." B);
     memset(data.password, 0xe1, sizeof data.password);
+    data.elders[0] = 12;
+    data.elders[2] = INT64_MAX;
     data.who = "host user 12 make -";
     data.who_size = strlen(data.who);
     char *text = node_data_print(&data);
@@ -183,6 +185,7 @@ static void test_data(void)
     tap_ok(parsed && strcmp(back.owner, data.owner) == 0 && back.mode == data.mode &&
                back.fence == 77 && back.lease == data.lease &&
                memcmp(back.password, data.password, sizeof data.password) == 0 &&
+               memcmp(back.elders, data.elders, sizeof data.elders) == 0 &&
                back.who_size == data.who_size && memcmp(back.who, data.who, data.who_size) == 0,
            "data comes back");
     free(text);
@@ -239,6 +242,22 @@ static void test_rooms(void)
             tap_note("%u taken, slot %u, limit %u", room.taken, room.slot, room.limit);
         for (size_t j = 0; j < count; j++)
             jute_drop(&outs[j]);
+    }
+}
+
+static void test_elders(void)
+{
+    static const char *const damaged[] = {
+        "",  "x", "7:", "7:x", "7:1:", "7;1", "7:-1", "7:1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17",
+        NULL};
+    struct node_data back;
+
+    for (const char *const *fence = damaged; *fence; fence++) {
+        char text[200];
+        snprintf(text, sizeof text, "rlock/1 %s shared %s 9000 00000000000000000000000000000000 -",
+                 A, *fence);
+        tap_ok(!node_data_parse((struct jute_text){text, strlen(text)}, &back), "no elders: %s",
+               *fence);
     }
 }
 
@@ -326,54 +345,81 @@ static void test_connected(void)
 
 static void test_families(void)
 {
+    static const int64_t elders[OWNER_DEPTH] = {1, 2}, none[OWNER_DEPTH] = {1};
     static const struct {
         const char *what;
         struct relative all[4];
         size_t count, own;
         int in_the_way; /* -1: nobody */
     } cases[] = {
-        {"an ancestor", {{A, 1, false, NULL}, {A "." B, 2, false, NULL}}, 2, 1, -1},
-        {"a descendant", {{A, 1, false, NULL}, {A "." B, 2, false, NULL}}, 2, 0, -1},
+        {"an ancestor", {{A, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}}, 2, 1, -1},
+        {"a descendant", {{A, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}}, 2, 0, -1},
         {"an elder sibling",
-         {{A, 1, false, NULL}, {A "." B, 2, false, NULL}, {A "." C, 3, false, NULL}},
+         {{A, 1, false, NULL, NULL},
+          {A "." B, 2, false, NULL, NULL},
+          {A "." C, 3, false, NULL, NULL}},
          3,
          2,
          1},
         {"a younger sibling",
-         {{A, 1, false, NULL}, {A "." B, 2, false, NULL}, {A "." C, 3, false, NULL}},
+         {{A, 1, false, NULL, NULL},
+          {A "." B, 2, false, NULL, NULL},
+          {A "." C, 3, false, NULL, NULL}},
          3,
          1,
          -1},
         {"two readers",
-         {{A, 1, false, NULL}, {A "." B, 2, true, NULL}, {A "." C, 3, true, NULL}},
+         {{A, 1, false, NULL, NULL},
+          {A "." B, 2, true, NULL, NULL},
+          {A "." C, 3, true, NULL, NULL}},
          3,
          2,
          -1},
         {"a reader and a writer",
-         {{A, 1, false, NULL}, {A "." B, 2, true, NULL}, {A "." C, 3, false, NULL}},
+         {{A, 1, false, NULL, NULL},
+          {A "." B, 2, true, NULL, NULL},
+          {A "." C, 3, false, NULL, NULL}},
          3,
          2,
          1},
         {"who is within an elder sibling",
-         {{A "." B, 2, false, NULL}, {A "." C, 3, false, NULL}, {A "." B "." D, 5, false, NULL}},
+         {{A "." B, 2, false, NULL, NULL},
+          {A "." C, 3, false, NULL, NULL},
+          {A "." B "." D, 5, false, elders, NULL}},
          3,
          1,
          2},
         {"who waits for one's own elder",
-         {{A "." B, 2, false, NULL}, {A "." C, 3, false, NULL}, {A "." B "." D, 5, false, NULL}},
+         {{A "." B, 2, false, NULL, NULL},
+          {A "." C, 3, false, NULL, NULL},
+          {A "." B "." D, 5, false, elders, NULL}},
          3,
          2,
          -1},
-        {"who came before, when the elder has gone",
-         {{A "." C, 3, false, NULL}, {A "." B "." D, 5, false, NULL}},
+        {"who is within an elder sibling that has gone",
+         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, elders, NULL}},
+         2,
+         0,
+         1},
+        {"who waited for one's own elder, which has gone",
+         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, elders, NULL}},
+         2,
+         1,
+         -1},
+        {"who came before, when there was no elder",
+         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, none, NULL}},
          2,
          1,
          0},
-        {"one of another family", {{D, 1, false, NULL}, {A "." B, 2, false, NULL}}, 2, 1, -1},
+        {"one of another family",
+         {{D, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}},
+         2,
+         1,
+         -1},
         {"siblings further in",
-         {{A "." B, 2, false, NULL},
-          {A "." B "." C, 7, false, NULL},
-          {A "." B "." D, 6, false, NULL}},
+         {{A "." B, 2, false, NULL, NULL},
+          {A "." B "." C, 7, false, elders, NULL},
+          {A "." B "." D, 6, false, elders, NULL}},
          3,
          1,
          2},
@@ -396,6 +442,7 @@ int main(void)
     test_families();
     test_data();
     test_rooms();
+    test_elders();
     test_limits();
     test_frames();
     test_multi();

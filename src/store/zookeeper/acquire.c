@@ -50,6 +50,19 @@ static const char *parent_of(const struct zk_store *store, const struct spot *sp
     return is_limited(store) && *spot->beside ? spot->leases : spot->lock;
 }
 
+/* The family is there yet, and so is each elder that is noted: who waited for one that has gone may
+ * hold the lock. */
+static void add_checks(struct zk_multi *multi, const struct spot *spot, const char *parent)
+{
+    char *ancestor = zk_path_join(parent, spot->beside);
+
+    zk_multi_check(multi, ancestor);
+    free(ancestor);
+    for (size_t i = 0; i < OWNER_DEPTH; i++)
+        if (spot->elders[i])
+            zk_multi_check(multi, spot->elders[i]);
+}
+
 /* Who nests in a holder has its number, and so is before all that wait. Of a semaphore it has a
  * lease at once, whose number says nothing. */
 static void add_creations(struct zk_store *store, struct zk_multi *multi, struct spot *spot)
@@ -60,11 +73,8 @@ static void add_creations(struct zk_store *store, struct zk_multi *multi, struct
     bool nested = *spot->beside, same = nested && !is_limited(store);
 
     zk_print_data(store, spot);
-    if (nested) {
-        char *ancestor = zk_path_join(parent, spot->beside);
-        zk_multi_check(multi, ancestor);
-        free(ancestor);
-    }
+    if (nested)
+        add_checks(multi, spot, parent);
     for (; *words; words++) {
         snprintf(name, sizeof name, same ? "_c_%s-%s%010d" : "_c_%s-%s", queue_uuid(store->owner),
                  *words, (int)spot->number);
@@ -75,7 +85,7 @@ static void add_creations(struct zk_store *store, struct zk_multi *multi, struct
     }
 }
 
-/* Notes what was created: of each spot its nodes, behind a check where it is nested. */
+/* Notes what was created: of each spot its nodes, behind the checks where it is nested. */
 static bool note_created(struct zk_store *store, const struct zk_reply *reply)
 {
     struct jute_in in = reply->body;
@@ -87,6 +97,8 @@ static bool note_created(struct zk_store *store, const struct zk_reply *reply)
         const char *const *words = words_of(store, spot), *parent = parent_of(store, spot);
         size_t length = strlen(parent);
         sound = !*spot->beside || zk_next_result(&in, &result);
+        for (size_t j = 0; sound && *spot->beside && j < OWNER_DEPTH; j++)
+            sound = !spot->elders[j] || zk_next_result(&in, &result);
         for (size_t j = 0; sound && words[j]; j++) {
             sound = zk_next_result(&in, &result) && result.path.size > length + 1 &&
                     result.path.size < KEY_MAX_BYTES * 4 + 4096;
@@ -210,6 +222,27 @@ static void refuse_limit(struct zk_store *store, size_t key, struct jute_text te
     zk_refuse(store, CAUSE_MISFIT, key, zk_semaphore_misfit(limit, why, sizeof why));
 }
 
+/* Notes since when the elders have their nodes. False, and told, if that cannot be read. */
+static bool read_elders(struct zk_store *store, struct spot *spot, const struct zk_reply **replies)
+{
+    for (size_t i = 0; i < OWNER_DEPTH; i++) {
+        struct jute_text text;
+        struct zk_stat stat;
+        if (!spot->elders[i])
+            continue;
+        const struct zk_reply *reply = (*replies)++;
+        if (reply->error == ZK_NO_NODE) {
+            zk_set_text(&spot->elders[i], NULL); /* it has just gone */
+        } else if (reply->error != ZK_OK || !zk_read_data(reply, &text, &stat)) {
+            zk_tell_error(store, reply->error ? reply->error : ZK_MARSHALLING);
+            return false;
+        } else {
+            spot->elders_since[i] = stat.czxid;
+        }
+    }
+    return true;
+}
+
 /* The fence of who nests is that of its outermost ancestor, as its own node is younger than those
  * of who wait. */
 static void read_ancestors(struct zk_store *store, const struct zk_reply *replies)
@@ -223,6 +256,8 @@ static void read_ancestors(struct zk_store *store, const struct zk_reply *replie
         if (!*spot->beside)
             continue;
         const struct zk_reply *reply = replies++;
+        if (!read_elders(store, spot, &replies))
+            return;
         if (reply->error == ZK_NO_NODE) {
             *spot->beside = '\0'; /* it has just gone: to the end of the queue */
         } else if (reply->error != ZK_OK || !zk_read_data(reply, &text, &stat)) {
@@ -237,6 +272,25 @@ static void read_ancestors(struct zk_store *store, const struct zk_reply *replie
         }
     }
     create(store);
+}
+
+/* Asks for the node that we nest beside, and then for those of all our ancestors, that one among
+ * them. */
+static void ask_elders(struct zk_store *store, struct spot *spot, const struct queue *queue)
+{
+    char *path = zk_path_join(parent_of(store, spot), spot->beside), uuid[OWNER_UUID_SIZE];
+    const char *at = store->owner, *dot;
+
+    zk_get(zk_batch_of(store), path);
+    free(path);
+    for (size_t i = 0; i < OWNER_DEPTH && (dot = strchr(at, '.')); i++, at = dot + 1) {
+        snprintf(uuid, sizeof uuid, "%.*s", (int)(dot - at), at);
+        const struct contender *elder = queue_find(queue, uuid);
+        if (!elder)
+            continue;
+        spot->elders[i] = zk_path_join(parent_of(store, spot), elder->name);
+        zk_get(zk_batch_of(store), spot->elders[i]);
+    }
 }
 
 static void found_ancestors(struct zk_store *store, const struct zk_reply *replies)
@@ -254,6 +308,7 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
             queue_set_holding(&queues[i], true);
         const struct contender *one = queue_ancestor(&queues[i], store->owner);
         *spot->beside = '\0';
+        zk_clear_elders(spot);
         if (!one || strlen(one->name) >= sizeof spot->beside)
             continue;
         key = i;
@@ -263,9 +318,7 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
             misfit = "an ancestor of this process holds it for reading, and cannot make way";
         strcpy(spot->beside, one->name);
         spot->number = one->number;
-        char *path = zk_path_join(parent_of(store, spot), one->name);
-        zk_get(zk_batch_of(store), path);
-        free(path);
+        ask_elders(store, spot, &queues[i]);
     }
     zk_free_queues(store, queues);
     if (misfit) {
@@ -385,9 +438,10 @@ static void be_refused(struct zk_store *store)
 
 /* -- relatives --------------------------------------------------------------------------------- */
 
-/* What the replies say about those of a spot; *count of them are there. The caller frees. */
+/* What the replies say about those of a spot; *count of them are there. elders: room for as many as
+ * there may be. The caller frees. */
 static struct relative *read_relatives(const struct spot *spot, const struct zk_reply *replies,
-                                       size_t *count)
+                                       int64_t (*elders)[OWNER_DEPTH], size_t *count)
 {
     struct relative *all = mem_zeroed((spot->relative_count + 1) * sizeof *all);
 
@@ -404,6 +458,8 @@ static struct relative *read_relatives(const struct spot *spot, const struct zk_
         one->since = stat.czxid;
         one->reader = data.mode == LOCK_SHARED;
         one->node = spot->relatives[i];
+        memcpy(elders[*count], data.elders, sizeof data.elders);
+        one->elders = elders[*count];
         (*count)++;
     }
     return all;
@@ -414,7 +470,8 @@ static bool judge_relatives(struct zk_store *store, struct spot *spot,
                             const struct zk_reply *replies)
 {
     size_t count, own = 0;
-    struct relative *all = read_relatives(spot, replies, &count);
+    int64_t(*elders)[OWNER_DEPTH] = mem_zeroed((spot->relative_count + 1) * sizeof *elders);
+    struct relative *all = read_relatives(spot, replies, elders, &count);
 
     while (own < count && strcmp(all[own].owner, store->owner) != 0)
         own++;
@@ -425,6 +482,7 @@ static bool judge_relatives(struct zk_store *store, struct spot *spot,
         strcpy(store->refusal.holder.owner, queue_uuid(other->owner));
     }
     free(all);
+    free(elders);
     return own < count;
 }
 

@@ -21,17 +21,20 @@ static size_t shared_path(const char *a, const char *b)
     return shared;
 }
 
-/* When the eldest came of "one" and its ancestors that are further in than that path. */
-static int64_t eldest(const struct relative *all, size_t count, const struct relative *one,
-                      size_t path)
+/* When the eldest came of "one" and its ancestors that are further in than that path. An elder
+ * counts as it was when "one" came: whether it has gone meanwhile changes nothing, so that all see
+ * the same order at all times. */
+static int64_t eldest(const struct relative *one, size_t path)
 {
     int64_t since = one->since;
+    size_t depth = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        const struct relative *elder = &all[i];
-        if (strlen(elder->owner) > path && is_same_or_within(one->owner, elder->owner) &&
-            elder->since < since)
-            since = elder->since;
+    for (size_t i = 0; one->elders && one->owner[i]; i++) {
+        if (one->owner[i] != '.' || depth == OWNER_DEPTH)
+            continue;
+        int64_t elder = one->elders[depth++];
+        if (i > path && elder > 0 && elder < since)
+            since = elder;
     }
     return since;
 }
@@ -48,7 +51,7 @@ const struct relative *family_in_the_way(const struct relative *all, size_t coun
         size_t path = shared_path(self->owner, other->owner);
         if (path == 0)
             continue; /* of another family */
-        bool before = eldest(all, count, other, path) < eldest(all, count, self, path);
+        bool before = eldest(other, path) < eldest(self, path);
         if (before && (!last || other->since > last->since))
             last = other;
     }

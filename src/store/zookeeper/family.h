@@ -4,7 +4,7 @@
  * Who nests in another one goes beside it. Siblings, and those within them, exclude each other, and
  * whoever came first is first: of two, the elders are compared that they have below the innermost
  * ancestor that both have, as whoever is within the one that came first must not wait for those who
- * wait for that one. An elder that has gone counts no more. */
+ * wait for that one. An elder that has gone counts on: whoever is within it may hold the lock. */
 #ifndef RLOCK_STORE_ZOOKEEPER_FAMILY_H
 #define RLOCK_STORE_ZOOKEEPER_FAMILY_H
 
@@ -18,7 +18,8 @@ struct relative {
     char owner[OWNER_SIZE];
     int64_t since; /* the zxid that made its node */
     bool reader;
-    const char *node; /* its path, for the caller; borrowed */
+    const int64_t *elders; /* as struct node_data has them, borrowed; NULL: none */
+    const char *node;      /* its path, for the caller; borrowed */
 };
 
 /* The last relative that is before all[own] and keeps it from holding the lock; NULL: nobody does.

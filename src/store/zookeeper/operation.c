@@ -18,6 +18,14 @@ void zk_clear_relatives(struct spot *spot)
     spot->relative_count = 0;
 }
 
+void zk_clear_elders(struct spot *spot)
+{
+    for (size_t i = 0; i < OWNER_DEPTH; i++) {
+        zk_set_text(&spot->elders[i], NULL);
+        spot->elders_since[i] = 0;
+    }
+}
+
 static void clear_spot(struct spot *spot)
 {
     zk_clear_relatives(spot);
@@ -28,6 +36,7 @@ static void clear_spot(struct spot *spot)
     free(spot->data);
     for (size_t i = 0; i < NODES_MAX; i++)
         free(spot->nodes[i]);
+    zk_clear_elders(spot);
     *spot = (struct spot){0};
 }
 
@@ -74,6 +83,8 @@ void zk_print_data(const struct zk_store *store, struct spot *spot)
                              .who = request->who,
                              .who_size = strlen(request->who)};
 
+    if (*spot->beside)
+        memcpy(data.elders, spot->elders_since, sizeof data.elders);
     snprintf(data.owner, sizeof data.owner, "%s", request->owner);
     memcpy(data.password, zk_session_identity(store->session)->password, sizeof data.password);
     zk_set_text(&spot->data, node_data_print(&data));

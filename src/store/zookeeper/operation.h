@@ -17,14 +17,17 @@
 
 /* Our nodes in one lock. */
 struct spot {
-    char *key;              /* the key's node */
-    char *lock;             /* the node whose children are the queue; of a semaphore KEY/locks */
-    char *leases;           /* KEY/leases, whose children hold a semaphore */
-    char *nodes[NODES_MAX]; /* ours; NULL: none */
-    char *in_the_way;       /* the node that is watched; NULL: none */
-    char beside[NAME_SIZE]; /* the first node of the ancestor that we nest in; "": none */
-    int32_t number;         /* of that */
-    char **relatives;       /* who may nest in it as well: their nodes, and ours */
+    char *key;                 /* the key's node */
+    char *lock;                /* the node whose children are the queue; of a semaphore KEY/locks */
+    char *leases;              /* KEY/leases, whose children hold a semaphore */
+    char *nodes[NODES_MAX];    /* ours; NULL: none */
+    char *in_the_way;          /* the node that is watched; NULL: none */
+    char beside[NAME_SIZE];    /* the first node of the ancestor that we nest in; "": none */
+    int32_t number;            /* of that */
+    char *elders[OWNER_DEPTH]; /* where we nest, the nodes of all our ancestors, outermost
+                                           first; NULL: it has none */
+    int64_t elders_since[OWNER_DEPTH]; /* their czxids; 0: it has none */
+    char **relatives;                  /* who may nest in it as well: their nodes, and ours */
     size_t relative_count;
     bool leased;      /* our node is a lease of the semaphore, no place in its queue */
     unsigned slot;    /* of the semaphore */
@@ -103,6 +106,7 @@ static inline bool zk_is_closed(const struct zk_store *store)
 
 void zk_clear_spots(struct zk_store *store);
 void zk_clear_relatives(struct spot *spot);
+void zk_clear_elders(struct spot *spot);
 /* One for each key of the request. */
 void zk_make_spots(struct zk_store *store);
 /* Frees *to, and takes "text" over. */

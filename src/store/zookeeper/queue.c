@@ -233,16 +233,33 @@ static void print_mode(const struct node_data *data, char *out, size_t size)
         snprintf(out, size, "%s", lock_mode_name(data->mode));
 }
 
+#define ELDERS_SIZE (OWNER_DEPTH * 21 + 1) /* ":" and a number each */
+
+static void print_elders(const struct node_data *data, char *out)
+{
+    int count = OWNER_DEPTH;
+
+    while (count > 0 && data->elders[count - 1] == 0)
+        count--;
+    *out = '\0';
+    for (int i = 0; i < count; i++)
+        out += sprintf(out, ":%" PRId64, data->elders[i]);
+}
+
 char *node_data_print(const struct node_data *data)
 {
-    size_t size = sizeof MARK + strlen(data->owner) + 2 * ZK_PASSWORD_SIZE + data->who_size + 80;
+    size_t size = sizeof MARK + strlen(data->owner) + 2 * ZK_PASSWORD_SIZE + ELDERS_SIZE +
+                  data->who_size + 80;
     char *text = mem_zeroed(size), password[2 * ZK_PASSWORD_SIZE + 1], mode[32];
+    char elders[ELDERS_SIZE];
 
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++)
         sprintf(password + 2 * i, "%02x", (unsigned char)data->password[i]);
     print_mode(data, mode, sizeof mode);
-    snprintf(text, size, "%s %s %s %" PRIu64 " %" PRId64 " %s %.*s", MARK, data->owner, mode,
-             data->fence, data->lease / NS_PER_MS, password, (int)data->who_size, data->who);
+    print_elders(data, elders);
+    snprintf(text, size, "%s %s %s %" PRIu64 "%s %" PRId64 " %s %.*s", MARK, data->owner, mode,
+             data->fence, elders, data->lease / NS_PER_MS, password, (int)data->who_size,
+             data->who);
     return text;
 }
 
@@ -306,20 +323,34 @@ static bool take_number(struct jute_text *text, int64_t most, int64_t *number)
     return take_word(text, word, sizeof word) && decimal_parse(word, 0, most, number);
 }
 
+/* FENCE, or FENCE:ELDER:… */
+static bool take_fence(struct jute_text *text, struct node_data *data)
+{
+    char word[24 + ELDERS_SIZE];
+    const char *at = word;
+    int64_t fence;
+
+    if (!take_word(text, word, sizeof word) || !decimal_take(&at, INT64_MAX, &fence))
+        return false;
+    data->fence = (uint64_t)fence;
+    for (size_t i = 0; *at; i++)
+        if (i == OWNER_DEPTH || *at++ != ':' || !decimal_take(&at, INT64_MAX, &data->elders[i]))
+            return false;
+    return true;
+}
+
 bool node_data_parse(struct jute_text text, struct node_data *data)
 {
     char mark[sizeof MARK], mode[32] = "", password[2 * ZK_PASSWORD_SIZE + 1];
-    int64_t fence, lease_ms;
+    int64_t lease_ms;
 
     *data = (struct node_data){.who = ""};
     if (!take_word(&text, mark, sizeof mark) || strcmp(mark, MARK) != 0 ||
         !take_word(&text, data->owner, sizeof data->owner) || owner_fault(data->owner) ||
         !take_word(&text, mode, sizeof mode) || !read_mode(mode, data) ||
-        !take_number(&text, INT64_MAX, &fence) ||
-        !take_number(&text, INT64_MAX / NS_PER_MS, &lease_ms) ||
+        !take_fence(&text, data) || !take_number(&text, INT64_MAX / NS_PER_MS, &lease_ms) ||
         !take_word(&text, password, sizeof password) || !read_password(password, data->password))
         return false;
-    data->fence = (uint64_t)fence;
     data->lease = lease_ms * NS_PER_MS;
     data->who = text.bytes;
     data->who_size = text.size;

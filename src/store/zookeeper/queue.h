@@ -63,12 +63,16 @@ const struct contender *queue_next_of(const struct queue *queue, const char *uui
 /* -- what is in a node ------------------------------------------------------------------------- */
 
 /* rlock/1 OWNER MODE FENCE LEASE PASSWORD WHO, where the MODE of a semaphore is limit:LIMIT:SLOT.
+ * Who nests has FENCE:ELDER:…, an ELDER for each ancestor, outermost first.
  * The password is the session's: whoever may read the node may delete it as well, and a process
  * that takes another one's place goes on with its session. */
 struct node_data {
     char owner[OWNER_SIZE];
     enum lock_mode mode;
     uint64_t fence; /* that it has of whom it nests in; 0: its own node's czxid is it */
+    /* The czxid of the node that each ancestor had when this one was made, outermost first; 0: it
+     * had none. */
+    int64_t elders[OWNER_DEPTH];
     unsigned limit; /* of a semaphore, otherwise 0 */
     unsigned slot;  /* that it has of it; 0: none, it waits */
     int64_t lease;  /* ns: as it was granted */
