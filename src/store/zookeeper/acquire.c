@@ -744,7 +744,7 @@ void zk_acquire(struct store *base, const struct lock_request *request, struct m
         close_old(store);
     else if (!store->placed)
         begin_place(store);
-    else if (store->refusal.cause == CAUSE_HELD && !store->leads &&
+    else if (zk_request_of(store)->queue && store->refusal.cause == CAUSE_HELD && !store->leads &&
              store->heartbeats++ < HEARTBEATS)
         beat(store);
     else
