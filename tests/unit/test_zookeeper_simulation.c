@@ -191,10 +191,12 @@ static struct player *find_owner(struct life *life, const char *path)
     return NULL;
 }
 
-/* Whether it has said that nothing of it is left. */
+/* Whether it has said that nothing of it is left, and can know. */
 static bool is_clean(const struct player *player)
 {
-    return player->ending == KEEPER_RELEASED;
+    bool gone = player->ending == KEEPER_RELEASED || player->ending == KEEPER_NOT_ACQUIRED;
+
+    return gone && player->life->world.denied == 0;
 }
 
 /* Whether it was the last one that its owner's part of the lock is held by. What an unanswered
@@ -378,7 +380,8 @@ static const struct player *find_holder(struct player *player)
 
     for (size_t i = 0; i < life->count; i++) {
         const struct player *other = &life->players[(first + i) % life->count];
-        if (other != player && counts_on_it(other, now_of(player)) && !strchr(other->owner, '.'))
+        if (other != player && counts_on_it(other, now_of(player)) &&
+            strlen(other->owner) < (size_t)3 * OWNER_UUID_SIZE)
             return other;
     }
     return NULL;

@@ -660,6 +660,7 @@ static void open_session(struct zk_conn *conn, struct jute_in in, bool old)
                     password.size != ZK_PASSWORD_SIZE ||
                     memcmp(password.bytes, row->identity.password, ZK_PASSWORD_SIZE) != 0))
             row = NULL;
+        world->denied += old && !row;
     }
     if (row && !old) {
         int64_t least = 2 * world->tick, most = 20 * world->tick;
@@ -670,6 +671,9 @@ static void open_session(struct zk_conn *conn, struct jute_in in, bool old)
             hang_up(before);
         touch(world, row);
     }
+    zk_log(world, now_of(world), "server %d%s %s session %lld", conn->server,
+           old ? ", cut off," : "", row ? "opens" : "denies",
+           (long long)(row ? row->identity.id : id));
     world->reopened_at_old += row && old;
     conn->opens = row;
     put_opened(&conn->reply, row);
@@ -688,6 +692,7 @@ static void write_down(struct zk_conn *conn, struct jute_in in)
     if (conn->row->dead) {
         error = ZK_SESSION_EXPIRED;
     } else if (kind == OP_CLOSE) {
+        zk_log(world, now_of(world), "session %lld closes", (long long)session);
         end_session(world, conn->row, NODE_GIVEN_BACK);
         conn->closes = true;
     } else if (conn->row->conn != conn) {

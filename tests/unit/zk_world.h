@@ -126,6 +126,10 @@ struct zk_world {
     size_t node_count, node_room;
     struct zk_conn *conns;
 
+    /* Sessions that live, and that an old leader has taken for ended: they began after it was cut
+     * off. Whoever is told so leaves the session to its timeout. */
+    unsigned denied;
+
     /* So that a world without faults is noticed. */
     unsigned elections, expired, reopened_at_old, stale_reads, moved;
 
