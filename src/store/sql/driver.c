@@ -106,12 +106,20 @@ static void time_is_up(struct loop_timer *timer)
 }
 
 /* What it was told last is done by a driver that ends by itself. */
-static void destroy(struct sql_driver *driver)
+static void leave(struct sql_driver *driver)
 {
     if (driver->phase == PHASE_TOLD) {
         helper_process_leave(driver->process);
         driver->process = NULL;
+        driver->phase = PHASE_DOWN;
+        driver->out.size = 0;
+        driver->in.size = driver->in.taken = 0;
     }
+}
+
+static void destroy(struct sql_driver *driver)
+{
+    leave(driver);
     disconnect(driver);
     free(driver->sql);
     free(driver->out.bytes);
@@ -333,6 +341,7 @@ static void connect_first(struct sql_driver *driver)
 void sql_driver_ask(struct sql_driver *driver, const char *sql, struct moment until, sql_done *done,
                     void *arg)
 {
+    leave(driver);
     driver->sql = mem_strdup(sql);
     driver->until = until;
     driver->done = done;
@@ -344,14 +353,31 @@ void sql_driver_ask(struct sql_driver *driver, const char *sql, struct moment un
         connect_first(driver);
 }
 
-bool sql_driver_tell(struct sql_driver *driver, const char *sql, struct moment until)
+/* Nobody waits for what is under way any more. */
+static void forget(struct sql_driver *driver)
 {
-    if (driver->phase != PHASE_IDLE && driver->phase != PHASE_ASKED)
-        return false;
     loop_disarm(driver->loop, &driver->timer);
     loop_disarm(driver->loop, &driver->turn);
-    loop_remove(driver->loop, &driver->io);
+    free(driver->sql);
+    driver->sql = NULL;
     driver->done = NULL;
+}
+
+void sql_driver_give_up(struct sql_driver *driver)
+{
+    forget(driver);
+    if (driver->phase == PHASE_CONNECTING || driver->phase == PHASE_ASKED)
+        disconnect(driver);
+}
+
+bool sql_driver_tell(struct sql_driver *driver, const char *sql, struct moment until)
+{
+    if (driver->phase == PHASE_CONNECTING)
+        sql_driver_give_up(driver);
+    forget(driver);
+    if (driver->phase == PHASE_DOWN)
+        return false;
+    loop_remove(driver->loop, &driver->io);
     wire_begin(&driver->out, WIRE_STATEMENT);
     wire_number(&driver->out, left_ms(until));
     wire_text(&driver->out, sql);

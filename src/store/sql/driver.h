@@ -33,8 +33,11 @@ void sql_driver_free(struct sql_driver *driver);
  * What "done" is told is valid during the call. */
 void sql_driver_ask(struct sql_driver *driver, const char *sql, struct moment until, sql_done *done,
                     void *arg);
-/* Has it executed after what is under way, and waits for nothing; no "done" is called any more, and
- * nothing can be asked. False where there is no connection. */
+/* Ends what is under way, which may be done, and its connection; "done" is not called any more. */
+void sql_driver_give_up(struct sql_driver *driver);
+/* Has it executed after what is under way, and after what it was told before, and waits for
+ * nothing; no "done" is called any more. False where there is no connection. What is asked next
+ * goes over another connection. */
 bool sql_driver_tell(struct sql_driver *driver, const char *sql, struct moment until);
 
 /* Counts the connections: what belongs to one ends with it. */
