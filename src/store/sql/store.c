@@ -61,9 +61,11 @@ struct sql_store {
     bool writes;       /* the statement changes something */
     bool optional;     /* it is the last one, and may fail */
     bool uncertain;    /* a release: an acquisition may be under way */
+    bool abandoned;    /* rows that were written back were given up, and may be written yet */
     bool joined;       /* the owner has entered the queues */
     bool fresh;        /* it was in none of them, or was not listening */
     bool called;       /* by a notification since it was read */
+    bool sure;         /* "read" is what the store has, as far as answers tell */
     bool unheard;      /* a change may have been done without an answer */
     bool retried;      /* over another connection */
     bool forces;       /* a lock is taken away */
@@ -204,7 +206,7 @@ static void begin(struct sql_store *store, void (*decide)(struct sql_store *),
     store->until = until;
     store->again = start;
     store->optional = store->uncertain = store->joined = store->fresh = store->called = false;
-    store->unheard = store->retried = store->forces = store->purge = false;
+    store->sure = store->unheard = store->retried = store->forces = store->purge = false;
     store->attempts = 0;
     store->answer = (struct answer){0};
 }
@@ -265,7 +267,8 @@ static void hear_all(struct sql_store *store, const struct sql_reply *reply)
 {
     store->read_at = reply->sent;
     store->answer = (struct answer){0};
-    if (!sql_reading_take(&store->read, reply))
+    store->sure = sql_reading_take(&store->read, reply);
+    if (!store->sure)
         refuse_damaged(store);
     else if (!ask_mirrors(store))
         store->decide(store);
@@ -293,10 +296,11 @@ static void begin_anew(struct sql_store *store)
 
 static void hear_swapped(struct sql_store *store, const struct sql_reply *reply)
 {
-    if (reply->rows == 1 && strcmp(reply->values[0], "0") == 0)
-        begin_anew(store);
-    else
+    store->sure = reply->rows != 1 || strcmp(reply->values[0], "0") != 0;
+    if (store->sure)
         store->swapped(store);
+    else
+        begin_anew(store);
 }
 
 static void swap_all(struct sql_store *store, enum sql_mirror_need need)
@@ -308,6 +312,7 @@ static void swap_all(struct sql_store *store, enum sql_mirror_need need)
         fail_op(store, CAUSE_UNFIT, "it has too many holders for a row of a database");
         return;
     }
+    store->sure = false;
     for (size_t i = 0; i < store->read.count; i++) {
         struct sql_row *row = &store->read.places[i].row;
         row->version++;
@@ -831,14 +836,15 @@ static void sql_release(struct store *base, const struct lock_request *request, 
     struct sql_store *store = of(base);
 
     begin(store, decide_release, request->keys, request->key_count, until, done, arg);
-    store->uncertain = uncertain;
+    store->uncertain = uncertain || store->abandoned;
     start(store);
 }
 
-/* Whether the rows are known, as they are or are about to be. */
+/* Whether the rows are known. The version that one would have is not enough: where the statement
+ * that was to write it has failed, somebody else's row may have that version. */
 static bool knows(const struct sql_store *store, const struct lock_request *request)
 {
-    if (store->read.count != request->key_count)
+    if (!store->sure || store->read.count != request->key_count)
         return false;
     for (size_t i = 0; i < store->read.count; i++) {
         char *name = key_in_store(store->prefix, request->keys[i]);
@@ -850,7 +856,9 @@ static bool knows(const struct sql_store *store, const struct lock_request *requ
     return true;
 }
 
-/* Without reading anything: nobody changes the row of a lock that is held but its holders. */
+/* Without reading anything: nobody changes the row of a lock that is held but its holders. While it
+ * is not known whether rows were written there is no way around reading them: that takes an answer,
+ * over another connection. */
 static bool sql_release_nowait(struct store *base, const struct lock_request *request)
 {
     struct sql_store *store = of(base);
@@ -859,6 +867,12 @@ static bool sql_release_nowait(struct store *base, const struct lock_request *re
     bool sent = true;
 
     loop_disarm(store->loop, &store->poll);
+    if (store->done && (store->unheard || store->heard == hear_swapped)) {
+        store->done = NULL;
+        store->abandoned = true;
+        sql_driver_give_up(store->driver);
+        return false;
+    }
     store->done = NULL;
     if (knows(store, request)) {
         for (size_t i = 0; i < store->read.count; i++) {
