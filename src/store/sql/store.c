@@ -58,18 +58,18 @@ struct sql_store {
     void (*decide)(struct sql_store *store);                          /* when all is read */
     void (*heard)(struct sql_store *store, const struct sql_reply *); /* the statement's answer */
     void (*swapped)(struct sql_store *store);                         /* when all is written */
-    bool writes;       /* the statement changes something */
-    bool optional;     /* it is the last one, and may fail */
-    bool uncertain;    /* a release: an acquisition may be under way */
-    bool abandoned;    /* rows that were written back were given up, and may be written yet */
-    bool joined;       /* the owner has entered the queues */
-    bool fresh;        /* it was in none of them, or was not listening */
-    bool called;       /* by a notification since it was read */
-    bool sure;         /* "read" is what the store has, as far as answers tell */
-    bool unheard;      /* a change may have been done without an answer */
-    bool retried;      /* over another connection */
-    bool forces;       /* a lock is taken away */
-    bool purge;        /* everybody leaves the queues */
+    bool writes;    /* the statement changes something */
+    bool optional;  /* it is the last one, and may fail */
+    bool uncertain; /* a release: an acquisition may be under way */
+    bool abandoned; /* a change that was given up, of this operation or before, may be done yet */
+    bool joined;    /* the owner has entered the queues */
+    bool fresh;     /* it was in none of them, or was not listening */
+    bool called;    /* by a notification since it was read */
+    bool sure;      /* "read" is what the store has, as far as answers tell */
+    bool unheard;   /* a change may have been done without an answer */
+    bool retried;   /* over another connection */
+    bool forces;    /* a lock is taken away */
+    bool purge;     /* everybody leaves the queues */
     unsigned attempts; /* that others were quicker in */
     size_t statement;  /* of the schema */
     struct sql_reading read;
@@ -158,6 +158,7 @@ static void explain_missing(struct answer *answer)
 static void statement_failed(struct sql_store *store, const struct sql_reply *reply)
 {
     store->unheard |= store->writes && reply->maybe_done;
+    store->abandoned |= store->unheard;
     if (reply->error == WIRE_CONFLICT && ++store->attempts < ATTEMPTS_MAX) {
         store->again(store);
     } else if (store->optional) {
@@ -586,6 +587,7 @@ static void refuse_held(struct sql_store *store, struct sql_place *place)
 
     answer->verdict = VERDICT_REFUSED;
     answer->cause = CAUSE_HELD;
+    answer->maybe_done = store->unheard; /* by a statement that is executed late */
     answer->key = (size_t)(place - store->read.places);
     answer->position = place->ahead[place->depth] + (request->queue || request->stand);
     if (place->foreign) {
