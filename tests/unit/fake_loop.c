@@ -108,17 +108,23 @@ static void fire_due(struct loop *loop, bool urgent, bool descriptors)
     }
 }
 
-bool fake_turn(struct loop *loop)
+void fake_turn_at(struct loop *loop, struct moment now)
 {
-    if (!loop->timers || loop->timers->due.ns == MOMENT_NEVER.ns)
-        return false;
-    if (loop->timers->due.ns > loop->now.ns)
-        loop->now = loop->timers->due;
-    loop->now = moment_plus(loop->now, loop->lag);
-    loop->lag = 0;
+    loop->now = moment_max(loop->now, now);
     fire_due(loop, true, false);
     fire_due(loop, false, true);
     fire_due(loop, false, false);
+}
+
+bool fake_turn(struct loop *loop)
+{
+    struct moment now = moment_max(loop->now, fake_due(loop));
+    int64_t lag = loop->lag;
+
+    if (now.ns == MOMENT_NEVER.ns)
+        return false;
+    loop->lag = 0;
+    fake_turn_at(loop, moment_plus(now, lag));
     return true;
 }
 

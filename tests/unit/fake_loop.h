@@ -11,6 +11,8 @@ bool fake_turn(struct loop *loop);
 /* When the next turn is due; never, if nothing is. Where there are several loops, each a process of
  * its own, whoever turns always the one that is due next keeps them in one time. */
 struct moment fake_due(const struct loop *loop);
+/* A turn at that time, or later. */
+void fake_turn_at(struct loop *loop, struct moment now);
 /* This process is stopped for "ns" before the next turn. */
 void fake_suspend(struct loop *loop, int64_t ns);
 /* Timers with this "fire" stand for descriptors. */
