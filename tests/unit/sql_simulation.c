@@ -44,7 +44,8 @@ struct statement {
     int64_t clock; /* us, when it arrived */
     bool executed;
     struct wire_out answer;
-    struct statement *next;
+    struct statement *next;            /* in the queue of its connection */
+    struct statement *before, *behind; /* of all there are */
 };
 
 struct world_connection {
@@ -235,6 +236,21 @@ static void go_on(struct world_connection *connection)
     arm(statement, world_some_time(world, statement->fate == SLOW ? 20000 : 100));
 }
 
+static void free_statement(struct statement *statement)
+{
+    struct world *world = statement->connection->world;
+
+    if (statement->before)
+        statement->before->behind = statement->behind;
+    else
+        world->all = statement->behind;
+    if (statement->behind)
+        statement->behind->before = statement->before;
+    free(statement->answer.bytes);
+    free(statement->sql);
+    free(statement);
+}
+
 static void drop(struct statement *statement)
 {
     struct world_connection *connection = statement->connection;
@@ -242,9 +258,7 @@ static void drop(struct statement *statement)
     if (connection->active == statement)
         connection->active = NULL;
     connection->world->under_way--;
-    free(statement->answer.bytes);
-    free(statement->sql);
-    free(statement);
+    free_statement(statement);
 }
 
 /* -- the server ------------------------------------------------------------------------------ */
@@ -429,7 +443,10 @@ static void enqueue(struct world_connection *connection, struct wire_frame *fram
 
     if (!statement)
         abort();
-    *statement = (struct statement){.connection = connection};
+    *statement = (struct statement){.connection = connection, .behind = connection->world->all};
+    if (statement->behind)
+        statement->behind->before = statement;
+    connection->world->all = statement;
     statement->timer = (struct loop_timer){.fire = move, .owner = statement};
     if (frame->type == WIRE_STATEMENT) {
         if (!wire_take_number(frame, &limit) || !wire_take(frame, &text))
@@ -539,8 +556,7 @@ static void free_queue(struct world_connection *connection)
 
     for (struct statement *at = connection->queue; at; at = next) {
         next = at->next;
-        free(at->sql);
-        free(at);
+        free_statement(at);
     }
     connection->queue = NULL;
 }
@@ -571,18 +587,19 @@ void world_begin(struct world *world, unsigned seed, bool mysql)
 
 void world_end(struct world *world)
 {
+    for (size_t i = 0; i < world->process_count; i++)
+        loop_free(world->processes[i]);
+    loop_free(world->outside);
+    while (world->all)
+        free_statement(world->all);
     for (size_t i = 0; i < world->connection_count; i++) {
         struct world_connection *connection = world->connections[i];
-        free_queue(connection);
         free(connection->told.bytes);
         free(connection->saying.bytes);
         free(connection);
     }
     free(world->connections);
     sim_database_free(&world->database);
-    for (size_t i = 0; i < world->process_count; i++)
-        loop_free(world->processes[i]);
-    loop_free(world->outside);
     current = NULL;
 }
 

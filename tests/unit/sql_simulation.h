@@ -15,6 +15,8 @@
 
 struct world_connection;
 
+struct statement;
+
 struct world {
     unsigned seed;
     unsigned failing;  /* of 16 statements, so many fare badly */
@@ -36,6 +38,7 @@ struct world {
     size_t connection_count;
     struct world_connection *writing; /* whose statement is executed */
     size_t under_way;                 /* statements */
+    struct statement *all;            /* those that wait, too */
 
     unsigned statements, late; /* in all; executed when nobody waited for them any more */
     const char *fault;

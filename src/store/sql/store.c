@@ -548,13 +548,15 @@ static struct sql_place *find_obstacle(struct sql_store *store)
 static void poll_later(struct sql_store *store, int64_t position, int64_t left_ms)
 {
     bool notifies = store->dialect->notifies && left_ms == 0;
-    int64_t ns = notifies ? DEAF_POLL_NS
-                          : jitter_spread(POLL_NS, POLL_SPREAD_NS) * (position + 1) / 2;
+    int64_t ns = DEAF_POLL_NS;
 
+    if (!request_of(store)->listen || position > (notifies ? 1 : POLL_PLACES))
+        return;
+    if (!notifies)
+        ns = jitter_spread(POLL_NS, POLL_SPREAD_NS) * (position + 1) / 2;
     if (left_ms > 0 && left_ms * NS_PER_MS < ns)
         ns = left_ms * NS_PER_MS;
-    if (request_of(store)->listen && position <= (notifies ? 1 : POLL_PLACES))
-        loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), ns));
+    loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), ns));
 }
 
 static void poll_due(struct loop_timer *timer)

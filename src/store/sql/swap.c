@@ -115,7 +115,7 @@ static void add_insert(struct sql_text *text, const struct swap *swap)
 static void add_update(struct sql_text *text, const struct swap *swap)
 {
     const char *between = "UPDATE ";
-    char prefix[16];
+    char prefix[24];
 
     for (size_t i = 0; i < swap->count; i++, between = " JOIN ")
         sql_add(text, "%s@lock AS l%zu", between, i);
