@@ -246,8 +246,10 @@ static void await(struct eviction *all, struct force_request *request, struct an
     request->purge = false;
     while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
         if (is_asked(answer)) {
+            /* Another acquisition than the one that was asked first, which lasts longer. */
+            if (answer->left_ms > left_ms || request->how == FORCE_ASKED_OVER)
+                over = over_at(answer);
             left_ms = answer->left_ms;
-            over = moment_max(over, over_at(answer));
         } else if (!told) {
             say_warning("%s: %s; trying again", request->key, answer->text);
         }
