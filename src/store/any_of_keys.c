@@ -31,6 +31,7 @@
 #include "base/mem.h"
 #include "net/loop.h"
 #include "store/any_part.h"
+#include "store/layer.h"
 
 /* How long a place may be asked for at a server that has not answered before: the places at the
  * others are kept for 7 s. And how long at most to take. */
@@ -52,9 +53,8 @@ enum task { TASK_NONE, TASK_ACQUIRE, TASK_EACH };
 enum phase { TRY, STAND, TAKE, GIVE_BACK, LEAVE };
 
 struct any_of_keys {
-    struct store base;
+    struct store_layer layer; /* above a store for all that is not about some of several keys */
     struct loop *loop;
-    struct store *all; /* for all that is not about some of several keys */
 
     struct part_home home;
     struct part *parts;
@@ -103,7 +103,7 @@ static void poked(void *arg)
     struct any_of_keys *any = arg;
 
     if (any->task == TASK_NONE)
-        store_poke(&any->base);
+        store_poke(&any->layer.base);
     else if (any->task == TASK_ACQUIRE && any->phase == STAND)
         advance(any);
 }
@@ -774,7 +774,7 @@ static void later_due(struct loop_timer *timer)
             any->parts[i].poked |=
                 part_is_ready(&any->parts[i]) || part_is_kept_by_another(&any->parts[i]);
     }
-    store_poke(&any->base);
+    store_poke(&any->layer.base);
 }
 
 /* Nothing is done while somebody is still calling us. */
@@ -817,7 +817,7 @@ static void acquire(struct store *base, const struct lock_request *request, stru
 
     if (request->take == 0) {
         drop_parts(any);
-        store_acquire(any->all, request, until, done, arg);
+        store_acquire(any->layer.below, request, until, done, arg);
         return;
     }
     if (!knows(any, request) || any->home.count != request->key_count)
@@ -855,7 +855,7 @@ static void renew(struct store *base, const struct lock_request *request, struct
     struct any_of_keys *any = of(base);
 
     if (!knows(any, request)) {
-        store_renew(any->all, request, until, done, arg);
+        store_renew(any->layer.below, request, until, done, arg);
         return;
     }
     any->releases = false;
@@ -868,7 +868,7 @@ static void release(struct store *base, const struct lock_request *request, bool
     struct any_of_keys *any = of(base);
 
     if (!knows(any, request)) {
-        store_release(any->all, request, uncertain, until, done, arg);
+        store_release(any->layer.below, request, uncertain, until, done, arg);
         return;
     }
     any->releases = true;
@@ -882,7 +882,7 @@ static bool release_nowait(struct store *base, const struct lock_request *reques
     bool sent = true;
 
     if (!knows(any, request))
-        return store_release_nowait(any->all, request);
+        return store_release_nowait(any->layer.below, request);
     any->task = TASK_NONE;
     loop_disarm(any->loop, &any->timer);
     loop_disarm(any->loop, &any->later);
@@ -900,58 +900,6 @@ static bool release_nowait(struct store *base, const struct lock_request *reques
     return sent;
 }
 
-/* -- what is not about some of several keys ---------------------------------------------------- */
-
-static void force(struct store *base, const struct force_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    store_force(of(base)->all, request, until, done, arg);
-}
-
-static void survey(struct store *base, const struct survey_request *request, struct moment until,
-                   store_done *done, void *arg)
-{
-    store_survey(of(base)->all, request, until, done, arg);
-}
-
-static void latch(struct store *base, const struct latch_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    store_latch(of(base)->all, request, until, done, arg);
-}
-
-static void adjust(struct store *base, const struct adjust_request *request, struct moment until,
-                   store_done *done, void *arg)
-{
-    store_adjust(of(base)->all, request, until, done, arg);
-}
-
-static void mark(struct store *base, bool forced, struct moment until, store_done *done, void *arg)
-{
-    store_mark(of(base)->all, forced, until, done, arg);
-}
-
-static void all_poked(void *arg)
-{
-    struct any_of_keys *any = arg;
-
-    store_poke(&any->base);
-}
-
-static void all_handed(void *arg, const struct answer *grant)
-{
-    struct any_of_keys *any = arg;
-
-    store_hand(&any->base, grant);
-}
-
-static void all_lost(void *arg, const char *why)
-{
-    struct any_of_keys *any = arg;
-
-    store_lose(&any->base, why);
-}
-
 /* -- the whole --------------------------------------------------------------------------------- */
 
 static void close_any(struct store *base)
@@ -960,31 +908,31 @@ static void close_any(struct store *base)
 
     drop_parts(any);
     loop_disarm(any->loop, &any->timer);
-    store_close(any->all);
+    store_close(any->layer.below);
     free(any);
 }
 
 struct store *any_of_keys_open(struct loop *loop, struct store *all, any_of_keys_open_one *open_one,
                                const struct store_address *address)
 {
-    static const struct store_events events = {all_poked, all_handed, all_lost};
+    static const struct store_events events = {layer_poked, layer_handed, layer_lost};
     static const struct store_ops ops = {
         .close = close_any,
         .acquire = acquire,
         .renew = renew,
         .release = release,
         .release_nowait = release_nowait,
-        .force = force,
-        .survey = survey,
-        .latch = latch,
-        .mark = mark,
-        .adjust = adjust,
+        .force = layer_force,
+        .survey = layer_survey,
+        .latch = layer_latch,
+        .mark = layer_mark,
+        .adjust = layer_adjust,
     };
     struct any_of_keys *any = mem_zeroed(sizeof *any);
 
-    any->base.ops = &ops;
+    any->layer.base.ops = &ops;
     any->loop = loop;
-    any->all = all;
+    any->layer.below = all;
     any->home = (struct part_home){.loop = loop,
                                    .open_one = open_one,
                                    .address = address,
@@ -993,6 +941,6 @@ struct store *any_of_keys_open(struct loop *loop, struct store *all, any_of_keys
                                    .arg = any};
     any->timer = (struct loop_timer){.fire = timer_due, .owner = any};
     any->later = (struct loop_timer){.fire = later_due, .owner = any};
-    store_on_event(all, &events, any);
-    return &any->base;
+    store_on_event(all, &events, &any->layer.base);
+    return &any->layer.base;
 }

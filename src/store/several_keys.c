@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "net/loop.h"
+#include "store/layer.h"
 
 /* Rounds that got some of the keys and not all, before the owner queues for all. */
 #define MISSES_MAX 3
@@ -28,9 +29,8 @@
 enum hold { HOLD_NOTHING, HOLD_PLACE, HOLD_LOCK };
 
 struct several_keys {
-    struct store base;
+    struct store_layer layer; /* above a store whose operations take one key each */
     struct loop *loop;
-    struct store *single;
 
     /* The operation under way. */
     struct lock_request request;
@@ -184,7 +184,7 @@ static void renew_next(struct several_keys *several)
 {
     struct lock_request one = request_about(several, several->order[several->step]);
 
-    store_renew(several->single, &one, share(several), renewed, several);
+    store_renew(several->layer.below, &one, share(several), renewed, several);
 }
 
 static void renew(struct store *base, const struct lock_request *request, struct moment until,
@@ -215,7 +215,8 @@ static void release_next(struct several_keys *several)
     size_t last = several->request.key_count - 1 - several->step;
     struct lock_request one = request_about(several, several->order[last]);
 
-    store_release(several->single, &one, several->uncertain, share(several), released, several);
+    store_release(several->layer.below, &one, several->uncertain, share(several), released,
+                  several);
 }
 
 static void release(struct store *base, const struct lock_request *request, bool uncertain,
@@ -239,7 +240,7 @@ static bool release_nowait(struct store *base, const struct lock_request *reques
         struct lock_request one = *request;
         one.keys = &request->keys[i];
         one.key_count = 1;
-        sent &= store_release_nowait(several->single, &one);
+        sent &= store_release_nowait(several->layer.below, &one);
     }
     return sent;
 }
@@ -295,7 +296,7 @@ static void give_back_key(struct several_keys *several, size_t key)
     one.at_least = 0;
     one.end = (struct lock_end){.how = LOCK_UNUSED};
     one.in_time = true;
-    store_release(several->single, &one, false, several->until, key_given_back, several);
+    store_release(several->layer.below, &one, false, several->until, key_given_back, several);
 }
 
 static void give_back_next(struct several_keys *several)
@@ -394,7 +395,7 @@ static void take_next(struct several_keys *several)
     bool first = !has_taken(several);
     one.queue &= first;
     one.listen &= first;
-    store_acquire(several->single, &one, several->until, key_taken, several);
+    store_acquire(several->layer.below, &one, several->until, key_taken, several);
 }
 
 /* -- acquiring: queueing for all --------------------------------------------------------------- */
@@ -422,7 +423,7 @@ static void stand_next(struct several_keys *several)
     }
     struct lock_request one = request_about(several, several->order[several->step]);
     one.stand = true;
-    store_acquire(several->single, &one, several->until, stood, several);
+    store_acquire(several->layer.below, &one, several->until, stood, several);
 }
 
 /* -- acquiring: from the beginning ------------------------------------------------------------- */
@@ -457,95 +458,57 @@ static void acquire(struct store *base, const struct lock_request *request, stru
     start_round(several);
 }
 
-/* -- what is about one key alone --------------------------------------------------------------- */
-
-static void force(struct store *base, const struct force_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    store_force(of(base)->single, request, until, done, arg);
-}
-
-static void survey(struct store *base, const struct survey_request *request, struct moment until,
-                   store_done *done, void *arg)
-{
-    store_survey(of(base)->single, request, until, done, arg);
-}
-
-static void latch(struct store *base, const struct latch_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    store_latch(of(base)->single, request, until, done, arg);
-}
-
-static void adjust(struct store *base, const struct adjust_request *request, struct moment until,
-                   store_done *done, void *arg)
-{
-    store_adjust(of(base)->single, request, until, done, arg);
-}
-
-static void mark(struct store *base, bool forced, struct moment until, store_done *done, void *arg)
-{
-    store_mark(of(base)->single, forced, until, done, arg);
-}
-
 /* -- the whole --------------------------------------------------------------------------------- */
-
-static void poked(void *arg)
-{
-    struct several_keys *several = arg;
-
-    store_poke(&several->base);
-}
 
 /* One key was asked for alone. */
 static void handed(void *arg, const struct answer *grant)
 {
-    struct several_keys *several = arg;
+    struct several_keys *several = of(arg);
 
     several->holds[0] = HOLD_LOCK;
-    store_hand(&several->base, grant);
+    store_hand(&several->layer.base, grant);
 }
 
 /* What was taken is to be taken again. */
 static void lost(void *arg, const char *why)
 {
-    struct several_keys *several = arg;
+    struct several_keys *several = of(arg);
 
     memset(several->taken, 0, sizeof several->taken);
     memset(several->holds, 0, sizeof several->holds);
-    store_lose(&several->base, why);
+    store_lose(&several->layer.base, why);
 }
 
 static void close_several(struct store *base)
 {
     struct several_keys *several = of(base);
 
-    store_close(several->single);
+    store_close(several->layer.below);
     free(several->last_owner);
     free(several);
 }
 
 struct store *several_keys_open(struct loop *loop, struct store *single)
 {
-    static const struct store_events events = {poked, handed, lost};
+    static const struct store_events events = {layer_poked, handed, lost};
     static const struct store_ops ops = {
         .close = close_several,
         .acquire = acquire,
         .renew = renew,
         .release = release,
         .release_nowait = release_nowait,
-        .force = force,
-        .survey = survey,
-        .latch = latch,
-        .mark = mark,
-        .adjust = adjust,
+        .force = layer_force,
+        .survey = layer_survey,
+        .latch = layer_latch,
+        .mark = layer_mark,
+        .adjust = layer_adjust,
     };
     struct several_keys *several = mem_zeroed(sizeof *several);
 
-    several->base.ops = &ops;
+    several->layer.base.ops = &ops;
     several->loop = loop;
-    several->single = single;
+    several->layer.below = single;
     several->waiting = NO_KEY;
-    store_on_event(single, &events, several);
-    return &several->base;
+    store_on_event(single, &events, &several->layer.base);
+    return &several->layer.base;
 }

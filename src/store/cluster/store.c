@@ -7,6 +7,7 @@
 #include "store/cluster/cluster.h"
 #include "store/cluster/survey.h"
 #include "store/any_of_keys.h"
+#include "store/layer.h"
 #include "store/several_keys.h"
 
 struct cluster_store {
@@ -26,20 +27,6 @@ struct cluster_store {
 static struct cluster_store *of(struct store *base)
 {
     return (struct cluster_store *)(void *)base;
-}
-
-static void poked(void *arg)
-{
-    struct cluster_store *store = arg;
-
-    store_poke(&store->base);
-}
-
-static void handed(void *arg, const struct answer *grant)
-{
-    struct cluster_store *store = arg;
-
-    store_hand(&store->base, grant);
 }
 
 static struct moment retry_until(const struct cluster_store *store, struct moment until)
@@ -224,13 +211,13 @@ static struct store *open_single(struct loop *loop, const struct store_address *
                                          .adjust = adjust,
                                          .survey = survey,
                                          .latch = latch};
-    static const struct store_events events = {.poked = poked, .handed = handed};
+    static const struct store_events events = {.poked = layer_poked, .handed = layer_handed};
     struct cluster_store *store = mem_zeroed(sizeof *store);
 
     store->base.ops = &ops;
     store->loop = loop;
     store->retry_time = address->connect_timeout;
-    store->cluster = cluster_new(loop, address, &events, store, fault, size);
+    store->cluster = cluster_new(loop, address, &events, &store->base, fault, size);
     if (!store->cluster) {
         free(store);
         return NULL;
