@@ -74,10 +74,13 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
     return may && !moment_reached(outage->until, now);
 }
 
-static void note_first(struct outage *outage)
+/* "explains": until now there was mere silence. */
+static void note_first(struct outage *outage, const struct answer *why, bool explains)
 {
     if (!outage->told)
         loop_arm(outage->loop, &outage->start, moment_plus(outage->since, ABSENCE_NS));
+    else if (explains)
+        outage->events->trouble(outage->arg, why);
 }
 
 static void note_later(struct outage *outage, struct moment now, const struct answer *why,
@@ -92,7 +95,7 @@ static void note_later(struct outage *outage, struct moment now, const struct an
 
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why)
 {
-    bool known = strcmp(outage->text, why->text) == 0;
+    bool known = strcmp(outage->text, why->text) == 0, explains = !outage->text[0];
 
     memcpy(outage->text, why->text, sizeof outage->text);
     memcpy(outage->said, why->said, sizeof outage->said);
@@ -100,7 +103,7 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
     if (outage->contacted)
         note_later(outage, now, why, known);
     else
-        note_first(outage);
+        note_first(outage, why, explains);
     struct moment again = outage_pause(outage, now);
     return outage->contacted ? again : moment_min(again, outage->until);
 }

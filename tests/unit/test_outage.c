@@ -23,6 +23,8 @@ static const struct {
     {"told once, with the latest reason", 5000, "0 ! 900 ~ 2000 ! 3000 +",
      "away:loading back:3000 "},
     {"silent", 5000, "4000 +", "away:no answer from the store yet back:4000 "},
+    {"silent, then it says why, once", 5000, "3500 ! 4000 ~ 4500 +",
+     "away:no answer from the store yet away:refused back:4500 "},
     {"silent, and nobody waits", 0, "4000 +", ""},
     {"away, and nobody waits", 0, "0 !", "over:refused "},
     {"away for too long", 5000, "0 ! 5000 ~", "away:refused over:loading "},
