@@ -277,6 +277,15 @@ sent_more_than() {
     run -0 rlock run --tls-ca "$CERTS/ca.pem" --tls-server-name redis.test k -- true
 }
 
+# How often clients refused a certificate.
+refusals() {
+    grep -c 'alert bad certificate' "$DEPLOYMENT/a/log" || true
+}
+
+refused_since() {
+    (($(refusals) > $1))
+}
+
 @test "TLS: the master's certificate has to be for what the Sentinels call it" {
     local i
     undeploy
@@ -286,8 +295,19 @@ sent_more_than() {
     deploy
     disturb
     RLOCK_URL=${RLOCK_URL//127.0.0.1/localhost}
-    run -69 --separate-stderr rlock run --tls-ca "$CERTS/ca.pem" --connect-timeout 3s k -- true
+    run -69 --separate-stderr rlock run --tls-ca "$CERTS/ca.pem" k -- true
     stderr_line '^rlock: .*the master 127.0.0.1:.*the certificate there is not for 127.0.0.1'
+    # Also where the servers are silent when the time is over.
+    bg w rlock run --tls-ca "$CERTS/ca.pem" --connect-timeout 20s k -- true
+    poll_until 20 refused_since "$(refusals)"
+    server_signal b STOP
+    server_signal a STOP
+    finish w
+    server_signal a CONT
+    server_signal b CONT
+    [[ $status == 69 ]]
+    contains "$T/w.err" 'the certificate there is not for 127.0.0.1'
+
     for i in 1 2 3; do
         on $i sentinel config set resolve-hostnames yes
         on $i sentinel config set announce-hostnames yes

@@ -219,17 +219,22 @@ static void fail_unreachable(struct redis_session *session, const char *why)
 /* -- a way that ended before the server was reached ------------------------------------------ */
 
 /* Where the server may be moving to another host right now, it is searched for again, as long as
- * there is time; but what may have been done is told first. */
+ * there is time; but what may have been done is told first. Of several attempts, the one is told
+ * that says why. */
 static void retry_or_fail(struct redis_session *session, const struct answer *why)
 {
     struct moment now = loop_now(session->loop);
+    bool first = session->attempts == 0;
     struct moment again = backoff_next(&session->attempts, now);
 
     if (!locator_roams(session->locator) || session->sent) {
         fail(session, why);
         return;
     }
-    session->failure = *why;
+    if (first)
+        session->failure = *why;
+    else
+        store_note_failure(&session->failure, why);
     hang_up(session);
     session->phase = PHASE_PAUSING;
     loop_arm(session->loop, &session->timer, moment_min(session->until, again));
