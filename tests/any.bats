@@ -5,27 +5,6 @@ load helper
 # told: what a command is told of its lock, a line each.
 told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE"; echo "SLOT=$RLOCK_SLOT"'
 
-# has_place NAME KEY POSITION: the process that "bg" started waits there, as that number.
-has_place() {
-    local position
-    position=$("$RLOCK" status --json "$2" 3>&- |
-        jq ".[0].waiters[] | select(.pid == ${pid[$1]}) | .position")
-    [[ $position == "$3" ]]
-}
-
-# holds NAME KEY: the process that "bg" started.
-holds() {
-    "$RLOCK" status --json "$2" 3>&- | jq -e ".[0].holders[] | select(.pid == ${pid[$1]})" >/dev/null
-}
-
-# no_waiters KEY...
-no_waiters() {
-    local key
-    for key; do
-        [[ $(waiters "$key") == 0 ]] || return 1
-    done
-}
-
 @test "--any: the first one that is free, in the order given; the command is told which" {
     run -0 --separate-stderr rlock run --any a b c -- sh -c "$told; '$RLOCK' status -q b c"
     [[ ${lines[0]} == KEY=a && ${lines[1]} == MODE=exclusive && ! $stderr ]]

@@ -326,6 +326,27 @@ has_waiters() {
     [[ $(waiters "$1") == "$2" ]]
 }
 
+# has_place NAME KEY POSITION: the process that "bg" started waits there, as that number.
+has_place() {
+    local position
+    position=$("$RLOCK" status --json "$2" 3>&- |
+        jq ".[0].waiters[] | select(.pid == ${pid[$1]}) | .position")
+    [[ $position == "$3" ]]
+}
+
+# holds NAME KEY: the process that "bg" started.
+holds() {
+    "$RLOCK" status --json "$2" 3>&- | jq -e ".[0].holders[] | select(.pid == ${pid[$1]})" >/dev/null
+}
+
+# no_waiters KEY...
+no_waiters() {
+    local key
+    for key; do
+        [[ $(waiters "$key") == 0 ]] || return 1
+    done
+}
+
 # What is left of the lease of KEY's first holder, in ms.
 lease_left() {
     local answer
