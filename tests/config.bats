@@ -381,23 +381,23 @@ END
 
 @test "several URLs are a quorum, from wherever they come" {
     local several="unix://$T/a unix://$T/b  unix://$T/c"
-    refused() { # STATUS COMMAND...: without a connection
+    is_wrong() { # STATUS COMMAND...: without a connection
         run "-$1" --separate-stderr "${@:2}"
         [[ $stderr != *reach* ]]
     }
     echo "url = $several redis://h:x" >"$T/config"
-    refused 78 rlock run --config "$T/config" k -- true
+    is_wrong 78 rlock run --config "$T/config" k -- true
     stderr_line "^rlock: run: $T/config:1: url \\(number 4 of several\\) has a port"
-    RLOCK_URL="$several nonsense" refused 78 rlock run k -- true
+    RLOCK_URL="$several nonsense" is_wrong 78 rlock run k -- true
     stderr_line '^rlock: run: RLOCK_URL \(number 4 of several\) has no scheme'
-    refused 64 rlock run -u redis://a -u redis:// k -- true
+    is_wrong 64 rlock run -u redis://a -u redis:// k -- true
     stderr_line '^rlock: run: --url \(number 2 of several\) has no host'
-    refused 64 rlock run -u 'redis://a redis://' k -- true
+    is_wrong 64 rlock run -u 'redis://a redis://' k -- true
     stderr_line '^rlock: run: --url \(number 2 of several\) has no host'
     printf 'url = redis://a\nurl = redis://b\n' >"$T/config"
-    refused 78 rlock run --config "$T/config" k -- true
+    is_wrong 78 rlock run --config "$T/config" k -- true
     stderr_line "^rlock: run: $T/config:2: .*one line"
-    RLOCK_URL=' ' refused 78 rlock run k -- true
+    RLOCK_URL=' ' is_wrong 78 rlock run k -- true
     stderr_line 'RLOCK_URL is empty'
     # An option goes over all of the variable's.
     RLOCK_URL=$several run -0 rlock run -u "unix://$REDIS_SOCK" k -- true

@@ -3,6 +3,35 @@
 # TLS, too, with a certificate for 127.0.0.1.
 # shellcheck shell=bash disable=SC2154
 
+# What is empty again after each test.
+DATABASE_TABLES='rlock_lock rlock_wait'
+
+# Where there is no server, each test is skipped.
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    [[ -n $DATABASES ]] || skip "neither PostgreSQL nor MariaDB with its driver is here"
+}
+
+teardown() {
+    local name table
+    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/log 2>/dev/null || true
+    end_processes
+    for name in $DATABASES; do
+        database_answers "$name" || database_start "$name"
+        for table in $DATABASE_TABLES; do
+            database_sql "$name" "DELETE FROM $table"
+        done
+    done
+}
+
+teardown_file() {
+    database_kill postgresql
+    database_kill mysql
+}
+
 # databases_start: for setup_file: those that can be had here. DATABASES names them; a server NAME
 # is in $BATS_FILE_TMPDIR/NAME.
 databases_start() {
@@ -31,9 +60,16 @@ databases_start() {
     fi
 }
 
-# database_needed: for setup: where there is none, each test is skipped.
-database_needed() {
-    [[ -n $DATABASES ]] || skip "neither PostgreSQL nor MariaDB with its driver is here"
+# on_each FUNCTION: with each server.
+on_each() {
+    local name
+    for name in $DATABASES; do
+        echo "-- $name"
+        export DATABASE=$name RLOCK_URL
+        RLOCK_URL=$(database_url "$name")
+        rm -rf "${T:?}"/*
+        "$@"
+    done
 }
 
 # as_server COMMAND...: as a user that is not root.
@@ -135,9 +171,4 @@ database_port() {
 
 database_url() {
     echo "$1://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
-}
-
-databases_stop() {
-    database_kill postgresql
-    database_kill mysql
 }

@@ -65,8 +65,8 @@ costs() {
     is_free mine
 }
 
-# refused STATUS URL WHY: does not run, and leaves nothing behind.
-refused() {
+# does_not_run STATUS URL WHY: does not run, and leaves nothing behind.
+does_not_run() {
     echo "--- $2"
     run "-$1" --separate-stderr rlock run -n -u "$2" --server-wait 0 k -- touch "$T/run"
     stderr_line "^rlock: k: .*$3"
@@ -77,7 +77,7 @@ refused() {
     local before
     hold other other # who has the lock otherwise keeps it
     before=$(redis_calls eval)
-    refused 77 "unix://nobody:wrong@$REDIS_SOCK" 'wrong password'
+    does_not_run 77 "unix://nobody:wrong@$REDIS_SOCK" 'wrong password'
     is_free k
     [[ $(redis hget 'rlock:{k}' f) -gt 0 && $(redis hkeys 'rlock:{k}') != *h:* ]]
     [[ $(redis_calls eval) == $((before + 1)) ]]
@@ -87,10 +87,10 @@ refused() {
 @test "a replica that takes writes: granted, given back, and not used" {
     redis replicaof 127.0.0.1 1
     redis config set replica-read-only no
-    refused 69 "$RLOCK_URL" 'read-only replica'
+    does_not_run 69 "$RLOCK_URL" 'read-only replica'
     [[ $(redis hget 'rlock:{k}' f) -gt 0 && $(redis hkeys 'rlock:{k}') != *h:* ]]
     redis config set replica-read-only yes
-    refused 69 "$RLOCK_URL" 'read-only replica'
+    does_not_run 69 "$RLOCK_URL" 'read-only replica'
 }
 
 @test "a database that cannot be chosen: nothing is done in another one" {
@@ -99,8 +99,8 @@ refused() {
     rlock run k -- true
     rlock run -u "unix://rlock:pw@$REDIS_SOCK?db=3" k -- true
     redis flushall
-    refused 69 "unix://rlock:pw@$REDIS_SOCK?db=16" 'DB index is out of range'
-    refused 77 "unix://fenced:pw@$REDIS_SOCK?db=3" "no right to run 'select'"
+    does_not_run 69 "unix://rlock:pw@$REDIS_SOCK?db=16" 'DB index is out of range'
+    does_not_run 77 "unix://fenced:pw@$REDIS_SOCK?db=3" "no right to run 'select'"
     [[ $(redis dbsize) == 0 ]]
 }
 

@@ -594,6 +594,18 @@ long_goes_on() {
 
 # ---------------------------------------------------------------- assertions
 
+# refused STATUS COMMAND...: rlock ends with that; $stderr is what it has said.
+refused() {
+    run "-$1" --separate-stderr rlock "${@:2}"
+}
+
+# has_status STATUS COMMAND...: the same, to be polled for.
+has_status() {
+    local got=0
+    rlock "${@:2}" || got=$?
+    ((got == $1))
+}
+
 # stderr_line REGEX: one line on standard error (of "run --separate-stderr") matches.
 stderr_line() {
     if ! grep -qE -- "$1" <<<"$stderr"; then

@@ -57,10 +57,6 @@ no_entry() {
     ! has_entry "$1"
 }
 
-refused() {
-    run "-$1" --separate-stderr rlock "${@:2}"
-}
-
 @test "a command runs under a lock that others do not get, and that is free when it has ended" {
     run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE"'
     [[ $output == "k 1" && $stderr == "" ]]

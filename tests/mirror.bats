@@ -40,10 +40,6 @@ goes() {
     [[ $status == 0 ]]
 }
 
-refused() {
-    run "-$1" --separate-stderr rlock "${@:2}"
-}
-
 # waits NAME: it has found the lock held.
 waits() {
     poll_until 10 contains "$T/$1.err" "held by a foreign lock"

@@ -24,17 +24,6 @@ teardown() {
 
 teardown_file() { quorum_file_end; }
 
-# has_status NUMBER COMMAND...
-has_status() {
-    local got=0
-    rlock "${@:2}" || got=$?
-    ((got == $1))
-}
-
-refused() {
-    run "-$1" --separate-stderr rlock "${@:2}"
-}
-
 @test "a command runs under a lock of all servers, which is free again on all" {
     run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE $RLOCK_OWNER"'
     local words owner i

@@ -27,17 +27,6 @@ teardown() {
 
 teardown_file() { quorum_file_end; }
 
-refused() {
-    run "-$1" --separate-stderr rlock "${@:2}"
-}
-
-# has_status NUMBER COMMAND...
-has_status() {
-    local got=0
-    rlock "${@:2}" || got=$?
-    ((got == $1))
-}
-
 # three: RLOCK_URL leads to the first three alone.
 three() {
     RLOCK_URL=$(node_urls 1 2 3)

@@ -55,15 +55,15 @@ setup_file() { start_file --enable-protected-configs yes; }
 
 @test "H17 out of memory: a newcomer is told so in plain words, and in the server's own with -v" {
     redis config set maxmemory 1
-    refused() { # WHAT COMMAND...
+    out_of_memory() { # WHAT COMMAND...
         run -69 --separate-stderr rlock "${@:2}"
         [[ ${stderr_lines[0]} \
             == "rlock: $1: unix://$REDIS_SOCK: out of memory: it has used up its maxmemory" ]]
         [[ ${stderr_lines[1]} == "hint: raise maxmemory"* && ${#stderr_lines[@]} == 2 ]]
     }
-    refused k run k -- touch "$T/run"
-    refused k acquire k
-    refused latch latch set l 1
+    out_of_memory k run k -- touch "$T/run"
+    out_of_memory k acquire k
+    out_of_memory latch latch set l 1
     run -69 --separate-stderr rlock run -v k -- touch "$T/run"
     stderr_line '^rlock: [0-9:.]+ k: the server said: OOM command not allowed'
     stderr_line "^rlock: k: unix://$REDIS_SOCK: out of memory: it has used up its maxmemory\$"

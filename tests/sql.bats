@@ -8,43 +8,6 @@ load decisions
 
 setup_file() { databases_start; }
 
-setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
-    database_needed
-}
-
-teardown() {
-    local name
-    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/log 2>/dev/null || true
-    end_processes
-    for name in $DATABASES; do
-        database_answers "$name" || database_start "$name"
-        database_sql "$name" 'DELETE FROM rlock_lock'
-        database_sql "$name" 'DELETE FROM rlock_wait'
-    done
-}
-
-teardown_file() { databases_stop; }
-
-# on_each FUNCTION: with each server.
-on_each() {
-    local name
-    for name in $DATABASES; do
-        echo "-- $name"
-        export DATABASE=$name RLOCK_URL
-        RLOCK_URL=$(database_url "$name")
-        rm -rf "${T:?}"/*
-        "$@"
-    done
-}
-
-refused() {
-    run "-$1" --separate-stderr rlock "${@:2}"
-}
-
 @test "a command runs under a lock that others do not get, and that is free when it has ended" {
     alone() {
         run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_MODE"'

@@ -6,6 +6,8 @@ load helper
 load certificates
 load databases
 
+DATABASE_TABLES+=" shedlock"
+
 setup_file() {
     local name
     databases_start
@@ -13,27 +15,6 @@ setup_file() {
         make_table "$name"
     done
 }
-
-setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
-    database_needed
-}
-
-teardown() {
-    local name
-    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/log 2>/dev/null || true
-    end_processes
-    for name in $DATABASES; do
-        database_sql "$name" 'DELETE FROM rlock_lock'
-        database_sql "$name" 'DELETE FROM rlock_wait'
-        database_sql "$name" 'DELETE FROM shedlock'
-    done
-}
-
-teardown_file() { databases_stop; }
 
 # As ShedLock's manual has it.
 make_table() {
@@ -51,22 +32,6 @@ make_table() {
             locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))'
         ;;
     esac
-}
-
-# on_each FUNCTION: with each server.
-on_each() {
-    local name
-    for name in $DATABASES; do
-        echo "-- $name"
-        export DATABASE=$name RLOCK_URL
-        RLOCK_URL=$(database_url "$name")
-        rm -rf "${T:?}"/*
-        "$@"
-    done
-}
-
-refused() {
-    run "-$1" --separate-stderr rlock "${@:2}"
 }
 
 sql() {

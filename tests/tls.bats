@@ -30,9 +30,8 @@ setup() {
     export RLOCK_URL=rediss://127.0.0.1:$TLS_PORT
 }
 
-# refused REGEX [OPTION...]: no connection, and no command; one attempt says why, and does not take
-# long.
-refused() {
+# no_connection REGEX [OPTION...]: and no command; one attempt says why, and does not take long.
+no_connection() {
     local start
     start=$(now_ms)
     run -69 --separate-stderr rlock run --server-wait 0 "${@:2}" k -- touch "$T/run"
@@ -81,11 +80,11 @@ refused() {
     openssl rehash "$T/twins" 2>/dev/null || c_rehash "$T/twins"
     SSL_CERT_DIR=$T/twins SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run k -- true
     export SSL_CERT_FILE=$CERTS/other.pem
-    refused 'not trusted'
-    SSL_CERT_DIR=$T/twins refused 'not trusted|refused'
+    no_connection 'not trusted'
+    SSL_CERT_DIR=$T/twins no_connection 'not trusted|refused'
     # Trusted, and for another host.
     server_certificate elsewhere
-    SSL_CERT_FILE=$CERTS/ca.pem refused 'is not for 127\.0\.0\.1'
+    SSL_CERT_FILE=$CERTS/ca.pem no_connection 'is not for 127\.0\.0\.1'
 }
 
 @test "every command speaks TLS" {
@@ -115,30 +114,30 @@ refused() {
 }
 
 @test "a certificate that nobody trusted vouches for is refused" {
-    refused 'not trusted: .*see tls-ca'
-    refused 'not trusted: .*see tls-ca' --tls-ca "$CERTS/other.pem"
+    no_connection 'not trusted: .*see tls-ca'
+    no_connection 'not trusted: .*see tls-ca' --tls-ca "$CERTS/other.pem"
     server_certificate self
-    refused 'not trusted: .*see tls-ca' "${ca[@]}"
+    no_connection 'not trusted: .*see tls-ca' "${ca[@]}"
     # Its maker may be the one that is trusted.
     run -0 rlock run --tls-ca "$CERTS/self.pem" k -- true
 }
 
 @test "what is in --tls-ca is trusted, also where it is no root" {
     server_certificate below
-    refused 'not trusted' "${ca[@]}"
+    no_connection 'not trusted' "${ca[@]}"
     run -0 rlock run --tls-ca "$CERTS/middle.pem" k -- true
     cat "$CERTS/below.pem" "$CERTS/middle.pem" >"$T/chain.pem"
     redis config set tls-cert-file "$T/chain.pem" tls-key-file "$CERTS/below.key"
     run -0 rlock run "${ca[@]}" k -- true
-    refused 'not trusted' --tls-ca "$CERTS/other.pem"
+    no_connection 'not trusted' --tls-ca "$CERTS/other.pem"
 }
 
 @test "what only looks like a certificate to trust vouches for nobody" {
     mkdir "$T/empty"
-    refused 'not trusted' --tls-ca "$T/empty"
+    no_connection 'not trusted' --tls-ca "$T/empty"
     # What the system trusts does not stand in for it.
-    SSL_CERT_FILE=$CERTS/ca.pem refused 'not trusted' --tls-ca "$T/empty"
-    SSL_CERT_FILE=$CERTS/ca.pem refused 'not trusted' --tls-ca "$CERTS/other.pem"
+    SSL_CERT_FILE=$CERTS/ca.pem no_connection 'not trusted' --tls-ca "$T/empty"
+    SSL_CERT_FILE=$CERTS/ca.pem no_connection 'not trusted' --tls-ca "$CERTS/other.pem"
 }
 
 @test "H129 a damaged file of certificates is found before a connection is made" {
@@ -203,40 +202,40 @@ refused() {
         openssl req -x509 "${new_key[@]}" -keyout "$CERTS/cn.key" -out "$CERTS/cn.pem" -days 2 \
             -subj "/CN=$name" 2>/dev/null
         server_certificate cn
-        refused "names $name in its subject \\(CN\\) alone.* takes a subjectAltName" \
+        no_connection "names $name in its subject \\(CN\\) alone.* takes a subjectAltName" \
             --tls-ca "$CERTS/cn.pem" \
             -u "rediss://$name:$TLS_PORT"
-        refused "is not for elsewhere\.test" --tls-ca "$CERTS/cn.pem" \
+        no_connection "is not for elsewhere\.test" --tls-ca "$CERTS/cn.pem" \
             --tls-server-name elsewhere.test
     done
     # Beside a subjectAltName it never counted.
     certificate localhost ca subjectAltName=DNS:elsewhere.test
     server_certificate localhost
-    refused 'is not for localhost' "${ca[@]}" -u "rediss://localhost:$TLS_PORT"
+    no_connection 'is not for localhost' "${ca[@]}" -u "rediss://localhost:$TLS_PORT"
 }
 
 @test "an expired certificate, and one that is not for servers, are refused" {
     server_certificate expired
-    refused 'refused: certificate has expired' "${ca[@]}"
+    no_connection 'refused: certificate has expired' "${ca[@]}"
     server_certificate client
-    refused 'refused: .*purpose' "${ca[@]}"
+    no_connection 'refused: .*purpose' "${ca[@]}"
 }
 
 @test "a certificate for another host is refused, unless that one is asked for" {
     server_certificate elsewhere
-    refused 'is not for 127\.0\.0\.1' "${ca[@]}"
-    refused 'is not for localhost' "${ca[@]}" -u "rediss://localhost:$TLS_PORT"
-    refused 'is not for wrong\.test' "${ca[@]}" --tls-server-name wrong.test
+    no_connection 'is not for 127\.0\.0\.1' "${ca[@]}"
+    no_connection 'is not for localhost' "${ca[@]}" -u "rediss://localhost:$TLS_PORT"
+    no_connection 'is not for wrong\.test' "${ca[@]}" --tls-server-name wrong.test
     run -0 rlock run "${ca[@]}" --tls-server-name elsewhere.test k -- true
     run -0 rlock run "${ca[@]}" --tls-server-name 127.0.0.9 k -- true
     server_certificate named
-    refused 'is not for 127\.0\.0\.1' "${ca[@]}"
+    no_connection 'is not for 127\.0\.0\.1' "${ca[@]}"
     run -0 rlock run "${ca[@]}" -u "rediss://localhost:$TLS_PORT" k -- true
     server_certificate wild
     run -0 rlock run "${ca[@]}" --tls-server-name x.elsewhere.test k -- true
-    refused 'is not for elsewhere\.test' "${ca[@]}" --tls-server-name elsewhere.test
-    refused 'is not for x\.y\.elsewhere' "${ca[@]}" --tls-server-name x.y.elsewhere.test
-    refused 'is not for localhost' "${ca[@]}" --tls-server-name localhost
+    no_connection 'is not for elsewhere\.test' "${ca[@]}" --tls-server-name elsewhere.test
+    no_connection 'is not for x\.y\.elsewhere' "${ca[@]}" --tls-server-name x.y.elsewhere.test
+    no_connection 'is not for localhost' "${ca[@]}" --tls-server-name localhost
 }
 
 @test "a server that asks for a certificate gets the one that is configured" {
@@ -244,8 +243,8 @@ refused() {
     local version
     for version in TLSv1.3 TLSv1.2; do
         redis config set tls-protocols $version
-        refused 'asked for a certificate \(see tls-cert\)' "${ca[@]}"
-        refused 'may not like ours' "${ca[@]}" --tls-cert "$CERTS/stranger.pem" \
+        no_connection 'asked for a certificate \(see tls-cert\)' "${ca[@]}"
+        no_connection 'may not like ours' "${ca[@]}" --tls-cert "$CERTS/stranger.pem" \
             --tls-key "$CERTS/stranger.key"
         run -0 rlock run "${ca[@]}" --tls-cert "$CERTS/client.pem" --tls-key "$CERTS/client.key" \
             k -- true
@@ -287,7 +286,7 @@ refused() {
         run -0 rlock run "${ca[@]}" k -- true
     done
     redis config set tls-protocols TLSv1.1
-    refused 'protocol version' "${ca[@]}"
+    no_connection 'protocol version' "${ca[@]}"
 }
 
 @test "files that make no sense: 64 from the command line, 78 from a config file, and no prompt" {
@@ -347,9 +346,9 @@ EOF
 }
 
 @test "rediss:// to a server without TLS, and redis:// to one with it: 69, and it says so" {
-    refused 'no answer to TLS in time; is it a server without' "${ca[@]}" \
+    no_connection 'no answer to TLS in time; is it a server without' "${ca[@]}" \
         -u "rediss://127.0.0.1:$PLAIN_PORT" --connect-timeout 700ms
-    refused 'is it a server with TLS' -u "redis://127.0.0.1:$TLS_PORT"
+    no_connection 'is it a server with TLS' -u "redis://127.0.0.1:$TLS_PORT"
     # Servers that answer: something else, and an alert.
     local port answer
     for answer in 'HTTP/1.1 400 Bad Request\r\n\r\n' '\x15\x03\x01\x00\x02\x02\x0a'; do
@@ -368,12 +367,12 @@ while True:
         poll_until 10 test -s "$T/port"
         port=$(<"$T/port")
         if [[ $answer == HTTP* ]]; then
-            refused 'TLS: what answers there does not speak it' "${ca[@]}" \
+            no_connection 'TLS: what answers there does not speak it' "${ca[@]}" \
                 -u "rediss://127.0.0.1:$port"
-            refused 'not a Redis server' -u "redis://127.0.0.1:$port"
+            no_connection 'not a Redis server' -u "redis://127.0.0.1:$port"
         else
-            refused 'TLS: the server says: unexpected' "${ca[@]}" -u "rediss://127.0.0.1:$port"
-            refused 'what answers there speaks TLS' -u "redis://127.0.0.1:$port"
+            no_connection 'TLS: the server says: unexpected' "${ca[@]}" -u "rediss://127.0.0.1:$port"
+            no_connection 'what answers there speaks TLS' -u "redis://127.0.0.1:$port"
         fi
     done
 }

@@ -29,8 +29,8 @@ policy() {
         "$@" >"$POLICY"
 }
 
-# refused STATUS REGEX [OPTION...]: no command.
-refused() {
+# does_not_run STATUS REGEX [OPTION...]: no command.
+does_not_run() {
     run "-$1" --separate-stderr rlock run "${ca[@]}" "${@:3}" k -- touch "$T/run"
     stderr_line "$2"
     [[ ! -e $T/run ]]
@@ -41,16 +41,16 @@ refused() {
     redis config set tls-protocols TLSv1.2
     run -0 rlock run "${ca[@]}" k -- true
     policy 'MinProtocol = TLSv1.3'
-    refused 69 '^rlock: k: cannot reach rediss:.*TLS: .*protocol version'
+    does_not_run 69 '^rlock: k: cannot reach rediss:.*TLS: .*protocol version'
     redis config set tls-protocols TLSv1.3
     run -0 rlock run "${ca[@]}" k -- true
     # What it allows besides, rlock does not.
     policy 'MinProtocol = TLSv1' 'CipherString = DEFAULT:@SECLEVEL=0'
     redis config set tls-protocols TLSv1.1
-    refused 69 '^rlock: k: cannot reach rediss:.*TLS: '
+    does_not_run 69 '^rlock: k: cannot reach rediss:.*TLS: '
     redis config set tls-protocols TLSv1.3
     policy 'MaxProtocol = TLSv1.1'
-    refused 78 "^rlock: k: TLS: OpenSSL's configuration $POLICY"
+    does_not_run 78 "^rlock: k: TLS: OpenSSL's configuration $POLICY"
 }
 
 @test "H129 the ciphers and key lengths that the system asks for are kept to" {
@@ -58,11 +58,11 @@ refused() {
     policy 'CipherString = ECDHE-ECDSA-AES256-GCM-SHA384'
     run -0 rlock run "${ca[@]}" k -- true
     redis config set tls-ciphers ECDHE-ECDSA-AES128-GCM-SHA256
-    refused 69 '^rlock: k: cannot reach rediss:.*TLS: '
+    does_not_run 69 '^rlock: k: cannot reach rediss:.*TLS: '
     redis config set tls-ciphers ''
     # 192 bits; the curve has 128.
     policy 'CipherString = DEFAULT:@SECLEVEL=4'
-    refused 69 '^rlock: k: cannot reach rediss:.*TLS: '
+    does_not_run 69 '^rlock: k: cannot reach rediss:.*TLS: '
 }
 
 @test "H129 a server without a certificate is refused, whatever ciphers the system allows" {
@@ -74,13 +74,13 @@ refused() {
     # It can be spoken to in that way.
     run -0 openssl s_client -connect "127.0.0.1:$port" -cipher 'aNULL:@SECLEVEL=0' \
         -tls1_2 </dev/null
-    refused 69 'TLS: the server shows no certificate' -u "rediss://127.0.0.1:$port"
+    does_not_run 69 'TLS: the server shows no certificate' -u "rediss://127.0.0.1:$port"
 }
 
 @test "H129 a configuration that makes no sense, or cannot be read, is an error and not left out" {
     local text
     broken() { # REGEX
-        refused 78 "^rlock: k: TLS: OpenSSL's configuration $POLICY: .*$1"
+        does_not_run 78 "^rlock: k: TLS: OpenSSL's configuration $POLICY: .*$1"
         run -78 --separate-stderr rlock status "${ca[@]}"
         stderr_line "^rlock: status: TLS: OpenSSL's configuration"
         run -78 rlock acquire "${ca[@]}" k
@@ -123,7 +123,7 @@ refused() {
     policy 'Options = ServerPreference,-SessionTicket' 'NumTickets = 4' 'VerifyMode = Request' \
         'MinProtocol = None'
     run -0 rlock run "${ca[@]}" k -- true
-    refused 69 'not trusted' --tls-ca "$CERTS/other.pem"
+    does_not_run 69 'not trusted' --tls-ca "$CERTS/other.pem"
     # As Debian has it, and with no more than a name.
     OPENSSL_CONF='' openssl version -d | grep -o '/[^"]*' >"$T/where"
     POLICY=$(<"$T/where")/openssl.cnf

@@ -4,10 +4,6 @@ load helper
 load zookeepers
 load certificates
 
-refused() {
-    run "-$1" --separate-stderr rlock "${@:2}"
-}
-
 # lines_are NUMBER FILE
 lines_are() {
     [[ -e $2 && $(wc -l <"$2") == "$1" ]]
