@@ -7,6 +7,7 @@
  * front of each. A text that begins with '=' comes as hexadecimal digits of what follows, where a
  * CR stands for a newline. A line "." is the end of the driver, "," a pause; what follows a '!'
  * comes as it is. */
+#include "driver_wraps.h"
 #include "fake_loop.h"
 #include "fuzz.h"
 #include "os/helper_process.h"
@@ -136,17 +137,6 @@ static void check_told(void)
 
 /* -- instead of libc, and of processes ------------------------------------------------------- */
 
-int __real_clock_gettime(clockid_t clock, struct timespec *time);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
-ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
-bool __wrap_program_find(const char *name, char *path, size_t size);
-struct helper_process *__wrap_helper_process_execute(struct loop *of, const char *path,
-                                                     int *socket);
-void __wrap_helper_process_leave(struct helper_process *process);
-void __wrap_helper_process_stop(struct helper_process *process);
-
 /* The clock of leases is that of the loop. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
@@ -185,13 +175,6 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
     memcpy(bytes, line + line_at, count);
     line_at += count;
     return (ssize_t)count;
-}
-
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
-{
-    (void)flags;
-    memset(bytes, 0x55, size);
-    return (ssize_t)size;
 }
 
 bool __wrap_program_find(const char *name, char *path, size_t size)

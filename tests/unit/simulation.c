@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+
+#include "chance.h"
 
 #define BAR_NS   (60 * NS_PER_SEC)
 #define OTHER_NS (12 * NS_PER_SEC) /* the other's longest lease */
@@ -14,22 +15,9 @@
 /* What becomes of a request where the network is bad. */
 enum fate { LOST, ANSWER_LOST, CUT_OFF, NOT_SENT, NOT_READY, SLOW, FATES };
 
-/* Instead of the system's chance (ld --wrap): the same seed is the same life. */
-static struct simulation *current;
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
-
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
-{
-    (void)flags;
-    for (size_t i = 0; i < size; i++)
-        ((uint8_t *)bytes)[i] = (uint8_t)simulation_chance(current, 256);
-    return (ssize_t)size;
-}
-
 unsigned simulation_chance(struct simulation *sim, unsigned limit)
 {
-    sim->seed = sim->seed * 1103515245 + 12345;
-    return (sim->seed >> 16) % limit;
+    return chance(&sim->seed, limit);
 }
 
 void simulation_accuse(struct simulation *sim, const char *fault)
@@ -478,10 +466,10 @@ void simulation_begin(struct simulation *sim, struct loop *loop, unsigned seed)
                                          .release = release_op,
                                          .release_nowait = release_nowait_op};
 
-    current = sim;
     sim->base.ops = &ops;
     sim->loop = loop;
     sim->seed = seed;
+    chance_for_system(&sim->seed); /* the same seed is the same life */
     sim->failing = simulation_chance(sim, 4) ? simulation_chance(sim, 14) : 0;
     sim->forgetful = simulation_chance(sim, 3) == 0;
     sim->in_sessions = !sim->forgetful && simulation_chance(sim, 2);

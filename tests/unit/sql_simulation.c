@@ -10,6 +10,8 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "chance.h"
+#include "driver_wraps.h"
 #include "os/helper_process.h"
 #include "os/program.h"
 #include "store/sql/wire.h"
@@ -67,21 +69,9 @@ static struct world *current;
 
 /* -- chance, time ---------------------------------------------------------------------------- */
 
-int __real_clock_gettime(clockid_t clock, struct timespec *time);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
-ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
-bool __wrap_program_find(const char *name, char *path, size_t size);
-struct helper_process *__wrap_helper_process_execute(struct loop *loop, const char *path,
-                                                     int *socket);
-void __wrap_helper_process_leave(struct helper_process *process);
-void __wrap_helper_process_stop(struct helper_process *process);
-
 unsigned world_chance(struct world *world, unsigned limit)
 {
-    world->seed = world->seed * 1103515245 + 12345;
-    return (world->seed >> 16) % limit;
+    return chance(&world->seed, limit);
 }
 
 int64_t world_some_time(struct world *world, unsigned most_ms)
@@ -90,14 +80,6 @@ int64_t world_some_time(struct world *world, unsigned most_ms)
 
     return (int64_t)world_chance(world, limit) * NS_PER_MS +
            (int64_t)world_chance(world, 1000) * 1000;
-}
-
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
-{
-    (void)flags;
-    for (size_t i = 0; i < size; i++)
-        ((uint8_t *)bytes)[i] = (uint8_t)world_chance(current, 256);
-    return (ssize_t)size;
 }
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
@@ -577,6 +559,7 @@ void world_begin(struct world *world, unsigned seed, bool mysql)
 {
     current = world;
     world->seed = seed;
+    chance_for_system(&world->seed);
     world->outside = loop_new();
     world->now = world->still = world->down = loop_now(world->outside);
     world->clock = INT64_C(1700000000000000);
@@ -601,6 +584,7 @@ void world_end(struct world *world)
     free(world->connections);
     sim_database_free(&world->database);
     current = NULL;
+    chance_for_system(NULL);
 }
 
 struct loop *world_process(struct world *world)

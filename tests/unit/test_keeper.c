@@ -2,6 +2,7 @@
  * when. */
 #include "lock/keeper.h"
 
+#include "chance.h"
 #include "fake_store.h"
 #include "tap.h"
 
@@ -609,32 +610,26 @@ static void test_reasons(void)
 }
 
 /* Any answers to any actions: none of the accusations above. */
-static unsigned random_below(unsigned *seed, unsigned limit)
-{
-    *seed = *seed * 1103515245 + 12345;
-    return (*seed >> 16) % limit;
-}
-
 static void make_schedule(unsigned seed, struct schedule *schedule, char *answers, char *actions)
 {
     static const char letters[] = "++++*----000ggg????..,!!~xm";
     static const char words[] = "crravhupoozsww";
     static const int leases[] = {1000, 3000, 30000, -3000};
     static const int waits[] = {-1, 0, 1500, 20000};
-    int delays = 1 << random_below(&seed, 14), ms = 0;
+    int delays = 1 << chance(&seed, 14), ms = 0;
 
-    schedule->lease_ms = leases[random_below(&seed, COUNT(leases))];
-    schedule->wait_ms = waits[random_below(&seed, COUNT(waits))];
-    for (unsigned count = 1 + random_below(&seed, 20); count > 0; count--) {
-        char letter = letters[random_below(&seed, sizeof letters - 1)];
-        answers += sprintf(answers, "%c%u ", letter, random_below(&seed, (unsigned)delays));
+    schedule->lease_ms = leases[chance(&seed, COUNT(leases))];
+    schedule->wait_ms = waits[chance(&seed, COUNT(waits))];
+    for (unsigned count = 1 + chance(&seed, 20); count > 0; count--) {
+        char letter = letters[chance(&seed, sizeof letters - 1)];
+        answers += sprintf(answers, "%c%u ", letter, chance(&seed, (unsigned)delays));
     }
     answers[-1] = '\0';
-    for (unsigned count = random_below(&seed, 10); count > 0; count--) {
-        char what = words[random_below(&seed, sizeof words - 1)];
-        ms += (int)random_below(&seed, random_below(&seed, 2) ? 300 : 9000);
+    for (unsigned count = chance(&seed, 10); count > 0; count--) {
+        char what = words[chance(&seed, sizeof words - 1)];
+        ms += (int)chance(&seed, chance(&seed, 2) ? 300 : 9000);
         actions += sprintf(actions, what == 'z' ? "%d z%u " : "%d %c ", ms,
-                           what == 'z' ? random_below(&seed, 50) : (unsigned)what);
+                           what == 'z' ? chance(&seed, 50) : (unsigned)what);
     }
     sprintf(actions, "%d w %d r %d c", ms + 1, ms + 100000, ms + 200000);
 }

@@ -3,6 +3,7 @@
 #include "store/redis/error.h"
 #include "store/redis/scripts.h"
 
+#include "chance.h"
 #include "tap.h"
 
 #include <hiredis/hiredis.h>
@@ -657,12 +658,6 @@ static void test_nul(void)
     freeReplyObject(number);
 }
 
-static unsigned random_below(unsigned *seed, unsigned limit)
-{
-    *seed = *seed * 1103515245 + 12345;
-    return (*seed >> 16) % limit;
-}
-
 static bool is_granted(const redisReply *reply)
 {
     const char *word = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
@@ -693,13 +688,12 @@ static void test_damage(void)
 
     for (int round = 0; round < 20000 && fine; round++) {
         char text[1000] = "", got[8000] = "";
-        unsigned which = random_below(&seed, COUNT(replies) + COUNT(inspections));
+        unsigned which = chance(&seed, COUNT(replies) + COUNT(inspections));
         size_t length = encode(which < COUNT(replies) ? replies[which].reply
                                                       : inspections[which - COUNT(replies)].reply,
                                text);
-        for (unsigned times = 1 + random_below(&seed, 3); times > 0; times--)
-            text[random_below(&seed, (unsigned)length)] =
-                bytes[random_below(&seed, sizeof bytes - 1)];
+        for (unsigned times = 1 + chance(&seed, 3); times > 0; times--)
+            text[chance(&seed, (unsigned)length)] = bytes[chance(&seed, sizeof bytes - 1)];
         redisReply *reply = decode(text, length);
         if (!reply)
             continue;

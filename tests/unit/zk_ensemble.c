@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "chance.h"
 
 /* Operations by their numbers. */
 enum {
@@ -55,8 +56,7 @@ struct moment zk_server_frozen(const struct zk_conn *conn)
 
 unsigned zk_chance(struct zk_world *world, unsigned limit)
 {
-    world->seed = world->seed * 1103515245 + 12345;
-    return (world->seed >> 16) % limit;
+    return chance(&world->seed, limit);
 }
 
 int64_t zk_some_time(struct zk_world *world, unsigned most_ms)

@@ -4,9 +4,9 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 #include "base/mem.h"
+#include "chance.h"
 #include "net/resolve.h"
 #include "net/stream.h"
 
@@ -29,15 +29,6 @@ struct zk_chunk {
 enum fate { LOST, ANSWER_LOST, HALF, SILENT, SLOW, FATES };
 
 static struct zk_world *current;
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
-
-ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
-{
-    (void)flags;
-    for (size_t i = 0; i < size; i++)
-        ((uint8_t *)bytes)[i] = (uint8_t)zk_chance(current, 256);
-    return (ssize_t)size;
-}
 
 /* -- lanes ------------------------------------------------------------------------------------- */
 
@@ -159,6 +150,7 @@ static void arrive_at_client(struct loop_timer *timer)
 void zk_network_use(struct zk_world *world)
 {
     current = world;
+    chance_for_system(&world->seed);
 }
 
 static void free_conn(struct zk_conn *conn)
