@@ -8,14 +8,10 @@
 
 #include <stdlib.h>
 
-#include "fake_loop.h"
+#include "sim_keys.h"
 #include "tap.h"
 
-#define KEYS         4
-#define OWNERS       5
-#define LINKS        8 /* connections of one owner at a time */
 #define LEASE_NS     (60 * NS_PER_SEC)
-#define PLACE_NS     (7 * NS_PER_SEC)
 #define TIMEOUT      (5 * NS_PER_SEC) /* for one operation */
 #define HEARTBEAT_NS (2500 * NS_PER_MS)
 #define HOLD_NS      (20 * NS_PER_MS)
@@ -23,277 +19,21 @@
 #define SEEDS        300
 #define TURNS_MOST   400000
 
-/* -- chance ------------------------------------------------------------------------------------ */
-
-static uint64_t chance_state;
-
-static unsigned chance(unsigned below)
-{
-    chance_state = chance_state * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(chance_state >> 33) % below;
-}
-
-/* -- the server -------------------------------------------------------------------------------- */
-
-struct link;
-
-/* What it knows of one key: who holds it, and who waits, in the order of arrival. */
-struct key {
-    const char *name;
-    const char *holder; /* NULL: nobody */
-    struct place {
-        const char *owner;
-        struct moment since, until;
-    } queue[OWNERS];
-    size_t waiting;
-};
-
-static struct {
-    struct loop *loop;
-    struct key keys[KEYS];
-    unsigned silent;  /* of 100 answers, so many are lost */
-    const char *dead; /* a key whose server answers nobody; NULL */
-    struct link *links[OWNERS * LINKS];
-} server;
-
-static struct moment now_of(void)
-{
-    return loop_now(server.loop);
-}
-
-static struct key *find_key(const char *name)
-{
-    for (size_t i = 0; i < KEYS; i++) {
-        if (strcmp(server.keys[i].name, name) == 0)
-            return &server.keys[i];
-    }
-    abort();
-}
-
-static void remove_place(struct key *key, size_t place)
-{
-    key->waiting--;
-    for (; place < key->waiting; place++)
-        key->queue[place] = key->queue[place + 1];
-}
-
-/* Those that were not heard of for too long are gone. */
-static size_t place_of(struct key *key, const char *owner)
-{
-    size_t place = 0;
-
-    for (size_t i = 0; i < key->waiting;) {
-        if (moment_reached(key->queue[i].until, now_of()))
-            remove_place(key, i);
-        else
-            i++;
-    }
-    while (place < key->waiting && key->queue[place].owner != owner)
-        place++;
-    return place;
-}
-
-static bool leave_queue(struct key *key, const char *owner)
-{
-    size_t place = place_of(key, owner);
-
-    if (place == key->waiting)
-        return false;
-    remove_place(key, place);
-    return true;
-}
-
-static bool leave(struct key *key, const char *owner)
-{
-    bool held = key->holder == owner;
-
-    if (held)
-        key->holder = NULL;
-    return leave_queue(key, owner) || held;
-}
-
-static void acquire_key(struct key *key, const char *owner, const struct lock_request *request,
-                        struct answer *answer)
-{
-    size_t place = place_of(key, owner);
-    bool first = key->waiting == 0 || place == 0;
-
-    if (key->holder == owner || (!request->stand && !key->holder && first)) {
-        leave_queue(key, owner);
-        key->holder = owner;
-        *answer = (struct answer){.verdict = VERDICT_GRANTED, .grants = {{.fence = 1}}};
-        return;
-    }
-    if (request->queue && place == key->waiting)
-        key->queue[key->waiting++] = (struct place){.owner = owner, .since = now_of()};
-    if (place < key->waiting)
-        key->queue[place].until = moment_plus(now_of(), PLACE_NS);
-    *answer = (struct answer){
-        .verdict = VERDICT_REFUSED,
-        .cause = CAUSE_HELD,
-        .holders = key->holder != NULL,
-        .position = (int64_t)place + 1,
-        .first.age_ms =
-            key->waiting > 0 ? moment_until(key->queue[0].since, now_of()) / NS_PER_MS : 0};
-}
-
-/* -- a store that takes one key ---------------------------------------------------------------- */
-
-struct link {
-    struct store base;
-    size_t number;
-    const char *owner;
-    struct loop_timer timer;
-    bool busy;
-    char task; /* a acquire, n renew, r release */
-    struct lock_request request;
-    struct key *key;
-    struct moment until;
-    store_done *done;
-    void *arg;
-    bool listens;
-};
-
-static const char *link_fault;
-
-static struct link *of(struct store *base)
-{
-    return (struct link *)base;
-}
-
-/* Who is first is called, if it listens and has asked for nothing else meanwhile. */
-static void call_first(struct key *key)
-{
-    if (key->holder || key->waiting == 0)
-        return;
-    for (size_t i = 0; i < OWNERS * LINKS; i++) {
-        struct link *link = server.links[i];
-        if (link && link->listens && !link->busy && link->key == key &&
-            link->owner == key->queue[0].owner)
-            store_poke(&link->base);
-    }
-}
-
-static void obey(struct loop_timer *timer)
-{
-    static const struct answer mute = {
-        .verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true};
-    static const struct answer away = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
-    struct link *link = timer->owner;
-    struct answer answer = {.verdict = VERDICT_GRANTED, .grants = {{.fence = 1}}};
-    struct key *key = link->key;
-    bool changed = false;
-
-    link->busy = false;
-    if (server.dead && strcmp(key->name, server.dead) == 0) {
-        link->done(link->arg, &away);
-        return;
-    }
-    if (link->task == 'a') {
-        acquire_key(key, link->owner, &link->request, &answer);
-        link->listens = link->request.listen && answer.verdict == VERDICT_REFUSED;
-    } else if (link->task == 'n' ? key->holder != link->owner
-                                 : !(changed = leave(key, link->owner))) {
-        answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
-    }
-    link->done(link->arg, chance(100) < server.silent ? &mute : &answer);
-    if (changed)
-        call_first(key);
-}
-
-static void ask(struct store *base, char task, const struct lock_request *request,
-                struct moment until, store_done *done, void *arg)
-{
-    struct link *link = of(base);
-
-    if (request->key_count != 1)
-        link_fault = "the store was asked about several keys at once";
-    if (link->busy)
-        link_fault = "the store was asked while it was busy";
-    link->busy = true;
-    link->listens = false;
-    link->task = task;
-    link->request = *request;
-    link->key = find_key(request->keys[0]);
-    link->until = until;
-    link->done = done;
-    link->arg = arg;
-    int64_t trip = (1 + chance(5)) * NS_PER_MS;
-    if (server.dead && strcmp(link->key->name, server.dead) == 0)
-        trip = moment_until(now_of(), until);
-    loop_arm(server.loop, &link->timer, moment_plus(now_of(), trip > 0 ? trip : 0));
-}
-
-static void acquire(struct store *base, const struct lock_request *request, struct moment until,
-                    store_done *done, void *arg)
-{
-    ask(base, 'a', request, until, done, arg);
-}
-
-static void renew(struct store *base, const struct lock_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    ask(base, 'n', request, until, done, arg);
-}
-
-static void release(struct store *base, const struct lock_request *request, bool uncertain,
-                    struct moment until, store_done *done, void *arg)
-{
-    (void)uncertain;
-    ask(base, 'r', request, until, done, arg);
-}
-
-static bool release_nowait(struct store *base, const struct lock_request *request)
-{
-    struct link *link = of(base);
-    struct key *key = find_key(request->keys[0]);
-
-    loop_disarm(server.loop, &link->timer);
-    link->busy = false;
-    leave(key, link->owner);
-    call_first(key);
-    return true;
-}
-
-static void close_link(struct store *base)
-{
-    struct link *link = of(base);
-
-    loop_disarm(server.loop, &link->timer);
-    server.links[link->number] = NULL;
-    free(link);
-}
-
-static struct store *open_link(const char *owner)
-{
-    static const struct store_ops ops = {.close = close_link,
-                                         .acquire = acquire,
-                                         .renew = renew,
-                                         .release = release,
-                                         .release_nowait = release_nowait};
-    struct link *link = calloc(1, sizeof *link);
-
-    *link = (struct link){.base = {.ops = &ops}, .owner = owner};
-    link->timer = (struct loop_timer){.fire = obey, .owner = link};
-    while (server.links[link->number])
-        link->number++;
-    server.links[link->number] = link;
-    return &link->base;
-}
+static struct sim_server server;
 
 /* -- one who takes locks, again and again ------------------------------------------------------ */
 
 struct taker {
-    struct store_address address; /* the first: by it open_one() knows whose a link is */
-    const char *keys[KEYS + 1];   /* up to NULL */
-    size_t take;                  /* 0: all */
+    struct store_address address;   /* the first: by it open_one() knows whose a link is */
+    const char *keys[SIM_KEYS + 1]; /* up to NULL */
+    size_t take;                    /* 0: all */
     char owner[8];
     struct store *store;
     struct loop_timer timer;
     enum { TRYING, HOLDING, RELEASING } state;
     bool busy, quiet, settled;
-    size_t held[KEYS], held_count; /* which of its keys */
-    unsigned turns;                /* how often it had the lock */
+    size_t held[SIM_KEYS], held_count; /* which of its keys */
+    unsigned turns;                    /* how often it had the lock */
     const char *fault;
 };
 
@@ -303,7 +43,7 @@ static struct store *open_one(struct loop *loop, const struct store_address *add
     (void)loop;
     (void)fault;
     (void)size;
-    return open_link(((const struct taker *)(const void *)address)->owner);
+    return sim_connect(&server, ((const struct taker *)(const void *)address)->owner);
 }
 
 static struct lock_request request_of(const struct taker *taker)
@@ -324,27 +64,21 @@ static struct lock_request request_of(const struct taker *taker)
 
 static size_t count_held(const struct taker *taker)
 {
-    size_t held = 0;
-
-    for (size_t i = 0; taker->keys[i]; i++)
-        held += find_key(taker->keys[i])->holder == taker->owner;
-    return held;
+    return sim_count_held(&server, taker->keys, taker->owner);
 }
 
 static size_t count_places(const struct taker *taker)
 {
     size_t places = 0;
 
-    for (size_t i = 0; taker->keys[i]; i++) {
-        struct key *key = find_key(taker->keys[i]);
-        places += place_of(key, taker->owner) < key->waiting;
-    }
+    for (size_t i = 0; taker->keys[i]; i++)
+        places += sim_is_queued(&server, taker->keys[i], taker->owner);
     return places;
 }
 
 static void go_on(struct taker *taker, int64_t ns)
 {
-    loop_arm(server.loop, &taker->timer, moment_plus(now_of(), ns));
+    loop_arm(server.loop, &taker->timer, moment_plus(loop_now(server.loop), ns));
 }
 
 static bool all_is_heard(void)
@@ -361,7 +95,7 @@ static void check_grant(struct taker *taker, const struct answer *answer)
         if (answer->grants[i].absent)
             continue;
         taker->held[taker->held_count++] = i;
-        if (find_key(taker->keys[i])->holder != taker->owner)
+        if (sim_find_key(&server, taker->keys[i])->holder != taker->owner)
             taker->fault = "granted a key that it does not hold";
     }
     if (taker->held_count != (taker->take ? taker->take : all))
@@ -402,15 +136,15 @@ static void returned(void *arg, const struct answer *answer)
         taker->state = TRYING;
         taker->settled = taker->quiet;
     }
-    go_on(taker, chance(3) * NS_PER_MS);
+    go_on(taker, chance(&server.seed, 3) * NS_PER_MS);
 }
 
 static void act(struct loop_timer *timer)
 {
     struct taker *taker = timer->owner;
     struct lock_request request = request_of(taker);
-    struct moment until = moment_plus(now_of(), TIMEOUT);
-    const char *held[KEYS];
+    struct moment until = moment_plus(loop_now(server.loop), TIMEOUT);
+    const char *held[SIM_KEYS];
 
     if (taker->busy || taker->settled)
         return;
@@ -420,7 +154,7 @@ static void act(struct loop_timer *timer)
         return;
     }
     for (size_t i = 0; taker->state == HOLDING && i < taker->held_count; i++) {
-        if (find_key(taker->keys[taker->held[i]])->holder != taker->owner)
+        if (sim_find_key(&server, taker->keys[taker->held[i]])->holder != taker->owner)
             taker->fault = "lost a key that nobody took from it";
     }
     /* As the keeper does: what was granted, where that is known. */
@@ -452,56 +186,51 @@ struct run {
     const char *dead;
     struct {
         size_t take;
-        const char *keys[KEYS + 1];
-    } owners[OWNERS];
+        const char *keys[SIM_KEYS + 1];
+    } owners[SIM_OWNERS];
     unsigned turns_least; /* that each gets while nobody else gets more than ... */
     unsigned turns_most;
 };
 
-static struct taker takers[OWNERS];
+static struct taker takers[SIM_OWNERS];
 
 static void begin(const struct run *run, unsigned seed)
 {
     static const struct store_events events = {.poked = poked};
 
-    chance_state = seed;
-    link_fault = NULL;
-    server.loop = loop_new();
+    sim_server_begin(&server, seed);
     server.silent = run->silent;
     server.dead = run->dead;
-    memset(server.links, 0, sizeof server.links);
-    for (size_t i = 0; i < KEYS; i++)
-        server.keys[i] = (struct key){.name = (const char *[]){"a", "b", "c", "d"}[i]};
-    for (size_t i = 0; i < OWNERS; i++) {
+    for (size_t i = 0; i < SIM_OWNERS; i++) {
         struct taker *taker = &takers[i];
         *taker = (struct taker){.take = run->owners[i].take};
         if (!run->owners[i].keys[0])
             continue;
         memcpy(taker->keys, run->owners[i].keys, sizeof taker->keys);
         snprintf(taker->owner, sizeof taker->owner, "o%zu", i);
-        taker->store =
-            any_of_keys_open(server.loop, several_keys_open(server.loop, open_link(taker->owner)),
-                             open_one, &taker->address);
+        taker->store = any_of_keys_open(
+            server.loop, several_keys_open(server.loop, sim_connect(&server, taker->owner)),
+            open_one, &taker->address);
         store_on_event(taker->store, &events, taker);
         taker->timer = (struct loop_timer){.fire = act, .owner = taker};
-        go_on(taker, chance(10) * NS_PER_MS);
+        go_on(taker, chance(&server.seed, 10) * NS_PER_MS);
     }
 }
 
 static void end(void)
 {
-    for (size_t i = 0; i < OWNERS; i++) {
+    for (size_t i = 0; i < SIM_OWNERS; i++) {
         if (!takers[i].store)
             continue;
         loop_disarm(server.loop, &takers[i].timer);
         store_close(takers[i].store);
     }
-    loop_free(server.loop);
+    sim_server_end(&server);
 }
 
 static bool is_over(const struct run *run)
 {
-    for (size_t i = 0; i < OWNERS; i++) {
+    for (size_t i = 0; i < SIM_OWNERS; i++) {
         if (takers[i].store && takers[i].turns < run->turns_least)
             return false;
     }
@@ -511,38 +240,38 @@ static bool is_over(const struct run *run)
 /* What is wrong with it; NULL: nothing. */
 static const char *find_fault(const struct run *run)
 {
-    for (size_t i = 0; i < OWNERS; i++) {
+    for (size_t i = 0; i < SIM_OWNERS; i++) {
         if (takers[i].fault)
             return takers[i].fault;
         if (takers[i].turns > run->turns_most)
             return "an owner waits while another one has its keys again and again";
     }
-    return link_fault;
+    return server.fault;
 }
 
 /* All give back what they know of. What they do not know of goes as well, before its lease ends. */
 static const char *settle(void)
 {
-    struct moment latest = moment_plus(now_of(), LATEST_NS);
+    struct moment latest = moment_plus(loop_now(server.loop), LATEST_NS);
     bool held = true;
 
     server.silent = 0;
     server.dead = NULL;
-    for (size_t i = 0; i < OWNERS; i++) {
+    for (size_t i = 0; i < SIM_OWNERS; i++) {
         takers[i].quiet = true;
         if (takers[i].store && !takers[i].busy && takers[i].state == TRYING)
             go_on(&takers[i], 0);
     }
-    while (held && !moment_reached(latest, now_of())) {
+    while (held && !moment_reached(latest, loop_now(server.loop))) {
         if (!fake_turn(server.loop))
             break;
         held = false;
-        for (size_t i = 0; i < KEYS; i++)
+        for (size_t i = 0; i < SIM_KEYS; i++)
             held |= server.keys[i].holder != NULL;
-        for (size_t i = 0; i < OWNERS; i++)
+        for (size_t i = 0; i < SIM_OWNERS; i++)
             held |= takers[i].store && !takers[i].settled;
     }
-    for (size_t i = 0; i < KEYS; i++) {
+    for (size_t i = 0; i < SIM_KEYS; i++) {
         if (server.keys[i].holder)
             return "a key is held that nobody knows of";
     }

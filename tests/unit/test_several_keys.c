@@ -5,10 +5,9 @@
 
 #include <stdlib.h>
 
-#include "fake_loop.h"
+#include "sim_keys.h"
 #include "tap.h"
 
-#define KEYS       3
 #define OWNERS     4
 #define LEASE_NS   (30 * NS_PER_SEC)
 #define TIMEOUT    NS_PER_SEC /* for one operation */
@@ -16,222 +15,13 @@
 #define SEEDS      200
 #define TURNS_MOST 200000
 
-/* -- chance ------------------------------------------------------------------------------------ */
-
-static uint64_t chance_state;
-
-static unsigned chance(unsigned below)
-{
-    chance_state = chance_state * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(chance_state >> 33) % below;
-}
-
-/* -- the server -------------------------------------------------------------------------------- */
-
-struct link;
-
-/* What it knows of one key: who holds it, and who waits, in the order of arrival. */
-struct key {
-    const char *name;
-    const char *holder; /* NULL: nobody */
-    const char *queue[OWNERS];
-    size_t waiting;
-};
-
-static struct {
-    struct loop *loop;
-    struct key keys[KEYS];
-    bool has_queue;
-    unsigned silent; /* of 100 answers, so many are lost */
-    struct link *links[OWNERS];
-} server;
-
-static struct key *find_key(const char *name)
-{
-    for (size_t i = 0; i < KEYS; i++) {
-        if (strcmp(server.keys[i].name, name) == 0)
-            return &server.keys[i];
-    }
-    abort();
-}
-
-static size_t place_of(const struct key *key, const char *owner)
-{
-    size_t place = 0;
-
-    while (place < key->waiting && key->queue[place] != owner)
-        place++;
-    return place;
-}
-
-static bool leave_queue(struct key *key, const char *owner)
-{
-    size_t place = place_of(key, owner);
-
-    if (place == key->waiting)
-        return false;
-    key->waiting--;
-    for (; place < key->waiting; place++)
-        key->queue[place] = key->queue[place + 1];
-    return true;
-}
-
-static bool leave(struct key *key, const char *owner)
-{
-    bool held = key->holder == owner;
-
-    if (held)
-        key->holder = NULL;
-    return leave_queue(key, owner) || held;
-}
-
-static void acquire_key(struct key *key, const char *owner, const struct lock_request *request,
-                        struct answer *answer)
-{
-    bool stand = request->stand && server.has_queue;
-    bool first = key->waiting == 0 || key->queue[0] == owner;
-
-    if (key->holder == owner || (!stand && !key->holder && first)) {
-        leave_queue(key, owner);
-        key->holder = owner;
-        *answer = (struct answer){.verdict = VERDICT_GRANTED};
-        return;
-    }
-    if (server.has_queue && (request->queue || stand) && place_of(key, owner) == key->waiting)
-        key->queue[key->waiting++] = owner;
-    *answer = (struct answer){.verdict = VERDICT_REFUSED,
-                              .cause = CAUSE_HELD,
-                              .holders = key->holder != NULL,
-                              .position = (int64_t)place_of(key, owner) + server.has_queue};
-}
-
-/* -- a store that takes one key ---------------------------------------------------------------- */
-
-struct link {
-    struct store base;
-    const char *owner;
-    struct loop_timer timer;
-    char task; /* a acquire, n renew, r release */
-    struct lock_request request;
-    struct key *key;
-    struct moment until;
-    store_done *done;
-    void *arg;
-    bool listens;
-    bool too_many; /* it was asked about more than one key */
-};
-
-static struct link *of(struct store *base)
-{
-    return (struct link *)base;
-}
-
-static void poke_all(void)
-{
-    for (size_t i = 0; i < OWNERS; i++) {
-        if (server.links[i] && server.links[i]->listens)
-            store_poke(&server.links[i]->base);
-    }
-}
-
-static void obey(struct loop_timer *timer)
-{
-    static const struct answer mute = {
-        .verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true};
-    struct link *link = timer->owner;
-    struct answer answer = {.verdict = VERDICT_GRANTED};
-    bool changed = false;
-
-    if (link->task == 'a') {
-        acquire_key(link->key, link->owner, &link->request, &answer);
-        link->listens = link->request.listen && answer.verdict == VERDICT_REFUSED;
-    } else if (link->task == 'n' ? link->key->holder != link->owner
-                                 : !(changed = leave(link->key, link->owner))) {
-        answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
-    }
-    link->done(link->arg, chance(100) < server.silent ? &mute : &answer);
-    if (changed)
-        poke_all();
-}
-
-static void ask(struct store *base, char task, const struct lock_request *request,
-                struct moment until, store_done *done, void *arg)
-{
-    struct link *link = of(base);
-
-    link->too_many |= request->key_count != 1;
-    link->task = task;
-    link->request = *request;
-    link->key = find_key(request->keys[0]);
-    link->until = until;
-    link->done = done;
-    link->arg = arg;
-    loop_arm(server.loop, &link->timer,
-             moment_plus(loop_now(server.loop), (1 + chance(5)) * NS_PER_MS));
-}
-
-static void acquire(struct store *base, const struct lock_request *request, struct moment until,
-                    store_done *done, void *arg)
-{
-    ask(base, 'a', request, until, done, arg);
-}
-
-static void renew(struct store *base, const struct lock_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    ask(base, 'n', request, until, done, arg);
-}
-
-static void release(struct store *base, const struct lock_request *request, bool uncertain,
-                    struct moment until, store_done *done, void *arg)
-{
-    (void)uncertain;
-    ask(base, 'r', request, until, done, arg);
-}
-
-static bool release_nowait(struct store *base, const struct lock_request *request)
-{
-    struct link *link = of(base);
-
-    link->too_many |= request->key_count != 1;
-    loop_disarm(server.loop, &link->timer);
-    leave(find_key(request->keys[0]), link->owner);
-    return true;
-}
-
-static void close_link(struct store *base)
-{
-    loop_disarm(server.loop, &of(base)->timer);
-}
-
-static struct store *open_link(struct link *link, const char *owner)
-{
-    static const struct store_ops ops = {.close = close_link,
-                                         .acquire = acquire,
-                                         .renew = renew,
-                                         .release = release,
-                                         .release_nowait = release_nowait};
-
-    *link = (struct link){.base = {.ops = &ops}, .owner = owner};
-    link->timer = (struct loop_timer){.fire = obey, .owner = link};
-    return &link->base;
-}
-
-/* Its session has expired: what it held is gone, and others may take it. */
-static void expire(struct link *link)
-{
-    for (size_t i = 0; i < KEYS; i++)
-        leave(&server.keys[i], link->owner);
-    store_lose(&link->base, "expired");
-    poke_all();
-}
+static struct sim_server server;
 
 /* -- one who takes locks, again and again ------------------------------------------------------ */
 
 struct taker {
-    const char *keys[KEYS + 1]; /* up to NULL */
+    const char *keys[SIM_KEYS + 1]; /* up to NULL */
     char owner[8];
-    struct link link;
     struct store *store;
     struct loop_timer timer;
     enum { TRYING, HOLDING, RELEASING } state;
@@ -257,11 +47,7 @@ static struct lock_request request_of(const struct taker *taker)
 
 static size_t count_held(const struct taker *taker)
 {
-    size_t held = 0;
-
-    for (size_t i = 0; taker->keys[i]; i++)
-        held += find_key(taker->keys[i])->holder == taker->owner;
-    return held;
+    return sim_count_held(&server, taker->keys, taker->owner);
 }
 
 /* Places may be left at keys up to the one that is waited for, and not beyond. */
@@ -272,8 +58,7 @@ static void check_refusal(struct taker *taker, const struct answer *answer)
     if (count_held(taker) > 0)
         taker->fault = "refused, and holds a key";
     for (size_t i = 0; taker->keys[i]; i++) {
-        const struct key *key = find_key(taker->keys[i]);
-        bool queued = place_of(key, taker->owner) < key->waiting;
+        bool queued = sim_is_queued(&server, taker->keys[i], taker->owner);
         if (queued && strcmp(taker->keys[i], waits) > 0)
             taker->fault = "in the queue of a key beyond the one that it waits for";
     }
@@ -359,7 +144,7 @@ struct run {
     const char *name;
     bool has_queue;
     unsigned silent, expiring; /* of 100 answers, of 10000 turns */
-    const char *keys[OWNERS][KEYS + 1];
+    const char *keys[OWNERS][SIM_KEYS + 1];
     unsigned turns_least; /* that each gets while nobody else gets more than ... */
     unsigned turns_most;
 };
@@ -370,25 +155,20 @@ static void begin(const struct run *run, unsigned seed)
 {
     static const struct store_events events = {.poked = poked, .lost = lost};
 
-    chance_state = seed;
-    server.loop = loop_new();
+    sim_server_begin(&server, seed);
     server.has_queue = run->has_queue;
     server.silent = run->silent;
-    for (size_t i = 0; i < KEYS; i++)
-        server.keys[i] = (struct key){.name = (const char *[]){"a", "b", "c"}[i]};
     for (size_t i = 0; i < OWNERS; i++) {
         struct taker *taker = &takers[i];
         *taker = (struct taker){0};
-        server.links[i] = NULL;
         if (!run->keys[i][0])
             continue;
         memcpy(taker->keys, run->keys[i], sizeof taker->keys);
         snprintf(taker->owner, sizeof taker->owner, "o%zu", i);
-        taker->store = several_keys_open(server.loop, open_link(&taker->link, taker->owner));
+        taker->store = several_keys_open(server.loop, sim_connect(&server, taker->owner));
         store_on_event(taker->store, &events, taker);
         taker->timer = (struct loop_timer){.fire = act, .owner = taker};
-        server.links[i] = &taker->link;
-        go_on(taker, chance(10) * NS_PER_MS);
+        go_on(taker, chance(&server.seed, 10) * NS_PER_MS);
     }
 }
 
@@ -400,7 +180,7 @@ static void end(void)
         loop_disarm(server.loop, &takers[i].timer);
         store_close(takers[i].store);
     }
-    loop_free(server.loop);
+    sim_server_end(&server);
 }
 
 static bool is_over(const struct run *run)
@@ -418,12 +198,10 @@ static const char *find_fault(const struct run *run)
     for (size_t i = 0; i < OWNERS; i++) {
         if (takers[i].fault)
             return takers[i].fault;
-        if (takers[i].link.too_many)
-            return "the store was asked about several keys at once";
         if (takers[i].turns > run->turns_most)
             return "an owner waits while another one has the lock again and again";
     }
-    return NULL;
+    return server.fault;
 }
 
 static const char *play(const struct run *run, unsigned seed)
@@ -433,9 +211,9 @@ static const char *play(const struct run *run, unsigned seed)
 
     begin(run, seed);
     while (!fault && !is_over(run)) {
-        struct taker *one = &takers[chance(OWNERS)];
-        if (chance(10000) < run->expiring && one->store)
-            expire(&one->link);
+        struct taker *one = &takers[chance(&server.seed, OWNERS)];
+        if (chance(&server.seed, 10000) < run->expiring && one->store)
+            sim_expire(&server, one->owner);
         if (!fake_turn(server.loop) || ++turns == TURNS_MOST)
             fault = "it does not go on";
         else
@@ -478,7 +256,7 @@ static const struct run runs[] = {
 };
 
 /* A store may grant less than it was asked for, and count from before. */
-static struct answer grants[KEYS];
+static struct answer grants[SIM_KEYS];
 static size_t granted;
 
 static void grant(struct store *base, const struct lock_request *request, struct moment until,
@@ -495,18 +273,22 @@ static void keep_answer(void *arg, const struct answer *answer)
     *(struct answer *)arg = *answer;
 }
 
+static void close_nothing(struct store *base)
+{
+    (void)base;
+}
+
 static void test_lease(void)
 {
-    static const struct store_ops ops = {.close = close_link, .acquire = grant, .renew = grant};
+    static const struct store_ops ops = {.close = close_nothing, .acquire = grant, .renew = grant};
     struct loop *loop = loop_new();
     struct moment now = loop_now(loop), before = moment_plus(now, -2 * NS_PER_SEC);
     struct taker taker = {.keys = {"c", "a", "b"}, .owner = "o"};
     struct lock_request request = request_of(&taker);
-    struct link link = {.base = {.ops = &ops}};
-    struct store *store = several_keys_open(loop, &link.base);
+    struct store single = {.ops = &ops};
+    struct store *store = several_keys_open(loop, &single);
     struct answer answer = {0};
 
-    server.loop = loop;
     for (int renewal = 0; renewal < 2; renewal++) {
         const char *what = renewal ? "renewed" : "acquired";
         granted = 0;
