@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "lock/key.h"
 #include "net/loop.h"
 #include "store/zookeeper/family.h"
 #include "store/zookeeper/path.h"
@@ -95,19 +94,11 @@ static bool note_created(struct zk_store *store, const struct zk_reply *reply)
     for (size_t i = 0; sound && i < store->spot_count; i++) {
         struct spot *spot = &store->spots[i];
         const char *const *words = words_of(store, spot), *parent = parent_of(store, spot);
-        size_t length = strlen(parent);
         sound = !*spot->beside || zk_next_result(&in, &result);
         for (size_t j = 0; sound && *spot->beside && j < OWNER_DEPTH; j++)
             sound = !spot->elders[j] || zk_next_result(&in, &result);
-        for (size_t j = 0; sound && words[j]; j++) {
-            sound = zk_next_result(&in, &result) && result.path.size > length + 1 &&
-                    result.path.size < KEY_MAX_BYTES * 4 + 4096;
-            if (sound)
-                zk_set_text(&spot->nodes[j],
-                            mem_checked(strndup(result.path.bytes, result.path.size)));
-            sound = sound && strncmp(spot->nodes[j], parent, length) == 0 &&
-                    spot->nodes[j][length] == '/';
-        }
+        for (size_t j = 0; sound && words[j]; j++)
+            sound = zk_next_created(&in, parent, &spot->nodes[j]);
         spot->leased = is_limited(store) && *spot->beside;
         if (!*spot->beside)
             spot->fence = (uint64_t)reply->zxid;

@@ -238,6 +238,19 @@ void zk_free_queues(struct zk_store *store, struct queue queues[LOCK_KEYS_MAX])
         queue_free(&queues[i]);
 }
 
+bool zk_next_created(struct jute_in *in, const char *parent, char **node)
+{
+    size_t length = strlen(parent);
+    struct zk_result result;
+
+    if (!zk_next_result(in, &result) || result.path.size <= length + 1 ||
+        result.path.size >= length + NAME_SIZE || memcmp(result.path.bytes, parent, length) != 0 ||
+        result.path.bytes[length] != '/')
+        return false;
+    zk_set_text(node, mem_checked(strndup(result.path.bytes, result.path.size)));
+    return true;
+}
+
 void zk_watch_own(struct zk_store *store)
 {
     for (size_t i = 0; i < store->spot_count; i++)

@@ -153,6 +153,9 @@ void zk_ask_children(struct zk_store *store);
 bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies,
                     struct queue queues[LOCK_KEYS_MAX]);
 void zk_free_queues(struct zk_store *store, struct queue queues[LOCK_KEYS_MAX]);
+/* The next result of a transaction that creates nodes of ours: one below "parent", whose path comes
+ * to *node. False if it is none, or the reply is damaged. */
+bool zk_next_created(struct jute_in *in, const char *parent, char **node);
 /* Whoever takes the lock away deletes our nodes. */
 void zk_watch_own(struct zk_store *store);
 /* The index of the first of our nodes that is not there; the number of spots if all are. */

@@ -208,17 +208,10 @@ static bool note_claimed(struct zk_store *store, const struct zk_reply *reply)
 
     for (size_t i = 0; sound && i < store->spot_count; i++) {
         struct spot *spot = &store->spots[i];
-        size_t length = strlen(spot->leases);
         if (!is_open(spot))
             continue;
-        sound = zk_next_result(&in, &result) && result.path.size > length + 1 &&
-                result.path.size < length + NAME_SIZE &&
-                memcmp(result.path.bytes, spot->leases, length) == 0 &&
-                result.path.bytes[length] == '/';
-        if (sound)
-            zk_set_text(&spot->nodes[0], mem_checked(strndup(result.path.bytes, result.path.size)));
+        sound = zk_next_created(&in, spot->leases, &spot->nodes[0]) && zk_next_result(&in, &result);
         spot->fence = (uint64_t)reply->zxid;
-        sound = sound && zk_next_result(&in, &result);
     }
     return sound;
 }
