@@ -5,24 +5,6 @@ load quorums
 
 setup_file() { quorum_file 3; }
 
-setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
-}
-
-teardown() {
-    [[ -n $BATS_TEST_COMPLETED ]] || {
-        show_evidence
-        show_quorum
-    }
-    end_processes
-    quorum_mend
-}
-
-teardown_file() { quorum_file_end; }
-
 @test "H45 a quorum: the holder is asked, gives the lock back everywhere, and says by whom" {
     hold a k --lease 9s
     run -0 --separate-stderr rlock force-release --yes --reason why k

@@ -37,10 +37,7 @@ cluster_stop() {
 # anything.
 cluster_setup() {
     local node
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     for node in $CLUSTER_NODES; do
         kill -CONT "$(node_pid "$node")" 2>/dev/null || true
     done

@@ -3,9 +3,7 @@
 load helper
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     mkdir "$T/bin"
     ln -s "$RLOCK" "$T/bin/rlock"
     export PATH=$T/bin:$PATH COMPLETIONS=$TESTS/../completions TERM=dumb

@@ -8,10 +8,7 @@ setup_file() {
 }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     export XDG_CONFIG_HOME=$T/xdg
     mkdir -p "$XDG_CONFIG_HOME/rlock"
 }

@@ -10,10 +10,7 @@ setup_file() {
 }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     export RLOCK_URL=unix://$REDIS_SOCK
     install -m 600 <(echo s3cret) "$T/password"
 }

@@ -8,10 +8,7 @@ DATABASE_TABLES='rlock_lock rlock_wait'
 
 # Where there is no server, each test is skipped.
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     [[ -n $DATABASES ]] || skip "neither PostgreSQL nor MariaDB with its driver is here"
 }
 
@@ -37,8 +34,7 @@ teardown_file() {
 databases_start() {
     local ports
     [[ -x $RLOCK ]] || { echo "no program $RLOCK" && false; }
-    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR CI
-    export RLOCK_CONFIG=/dev/null HOME=$BATS_FILE_TMPDIR TERM=xterm
+    clean_environment
     read -r -a ports <<<"$(free_ports 2)"
     export POSTGRESQL_PORT=${ports[0]} MYSQL_PORT=${ports[1]} DATABASES=
     POSTGRESQL_BIN=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)

@@ -11,9 +11,8 @@ setup_file() {
 }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    export RLOCK_TEST_ID=$T LOG=$T/ran URL=$RLOCK_URL
-    declare -gA pid=()
+    start_test
+    export LOG=$T/ran URL=$RLOCK_URL
     mkdir "$T/bin" "$T/shell" "$T/place"
     : >"$LOG"
     cd "$T/place" || return

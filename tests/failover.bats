@@ -10,12 +10,6 @@ overlap() {
         END { print int((end - begin) / 1000000) }' "$LOG"
 }
 
-# The new master is b, and it serves.
-b_is_master() {
-    poll_until 20 all_name b
-    poll_until 10 has_role b master
-}
-
 # has_clients SERVER NUMBER: so many have locks there or wait for them.
 has_clients() {
     [[ $(on "$1" client list | grep -E 'cmd=(eval|evalsha|exec|subscribe) ' |

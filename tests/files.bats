@@ -11,10 +11,7 @@ setup_file() {
 }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     export RLOCK_URL=rediss://127.0.0.1:$TLS_PORT
     unset RLOCK_CONFIG
     install -m 600 <(echo s3cret) "$T/password"

@@ -6,10 +6,7 @@ load helper
 setup_file() { start_file; }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     printf 'grace = yes\n' >"$T/config"
     export RLOCK_CONFIG=$T/config
     rlock init

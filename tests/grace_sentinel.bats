@@ -5,10 +5,7 @@ load helper
 load sentinels
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     need_deployment
     disturb
     printf 'grace = yes\n' >"$T/config"
@@ -28,11 +25,6 @@ teardown() {
 teardown_file() {
     undeploy
     redis_stop
-}
-
-b_is_master() {
-    poll_until 20 all_name b
-    poll_until 10 has_role b master
 }
 
 @test "H38 H41 failover, and the replica has all: what is held stays, nothing new for one lease" {

@@ -42,13 +42,19 @@ start_file() {
         echo "no program $RLOCK or no tools in $RLOCK_TEST_TOOLS: make check builds them"
         return 1
     }
-    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR
-    unset CI CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
-    export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR" TERM=xterm
+    clean_environment
     export REDIS_DIR=$BATS_FILE_TMPDIR/redis REDIS_OPTIONS="$*"
     export REDIS_SOCK=$REDIS_DIR/sock
     export RLOCK_URL=unix://rlock:pw@$REDIS_SOCK
     redis_start
+}
+
+# clean_environment: for setup_file, where it does not call start_file: whoever runs the tests has
+# set nothing for rlock.
+clean_environment() {
+    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR
+    unset CI CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
+    export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR" TERM=xterm
 }
 
 # free_ports NUMBER: below those that the kernel gives to connections, and nobody else's as long as
@@ -82,12 +88,15 @@ teardown_file() {
     redis_stop
 }
 
-setup() {
+# start_test: for setup, before all else.
+start_test() {
     T=$BATS_TEST_TMPDIR
     LOG=$T/log
     export RLOCK_TEST_ID=$T
     declare -gA pid=()
 }
+
+setup() { start_test; }
 
 teardown() {
     [[ -n $BATS_TEST_COMPLETED ]] || show_evidence
@@ -395,6 +404,11 @@ bg() {
     pid[$name]=$!
 }
 
+# on_terminal COMMAND...: with a dialogue on standard input, as terminal.py reads it.
+on_terminal() {
+    "$TESTS/terminal.py" "$@" 3>&-
+}
+
 # as_job COMMAND...: what it starts in the background can be stopped as by Ctrl-Z, whoever runs the
 # tests: the kernel ignores TSTP in a process group that no other process of its session could
 # continue.
@@ -462,6 +476,12 @@ queue() {
     before=$(waiters "$key")
     bg "$name" rlock run "$@" "$key" -- sh -c "echo $name >>'$LOG'"
     poll_until 15 has_waiters "$key" $((before + 1))
+}
+
+# line_up NAME PLACE OPTION...: waits for k as number PLACE, to hold it until it is told to end.
+line_up() {
+    bg "$1" rlock run "${@:3}" k -- sleep 1000
+    poll_until 10 has_waiters k "$2"
 }
 
 agent_of() {

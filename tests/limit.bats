@@ -37,12 +37,6 @@ there_are() {
     (($(redis_ttl k) > 30000000))
 }
 
-# line_up NAME PLACE OPTION...: waits for k as number PLACE, to hold it until it is told to end.
-line_up() {
-    bg "$1" rlock run "${@:3}" k -- sleep 1000
-    poll_until 10 has_waiters k "$2"
-}
-
 # redis_ttl KEY: in seconds.
 redis_ttl() {
     redis ttl "rlock:{$1}"

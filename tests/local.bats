@@ -5,12 +5,10 @@ load helper
 setup_file() { start_file; }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T RLOCK_URL=local: XDG_RUNTIME_DIR=$T/run
+    start_test
+    export RLOCK_URL=local: XDG_RUNTIME_DIR=$T/run
     mkdir "$XDG_RUNTIME_DIR"
     PLACE=$XDG_RUNTIME_DIR/rlock
-    declare -gA pid=()
 }
 
 teardown() {

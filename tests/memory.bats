@@ -8,16 +8,13 @@ load helper
 setup_file() {
     export RLOCK=$RLOCK_TEST_TOOLS/rlock-memory
     [[ -x $RLOCK ]] || { echo "no program $RLOCK: make check builds it" && false; }
-    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR CI
-    export RLOCK_CONFIG=/dev/null HOME=$BATS_FILE_TMPDIR TERM=xterm
+    clean_environment
 }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
+    start_test
     SERVER=$T/server
-    export RLOCK_TEST_ID=$T RLOCK_URL=memory://$SERVER
-    declare -gA pid=()
+    export RLOCK_URL=memory://$SERVER
     server_allows 60000
 }
 

@@ -2,10 +2,6 @@
 
 load helper
 
-on_terminal() {
-    "$TESTS/terminal.py" "$@" 3>&-
-}
-
 # A program that has a screen of its own, as vi has, until it is told to end.
 editor() {
     cat >"$T/editor" <<'EOF'

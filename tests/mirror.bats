@@ -20,8 +20,6 @@ teardown() {
     quorum_mend
 }
 
-teardown_file() { quorum_file_end; }
-
 needs_redis_py() {
     "$PYTHON" -c 'import redis' 2>/dev/null || skip "there is no python3-redis"
 }

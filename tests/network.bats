@@ -5,10 +5,7 @@ load helper
 setup_file() { start_file --databases 16; }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     start_proxy
     PROXY=redis://${proxy[proxy]}
 }

@@ -2,12 +2,6 @@
 
 load helper
 
-# line_up NAME PLACE OPTION...: waits for k as number PLACE, to hold it until it is told to end.
-line_up() {
-    bg "$1" rlock run "${@:3}" k -- sleep 1000
-    poll_until 10 has_waiters k "$2"
-}
-
 # there_are HOLDERS WAITERS
 there_are() {
     [[ $(rlock status --json k | jq -c '.[0] | [.holders, .waiters | length]') == "[$1,$2]" ]]

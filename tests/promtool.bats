@@ -8,9 +8,7 @@ EXAMPLES=$TESTS/../examples
 
 setup() {
     command -v promtool >/dev/null || skip "no promtool here"
-    T=$BATS_TEST_TMPDIR
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
 }
 
 @test "promtool accepts the metrics" {

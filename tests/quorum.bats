@@ -6,24 +6,6 @@ load quorums
 
 setup_file() { quorum_file 3; }
 
-setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
-}
-
-teardown() {
-    [[ -n $BATS_TEST_COMPLETED ]] || {
-        show_evidence
-        show_quorum
-    }
-    end_processes
-    quorum_mend
-}
-
-teardown_file() { quorum_file_end; }
-
 @test "a command runs under a lock of all servers, which is free again on all" {
     run -0 --separate-stderr rlock run k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE $RLOCK_OWNER"'
     local words owner i

@@ -9,24 +9,6 @@ setup_file() {
     quorum_file 5
 }
 
-setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
-}
-
-teardown() {
-    [[ -n $BATS_TEST_COMPLETED ]] || {
-        show_evidence
-        show_quorum
-    }
-    end_processes
-    quorum_mend
-}
-
-teardown_file() { quorum_file_end; }
-
 # three: RLOCK_URL leads to the first three alone.
 three() {
     RLOCK_URL=$(node_urls 1 2 3)

@@ -29,13 +29,21 @@ know_each_other() {
     done
 }
 
-# For teardown_file.
-quorum_file_end() {
+teardown_file() {
     local i
     for ((i = 1; i <= NODES; i++)); do
         node_kill "$i"
     done
     redis_stop
+}
+
+teardown() {
+    [[ -n $BATS_TEST_COMPLETED ]] || {
+        show_evidence
+        show_quorum
+    }
+    end_processes
+    quorum_mend
 }
 
 # For teardown: all serve again, and remember nothing but that they are a quorum.

@@ -3,10 +3,7 @@
 load helper
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     rlock run warm-up -- true # the server knows the scripts from here on
     start_proxy
     PROXY=redis://${proxy[proxy]}

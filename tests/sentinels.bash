@@ -9,10 +9,7 @@
 DEPLOYMENT=${BATS_FILE_TMPDIR:-/nonexistent}/deployment
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     need_deployment
 }
 
@@ -210,6 +207,12 @@ names() {
 
 all_name() {
     names 1 "$1" && names 2 "$1" && names 3 "$1"
+}
+
+# The new master is b, and it serves.
+b_is_master() {
+    poll_until 20 all_name b
+    poll_until 10 has_role b master
 }
 
 # The Sentinels know each other and the replica.

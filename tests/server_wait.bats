@@ -7,15 +7,13 @@ load quorums
 TOKEN=01234567-89ab-4def-8123-456789abcdef
 
 setup_file() { quorum_file 3; }
-teardown_file() { quorum_file_end; }
 
 # Another server, which is not there at first.
 setup() {
-    T=$BATS_TEST_TMPDIR
-    declare -gA pid=()
+    start_test
     LATE=$T/late
     mkdir "$LATE"
-    export RLOCK_TEST_ID=$T RLOCK_URL=unix://$LATE/sock
+    export RLOCK_URL=unix://$LATE/sock
 }
 
 teardown() {

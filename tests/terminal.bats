@@ -2,10 +2,6 @@
 
 load helper
 
-on_terminal() {
-    "$TESTS/terminal.py" "$@" 3>&-
-}
-
 @test "H99 Ctrl-C reaches the command once, and rlock waits for its clean-up" {
     cat >"$T/command" <<'EOF'
 trap 'echo got-int; n=$((n + 1))' INT

@@ -22,10 +22,7 @@ setup_file() {
 }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     ca=(--tls-ca "$CERTS/ca.pem")
     export RLOCK_URL=rediss://127.0.0.1:$TLS_PORT
 }

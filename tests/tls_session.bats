@@ -6,10 +6,7 @@ load certificates
 setup_file() { start_tls_file; }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:$TLS_PORT"
     printf 'tls-ca = %s/ca.pem\n' "$CERTS" >"$T/config"
     export RLOCK_CONFIG=$T/config RLOCK_URL=rediss://127.0.0.1:$TLS_PORT

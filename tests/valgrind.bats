@@ -14,10 +14,7 @@ setup_file() {
 
 setup() {
     [[ -z ${UNFIT:-} ]] || skip "$UNFIT"
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     local program=$RLOCK
     RLOCK=$T/under-valgrind
     mkdir "$T/found"

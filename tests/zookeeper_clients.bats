@@ -14,8 +14,7 @@ done
 PYTHON=/usr/bin/python3
 
 setup_file() {
-    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR CI
-    export RLOCK_CONFIG=/dev/null HOME=$BATS_FILE_TMPDIR TERM=xterm
+    clean_environment
     has_zookeeper && has_clients || return 0
     ensemble_start 1
     javac -cp "$JAVA_PATH" -d "$JAVA_CLASSES" "$BATS_TEST_DIRNAME/CuratorLock.java"

@@ -9,8 +9,7 @@ ZOOKEEPER_JARS=/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar
 ENSEMBLE=${BATS_FILE_TMPDIR:-/nonexistent}/ensemble
 
 setup_file() {
-    unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR CI
-    export RLOCK_CONFIG=/dev/null HOME=$BATS_FILE_TMPDIR TERM=xterm
+    clean_environment
     ! has_zookeeper || ensemble_start "${ENSEMBLE_SIZE:-1}"
 }
 
@@ -25,10 +24,8 @@ setup() {
 zookeeper_setup() {
     local one number
     has_zookeeper || skip "there is no ZooKeeper (packages zookeeper, default-jre-headless)"
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=() port=()
+    start_test
+    declare -gA port=()
     while read -r one number; do
         port[$one]=$number
     done <"$ENSEMBLE/ports"
