@@ -267,38 +267,7 @@ teardown() { cluster_teardown; }
 }
 
 @test "H78 --any in a Cluster: contenders for random sets: nobody beside another one at any KEY" {
-    loop() {
-        local n keys some
-        RANDOM=$1
-        for ((n = 0; n < 10; n++)); do
-            # shellcheck disable=SC2207 # words
-            keys=($(shuf -e $KEYS --random-source=<(yes "$1 $n") | head -n $((2 + RANDOM % 3))))
-            some=$((1 + RANDOM % (${#keys[@]} - 1)))
-            "$RLOCK" run -q -w 100s --any --take "$some" "${keys[@]}" -- sh -c '
-                set -- "$1" "$2" '"$some"' $RLOCK_KEY
-                test $# = $((3 + $3)) || exit 1
-                for one in 1 2; do
-                    for key in $RLOCK_KEY; do echo "$1" >>"$2.$key"; done
-                    sleep 0.02
-                done' sh "$1.$n" "$LOG" || exit 1
-        done
-    }
-    export -f loop
-    export LOG KEYS
-    KEYS="$a $b $c $(key_at "$(master_of "$a")" 9)"
-    local i key
-    for i in 1 2 3 4 5; do
-        bg "l$i" bash -c "loop $i"
-    done
-    for i in 1 2 3 4 5; do
-        finish "l$i" 100
-        [[ $status == 0 ]]
-    done
-    for key in $KEYS; do
-        LOG=$LOG.$key no_overlap
-        no_waiters "$key"
-        is_free "$key"
-    done
+    any_contenders 10 100 "$a" "$b" "$c" "$(key_at "$(master_of "$a")" 9)"
 }
 
 @test "H78 --take 2 of 3 in a Cluster: two contenders, again and again" {

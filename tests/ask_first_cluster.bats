@@ -15,12 +15,7 @@ teardown() { cluster_teardown; }
 
 @test "H45 a Cluster: the holder is asked, of one key and of several at different nodes" {
     local key=${at[0]} other=${at[1]}
-    hold a "$key" --lease 9s
-    run -0 --separate-stderr rlock force-release --yes --reason why "$key"
-    stderr_line "^rlock: $key was given back by "
-    finish a
-    [[ $status == 79 ]]
-    contains "$T/a.err" ': why; stopping sh'
+    asks_holder "$key"
     bg b rlock run --lease 9s "$key" "$other" -- sh -c ": >'$T/b.up'; exec sleep 1000"
     poll_until 10 test -e "$T/b.up"
     run -0 --separate-stderr rlock force-release --yes "$other"

@@ -2,16 +2,12 @@
 
 load helper
 load quorums
+load decisions
 
 setup_file() { quorum_file 3; }
 
 @test "H45 a quorum: the holder is asked, gives the lock back everywhere, and says by whom" {
-    hold a k --lease 9s
-    run -0 --separate-stderr rlock force-release --yes --reason why k
-    stderr_line '^rlock: k was given back by '
-    finish a
-    [[ $status == 79 ]]
-    contains "$T/a.err" ': why; stopping sh'
+    asks_holder k
     poll_until 5 nothing_at k 1 2 3
     run -0 rlock run -n k -- true
 }

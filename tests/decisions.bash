@@ -54,6 +54,16 @@ pauses_globs() {
     run -1 rlock resume "$1-*"
 }
 
+# asks_holder KEY: the holder gives it back, and says who has asked for it, and why.
+asks_holder() {
+    hold a "$1" --lease 9s
+    run -0 --separate-stderr rlock force-release --yes --reason why "$1"
+    stderr_line "^rlock: $1 was given back by "
+    finish a
+    [[ $status == 79 ]]
+    contains "$T/a.err" ': why; stopping sh'
+}
+
 # limits KEY: the stored number counts, and grows under those who wait.
 limits() {
     run -0 rlock limit "$1" 1

@@ -555,6 +555,42 @@ no_overlap() {
          { seen[$1]; last = $1 } END { exit bad || NR == 0 }' "$LOG"
 }
 
+# any_contenders TIMES SECONDS KEY...: five that want some of some of the KEYs, whichever those are,
+# TIMES each. Nobody has a KEY beside another one, and each gets its own within SECONDS.
+any_contenders() {
+    local i key
+    contender() {
+        local n keys some
+        RANDOM=$1
+        for ((n = 0; n < TIMES; n++)); do
+            # shellcheck disable=SC2207 # words
+            keys=($(shuf -e $KEYS --random-source=<(yes "$1 $n") | head -n $((2 + RANDOM % 3))))
+            some=$((1 + RANDOM % (${#keys[@]} - 1)))
+            "$RLOCK" run -q -w "${SECONDS_MOST}s" --any --take "$some" "${keys[@]}" -- sh -c '
+                set -- "$1" "$2" '"$some"' $RLOCK_KEY
+                test $# = $((3 + $3)) || exit 1
+                for one in 1 2; do
+                    for key in $RLOCK_KEY; do echo "$1" >>"$2.$key"; done
+                    sleep 0.02
+                done' sh "$1.$n" "$LOG" || exit 1
+        done
+    }
+    export -f contender
+    export LOG TIMES=$1 SECONDS_MOST=$2 KEYS="${*:3}"
+    for i in 1 2 3 4 5; do
+        bg "l$i" bash -c "contender $i"
+    done
+    for i in 1 2 3 4 5; do
+        finish "l$i" "$2"
+        [[ $status == 0 ]] || return 1
+    done
+    for key in "${@:3}"; do
+        LOG=$LOG.$key no_overlap || return 1
+        no_waiters "$key" || return 1
+        is_free "$key" || return 1
+    done
+}
+
 # ---------------------------------------------------------------- faults
 
 # start_proxy [NAME [LISTEN [TARGET]]]: a proxy to the server; its address is ${proxy[NAME]}.

@@ -34,12 +34,7 @@ tls_files() {
 }
 
 @test "H45 Sentinel: the holder is asked, and --replace asks it" {
-    hold a k --lease 9s
-    run -0 --separate-stderr rlock force-release --yes --reason why k
-    stderr_line '^rlock: k was given back by '
-    finish a
-    [[ $status == 79 ]]
-    contains "$T/a.err" ': why; stopping'
+    asks_holder k
     hold b k --lease 9s
     run -0 rlock run --replace k -- true
     finish b
