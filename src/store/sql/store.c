@@ -928,12 +928,8 @@ static void decide_force(struct sql_store *store)
     swap_rows(store, MIRROR_ANY, hear_forced);
 }
 
-static void hear_theirs_ended(struct sql_store *store, const struct sql_reply *reply)
+static void hear_theirs_ended(struct sql_store *store)
 {
-    if (reply->rows == 1 && strcmp(reply->values[0], "0") == 0) {
-        begin_anew(store);
-        return;
-    }
     store->answer.verdict = VERDICT_GRANTED;
     finish(store);
 }
@@ -968,7 +964,8 @@ static void decide_theirs(struct sql_store *store)
         refuse_theirs(store);
     } else {
         sql_mirror_end(&text, name, place->theirs.by);
-        ask(store, &text, true, hear_theirs_ended);
+        store->swapped = hear_theirs_ended;
+        ask(store, &text, true, hear_swapped);
     }
 }
 
