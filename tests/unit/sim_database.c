@@ -209,41 +209,55 @@ static bool read_own_place(struct sim_database *database, struct scan *scan,
     return true;
 }
 
-/* The live ones of others in one queue: the first of them, and how many there are of those that
- * come before "limit". */
-static const struct sim_place *search(struct sim_database *database, const struct span terms[3],
-                                      const struct sim_place *limit, int64_t *count)
+/* The live ones of others in one queue: name, scope and owner, and how long a place counts. */
+struct terms {
+    struct span is[3];
+    int64_t longest;
+};
+
+/* The first of them, how many there are of those that come before "limit", and the last of
+ * these. */
+static const struct sim_place *search(struct sim_database *database, const struct terms *terms,
+                                      const struct sim_place *limit, int64_t *count,
+                                      const struct sim_place **last)
 {
     const struct sim_place *first = NULL;
 
     *count = 0;
+    *last = NULL;
     for (size_t i = 0; i < SIM_PLACES; i++) {
         const struct sim_place *place = &database->places[i];
-        if (!place->name || !is_same(place->name, terms[0]) || !is_same(place->scope, terms[1]) ||
-            place->deadline <= database->now || is_same(place->owner, terms[2]))
+        if (!place->name || !is_same(place->name, terms->is[0]) ||
+            !is_same(place->scope, terms->is[1]) || place->deadline <= database->now ||
+            place->deadline > database->now + terms->longest || is_same(place->owner, terms->is[2]))
             continue;
         if (!first || comes_before(place, first))
             first = place;
-        *count += !limit || !comes_before(limit, place);
+        if (limit && comes_before(limit, place))
+            continue;
+        ++*count;
+        if (!*last || comes_before(*last, place))
+            *last = place;
     }
     return first;
 }
 
 #define OTHERS                                                                                     \
     " FROM rlock_wait w WHERE w.name = ?x AND w.scope = ?x AND w.deadline_us > ?n"                 \
-    " AND w.owner <> ?x"
+    " AND w.deadline_us <= ?n + ?i AND w.owner <> ?x"
 
 static bool read_first(struct sim_database *database, struct scan *scan, struct wire_out *answer)
 {
-    struct span terms[3];
+    const struct sim_place *last;
+    struct terms terms;
     int64_t key, scope, count;
 
     if (!take(scan,
               " UNION ALL (SELECT 'f', '?i', '?i', ?hw.owner?H, ?hw.mode?H, ?dw.since_us?D, "
               "?hw.who?H" OTHERS " ORDER BY w.since_us, w.owner LIMIT 1)",
-              &key, &scope, &terms[0], &terms[1], &terms[2]))
+              &key, &scope, &terms.is[0], &terms.is[1], &terms.longest, &terms.is[2]))
         return false;
-    const struct sim_place *first = search(database, terms, NULL, &count);
+    const struct sim_place *first = search(database, &terms, NULL, &count, &last);
     if (!first)
         return true;
     put_row(answer, 'f', key, scope);
@@ -256,16 +270,18 @@ static bool read_first(struct sim_database *database, struct scan *scan, struct 
 
 static bool read_ahead(struct sim_database *database, struct scan *scan, struct wire_out *answer)
 {
-    struct span terms[3], own;
+    const struct sim_place *last;
+    struct terms terms;
+    struct span own;
     int64_t key, scope, count;
 
     if (!take(scan,
               " UNION ALL SELECT 'a', '?i', '?i', ?dcount(*)?D, '', '', ''" OTHERS
               " AND NOT EXISTS (SELECT 1 FROM rlock_wait o WHERE o.name = w.name AND o.owner = ?x"
               " AND (o.since_us < w.since_us OR o.since_us = w.since_us AND o.owner < w.owner))",
-              &key, &scope, &terms[0], &terms[1], &terms[2], &own))
+              &key, &scope, &terms.is[0], &terms.is[1], &terms.longest, &terms.is[2], &own))
         return false;
-    search(database, terms, find_place(database, terms[0], own), &count);
+    search(database, &terms, find_place(database, terms.is[0], own), &count, &last);
     put_row(answer, 'a', key, scope);
     wire_number(answer, count);
     for (int i = 0; i < 3; i++)
@@ -273,22 +289,73 @@ static bool read_ahead(struct sim_database *database, struct scan *scan, struct 
     return true;
 }
 
+static bool read_before(struct sim_database *database, struct scan *scan, struct wire_out *answer)
+{
+    const struct sim_place *last, *limit;
+    struct terms terms;
+    struct span own;
+    int64_t key, scope, count;
+
+    if (!take(scan,
+              " UNION ALL (SELECT 'b', '?i', '?i', ?hw.owner?H, ?hw.mode?H, '', ''" OTHERS
+              " AND EXISTS (SELECT 1 FROM rlock_wait o WHERE o.name = w.name AND o.owner = ?x"
+              " AND (w.since_us < o.since_us OR w.since_us = o.since_us AND w.owner < o.owner))"
+              " ORDER BY w.since_us DESC, w.owner DESC LIMIT 1)",
+              &key, &scope, &terms.is[0], &terms.is[1], &terms.longest, &terms.is[2], &own))
+        return false;
+    limit = find_place(database, terms.is[0], own);
+    search(database, &terms, limit, &count, &last);
+    if (!limit || !last)
+        return true;
+    put_row(answer, 'b', key, scope);
+    wire_text(answer, last->owner);
+    wire_text(answer, last->mode);
+    wire_text(answer, "");
+    wire_text(answer, "");
+    return true;
+}
+
+static bool ask_bell(const struct sim_database *database, struct span name, bool takes)
+{
+    char text[SIM_BELL];
+
+    snprintf(text, sizeof text, "%.*s", (int)name.size, name.at);
+    return database->bell(database->arg, text, takes);
+}
+
+static bool take_bell(const struct sim_database *database, struct scan *scan,
+                      struct wire_out *answer)
+{
+    struct span name;
+
+    if (take(scan, ", ''")) {
+        wire_text(answer, "");
+        return true;
+    }
+    if (!database->mysql || !take(scan, ", ?dGET_LOCK(_utf8mb4 ?x, 0)?D", &name))
+        return false;
+    wire_number(answer, ask_bell(database, name, true));
+    return true;
+}
+
 static bool read_all(struct sim_database *database, struct scan *scan, struct wire_out *answer)
 {
-    if (!take(scan, "SELECT 'c', '', '', ?d?n?D, '', '', ''"))
+    if (!take(scan, "SELECT 'c', '', '', ?d?n?D"))
         return false;
     wire_begin(answer, WIRE_ROWS);
     wire_number(answer, 7);
     wire_text(answer, "c");
-    for (int i = 1; i < 7; i++) {
-        if (i == 3)
-            wire_number(answer, database->now);
-        else
-            wire_text(answer, "");
-    }
+    wire_text(answer, "");
+    wire_text(answer, "");
+    wire_number(answer, database->now);
+    if (!take_bell(database, scan, answer) || !take_bell(database, scan, answer) ||
+        !take(scan, ", ''"))
+        return false;
+    wire_text(answer, "");
     while (*scan->at)
         if (!read_lock(database, scan, answer) && !read_own_place(database, scan, answer) &&
-            !read_first(database, scan, answer) && !read_ahead(database, scan, answer))
+            !read_first(database, scan, answer) && !read_ahead(database, scan, answer) &&
+            !(database->mysql && read_before(database, scan, answer)))
             return false;
     wire_end(answer);
     return true;
@@ -500,6 +567,41 @@ static bool listen_to(const struct sim_database *database, struct scan *scan, ch
     return take(scan, "\"");
 }
 
+static bool ring_bells(const struct sim_database *database, struct scan *scan,
+                       struct wire_out *answer)
+{
+    struct span names[2];
+    size_t count = 0;
+
+    if (!database->mysql || !take(scan, "SELECT "))
+        return false;
+    do {
+        if (count == 2 || !take(scan, "RELEASE_LOCK(_utf8mb4 ?x)", &names[count++]))
+            return false;
+    } while (take(scan, ", "));
+    for (size_t i = 0; i < count; i++)
+        ask_bell(database, names[i], false);
+    answer_count(answer, 1);
+    return true;
+}
+
+bool sim_database_sleeps(const struct sim_database *database, const char *sql, char name[SIM_BELL],
+                         int64_t *ns)
+{
+    struct scan scan = {sql, words[database->mysql]};
+    struct span first, second;
+    int64_t seconds, ms;
+
+    if (!take(&scan, "SELECT IF(GET_LOCK(_utf8mb4 ?x, ?i.?i) = 1, RELEASE_LOCK(_utf8mb4 ?x), 0)",
+              &first, &seconds, &ms, &second) ||
+        *scan.at || !database->mysql || first.size != second.size || first.size >= SIM_BELL ||
+        memcmp(first.at, second.at, first.size) != 0)
+        return false;
+    snprintf(name, SIM_BELL, "%.*s", (int)first.size, first.at);
+    *ns = seconds * 1000000000 + ms * 1000000;
+    return true;
+}
+
 /* -------------------------------------------------------------------------------------------- */
 
 bool sim_database_execute(struct sim_database *database, const char *sql, char *channel,
@@ -509,7 +611,7 @@ bool sim_database_execute(struct sim_database *database, const char *sql, char *
 
     return (read_all(database, &scan, answer) || swap_locks(database, &scan, answer) ||
             join_queues(database, &scan, answer) || leave_queues(database, &scan, answer) ||
-            listen_to(database, &scan, channel, answer)) &&
+            listen_to(database, &scan, channel, answer) || ring_bells(database, &scan, answer)) &&
            *scan.at == '\0';
 }
 

@@ -13,6 +13,7 @@
 #define SIM_PLACES 64
 /* Of an owner token, as far as it names a channel. */
 #define SIM_CHANNEL 37
+#define SIM_BELL    128
 
 /* Texts are hexadecimal digits, as they come. */
 struct sim_lock {
@@ -36,6 +37,9 @@ struct sim_database {
     void (*written)(void *arg, const char *name, const char *before, const char *after);
     /* A channel is notified. */
     void (*notify)(void *arg, const char *channel);
+    /* MySQL's user-level lock of that name is to be taken, if it is free, or given back. Whether
+     * the session has it, or had it. */
+    bool (*bell)(void *arg, const char *name, bool take);
     void *arg;
 };
 
@@ -43,6 +47,9 @@ struct sim_database {
  * session listens to from now on; unchanged if it does not say so. */
 bool sim_database_execute(struct sim_database *database, const char *sql, char *channel,
                           struct wire_out *answer);
+/* Whether it sleeps until a user-level lock is free, and how long at most. */
+bool sim_database_sleeps(const struct sim_database *database, const char *sql, char name[SIM_BELL],
+                         int64_t *ns);
 /* Forgets all. */
 void sim_database_free(struct sim_database *database);
 

@@ -42,8 +42,9 @@ struct statement {
     struct world_connection *connection;
     char *sql; /* NULL: the connecting itself */
     enum fate fate;
-    enum { ARRIVES, RUNS, IS_ANSWERED } stage;
-    int64_t clock; /* us, when it arrived */
+    enum { ARRIVES, RUNS, SLEEPS, IS_ANSWERED } stage;
+    char bell[SIM_BELL]; /* SLEEPS: until that one is free */
+    int64_t clock;       /* us, when it arrived */
     bool executed;
     struct wire_out answer;
     struct statement *next;            /* in the queue of its connection */
@@ -57,12 +58,19 @@ struct world_connection {
     bool open;  /* rlock has its end */
     bool ended; /* the driver is gone */
     bool stuck; /* nothing gets through any more */
+    bool cut;   /* the server does not notice that the driver is gone */
     unsigned life;
     char channel[SIM_CHANNEL];
     struct wire_in told;
     struct wire_out saying;
     struct loop_timer readable;
     struct statement *queue, *active;
+};
+
+/* A user-level lock that somebody has. */
+struct world_bell {
+    char name[SIM_BELL];
+    struct world_connection *of;
 };
 
 static struct world *current;
@@ -171,9 +179,12 @@ static void tell(struct world_connection *connection)
         loop_arm(connection->loop, &connection->readable, connection->world->now);
 }
 
+static void hang_up(struct world_connection *connection);
+
 static void end_driver(struct world_connection *connection)
 {
     connection->ended = true;
+    hang_up(connection);
     tell(connection);
 }
 
@@ -233,6 +244,38 @@ static void free_statement(struct statement *statement)
     free(statement);
 }
 
+static void wake(struct world *world, const char *name)
+{
+    for (struct statement *at = world->all; at; at = at->behind) {
+        if (at->stage != SLEEPS || strcmp(at->bell, name) != 0)
+            continue;
+        *at->bell = '\0';
+        world->woken++;
+        arm(at, world_some_time(world, 20));
+    }
+}
+
+static void free_bell(struct world *world, size_t i)
+{
+    struct world_bell bell = world->bells[i];
+
+    world->bells[i] = world->bells[--world->bell_count];
+    wake(world, bell.name);
+}
+
+/* The server ends the session of a driver that is gone, if it notices. */
+static void hang_up(struct world_connection *connection)
+{
+    struct world *world = connection->world;
+
+    if ((connection->open && !connection->ended) || connection->active || connection->queue ||
+        connection->cut)
+        return;
+    for (size_t i = world->bell_count; i-- > 0;)
+        if (world->bells[i].of == connection)
+            free_bell(world, i);
+}
+
 static void drop(struct statement *statement)
 {
     struct world_connection *connection = statement->connection;
@@ -241,6 +284,7 @@ static void drop(struct statement *statement)
         connection->active = NULL;
     connection->world->under_way--;
     free_statement(statement);
+    hang_up(connection);
 }
 
 /* -- the server ------------------------------------------------------------------------------ */
@@ -261,6 +305,60 @@ static void notify(void *arg, const char *channel)
     free(frame.bytes);
 }
 
+static bool ask_bell(void *arg, const char *name, bool take)
+{
+    struct world *world = arg;
+    size_t i = 0;
+
+    while (i < world->bell_count && strcmp(world->bells[i].name, name) != 0)
+        i++;
+    bool free_now = i == world->bell_count;
+    bool own = !free_now && world->bells[i].of == world->writing;
+    if (take && own)
+        world_accuse(world, "a bell is taken twice");
+    if (!take && own)
+        free_bell(world, i);
+    if (!take || !free_now)
+        return own;
+    world->bells = realloc(world->bells, (i + 1) * sizeof *world->bells);
+    if (!world->bells)
+        abort();
+    world->bells[world->bell_count++] = (struct world_bell){.of = world->writing};
+    snprintf(world->bells[i].name, SIM_BELL, "%s", name);
+    return true;
+}
+
+static void answer_number(struct wire_out *answer, int64_t number)
+{
+    answer->size = 0;
+    wire_begin(answer, WIRE_ROWS);
+    wire_number(answer, 1);
+    wire_number(answer, number);
+    wire_end(answer);
+}
+
+/* Whether it sleeps, and is not answered yet. */
+static bool fall_asleep(struct statement *statement)
+{
+    struct world *world = statement->connection->world;
+    int64_t ns;
+
+    if (!sim_database_sleeps(&world->database, statement->sql, statement->bell, &ns))
+        return false;
+    statement->executed = true;
+    if (statement->fate == LOST) /* a sleep changes nothing */
+        return true;
+    for (size_t i = 0; i < world->bell_count; i++) {
+        if (strcmp(world->bells[i].name, statement->bell) != 0)
+            continue;
+        statement->stage = SLEEPS;
+        arm(statement, ns);
+        return true;
+    }
+    answer_number(&statement->answer, 1);
+    return true;
+}
+
 static void run(struct statement *statement)
 {
     struct world_connection *connection = statement->connection;
@@ -275,6 +373,12 @@ static void run(struct statement *statement)
         connection->life = world->lives;
         return;
     }
+    if (world->bells_refused && strstr(statement->sql, "GET_LOCK")) {
+        answer_error(&statement->answer, WIRE_UNFIT, "not supported in a cluster");
+        return;
+    }
+    if (fall_asleep(statement))
+        return;
     world->statements++;
     world->late += connection->ended || !connection->open || connection->active != statement;
     world->database.now = statement->clock;
@@ -369,6 +473,20 @@ static void is_answered(struct statement *statement)
     go_on(connection);
 }
 
+/* The time is over, or the bell is free, or the server has been restarted. */
+static void wake_up(struct statement *statement)
+{
+    struct world *world = statement->connection->world;
+
+    if (statement->connection->life != world->lives) {
+        refuse(statement, WIRE_UNREACHABLE, "server closed the connection");
+        return;
+    }
+    answer_number(&statement->answer, !*statement->bell);
+    statement->stage = IS_ANSWERED;
+    arm(statement, world_some_time(world, 100));
+}
+
 static void move(struct loop_timer *timer)
 {
     struct statement *statement = timer->owner;
@@ -385,12 +503,15 @@ static void move(struct loop_timer *timer)
         if (!statement->clock)
             statement->clock = world_clock(world);
         run(statement);
+        if (statement->stage == SLEEPS)
+            break;
         statement->stage = IS_ANSWERED;
         if (statement->fate == LOST)
             drop(statement);
         else
             arm(statement, world_some_time(world, slowest));
         break;
+    case SLEEPS: wake_up(statement); break;
     case IS_ANSWERED: is_answered(statement); break;
     }
 }
@@ -400,6 +521,8 @@ void world_restart_server(struct world *world, int64_t ns)
     world_log(world, "RESTART");
     world->lives++;
     world->down = moment_plus(world->now, ns);
+    while (world->bell_count > 0)
+        free_bell(world, 0);
     for (size_t i = 0; i < world->connection_count; i++) {
         struct world_connection *connection = world->connections[i];
         if (connection->open && !connection->active && world_chance(world, 2))
@@ -530,6 +653,7 @@ void __wrap_helper_process_leave(struct helper_process *process)
 
     connection->open = false;
     loop_disarm(connection->loop, &connection->readable);
+    hang_up(connection);
 }
 
 static void free_queue(struct world_connection *connection)
@@ -548,9 +672,10 @@ void __wrap_helper_process_stop(struct helper_process *process)
 {
     struct world_connection *connection = (struct world_connection *)(void *)process;
 
-    __wrap_helper_process_leave(process);
+    connection->cut |= connection->stuck && world_chance(connection->world, 2);
     connection->ended = true;
     free_queue(connection);
+    __wrap_helper_process_leave(process);
 }
 
 /* -- the world ------------------------------------------------------------------------------- */
@@ -566,6 +691,8 @@ void world_begin(struct world *world, unsigned seed, bool mysql)
     world->rate = (int64_t)world_chance(world, 201) - 100;
     world->database.mysql = mysql;
     world->database.notify = notify;
+    world->database.bell = ask_bell;
+    world->bells_refused = mysql && world_chance(world, 8) == 0;
 }
 
 void world_end(struct world *world)
@@ -582,6 +709,7 @@ void world_end(struct world *world)
         free(connection);
     }
     free(world->connections);
+    free(world->bells);
     sim_database_free(&world->database);
     current = NULL;
     chance_for_system(NULL);

@@ -14,7 +14,7 @@
 #define WORLD_PROCESSES 6
 
 struct world_connection;
-
+struct world_bell;
 struct statement;
 
 struct world {
@@ -39,6 +39,11 @@ struct world {
     struct world_connection *writing; /* whose statement is executed */
     size_t under_way;                 /* statements */
     struct statement *all;            /* those that wait, too */
+
+    bool bells_refused; /* the server has no user-level locks */
+    struct world_bell *bells;
+    size_t bell_count;
+    unsigned woken; /* so many that slept by one */
 
     unsigned statements, late; /* in all; executed when nobody waited for them any more */
     const char *fault;

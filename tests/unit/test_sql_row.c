@@ -48,6 +48,16 @@ static bool is_misfit(const struct sql_row *row, const char *owner, enum lock_mo
     return sql_row_is_misfit(row, &wanted, why, sizeof why);
 }
 
+/* Whoever keeps it out is "by"; NULL: nobody does. */
+static bool blocks(const struct sql_row *row, const char *by, const char *owner,
+                   enum lock_mode mode, unsigned limit)
+{
+    struct sql_claim wanted = claim(owner, mode, limit);
+    const struct sql_holder *blocker = sql_row_blocker(row, &wanted);
+
+    return by ? blocker && strcmp(blocker->owner, by) == 0 : !blocker;
+}
+
 static void test_text(void)
 {
     static const char *const damaged[] = {"",
@@ -93,18 +103,22 @@ static void test_modes(void)
     take(&row, A, LOCK_EXCLUSIVE, 0);
     tap_ok(is_blocked(&row, B, LOCK_EXCLUSIVE, 0) && is_blocked(&row, B, LOCK_SHARED, 0),
            "a writer keeps all others out");
+    tap_ok(blocks(&row, A, B, LOCK_SHARED, 0), "and is the one");
     tap_ok(is_misfit(&row, B, LOCK_LIMIT, 2), "a plain lock is no semaphore");
     sql_row_free(&row);
 
     take(&row, A, LOCK_SHARED, 0);
     tap_ok(!is_blocked(&row, B, LOCK_SHARED, 0) && is_blocked(&row, B, LOCK_EXCLUSIVE, 0),
            "a reader keeps writers out");
+    tap_ok(blocks(&row, NULL, B, LOCK_SHARED, 0) && blocks(&row, A, B, LOCK_EXCLUSIVE, 0),
+           "and nobody else");
     sql_row_free(&row);
 
     take(&row, A, LOCK_LIMIT, 2);
     tap_ok(!is_blocked(&row, B, LOCK_LIMIT, 2), "a semaphore has room");
     take(&row, B, LOCK_LIMIT, 2);
     tap_ok(is_blocked(&row, C, LOCK_LIMIT, 2), "until it has none");
+    tap_ok(blocks(&row, A, C, LOCK_LIMIT, 2), "one of its holders keeps the next one out");
     tap_ok(is_misfit(&row, C, LOCK_LIMIT, 3) && is_misfit(&row, C, LOCK_SHARED, 0),
            "another limit, or none, does not fit");
     sql_row_remove(&row, sql_row_find(&row, A));
@@ -123,6 +137,9 @@ static void test_nesting(void)
     tap_ok(sql_row_find(&row, A "." B)->fence == sql_row_find(&row, A)->fence,
            "it has its ancestor's fence");
     tap_ok(is_blocked(&row, A "." C, LOCK_EXCLUSIVE, 0), "two that nest side by side exclude");
+    tap_ok(blocks(&row, A "." B, A "." C, LOCK_EXCLUSIVE, 0) &&
+               blocks(&row, A, C, LOCK_EXCLUSIVE, 0),
+           "the one beside it does, and of all others the outer one");
     tap_ok(!is_blocked(&row, A "." B "." C, LOCK_SHARED, 0), "not so one within the other");
     tap_ok(is_blocked(&row, C, LOCK_SHARED, 0), "others are kept out");
     sql_row_remove(&row, sql_row_find(&row, A));

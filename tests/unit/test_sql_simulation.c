@@ -847,7 +847,7 @@ static unsigned lives_wanted(int argc, char **argv)
 
 /* Of all lives, so that a test that proves nothing is noticed. */
 struct sums {
-    unsigned holds, losses, nested, shared, forced, late, endings[KEEPER_UNRELEASED + 1];
+    unsigned holds, losses, nested, shared, forced, late, woken, endings[KEEPER_UNRELEASED + 1];
     unsigned long statements;
 };
 
@@ -859,6 +859,7 @@ static void add(struct sums *sums, const struct life *life)
     sums->shared += life->shared;
     sums->forced += life->forced;
     sums->late += life->world.late;
+    sums->woken += life->world.woken;
     sums->statements += life->world.statements;
     for (size_t i = 0; i < COUNT(sums->endings); i++)
         sums->endings[i] += life->endings[i];
@@ -886,6 +887,7 @@ static void judge_sums(const struct sums *sums, unsigned lives)
            "many of them held it, and lost it");
     tap_ok(sums->nested > lives / 4 && sums->shared > lives, "many nested, and many shared it");
     tap_ok(sums->late > lives / 2, "many statements were executed when nobody waited for them");
+    tap_ok(sums->woken > lives / 5, "many that slept in the server were woken");
     tap_ok(sums->forced > lives / 50, "it was taken away from some");
     for (size_t i = 0; i < COUNT(sums->endings); i++)
         tap_ok(sums->endings[i] > lives / 200, "endings of kind %zu", i);
@@ -900,9 +902,9 @@ int main(int argc, char **argv)
         live_many(first + done, lives - done < PART ? lives - done : PART, &sums);
     if (lives >= PART)
         judge_sums(&sums, lives);
-    tap_note("%lu statements, %u of them late; held %u, lost %u, nested %u, shared %u, "
+    tap_note("%lu statements, %u of them late; woken %u, held %u, lost %u, nested %u, shared %u, "
              "taken away %u",
-             sums.statements, sums.late, sums.holds, sums.losses, sums.nested, sums.shared,
-             sums.forced);
+             sums.statements, sums.late, sums.woken, sums.holds, sums.losses, sums.nested,
+             sums.shared, sums.forced);
     return tap_done();
 }

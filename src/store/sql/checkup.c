@@ -286,6 +286,26 @@ static void check_my_replicas(struct examination *of)
         add(of, "replicas", LEVEL_FINE, "none that this user can see", "");
 }
 
+/* A user-level lock belongs to a session: a pooler may give each statement to another one. */
+static void check_my_wake_up(struct examination *of)
+{
+    bool taken =
+        ask(of, "SELECT GET_LOCK(CONCAT('rlock-doctor:', CONNECTION_ID()), 0)") && says(of, 0, "1");
+
+    if (taken && ask(of, "SELECT RELEASE_LOCK(CONCAT('rlock-doctor:', CONNECTION_ID()))") &&
+        says(of, 0, "1"))
+        add(of, "wake-up", LEVEL_FINE, "waiters sleep in the server, by GET_LOCK", "");
+    else if (taken)
+        add(of, "wake-up", LEVEL_WARNING,
+            "a pooler shares out the sessions: waiters look once a second instead of being woken",
+            "connect to the server itself, or pool sessions");
+    else
+        add(of, "wake-up", LEVEL_NOTE,
+            "the server refuses GET_LOCK, as in Galera: waiters look five times a second instead "
+            "of being woken",
+            "");
+}
+
 /* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
 static void check_my_shedlock(struct examination *of)
 {
@@ -312,7 +332,8 @@ static void check_mysql(struct examination *of)
     check_my_mode(of);
     check_my_replicas(of);
     check_my_shedlock(of);
-    check_tables(of);
+    if (check_tables(of))
+        check_my_wake_up(of);
 }
 
 /* ---------------------------------------------------------------------------------------------- */

@@ -81,7 +81,8 @@ const struct sql_dialect sql_mysql = {
     .stay = " ON DUPLICATE KEY UPDATE scope = VALUES(scope), deadline_us = VALUES(deadline_us), "
             "mode = VALUES(mode), who = VALUES(who)",
     .unless_there = " ON DUPLICATE KEY UPDATE name = VALUES(name)",
-    .joins = true};
+    .joins = true,
+    .bells = true};
 
 /* -- statements -------------------------------------------------------------------------------- */
 

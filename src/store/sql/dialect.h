@@ -36,6 +36,7 @@ struct sql_dialect {
     const char *unless_there;
     bool joins;    /* one UPDATE changes rows of several tables; otherwise WITH does */
     bool notifies; /* a session can be told by another one, with LISTEN and NOTIFY */
+    bool bells;    /* it cannot, but there are user-level locks (store/sql/bell.h) */
 };
 
 extern const struct sql_dialect sql_postgresql, sql_mysql;

@@ -415,7 +415,9 @@ void sql_driver_free(struct sql_driver *driver)
 
 unsigned sql_driver_connection(const struct sql_driver *driver)
 {
-    return driver->connection;
+    bool connected = driver->phase == PHASE_IDLE || driver->phase == PHASE_ASKED;
+
+    return connected ? driver->connection : 0;
 }
 
 const char *sql_driver_version(const struct sql_driver *driver)

@@ -40,7 +40,7 @@ void sql_driver_give_up(struct sql_driver *driver);
  * goes over another connection. */
 bool sql_driver_tell(struct sql_driver *driver, const char *sql, struct moment until);
 
-/* Counts the connections: what belongs to one ends with it. */
+/* Counts the connections: what belongs to one ends with it. 0: it is not connected now. */
 unsigned sql_driver_connection(const struct sql_driver *driver);
 /* The server's version; "": it was never connected. */
 const char *sql_driver_version(const struct sql_driver *driver);

@@ -92,8 +92,40 @@ static void add_others(const struct sql_reading *reading, size_t i, size_t scope
     sql_add_literal(text, reading->places[i].name);
     sql_add(text, " AND w.scope = ");
     sql_add_literal(text, reading->scopes[scope]);
-    sql_add(text, " AND w.deadline_us > %s AND w.owner <> ", text->dialect->now);
+    sql_add(text, " AND w.deadline_us > %s AND w.deadline_us <= %s + %" PRId64 " AND w.owner <> ",
+            text->dialect->now, text->dialect->now, SQL_PLACE_US);
     sql_add_literal(text, owner);
+}
+
+/* Whoever comes directly before it. */
+static void add_before(const struct sql_reading *reading, size_t i, size_t scope, const char *owner,
+                       struct sql_text *text)
+{
+    const struct sql_dialect *as = text->dialect;
+
+    sql_add(text, " UNION ALL (SELECT 'b', '%zu', '%zu', %sw.owner%s, %sw.mode%s, '', ''", i, scope,
+            as->hex[0], as->hex[1], as->hex[0], as->hex[1]);
+    add_others(reading, i, scope, owner, text);
+    sql_add(text, " AND EXISTS (SELECT 1 FROM @wait o WHERE o.name = w.name AND o.owner = ");
+    sql_add_literal(text, owner);
+    sql_add(text, " AND (w.since_us < o.since_us OR w.since_us = o.since_us AND w.owner < o.owner))"
+                  " ORDER BY w.since_us DESC, w.owner DESC LIMIT 1)");
+}
+
+/* Two columns: those that are to be taken are, if nobody else has them. */
+static void add_bells(const struct sql_reading *reading, struct sql_text *text)
+{
+    const struct sql_dialect *as = text->dialect;
+
+    for (size_t i = 0; i < SQL_BELLS; i++) {
+        if (!*reading->bells[i]) {
+            sql_add(text, ", ''");
+            continue;
+        }
+        sql_add(text, ", %sGET_LOCK(%s", as->number[0], as->text[0]);
+        sql_add_digits(text, reading->bells[i]);
+        sql_add(text, "%s, 0)%s", as->text[1], as->number[1]);
+    }
 }
 
 static void add_queue(const struct sql_reading *reading, size_t i, size_t scope, const char *owner,
@@ -119,7 +151,9 @@ void sql_reading_query(const struct sql_reading *reading, const char *owner, str
 {
     const struct sql_dialect *as = text->dialect;
 
-    sql_add(text, "SELECT 'c', '', '', %s%s%s, '', '', ''", as->number[0], as->now, as->number[1]);
+    sql_add(text, "SELECT 'c', '', '', %s%s%s", as->number[0], as->now, as->number[1]);
+    add_bells(reading, text);
+    sql_add(text, ", ''");
     for (size_t i = 0; i < reading->count; i++) {
         sql_add(text,
                 " UNION ALL SELECT 'l', '%zu', '', %sversion%s, %sstate%s, '', ''"
@@ -128,8 +162,11 @@ void sql_reading_query(const struct sql_reading *reading, const char *owner, str
         sql_add_literal(text, reading->places[i].name);
         if (reading->scope_count > 0)
             add_own_place(reading, i, owner, text);
-        for (size_t scope = 0; scope < reading->scope_count; scope++)
+        for (size_t scope = 0; scope < reading->scope_count; scope++) {
             add_queue(reading, i, scope, owner, text);
+            if (as->bells)
+                add_before(reading, i, scope, owner, text);
+        }
     }
 }
 
@@ -147,14 +184,12 @@ static bool take_lock(struct sql_place *place, const char *const *values)
 
 static bool take_own_place(struct sql_place *place, const char *const *values, int64_t now)
 {
-    int64_t deadline;
-
     free(place->scope);
     place->scope = sql_unhex(values[5]);
-    if (!place->scope || !decimal_parse(values[4], 0, INT64_MAX, &deadline))
+    if (!place->scope || !decimal_parse(values[4], 0, INT64_MAX, &place->until))
         return false;
     place->queued = true;
-    place->live = deadline > now;
+    place->live = place->until > now && place->until <= now + SQL_PLACE_US;
     return true;
 }
 
@@ -168,6 +203,20 @@ static bool take_first(struct sql_place *place, size_t scope, const char *const 
         place->first[scope] = waiter.party;
         place->several[scope] = waiter.several;
     }
+    return sound;
+}
+
+static bool take_before(struct sql_place *place, size_t scope, const char *const *values)
+{
+    char *owner = sql_unhex(values[3]), *mode = sql_unhex(values[4]);
+    struct lock_party *before = &place->before[scope];
+    bool sound = owner && mode && strlen(owner) < OWNER_SIZE &&
+                 sql_mode_read((char)(*mode | 0x20), &before->mode);
+
+    if (sound)
+        snprintf(before->owner, sizeof before->owner, "%s", owner);
+    free(owner);
+    free(mode);
     return sound;
 }
 
@@ -185,6 +234,7 @@ static bool take_row(struct sql_reading *reading, const char *const *values)
     case 'l': return take_lock(place, values);
     case 'm': return take_own_place(place, values, reading->now);
     case 'f': return take_first(place, (size_t)scope, values, reading->now);
+    case 'b': return take_before(place, (size_t)scope, values);
     case 'a': return decimal_parse(values[3], 0, INT64_MAX, &place->ahead[scope]);
     default: return false;
     }
@@ -200,6 +250,13 @@ static void forget_place(struct sql_place *place)
     *place = (struct sql_place){.name = name};
 }
 
+static bool take_clock(struct sql_reading *reading, const char *const *values)
+{
+    for (size_t i = 0; i < SQL_BELLS; i++)
+        reading->taken[i] = strcmp(values[4 + i], "1") == 0;
+    return decimal_parse(values[3], 1, INT64_MAX / 4, &reading->now);
+}
+
 bool sql_reading_take(struct sql_reading *reading, const struct sql_reply *reply)
 {
     bool sound = reply->columns == COLUMNS;
@@ -208,7 +265,7 @@ bool sql_reading_take(struct sql_reading *reading, const struct sql_reply *reply
         forget_place(&reading->places[i]);
     for (size_t i = 0; sound && i < reply->rows; i++)
         if (*reply->values[i * COLUMNS] == 'c')
-            sound = decimal_parse(reply->values[i * COLUMNS + 3], 1, INT64_MAX / 4, &reading->now);
+            sound = take_clock(reading, reply->values + i * COLUMNS);
     for (size_t i = 0; sound && i < reply->rows; i++)
         sound = take_row(reading, reply->values + i * COLUMNS);
     return sound;

@@ -8,6 +8,14 @@
 
 struct sql_reply;
 
+/* A place in the queue counts this long after the last call of its waiter. One that would count
+ * longer is not believed: the server's clock was set back. */
+#define SQL_PLACE_US (7000 * US_PER_MS)
+
+/* What an owner's connection has (store/sql/bell.h). */
+enum sql_bell_kind { SQL_BELL_OWN, SQL_BELL_TURN, SQL_BELLS };
+#define SQL_BELL_SIZE 64
+
 /* A row of another program's table that is held with a lock (store/sql/mirror.h). */
 struct sql_foreign {
     char *by;     /* who has it, or had it last; NULL: there is no such row */
@@ -21,10 +29,14 @@ struct sql_place {
     struct sql_foreign theirs;            /* as it was read last, by sql_mirror_take() */
     bool queued;                          /* the owner has a place in a queue, live or not */
     bool live;                            /* a live one */
+    int64_t until;                        /* us, until when that one counts */
     char *scope;                          /* of that place */
     int64_t ahead[OWNER_DEPTH];           /* how many come before it, in each scope */
     struct lock_party first[OWNER_DEPTH]; /* who comes first there; owner "": nobody */
     bool several[OWNER_DEPTH];            /* that one waits for several keys */
+    /* Who comes directly before it, owner and mode alone; owner "": nobody. Of a dialect with
+     * bells. */
+    struct lock_party before[OWNER_DEPTH];
 
     /* As sql_reading_obstacle() found. */
     size_t depth;          /* which of the scopes it belongs to */
@@ -41,6 +53,9 @@ struct sql_reading {
      * Whoever nests in somebody waits there. */
     char scopes[OWNER_DEPTH][OWNER_SIZE];
     size_t scope_count;
+    /* Bells that are to be taken with it, "": none, and those that were. */
+    char bells[SQL_BELLS][SQL_BELL_SIZE];
+    bool taken[SQL_BELLS];
     int64_t now; /* us, when it was read, by the server's clock */
 };
 

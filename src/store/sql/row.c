@@ -276,6 +276,20 @@ bool sql_row_is_blocked(const struct sql_row *row, const struct sql_claim *claim
     return alone;
 }
 
+/* Whoever nests comes behind those in whom it nests, in the order of acquisition. */
+const struct sql_holder *sql_row_blocker(const struct sql_row *row, const struct sql_claim *claim)
+{
+    const struct sql_holder *parent = sql_row_parent(row, claim->owner);
+
+    for (size_t i = 0; i < row->count; i++) {
+        const struct sql_holder *holder = &row->holders[i];
+        bool goes = claim->mode == LOCK_SHARED && holder->mode == LOCK_SHARED;
+        if (!goes && (!parent || owner_nests_in(holder->owner, parent->owner)))
+            return holder;
+    }
+    return NULL;
+}
+
 static unsigned free_slot(const struct sql_row *row)
 {
     for (unsigned slot = 1;; slot++) {

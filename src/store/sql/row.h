@@ -82,6 +82,8 @@ bool sql_row_is_misfit(const struct sql_row *row, const struct sql_claim *claim,
 /* Whether others keep it out. *count, *till: how many, and when the first of their leases ends. */
 bool sql_row_is_blocked(const struct sql_row *row, const struct sql_claim *claim, int64_t *count,
                         int64_t *till);
+/* One of those that keep it out, before those that nest in it; NULL: there is none. */
+const struct sql_holder *sql_row_blocker(const struct sql_row *row, const struct sql_claim *claim);
 /* Who has held it for longest; NULL: nobody. */
 const struct sql_holder *sql_row_oldest(const struct sql_row *row);
 

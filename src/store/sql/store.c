@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "lock/key.h"
 #include "net/loop.h"
+#include "store/sql/bell.h"
 #include "store/sql/dialect.h"
 #include "store/sql/driver.h"
 #include "store/sql/mirror.h"
@@ -20,10 +21,10 @@
 #include "store/sql/survey.h"
 #include "store/sql/swap.h"
 
-/* A place in the queue counts this long after the last call of its waiter, and stays in the table
- * for a while: who was cut off comes back to it. */
-#define PLACE_US (7000 * US_PER_MS)
+/* A place in the queue stays in the table for a while after it has ended: who was cut off comes
+ * back to it. One that has begun to count just now is not written again. */
 #define STALE_US (60000 * US_PER_MS)
+#define YOUNG_US (1000 * US_PER_MS)
 /* How often a waiter that may be next looks again where nobody calls it, and where somebody does
  * that may not be heard, as by way of a pooler. */
 #define POLL_NS        (200 * NS_PER_MS)
@@ -32,6 +33,12 @@
 /* Where nobody is called, so many of the first look, the further behind the more rarely: who is
  * second now may be first soon. */
 #define POLL_PLACES 8
+/* How long a waiter sleeps that is woken: the first one, which can go for other reasons as well,
+ * and one behind it, which is to stay in its place. */
+#define FIRST_SLEEP_NS  (1000 * NS_PER_MS)
+#define BEHIND_SLEEP_NS (3000 * NS_PER_MS)
+/* How long the server may take to wake it. */
+#define WAKE_NS (1000 * NS_PER_MS)
 /* How often an operation begins anew because others were quicker. */
 #define ATTEMPTS_MAX 200
 /* A release that nobody waits for. */
@@ -50,6 +57,12 @@ struct sql_store {
     unsigned listening; /* the number of the connection; 0: none */
     char listener[OWNER_SIZE];
 
+    /* Where nobody is called. */
+    struct sql_bell bell;
+    bool tired;          /* it goes to sleep when "poll" fires */
+    bool asleep;         /* by the bell: the connection is in use */
+    struct moment wakes; /* at the latest */
+
     /* The operation under way; "read" stays until the next. */
     store_done *done; /* NULL: none */
     void *arg;
@@ -65,6 +78,7 @@ struct sql_store {
     bool joined;    /* the owner has entered the queues */
     bool fresh;     /* it was in none of them, or was not listening */
     bool called;    /* by a notification since it was read */
+    bool rings;     /* when it has left the queues */
     bool sure;      /* "read" is what the store has, as far as answers tell */
     bool unheard;   /* a change may have been done without an answer */
     bool retried;   /* over another connection */
@@ -104,6 +118,7 @@ static void start(struct sql_store *store);
 static void decide_acquire(struct sql_store *store);
 static void decide_renewal(struct sql_store *store);
 static void decide_theirs(struct sql_store *store);
+static void hear_all(struct sql_store *store, const struct sql_reply *reply);
 
 static void finish(struct sql_store *store)
 {
@@ -159,7 +174,8 @@ static void statement_failed(struct sql_store *store, const struct sql_reply *re
 {
     store->unheard |= store->writes && reply->maybe_done;
     store->abandoned |= store->unheard;
-    if (reply->error == WIRE_CONFLICT && ++store->attempts < ATTEMPTS_MAX) {
+    bool deaf = store->heard == hear_all && sql_bell_fails(&store->bell, &store->read, reply);
+    if (deaf || (reply->error == WIRE_CONFLICT && ++store->attempts < ATTEMPTS_MAX)) {
         store->again(store);
     } else if (store->optional) {
         finish(store);
@@ -195,11 +211,21 @@ static void ask(struct sql_store *store, struct sql_text *text, bool writes,
     sql_text_end(text);
 }
 
+/* Nothing else gets through the connection before the sleep is over, so that one is given up; the
+ * server rings its bells when it notices. */
+static void get_up(struct sql_store *store)
+{
+    if (store->asleep)
+        sql_driver_give_up(store->driver);
+    store->asleep = false;
+}
+
 static void begin(struct sql_store *store, void (*decide)(struct sql_store *),
                   const char *const *keys, size_t count, struct moment until, store_done *done,
                   void *arg)
 {
     loop_disarm(store->loop, &store->poll);
+    store->tired = false;
     sql_reading_begin(&store->read, store->prefix, keys, count);
     store->decide = decide;
     store->done = done;
@@ -208,6 +234,7 @@ static void begin(struct sql_store *store, void (*decide)(struct sql_store *),
     store->again = start;
     store->optional = store->uncertain = store->joined = store->fresh = store->called = false;
     store->sure = store->unheard = store->retried = store->forces = store->purge = false;
+    store->rings = false;
     store->attempts = 0;
     store->answer = (struct answer){0};
 }
@@ -269,6 +296,9 @@ static void hear_all(struct sql_store *store, const struct sql_reply *reply)
     store->read_at = reply->sent;
     store->answer = (struct answer){0};
     store->sure = sql_reading_take(&store->read, reply);
+    if (store->dialect->bells)
+        sql_bell_note(&store->bell, &store->read, request_of(store)->owner,
+                      sql_driver_connection(store->driver));
     if (!store->sure)
         refuse_damaged(store);
     else if (!ask_mirrors(store))
@@ -277,9 +307,16 @@ static void hear_all(struct sql_store *store, const struct sql_reply *reply)
 
 static void start(struct sql_store *store)
 {
+    const struct lock_request *request = request_of(store);
     struct sql_text text = text_of(store);
 
-    sql_reading_query(&store->read, request_of(store)->owner, &text);
+    if (store->dialect->bells &&
+        (store->decide == decide_acquire || store->decide == decide_renewal))
+        sql_bell_prepare(&store->bell, &store->read, request->owner,
+                         request->listen && store->decide == decide_acquire &&
+                             request->mode != LOCK_EXCLUSIVE,
+                         sql_driver_connection(store->driver));
+    sql_reading_query(&store->read, request->owner, &text);
     store->called = false;
     ask(store, &text, false, hear_all);
 }
@@ -397,10 +434,39 @@ static void add_call(struct sql_text *text, const struct sql_store *store)
             text->dialect->now);
 }
 
-static void hear_end(struct sql_store *store, const struct sql_reply *reply)
+static bool has_bell(const struct sql_store *store, enum sql_bell_kind kind)
+{
+    return sql_bell_has(&store->bell, kind, sql_driver_connection(store->driver));
+}
+
+/* False if there is nothing to ring. */
+static bool ring(struct sql_store *store, bool both, void (*again)(struct sql_store *),
+                 void (*heard)(struct sql_store *, const struct sql_reply *))
+{
+    struct sql_text text = text_of(store);
+
+    if (!has_bell(store, SQL_BELL_TURN) && !(both && has_bell(store, SQL_BELL_OWN)))
+        return false;
+    sql_bell_ring(&store->bell, both, &text);
+    store->optional = true;
+    store->again = again;
+    ask(store, &text, false, heard);
+    return true;
+}
+
+static void hear_last_ring(struct sql_store *store, const struct sql_reply *reply)
 {
     (void)reply;
+    sql_bell_rung(&store->bell, store->decide != decide_acquire);
     finish(store);
+}
+
+/* Whoever is woken finds the owner gone. */
+static void hear_left(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    if (!store->rings || !ring(store, store->decide != decide_acquire, finish, hear_last_ring))
+        finish(store);
 }
 
 /* The last statement of an operation whose answer is known: what it does happens by itself after a
@@ -414,7 +480,7 @@ static void leave_queues(struct sql_store *store)
         add_call(&text, store);
     store->optional = true;
     store->again = leave_queues;
-    ask(store, &text, false, hear_end);
+    ask(store, &text, false, hear_left);
 }
 
 /* -- acquiring --------------------------------------------------------------------------------- */
@@ -442,6 +508,7 @@ static void hear_taken(struct sql_store *store)
         store->answer.grants[i] = (struct lock_grant){.fence = own->fence, .slot = own->slot};
         queued |= store->read.places[i].queued;
     }
+    store->rings = queued;
     if (queued)
         leave_queues(store);
     else
@@ -559,11 +626,53 @@ static void poll_later(struct sql_store *store, int64_t position, int64_t left_m
     loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), ns));
 }
 
+/* If it can be woken it goes to sleep, when this operation has ended. Of a semaphore, it is woken
+ * by one of the holders alone. */
+static bool sleep_soon(struct sql_store *store, const struct sql_place *place)
+{
+    struct sql_claim claim = claim_of(request_of(store));
+    int64_t left = store->answer.left_ms * NS_PER_MS, ns = BEHIND_SLEEP_NS;
+
+    if (!request_of(store)->listen || !store->dialect->bells || place->foreign ||
+        !sql_bell_choose(&store->bell, place, &claim, loop_now(store->loop)))
+        return false;
+    if (place->ahead[place->depth] == 0) {
+        ns = claim.mode == LOCK_LIMIT ? jitter_spread(POLL_NS, POLL_SPREAD_NS) : FIRST_SLEEP_NS;
+        ns = left > 0 && left < ns ? left : ns;
+    }
+    store->bell.sleep = ns;
+    store->tired = true;
+    loop_arm(store->loop, &store->poll, loop_now(store->loop));
+    return true;
+}
+
+static void wake(void *arg, const struct sql_reply *reply)
+{
+    struct sql_store *store = arg;
+
+    store->asleep = false;
+    sql_bell_wake(&store->bell, reply);
+    if (store->done)
+        start(store);
+    else
+        store_poke(&store->base);
+}
+
 static void poll_due(struct loop_timer *timer)
 {
     struct sql_store *store = timer->owner;
+    struct sql_text text = text_of(store);
 
-    store_poke(&store->base);
+    if (!store->tired) {
+        store_poke(&store->base);
+        return;
+    }
+    store->tired = false;
+    store->asleep = true;
+    store->wakes = moment_plus(moment_now(), store->bell.sleep + WAKE_NS);
+    sql_bell_sleep(&store->bell, &text);
+    sql_driver_ask(store->driver, text.bytes, store->wakes, wake, store);
+    sql_text_end(&text);
 }
 
 /* Who has the other program's lock, or has taken it, in place of a holder. */
@@ -590,6 +699,7 @@ static void refuse_held(struct sql_store *store, struct sql_place *place)
     answer->verdict = VERDICT_REFUSED;
     answer->cause = CAUSE_HELD;
     answer->maybe_done = store->unheard; /* by a statement that is executed late */
+    answer->from = store->read_at;
     answer->key = (size_t)(place - store->read.places);
     answer->position = place->ahead[place->depth] + (request->queue || request->stand);
     if (place->foreign) {
@@ -601,7 +711,8 @@ static void refuse_held(struct sql_store *store, struct sql_place *place)
     } else {
         answer->first = place->first[place->depth];
     }
-    poll_later(store, answer->position, place->foreign ? answer->left_ms : 0);
+    if (!sleep_soon(store, place))
+        poll_later(store, answer->position, place->foreign ? answer->left_ms : 0);
     finish(store);
 }
 
@@ -637,7 +748,8 @@ static void join_queues(struct sql_store *store)
             sql_add_literal(&text, values[n]);
             sql_add(&text, ", ");
         }
-        sql_add(&text, "%s, %s + %" PRId64 ", ", text.dialect->now, text.dialect->now, PLACE_US);
+        sql_add(&text, "%s, %s + %" PRId64 ", ", text.dialect->now, text.dialect->now,
+                SQL_PLACE_US);
         sql_add_literal(&text, mode);
         sql_add(&text, ", ");
         sql_add_literal(&text, request->who);
@@ -671,12 +783,27 @@ static bool is_listening(const struct sql_store *store)
            strcmp(store->listener, request_of(store)->owner) == 0;
 }
 
-static void enter_queues(struct sql_store *store)
+/* It is asked again soon where it does not listen. */
+static bool is_in_place(const struct sql_store *store)
+{
+    int64_t least = request_of(store)->listen ? SQL_PLACE_US - YOUNG_US : 0;
+
+    for (size_t i = 0; i < store->read.count; i++) {
+        const struct sql_place *place = &store->read.places[i];
+        if (!place->live || place->until - store->read.now < least)
+            return false;
+    }
+    return true;
+}
+
+static void enter_queues(struct sql_store *store, struct sql_place *obstacle)
 {
     for (size_t i = 0; i < store->read.count; i++)
         store->fresh |= !store->read.places[i].live;
     if (request_of(store)->listen && store->dialect->notifies && !is_listening(store))
         listen_first(store);
+    else if (is_in_place(store))
+        refuse_held(store, obstacle);
     else
         join_queues(store);
 }
@@ -695,14 +822,15 @@ static void decide_acquire(struct sql_store *store)
         return;
     }
     struct sql_place *obstacle = find_obstacle(store);
+    struct sql_place *told = obstacle ? obstacle : store->read.places;
     if (!obstacle && !request->stand)
         take_all(store);
     else if (store->called && ++store->attempts < ATTEMPTS_MAX)
         start(store);
     else if ((request->queue || request->stand) && !store->joined)
-        enter_queues(store);
+        enter_queues(store, told);
     else
-        refuse_held(store, obstacle ? obstacle : store->read.places);
+        refuse_held(store, told);
 }
 
 static void sql_acquire(struct store *base, const struct lock_request *request, struct moment until,
@@ -712,7 +840,10 @@ static void sql_acquire(struct store *base, const struct lock_request *request, 
 
     begin(store, decide_acquire, request->keys, request->key_count, until, done, arg);
     sql_reading_queues(&store->read, request->owner);
-    start(store);
+    if (store->asleep && moment_reached(moment_plus(until, -WAKE_NS), store->wakes))
+        get_up(store);
+    if (!store->asleep)
+        start(store);
 }
 
 /* -- renewing and releasing -------------------------------------------------------------------- */
@@ -775,6 +906,7 @@ static void sql_renew(struct store *base, const struct lock_request *request, st
                       store_done *done, void *arg)
 {
     begin(of(base), decide_renewal, request->keys, request->key_count, until, done, arg);
+    get_up(of(base));
     start(of(base));
 }
 
@@ -803,10 +935,18 @@ static void give_back(const struct sql_store *store, struct sql_place *place,
     }
 }
 
+static void hear_rung(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    sql_bell_rung(&store->bell, true);
+    leave_queues(store);
+}
+
 /* Whoever is next is called after the row was written: it then finds it free. */
 static void hear_released(struct sql_store *store)
 {
-    leave_queues(store);
+    if (!ring(store, true, leave_queues, hear_rung))
+        leave_queues(store);
 }
 
 /* An uncertain one writes rows that it does not change, too: an acquisition that is still on its
@@ -828,6 +968,7 @@ static void decide_release(struct sql_store *store)
     store->answer.verdict = VERDICT_GRANTED;
     if (missing && !store->unheard)
         refuse_stranger(store, missing, CAUSE_NOT_HOLDER);
+    store->rings = true;
     if (changed || store->uncertain)
         swap_rows(store, MIRROR_ANY, hear_released);
     else
@@ -841,6 +982,7 @@ static void sql_release(struct store *base, const struct lock_request *request, 
 
     begin(store, decide_release, request->keys, request->key_count, until, done, arg);
     store->uncertain = uncertain || store->abandoned;
+    get_up(store);
     start(store);
 }
 
@@ -871,6 +1013,11 @@ static bool sql_release_nowait(struct store *base, const struct lock_request *re
     bool sent = true;
 
     loop_disarm(store->loop, &store->poll);
+    if (store->asleep) {
+        store->done = NULL;
+        get_up(store);
+        return false;
+    }
     if (store->done && (store->unheard || store->heard == hear_swapped)) {
         store->done = NULL;
         store->abandoned = true;
@@ -975,6 +1122,7 @@ static void sql_force(struct store *base, const struct force_request *request, s
     begin(of(base), request->mirror ? decide_theirs : decide_force, &request->key, 1, until, done,
           arg);
     of(base)->forces = true;
+    get_up(of(base));
     start(of(base));
 }
 
@@ -1001,6 +1149,7 @@ static void sql_survey(struct store *base, const struct survey_request *request,
     (void)request;
     begin(of(base), ask_survey, NULL, 0, until, done, arg);
     of(base)->again = ask_survey;
+    get_up(of(base));
     ask_survey(of(base));
 }
 
@@ -1034,6 +1183,7 @@ static void sql_mark(struct store *base, bool force, struct moment until, store_
     begin(store, ask_schema, NULL, 0, until, done, arg);
     store->again = ask_schema;
     store->statement = 0;
+    get_up(store);
     ask_schema(store);
 }
 
