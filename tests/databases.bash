@@ -68,12 +68,13 @@ on_each() {
     done
 }
 
-# as_server COMMAND...: as a user that is not root.
+# as_server COMMAND...: as a user that is not root, with the shim DATABASE_PRELOAD.
 as_server() {
     if ((EUID == 0)); then
-        setpriv --reuid=nobody --regid=nogroup --clear-groups env -u RLOCK_TEST_ID "$@" 3>&-
+        setpriv --reuid=nobody --regid=nogroup --clear-groups \
+            env -u RLOCK_TEST_ID ${DATABASE_PRELOAD:+LD_PRELOAD="$DATABASE_PRELOAD"} "$@" 3>&-
     else
-        env -u RLOCK_TEST_ID "$@" 3>&-
+        env -u RLOCK_TEST_ID ${DATABASE_PRELOAD:+LD_PRELOAD="$DATABASE_PRELOAD"} "$@" 3>&-
     fi
 }
 

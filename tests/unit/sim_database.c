@@ -497,26 +497,34 @@ static void print_channel(const char *digits, char channel[SIM_CHANNEL])
     *channel = '\0';
 }
 
-static bool is_first(const struct sim_database *database, const struct sim_place *place)
+static bool is_live(const struct sim_database *database, const struct sim_place *place,
+                    int64_t longest)
+{
+    return place->deadline > database->now && place->deadline <= database->now + longest;
+}
+
+static bool is_first(const struct sim_database *database, const struct sim_place *place,
+                     int64_t longest)
 {
     for (size_t i = 0; i < SIM_PLACES; i++) {
         const struct sim_place *other = &database->places[i];
         if (other->name && strcmp(other->name, place->name) == 0 &&
-            strcmp(other->scope, place->scope) == 0 && other->deadline > database->now &&
+            strcmp(other->scope, place->scope) == 0 && is_live(database, other, longest) &&
             comes_before(other, place))
             return false;
     }
     return true;
 }
 
-static void call_first(const struct sim_database *database, const struct span *names, size_t count)
+static void call_first(const struct sim_database *database, const struct span *names, size_t count,
+                       int64_t longest)
 {
     char channel[SIM_CHANNEL];
 
     for (size_t i = 0; i < SIM_PLACES; i++) {
         const struct sim_place *place = &database->places[i];
         if (!place->name || !is_among(place->name, names, count) ||
-            place->deadline <= database->now || !is_first(database, place))
+            !is_live(database, place, longest) || !is_first(database, place, longest))
             continue;
         print_channel(place->owner, channel);
         database->notify(database->arg, channel);
@@ -527,7 +535,7 @@ static bool leave_queues(struct sim_database *database, struct scan *scan, struc
 {
     struct span names[SIM_KEYS], called[SIM_KEYS], owner = {"", 0};
     size_t count, called_count = 0;
-    int64_t age = 0;
+    int64_t age = 0, longest = 0;
     bool all = true;
 
     if (!take(scan, "DELETE FROM rlock_wait WHERE name IN ") || !take_names(scan, names, &count))
@@ -539,7 +547,10 @@ static bool leave_queues(struct sim_database *database, struct scan *scan, struc
                "; SELECT pg_notify('rlock_' || right(convert_from(owner, 'UTF8'), 36), '') FROM "
                "(SELECT DISTINCT ON (name, scope) owner FROM rlock_wait WHERE name IN ") ||
          !take_names(scan, called, &called_count) ||
-         !take(scan, " AND deadline_us > ?n ORDER BY name, scope, since_us, owner) AS first")))
+         !take(scan,
+               " AND deadline_us > ?n AND deadline_us <= ?n + ?i"
+               " ORDER BY name, scope, since_us, owner) AS first",
+               &longest)))
         return false;
     for (size_t i = 0; i < SIM_PLACES; i++) {
         struct sim_place *place = &database->places[i];
@@ -547,7 +558,7 @@ static bool leave_queues(struct sim_database *database, struct scan *scan, struc
             (all || is_same(place->owner, owner) || place->deadline < database->now - age))
             free_place(place);
     }
-    call_first(database, called, called_count);
+    call_first(database, called, called_count, longest);
     answer_count(answer, 0);
     return true;
 }

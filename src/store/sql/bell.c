@@ -142,9 +142,11 @@ void sql_bell_sleep(const struct sql_bell *bell, struct sql_text *text)
     sql_add(text, "), 0)");
 }
 
-void sql_bell_wake(struct sql_bell *bell, const struct sql_reply *reply)
+/* A server whose clock jumps may end it at once. */
+void sql_bell_wake(struct sql_bell *bell, const struct sql_reply *reply, struct moment now)
 {
     bell->refused |= is_refused(reply);
     if (!reply->failed)
-        bell->rang = reply->rows != 1 || strcmp(reply->values[0], "0") != 0;
+        bell->rang = reply->rows != 1 || strcmp(reply->values[0], "0") != 0 ||
+                     moment_until(reply->sent, now) < bell->sleep / 2;
 }

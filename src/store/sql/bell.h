@@ -15,7 +15,6 @@
 #define RLOCK_STORE_SQL_BELL_H
 
 #include "base/clock.h"
-#include "lock/owner.h"
 #include "store/sql/dialect.h"
 #include "store/sql/reading.h"
 
@@ -60,7 +59,7 @@ bool sql_bell_choose(struct sql_bell *bell, const struct sql_place *place,
                      const struct sql_claim *claim, struct moment now);
 /* Adds the statement that sleeps by that one. */
 void sql_bell_sleep(const struct sql_bell *bell, struct sql_text *text);
-/* Notes how that ended. */
-void sql_bell_wake(struct sql_bell *bell, const struct sql_reply *reply);
+/* Notes how that ended, just now. */
+void sql_bell_wake(struct sql_bell *bell, const struct sql_reply *reply, struct moment now);
 
 #endif

@@ -93,7 +93,7 @@ static void add_others(const struct sql_reading *reading, size_t i, size_t scope
     sql_add(text, " AND w.scope = ");
     sql_add_literal(text, reading->scopes[scope]);
     sql_add(text, " AND w.deadline_us > %s AND w.deadline_us <= %s + %" PRId64 " AND w.owner <> ",
-            text->dialect->now, text->dialect->now, SQL_PLACE_US);
+            text->dialect->now, text->dialect->now, SQL_PLACE_MOST_US);
     sql_add_literal(text, owner);
 }
 
@@ -189,7 +189,7 @@ static bool take_own_place(struct sql_place *place, const char *const *values, i
     if (!place->scope || !decimal_parse(values[4], 0, INT64_MAX, &place->until))
         return false;
     place->queued = true;
-    place->live = place->until > now && place->until <= now + SQL_PLACE_US;
+    place->live = place->until > now && place->until <= now + SQL_PLACE_MOST_US;
     return true;
 }
 

@@ -8,9 +8,11 @@
 
 struct sql_reply;
 
-/* A place in the queue counts this long after the last call of its waiter. One that would count
- * longer is not believed: the server's clock was set back. */
-#define SQL_PLACE_US (7000 * US_PER_MS)
+/* A place in the queue counts this long after the last call of its waiter. One that would count for
+ * longer yet is not believed: the server's clock was set back. The clocks of several servers of one
+ * database may differ by as much as is between. */
+#define SQL_PLACE_US      (7000 * US_PER_MS)
+#define SQL_PLACE_MOST_US (8000 * US_PER_MS)
 
 /* What an owner's connection has (store/sql/bell.h). */
 enum sql_bell_kind { SQL_BELL_OWN, SQL_BELL_TURN, SQL_BELLS };

@@ -14,6 +14,8 @@
 #define HEAD       "rlock/1 "
 #define MIRROR     "mirror shedlock "
 #define NUMBER_MAX (INT64_MAX / 4) /* sums of two do not overflow */
+/* Clocks of several servers of one database may differ by less. */
+#define CUT_LEAST (1000 * US_PER_MS)
 
 static const char letters[] = "xsl";
 
@@ -172,15 +174,19 @@ void sql_row_remove(struct sql_row *row, struct sql_holder *holder)
     memmove(holder, holder + 1, (row->count - at) * sizeof *holder);
 }
 
-void sql_row_clean(struct sql_row *row, int64_t now)
+bool sql_row_clean(struct sql_row *row, int64_t now)
 {
+    bool cut = false;
+
     for (size_t i = row->count; i-- > 0;) {
         struct sql_holder *holder = &row->holders[i];
+        cut |= holder->deadline > now + holder->lease + CUT_LEAST;
         if (holder->deadline > now + holder->lease)
             holder->deadline = now + holder->lease;
         if (holder->deadline <= now)
             sql_row_remove(row, holder);
     }
+    return cut;
 }
 
 struct sql_holder *sql_row_find(const struct sql_row *row, const char *owner)

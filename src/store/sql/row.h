@@ -68,8 +68,8 @@ char *sql_row_print(const struct sql_row *row);
 void sql_row_free(struct sql_row *row);
 
 /* Takes out those whose lease has ended. A lease that ends later than it is long is cut: the
- * server's clock was set back. */
-void sql_row_clean(struct sql_row *row, int64_t now);
+ * server's clock was set back. True if one was cut by so much that it is worth writing. */
+bool sql_row_clean(struct sql_row *row, int64_t now);
 
 /* NULL: none. */
 struct sql_holder *sql_row_find(const struct sql_row *row, const char *owner);

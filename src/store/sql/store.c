@@ -79,6 +79,7 @@ struct sql_store {
     bool fresh;     /* it was in none of them, or was not listening */
     bool called;    /* by a notification since it was read */
     bool rings;     /* when it has left the queues */
+    bool cut;       /* leases in the rows end later than they are long */
     bool sure;      /* "read" is what the store has, as far as answers tell */
     bool unheard;   /* a change may have been done without an answer */
     bool retried;   /* over another connection */
@@ -323,7 +324,7 @@ static void start(struct sql_store *store)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-/* Somebody else was quicker. */
+/* Somebody else was quicker, or the rows are others now. */
 static void begin_anew(struct sql_store *store)
 {
     if (++store->attempts < ATTEMPTS_MAX)
@@ -430,8 +431,10 @@ static void add_call(struct sql_text *text, const struct sql_store *store)
     sql_add(text, "; SELECT pg_notify('rlock_' || right(convert_from(owner, 'UTF8'), 36), '') FROM "
                   "(SELECT DISTINCT ON (name, scope) owner FROM @wait WHERE name IN ");
     add_names(text, store);
-    sql_add(text, " AND deadline_us > %s ORDER BY name, scope, since_us, owner) AS first",
-            text->dialect->now);
+    sql_add(text,
+            " AND deadline_us > %s AND deadline_us <= %s + %" PRId64
+            " ORDER BY name, scope, since_us, owner) AS first",
+            text->dialect->now, text->dialect->now, SQL_PLACE_MOST_US);
 }
 
 static bool has_bell(const struct sql_store *store, enum sql_bell_kind kind)
@@ -543,12 +546,13 @@ static void extend_all(struct sql_store *store, enum sql_mirror_need need)
 
 static void clean_all(struct sql_store *store)
 {
+    store->cut = false;
     for (size_t i = 0; i < store->read.count; i++) {
         struct sql_place *place = &store->read.places[i];
         struct sql_holder *own = sql_row_find(&place->row, request_of(store)->owner);
         if (own)
             sql_row_remove(&place->row, own);
-        sql_row_clean(&place->row, store->read.now);
+        store->cut |= sql_row_clean(&place->row, store->read.now);
     }
 }
 
@@ -651,7 +655,7 @@ static void wake(void *arg, const struct sql_reply *reply)
     struct sql_store *store = arg;
 
     store->asleep = false;
-    sql_bell_wake(&store->bell, reply);
+    sql_bell_wake(&store->bell, reply, moment_now());
     if (store->done)
         start(store);
     else
@@ -808,6 +812,8 @@ static void enter_queues(struct sql_store *store, struct sql_place *obstacle)
         join_queues(store);
 }
 
+/* Where the server's clock was set back, a lease that nobody renews any more would end as much
+ * later: what it is cut to is written, so that it is not cut anew each time. */
 static void decide_acquire(struct sql_store *store)
 {
     const struct lock_request *request = request_of(store);
@@ -817,14 +823,15 @@ static void decide_acquire(struct sql_store *store)
         return;
     }
     clean_all(store);
-    if (is_misfit(store)) {
-        finish(store);
-        return;
-    }
+    bool misfit = is_misfit(store);
     struct sql_place *obstacle = find_obstacle(store);
     struct sql_place *told = obstacle ? obstacle : store->read.places;
-    if (!obstacle && !request->stand)
+    if (!misfit && !obstacle && !request->stand)
         take_all(store);
+    else if (store->cut)
+        swap_rows(store, MIRROR_ANY, begin_anew);
+    else if (misfit)
+        finish(store);
     else if (store->called && ++store->attempts < ATTEMPTS_MAX)
         start(store);
     else if ((request->queue || request->stand) && !store->joined)

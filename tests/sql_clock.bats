@@ -1,0 +1,103 @@
+# A database server whose clock is set.
+
+load helper
+load certificates
+load databases
+
+setup_file() {
+    export SHIM_CLOCK_FILE=$BATS_FILE_TMPDIR/clock
+    export DATABASE_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so
+    truncate -s 4096 "$SHIM_CLOCK_FILE"
+    server_clock 0
+    databases_start
+}
+
+setup() {
+    T=$BATS_TEST_TMPDIR
+    LOG=$T/log
+    export RLOCK_TEST_ID=$T
+    declare -gA pid=()
+    database_needed
+}
+
+teardown() {
+    local name
+    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/log 2>/dev/null || true
+    end_processes
+    server_clock 0
+    for name in $DATABASES; do
+        database_answers "$name" || database_start "$name"
+        database_sql "$name" 'DELETE FROM rlock_lock'
+        database_sql "$name" 'DELETE FROM rlock_wait'
+    done
+}
+
+teardown_file() { databases_stop; }
+
+# on_each FUNCTION: with each server.
+on_each() {
+    local name
+    for name in $DATABASES; do
+        echo "-- $name"
+        export DATABASE=$name RLOCK_URL
+        RLOCK_URL=$(database_url "$name")
+        rm -rf "${T:?}"/*
+        server_clock 0
+        "$@"
+    done
+}
+
+# The server's seconds since 1970.
+server_now() {
+    case $DATABASE in
+    postgresql) database_sql postgresql 'SELECT floor(extract(epoch FROM clock_timestamp()))' ;;
+    mysql) database_sql mysql 'SELECT floor(UNIX_TIMESTAMP(NOW(6)))' ;;
+    esac
+}
+
+gets() {
+    "$RLOCK" run -n "$@" -- true </dev/null 3>&-
+}
+
+@test "the server's clock can be moved here" {
+    moved() {
+        local before
+        before=$(server_now)
+        server_clock -3600000
+        (($(server_now) <= before - 3000))
+    }
+    on_each moved
+}
+
+@test "H138 a clock set back by an hour: who is dead blocks for its lease, and its kind too" {
+    dead() {
+        hold dead k --lease 5s
+        hold slot s --lease 5s --limit 2
+        kill_both dead
+        kill_both slot
+        server_clock -3600000
+        queue b k
+        run -75 rlock run -n k -- true
+        run -78 rlock run -n s -- true
+        finish b 30
+        [[ $status == 0 && $(<"$LOG") == b ]]
+        poll_until 30 gets s
+    }
+    on_each dead
+}
+
+@test "H138 a clock set back by an hour: who lives keeps its lock; a dead waiter is passed" {
+    alive_and_dead() {
+        stay a k --lease 9s
+        queue gone k
+        queue b k
+        kill_both gone
+        server_clock -3600000
+        renewed k
+        run -75 rlock run -n k -- true
+        ends_well a
+        finish b 20
+        [[ $status == 0 && $(<"$LOG") == b ]]
+    }
+    on_each alive_and_dead
+}
