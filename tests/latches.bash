@@ -1,0 +1,180 @@
+# Latches, for the files that have a store where they are kept otherwise than on one server. Loaded
+# after helper; each file has a "wait_for NAME KEY [OPTION...]" of its own: a background rlock that
+# waits for the latch, and does so by now.
+# shellcheck shell=bash disable=SC2154
+
+left() {
+    rlock latch status --json "$1" | jq .left
+}
+
+is_left() {
+    [[ $(left "$1") == "$2" ]]
+}
+
+# Set once, counted down, open until it is deleted.
+counts_once() {
+    run -0 --separate-stderr rlock latch set k 3
+    [[ -z $output && -z $stderr ]]
+    run -1 --separate-stderr rlock latch set k 5
+    stderr_line '^rlock: latch: k: .*exists'
+    run -0 rlock latch count-down k
+    [[ $output == 2 ]]
+    run -75 rlock latch status k
+    [[ $output == "k: closed, 2 of 3 left"* ]]
+    run -0 rlock latch count-down k 7
+    [[ $output == 0 ]]
+    run -0 rlock latch status k
+    [[ $output == "k: open, 0 of 3 left"* ]]
+    run -0 rlock latch count-down k
+    [[ $output == 0 ]]
+    run -1 rlock latch set -q k 1
+    [[ -z $output ]]
+    run -0 rlock latch wait -n k
+    run -0 rlock latch delete k
+    [[ -z $output ]]
+    run -1 rlock latch delete k
+}
+
+# What is not there is not open.
+absent_is_closed() {
+    run -1 --separate-stderr rlock latch count-down k
+    stderr_line '^rlock: latch: k: no such latch$'
+    [[ -z $output ]]
+    run -1 --separate-stderr rlock latch status k
+    [[ -z $output ]]
+    run -75 --separate-stderr rlock latch wait -n k
+    stderr_line 'no such latch'
+    run -75 --separate-stderr rlock latch wait -w "$(moment)" k
+    run -1 --separate-stderr rlock latch run k -- touch "$T/ran"
+    stderr_line '^rlock: latch: k: no such latch$'
+    [[ ! -e $T/ran ]]
+}
+
+# An id counts once, with or without a --id between.
+ids_count_once() {
+    rlock latch set k 5
+    run -0 rlock latch count-down --id a k
+    [[ $output == 4 ]]
+    run -0 rlock latch count-down k --id a
+    [[ $output == 4 ]]
+    run -0 rlock latch count-down --id a k 3
+    [[ $output == 4 ]]
+    rlock latch count-down k
+    rlock latch count-down k
+    run -0 rlock latch count-down --id b k
+    [[ $output == 1 ]]
+    run -75 rlock latch status --json k
+    json '.key == "k" and .state == "closed" and .count == 5 and .left == 1'
+    json '.ids == ["a", "b"] and .unnamed == 2'
+    json '.ttl_left_ms > 86300000 and .ttl_left_ms <= 86400000 and (.since | test("^20.*Z$"))'
+    run -75 rlock latch status k
+    [[ $output == *"counted  a"* && $output == *"counted  2 times without an id"* ]]
+    run -75 rlock latch status -q k
+    [[ -z $output ]]
+}
+
+# Those who wait go on when it is open, all of them, and not before.
+waiters_go_on() {
+    local i start
+    rlock latch set k 2
+    for i in 1 2 3 4 5 6; do
+        wait_for "w$i" k
+    done
+    rlock latch count-down k
+    sleep 0.3 # nothing is to happen
+    for i in 1 2 3 4 5 6; do
+        alive "${pid[w$i]}"
+    done
+    start=$(now_ms)
+    rlock latch count-down k
+    for i in 1 2 3 4 5 6; do
+        finish "w$i"
+        [[ $status == 0 ]]
+    done
+    # by its call: whoever is not called looks after 2.5 s
+    took 0 2000 "$start"
+}
+
+# One that is not set yet.
+unset_is_waited_for() {
+    wait_for w k
+    rlock latch set k 1
+    sleep 0.3 # it is set, and not open
+    alive "${pid[w]}"
+    rlock latch count-down k
+    finish w
+    [[ $status == 0 ]]
+}
+
+# -w: 75 when the time is up.
+time_is_up() {
+    local start
+    rlock latch set k 2
+    start=$(now_ms)
+    run -75 --separate-stderr rlock latch wait -w 2s k
+    took 2000 20000 "$start"
+    stderr_line '^rlock: latch: k: not open: 2 of 2 left$'
+    run -75 --separate-stderr rlock latch wait -q -w 0 k
+    [[ -z $stderr ]]
+}
+
+# -q: silent where a latch was not waited for, but not where the time was up.
+quiet_waits() {
+    rlock latch set k 2
+    run -75 --separate-stderr rlock latch wait -q -n k
+    [[ -z $stderr ]]
+    run -75 --separate-stderr rlock latch wait -q -w "$(moment)" k
+    [[ $stderr == 'rlock: latch: k: not open: 2 of 2 left' ]]
+    run -75 --separate-stderr rlock latch wait -q -w "$(moment)" unset
+    [[ $stderr == 'rlock: latch: unset: not open: no such latch was set' ]]
+}
+
+# Deleted and set anew: the waiter of the old one ends with 1.
+another_is_not_waited_for() {
+    rlock latch set k 1
+    wait_for w k
+    rlock latch delete k
+    rlock latch set k 1
+    rlock latch count-down k
+    finish w
+    [[ $status == 1 ]]
+    contains "$T/w.err" vanished
+}
+
+# run: counts when the command has succeeded, and only then.
+runs_count() {
+    rlock latch set k 3
+    run -7 rlock latch run --id a k -- sh -c 'exit 7'
+    is_left k 3
+    run -127 rlock latch run --id a k -- "$T/none"
+    echo text >"$T/plain"
+    run -126 rlock latch run --id a k -- "$T/plain"
+    is_left k 3
+    run -0 --separate-stderr rlock latch run --id a k -- echo fine
+    [[ $output == fine && -z $stderr ]]
+    is_left k 2
+    run -0 rlock latch run --id a k -- true
+    is_left k 2
+    run -0 rlock latch run k -- true
+    is_left k 1
+}
+
+# run: hands signals on, and ends as its command does.
+runs_hand_signals_on() {
+    rlock latch set k 1
+    bg a rlock latch run k -- sh -c "trap 'exit 3' USR1; : >'$T/up'; while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up"
+    kill -USR1 "${pid[a]}"
+    finish a
+    [[ $status == 3 ]]
+    bg a rlock latch run k -- sh -c "trap 'exit 0' TERM; : >'$T/up2'; while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up2"
+    is_left k 1
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 0 ]]
+    is_left k 0
+    bg a rlock latch run k -- sh -c "kill -KILL \$\$"
+    finish a
+    [[ $status == 137 ]]
+}
