@@ -256,8 +256,6 @@ change_password() {
 
 @test "what it cannot do, and a server that is not there, in clear words" {
     words() {
-        refused 64 latch set k 1
-        stderr_line "^rlock: latch: $DATABASE:// has no latches\$"
         refused 64 pause k 1h -m x
         stderr_line "^rlock: pause: $DATABASE:// has no pause\$"
         refused 64 resume k

@@ -209,7 +209,7 @@ void __wrap_helper_process_leave(struct helper_process *process)
 
 struct life {
     struct store *store;
-    bool busy, parted;
+    bool busy, parted, latch;
     size_t acquiring; /* how many keys */
     struct moment until;
 };
@@ -225,6 +225,9 @@ static void done(void *arg, const struct answer *answer)
     MUST(answer->verdict != VERDICT_UNKNOWN || *answer->text);
     for (size_t i = 0; i < life->acquiring && answer->verdict == VERDICT_GRANTED; i++)
         MUST(answer->grants[i].fence > 0);
+    if (life->latch && answer->verdict == VERDICT_GRANTED && answer->latch.number > 0)
+        MUST(answer->latch.left >= 0 && answer->latch.left <= answer->latch.number &&
+             *answer->latch.word && answer->latch.ttl_ms > 0);
     MUST(strnlen(answer->text, sizeof answer->text) < sizeof answer->text);
 }
 
@@ -232,16 +235,42 @@ static void report(void *arg, const struct lock_view *view)
 {
     struct life *life = arg;
 
-    MUST(life->busy && view->key);
+    MUST(life->busy && view->key && view->latch.left <= view->latch.number);
 }
 
-static void begin_survey(struct life *life, bool all)
+static void report_id(void *arg, const char *id)
+{
+    struct life *life = arg;
+
+    MUST(life->busy && *id);
+}
+
+static void begin_survey(struct life *life, bool all, bool latches)
 {
     static const char *const patterns[] = {"a", "b*", "b"};
-    struct survey_request request = {.patterns = patterns, .each = report, .each_arg = life};
+    struct survey_request request = {
+        .patterns = patterns, .latches = latches, .each = report, .each_arg = life};
 
     request.pattern_count = all ? 0 : 3;
     store_survey(life->store, &request, life->until, done, life);
+}
+
+/* Its five bits are any number but 0. */
+static void begin_latch(struct life *life, unsigned what)
+{
+    struct latch_request request = {.key = "a",
+                                    .verb = what % 5,
+                                    .id = "us",
+                                    .unnamed = what & 8,
+                                    .word = what % 5 == LATCH_SET || (what & 8) ? "word" : NULL,
+                                    .number = 2,
+                                    .ttl = 86400 * NS_PER_SEC,
+                                    .listen = what & 16,
+                                    .each = report_id,
+                                    .each_arg = life};
+
+    life->latch = true;
+    store_latch(life->store, &request, life->until, done, life);
 }
 
 static void begin_force(struct life *life, bool purge)
@@ -270,6 +299,7 @@ static void begin(struct life *life, uint8_t what)
         request.mirror = "shedlock:n";
     }
     life->busy = true;
+    life->latch = false;
     life->acquiring = what % 8 < 2 ? request.key_count : 0;
     life->until = moment_plus(loop_now(loop), TIMEOUT);
     switch (what % 8) {
@@ -278,8 +308,13 @@ static void begin(struct life *life, uint8_t what)
     case 2: store_renew(life->store, &request, life->until, done, life); break;
     case 3: store_release(life->store, &request, request.listen, life->until, done, life); break;
     case 4: begin_force(life, request.listen); break;
-    case 5: begin_survey(life, request.listen); break;
-    case 6: store_mark(life->store, false, life->until, done, life); break;
+    case 5: begin_survey(life, request.listen, what & 0x20); break;
+    case 6:
+        if (what >> 3)
+            begin_latch(life, what >> 3);
+        else
+            store_mark(life->store, false, life->until, done, life);
+        break;
     case 7:
         life->busy = false;
         life->parted = true;

@@ -378,8 +378,25 @@ static struct sim_lock *lock_to_write(struct sim_database *database, struct span
     return lock;
 }
 
+/* Behind a swap: who waits for a latch is called with it. False if there is something else. */
+static bool take_call(const struct sim_database *database, struct scan *scan,
+                      char channel[SIM_CHANNEL])
+{
+    *channel = '\0';
+    if (database->mysql || !take(scan, "; SELECT pg_notify('rlock_"))
+        return true;
+    size_t size = strcspn(scan->at, "'");
+    if (size >= SIM_CHANNEL)
+        return false;
+    memcpy(channel, scan->at, size);
+    channel[size] = '\0';
+    scan->at += size;
+    return take(scan, "', '')");
+}
+
 static bool swap_locks(struct sim_database *database, struct scan *scan, struct wire_out *answer)
 {
+    char channel[SIM_CHANNEL];
     struct span names[SIM_KEYS], states[SIM_KEYS];
     int64_t versions[SIM_KEYS];
     size_t count = 0;
@@ -395,7 +412,7 @@ static bool swap_locks(struct sim_database *database, struct scan *scan, struct 
         fits = fits && (!lock || lock->version + 1 == versions[count]);
         count++;
     } while (take(scan, ", "));
-    if (!take(scan, "?s"))
+    if (!take(scan, "?s") || !take_call(database, scan, channel))
         return false;
     for (size_t i = 0; fits && i < count; i++) {
         struct sim_lock *lock = lock_to_write(database, names[i]);
@@ -406,6 +423,8 @@ static bool swap_locks(struct sim_database *database, struct scan *scan, struct 
         database->written(database->arg, lock->name, before, lock->state);
         free(before);
     }
+    if (fits && *channel)
+        database->notify(database->arg, channel);
     if (fits)
         answer_count(answer, (int64_t)count);
     else

@@ -1,11 +1,11 @@
 /* What one kind of database server wants to be told, in its words. Pure.
  *
  * Two tables, rlock_lock and rlock_wait, or of other names that the URL says. A row of rlock_lock
- * is a lock (store/sql/row.h) with a version that each change adds 1 to; it is never deleted, so
- * that no version comes twice. A row of rlock_wait is a place in the queue of a lock: who comes
- * first is told by since_us, and then by the owner, for all keys alike, so two that want the same
- * keys do not wait for each other. "scope" is the ancestor in which a waiter nests, or empty: each
- * has a queue of its own. A place counts until deadline_us.
+ * is a lock (store/sql/row.h) or a latch, with a version that each change adds 1 to; it is never
+ * deleted, so that no version comes twice. A row of rlock_wait is a place in the queue of a lock:
+ * who comes first is told by since_us, and then by the owner, for all keys alike, so two that want
+ * the same keys do not wait for each other. "scope" is the ancestor in which a waiter nests, or
+ * empty: each has a queue of its own. A place counts until deadline_us.
  *
  * Whatever is text is kept as bytes, and goes back and forth in hexadecimal digits: there is
  * nothing to quote, and no encoding. */

@@ -12,6 +12,7 @@
 #include "lock/owner.h"
 
 #define HEAD       "rlock/1 "
+#define LATCH_HEAD SQL_LATCH_MARK "1 "
 #define MIRROR     "mirror shedlock "
 #define NUMBER_MAX (INT64_MAX / 4) /* sums of two do not overflow */
 /* Clocks of several servers of one database may differ by less. */
@@ -95,17 +96,27 @@ static bool take_mirror(const char **text, struct sql_mirror *mirror)
            *mirror->name && *(*text)++ == '\n';
 }
 
-static bool read_state(struct sql_row *row, const char *state)
+/* What kind of row it is, and the last fence. */
+static bool take_kind(const char **text, const char *kind, uint64_t *fence)
 {
-    int64_t fence;
+    const char *at = *text + strlen(kind);
+    int64_t number;
 
-    if (strncmp(state, HEAD, strlen(HEAD)) != 0)
+    if (strncmp(*text, kind, strlen(kind)) != 0 || !decimal_take(&at, NUMBER_MAX, &number) ||
+        *at++ != '\n')
         return false;
-    state += strlen(HEAD);
-    if (!decimal_take(&state, NUMBER_MAX, &fence) || *state++ != '\n')
-        return false;
-    row->fence = (uint64_t)fence;
-    if (!take_mirror(&state, &row->mirror))
+    *text = at;
+    *fence = (uint64_t)number;
+    return true;
+}
+
+static bool read_state(struct sql_row *row, const char *state, bool head)
+{
+    if (take_kind(&state, LATCH_HEAD, &row->fence)) {
+        row->latch = sql_latch_read(state, head);
+        return row->latch;
+    }
+    if (!take_kind(&state, HEAD, &row->fence) || !take_mirror(&state, &row->mirror))
         return false;
     while (*state)
         if (!take_holder(&state, add_holder(row)))
@@ -113,13 +124,23 @@ static bool read_state(struct sql_row *row, const char *state)
     return true;
 }
 
-bool sql_row_read(struct sql_row *row, const char *state)
+static bool read_whole(struct sql_row *row, const char *state, bool head)
 {
     sql_row_free(row);
-    bool sound = read_state(row, state);
+    bool sound = read_state(row, state, head);
     if (!sound)
         sql_row_free(row);
     return sound;
+}
+
+bool sql_row_read(struct sql_row *row, const char *state)
+{
+    return read_whole(row, state, false);
+}
+
+bool sql_row_read_head(struct sql_row *row, const char *state)
+{
+    return read_whole(row, state, true);
 }
 
 char *sql_row_print(const struct sql_row *row)
@@ -128,7 +149,9 @@ char *sql_row_print(const struct sql_row *row)
     size_t size = 0;
     FILE *out = mem_checked(open_memstream(&text, &size));
 
-    fprintf(out, HEAD "%" PRIu64 "\n", row->fence);
+    fprintf(out, "%s%" PRIu64 "\n", row->latch ? LATCH_HEAD : HEAD, row->fence);
+    if (row->latch)
+        sql_latch_print(row->latch, out);
     if (sql_row_mirrored_until(row) > 0)
         fprintf(out, MIRROR "%s %s %s\n", row->mirror.family, row->mirror.host, row->mirror.name);
     for (size_t i = 0; i < row->count; i++) {
@@ -139,7 +162,7 @@ char *sql_row_print(const struct sql_row *row)
                 holder->who);
     }
     fclose(out);
-    if (size <= SQL_STATE_MAX)
+    if (size <= (row->latch ? SQL_LATCH_MAX : SQL_STATE_MAX))
         return text;
     free(text);
     return NULL;
@@ -149,6 +172,12 @@ static void free_holder(struct sql_holder *holder)
 {
     free(holder->owner);
     free(holder->who);
+}
+
+static void forget_latch(struct sql_row *row)
+{
+    sql_latch_free(row->latch);
+    row->latch = NULL;
 }
 
 void sql_row_free(struct sql_row *row)
@@ -161,6 +190,7 @@ void sql_row_free(struct sql_row *row)
     row->fence = 0;
     row->version = 0;
     sql_row_forget_mirror(row);
+    forget_latch(row);
 }
 
 /* -- who holds it ------------------------------------------------------------------------------ */
@@ -178,6 +208,8 @@ bool sql_row_clean(struct sql_row *row, int64_t now)
 {
     bool cut = false;
 
+    if (row->latch && row->latch->expires <= now)
+        forget_latch(row);
     for (size_t i = row->count; i-- > 0;) {
         struct sql_holder *holder = &row->holders[i];
         cut |= holder->deadline > now + holder->lease + CUT_LEAST;
@@ -187,6 +219,19 @@ bool sql_row_clean(struct sql_row *row, int64_t now)
             sql_row_remove(row, holder);
     }
     return cut;
+}
+
+enum sql_latch_change sql_row_latch(struct sql_row *row, const struct latch_request *request,
+                                    int64_t now, bool waited, struct answer *answer)
+{
+    bool cut = sql_row_clean(row, now);
+
+    if (row->count > 0 || (!row->latch && waited)) {
+        sql_latch_refuse(answer, CAUSE_MISFIT, SQL_LATCH_IS_LOCK);
+        return cut && request->verb == LATCH_SET ? SQL_LATCH_CHANGED : SQL_LATCH_SAME;
+    }
+    sql_row_forget_mirror(row);
+    return sql_latch_apply(&row->latch, request, now, answer);
 }
 
 struct sql_holder *sql_row_find(const struct sql_row *row, const char *owner)
@@ -228,6 +273,10 @@ bool sql_row_is_misfit(const struct sql_row *row, const struct sql_claim *claim,
     const struct sql_holder *parent = sql_row_parent(row, claim->owner);
     bool limited = claim->mode == LOCK_LIMIT;
 
+    if (row->latch) {
+        snprintf(why, size, SQL_LATCH_IS_ONE);
+        return true;
+    }
     if (parent && claim->no_nesting) {
         snprintf(why, size, "it is held by an ancestor of this process, and nesting was ruled out");
         return true;

@@ -7,16 +7,18 @@
  * Where another program's lock is held with it, a line stands before them:
  *     mirror shedlock OWNER HOST NAME
  * Times are in us since 1970 by the server's clock, LEASE is in us. MODE is x (exclusive), s
- * (shared) or l (semaphore). Who nests in whom is told by the owners (lock/lock.h). */
+ * (shared) or l (semaphore). Who nests in whom is told by the owners (lock/lock.h).
+ *
+ * A row may be a latch instead (store/sql/latch.h); once that is deleted or has expired, it is a
+ * lock that nobody has, and its fences go on. */
 #ifndef RLOCK_STORE_SQL_ROW_H
 #define RLOCK_STORE_SQL_ROW_H
 
 #include "lock/lock.h"
+#include "store/sql/latch.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define US_PER_MS INT64_C(1000)
 
 /* Bytes of a state: some 2000 holders. */
 #define SQL_STATE_MAX (256U << 10)
@@ -47,6 +49,7 @@ struct sql_row {
     struct sql_holder *holders; /* in the order of acquisition */
     size_t count;
     struct sql_mirror mirror;
+    struct sql_latch *latch; /* NULL: it is a lock; otherwise it has no holders and no mirror */
 };
 
 /* Who wants it, and how. */
@@ -61,15 +64,24 @@ struct sql_claim {
 /* Reads a state in place of what the row was; false if it is none: the row is then empty. The
  * version is not part of it, and 0. The caller frees. */
 bool sql_row_read(struct sql_row *row, const char *state);
+/* The same where the state of a latch may have been cut after its SQL_LATCH_HEAD first bytes; what
+ * was counted is not read. */
+bool sql_row_read_head(struct sql_row *row, const char *state);
 /* A mirror that nobody shares any more is left out. The caller frees. NULL if it is longer than
- * SQL_STATE_MAX. */
+ * SQL_STATE_MAX, or SQL_LATCH_MAX. */
 char *sql_row_print(const struct sql_row *row);
 /* Empties it. */
 void sql_row_free(struct sql_row *row);
 
-/* Takes out those whose lease has ended. A lease that ends later than it is long is cut: the
- * server's clock was set back. True if one was cut by so much that it is worth writing. */
+/* Takes out those whose lease has ended, and a latch that has expired. A lease that ends later than
+ * it is long is cut: the server's clock was set back. True if one was cut by so much that it is
+ * worth writing. */
 bool sql_row_clean(struct sql_row *row, int64_t now);
+
+/* Does with the latch that it is, or becomes, what is asked for. A lock is none as long as somebody
+ * holds it, or "waited", waits for it; what was cut from its leases is worth writing then. */
+enum sql_latch_change sql_row_latch(struct sql_row *row, const struct latch_request *request,
+                                    int64_t now, bool waited, struct answer *answer);
 
 /* NULL: none. */
 struct sql_holder *sql_row_find(const struct sql_row *row, const char *owner);

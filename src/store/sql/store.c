@@ -15,6 +15,7 @@
 #include "store/sql/bell.h"
 #include "store/sql/dialect.h"
 #include "store/sql/driver.h"
+#include "store/sql/latch.h"
 #include "store/sql/mirror.h"
 #include "store/sql/reading.h"
 #include "store/sql/row.h"
@@ -30,6 +31,11 @@
 #define POLL_NS        (200 * NS_PER_MS)
 #define POLL_SPREAD_NS (50 * NS_PER_MS)
 #define DEAF_POLL_NS   (1000 * NS_PER_MS)
+/* Where nobody is called, who waits for a latch looks again after a tenth of the time that it has
+ * waited: not sooner than after POLL_NS, not later than after this. */
+#define LATCH_POLL_NS (1000 * NS_PER_MS)
+/* Stands where an owner would whose own place in a queue does not count. */
+#define NOBODY "latch"
 /* Where nobody is called, so many of the first look, the further behind the more rarely: who is
  * second now may be first soon. */
 #define POLL_PLACES 8
@@ -85,12 +91,17 @@ struct sql_store {
     bool retried;   /* over another connection */
     bool forces;    /* a lock is taken away */
     bool purge;     /* everybody leaves the queues */
+    bool calls;     /* those who wait for a latch, in the statement that writes it */
     unsigned attempts; /* that others were quicker in */
     size_t statement;  /* of the schema */
     struct sql_reading read;
     struct moment read_at;
+    struct moment waiting_since; /* for a latch; zero: it does not wait yet */
     struct answer answer;
 };
+
+static void decide_latch(struct sql_store *store);
+static void add_latch_call(struct sql_text *text, const struct sql_store *store);
 
 static struct sql_store *of(struct store *base)
 {
@@ -106,6 +117,12 @@ static const struct lock_request *request_of(const struct sql_store *store)
 static const char *owner_of(const struct sql_store *store)
 {
     return store->forces ? NULL : request_of(store)->owner;
+}
+
+/* Whose places in the queues are told from all others. */
+static const char *reader_of(const struct sql_store *store)
+{
+    return store->decide == decide_latch ? NOBODY : request_of(store)->owner;
 }
 
 static struct sql_text text_of(const struct sql_store *store)
@@ -235,7 +252,7 @@ static void begin(struct sql_store *store, void (*decide)(struct sql_store *),
     store->again = start;
     store->optional = store->uncertain = store->joined = store->fresh = store->called = false;
     store->sure = store->unheard = store->retried = store->forces = store->purge = false;
-    store->rings = false;
+    store->rings = store->calls = false;
     store->attempts = 0;
     store->answer = (struct answer){0};
 }
@@ -317,7 +334,7 @@ static void start(struct sql_store *store)
                          request->listen && store->decide == decide_acquire &&
                              request->mode != LOCK_EXCLUSIVE,
                          sql_driver_connection(store->driver));
-    sql_reading_query(&store->read, request->owner, &text);
+    sql_reading_query(&store->read, reader_of(store), &text);
     store->called = false;
     ask(store, &text, false, hear_all);
 }
@@ -348,9 +365,14 @@ static void swap_all(struct sql_store *store, enum sql_mirror_need need)
 
     if (!sql_swap(&text, &store->read, owner_of(store), need)) {
         sql_text_end(&text);
-        fail_op(store, CAUSE_UNFIT, "it has too many holders for a row of a database");
+        fail_op(store, CAUSE_UNFIT,
+                store->decide == decide_latch
+                    ? "the latch has counted more than a row of a database can hold"
+                    : "it has too many holders for a row of a database");
         return;
     }
+    if (store->calls)
+        add_latch_call(&text, store);
     store->sure = false;
     for (size_t i = 0; i < store->read.count; i++) {
         struct sql_row *row = &store->read.places[i].row;
@@ -866,6 +888,10 @@ static void refuse_stranger(struct sql_store *store, struct sql_place *place, en
     answer->cause = cause;
     answer->key = (size_t)(place - store->read.places);
     answer->holders = (int64_t)place->row.count;
+    if (place->row.latch) {
+        answer->cause = CAUSE_MISFIT;
+        snprintf(answer->text, sizeof answer->text, SQL_LATCH_IS_ONE);
+    }
     if (!oldest)
         return;
     answer->holder = sql_row_party(&place->row, oldest, store->read.now);
@@ -888,12 +914,12 @@ static bool is_lost(struct sql_store *store, struct sql_place *place)
     if (find_own(store, place) && (!sql_row_mirrors(&place->row, request_of(store)->owner) ||
                                    sql_mirror_is_ours(place, mirror)))
         return false;
+    store->answer.cause = CAUSE_NOT_HOLDER;
     if (find_own(store, place))
         tell_mirror(store, place, mirror->name, sql_mirror_is_others(place, mirror));
     else
         refuse_stranger(store, place, CAUSE_NOT_HOLDER);
     store->answer.verdict = VERDICT_REFUSED;
-    store->answer.cause = CAUSE_NOT_HOLDER;
     store->answer.key = (size_t)(place - store->read.places);
     return true;
 }
@@ -1066,6 +1092,11 @@ static void decide_force(struct sql_store *store)
     struct sql_place *place = store->read.places;
 
     sql_row_clean(&place->row, store->read.now);
+    if (place->row.latch) {
+        refuse_stranger(store, place, CAUSE_CHANGED);
+        finish(store);
+        return;
+    }
     for (size_t i = 0; i < request->owner_count; i++) {
         struct sql_holder *holder = sql_row_find(&place->row, request->owners[i]);
         if (!holder) {
@@ -1194,6 +1225,106 @@ static void sql_mark(struct store *base, bool force, struct moment until, store_
     ask_schema(store);
 }
 
+/* -- latches ----------------------------------------------------------------------------------- */
+
+static const struct latch_request *latch_of(const struct sql_store *store)
+{
+    return &store->base.requests.latch;
+}
+
+static const char *latch_channel(const struct sql_store *store, char channel[SQL_LATCH_CHANNEL])
+{
+    return sql_latch_channel(store->address.urls->table, store->read.places->name, channel);
+}
+
+static void add_latch_call(struct sql_text *text, const struct sql_store *store)
+{
+    char channel[SQL_LATCH_CHANNEL];
+
+    if (store->dialect->notifies)
+        sql_add(text, "; SELECT pg_notify('%s', '')", latch_channel(store, channel));
+}
+
+static void look_later(struct sql_store *store)
+{
+    struct moment now = loop_now(store->loop);
+
+    if (!latch_of(store)->listen || store->dialect->notifies)
+        return;
+    if (store->waiting_since.ns == 0)
+        store->waiting_since = now;
+    int64_t ns = (now.ns - store->waiting_since.ns) / 10;
+    ns = ns < POLL_NS ? POLL_NS : ns < LATCH_POLL_NS ? ns : LATCH_POLL_NS;
+    loop_arm(store->loop, &store->poll, moment_plus(now, jitter_spread(ns, ns / 4)));
+}
+
+/* Deleted by this very operation, whose first attempt was not answered. */
+static bool is_deleted(const struct sql_store *store)
+{
+    return latch_of(store)->verb == LATCH_DELETE && store->unheard &&
+           store->answer.cause == CAUSE_ABSENT;
+}
+
+static void decide_latch(struct sql_store *store)
+{
+    struct sql_place *place = store->read.places;
+    bool waited = place->first[0].owner[0] != '\0';
+    enum sql_latch_change change =
+        sql_row_latch(&place->row, latch_of(store), store->read.now, waited, &store->answer);
+
+    if (change != SQL_LATCH_SAME) {
+        store->calls = change == SQL_LATCH_CALLS;
+        swap_rows(store, MIRROR_ANY, finish);
+        return;
+    }
+    if (latch_of(store)->verb == LATCH_LOOK && store->called && ++store->attempts < ATTEMPTS_MAX) {
+        start(store);
+        return;
+    }
+    if (is_deleted(store))
+        store->answer.verdict = VERDICT_GRANTED;
+    look_later(store);
+    finish(store);
+}
+
+static void start_latch(struct sql_store *store);
+
+static void hear_latch_listening(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    store->listening = sql_driver_connection(store->driver);
+    latch_channel(store, store->listener);
+    start(store);
+}
+
+/* Whoever listens does so before the latch is read. */
+static void start_latch(struct sql_store *store)
+{
+    char channel[SQL_LATCH_CHANNEL];
+    struct sql_text text = text_of(store);
+
+    latch_channel(store, channel);
+    if (!latch_of(store)->listen || !store->dialect->notifies ||
+        (store->listening == sql_driver_connection(store->driver) &&
+         strcmp(store->listener, channel) == 0)) {
+        start(store);
+        return;
+    }
+    sql_add(&text, "UNLISTEN *; LISTEN \"%s\"", channel);
+    ask(store, &text, false, hear_latch_listening);
+}
+
+static void sql_latch(struct store *base, const struct latch_request *request, struct moment until,
+                      store_done *done, void *arg)
+{
+    struct sql_store *store = of(base);
+
+    begin(store, decide_latch, &request->key, 1, until, done, arg);
+    store->again = start_latch;
+    sql_reading_queues(&store->read, NOBODY);
+    start_latch(store);
+}
+
 /* -- the store --------------------------------------------------------------------------------- */
 
 /* While something is under way its end would be missed: then it looks once more itself. */
@@ -1228,6 +1359,7 @@ struct store *sql_store_open(struct loop *loop, const struct store_address *addr
                                          .release_nowait = sql_release_nowait,
                                          .force = sql_force,
                                          .survey = sql_survey,
+                                         .latch = sql_latch,
                                          .mark = sql_mark};
 
     if (address->urls->tls &&

@@ -17,7 +17,7 @@
 
 #define SQL_ABILITIES                                                                              \
     (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
-     STORE_MARK | STORE_FORCE | STORE_DETACHED | STORE_MIRROR)
+     STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED | STORE_MIRROR)
 
 static const char *const mirrors[] = {"shedlock", NULL};
 

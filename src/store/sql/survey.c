@@ -11,6 +11,7 @@
 #include "lock/key.h"
 #include "store/sql/dialect.h"
 #include "store/sql/driver.h"
+#include "store/sql/latch.h"
 #include "store/sql/reading.h"
 #include "store/sql/row.h"
 #include "store/views.h"
@@ -19,6 +20,8 @@
 enum { COLUMNS = 6 };
 /* A lock that is free is its first line alone, "rlock/1 FENCE". */
 #define FREE_SIZE 40
+
+#define DAMAGED "the database's row of that name holds other data, or is damaged"
 
 /* One lock. */
 struct found {
@@ -73,14 +76,25 @@ static void add_names(struct sql_text *text, const struct survey_request *reques
     free(end);
 }
 
+/* Of a latch the beginning is enough. */
+static void add_state(struct sql_text *text)
+{
+    const struct sql_dialect *as = text->dialect;
+
+    sql_add(text, "%sCASE WHEN substr(state, 1, %zu) = ", as->hex[0], strlen(SQL_LATCH_MARK));
+    sql_add_literal(text, SQL_LATCH_MARK);
+    sql_add(text, " THEN substr(state, 1, %d) ELSE state END%s", SQL_LATCH_HEAD, as->hex[1]);
+}
+
 void sql_survey_query(struct sql_text *text, const struct survey_request *request,
                       const char *prefix)
 {
     const struct sql_dialect *as = text->dialect;
 
     sql_add(text, "SELECT 'c', '', %s%s%s, '', '', ''", as->number[0], as->now, as->number[1]);
-    sql_add(text, " UNION ALL SELECT 'l', %sname%s, %sstate%s, '', '', '' FROM @lock WHERE ",
-            as->hex[0], as->hex[1], as->hex[0], as->hex[1]);
+    sql_add(text, " UNION ALL SELECT 'l', %sname%s, ", as->hex[0], as->hex[1]);
+    add_state(text);
+    sql_add(text, ", '', '', '' FROM @lock WHERE ");
     add_names(text, request, prefix);
     sql_add(text, " AND octet_length(state) > %d", FREE_SIZE);
     sql_add(text, " UNION ALL SELECT 'w', %sname%s, ", as->hex[0], as->hex[1]);
@@ -109,7 +123,7 @@ static bool hear_lock(struct survey *survey, const char *name, const char *const
     struct found *found = find(survey, name);
     char *state = sql_unhex(values[2]);
 
-    found->damaged = !state || !sql_row_read(&found->row, state);
+    found->damaged = !state || !sql_row_read_head(&found->row, state);
     sql_row_clean(&found->row, survey->now);
     free(state);
     return true;
@@ -186,10 +200,30 @@ static void add_view(const struct survey *survey, struct found *found, const cha
     for (size_t i = 0; i < found->waiter_count; i++)
         waiters[i] = found->waiters[i].party;
     if (found->damaged)
-        view.misfit = "the database's row of that name holds other data, or is damaged";
+        view.misfit = DAMAGED;
+    if (row->latch) {
+        view.misfit = SQL_LATCH_IS_ONE;
+        view.waiter_count = 0; /* they are about to find out */
+    }
     lock_views_add(views, &view);
     free(holders);
     free(waiters);
+}
+
+static void add_latch(const struct survey *survey, const struct found *found, const char *key,
+                      struct lock_views *views)
+{
+    struct lock_view view = {.key = key};
+
+    if (found->row.latch)
+        view.latch = sql_latch_state(found->row.latch, survey->now);
+    else if (found->damaged)
+        view.misfit = DAMAGED;
+    else if (found->row.count > 0 || found->waiter_count > 0)
+        view.misfit = SQL_LATCH_IS_LOCK;
+    else
+        return;
+    lock_views_add(views, &view);
 }
 
 static bool has_view(const struct lock_views *views, const char *key)
@@ -221,11 +255,15 @@ static void report(struct survey *survey)
         struct found *found = &survey->found[i];
         char *key =
             survey->prefix ? key_from_store(survey->prefix, found->name) : mem_strdup(found->name);
-        if (key && survey_wants(survey->request, key))
+        bool wanted = key && survey_wants(survey->request, key);
+        if (wanted && survey->request->latches)
+            add_latch(survey, found, key, &views);
+        else if (wanted)
             add_view(survey, found, key, &views);
         free(key);
     }
-    add_free(survey->request, &views);
+    if (!survey->request->latches)
+        add_free(survey->request, &views);
     lock_views_report(&views, survey->request);
     lock_views_free(&views);
 }

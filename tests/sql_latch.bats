@@ -1,0 +1,347 @@
+# Latches in a database: the same for PostgreSQL and for MariaDB, of which each test takes all that
+# are here.
+
+load helper
+load certificates
+load databases
+load latches
+
+setup_file() { databases_start; }
+
+# wait_for NAME KEY [OPTION...]: a background rlock that waits for the latch, and does so by now: it
+# says so after a second.
+wait_for() {
+    local name=$1 key=$2
+    shift 2
+    bg "$name" rlock latch wait "$@" "$key"
+    poll_until 10 contains "$T/$name.err" "waiting for latch $key"
+}
+
+@test "set once, counted down, open until it is deleted; its row is free for a lock then" {
+    once() {
+        counts_once
+        rlock run -n k -- true
+        run -0 --separate-stderr rlock status
+        [[ -z $output ]]
+    }
+    on_each once
+}
+
+@test "H90 a latch in a database that is not there is never an open one" {
+    on_each absent_is_closed
+}
+
+@test "H91 in a database an id counts once, with or without a --id between" {
+    on_each ids_count_once
+}
+
+# through_proxy: RLOCK_URL leads through one that may lose answers.
+through_proxy() {
+    start_proxy "$1" 127.0.0.1:0 "127.0.0.1:$(database_port "$DATABASE")"
+    RLOCK_URL=$DATABASE://locker:p%20w@${proxy[$1]}/locks
+}
+
+# What is sent to the server is in hexadecimal digits.
+digits() {
+    printf %s "$1" | od -An -v -tx1 | tr -d ' \n'
+}
+
+@test "H91 in a database what is done counts once, whatever becomes of its answer" {
+    lost() {
+        local often=(--connect-timeout 2s --server-wait 30s)
+        through_proxy "$DATABASE"
+        fault_of "$DATABASE" on up "$(digits latch/1)" drop down
+        run -0 rlock latch set "${often[@]}" k 3
+        is_left k 3
+        fault_of "$DATABASE" on up "$(digits ' d:worker')" drop down
+        run -0 --separate-stderr rlock latch count-down "${often[@]}" --id worker k
+        [[ $output == 2 ]]
+        fault_of "$DATABASE" on up "$(digits ' r:')" drop down
+        run -0 --separate-stderr rlock latch count-down "${often[@]}" k
+        [[ $output == 1 ]]
+        is_left k 1
+        fault_of "$DATABASE" on up "$(digits rlock/1)" drop down
+        run -0 rlock latch delete "${often[@]}" k
+        run -1 rlock latch status k
+        # Each of them was asked for twice.
+        [[ $(fault_of "$DATABASE" stats) =~ accepted\ ([0-9]+) ]]
+        ((BASH_REMATCH[1] >= 11))
+    }
+    on_each lost
+}
+
+@test "H90 those who wait for a latch in a database go on when it is open, and not before" {
+    on_each waiters_go_on
+}
+
+@test "PostgreSQL calls those who wait, when it is set, open or deleted" {
+    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
+    DATABASES=postgresql
+    # Who is not called looks every 2.5 s, and is not so lucky five times.
+    called() {
+        local i start total=0
+        for i in 1 2 3 4 5; do
+            wait_for w k
+            rlock latch set k 1
+            start=$(now_ms)
+            rlock latch count-down k
+            finish w
+            [[ $status == 0 ]]
+            total=$((total + $(now_ms) - start))
+            rlock latch delete k
+        done
+        took 0 4000 $(($(now_ms) - total))
+    }
+    on_each called
+}
+
+@test "a latch that is not set yet is waited for in a database as well" {
+    on_each unset_is_waited_for
+}
+
+@test "-w, -n and -q of a latch in a database" {
+    times() {
+        time_is_up
+        rlock latch delete k
+        quiet_waits
+    }
+    on_each times
+}
+
+@test "H90 a latch in a database is deleted and set anew: the waiter of the old one ends with 1" {
+    on_each another_is_not_waited_for
+}
+
+# expire KEY: its time is over by what the row says.
+expire() {
+    case $DATABASE in
+    postgresql) database_sql postgresql "UPDATE rlock_lock SET version = version + 1, state =
+        convert_to(regexp_replace(convert_from(state, 'UTF8'),
+        E'^([^\\n]*\\n[0-9]+ [0-9]+ [0-9]+) [0-9]+', E'\\\\1 1'), 'UTF8')
+        WHERE name = 'rlock:{$1}'" ;;
+    mysql) database_sql mysql "UPDATE rlock_lock SET version = version + 1, state =
+        REGEXP_REPLACE(state, '^([^\\n]*\\n[0-9]+ [0-9]+ [0-9]+) [0-9]+', '\\\\1 1')
+        WHERE name = 'rlock:{$1}'" ;;
+    esac
+}
+
+@test "H90 a latch in a database expires, or is lost: its waiter ends with 1, and it is missing" {
+    vanishes() {
+        rlock latch set --ttl 1h k 1
+        run -75 rlock latch status --json k
+        json '.ttl_left_ms > 3500000 and .ttl_left_ms <= 3600000'
+        wait_for w k
+        expire k
+        finish w
+        [[ $status == 1 ]]
+        contains "$T/w.err" vanished
+        # An open one, too.
+        rlock latch set --ttl 1h l 1
+        rlock latch count-down l
+        run -0 rlock latch wait -n l
+        expire l
+        run -1 rlock latch status -q l
+        run -75 rlock latch wait -n l
+        run -0 rlock latch list --json
+        json '. == []'
+        run -0 rlock run -n k l -- true
+        rlock latch set --ttl 1h k 1
+        wait_for w k
+        database_sql "$DATABASE" 'DELETE FROM rlock_lock'
+        finish w
+        [[ $status == 1 ]]
+        contains "$T/w.err" vanished
+    }
+    on_each vanishes
+}
+
+@test "waiting for a latch survives a restart of the database" {
+    restart() {
+        rlock latch set k 2
+        wait_for w k
+        database_kill "$DATABASE"
+        poll_until 30 contains "$T/w.err" 'cannot reach'
+        run -69 rlock latch count-down --server-wait 0 k
+        database_start "$DATABASE"
+        rlock latch count-down k 2
+        finish w 30
+        [[ $status == 0 ]]
+    }
+    on_each restart
+}
+
+# misfit WORDS COMMAND...: 78.
+misfit() {
+    refused 78 "${@:2}"
+    stderr_line "the key is a $1; rlock .*status shows it\$"
+}
+
+# A lock that nobody has, and somebody waits for, as between two holders. That place counts for 5 s.
+kept_by_its_queue() {
+    local until=$((${EPOCHREALTIME/[.,]/} + 5000000)) answer=0
+    database_sql "$DATABASE" "DELETE FROM rlock_wait WHERE name = 'rlock:{waited}'"
+    database_sql "$DATABASE" "INSERT INTO rlock_wait VALUES
+        ('rlock:{waited}', 'x', '', 1, $until, 'x', '')"
+    rlock latch set waited 1 || answer=$?
+    ((answer == 78)) || rlock latch delete waited
+    ((answer == 78))
+}
+
+@test "a latch and a lock never share a row; fencing tokens go on behind a latch" {
+    apart() {
+        local before after owner=01234567-89ab-4def-8123-456789abcdef verb
+        before=$(rlock run k -- sh -c 'echo $RLOCK_FENCE')
+        rlock latch set k 1
+        misfit latch run k -- touch "$T/ran"
+        misfit latch run --read -n other k -- touch "$T/ran"
+        misfit latch run --limit 3 k -- touch "$T/ran"
+        misfit latch status k
+        misfit latch force-release --now --yes k
+        misfit latch release --owner "$owner" k
+        misfit latch renew --owner "$owner" k
+        rlock run -n other -- true
+        hold a lock
+        for verb in 'set lock 1' 'count-down lock' 'status lock' 'delete lock' 'wait -w 5s lock' \
+            'run lock -- true' 'list lock'; do
+            # shellcheck disable=SC2086 # they are words
+            misfit lock latch $verb
+        done
+        held lock
+        is_left k 1
+        run -0 rlock status
+        [[ $output != *$'\nk '* && $output == *lock* ]]
+        poll_until 10 kept_by_its_queue
+        [[ ! -e $T/ran ]]
+        rlock latch delete k
+        rlock latch set k 1
+        rlock latch delete k
+        after=$(rlock run k -- sh -c 'echo $RLOCK_FENCE')
+        ((after > before))
+        # A row of another kind, as a later version may have.
+        database_sql "$DATABASE" "INSERT INTO rlock_lock VALUES ('rlock:{new}', 1, 'latch/2 0')"
+        run -78 rlock latch wait -w 5s new
+        run -78 rlock latch set new 1
+        run -78 rlock run -n new -- true
+    }
+    on_each apart
+}
+
+@test "who loses a lock to a latch is told so" {
+    taken() {
+        local owner
+        owner=$(rlock acquire --lease 1s k)
+        poll_until 10 is_free k
+        rlock latch set k 1
+        run -78 rlock release --owner "$owner" k
+        is_left k 1
+    }
+    on_each taken
+}
+
+@test "list has a row for each latch in a database that a GLOB means, and for nothing else" {
+    many() {
+        run -0 --separate-stderr rlock latch list
+        [[ -z $output && $stderr == "rlock: no latches" ]]
+        rlock latch set --ttl 1h b-2 3
+        rlock latch set a-1 1
+        rlock latch set a 2
+        rlock latch count-down b-2
+        rlock latch count-down a-1
+        hold lock lock
+        rlock run was-one -- true
+        rlock latch set gone 1
+        rlock latch delete gone
+        RLOCK_PREFIX=other rlock latch set elsewhere 1
+        run -0 --separate-stderr rlock latch list
+        [[ ${lines[0]} =~ ^"KEY  STATE   LEFT    AGE"\ +EXPIRES$ && ${#lines[@]} == 4 ]]
+        [[ -z $stderr && ${lines[1]} =~ ^"a    closed  2 of 2  "[0-9.]+m?s\ +23h59m$ ]]
+        [[ ${lines[2]} =~ ^"a-1  open    0 of 1  " ]]
+        [[ ${lines[3]} =~ ^"b-2  closed  2 of 3  ".*\ 59m[0-9]+s$ ]]
+        run -0 rlock latch list --json 'b*'
+        json 'length == 1 and (.[0] | .key == "b-2" and .state == "closed" and .left == 2)'
+        run -0 --separate-stderr rlock latch list was-one
+        [[ -z $output ]]
+        run -75 --separate-stderr rlock latch list -q
+        run -0 --separate-stderr rlock latch list -q 'a-*'
+        # With more ids than anybody is told in a list.
+        database_sql "$DATABASE" 'DELETE FROM rlock_lock'
+        rlock latch set ids 500
+        local i
+        for i in {1..20}; do
+            rlock latch count-down -q --id "$(printf "$i-%0300d" 0)" ids
+        done
+        run -0 rlock latch list
+        [[ ${lines[1]} == *"480 of 500"* ]]
+        run -75 rlock latch status --json ids
+        json '.ids | length == 20'
+        run -0 rlock status
+        [[ -z $output || $output != *ids* ]]
+    }
+    on_each many
+}
+
+@test "many count down at the same time, and each counts once" {
+    together() {
+        local i
+        rlock latch set k 12
+        for i in {1..12}; do
+            bg "c$i" rlock latch count-down k
+            bg "d$i" rlock latch count-down --id one k
+        done
+        for i in {1..12}; do
+            finish "c$i" 30
+            [[ $status == 0 ]]
+            finish "d$i" 30
+            [[ $status == 0 ]]
+        done
+        run -0 rlock latch status --json k
+        json '.unnamed + (.ids | length) == 12 and .left == 0'
+    }
+    on_each together
+}
+
+@test "a latch that has counted more than a row can hold: 69, and it stays as it is" {
+    full() {
+        rlock latch set k 5
+        case $DATABASE in
+        postgresql) database_sql postgresql "UPDATE rlock_lock SET state =
+            state || convert_to('0 d:' || repeat('x', 1048300) || E'\\n', 'UTF8')" ;;
+        mysql) database_sql mysql "UPDATE rlock_lock SET state =
+            CONCAT(state, '0 d:', REPEAT('x', 1048300), '\\n')" ;;
+        esac
+        refused 69 latch count-down --id "$(printf '%0300d' 1)" k
+        stderr_line '^rlock: latch: the latch has counted more than a row of a database can hold'
+        run -0 rlock latch count-down --id short k
+        [[ $output == 4 ]]
+        run -0 rlock latch list
+        [[ ${lines[1]} == *"4 of 5"* ]]
+        run -0 rlock latch delete k
+    }
+    on_each full
+}
+
+@test "run counts in a database when the command has succeeded, and hands signals on" {
+    runs() {
+        runs_count
+        rlock latch delete k
+        runs_hand_signals_on
+    }
+    on_each runs
+}
+
+@test "?table=: a latch is in the tables that the URL names" {
+    named() {
+        local url="$RLOCK_URL?table=Other_2"
+        rlock init -u "$url"
+        rlock latch set -u "$url" k 1
+        rlock run -n k -- true
+        run -1 rlock latch status k
+        bg w rlock latch wait -u "$url" k
+        poll_until 10 contains "$T/w.err" "waiting for latch k"
+        rlock latch count-down -u "$url" k
+        finish w
+        [[ $status == 0 ]]
+        rlock latch delete -u "$url" k
+    }
+    on_each named
+}
