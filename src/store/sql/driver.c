@@ -84,6 +84,7 @@ static void break_off(struct sql_driver *driver, enum wire_error error, const ch
 {
     bool sent = driver->phase == PHASE_ASKED;
 
+    loop_disarm(driver->loop, &driver->timer);
     snprintf(driver->said, sizeof driver->said, "%s", said);
     driver->failure = (struct sql_reply){.failed = true,
                                          .error = error,
