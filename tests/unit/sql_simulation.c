@@ -64,6 +64,7 @@ struct world_connection {
     struct wire_in told;
     struct wire_out saying;
     struct loop_timer readable;
+    struct loop_timer limit; /* the driver's own, of the latest statement */
     struct statement *queue, *active;
 };
 
@@ -539,6 +540,21 @@ static struct world_connection *connection_of(int fd)
     return current->connections[fd - FD];
 }
 
+/* A driver that is not answered ends itself, less than a millisecond before the store gives it up:
+ * where the machine is busy, the store hears of both at the same time. */
+static void limit_is_reached(struct loop_timer *timer)
+{
+    struct world_connection *connection = timer->owner;
+    struct world *world = connection->world;
+
+    if (connection->ended || !connection->open ||
+        (!connection->active && !connection->queue && !connection->stuck))
+        return;
+    end_driver(connection);
+    if (world_chance(world, 2))
+        world_stop_process(world, connection->loop, NS_PER_MS);
+}
+
 static void enqueue(struct world_connection *connection, struct wire_frame *frame)
 {
     struct statement *statement = calloc(1, sizeof *statement);
@@ -557,6 +573,8 @@ static void enqueue(struct world_connection *connection, struct wire_frame *fram
         if (!wire_take_number(frame, &limit) || !wire_take(frame, &text))
             abort();
         statement->sql = mem_strdup(text);
+        loop_arm(current->outside, &connection->limit,
+                 moment_plus(current->now, limit * NS_PER_MS));
     }
     while (*end)
         end = &(*end)->next;
@@ -642,6 +660,7 @@ struct helper_process *__wrap_helper_process_execute(struct loop *loop, const ch
     connection->fd = *socket = FD + (int)world->connection_count;
     connection->open = true;
     connection->readable = (struct loop_timer){.fire = readable, .owner = connection};
+    connection->limit = (struct loop_timer){.fire = limit_is_reached, .owner = connection};
     world->connections[world->connection_count++] = connection;
     return (struct helper_process *)(void *)connection;
 }

@@ -41,6 +41,7 @@ struct actor {
     unsigned steps;
     char id[20];
     bool over;
+    bool unsure; /* it was killed, or given up, and may have done it */
     struct moment began;
     struct latch_operation_end end;
 };
@@ -52,7 +53,6 @@ struct life {
     struct actor actors[ACTORS];
     struct loop_timer trouble;
     bool faults;  /* this life has some */
-    bool calm;    /* no more of them */
     bool closed;  /* one more is set than ever counts */
     bool deleted; /* the latch is to go, and a lock to come */
     unsigned owners, ids;
@@ -288,8 +288,8 @@ static bool judge(struct actor *actor)
                           actor->role != SETTER && actor->role != WAITER;
         return true;
     case LATCH_OPERATION_REFUSED:
-        /* It was done by a process of this name that was killed. */
-        if (actor->role == SETTER && life->deleted && answer->cause == CAUSE_ABSENT)
+        if (actor->role == SETTER && life->deleted && answer->cause == CAUSE_ABSENT &&
+            actor->unsure)
             return true;
         if (answer->cause != CAUSE_MISFIT &&
             (answer->cause != CAUSE_ABSENT || actor->role == SETTER))
@@ -300,7 +300,7 @@ static bool judge(struct actor *actor)
             accuse(actor, "it does not wait for ever");
         return true;
     case LATCH_OPERATION_VANISHED: accuse(actor, "the latch vanished"); return false;
-    case LATCH_OPERATION_FAILED: return false;
+    case LATCH_OPERATION_FAILED: actor->unsure = true; return false;
     }
     return false;
 }
@@ -333,6 +333,7 @@ static void make_trouble(struct life *life)
         if (actor->over)
             break;
         world_log(world, "%d: KILLED", actor->role);
+        actor->unsure = true;
         close_actor(actor);
         break;
     case 1: world_restart_server(world, world_some_time(world, 4000)); break;
@@ -351,7 +352,6 @@ static void trouble(struct loop_timer *timer)
 
     if (moment_reached(life->end_of_faults, world->now)) {
         world_log(world, "CALM");
-        life->calm = true;
         world->failing = world->stopping = 0;
         for (size_t i = 0; i < world->process_count; i++)
             world->stopped[i] = moment_min(world->stopped[i], world->now);
@@ -361,6 +361,20 @@ static void trouble(struct loop_timer *timer)
         make_trouble(life);
     loop_arm(world->outside, timer,
              moment_plus(world->now, (int64_t)world_chance(world, 8000) * NS_PER_MS));
+}
+
+static void begin_faults(struct life *life)
+{
+    struct world *world = &life->world;
+
+    if (life->faults) {
+        world->failing = world_chance(world, 3) ? world_chance(world, 8) : 0;
+        world->stopping = world_chance(world, 3) ? 0 : world_chance(world, 60);
+    }
+    life->end_of_faults =
+        moment_plus(world->now, (5 + (int64_t)world_chance(world, 35)) * NS_PER_SEC);
+    life->trouble = (struct loop_timer){.fire = trouble, .owner = life};
+    loop_arm(world->outside, &life->trouble, moment_plus(world->now, world_some_time(world, 4000)));
 }
 
 /* -- a life ---------------------------------------------------------------------------------- */
@@ -380,13 +394,8 @@ static void begin(struct life *life, unsigned seed)
     life->address = (struct store_address){
         .urls = &life->url, .url_count = 1, .prefix = "p", .connect_timeout = 5 * NS_PER_SEC};
     life->faults = world_chance(world, 5) > 0;
-    if (life->faults) {
-        world->failing = world_chance(world, 3) ? world_chance(world, 8) : 0;
-        world->stopping = world_chance(world, 3) ? 0 : world_chance(world, 60);
-    }
+    begin_faults(life);
     life->closed = world_chance(world, 4) == 0;
-    life->end_of_faults =
-        moment_plus(world->now, (5 + (int64_t)world_chance(world, 35)) * NS_PER_SEC);
     for (unsigned i = 0; i < ACTORS; i++) {
         struct actor *actor = &life->actors[i];
         *actor = (struct actor){.life = life, .role = i, .loop = world_process(world), .steps = 1};
@@ -401,8 +410,6 @@ static void begin(struct life *life, unsigned seed)
     }
     life->ids++;
     life->number = life->ids + life->closed;
-    life->trouble = (struct loop_timer){.fire = trouble, .owner = life};
-    loop_arm(world->outside, &life->trouble, moment_plus(world->now, world_some_time(world, 4000)));
 }
 
 static bool is_busy(const struct life *life)
@@ -451,7 +458,10 @@ static void judge_end(struct life *life)
     if (life->closed == (life->opened.ns > 0) || life->woken != !life->closed)
         world_accuse(&life->world, "open though closed, or the reverse");
     life->deleted = true;
+    loop_disarm(life->world.outside, &life->trouble);
+    begin_faults(life);
     setter->step = 0;
+    setter->unsure = false;
     plan_action(setter);
     run(life, moment_plus(life->world.now, CALM_NS));
     locker->step = 0;
