@@ -13,7 +13,6 @@
 
 #include "base/decimal.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "lock/own_identity.h"
 #include "os/file.h"
 
@@ -47,11 +46,14 @@ static char *directory(void)
 /* The caller frees. */
 static char *describe(const struct settings *settings, const char *key)
 {
-    char store[STORE_SIZE] = "", url[STORE_SIZE], *what = NULL;
+    char store[STORE_SIZE] = "", *what = NULL;
 
-    for (size_t i = 0; i < settings->address.url_count; i++)
-        text_append(store, sizeof store, "%s%s", i ? " " : "",
-                    url_print(&settings->address.urls[i], url, sizeof url));
+    for (size_t i = 0, used = 0; i < settings->address.url_count; i++) {
+        if (i && used + 1 < sizeof store)
+            store[used++] = ' ';
+        url_print(&settings->address.urls[i], store + used, sizeof store - used);
+        used += strlen(store + used);
+    }
     if (asprintf(&what, "%s\n%s %s\n", store, settings->address.prefix, key) < 0)
         what = NULL;
     return mem_checked(what);
@@ -83,10 +85,10 @@ static bool read_entry(const char *path, struct entry *entry)
 {
     const struct file_options options = {.limit = FILE_MOST, .again = true};
     struct file file;
-    char fault[200], *until, *what;
+    char *until, *what;
 
     *entry = (struct entry){.what = NULL};
-    if (file_read(&file, path, &options, fault, sizeof fault) != 0)
+    if (file_read(&file, path, &options, NULL, 0) != 0)
         return false;
     until = strchr(file.text, '\n');
     what = until ? strchr(until + 1, '\n') : NULL;

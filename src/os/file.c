@@ -131,6 +131,8 @@ static int read_open(int fd, struct file *file, const struct file_options *optio
 static void explain(int error, bool opened, const struct file_options *options, char *fault,
                     size_t size)
 {
+    if (size == 0)
+        return;
     if (error == EFBIG && options->line)
         snprintf(fault, size, "its first line is longer than %zu bytes", options->limit);
     else if (error == EFBIG)

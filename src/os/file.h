@@ -29,8 +29,8 @@ struct file {
 };
 
 /* Reads a file. 0, and the text is the caller's; or an errno, with a message in "fault" that
- * follows the path: EFBIG where it is too long, ETIMEDOUT where its writer does not come or does
- * not finish. */
+ * follows the path, unless "size" is 0: EFBIG where it is too long, ETIMEDOUT where its writer does
+ * not come or does not finish. */
 int file_read(struct file *file, const char *path, const struct file_options *options, char *fault,
               size_t size);
 /* Overwrites the text, which may be a secret, and frees it. The other members stay. */

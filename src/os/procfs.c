@@ -1,6 +1,7 @@
 /* Reading /proc. */
 #include "os/procfs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -85,7 +86,7 @@ int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name)
     char path[64];
 
     snprintf(path, sizeof path, "%d/%s", (int)pid, name);
-    return openat(dirfd(procfs->directory), path, O_RDONLY | O_CLOEXEC);
+    return openat(procfs->directory, path, O_RDONLY | O_CLOEXEC);
 }
 
 enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process)
@@ -176,7 +177,7 @@ pid_t procfs_last_pid(const struct procfs *procfs)
     char text[32];
     const char *digits = text;
     int64_t pid = -1;
-    int fd = openat(dirfd(procfs->directory), "sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC);
+    int fd = openat(procfs->directory, "sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
 
     if (fd >= 0)
@@ -189,11 +190,12 @@ bool procfs_list(const struct procfs *procfs, struct process_list *list)
 {
     const struct dirent *entry;
     struct process process;
-    bool complete = true;
+    int fd = openat(procfs->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    bool complete = directory;
 
     list->count = 0;
-    rewinddir(procfs->directory);
-    while ((errno = 0, entry = readdir(procfs->directory))) {
+    while (directory && (errno = 0, entry = readdir(directory))) {
         pid_t pid = pid_of(entry->d_name);
         enum process_look look = pid > 0 ? procfs_read(procfs, pid, &process) : PROCESS_GONE;
         if (look == PROCESS_UNSEEN ||
@@ -201,6 +203,10 @@ bool procfs_list(const struct procfs *procfs, struct process_list *list)
             complete = false;
     }
     complete = complete && errno == 0;
+    if (directory)
+        closedir(directory);
+    else if (fd >= 0)
+        close(fd);
     process_list_sort(list);
     return complete;
 }
@@ -275,7 +281,7 @@ bool procfs_add_children(const struct procfs *procfs, const struct process *proc
 static bool shows_this_process(const struct procfs *procfs)
 {
     char status[4096];
-    int fd = openat(dirfd(procfs->directory), "self/status", O_RDONLY | O_CLOEXEC);
+    int fd = openat(procfs->directory, "self/status", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? 0 : read(fd, status, sizeof status - 1);
 
     if (fd < 0 && process_look_of(errno) == PROCESS_UNSEEN)
@@ -293,7 +299,7 @@ static int keep_reserve(struct procfs *procfs)
 
     for (size_t i = 0; i < PROCFS_RESERVE; i++) {
         if (procfs->reserve[i] < 0)
-            procfs->reserve[i] = fcntl(dirfd(procfs->directory), F_DUPFD_CLOEXEC, 0);
+            procfs->reserve[i] = fcntl(procfs->directory, F_DUPFD_CLOEXEC, 0);
         if (procfs->reserve[i] < 0)
             kept = -1;
     }
@@ -311,8 +317,10 @@ static void free_reserve(struct procfs *procfs)
 
 int procfs_open(struct procfs *procfs)
 {
-    *procfs = (struct procfs){.directory = opendir("/proc"), .reserve = {-1, -1}};
-    if (!procfs->directory)
+    int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    *procfs = (struct procfs){.directory = fd > 0 ? fd : 0, .reserve = {-1, -1, -1}};
+    if (fd <= 0)
         return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -1 : 0;
     if (keep_reserve(procfs) == 0)
         return 0;
@@ -341,8 +349,8 @@ void procfs_close(struct procfs *procfs)
     if (!procfs->directory)
         return;
     free_reserve(procfs);
-    closedir(procfs->directory);
-    procfs->directory = NULL;
+    close(procfs->directory);
+    procfs->directory = 0;
 }
 
 void procfs_begin(struct procfs *procfs)

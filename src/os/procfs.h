@@ -6,7 +6,6 @@
 #ifndef RLOCK_OS_PROCFS_H
 #define RLOCK_OS_PROCFS_H
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -36,10 +35,10 @@ enum process_look {
     PROCESS_UNSEEN, /* it cannot be read now, for want of descriptors or memory */
 };
 
-#define PROCFS_RESERVE 2 /* a process is read, and signalled, by one descriptor each */
+#define PROCFS_RESERVE 3 /* to list processes, read one, and signal it takes one each */
 
 struct procfs {
-    DIR *directory; /* NULL: none is to be used */
+    int directory; /* 0, which is a standard stream: none is to be used */
     int reserve[PROCFS_RESERVE];
     bool checked;
 };

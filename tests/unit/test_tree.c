@@ -2,7 +2,9 @@
  * from lists of children and without them, and after its death. */
 #include "os/tree.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -153,6 +155,14 @@ static void remove_world(void)
     must(system(command) == 0); /* NOLINT(cert-env33-c) */
 }
 
+/* A world in place of /proc. */
+static struct procfs procfs_of(const char *place)
+{
+    return (struct procfs){.directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                           .reserve = {-1, -1, -1},
+                           .checked = true};
+}
+
 static void test(const char *how, char sign, bool children, pid_t root)
 {
     struct process_list list = {0}, seen = {noted, COUNT(noted), 0};
@@ -162,7 +172,7 @@ static void test(const char *how, char sign, bool children, pid_t root)
     const struct process_list others = {callers, COUNT(callers), 0};
 
     make_world(children);
-    struct procfs procfs = {.directory = opendir(directory), .reserve = {-1, -1}, .checked = true};
+    struct procfs procfs = procfs_of(directory);
     const struct tree tree = {.procfs = &procfs,
                               .root = root,
                               .except = pid_of(101),
@@ -235,7 +245,7 @@ static void test_births(bool told)
     must(!told || mkdir(name, 0700) == 0);
     if (told)
         tell_latest(runner.pid);
-    struct procfs procfs = {.directory = opendir(directory), .reserve = {-1, -1}, .checked = true};
+    struct procfs procfs = procfs_of(directory);
     const struct tree tree = {.procfs = &procfs, .leader = -1, .owner = OWNER, .since = 220};
     tap_ok(tree_signal(&tree, 0) == (told ? TREE_GONE : TREE_UNSEEN),
            "nothing is found, and births are %stold", told ? "" : "not ");
