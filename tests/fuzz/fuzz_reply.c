@@ -94,6 +94,7 @@ static void try_greeting(const redisReply *reply, bool member)
     redis_greeting_begin(&greeting, &url, "secret", member ? "rlock" : "", member, &bytes, &size);
     free(bytes);
     for (int first = greeting.step; first < 8; first++) {
+        answer = (struct answer){0};
         greeting.step = first;
         enum greeting_state state = redis_greeting_hear(&greeting, reply, &answer);
         MUST((state == GREETING_REFUSED) == (*answer.text != '\0'));

@@ -101,7 +101,7 @@ static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
 
     if (!role || strcmp(role, "master") == 0)
         return true;
-    answer->verdict = VERDICT_UNKNOWN;
+    *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     greeting->replica = strcmp(role, "slave") == 0;
     /* In a quorum, a mistake, and not a server that fails. */
     answer->cause = greeting->replica && greeting->member ? CAUSE_MISFIT : CAUSE_UNFIT;
@@ -159,8 +159,8 @@ static bool does_without(const struct redis_greeting *greeting, const char *erro
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer)
 {
-    *answer = (struct answer){0};
     if (reply->type == REDIS_REPLY_ERROR && !does_without(greeting, reply->str)) {
+        *answer = (struct answer){0};
         redis_error_answer(reply->str, answer);
         return GREETING_REFUSED;
     }

@@ -139,13 +139,11 @@ void redis_session_sign(const struct redis_session *session, struct answer *answ
 }
 
 /* An UNKNOWN answer, signed. */
-static struct answer unreachable(const struct redis_session *session, const char *why)
+static void describe_unreachable(const struct redis_session *session, const char *why,
+                                 struct answer *answer)
 {
-    struct answer answer;
-
-    answer_fail(&answer, CAUSE_UNREACHABLE, "%s", why);
-    redis_session_sign(session, &answer);
-    return answer;
+    answer_fail(answer, CAUSE_UNREACHABLE, "%s", why);
+    redis_session_sign(session, answer);
 }
 
 /* -- the end of a batch ---------------------------------------------------------------------- */
@@ -211,8 +209,9 @@ static void fail(struct redis_session *session, const struct answer *why)
 
 static void fail_unreachable(struct redis_session *session, const char *why)
 {
-    struct answer answer = unreachable(session, why);
+    struct answer answer;
 
+    describe_unreachable(session, why, &answer);
     fail(session, &answer);
 }
 
@@ -243,8 +242,9 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
 /* An end that does not speak as a Redis server does is not going to. */
 static void retry_or_fail_with(struct redis_session *session, const char *why)
 {
-    struct answer answer = unreachable(session, why);
+    struct answer answer;
 
+    describe_unreachable(session, why, &answer);
     if (conn_is_foreign(session->conn)) {
         answer.cause = CAUSE_UNFIT;
         answer.hint = HINT_NONE;
@@ -347,7 +347,7 @@ static void connect_next(struct redis_session *session)
         search(session);
         return;
     }
-    session->failure = unreachable(session, strerror(errno));
+    describe_unreachable(session, strerror(errno), &session->failure);
     session->phase = PHASE_FAILED;
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
@@ -556,12 +556,10 @@ static void greeted(struct redis_session *session)
 
 /* What came with a greeting that is refused is refused as well, unless others than this user may do
  * it: its own replies tell. */
-static void refused(struct redis_session *session, const struct answer *answer)
+static void refused(struct redis_session *session)
 {
-    bool moving = session->greeting.replica && locator_roams(session->locator);
-
-    session->failure = *answer;
-    session->failure.cause = moving ? CAUSE_NOT_READY : answer->cause;
+    if (session->greeting.replica && locator_roams(session->locator))
+        session->failure.cause = CAUSE_NOT_READY;
     redis_session_sign(session, &session->failure);
     session->unheard = redis_greeting_left(&session->greeting);
     session->undoing = false;
@@ -573,12 +571,10 @@ static void refused(struct redis_session *session, const struct answer *answer)
 
 static void hear_greeting(struct redis_session *session, const redisReply *reply)
 {
-    struct answer answer;
-
-    switch (redis_greeting_hear(&session->greeting, reply, &answer)) {
+    switch (redis_greeting_hear(&session->greeting, reply, &session->failure)) {
     case GREETING_GOING: break;
     case GREETING_DONE: greeted(session); break;
-    case GREETING_REFUSED: refused(session, &answer); break;
+    case GREETING_REFUSED: refused(session); break;
     }
 }
 
@@ -630,21 +626,26 @@ static const char *trouble_in(const redisReply *reply)
     return trouble;
 }
 
-/* A server that may have moved is not believed to be in trouble: the next batch looks for it. */
-static bool has_to_move(struct redis_session *session)
+static void fail_for_move(struct redis_session *session, const char *why)
 {
     struct answer failure = {.verdict = VERDICT_UNKNOWN};
-    const char *why = NULL;
 
-    for (size_t i = 0; locator_roams(session->locator) && !why && i < session->got; i++)
-        why = trouble_in(session->replies[i]);
-    if (!why)
-        return false;
     redis_error_answer(why, &failure);
     failure.cause = CAUSE_NOT_READY;
     redis_session_sign(session, &failure);
     fail(session, &failure);
-    return true;
+}
+
+/* A server that may have moved is not believed to be in trouble: the next batch looks for it. */
+static bool has_to_move(struct redis_session *session)
+{
+    const char *why = NULL;
+
+    for (size_t i = 0; locator_roams(session->locator) && !why && i < session->got; i++)
+        why = trouble_in(session->replies[i]);
+    if (why)
+        fail_for_move(session, why);
+    return why;
 }
 
 static void batch_reply(struct redis_session *session, redisReply *reply)

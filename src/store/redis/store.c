@@ -623,16 +623,14 @@ static void drop_operation(struct redis_store *store)
     store->transaction = store->granted = store->resent = false;
 }
 
-static void finish(struct redis_store *store, const struct answer *answer)
+static void finish(struct redis_store *store, struct answer *answer)
 {
-    struct answer told = *answer;
-
     if (redis_error_is_senseless(answer))
         redis_session_drop(store->session);
-    told.maybe_done |= told.verdict == VERDICT_UNKNOWN && store->granted;
+    answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->granted;
     drop_operation(store);
     store->report.sent = false;
-    store->done(store->done_arg, &told);
+    store->done(store->done_arg, answer);
 }
 
 static bool is_error(const redisReply *reply)
