@@ -211,7 +211,6 @@ static void set_result(struct keeper *keeper, enum keeper_ending ending, const s
     keeper->result.hint = why->hint;
     memcpy(keeper->result.text, why->text, sizeof why->text);
     memcpy(keeper->result.said, why->said, sizeof why->said);
-    keeper->result.refusal = keeper->refusal;
 }
 
 static void start_release(struct keeper *keeper, struct moment until)
@@ -921,6 +920,7 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
         (struct keeper){.loop = loop, .store = store, .plan = *plan, .events = events, .arg = arg};
     keeper->next = (struct loop_timer){.fire = timer_due, .owner = keeper};
     keeper->end_of_use.how = LOCK_UNUSED;
+    keeper->result.refusal = &keeper->refusal;
     keeper->end = (struct loop_timer){.fire = lease_over, .owner = keeper, .urgent = true};
     keeper->began = now_of(keeper);
     outage_begin(&keeper->outage, loop, since, plan->server_wait, longest_outage(plan),

@@ -45,7 +45,7 @@ struct keeper_end {
     enum cause cause;
     char text[256], said[192]; /* as in the answer */
     enum hint hint;
-    struct answer refusal; /* NOT_ACQUIRED: holder and position as last seen */
+    const struct answer *refusal; /* holder and position as last seen; valid during the call */
 };
 
 struct keeper_events {

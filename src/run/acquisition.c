@@ -166,7 +166,7 @@ static void report_failure(const struct acquisition *a, const struct keeper_end 
 
 static void report_conflict(const struct acquisition *a, const struct keeper_end *end)
 {
-    const struct run_refusal refusal = waiting_refused(&a->waiting, &end->refusal);
+    const struct run_refusal refusal = waiting_refused(&a->waiting, end->refusal);
     const struct run_news news = {.event = RUN_NOT_ACQUIRED, .refusal = &refusal};
 
     a->outcome->status = a->plan->conflict_status;

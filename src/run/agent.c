@@ -270,7 +270,7 @@ static void describe_end(struct agent *agent, const struct keeper_end *end, stru
         break;
     case KEEPER_NOT_ACQUIRED:
         message->status = agent->plan->conflict_status;
-        agent->offer->refusal = waiting_refused(&agent->waiting, &end->refusal);
+        agent->offer->refusal = waiting_refused(&agent->waiting, end->refusal);
         *news = (struct run_news){.event = RUN_NOT_ACQUIRED, .refusal = &agent->offer->refusal};
         break;
     case KEEPER_FAILED:

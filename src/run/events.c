@@ -20,7 +20,7 @@ struct run_reason run_reason_errno(void)
 
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
 {
-    size_t key = end->refusal.key;
+    size_t key = end->refusal->key;
     bool of_one = end->cause == CAUSE_MISFIT && key < key_count;
 
     return (struct run_news){.event = RUN_FAILED,

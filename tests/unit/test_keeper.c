@@ -373,7 +373,7 @@ static void on_over(void *arg, const struct keeper_end *end)
         accuse(life, "left without trying to give it back");
     if (end->ending == KEEPER_RELEASED && life->store.holds)
         accuse(life, "said to be released, but was not");
-    if (end->ending == KEEPER_NOT_ACQUIRED && end->refusal.cause != CAUSE_HELD)
+    if (end->ending == KEEPER_NOT_ACQUIRED && end->refusal->cause != CAUSE_HELD)
         accuse(life, "not acquired, but nobody held it");
     if (loop_now(life->loop).ns > life->leave_by.ns && !strchr(life->schedule->actions, 'z'))
         accuse(life, "over later than it was told");
