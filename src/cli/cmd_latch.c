@@ -420,11 +420,12 @@ static int run_job(struct latch *latch, struct environment *environment)
                                   .on_lost = ON_LOST_CONTINUE,
                                   .renew = true};
     struct job job = {.lease = {.end = MOMENT_NEVER}, .inherited = latch->inherited};
-    int status;
+    int *fault = child_share_memory(sizeof *fault), status;
 
     run_messages_init(&messages, latch->key, latch->arguments.command[0]);
     latch->job = &job; /* cppcheck-suppress autoVariables ; until we return */
-    if (job_init(&job, &plan, &nobody) < 0 || job_prepare(&job) < 0 || job_start(&job) < 0) {
+    if (!fault || job_init(&job, &plan, &nobody, fault) < 0 || job_prepare(&job) < 0 ||
+        job_start(&job) < 0) {
         status = refuse_command(latch, "cannot start");
     } else if (loop_run(latch->query.loop) < 0) {
         status = refuse_command(latch, "cannot wait for");

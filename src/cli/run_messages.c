@@ -305,6 +305,13 @@ static bool say(struct run_messages *messages, enum level level, const char *tex
     return false;
 }
 
+/* Most of what is told of a run that goes well: not worth wording it. */
+static bool is_unheard(const struct run_messages *messages, enum level level)
+{
+    return (level == DETAIL && say_verbosity() < SAY_VERBOSE) ||
+           (level == WAITED && !messages->wait.shown);
+}
+
 static void tell(void *arg, const struct run_news *news)
 {
     struct run_messages *messages = arg;
@@ -312,6 +319,8 @@ static void tell(void *arg, const struct run_news *news)
     const struct wording *wording = &wordings[news->event];
     char text[MESSAGE_SIZE], hint[MESSAGE_SIZE];
 
+    if (is_unheard(messages, wording->level))
+        return;
     fill_in(&source, wording->text, text, sizeof text);
     fill_in(&source, wording->hint ? wording->hint : "", hint, sizeof hint);
     if (say(messages, wording->level, text) && *hint)

@@ -52,15 +52,11 @@ static int start(struct agent_process *agent, const struct order *order)
 }
 
 int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
-                        const struct process_list *callers)
+                        const struct process_list *callers, struct offer *offer)
 {
-    const struct order order = {.plan = plan,
-                                .supervisor = getpid(),
-                                .callers = callers,
-                                .offer = child_share_memory(sizeof *order.offer)};
+    const struct order order = {
+        .plan = plan, .supervisor = getpid(), .callers = callers, .offer = offer};
 
-    if (!order.offer)
-        return -1;
     return start(agent, &order);
 }
 

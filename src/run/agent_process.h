@@ -21,9 +21,10 @@ struct agent_process {
     struct moment next; /* it has been reaped: when another one may be started */
 };
 
-/* Forks it. -1 with errno. All signals are blocked already. */
+/* Forks it. -1 with errno. All signals are blocked already. offer: zeroed, in memory that is shared
+ * with it. */
 int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
-                        const struct process_list *callers);
+                        const struct process_list *callers, struct offer *offer);
 /* It has been reaped. lease: ns, of the lock that is held or waited for; the next one waits for a
  * small part of it at most. */
 void agent_process_ended(struct agent_process *agent, int64_t lease);

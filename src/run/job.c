@@ -78,15 +78,16 @@ static bool note_callers(struct job *job)
            (!procfs_is_usable(&job->procfs) || tree_list(&tree, &job->callers));
 }
 
-int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent)
+int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent,
+             int *fault)
 {
     job->agent = agent;
     job->plan = plan;
     job->look_at = MOMENT_NEVER;
-    job->child = (struct child){.handle = -1, .fault = child_share_memory(sizeof(int))};
+    job->child = (struct child){.handle = -1, .fault = fault};
     terminal_init(&job->terminal);
     sigemptyset(&job->handed_on);
-    return job->child.fault && note_callers(job) ? 0 : -1;
+    return note_callers(job) ? 0 : -1;
 }
 
 int job_prepare(struct job *job)

@@ -72,9 +72,10 @@ struct job {
         verdict; /* that it was stopped or lost the lock, to be told when it has ended */
 };
 
-/* To be called before this process forks anything; "inherited" is for the caller to set. -1 with
- * errno. */
-int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent);
+/* To be called before this process forks anything; "inherited" is for the caller to set. fault: 0,
+ * in memory that is shared with what is forked. -1 with errno. */
+int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent,
+             int *fault);
 /* Asks for what else may be refused, while the agent is on its way already. -1 with errno. */
 int job_prepare(struct job *job);
 /* Frees what those two have taken. */

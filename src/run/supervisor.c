@@ -19,6 +19,12 @@
 /* What an agent has asked several servers to give back may be done for so long at least. */
 #define STRAY_LEAST_NS (2 * NS_PER_SEC)
 
+/* Memory that this process has in common with those that it forks. */
+struct shared {
+    int fault; /* the command's: why it was not executed */
+    struct offer offer;
+};
+
 struct supervisor {
     const struct supervisor_plan *plan;
     struct supervisor_outcome *outcome;
@@ -512,14 +518,16 @@ static void on_signal(void *owner, int signo)
  * when the lock is held. */
 static int prepare(struct supervisor *s)
 {
+    struct shared *shared;
     sigset_t caught;
 
     child_block_signals(&s->job.inherited);
     s->began = moment_now();
     notifier_start(&s->notifier, &s->plan->notifier, &s->job.inherited);
-    if (job_init(&s->job, &s->plan->job, &s->agent) < 0)
+    shared = child_share_memory(sizeof *shared);
+    if (!shared || job_init(&s->job, &s->plan->job, &s->agent, &shared->fault) < 0)
         return -1;
-    if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers) < 0)
+    if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, &shared->offer) < 0)
         return -1;
     s->channel.fd = s->agent.channel;
     if (job_prepare(&s->job) < 0)
