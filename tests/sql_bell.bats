@@ -7,10 +7,7 @@ load databases
 setup_file() { databases_start; }
 
 setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
+    start_test
     [[ $DATABASES == *mysql* ]] || skip "MariaDB with its driver is not here"
     export RLOCK_URL
     RLOCK_URL=$(database_url mysql)
@@ -23,8 +20,6 @@ teardown() {
     database_sql mysql 'DELETE FROM rlock_lock'
     database_sql mysql 'DELETE FROM rlock_wait'
 }
-
-teardown_file() { databases_stop; }
 
 # relay FROM TO: prints the URL that leads through one; its process is in pid[relay].
 relay() {

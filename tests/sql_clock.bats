@@ -12,14 +12,6 @@ setup_file() {
     databases_start
 }
 
-setup() {
-    T=$BATS_TEST_TMPDIR
-    LOG=$T/log
-    export RLOCK_TEST_ID=$T
-    declare -gA pid=()
-    database_needed
-}
-
 teardown() {
     local name
     [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/log 2>/dev/null || true
@@ -31,8 +23,6 @@ teardown() {
         database_sql "$name" 'DELETE FROM rlock_wait'
     done
 }
-
-teardown_file() { databases_stop; }
 
 # on_each FUNCTION: with each server.
 on_each() {
