@@ -39,7 +39,7 @@ struct actor {
     struct latch_operation *operation; /* NULL, too: of the locker */
     unsigned step;                     /* what it does next; "steps": it has done all */
     unsigned steps;
-    char id[20];
+    char id[20], owner[40];
     bool over;
     bool unsure; /* it was killed, or given up, and may have done it */
     struct moment began;
@@ -236,6 +236,20 @@ static void begin_operation(struct actor *actor)
     actor->operation = latch_operation_start(actor->loop, actor->store, &plan, &events, actor);
 }
 
+/* What is said not to be done may be on its way, but is not there. */
+static void judge_failure(struct actor *actor, const struct answer *answer)
+{
+    const struct sim_database *database = &actor->life->world.database;
+    struct sql_row row = {0};
+
+    if (answer->verdict != VERDICT_UNKNOWN || answer->maybe_done || database->lock_count == 0)
+        return;
+    read_state(actor->life, &row, database->locks[0].state);
+    if (sql_row_find(&row, actor->owner))
+        accuse(actor, "it has the lock, and was told that it cannot have it");
+    sql_row_free(&row);
+}
+
 static void locked(void *arg, const struct answer *answer)
 {
     struct actor *actor = arg;
@@ -250,6 +264,7 @@ static void locked(void *arg, const struct answer *answer)
         life->fence = answer->grants[0].fence;
         life->locked++;
     }
+    judge_failure(actor, answer);
     life->refused += answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_MISFIT;
     loop_arm(actor->loop, &actor->action, life->world.now);
 }
@@ -259,15 +274,14 @@ static void begin_lock(struct actor *actor)
 {
     struct life *life = actor->life;
     const char *key = KEY;
-    char owner[40];
     struct lock_request request = {.keys = &key,
                                    .key_count = 1,
-                                   .owner = owner,
+                                   .owner = actor->owner,
                                    .mode = LOCK_EXCLUSIVE,
                                    .lease = NS_PER_SEC,
                                    .who = ""};
 
-    snprintf(owner, sizeof owner, "%08x-1111-4111-8111-%012x", 7, ++life->owners);
+    snprintf(actor->owner, sizeof actor->owner, "%08x-1111-4111-8111-%012x", 7, ++life->owners);
     store_acquire(actor->store, &request, moment_plus(life->world.now, 5 * NS_PER_SEC), locked,
                   actor);
 }
