@@ -258,7 +258,7 @@ take() {
     cat >"$T/script" <<'EOF'
 eval "$("$RLOCK" acquire --export k)" || exit
 : >"$T/up"
-until [ -e "$T/go" ]; do sleep 0.02; done
+"$RLOCK_TEST_TOOLS/await" "$T/go"
 "$RLOCK" run -n k -- sh -c '[ "$RLOCK_FENCE" = "$0" ]' "$RLOCK_FENCE" || exit 2
 "$RLOCK" run -n k -- "$RLOCK" release --owner "$RLOCK_OWNER" k || exit 3
 "$RLOCK" run -n k -- true

@@ -19,7 +19,7 @@ kill_all_agents() {
 
 @test "H135 the agent is killed again and again: the lock is kept beyond its lease" {
     bg a rlock run --lease 12s k -- sh -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' a 300 &
-        until test -e '$T/a.go'; do sleep 0.1; done; kill \$!; exit 9"
+        '$RLOCK_TEST_TOOLS/await' '$T/a.go'; kill \$!; exit 9"
     working a
     work b k 0.2
     poll_until 10 has_waiters k 1
@@ -170,7 +170,7 @@ kill_all_agents() {
     stay d r --read
     stay e f --no-renew --lease 60s
     bg f rlock run --lease 9s n -- "$RLOCK" run --lease 9s n -- \
-        sh -c ": >'$T/f.up'; until test -e '$T/f.go'; do sleep 0.1; done; exit 9"
+        sh -c ": >'$T/f.up'; '$RLOCK_TEST_TOOLS/await' '$T/f.go'; exit 9"
     poll_until 10 test -e "$T/f.up"
     for name in a b c d e f; do
         kill_agent $name
@@ -226,7 +226,7 @@ kill_all_agents() {
 
 @test "H135 --wait-descendants: what is left behind is waited for under the lock all the same" {
     bg a rlock run --lease 9s --wait-descendants k -- \
-        sh -c "(until test -e '$T/go'; do sleep 0.1; done) & : >'$T/up'; exit 9"
+        sh -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/up'; exit 9"
     poll_until 10 test -e "$T/up"
     poll_until 10 eval '[[ $(pgrep -P "${pid[a]}" | wc -l) == 2 ]]'
     kill_agent a

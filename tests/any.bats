@@ -298,7 +298,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
 @test "--any: the report, and whoever is notified, are told what was held" {
     hold x a
     run -0 rlock run --any a b --notify-after 100ms --notify "echo \$RLOCK_EVENT \$RLOCK_KEY >>'$LOG'" -- \
-        sh -c "until test -e '$LOG'; do sleep 0.1; done"
+        sh -c "'$RLOCK_TEST_TOOLS/await' '$LOG'"
     [[ $(cat "$LOG") == 'held b' ]]
     rm "$LOG"
     hold y b

@@ -154,7 +154,7 @@ slow_end() {
 }
 
 @test "H45 two ask at once: both see it given back; a holder that ends by itself is fine as well" {
-    bg a rlock run --lease 60s k -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done"
+    bg a rlock run --lease 60s k -- sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'"
     poll_until 10 held k
     bg f1 rlock force-release --yes k
     bg f2 rlock force-release --yes k

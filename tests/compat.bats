@@ -34,7 +34,7 @@ keep() {
     shift 2
     rm -f "$T/$name.up" "$T/$name.go"
     bg "$name" "$program" run "$@" -- \
-        sh -c ": >'$T/$name.up'; until test -e '$T/$name.go'; do sleep 0.05; done; exit 9"
+        sh -c ": >'$T/$name.up'; '$RLOCK_TEST_TOOLS/await' '$T/$name.go'; exit 9"
     poll_until 15 test -e "$T/$name.up"
 }
 

@@ -252,7 +252,7 @@ with_jobs() {
     cat >"$T/jobs.sh" <<'EOS'
 sleep 301 &
 echo $! >"$T/job"
-(until [ -e "$T/up" ]; do sleep 0.02; done
+("$RLOCK_TEST_TOOLS/await" "$T/up"
  sleep 302 & echo $! >"$T/orphan.new"; mv "$T/orphan.new" "$T/orphan") &
 exec "$RLOCK" run "$@"
 EOS
@@ -340,7 +340,7 @@ EOS
 
 @test "H93 a command ends by itself while rlock is stopped: its own status, the next one works" {
     bg a rlock run --lease 6s k -- bash -c "sleep 304 & echo \$! >'$T/left'
-        : >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 9"
+        : >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
     poll_until 10 test -e "$T/up"
     kill -STOP "${pid[a]}"
     : >"$T/go"
@@ -356,7 +356,7 @@ EOS
 # with 9 when "$T/go" is there.
 begin_and_stop() {
     rm -f "$T/up" "$T/go"
-    bg a "$@" k -- sh -c ": >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 9"
+    bg a "$@" k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
     poll_until 10 test -e "$T/up"
     agent=$(agent_of "${pid[a]}")
     kill -STOP "${pid[a]}"
@@ -414,7 +414,7 @@ ended_meanwhile() {
 
 @test "H93 while rlock is stopped: what is left behind is waited for, or ended at the lease: 79" {
     bg a rlock run --lease 6s --wait-descendants k -- \
-        bash -c "(until [ -e '$T/go' ]; do sleep 0.02; done) & : >'$T/up'; exit 9"
+        bash -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/up'; exit 9"
     poll_until 10 test -e "$T/up"
     kill -STOP "${pid[a]}"
     : >"$T/go"

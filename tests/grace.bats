@@ -173,7 +173,7 @@ begun() {
 
 @test "emptied: a nested holder and its ancestor are had again, whoever comes first" {
     bg a rlock run --lease 12s k -- "$RLOCK" run --lease 12s k -- \
-        sh -c ": >'$T/up'; until test -e '$T/a.go'; do sleep 0.1; done; exit 9"
+        sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/a.go'; exit 9"
     poll_until 10 test -e "$T/up"
     redis flushall
     poll_until 4 eval '[[ $(rlock status --json k | jq ".[0].holders | length") == 2 ]]'

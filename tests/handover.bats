@@ -7,7 +7,7 @@ queue_for() {
     local name=$1 key=$2
     shift 2
     bg "$name" rlock run "$@" "$key" -- \
-        sh -c "echo $name >>'$LOG'; until [ -e '$T/$name.end' ]; do sleep 0.05; done"
+        sh -c "echo $name >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/$name.end'"
     poll_until 15 has_waiters "$key" 1
 }
 

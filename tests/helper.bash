@@ -230,7 +230,7 @@ poll_until() {
             return 1
         fi
         # What takes long is asked less often.
-        pause $((passed < 500000 ? 20 : passed < 2000000 ? 50 : 100))
+        pause $((passed < 200000 ? 30 : passed < 1000000 ? 80 : 200))
     done
 }
 
@@ -456,7 +456,7 @@ stay() {
     shift 2
     rm -f "$T/$name.up" "$T/$name.go"
     bg "$name" rlock run "$@" "$key" -- \
-        sh -c ": >'$T/$name.up'; until test -e '$T/$name.go'; do sleep 0.1; done; exit 9"
+        sh -c ": >'$T/$name.up'; '$RLOCK_TEST_TOOLS/await' '$T/$name.go'; exit 9"
     poll_until 10 test -e "$T/$name.up"
 }
 

@@ -114,7 +114,7 @@ EOF
 
 @test "a command that goes on without its lock is told of it again, on a terminal alone" {
     # shellcheck disable=SC2016
-    local command='echo now-up; until test -e "$T/go"; do sleep 0.05; done; echo "the-end"'
+    local command='echo now-up; "$RLOCK_TEST_TOOLS/await" "$T/go"; echo "the-end"'
     export T
     on_terminal "$RLOCK" run --lease 6s --on-lost continue k -- bash -c "$command" <<'EOF'
 expect now-up
@@ -316,7 +316,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     rlock latch set l 1
     hold b b
     bg a rlock run -u "$url" --lease 20s k -- \
-        sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.05; done"
+        sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
     bg w rlock run -u "$url" --lease 20s b -- true
     bg t rlock acquire -u "$url" --lease 20s b
     bg l rlock latch wait -u "$url" l

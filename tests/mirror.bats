@@ -98,8 +98,8 @@ waits() {
     bg a rlock run --mirror string:their k -- sh -c "
         '$RLOCK' run -n k -- '$RLOCK' run -n --mirror string:their k -- true || exit 3
         '$RLOCK' run -n --mirror string:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
-        '$RLOCK' run k -- sh -c ': >\"$T/in\"; until test -e \"$T/go\"; do sleep 0.02; done' &
-        until test -e '$T/in'; do sleep 0.02; done"
+        '$RLOCK' run k -- sh -c ': >\"$T/in\"; \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' &
+        '$RLOCK_TEST_TOOLS/await' '$T/in'"
     finish a 20
     [[ $status == 0 ]]
     contains "$T/other" 'with another mirror'

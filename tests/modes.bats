@@ -149,7 +149,7 @@ is_parent_of_left() {
 @test "--wait-descendants: also for those in sessions of their own" {
     cat >"$T/later" <<END
 echo \$\$ >'$T/left'
-until test -e '$T/go'; do sleep 0.05; done
+'$RLOCK_TEST_TOOLS/await' '$T/go'
 END
     bg a rlock run --wait-descendants k -- sh -c "setsid sh -c 'setsid sh $T/later &' &"
     poll_until 10 test -s "$T/left"

@@ -13,7 +13,7 @@ holders() {
 
 @test "a nested run is granted at once, ahead of who waits, with the same fence" {
     bg a rlock run k -- sh \
-        -c "echo \$RLOCK_FENCE >'$T/outer'; until test -e '$T/go'; do sleep 0.02; done
+        -c "echo \$RLOCK_FENCE >'$T/outer'; '$RLOCK_TEST_TOOLS/await' '$T/go'
         $(inner run -n k -- sh -c 'echo $RLOCK_FENCE') >'$T/inner'"
     poll_until 10 test -s "$T/outer"
     queue w k
@@ -36,8 +36,8 @@ holders() {
 
 @test "a nested run that outlives the outer one keeps the lock" {
     bg a rlock run k -- sh \
-        -c "$(inner run k -- sh -c ": >'$T/in'; until test -e '$T/go'; do sleep 0.02; done") &
-        until test -e '$T/in'; do sleep 0.02; done"
+        -c "$(inner run k -- sh -c ": >'$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/go'") &
+        '$RLOCK_TEST_TOOLS/await' '$T/in'"
     finish a
     [[ $status == 0 ]]
     run -75 rlock run -n k -- true
@@ -51,7 +51,7 @@ holders() {
     local child
     export WORKER=$RLOCK_TEST_TOOLS/worker LOG
     child="$(inner run k --) '$WORKER' '$LOG'"
-    bg a rlock run k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.02; done
+    bg a rlock run k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
         $child one 0.3 & $child two 0.3 & $child three 0.3 & wait"
     poll_until 10 test -e "$T/up"
     work w k 0.1
@@ -67,8 +67,8 @@ holders() {
 
 @test "children that read go together under a writer" {
     run -0 rlock run k -- \
-        sh -c "$(inner read k -- sh -c ": >'$T/1'; until test -e '$T/2'; do sleep 0.02; done") &
-        $(inner read -w 25s k -- sh -c ": >'$T/2'; until test -e '$T/1'; do sleep 0.02; done") || exit; wait"
+        sh -c "$(inner read k -- sh -c ": >'$T/1'; '$RLOCK_TEST_TOOLS/await' '$T/2'") &
+        $(inner read -w 25s k -- sh -c ": >'$T/2'; '$RLOCK_TEST_TOOLS/await' '$T/1'") || exit; wait"
 }
 
 @test "a nested run waits while a sibling, or one nested in the sibling, has the lock" {
@@ -113,7 +113,7 @@ holders() {
 
 @test "one key more does not wait behind who waits for the ancestor's" {
     hold x more
-    bg a rlock run k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.02; done
+    bg a rlock run k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
         $(inner run more -- sh -c "echo nested >>'$LOG'")"
     poll_until 10 test -e "$T/up"
     queue w k more

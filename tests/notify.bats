@@ -81,7 +81,7 @@ stubborn() {
     for one in a b; do
         bg $one sh -c 'exec "$@" 2>"$0"' "$T/unread" "$RLOCK" run --wait-descendants \
             --notify-after 10ms --notify "$(stubborn "$T/$one.hook")" $one -- \
-            sh -c "echo \$\$ >'$T/$one.command'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 9"
+            sh -c "echo \$\$ >'$T/$one.command'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
         poll_until 10 test -s "$T/$one.hook"
     done
     kill -KILL "${pid[b]}"

@@ -199,7 +199,7 @@ paused() {
 
 @test "what nohup ignores stays ignored, for rlock and for the command" {
     bg a env --ignore-signal=HUP "$RLOCK" run k -- \
-        sh -c ": >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 4"
+        sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 4"
     poll_until 10 test -e "$T/up"
     kill -HUP "${pid[a]}"
     kill -HUP -- "-$(command_of "${pid[a]}")"
@@ -240,7 +240,7 @@ paused() {
     bg reader sleep 300
     exec 8<>"$T/full"
     env --default-signal=INT "$RLOCK" run -v --lease 9s k -- \
-        sh -c "until test -e '$T/go'; do sleep 0.1; done" \
+        sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'" \
         </dev/null >/dev/null 2>"$T/full" 3>&- 8>&- &
     pid[a]=$!
     # Fill the pipe: nobody will ever read it.
@@ -305,7 +305,7 @@ paused() {
     echo s3cret >"$T/password"
     cd "$T/cwd"
     bg a "$T/bin/rlock" run --password-file "$T/password" --lease 12s k -- \
-        sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.1; done; exit 8"
+        sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 8"
     poll_until 10 test -e "$T/up"
     rm -r "${T:?}/bin" "$T/cwd" "$T/password"
     redis client kill type normal skipme yes

@@ -70,8 +70,8 @@ setup_file() { quorum_file 3; }
     poll_until 2 nothing_at k 1 2 3
     # The first of them holds it until the second one was refused.
     PLACE=$T run -0 --separate-stderr rlock run k -- sh -c '
-        "$RLOCK" run k -- sh -c ": >\"\$PLACE/up\"; until test -e \"\$PLACE/go\"; do sleep 0.1; done" &
-        until test -e "$PLACE/up"; do sleep 0.1; done
+        "$RLOCK" run k -- sh -c ": >\"\$PLACE/up\"; \"$RLOCK_TEST_TOOLS/await\" \"\$PLACE/go\"" &
+        "$RLOCK_TEST_TOOLS/await" "$PLACE/up"
         "$RLOCK" run -n k -- true; echo $?
         : >"$PLACE/go"; wait'
     [[ $output == 75 ]]

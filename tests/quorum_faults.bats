@@ -419,7 +419,7 @@ two_are_gone() {
     local i round got
     for round in {1..5}; do
         for i in 1 2 3; do
-            bg "c$i" rlock run -n k -- sh -c "until test -e '$T/go$round'; do sleep 0.1; done"
+            bg "c$i" rlock run -n k -- sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go$round'"
         done
         poll_until 10 two_are_gone
         : >"$T/go$round"

@@ -9,7 +9,7 @@ writer() { party "$1" --write "${@:2}"; }
 
 party() {
     bg "$1" rlock run "${@:2}" k -- \
-        sh -c "echo +$1 >>'$LOG'; until test -e '$T/go.$1'; do sleep 0.02; done
+        sh -c "echo +$1 >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/go.$1'
         echo -$1 >>'$LOG'"
 }
 
@@ -169,7 +169,7 @@ log_is() {
 }
 
 @test "H69 a reader's own reader does not wait behind a writer" {
-    bg r rlock read k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.02; done
+    bg r rlock read k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
         exec '$RLOCK' read -w 25s k -- sh -c 'echo nested >>\"$LOG\"'"
     poll_until 10 test -e "$T/up"
     writer w
@@ -192,9 +192,9 @@ log_is() {
 
 @test "H70 two readers that would write do not wait for each other" {
     bg r1 rlock read k -- \
-        sh -c ": >'$T/up1'; until test -e '$T/up2'; do sleep 0.02; done; '$RLOCK' write k -- true"
+        sh -c ": >'$T/up1'; '$RLOCK_TEST_TOOLS/await' '$T/up2'; '$RLOCK' write k -- true"
     bg r2 rlock read k -- \
-        sh -c ": >'$T/up2'; until test -e '$T/up1'; do sleep 0.02; done; '$RLOCK' write k -- true"
+        sh -c ": >'$T/up2'; '$RLOCK_TEST_TOOLS/await' '$T/up1'; '$RLOCK' write k -- true"
     finish r1 5
     [[ $status == 78 ]]
     finish r2 5
@@ -204,8 +204,8 @@ log_is() {
 @test "H71 a writer that leaves its own reader behind wakes those who can read" {
     local start
     bg w rlock write k -- \
-        sh -c "'$RLOCK' read k -- sh -c \": >'$T/in'; until test -e '$T/go'; do sleep 0.02; done\" &
-        until test -e '$T/in' && test -e '$T/end'; do sleep 0.02; done"
+        sh -c "'$RLOCK' read k -- sh -c \": >'$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/go'\" &
+        '$RLOCK_TEST_TOOLS/await' '$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/end'"
     poll_until 10 test -e "$T/in"
     reader r
     waits 1

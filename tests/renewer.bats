@@ -434,7 +434,7 @@ EOF
     cat >"$T/script" <<'EOF'
 eval "$("$RLOCK" acquire --export --lease 9s --keep $$ k)" || exit
 : >"$T/up"
-until [ -e "$T/go" ]; do sleep 0.02; done
+"$RLOCK_TEST_TOOLS/await" "$T/go"
 "$RLOCK" run -n k -- sh -c 'sleep 10; echo nested >>"$T/log"'
 EOF
     export T

@@ -271,7 +271,7 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "--on-lost continue lets the command end and returns 79" {
     bg a rlock run --lease 6s --on-lost continue k -- \
-        sh -c "until test -e '$T/go'; do sleep 0.1; done; echo end >'$T/end'"
+        sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'; echo end >'$T/end'"
     poll_until 10 held k
     redis del "rlock:{k}"
     poll_until 10 contains "$T/a.err" "lock lost"

@@ -120,7 +120,7 @@ setup_file() { databases_start; }
     nested() {
         cat >"$T/inner" <<END
 "$RLOCK" run --keep-credentials -n k -- \
-    sh -c ': >"$T/up"; until test -e "$T/go"; do sleep 0.1; done' &&
+    sh -c ': >"$T/up"; "$RLOCK_TEST_TOOLS/await" "$T/go"' &&
     "$RLOCK" run --keep-credentials -n k -- true
 END
         bg a rlock run --keep-credentials k -- sh "$T/inner"

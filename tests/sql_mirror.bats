@@ -278,8 +278,8 @@ EOF
             '$RLOCK' run -n --mirror shedlock:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
             '$RLOCK' run -n k l m -- true || exit 5
             '$RLOCK' run k l --lease 12s -- \
-                sh -c ': >\"$T/in\"; until test -e \"$T/go\"; do sleep 0.02; done' &
-            until test -e '$T/in'; do sleep 0.02; done"
+                sh -c ': >\"$T/in\"; \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' &
+            '$RLOCK_TEST_TOOLS/await' '$T/in'"
         finish a 20
         [[ $status == 0 ]]
         contains "$T/other" 'with another mirror'

@@ -38,7 +38,7 @@ clean() {
 
 @test "run: free, waited for, renewed, timed out, cancelled" {
     bg first rlock run --lease 12s k -- \
-        sh -c ": >'$T/first.up'; until [ -e '$T/go' ]; do sleep 0.1; done; exit 3"
+        sh -c ": >'$T/first.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
     poll_until 15 test -e "$T/first.up"
     bg second rlock run -v k -- true
     run -75 --separate-stderr rlock run -w 8s k -- true # to connect takes a part of it

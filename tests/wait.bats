@@ -144,7 +144,7 @@ hand_overs() {
 
 @test "--at-least: who waits is there when it is over, not a heartbeat later" {
     bg a rlock run --at-least 12s k -- \
-        sh -c "date +%s%3N >'$T/began'; until test -e '$T/go'; do sleep 0.02; done"
+        sh -c "date +%s%3N >'$T/began'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
     poll_until 10 test -s "$T/began"
     bg w rlock run k -- sh -c "date +%s%3N >'$T/next'"
     poll_until 10 has_waiters k 1

@@ -188,7 +188,7 @@ slots() {
     local i
     for i in {1..8}; do
         bg "r$i" rlock run -n --limit 8 k -- sh -c "echo \$RLOCK_SLOT >>'$T/slots'
-            until test -e '$T/go'; do sleep 0.1; done"
+            '$RLOCK_TEST_TOOLS/await' '$T/go'"
     done
     poll_until 20 lines_are 8 "$T/slots"
     [[ $(sort -n "$T/slots" | xargs) == "1 2 3 4 5 6 7 8" ]]
@@ -288,7 +288,7 @@ END
 }
 
 @test "nested: the inner one has it at once, before who waits, with the outer one's fence" {
-    bg a rlock run k -- sh -c ": >'$T/up'; until test -e '$T/go'; do sleep 0.1; done
+    bg a rlock run k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
         '$RLOCK' run -n k -- sh -c 'echo \$RLOCK_FENCE' >'$T/inner'; echo \$RLOCK_FENCE >'$T/outer'
         '$RLOCK' run -n --read k -- true && '$RLOCK' run -n k other -- true"
     poll_until 10 test -e "$T/up"
@@ -322,7 +322,7 @@ END
 @test "nested: a lock is kept as long as one of the family has it; upgrades are refused" {
     run -0 rlock run --read k -- sh -c "'$RLOCK' run -n k -- true; test \$? != 0"
     bg a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/up\"
-        until test -e \"$T/go\"; do sleep 0.1; done' & exit 0"
+        \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' & exit 0"
     poll_until 10 test -e "$T/up"
     finish a
     refused 75 run -n k -- true

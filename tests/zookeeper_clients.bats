@@ -188,7 +188,7 @@ goes() {
 
 @test "a lock that is nested in rlock's keeps Java out until both have gone" {
     bg a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/inner\"
-        until test -e \"$T/go\"; do sleep 0.1; done' & until test -e '$T/inner'; do sleep 0.1; done"
+        \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' & until test -e '$T/inner'; do sleep 0.1; done"
     poll_until 20 test -e "$T/inner"
     finish a
     java_lock b mutex k
