@@ -3,8 +3,9 @@
  *
  * A store that has not answered yet may be away for "server_wait". The user is told so once: after
  * a second, or after three without any answer, and then once more when there is a reason. One that
- * has answered may be away for "longest" since its latest answer; the user is told at once, and
- * again when it fails for another reason. In both cases the user is told when the store is back. */
+ * has answered may be away for "longest" since its latest answer, or since the time at which it
+ * meant to serve again; the user is told at once, and again when it fails for another reason. In
+ * both cases the user is told when the store is back. */
 #ifndef RLOCK_LOCK_OUTAGE_H
 #define RLOCK_LOCK_OUTAGE_H
 

@@ -165,7 +165,8 @@ struct answer {
     size_t key;       /* refused: the index of the key that is refused */
     int64_t holders;  /* refused: how many hold it */
     int64_t left_ms;  /* refused: no holder's lease ends sooner; 0: nobody holds it */
-    int64_t grace_ms; /* refused for GRACE: nothing is granted sooner */
+    /* Refused for GRACE: nothing is granted sooner. NOT_READY: it is served then; 0: not known. */
+    int64_t grace_ms;
     int64_t opens_ms; /* refused for CLOSED: the same; 0: not known */
     /* Refused: the limit that the store keeps of that key, if "limited". */
     bool limited;

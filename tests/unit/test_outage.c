@@ -10,8 +10,8 @@
 #define LONGEST_NS (30 * NS_PER_SEC)
 
 /* "steps": "MS WHAT" in order, where WHAT is + an answer, e excuse, q end, or a failure: ! refused,
- * . silent, ~ loading, x denied, n no such host. "wanted": what the user is told, and "over:" with
- * the reason if the failure is the last. */
+ * . silent, ~ loading, w not yet for 40 s, x denied, n no such host. "wanted": what the user is
+ * told, and "over:" with the reason if the failure is the last. */
 static const struct {
     const char *name;
     int server_wait_ms;
@@ -43,6 +43,10 @@ static const struct {
      "away:refused over:refused "},
     {"later: not asked for a time", 5000, "0 + 40000 e 69999 ! 70000 .",
      "away:refused over:silent "},
+    {"later: it says when it serves again", 5000, "0 + 20000 w 89999 ! 90000 !",
+     "away:not yet away:refused over:not yet "},
+    {"at the start, when it serves again is no reason to wait", 5000, "0 w 5000 w",
+     "away:not yet over:not yet "},
     {"at the start there is no excuse", 5000, "0 ! 4000 e 6000 !", "away:refused over:refused "},
 };
 
@@ -53,6 +57,11 @@ static const struct {
     {'!', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "refused"}},
     {'.', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "silent"}},
     {'~', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "loading"}},
+    {'w',
+     {.verdict = VERDICT_UNKNOWN,
+      .cause = CAUSE_NOT_READY,
+      .grace_ms = 40000,
+      .text = "not yet"}},
     {'x', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_DENIED, .text = "denied"}},
     {'n',
      {.verdict = VERDICT_UNKNOWN,

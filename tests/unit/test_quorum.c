@@ -115,17 +115,18 @@ static const struct {
     const char *name;
     int64_t ages[3][2];
     enum quorum_outcome outcome;
+    int64_t grace_ms; /* of a quorum that has failed */
 } ages[] = {
-    {"a quorum that is new", {{1, 1}, {1, 1}, {1, 1}}, QUORUM_CARRIED},
-    {"one that does not tell", {{0, 0}, {0, 0}, {0, 0}}, QUORUM_CARRIED},
-    {"first asked one after the other", {{90, 90}, {40, 40}, {1, 1}}, QUORUM_CARRIED},
-    {"an old one", {{90000, 90000}, {90000, 90000}, {90000, 90000}}, QUORUM_CARRIED},
-    {"one that forgot", {{90000, 90000}, {90000, 90000}, {1, 1}}, QUORUM_CARRIED},
-    {"two that forgot", {{90000, 90000}, {5000, 5000}, {1, 1}}, QUORUM_FAILED},
-    {"two that restarted", {{90000, 90000}, {5000, 90000}, {1, 90000}}, QUORUM_FAILED},
-    {"all restarted", {{1000, 90000}, {1000, 90000}, {1000, 90000}}, QUORUM_FAILED},
-    {"longer ago than a lease", {{90000, 90000}, {30000, 30000}, {1, 1}}, QUORUM_CARRIED},
-    {"new ones that have been there", {{9000, 9000}, {60000, 1}, {60000, 1}}, QUORUM_CARRIED},
+    {"a quorum that is new", {{1, 1}, {1, 1}, {1, 1}}, QUORUM_CARRIED, 0},
+    {"one that does not tell", {{0, 0}, {0, 0}, {0, 0}}, QUORUM_CARRIED, 0},
+    {"first asked one after the other", {{90, 90}, {40, 40}, {1, 1}}, QUORUM_CARRIED, 0},
+    {"an old one", {{90000, 90000}, {90000, 90000}, {90000, 90000}}, QUORUM_CARRIED, 0},
+    {"one that forgot", {{90000, 90000}, {90000, 90000}, {1, 1}}, QUORUM_CARRIED, 0},
+    {"two that forgot", {{90000, 90000}, {5000, 5000}, {1, 1}}, QUORUM_FAILED, 29999},
+    {"two that restarted", {{90000, 90000}, {5000, 90000}, {1, 90000}}, QUORUM_FAILED, 29999},
+    {"all restarted", {{1000, 90000}, {1000, 90000}, {1000, 90000}}, QUORUM_FAILED, 29000},
+    {"longer ago than a lease", {{90000, 90000}, {30000, 30000}, {1, 1}}, QUORUM_CARRIED, 0},
+    {"new ones that have been there", {{9000, 9000}, {60000, 1}, {60000, 1}}, QUORUM_CARRIED, 0},
 };
 
 static void test_ages(void)
@@ -138,7 +139,10 @@ static void test_ages(void)
                                                          .service_ms = ages[i].ages[node][1]}};
             quorum_cast(&quorum, node, VOTE_YES, &report, &answers[VOTE_YES]);
         }
-        tap_ok(quorum_outcome(&quorum) == ages[i].outcome, "%s", ages[i].name);
+        struct answer answer;
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+        tap_ok(quorum_outcome(&quorum) == ages[i].outcome && answer.grace_ms == ages[i].grace_ms,
+               "%s", ages[i].name);
     }
 }
 

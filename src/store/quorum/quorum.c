@@ -96,6 +96,20 @@ static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot 
            its->memory_ms + FIRST_ASKED_MS < age_of(quorum);
 }
 
+/* How long at most until all are counted that are doubtful now. */
+static int64_t doubt_ms(const struct quorum *quorum)
+{
+    int64_t left = 0;
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct quorum_ballot *ballot = &quorum->ballots[i];
+        int64_t its = longest_lease(quorum) - ballot->seniority.memory_ms;
+        if (is_doubtful(quorum, ballot) && its > left)
+            left = its;
+    }
+    return left;
+}
+
 struct count {
     size_t none, yes, doubtful, no, nothing, unknown;
 };
@@ -389,6 +403,7 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
         return;
     }
     answer->cause = CAUSE_NOT_READY;
+    answer->grace_ms = doubt_ms(quorum);
     if (votes.doubtful > 0)
         snprintf(answer->text, sizeof answer->text,
                  "no quorum, %zu of %zu servers may have lost data: not counted until leases from "
