@@ -12,7 +12,7 @@
 #include "net/loop.h"
 #include "store/sql/dialect.h"
 #include "store/sql/driver.h"
-#include "store/sql/store.h"
+#include "store/sql/failure.h"
 
 #define PINGS     11
 #define ASK_NS    (5 * NS_PER_SEC)

@@ -15,17 +15,15 @@
 #include "store/sql/bell.h"
 #include "store/sql/dialect.h"
 #include "store/sql/driver.h"
+#include "store/sql/failure.h"
 #include "store/sql/latch.h"
 #include "store/sql/mirror.h"
+#include "store/sql/queue.h"
 #include "store/sql/reading.h"
 #include "store/sql/row.h"
 #include "store/sql/survey.h"
 #include "store/sql/swap.h"
 
-/* A place in the queue stays in the table for a while after it has ended: who was cut off comes
- * back to it. One that has begun to count just now is not written again. */
-#define STALE_US (60000 * US_PER_MS)
-#define YOUNG_US (1000 * US_PER_MS)
 /* How often a waiter that may be next looks again where nobody calls it, and where somebody does
  * that may not be heard, as by way of a pooler. */
 #define POLL_NS        (200 * NS_PER_MS)
@@ -153,41 +151,6 @@ static void fail_op(struct sql_store *store, enum cause cause, const char *text)
     finish(store);
 }
 
-void sql_answer_failure(struct answer *answer, const struct url *url, const struct sql_reply *reply)
-{
-    static const struct {
-        enum wire_error error;
-        enum cause cause;
-        enum hint hint;
-        const char *words; /* NULL: the server's own */
-    } known[] = {
-        {WIRE_DENIED, CAUSE_DENIED, HINT_NONE, NULL},
-        {WIRE_NO_TABLES, CAUSE_UNFIT, HINT_TABLES, "the database has no tables for locks"},
-        {WIRE_NOT_READY, CAUSE_NOT_READY, HINT_NONE, NULL},
-        {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, NULL},
-        {WIRE_NO_DRIVER, CAUSE_UNFIT, HINT_DRIVER, NULL},
-    };
-    char name[300];
-
-    url_print(url, name, sizeof name);
-    answer_fail(answer, CAUSE_UNREACHABLE, "cannot reach %s: %s", name, reply->said);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].error != reply->error)
-            continue;
-        answer_fail(answer, known[i].cause, "%s: %s", name,
-                    known[i].words ? known[i].words : reply->said);
-        answer->hint = known[i].hint;
-    }
-    snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, reply->said);
-}
-
-static void explain_missing(struct answer *answer)
-{
-    snprintf(answer->text, sizeof answer->text,
-             "the database has no table shedlock for the mirror");
-    answer->hint = HINT_SHEDLOCK;
-}
-
 static void statement_failed(struct sql_store *store, const struct sql_reply *reply)
 {
     store->unheard |= store->writes && reply->maybe_done;
@@ -202,8 +165,6 @@ static void statement_failed(struct sql_store *store, const struct sql_reply *re
         store->again(store);
     } else {
         sql_answer_failure(&store->answer, store->address.urls, reply);
-        if (reply->error == WIRE_NO_TABLES && sql_mirror_is_missing(reply->said))
-            explain_missing(&store->answer);
         store->answer.maybe_done = store->unheard;
         finish(store);
     }
@@ -425,38 +386,14 @@ static void swap_rows(struct sql_store *store, enum sql_mirror_need need,
         swap_all(store, need);
 }
 
-/* "('…', '…')": those of the keys. */
-static void add_names(struct sql_text *text, const struct sql_store *store)
-{
-    for (size_t i = 0; i < store->read.count; i++) {
-        sql_add(text, "%s", i > 0 ? ", " : "(");
-        sql_add_literal(text, store->read.places[i].name);
-    }
-    sql_add(text, ")");
-}
-
-/* Takes the owner out of the queues, or everybody; and what has long been dead. */
+/* Takes the owner out of the queues, or everybody, and calls whoever is next. */
 static void add_leave(struct sql_text *text, const struct sql_store *store)
 {
-    sql_add(text, "DELETE FROM @wait WHERE name IN ");
-    add_names(text, store);
-    if (store->purge)
-        return;
-    sql_add(text, " AND (owner = ");
-    sql_add_literal(text, request_of(store)->owner ? request_of(store)->owner : "");
-    sql_add(text, " OR deadline_us < %s - %" PRId64 ")", text->dialect->now, STALE_US);
-}
+    const char *owner = request_of(store)->owner;
 
-/* Each waiter listens to a channel of its own, named by the last part of its owner token. */
-static void add_call(struct sql_text *text, const struct sql_store *store)
-{
-    sql_add(text, "; SELECT pg_notify('rlock_' || right(convert_from(owner, 'UTF8'), 36), '') FROM "
-                  "(SELECT DISTINCT ON (name, scope) owner FROM @wait WHERE name IN ");
-    add_names(text, store);
-    sql_add(text,
-            " AND deadline_us > %s AND deadline_us <= %s + %" PRId64
-            " ORDER BY name, scope, since_us, owner) AS first",
-            text->dialect->now, text->dialect->now, SQL_PLACE_MOST_US);
+    sql_queue_leave(text, &store->read, store->purge ? NULL : owner ? owner : "");
+    if (store->dialect->notifies)
+        sql_queue_call(text, &store->read);
 }
 
 static bool has_bell(const struct sql_store *store, enum sql_bell_kind kind)
@@ -501,8 +438,6 @@ static void leave_queues(struct sql_store *store)
     struct sql_text text = text_of(store);
 
     add_leave(&text, store);
-    if (store->dialect->notifies)
-        add_call(&text, store);
     store->optional = true;
     store->again = leave_queues;
     ask(store, &text, false, hear_left);
@@ -758,30 +693,9 @@ static void hear_joined(struct sql_store *store, const struct sql_reply *reply)
 
 static void join_queues(struct sql_store *store)
 {
-    const struct lock_request *request = request_of(store);
     struct sql_text text = text_of(store);
-    char mode[2] = {sql_mode_letter(request->mode), '\0'};
 
-    if (request->key_count > 1)
-        *mode = (char)(*mode & ~0x20);
-    sql_add(&text, "INSERT INTO @wait (name, owner, scope, since_us, deadline_us, mode, who) "
-                   "VALUES ");
-    for (size_t i = 0; i < store->read.count; i++) {
-        const char *values[] = {store->read.places[i].name, request->owner,
-                                store->read.scopes[store->read.places[i].depth]};
-        sql_add(&text, "%s", i > 0 ? ", (" : "(");
-        for (size_t n = 0; n < 3; n++) {
-            sql_add_literal(&text, values[n]);
-            sql_add(&text, ", ");
-        }
-        sql_add(&text, "%s, %s + %" PRId64 ", ", text.dialect->now, text.dialect->now,
-                SQL_PLACE_US);
-        sql_add_literal(&text, mode);
-        sql_add(&text, ", ");
-        sql_add_literal(&text, request->who);
-        sql_add(&text, ")");
-    }
-    sql_add(&text, "%s", text.dialect->stay);
+    sql_queue_join(&text, &store->read, request_of(store));
     ask(store, &text, true, hear_joined);
 }
 
@@ -796,10 +710,9 @@ static void hear_listening(struct sql_store *store, const struct sql_reply *repl
 
 static void listen_first(struct sql_store *store)
 {
-    const char *owner = request_of(store)->owner, *dot = strrchr(owner, '.');
     struct sql_text text = text_of(store);
 
-    sql_add(&text, "UNLISTEN *; LISTEN \"rlock_%s\"", dot ? dot + 1 : owner);
+    sql_queue_listen(&text, request_of(store)->owner);
     ask(store, &text, false, hear_listening);
 }
 
@@ -809,26 +722,13 @@ static bool is_listening(const struct sql_store *store)
            strcmp(store->listener, request_of(store)->owner) == 0;
 }
 
-/* It is asked again soon where it does not listen. */
-static bool is_in_place(const struct sql_store *store)
-{
-    int64_t least = request_of(store)->listen ? SQL_PLACE_US - YOUNG_US : 0;
-
-    for (size_t i = 0; i < store->read.count; i++) {
-        const struct sql_place *place = &store->read.places[i];
-        if (!place->live || place->until - store->read.now < least)
-            return false;
-    }
-    return true;
-}
-
 static void enter_queues(struct sql_store *store, struct sql_place *obstacle)
 {
     for (size_t i = 0; i < store->read.count; i++)
         store->fresh |= !store->read.places[i].live;
     if (request_of(store)->listen && store->dialect->notifies && !is_listening(store))
         listen_first(store);
-    else if (is_in_place(store))
+    else if (sql_queue_holds(&store->read, request_of(store)->listen))
         refuse_held(store, obstacle);
     else
         join_queues(store);
@@ -1068,8 +968,6 @@ static bool sql_release_nowait(struct store *base, const struct lock_request *re
     }
     if (sent && store->read.count > 0) {
         add_leave(&leave, store);
-        if (store->dialect->notifies)
-            add_call(&leave, store);
         sent = sql_driver_tell(store->driver, leave.bytes, until);
     }
     sql_text_end(&swap);

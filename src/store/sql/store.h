@@ -8,13 +8,8 @@
 #include "store/store.h"
 
 struct sql_dialect;
-struct sql_reply;
 
 struct store *sql_store_open(struct loop *loop, const struct store_address *address,
                              const struct sql_dialect *dialect, char *fault, size_t size);
-
-/* Makes *answer UNKNOWN for why a statement has failed. url: which server. */
-void sql_answer_failure(struct answer *answer, const struct url *url,
-                        const struct sql_reply *reply);
 
 #endif
