@@ -14,6 +14,7 @@ static enum wire_error error_of(unsigned number)
     switch (number) {
     case ER_BAD_NULL_ERROR: /* the state became NULL: another version is there */
     case ER_LOCK_DEADLOCK:
+    case ER_USER_LOCK_DEADLOCK:
     case ER_LOCK_WAIT_TIMEOUT: return WIRE_CONFLICT;
     case ER_NO_SUCH_TABLE: return WIRE_NO_TABLES;
     case ER_ACCESS_DENIED_ERROR:

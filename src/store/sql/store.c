@@ -607,14 +607,20 @@ static bool sleep_soon(struct sql_store *store, const struct sql_place *place)
     return true;
 }
 
+/* The server takes it for a deadlock where more than some thirty sleep one behind the other: one of
+ * them tries again when those before it are fewer. */
 static void wake(void *arg, const struct sql_reply *reply)
 {
     struct sql_store *store = arg;
 
     store->asleep = false;
     sql_bell_wake(&store->bell, reply, moment_now());
+    store->tired = !store->done && reply->failed && reply->error == WIRE_CONFLICT;
     if (store->done)
         start(store);
+    else if (store->tired)
+        loop_arm(store->loop, &store->poll,
+                 moment_plus(loop_now(store->loop), jitter_spread(POLL_NS, POLL_SPREAD_NS)));
     else
         store_poke(&store->base);
 }
