@@ -205,8 +205,8 @@ static void name_id(struct actor *actor, bool *unnamed)
     bool shared = actor->step + 1 == actor->steps;
 
     *unnamed = !shared && actor->step % 2;
-    snprintf(actor->id, sizeof actor->id, "%u-%u", shared ? 0 : (unsigned)actor->role,
-             shared ? 0 : actor->step);
+    snprintf(actor->id, sizeof actor->id, "%u-%u", shared ? 0U : (unsigned)actor->role,
+             shared ? 0U : actor->step);
 }
 
 static void begin_operation(struct actor *actor)
