@@ -22,7 +22,7 @@ struct examination {
     const struct checkup_plan *plan;
     const struct sql_dialect *dialect;
     struct loop *loop;
-    struct sql_driver *driver;
+    struct sql_driver *driver, *other; /* two connections; the second is rarely used */
     struct checked_server *server;
 
     /* The answer to the latest question: its first row. */
@@ -51,12 +51,17 @@ static void uncalled(void *arg)
     (void)arg;
 }
 
-static bool ask(struct examination *of, const char *sql)
+static bool ask_by(struct examination *of, struct sql_driver *driver, const char *sql)
 {
     of->failed = true;
-    sql_driver_ask(of->driver, sql, moment_plus(moment_now(), ASK_NS), heard, of);
+    sql_driver_ask(driver, sql, moment_plus(moment_now(), ASK_NS), heard, of);
     loop_run(of->loop);
     return !of->failed;
+}
+
+static bool ask(struct examination *of, const char *sql)
+{
+    return ask_by(of, of->driver, sql);
 }
 
 static struct sql_text text_of(const struct examination *of)
@@ -212,17 +217,20 @@ static void check_pg_rights(struct examination *of)
                   "GRANT SELECT, INSERT, UPDATE, DELETE ON @lock, @wait TO the user");
 }
 
-/* A pooler may give each statement to another session. */
+/* A pooler may give each statement to another session: then two connections have one, or one has
+ * two. */
 static void check_pg_pooler(struct examination *of)
 {
-    char first[200];
+    static const char session[] = "SELECT pg_backend_pid()";
+    char first[200], others[200];
+    bool asked = ask(of, session);
 
-    if (!ask(of, "LISTEN rlock_doctor") ||
-        !ask(of, "SELECT count(*) FROM pg_listening_channels() AS c WHERE c = 'rlock_doctor'"))
-        return;
     snprintf(first, sizeof first, "%s", of->values[0]);
-    ask(of, "UNLISTEN rlock_doctor");
-    if (strcmp(first, "1") == 0)
+    asked = asked && ask_by(of, of->other, session);
+    snprintf(others, sizeof others, "%s", of->values[0]);
+    if (!asked || !ask(of, session))
+        return;
+    if (strcmp(first, others) != 0 && says(of, 0, first))
         add(of, "wake-up", LEVEL_FINE, "waiters are called by NOTIFY", "");
     else
         add(of, "wake-up", LEVEL_WARNING,
@@ -376,9 +384,11 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
         return false;
     }
     of->driver = sql_driver_new(of->loop, plan->address, dialect->program, uncalled, of);
+    of->other = sql_driver_new(of->loop, plan->address, dialect->program, uncalled, of);
     of->server = checkup_add(checkup, plan->address->urls);
     examine(of, software, particular);
     sql_driver_free(of->driver);
+    sql_driver_free(of->other);
     loop_free(of->loop);
     free(of);
     return true;

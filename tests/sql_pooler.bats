@@ -1,0 +1,114 @@
+# PostgreSQL behind a pooler that gives each transaction to another session: nothing may depend on
+# the session, and who waits cannot be called.
+
+load helper
+load certificates
+load databases
+
+setup_file() {
+    type pgbouncer >/dev/null 2>&1 || return 0
+    databases_start
+    [[ $DATABASES == *postgresql* ]] || return 0
+    pooler_make
+}
+
+setup() {
+    start_test
+    type pgbouncer >/dev/null 2>&1 || skip "pgbouncer is not here"
+    [[ $DATABASES == *postgresql* ]] || skip "PostgreSQL with its driver is not here"
+    export RLOCK_URL=postgresql://locker:p%20w@127.0.0.1:$POOLER_PORT/locks
+}
+
+teardown_file() {
+    [[ -z ${POOLER_PORT-} ]] || pooler_kill
+    database_kill postgresql
+    database_kill mysql
+}
+
+# Three sessions for all.
+pooler_make() {
+    local dir=$BATS_FILE_TMPDIR/pooler
+    mkdir "$dir"
+    POOLER_PORT=$(free_ports 1)
+    export POOLER_PORT
+    echo '"locker" "p w"' >"$dir/users"
+    printf '%s\n' '[databases]' "locks = host=127.0.0.1 port=$POSTGRESQL_PORT" '[pgbouncer]' \
+        'listen_addr = 127.0.0.1' "listen_port = $POOLER_PORT" 'unix_socket_dir =' \
+        'auth_type = plain' "auth_file = $dir/users" "logfile = $dir/log" "pidfile = $dir/pid" \
+        'pool_mode = transaction' 'default_pool_size = 3' 'server_round_robin = 1' >"$dir/ini"
+    ((EUID != 0)) || chown -R nobody "$dir"
+    pooler_start
+}
+
+pooler_start() {
+    as_server pgbouncer -q -d "$BATS_FILE_TMPDIR/pooler/ini"
+    poll_until 20 pooler_answers
+}
+
+pooler_kill() {
+    local one
+    one=$(cat "$BATS_FILE_TMPDIR/pooler/pid")
+    kill -KILL "$one"
+    poll_until 10 gone "$one"
+    rm "$BATS_FILE_TMPDIR/pooler/pid"
+}
+
+pooler_answers() {
+    [[ $(PGPASSWORD='p w' psql -qAt -h 127.0.0.1 -p "$POOLER_PORT" -U locker -d locks \
+        -c 'SELECT 1' 3>&-) == 1 ]]
+}
+
+@test "ten that want the same lock have it one after the other" {
+    one_after_the_other 10
+}
+
+@test "first come, first served, though nobody can be called" {
+    stay holder k
+    queue a k
+    queue b k
+    ends_well holder
+    finish a
+    finish b
+    [[ $(xargs <"$LOG") == "a b" ]]
+}
+
+@test "readers, several keys and a latch" {
+    stay r k --read
+    run -0 rlock run -n --read k -- true
+    refused 75 run -n k -- true
+    ends_well r
+    stay a k l
+    refused 75 run -n l m -- true
+    ends_well a
+    bg w rlock latch wait ready
+    run -0 rlock latch set ready 1
+    run -0 rlock latch count-down ready
+    finish w
+    [[ $status == 0 ]]
+}
+
+@test "a holder that is killed blocks the next one for its lease" {
+    hold a k --lease 3s
+    bg b rlock run k -- true
+    poll_until 15 has_waiters k 1
+    kill_both a
+    finish b 30
+    [[ $status == 0 ]]
+}
+
+@test "the pooler is killed and comes back: the lock stays, and so does the place in the queue" {
+    stay a k
+    queue b k
+    pooler_kill
+    pooler_start
+    ends_well a
+    finish b
+    [[ $status == 0 && $(<"$LOG") == b ]]
+}
+
+@test "the doctor sees that sessions are shared out" {
+    run rlock doctor
+    [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]
+    run rlock doctor -u "$(database_url postgresql)"
+    [[ $output == *"fine     wake-up      waiters are called by NOTIFY"* ]]
+}
