@@ -13,6 +13,14 @@ owner_of() {
     rlock status --json "$1" | jq -r '.[0].holders[0].owner'
 }
 
+# sessions_are NUMBER: as the server counts them, with those of which it waits for the end.
+sessions_are() {
+    local dump
+    dump=$(asked "${port[1]}" dump) || return
+    echo "$dump" >"$T/dump"
+    [[ $dump == *"Session Sets"* && $(grep -cE '^[[:space:]]+0x' <<<"$dump") == "$1" ]]
+}
+
 @test "a command runs under a lock that others do not get, and that is free when it has ended" {
     run -0 --separate-stderr rlock run --lease 10s k -- sh -c 'echo "$RLOCK_KEY $RLOCK_FENCE"'
     [[ $output =~ ^k\ [1-9][0-9]*$ && $stderr == "" ]]
@@ -411,4 +419,24 @@ END
     refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/ca.pem" k -- touch "$T/ran"
     stderr_line 'is not for localhost'
     [[ ! -e $T/ran ]]
+}
+
+@test "a session that cannot be opened again: the lock is lost in time, and nothing stays behind" {
+    local there
+    bg relay python3 "$TESTS/forgetful_zookeeper.py" "${port[1]}"
+    poll_until 10 test -s "$T/relay.out"
+    there=zookeeper://127.0.0.1:$(<"$T/relay.out")/test/$BATS_TEST_NUMBER
+    run -0 rlock run -u "$there" k -- true
+    work a k 1000 -u "$there" --lease 20s
+    working a
+    work b k 0.3
+    finish a 30
+    [[ $status == 79 ]]
+    # The one that a has had, which ends by itself, and that of b, which waits for this.
+    poll_until 5 sessions_are 2
+    run works b
+    [[ $status == 1 ]]
+    finish b 30
+    [[ $status == 0 ]]
+    no_overlap
 }
