@@ -439,4 +439,6 @@ END
     finish b 30
     [[ $status == 0 ]]
     no_overlap
+    run -69 rlock doctor -u "$there"
+    [[ $output == *"unfit    session      it opens no session again, as ClickHouse Keeper"* ]]
 }

@@ -15,7 +15,7 @@
 struct look {
     struct loop *loop;
     struct zk_session *session;
-    bool begun;
+    enum zk_outcome outcome; /* of opening it, the latest time */
     struct answer failure;
     int64_t timeout;    /* ns: that it grants */
     int64_t round_trip; /* ns: of the request that begins the session */
@@ -27,8 +27,8 @@ static void done(void *arg, enum zk_outcome outcome, const struct zk_reply *repl
     struct look *look = arg;
 
     (void)replies;
-    look->begun = outcome == ZK_ANSWERED;
-    if (look->begun) {
+    look->outcome = outcome;
+    if (outcome == ZK_ANSWERED) {
         look->timeout = zk_session_timeout(look->session);
         look->round_trip = moment_until(zk_session_opened(look->session), loop_now(look->loop));
     } else if (failure) {
@@ -42,7 +42,16 @@ static void poked(void *arg)
     (void)arg;
 }
 
-/* Begins a session at this server and closes it. False with a message in "fault". */
+/* Begins the session, or opens it again over another connection. */
+static void open_session(struct look *look, int64_t lease)
+{
+    zk_session_wish(look->session, lease);
+    zk_session_send(look->session, true, moment_plus(moment_now(), ANSWER_NS));
+    loop_run(look->loop);
+}
+
+/* Begins a session at this server, opens it again, and closes it. False with a message in
+ * "fault". */
 static bool look_at(const struct store_address *address, int64_t lease, struct look *look,
                     char *fault, size_t size)
 {
@@ -55,9 +64,9 @@ static bool look_at(const struct store_address *address, int64_t lease, struct l
     }
     look->session = zk_session_new(look->loop, address, &events, look, fault, size);
     if (look->session) {
-        zk_session_wish(look->session, lease);
-        zk_session_send(look->session, true, moment_plus(moment_now(), ANSWER_NS));
-        loop_run(look->loop);
+        open_session(look, lease);
+        if (look->outcome == ZK_ANSWERED)
+            open_session(look, lease);
         zk_close(zk_session_batch(look->session));
         zk_session_send_nowait(look->session);
         zk_session_free(look->session);
@@ -103,13 +112,19 @@ static bool check_server(const struct checkup_plan *plan, struct url_host host,
         return false;
     struct checked_server *server = checkup_add(checkup, &url);
     snprintf(server->figures.software, sizeof server->figures.software, "zookeeper");
-    server->reached = look.begun;
-    if (!look.begun) {
+    server->reached = look.outcome != ZK_FAILED;
+    if (!server->reached) {
         diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", look.failure.text);
         return true;
     }
     server->figures.ping_median_ns = server->figures.ping_max_ns = look.round_trip;
     diagnosis_add(&server->diagnosis, "reach", LEVEL_FINE, "", "it begins a session");
+    if (look.outcome == ZK_ANSWERED)
+        diagnosis_add(&server->diagnosis, "session", LEVEL_FINE, "", "it opens a session again");
+    else
+        diagnosis_add(&server->diagnosis, "session", LEVEL_UNFIT, "",
+                      "it opens no session again, as ClickHouse Keeper: a lock is lost with its "
+                      "first renewal");
     judge_lease(&look, plan->lease, &server->diagnosis);
     return true;
 }
