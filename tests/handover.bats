@@ -66,7 +66,7 @@ forge() {
         local owner, token = string.match(place, '^%d+ (%S+) .* offer=([^/]+)')
         return token and redis.call('PUBLISH', KEYS[1] .. ':' .. owner, token .. ' 5 0')" \
         1 'rlock:{k}'
-    contains "$LOG" w
+    contains "$T/w.err" 'lock lost'
 }
 
 @test "H136 who reads the token can start a command, which the renewal behind it ends" {
