@@ -1,7 +1,8 @@
-"""A relay to a ZooKeeper server on this host that lets no session be opened again: the server begins
-a new one instead, as ClickHouse Keeper does.
+"""A relay to a ZooKeeper server on this host that lets no session be opened again: the server
+begins a new one instead, as ClickHouse Keeper does.
 
-forgetful_zookeeper.py PORT: to the server at PORT. Prints the port that it listens on."""
+forgetful_zookeeper.py PORT: to the server at PORT. Prints the port that it listens on, and then the
+number of each session that begins."""
 import asyncio
 import struct
 import sys
@@ -10,6 +11,8 @@ import sys
 # the session, and its password after the length of that.
 BEFORE = struct.calcsize('>iiqi')
 SESSION = struct.pack('>qi16x', 0, 16)
+# What the server answers: its length, the protocol's version, the timeout, the session.
+ANSWER = struct.Struct('>iiiQ')
 
 
 async def carry(reader, writer):
@@ -21,6 +24,16 @@ async def carry(reader, writer):
     writer.close()
 
 
+async def answer(reader, writer):
+    try:
+        first = await reader.readexactly(ANSWER.size)
+        print(f'0x{ANSWER.unpack(first)[3]:x}', flush=True)
+        writer.write(first)
+    except asyncio.IncompleteReadError:
+        pass
+    await carry(reader, writer)
+
+
 async def relay(reader, writer):
     server = await asyncio.open_connection('127.0.0.1', int(sys.argv[1]))
     try:
@@ -28,7 +41,7 @@ async def relay(reader, writer):
     except asyncio.IncompleteReadError:
         first = b''
     server[1].write(first[:BEFORE] + SESSION if first else b'')
-    await asyncio.gather(carry(reader, server[1]), carry(server[0], writer))
+    await asyncio.gather(carry(reader, server[1]), answer(server[0], writer))
 
 
 async def main():
