@@ -151,6 +151,21 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
+@test "H135 agent and command end while rlock is stopped: another agent gives the lock back" {
+    stay a k
+    has_agent a
+    kill -STOP "${pid[a]}"
+    poll_until 10 in_state "${pid[a]}" T
+    kill -KILL "$agent"
+    : >"$T/a.go"
+    poll_until 10 eval '[[ -z $(pgrep -P "${pid[a]}" -r R,S,D) ]]'
+    kill -CONT "${pid[a]}"
+    finish a
+    [[ $status == 9 ]]
+    run ! grep 'could not be released' "$T/a.err"
+    is_free k
+}
+
 @test "H135 what the store has taken away is told by the next agent" {
     stay a k
     has_agent a

@@ -359,20 +359,22 @@ static bool lacks_agent(const struct supervisor *s)
 }
 
 /* A release that nobody has been told of yet does not wait. */
-static struct moment replace_at(const struct supervisor *s)
+static struct moment replace_at(const struct supervisor *s, struct moment now)
 {
     bool urgent = s->release.state == RELEASING && !s->release.told;
-    return urgent && s->agent.deaths <= DEATHS_MAX ? moment_now() : s->agent.next;
+    return urgent && s->agent.deaths <= DEATHS_MAX ? now : s->agent.next;
 }
 
 /* The command has the rest of its lease if no other one can be started. */
 static void see_to_agent(struct supervisor *s)
 {
+    struct moment now = moment_now();
+
     if (!lacks_agent(s))
         return;
     if (is_hopeless(s))
         do_without_agent(s);
-    else if (moment_reached(replace_at(s), moment_now()))
+    else if (moment_reached(replace_at(s, now), now))
         replace_agent(s);
 }
 
@@ -413,7 +415,7 @@ static void settle(struct supervisor *s)
     notify_of_state(s);
     due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->release.by;
     if (lacks_agent(s) && !is_hopeless(s))
-        due = moment_min(due, replace_at(s));
+        due = moment_min(due, replace_at(s, moment_now()));
     if (!s->clock.added || due.ns != s->clock.due.ns)
         loop_arm(s->loop, &s->clock, due);
 }
