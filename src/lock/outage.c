@@ -91,6 +91,8 @@ static void note_later(struct outage *outage, struct moment now, const struct an
     outage->told = true;
     if (!known)
         outage->events->trouble(outage->arg, why);
+    if (why->grace_ms > 0)
+        outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);
 }
 
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why)
@@ -104,8 +106,6 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
         note_later(outage, now, why, known);
     else
         note_first(outage, why, explains);
-    if (outage->contacted && why->grace_ms > 0)
-        outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);
     struct moment again = outage_pause(outage, now);
     return outage->contacted ? again : moment_min(again, outage->until);
 }
