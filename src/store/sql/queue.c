@@ -75,10 +75,9 @@ void sql_queue_call(struct sql_text *text, const struct sql_reading *reading)
     sql_add(text, "; SELECT pg_notify('rlock_' || right(convert_from(owner, 'UTF8'), 36), '') FROM "
                   "(SELECT DISTINCT ON (name, scope) owner FROM @wait WHERE name IN ");
     add_names(text, reading);
-    sql_add(text,
-            " AND deadline_us > %s AND deadline_us <= %s + %" PRId64
-            " ORDER BY name, scope, since_us, owner) AS first",
-            text->dialect->now, text->dialect->now, SQL_PLACE_MOST_US);
+    sql_add(text, " AND ");
+    sql_add_live(text, "");
+    sql_add(text, " ORDER BY name, scope, since_us, owner) AS first");
 }
 
 void sql_queue_listen(struct sql_text *text, const char *owner)

@@ -17,6 +17,14 @@ enum { COLUMNS = 7 };
 
 /* -- waiters ----------------------------------------------------------------------------------- */
 
+void sql_add_live(struct sql_text *text, const char *table)
+{
+    const char *now = text->dialect->now;
+
+    sql_add(text, "%sdeadline_us > %s AND %sdeadline_us <= %s + %" PRId64, table, now, table, now,
+            SQL_PLACE_MOST_US);
+}
+
 void sql_add_waiter(struct sql_text *text, const char *table)
 {
     const struct sql_dialect *as = text->dialect;
@@ -92,8 +100,9 @@ static void add_others(const struct sql_reading *reading, size_t i, size_t scope
     sql_add_literal(text, reading->places[i].name);
     sql_add(text, " AND w.scope = ");
     sql_add_literal(text, reading->scopes[scope]);
-    sql_add(text, " AND w.deadline_us > %s AND w.deadline_us <= %s + %" PRId64 " AND w.owner <> ",
-            text->dialect->now, text->dialect->now, SQL_PLACE_MOST_US);
+    sql_add(text, " AND ");
+    sql_add_live(text, "w.");
+    sql_add(text, " AND w.owner <> ");
     sql_add_literal(text, owner);
 }
 

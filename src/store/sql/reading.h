@@ -83,7 +83,10 @@ struct sql_waiter {
     bool several;  /* it waits for several keys */
 };
 
-/* Adds the four columns; table: its name in the statement and a dot, or "". */
+/* Adds the condition that a waiter's place counts; table: its name in the statement and a dot, or
+ * "". */
+void sql_add_live(struct sql_text *text, const char *table);
+/* Adds the four columns of a waiter. */
 void sql_add_waiter(struct sql_text *text, const char *table);
 /* Reads them; false where they are damaged. */
 bool sql_waiter_read(struct sql_waiter *waiter, const char *const *values, int64_t now);

@@ -59,7 +59,7 @@ struct sql_store {
 
     /* What this connection listens for. */
     unsigned listening; /* the number of the connection; 0: none */
-    char listener[OWNER_SIZE];
+    char listener[OWNER_SIZE]; /* whose calls it hears: an owner's, or a latch's by its channel */
 
     /* Where nobody is called. */
     struct sql_bell bell;
@@ -443,6 +443,20 @@ static void leave_queues(struct sql_store *store)
     ask(store, &text, false, hear_left);
 }
 
+/* -- listening --------------------------------------------------------------------------------- */
+
+static void note_listening(struct sql_store *store, const char *listener)
+{
+    store->listening = sql_driver_connection(store->driver);
+    snprintf(store->listener, sizeof store->listener, "%s", listener);
+}
+
+static bool is_listening(const struct sql_store *store, const char *listener)
+{
+    return store->listening == sql_driver_connection(store->driver) &&
+           strcmp(store->listener, listener) == 0;
+}
+
 /* -- acquiring --------------------------------------------------------------------------------- */
 
 static struct sql_claim claim_of(const struct lock_request *request)
@@ -708,8 +722,7 @@ static void join_queues(struct sql_store *store)
 static void hear_listening(struct sql_store *store, const struct sql_reply *reply)
 {
     (void)reply;
-    store->listening = sql_driver_connection(store->driver);
-    snprintf(store->listener, sizeof store->listener, "%s", request_of(store)->owner);
+    note_listening(store, request_of(store)->owner);
     store->fresh = true;
     join_queues(store);
 }
@@ -722,17 +735,12 @@ static void listen_first(struct sql_store *store)
     ask(store, &text, false, hear_listening);
 }
 
-static bool is_listening(const struct sql_store *store)
-{
-    return store->listening == sql_driver_connection(store->driver) &&
-           strcmp(store->listener, request_of(store)->owner) == 0;
-}
-
 static void enter_queues(struct sql_store *store, struct sql_place *obstacle)
 {
     for (size_t i = 0; i < store->read.count; i++)
         store->fresh |= !store->read.places[i].live;
-    if (request_of(store)->listen && store->dialect->notifies && !is_listening(store))
+    if (request_of(store)->listen && store->dialect->notifies &&
+        !is_listening(store, request_of(store)->owner))
         listen_first(store);
     else if (sql_queue_holds(&store->read, request_of(store)->listen))
         refuse_held(store, obstacle);
@@ -1195,9 +1203,10 @@ static void start_latch(struct sql_store *store);
 
 static void hear_latch_listening(struct sql_store *store, const struct sql_reply *reply)
 {
+    char channel[SQL_LATCH_CHANNEL];
+
     (void)reply;
-    store->listening = sql_driver_connection(store->driver);
-    latch_channel(store, store->listener);
+    note_listening(store, latch_channel(store, channel));
     start(store);
 }
 
@@ -1208,9 +1217,7 @@ static void start_latch(struct sql_store *store)
     struct sql_text text = text_of(store);
 
     latch_channel(store, channel);
-    if (!latch_of(store)->listen || !store->dialect->notifies ||
-        (store->listening == sql_driver_connection(store->driver) &&
-         strcmp(store->listener, channel) == 0)) {
+    if (!latch_of(store)->listen || !store->dialect->notifies || is_listening(store, channel)) {
         start(store);
         return;
     }

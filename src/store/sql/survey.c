@@ -99,8 +99,9 @@ void sql_survey_query(struct sql_text *text, const struct survey_request *reques
     sql_add(text, " AND octet_length(state) > %d", FREE_SIZE);
     sql_add(text, " UNION ALL SELECT 'w', %sname%s, ", as->hex[0], as->hex[1]);
     sql_add_waiter(text, "");
-    sql_add(text, " FROM @wait WHERE deadline_us > %s AND deadline_us <= %s + %" PRId64 " AND ",
-            as->now, as->now, SQL_PLACE_MOST_US);
+    sql_add(text, " FROM @wait WHERE ");
+    sql_add_live(text, "");
+    sql_add(text, " AND ");
     add_names(text, request, prefix);
 }
 
