@@ -3,10 +3,8 @@
 load helper
 
 setup_file() {
-    export SHIM_CLOCK_FILE=$BATS_FILE_TMPDIR/clock
+    server_clock_file
     export REDIS_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so
-    truncate -s 4096 "$SHIM_CLOCK_FILE"
-    server_clock 0
     start_file
 }
 

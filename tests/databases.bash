@@ -12,9 +12,11 @@ setup() {
     [[ -n $DATABASES ]] || skip "neither PostgreSQL nor MariaDB with its driver is here"
 }
 
-teardown() {
+teardown() { databases_reset; }
+
+databases_reset() {
     local name table
-    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/log 2>/dev/null || true
+    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/*.log "$T"/log 2>/dev/null || true
     end_processes
     for name in $DATABASES; do
         database_answers "$name" || database_start "$name"
@@ -24,7 +26,9 @@ teardown() {
     done
 }
 
-teardown_file() {
+teardown_file() { databases_end; }
+
+databases_end() {
     database_kill postgresql
     database_kill mysql
 }
@@ -56,7 +60,7 @@ databases_start() {
     fi
 }
 
-# on_each FUNCTION: with each server.
+# on_each FUNCTION [ARGUMENT...]: with each server.
 on_each() {
     local name
     for name in $DATABASES; do

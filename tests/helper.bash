@@ -614,7 +614,15 @@ fault_of() {
     "$RLOCK_TEST_TOOLS/faultproxy" -s "$T/$1.ctl" "${@:2}"
 }
 
-# server_clock MS|freeze: another time of day for a server started with REDIS_PRELOAD=shim_clock.so.
+# server_clock_file: for setup_file, before servers are started with the shim.
+server_clock_file() {
+    export SHIM_CLOCK_FILE=$BATS_FILE_TMPDIR/clock
+    truncate -s 4096 "$SHIM_CLOCK_FILE"
+    server_clock 0
+}
+
+# server_clock MS|freeze: another time of day for a server started with REDIS_PRELOAD or
+# DATABASE_PRELOAD=shim_clock.so.
 server_clock() {
     printf '%-32s' "$1" 1<>"$SHIM_CLOCK_FILE"
 }

@@ -178,3 +178,25 @@ runs_hand_signals_on() {
     finish a
     [[ $status == 137 ]]
 }
+
+# list: nothing at first; then three latches, besides a lock and one that was there.
+latches_are_made() {
+    run -0 --separate-stderr rlock latch list
+    [[ -z $output && $stderr == "rlock: no latches" ]]
+    rlock latch set --ttl 1h b-2 3
+    rlock latch set a-1 1
+    rlock latch set a 2
+    rlock latch count-down b-2
+    rlock latch count-down a-1
+    hold lock lock
+    rlock run was-one -- true
+}
+
+# Those have a row each, sorted by KEY, and nothing else has.
+latches_are_listed() {
+    run -0 --separate-stderr rlock latch list
+    [[ ${lines[0]} =~ ^"KEY  STATE   LEFT    AGE"\ +EXPIRES$ && ${#lines[@]} == 4 && -z $stderr ]]
+    [[ ${lines[1]} =~ ^"a    closed  2 of 2  "[0-9.]+m?s\ +23h59m$ ]]
+    [[ ${lines[2]} =~ ^"a-1  open    0 of 1  " ]]
+    [[ ${lines[3]} =~ ^"b-2  closed  2 of 3  ".*\ 59m[0-9]+s$ ]]
+}

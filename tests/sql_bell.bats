@@ -13,14 +13,6 @@ setup() {
     RLOCK_URL=$(database_url mysql)
 }
 
-teardown() {
-    [[ -n $BATS_TEST_COMPLETED ]] || tail -n 20 "$T"/*.err "$T"/*.log "$T"/log 2>/dev/null || true
-    end_processes
-    database_answers mysql || database_start mysql
-    database_sql mysql 'DELETE FROM rlock_lock'
-    database_sql mysql 'DELETE FROM rlock_wait'
-}
-
 # relay FROM TO: prints the URL that leads through one; its process is in pid[relay].
 relay() {
     bg relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" "$@"
@@ -219,6 +211,6 @@ stay_soon() {
     local before
     before=$(waiters "$2")
     bg "$1" rlock run --read "$2" -- \
-        sh -c ": >'$T/$1.up'; until test -e '$T/$1.go'; do sleep 0.1; done; exit 9"
+        sh -c ": >'$T/$1.up'; '$RLOCK_TEST_TOOLS/await' '$T/$1.go'; exit 9"
     poll_until 15 has_waiters "$2" $((before + 1))
 }

@@ -240,23 +240,11 @@ kept_by_its_queue() {
 
 @test "list has a row for each latch in a database that a GLOB means, and for nothing else" {
     many() {
-        run -0 --separate-stderr rlock latch list
-        [[ -z $output && $stderr == "rlock: no latches" ]]
-        rlock latch set --ttl 1h b-2 3
-        rlock latch set a-1 1
-        rlock latch set a 2
-        rlock latch count-down b-2
-        rlock latch count-down a-1
-        hold lock lock
-        rlock run was-one -- true
+        latches_are_made
         rlock latch set gone 1
         rlock latch delete gone
         RLOCK_PREFIX=other rlock latch set elsewhere 1
-        run -0 --separate-stderr rlock latch list
-        [[ ${lines[0]} =~ ^"KEY  STATE   LEFT    AGE"\ +EXPIRES$ && ${#lines[@]} == 4 ]]
-        [[ -z $stderr && ${lines[1]} =~ ^"a    closed  2 of 2  "[0-9.]+m?s\ +23h59m$ ]]
-        [[ ${lines[2]} =~ ^"a-1  open    0 of 1  " ]]
-        [[ ${lines[3]} =~ ^"b-2  closed  2 of 3  ".*\ 59m[0-9]+s$ ]]
+        latches_are_listed
         run -0 rlock latch list --json 'b*'
         json 'length == 1 and (.[0] | .key == "b-2" and .state == "closed" and .left == 2)'
         run -0 --separate-stderr rlock latch list was-one

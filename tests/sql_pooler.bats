@@ -21,8 +21,7 @@ setup() {
 
 teardown_file() {
     [[ -z ${POOLER_PORT-} ]] || pooler_kill
-    database_kill postgresql
-    database_kill mysql
+    databases_end
 }
 
 # Three sessions for all.
