@@ -43,7 +43,7 @@ struct sql_place {
     /* As sql_reading_obstacle() found. */
     size_t depth;          /* which of the scopes it belongs to */
     bool blocked;          /* by holders */
-    bool foreign;          /* by nobody but another program, as store/sql/store.c finds */
+    bool foreign;          /* by nobody but another program, as store/sql/acquire.c finds */
     int64_t holders, till; /* how many, and when the first of their leases ends */
 };
 

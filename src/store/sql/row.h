@@ -1,5 +1,5 @@
 /* What a database keeps of one lock, and the rules that it follows. rlock reads the row, decides
- * here, on a copy, and writes it back if nobody else has written it since (store/sql/store.c).
+ * here, on a copy, and writes it back if nobody else has written it since (store/sql/operation.h).
  * Pure.
  *
  * The state is text: "rlock/1 FENCE", the last fence that was issued, and a line for each holder:
