@@ -2,10 +2,9 @@
  * way where the reply says that it was in vain. */
 #include "store/redis/store.h"
 #include "base/mem.h"
-#include "base/percent.h"
-#include "lock/key.h"
 #include "net/loop.h"
 #include "store/redis/answer.h"
+#include "store/redis/arguments.h"
 #include "store/redis/error.h"
 #include "store/redis/grace.h"
 #include "store/redis/handover.h"
@@ -29,36 +28,6 @@
 /* How long a release waits for the replicas. They get it anyway; what they miss ends with the
  * lease. */
 #define RELEASE_REPLICAS_NS (200 * NS_PER_MS)
-/* A place in the queue is kept this long after the last call of its waiter. */
-#define QUEUE_PLACE_MS 7000
-/* How long an owner is barred whose acquisition may still be under way somewhere. */
-#define BAR_MS 60000
-
-/* Arguments that are filled in at the moment of sending; acquire.lua, renew.lua and release.lua
- * have the first one at the same place. */
-enum { ARGUMENT_NOT_AFTER = 3, ARGUMENT_PLACES = 4, ARGUMENT_TOKEN = 12 };
-
-/* One call of a script. */
-struct call {
-    const struct script *script; /* NULL: none */
-    bool whole;  /* send the script itself: the server does not know it by its digest */
-    bool ahead;  /* may come to a server that turns out to be the wrong one */
-    int db;      /* the script itself selects it, as nobody may have done so; 0: it need not */
-    char **keys; /* as they are called in the store */
-    size_t key_count;
-    size_t take; /* so many of the keys; 0: all */
-    char **argv;
-    size_t argc;
-    size_t node_at; /* the argument that tells a quorum's member which it is; 0: none does */
-};
-
-/* What is asked of a server besides. */
-struct terms {
-    char *marker; /* a key that tells for how long the server remembers; NULL */
-    bool grace;   /* and it is to say whether it may have forgotten locks */
-    bool member;  /* of a quorum: how long it has been one */
-    char *pauses; /* the key of the pauses of GLOBs (globs.lua); NULL: there are none */
-};
 
 struct redis_store {
     struct store base;
@@ -66,7 +35,8 @@ struct redis_store {
     struct redis_session *session;
     char *prefix;
     int db;
-    struct terms terms;
+    struct redis_terms terms;
+    char *marker, *pauses; /* which the terms refer to; NULL */
     struct redis_replicas replicas;
     bool in_cluster;
     char moved[300];             /* store_redis_moved() */
@@ -85,7 +55,7 @@ struct redis_store {
     store_done *done;
     void *done_arg;
     struct moment until;
-    struct call call;
+    struct redis_call call;
     bool listen;
     bool offers;      /* an acquisition, to take the lock from a message */
     bool deaf;        /* this time without a channel */
@@ -95,7 +65,7 @@ struct redis_store {
     bool in_time;     /* not to be done after "until" */
     bool resent;      /* with another reading of the server's clock: once, not again and again */
     struct redis_survey *survey;
-    int64_t part_time;                          /* ns for each part of it */
+    int64_t part_time;          /* ns for each part of it */
     struct redis_survey *marks; /* of a pause of a GLOB: the locks that are to be marked next */
     bool listed;                /* the GLOB was paused before, or is now */
     void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
@@ -107,39 +77,9 @@ static struct redis_store *of(struct store *base)
     return (struct redis_store *)(void *)base;
 }
 
-/* -- a call of a script ----------------------------------------------------------------------- */
+/* -- the call under way ----------------------------------------------------------------------- */
 
-static void call_begin(struct call *call, const struct script *script, const char *prefix,
-                       const char *const *keys, size_t count)
-{
-    call->script = script;
-    call->keys = mem_zeroed((count + 1) * sizeof *call->keys); /* a script may have none */
-    call->key_count = count;
-    for (size_t i = 0; i < count; i++)
-        call->keys[i] = key_in_store(prefix, keys[i]);
-}
-
-static void call_text(struct call *call, const char *text)
-{
-    call->argv = mem_checked(realloc(call->argv, (call->argc + 1) * sizeof *call->argv));
-    call->argv[call->argc++] = mem_strdup(text);
-}
-
-static void call_number(struct call *call, int64_t number)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, number);
-    call_text(call, text);
-}
-
-static void call_replace(struct call *call, size_t i, const char *text)
-{
-    free(call->argv[i]);
-    call->argv[i] = mem_strdup(text);
-}
-
-static void call_add(const struct call *call, struct redis_session *session)
+static void call_add(const struct redis_call *call, struct redis_session *session)
 {
     size_t count = 0;
     const char **argv = mem_zeroed((4 + call->key_count + call->argc) * sizeof *argv);
@@ -160,280 +100,6 @@ static void call_add(const struct call *call, struct redis_session *session)
     redis_session_add(session, (int)count, argv, NULL);
     free(argv);
 }
-
-static void call_drop(struct call *call)
-{
-    for (size_t i = 0; i < call->argc; i++)
-        free(call->argv[i]);
-    for (size_t i = 0; i < call->key_count; i++)
-        free(call->keys[i]);
-    free(call->argv);
-    free(call->keys);
-    *call = (struct call){.script = NULL};
-}
-
-/* -- the scripts' arguments, in their order --------------------------------------------------- */
-
-static void add_text(void *arg, const char *text)
-{
-    call_text(arg, text);
-}
-
-static void add_member(struct call *call, const struct terms *terms)
-{
-    call_text(call, "member");
-    call_text(call, terms->marker);
-    call->node_at = call->argc;
-    call_text(call, "");
-}
-
-static void add_fences(struct call *call, const uint64_t *fences, size_t count)
-{
-    for (size_t i = 0; fences && i < count; i++)
-        call_number(call, (int64_t)fences[i]);
-}
-
-static void note_text(char **who, const char *name, const char *value)
-{
-    const char *line = **who ? *who : IDENTITY_UNKNOWN;
-    char *noted = mem_zeroed(strlen(line) + strlen(name) + strlen(value) + sizeof " =");
-
-    sprintf(noted, "%s %s=%s", line, name, value);
-    free(*who);
-    *who = noted;
-}
-
-static void note_number(char **who, const char *name, int64_t value)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, value);
-    note_text(who, name, text);
-}
-
-/* Who asks, with notes about the place in the queue that it asks for. */
-static void add_who(struct call *call, const struct lock_request *request)
-{
-    bool bounds = request->priority_bound && request->priority_bound != LOCK_PRIORITY_BOUND_NS;
-    char *who = mem_strdup(request->who);
-
-    if (request->queue && request->group)
-        note_text(&who, LOCK_NOTE_GROUP, request->group);
-    if (request->replace)
-        note_number(&who, LOCK_NOTE_REPLACE, 1);
-    if (request->queue && request->priority)
-        note_number(&who, LOCK_NOTE_PRIORITY, request->priority);
-    if (request->queue && bounds)
-        note_number(&who, LOCK_NOTE_BOUND, request->priority_bound / NS_PER_MS);
-    if (request->take) {
-        char take[48];
-        snprintf(take, sizeof take, "%zu/%zu", request->take,
-                 request->of ? request->of : request->key_count);
-        note_text(&who, LOCK_NOTE_TAKE, take);
-    }
-    call_text(call, who);
-    free(who);
-}
-
-static void call_acquire(struct call *call, const struct terms *terms, const char *prefix,
-                         const struct lock_request *request, const struct member_terms *settled,
-                         bool offers)
-{
-    call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
-    call->take = request->of ? 0 : request->take;
-    call->ahead = true; /* what it grants can be given back */
-    call_text(call, request->owner);
-    call_number(call, request->lease / NS_PER_MS);
-    call_number(call, request->stand ? -QUEUE_PLACE_MS : request->queue ? QUEUE_PLACE_MS : 0);
-    call_text(call, "0");
-    call_text(call, "");
-    call_text(call, request->listen ? "1" : "0");
-    call_text(call, redis_grace_mode(request->mode));
-    if (request->mirror)
-        call_text(call, request->mirror);
-    else
-        call_number(call, request->mode == LOCK_LIMIT ? request->limit : 0);
-    call_text(call, request->no_nesting ? "0" : "1");
-    add_who(call, request);
-    call_text(call, terms->pauses ? terms->pauses : "");
-    if (terms->grace) {
-        call_text(call, "grace");
-        call_text(call, terms->marker);
-    } else if (terms->member) {
-        add_member(call, terms);
-        call_number(call, (int64_t)settled->proposal);
-        add_fences(call, settled->fences, request->key_count);
-    } else if (offers) {
-        call_text(call, "offer");
-        call_text(call, "");
-        call_number(call, HANDOVER_MS);
-    }
-    if (request->unless_done) {
-        call_text(call, "unless-done");
-        call_number(call, request->unless_done / NS_PER_MS);
-    }
-}
-
-static void call_renew(struct call *call, const struct terms *terms, const char *prefix,
-                       const struct lock_request *request, const struct member_terms *settled)
-{
-    call_begin(call, &script_renew, prefix, request->keys, request->key_count);
-    call->ahead = !terms->grace; /* then it may make a lock */
-    call_text(call, request->owner);
-    call_number(call, request->lease / NS_PER_MS);
-    call_text(call, request->strict ? "1" : "0");
-    call_text(call, "0");
-    if (terms->grace) {
-        redis_grace_renewal(terms->marker, request, add_text, call);
-    } else if (terms->member) {
-        add_member(call, terms);
-        add_fences(call, settled->fences, request->key_count);
-    } else if (request->handed) {
-        call_text(call, "handed");
-    }
-}
-
-/* The notes behind the record of a holder, when it has come to its end. */
-static char *print_end(const struct lock_end *end, char *out, size_t size)
-{
-    static const char *const notes[] = {[LOCK_USED] = "",
-                                        [LOCK_UNUSED] = LOCK_NOTE_UNUSED "=1",
-                                        [LOCK_REFUSED] = LOCK_NOTE_REFUSED "=1",
-                                        [LOCK_TIMED_OUT] = LOCK_NOTE_TIMED_OUT "=1",
-                                        [LOCK_LOST] = LOCK_NOTE_LOST "=1",
-                                        [LOCK_EXPIRED] = LOCK_NOTE_EXPIRED "=1",
-                                        [LOCK_REVOKED] = LOCK_NOTE_REVOKED "=1"};
-    int used = snprintf(out, size, "%s", notes[end->how]);
-
-    if (end->known)
-        snprintf(out + used, size - (size_t)used, "%s" LOCK_NOTE_RAN "=%" PRId64 " %s=%d",
-                 used ? " " : "", end->ran_ms > 0 ? end->ran_ms : 1,
-                 end->signal ? LOCK_NOTE_SIGNAL : LOCK_NOTE_EXIT,
-                 end->signal ? end->signal : end->status);
-    return out;
-}
-
-static void call_release(struct call *call, const struct terms *terms, const char *prefix,
-                         const struct lock_request *request, bool uncertain)
-{
-    char notes[80];
-
-    call_begin(call, &script_release, prefix, request->keys, request->key_count);
-    call->ahead = !request->in_time; /* which takes the server's clock */
-    call_text(call, request->owner);
-    call_number(call, uncertain ? BAR_MS : 0);
-    call_number(call, request->at_least / NS_PER_MS);
-    call_text(call, "0");
-    call_text(call, request->strict ? "1" : "0");
-    call_text(call, print_end(&request->end, notes, sizeof notes));
-    if (terms->grace) {
-        call_text(call, terms->marker);
-        call_number(call, request->lease / NS_PER_MS);
-    }
-}
-
-/* By whom a lock is taken, and why, as notes: "by=… why=…". */
-static char *print_revocation(const struct force_request *request, char *out, size_t size)
-{
-    char coded[3 * IDENTITY_WORD_MAX + 1];
-    int used = 0;
-
-    out[0] = '\0';
-    if (*request->by && percent_encode(request->by, "", coded, sizeof coded))
-        used = snprintf(out, size, LOCK_NOTE_BY "=%s", coded);
-    if (*request->why && percent_encode(request->why, "", coded, sizeof coded))
-        snprintf(out + used, size - (size_t)used, "%s" LOCK_NOTE_WHY "=%s", used ? " " : "", coded);
-    return out;
-}
-
-static void call_unmirror(struct call *call, const char *prefix,
-                          const struct force_request *request)
-{
-    call_begin(call, &script_unmirror, prefix, &request->key, 1);
-    call_text(call, request->mirror);
-    call_text(call, request->owner_count ? request->owners[0] : "");
-}
-
-static void call_force(struct call *call, const char *prefix, const struct force_request *request)
-{
-    static const char *const words[] = {[FORCE_NOW] = "now",
-                                        [FORCE_ASK] = "ask",
-                                        [FORCE_ASK_AGAIN] = "again",
-                                        [FORCE_ASKED_OVER] = "over"};
-    char notes[2 * (3 * IDENTITY_WORD_MAX + 8)];
-
-    if (request->mirror) {
-        call_unmirror(call, prefix, request);
-        return;
-    }
-    call_begin(call, &script_force, prefix, &request->key, 1);
-    call_text(call, request->purge ? "1" : "0");
-    call_text(call, words[request->how]);
-    call_text(call, print_revocation(request, notes, sizeof notes));
-    for (size_t i = 0; i < request->owner_count; i++)
-        call_text(call, request->owners[i]);
-}
-
-static void call_adjust(struct call *call, const struct terms *terms, const char *prefix,
-                        const struct adjust_request *request)
-{
-    static const char *const verbs[] = {[ADJUST_LIMIT] = "limit",
-                                        [ADJUST_NO_LIMIT] = "limit",
-                                        [ADJUST_PAUSE] = "pause",
-                                        [ADJUST_RESUME] = "resume"};
-
-    call_begin(call, &script_adjust, prefix, &request->key, 1);
-    call_text(call, verbs[request->what]);
-    if (request->what == ADJUST_LIMIT)
-        call_number(call, request->limit);
-    if (request->what == ADJUST_NO_LIMIT)
-        call_text(call, "");
-    if (request->what == ADJUST_PAUSE || request->what == ADJUST_RESUME)
-        call_text(call, terms->pauses ? terms->pauses : "");
-    if (request->what == ADJUST_PAUSE) {
-        call_number(call, request->duration / NS_PER_MS);
-        call_text(call, request->who);
-    }
-}
-
-/* The pause of a GLOB, which is written down in the words of SCAN, and in the user's. */
-static void call_pauses(struct call *call, const struct terms *terms, const char *prefix,
-                        const struct adjust_request *request)
-{
-    char coded[3 * KEY_MAX_BYTES + 1];
-    char *glob = redis_survey_glob(prefix, request->key);
-
-    call->script = &script_pauses;
-    call->keys = mem_zeroed(sizeof *call->keys);
-    call->keys[call->key_count++] = mem_strdup(terms->pauses);
-    call_text(call, request->what == ADJUST_PAUSE ? "pause" : "resume");
-    call_text(call, glob);
-    if (request->what == ADJUST_PAUSE) {
-        char *who = mem_strdup(request->who);
-        percent_encode(request->key, "", coded, sizeof coded);
-        note_text(&who, LOCK_NOTE_GLOB, coded);
-        call_number(call, request->duration / NS_PER_MS);
-        call_text(call, who);
-        free(who);
-    }
-    free(glob);
-}
-
-static void call_latch(struct call *call, const char *prefix, const struct latch_request *request)
-{
-    call_begin(call, &script_latch, prefix, &request->key, 1);
-    call->ahead = request->verb != LATCH_DELETE; /* twice would not be once */
-    redis_latch_arguments(request, add_text, call);
-}
-
-static void call_mark(struct call *call, const struct terms *terms, bool force)
-{
-    call_begin(call, &script_init, NULL, NULL, 0);
-    call_text(call, terms->marker);
-    call_text(call, force ? "1" : "0");
-}
-
-/* -- the call under way ----------------------------------------------------------------------- */
 
 static void set_places(struct redis_store *store, const char *places)
 {
@@ -549,7 +215,7 @@ static void set_not_after(struct redis_store *store, struct moment now)
     char not_after[24];
 
     snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
-    call_replace(&store->call, ARGUMENT_NOT_AFTER, not_after);
+    redis_call_replace(&store->call, REDIS_ARGUMENT_NOT_AFTER, not_after);
 }
 
 /* A server is not given up before it can have answered, as far away as it is. */
@@ -565,7 +231,7 @@ static void offer(struct redis_store *store, struct moment now)
 {
     if (!handover_offer(&store->handover, now))
         store->offers = false;
-    call_replace(&store->call, ARGUMENT_TOKEN, store->handover.token);
+    redis_call_replace(&store->call, REDIS_ARGUMENT_TOKEN, store->handover.token);
 }
 
 /* What the call says is filled in. */
@@ -574,9 +240,10 @@ static void complete_call(struct redis_store *store, struct moment now)
     if (store->in_time)
         set_not_after(store, now);
     if (store->call.node_at)
-        call_replace(&store->call, store->call.node_at, store->report.server);
+        redis_call_replace(&store->call, store->call.node_at, store->report.server);
     if (store->call.script == &script_acquire)
-        call_replace(&store->call, ARGUMENT_PLACES, has_places(store) ? store->places : "");
+        redis_call_replace(&store->call, REDIS_ARGUMENT_PLACES,
+                           has_places(store) ? store->places : "");
     if (store->offers)
         offer(store, now);
 }
@@ -612,7 +279,7 @@ static void send_ahead(struct redis_store *store)
 
 static void drop_operation(struct redis_store *store)
 {
-    call_drop(&store->call);
+    redis_call_drop(&store->call);
     if (store->survey)
         redis_survey_free(store->survey);
     if (store->marks)
@@ -678,7 +345,7 @@ static bool is_settled(struct redis_store *store, redisReply *const *replies, st
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
 {
-    const struct call *call = &store->call;
+    const struct redis_call *call = &store->call;
     const struct redis_question question = {call->script, call->key_count, call->take,
                                             store->terms.member};
 
@@ -716,7 +383,7 @@ static void start_marks(struct redis_store *store, const struct answer *answer)
     store->listed = answer->verdict == VERDICT_GRANTED;
     store->survey = store->marks;
     store->marks = NULL;
-    call_drop(&store->call);
+    redis_call_drop(&store->call);
     store->until = moment_plus(loop_now(store->loop), store->part_time);
     redis_survey_ask(store->survey, store->until);
 }
@@ -724,8 +391,7 @@ static void start_marks(struct redis_store *store, const struct answer *answer)
 /* That it is to go on with marks. */
 static bool is_listing(const struct redis_store *store, const struct answer *answer)
 {
-    return store->marks &&
-           (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT);
+    return store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT);
 }
 
 static void finish_call(struct redis_store *store, struct answer *answer)
@@ -832,14 +498,11 @@ static void greeted(struct redis_store *store)
 /* A lock or a place that was granted by a server which is not the right one is given back there. */
 static void give_back(struct redis_store *store)
 {
-    struct call call = store->call;
-    char *argv[] = {store->call.argv[0], "0", "0", "0", "0"};
+    struct redis_call call = {.script = NULL};
 
-    call.script = &script_release;
-    call.whole = true;
-    call.argv = argv;
-    call.argc = sizeof argv / sizeof *argv;
+    redis_call_give_back(&call, &store->call);
     call_add(&call, store->session);
+    redis_call_drop(&call);
 }
 
 /* A question does nothing, and what was refused was not done. */
@@ -943,8 +606,8 @@ static void redis_close(struct store *base)
     drop_operation(store);
     set_places(store, NULL);
     free(store->prefix);
-    free(store->terms.marker);
-    free(store->terms.pauses);
+    free(store->marker);
+    free(store->pauses);
     free(store);
 }
 
@@ -970,7 +633,7 @@ static void acquire_as_member(struct store *base, const struct lock_request *req
     store->lease = request->lease;
     store->in_time = true;
     redis_session_mind(store->session, request->lease);
-    call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
+    redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
     start(store, until, done, arg);
 }
 
@@ -994,7 +657,7 @@ static void renew_as_member(struct store *base, const struct lock_request *reque
 {
     struct redis_store *store = of(base);
 
-    call_renew(&store->call, &store->terms, store->prefix, request, settled);
+    redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
     store->in_time = true;
     store->listen = may_listen(store, request);
     start(store, until, done, arg);
@@ -1016,7 +679,7 @@ static void redis_release(struct store *base, const struct lock_request *request
 {
     struct redis_store *store = of(base);
 
-    call_release(&store->call, &store->terms, store->prefix, request, uncertain);
+    redis_call_release(&store->call, &store->terms, store->prefix, request, uncertain);
     /* A server that did not know another script will not know this one, and perhaps nobody stays to
      * hear it say so. */
     store->call.whole = store->fresh;
@@ -1028,13 +691,13 @@ static void redis_release(struct store *base, const struct lock_request *request
 
 static bool redis_release_nowait(struct store *base, const struct lock_request *request)
 {
-    static const struct terms plain;
+    static const struct redis_terms plain;
     struct redis_store *store = of(base);
     bool asking = store->asking;
 
     drop_operation(store);
     store->asking = asking;
-    call_release(&store->call, &plain, store->prefix, request, true);
+    redis_call_release(&store->call, &plain, store->prefix, request, true);
     store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
     /* A server that has yet to answer what came before finds the connection closed when it does,
      * and goes on with no more than it has read: 16 KB. Nobody will be there to hear whether it
@@ -1054,7 +717,7 @@ static void redis_force(struct store *base, const struct force_request *request,
 {
     struct redis_store *store = of(base);
 
-    call_force(&store->call, store->prefix, request);
+    redis_call_force(&store->call, store->prefix, request);
     start(store, until, done, arg);
 }
 
@@ -1069,9 +732,9 @@ static void redis_adjust(struct store *base, const struct adjust_request *reques
         redis_survey_pauses(store->marks, store->terms.pauses);
         redis_survey_mark(store->marks);
         store->part_time = moment_until(loop_now(store->loop), until);
-        call_pauses(&store->call, &store->terms, store->prefix, request);
+        redis_call_pauses(&store->call, &store->terms, store->prefix, request);
     } else {
-        call_adjust(&store->call, &store->terms, store->prefix, request);
+        redis_call_adjust(&store->call, &store->terms, store->prefix, request);
     }
     start(store, until, done, arg);
 }
@@ -1107,7 +770,7 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     store->listen = request->listen;
     store->each_id = request->each;
     store->each_id_arg = request->each_arg;
-    call_latch(&store->call, store->prefix, request);
+    redis_call_latch(&store->call, store->prefix, request);
     start(store, until, done, arg);
 }
 
@@ -1116,7 +779,7 @@ static void redis_mark(struct store *base, bool force, struct moment until, stor
 {
     struct redis_store *store = of(base);
 
-    call_mark(&store->call, &store->terms, force);
+    redis_call_mark(&store->call, &store->terms, force);
     start(store, until, done, arg);
 }
 
@@ -1174,7 +837,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
 static void set_marker(struct redis_store *store, const char *what)
 {
     if (store->prefix)
-        store->terms.marker = redis_grace_marker(store->prefix, what);
+        store->terms.marker = store->marker = redis_grace_marker(store->prefix, what);
 }
 
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
@@ -1188,7 +851,7 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
     set_marker(store, "epoch");
     /* Elsewhere than where the locks are in a Cluster. */
     if (store->prefix && !store->in_cluster)
-        store->terms.pauses = redis_grace_marker(store->prefix, "paused");
+        store->terms.pauses = store->pauses = redis_grace_marker(store->prefix, "paused");
     return &store->base;
 }
 

@@ -1,0 +1,73 @@
+/* What a request becomes on a Redis server: one call of a script of lua/, with the keys and the
+ * arguments in the order in which the script takes them. Pure: no connection, no clock. */
+#ifndef RLOCK_STORE_REDIS_ARGUMENTS_H
+#define RLOCK_STORE_REDIS_ARGUMENTS_H
+
+#include "store/member.h"
+#include "store/redis/scripts.h"
+#include "store/store.h"
+
+/* Arguments that are filled in at the moment of sending, with redis_call_replace(): until when the
+ * script may do anything (the server's clock in ms), which acquire.lua, renew.lua and release.lua
+ * have at the same place; of acquire.lua the places in the queues, and the token of an offer. */
+enum { REDIS_ARGUMENT_NOT_AFTER = 3, REDIS_ARGUMENT_PLACES = 4, REDIS_ARGUMENT_TOKEN = 12 };
+
+/* One call of a script. It owns its keys and arguments. */
+struct redis_call {
+    const struct script *script; /* NULL: none */
+    bool whole;  /* send the script itself: the server does not know it by its digest */
+    bool ahead;  /* may come to a server that turns out to be the wrong one */
+    int db;      /* the script itself selects it, as nobody may have done so; 0: it need not */
+    char **keys; /* as they are called in the store */
+    size_t key_count;
+    size_t take; /* so many of the keys; 0: all */
+    char **argv;
+    size_t argc;
+    size_t node_at; /* the argument that tells a quorum's member which it is; 0: none does */
+};
+
+/* What is asked of a server besides. The texts are borrowed. */
+struct redis_terms {
+    const char *marker; /* a key that tells for how long the server remembers; NULL */
+    bool grace;         /* and it is to say whether it may have forgotten locks */
+    bool member;        /* of a quorum: how long it has been one */
+    const char *pauses; /* the key of the pauses of GLOBs (globs.lua); NULL: there are none */
+};
+
+/* Each of these fills in a call that is empty, as {.script = NULL} or redis_call_drop() leave it,
+ * from a request whose texts it copies. prefix: what the keys begin with in the store. They cannot
+ * fail. Times in requests are in ns, in arguments in ms. */
+
+/* settled: what a quorum's member is told. offers: to take the lock from a message, which only a
+ * server without grace and outside of a quorum is told. */
+void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms,
+                        const char *prefix, const struct lock_request *request,
+                        const struct member_terms *settled, bool offers);
+void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
+                      const struct lock_request *request, const struct member_terms *settled);
+/* uncertain: an acquisition of the owner's may still be under way, and is barred. */
+void redis_call_release(struct redis_call *call, const struct redis_terms *terms,
+                        const char *prefix, const struct lock_request *request, bool uncertain);
+/* Gives back, without any condition, what the acquisition was granted or queued for, by the keys
+ * and the owner in its call. The script itself is sent. */
+void redis_call_give_back(struct redis_call *call, const struct redis_call *acquisition);
+/* request->by, request->why: "" where it is not told, as store_force() makes of NULL. */
+void redis_call_force(struct redis_call *call, const char *prefix,
+                      const struct force_request *request);
+/* Of one lock; and of a GLOB, where terms->pauses is not NULL. */
+void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
+                       const struct adjust_request *request);
+void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
+                       const struct adjust_request *request);
+void redis_call_latch(struct redis_call *call, const char *prefix,
+                      const struct latch_request *request);
+/* store_mark(): terms->marker is not NULL. */
+void redis_call_mark(struct redis_call *call, const struct redis_terms *terms, bool force);
+
+/* Makes a copy of "text" argument "i", counted from 0, which the call has. */
+void redis_call_replace(struct redis_call *call, size_t i, const char *text);
+
+/* Frees what the call owns, and makes it empty. */
+void redis_call_drop(struct redis_call *call);
+
+#endif
