@@ -89,16 +89,18 @@ are_connected() { # NUMBER
 @test "who waits starts from the message that hands it the lock, and does not ask again" {
     local node
     hold a "${at[1]}"
-    queue w "${at[1]}"
+    bg w rlock run "${at[1]}" -- sh -c "echo w >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/w.end'"
+    poll_until 15 has_waiters "${at[1]}" 1
     for node in $CLUSTER_NODES; do
         # shellcheck disable=SC2086 # words
         bg "monitor$node" redis-cli $CLUSTER_CLI -p "$node" monitor
         poll_until 10 contains "$T/monitor$node.out" OK
     done
     kill "${pid[a]}"
+    poll_until 10 grep -qs '"EVALSHA".*"handed"' "$T"/monitor*.out
+    touch "$T/w.end"
     finish w
     [[ $status == 0 && $(<"$LOG") == w ]]
-    poll_until 10 grep -qs '"EVALSHA".*"handed"' "$T"/monitor*.out
 }
 
 @test "readers, semaphores, nesting, acquire and latches work as with one server" {

@@ -34,6 +34,9 @@
 /* Who is handed the lock has to hear from the store before it would have to end what the lock is
  * for: so much time is left for that at least, or it asks first. */
 #define CONFIRM_NS (1 * NS_PER_SEC)
+/* How long after that the store is asked, where nobody else comes in by that answer: a machine that
+ * is starting a command has no processor to spare, and one that ends before is not asked about. */
+#define CONFIRM_AFTER_NS (10 * NS_PER_MS)
 /* How often a waiter asks again, and by how much that is spread. The store keeps its place for
  * 7 s. */
 #define HEARTBEAT_NS (2500 * NS_PER_MS)
@@ -262,11 +265,20 @@ static void lease_over(struct loop_timer *timer)
     lose(keeper, why);
 }
 
+/* Others who can hold the lock together with this one are called by the renewal behind its
+ * hand-over. */
+static struct moment renew_at(const struct keeper *keeper)
+{
+    if (keeper->handed && keeper->plan.request.mode == LOCK_EXCLUSIVE)
+        return moment_plus(now_of(keeper), CONFIRM_AFTER_NS);
+    return lease_renew_at(keeper->from, keeper->lease.length);
+}
+
 /* A store may say each time that the lease counts from long ago, so that the next renewal is due at
  * once: the throttle bounds how often it is asked. */
 static void hold(struct keeper *keeper)
 {
-    struct moment renewal = lease_renew_at(keeper->from, keeper->lease.length);
+    struct moment renewal = renew_at(keeper);
 
     loop_arm(keeper->loop, &keeper->end, keeper->lease.end);
     if (keeper->plan.renew)
@@ -869,7 +881,7 @@ static bool is_enough(const struct keeper *keeper)
 }
 
 /* A grant that was not asked for just now, and counts from the heartbeat before it. The renewal
- * that is due at once has the store confirm it. */
+ * that is due soon has the store confirm it. */
 static void handed(void *arg, const struct answer *grant)
 {
     struct keeper *keeper = arg;

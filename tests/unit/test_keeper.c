@@ -102,6 +102,10 @@ static const struct schedule schedules[] = {
 
     /* Handed over without being asked for again. */
     {"handed over", -1, 0, "- - +", "1000 o 5000 r", "q- l- wait held h+ ext f+ over:released"},
+    {"handed over, for a moment", -1, 0, "- - +", "1000 o 1009 r",
+     "q- l- wait held f+ over:released"},
+    {"handed over, for a moment longer", -1, 0, "- - +", "1000 o 1011 r",
+     "q- l- wait held h+ ext f+ over:released"},
     {"handed over, renewed as ever", -1, 0, "- - +", "1000 o 15000 r",
      "q- l- wait held h+ ext r+ ext f+ over:released"},
     {"handed over too late", -1, 3000, "- - + +", "2000 o 2500 r",
@@ -502,23 +506,33 @@ static void take_over(struct life *life, const struct succession *succession,
     life->keeper = keeper_take_over(life->loop, &life->store.base, plan, &past, &events, life);
 }
 
-/* succession: NULL where nothing was before. */
-static void run_after(struct life *life, const struct schedule *schedule, int64_t server_wait_ms,
-                      const struct succession *succession)
+/* What a schedule is run under. */
+struct setting {
+    int64_t server_wait_ms;
+    const struct succession *succession; /* NULL where nothing was before */
+    enum lock_mode mode;
+};
+
+static void run_under(struct life *life, const struct schedule *schedule,
+                      const struct setting *setting)
 {
     int64_t lease_ms = schedule->lease_ms ? labs(schedule->lease_ms) : 30000;
     struct loop *loop = loop_new();
     struct moment now = loop_now(loop);
     static const char *const keys[] = {"k"};
-    struct keeper_plan plan = {
-        .request =
-            {.keys = keys, .key_count = 1, .owner = "us", .lease = lease_ms * NS_PER_MS, .who = ""},
-        .wait = schedule->wait_ms != 0,
-        .wait_until =
-            schedule->wait_ms < 0 ? MOMENT_NEVER : moment_plus(now, schedule->wait_ms * NS_PER_MS),
-        .renew = schedule->lease_ms >= 0,
-        .connect_timeout = CONNECT_MS * NS_PER_MS,
-        .server_wait = server_wait_ms * NS_PER_MS};
+    struct keeper_plan plan = {.request = {.keys = keys,
+                                           .key_count = 1,
+                                           .owner = "us",
+                                           .mode = setting->mode,
+                                           .lease = lease_ms * NS_PER_MS,
+                                           .who = ""},
+                               .wait = schedule->wait_ms != 0,
+                               .wait_until = schedule->wait_ms < 0
+                                                 ? MOMENT_NEVER
+                                                 : moment_plus(now, schedule->wait_ms * NS_PER_MS),
+                               .renew = schedule->lease_ms >= 0,
+                               .connect_timeout = CONNECT_MS * NS_PER_MS,
+                               .server_wait = setting->server_wait_ms * NS_PER_MS};
     int turns = 0;
 
     *life = (struct life){.schedule = schedule,
@@ -528,8 +542,8 @@ static void run_after(struct life *life, const struct schedule *schedule, int64_
                           .leave_by = MOMENT_NEVER};
     life->action = (struct loop_timer){.fire = act, .owner = life};
     fake_store_init(&life->store, loop, schedule->answers);
-    if (succession)
-        take_over(life, succession, &plan);
+    if (setting->succession)
+        take_over(life, setting->succession, &plan);
     else
         life->keeper = keeper_start(loop, &life->store.base, &plan, &events, life);
     arm_action(life);
@@ -550,17 +564,16 @@ static void run_after(struct life *life, const struct schedule *schedule, int64_
     loop_free(loop);
 }
 
-static void run(struct life *life, const struct schedule *schedule, int64_t server_wait_ms)
+static void run(struct life *life, const struct schedule *schedule)
 {
-    run_after(life, schedule, server_wait_ms, NULL);
+    run_under(life, schedule, &(struct setting){.server_wait_ms = CONNECT_MS});
 }
 
-static void test_schedule(const struct schedule *schedule, int server_wait_ms,
-                          const struct succession *succession)
+static void test_schedule(const struct schedule *schedule, struct setting setting)
 {
     struct life life;
 
-    run_after(&life, schedule, server_wait_ms, succession);
+    run_under(&life, schedule, &setting);
     char *end = strrchr(life.store.log, ' ');
     if (end)
         *end = '\0';
@@ -572,14 +585,22 @@ static void test_schedule(const struct schedule *schedule, int server_wait_ms,
         tap_note("%s", life.fault);
 }
 
+/* The next ones are called by the renewal behind a hand-over. */
+static const struct schedule of_readers = {
+    "handed over to one of many readers",     -1, 0, "- - +", "1000 o 1001 r",
+    "q- l- wait held h+ ext f+ over:released"};
+
 static void test_schedules(void)
 {
     for (size_t i = 0; i < COUNT(schedules); i++)
-        test_schedule(&schedules[i], CONNECT_MS, NULL);
+        test_schedule(&schedules[i], (struct setting){CONNECT_MS, NULL, LOCK_EXCLUSIVE});
+    test_schedule(&of_readers, (struct setting){CONNECT_MS, NULL, LOCK_SHARED});
     for (size_t i = 0; i < COUNT(absences); i++)
-        test_schedule(&absences[i].schedule, absences[i].server_wait_ms, NULL);
+        test_schedule(&absences[i].schedule,
+                      (struct setting){absences[i].server_wait_ms, NULL, LOCK_EXCLUSIVE});
     for (size_t i = 0; i < COUNT(successions); i++)
-        test_schedule(&successions[i].schedule, CONNECT_MS, &successions[i]);
+        test_schedule(&successions[i].schedule,
+                      (struct setting){CONNECT_MS, &successions[i], LOCK_EXCLUSIVE});
 }
 
 /* What is told in the end: the server's word rather than that it was silent afterwards. */
@@ -604,7 +625,7 @@ static void test_reasons(void)
     for (size_t i = 0; i < COUNT(reasons); i++) {
         const struct schedule schedule = {.answers = reasons[i].answers, .actions = "1000 r"};
         struct life life;
-        run(&life, &schedule, CONNECT_MS);
+        run(&life, &schedule);
         tap_is(life.why, reasons[i].wanted, "the reason", reasons[i].answers);
     }
 }
@@ -643,7 +664,7 @@ static void test_any(void)
         struct life life = {.fault = NULL};
         for (; seed < end && !life.fault; seed++) {
             make_schedule(seed, &schedule, answers, actions);
-            run(&life, &schedule, CONNECT_MS);
+            run(&life, &schedule);
         }
         if (tap_ok(!life.fault, "500 schedules by chance"))
             continue;
