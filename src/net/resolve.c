@@ -85,6 +85,7 @@ static void look_up(const void *asked, void *found_here)
         memcpy(&found->address, a->ai_addr, a->ai_addrlen);
         found->length = a->ai_addrlen;
     }
+    freeaddrinfo(list);
 }
 
 static void found_out(void *owner, const void *found)
