@@ -72,12 +72,14 @@ def queue(samples, measured, count):
 
 
 def inspect(samples, measured, lock, count):
-    """As "status KEY" does."""
-    parts, rest = [], []
-    while rest is not None:
+    """As "status KEY" does: what is behind the reply's nine parts says where to go on."""
+    parts, rest = [], [0, ""]
+    while rest and rest[0] != 0 or not parts:
         words = lock.words("inspect", *rest)
         parts.append(measured.least(words))
-        rest = measured.server.call(*words)[7:] or None
+        rest = measured.server.call(*words)[9:11]
+        if len(parts) > count:
+            raise OSError("status KEY does not come to the end of the queue")
     samples.add("status KEY", "rlock", count, sum(parts))
     samples.add("its longest call", "rlock", count, max(parts))
 
