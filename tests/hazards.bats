@@ -35,7 +35,7 @@ table_of_tests() {
 
 @test "each has a test, or it says why not" {
     run -0 awk '/^\*\*H/ { if (number && !told) print number; number = $1; told = 0 }
-                /^- [a-z_]+\.bats: / || (/^- not tested: / || /^- not built: /) && length > 30 { told = 1 }
+                /^- [a-z_]+\.bats: / || (/^- not tested( by name)?: / || /^- not built: /) && length > 30 { told = 1 }
                 END { if (!told) print number }' HAZARDS.md
     [[ $output == "" ]]
 }

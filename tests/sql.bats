@@ -75,6 +75,24 @@ setup_file() { databases_start; }
     on_each readers
 }
 
+@test "H119 names are what they are: in capitals, with an accent, of 512 bytes" {
+    names() {
+        local long
+        long=$(printf 'x%.0s' {1..511})
+        stay a deploy
+        stay b "${long}a"
+        for name in Deploy déploy deploy/ "$long" "${long}b"; do
+            run -0 rlock run -n "$name" -- true
+        done
+        refused 75 run -n deploy -- true
+        refused 75 run -n "${long}a" -- true
+        refused 64 run -n "${long}ab" -- true
+        ends_well a
+        ends_well b
+    }
+    on_each names
+}
+
 @test "a semaphore: so many at a time, each with a slot; another limit is refused" {
     slots() {
         bg one rlock run --limit 2 k -- sh -c "echo \$RLOCK_SLOT >>'$LOG'; exec sleep 1000"
@@ -170,7 +188,7 @@ END
     on_each tokens
 }
 
-@test "a server that was killed and started again: its locks are held as before" {
+@test "H116 a server that was killed and started again: its locks are held as before" {
     restart() {
         stay a k --lease 30s
         queue b k

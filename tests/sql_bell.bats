@@ -69,7 +69,7 @@ hand_over() {
     gap=$(median "${gaps[@]}")
 }
 
-@test "who waits is woken when it is its turn; where the server has no such locks, it looks" {
+@test "H117 who waits is woken when it is its turn; where the server has no such locks, it looks" {
     local statements gap woken_statements woken through straight=$RLOCK_URL
     hand_over woken "$straight"
     woken=$gap woken_statements=$statements
@@ -161,7 +161,7 @@ held_by_one() {
     json '.[0].holders | length == 1'
 }
 
-@test "somebody else has taken the user-level lock: waiters look" {
+@test "H116 somebody else has taken the user-level lock: waiters look" {
     local owner
     eval "$(rlock acquire --lease 5m --export k)"
     owner=$RLOCK_OWNER

@@ -94,7 +94,7 @@ strange_sessions_ended() {
     ends_well a
 }
 
-@test "the server is stopped for longer than the lease: the command ends before, with 79" {
+@test "H112 the server is stopped for longer than the lease: the command ends before, with 79" {
     local stopped
     cat >"$T/command" <<'END'
 trap 'cut -d. -f1 /proc/uptime >"$0.ended"; exit 0' TERM
@@ -391,7 +391,7 @@ END
     stderr_line 'cannot reach zookeeper://127.0.0.1:1'
 }
 
-@test "doctor: fit, and what a lease comes to" {
+@test "H115 doctor: fit, and what a lease comes to" {
     run -0 rlock doctor --lease 5s
     [[ $output == *"fine     lease"*"fine     lock "* ]]
     run -0 rlock doctor --lease 90s
@@ -424,7 +424,7 @@ END
     [[ ! -e $T/ran ]]
 }
 
-@test "a session that cannot be opened again: the lock is lost in time, and nothing stays behind" {
+@test "H113 a session cannot be opened again: the lock is lost in time, and nothing stays behind" {
     local there
     bg relay python3 "$TESTS/forgetful_zookeeper.py" "${port[1]}"
     poll_until 10 test -s "$T/relay.out"
