@@ -597,6 +597,8 @@ any_contenders() {
 start_proxy() {
     local name=${1:-proxy} listen=${2:-127.0.0.1:0} target=${3:-$REDIS_SOCK}
     declare -gA proxy
+    # What another of this name has left would be taken for this one's address.
+    [[ ! -e $T/$name.address ]]
     "$RLOCK_TEST_TOOLS/faultproxy" "$T/$name.ctl" "$listen" "$target" \
         </dev/null >"$T/$name.address" 2>"$T/$name.err" 3>&- &
     pid[$name]=$!

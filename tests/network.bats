@@ -209,11 +209,10 @@ while True:
 
 @test "H73 a renewal under way when the command ends is no lost lock, and takes nothing back" {
     local i
-    start_proxy
     # After a third of the lease; answered half a second later.
     fault delay down 500
     for ((i = 0; i < 12; i++)); do
-        bg "r$i" rlock run -u "redis://${proxy[proxy]}" --lease 9s "k$i" -- \
+        bg "r$i" rlock run -u "$PROXY" --lease 9s "k$i" -- \
             sh -c "sleep $((2050 + 100 * i))e-3; exit 9"
     done
     for ((i = 0; i < 12; i++)); do
@@ -224,9 +223,8 @@ while True:
 }
 
 @test "H76 a short lease is kept where answers take their time" {
-    start_proxy
     fault delay down 1100 # just below half of what a renewal may take
-    stay a k -u "redis://${proxy[proxy]}" --lease 15s
+    stay a k -u "$PROXY" --lease 15s
     renewed k
     renewed k
     renewed k
