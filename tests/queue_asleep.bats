@@ -76,7 +76,9 @@ stopped() {
         poll_until 10 has_waiters k 2
         kill "${pid[b]}"
         finish asleep
-        [[ $status == 0 && $(grep -c 'acquired, ' "$T/asleep.err") == 1 ]]
+        [[ $status == 0 ]]
+        # Its agent may have seen it run just before it was stopped: that grant was given back.
+        within 1 2 "$(grep -c 'acquired, ' "$T/asleep.err")"
         finish later
         [[ $(paste -sd' ' "$LOG") == "w asleep later" ]]
     done
