@@ -57,6 +57,7 @@ void outage_answered(struct outage *outage, struct moment now)
     outage->text[0] = '\0';
     outage->failure.cause = CAUSE_NONE;
     outage->told = false;
+    outage->reason_count = 0;
     loop_disarm(outage->loop, &outage->start);
     if (told)
         outage->events->recovered(outage->arg, moment_until(outage->since, now));
@@ -83,13 +84,24 @@ static void note_first(struct outage *outage, const struct answer *why, bool exp
         outage->events->trouble(outage->arg, why);
 }
 
-static void note_later(struct outage *outage, struct moment now, const struct answer *why,
-                       bool known)
+/* Those beyond the limit count as told. */
+static bool is_new_reason(struct outage *outage, const char *text)
+{
+    for (size_t i = 0; i < outage->reason_count; i++)
+        if (strcmp(outage->reasons[i], text) == 0)
+            return false;
+    if (outage->reason_count == OUTAGE_REASONS_MAX)
+        return false;
+    snprintf(outage->reasons[outage->reason_count++], sizeof outage->reasons[0], "%s", text);
+    return true;
+}
+
+static void note_later(struct outage *outage, struct moment now, const struct answer *why)
 {
     if (!outage->told)
         outage->since = now;
     outage->told = true;
-    if (!known)
+    if (is_new_reason(outage, why->text))
         outage->events->trouble(outage->arg, why);
     if (why->grace_ms > 0)
         outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);
@@ -97,13 +109,13 @@ static void note_later(struct outage *outage, struct moment now, const struct an
 
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why)
 {
-    bool known = strcmp(outage->text, why->text) == 0, explains = !outage->text[0];
+    bool explains = !outage->text[0];
 
     memcpy(outage->text, why->text, sizeof outage->text);
     memcpy(outage->said, why->said, sizeof outage->said);
     store_note_failure(&outage->failure, why);
     if (outage->contacted)
-        note_later(outage, now, why, known);
+        note_later(outage, now, why);
     else
         note_first(outage, why, explains);
     struct moment again = outage_pause(outage, now);

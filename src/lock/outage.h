@@ -4,13 +4,16 @@
  * A store that has not answered yet may be away for "server_wait". The user is told so once: after
  * a second, or after three without any answer, and then once more when there is a reason. One that
  * has answered may be away for "longest" since its latest answer, or since the time at which it
- * meant to serve again; the user is told at once, and again when it fails for another reason. In
- * both cases the user is told when the store is back. */
+ * meant to serve again; the user is told at once, and again when it fails for another reason, but
+ * of each reason once, and of eight at most: reasons may take turns for long. In both cases the
+ * user is told when the store is back. */
 #ifndef RLOCK_LOCK_OUTAGE_H
 #define RLOCK_LOCK_OUTAGE_H
 
 #include "net/loop.h"
 #include "store/store.h"
+
+enum { OUTAGE_REASONS_MAX = 8 };
 
 struct outage_events {
     void (*trouble)(void *arg, const struct answer *why);
@@ -28,6 +31,9 @@ struct outage {
     struct moment until;       /* it is given up then */
     unsigned failures;         /* in a row */
     char text[256], said[192]; /* the latest failure, as in the answer; "": there is none */
+    /* Of a store that has answered: the reasons that the user was told of. */
+    char reasons[OUTAGE_REASONS_MAX][256];
+    size_t reason_count;
     struct answer failure;   /* of all in a row, the one that says why; cause NONE: there is none */
     struct moment since;     /* the first of them; of a store that has not answered: the start */
     bool told;               /* the user was told of it */

@@ -10,8 +10,8 @@
 #define LONGEST_NS (30 * NS_PER_SEC)
 
 /* "steps": "MS WHAT" in order, where WHAT is + an answer, e excuse, q end, or a failure: ! refused,
- * . silent, ~ loading, w not yet for 40 s, x denied, n no such host. "wanted": what the user is
- * told, and "over:" with the reason if the failure is the last. */
+ * . silent, ~ loading, a digit: itself, w not yet for 40 s, x denied, n no such host. "wanted":
+ * what the user is told, and "over:" with the reason if the failure is the last. */
 static const struct {
     const char *name;
     int server_wait_ms;
@@ -35,6 +35,14 @@ static const struct {
 
     {"later: each reason at once", 5000, "0 + 100 ! 200 ! 300 ~ 400 +",
      "away:refused away:loading back:300 "},
+    {"later: each reason once, even if they take turns", 5000,
+     "0 + 100 ! 200 . 300 ! 400 . 500 ~ 600 . 700 ! 800 +",
+     "away:refused away:silent away:loading back:700 "},
+    {"later: eight reasons", 5000, "0 + 1 0 2 1 3 2 4 3 5 4 6 5 7 6 8 7 9 8 10 9 11 8 12 0 13 +",
+     "away:0 away:1 away:2 away:3 away:4 away:5 away:6 away:7 back:12 "},
+    {"later: reasons that take turns, anew after each answer", 5000,
+     "0 + 100 ! 200 . 300 ! 400 + 500 . 600 ! 700 . 800 +",
+     "away:refused away:silent back:300 away:silent away:refused back:300 "},
     {"later: anew after each answer", 5000, "0 + 100 ! 200 + 300 ! 500 +",
      "away:refused back:100 away:refused back:200 "},
     {"later: denied", 5000, "0 + 100 x", "over:denied "},
@@ -110,6 +118,14 @@ static void fail(struct course *course, struct moment now, const struct answer *
         tell(course, "the next attempt", "too soon, or too late");
 }
 
+static void fail_with_digit(struct course *course, struct moment now, char digit)
+{
+    struct answer why;
+
+    answer_fail(&why, CAUSE_UNREACHABLE, "%c", digit);
+    fail(course, now, &why);
+}
+
 static void arm_step(struct course *course)
 {
     char *end;
@@ -136,6 +152,8 @@ static void take_step(struct loop_timer *timer)
     for (size_t i = 0; i < COUNT(failures); i++)
         if (failures[i].letter == what)
             fail(course, now, &failures[i].why);
+    if (what >= '0' && what <= '9')
+        fail_with_digit(course, now, what);
     arm_step(course);
 }
 
