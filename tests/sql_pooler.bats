@@ -9,7 +9,7 @@ setup_file() {
     type pgbouncer >/dev/null 2>&1 || return 0
     databases_start
     [[ $DATABASES == *postgresql* ]] || return 0
-    pooler_make
+    pooler_make 3
 }
 
 setup() {
@@ -24,17 +24,17 @@ teardown_file() {
     databases_end
 }
 
-# Three sessions for all.
+# So many sessions for all.
 pooler_make() {
     local dir=$BATS_FILE_TMPDIR/pooler
-    mkdir "$dir"
+    mkdir -p "$dir"
     POOLER_PORT=$(free_ports 1)
     export POOLER_PORT
     echo '"locker" "p w"' >"$dir/users"
     printf '%s\n' '[databases]' "locks = host=127.0.0.1 port=$POSTGRESQL_PORT" '[pgbouncer]' \
         'listen_addr = 127.0.0.1' "listen_port = $POOLER_PORT" 'unix_socket_dir =' \
         'auth_type = plain' "auth_file = $dir/users" "logfile = $dir/log" "pidfile = $dir/pid" \
-        'pool_mode = transaction' 'default_pool_size = 3' 'server_round_robin = 1' >"$dir/ini"
+        'pool_mode = transaction' "default_pool_size = $1" 'server_round_robin = 1' >"$dir/ini"
     ((EUID != 0)) || chown -R nobody "$dir"
     pooler_start
 }
@@ -52,9 +52,24 @@ pooler_kill() {
     rm "$BATS_FILE_TMPDIR/pooler/pid"
 }
 
+pooled_sql() {
+    PGPASSWORD='p w' psql -qAt -h 127.0.0.1 -p "$POOLER_PORT" -U locker -d locks -c "$1" 3>&-
+}
+
 pooler_answers() {
-    [[ $(PGPASSWORD='p w' psql -qAt -h 127.0.0.1 -p "$POOLER_PORT" -U locker -d locks \
-        -c 'SELECT 1' 3>&-) == 1 ]]
+    [[ $(pooled_sql 'SELECT 1') == 1 ]]
+}
+
+# It opens another session when all that it has are in use.
+has_two_sessions() {
+    local one ends=()
+    for one in 1 2; do
+        pooled_sql 'SELECT pg_sleep(0.2)' &
+        ends+=($!)
+    done
+    wait "${ends[@]}"
+    [[ $(database_sql postgresql "SELECT count(*) FROM pg_stat_activity
+        WHERE usename = 'locker'") == 2 ]]
 }
 
 @test "ten that want the same lock have it one after the other" {
@@ -105,7 +120,13 @@ pooler_answers() {
     [[ $status == 0 && $(<"$LOG") == b ]]
 }
 
-@test "the doctor sees that sessions are shared out" {
+@test "the doctor sees that sessions are shared out, be they two in turn" {
+    run rlock doctor
+    [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]
+    pooler_kill
+    pooler_make 2
+    RLOCK_URL=postgresql://locker:p%20w@127.0.0.1:$POOLER_PORT/locks
+    poll_until 20 has_two_sessions
     run rlock doctor
     [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]
     run rlock doctor -u "$(database_url postgresql)"

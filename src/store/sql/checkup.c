@@ -218,19 +218,24 @@ static void check_pg_rights(struct examination *of)
 }
 
 /* A pooler may give each statement to another session: then two connections have one, or one has
- * two. */
+ * two. It may give them to each session in turn: of two in turn the same one answers every second
+ * statement. */
 static void check_pg_pooler(struct examination *of)
 {
     static const char session[] = "SELECT pg_backend_pid()";
     char first[200], others[200];
-    bool asked = ask(of, session);
+    bool stays = true, asked = ask(of, session);
 
     snprintf(first, sizeof first, "%s", of->values[0]);
     asked = asked && ask_by(of, of->other, session);
     snprintf(others, sizeof others, "%s", of->values[0]);
-    if (!asked || !ask(of, session))
+    for (int i = 0; i < 2; i++) {
+        asked = asked && ask(of, session);
+        stays = stays && says(of, 0, first);
+    }
+    if (!asked)
         return;
-    if (strcmp(first, others) != 0 && says(of, 0, first))
+    if (strcmp(first, others) != 0 && stays)
         add(of, "wake-up", LEVEL_FINE, "waiters are called by NOTIFY", "");
     else
         add(of, "wake-up", LEVEL_WARNING,
