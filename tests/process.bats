@@ -297,6 +297,18 @@ paused() {
     run -0 rlock status -q k
 }
 
+@test "H109 no descriptors to be had for renew and release: a message, and no harm" {
+    local n owner
+    export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
+    owner=$(rlock acquire --lease 60s k)
+    for n in 4 5 6; do
+        run bash -c 'ulimit -n '"$n"'; exec "$RLOCK" renew --owner "$0" k' "$owner" 3>&-
+        [[ $status == 0 || $status == 69 && $output == *"Too many open files"* ]]
+    done
+    run bash -c 'ulimit -n 4; exec "$RLOCK" release --owner "$0" k' "$owner" 3>&-
+    [[ $status == 0 || $status == 69 && $output == *"Too many open files"* ]]
+}
+
 @test "H110 program, directory and password file are gone: the lock is kept and given back" {
     redis config set requirepass s3cret
     export REDISCLI_AUTH=s3cret

@@ -331,8 +331,8 @@ static bool ask_until_answered(struct query *query, send_question *send,
         unanswered |= answer->maybe_done;
         store_note_failure(&told, answer);
         struct moment now = moment_now(), again = backoff_next(&failures, now);
-        retry = first ? outage_may_pass(&query->outage, now, answer)
-                      : may_retry(answer, unanswered, again, end);
+        retry = query->store && (first ? outage_may_pass(&query->outage, now, answer)
+                                       : may_retry(answer, unanswered, again, end));
         if (retry && first)
             again = outage_note(&query->outage, now, answer);
         if (retry)
