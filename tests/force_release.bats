@@ -173,6 +173,20 @@ EOF
     [[ $output == *evil* && $output != *$'\e'* ]]
 }
 
+@test "what is said of a holder is escaped once" {
+    local back='CI\job'
+
+    ln -s "$(type -P sleep)" "$T/$back"
+    owner=$(rlock acquire k)
+    bg a rlock run w -- "$T/$back" 60
+    poll_until 10 held w
+    run -1 rlock release --owner "$owner" w
+    [[ $output == *'by '*' (CI\\job)' ]]
+    run -0 rlock force-release --now --yes w
+    [[ ${lines[0]} == *' (CI\\job) since '* && ${lines[1]} == *' taken from '*' (CI\\job)' ]]
+    finish a
+}
+
 @test "--prefix takes the lock of that prefix alone" {
     as_default_user
     hold a k --prefix other --lease 60s

@@ -176,19 +176,19 @@ static int refuse(const struct eviction *all, const char *fmt, ...)
 
 static int changed_hands(const struct eviction *all, const char *key, const struct answer *answer)
 {
-    char who[RENDER_PARTY_SIZE];
+    char who[PARTY_SIZE];
 
     if (answer->holder.owner[0])
         return refuse(
             all, "%s changed hands meanwhile; it is held by %.200s now, and nothing was changed",
-            key, render_party(&answer->holder.who, who, sizeof who));
+            key, party_print(&answer->holder.who, who, sizeof who));
     return refuse(all, "%s changed hands meanwhile; nothing was changed", key);
 }
 
 static void say_done(const struct force_request *request, const struct lock_party *first)
 {
     const char *queue = request->purge ? ", and its queue was emptied" : "";
-    char who[RENDER_PARTY_SIZE];
+    char who[PARTY_SIZE];
 
     if (request->owner_count == 0)
         say_warning("the queue of %s was emptied", request->key);
@@ -196,16 +196,16 @@ static void say_done(const struct force_request *request, const struct lock_part
         say_warning("%s was taken from %zu holders%s", request->key, request->owner_count, queue);
     else
         say_warning("%s was taken from %.200s%s", request->key,
-                    render_party(&first->who, who, sizeof who), queue);
+                    party_print(&first->who, who, sizeof who), queue);
 }
 
 /* Whom it was asked of: one, or how many. */
-static char *print_asked(const struct answer *answer, char out[RENDER_PARTY_SIZE])
+static char *print_asked(const struct answer *answer, char out[PARTY_SIZE])
 {
     if (answer->holders > 1)
-        snprintf(out, RENDER_PARTY_SIZE, "%" PRId64 " holders", answer->holders);
+        snprintf(out, PARTY_SIZE, "%" PRId64 " holders", answer->holders);
     else
-        render_party(&answer->holder.who, out, RENDER_PARTY_SIZE);
+        party_print(&answer->holder.who, out, PARTY_SIZE);
     return out;
 }
 
@@ -234,7 +234,7 @@ static bool is_away(const struct answer *answer)
  * away is waited for as long: they may have heard of it. */
 static void await(struct eviction *all, struct force_request *request, struct answer *answer)
 {
-    char who[RENDER_PARTY_SIZE], left[32];
+    char who[PARTY_SIZE], left[32];
     int64_t pause = LOOK_FIRST_NS, left_ms = answer->left_ms;
     struct moment over = over_at(answer);
     bool told = false;
@@ -455,11 +455,11 @@ static int check(struct eviction *all)
 static void sign(struct eviction *all)
 {
     struct identity self = {0};
-    char who[RENDER_PARTY_SIZE];
+    char who[PARTY_SIZE];
 
     if (!all->settings.no_identity) {
         own_identity_fill(&self, "", getpid());
-        identity_set(all->by, render_party(&self, who, sizeof who));
+        identity_set(all->by, party_print(&self, who, sizeof who));
     }
     if (all->reason)
         identity_set(all->why, all->reason);

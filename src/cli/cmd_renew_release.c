@@ -140,11 +140,11 @@ static void say_not_holder(const struct renew_release *action, const struct answ
 {
     const char *name = action->command->name;
     const struct lock_party *holder = &answer->holder;
-    char who[RENDER_PARTY_SIZE];
+    char who[PARTY_SIZE];
 
     if (holder->owner[0])
         say_warning("%s: %.100s is not held by that owner, but by %s", name, action->key,
-                    render_party(&holder->who, who, sizeof who));
+                    party_print(&holder->who, who, sizeof who));
     else if (answer->holders > 0)
         say_warning("%s: %.100s is not held by that owner, but by others", name, action->key);
     else

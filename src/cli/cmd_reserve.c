@@ -210,11 +210,11 @@ static const struct option_spec extend_options[] = {SETTINGS_OPTIONS, {0}};
 
 static int not_reserved(const struct reserve *all, const struct lock_party *holder)
 {
-    char who[RENDER_PARTY_SIZE];
+    char who[PARTY_SIZE];
 
     if (holder && holder->owner[0])
         say_warning("%s: %s is not reserved by you, but held by %s", all->command->name, all->key,
-                    render_party(&holder->who, who, sizeof who));
+                    party_print(&holder->who, who, sizeof who));
     else
         say_warning("%s: %s is not reserved by you%s", all->command->name, all->key,
                     holder ? ": it was released, or its time is over" : "");

@@ -42,19 +42,23 @@ static const char *lock_state(const struct lock_view *lock, char out[32])
     return out;
 }
 
-char *render_party(const struct identity *who, char *out, size_t size)
+char *party_print(const struct identity *who, char *out, size_t size)
 {
-    char user[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], host[sizeof user], command[sizeof user];
     char pid[32] = "";
 
-    utf8_escape(who->user, user, sizeof user);
-    utf8_escape(who->host, host, sizeof host);
-    utf8_escape(who->command, command, sizeof command);
     if (who->pid)
         snprintf(pid, sizeof pid, " pid %ld", who->pid);
-    snprintf(out, size, "%s%s%s%s%s%s%s", user[0] || host[0] ? user : "someone", host[0] ? "@" : "",
-             host, pid, command[0] ? " (" : "", command, command[0] ? ")" : "");
+    snprintf(out, size, "%s%s%s%s%s%s%s", who->user[0] || who->host[0] ? who->user : "someone",
+             who->host[0] ? "@" : "", who->host, pid, who->command[0] ? " (" : "", who->command,
+             who->command[0] ? ")" : "");
     return out;
+}
+
+char *render_party(const struct identity *who, char *out, size_t size)
+{
+    char plain[PARTY_SIZE];
+
+    return utf8_escape(party_print(who, plain, sizeof plain), out, size);
 }
 
 char *render_time(int64_t ms, char out[32])
