@@ -61,6 +61,23 @@ slots_are() {
     run -78 rlock run -n --limit 1 k -- true
 }
 
+@test "H64 who waits and is refused for another limit leaves the queue: the one behind it goes" {
+    rlock pause -m why k 1h
+    bg a rlock run --limit 2 k -- sleep 1000
+    poll_until 10 has_waiters k 1
+    bg b rlock run --limit 3 k -- true
+    poll_until 10 has_waiters k 2
+    bg c rlock run --limit 2 k -- true
+    poll_until 10 has_waiters k 3
+    rlock resume k
+    finish b
+    [[ $status == 78 ]]
+    run -0 rlock status --json k
+    json ".[0].waiters | all(.pid != ${pid[b]})" # for seven seconds, if it had gone without a word
+    finish c
+    [[ $status == 0 ]]
+}
+
 @test "a limit that is no number from 1 to 100000: 64" {
     local limit
     for limit in 0 -1 1.5 x "" 100001 99999999999999999999; do

@@ -457,12 +457,15 @@ static void wait_on(struct keeper *keeper)
     schedule(keeper, moment_min(due, keeper->plan.wait_until));
 }
 
+/* Who waits in vain leaves no place in the queue behind, for others to wait behind. */
 static void take_refusal(struct keeper *keeper, const struct answer *answer, bool listening)
 {
+    bool placed = keeper->refusal.position > 0;
+
     keeper->refusal = *answer;
     keeper->replaced |= answer->holders > 0;
     if (answer->cause == CAUSE_MISFIT) {
-        end_with(keeper, KEEPER_FAILED, answer, !may_be_in_store(keeper));
+        end_with(keeper, KEEPER_FAILED, answer, !placed && !may_be_in_store(keeper));
     } else if (!keeper->plan.wait || answer->cause == CAUSE_SUPERSEDED ||
                answer->cause == CAUSE_DONE) {
         end_refused(keeper, !may_be_in_store(keeper));
