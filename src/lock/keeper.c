@@ -857,17 +857,18 @@ static void timer_due(struct loop_timer *timer)
     }
 }
 
-/* The store is asked at once, as far as the throttle allows. */
+/* The store is asked at once, as far as the throttle allows; while renewals are on hold, as soon as
+ * they are not any more. */
 static void poked(void *arg)
 {
     struct keeper *keeper = arg;
 
     struct moment next = throttle_next(&keeper->pace);
-    bool held = keeper->state == HELD && keeper->plan.renew && !keeper->on_hold;
+    bool held = keeper->state == HELD && keeper->plan.renew;
 
     if (keeper->busy || (keeper->state != WAITING && !held))
         return;
-    if (!moment_reached(next, now_of(keeper)))
+    if ((held && keeper->on_hold) || !moment_reached(next, now_of(keeper)))
         schedule(keeper, moment_min(keeper->next.due, next));
     else if (held)
         renew(keeper);
