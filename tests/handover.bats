@@ -95,3 +95,19 @@ forge() {
     finish c
     [[ $(<"$LOG") == c ]]
 }
+
+@test "H45 a renewer that was handed the lock is told at once that somebody asks for it" {
+    local start
+    bg p sleep 1000
+    stay a k
+    bg r rlock acquire --lease 2m --keep "${pid[p]}" k
+    poll_until 15 offers_anew ''
+    ends_well a
+    finish r
+    [[ $status == 0 ]]
+    start=$(now_ms)
+    run -0 --separate-stderr rlock force-release --yes k
+    stderr_line '^rlock: k was given back by '
+    took 0 10000 "$start" # the renewal after the first one is 40 s away
+    is_free k
+}

@@ -97,6 +97,7 @@ struct keeper {
     bool lost;                /* and told so */
     bool wanted;              /* lost, because somebody asks for it */
     bool handed;              /* the store has handed it over, and no renewal was answered since */
+    bool verified;            /* keeper_verify() was called: each renewal listens */
 
     /* Releasing. */
     bool used; /* the command has run: at_least counts */
@@ -395,7 +396,8 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     keeper->until = until;
     request.grants = keeper->state == HELD ? keeper->granted.grants : NULL;
     request.handed = keeper->handed;
-    request.listen = keeper->state == HELD && keeper->plan.renew && !keeper->handed;
+    request.listen =
+        keeper->state == HELD && keeper->plan.renew && (!keeper->handed || keeper->verified);
     request.who = keeper->who ? keeper->who : request.who; /* the store may have forgotten it */
     store_renew(keeper->store, &request, keeper->until, done, keeper);
 }
@@ -995,6 +997,7 @@ bool keeper_was_asked(const struct keeper *keeper)
 
 void keeper_verify(struct keeper *keeper)
 {
+    keeper->verified = true;
     if (keeper->state == HELD && !keeper->busy)
         renew(keeper);
 }

@@ -84,7 +84,7 @@ const char *keeper_trouble(const struct keeper *keeper);
 /* Whether it was lost because somebody asks for it: the store has it until it is given back. */
 bool keeper_was_asked(const struct keeper *keeper);
 
-/* Renews now instead of when it is due. */
+/* Renews now instead of when it is due. From then on the keeper hears of who asks for the lock. */
 void keeper_verify(struct keeper *keeper);
 /* While on hold, no renewal is sent; the lease runs out. */
 void keeper_hold_renewals(struct keeper *keeper, bool hold);
