@@ -2,7 +2,7 @@
 """What the scripts of src/store/redis/lua cost the server, by its own statistics: ratios alone.
 Prints TAP."""
 import re
-from script_server import PLACE_TTL, Lock
+from script_server import PLACE_TTL, Lock, read_script, without_short_way
 from script_tap import A, B, C, D, DAY, E, fence_of, main, same, test, true
 
 ROUNDS = 11, 200  # at least, and where something is in the way
@@ -10,12 +10,17 @@ MANY = 1000
 OWNERS = ["%036d" % number for number in range(MANY)]
 
 
+def usec_per_call(server):
+    """Of EVALSHA, since CONFIG RESETSTAT."""
+    stats = server.call("INFO", "commandstats")
+    return float(re.search(r"cmdstat_evalsha:\S*usec_per_call=([\d.]+)", stats)[1])
+
+
 def microseconds(server, words):
-    """A call's, as EVALSHA's usec_per_call has it."""
+    """A call's, and its reply."""
     server.call("CONFIG", "RESETSTAT")
     reply = server.call(*words)
-    stats = server.call("INFO", "commandstats")
-    return reply, float(re.search(r"cmdstat_evalsha:\S*usec_per_call=([\d.]+)", stats)[1])
+    return reply, usec_per_call(server)
 
 
 def waited_for(lock, number):
@@ -121,6 +126,50 @@ def _(server):
 @test("cost: acquire, renew and release with a thousand permits taken, at most twice that with one")
 def _(server):
     compare(server, permitted, with_permits)
+
+
+@test("cost: a usual heartbeat takes half of the commands that it takes without its short way")
+def _(server):
+    sha = server.sha["acquire", False], server.load(without_short_way(read_script("acquire")))
+    for names, most in ((("a",), 5), (("a", "b"), 9)):
+        server.call("FLUSHALL")
+        lock = Lock(server, *names, now=None)
+        lock.acquire(A, lease=DAY)
+        for owner in OWNERS[:10]:
+            places = lock.acquire(owner, lease=DAY)[2]
+        words = lock.acquire_words(OWNERS[9], places=places, offer="token", count=False)
+        cost = {digest: [] for digest in sha}
+        for digest in sha * 2:
+            words[1] = digest
+            server.call("CONFIG", "RESETSTAT")
+            same(server.call(*words)[:4:3], ["QUEUED", 10])
+            cost[digest].append(server.commands_run())
+        short, long = (cost[digest] for digest in sha)
+        print(f"# {len(names)} keys: {short} and {long} commands")
+        true(max(short) <= most and 2 * max(short) <= min(long) + 1, f"{short} and {long} commands")
+
+
+@test("cost: a usual heartbeat takes three quarters of the time without its short way, or less")
+def _(server):
+    lock = Lock(server, now=None)
+    lock.acquire(A, lease=DAY)
+    for owner in OWNERS[:10]:
+        lock.acquire(owner, lease=DAY)
+    words = lock.acquire_words(OWNERS[9], places="q:10", offer="token")
+    without = list(words)
+    without[1] = server.load(without_short_way(read_script("acquire")))
+    spent = {"short": [], "long": []}
+    for turn in range(ROUNDS[1]):
+        if turn >= ROUNDS[0] and 4 * min(spent["short"]) <= 3 * min(spent["long"]):
+            break
+        for which, call in (("short", words), ("long", without)):
+            server.call("CONFIG", "RESETSTAT")
+            replies = server.pipeline([call] * 100)
+            same({reply[0] for reply in replies}, {"QUEUED"})
+            spent[which].append(usec_per_call(server))
+    short, long = (min(found) for found in spent.values())
+    print(f"# {short / long:.2f} times")
+    true(4 * short <= 3 * long, f"{short} us, and {long} us without it")
 
 
 @test("cost: the dead are passed over once, not by every call")

@@ -125,7 +125,7 @@ local function is_open(lock)
   if lock.queue.first <= lock.queue.last then return false end
   return not h
     or mode ~= 'x' and h.mode == mode and h.limit == limit and (mode == 's' or h.count < limit)
-    and h.earliest > now and h.earliest <= now + h.longest and not next(lock.families)
+    and not is_in_doubt(h) and not next(lock.families)
 end
 
 -- Who may have been sent away from a queue is not let in unasked.
@@ -161,6 +161,40 @@ if open then
   return as_member(marker, run, { 'GRANTED', now, fences, slots }, locks)
 end
 
+local function limit_of(lock)
+  return mode == 'l' and lock.stored or limit
+end
+
+-- With which token and limit the lock may be handed over to this place, and until when it counts.
+local function offer(lock)
+  if ARGV[12] ~= 'offer' then return nil end
+  local lasts = tonumber(ARGV[14])
+  return table.concat({ ARGV[13], whole(limit_of(lock)), whole(now + lasts), whole(lasts) }, '/')
+end
+
+-- How many tickets of a line, from one to another, are in use. Holes are left out on request alone:
+-- it takes time.
+local function in_use(lock, line, first, last)
+  if not count or last - first >= WALK then return last - first + 1 end
+  local used, before = 0, (line.base or 'o:' .. line.priority) .. ':'
+  for from = first, last, 1000 do
+    local names = {}
+    for n = from, math.min(from + 999, last) do names[#names + 1] = before .. whole(n) end
+    for _, text in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
+      if text then used = used + 1 end
+    end
+  end
+  return used
+end
+
+-- include waiter.lua
+local replace = string.find(who, ' replace=1', 1, true)
+local only_waits = place_ttl > 0 and grace == 0 and locks[1].place
+  and not (mirror or done or take or replace)
+if only_waits then
+-- include heartbeat.lua
+end
+
 -- include memory.lua
 -- include queue.lua
 -- include holders.lua
@@ -168,10 +202,6 @@ end
 local mirrors
 if mirror then
 -- include mirror.lua
-end
-
-local function limit_of(lock)
-  return mode == 'l' and lock.stored or limit
 end
 
 -- Places ------------------------------------------------------------------------------------------
@@ -276,13 +306,6 @@ local function join_queue(lock)
   join_list(lock)
 end
 
--- With which token and limit the lock may be handed over to this place, and until when it counts.
-local function offer(lock)
-  if ARGV[12] ~= 'offer' then return nil end
-  local lasts = tonumber(ARGV[14])
-  return table.concat({ ARGV[13], whole(limit_of(lock)), whole(now + lasts), whole(lasts) }, '/')
-end
-
 -- Who comes last of its group waits alone.
 local function join_group(lock)
   local field = group_field(lock, lock.place, who)
@@ -325,23 +348,6 @@ local function sign_on(lock)
     write_lists(lock)
   end
   keep(lock, 0)
-end
-
--- How many tickets of a line, from one to another, are in use. Holes are left out on request alone:
--- it takes time.
-local function in_use(lock, line, first, last)
-  if not count or last - first >= WALK then return last - first + 1 end
-  local used = 0
-  for from = first, last, 1000 do
-    local names = {}
-    for n = from, math.min(from + 999, last) do
-      names[#names + 1] = line.priority and item_of(line, n) or place_of(line, n)
-    end
-    for _, text in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
-      if text then used = used + 1 end
-    end
-  end
-  return used
 end
 
 -- How many of a list have come later than I.
@@ -567,7 +573,7 @@ if #free == needed then
   blocked, found = nil, nil
 end
 
-if string.find(who, ' replace=1', 1, true) then
+if replace then
 -- include replace.lua
 end
 

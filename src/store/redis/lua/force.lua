@@ -2,6 +2,7 @@
 -- include lock.lua
 -- include slots.lua
 -- include memory.lua
+-- include waiter.lua
 -- include queue.lua
 -- include holders.lua
 

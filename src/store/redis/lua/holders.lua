@@ -132,15 +132,9 @@ local function is_closed(lock)
   return lock.paused or lock.stored == 0
 end
 
-local function has_room(held, mode)
-  return not held or mode == 's' and held.mode == 's'
-    or mode == 'l' and held.mode == 'l' and held.count < held.limit
-end
-
 -- Holders of whom one may be dead are looked at.
 local function refresh(lock)
-  local held = lock.held
-  if held and (held.earliest <= now or held.earliest > now + held.longest) then prune(lock) end
+  if lock.held and is_in_doubt(lock.held) then prune(lock) end
 end
 
 -- The one who has held it for longest, in a line; '' if that takes more than a look at a few. A

@@ -1,5 +1,6 @@
 -- include database.lua
 -- include lock.lua
+-- include waiter.lua
 -- include queue.lua
 
 -- Reads all there is, but of a long queue the first part alone. Writes nothing.

@@ -140,6 +140,16 @@ local function read_held(text)
     or nil
 end
 
+-- Whether one of those who hold it so may be dead.
+local function is_in_doubt(held)
+  return held.earliest <= now or held.earliest > now + held.longest
+end
+
+local function has_room(held, mode)
+  return not held or mode == 's' and held.mode == 's'
+    or mode == 'l' and held.mode == 'l' and held.count < held.limit
+end
+
 local function read_queue(base, text)
   if not text then return { base = base, first = 1, last = 0, called = 0 } end
   local first, last, called = string.match(text, '^(%d+) (%d+) (%d+)$')

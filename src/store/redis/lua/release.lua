@@ -58,6 +58,7 @@ if quiet then
   return { 'RELEASED', now }
 end
 
+-- include waiter.lua
 -- include queue.lua
 -- include holders.lua
 

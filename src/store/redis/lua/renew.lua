@@ -94,6 +94,7 @@ end
 
 -- include slots.lua
 -- include memory.lua
+-- include waiter.lua
 -- include queue.lua
 -- include holders.lua
 

@@ -1,0 +1,227 @@
+#!/usr/bin/env -S python3 -B
+"""The short way of acquire.lua for a waiter's usual call (heartbeat.lua): whatever happens, the
+script without it answers, writes and tells the same. Prints TAP.
+
+RLOCK_SEED=N chooses another run, RLOCK_OPERATIONS=N its length."""
+import os, random
+from script_server import (
+    HANDED, MARKER, PAUSES, PLACE_TTL, ReplyError, Server, changed, read_script, with_clock_given,
+    without_short_way,
+)
+from script_tap import main, same, test, true
+
+TAKEN = "if blocked and #mine == #locks then\n"
+COUNTER = "taken"
+START = 1700000000000
+# So long that a key's time to live tells them apart, however slow the test is.
+LEASES = (600000, 3600000, 3600000, 86400000)
+STALL = 120000
+KEYS = ("a",), ("a",), ("a",), ("a",), ("b",), ("a", "b"), ("b", "a"), ("c", "a", "b")
+MODES = ("x", 0), ("x", 0), ("x", 0), ("s", 0), ("l", 1), ("l", 2), ("l", 0)
+# As where who has held it for longest has left.
+UNKNOWN_OLDEST = """local held = redis.call('HGET', KEYS[1], 's')
+if held then redis.call('HSET', KEYS[1], 's', (string.gsub(held, '%S+$', '-'))) end"""
+MIRROR = "mirror{%s}"
+NOTES = {
+    " latest=": 0.05, " latest=one": 0.05, " hears=1": 0.5, " waited=1000": 0.1, " replace=1": 0.1,
+    " priority=1": 0.05, " priority=5": 0.05, " bound=1000": 0.05, " bound=10000": 0.05,
+}
+HOW_OFTEN = {
+    "acquire": 40, "heartbeats": 60, "release": 5, "renew": 8, "new": 10, "pass_time": 12,
+    "clock": 1, "adjust": 1.5, "pauses": 0.5, "force": 1, "delete": 0.2, "damage": 1,
+}
+
+
+class Pair:
+    """Two servers of which each is asked the same: one takes the short way, and counts how often;
+    the other never does."""
+
+    def __init__(self, server):
+        self.servers = server, Server()
+        given = with_clock_given(read_script("acquire"))
+        counting = changed(given, TAKEN, f"{TAKEN}redis.call('INCR', '{COUNTER}')\n")
+        self.sha = [
+            dict(server.sha, acquire=server.load(counting)),
+            dict(server.sha, acquire=self.servers[1].load(without_short_way(given))),
+        ]
+        self.ears = [one.listen() for one in self.servers]
+        # In a hash of this kind fields are in the order in which they came, not in one by chance.
+        self.call("CONFIG", "SET", "hash-max-listpack-entries", 10000,
+                  "hash-max-listpack-value", 100000)
+
+    def close(self):
+        for ear in self.ears:
+            ear.close()
+        self.servers[1].stop()
+
+    def taken(self):
+        return int(self.servers[0].call("GET", COUNTER) or 0)
+
+    def run(self, now, script, keys, *args):
+        """The reply; AssertionError if anything differs."""
+        seen = []
+        for server, sha, ear in zip(self.servers, self.sha, self.ears):
+            digest = sha.get(script) or sha[script, True]
+            words = ["EVALSHA", digest, len(keys) + 2, *keys, now // 1000, now % 1000 * 1000, *args]
+            looks = [word for key in keys for word in (["PTTL", key], ["HGETALL", key])]
+            reply, *looked = server.pipeline([words, *looks])
+            if isinstance(reply, ReplyError):
+                reply = str(reply).split(" script: ")[0].split("user_script")
+            fields = [dict(zip(flat[::2], flat[1::2])) for flat in looked[1::2]]
+            seen.append(((reply, fields, ear.messages()), looked[::2]))
+        same(seen[0][0], seen[1][0], f"with the short way (got) and without it, after {args}")
+        for one, other in zip(seen[0][1], seen[1][1]):
+            true(abs(one - other) < STALL, f"time to live: {one} and {other}, after {args}")
+        return seen[0][0][0]
+
+    def call(self, *words):
+        return [server.call(*words) for server in self.servers][0]
+
+
+class Client:
+    """One who wants a lock, and asks for it again and again in the same way."""
+
+    born = 0
+
+    def __init__(self, rng, clients):
+        Client.born += 1
+        parent = rng.choice(clients) if clients and rng.random() < 0.3 else None
+        above = parent.owner + "." if parent and parent.owner.count(".") < 3 else ""
+        self.owner = f"{above}n{Client.born}"
+        self.keys = [f"rlock:{{{name}}}" for name in rng.choice(KEYS)]
+        if parent and rng.random() < 0.5:
+            self.keys = parent.keys
+        self.lease = rng.choice(LEASES)
+        self.places, self.asleep = "", False
+        self.mode, self.limit = rng.choice(MODES)
+        if self.mode == "x" and len(self.keys) == 1 and rng.random() < 0.1:
+            self.limit = "string:" + MIRROR % self.keys[0][7:-1]
+        self.who, self.more = "host user 1 cmd -" if rng.random() < 0.9 else "", []
+        if self.who:
+            self.add_notes(rng)
+        what = rng.random()
+        if what < 0.5:
+            self.more = ["offer", f"Tt{Client.born:020d}", HANDED]
+        elif what < 0.55:
+            self.more = ["grace", MARKER]
+        if rng.random() < 0.1:
+            self.more += ["unless-done", rng.choice((1, 3600000))]
+
+    def add_notes(self, rng):
+        self.who += "".join(note for note, share in NOTES.items() if rng.random() < share)
+        if len(self.keys) > 1 and rng.random() < 0.2:
+            self.who += f" take={rng.randrange(1, len(self.keys))}/{len(self.keys)}"
+
+    def words(self, rng):
+        place_ttl = rng.choice((PLACE_TTL,) * 12 + (-PLACE_TTL, 0))
+        places = self.places if rng.random() < 0.9 else ""
+        count, nest = int(rng.random() < 0.7), int(rng.random() < 0.95)
+        return [self.owner, self.lease, place_ttl, 0, places, count, self.mode, self.limit, nest,
+                self.who, PAUSES, *self.more]
+
+
+class History:
+    """Any of the operations, by chance."""
+
+    def __init__(self, rng, pair):
+        self.rng, self.pair, self.now, self.answers = rng, pair, START, {}
+        self.clients = []
+        for _number in range(rng.choice((3, 5, 8))):
+            self.clients.append(Client(rng, self.clients))
+        pair.call("DEL", *(f"rlock:{{{name}}}" for name in "abc"), MARKER, PAUSES,
+                  *(MIRROR % name for name in "abc"))
+
+    def step(self):
+        what = self.rng.choices(list(HOW_OFTEN), HOW_OFTEN.values())[0]
+        getattr(self, what)(self.rng.choice(self.clients))
+
+    def run(self, *words):
+        return self.pair.run(self.now, *words)
+
+    def acquire(self, client):
+        reply = self.run("acquire", client.keys, *client.words(self.rng))
+        client.places = reply[2] if reply[0] == "QUEUED" else ""
+        self.answers[reply[0]] = self.answers.get(reply[0], 0) + 1
+
+    def heartbeats(self, _client):
+        """Of all that wait and are awake, a moment later."""
+        self.now += self.rng.randrange(2500)
+        for client in self.rng.sample(self.clients, len(self.clients)):
+            if client.places and not client.asleep:
+                self.acquire(client)
+
+    def release(self, client):
+        self.run("release", client.keys, client.owner, self.rng.choice((0, 0, 0, 60000)), 0, 0, 0,
+                 self.rng.choice(("ran=1 exit=0", "ran=1 exit=1", "unused=1")))
+
+    def renew(self, client):
+        self.run("renew", client.keys, client.owner, 0, 0, 0)
+
+    def new(self, client):
+        """Gives up without a word, or is asleep for a while."""
+        if self.rng.random() < 0.5:
+            client.asleep = not client.asleep
+        else:
+            self.clients.remove(client)
+            self.clients.append(Client(self.rng, self.clients))
+
+    def pass_time(self, client):
+        ends = [client.lease, PLACE_TTL, PLACE_TTL // 2, 1000, HANDED, 10]
+        self.now += max(self.rng.choice(ends) - self.rng.randrange(2), 0)
+
+    def clock(self, _client):
+        self.now += self.rng.choice((-3600000, -5000, -5000, 3600000))
+
+    def adjust(self, client):
+        who = "host user 1 cmd -"
+        self.run("adjust", client.keys[:1], *self.rng.choice((
+            ("limit", 0), ("limit", 1), ("limit", 2), ("limit", ""), ("limit", ""),
+            ("pause", "", 5000, who), ("resume", ""), ("globs", PAUSES),
+        )))
+
+    def pauses(self, _client):
+        self.run("pauses", [PAUSES], *self.rng.choice((
+            ("pause", "rlock:{b*}", 5000, "host user 1 cmd - glob=b*"), ("resume", "rlock:{b*}"),
+        )))
+
+    def force(self, client):
+        self.run("force", client.keys[:1], self.rng.randrange(2),
+                 self.rng.choice(("now", "ask", "again", "over")), "by=x", client.owner)
+
+    def delete(self, client):
+        self.pair.call("DEL", client.keys[0])
+
+    def damage(self, client):
+        """What other programs, older ones, or nobody at all would write."""
+        key, place = client.keys[0], (client.places or "q:1").split()[0].split("/")[0]
+        self.pair.call(*self.rng.choice((
+            ("HDEL", key, place), ("HDEL", key, "q:1"), ("HSET", key, place, "what"),
+            ("HSET", key, "w:" + client.owner, "q:1"), ("HSET", key, "q", "1 3 2"),
+            ("HSET", key, "q", "1 1 0"), ("HSET", key, "q", "4 6 0"),
+            ("DEL", MIRROR % key[7:-1]), ("LPUSH", MIRROR % key[7:-1], "no string"),
+            ("EVAL", UNKNOWN_OLDEST, 1, key),
+        )))
+
+
+@test("heartbeat: whatever comes by chance, its short way is not to be noticed")
+def _(server):
+    seed = int(os.environ.get("RLOCK_SEED") or 1)
+    left = int(os.environ.get("RLOCK_OPERATIONS") or 10000)
+    print(f"# RLOCK_SEED={seed}, {left} operations")
+    rng, pair, answers = random.Random(seed), Pair(server), {}
+    try:
+        while left > 0:
+            history = History(rng, pair)
+            for _operation in range(rng.choice((50, 150))):
+                history.step()
+                left -= 1
+            for word, times in history.answers.items():
+                answers[word] = answers.get(word, 0) + times
+        print("#", pair.taken(), "by the short way;", answers)
+        true(pair.taken() > sum(answers.values()) / 10, "the short way is hardly ever taken")
+    finally:
+        pair.close()
+
+
+if __name__ == "__main__":
+    main()
