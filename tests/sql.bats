@@ -188,6 +188,15 @@ END
     on_each tokens
 }
 
+@test "acquire --keep: whoever reads both of its streams does not wait for what stays behind" {
+    kept() {
+        # shellcheck disable=SC2016
+        run -0 timeout 30 bash -c 'token=$("$RLOCK" acquire --keep $$ k 2>&1) &&
+            "$RLOCK" release --owner "$token" k' 3>&-
+    }
+    on_each kept
+}
+
 @test "H116 a server that was killed and started again: its locks are held as before" {
     restart() {
         stay a k --lease 30s

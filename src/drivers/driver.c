@@ -157,6 +157,15 @@ static void tell_calls(const struct driver_ops *ops)
         exit(0);
 }
 
+/* All that a driver has to say goes through the socket, once its libraries are loaded. The renewer of
+ * rlock acquire --keep has one for as long as it lives, and whoever reads what acquire has written
+ * must not wait for that. The standard output is /dev/null already. */
+static void close_errors(void)
+{
+    if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
+        close(STDERR_FILENO);
+}
+
 int driver_serve(const struct driver_ops *ops)
 {
     sigset_t none;
@@ -165,6 +174,7 @@ int driver_serve(const struct driver_ops *ops)
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGALRM, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
+    close_errors();
     for (;;) {
         struct pollfd fds[2] = {{.fd = SOCKET, .events = POLLIN},
                                 {.fd = ops->descriptor ? ops->descriptor() : -1, .events = POLLIN}};
