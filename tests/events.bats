@@ -87,6 +87,15 @@ has_heard() {
     alive "${pid[e]}"
 }
 
+@test "events: a server that stood still for a while is looked at as often as before" {
+    listen e --connect-timeout 30s
+    kill -STOP "$(redis_pid)"
+    sleep 5
+    kill -CONT "$(redis_pid)"
+    run -0 rlock run k -- true
+    poll_until 10 contains "$T/e.out" 'released    k '
+}
+
 @test "events: ends with its reader; refused where nothing is remembered" {
     mkfifo "$T/pipe"
     head -n 1 "$T/pipe" >"$T/first" &

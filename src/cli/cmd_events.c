@@ -34,6 +34,8 @@ struct events {
     bool broken;           /* it takes no more */
     bool away;             /* the store, and that was said */
     struct moment seen_at; /* when it answered last */
+    int64_t took;          /* that look */
+    int64_t pause;         /* until the next one */
 };
 
 static int prepare(struct events *events)
@@ -106,17 +108,30 @@ static int come_back(struct events *events)
 
 /* -- again and again --------------------------------------------------------------------------- */
 
+/* One look may have waited for a store that stood still: what a look takes is the shorter one of
+ * two in a row. */
+static void note_time(struct events *events, int64_t took, bool first)
+{
+    int64_t usual = first || took < events->took ? took : events->took;
+
+    events->took = took;
+    events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
+}
+
 /* Replaces what was seen before, unless the store does not answer. False if there is no going on,
  * with what to end with. */
 static bool look(struct events *events, bool first, int *status)
 {
     const struct arguments *given = &events->arguments;
+    struct moment began = moment_now();
     struct lock_list list;
     struct answer answer;
 
+    events->pause = EVERY_NS;
     query_memory(&events->query, (const char *const *)given->words, given->word_count, RUNS_MAX,
                  true, &list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
+        note_time(events, moment_until(began, moment_now()), first);
         *status = first ? STATUS_OK : come_back(events);
         if (first)
             say_detail("%s: listening", events->command->name);
@@ -147,13 +162,6 @@ static void on_output(struct loop_io *io, int what)
     loop_stop(events->query.loop);
 }
 
-static void rest(struct events *events, struct moment began)
-{
-    int64_t took = moment_until(began, moment_now()), pause = (SHARE - 1) * took;
-
-    query_pause(&events->query, pause > EVERY_NS ? pause : EVERY_NS);
-}
-
 /* Until it is told to end by a signal, of which it dies; or until the store refuses, or nobody
  * reads any more. */
 static int follow(struct events *events)
@@ -164,11 +172,10 @@ static int follow(struct events *events)
     events->output = (struct loop_io){.fd = STDOUT_FILENO, .ready = on_output, .owner = events};
     loop_add(events->query.loop, &events->output);
     for (;;) {
-        struct moment began = moment_now();
         if (!look(events, first, &status))
             return status;
         first = false;
-        rest(events, began);
+        query_pause(&events->query, events->pause);
         if (events->broken)
             return STATUS_SYSTEM;
     }
