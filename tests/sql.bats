@@ -281,6 +281,67 @@ change_password() {
     on_each changed
 }
 
+# allow CONNECTIONS: so many of the user locker, no more; -1: any number.
+allow() {
+    case $DATABASE in
+    postgresql) database_sql postgresql "ALTER ROLE locker CONNECTION LIMIT $1" ;;
+    mysql)
+        database_sql mysql "ALTER USER locker@'%' WITH MAX_USER_CONNECTIONS ${1/#-1/0}"
+        ;;
+    esac
+}
+
+@test "H9 too many connections of the user: whoever wants another tries again" {
+    limited() {
+        allow 1
+        stay a other
+        bg b rlock run -w 60s k -- true
+        poll_until 20 contains "$T/b.err" 'trying again'
+        ends_well a
+        finish b 60
+        allow -1
+        [[ $status == 0 ]]
+        contains "$T/b.err" 'the store is back'
+    }
+    on_each limited
+}
+
+@test "PostgreSQL: a wrong password is one in every language of the server" {
+    local number
+    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
+    cat >"$T/server.py" <<'END'
+import socket
+
+with socket.create_server(("127.0.0.1", 0)) as listening:
+    print(listening.getsockname()[1], flush=True)
+    while True:
+        client = listening.accept()[0]
+        client.recv(10000)
+        fields = "SВАЖНО", "VFATAL", "C28P01", 'Mпользователь "locker" не прошёл проверку', ""
+        text = "\0".join(fields).encode() + b"\0"
+        client.sendall(b"E" + (len(text) + 4).to_bytes(4, "big") + text)
+        client.close()
+        print("asked", flush=True)
+END
+    bg server python3 "$T/server.py"
+    poll_until 10 test -s "$T/server.out"
+    number=$(head -n 1 "$T/server.out")
+    refused 77 run -u "postgresql://locker:x@127.0.0.1:$number/locks" k -- true
+    stderr_line '^rlock: k: postgresql://.*/locks: пользователь "locker" не прошёл проверку$'
+    [[ $(grep -c asked "$T/server.out") == 1 ]]
+}
+
+@test "MariaDB: a server that is told to cut what is read is read to the end" {
+    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
+    DATABASE=mysql RLOCK_URL=$(database_url mysql)
+    export RLOCK_URL
+    database_sql mysql 'SET GLOBAL sql_select_limit = 1'
+    run timeout 30 "$RLOCK" run --keep-credentials -n a b c -- "$RLOCK" status --json 3>&-
+    database_sql mysql 'SET GLOBAL sql_select_limit = DEFAULT'
+    [[ $status == 0 ]]
+    json 'length == 3 and all(.[].holders | length == 1; .)'
+}
+
 @test "what it cannot do, and a server that is not there, in clear words" {
     words() {
         refused 64 pause k 1h -m x

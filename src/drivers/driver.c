@@ -157,9 +157,9 @@ static void tell_calls(const struct driver_ops *ops)
         exit(0);
 }
 
-/* All that a driver has to say goes through the socket, once its libraries are loaded. The renewer of
- * rlock acquire --keep has one for as long as it lives, and whoever reads what acquire has written
- * must not wait for that. The standard output is /dev/null already. */
+/* All that a driver has to say goes through the socket, once its libraries are loaded. The renewer
+ * of rlock acquire --keep has one for as long as it lives, and whoever reads what acquire has
+ * written must not wait for that. The standard output is /dev/null already. */
 static void close_errors(void)
 {
     if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0)

@@ -23,7 +23,9 @@ static enum wire_error error_of(unsigned number)
     case ER_TABLEACCESS_DENIED_ERROR:
     case ER_COLUMNACCESS_DENIED_ERROR:
     case ER_HOST_NOT_PRIVILEGED: return WIRE_DENIED;
-    case ER_CON_COUNT_ERROR: return WIRE_NOT_READY;
+    case ER_CON_COUNT_ERROR:
+    case ER_TOO_MANY_USER_CONNECTIONS:
+    case ER_USER_LIMIT_REACHED: return WIRE_NOT_READY;
     case ER_SERVER_SHUTDOWN:
     case ER_CONNECTION_KILLED:
     case CR_CONNECTION_ERROR:
@@ -60,10 +62,11 @@ static void set_options(const struct driver_target *target)
 }
 
 /* Nothing is written by a session that is not strict: there, a NULL that is refused becomes an
- * empty text. */
+ * empty text. The server may be told to cut what is read after so many rows. */
 static bool make_strict(struct driver_fault *fault)
 {
-    static const char sql[] = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', autocommit = 1";
+    static const char sql[] = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, "
+                              "sql_select_limit = 18446744073709551615";
 
     return mysql_query(connection, sql) == 0 || fail(fault);
 }

@@ -1,7 +1,9 @@
 /* rlock-postgresql: the driver for PostgreSQL, over libpq. */
 #include "drivers/driver.h"
 
+#include <ctype.h>
 #include <libpq-fe.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +19,9 @@ static void ignore(void *arg, const char *message)
     (void)message;
 }
 
-/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html */
-static enum wire_error error_of(const char *state)
+/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. False: it is none of
+ * these. */
+static bool is_known(const char *state, enum wire_error *error)
 {
     static const struct {
         const char *prefix;
@@ -29,21 +32,23 @@ static enum wire_error error_of(const char *state)
         {"42P01", WIRE_NO_TABLES},  /* no such table */
         {"42501", WIRE_DENIED},     /* no right */
         {"28", WIRE_DENIED},        /* no such user, wrong password, pg_hba.conf */
+        {"3D000", WIRE_UNFIT},      /* no such database */
         {"57P0", WIRE_UNREACHABLE}, /* shut down, crashed */
         {"57P03", WIRE_NOT_READY},  /* starting up */
         {"53300", WIRE_NOT_READY},  /* too many connections */
         {"08", WIRE_UNREACHABLE},   /* connection */
     };
-    enum wire_error error = WIRE_UNFIT;
+    bool found = false;
 
     for (size_t i = 0; state && i < sizeof known / sizeof *known; i++)
-        if (strncmp(state, known[i].prefix, strlen(known[i].prefix)) == 0)
-            error = known[i].error;
-    return error;
+        if (strncmp(state, known[i].prefix, strlen(known[i].prefix)) == 0) {
+            *error = known[i].error;
+            found = true;
+        }
+    return found;
 }
 
-/* libpq tells the SQLSTATE of a failed connection to nobody. */
-static enum wire_error error_of_connection(const char *said)
+static enum wire_error error_of_words(const char *said)
 {
     static const struct {
         const char *words;
@@ -69,18 +74,63 @@ static enum wire_error error_of_connection(const char *said)
     return WIRE_UNREACHABLE;
 }
 
-/* Passes over what libpq says in front of it: where it was connecting to is known. */
-static const char *said_of(const char *message)
+/* libpq tells the SQLSTATE of a failed connection nowhere but in the text of the most verbose
+ * messages, "FATAL:  28P01: password authentication failed". All but the SQLSTATE depends on the
+ * server's language. NULL where it is libpq that says so. */
+static const char *state_in(const char *message)
 {
-    const char *fatal = strstr(message, "FATAL:  "), *failed = strstr(message, " failed: ");
+    const char *at = message;
 
-    return fatal ? fatal + strlen("FATAL:  ") : failed ? failed + strlen(" failed: ") : message;
+    while ((at = strstr(at, ":  "))) {
+        size_t length = 0;
+        at += strlen(":  ");
+        while (isupper((unsigned char)at[length]) || isdigit((unsigned char)at[length]))
+            length++;
+        if (length == 5 && strncmp(at + length, ": ", 2) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+/* A pooler has the same state of class 08 for all that it refuses. */
+static enum wire_error error_of_connection(const char *state, const char *said)
+{
+    enum wire_error error;
+
+    return is_known(state, &error) && error != WIRE_UNREACHABLE ? error : error_of_words(said);
+}
+
+/* Passes over what libpq says in front of it: where it was connecting to is known. */
+static const char *said_of(const char *message, const char *state)
+{
+    const char *failed = strstr(message, " failed: ");
+
+    return state ? state + strlen("28P01: ") : failed ? failed + strlen(" failed: ") : message;
+}
+
+static void await_connection(void)
+{
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+
+    while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
+        struct pollfd ready = {.fd = PQsocket(connection),
+                               .events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT};
+        poll(&ready, 1, -1);
+        next = PQconnectPoll(connection);
+    }
+}
+
+static void tell_failure(struct driver_fault *fault)
+{
+    const char *message = PQerrorMessage(connection), *state = state_in(message);
+    const char *said = said_of(message, state);
+
+    driver_fail(fault, error_of_connection(state, said), said);
 }
 
 static bool pq_connect(const struct driver_target *target, const char **version,
                        struct driver_fault *fault)
 {
-    char seconds[16];
     const char *const names[] = {"host",
                                  "port",
                                  "user",
@@ -91,7 +141,6 @@ static bool pq_connect(const struct driver_target *target, const char **version,
                                  "sslcert",
                                  "sslkey",
                                  "gssencmode",
-                                 "connect_timeout",
                                  "client_encoding",
                                  "fallback_application_name",
                                  NULL};
@@ -105,17 +154,17 @@ static bool pq_connect(const struct driver_target *target, const char **version,
                                   target->certificate,
                                   target->key,
                                   "disable",
-                                  seconds,
                                   "UTF8",
                                   target->client,
                                   NULL};
 
-    snprintf(seconds, sizeof seconds, "%d", target->seconds);
     PQfinish(connection);
-    connection = PQconnectdbParams(names, values, 0);
+    connection = PQconnectStartParams(names, values, 0);
+    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
+    if (PQstatus(connection) != CONNECTION_BAD)
+        await_connection();
     if (PQstatus(connection) != CONNECTION_OK) {
-        const char *said = said_of(PQerrorMessage(connection));
-        driver_fail(fault, error_of_connection(said), said);
+        tell_failure(fault);
         PQfinish(connection);
         connection = NULL;
         return false;
@@ -128,8 +177,9 @@ static bool pq_connect(const struct driver_target *target, const char **version,
 static bool fail(const PGresult *result, struct driver_fault *fault)
 {
     const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    enum wire_error error = error_of(PQresultErrorField(result, PG_DIAG_SQLSTATE));
+    enum wire_error error = WIRE_UNFIT;
 
+    is_known(PQresultErrorField(result, PG_DIAG_SQLSTATE), &error);
     if (PQstatus(connection) != CONNECTION_OK)
         error = WIRE_UNREACHABLE;
     return driver_fail(fault, error, said ? said : PQerrorMessage(connection));
