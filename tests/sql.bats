@@ -281,6 +281,12 @@ change_password() {
     on_each changed
 }
 
+@test "PostgreSQL: another server is no wrong password" {
+    [[ $DATABASES == *postgresql*mysql* ]] || skip 'there are not both'
+    refused 69 run -u "postgresql://locker:x@127.0.0.1:$MYSQL_PORT/locks" k -- true
+    [[ $stderr != *password* ]]
+}
+
 # allow CONNECTIONS: so many of the user locker, no more; -1: any number.
 allow() {
     case $DATABASE in

@@ -54,6 +54,7 @@ static enum wire_error error_of_words(const char *said)
         const char *words;
         enum wire_error error;
     } known[] = {
+        {"expected authentication request", WIRE_UNFIT}, /* no PostgreSQL */
         {"password", WIRE_DENIED},
         {"authentication", WIRE_DENIED},
         {"pg_hba.conf", WIRE_DENIED},
