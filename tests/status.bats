@@ -411,6 +411,9 @@ EOF
     run bash -c '"$RLOCK" status k >&-'
     [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
     rlock latch set gate 1
+    # What does not fit a buffer was written, in vain, before the end.
+    run bash -c '"$RLOCK" help run >/dev/full'
+    [[ $status == 71 && $output == "rlock: cannot write to standard output" ]]
     run bash -c '"$RLOCK" latch list >/dev/full'
     [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
 }

@@ -196,7 +196,9 @@ int command_flush(void)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return STATUS_OK;
-    if (errno != EPIPE)
-        say_error("cannot write to standard output: %s", strerror(errno ? errno : EIO));
+    if (errno == 0) /* an earlier write has failed, whose errno is gone */
+        say_error("cannot write to standard output");
+    else if (errno != EPIPE)
+        say_error("cannot write to standard output: %s", strerror(errno));
     return STATUS_SYSTEM;
 }
