@@ -53,7 +53,7 @@ was_told() {
             mv "$SEEN.env" "$SEEN"' k -- sleep 1000 9<"$TESTS/helper.bash"
     poll_until 10 test -e "$T/seen"
     grep -x RLOCK_EVENT=timed-out "$T/seen"
-    run ! grep -E 'secret|^RLOCK_(OWNER|PASSWORD)=' "$T/seen"
+    run ! grep -E 'secret|^RLOCK_(OWNER|PASSWORD|FENCE|SLOT|LEASE_MS)=' "$T/seen"
     # A shell may have the file open that it writes to.
     [[ $(sort -n "$T/seen.fds" | head -n 3 | tr '\n' ' ') == "0 1 2 " ]]
     run ! grep -x 9 "$T/seen.fds"
