@@ -325,6 +325,12 @@ EOF
         "$RLOCK" release k; echo "$?"; "$RLOCK" renew k; echo "$?"
         "$RLOCK" status -q k; echo "$?"; "$RLOCK" release other; echo "$?"'
     [[ $output == $'1\n1\n75\n0' ]]
+    # shellcheck disable=SC2016
+    run -5 --separate-stderr rlock run k -- sh -c '"$RLOCK" release k; echo "$?"
+        token=$("$RLOCK" acquire k); "$RLOCK" release k; echo "$?"
+        "$RLOCK" status -q k; echo "$?"; "$RLOCK" release --owner "$token" k; echo "$?"; exit 5'
+    [[ $output == $'1\n1\n75\n0' ]]
+    stderr_line '^hint: RLOCK_OWNER is that of an rlock run'
 }
 
 @test "acquire works without an environment, without standard input and error" {

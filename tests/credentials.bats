@@ -38,7 +38,7 @@ acquire other
 status
 status k
 renew k
-release k
+release --owner 6c807ae5-d3fd-554c-dcae-87fe288c8e42 k
 force-release --now --yes k
 latch set l 1
 latch count-down l

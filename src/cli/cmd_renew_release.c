@@ -55,11 +55,30 @@ static bool take_key(struct renew_release *action, int *status)
     return *status == STATUS_OK;
 }
 
+static int misused_token(const struct renew_release *action, bool option, const char *why)
+{
+    char shown[URLS_SHOWN_SIZE];
+
+    urls_show(action->owner, shown);
+    if (option)
+        return command_misused(action->command, "--owner '%s' %s", shown, why);
+    command_error(action->command, "RLOCK_OWNER '%s' %s", shown, why);
+    return STATUS_CONFIG;
+}
+
+/* The run's command would go on beside that of the next holder. */
+static int refuse_to_end_run(const struct renew_release *action)
+{
+    say_warning("%s: %.100s: no owner token of rlock acquire", action->command->name, action->key);
+    say_hint("RLOCK_OWNER is that of an rlock run, which gives back itself what it has taken; "
+             "--owner TOKEN");
+    return STATUS_NO;
+}
+
 static bool take_owner(struct renew_release *action, int *status)
 {
     const struct given_option *option = command_option(&action->arguments, OPTION_TOKEN);
     const char *owner = option ? option->value : getenv("RLOCK_OWNER"), *why;
-    char shown[URLS_SHOWN_SIZE];
 
     action->owner = owner;
     if (!option && (!owner || !*owner)) {
@@ -72,15 +91,11 @@ static bool take_owner(struct renew_release *action, int *status)
         return false;
     }
     why = owner_fault(owner);
-    if (!why)
-        return true;
-    if (option) {
-        *status = command_misused(action->command, "--owner '%s' %s", urls_show(owner, shown), why);
-    } else {
-        command_error(action->command, "RLOCK_OWNER '%s' %s", urls_show(owner, shown), why);
-        *status = STATUS_CONFIG;
-    }
-    return false;
+    if (why)
+        *status = misused_token(action, option, why);
+    else if (!option && action->command == &command_release && !owner_is_acquired(owner))
+        *status = refuse_to_end_run(action);
+    return *status == STATUS_OK;
 }
 
 static bool holds(const struct lock_view *lock, const char *owner)

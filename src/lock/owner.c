@@ -43,6 +43,13 @@ void owner_mark(char uuid[OWNER_UUID_SIZE])
     memcpy(uuid + MARK_AT, mark, sizeof mark);
 }
 
+bool owner_is_acquired(const char *owner)
+{
+    const char *dot = strrchr(owner, '.');
+
+    return is_marked(dot ? dot + 1 : owner);
+}
+
 bool owner_acquired_in(const char *owner, char outer[OWNER_SIZE])
 {
     const char *dot = strrchr(owner, '.');

@@ -15,6 +15,9 @@ const char *owner_fault(const char *text);
 /* Makes a random UUID one of rlock acquire's: of version 8, and "acc" in the same group. */
 void owner_mark(char uuid[OWNER_UUID_SIZE]);
 
+/* Whether a token is one of rlock acquire's, and no rlock run's. */
+bool owner_is_acquired(const char *owner);
+
 /* A shell that acquires one lock after the other nests each in those before. The one that "owner"
  * is nested in becomes "outer"; false if there is none, or if not both are rlock acquire's. May be
  * the same buffer. */

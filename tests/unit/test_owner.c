@@ -95,6 +95,8 @@ static void test_mark(void)
                    (!found || tap_same(outer, acquired[i].wanted)),
                "owner_acquired_in %s", acquired[i].owner);
     }
+    tap_ok(owner_is_acquired(K) && owner_is_acquired(A "." K), "of rlock acquire");
+    tap_ok(!owner_is_acquired(A) && !owner_is_acquired(K "." A), "of rlock run");
     strcpy(outer, K "." L "." M);
     tap_ok(owner_acquired_in(outer, outer) && owner_acquired_in(outer, outer) &&
                tap_same(outer, K) && !owner_acquired_in(outer, outer),
