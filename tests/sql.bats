@@ -337,6 +337,26 @@ END
     [[ $(grep -c asked "$T/server.out") == 1 ]]
 }
 
+@test "PostgreSQL: a table that is locked for longer than statement_timeout is asked for again" {
+    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
+    RLOCK_URL=$(database_url postgresql)
+    export RLOCK_URL
+    mkfifo "$T/sql"
+    bg psql psql -qAt -h "$BATS_FILE_TMPDIR/postgresql" -p "$POSTGRESQL_PORT" -U root -d locks \
+        -f "$T/sql"
+    exec 8>"$T/sql"
+    echo 'BEGIN; LOCK TABLE rlock_lock IN ACCESS EXCLUSIVE MODE; SELECT 1;' >&8
+    poll_until 10 contains "$T/psql.out" 1
+    database_sql postgresql "ALTER ROLE locker SET statement_timeout = 200"
+    bg a rlock run --server-wait 60s k -- true
+    poll_until 20 contains "$T/a.err" 'statement timeout; trying again'
+    echo 'COMMIT;' >&8
+    exec 8>&-
+    finish a 60
+    database_sql postgresql "ALTER ROLE locker RESET statement_timeout"
+    [[ $status == 0 ]]
+}
+
 @test "MariaDB: a server that is told to cut what is read is read to the end" {
     [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     DATABASE=mysql RLOCK_URL=$(database_url mysql)

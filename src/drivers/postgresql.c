@@ -36,6 +36,8 @@ static bool is_known(const char *state, enum wire_error *error)
         {"57P0", WIRE_UNREACHABLE}, /* shut down, crashed */
         {"57P03", WIRE_NOT_READY},  /* starting up */
         {"53300", WIRE_NOT_READY},  /* too many connections */
+        {"55P03", WIRE_NOT_READY},  /* lock_timeout: somebody has locked the whole table */
+        {"57014", WIRE_NOT_READY},  /* statement_timeout */
         {"08", WIRE_UNREACHABLE},   /* connection */
     };
     bool found = false;

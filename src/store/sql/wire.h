@@ -37,7 +37,7 @@ enum wire_error {
     WIRE_DENIED = 'd',      /* user, password or rights */
     WIRE_CONFLICT = 'c',    /* not done: somebody else was quicker */
     WIRE_NO_TABLES = 't',   /* not done: rlock's tables are not there */
-    WIRE_NOT_READY = 'n',   /* not done: the server starts up, or has too many clients */
+    WIRE_NOT_READY = 'n',   /* not done: the server starts up, is busy, or has too many clients */
     WIRE_UNFIT = 'f',       /* not done, and no use to repeat */
 
     WIRE_NO_DRIVER = 'p', /* never sent: there is no driver to send it */
