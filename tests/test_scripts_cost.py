@@ -172,6 +172,19 @@ def _(server):
     true(4 * short <= 3 * long, f"{short} us, and {long} us without it")
 
 
+@test("cost: to look at a lock that nobody waits for, not all that is remembered is read")
+def _(server):
+    lock = Lock(server)
+    for held in (False, True):
+        if held:
+            fence_of(lock.acquire(A))
+        server.call("CONFIG", "RESETSTAT")
+        same(len(lock.inspect()[5]), int(held), "holders")
+        true("cmdstat_hgetall" not in server.call("INFO", "commandstats"), "all fields were read")
+        true(server.commands_run() <= 5, f"{server.commands_run()} commands")
+        lock.release(A)
+
+
 @test("cost: the dead are passed over once, not by every call")
 def _(server):
     for what, waits in (("nobody lives", False), ("one lives", True)):

@@ -1,7 +1,5 @@
 -- include database.lua
 -- include lock.lua
--- include waiter.lua
--- include queue.lua
 
 -- Reads all there is, but of a long queue the first part alone. Writes nothing.
 -- ARGV: how many of the last runs to tell, and ''; or to go on in a long queue, from which ticket
@@ -37,30 +35,6 @@ local function add_family(name, text)
   damaged = damaged or not family
 end
 
-local function add_waiter(base, ticket, text)
-  local waiter = text and read_waiter(text)
-  if not waiter or waiter.deadline <= now then return end
-  waiters[#waiters + 1] = { base = base, ticket = ticket, waiter = waiter }
-end
-
-local function read_whole()
-  local fields = redis.call('HGETALL', KEYS[1])
-  families, waiters = {}, {}
-  for i = 1, #fields, 2 do
-    local name = string.match(fields[i], '^h:(.+)$')
-    local base, ticket = string.match(fields[i], '^(q.*):(%d+)$')
-    if name then
-      add_family(name, fields[i + 1])
-    elseif base and number(ticket) then
-      add_waiter(base, number(ticket), fields[i + 1])
-    end
-  end
-  table.sort(waiters, function(a, b)
-    if (a.base == 'q') ~= (b.base == 'q') then return b.base == 'q' end
-    return a.base < b.base or a.base == b.base and a.ticket < b.ticket
-  end)
-end
-
 -- One holder is known by its name; to find several, the server passes over all fields.
 local function read_holders()
   local held = lock.held
@@ -84,63 +58,27 @@ local function any_nested_waits()
   end
 end
 
--- The places from one ticket to another, so many at once. Where the next part begins.
-local function read_part(from, to)
-  local names = {}
-  for ticket = from, math.min(to, from + PART - 1) do
-    names[#names + 1] = place_of(lock.queue, ticket)
-  end
-  local texts = redis.call('HMGET', KEYS[1], unpack(names))
-  for i, text in ipairs(texts) do add_waiter('q', from + i - 1, text) end
-  return from + #names
-end
-
 local from, to = number(ARGV[1]), number(ARGV[2])
-if not (from and to) then
-  from, to = lock.queue.first, lock.queue.last
-  local long = to - from >= PART and to - from < MANY
-  if long then read_holders() end
-  -- Those that nest come first.
-  if not long or any_nested_waits() then
-    read_whole()
-    from = to + 1
-  end
+local goes_on = from and to
+if not goes_on then from, to = lock.queue.first, lock.queue.last end
+
+-- Nobody waits for most locks, and of these little needs to be read, or made.
+local quiet = not goes_on and from > to and (not lock.held or lock.held.count == 1)
+if quiet then
+  read_holders()
+  quiet = not any_nested_waits()
 end
-if from <= to then from = read_part(from, to) end
+if not quiet then
+-- include waiter.lua
+-- include queue.lua
+-- include waiters.lua
+end
 if damaged then return { 'MISFIT', now, 'damaged', 1 } end
 
 table.sort(families, function(a, b)
   local one, other = tonumber(a.entries[1].fence), tonumber(b.entries[1].fence)
   return one < other or one == other and a.name < b.name
 end)
-
--- Where some have a priority, a note from which readers make out the order: the lower ones come
--- first, of equals those that are told first; without a note, 12. Behind it, where one stands among
--- those of its list: who was dropped may have come back behind who had come later.
-local LAST = 12
-local overdue = true
-local function turn_of(base, waiter)
-  if base ~= 'q' then return 1 end
-  overdue = overdue and is_overdue(lock, waiter)
-  if overdue then return 2 end
-  local list, n = list_of(lock, waiter.who)
-  if not list then return LAST end
-  return LAST - list.priority, n
-end
-
-if next(lists_of(lock)) then
-  for i, one in ipairs(waiters) do
-    local turn, n = turn_of(one.base, one.waiter)
-    one.turn, one.rank = turn, n or i
-  end
-  table.sort(waiters, function(a, b)
-    return a.turn < b.turn or a.turn == b.turn and a.rank < b.rank
-  end)
-end
-for i, one in ipairs(waiters) do
-  local noted = one.turn and one.turn < LAST
-  waiters[i] = show_waiter(one.waiter) .. (noted and ' turn=' .. one.turn or '')
-end
 
 local holders = {}
 for _, family in ipairs(families) do
@@ -154,14 +92,13 @@ end
 if #holders == 0 then mode = '' end
 local limit = mode == 'l' and lock.held and lock.held.limit or 0
 
-local ENDS = { 'refused', 'failed', 'timed', 'lost', 'expired', 'revoked' }
 local function read_counters()
-  local names, counters = { 'c' }, { whole(number(lock.also) or 0) }
-  for i, what in ipairs(ENDS) do names[1 + i] = 'n:' .. what end
-  for i, text in ipairs(redis.call('HMGET', KEYS[1], unpack(names))) do
-    local numbers = {}
-    for word in string.gmatch(text or '', '%d+') do numbers[#numbers + 1] = word end
-    for n = 1, i == 1 and 4 or 2 do counters[#counters + 1] = numbers[n] or '0' end
+  local counters = { whole(number(lock.also) or 0) }
+  local told = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
+    'n:expired', 'n:revoked')
+  for i, text in ipairs(told) do
+    local next_number = string.gmatch(text or '', '%d+')
+    for _ = 1, i == 1 and 4 or 2 do counters[#counters + 1] = next_number() or '0' end
   end
   return counters
 end
