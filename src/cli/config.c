@@ -14,6 +14,16 @@ static char *trim(char *text)
     return text;
 }
 
+/* Some editors begin a file with a byte order mark. */
+static void skip_mark(struct config_reader *reader)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t length = strlen(mark), size = (size_t)(reader->end - reader->rest);
+
+    if (size >= length && memcmp(reader->rest, mark, length) == 0)
+        reader->rest += length;
+}
+
 /* NULL if it cannot be a string. */
 static char *take_line(struct config_reader *reader)
 {
@@ -29,6 +39,8 @@ static char *take_line(struct config_reader *reader)
 
 int config_next(struct config_reader *reader, struct config_line *line, const char **fault)
 {
+    if (reader->number == 0)
+        skip_mark(reader);
     while (reader->rest < reader->end) {
         char *text = take_line(reader);
         line->number = reader->number;

@@ -3,6 +3,9 @@
 
 #include "tap.h"
 
+/* Which some editors begin a file with. */
+#define MARK "\xef\xbb\xbf"
+
 /* "wanted": NUMBER:KEY=VALUE; for each setting, then the fault if there is one. A '@' in the text
  * stands for a NUL byte. */
 static const struct {
@@ -17,6 +20,10 @@ static const struct {
     {"a=b\r\nc=d\r\n", "1:a=b;2:c=d;"},
     {"a=b=c\n", "1:a=b=c;"},
     {"a=\n", "1:a=;"},
+    {MARK "a=b\nc=d\n", "1:a=b;2:c=d;"},
+    {MARK, ""},
+    {"\xef\xbb", "1!not of the form key = value"},
+    {"a=b\n" MARK "c=d\n", "1:a=b;2:" MARK "c=d;"},
     {"a = 'quoted'\n", "1:a='quoted';"},
     {"a=b\nc\nd=e\n", "1:a=b;2!not of the form key = value"},
     {" = b\n", "1!there is no key before the '='"},
