@@ -49,7 +49,7 @@ class Measured:
 
 def waits(lock, number, place=""):
     return lock.words(
-        "acquire", owner(number), DAY, DAY, 0, place, 0, "x", 0, 1, WHO % number,
+        "acquire", owner(number), DAY, DAY, 0, place, 1, "x", 0, 1, WHO % number,
         "", "offer", f"{number:022d}", DAY,
     )
 

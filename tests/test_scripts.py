@@ -440,16 +440,19 @@ def _(server):
     fence_of(lock.acquire(E))
 
 
-@test("queue: the place counts waiters, not the holes between them, where asked to count")
+@test("queue: the place counts waiters, not the holes between them, where asked to count up to 100")
 def _(server):
-    owners = ["%036d" % number for number in range(2500)]
+    owners = ["%036d" % number for number in range(101)]
     lock, _fence = held_by_a(server, *owners)
-    for owner in owners[1:2400]:
+    for owner in owners[1:60]:
         lock.release(owner)
-    same(lock.acquire(owners[2400])[2:4], ["q:2401", 2], "place")
-    same(lock.acquire(owners[2499])[2:4], ["q:2500", 101], "place of the last")
-    same(lock.acquire(owners[2499], count=False)[2:4], ["q:2500", 2500], "an upper bound")
+    same(lock.acquire(owners[60])[2:4], ["q:61", 2], "place")
+    same(lock.acquire(owners[99])[2:4], ["q:100", 41], "place of the hundredth")
+    same(lock.acquire(owners[99], count=False)[2:4], ["q:100", 100], "an upper bound")
+    same(lock.acquire(owners[100])[2:4], ["q:101", 101], "an upper bound of those behind")
     same(lock.acquire(owners[0])[2:4], ["q:1", 1], "place of the first")
+    lock.release(owners[0])
+    same(lock.acquire(owners[100])[2:4], ["q:101", 41], "place when the first has gone")
 
 
 @test("poke: the first in the queue alone is woken, whoever makes way (H66)")

@@ -44,10 +44,10 @@ def permitted(lock, number):
 def with_waiters(lock):
     """(what, words of the call, the first word of its answer)"""
     first, last = OWNERS[0], OWNERS[-1]
-    yield "a newcomer that waits", lock.acquire_words(B, count=False), "QUEUED"
-    yield "its heartbeat", lock.acquire_words(B, count=False), "QUEUED"
+    yield "a newcomer that waits", lock.acquire_words(B), "QUEUED"
+    yield "its heartbeat", lock.acquire_words(B), "QUEUED"
     yield "a newcomer that does not wait", lock.acquire_words(C, queue=False), "HELD"
-    yield "a reader that waits", lock.acquire_words(D, mode="s", count=False), "QUEUED"
+    yield "a reader that waits", lock.acquire_words(D, mode="s"), "QUEUED"
     yield "the first's heartbeat", lock.acquire_words(first), "QUEUED"
     yield "a nested one", lock.acquire_words(A + ".1"), "GRANTED"
     yield "its release", lock.words("release", A + ".1", 0, 0), "RELEASED"

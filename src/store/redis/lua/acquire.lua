@@ -172,17 +172,17 @@ local function offer(lock)
   return table.concat({ ARGV[13], whole(limit_of(lock)), whole(now + lasts), whole(lasts) }, '/')
 end
 
--- How many tickets of a line, from one to another, are in use. Holes are left out on request alone:
--- it takes time.
+local COUNTED = 100 -- tickets
+
+-- How many tickets of a line, from one to another, are in use. Holes are left out on request alone,
+-- and of a hundred at most: every heartbeat asks for that, and must not grow with the queue.
 local function in_use(lock, line, first, last)
-  if not count or last - first >= WALK then return last - first + 1 end
-  local used, before = 0, (line.base or 'o:' .. line.priority) .. ':'
-  for from = first, last, 1000 do
-    local names = {}
-    for n = from, math.min(from + 999, last) do names[#names + 1] = before .. whole(n) end
-    for _, text in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
-      if text then used = used + 1 end
-    end
+  if not count or last - first >= COUNTED then return last - first + 1 end
+  local names, used, before = {}, 0, (line.base or 'o:' .. line.priority) .. ':'
+  for n = first, last do names[#names + 1] = before .. whole(n) end
+  if not names[1] then return 0 end
+  for _, text in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
+    if text then used = used + 1 end
   end
   return used
 end
@@ -350,10 +350,12 @@ local function sign_on(lock)
   keep(lock, 0)
 end
 
--- How many of a list have come later than I.
+-- How many of a list have come later than I; all of it, where these are more than a hundred.
 local function later_in(lock, list)
-  local n = math.max(list.first, list.last - WALK + 1)
-  while n <= list.last and (ticket_at(lock, list, n) or 0) <= lock.queue.mine do n = n + 1 end
+  local function is_later(n) return (ticket_at(lock, list, n) or 0) > lock.queue.mine end
+  local n = math.max(list.first, list.last - COUNTED + 1)
+  if n > list.first and is_later(n) then return list.last - list.first + 1 end
+  while n <= list.last and not is_later(n) do n = n + 1 end
   return in_use(lock, list, n, list.last)
 end
 
