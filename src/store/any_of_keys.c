@@ -313,19 +313,23 @@ static void describe(struct any_of_keys *any)
         any->result.left_ms = soonest;
 }
 
-/* What is neither granted nor refused may be granted: nobody can tell whether enough are free. */
+/* What is neither granted nor refused may be granted: nobody can tell whether enough are free. Or
+ * they cannot be, and that one may be held all the same. */
 static void describe_try(struct any_of_keys *any)
 {
     size_t open = count_locks(any);
     const struct part *failed = NULL;
+    bool maybe_done = false;
 
     for (size_t i = 0; i < any->home.count; i++) {
+        maybe_done |= any->parts[i].unsure;
         if (any->parts[i].answer.verdict != VERDICT_UNKNOWN)
             continue;
         open++;
         failed = &any->parts[i];
     }
     describe(any);
+    any->result.maybe_done |= maybe_done;
     if (!failed || open < any->home.request.take)
         return;
     any->result = failed->answer;

@@ -146,7 +146,7 @@ enum cause {
 struct answer {
     enum verdict verdict;
     enum cause cause;
-    bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet */
+    bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet; REFUSED: a part */
     bool any_time;   /* maybe_done, and "until" is no limit: it may be done at any time */
     bool nowhere;    /* UNREACHABLE: there is no host of that name */
     char text[256];  /* why, for the user; "" when granted or held, but with "foreign" */

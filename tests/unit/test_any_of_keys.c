@@ -345,6 +345,55 @@ static const struct run runs[] = {
      600},
 };
 
+/* -- one try ----------------------------------------------------------------------------------- */
+
+struct ask {
+    bool answered;
+    struct answer answer;
+};
+
+static void note_answer(void *arg, const struct answer *answer)
+{
+    struct ask *ask = arg;
+
+    *ask = (struct ask){true, *answer};
+}
+
+static void wait_for(const struct ask *ask)
+{
+    for (unsigned turns = 0; !ask->answered && turns < TURNS_MOST; turns++)
+        fake_turn(server.loop);
+}
+
+/* One of the keys is granted without an answer, and the others are held: so it is refused, and may
+ * hold that one. Whoever is told so gives it back. */
+static void test_refused_and_perhaps_granted(void)
+{
+    static const struct run run = {.owners = {{2, {"a", "b", "c"}}}};
+    struct ask acquired = {0}, released = {0};
+    struct taker *taker = &takers[0];
+
+    begin(&run, 1);
+    loop_disarm(server.loop, &taker->timer);
+    server.keys[1].holder = server.keys[2].holder = "another";
+    struct lock_request request = request_of(taker);
+    struct moment until = moment_plus(loop_now(server.loop), TIMEOUT);
+    request.queue = request.listen = false;
+    store_acquire(taker->store, &request, until, note_answer, &acquired);
+    server.silent = 100;
+    for (unsigned turns = 0; !server.keys[0].holder && turns < TURNS_MOST; turns++)
+        fake_turn(server.loop);
+    server.silent = 0;
+    wait_for(&acquired);
+    tap_ok(acquired.answer.verdict == VERDICT_REFUSED && acquired.answer.maybe_done,
+           "refused, and it may hold one of the keys");
+    request.take = 0;
+    store_release(taker->store, &request, true, until, note_answer, &released);
+    wait_for(&released);
+    tap_ok(released.answered && count_held(taker) == 0, "that one is given back");
+    end();
+}
+
 /* A grant that came without an answer is found by the next try, or given back. */
 int main(void)
 {
@@ -356,5 +405,6 @@ int main(void)
         if (!tap_ok(!fault, "%s", runs[i].name))
             tap_note("seed %u: %s", seed, fault);
     }
+    test_refused_and_perhaps_granted();
     return tap_done();
 }
