@@ -87,6 +87,14 @@ has_heard() {
     alive "${pid[e]}"
 }
 
+@test "events: a server that becomes a replica meanwhile is out of reach" {
+    listen e
+    redis replicaof 127.0.0.1 1
+    poll_until 20 contains "$T/e.err" 'this is a read-only replica of 127.0.0.1:1'
+    redis replicaof no one
+    poll_until 20 contains "$T/e.err" 'something may have been missed'
+}
+
 @test "events: a server that stood still for a while is looked at as often as before" {
     listen e --connect-timeout 30s
     kill -STOP "$(redis_pid)"

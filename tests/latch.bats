@@ -135,6 +135,17 @@ at_proxy() {
     [[ $status == 0 ]]
 }
 
+@test "a server that becomes a replica meanwhile is not waited at as if it were the latch's" {
+    rlock latch set k 1
+    wait_for w k
+    redis replicaof 127.0.0.1 1
+    poll_until 20 contains "$T/w.err" "this is a read-only replica of 127.0.0.1:1"
+    redis replicaof no one
+    rlock latch count-down k
+    finish w 60
+    [[ $status == 0 ]]
+}
+
 @test "waiting survives a restart of a server that keeps its data" {
     redis config set appendonly yes
     poll_until 10 eval 'redis info persistence | grep -q "aof_rewrite_in_progress:0"'

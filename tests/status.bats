@@ -356,6 +356,15 @@ EOF
     jq -se 'all(type == "array")' "$T/watch.out"
 }
 
+@test "--watch: a server that becomes a replica meanwhile is out of reach" {
+    bg watch rlock status --watch 100ms
+    poll_until 10 contains "$T/watch.out" "no locks"
+    redis replicaof 127.0.0.1 1
+    poll_until 10 contains "$T/watch.err" "this is a read-only replica of 127.0.0.1:1"
+    redis replicaof no one
+    poll_until 10 contains "$T/watch.err" "rlock: status: back after"
+}
+
 @test "--color and NO_COLOR decide about colours; off a terminal there are none" {
     hold a k
     run -0 rlock status --color never k

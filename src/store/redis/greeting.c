@@ -94,8 +94,8 @@ static void describe_sentinel(const redisReply *reply, char *text, size_t size)
              name ? name : "MASTER");
 }
 
-static bool is_master(struct redis_greeting *greeting, const redisReply *reply,
-                      struct answer *answer)
+bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redisReply *reply,
+                              struct answer *answer)
 {
     const char *role = string_at(reply, 0), *master = string_at(reply, 1);
 
@@ -165,7 +165,8 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         return GREETING_REFUSED;
     }
     /* A Cluster's replica says who the master is, when it is asked for something. */
-    if (greeting->step == STEP_ROLE && !greeting->cluster && !is_master(greeting, reply, answer))
+    if (greeting->step == STEP_ROLE && !greeting->cluster &&
+        !redis_greeting_is_master(greeting, reply, answer))
         return GREETING_REFUSED;
     if (greeting->step == STEP_ROLE)
         greeting->replicas = redis_greeting_replicas(reply);

@@ -36,6 +36,11 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
 /* How many replies follow the one that was taken last. */
 int redis_greeting_left(const struct redis_greeting *greeting);
 
+/* Whether a reply to ROLE, which may be asked for later on as well, is not of another server than a
+ * master. False: why, in *answer. */
+bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redisReply *role,
+                              struct answer *answer);
+
 /* How many replicas a master has, by its reply to ROLE; -1 if that says something else. */
 int redis_greeting_replicas(const struct redisReply *role);
 

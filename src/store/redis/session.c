@@ -79,6 +79,7 @@ struct redis_session {
     struct moment sent_at;
     struct moment answer_by;
     int64_t patience; /* ahead: ns for its replies once the greeting is answered; 0: answer_by */
+    bool role_due;    /* before the replies to the batch itself */
     size_t will_listen;
     redisReply **replies;
     size_t wanted, got;
@@ -94,6 +95,7 @@ static void hang_up(struct redis_session *session)
     conn_close(session->conn);
     session->phase = PHASE_DOWN;
     session->listening = session->unlistening = 0;
+    session->role_due = false;
 }
 
 /* -- whose an answer is ---------------------------------------------------------------------- */
@@ -554,13 +556,19 @@ static void greeted(struct redis_session *session)
         begin_on_connection(session);
 }
 
-/* What came with a greeting that is refused is refused as well, unless others than this user may do
- * it: its own replies tell. */
-static void refused(struct redis_session *session)
+/* A server that may have moved is looked for elsewhere. */
+static void explain_refusal(struct redis_session *session)
 {
     if (session->greeting.replica && locator_roams(session->locator))
         session->failure.cause = CAUSE_NOT_READY;
     redis_session_sign(session, &session->failure);
+}
+
+/* What came with a greeting that is refused is refused as well, unless others than this user may do
+ * it: its own replies tell. */
+static void refused(struct redis_session *session)
+{
+    explain_refusal(session);
     session->unheard = redis_greeting_left(&session->greeting);
     session->undoing = false;
     if (session->sent)
@@ -648,12 +656,30 @@ static bool has_to_move(struct redis_session *session)
     return why;
 }
 
+/* What only reads has done nothing on a server that is no master any more. */
+static void hear_role(struct redis_session *session, redisReply *reply)
+{
+    bool master = redis_greeting_is_master(&session->greeting, reply, &session->failure);
+
+    freeReplyObject(reply);
+    session->role_due = false;
+    if (master)
+        return;
+    explain_refusal(session);
+    session->sent = false;
+    fail(session, &session->failure);
+}
+
 static void batch_reply(struct redis_session *session, redisReply *reply)
 {
     if (!session->busy || session->got == session->wanted) {
         freeReplyObject(reply);
         /* One too many: what follows would be taken for the answer to something else. */
         lose_connection(session, "the server answers what it was not asked");
+        return;
+    }
+    if (session->role_due) {
+        hear_role(session, reply);
         return;
     }
     session->replies[session->got++] = reply;
@@ -762,6 +788,17 @@ void redis_session_add(struct redis_session *session, int argc, const char **arg
                        const size_t *lengths)
 {
     conn_encode(&session->adding.data, &session->adding.size, argc, argv, lengths);
+}
+
+void redis_session_verify(struct redis_session *session)
+{
+    const char *role[] = {"ROLE"};
+    bool told = session->greeting.replicas >= 0 && !session->greeting.cluster;
+
+    if (!redis_session_is_up(session) || !told)
+        return;
+    redis_session_add(session, 1, role, NULL);
+    session->role_due = true;
 }
 
 static void begin(struct redis_session *session, size_t replies, size_t channels,

@@ -49,6 +49,10 @@ void redis_session_identify(struct redis_session *session);
 /* A lease of "lease" ns depends on this server from the next batch on; 0: not known. */
 void redis_session_mind(struct redis_session *session, int64_t lease);
 
+/* Has the server say with the next batch whether it is a master still, if it has said so when it
+ * was greeted: a replica refuses to write, but answers what only reads. To be called before the
+ * batch is put together, and sent at once; it fails where the server is none. */
+void redis_session_verify(struct redis_session *session);
 /* Adds one command to the batch being put together; lengths: NULL where all words are strings. */
 void redis_session_add(struct redis_session *session, int argc, const char **argv,
                        const size_t *lengths);

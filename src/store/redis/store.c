@@ -747,6 +747,7 @@ static void start_survey(struct redis_store *store, struct redis_survey *survey,
     store->until = until;
     store->done = done;
     store->done_arg = arg;
+    redis_session_verify(store->session);
     redis_survey_ask(survey, until);
 }
 
@@ -771,6 +772,8 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     store->each_id = request->each;
     store->each_id_arg = request->each_arg;
     redis_call_latch(&store->call, store->prefix, request);
+    if (request->verb < LATCH_SET)
+        redis_session_verify(store->session);
     start(store, until, done, arg);
 }
 
