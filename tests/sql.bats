@@ -357,6 +357,26 @@ END
     [[ $status == 0 ]]
 }
 
+@test "MariaDB: a table that is locked for longer than max_statement_time is asked for again" {
+    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
+    RLOCK_URL=$(database_url mysql)
+    export RLOCK_URL
+    mkfifo "$T/sql"
+    bg client mariadb --no-defaults -N --unbuffered -S "$BATS_FILE_TMPDIR/mysql/sock" -u root \
+        locks -e "source $T/sql"
+    exec 8>"$T/sql"
+    echo "LOCK TABLES rlock_lock WRITE; SELECT 'locked';" >&8
+    poll_until 10 contains "$T/client.out" locked
+    database_sql mysql 'SET GLOBAL max_statement_time = 0.2'
+    bg a rlock run --server-wait 60s k -- true
+    poll_until 20 contains "$T/a.err" '(max_statement_time exceeded); trying again'
+    echo 'UNLOCK TABLES;' >&8
+    exec 8>&-
+    finish a 60
+    database_sql mysql 'SET GLOBAL max_statement_time = DEFAULT'
+    [[ $status == 0 ]]
+}
+
 @test "MariaDB: a server that is told to cut what is read is read to the end" {
     [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     DATABASE=mysql RLOCK_URL=$(database_url mysql)

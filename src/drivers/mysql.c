@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* MySQL's own: max_execution_time. */
+#define MYSQL_QUERY_TIMEOUT 3024
+
 static MYSQL *connection;
 
 static enum wire_error error_of(unsigned number)
@@ -25,7 +28,10 @@ static enum wire_error error_of(unsigned number)
     case ER_HOST_NOT_PRIVILEGED: return WIRE_DENIED;
     case ER_CON_COUNT_ERROR:
     case ER_TOO_MANY_USER_CONNECTIONS:
-    case ER_USER_LIMIT_REACHED: return WIRE_NOT_READY;
+    case ER_USER_LIMIT_REACHED:
+    case ER_UNKNOWN_COM_ERROR: /* a node of Galera that has yet to join, or is cut off */
+    case ER_STATEMENT_TIMEOUT: /* max_statement_time: somebody has locked the whole table */
+    case MYSQL_QUERY_TIMEOUT: return WIRE_NOT_READY;
     case ER_SERVER_SHUTDOWN:
     case ER_CONNECTION_KILLED:
     case CR_CONNECTION_ERROR:

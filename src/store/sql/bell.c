@@ -142,10 +142,11 @@ void sql_bell_sleep(const struct sql_bell *bell, struct sql_text *text)
     sql_add(text, "), 0)");
 }
 
-/* A server whose clock jumps may end it at once. */
+/* A server that ends what takes long lets nobody sleep. One whose clock jumps may end it at
+ * once. */
 void sql_bell_wake(struct sql_bell *bell, const struct sql_reply *reply, struct moment now)
 {
-    bell->refused |= is_refused(reply);
+    bell->refused |= is_refused(reply) || (reply->failed && reply->error == WIRE_NOT_READY);
     if (!reply->failed)
         bell->rang = reply->rows != 1 || strcmp(reply->values[0], "0") != 0 ||
                      moment_until(reply->sent, now) < bell->sleep / 2;
