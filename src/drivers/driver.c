@@ -16,6 +16,14 @@
 static struct wire_out output;
 static struct wire_in input;
 
+void driver_await(int fd, bool to_write)
+{
+    struct pollfd ready = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};
+
+    while (poll(&ready, 1, -1) < 0 && errno == EINTR)
+        ;
+}
+
 bool driver_fail(struct driver_fault *fault, enum wire_error error, const char *said)
 {
     fault->error = error;

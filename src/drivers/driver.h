@@ -41,6 +41,9 @@ struct driver_ops {
 /* Serves until the other side ends. Returns the exit status. */
 int driver_serve(const struct driver_ops *ops);
 
+/* Until it can be read, or written; or until there is an error to be found out. */
+void driver_await(int fd, bool to_write);
+
 /* Puts down what the server said, in one line. Returns false. */
 bool driver_fail(struct driver_fault *fault, enum wire_error error, const char *said);
 

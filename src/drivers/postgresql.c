@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <libpq-fe.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,9 +115,7 @@ static void await_connection(void)
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
     while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
-        struct pollfd ready = {.fd = PQsocket(connection),
-                               .events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT};
-        poll(&ready, 1, -1);
+        driver_await(PQsocket(connection), next == PGRES_POLLING_WRITING);
         next = PQconnectPoll(connection);
     }
 }
