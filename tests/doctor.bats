@@ -282,8 +282,8 @@ foretold() {
                 "no lock can be tried or waited for that others hold, or held until they died")
                     echo try wait dead dead-readers ;;
                 "no lock can be waited for") echo wait latch-wait ;;
-                "no lock or latch can be shown, and no lock be had after several holders that died")
-                    echo list show latch-show dead-readers ;;
+                "no lock that several hold or wait for can be shown, no latch,"*)
+                    echo list latch-show dead-readers ;;
                 "locks and latches cannot be listed") echo list latch-list ;;
                 # These are slower, unsafe, or for options that nobody has given here.
                 "waiters are not woken, but have to ask" | "nobody notices that it is a replica") ;;

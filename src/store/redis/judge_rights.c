@@ -25,7 +25,8 @@ static const struct {
      "no lock can be tried or waited for that others hold, or held until they died"},
     {RIGHT_QUEUE, LEVEL_UNFIT, "no lock can be waited for"},
     {RIGHT_SHOW, LEVEL_UNFIT,
-     "no lock or latch can be shown, and no lock be had after several holders that died"},
+     "no lock that several hold or wait for can be shown, no latch, and no lock be had after "
+     "several holders that died"},
     {RIGHT_REPLICAS, LEVEL_UNFIT, "no lock can be had that waits for replicas"},
     {RIGHT_MEMORY, LEVEL_UNFIT, "no lock can be had of a quorum, or with grace"},
     {RIGHT_WAKE, LEVEL_WARNING, "waiters are not woken, but have to ask"},

@@ -656,10 +656,18 @@ static bool has_to_move(struct redis_session *session)
     return why;
 }
 
-/* What only reads has done nothing on a server that is no master any more. */
+/* It went out before the batch. An error instead of its pushes is the answer to all. */
+static bool is_refused_unsubscribe(const struct redis_session *session, const redisReply *reply)
+{
+    return session->unlistening && reply->type == REDIS_REPLY_ERROR;
+}
+
+/* What only reads has done nothing on a server that is no master any more. One that does not say
+ * what it is says why in its next replies as well. */
 static void hear_role(struct redis_session *session, redisReply *reply)
 {
-    bool master = redis_greeting_is_master(&session->greeting, reply, &session->failure);
+    bool master = reply->type == REDIS_REPLY_ERROR ||
+                  redis_greeting_is_master(&session->greeting, reply, &session->failure);
 
     freeReplyObject(reply);
     session->role_due = false;
@@ -678,10 +686,11 @@ static void batch_reply(struct redis_session *session, redisReply *reply)
         lose_connection(session, "the server answers what it was not asked");
         return;
     }
-    if (session->role_due) {
+    if (session->role_due && !is_refused_unsubscribe(session, reply)) {
         hear_role(session, reply);
         return;
     }
+    session->role_due = false;
     session->replies[session->got++] = reply;
     if (session->got < session->wanted || has_to_move(session))
         return;
