@@ -151,13 +151,19 @@ database_kill() {
     done
 }
 
-# database_sql NAME SQL [DATABASE]: as an administrator.
-database_sql() {
+# database_client NAME DATABASE [OPTION...]: an administrator's.
+database_client() {
     local dir=$BATS_FILE_TMPDIR/$1
     case $1 in
-    postgresql) psql -qAt -h "$dir" -p "$POSTGRESQL_PORT" -U root -d "${3:-locks}" -c "$2" 3>&- ;;
-    mysql) mariadb --no-defaults -N -S "$dir/sock" -u root "${3:-locks}" -e "$2" 3>&- ;;
+    postgresql) psql -qAt -h "$dir" -p "$POSTGRESQL_PORT" -U root -d "$2" "${@:3}" 3>&- ;;
+    mysql) mariadb --no-defaults -N --unbuffered -S "$dir/sock" -u root "$2" "${@:3}" 3>&- ;;
     esac
+}
+
+# database_sql NAME SQL [DATABASE]: as an administrator.
+database_sql() {
+    local -A execute=([postgresql]=-c [mysql]=-e)
+    database_client "$1" "${3:-locks}" "${execute[$1]}" "$2"
 }
 
 database_answers() {

@@ -337,44 +337,36 @@ END
     [[ $(grep -c asked "$T/server.out") == 1 ]]
 }
 
-@test "PostgreSQL: a table that is locked for longer than statement_timeout is asked for again" {
-    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
-    RLOCK_URL=$(database_url postgresql)
-    export RLOCK_URL
-    mkfifo "$T/sql"
-    bg psql psql -qAt -h "$BATS_FILE_TMPDIR/postgresql" -p "$POSTGRESQL_PORT" -U root -d locks \
-        -f "$T/sql"
-    exec 8>"$T/sql"
-    echo 'BEGIN; LOCK TABLE rlock_lock IN ACCESS EXCLUSIVE MODE; SELECT 1;' >&8
-    poll_until 10 contains "$T/psql.out" 1
-    database_sql postgresql "ALTER ROLE locker SET statement_timeout = 200"
-    bg a rlock run --server-wait 60s k -- true
-    poll_until 20 contains "$T/a.err" 'statement timeout; trying again'
-    echo 'COMMIT;' >&8
-    exec 8>&-
-    finish a 60
-    database_sql postgresql "ALTER ROLE locker RESET statement_timeout"
-    [[ $status == 0 ]]
+# limit_statements MS: so long may a statement of the user locker take; 0: any time.
+limit_statements() {
+    case $DATABASE in
+    postgresql) database_sql postgresql "ALTER ROLE locker SET statement_timeout = $1" ;;
+    mysql) database_sql mysql "SET GLOBAL max_statement_time = $1 / 1000" ;;
+    esac
 }
 
-@test "MariaDB: a table that is locked for longer than max_statement_time is asked for again" {
-    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
-    RLOCK_URL=$(database_url mysql)
-    export RLOCK_URL
-    mkfifo "$T/sql"
-    bg client mariadb --no-defaults -N --unbuffered -S "$BATS_FILE_TMPDIR/mysql/sock" -u root \
-        locks -e "source $T/sql"
-    exec 8>"$T/sql"
-    echo "LOCK TABLES rlock_lock WRITE; SELECT 'locked';" >&8
-    poll_until 10 contains "$T/client.out" locked
-    database_sql mysql 'SET GLOBAL max_statement_time = 0.2'
-    bg a rlock run --server-wait 60s k -- true
-    poll_until 20 contains "$T/a.err" '(max_statement_time exceeded); trying again'
-    echo 'UNLOCK TABLES;' >&8
-    exec 8>&-
-    finish a 60
-    database_sql mysql 'SET GLOBAL max_statement_time = DEFAULT'
-    [[ $status == 0 ]]
+@test "a table that is locked for longer than a statement may take is asked for again" {
+    local -A \
+        lock=([postgresql]='BEGIN; LOCK TABLE rlock_lock IN ACCESS EXCLUSIVE MODE;'
+            [mysql]='LOCK TABLES rlock_lock WRITE;') \
+        unlock=([postgresql]='COMMIT;' [mysql]='UNLOCK TABLES;') \
+        said=([postgresql]='statement timeout' [mysql]='(max_statement_time exceeded)')
+    asked_again() {
+        mkfifo "$T/sql"
+        database_client "$DATABASE" locks <"$T/sql" >"$T/client.out" &
+        exec 8>"$T/sql"
+        echo "${lock[$DATABASE]} SELECT 'locked';" >&8
+        poll_until 10 contains "$T/client.out" locked
+        limit_statements 200
+        bg a rlock run --server-wait 60s k -- true
+        poll_until 20 contains "$T/a.err" "${said[$DATABASE]}; trying again"
+        echo "${unlock[$DATABASE]}" >&8
+        exec 8>&-
+        finish a 60
+        limit_statements 0
+        [[ $status == 0 ]]
+    }
+    on_each asked_again
 }
 
 @test "MariaDB: a server that is told to cut what is read is read to the end" {

@@ -16,7 +16,8 @@ setup() {
     start_test
     type pgbouncer >/dev/null 2>&1 || skip "pgbouncer is not here"
     [[ $DATABASES == *postgresql* ]] || skip "PostgreSQL with its driver is not here"
-    export RLOCK_URL=postgresql://locker:p%20w@127.0.0.1:$POOLER_PORT/locks
+    export RLOCK_URL
+    RLOCK_URL=$(pooler_url)
 }
 
 teardown_file() {
@@ -24,7 +25,7 @@ teardown_file() {
     databases_end
 }
 
-# So many sessions for all.
+# pooler_make SESSIONS: so many for all, at a port of its own.
 pooler_make() {
     local dir=$BATS_FILE_TMPDIR/pooler
     mkdir -p "$dir"
@@ -50,6 +51,10 @@ pooler_kill() {
     kill -KILL "$one"
     poll_until 10 gone "$one"
     rm "$BATS_FILE_TMPDIR/pooler/pid"
+}
+
+pooler_url() {
+    echo "postgresql://locker:p%20w@127.0.0.1:$POOLER_PORT/locks"
 }
 
 pooled_sql() {
@@ -125,7 +130,7 @@ has_two_sessions() {
     [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]
     pooler_kill
     pooler_make 2
-    RLOCK_URL=postgresql://locker:p%20w@127.0.0.1:$POOLER_PORT/locks
+    RLOCK_URL=$(pooler_url)
     poll_until 20 has_two_sessions
     run rlock doctor
     [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]
