@@ -466,7 +466,7 @@ compare() {
     documented=$(sed -n '/^ACL SETUSER rlock/,/^\.Ed/p' "$TESTS/../man/rlock.7" |
         grep -o '+[a-z|]*' | tr -d + | sort -u)
     # What --mirror needs besides is in a list of its own.
-    scripts=$(find "$TESTS/../src/store/redis/lua" -name '*.lua' ! -name mirror.lua -print0 |
+    scripts=$(find "$TESTS/../src/rules/lua" -name '*.lua' ! -name mirror.lua -print0 |
         xargs -0 grep -ohE "redis\.p?call\('[A-Z]+'" |
         sed "s/.*'\(.*\)'/\1/" | tr A-Z a-z | sort -u)
     [[ $scripts == *hexists* ]]

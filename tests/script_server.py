@@ -2,8 +2,10 @@
 import hashlib, os, re, shutil, socket, subprocess, tempfile, time
 
 LUA = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), os.pardir, "src", "store", "redis", "lua"
+    os.path.dirname(os.path.abspath(__file__)), os.pardir, "src", "rules", "lua"
 )
+# What the scripts run in: redis-server, or a program that takes its options and speaks as it does.
+PROGRAM = os.environ.get("RLOCK_SCRIPT_SERVER", "redis-server")
 SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init", "adjust", "pauses")
 MARKER = "rlock:!epoch"
 PAUSES = "rlock:!paused"
@@ -139,7 +141,7 @@ def without_short_way(text):
 
 
 class Server:
-    """redis-server in a directory of its own, without a port, keeping nothing."""
+    """PROGRAM in a directory of its own, without a port, keeping nothing."""
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="rlock-scripts-")
@@ -149,7 +151,7 @@ class Server:
     def start(self):
         options = ["--port", "0", "--unixsocket", self.path, "--dir", self.directory]
         options += ["--save", "", "--appendonly", "no", "--daemonize", "no"]
-        self.process = subprocess.Popen(["redis-server"] + options, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen([PROGRAM] + options, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 10
         while True:
             try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Each script of src/store/redis/lua by itself: replies, fields, the queue, clocks and tokens.
+"""Each script of src/rules/lua by itself: replies, fields, the queue, clocks and tokens.
 Prints TAP."""
 from script_server import PLACE_TTL, Lock
 from script_tap import (

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua: who asks for some of its keys gets the first that are free,
+"""The scripts of src/rules/lua: who asks for some of its keys gets the first that are free,
 and waits in the queue of each. Prints TAP."""
 import random
 from lock_view import View

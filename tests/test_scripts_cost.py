@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What the scripts of src/store/redis/lua cost the server, by its own statistics: ratios alone.
+"""What the scripts of src/rules/lua cost the server, by its own statistics: ratios alone.
 Prints TAP."""
 import re
 from script_server import PLACE_TTL, Lock, read_script, without_short_way

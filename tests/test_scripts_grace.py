@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua with grace: a server that may have forgotten locks. Prints
+"""The scripts of src/rules/lua with grace: a server that may have forgotten locks. Prints
 TAP."""
 import os, random
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua: a lock that is handed over by message. Prints TAP."""
+"""The scripts of src/rules/lua: a lock that is handed over by message. Prints TAP."""
 from script_server import HANDED, PLACE_TTL, Lock
 from script_tap import A, B, C, D, E, fence_of, main, same, test, true
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua: who queues up sends away those of its group. Prints TAP."""
+"""The scripts of src/rules/lua: who queues up sends away those of its group. Prints TAP."""
 from script_server import PLACE_TTL, Lock
 from script_tap import A, B, C, D, main, same, test, true
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua on a server that is one of a quorum: for how long it
+"""The scripts of src/rules/lua on a server that is one of a quorum: for how long it
 remembers, fences that the holder settled on with the others. Prints TAP."""
 import time
 from script_server import WEEK, Lock, ReplyError, Server

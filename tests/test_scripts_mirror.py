@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What the scripts of src/store/redis/lua make of a mirror, another library's key. Prints TAP."""
+"""What the scripts of src/rules/lua make of a mirror, another library's key. Prints TAP."""
 from script_tap import A, B, C, fence_of, main, same, test, true
 from script_server import Lock
 

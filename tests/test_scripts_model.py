@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Random operations on the scripts of src/store/redis/lua, judged step by step. Prints TAP.
+"""Random operations on the scripts of src/rules/lua, judged step by step. Prints TAP.
 
 Time is the test's: "real" time goes by in steps; the server's clock is that and an offset. Four
 judges look at each step: the model, which says what the answer must be from what there was before;

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua: readers, semaphores, nested owners, several keys, who is
+"""The scripts of src/rules/lua: readers, semaphores, nested owners, several keys, who is
 woken. Prints TAP."""
 from script_server import PLACE_TTL, Lock
 from script_tap import A, B, C, D, E, by, fence_of, fences_of, held_by_a, main, place_of, same

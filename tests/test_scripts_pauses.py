@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua: pauses of GLOBs, which hold for locks that are there and for
+"""The scripts of src/rules/lua: pauses of GLOBs, which hold for locks that are there and for
 those that are yet to come. Prints TAP."""
 import random
 from script_server import PAUSES, WEEK, Lock

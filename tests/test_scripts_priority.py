@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua: who waits with a priority is served first. Prints TAP."""
+"""The scripts of src/rules/lua: who waits with a priority is served first. Prints TAP."""
 from script_server import PLACE_TTL, Lock
 from script_tap import A, B, C, D, E, main, same, test
 

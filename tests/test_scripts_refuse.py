@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/store/redis/lua on what is no lock, and on servers that refuse. Prints TAP."""
+"""The scripts of src/rules/lua on what is no lock, and on servers that refuse. Prints TAP."""
 from script_server import PLACE_TTL, WEEK, Client, Lock, ReplyError
 from script_tap import A, B, C, D, DAY, E, by, fence_of, held_by_a, holder, main, same, test, true
 

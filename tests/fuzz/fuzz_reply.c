@@ -3,13 +3,13 @@
 #include "cli/render.h"
 #include "cli/render_doctor.h"
 
-#include "store/redis/judge.h"
 #include "fuzz.h"
+#include "rules/answer.h"
+#include "rules/latch.h"
+#include "rules/reply.h"
 #include "store/cluster/map.h"
-#include "store/redis/answer.h"
 #include "store/redis/greeting.h"
-#include "store/redis/latch.h"
-#include "store/redis/reply.h"
+#include "store/redis/judge.h"
 #include "store/redis/store_record.h"
 
 #include <hiredis/hiredis.h>

@@ -1,5 +1,5 @@
 /* The queue of one lock, its leases, and the hand-over by message: a server that runs the
- * scripts of src/store/redis/lua, three owners that behave as src/lock/keeper.c does, and a
+ * scripts of src/rules/lua, three owners that behave as src/lock/keeper.c does, and a
  * network that fails. README.md says what is modelled, what is not, and what follows for the
  * scripts.
  *

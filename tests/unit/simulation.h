@@ -9,7 +9,7 @@
 #define SIMULATION_H
 
 #include "fake_loop.h"
-#include "store/redis/handover.h"
+#include "rules/handover.h"
 #include "store/store.h"
 
 #define SIMULATION_EVENTS 64

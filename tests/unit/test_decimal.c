@@ -1,9 +1,9 @@
 /* Decimal numbers of others, and those in a server's replies: what is taken for which number.
  * H130 */
 #include "base/decimal.h"
-#include "store/redis/greeting.h"
-#include "store/redis/reply.h"
+#include "rules/reply.h"
 #include "store/redis/facts.h"
+#include "store/redis/greeting.h"
 
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* Which messages hand a lock over, and until when. */
-#include "store/redis/handover.h"
+#include "rules/handover.h"
 
 #include "tap.h"
 

@@ -1,7 +1,7 @@
 /* What is made of a server's replies: errors, the scripts' words, and nonsense. */
-#include "store/redis/answer.h"
-#include "store/redis/error.h"
-#include "store/redis/scripts.h"
+#include "rules/answer.h"
+#include "rules/error.h"
+#include "rules/scripts.h"
 
 #include "chance.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* Which script each request calls, with which keys, and with which arguments in which order. */
-#include "store/redis/arguments.h"
+#include "rules/arguments.h"
 
 #include "tap.h"
 

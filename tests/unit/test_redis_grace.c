@@ -1,5 +1,5 @@
 /* What the scripts are told with grace: where the marker is, and what a renewal claims. */
-#include "store/redis/grace.h"
+#include "rules/grace.h"
 
 #include "tap.h"
 

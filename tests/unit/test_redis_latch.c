@@ -1,5 +1,5 @@
 /* What is made of latch.lua's replies: above all, that nothing but a sound latch is ever open. */
-#include "store/redis/latch.h"
+#include "rules/latch.h"
 
 #include "tap.h"
 

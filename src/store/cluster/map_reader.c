@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "net/loop.h"
-#include "store/redis/error.h"
+#include "rules/error.h"
 #include "store/redis/session.h"
 
 /* Between one and the next: so that all can be asked in the time that there is. */

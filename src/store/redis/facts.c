@@ -5,11 +5,11 @@
 #include "lock/key.h"
 #include "net/loop.h"
 #include "net/tls.h"
-#include "store/redis/error.h"
-#include "store/redis/grace.h"
+#include "rules/error.h"
+#include "rules/grace.h"
+#include "rules/reply.h"
 #include "store/redis/sentinels.h"
 #include "store/redis/session.h"
-#include "store/redis/reply.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>

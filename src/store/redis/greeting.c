@@ -1,8 +1,8 @@
 /* The greeting of a Redis server. */
 #include "store/redis/greeting.h"
 #include "net/conn.h"
-#include "store/redis/error.h"
-#include "store/redis/reply.h"
+#include "rules/error.h"
+#include "rules/reply.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

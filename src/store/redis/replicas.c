@@ -2,7 +2,7 @@
  * script whose answer is to count must write on each of its ways to that answer, or WAIT speaks of
  * nothing. */
 #include "store/redis/replicas.h"
-#include "store/redis/error.h"
+#include "rules/error.h"
 #include "store/redis/greeting.h"
 #include "store/redis/session.h"
 

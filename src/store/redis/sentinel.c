@@ -5,7 +5,7 @@
 #include "net/conn.h"
 #include "net/loop.h"
 #include "net/resolve.h"
-#include "store/redis/error.h"
+#include "rules/error.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>

@@ -6,8 +6,8 @@
 #include "net/loop.h"
 #include "net/tls.h"
 #include "os/secret.h"
+#include "rules/error.h"
 #include "store/breaks.h"
-#include "store/redis/error.h"
 #include "store/redis/greeting.h"
 #include "store/redis/locate.h"
 

@@ -2,12 +2,13 @@
 #include "store/redis/survey.h"
 #include "base/mem.h"
 #include "lock/key.h"
-#include "store/redis/answer.h"
-#include "store/redis/error.h"
-#include "store/redis/latch.h"
-#include "store/redis/reply.h"
+#include "rules/answer.h"
+#include "rules/arguments.h"
+#include "rules/error.h"
+#include "rules/latch.h"
+#include "rules/reply.h"
+#include "rules/scripts.h"
 #include "store/redis/session.h"
-#include "store/redis/scripts.h"
 #include "store/views.h"
 
 #include <hiredis/hiredis.h>
@@ -62,27 +63,11 @@ static void add_entry(struct redis_survey *survey, char *name, bool named)
 }
 
 /* PREFIX:{GLOB}, the prefix taken literally. */
-char *redis_survey_glob(const char *prefix, const char *glob)
-{
-    if (!prefix)
-        return mem_strdup("*:{*}");
-    char *out = mem_zeroed(2 * strlen(prefix) + strlen(glob) + 4);
-    char *to = out;
-
-    for (const char *from = prefix; *from; from++) {
-        if (strchr("*?[]\\^-", *from))
-            *to++ = '\\';
-        *to++ = *from;
-    }
-    sprintf(to, ":{%s}", glob);
-    return out;
-}
-
 static void add_glob(struct redis_survey *survey, const char *glob)
 {
     survey->globs =
         mem_checked(realloc(survey->globs, (survey->glob_count + 1) * sizeof *survey->globs));
-    survey->globs[survey->glob_count++] = redis_survey_glob(survey->prefix, glob);
+    survey->globs[survey->glob_count++] = redis_glob_in_store(survey->prefix, glob);
 }
 
 /* What a lock found in the store is reported as; NULL if it is none of ours. The caller frees. */
@@ -211,7 +196,7 @@ static size_t ask_pauses(struct redis_survey *survey)
 static void tell_pause(void *arg, const struct lock_view *pause)
 {
     const struct redis_survey *survey = arg;
-    char *glob = redis_survey_glob(survey->prefix, pause->key);
+    char *glob = redis_glob_in_store(survey->prefix, pause->key);
     bool meets = false;
 
     for (size_t i = 0; !meets && i < survey->glob_count; i++)

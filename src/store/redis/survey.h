@@ -15,10 +15,6 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
                                       const struct survey_request *request);
 void redis_survey_free(struct redis_survey *survey);
 
-/* A GLOB over KEYs as one over the names of the locks in the store, the way SCAN takes it; prefix:
- * NULL: any. The caller frees. */
-char *redis_survey_glob(const char *prefix, const char *glob);
-
 /* At a Cluster's node: "asking", whether it is only about to get the slot; "elsewhere" is told the
  * keys that it has no more, NULL: they end the survey. */
 void redis_survey_at_node(struct redis_survey *survey, bool asking,

@@ -1,6 +1,6 @@
 /* What a Redis server's replies mean, as answers of a store. Pure: no connection, no clock. */
-#ifndef RLOCK_STORE_REDIS_ANSWER_H
-#define RLOCK_STORE_REDIS_ANSWER_H
+#ifndef RLOCK_RULES_ANSWER_H
+#define RLOCK_RULES_ANSWER_H
 
 #include "store/member.h"
 

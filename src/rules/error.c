@@ -1,5 +1,5 @@
 /* Error replies by their words. */
-#include "store/redis/error.h"
+#include "rules/error.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The elements of replies. */
-#include "store/redis/reply.h"
+#include "rules/reply.h"
 #include "base/decimal.h"
 
 #include <hiredis/hiredis.h>

@@ -1,7 +1,7 @@
 /* Tokens, and the messages that carry them back. */
-#include "store/redis/handover.h"
+#include "rules/handover.h"
 
-#include "store/redis/answer.h"
+#include "rules/answer.h"
 
 #include <string.h>
 #include <sys/random.h>

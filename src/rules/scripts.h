@@ -1,7 +1,7 @@
-/* The Lua scripts of src/store/redis/lua, those of locks behind the common prelude, as bytes of
+/* The Lua scripts of src/rules/lua, those of locks behind the common prelude, as bytes of
  * this program. */
-#ifndef RLOCK_STORE_REDIS_SCRIPTS_H
-#define RLOCK_STORE_REDIS_SCRIPTS_H
+#ifndef RLOCK_RULES_SCRIPTS_H
+#define RLOCK_RULES_SCRIPTS_H
 
 struct script {
     const char *name;

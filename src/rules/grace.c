@@ -1,5 +1,5 @@
 /* What the scripts are told about a server that may have forgotten locks. */
-#include "store/redis/grace.h"
+#include "rules/grace.h"
 #include "base/mem.h"
 
 #include <inttypes.h>

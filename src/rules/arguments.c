@@ -1,11 +1,10 @@
-#include "store/redis/arguments.h"
+#include "rules/arguments.h"
 #include "base/mem.h"
 #include "base/percent.h"
 #include "lock/key.h"
-#include "store/redis/grace.h"
-#include "store/redis/handover.h"
-#include "store/redis/latch.h"
-#include "store/redis/survey.h"
+#include "rules/grace.h"
+#include "rules/handover.h"
+#include "rules/latch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,6 +36,22 @@ static void call_number(struct redis_call *call, int64_t number)
 
     snprintf(text, sizeof text, "%" PRId64, number);
     call_text(call, text);
+}
+
+char *redis_glob_in_store(const char *prefix, const char *glob)
+{
+    if (!prefix)
+        return mem_strdup("*:{*}");
+    char *out = mem_zeroed(2 * strlen(prefix) + strlen(glob) + 4);
+    char *to = out;
+
+    for (const char *from = prefix; *from; from++) {
+        if (strchr("*?[]\\^-", *from))
+            *to++ = '\\';
+        *to++ = *from;
+    }
+    sprintf(to, ":{%s}", glob);
+    return out;
 }
 
 void redis_call_replace(struct redis_call *call, size_t i, const char *text)
@@ -299,7 +314,7 @@ void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms,
                        const struct adjust_request *request)
 {
     char coded[3 * KEY_MAX_BYTES + 1];
-    char *glob = redis_survey_glob(prefix, request->key);
+    char *glob = redis_glob_in_store(prefix, request->key);
 
     call->script = &script_pauses;
     call->keys = mem_zeroed(sizeof *call->keys);

@@ -1,10 +1,10 @@
 /* What a request becomes on a Redis server: one call of a script of lua/, with the keys and the
  * arguments in the order in which the script takes them. Pure: no connection, no clock. */
-#ifndef RLOCK_STORE_REDIS_ARGUMENTS_H
-#define RLOCK_STORE_REDIS_ARGUMENTS_H
+#ifndef RLOCK_RULES_ARGUMENTS_H
+#define RLOCK_RULES_ARGUMENTS_H
 
+#include "rules/scripts.h"
 #include "store/member.h"
-#include "store/redis/scripts.h"
 #include "store/store.h"
 
 /* Arguments that are filled in at the moment of sending, with redis_call_replace(): until when the
@@ -63,6 +63,10 @@ void redis_call_latch(struct redis_call *call, const char *prefix,
                       const struct latch_request *request);
 /* store_mark(): terms->marker is not NULL. */
 void redis_call_mark(struct redis_call *call, const struct redis_terms *terms, bool force);
+
+/* A GLOB over KEYs as one over the names of the locks in the store, the way SCAN takes it; prefix:
+ * NULL: any. The caller frees. */
+char *redis_glob_in_store(const char *prefix, const char *glob);
 
 /* Makes a copy of "text" argument "i", counted from 0, which the call has. */
 void redis_call_replace(struct redis_call *call, size_t i, const char *text);

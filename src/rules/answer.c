@@ -1,10 +1,10 @@
 /* The scripts' words. */
-#include "store/redis/answer.h"
+#include "rules/answer.h"
 #include "base/decimal.h"
 #include "base/mem.h"
-#include "store/redis/error.h"
-#include "store/redis/reply.h"
-#include "store/redis/scripts.h"
+#include "rules/error.h"
+#include "rules/reply.h"
+#include "rules/scripts.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* The elements of a server's reply that is a list: what is there, of the type that is looked for.
  * Pure. */
-#ifndef RLOCK_STORE_REDIS_REPLY_H
-#define RLOCK_STORE_REDIS_REPLY_H
+#ifndef RLOCK_RULES_REPLY_H
+#define RLOCK_RULES_REPLY_H
 
 #include <stdbool.h>
 #include <stddef.h>

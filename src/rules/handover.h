@@ -3,8 +3,8 @@
  * one acquisition, and that nobody else learns who may not read the lock itself. The script keeps
  * token and place together; when the lock becomes free it makes the place the waiter's lease, and
  * publishes "TOKEN FENCE SLOT". Pure but for the randomness of the token. */
-#ifndef RLOCK_STORE_REDIS_HANDOVER_H
-#define RLOCK_STORE_REDIS_HANDOVER_H
+#ifndef RLOCK_RULES_HANDOVER_H
+#define RLOCK_RULES_HANDOVER_H
 
 #include "store/store.h"
 

@@ -1,7 +1,7 @@
 /* A server that may have forgotten locks: what the scripts are told so that it grants nothing new
  * for a while, and gives holders back what they had. Pure. */
-#ifndef RLOCK_STORE_REDIS_GRACE_H
-#define RLOCK_STORE_REDIS_GRACE_H
+#ifndef RLOCK_RULES_GRACE_H
+#define RLOCK_RULES_GRACE_H
 
 #include "store/store.h"
 

@@ -1,6 +1,6 @@
 /* What a Redis server's error replies ask for, and what they are as answers of a store. Pure. */
-#ifndef RLOCK_STORE_REDIS_ERROR_H
-#define RLOCK_STORE_REDIS_ERROR_H
+#ifndef RLOCK_RULES_ERROR_H
+#define RLOCK_RULES_ERROR_H
 
 #include "store/store.h"
 

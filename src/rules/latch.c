@@ -1,5 +1,5 @@
 /* latch.lua's arguments and replies. */
-#include "store/redis/latch.h"
+#include "rules/latch.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "lock/key.h"
-#include "store/redis/error.h"
-#include "store/redis/reply.h"
+#include "rules/error.h"
+#include "rules/reply.h"
 
 static const char *const verbs[] = {[LATCH_LOOK] = "look",
                                     [LATCH_LIST] = "list",

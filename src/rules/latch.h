@@ -1,7 +1,7 @@
 /* Latches on a Redis server: what latch.lua is called with, and what it replies. Pure: no
  * connection. */
-#ifndef RLOCK_STORE_REDIS_LATCH_H
-#define RLOCK_STORE_REDIS_LATCH_H
+#ifndef RLOCK_RULES_LATCH_H
+#define RLOCK_RULES_LATCH_H
 
 #include "store/store.h"
 
