@@ -21,7 +21,7 @@ cluster_make() {
         node_start "$node"
     done
     # shellcheck disable=SC2046,SC2086 # they are words
-    timeout 60 redis-cli $CLUSTER_CLI --cluster create $(printf '127.0.0.1:%s ' $CLUSTER_NODES) \
+    bounded redis-cli $CLUSTER_CLI --cluster create $(printf '127.0.0.1:%s ' $CLUSTER_NODES) \
         --cluster-replicas 1 --cluster-yes >"$CLUSTER_DIR/log" 2>&1 3>&-
     poll_until 30 is_whole
 }
@@ -71,16 +71,18 @@ cluster_teardown() {
 
 cli() { # NODE COMMAND...
     # shellcheck disable=SC2086 # CLUSTER_CLI are words
-    timeout 5 redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
+    bounded redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
 }
 
-# any COMMAND...: the first node that answers, which one that hangs does not.
+# any COMMAND...: asks the first node that answers; a node that hangs does not. The machine may stand
+# still meanwhile, so all of them are asked again.
 any() {
     local node
-    for node in $CLUSTER_NODES; do
+    for node in $(for _ in {1..20}; do echo "$CLUSTER_NODES"; done); do
         # shellcheck disable=SC2086 # CLUSTER_CLI are words
         timeout 1 redis-cli $CLUSTER_CLI -e -p "$node" "$@" 3>&- 2>/dev/null && return
     done
+    return 1
 }
 
 node_pid() {

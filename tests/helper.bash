@@ -391,6 +391,12 @@ rlock() {
     timeout --foreground -k 5 240 "$RLOCK" "$@" 3>&-
 }
 
+# bounded COMMAND...: a program of others that answers at once, or hangs: bats cannot end it then. The
+# bound is more than any stand-still of the machine that a test survives.
+bounded() {
+    timeout --foreground -k 5 120 "$@"
+}
+
 # bg NAME COMMAND...: in the background; its pid is ${pid[NAME]}, its output NAME.out and NAME.err.
 # Without a shell's job control INT and QUIT would start out as ignored, and others are where the
 # tests were started so.

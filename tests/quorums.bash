@@ -83,7 +83,7 @@ node() {
     case ${2,,} in
     config | acl | replicaof | swapdb) : >"$QUORUM/$1/dirty" ;;
     esac
-    timeout 5 redis-cli -e -s "$QUORUM/$1/sock" "${@:2}" 3>&-
+    bounded redis-cli -e -s "$QUORUM/$1/sock" "${@:2}" 3>&-
 }
 
 node_answers() {

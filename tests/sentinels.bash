@@ -174,7 +174,7 @@ let_in() {
 on() {
     local plain=(env -u REDISCLI_AUTH)
     [[ $1 != [ab] && ${SENTINEL_LINES[*]} != *requirepass* ]] || plain=()
-    "${plain[@]}" timeout 5 redis-cli ${TLS_FILES:+--tls --insecure} -e -p "${port[$1]}" "${@:2}" \
+    bounded "${plain[@]}" redis-cli ${TLS_FILES:+--tls --insecure} -e -p "${port[$1]}" "${@:2}" \
         3>&-
 }
 

@@ -1,0 +1,155 @@
+#!/usr/bin/env -S python3 -B
+"""suite.py, with a make that only plays its part: what it prints and with which status it ends. Prints
+TAP."""
+import contextlib, importlib.util, io, os, sys, tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+spec = importlib.util.spec_from_file_location("suite", os.path.join(HERE, "suite.py"))
+suite = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(suite)
+
+# It builds two programs; runs what TESTS names, "a" and "b" without; each run of a file takes its
+# results from the next of its scripts, x.1, x.2.
+MAKE = """#!/bin/sh
+case " $* " in
+*" -n "*) printf 'echo "  CC a"\\necho "  CC b"\\n'; exit 0 ;;
+*" all check TESTS= "*) echo "  CC a"; echo "  CC b"; [ ! -e %(place)s/broken ] || { echo broken; exit 2; }; exit 0 ;;
+esac
+files="tests/a tests/b" status=0
+for word; do
+    case $word in TESTS=*) files=${word#TESTS=} ;; esac
+done
+for file in $files; do
+    run=$(($(cat %(place)s/$file.runs 2>/dev/null || echo 0) + 1))
+    echo $run >%(place)s/$file.runs
+    : >%(place)s/$file.log
+    [ -e %(place)s/$file.$run ] || { status=2; continue; }
+    cp %(place)s/$file.$run %(place)s/$file.trs
+    ! grep -q FAIL %(place)s/$file.$run || status=2
+    echo "[1/2] ended $file"
+done
+exit $status
+"""
+PASS, FAIL = ":test-result: PASS 1 one\n", ":test-result: FAIL 1 one\n"
+SKIP = ":test-result: SKIP 2 two # SKIP there is no fish\n"
+
+
+def play(place, runs, stop=None, broken=False):
+    """(status, all that it printed) of a suite whose files have these results, run by run."""
+    os.makedirs(f"{place}/tests")
+    os.makedirs(f"{place}/bin")
+    for name, results in runs.items():
+        for number, result in enumerate(results, 1):
+            with open(f"{place}/tests/{name}.{number}", "w", encoding="utf-8") as file:
+                file.write(result)
+    if broken:
+        open(f"{place}/broken", "w", encoding="utf-8").close()
+    with open(f"{place}/bin/make", "w", encoding="utf-8") as file:
+        file.write(MAKE % {"place": place})
+    os.chmod(f"{place}/bin/make", 0o755)
+    path, os.environ["PATH"] = os.environ["PATH"], f"{place}/bin:{os.environ['PATH']}"
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            one = suite.Suite(place, "check", [])
+            if stop:
+                one.ticker.stops.append(stop)
+            status = one.build_tests() and one.run()
+            if status is False:
+                return "not built", said.getvalue()
+            one.collect()
+            one.run_again()
+            return one.report(status), said.getvalue()
+    finally:
+        os.environ["PATH"] = path
+
+
+ALWAYS, NEVER = (0, 1e12, "12:00:00"), (0, 1, "12:00:00")
+# (what, results of each run, a stop of the machine, status, lines that must be there, the last line)
+CASES = [
+    ("all pass", {"a": [PASS], "b": [PASS]}, None, 0, ["[1/2] ended tests/a"], "2 passed, 0 failed"),
+    (
+        "a skipped test is listed with what is missing",
+        {"a": [PASS + SKIP], "b": [PASS]}, None, 0, ["there is no fish: a 2"],
+        "2 passed, 0 failed, 1 skipped",
+    ),
+    (
+        "a failure that passes alone stays a failure, and both results are printed",
+        {"a": [FAIL, PASS], "b": [PASS]}, None, 1, ["tests/a: first 1 failed; alone 1 passed"],
+        "1 passed, 1 failed",
+    ),
+    (
+        "a stop at another time changes nothing",
+        {"a": [FAIL, PASS], "b": [PASS]}, NEVER, 1, ["tests/a: first 1 failed; alone 1 passed"],
+        "1 passed, 1 failed",
+    ),
+    (
+        "the machine stood still and the file passes alone: it counts as passed",
+        {"a": [FAIL, PASS], "b": [PASS]}, ALWAYS, 0,
+        ["tests/a: first 1 failed; alone 1 passed", "it counts as passed",
+         "The machine stood still for"],
+        "2 passed, 0 failed",
+    ),
+    (
+        "the machine stood still and the file fails alone: it stays a failure",
+        {"a": [FAIL, FAIL], "b": [PASS]}, ALWAYS, 1,
+        ["tests/a: first 1 failed; alone 1 failed"], "1 passed, 1 failed",
+    ),
+    (
+        "a file without a result counts as a failure",
+        {"a": [], "b": [PASS]}, None, 1, ["not run to its end: tests/a"], "1 passed, 1 failed",
+    ),
+    ("nothing ran", {"a": [], "b": []}, None, 1, [], "not run: there is no result of any test"),
+]  # fmt: skip
+
+
+def faults_of(place, runs, stop, status, wanted, last):
+    got, said = play(place, runs, stop)
+    lines = said.rstrip("\n").split("\n")
+    if got != status:
+        yield f"status {got}, want {status}"
+    if lines[-1] != last:
+        yield f"the last line is {lines[-1]!r}"
+    for line in wanted:
+        if line not in said:
+            yield f"no {line!r} in {said!r}"
+
+
+def broken_build(place):
+    got, said = play(place, {"a": [PASS]}, broken=True)
+    if got != "not built" or "broken" not in said or os.path.exists(f"{place}/tests/a.runs"):
+        yield f"{got}: {said!r}"
+
+
+def ticker(_place):
+    """Ticks that come late by less than two seconds are none of its business."""
+    times = iter([0.25, 2.4, 42.7, 43])
+    one = suite.Ticker(clock=lambda: next(times), sleep=lambda seconds: None)
+    last = 0
+    for _ in range(4):
+        last = one.look(last)
+    if [(a, b) for a, b, _ in one.stops] != [(2.4, 42.7)]:
+        yield f"stops: {one.stops}"
+    if one.during(0, 2) or one.during(43, 44) or round(one.during(30, 31), 1) != 40.3:
+        yield "during() is wrong"
+
+
+def main():
+    cases = [(what, lambda place, rest=rest: faults_of(place, *rest)) for what, *rest in CASES]
+    cases += [("a build that fails: nothing is run", broken_build), ("the ticker", ticker)]
+    print(f"1..{len(cases)}")
+    failures = 0
+    for number, (what, case) in enumerate(cases, 1):
+        with tempfile.TemporaryDirectory() as place:
+            faults = list(case(place))
+        failures += bool(faults)
+        print(
+            f"{'not ok' if faults else 'ok'} {number} - {what}",
+            *(f"# {fault}" for fault in faults),
+            sep="\n",
+            flush=True,
+        )
+    sys.exit(bool(failures))
+
+
+main()
