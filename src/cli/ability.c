@@ -42,3 +42,10 @@ char *ability_print_lack(const struct store_address *address, enum store_ability
     snprintf(out, ABILITY_LACK_SIZE, "%s has no %s", store_record_of(address)->name, words);
     return out;
 }
+
+const char *ability_instead(enum store_ability ability)
+{
+    return ability == STORE_ANY
+               ? "rlock run --limit N KEY takes one of N slots; RLOCK_SLOT is its number"
+               : NULL;
+}

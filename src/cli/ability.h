@@ -10,4 +10,7 @@
 char *ability_print_lack(const struct store_address *address, enum store_ability ability,
                          char out[ABILITY_LACK_SIZE]);
 
+/* Returns a hint at what to use in its place, a constant; NULL if there is nothing. */
+const char *ability_instead(enum store_ability ability);
+
 #endif

@@ -45,9 +45,15 @@ int command_misused(const struct command *command, const char *fmt, ...)
 int command_lacks(const struct command *command, const struct store_address *address,
                   enum store_ability ability)
 {
+    const char *instead = ability_instead(ability);
     char lack[ABILITY_LACK_SIZE];
 
-    return command_misused(command, "%s", ability_print_lack(address, ability, lack));
+    ability_print_lack(address, ability, lack);
+    if (!instead)
+        return command_misused(command, "%s", lack);
+    say_error("%s: %s", command->name, lack);
+    say_hint("%s", instead);
+    return STATUS_USAGE;
 }
 
 int command_refused_about(const struct command *command, const char *key,

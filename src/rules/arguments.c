@@ -126,8 +126,7 @@ static void add_who(struct redis_call *call, const struct lock_request *request)
         note_number(&who, LOCK_NOTE_BOUND, request->priority_bound / NS_PER_MS);
     if (request->take) {
         char take[48];
-        snprintf(take, sizeof take, "%zu/%zu", request->take,
-                 request->of ? request->of : request->key_count);
+        snprintf(take, sizeof take, "%zu/%zu", request->take, request->key_count);
         note_text(&who, LOCK_NOTE_TAKE, take);
     }
     call_text(call, who);
@@ -139,7 +138,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
                         const struct member_terms *settled, bool offers)
 {
     call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
-    call->take = request->of ? 0 : request->take;
+    call->take = request->take;
     call->ahead = true; /* what it grants can be given back */
     call_text(call, request->owner);
     call_number(call, request->lease / NS_PER_MS);

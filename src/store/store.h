@@ -60,9 +60,8 @@ struct lock_request {
     size_t key_count;
     /* An acquisition: so many of the keys, fewer than there are, or none; the first ones that are
      * free. The owner waits for no other one when it has them. The same request again is granted
-     * the same keys. Of a store with STORE_ANY. 0: all of them. "of": it is about one key alone of
-     * so many, which a layer of the store asks about one by one; 0: it is not. */
-    size_t take, of;
+     * the same keys. Of a store with STORE_ANY. 0: all of them. */
+    size_t take;
     /* An acquisition: the store may know its owner from another process, which has died. */
     bool inherited;
     /* The token (lock/owner.h) of this acquisition alone: a store takes a second request of the

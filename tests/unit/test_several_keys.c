@@ -1,7 +1,7 @@
 /* Locks over several keys, over simulated stores that take one key each: owners that want keys
  * which others want too. Whatever answers are late or missing, an owner that was told it has a lock
  * has all keys, one that was refused has none, and each gets its turn. */
-#include "store/several_keys.h"
+#include "store/cluster/several_keys.h"
 
 #include <stdlib.h>
 

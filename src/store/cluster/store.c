@@ -6,9 +6,8 @@
 #include "net/loop.h"
 #include "store/cluster/cluster.h"
 #include "store/cluster/survey.h"
-#include "store/any_of_keys.h"
-#include "store/layer.h"
-#include "store/several_keys.h"
+#include "store/cluster/layer.h"
+#include "store/cluster/several_keys.h"
 
 struct cluster_store {
     struct store base;
@@ -233,5 +232,5 @@ struct store *store_cluster_open(struct loop *loop, const struct store_address *
 
     if (!single)
         return NULL;
-    return any_of_keys_open(loop, several_keys_open(loop, single), open_single, address);
+    return several_keys_open(loop, single);
 }

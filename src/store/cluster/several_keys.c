@@ -12,11 +12,11 @@
  *
  * All leases count from when the acquisition began. The caller finds out when that has become
  * too long ago: it renews before it believes. */
-#include "store/several_keys.h"
+#include "store/cluster/several_keys.h"
 
 #include "base/mem.h"
 #include "net/loop.h"
-#include "store/layer.h"
+#include "store/cluster/layer.h"
 
 /* Rounds that got some of the keys and not all, before the owner queues for all. */
 #define MISSES_MAX 3

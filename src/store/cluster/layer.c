@@ -1,4 +1,4 @@
-#include "store/layer.h"
+#include "store/cluster/layer.h"
 
 static struct store *below(struct store *layer)
 {
@@ -42,9 +42,4 @@ void layer_poked(void *above)
 void layer_handed(void *above, const struct answer *grant)
 {
     store_hand(above, grant);
-}
-
-void layer_lost(void *above, const char *why)
-{
-    store_lose(above, why);
 }

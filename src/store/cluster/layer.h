@@ -1,6 +1,6 @@
 /* A store above another store: what it does not do itself it passes on, both ways. */
-#ifndef RLOCK_STORE_LAYER_H
-#define RLOCK_STORE_LAYER_H
+#ifndef RLOCK_STORE_CLUSTER_LAYER_H
+#define RLOCK_STORE_CLUSTER_LAYER_H
 
 #include "store/store.h"
 
@@ -24,6 +24,5 @@ void layer_mark(struct store *layer, bool forced, struct moment until, store_don
 /* Events of a store below: "above", the struct store that listens, tells its own listener. */
 void layer_poked(void *above);
 void layer_handed(void *above, const struct answer *grant);
-void layer_lost(void *above, const char *why);
 
 #endif
