@@ -4,7 +4,7 @@
 function __fish_rlock_words
     set -l words (commandline -opc)
     set -l at (contains -i -- -- $words)
-    and string match -qr -- '^(run|read|write|latch run)\\b' "$words[2..3]"
+    and string match -qr -- '^(run|read|write|fence|latch run)\\b' "$words[2..3]"
     and set words $words[1..(math $at - 1)]
     string join \n -- $words
 end
@@ -32,7 +32,7 @@ function __fish_rlock_operands
         connect-timeout server-wait color wait timeout \
         conflict-exit-code lease at-least at-most kill-after on-lost notify \
         notify-after label report-fd owner command keep ttl id message held waiting \
-        waiters not-done output listen allow-host mirror
+        waiters not-done output listen allow-host mirror token
     set -l skip 0
     for word in $words
         if test $skip = number
@@ -149,19 +149,20 @@ complete -c rlock -n __fish_rlock_needs_command -xa pause -d 'Let nobody new tak
 complete -c rlock -n __fish_rlock_needs_command -xa resume -d 'End a pause'
 complete -c rlock -n __fish_rlock_needs_command -xa limit -d 'How many may hold a semaphore'
 complete -c rlock -n __fish_rlock_needs_command -xa latch -d 'Count down to what others wait for'
+complete -c rlock -n __fish_rlock_needs_command -xa fence -d 'Refuse a client with an older token'
 complete -c rlock -n __fish_rlock_needs_command -xa init -d 'Prepare a new server: mark it, or make tables'
 complete -c rlock -n __fish_rlock_needs_command -xa doctor -d 'Is this server fit to hold locks?'
 complete -c rlock -n __fish_rlock_needs_command -xa local -d 'The private server of --local'
 complete -c rlock -n __fish_rlock_needs_command -xa help -d 'Show help'
 complete -c rlock -n __fish_rlock_needs_command -l version -d 'Show the version'
-complete -c rlock -n '__fish_rlock_in help' -xa 'run read write acquire renew release status history events top serve check metrics force-release reserve extend pause resume limit latch init doctor local'
+complete -c rlock -n '__fish_rlock_in help' -xa 'run read write acquire renew release status history events top serve check metrics force-release reserve extend pause resume limit latch fence init doctor local'
 
 complete -c rlock -n __fish_rlock_needs_key -xa '(__fish_rlock_keys status)' -d Key
 complete -c rlock -n __fish_rlock_needs_latch -xa '(__fish_rlock_keys latch list)' -d Latch
 complete -c rlock -n __fish_rlock_needs_action -xa 'set count-down run wait status list delete'
 complete -c rlock -n __fish_rlock_needs_dashes -xa -- -d 'The command follows'
 
-set -l any '__fish_rlock_in run read write acquire renew release status history events top serve check metrics force-release reserve extend pause resume limit latch init doctor local'
+set -l any '__fish_rlock_in run read write acquire renew release status history events top serve check metrics force-release reserve extend pause resume limit latch fence init doctor local'
 complete -c rlock -n $any -s u -l url -xa 'redis:// rediss:// unix:/// sentinel:// sentinels:// cluster:// clusters:// zookeeper:// zookeepers:// postgresql:// postgresqls:// mysql:// mysqls:// mariadb:// mariadbs:// local:' -d 'Lock store'
 complete -c rlock -n $any -l local -d 'A server for this host alone'
 complete -c rlock -n $any -l prefix -x -d 'Name space of the keys'
@@ -261,6 +262,10 @@ complete -c rlock -n '__fish_rlock_in force-release' -l purge -d 'Empty the queu
 complete -c rlock -n '__fish_rlock_in reserve pause' -s m -l message -x -d 'What for'
 complete -c rlock -n '__fish_rlock_in reserve' -s n -l no-wait -l nonblock -d 'Do not wait'
 complete -c rlock -n '__fish_rlock_in reserve' -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
+complete -c rlock -n '__fish_rlock_in fence' -F
+complete -c rlock -n '__fish_rlock_in fence' -l token -x -d 'The fencing token to compare'
+complete -c rlock -n '__fish_rlock_in fence' -s n -l no-wait -l nonblock -d 'Do not wait'
+complete -c rlock -n '__fish_rlock_in fence' -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
 complete -c rlock -n '__fish_rlock_in limit' -l delete -d 'Forget the number'
 complete -c rlock -n '__fish_rlock_in force-release' -l mirror -xa 'string: redisson: shedlock:' -d "Another program's lock alone"
 complete -c rlock -n '__fish_rlock_in force-release' -l reason -x -d 'Why, for who loses it'

@@ -16,7 +16,7 @@ static const struct command *const commands[] = {
     &command_release, &command_status,  &command_history, &command_events,  &command_force_release,
     &command_check,   &command_metrics, &command_limit,   &command_reserve, &command_extend,
     &command_pause,   &command_resume,  &command_latch,   &command_init,    &command_doctor,
-    &command_local,   &command_top,     &command_serve,
+    &command_local,   &command_top,     &command_serve,   &command_fence,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)

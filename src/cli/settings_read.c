@@ -590,7 +590,7 @@ static int apply(const struct collection *all, struct settings *settings)
     return status;
 }
 
-static void set_verbosity(const struct arguments *arguments)
+void settings_set_verbosity(const struct arguments *arguments)
 {
     for (size_t i = 0; i < arguments->option_count; i++) {
         if (arguments->options[i].id == OPTION_QUIET)
@@ -606,7 +606,7 @@ int settings_read(struct settings *settings, const struct arguments *arguments, 
     struct collection all = {.arena = &settings->arena, .fault = fault, .size = size};
 
     *settings = (struct settings){.wait = WAIT_FOREVER};
-    set_verbosity(arguments);
+    settings_set_verbosity(arguments);
     environment_hide(environ);
     int status = collect(&all, arguments);
     if (status == STATUS_OK)

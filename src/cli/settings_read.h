@@ -12,5 +12,7 @@
  * either case; they must stay where they are. */
 int settings_read(struct settings *settings, const struct arguments *arguments, char *fault,
                   size_t size);
+/* The verbosity alone, for a command that asks no store. */
+void settings_set_verbosity(const struct arguments *arguments);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef RLOCK_RUN_EXIT_STATUS_H
 #define RLOCK_RUN_EXIT_STATUS_H
 
+#include <errno.h>
+
 #include "store/store.h"
 
 enum status {
@@ -20,6 +22,12 @@ enum status {
     STATUS_NOT_EXECUTABLE = 126, /* the command */
     STATUS_NOT_FOUND = 127,      /* the command */
 };
+
+/* Of a command that could not be executed, for an errno. */
+static inline enum status status_of_fault(int error)
+{
+    return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+}
 
 static inline enum status status_of_cause(enum cause cause)
 {

@@ -559,8 +559,7 @@ static void conclude(struct supervisor *s)
     if (job->lost) {
         decide(s, OUTCOME_LOST, STATUS_LOST);
     } else if (job->fault) {
-        decide(s, OUTCOME_NOT_EXECUTED,
-               job->fault == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE);
+        decide(s, OUTCOME_NOT_EXECUTED, status_of_fault(job->fault));
     } else if (job->timed_out) {
         decide(s, OUTCOME_TIMED_OUT, STATUS_TIMED_OUT);
     } else {

@@ -1,0 +1,238 @@
+/* One number in a file, and the lock of the file. */
+#include "os/token_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/decimal.h"
+
+#define WAITS_NS (1 * NS_PER_SEC)
+/* A signal between the look at the clock and flock(2) is lost; the next one comes so much later. */
+#define AGAIN_US 20000
+/* Beyond what a number and spaces of other programs take, it is something else. */
+#define TEXT_SIZE 64
+
+/* -- the lock -------------------------------------------------------------------------------- */
+
+static void wake(int signo)
+{
+    (void)signo;
+}
+
+/* SIGALRM interrupts flock(2), at that moment and then again and again; 0 ns: never. */
+static void wake_after(int64_t ns)
+{
+    struct itimerval timer = {.it_value = {ns / NS_PER_SEC, ns % NS_PER_SEC / 1000}};
+
+    if (ns > 0) {
+        timer.it_value.tv_usec += ns < 1000;
+        timer.it_interval.tv_usec = AGAIN_US;
+    }
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+struct wait {
+    struct moment until; /* it is given up then */
+    struct moment tell_at;
+    void (*waits)(const char *path);
+};
+
+static int wait_in_line(const struct token_file *file, struct wait *wait)
+{
+    while (flock(file->fd, LOCK_EX) != 0) {
+        struct moment now = moment_now();
+        if (errno != EINTR)
+            return errno;
+        if (moment_reached(wait->until, now))
+            return EWOULDBLOCK;
+        if (moment_reached(wait->tell_at, now)) {
+            wait->tell_at = MOMENT_NEVER;
+            wait->waits(file->path);
+        }
+        struct moment next = moment_min(wait->until, wait->tell_at);
+        int64_t rest = moment_until(now, next);
+        wake_after(rest == INT64_MAX ? 0 : rest);
+    }
+    return 0;
+}
+
+static int lock(const struct token_file *file, struct wait *wait)
+{
+    struct sigaction alarmed = {.sa_handler = wake}, before;
+    struct moment next = moment_min(wait->until, wait->tell_at), now = moment_now();
+    sigset_t alarms, mask;
+
+    if (flock(file->fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno != EWOULDBLOCK || moment_reached(wait->until, now))
+        return errno;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    sigaction(SIGALRM, &alarmed, &before);
+    sigprocmask(SIG_UNBLOCK, &alarms, &mask);
+    wake_after(next.ns == INT64_MAX ? 0 : moment_until(now, next));
+    int error = wait_in_line(file, wait);
+    wake_after(0);
+    sigaction(SIGALRM, &before, NULL);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    return error;
+}
+
+/* -- the file -------------------------------------------------------------------------------- */
+
+/* Not O_CREAT at once: with fs.protected_regular, as in /tmp, that refuses others' files. */
+static int open_or_make(const char *path)
+{
+    int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    int fd = open(path, flags);
+
+    return fd < 0 && errno == ENOENT ? open(path, flags | O_CREAT, 0666) : fd;
+}
+
+/* Whether the path still leads to the file that was locked: it may have been replaced or removed
+ * while this process waited for it. */
+static bool is_at_path(const struct token_file *file)
+{
+    struct stat locked, there;
+
+    return fstat(file->fd, &locked) == 0 && stat(file->path, &there) == 0 &&
+           locked.st_dev == there.st_dev && locked.st_ino == there.st_ino;
+}
+
+static int open_and_lock(struct token_file *file, struct wait *wait)
+{
+    struct stat status;
+
+    do {
+        token_file_close(file);
+        file->fd = open_or_make(file->path);
+        if (file->fd < 0)
+            return errno;
+        if (fstat(file->fd, &status) < 0)
+            return errno;
+        if (!S_ISREG(status.st_mode))
+            return EINVAL;
+        int error = lock(file, wait);
+        if (error)
+            return error;
+    } while (!is_at_path(file));
+    return 0;
+}
+
+/* Behind the number may be white space, and what a file system adds that is cut short by a crash
+ * between the new length and the new text: that number was never acted upon. */
+static int parse(struct token_file *file, const char *text, size_t size)
+{
+    size_t digits = strspn(text, "0123456789"), end = digits;
+
+    while (end < size && (text[end] == '\0' || strchr(" \t\r\n", text[end])))
+        end++;
+    file->is_empty = size == 0;
+    if (file->is_empty)
+        return 0;
+    return end == size && decimal_read(text, digits, INT64_MAX, &file->number) ? 0 : EBADMSG;
+}
+
+static int read_number(struct token_file *file)
+{
+    char text[TEXT_SIZE + 1];
+    ssize_t got = pread(file->fd, text, sizeof text, 0);
+
+    if (got < 0)
+        return errno;
+    if (got > TEXT_SIZE)
+        return EBADMSG;
+    text[got] = '\0';
+    return parse(file, text, (size_t)got);
+}
+
+int token_file_open(struct token_file *file, const char *path, int64_t wait,
+                    void (*waits)(const char *path))
+{
+    struct moment now = moment_now();
+    struct wait how = {
+        .until = wait == TOKEN_FILE_FOREVER ? MOMENT_NEVER : moment_plus(now, wait),
+        .tell_at = moment_plus(now, WAITS_NS),
+        .waits = waits,
+    };
+
+    *file = (struct token_file){.path = path, .fd = -1};
+    int error = open_and_lock(file, &how);
+    return error ? error : read_number(file);
+}
+
+/* -- writing --------------------------------------------------------------------------------- */
+
+/* A file that has no number yet may not be on the disk itself. Whoever made it may have been killed
+ * before it saw to that. */
+static int sync_directory(const char *path)
+{
+    char *target = realpath(path, NULL);
+    int fd = target ? open(dirname(target), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int error = 0;
+
+    /* Where the directory cannot be read, or not be synchronized, fsync(2) of the file is all that
+     * there is. */
+    if (fd >= 0 && fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
+        error = errno;
+    if (fd >= 0)
+        close(fd);
+    free(target);
+    return error;
+}
+
+/* A limit on the size of files, or a full disk, may take the beginning of a text only; the rest
+ * then says why. The old text has room, and takes its place again. */
+static int write_or_restore(int fd, const char *text, size_t size, const char *old, size_t old_size)
+{
+    ssize_t put = pwrite(fd, text, size, 0);
+
+    if (put == (ssize_t)size)
+        return 0;
+    if (put < 0)
+        return errno;
+    int error = pwrite(fd, text + put, size - (size_t)put, put) < 0 ? errno : EIO;
+    if (pwrite(fd, old, old_size, 0) < 0 || ftruncate(fd, (off_t)old_size) < 0)
+        return errno;
+    return error;
+}
+
+/* A higher number is never shorter, so the file is never cut. If the old text is longer, for its
+ * zeros or spaces, line ends fill it up. */
+int token_file_write(struct token_file *file, int64_t number)
+{
+    char old[TEXT_SIZE], text[TEXT_SIZE + 1];
+    ssize_t had = pread(file->fd, old, sizeof old, 0);
+    int length = snprintf(text, sizeof text, "%" PRId64 "\n", number);
+
+    if (had < 0)
+        return errno;
+    for (; length < had; length++)
+        text[length] = '\n';
+    __sighandler_t before = signal(SIGXFSZ, SIG_IGN); /* a limit is an error like any other */
+    int error = write_or_restore(file->fd, text, (size_t)length, old, (size_t)had);
+    signal(SIGXFSZ, before);
+    if (!error && fdatasync(file->fd) < 0)
+        error = errno;
+    if (!error && file->is_empty)
+        error = sync_directory(file->path);
+    return error;
+}
+
+void token_file_close(struct token_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}

@@ -1,0 +1,29 @@
+/* A file that has one number in it: the highest fencing token that a resource has seen. Its own
+ * lock (flock(2)) keeps two from changing it at a time, on all descriptors of one open file. */
+#ifndef RLOCK_OS_TOKEN_FILE_H
+#define RLOCK_OS_TOKEN_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TOKEN_FILE_FOREVER (-1)
+
+struct token_file {
+    const char *path; /* borrowed */
+    int fd;           /* close-on-exec; the lock is held until it is closed everywhere */
+    bool is_empty;    /* it has no number yet */
+    int64_t number;
+};
+
+/* Opens and locks the file, which is made where there is none, and reads it. wait: ns at most, or
+ * TOKEN_FILE_FOREVER; "waits" is called once, after a second. 0, or an errno: EWOULDBLOCK if it is
+ * still locked, EINVAL if it is not a regular file, EBADMSG if something else is in it. Close with
+ * token_file_close() in any case. Signals end the process meanwhile as they end any other. */
+int token_file_open(struct token_file *file, const char *path, int64_t wait,
+                    void (*waits)(const char *path));
+/* Writes a number that is not lower, in place, by one write, and has it on the disk. A process that
+ * is killed, or a disk that is full, leaves the old number or the new one. 0, or an errno. */
+int token_file_write(struct token_file *file, int64_t number);
+void token_file_close(struct token_file *file);
+
+#endif

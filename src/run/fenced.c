@@ -1,0 +1,170 @@
+/* The command of `rlock fence`: its start, signals and end, and the guard. */
+#include "run/fenced.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/loop.h"
+#include "os/pid_watch.h"
+#include "run/exit_status.h"
+
+/* How often to kill, and to look whether it is gone, once this process is dead. */
+#define KILL_AGAIN_NS (20 * NS_PER_MS)
+
+static const struct lease no_lease = {.end = MOMENT_NEVER};
+
+/* -- the guard ------------------------------------------------------------------------------- */
+
+struct guarded {
+    pid_t parent;
+    pid_t group;
+};
+
+static void on_death(void *arg)
+{
+    loop_stop(arg);
+}
+
+/* Until the parent has ended. False: that cannot be waited for. */
+static bool await_death(pid_t parent)
+{
+    struct loop *loop = loop_new();
+    struct pid_watch watch = {0};
+    bool fine = loop && pid_watch_open(&watch, parent);
+
+    if (fine && getppid() == parent) {
+        pid_watch_start(&watch, loop, on_death, loop);
+        fine = loop_run(loop) == 0;
+    }
+    pid_watch_close(&watch);
+    loop_free(loop);
+    return fine || getppid() != parent;
+}
+
+/* The group of the command, and what descends from it. No process is known by its environment:
+ * none has started after the end of time. */
+static int guard(int lock, const void *arg)
+{
+    const struct guarded *guarded = arg;
+    const struct timespec pause = {.tv_nsec = KILL_AGAIN_NS};
+    struct procfs procfs = {0};
+    const struct tree tree = {
+        .procfs = &procfs, .group = guarded->group, .leader = -1, .since = UINT64_MAX};
+
+    (void)lock; /* for as long as this process lives */
+    if (!await_death(guarded->parent) || procfs_open(&procfs) < 0)
+        return 1;
+    while (tree_signal(&tree, SIGKILL) == TREE_LIVE)
+        nanosleep(&pause, NULL);
+    procfs_close(&procfs);
+    return 0;
+}
+
+/* -- the command ----------------------------------------------------------------------------- */
+
+struct fenced {
+    const struct fenced_plan *plan;
+    struct agent_process agent; /* none: the job has nobody to tell */
+    struct job job;
+    struct loop *loop;
+    struct loop_timer clock;
+    pid_t guard;
+};
+
+/* What was stopped together with this process has no lease to ask for. */
+static void settle(struct fenced *all)
+{
+    if (all->job.state == JOB_PAUSED) {
+        job_verify(&all->job);
+        job_extend(&all->job, no_lease);
+    }
+    if (all->job.state == JOB_ENDED)
+        loop_stop(all->loop);
+    else
+        loop_arm(all->loop, &all->clock, job_due(&all->job));
+}
+
+static void on_time(struct loop_timer *timer)
+{
+    struct fenced *all = timer->owner;
+
+    job_tick(&all->job);
+    settle(all);
+}
+
+static void on_signal(void *owner, int signo)
+{
+    struct fenced *all = owner;
+    enum child_change change;
+    int status;
+
+    if (signo != SIGCHLD)
+        job_signal(&all->job, signo);
+    while (child_next_change(&all->job.child, &change, &status) > 0)
+        if (change != CHILD_OTHER)
+            job_changed(&all->job, change, status);
+    job_reaped(&all->job);
+    settle(all);
+}
+
+static int prepare(struct fenced *all)
+{
+    sigset_t caught;
+    int *fault = child_share_memory(sizeof *fault);
+
+    child_block_signals(&all->job.inherited);
+    if (!fault || job_init(&all->job, &all->plan->job, &all->agent, fault) < 0 ||
+        job_prepare(&all->job) < 0)
+        return -1;
+    child_choose_signals(&caught);
+    all->loop = loop_new();
+    all->job.lease = no_lease;
+    return all->loop && loop_signals(all->loop, &caught, on_signal, all) == 0 ? 0 : -1;
+}
+
+/* The guard after the command, which is killed with this process by itself: there is nothing else
+ * of it yet. */
+static int start(struct fenced *all)
+{
+    if (job_start(&all->job) < 0)
+        return -1;
+    const struct guarded guarded = {.parent = getpid(), .group = all->job.child.group};
+    all->guard = child_fork_helper("rlock-guard", all->plan->lock, guard, &guarded);
+    return all->guard > 0 ? 0 : -1;
+}
+
+static void conclude(const struct job *job, struct fenced_outcome *outcome)
+{
+    if (job->fault)
+        outcome->status = status_of_fault(job->fault);
+    else if (WIFSIGNALED(job->status))
+        outcome->signal = WTERMSIG(job->status);
+    else
+        outcome->status = WEXITSTATUS(job->status);
+}
+
+void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
+{
+    struct fenced all = {.plan = plan, .agent = {.channel = -1, .gone = true}};
+
+    *outcome = (struct fenced_outcome){0};
+    all.clock = (struct loop_timer){.fire = on_time, .owner = &all};
+    if (prepare(&all) < 0 || start(&all) < 0 || (settle(&all), loop_run(all.loop)) < 0) {
+        const struct run_reason why = run_reason_errno();
+        run_tell_reason(plan->job.events, RUN_NOT_STARTED, &why);
+        job_abandon(&all.job);
+        outcome->status = STATUS_SYSTEM;
+    } else {
+        conclude(&all.job, outcome);
+    }
+    if (all.guard > 0)
+        child_await(all.guard, 0);
+    if (all.job.typed && outcome->signal)
+        kill(0, all.job.typed);
+    job_free(&all.job);
+    loop_free(all.loop);
+}

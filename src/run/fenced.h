@@ -1,0 +1,22 @@
+/* A command on the side of the resource: it runs while this process has a file locked, without a
+ * store, a lease or a deadline. When this process is killed (kill -9), the command is killed as
+ * well, with its process group, before the file is unlocked: a process of its own, the guard, has
+ * the lock too, and sees to that. */
+#ifndef RLOCK_RUN_FENCED_H
+#define RLOCK_RUN_FENCED_H
+
+#include "run/job.h"
+
+struct fenced_plan {
+    struct job_plan job; /* without a lock of its own */
+    int lock;            /* descriptor of the locked file; the command does not get it */
+};
+
+struct fenced_outcome {
+    int status; /* rlock's exit status where signal is 0 */
+    int signal; /* rlock must die of this */
+};
+
+void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome);
+
+#endif

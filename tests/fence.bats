@@ -1,0 +1,272 @@
+# rlock fence: on the side of the resource, whoever comes with an older token is refused.
+
+load helper
+
+setup() {
+    start_test
+    F=$T/site.fence
+    unset RLOCK_FENCE
+}
+
+# fence TOKEN [OPTION...]: of $F, with no store to be reached.
+fence() {
+    RLOCK_URL=redis://127.0.0.1:1 rlock fence "$F" --token "$@"
+}
+
+has() {
+    [[ $(<"$F") == "$1" ]]
+}
+
+@test "H152 a token that is older than the one that was here is refused, and the file stays" {
+    run -0 --separate-stderr fence 17
+    [[ ! $output$stderr ]]
+    has 17
+    run -0 fence 17
+    run -79 --separate-stderr fence 16 -q
+    [[ $stderr == "rlock: fence: $F: token 16 is older than 17, which was here before" ]]
+    has 17
+    run -79 fence 9 -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+    RLOCK_FENCE=100 run -0 rlock fence "$F"
+    has 100
+    run -79 fence 99
+    cmp "$F" - <<<100
+    # Without a number yet.
+    : >"$F"
+    run -0 fence 0
+    has 0
+    # A list of numbers, for a text of any length.
+    for one in 9 10 99 9223372036854775806 9223372036854775807; do
+        run -0 fence "$one"
+        has "$one"
+    done
+}
+
+@test "H152 no token, several, or something else in the file: 78, and the file stays" {
+    echo 5 >"$F"
+    run -78 --separate-stderr rlock fence "$F"
+    [[ ${stderr_lines[0]} == "rlock: fence: $F: no token: RLOCK_FENCE is not set" && ${stderr_lines[1]} == hint:* ]]
+    RLOCK_FENCE='7 8' run -78 rlock fence "$F"
+    RLOCK_FENCE=7x run -78 rlock fence "$F"
+    run -78 fence ''
+    run -78 fence '7 8'
+    run -64 fence 7x
+    run -64 fence -7
+    run -64 fence 9223372036854775808
+    run -64 rlock fence
+    run -64 rlock fence "$F" true
+    run -64 rlock fence "$F" "$F" --token 7 -- true
+    run -64 rlock fence "$F" --token 7 --
+    run -64 rlock fence "$F" --token 7 -w soon
+    has 5
+    for text in x '5 6' -5 5x ' 5' 99999999999999999999 "$(seq 100)"; do
+        echo "$text" >"$F"
+        run -78 --separate-stderr fence 7
+        stderr_line 'something else than a token is in it'
+        has "$text"
+    done
+    run -78 rlock fence /dev/null --token 7
+    mkfifo "$T/fifo"
+    run -78 rlock fence "$T/fifo" --token 7
+    run -71 rlock fence "$T" --token 7
+    run -71 rlock fence "$T/none/fence" --token 7
+}
+
+@test "a file's mode, owner and links stay; what other programs put around the number does, too" {
+    printf '0017 \n\n' >"$F"
+    chmod 640 "$F"
+    ln "$F" "$T/hard"
+    ln -s hard "$T/soft"
+    before=$(stat -c '%i %a %U %s' "$F")
+    run -0 rlock fence "$T/soft" --token 18
+    [[ -L $T/soft && $(<"$T/hard") == 18 && $(stat -c '%i %a %U %s' "$F") == "$before" ]]
+    # A crash between the new length and the new text.
+    printf '99\n\0' >"$F"
+    run -79 fence 98
+    run -0 fence 100
+    has 100
+    # A name without a file behind it.
+    ln -s later "$T/dangling"
+    run -0 rlock fence "$T/dangling" --token 3
+    [[ -L $T/dangling && $(<"$T/later") == 3 ]]
+    # A file that may be read, but not be written, is not passed.
+    if [[ $EUID == 0 ]]; then
+        chmod 755 "$T" "$BATS_FILE_TMPDIR"
+        chmod 444 "$F"
+        run -71 setpriv --reuid 65534 --clear-groups "$RLOCK" fence "$F" --token 200
+        has 100
+    fi
+}
+
+@test "the command's status is passed on, and so is its signal" {
+    run -0 --separate-stderr fence 3 -- sh -c 'echo "$RLOCK_FENCE"'
+    [[ $output == 3 && ! $stderr ]]
+    run -0 cat <(echo input | fence 3 -- cat)
+    [[ $output == input ]]
+    run -9 fence 3 -- sh -c 'exit 9'
+    run -127 --separate-stderr fence 3 -- no-such-command
+    stderr_line '^rlock: no-such-command: No such file'
+    run -126 fence 4 -- "$F"
+    has 4
+    run -137 fence 4 -- sh -c 'kill -KILL $$'
+    # What it gets itself is the command's.
+    bg a rlock fence "$F" --token 5 -- sh -c "trap 'exit 7' USR1; : >'$T/up'; while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up"
+    kill -USR1 "${pid[a]}"
+    finish a
+    [[ $status == 7 ]]
+    bg a rlock fence "$F" --token 5 -- sh -c ": >'$T/up2'; exec sleep 1000"
+    poll_until 10 test -e "$T/up2"
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 143 ]]
+}
+
+# locked: another one is refused at once.
+locked() {
+    local answer=0
+    "$RLOCK" fence "$F" --token 0 -n 2>/dev/null 3>&- || answer=$?
+    ((answer == 75))
+}
+
+@test "the file is locked while the command runs, and not for what it leaves in the background" {
+    bg a rlock fence "$F" --token 5 -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    poll_until 10 locked
+    has 5
+    run -75 --separate-stderr fence 6 -n
+    [[ $stderr == "rlock: fence: $F: another fence has it locked" ]]
+    start=$(now_ms)
+    run -75 fence 6 -w 300ms -- touch "$T/ran"
+    took 300 5000 "$start"
+    run -75 fence 6 -w 0
+    [[ ! -e $T/ran ]]
+    # Whoever waits says so, and has its turn.
+    bg b rlock fence "$F" --token 6
+    poll_until 10 contains "$T/b.err" "rlock: fence: waiting for $F, which another fence has locked"
+    bg c rlock fence "$F" --token 4 -- touch "$T/ran"
+    has 5
+    : >"$T/go"
+    finish a
+    finish b
+    [[ $status == 0 ]]
+    finish c
+    [[ $status == 79 && ! -e $T/ran ]]
+    has 6
+    # Told to end, it does.
+    bg a rlock fence "$F" --token 6 -- sleep 1000
+    poll_until 10 locked
+    bg b rlock fence "$F" --token 6
+    poll_until 10 contains "$T/b.err" waiting
+    kill "${pid[b]}"
+    finish b
+    [[ $status == 143 ]]
+    kill "${pid[a]}"
+    finish a
+    # Its standard streams are its own business.
+    run -0 bash -c '"$RLOCK" fence "$1" --token 7 -- sh -c "sleep 1000 >/dev/null 2>&1 & echo left"' sh "$F" 3>&-
+    [[ $output == left ]]
+    run -0 fence 8 -n
+}
+
+@test "a file that is replaced or removed while it is waited for is opened anew" {
+    bg a rlock fence "$F" --token 5 -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    poll_until 10 locked
+    bg b rlock fence "$F" --token 7
+    poll_until 10 contains "$T/b.err" waiting
+    echo 8 >"$T/other"
+    mv "$T/other" "$F"
+    : >"$T/go"
+    finish b
+    [[ $status == 79 ]]
+    has 8
+}
+
+@test "H152 killed at any moment: the old number is there, or the new one" {
+    number=1
+    fence 1
+    for ((i = 0; i < 60; i++)); do
+        # From one length to the next, as well.
+        next=$((i % 3 ? number + 1 : number * 10))
+        bg a "$RLOCK" fence "$F" --token "$next"
+        pause $((i % 5))
+        kill -KILL "${pid[a]}" 2>/dev/null || true
+        status=0
+        wait "${pid[a]}" || status=$?
+        now=$(<"$F")
+        [[ $now == "$next" || ($now == "$number" && $status != 0) ]]
+        number=$now
+        ((number < 100000000000000000)) || { number=1 && rm "$F" && fence 1; }
+    done
+}
+
+@test "H152 two at once: what was let in never goes back" {
+    for ((i = 0; i < 24; i++)); do
+        bg "f$i" rlock fence "$F" --token $((100 + i * 7 % 24)) -- \
+            sh -c "echo \"\$RLOCK_FENCE\" >>'$LOG'; echo \"\$RLOCK_FENCE\" >>'$LOG'"
+    done
+    for ((i = 0; i < 24; i++)); do
+        finish "f$i" 30
+        [[ $status == 0 || $status == 79 ]]
+    done
+    sort -n -c "$LOG"
+    [[ $(uniq -c "$LOG" | awk '$1 != 2') == '' && $(tail -n 1 "$LOG") == 123 ]]
+    has 123
+}
+
+@test "H152 kill -9: the command and its group are dead before the file is unlocked" {
+    bg a rlock fence "$F" --token 5 -- \
+        sh -c "sh -c 'echo \$\$ >\"$T/child\"; while :; do date +%s%N >>\"$LOG\"; done'; :"
+    poll_until 10 test -s "$LOG"
+    kill -KILL "${pid[a]}"
+    run -0 rlock fence "$F" --token 6 -w 20s -- sh -c "wc -c <'$LOG'"
+    seen=$output
+    poll_until 10 gone "$(<"$T/child")"
+    # Not a line came later than that.
+    [[ $(wc -c <"$LOG") == "$seen" ]]
+}
+
+@test "H152 a disk that is full, a file that may not grow: 71, and the old number" {
+    echo 99 >"$F"
+    run -71 bash -c 'ulimit -f 0; exec "$RLOCK" fence "$1" --token 100 -- touch "$2"' sh "$F" "$T/ran" 3>&-
+    [[ ! -e $T/ran ]]
+    has 99
+    unshare --mount true 2>/dev/null || skip "may not mount here"
+    mkdir "$T/full"
+    run -0 --separate-stderr unshare --mount bash -c '
+        mount -t tmpfs -o size=64k none "$1" && cd "$1" || exit
+        echo 99 >old
+        : >new
+        dd if=/dev/zero of=fill bs=4k 2>/dev/null
+        "$RLOCK" fence old --token 98; echo "$?"
+        "$RLOCK" fence new --token 100 -- touch ran; echo "$?"
+        "$RLOCK" fence newer --token 100 -- touch ran; echo "$?"
+        cat new newer
+        ls | xargs
+        rm fill
+        "$RLOCK" fence new --token 100; echo "$? $(cat new)"' sh "$T/full" 3>&-
+    [[ $output == $'79\n71\n71\nfill new newer old\n0 100' ]]
+    stderr_line 'new: No space left on device'
+}
+
+# late_write COMMAND: what "a" has written after "b", when "a" with its agent was stopped for longer
+# than the lease, and then the command found that it may write.
+late_write() {
+    rm -f "$T/go" "$T/data" "$T/up"
+    bg a rlock run --lease 2s k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; $1"
+    poll_until 10 test -e "$T/up"
+    stop_both a
+    late=$(command_of "${pid[a]}")
+    run -0 rlock run --lease 9s k -- sh -c "${1//old/new}"
+    : >"$T/go"
+    poll_until 10 gone "$late"
+    kill -CONT "${pid[a]}" "$agent"
+    finish a
+}
+
+@test "H152 a machine that stood still for longer than its lease: its late write is refused" {
+    late_write "echo old >>'$T/data'"
+    [[ $(xargs <"$T/data") == 'new old' ]]
+    late_write "'$RLOCK' fence '$F' -- sh -c 'echo old >>\"$T/data\"'"
+    [[ $(xargs <"$T/data") == new ]]
+    contains "$T/a.err" 'is older than'
+}
