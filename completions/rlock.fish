@@ -163,7 +163,7 @@ complete -c rlock -n __fish_rlock_needs_action -xa 'set count-down run wait stat
 complete -c rlock -n __fish_rlock_needs_dashes -xa -- -d 'The command follows'
 
 set -l any '__fish_rlock_in run read write acquire renew release status history events top serve check metrics force-release reserve extend pause resume limit latch fence init doctor local'
-complete -c rlock -n $any -s u -l url -xa 'redis:// rediss:// unix:/// sentinel:// sentinels:// cluster:// clusters:// zookeeper:// zookeepers:// postgresql:// postgresqls:// mysql:// mysqls:// mariadb:// mariadbs:// local:' -d 'Lock store'
+complete -c rlock -n $any -s u -l url -xa 'redis:// rediss:// unix:/// sentinel:// sentinels:// cluster:// clusters:// zookeeper:// zookeepers:// postgresql:// postgres:// postgresqls:// mysql:// mysqls:// mariadb:// mariadbs:// local:' -d 'Lock store'
 complete -c rlock -n $any -l local -d 'A server for this host alone'
 complete -c rlock -n $any -l prefix -x -d 'Name space of the keys'
 complete -c rlock -n $any -l config -rF -d 'Configuration file'

@@ -172,8 +172,8 @@ schemes() {
     [[ -e /usr/share/bash-completion/bash_completion ]] || return 0
     diff <(bash_offers "rlock run --url " | sort | xargs -n 7) - <<'END'
 cluster:// clusters:// local: mariadb:// mariadbs:// mysql:// mysqls://
-postgresql:// postgresqls:// redis:// rediss:// sentinel:// sentinels:// unix:///
-zookeeper:// zookeepers://
+postgres:// postgresql:// postgresqls:// redis:// rediss:// sentinel:// sentinels://
+unix:/// zookeeper:// zookeepers://
 END
 }
 

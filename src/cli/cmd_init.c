@@ -90,7 +90,7 @@ const struct command command_init = {
     .usage = {"init [OPTIONS]"},
     .example = "Examples, for a server and a database that were just set up:\n"
                "  rlock init -u redis://locks.example.com\n"
-               "  rlock init -u postgresql://rlock:@db.example.com/locks\n",
+               "  rlock init -u postgresql://rlock@db.example.com/locks\n",
     .options = options,
     .run = run,
 };

@@ -45,7 +45,9 @@ static const struct store_record *find_record(const char *scheme, const char *re
     *tls = false;
     for (size_t i = 0; stores[i]; i++) {
         *tls = stores[i]->secure && strcmp(scheme, stores[i]->secure) == 0;
-        if ((*tls || strcmp(scheme, stores[i]->scheme) == 0) && !stores[i]->parse == !rest)
+        bool plain = strcmp(scheme, stores[i]->scheme) == 0 ||
+                     (stores[i]->alias && strcmp(scheme, stores[i]->alias) == 0);
+        if ((*tls || plain) && !stores[i]->parse == !rest)
             return stores[i];
     }
     return NULL;
@@ -132,7 +134,8 @@ bool url_password_span(const char *text, size_t *start, size_t *length)
         return false;
     const char *first = mark + strlen("://");
     size_t reach = strlen(first);
-    if (url_parse(text, &url, fault, sizeof(fault))) {
+    bool sound = url_parse(text, &url, fault, sizeof(fault));
+    if (sound) {
         reach = strcspn(first, "/");
         url_free(&url);
     }
@@ -140,9 +143,8 @@ bool url_password_span(const char *text, size_t *start, size_t *length)
     if (!at)
         return false;
     const char *colon = memchr(first, ':', (size_t)(at - first));
-    if (!colon && at == first)
+    if (!colon && (at == first || sound))
         return false;
-    /* Without ':' too: redis-cli takes such a word for the password. */
     const char *from = colon ? colon + 1 : first;
     *start = (size_t)(from - text);
     *length = (size_t)(at - from);

@@ -45,7 +45,8 @@ char *url_print(const struct url *url, char *out, size_t size);
 
 /* Finds the password's bytes within "text" as given (still encoded), so that it can be blotted out:
  * false if there is none. Works on any text with "://"; of one that url_parse() refuses it takes
- * rather too much (up to the last '@', and a word without ':' before it). */
+ * rather too much (up to the last '@', and a word without ':' before it, which may be meant as a
+ * password). */
 bool url_password_span(const char *text, size_t *start, size_t *length);
 
 #endif

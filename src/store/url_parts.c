@@ -48,14 +48,14 @@ const char *url_take_userinfo(struct url *url, char **rest)
 
     if (!at)
         return NULL;
+    if (at == start)
+        return "has neither a user nor a password before its '@'";
     char *colon = memchr(start, ':', (size_t)(at - start));
-    if (!colon)
-        return "has no ':' before its '@' (write USER:PASSWORD@, or USER:@ and the password "
-               "elsewhere)";
-    if ((fault = url_decode(start, colon)) || (fault = url_decode(colon + 1, at)))
+    if ((fault = url_decode(start, colon ? colon : at)) ||
+        (colon && (fault = url_decode(colon + 1, at))))
         return fault;
     url->user = *start ? start : NULL;
-    url->password = colon + 1;
+    url->password = colon ? colon + 1 : "";
     *rest = at + 1;
     return NULL;
 }

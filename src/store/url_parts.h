@@ -16,8 +16,7 @@ const char *url_take_number(const char *text, int least, int most, int *out, con
 const char *url_decode(char *start, const char *end);
 
 /* Takes USER:PASS@ off *rest, if there. It ends at the last '@' before the path, as passwords
- * are pasted with theirs not encoded. A word without ':' may be meant as a password by one and
- * as a user by another program: refused. */
+ * are pasted with theirs not encoded. USER@ has an empty password, which comes from elsewhere. */
 const char *url_take_userinfo(struct url *url, char **rest);
 
 /* USER:PASS@, and then the end of the host at the first '/': *path is what follows it, NULL if

@@ -42,6 +42,12 @@ static const struct {
     {"redis://u:@h",
      {.user = "u", .password = "", .hosts = {{"h", 6379}}, .host_count = 1},
      "redis://h:6379/0"},
+    {"redis://u@h",
+     {.user = "u", .password = "", .hosts = {{"h", 6379}}, .host_count = 1},
+     "redis://h:6379/0"},
+    {"redis://u%3Ap@h",
+     {.user = "u:p", .password = "", .hosts = {{"h", 6379}}, .host_count = 1},
+     "redis://h:6379/0"},
     {"redis://u:p@ss@h",
      {.user = "u", .password = "p@ss", .hosts = {{"h", 6379}}, .host_count = 1},
      "redis://h:6379/0"},
@@ -138,6 +144,24 @@ static const struct {
       .host_count = 1,
       .database = "a/b"},
      "postgresql://h:5432/a%2Fb"},
+    {"postgres://u@h/d",
+     {.record = &postgresql_record,
+      .user = "u",
+      .password = "",
+      .hosts = {{"h", 5432}},
+      .host_count = 1,
+      .database = "d"},
+     "postgresql://h:5432/d"},
+    {"mysql://u@/d?socket=/s",
+     {.record = &mysql_record, .user = "u", .password = "", .path = "/s", .database = "d"},
+     "mysql:///d?socket=/s"},
+    {"zookeeper://u@h",
+     {.record = &zookeeper_record,
+      .user = "u",
+      .password = "",
+      .hosts = {{"h", 2181}},
+      .host_count = 1},
+     "zookeeper://h:2181"},
     {"mysqls://h:1/d?table=Locks_2",
      {.record = &mysql_record,
       .tls = true,
@@ -162,15 +186,14 @@ static const struct {
 #define SUPPORTED                                                                                  \
     "(redis, rediss, unix, sentinel, sentinels, cluster, clusters, zookeeper, zookeepers, "        \
     "postgresql, postgresqls, mysql, mysqls, mariadb, mariadbs and local are known)"
-#define NO_HOST  "has no host"
-#define BAD_HOST "has a character in its host that no host name has"
-#define NO_NAME  "has a host that is no host name"
-#define BAD_PORT "has a port that is not a number from 1 to 65535"
-#define BAD_DB   "has a database that is not a number from 0 to 999999"
-#define BAD_CODE "has a '%' without two hexadecimal digits (write %25 for it)"
-#define NUL_CODE "has a %00 in it"
-#define NO_COLON                                                                                   \
-    "has no ':' before its '@' (write USER:PASSWORD@, or USER:@ and the password elsewhere)"
+#define NO_HOST   "has no host"
+#define BAD_HOST  "has a character in its host that no host name has"
+#define NO_NAME   "has a host that is no host name"
+#define BAD_PORT  "has a port that is not a number from 1 to 65535"
+#define BAD_DB    "has a database that is not a number from 0 to 999999"
+#define BAD_CODE  "has a '%' without two hexadecimal digits (write %25 for it)"
+#define NUL_CODE  "has a %00 in it"
+#define NOBODY    "has neither a user nor a password before its '@'"
 #define COLONS    "has too many ':' (write an IPv6 address in [ ])"
 #define BAD_IPV6  "has no IPv6 address in its [ ]"
 #define FIFTY     "12345678901234567890123456789012345678901234567890"
@@ -271,9 +294,8 @@ static const struct {
     {"redis://h#", QUERY},
     {"redis://h/0#x", QUERY},
     {"redis://u:p@h/0?x", QUERY},
-    {"redis://@h", NO_COLON},
-    {"redis://secret@h", NO_COLON},
-    {"redis://u%3Ap@h", NO_COLON},
+    {"redis://@h", NOBODY},
+    {"redis://u%@h", BAD_CODE},
     {"redis://:p%@h", BAD_CODE},
     {"redis://:p%4@h", BAD_CODE},
     {"redis://:p%zz@h", BAD_CODE},
@@ -346,7 +368,6 @@ static const struct {
     {"unix://?db=1", RELATIVE},
     {"unix://%2Frun/r.sock", RELATIVE},
     {"unix://:p/w@/r.sock", RELATIVE},
-    {"unix://secret@/r.sock", NO_COLON},
     {"unix://:%zz@/r.sock", BAD_CODE},
     {"unix:///r#x", HASH},
     {"unix:///r?db=1#x", HASH},
@@ -395,12 +416,13 @@ static const struct {
     {"sentinel://u:pw@h:1,i:2/m/0", "pw"},
     {"sentinel://h:1,i:2/m/0", NULL},
     {"local:", NULL},
+    {"redis://u@h", NULL},
     /* refused ones: rather too much */
     {"redis://:p%zz@h", "p%zz"},
     {"redis://:p/w@h", "p/w"},
     {"redis://:p@s/w@h/0", "p@s/w"},
     {"redis://u:pw@", "pw"},
-    {"redis://secret@h", "secret"},
+    {"redis://secret@h:x", "secret"},
     {"\xff\x01://u:\x1b@h", "\x1b"},
     {"redis://:pw@redis://:pw@h", "pw@redis://:pw"},
 };

@@ -20,10 +20,11 @@ static const struct {
     {"local: redis://:a@h", "a|"},
     {"--url=redis://:a@h redis://:b@i", "a|b|"},
     {"redis://u:@h redis://:a@i", "|a|"},
+    {"redis://u@h redis://:a@i", "a|"},
     /* wrong ones: rather too much */
     {"redis://:a b@h redis://:c@i", "a b|c|"},
     {"redis://:a @h", "a |"},
-    {"redis://secret@h redis://:a@i", "secret|a|"},
+    {"redis://secret@h:x redis://:a@i", "secret|a|"},
 };
 
 static const struct {

@@ -159,6 +159,7 @@ static struct store *open_mysql(struct loop *loop, const struct store_address *a
 }
 
 const struct store_record postgresql_record = {.scheme = "postgresql",
+                                               .alias = "postgres",
                                                .secure = "postgresqls",
                                                .name = "postgresql://",
                                                .abilities = SQL_ABILITIES,

@@ -486,7 +486,7 @@ struct store *zookeeper_open(struct loop *loop, const struct store_address *addr
     if (address->password && !address->urls->user) {
         snprintf(fault, size,
                  "there is a password, but zookeeper:// needs a user as well: "
-                 "zookeeper://USER:@HOST");
+                 "zookeeper://USER@HOST");
         return NULL;
     }
     struct zk_store *store = mem_zeroed(sizeof *store);
