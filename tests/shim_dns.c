@@ -1,5 +1,7 @@
 /* shim_dns: LD_PRELOADed, it makes the look-up of a host name hang for ever while the file
- * $SHIM_DNS_FILE exists, as a resolver behind a black hole does. For the tests. */
+ * $SHIM_DNS_FILE exists, as a resolver behind a black hole does. With $SHIM_DNS_AWAY set, a name
+ * that ends in ".invalid" fails at once: while that file exists because no name server answers, and
+ * otherwise because there is no such name. For the tests. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
@@ -16,13 +18,21 @@ static bool is_numeric(const char *node)
     return inet_pton(AF_INET, node, &address) == 1 || inet_pton(AF_INET6, node, &address) == 1;
 }
 
+static bool is_invalid(const char *node)
+{
+    size_t length = node ? strlen(node) : 0, suffix = strlen(".invalid");
+    return length > suffix && strcmp(node + length - suffix, ".invalid") == 0;
+}
+
 int getaddrinfo(const char *restrict node, const char *restrict service,
                 const struct addrinfo *restrict hints, struct addrinfo **restrict result)
 {
-    const char *path = getenv("SHIM_DNS_FILE");
+    const char *path = getenv("SHIM_DNS_FILE"), *away = getenv("SHIM_DNS_AWAY");
     lookup *real;
     void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
     memcpy(&real, &symbol, sizeof real); /* ISO C has no cast from object to function pointer */
+    if (away && is_invalid(node))
+        return access(away, F_OK) == 0 ? EAI_AGAIN : EAI_NONAME;
     while (node && !is_numeric(node) && path && access(path, F_OK) == 0)
         usleep(20000);
     return real(node, service, hints, result);

@@ -20,7 +20,13 @@ static const char *const words[HINTS] = {
 
     [HINT_TABLES] = "rlock init makes them; rlock init --print shows the SQL",
     [HINT_SHEDLOCK] = "it is ShedLock's, which rlock does not make: rlock(7) has its CREATE TABLE",
-    [HINT_DRIVER] = "the driver is in a package of its own, such as rlock-postgresql",
+    [HINT_DRIVER] = "it is in a package of its own, of the same name",
+    [HINT_LIBRARY] = "install the package with that library: libpq5 or libmariadb3 on Debian",
+    [HINT_DATABASE] = "CREATE DATABASE makes one; the URL ends in its name",
+    [HINT_GRANT] = "rlock init --grant USER gives them, with --print it shows the GRANT",
+    [HINT_LOGIN] = "pg_hba.conf, or the host of 'USER'@'HOST' in MySQL, says who may",
+    [HINT_MAX_CONNECTIONS] =
+        "max_connections says how many it takes; a user or database may have fewer",
 
     [HINT_SCRIPT_KILL] =
         "SCRIPT KILL, in redis-cli, ends a script that has not written anything yet",

@@ -2,7 +2,9 @@
 #include "drivers/driver.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 /* One process serves one connection. */
 static struct wire_out output;
 static struct wire_in input;
+static char user[256]; /* who has logged in, or was to */
 
 void driver_await(int fd, bool to_write)
 {
@@ -29,6 +32,21 @@ bool driver_fail(struct driver_fault *fault, enum wire_error error, const char *
     fault->error = error;
     snprintf(fault->text, sizeof fault->text, "%.*s", (int)strcspn(said, "\n"), said);
     return false;
+}
+
+bool driver_blames_name(const struct driver_target *target, struct driver_fault *fault)
+{
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    int wrong = *target->host == '/' ? 0 : getaddrinfo(target->host, NULL, &hints, &list);
+    bool nowhere = wrong == EAI_NONAME || wrong == EAI_NODATA;
+
+    if (wrong)
+        driver_fail(fault, nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE,
+                    wrong == EAI_SYSTEM ? strerror(errno) : gai_strerror(wrong));
+    else if (list)
+        freeaddrinfo(list);
+    return wrong;
 }
 
 /* Whoever asked does not wait any longer than this, and nobody else uses this process. */
@@ -56,7 +74,16 @@ static void answer_fault(const struct driver_fault *fault)
     wire_begin(&output, WIRE_ERROR);
     wire_text(&output, (const char[]){(char)fault->error, '\0'});
     wire_text(&output, fault->text);
+    wire_text(&output, user);
     wire_end(&output);
+}
+
+/* The libraries take the process's user where none is given. */
+static void note_user(const struct driver_target *target)
+{
+    const struct passwd *own = *target->user ? NULL : getpwuid(geteuid());
+
+    snprintf(user, sizeof user, "%s", own ? own->pw_name : target->user);
 }
 
 static bool take_target(struct wire_frame *frame, struct driver_target *target, int64_t *limit)
@@ -92,6 +119,7 @@ static bool do_connect(const struct driver_ops *ops, struct wire_frame *frame)
     if (!take_target(frame, &target, &limit))
         return false;
     limit_time(limit);
+    note_user(&target);
     wire_begin(&output, WIRE_CONNECTED);
     if (ops->connect(&target, &version, &fault)) {
         wire_text(&output, version);

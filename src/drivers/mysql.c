@@ -4,8 +4,13 @@
 #include <mysql.h>
 #include <mysqld_error.h>
 #include <errmsg.h>
+#include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* MySQL's own: max_execution_time. */
 #define MYSQL_QUERY_TIMEOUT 3024
@@ -20,20 +25,31 @@ static enum wire_error error_of(unsigned number)
     case ER_USER_LOCK_DEADLOCK:
     case ER_LOCK_WAIT_TIMEOUT: return WIRE_CONFLICT;
     case ER_NO_SUCH_TABLE: return WIRE_NO_TABLES;
+    case ER_BAD_DB_ERROR: return WIRE_NO_DATABASE;
     case ER_ACCESS_DENIED_ERROR:
-    case ER_ACCESS_DENIED_NO_PASSWORD_ERROR:
+    case ER_ACCESS_DENIED_NO_PASSWORD_ERROR: return WIRE_PASSWORD;
+    case ER_HOST_NOT_PRIVILEGED:
+    case ER_HOST_IS_BLOCKED:
+    case ER_ACCOUNT_HAS_BEEN_LOCKED:
+    case ER_MUST_CHANGE_PASSWORD_LOGIN: return WIRE_KEPT_OUT;
     case ER_DBACCESS_DENIED_ERROR:
     case ER_TABLEACCESS_DENIED_ERROR:
-    case ER_COLUMNACCESS_DENIED_ERROR:
-    case ER_HOST_NOT_PRIVILEGED: return WIRE_DENIED;
+    case ER_SPECIFIC_ACCESS_DENIED_ERROR:
+    case ER_COLUMNACCESS_DENIED_ERROR: return WIRE_DENIED;
     case ER_CON_COUNT_ERROR:
     case ER_TOO_MANY_USER_CONNECTIONS:
-    case ER_USER_LIMIT_REACHED:
+    case ER_USER_LIMIT_REACHED: return WIRE_FULL;
     case ER_UNKNOWN_COM_ERROR: /* a node of Galera that has yet to join, or is cut off */
+        return WIRE_NOT_READY;
     case ER_STATEMENT_TIMEOUT: /* max_statement_time: somebody has locked the whole table */
-    case MYSQL_QUERY_TIMEOUT: return WIRE_NOT_READY;
+    case MYSQL_QUERY_TIMEOUT: return WIRE_BUSY;
+    case ER_OPTION_PREVENTS_STATEMENT: return WIRE_READ_ONLY;
+    case ER_DISK_FULL:
+    case ER_RECORD_FILE_FULL: return WIRE_NO_SPACE;
+    case ER_OUTOFMEMORY:
+    case ER_OUT_OF_RESOURCES: return WIRE_NO_MEMORY;
     case ER_SERVER_SHUTDOWN:
-    case ER_CONNECTION_KILLED:
+    case ER_CONNECTION_KILLED: return WIRE_ENDED;
     case CR_CONNECTION_ERROR:
     case CR_CONN_HOST_ERROR:
     case CR_UNKNOWN_HOST:
@@ -46,6 +62,41 @@ static enum wire_error error_of(unsigned number)
 static bool fail(struct driver_fault *fault)
 {
     return driver_fail(fault, error_of(mysql_errno(connection)), mysql_error(connection));
+}
+
+/* Returns the error that the system has for a connection there; 0: it has none now. */
+static int try_to_connect(const struct driver_target *target)
+{
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    int error = 0;
+
+    if (getaddrinfo(target->host, target->port, &hints, &list) != 0)
+        return 0;
+    for (const struct addrinfo *one = list; one; one = one->ai_next) {
+        int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        error = fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
+        if (fd >= 0)
+            close(fd);
+    }
+    freeaddrinfo(list);
+    return error;
+}
+
+/* The library tells the system's error by a number in brackets at the end alone; where it has
+ * waited for the connection, this is not the number of what came of it. */
+static bool fail_to_connect(const struct driver_target *target, struct driver_fault *fault)
+{
+    const char *said = mysql_error(connection), *number = strrchr(said, '(');
+    unsigned error = mysql_errno(connection);
+    bool way = error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR;
+    long system = way && number ? strtol(number + 1, NULL, 10) : 0;
+
+    if (system == EINPROGRESS)
+        system = try_to_connect(target);
+    if (way)
+        said = system > 0 ? strerror((int)system) : "no connection";
+    return driver_fail(fault, error_of(error), said);
 }
 
 static void set_options(const struct driver_target *target)
@@ -82,6 +133,9 @@ static bool my_connect(const struct driver_target *target, const char **version,
 {
     if (connection)
         mysql_close(connection);
+    connection = NULL;
+    if (driver_blames_name(target, fault)) /* the library asks on and on, and tells less */
+        return false;
     connection = mysql_init(NULL);
     if (!connection)
         return driver_fail(fault, WIRE_UNFIT, "no memory");
@@ -90,7 +144,7 @@ static bool my_connect(const struct driver_target *target, const char **version,
     if (!mysql_real_connect(connection, local ? NULL : target->host, target->user, target->password,
                             target->database, (unsigned)strtoul(target->port, NULL, 10),
                             local ? target->host : NULL, 0))
-        return fail(fault);
+        return fail_to_connect(target, fault);
     *version = mysql_get_server_info(connection);
     return make_strict(fault);
 }

@@ -18,26 +18,30 @@ static void ignore(void *arg, const char *message)
     (void)message;
 }
 
-/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. False: it is none of
- * these. */
+/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. Of several that fit
+ * the last one counts. False: it is none of these. */
 static bool is_known(const char *state, enum wire_error *error)
 {
     static const struct {
         const char *prefix;
         enum wire_error error;
     } known[] = {
-        {"23502", WIRE_CONFLICT},   /* the state became NULL: another version is there */
-        {"40", WIRE_CONFLICT},      /* serialisation failure, deadlock */
-        {"42P01", WIRE_NO_TABLES},  /* no such table */
-        {"42501", WIRE_DENIED},     /* no right */
-        {"28", WIRE_DENIED},        /* no such user, wrong password, pg_hba.conf */
-        {"3D000", WIRE_UNFIT},      /* no such database */
-        {"57P0", WIRE_UNREACHABLE}, /* shut down, crashed */
-        {"57P03", WIRE_NOT_READY},  /* starting up */
-        {"53300", WIRE_NOT_READY},  /* too many connections */
-        {"55P03", WIRE_NOT_READY},  /* lock_timeout: somebody has locked the whole table */
-        {"57014", WIRE_NOT_READY},  /* statement_timeout */
-        {"08", WIRE_UNREACHABLE},   /* connection */
+        {"08", WIRE_UNREACHABLE},    /* connection */
+        {"23502", WIRE_CONFLICT},    /* the state became NULL: another version is there */
+        {"25006", WIRE_READ_ONLY},   /* a standby */
+        {"28", WIRE_KEPT_OUT},       /* pg_hba.conf, no such user */
+        {"28P01", WIRE_PASSWORD},    /* wrong password */
+        {"3D000", WIRE_NO_DATABASE}, /* no such database */
+        {"40", WIRE_CONFLICT},       /* serialisation failure, deadlock */
+        {"42501", WIRE_DENIED},      /* no right */
+        {"42P01", WIRE_NO_TABLES},   /* no such table */
+        {"53100", WIRE_NO_SPACE},    /* disk full */
+        {"53200", WIRE_NO_MEMORY},   /* out of memory */
+        {"53300", WIRE_FULL},        /* too many connections */
+        {"55P03", WIRE_BUSY},        /* lock_timeout: somebody has locked the whole table */
+        {"57014", WIRE_BUSY},        /* statement_timeout */
+        {"57P0", WIRE_ENDED},        /* shut down, crashed */
+        {"57P03", WIRE_NOT_READY},   /* starting up */
     };
     bool found = false;
 
@@ -49,31 +53,46 @@ static bool is_known(const char *state, enum wire_error *error)
     return found;
 }
 
-static enum wire_error error_of_words(const char *said)
+/* What libpq itself says has no SQLSTATE, and a pooler has the same one of class 08 for all that it
+ * refuses. Their own words come first; the names of hosts, users and databases come behind them. */
+static enum wire_error error_of_beginning(const char *said)
 {
     static const struct {
         const char *words;
         enum wire_error error;
     } known[] = {
-        {"expected authentication request", WIRE_UNFIT}, /* no PostgreSQL */
-        {"password", WIRE_DENIED},
-        {"authentication", WIRE_DENIED},
-        {"pg_hba.conf", WIRE_DENIED},
-        {"role \"", WIRE_DENIED},
-        {"permission denied for", WIRE_DENIED},
-        {"certificate", WIRE_UNFIT},
-        {"does not support SSL", WIRE_UNFIT},
-        {"database \"", WIRE_UNFIT},
-        {"starting up", WIRE_NOT_READY},
-        {"not yet accepting", WIRE_NOT_READY},
-        {"too many clients", WIRE_NOT_READY},
-        {"remaining connection slots", WIRE_NOT_READY},
+        {"expected authentication request", WIRE_STRANGER},
+        {"received invalid response to SSL", WIRE_STRANGER},
+        {"server does not support SSL", WIRE_NO_TLS},
+        {"SSL error: certificate verify failed", WIRE_NO_TLS},
+        {"server certificate for", WIRE_NO_TLS},
+        {"root certificate file", WIRE_NO_TLS},
+        {"could not read root certificate", WIRE_NO_TLS},
+        {"could not read certificate", WIRE_NO_TLS},
+        {"certificate present, but", WIRE_NO_TLS},
+        {"could not load private key", WIRE_NO_TLS},
+        {"private key file", WIRE_NO_TLS},
+        {"password authentication failed", WIRE_PASSWORD},
+        {"SASL authentication failed", WIRE_PASSWORD},
+        {"no such user", WIRE_PASSWORD},
+        {"no such database", WIRE_NO_DATABASE},
+        {"no more connections allowed", WIRE_FULL},
+        {"client_login_timeout", WIRE_NOT_READY},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strstr(said, known[i].words))
+        if (strncmp(said, known[i].words, strlen(known[i].words)) == 0)
             return known[i].error;
     return WIRE_UNREACHABLE;
+}
+
+/* Passes over the path of a socket, which may hold any words. The name of a host holds neither a
+ * space nor a ':'. */
+static const char *behind_path(const char *message, const char *host)
+{
+    const char *path = *host == '/' ? strstr(message, host) : NULL;
+
+    return path ? path + strlen(host) : message;
 }
 
 /* libpq tells the SQLSTATE of a failed connection nowhere but in the text of the most verbose
@@ -94,14 +113,6 @@ static const char *state_in(const char *message)
     return NULL;
 }
 
-/* A pooler has the same state of class 08 for all that it refuses. */
-static enum wire_error error_of_connection(const char *state, const char *said)
-{
-    enum wire_error error;
-
-    return is_known(state, &error) && error != WIRE_UNREACHABLE ? error : error_of_words(said);
-}
-
 /* Passes over what libpq says in front of it: where it was connecting to is known. */
 static const char *said_of(const char *message, const char *state)
 {
@@ -110,22 +121,34 @@ static const char *said_of(const char *message, const char *state)
     return state ? state + strlen("28P01: ") : failed ? failed + strlen(" failed: ") : message;
 }
 
-static void await_connection(void)
+/* Whether there has been a socket. */
+static bool await_connection(void)
 {
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+    bool was_open = false;
 
     while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
+        was_open = true;
         driver_await(PQsocket(connection), next == PGRES_POLLING_WRITING);
         next = PQconnectPoll(connection);
     }
+    return was_open;
 }
 
-static void tell_failure(struct driver_fault *fault)
+/* "was_open": there has been a socket, so the name was found. */
+static void tell_failure(const struct driver_target *target, bool was_open,
+                         struct driver_fault *fault)
 {
-    const char *message = PQerrorMessage(connection), *state = state_in(message);
-    const char *said = said_of(message, state);
+    const char *message = behind_path(PQerrorMessage(connection), target->host);
+    const char *state = state_in(message), *said = said_of(message, state);
+    enum wire_error error;
 
-    driver_fail(fault, error_of_connection(state, said), said);
+    if (!is_known(state, &error) || error == WIRE_UNREACHABLE)
+        error = error_of_beginning(said);
+    if (PQconnectionNeedsPassword(connection))
+        error = WIRE_PASSWORD;
+    if (was_open || !driver_blames_name(target, fault))
+        driver_fail(fault, error, said);
 }
 
 static bool pq_connect(const struct driver_target *target, const char **version,
@@ -161,10 +184,9 @@ static bool pq_connect(const struct driver_target *target, const char **version,
     PQfinish(connection);
     connection = PQconnectStartParams(names, values, 0);
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
-    if (PQstatus(connection) != CONNECTION_BAD)
-        await_connection();
+    bool was_open = PQstatus(connection) != CONNECTION_BAD && await_connection();
     if (PQstatus(connection) != CONNECTION_OK) {
-        tell_failure(fault);
+        tell_failure(target, was_open, fault);
         PQfinish(connection);
         connection = NULL;
         return false;
@@ -180,7 +202,7 @@ static bool fail(const PGresult *result, struct driver_fault *fault)
     enum wire_error error = WIRE_UNFIT;
 
     is_known(PQresultErrorField(result, PG_DIAG_SQLSTATE), &error);
-    if (PQstatus(connection) != CONNECTION_OK)
+    if (PQstatus(connection) != CONNECTION_OK && !wire_error_breaks(error))
         error = WIRE_UNREACHABLE;
     return driver_fail(fault, error, said ? said : PQerrorMessage(connection));
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -90,8 +91,10 @@ __attribute__((noreturn)) static void become(const char *path, int socket)
     char *const environment[] = {NULL};
     int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-    if (nothing >= 0 && dup2(socket, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0)
+    if (nothing >= 0 && dup2(socket, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0 &&
+        dup2(socket, STDERR_FILENO) >= 0)
         execve(path, argv, environment);
+    dprintf(socket, "%s", strerror(errno));
     _exit(127);
 }
 

@@ -21,9 +21,11 @@ struct helper_process *helper_process_start(struct loop *loop,
                                             void (*done)(void *owner, const void *finding),
                                             void *owner);
 /* Executes the program "path", with one end of a socket pair as its standard input and nothing as
- * its output. It has an empty environment, and ends by itself when *socket, the other end, is
- * closed. *socket is for the caller to read and write, without blocking, until
- * helper_process_stop() closes it. NULL with errno if no process could be started. */
+ * its output. The socket is its standard error as well, and so tells why a program cannot be
+ * started: in words of the system's, or of the dynamic linker's. It has an empty environment, and
+ * ends by itself when *socket, the other end, is closed. *socket is for the caller to read and
+ * write, without blocking, until helper_process_stop() closes it. NULL with errno if no process
+ * could be started. */
 struct helper_process *helper_process_execute(struct loop *loop, const char *path, int *socket);
 /* Leaves the process to end by itself, and frees it. */
 void helper_process_leave(struct helper_process *helper_process);

@@ -127,6 +127,7 @@ static void answer_conflict(struct wire_out *answer)
     wire_begin(answer, WIRE_ERROR);
     wire_text(answer, (char[]){WIRE_CONFLICT, '\0'});
     wire_text(answer, "null value in column \"state\"");
+    wire_text(answer, "locker");
     wire_end(answer);
 }
 

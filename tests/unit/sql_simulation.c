@@ -208,6 +208,7 @@ static void answer_error(struct wire_out *answer, enum wire_error error, const c
     wire_begin(answer, WIRE_ERROR);
     wire_text(answer, (char[]){(char)error, '\0'});
     wire_text(answer, words);
+    wire_text(answer, "locker");
     wire_end(answer);
 }
 

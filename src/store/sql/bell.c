@@ -146,7 +146,7 @@ void sql_bell_sleep(const struct sql_bell *bell, struct sql_text *text)
  * once. */
 void sql_bell_wake(struct sql_bell *bell, const struct sql_reply *reply, struct moment now)
 {
-    bell->refused |= is_refused(reply) || (reply->failed && reply->error == WIRE_NOT_READY);
+    bell->refused |= is_refused(reply) || (reply->failed && reply->error == WIRE_BUSY);
     if (!reply->failed)
         bell->rang = reply->rows != 1 || strcmp(reply->values[0], "0") != 0 ||
                      moment_until(reply->sent, now) < bell->sleep / 2;

@@ -40,7 +40,7 @@ static void heard(void *arg, const struct sql_reply *reply)
     of->failed = reply->failed;
     memset(of->values, 0, sizeof of->values);
     if (reply->failed)
-        sql_answer_failure(&of->failure, of->plan->address->urls, reply);
+        sql_answer_failure(&of->failure, of->plan->address, reply);
     for (size_t i = 0; !reply->failed && reply->rows > 0 && i < reply->columns && i < 4; i++)
         snprintf(of->values[i], sizeof of->values[i], "%s", reply->values[i]);
     loop_stop(of->loop);

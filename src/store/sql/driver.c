@@ -38,7 +38,7 @@ struct sql_driver {
     sql_done *done;
     void *arg;
     struct sql_reply failure;
-    char said[300];
+    char said[300], user[100];
     bool reading; /* what has come */
     bool doomed;  /* it was freed meanwhile */
 };
@@ -89,6 +89,7 @@ static void break_off(struct sql_driver *driver, enum wire_error error, const ch
     driver->failure = (struct sql_reply){.failed = true,
                                          .error = error,
                                          .said = driver->said,
+                                         .user = driver->user,
                                          .maybe_done = sent,
                                          .aged = driver->aged && sent,
                                          .sent = driver->sent};
@@ -192,12 +193,13 @@ static bool hear_rows(struct sql_driver *driver, struct wire_frame *frame)
 
 static bool hear_error(struct sql_driver *driver, struct wire_frame *frame)
 {
-    const char *error, *said;
+    const char *error, *said, *user;
 
     if ((driver->phase != PHASE_ASKED && driver->phase != PHASE_CONNECTING) ||
-        !wire_take(frame, &error) || !wire_take(frame, &said))
+        !wire_take(frame, &error) || !wire_take(frame, &said) || !wire_take(frame, &user))
         return false;
-    if (*error == WIRE_UNREACHABLE || driver->phase == PHASE_CONNECTING) {
+    snprintf(driver->user, sizeof driver->user, "%s", user);
+    if (wire_error_breaks((enum wire_error) * error) || driver->phase == PHASE_CONNECTING) {
         break_off(driver, (enum wire_error) * error, said);
         return true;
     }
@@ -205,6 +207,7 @@ static bool hear_error(struct sql_driver *driver, struct wire_frame *frame)
     finish(driver, &(struct sql_reply){.failed = true,
                                        .error = (enum wire_error) * error,
                                        .said = said,
+                                       .user = driver->user,
                                        .sent = driver->sent});
     return true;
 }
@@ -218,6 +221,26 @@ static bool obey(struct sql_driver *driver, struct wire_frame *frame)
     case WIRE_CALLED: driver->called(driver->called_arg); return true;
     default: return false;
     }
+}
+
+/* A program that has not even begun says so in words, in place of frames. */
+static void hear_nonsense(struct sql_driver *driver)
+{
+    static const char linker[] = "error while loading shared libraries: ";
+    char text[sizeof driver->said - 64], said[sizeof driver->said];
+    const char *words = text;
+
+    if (driver->phase != PHASE_CONNECTING) {
+        break_off(driver, WIRE_UNFIT, "the driver is of another version");
+        return;
+    }
+    snprintf(text, sizeof text, "%.*s", (int)(driver->in.size - driver->in.taken),
+             driver->in.bytes + driver->in.taken);
+    text[strcspn(text, "\n")] = '\0';
+    if (strstr(words, linker))
+        words = strstr(words, linker) + strlen(linker);
+    snprintf(said, sizeof said, "the program %s cannot be started: %s", driver->program, words);
+    break_off(driver, WIRE_NO_START, said);
 }
 
 /* What is called from here may ask the next question, or free the driver. */
@@ -246,7 +269,7 @@ static void hear(struct sql_driver *driver)
         return;
     }
     if (driver->process && state != WIRE_MORE)
-        break_off(driver, WIRE_UNFIT, "the driver is of another version");
+        hear_nonsense(driver);
 }
 
 static void send_some(struct sql_driver *driver)

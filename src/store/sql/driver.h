@@ -13,7 +13,8 @@ struct sql_driver;
 struct sql_reply {
     bool failed;
     enum wire_error error; /* failed: in which way */
-    const char *said;      /* failed: the server's or the system's words */
+    const char *said;      /* failed: the server's, its library's or the system's words */
+    const char *user;      /* failed: who has logged in, or was to; "": not known */
     bool maybe_done;       /* failed: the statement may be executed, or may be yet */
     bool aged;             /* failed: the connection was older than the statement */
     struct moment sent;    /* before this the server has not begun */

@@ -12,31 +12,70 @@ static void explain_missing(struct answer *answer)
     answer->hint = HINT_SHEDLOCK;
 }
 
-void sql_answer_failure(struct answer *answer, const struct url *url, const struct sql_reply *reply)
+/* words: what it means, in place of the server's; NULL: they are the library's or the system's, and
+ * stay. by_user: another user may fare better. */
+static const struct failure {
+    enum wire_error error;
+    enum cause cause;
+    enum hint hint;
+    bool by_user;
+    const char *words;
+} failures[] = {
+    {WIRE_UNREACHABLE, CAUSE_UNREACHABLE, HINT_NONE, false, NULL},
+    {WIRE_ENDED, CAUSE_UNREACHABLE, HINT_NONE, false, "the server has ended the connection"},
+    {WIRE_NOWHERE, CAUSE_UNREACHABLE, HINT_NONE, false, "there is no host of that name"},
+    {WIRE_NOT_READY, CAUSE_NOT_READY, HINT_NONE, false,
+     "it starts up, or recovers, and does not serve yet"},
+    {WIRE_BUSY, CAUSE_NOT_READY, HINT_NONE, false,
+     "it takes longer than it allows itself; its tables may be locked"},
+    {WIRE_FULL, CAUSE_NOT_READY, HINT_MAX_CONNECTIONS, true, "too many clients"},
+    {WIRE_NO_SPACE, CAUSE_NOT_READY, HINT_NONE, false, "its disk is full, and it takes no writes"},
+    {WIRE_NO_MEMORY, CAUSE_NOT_READY, HINT_NONE, false, "out of memory"},
+    {WIRE_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "wrong password, or no such user"},
+    {WIRE_KEPT_OUT, CAUSE_DENIED, HINT_LOGIN, true, "no right to log in from here"},
+    {WIRE_DENIED, CAUSE_DENIED, HINT_GRANT, true, "no right to the database, or to its tables"},
+    {WIRE_NO_TABLES, CAUSE_UNFIT, HINT_TABLES, false, "the database has no tables for locks"},
+    {WIRE_NO_DATABASE, CAUSE_UNFIT, HINT_DATABASE, true, "the server has no such database"},
+    {WIRE_READ_ONLY, CAUSE_UNFIT, HINT_NONE, false, "read-only; locks live on the primary"},
+    {WIRE_STRANGER, CAUSE_UNFIT, HINT_NONE, false, "it is no database server of that kind"},
+    {WIRE_NO_TLS, CAUSE_UNFIT, HINT_NONE, false, NULL},
+    {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, true, NULL},
+    {WIRE_NO_DRIVER, CAUSE_UNFIT, HINT_DRIVER, false, NULL},
+    {WIRE_NO_START, CAUSE_UNFIT, HINT_LIBRARY, false, NULL},
+};
+
+static const struct failure *failure_of(enum wire_error error)
 {
-    static const struct {
-        enum wire_error error;
-        enum cause cause;
-        enum hint hint;
-        const char *words; /* NULL: the server's own */
-    } known[] = {
-        {WIRE_DENIED, CAUSE_DENIED, HINT_NONE, NULL},
-        {WIRE_NO_TABLES, CAUSE_UNFIT, HINT_TABLES, "the database has no tables for locks"},
-        {WIRE_NOT_READY, CAUSE_NOT_READY, HINT_NONE, NULL},
-        {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, NULL},
-        {WIRE_NO_DRIVER, CAUSE_UNFIT, HINT_DRIVER, NULL},
-    };
+    for (size_t i = 1; i < sizeof failures / sizeof *failures; i++)
+        if (failures[i].error == error)
+            return &failures[i];
+    return failures;
+}
+
+/* Whether none was given. Of a URL with a user, an empty one is left. */
+static bool misses_password(const struct store_address *address, enum wire_error error)
+{
+    const char *password = store_address_password(address);
+
+    return error == WIRE_PASSWORD && !(password && *password);
+}
+
+void sql_answer_failure(struct answer *answer, const struct store_address *address,
+                        const struct sql_reply *reply)
+{
+    const struct failure *failure = failure_of(reply->error);
+    const char *words = failure->words ? failure->words : reply->said;
+    const char *user = failure->by_user && reply->user ? reply->user : "";
+    bool missing = misses_password(address, reply->error);
     char name[300];
 
-    url_print(url, name, sizeof name);
-    answer_fail(answer, CAUSE_UNREACHABLE, "cannot reach %s: %s", name, reply->said);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].error != reply->error)
-            continue;
-        answer_fail(answer, known[i].cause, "%s: %s", name,
-                    known[i].words ? known[i].words : reply->said);
-        answer->hint = known[i].hint;
-    }
+    url_print(address->urls, name, sizeof name);
+    answer_fail(answer, failure->cause, "%s%.120s: %s%.60s%s%s",
+                failure->cause == CAUSE_UNREACHABLE ? "cannot reach " : "", name,
+                *user ? "user " : "", user, *user ? ": " : "",
+                missing ? "it asks for a password" : words);
+    answer->hint = missing && address->nested ? HINT_KEPT_PASSWORD : failure->hint;
+    answer->nowhere = reply->error == WIRE_NOWHERE;
     snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, reply->said);
     if (reply->error == WIRE_NO_TABLES && sql_mirror_is_missing(reply->said))
         explain_missing(answer);

@@ -5,8 +5,8 @@
 #include "store/sql/driver.h"
 #include "store/store.h"
 
-/* Makes *answer UNKNOWN for why a statement has failed. url: which server. */
-void sql_answer_failure(struct answer *answer, const struct url *url,
+/* Makes *answer UNKNOWN for why a statement has failed. address: which server. */
+void sql_answer_failure(struct answer *answer, const struct store_address *address,
                         const struct sql_reply *reply);
 
 #endif

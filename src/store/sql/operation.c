@@ -55,7 +55,7 @@ static void statement_failed(struct sql_store *store, const struct sql_reply *re
         store->retried = true;
         store->again(store);
     } else {
-        sql_answer_failure(&store->answer, store->address.urls, reply);
+        sql_answer_failure(&store->answer, &store->address, reply);
         store->answer.maybe_done = store->unheard;
         sql_finish(store);
     }

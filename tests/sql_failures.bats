@@ -1,0 +1,135 @@
+#!/usr/bin/env bats
+# What the user reads when a database does not serve: in words, at once or after a while, and with
+# which status.
+# shellcheck disable=SC2154
+load helper
+load certificates
+load databases
+load decisions
+
+setup_file() {
+    databases_start
+}
+
+# own_driver SCRIPT: the driver of $DATABASE is replaced by a shell script for the program $OWN; in
+# it, DRIVER is the real one.
+own_driver() {
+    mkdir -p "$T/own"
+    OWN=$T/own/rlock
+    cp "$RLOCK" "$OWN"
+    printf '#!/bin/sh\nDRIVER=%q\n%s\n' "${RLOCK%/*}/rlock-$DATABASE" "$1" \
+        >"$T/own/rlock-$DATABASE"
+    chmod +x "$T/own/rlock-$DATABASE"
+}
+
+# bent_names: as own_driver, with a name service that is away as long as $T/away exists.
+bent_names() {
+    own_driver "ASAN_OPTIONS=$ASAN_OPTIONS SHIM_DNS_AWAY='$T/away' \\
+        LD_PRELOAD='$RLOCK_TEST_TOOLS/shim_dns.so' exec \"\$DRIVER\""
+    touch "$T/away"
+}
+
+# told NAME: the status, and what was said, with HOST for the name.
+told() {
+    local code=0
+    "$OWN" run -u "$DATABASE://u:p@$1.invalid/locks" --server-wait 1100ms k -- true 2>"$T/err" ||
+        code=$?
+    echo "$code"
+    sed -e "s#$1#HOST#g" "$T/err"
+}
+
+@test "H145 words in the name of a host decide nothing: each is as any other" {
+    named() {
+        local name wanted
+        bent_names
+        wanted=$(told plain)
+        echo "$wanted"
+        [[ $wanted == 69*'Temporary failure in name resolution; trying again'* ]]
+        for name in authentication-db certificate-db password pg_hba.conf role starting-up \
+            too-many-clients failed 28p01 expected-authentication; do
+            diff <(told "$name") - <<<"$wanted"
+        done
+    }
+    on_each named
+}
+
+@test "H145 words in the path of a socket decide nothing" {
+    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
+    local name directory
+    for name in 'x failed: FATAL:  28P01: password' ':  42501: x' 'password authentication failed'; do
+        directory=$T/$name
+        mkdir "$directory"
+        refused 69 run -u "postgresql://u:p@/locks?host=${directory// /%20}" --server-wait 1500ms \
+            k -- true
+        stderr_line '^rlock: k: cannot reach postgresql:///locks.*: No such file or directory'
+    done
+}
+
+@test "H145 a name service that is away is waited for; a name that does not exist is not" {
+    resolved() {
+        bent_names
+        bg a "$OWN" run -u "$DATABASE://u:p@nobody.invalid/locks" --server-wait 1m k -- true
+        poll_until 20 contains "$T/a.err" 'trying again'
+        rm "$T/away"
+        finish a
+        [[ $status == 69 ]]
+        contains "$T/a.err" 'there is no host of that name'
+    }
+    on_each resolved
+}
+
+@test "a driver whose library is missing: one line at once, and which library it is" {
+    unloadable() {
+        own_driver "echo \"rlock-$DATABASE: error while loading shared libraries: libdb.so.5: cannot open shared object file: No such file or directory\" >&2; exit 127"
+        bg a "$OWN" run --server-wait 1m k -- touch "$T/ran"
+        finish a 20
+        [[ $status == 69 && ! -e $T/ran ]]
+        diff "$T/a.err" - <<END
+rlock: k: $(url_shown): the program rlock-$DATABASE cannot be started: libdb.so.5: cannot open shared object file: No such file or directory
+hint: install the package with that library: libpq5 or libmariadb3 on Debian
+END
+    }
+    on_each unloadable
+}
+
+url_shown() {
+    echo "$DATABASE://127.0.0.1:$(database_port "$DATABASE")/locks"
+}
+
+@test "a driver that the linker refuses is told as that, not as an outage" {
+    linked() {
+        local real=${RLOCK%/*}/rlock-$DATABASE library
+        library=$(ldd "$real" | sed -n 's/.*\(lib\(pq\|mariadb\)\.so[.0-9]*\) .*/\1/p')
+        mkdir -p "$T/own"
+        OWN=$T/own/rlock
+        cp "$RLOCK" "$OWN"
+        sed "s/${library//./\\.}/${library//lib/lix}/g" "$real" >"$T/own/rlock-$DATABASE"
+        chmod +x "$T/own/rlock-$DATABASE"
+        bg a "$OWN" run --server-wait 1m k -- true
+        finish a 20
+        [[ $status == 69 ]]
+        contains "$T/a.err" "cannot be started: ${library//lib/lix}"
+        [[ $(wc -l <"$T/a.err") == 2 ]]
+    }
+    on_each linked
+}
+
+@test "a driver that is not there, or cannot be executed" {
+    absent() {
+        own_driver ''
+        rm "$T/own/rlock-$DATABASE"
+        # Where rlock was installed there may be one.
+        bg a "$OWN" run --server-wait 1m k -- true
+        finish a 20
+        [[ $status == 69 || $status == 0 ]]
+        [[ $status == 0 ]] || contains "$T/a.err" "the program rlock-$DATABASE is not installed"
+        [[ $status == 0 ]] || contains "$T/a.err" 'hint: it is in a package of its own'
+        printf '\177ELF' >"$T/own/rlock-$DATABASE"
+        chmod +x "$T/own/rlock-$DATABASE"
+        bg b "$OWN" run --server-wait 1m k -- true
+        finish b 20
+        [[ $status == 69 ]]
+        contains "$T/b.err" "the program rlock-$DATABASE cannot be started: Exec format error"
+    }
+    on_each absent
+}
