@@ -30,7 +30,7 @@ function __fish_rlock_operands
     set -e words[1]
     set -l valued url prefix config password-file tls-ca tls-cert tls-key tls-server-name replicas \
         connect-timeout server-wait color wait timeout \
-        conflict-exit-code lease at-least at-most kill-after on-lost notify \
+        conflict-exit-code lease at-least at-most kill-after on-lost notify stop \
         notify-after label report-fd owner command keep ttl id message held waiting \
         waiters not-done output listen allow-host mirror token
     set -l skip 0
@@ -210,6 +210,7 @@ complete -c rlock -n $run -l at-most -xa '1m 5m 10m 1h' -d 'Stop the command aft
 complete -c rlock -n $run -l kill-after -xa '1s 2s 5s 10s' -d 'Time between TERM and KILL'
 complete -c rlock -n $run -l on-lost -xa 'stop continue signal:HUP signal:INT signal:TERM signal:USR1 signal:USR2' -d 'When the lock is lost'
 complete -c rlock -n $run -l wait-descendants -d 'Keep it until background processes have ended'
+complete -c rlock -n $run -l stop -x -d 'Run a line of shell before the command is stopped'
 complete -c rlock -n $run -l notify -x -d 'Run a line of shell when something happens'
 complete -c rlock -n $run -l notify-after -xa '1m 5m 10m 1h' -d 'A wait or a hold that is long'
 complete -c rlock -n $run -l report-fd -x -d 'Write a line of JSON at the end'

@@ -18,6 +18,7 @@ enum {
     OPTION_UNLESS_DONE,
     OPTION_NO_RENEW,
     OPTION_WAIT_DESCENDANTS,
+    OPTION_STOP,
     OPTION_REPORT_FD,
     OPTION_KEEP_CREDENTIALS
 };
@@ -68,6 +69,12 @@ static const struct option_spec options[] = {
      .name = "notify-after",
      .argument = "DUR",
      .help = "for long is DUR (default 10m)"},
+    {.id = OPTION_STOP,
+     .name = "stop",
+     .argument = "CMD",
+     .help =
+         "run CMD with sh -c before COMMAND is stopped, for work of it that is elsewhere, as by "
+         "ssh; it has RLOCK_STOP_MS until KILL"},
     {.id = OPTION_REPORT_FD,
      .name = "report-fd",
      .argument = "FD",
@@ -125,6 +132,7 @@ static int parse(struct run *run, int argc, char **argv)
     const struct arguments *given = &run->arguments;
     bool fine = args_parse(argc, argv, options, &run->arguments);
     const struct given_option *shell = command_option(given, OPTION_SHELL);
+    const struct given_option *stop = command_option(given, OPTION_STOP);
 
     if (command_option(given, OPTION_HELP))
         return STATUS_OK;
@@ -136,6 +144,8 @@ static int parse(struct run *run, int argc, char **argv)
         return command_misused(run->command, "no KEY");
     if (shell && given->command && *given->command)
         return command_misused(run->command, "either -c or a COMMAND after --, not both");
+    if (stop && !*stop->value)
+        return command_misused(run->command, "--stop: CMD is empty");
     if (!shell && !given->command)
         return want_dashes(run, argc, argv);
     if (!shell && !*given->command)
@@ -220,6 +230,16 @@ static void plan_notifier(struct run *run)
     run->plan.agent.patience = run->settings.notify_after;
 }
 
+static void plan_stop(struct run *run)
+{
+    const struct given_option *option = command_option(&run->arguments, OPTION_STOP);
+
+    run->plan.job.stop = (struct stop_plan){.command = option ? option->value : NULL,
+                                            .environment = &run->environment,
+                                            .events = &run->messages.events};
+    run->plan.agent.stop = &run->plan.job.stop;
+}
+
 static void fill_plan(struct run *run)
 {
     const struct settings *settings = &run->settings;
@@ -244,6 +264,7 @@ static void fill_plan(struct run *run)
     run_messages_init(&run->messages, run->request.title, run->plan.job.command[0]);
     run_messages_of_request(&run->messages, &run->plan.agent.keeper.request, settings);
     run->plan.job.events = &run->messages.events;
+    plan_stop(run);
     if (settings->notify)
         plan_notifier(run);
     run->plan.job.owner = run->plan.agent.keeper.request.owner;

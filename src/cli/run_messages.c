@@ -85,6 +85,13 @@ static const struct wording {
     [RUN_NOT_NOTIFIED] = {WARNING, .text = "{lock}: cannot start what --notify asks for: {why}"},
     [RUN_NOTIFIED_BADLY] = {WARNING, .text = "{lock}: the command of --notify {end}"},
 
+    [RUN_STOP_COMMAND] = {DETAIL, .text = "{lock}: the command of --stop has {duration}"},
+    [RUN_STOP_COMMAND_NOT_STARTED] = {ERROR,
+                                      .text = "{lock}: cannot start the command of --stop: {why}"},
+    [RUN_STOP_COMMAND_TOO_LATE] = {ERROR,
+                                   .text = "{lock}: no time was left for the command of --stop"},
+    [RUN_STOP_COMMAND_FAILED] = {ERROR, .text = "{lock}: the command of --stop {end}"},
+
     [RUN_UNRELEASED] = {WARNING, .text = "{lock}: could not be released: {why}; its lease frees it"
                                          "[ in {duration}]"},
     [RUN_UNRELEASED_ENDED] = {WARNING,

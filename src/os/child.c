@@ -252,16 +252,22 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     return 0;
 }
 
-pid_t child_start_apart(char *const *argv, const struct inherited *inherited)
+pid_t child_start_apart(char *const *argv, char *const *environment,
+                        const struct inherited *inherited)
 {
-    pid_t pid = fork();
+    static const struct inherited nothing; /* is blocked */
+    pid_t parent = getpid(), pid = fork();
 
     if (pid != 0)
         return pid;
     setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    close_streams(STDOUT_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    restore_signals(inherited);
-    execvp(argv[0], argv);
+    restore_signals(inherited ? inherited : &nothing);
+    execvpe(argv[0], argv, environment);
     _exit(127);
 }
 

@@ -126,7 +126,8 @@ static bool is_callers(const struct search *search, const struct process *proces
 static bool may_belong(const struct search *search, const struct process *process)
 {
     return process->pid != search->tree->root && process->pid != search->tree->except &&
-           strcmp(process->name, TREE_SPARED) != 0 && !is_callers(search, process);
+           process->pid != search->tree->spared && strcmp(process->name, TREE_SPARED) != 0 &&
+           !is_callers(search, process);
 }
 
 static bool belongs(struct search *search, const struct process *process)
@@ -267,8 +268,8 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
         *complete = false;
     for (size_t i = 0; i < children.count; i++) {
         pid_t pid = children.all[i].pid;
-        bool others =
-            pid == tree->except || (tree->callers && process_list_find(tree->callers, pid));
+        bool others = pid == tree->except || pid == tree->spared ||
+                      (tree->callers && process_list_find(tree->callers, pid));
         if (!others && signal_hidden(tree, pid, signo, complete) == TREE_LIVE)
             state = TREE_LIVE;
     }

@@ -23,6 +23,7 @@ struct tree {
     struct procfs *procfs;
     pid_t root;   /* the supervisor; 0: it is dead */
     pid_t except; /* the agent */
+    pid_t spared; /* one more, with what descends from it; 0: none */
     pid_t group;  /* the command's process group, led by the command; 0: none yet */
     int leader;   /* pidfd of the command, -1: none; a later group of that number has another */
     const char *owner;        /* the acquisition's owner token */

@@ -69,8 +69,10 @@ static void post_kind(struct agent *agent, enum message_kind kind)
 
 static void post_loss(struct agent *agent, const struct run_reason *why)
 {
-    const struct message message = {
-        .kind = MESSAGE_LOST, .lease = agent->lease, .news = {.reason = *why}};
+    const struct message message = {.kind = MESSAGE_LOST,
+                                    .lease = agent->lease,
+                                    .stop_begun = agent->watchdog.delayed,
+                                    .news = {.reason = *why}};
 
     agent->lost = true;
     post(agent, &message);
@@ -215,6 +217,8 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     struct agent *agent = arg;
 
     waiting_acquired(&agent->waiting, lease, grants);
+    if (agent->plan->stop->command)
+        environment_grant(agent->plan->stop->environment, lease.length, grants);
     watch(agent, lease);
     offer_grant(agent, grants);
 }
@@ -549,6 +553,7 @@ static void start(struct agent *agent, const struct process_list *callers,
     agent->watchdog = (struct watchdog){.kill_after = plan->keeper.kill_after,
                                         .enabled = plan->watchdog,
                                         .wait_descendants = plan->wait_descendants,
+                                        .stop_command = {.plan = plan->stop},
                                         .tree = {.procfs = &agent->procfs,
                                                  .root = agent->supervisor,
                                                  .except = getpid(),

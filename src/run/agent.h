@@ -9,6 +9,7 @@
 #include "os/procfs.h"
 #include "run/events.h"
 #include "run/offer.h"
+#include "run/stop_command.h"
 
 struct agent_plan {
     struct store_address address;
@@ -17,7 +18,8 @@ struct agent_plan {
     bool watchdog;         /* end the tree of a supervisor that stopped answering */
     bool wait_descendants; /* what the command leaves behind is under the lock, too */
     int64_t patience;      /* ns of a wait that the supervisor is to be told of; 0: of none */
-    int conflict_status;   /* exit status when not acquired */
+    const struct stop_plan *stop; /* what is run before the command is stopped */
+    int conflict_status;          /* exit status when not acquired */
     const struct run_events *events;
 };
 

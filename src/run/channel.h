@@ -39,6 +39,7 @@ struct message {
     pid_t pid;
     struct lease lease;
     bool used;           /* RELEASE: a command ran under it */
+    bool stop_begun;     /* LOST: the agent has started the command of --stop */
     struct lock_end end; /* RELEASE, used: how it ended */
     struct lock_grant grants[LOCK_KEYS_MAX];
     struct run_news news;

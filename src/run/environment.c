@@ -133,11 +133,18 @@ static void replace(struct environment *environment, size_t word, char *entry)
     environment->words[word] = entry;
 }
 
-static char **end_of(char **entries)
+/* The same, or one that was not there before. */
+static void put(struct environment *environment, size_t word, char *entry)
 {
-    while (*entries)
-        entries++;
-    return entries;
+    char **end = environment->entries;
+
+    if (environment->words[word]) {
+        replace(environment, word, entry);
+        return;
+    }
+    while (*end)
+        end++;
+    *end = environment->words[word] = entry;
 }
 
 void environment_grant(struct environment *environment, int64_t lease,
@@ -145,7 +152,6 @@ void environment_grant(struct environment *environment, int64_t lease,
 {
     char fences[LOCK_KEYS_MAX * 21 + 1] = "", slots[sizeof fences] = "";
     char *fence = fences, *slot = slots, lease_ms[24];
-    char **end = end_of(environment->entries);
     struct held_keys held;
 
     held_keys_choose(&held, environment->keys, environment->key_count, grants);
@@ -153,12 +159,12 @@ void environment_grant(struct environment *environment, int64_t lease,
         fence += sprintf(fence, "%s%" PRIu64, i ? " " : "", held.grants[i].fence);
         slot += sprintf(slot, "%s%u", i ? " " : "", held.grants[i].slot);
     }
-    replace(environment, 0, key_entry(held.keys, held.count));
+    put(environment, 0, key_entry(held.keys, held.count));
     snprintf(lease_ms, sizeof lease_ms, "%" PRId64, lease / NS_PER_MS);
-    *end++ = environment->words[3] = entry_of("RLOCK_LEASE_MS", lease_ms);
-    *end++ = environment->words[4] = entry_of("RLOCK_FENCE", fences);
+    put(environment, 3, entry_of("RLOCK_LEASE_MS", lease_ms));
+    put(environment, 4, entry_of("RLOCK_FENCE", fences));
     if (environment->limited)
-        *end = environment->words[5] = entry_of("RLOCK_SLOT", slots);
+        put(environment, 5, entry_of("RLOCK_SLOT", slots));
 }
 
 void environment_free(struct environment *environment)

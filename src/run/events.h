@@ -56,6 +56,12 @@ enum run_event {
     RUN_NOT_NOTIFIED,   /* reason: the command that notifies cannot be started */
     RUN_NOTIFIED_BADLY, /* number: how it ended, as of waitpid() */
 
+    /* The command of --stop. */
+    RUN_STOP_COMMAND,             /* duration that it has: it is being started */
+    RUN_STOP_COMMAND_NOT_STARTED, /* reason */
+    RUN_STOP_COMMAND_TOO_LATE,    /* no time was left for it */
+    RUN_STOP_COMMAND_FAILED,      /* number: how it ended, as of waitpid() */
+
     /* The end. */
     RUN_UNRELEASED,       /* reason; duration until the lease ends, 0: not known */
     RUN_UNRELEASED_ENDED, /* reason; the lease has ended meanwhile */

@@ -85,6 +85,7 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     job->plan = plan;
     job->look_at = MOMENT_NEVER;
     job->child = (struct child){.handle = -1, .fault = fault};
+    job->stop_command.plan = &plan->stop;
     terminal_init(&job->terminal);
     sigemptyset(&job->handed_on);
     return note_callers(job) ? 0 : -1;
@@ -149,6 +150,18 @@ static bool forks_without_end(const struct job *job, struct moment now)
     return job->stop.killing && moment_reached(moment_plus(since, FORKING_NS), now);
 }
 
+/* The command of --stop comes before TERM, and ends with KILL. */
+static void send_term(struct job *job, struct moment now)
+{
+    bool killing = moment_reached(job->stop.kill_at, now);
+
+    job->stop.tree.spared = killing ? 0 : job->stop_command.pid;
+    if (job->termed || (!killing && stop_command_delays_term(&job->stop_command, now)))
+        return;
+    job->termed = true;
+    stop_begin(&job->stop, now);
+}
+
 static void go_on_stopping(struct job *job)
 {
     struct moment now = moment_now();
@@ -156,8 +169,11 @@ static void go_on_stopping(struct job *job)
 
     job->stop.kill_at = kill_at(job);
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
+    send_term(job, now);
     state = stop_turn(&job->stop, now);
     if (state == STOP_GOING && !forks_without_end(job, now))
+        return;
+    if (state == STOP_DONE && job->stop_command.pid > 0)
         return;
     job->stuck = state != STOP_DONE;
     job->state = JOB_ENDED;
@@ -172,7 +188,8 @@ static void stop(struct job *job)
     tell(job, MESSAGE_STOPPING);
     job->stopping_since = moment_now();
     job->stop = (struct stop){.child = &job->child, .kill_at = kill_at(job), .tree = tree_of(job)};
-    stop_begin(&job->stop, job->stopping_since);
+    if (!job->stop_begun || !moment_reached(job->stop.kill_at, job->stopping_since))
+        stop_command_start(&job->stop_command, &job->inherited, job->stop.kill_at);
     go_on_stopping(job);
 }
 
@@ -181,6 +198,7 @@ void job_abandon(struct job *job)
     const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
     enum child_change change;
     int status;
+    pid_t pid;
 
     if (job->state == JOB_IDLE || job->state == JOB_ENDED)
         return;
@@ -188,8 +206,9 @@ void job_abandon(struct job *job)
     stop(job);
     while (job->state != JOB_ENDED) {
         nanosleep(&pause, NULL);
-        while (child_next_change(&job->child, &change, &status) > 0)
-            job_changed(job, change, status);
+        while ((pid = child_next_change(&job->child, &change, &status)) > 0)
+            if (!job_other_ended(job, pid, status))
+                job_changed(job, change, status);
         go_on_stopping(job);
     }
 }
@@ -247,6 +266,11 @@ static void look_behind(struct job *job)
     job->look_at = state == TREE_UNSEEN ? job->next_look : MOMENT_NEVER;
     if (state == TREE_GONE)
         job->state = JOB_ENDED;
+}
+
+bool job_other_ended(struct job *job, pid_t pid, int status)
+{
+    return stop_command_note_end(&job->stop_command, pid, status);
 }
 
 void job_reaped(struct job *job)
@@ -383,6 +407,12 @@ static void note_end(struct job *job, int status)
         tell_fault(job);
 }
 
+static struct moment term_at(const struct job *job)
+{
+    bool waits = stop_command_delays_term(&job->stop_command, moment_now());
+    return waits ? job->stop_command.term_at : MOMENT_NEVER;
+}
+
 struct moment job_due(const struct job *job)
 {
     switch (job->state) {
@@ -392,7 +422,7 @@ struct moment job_due(const struct job *job)
     case JOB_PAUSED:
     case JOB_VERIFYING: return moment_min(danger_at(job), limit_at(job));
     case JOB_LINGERING: return moment_min(job->look_at, moment_min(danger_at(job), limit_at(job)));
-    case JOB_STOPPING: return stop_next(&job->stop, moment_now());
+    case JOB_STOPPING: return moment_min(stop_next(&job->stop, moment_now()), term_at(job));
     }
     return MOMENT_NEVER;
 }

@@ -10,6 +10,7 @@
 #include "os/stop.h"
 #include "run/agent_process.h"
 #include "run/environment.h"
+#include "run/stop_command.h"
 
 enum on_lost { ON_LOST_STOP, ON_LOST_CONTINUE, ON_LOST_SIGNAL };
 
@@ -23,6 +24,7 @@ struct job_plan {
     int64_t at_most;                 /* ns from acquisition, 0: no limit */
     int64_t kill_after;              /* ns between TERM and KILL */
     bool wait_descendants;           /* what the command leaves behind is under the lock, too */
+    struct stop_plan stop;           /* what is run before the command is stopped */
     enum on_lost on_lost;
     int lost_signal; /* ON_LOST_SIGNAL */
 };
@@ -48,6 +50,9 @@ struct job {
         callers; /* what its caller had started before, as children of this process */
     struct child child;
     struct stop stop;
+    struct stop_command stop_command;
+    bool termed;             /* TERM was sent */
+    bool stop_begun;         /* the agent has started the command of --stop, too */
     struct moment look_at;   /* LINGERING: when to look again */
     struct moment next_look; /* and not before */
 
@@ -96,6 +101,8 @@ void job_lose(struct job *job, const struct run_reason *why);
 void job_signal(struct job *job, int signo);
 /* What waitpid() said of it. */
 void job_changed(struct job *job, enum child_change change, int status);
+/* Another child of this process has ended. True if it was the command of --stop. */
+bool job_other_ended(struct job *job, pid_t pid, int status);
 /* Once it has ended: tells again that it was stopped or lost the lock. */
 void job_remind(const struct job *job);
 /* Any process has ended. */

@@ -71,7 +71,7 @@ static void start_command(struct work *work, const struct notice *notice)
                           NULL};
 
     describe(work->plan, notice);
-    pid_t pid = child_start_apart(argv, work->inherited);
+    pid_t pid = child_start_apart(argv, environ, work->inherited);
     if (pid < 0) {
         const struct run_reason why = run_reason_errno();
         run_tell_reason(work->plan->events, RUN_NOT_NOTIFIED, &why);

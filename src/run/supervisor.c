@@ -241,6 +241,7 @@ static void take(struct supervisor *s, const struct message *message)
         break;
     case MESSAGE_LOST:
         s->held = false;
+        s->job.stop_begun = message->stop_begun;
         job_lose(&s->job, &message->news.reason);
         break;
     case MESSAGE_CLEARED: s->job.cleared = true; break;
@@ -474,7 +475,7 @@ static void reap(struct supervisor *s)
             job_changed(&s->job, change, status);
         else if (pid == s->agent.pid)
             note_end_of_agent(s, status);
-        else
+        else if (!job_other_ended(&s->job, pid, status))
             tell_of_orphan(s);
     }
     if (s->agent.pid == 0)

@@ -56,6 +56,12 @@ static void raise_alarm(struct watchdog *watchdog, enum tree_state state)
         watchdog->alarmed(watchdog->arg);
 }
 
+/* The command of --stop, which has until KILL. The tree is empty only when it has ended, too. */
+static bool goes_on_elsewhere(struct watchdog *watchdog)
+{
+    return stop_command_goes_on(&watchdog->stop_command, loop_now(watchdog->loop));
+}
+
 static void kill_tree(struct watchdog *watchdog)
 {
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
@@ -63,15 +69,36 @@ static void kill_tree(struct watchdog *watchdog)
     raise_alarm(watchdog, state);
     if (!watchdog->armed)
         return;
-    if (state == TREE_GONE || is_hopeless(watchdog))
+    bool elsewhere = goes_on_elsewhere(watchdog);
+    if ((state == TREE_GONE && !elsewhere) || is_hopeless(watchdog))
         conclude(watchdog, state);
     else
         look_again(watchdog);
 }
 
+/* The command of --stop comes before TERM. A supervisor that has said it is ending its command has
+ * started its own. */
+static bool holds_off(struct watchdog *watchdog)
+{
+    struct stop_command *command = &watchdog->stop_command;
+
+    if (!watchdog->termed && !watchdog->stopping && command->plan->command &&
+        tree_signal(&watchdog->tree, 0) != TREE_GONE) {
+        watchdog->delayed = stop_command_start(command, NULL, kill_at(watchdog));
+        raise_alarm(watchdog, TREE_LIVE);
+    }
+    watchdog->delayed = watchdog->armed && watchdog->delayed && goes_on_elsewhere(watchdog) &&
+                        stop_command_delays_term(command, loop_now(watchdog->loop));
+    return watchdog->delayed;
+}
+
 /* What is stopped has to be continued to clean up. */
 static void term_tree(struct watchdog *watchdog)
 {
+    if (holds_off(watchdog))
+        look_again(watchdog);
+    if (watchdog->delayed || !watchdog->armed)
+        return;
     enum tree_state state = tree_signal(&watchdog->tree, SIGTERM);
 
     if (state != TREE_GONE)
@@ -79,7 +106,7 @@ static void term_tree(struct watchdog *watchdog)
     raise_alarm(watchdog, state);
     if (!watchdog->armed)
         return;
-    if (state == TREE_GONE)
+    if (state == TREE_GONE && !goes_on_elsewhere(watchdog))
         conclude(watchdog, state);
     else
         look_again(watchdog);
@@ -89,7 +116,7 @@ static void wait_for_end(struct watchdog *watchdog)
 {
     enum tree_state state = tree_signal(&watchdog->tree, 0);
 
-    if (state == TREE_GONE)
+    if (state == TREE_GONE && !goes_on_elsewhere(watchdog))
         conclude(watchdog, state);
     else
         look_again(watchdog);
@@ -113,7 +140,7 @@ static void act(struct watchdog *watchdog, struct moment now)
         conclude(watchdog, TREE_GONE);
     } else if (watchdog->orphaned || moment_reached(kill_at(watchdog), now)) {
         kill_tree(watchdog);
-    } else if (watchdog->termed) {
+    } else if (watchdog->termed && !watchdog->delayed) {
         wait_for_end(watchdog);
     } else if (alone) {
         term_tree(watchdog);
@@ -149,7 +176,7 @@ static void arm(struct watchdog *watchdog)
 void watchdog_watch(struct watchdog *watchdog, struct lease lease)
 {
     watchdog->armed = watchdog->silent = true;
-    watchdog->termed = false;
+    watchdog->termed = watchdog->delayed = false;
     watchdog->lease = lease;
     arm(watchdog);
 }
@@ -170,8 +197,12 @@ void watchdog_dismiss(struct watchdog *watchdog)
 
 void watchdog_supervisor_died(struct watchdog *watchdog)
 {
+    struct moment soon = moment_plus(loop_now(watchdog->loop), watchdog->kill_after);
+
     watchdog->orphaned = true;
     watchdog->tree.root = 0;
+    if (watchdog->tree.group > 0)
+        stop_command_start(&watchdog->stop_command, NULL, moment_min(soon, kill_at(watchdog)));
     kill_tree(watchdog);
 }
 

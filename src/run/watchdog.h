@@ -7,6 +7,7 @@
 #include "lock/lease.h"
 #include "net/loop.h"
 #include "os/tree.h"
+#include "run/stop_command.h"
 
 struct watchdog {
     struct loop *loop;
@@ -21,6 +22,8 @@ struct watchdog {
     bool armed;              /* a command may be running */
     bool stopping;           /* the supervisor was ending the tree when it was heard last */
     bool orphaned, termed;
+    struct stop_command stop_command; /* its plan is the caller's */
+    bool delayed;                     /* TERM waits for it */
     /* Hears what the supervisor has said, before anything is done to its command. */
     void (*listen)(void *arg);
     /* The supervisor did not answer in time: its command is being ended. Called once a deadline. */
@@ -40,7 +43,7 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease);
 void watchdog_acknowledge(struct watchdog *watchdog, struct lease lease);
 /* The supervisor says that its command has ended, or is none. */
 void watchdog_dismiss(struct watchdog *watchdog);
-/* The supervisor is dead: everything goes, now. */
+/* The supervisor is dead: everything goes, now; but what is elsewhere has the time of a stop. */
 void watchdog_supervisor_died(struct watchdog *watchdog);
 /* The supervisor is about to be stopped together with its command, and sees to no deadline; or not
  * any more. */

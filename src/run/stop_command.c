@@ -1,0 +1,96 @@
+/* The command of --stop. */
+#include "run/stop_command.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/mem.h"
+
+/* The environment of the command under the lock, but not its owner's name: the command of --stop is
+ * not nested in the lock. The caller frees the list. */
+static char **environment_of(const struct stop_plan *plan, char *time_left)
+{
+    char *const *entries = plan->environment->entries;
+    size_t count = 0, used = 0;
+
+    while (entries[count])
+        count++;
+    char **list = mem_zeroed((count + 2) * sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(entries[i], "RLOCK_OWNER=", 12) != 0 &&
+            strncmp(entries[i], "RLOCK_STOP_MS=", 14) != 0)
+            list[used++] = entries[i];
+    list[used] = time_left;
+    return list;
+}
+
+static void start(struct stop_command *stop, const struct inherited *inherited, int64_t left)
+{
+    char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)stop->plan->command,
+                          NULL};
+    const struct run_news news = {.event = RUN_STOP_COMMAND, .duration = left};
+    char time_left[40];
+
+    snprintf(time_left, sizeof time_left, "RLOCK_STOP_MS=%" PRId64, left / NS_PER_MS);
+    char **environment = environment_of(stop->plan, time_left);
+    run_tell(stop->plan->events, &news);
+    stop->pid = child_start_apart(argv, environment, inherited);
+    if (stop->pid < 0) {
+        const struct run_reason why = run_reason_errno();
+        run_tell_reason(stop->plan->events, RUN_STOP_COMMAND_NOT_STARTED, &why);
+        stop->pid = 0;
+    }
+    free(environment);
+}
+
+bool stop_command_start(struct stop_command *stop, const struct inherited *inherited,
+                        struct moment kill_at)
+{
+    struct moment now = moment_now();
+    int64_t left = moment_until(now, kill_at);
+
+    if (!stop->plan || !stop->plan->command)
+        return false;
+    if (left < NS_PER_MS) {
+        run_tell_event(stop->plan->events, RUN_STOP_COMMAND_TOO_LATE);
+        return false;
+    }
+    stop->term_at = moment_plus(now, left / 2);
+    stop->kill_at = kill_at;
+    start(stop, inherited, left);
+    return stop->pid > 0;
+}
+
+bool stop_command_delays_term(const struct stop_command *stop, struct moment now)
+{
+    return stop->pid > 0 && !moment_reached(stop->term_at, now);
+}
+
+bool stop_command_note_end(struct stop_command *stop, pid_t pid, int status)
+{
+    const struct run_news news = {.event = RUN_STOP_COMMAND_FAILED, .number = status};
+
+    if (pid <= 0 || pid != stop->pid)
+        return false;
+    stop->pid = 0;
+    if (status != 0)
+        run_tell(stop->plan->events, &news);
+    return true;
+}
+
+bool stop_command_goes_on(struct stop_command *stop, struct moment now)
+{
+    int status = 0;
+
+    if (stop->pid <= 0)
+        return false;
+    if (moment_reached(stop->kill_at, now))
+        kill(-stop->pid, SIGKILL);
+    pid_t ended = waitpid(stop->pid, &status, WNOHANG);
+    return !stop_command_note_end(stop, ended, status);
+}

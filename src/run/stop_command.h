@@ -1,0 +1,39 @@
+/* --stop: a command of the user's own, for work that is not a descendant of the command under the
+ * lock (ssh, docker). It is run when that command is being stopped, before TERM, and has until KILL;
+ * never later: by then another holder's work may go by the same name. */
+#ifndef RLOCK_RUN_STOP_COMMAND_H
+#define RLOCK_RUN_STOP_COMMAND_H
+
+#include <sys/types.h>
+
+#include "os/child.h"
+#include "run/environment.h"
+#include "run/events.h"
+
+/* Borrowed for as long as the run lasts. */
+struct stop_plan {
+    const char *command;             /* for sh -c; NULL: there is none */
+    struct environment *environment; /* of the command under the lock */
+    const struct run_events *events;
+};
+
+struct stop_command {
+    const struct stop_plan *plan;
+    pid_t pid;             /* of its session and process group; 0: it does not run */
+    struct moment term_at; /* TERM does not wait for it any longer */
+    struct moment kill_at; /* it is killed then */
+};
+
+/* Starts it, if there is one. False if there is none, no time, or it could not be started, which is
+ * told. inherited: NULL in a process that does not know how rlock was started. */
+bool stop_command_start(struct stop_command *stop, const struct inherited *inherited,
+                        struct moment kill_at);
+/* Whether TERM must wait for it. */
+bool stop_command_delays_term(const struct stop_command *stop, struct moment now);
+/* A child of this process has been reaped. True if it was this one. */
+bool stop_command_note_end(struct stop_command *stop, pid_t pid, int status);
+/* In a process that reaps no other children: whether it still runs; kills it when its time is
+ * over. */
+bool stop_command_goes_on(struct stop_command *stop, struct moment now);
+
+#endif

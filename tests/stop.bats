@@ -1,0 +1,166 @@
+# --stop: work that is elsewhere, and not a descendant of the command, ends with it.
+
+load helper
+
+setup() {
+    start_test
+    DAEMON=$T/daemon
+    mkdir "$T/bin"
+    mkfifo "$DAEMON"
+    export DAEMON LOG T
+    # A daemon that does what it is asked for, as dockerd does: "run NAME", "kill NAME".
+    bg daemon bash -c '
+        exec <>"$DAEMON"
+        while read -r verb name; do
+            case $verb in
+            run) setsid env -i RLOCK_TEST_ID="$RLOCK_TEST_ID" bash -c "
+                    while :; do echo $name works >>\"$LOG\"; sleep 0.02; done" </dev/null &
+                echo $! >"$T/worker.$name" ;;
+            kill) kill -KILL "$(<"$T/worker.$name")" && wait "$(<"$T/worker.$name")"
+                echo gone >"$T/gone.$name" ;;
+            esac
+        done'
+    cat >"$T/bin/elsewhere" <<'END'
+#!/bin/sh
+echo "$*" >"$DAEMON"
+case $1 in
+run) trap 'echo TERM >>"$T/termed"; exit 1' TERM; while :; do sleep 0.02; done ;;
+kill) while ! [ -e "$T/gone.$2" ]; do sleep 0.02; done ;;
+esac
+END
+    chmod +x "$T/bin/elsewhere"
+    PATH=$T/bin:$PATH
+}
+
+# How many lines of it are in the log, when it is seen to grow no more.
+no_more() {
+    local seen
+    seen=$(grep -c "^$1 " "$LOG")
+    pause 300
+    [[ $(grep -c "^$1 " "$LOG") == "$seen" ]]
+}
+
+@test "H151 work of a daemon goes on after a stop; with --stop it has ended before TERM" {
+    run -124 --separate-stderr rlock run --at-most 1s k -- elsewhere run a
+    working a
+    run -1 no_more a
+    elsewhere kill a
+    no_more a
+
+    run -124 --separate-stderr rlock run --at-most 1s --stop 'elsewhere kill b; ls "$T/termed" 2>&1
+        env | grep ^RLOCK_ | sort' k -- sh -c 'rm "$T/termed"; exec elsewhere run b'
+    works b
+    no_more b
+    contains "$T/termed" TERM
+    [[ ! $output ]]
+    stderr_line "No such file"
+    stderr_line '^RLOCK_KEY=k$'
+    stderr_line '^RLOCK_FENCE=[0-9]+$'
+    [[ $stderr =~ RLOCK_STOP_MS=([0-9]+) && $stderr != *RLOCK_OWNER* ]]
+    within 1 5000 "${BASH_REMATCH[1]}"
+}
+
+@test "H151 TERM waits for half of the time; KILL is not delayed, and is for --stop's command too" {
+    start=$(now_ms)
+    run -124 --separate-stderr rlock run --at-most 500ms --kill-after 3s \
+        --stop 'trap "" TERM; date +%s%3N >"$T/began"; while :; do echo >>"$T/traces"; sleep 0.02; done' k -- \
+        sh -c 'trap "date +%s%3N >\"$T/term\"" TERM; while :; do sleep 0.02; done'
+    took 3400 9000 "$start"
+    took 1400 1600 "$(<"$T/began")" "$(<"$T/term")"
+    stderr_line "^rlock: k: the command of --stop was killed \(signal 9\)$"
+    seen=$(wc -l <"$T/traces")
+    pause 200
+    [[ $(wc -l <"$T/traces") == "$seen" ]]
+}
+
+@test "H151 the end of the command alone is not the end of it: the lock is kept until --stop's is over" {
+    bg a rlock run --at-most 500ms --kill-after 20s --stop ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'" \
+        k -- sh -c "'$RLOCK_TEST_TOOLS/await' '$T/up'"
+    poll_until 10 test -e "$T/up"
+    poll_until 10 test -z "$(command_of "${pid[a]}" | xargs ps -o comm= -p 2>/dev/null | grep await)"
+    held k
+    : >"$T/go"
+    finish a
+    [[ $status == 124 ]]
+    is_free k
+}
+
+@test "H151 its failure is told; it is not run when the command ends by itself or by a signal" {
+    run -124 --separate-stderr rlock run -q --at-most 500ms --stop 'exit 3' k -- sleep 1000
+    stderr_line '^rlock: k: the command of --stop ended \(status 3\)$'
+    run -5 --separate-stderr rlock run --stop 'touch "$T/stopped"' k -- sh -c 'exit 5'
+    [[ ! $stderr ]]
+    hold a k --stop 'touch "$T/stopped"'
+    kill "${pid[a]}"
+    finish a
+    [[ $status == 143 && ! -e $T/stopped ]]
+    run -64 rlock run --stop '' k -- true
+    # One that does not read is no trouble either.
+    run -124 --separate-stderr rlock run --at-most 500ms --stop 'cat; touch "$T/stopped"' k -- sleep 1000 < <(sleep 100)
+    [[ -e $T/stopped && $stderr != *--stop* ]]
+}
+
+@test "H151 a lock that is lost, taken away or not renewed: --stop's command is run" {
+    for how in force-release store; do
+        rm -f "$T/stopped"
+        hold a k --lease 2s --stop 'echo "$RLOCK_STOP_MS" >"$T/stopped"'
+        if [[ $how == store ]]; then
+            kill -STOP "$(redis_pid)"
+        else
+            rlock force-release --yes k 2>/dev/null
+        fi
+        finish a 15
+        kill -CONT "$(redis_pid)"
+        [[ $status == 79 ]]
+        within 1 2000 "$(<"$T/stopped")"
+    done
+    rm "$T/stopped"
+    run -124 rlock run --lease 1s --no-renew --stop 'touch "$T/stopped"' k -- sleep 1000
+    [[ -e $T/stopped ]]
+}
+
+@test "H151 rlock is killed: its agent runs the command of --stop, and keeps the lock until then" {
+    bg a rlock run --lease 20s --kill-after 10s --stop "echo \"\$RLOCK_KEY \$RLOCK_FENCE\" >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; elsewhere kill a" \
+        k -- elsewhere run a
+    working a
+    kill -KILL "${pid[a]}"
+    poll_until 10 test -s "$T/up"
+    [[ $(<"$T/up") == "k "[0-9]* ]]
+    held k
+    run -75 rlock run -n k -- true
+    : >"$T/go"
+    start=$(now_ms)
+    run -0 rlock run k -- true
+    took 0 8000 "$start"
+    no_more a
+}
+
+@test "H151 rlock is stopped: its agent runs the command of --stop before the lease ends" {
+    hold a k --lease 3s --stop 'elsewhere kill a; echo "$RLOCK_STOP_MS" >"$T/left"'
+    elsewhere run a &
+    working a
+    kill -STOP "${pid[a]}"
+    run -0 rlock run k -- cp "$LOG" "$T/then"
+    within 1 1000 "$(<"$T/left")"
+    no_more a
+    [[ $(grep -c '^a ' "$LOG") == $(grep -c '^a ' "$T/then") ]]
+    kill -CONT "${pid[a]}"
+    finish a
+    [[ $status == 79 ]]
+    run -1 contains "$T/a.err" '--stop'
+}
+
+@test "H151 both were stopped until the lease was over: another one's work is not stopped" {
+    hold a k --lease 2s --stop 'elsewhere kill b'
+    stop_both a
+    elsewhere run b &
+    bg b rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    poll_until 15 holds b k
+    kill -CONT "${pid[a]}" "$agent"
+    finish a
+    [[ $status == 79 ]]
+    contains "$T/a.err" 'rlock: k: no time was left for the command of --stop'
+    [[ ! -e $T/gone.b ]]
+    : >"$T/go"
+    finish b
+}
