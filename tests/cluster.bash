@@ -147,25 +147,35 @@ master_of() {
 
 # key_at NODE PLACE: a key there; those with a lower place come first in the alphabet.
 key_at() {
-    local i
-    for ((i = 0; i < 50; i++)); do
-        if [[ $(master_of "k$2-$i") == "$1" ]]; then
-            echo "k$2-$i"
-            return
-        fi
-    done
+    local slots=$BATS_FILE_TMPDIR/slots.$2 names
+    mapfile -t names < <(printf "k$2-%s\n" {0..49})
+    # The slot of a name is the same for ever.
+    [[ -s $slots ]] || printf 'cluster keyslot rlock:{%s}\n' "${names[@]}" | cli "$1" |
+        paste -d ' ' - <(printf '%s\n' "${names[@]}") >"$slots"
+    nodes | awk -v node="$1" -v slots="$slots" '$1 == node {
+        while ((getline line <slots) > 0) {
+            split(line, slot, " ")
+            for (i = 5; i <= NF; i++) {
+                split($i, range, "-")
+                if (slot[1] >= range[1] + 0 && slot[1] <= (range[2] == "" ? range[1] : range[2]) + 0) {
+                    print slot[2]
+                    exit
+                }
+            }
+        }
+    }'
 }
 
 # Every node sees three masters, each with a replica that follows it, and is fit.
 is_whole() {
-    local node
-    [[ $(nodes | awk '$3 == "master" && NF > 4' | wc -l) == 3 &&
-        $(nodes | awk '$3 == "replica" { print $4 }' | sort -u | wc -l) == 3 ]] || return
+    local node said
+    [[ $(nodes | awk '$3 == "master" && NF > 4 { masters++ }
+        $3 == "replica" && !followed[$4]++ { replicas++ }
+        END { print masters, replicas }') == '3 3' ]] || return
     for node in $CLUSTER_NODES; do
-        [[ $(cli "$node" cluster info) == *cluster_state:ok* ]] || return
-        [[ $(cli "$node" cluster nodes) != *fail* ]] || return
-        [[ $(cli "$node" role | head -1) == master ]] ||
-            [[ $(cli "$node" role) == *connected* ]] || return
+        said=$(printf '%s\n' 'cluster info' 'cluster nodes' 'role' | cli "$node")
+        [[ $said == *cluster_state:ok* && $said != *,fail* ]] || return
+        [[ $said == *$'\n'master$'\n'* || $said == *$'\n'connected$'\n'* ]] || return
     done
 }
 

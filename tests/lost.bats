@@ -246,8 +246,8 @@ rows() {
     rows itself told at_most continue
 }
 
-# no_renew_rows ROUND ROW...: each row is "WAY STORE". They end when their lease does, so all of them
-# wait for it together. Sets "unheard" to those whose store did not answer in the last moments of the
+# no_renew_rows ROUND ROW...: each row is "WAY STORE". They end when their lease does, so all
+# of them wait for it together. Sets "unheard" to those whose store did not answer at the end of the
 # lease: rlock cannot know then that the lock was lost, says so, and ends with 124.
 no_renew_rows() {
     local row round=$1

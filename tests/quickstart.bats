@@ -44,7 +44,7 @@ quickstart() {
     [[ $stderr == *'no sudo; as root: apt-get install --no-install-recommends gcc '*' redis-server' ]]
     run -1 --separate-stderr quickstart check
     [[ ${#stderr_lines[@]} == 1 && ${lines[-1]} == 'not run: see above' ]]
-    [[ $stderr == *'no sudo; as root: apt-get install --no-install-recommends gcc '*' redis-server bats '*' shellcheck' ]]
+    [[ $stderr == *'no sudo; as root: apt-get install --no-install-recommends gcc '*' redis-server bats '*' fish' ]]
     run -1 --separate-stderr quickstart check-long
     [[ ${#stderr_lines[@]} == 1 && $stderr == *' gcc '*' bats '*' valgrind '* ]]
     run -1 --separate-stderr quickstart bench
@@ -55,7 +55,7 @@ quickstart() {
     program sudo "echo \"\$*\" >>'$T/asked'; exit 1"
     run -1 --separate-stderr quickstart check
     [[ ${#stderr_lines[@]} == 1 ]]
-    [[ $stderr == *'sudo does not let you install them; as root: apt-get install '*' gcc '*' shellcheck' ]]
+    [[ $stderr == *'sudo does not let you install them; as root: apt-get install '*' gcc '*' fish' ]]
     [[ $(<"$T/asked") == $'-n true\n-v' ]]
 }
 
