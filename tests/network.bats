@@ -48,7 +48,7 @@ enough() {
     [[ ${stderr_lines[0]} == "rlock: k: cannot reach redis://127.0.0.1:6379/0: Connection refused" \
         ]]
     [[ ${stderr_lines[1]} == "hint: "*--local* && ${#stderr_lines[@]} == 2 ]]
-    hint=$'\n'"hint: --url or RLOCK_URL says where the lock store is"
+    hint=$'\n'"hint: --server-wait DUR waits longer for it; rlock doctor looks at it closely"
     run -69 --separate-stderr rlock run -n -u redis://127.0.0.1:6379 k -- true
     [[ $stderr == "rlock: k: cannot reach redis://127.0.0.1:6379/0: Connection refused$hint" ]]
     RLOCK_URL=redis://127.0.0.1:1 run -69 --separate-stderr rlock status
@@ -83,7 +83,7 @@ enough() {
     printf 'config set maxclients 1\nclient kill type normal skipme yes\n' >&"${cli[1]}"
     : >"$T/redis.dirty"
     poll_until 10 contains "$T/a.err" 'max number of clients'
-    run -69 --separate-stderr rlock run --connect-timeout 3s k -- true
+    run -69 --separate-stderr rlock run -n --connect-timeout 3s k -- true
     stderr_line 'max number of clients'
     printf 'config set maxclients 1000\n' >&"${cli[1]}"
     renewed k

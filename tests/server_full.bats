@@ -95,3 +95,72 @@ setup_file() { start_file --enable-protected-configs yes; }
     redis replicaof no one
     long_goes_on
 }
+
+# fill NUMBER: so many clients may be there; as many are, besides the connection "cli" that is kept
+# to change that, in the background as "crowd".
+fill() {
+    redis config set maxclients "$1" >/dev/null
+    cat >"$T/crowd.py" <<'END'
+import os
+import socket
+import sys
+import time
+
+crowd = []
+while True:
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(sys.argv[1])
+    try:
+        one.sendall(b"AUTH rlock pw\r\n")
+        if not one.recv(100).startswith(b"+OK"):
+            break
+    except OSError:
+        break
+    crowd.append(one)
+print("full", flush=True)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.02)
+END
+    bg crowd python3 "$T/crowd.py" "$REDIS_SOCK" "$T/leave"
+    poll_until 20 contains "$T/crowd.out" full
+}
+
+# The clients leave.
+empty() { touch "$T/leave"; }
+
+@test "H9 a full server is waited for as a queue is: as long as -w says, not with -n" {
+    fill 20
+    run -69 --separate-stderr rlock run -n --server-wait 1m k -- touch "$T/ran"
+    stderr_line "^rlock: k: unix://$REDIS_SOCK: too many clients"
+    stderr_line '^hint: maxclients'
+    run -69 --separate-stderr rlock run -w 3s --server-wait 1s k -- touch "$T/ran"
+    stderr_line "^rlock: k: unix://$REDIS_SOCK: too many clients.*, for [23]"
+    bg a rlock run --server-wait 0 k -- true
+    bg b rlock run --server-wait 1s --connect-timeout 1s k -- true
+    poll_until 10 contains "$T/b.err" 'trying again'
+    sleep 4 # longer than it waits for a server that is away
+    alive "${pid[a]}"
+    alive "${pid[b]}"
+    empty
+    finish a
+    [[ $status == 0 ]]
+    finish b
+    [[ $status == 0 ]]
+    contains "$T/b.err" 'the store is back'
+    redis config set maxclients 10000
+    [[ ! -e $T/ran ]]
+}
+
+@test "H9 24 jobs of one lock at a server that takes 20 clients: all of them run" {
+    local i
+    redis config set maxclients 20
+    for i in {1..24}; do
+        bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"
+    done
+    for i in {1..24}; do
+        finish "j$i" 60
+        [[ $status == 0 ]]
+    done
+    [[ $(wc -l <"$LOG") == 24 ]]
+    redis config set maxclients 10000
+}

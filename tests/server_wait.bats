@@ -186,7 +186,7 @@ late() {
     start=$(now_ms)
     run -69 --separate-stderr rlock run -n -E 0 --server-wait 1500ms k -- touch "$T/run"
     took 1500 12000 "$start"
-    stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory\$"
+    stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"
     start=$(now_ms)
     run -69 rlock status --connect-timeout 1500ms
     took 1500 12000 "$start"
@@ -212,7 +212,7 @@ late() {
     start=$(now_ms)
     run -69 --separate-stderr rlock run -w 1500ms -E 0 --server-wait 1m k -- touch "$T/run"
     took 1500 12000 "$start"
-    stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory\$"
+    stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"
     start=$(now_ms)
     run -69 rlock latch wait l -w 1500ms --server-wait 1m
     took 1500 12000 "$start"
@@ -224,7 +224,7 @@ late() {
 
 @test "-q is silent about it but for the end" {
     run -69 --separate-stderr rlock run -q --server-wait 1500ms k -- true
-    [[ ${#stderr_lines[@]} == 2 && ${stderr_lines[0]} == *"No such file or directory" ]]
+    [[ ${#stderr_lines[@]} == 2 && ${stderr_lines[0]} == *"No such file or directory, for "* ]]
     bg a rlock run -q --server-wait 1m k -- true
     poll_until 10 agent_of "${pid[a]}"
     late_starts

@@ -133,3 +133,61 @@ url_shown() {
     }
     on_each absent
 }
+
+# server_takes CONNECTIONS: so many in all, the administrator's included.
+server_takes() {
+    case $DATABASE in
+    postgresql)
+        database_sql postgresql "ALTER SYSTEM SET max_connections = $1"
+        database_kill postgresql
+        database_start postgresql
+        ;;
+    mysql) database_sql mysql "SET GLOBAL max_connections = $1" ;;
+    esac
+}
+
+@test "H9 24 jobs of one lock at a server that takes 20 connections: all of them run" {
+    crowded() {
+        local i
+        server_takes 20
+        for i in {1..24}; do
+            bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"
+        done
+        for i in {1..24}; do
+            finish "j$i" 90
+            [[ $status == 0 ]]
+        done
+        [[ $(wc -l <"$LOG") == 24 ]]
+        server_takes 100
+    }
+    on_each crowded
+}
+
+# user_takes CONNECTIONS: so many of the user locker; -1: any number.
+user_takes() {
+    case $DATABASE in
+    postgresql) database_sql postgresql "ALTER ROLE locker CONNECTION LIMIT $1" ;;
+    mysql) database_sql mysql "ALTER USER locker@'%' WITH MAX_USER_CONNECTIONS ${1/#-1/0}" ;;
+    esac
+}
+
+@test "H9 a full server is waited for as a queue is: as long as -w says, not with -n" {
+    full() {
+        user_takes 1
+        stay holder other
+        refused 69 run -n --server-wait 1m k -- touch "$T/ran"
+        stderr_line "^rlock: k: $(url_shown): user locker: too many clients\$"
+        stderr_line '^hint: max_connections'
+        refused 69 run -w 3s --server-wait 1s k -- touch "$T/ran"
+        stderr_line 'too many clients, for [23]'
+        bg a rlock run --server-wait 1s --connect-timeout 1s k -- true
+        poll_until 10 contains "$T/a.err" 'too many clients; trying again'
+        sleep 4 # longer than it waits for a server that is away
+        alive "${pid[a]}"
+        ends_well holder
+        finish a 60
+        user_takes -1
+        [[ $status == 0 && ! -e $T/ran ]]
+    }
+    on_each full
+}

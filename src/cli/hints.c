@@ -2,7 +2,8 @@
 #include "cli/hints.h"
 
 static const char *const words[HINTS] = {
-    [HINT_ADDRESS] = "--url or RLOCK_URL says where the lock store is",
+    [HINT_ADDRESS] = "--url, RLOCK_URL or a configuration file says where the lock store is",
+    [HINT_AWAY] = "--server-wait DUR waits longer for it; rlock doctor looks at it closely",
     [HINT_LOCAL] = "--url or RLOCK_URL says where the lock store is; --local has one for this host",
     [HINT_CLUSTER] = "cluster://HOST is for a Redis Cluster, redis://HOST for a single server",
     [HINT_PASSWORD] = "--password-file or RLOCK_PASSWORD",
@@ -41,7 +42,7 @@ static const char *const words[HINTS] = {
 const char *hint_words(enum cause cause, enum hint hint)
 {
     if (hint == HINT_NONE && cause == CAUSE_UNREACHABLE)
-        hint = HINT_ADDRESS;
+        hint = HINT_AWAY;
     else if (hint == HINT_NONE && cause == CAUSE_CLUSTER)
         hint = HINT_CLUSTER;
     else if (hint == HINT_NONE && cause == CAUSE_DENIED)

@@ -144,6 +144,8 @@ static void ask(struct query *query, send_question *send, const void *request,
                 outage_may_pass(&query->outage, now, answer) &&
                 pause_until(query, outage_note(&query->outage, now, answer), answer);
     }
+    if (answer->verdict == VERDICT_UNKNOWN)
+        outage_add_length(&query->outage, moment_now(), answer);
 }
 
 /* -- questions ------------------------------------------------------------------------------- */
@@ -339,6 +341,7 @@ static bool ask_until_answered(struct query *query, send_question *send,
             query_pause(query, moment_until(now, again));
     }
     *answer = told;
+    outage_add_length(&query->outage, moment_now(), answer);
     answer->maybe_done = unanswered;
     return unanswered;
 }

@@ -496,9 +496,15 @@ static bool time_is_up(const struct keeper *keeper)
     return keeper->plan.wait && moment_reached(keeper->plan.wait_until, now_of(keeper));
 }
 
-static bool may_try_again(const struct keeper *keeper, const struct answer *failure)
+/* A server that takes no more clients is waited for as the lock is: others hold what it lacks. */
+static bool may_try_again(struct keeper *keeper, const struct answer *failure)
 {
-    return !time_is_up(keeper) && outage_may_pass(&keeper->outage, now_of(keeper), failure);
+    struct moment now = now_of(keeper);
+
+    if (failure->full && keeper->plan.wait)
+        outage_full(&keeper->outage, now);
+    return !time_is_up(keeper) && (!failure->full || keeper->plan.wait) &&
+           outage_may_pass(&keeper->outage, now, failure);
 }
 
 static void try_again_at(struct keeper *keeper, struct moment again)
@@ -513,7 +519,7 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
     if (may_try_again(keeper, answer))
         try_again_at(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     else
-        end_with(keeper, KEEPER_FAILED, outage_give_up(&keeper->outage, answer),
+        end_with(keeper, KEEPER_FAILED, outage_give_up(&keeper->outage, now_of(keeper), answer),
                  !may_be_in_store(keeper));
 }
 

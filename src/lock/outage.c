@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/backoff.h"
+#include "base/duration.h"
 #include "lock/lease.h"
 
 /* Nobody wants to read of a shorter absence; nor of silence that may be no more than a long way:
@@ -122,9 +123,22 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
     return outage->contacted ? again : moment_min(again, outage->until);
 }
 
-const struct answer *outage_give_up(struct outage *outage, const struct answer *why)
+void outage_add_length(const struct outage *outage, struct moment now, struct answer *why)
+{
+    bool away = why->cause == CAUSE_UNREACHABLE || why->cause == CAUSE_NOT_READY;
+    int64_t seconds = (moment_until(outage->since, now) + NS_PER_SEC / 2) / NS_PER_SEC;
+    size_t used = strlen(why->text);
+
+    if (away && outage->failures > 0 && seconds > 0)
+        snprintf(why->text + used, sizeof why->text - used, ", for %s",
+                 duration_print(seconds * NS_PER_SEC, (char[32]){""}, 32));
+}
+
+const struct answer *outage_give_up(struct outage *outage, struct moment now,
+                                    const struct answer *why)
 {
     store_note_failure(&outage->failure, why);
+    outage_add_length(outage, now, &outage->failure);
     return &outage->failure;
 }
 
@@ -137,6 +151,11 @@ void outage_excuse(struct outage *outage, struct moment now)
 {
     if (outage->contacted)
         outage->until = moment_plus(now, outage->longest);
+}
+
+void outage_full(struct outage *outage, struct moment now)
+{
+    outage->until = moment_plus(now, outage->longest);
 }
 
 void outage_inherit(struct outage *outage, struct moment until)

@@ -54,10 +54,15 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
 /* An attempt has failed that may pass: tells the user. Returns when to make the next one. */
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why);
 /* An attempt has failed that is the last. Returns which one in this outage says why, as
- * store_note_failure() has it. */
-const struct answer *outage_give_up(struct outage *outage, const struct answer *why);
+ * store_note_failure() has it, and for how long the store has been away. */
+const struct answer *outage_give_up(struct outage *outage, struct moment now,
+                                    const struct answer *why);
+/* Adds to the text of an answer, the last one that failed, for how long the store has been away. */
+void outage_add_length(const struct outage *outage, struct moment now, struct answer *why);
 /* An attempt has failed of which nobody is to be told. Returns when to make the next one. */
 struct moment outage_pause(struct outage *outage, struct moment now);
+/* The store takes no more clients: it is given up as if it had answered anything else just now. */
+void outage_full(struct outage *outage, struct moment now);
 /* The store is asked again after a time in which it was not: it is given up as if it had just
  * answered, if it ever has. */
 void outage_excuse(struct outage *outage, struct moment now);

@@ -167,6 +167,7 @@ void redis_error_answer(const char *text, struct answer *answer)
     answer->cause = cause_of(redis_error_class(text));
     answer->verdict = answer->cause == CAUSE_MISFIT ? VERDICT_REFUSED : VERDICT_UNKNOWN;
     answer->hint = word ? word->hint : HINT_NONE;
+    answer->full = answer->hint == HINT_MAXCLIENTS;
     explain(text, word, answer->text, sizeof answer->text);
     snprintf(answer->said, sizeof answer->said, "%s", text);
 }

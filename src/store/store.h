@@ -148,6 +148,7 @@ struct answer {
     bool maybe_done; /* UNKNOWN, but the store may have done it or may do it yet; REFUSED: a part */
     bool any_time;   /* maybe_done, and "until" is no limit: it may be done at any time */
     bool nowhere;    /* UNREACHABLE: there is no host of that name */
+    bool full;       /* NOT_READY: it takes no more clients */
     char text[256];  /* why, for the user; "" when granted or held, but with "foreign" */
     char said[192];  /* the server's own words for it; "": it did not say */
     enum hint hint;

@@ -349,7 +349,7 @@ static const struct {
      "--password-file or RLOCK_PASSWORD, and the user in the URL"},
     {"reached=0 rights_known=0 denied=1 fault=why said=NOPERM", "why", ALL_RIGHTS KEEPS},
     {"reached=0 rights_known=0 fault=refused", "refused",
-     "--url or RLOCK_URL says where the lock store is"},
+     "--url, RLOCK_URL or a configuration file says where the lock store is"},
 };
 
 static void test_saying(const char *words, const char *text, const char *advice)

@@ -619,9 +619,9 @@ static const struct {
     {"+ . ~ !", "loading"},
     {"+ ~ x", "denied"},
     /* Not acquired. */
-    {"!", "refused"},
-    {"~ !", "loading"},
-    {"? ~ .", "loading"},
+    {"!", "refused, for 5s"},
+    {"~ !", "loading, for 5s"},
+    {"? ~ .", "loading, for 5s"},
     {"~ ! x", "denied"},
 };
 

@@ -27,8 +27,8 @@ static const struct {
      "away:no answer from the store yet away:refused back:4500 "},
     {"silent, and nobody waits", 0, "4000 +", ""},
     {"away, and nobody waits", 0, "0 !", "over:refused "},
-    {"away for too long", 5000, "0 ! 5000 ~", "away:refused over:loading "},
-    {"the reason is no silence", 5000, "0 ~ 4000 ! 5000 .", "away:loading over:loading "},
+    {"away for too long", 5000, "0 ! 5000 ~", "away:refused over:loading, for 5s "},
+    {"the reason is no silence", 5000, "0 ~ 4000 ! 5000 .", "away:loading over:loading, for 5s "},
     {"denied", 5000, "0 x", "over:denied "},
     {"no such host", 5000, "0 n", "over:no such host "},
     {"the user has gone", 5000, "0 ! 500 q 3000 +", ""},
@@ -52,10 +52,15 @@ static const struct {
     {"later: not asked for a time", 5000, "0 + 40000 e 69999 ! 70000 .",
      "away:refused over:silent "},
     {"later: it says when it serves again", 5000, "0 + 20000 w 89999 ! 90000 !",
-     "away:not yet away:refused over:not yet "},
+     "away:not yet away:refused over:not yet, for 1m10s "},
     {"at the start, when it serves again is no reason to wait", 5000, "0 w 5000 w",
-     "away:not yet over:not yet "},
-    {"at the start there is no excuse", 5000, "0 ! 4000 e 6000 !", "away:refused over:refused "},
+     "away:not yet over:not yet, for 5s "},
+    {"full at the start: given up so long after it was", 5000, "0 m 4900 m 34899 ! 34900 !",
+     "away:full over:full, for 35s "},
+    {"later: full", 5000, "0 + 20000 m 49000 m 78000 m 107999 ! 108000 !",
+     "away:full away:refused over:full, for 1m28s "},
+    {"at the start there is no excuse", 5000, "0 ! 4000 e 6000 !",
+     "away:refused over:refused, for 6s "},
 };
 
 static const struct {
@@ -66,10 +71,8 @@ static const struct {
     {'.', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "silent"}},
     {'~', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "loading"}},
     {'w',
-     {.verdict = VERDICT_UNKNOWN,
-      .cause = CAUSE_NOT_READY,
-      .grace_ms = 40000,
-      .text = "not yet"}},
+     {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .grace_ms = 40000, .text = "not yet"}},
+    {'m', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .full = true, .text = "full"}},
     {'x', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_DENIED, .text = "denied"}},
     {'n',
      {.verdict = VERDICT_UNKNOWN,
@@ -109,8 +112,10 @@ static void on_recovered(void *arg, int64_t after)
 
 static void fail(struct course *course, struct moment now, const struct answer *why)
 {
+    if (why->full)
+        outage_full(&course->outage, now);
     if (!outage_may_pass(&course->outage, now, why)) {
-        tell(course, "over", outage_give_up(&course->outage, why)->text);
+        tell(course, "over", outage_give_up(&course->outage, now, why)->text);
         return;
     }
     struct moment again = outage_note(&course->outage, now, why);

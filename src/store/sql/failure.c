@@ -23,7 +23,7 @@ static const struct failure {
 } failures[] = {
     {WIRE_UNREACHABLE, CAUSE_UNREACHABLE, HINT_NONE, false, NULL},
     {WIRE_ENDED, CAUSE_UNREACHABLE, HINT_NONE, false, "the server has ended the connection"},
-    {WIRE_NOWHERE, CAUSE_UNREACHABLE, HINT_NONE, false, "there is no host of that name"},
+    {WIRE_NOWHERE, CAUSE_UNREACHABLE, HINT_ADDRESS, false, "there is no host of that name"},
     {WIRE_NOT_READY, CAUSE_NOT_READY, HINT_NONE, false,
      "it starts up, or recovers, and does not serve yet"},
     {WIRE_BUSY, CAUSE_NOT_READY, HINT_NONE, false,
@@ -76,6 +76,7 @@ void sql_answer_failure(struct answer *answer, const struct store_address *addre
                 missing ? "it asks for a password" : words);
     answer->hint = missing && address->nested ? HINT_KEPT_PASSWORD : failure->hint;
     answer->nowhere = reply->error == WIRE_NOWHERE;
+    answer->full = reply->error == WIRE_FULL;
     snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, reply->said);
     if (reply->error == WIRE_NO_TABLES && sql_mirror_is_missing(reply->said))
         explain_missing(answer);
