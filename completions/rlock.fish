@@ -210,6 +210,7 @@ complete -c rlock -n $run -l at-most -xa '1m 5m 10m 1h' -d 'Stop the command aft
 complete -c rlock -n $run -l kill-after -xa '1s 2s 5s 10s' -d 'Time between TERM and KILL'
 complete -c rlock -n $run -l on-lost -xa 'stop continue signal:HUP signal:INT signal:TERM signal:USR1 signal:USR2' -d 'When the lock is lost'
 complete -c rlock -n $run -l wait-descendants -d 'Keep it until background processes have ended'
+complete -c rlock -n $run -l cgroup -d 'The command has a cgroup of its own'
 complete -c rlock -n $run -l stop -x -d 'Run a line of shell before the command is stopped'
 complete -c rlock -n $run -l notify -x -d 'Run a line of shell when something happens'
 complete -c rlock -n $run -l notify-after -xa '1m 5m 10m 1h' -d 'A wait or a hold that is long'

@@ -18,6 +18,7 @@ enum {
     OPTION_UNLESS_DONE,
     OPTION_NO_RENEW,
     OPTION_WAIT_DESCENDANTS,
+    OPTION_CGROUP,
     OPTION_STOP,
     OPTION_REPORT_FD,
     OPTION_KEEP_CREDENTIALS
@@ -60,6 +61,10 @@ static const struct option_spec options[] = {
     {.id = OPTION_WAIT_DESCENDANTS,
      .name = "wait-descendants",
      .help = "hold the lock until background processes of COMMAND have ended, too"},
+    {.id = OPTION_CGROUP,
+     .name = "cgroup",
+     .help = "COMMAND runs in a cgroup of its own, so that nothing escapes a stop (default where "
+             "systemd has delegated one; status 71 where it cannot be made)"},
     {.id = SETTING_NOTIFY,
      .name = "notify",
      .argument = "CMD",
@@ -269,6 +274,7 @@ static void fill_plan(struct run *run)
         plan_notifier(run);
     run->plan.job.owner = run->plan.agent.keeper.request.owner;
     run->plan.job.renew = run->plan.agent.keeper.renew;
+    run->plan.job.cgroup = command_option(&run->arguments, OPTION_CGROUP);
     run->plan.job.wait_descendants = run->plan.agent.wait_descendants;
 }
 

@@ -58,6 +58,10 @@ static const struct wording {
     [RUN_NO_PROC] = {DETAIL,
                      .text = "{lock}: /proc cannot be used; of what the command starts, only its "
                              "process group can be stopped"},
+    [RUN_CGROUP] = {DETAIL, .text = "{lock}: its command has the cgroup {why}"},
+    [RUN_NO_CGROUP_HERE] = {DETAIL, .text = "{lock}: its command has no cgroup of its own"},
+    [RUN_NO_CGROUP] = {ERROR, .text = "{lock}: cannot make a cgroup for its command: {why}",
+                       .hint = "without --cgroup, or in a unit with Delegate=yes"},
     [RUN_NOT_STARTED] = {ERROR, .text = "cannot start {command}: {why}"},
     [RUN_NOT_EXECUTED] = {ERROR, .text = "{command}: {why}"},
     [RUN_KEPT_STOPPED] = {DETAIL, .text = "{lock}: {command} was stopped; the lock is kept"},

@@ -208,10 +208,11 @@ static void restore_signals(const struct inherited *inherited)
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 
-/* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is
+/* The child's side; "enters" where it was not born into its cgroup (a sandbox may have no clone3()).
+ * PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is
  * looked at last, as this process, too, may have been stopped on the way. */
 __attribute__((noreturn)) static void become(const struct child *child,
-                                             const struct child_plan *plan,
+                                             const struct child_plan *plan, bool enters,
                                              const struct terminal *terminal, pid_t parent)
 {
     setpgid(0, 0);
@@ -221,8 +222,9 @@ __attribute__((noreturn)) static void become(const struct child *child,
     if (terminal->given)
         terminal_seize(terminal);
     restore_signals(plan->inherited);
-    errno = ETIME;
-    if (!moment_reached(plan->start_before, moment_now()))
+    if (!enters || cgroup_enter(plan->cgroup) == 0)
+        errno = ETIME;
+    if (errno == ETIME && !moment_reached(plan->start_before, moment_now()))
         execvpe(plan->argv[0], plan->argv, plan->environment);
     *child->fault = errno;
     _exit(127);
@@ -237,10 +239,14 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
     pid_t parent = getpid();
     pid_t pid;
 
-    /* NOLINTNEXTLINE(*vfork,*Vfork,*unsafe-functions,cert-msc*) */
-    pid = terminal_offer(terminal) ? fork() : vfork();
+    bool on_terminal = terminal_offer(terminal), apart = cgroup_exists(plan->cgroup);
+    pid = apart ? cgroup_fork(plan->cgroup) : -1;
+    bool enters = apart && pid < 0;
+    if (pid < 0)
+        /* NOLINTNEXTLINE(*vfork,*Vfork,*unsafe-functions,cert-msc*) */
+        pid = on_terminal || enters ? fork() : vfork();
     if (pid == 0)
-        become(child, plan, terminal, parent);
+        become(child, plan, enters, terminal, parent);
     if (pid < 0) {
         terminal->given = false;
         return -1;

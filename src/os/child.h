@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "os/cgroup.h"
 #include "os/terminal.h"
 
 /* The signal state this process was started with, to be given back to the command. */
@@ -64,6 +65,7 @@ struct child_plan {
     char *const *environment;
     struct moment start_before; /* it is not executed at or after this moment */
     const struct inherited *inherited;
+    const struct cgroup *cgroup; /* that it is started in; NULL: that of this process */
 };
 
 struct child {

@@ -423,11 +423,25 @@ static enum tree_state signal_visible(const struct tree *tree, int signo, bool *
     return state;
 }
 
+/* Killing is repeated by the caller, as long as anything is left. */
+static enum tree_state signal_cgroup(const struct tree *tree, int signo)
+{
+    if (signo == SIGKILL)
+        cgroup_kill(tree->cgroup);
+    switch (cgroup_is_populated(tree->cgroup)) {
+    case 0: return TREE_GONE;
+    case 1: return TREE_LIVE;
+    }
+    return TREE_UNSEEN;
+}
+
 enum tree_state tree_signal(const struct tree *tree, int signo)
 {
     bool complete = true;
 
-    if (!tree_is_visible(tree))
+    if (cgroup_exists(tree->cgroup) && (signo == SIGKILL || signo == 0))
+        return signal_cgroup(tree, signo);
+    if (!procfs_is_usable(tree->procfs))
         return signal_group(tree, signo);
     enum tree_state state = signal_visible(tree, signo, &complete);
     if (complete)
@@ -437,7 +451,7 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
 
 bool tree_is_visible(const struct tree *tree)
 {
-    return procfs_is_usable(tree->procfs);
+    return cgroup_exists(tree->cgroup) || procfs_is_usable(tree->procfs);
 }
 
 bool tree_leader_ended(const struct tree *tree)
@@ -445,7 +459,7 @@ bool tree_leader_ended(const struct tree *tree)
     struct process leader;
     enum process_look look = PROCESS_UNSEEN;
 
-    if (!tree_is_visible(tree) || tree->group <= 0)
+    if (!procfs_is_usable(tree->procfs) || tree->group <= 0)
         return false;
     procfs_begin(tree->procfs);
     look = procfs_read(tree->procfs, tree->group, &leader);

@@ -7,10 +7,14 @@
  * all that were seen to descend from the supervisor before, all processes in the sessions of those,
  * and the descendants of them all.
  *
+ * Where the command has a cgroup of its own, that is the tree, and the kernel kills it as a whole;
+ * only TERM goes to the processes that are found.
+ *
  * Without a usable /proc, only the command's process group is known of the tree. */
 #ifndef RLOCK_OS_TREE_H
 #define RLOCK_OS_TREE_H
 
+#include "os/cgroup.h"
 #include "os/procfs.h"
 
 /* A process of this name is in no tree: the server of "local:" outlives the rlock that started
@@ -21,11 +25,12 @@
 
 struct tree {
     struct procfs *procfs;
-    pid_t root;   /* the supervisor; 0: it is dead */
-    pid_t except; /* the agent */
-    pid_t spared; /* one more, with what descends from it; 0: none */
-    pid_t group;  /* the command's process group, led by the command; 0: none yet */
-    int leader;   /* pidfd of the command, -1: none; a later group of that number has another */
+    const struct cgroup *cgroup; /* all that is in it is the tree; NULL, or none: as above */
+    pid_t root;                  /* the supervisor; 0: it is dead */
+    pid_t except;                /* the agent */
+    pid_t spared;                /* one more, with what descends from it; 0: none */
+    pid_t group;                 /* the command's process group, led by the command; 0: none yet */
+    int leader; /* pidfd of the command, -1: none; a later group of that number has another */
     const char *owner;        /* the acquisition's owner token */
     unsigned long long since; /* the supervisor's start, as in struct process; 0: not known */
     const struct process_list *callers; /* what the supervisor was started with; NULL: nothing */

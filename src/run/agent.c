@@ -555,6 +555,7 @@ static void start(struct agent *agent, const struct process_list *callers,
                                         .wait_descendants = plan->wait_descendants,
                                         .stop_command = {.plan = plan->stop},
                                         .tree = {.procfs = &agent->procfs,
+                                                 .cgroup = &agent->offer->cgroup,
                                                  .root = agent->supervisor,
                                                  .except = getpid(),
                                                  .leader = -1,
@@ -610,6 +611,8 @@ int agent_main(int channel, struct offer *offer, pid_t supervisor,
     store_close(agent.store); /* a quorum may have something left to say */
     keeper_free(agent.keeper);
     descendants_free(&agent.descendants);
+    if (agent.alone)
+        cgroup_remove(&offer->cgroup);
     loop_free(agent.loop);
     procfs_close(&agent.procfs);
     return 0;

@@ -34,7 +34,7 @@ static void look(struct loop_timer *timer)
     size_t other = 1 - descendants->latest;
 
     descendants->looked = moment_now();
-    if (tree_is_visible(tree)) {
+    if (procfs_is_usable(tree->procfs) && !cgroup_exists(tree->cgroup)) {
         note_start(tree);
         if (tree_list(tree, &descendants->noted[other]))
             descendants->latest = other;

@@ -29,6 +29,9 @@ enum run_event {
 
     /* The command. */
     RUN_NO_PROC,        /* what the command starts cannot be seen */
+    RUN_CGROUP,         /* reason: the path of that which the command has */
+    RUN_NO_CGROUP_HERE, /* none is delegated */
+    RUN_NO_CGROUP,      /* reason: none could be made, though one is required */
     RUN_NOT_STARTED,    /* reason: not even forked */
     RUN_NOT_EXECUTED,   /* reason */
     RUN_KEPT_STOPPED,   /* the user stopped it, and the lock is kept */

@@ -38,9 +38,15 @@ static const struct run_reason no_reason;
 
 _Static_assert(OWNER_SIZE <= TREE_OWNER_SIZE, "the tree knows any owner");
 
+static struct cgroup *cgroup_of(const struct job *job)
+{
+    return job->agent->offer ? &job->agent->offer->cgroup : NULL;
+}
+
 static struct tree tree_of(struct job *job)
 {
     return (struct tree){.procfs = &job->procfs,
+                         .cgroup = cgroup_of(job),
                          .root = getpid(),
                          .except = job->agent->pid,
                          .group = job->child.group,
@@ -88,7 +94,22 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     job->stop_command.plan = &plan->stop;
     terminal_init(&job->terminal);
     sigemptyset(&job->handed_on);
-    return note_callers(job) ? 0 : -1;
+    job->no_cgroup = plan->cgroup && cgroup_make(cgroup_of(job), true) < 0;
+    return !job->no_cgroup && note_callers(job) ? 0 : -1;
+}
+
+/* One that is required has been made before the lock was asked for. */
+static void enter_cgroup(const struct job *job)
+{
+    struct cgroup *cgroup = cgroup_of(job);
+
+    if (!cgroup)
+        return;
+    if (!job->plan->cgroup)
+        cgroup_make(cgroup, false);
+    const struct run_reason where = run_reason_text(cgroup->path);
+    run_tell_reason(job->plan->events, cgroup_exists(cgroup) ? RUN_CGROUP : RUN_NO_CGROUP_HERE,
+                    &where);
 }
 
 int job_prepare(struct job *job)
@@ -97,6 +118,7 @@ int job_prepare(struct job *job)
         return -1;
     if (!procfs_is_usable(&job->procfs))
         run_tell_event(job->plan->events, RUN_NO_PROC);
+    enter_cgroup(job);
     return 0;
 }
 
@@ -104,6 +126,7 @@ void job_free(struct job *job)
 {
     procfs_close(&job->procfs);
     process_list_free(&job->callers);
+    cgroup_remove(cgroup_of(job));
 }
 
 struct moment job_term_at(const struct job *job)
@@ -124,7 +147,8 @@ int job_start(struct job *job)
     struct child_plan plan = {.argv = job->plan->command,
                               .environment = job->plan->environment->entries,
                               .start_before = job_term_at(job),
-                              .inherited = &job->inherited};
+                              .inherited = &job->inherited,
+                              .cgroup = cgroup_of(job)};
 
     if (child_start(&job->child, &plan, &job->terminal) < 0)
         return -1;
@@ -156,6 +180,8 @@ static void send_term(struct job *job, struct moment now)
     bool killing = moment_reached(job->stop.kill_at, now);
 
     job->stop.tree.spared = killing ? 0 : job->stop_command.pid;
+    if (killing)
+        stop_command_kill(&job->stop_command);
     if (job->termed || (!killing && stop_command_delays_term(&job->stop_command, now)))
         return;
     job->termed = true;

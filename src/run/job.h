@@ -23,6 +23,7 @@ struct job_plan {
     bool renew;                      /* the lease is renewed */
     int64_t at_most;                 /* ns from acquisition, 0: no limit */
     int64_t kill_after;              /* ns between TERM and KILL */
+    bool cgroup;                     /* it must have one of its own */
     bool wait_descendants;           /* what the command leaves behind is under the lock, too */
     struct stop_plan stop;           /* what is run before the command is stopped */
     enum on_lost on_lost;
@@ -62,6 +63,7 @@ struct job {
     struct moment verify_by; /* while it is stopped, an old lease does no harm */
     char trouble[256];       /* why the lease could not be renewed since; "" */
     sigset_t handed_on;      /* the signals that it got through this process */
+    bool no_cgroup;          /* the one that is required could not be made */
     bool told_to_stop;       /* SIGTSTP was one of them */
     bool had_terminal;       /* before it was paused */
 

@@ -7,10 +7,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "os/cgroup.h"
 #include "run/events.h"
 
 struct offer {
     atomic_bool stands;
+    struct cgroup cgroup;       /* of the command, before that is started */
     struct run_refusal overdue; /* why it has waited for long, for MESSAGE_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last MESSAGE_OVER */
 };

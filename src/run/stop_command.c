@@ -83,6 +83,12 @@ bool stop_command_note_end(struct stop_command *stop, pid_t pid, int status)
     return true;
 }
 
+void stop_command_kill(const struct stop_command *stop)
+{
+    if (stop->pid > 0)
+        kill(-stop->pid, SIGKILL);
+}
+
 bool stop_command_goes_on(struct stop_command *stop, struct moment now)
 {
     int status = 0;
@@ -90,7 +96,7 @@ bool stop_command_goes_on(struct stop_command *stop, struct moment now)
     if (stop->pid <= 0)
         return false;
     if (moment_reached(stop->kill_at, now))
-        kill(-stop->pid, SIGKILL);
+        stop_command_kill(stop);
     pid_t ended = waitpid(stop->pid, &status, WNOHANG);
     return !stop_command_note_end(stop, ended, status);
 }

@@ -32,6 +32,8 @@ bool stop_command_start(struct stop_command *stop, const struct inherited *inher
 bool stop_command_delays_term(const struct stop_command *stop, struct moment now);
 /* A child of this process has been reaped. True if it was this one. */
 bool stop_command_note_end(struct stop_command *stop, pid_t pid, int status);
+/* Kills it, with its process group. */
+void stop_command_kill(const struct stop_command *stop);
 /* In a process that reaps no other children: whether it still runs; kills it when its time is
  * over. */
 bool stop_command_goes_on(struct stop_command *stop, struct moment now);

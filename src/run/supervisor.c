@@ -528,6 +528,7 @@ static int prepare(struct supervisor *s)
     s->began = moment_now();
     notifier_start(&s->notifier, &s->plan->notifier, &s->job.inherited);
     shared = child_share_memory(sizeof *shared);
+    s->agent.offer = shared ? &shared->offer : NULL;
     if (!shared || job_init(&s->job, &s->plan->job, &s->agent, &shared->fault) < 0)
         return -1;
     if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, &shared->offer) < 0)
@@ -579,7 +580,8 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
     if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
         const struct run_reason why = run_reason_errno();
-        run_tell_reason(plan->agent.events, RUN_SYSTEM_REFUSED, &why);
+        run_tell_reason(plan->agent.events, s.job.no_cgroup ? RUN_NO_CGROUP : RUN_SYSTEM_REFUSED,
+                        &why);
         job_abandon(&s.job);
         decide(&s, OUTCOME_FAILED, STATUS_SYSTEM);
     }

@@ -1,6 +1,7 @@
 /* The local server: its directory, its process, and how it is started. */
 #include "store/local/local.h"
 #include "base/clock.h"
+#include "os/cgroup.h"
 #include "os/child.h"
 #include "os/tree.h"
 
@@ -434,6 +435,7 @@ static bool launch(const struct local_place *place, char *fault, size_t size)
     pid_t pid = child_fork_survivor(TREE_SPARED);
     if (pid == 0) {
         child_detach();
+        cgroup_leave();
         become_server(place, log);
     }
     if (pid < 0) {

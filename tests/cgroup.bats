@@ -1,0 +1,170 @@
+# A cgroup of its own for the command: nothing that it has started escapes a stop.
+
+load helper
+
+setup() {
+    start_test
+    "$RLOCK" run --cgroup possible -- true 2>"$T/why" 3>&- || skip "no cgroup here: $(cat "$T/why")"
+    export LOG T
+    # Hides: a session of its own, nothing in its environment, and a new process each time.
+    cat >"$T/hide" <<'END'
+#!/usr/bin/python3
+import os, sys, time
+if os.fork(): sys.exit()
+os.setsid()
+if len(sys.argv) < 3: os.execve(__file__, [*sys.argv, "hidden"], {})
+while not os.path.exists(sys.argv[1] + ".end"):
+    if os.fork(): os._exit(0)
+    time.sleep(0.001)
+    with open(sys.argv[1], "a") as file: file.write("x works\n")
+END
+    chmod +x "$T/hide"
+}
+
+teardown() {
+    : >"$LOG.end"
+    [[ -n $BATS_TEST_COMPLETED ]] || show_evidence
+    end_processes
+    redis flushall >/dev/null
+}
+
+# Nothing of it writes any more.
+hidden_is_gone() {
+    local seen
+    works x
+    seen=$(wc -l <"$LOG")
+    pause 300
+    [[ $(wc -l <"$LOG") == "$seen" ]]
+}
+
+# Where the command has noted its own.
+cgroup_is_gone() {
+    local own
+    own=$(sed 's/^0:://' "$T/own")
+    [[ $own == */rlock-* && ! -e /sys/fs/cgroup$own && ! -e /sys/fs/cgroup/unified$own ]]
+}
+
+@test "setsid, a cleared environment, a chain of forks: with --cgroup all are gone after a stop" {
+    run -124 rlock run --cgroup --at-most 1s k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
+    hidden_is_gone
+    poll_until 10 cgroup_is_gone
+}
+
+@test "with --cgroup they are gone as well when rlock is killed" {
+    bg a rlock run --cgroup k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
+    working x
+    kill -KILL "${pid[a]}"
+    poll_until 10 is_free k
+    hidden_is_gone
+    poll_until 10 cgroup_is_gone
+}
+
+@test "with --cgroup they are gone before the lease ends when rlock is stopped, or was with its agent" {
+    bg a rlock run --cgroup --lease 2s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
+    working x
+    kill -STOP "${pid[a]}"
+    run -0 rlock run k -- true
+    hidden_is_gone
+    kill -CONT "${pid[a]}"
+    finish a
+    [[ $status == 79 ]]
+    : >"$LOG"
+    bg a rlock run --cgroup --lease 2s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
+    working x
+    stop_both a
+    run -0 rlock run k -- true
+    kill -CONT "${pid[a]}" "$agent"
+    finish a
+    [[ $status == 79 ]]
+    hidden_is_gone
+}
+
+@test "TERM comes first; what hides gets it as well" {
+    run -124 rlock run --cgroup --at-most 500ms k -- \
+        sh -c "trap 'echo TERM >\"\$T/termed\"; exit' TERM; while :; do sleep 0.02; done"
+    contains "$T/termed" TERM
+    run -124 rlock run --cgroup --at-most 1s k -- sh -c \
+        'setsid -f env -i sh -c "trap \"echo TERM >$T/hidden; exit\" TERM; while :; do sleep 0.02; done"; sleep 1000'
+    contains "$T/hidden" TERM
+}
+
+@test "--wait-descendants waits until the cgroup is empty; what else is left behind holds nothing" {
+    bg a rlock run --cgroup --wait-descendants k -- \
+        sh -c "setsid -f env -i '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
+    poll_until 10 pgrep -f "$RLOCK_TEST_TOOLS/await $T/go"
+    poll_until 10 test -z "$(pgrep -P "${pid[a]}" -x sh || true)"
+    held k
+    : >"$T/go"
+    finish a
+    [[ $status == 3 ]]
+    rm "$T/go"
+    run -3 rlock run --cgroup k -- \
+        sh -c "grep ^0:: /proc/self/cgroup >'$T/own'; setsid -f '$RLOCK_TEST_TOOLS/await' '$T/go' >/dev/null 2>&1; exit 3"
+    is_free k
+    left=$(pgrep -f "$RLOCK_TEST_TOOLS/await $T/go")
+    : >"$T/go"
+    poll_until 10 gone "$left"
+    # It was not empty, so it is still there.
+    run -1 cgroup_is_gone
+    own=$(sed 's/^0:://' "$T/own")
+    rmdir "/sys/fs/cgroup/unified$own" 2>/dev/null || rmdir "/sys/fs/cgroup$own"
+}
+
+# delegate VALUE: makes a cgroup "there" that systemd has delegated (1), or has not (0).
+delegate() {
+    local own mount
+    own=$("$RLOCK" run --cgroup k -- sed -n 's|^0::||p' /proc/self/cgroup 3>&-)
+    for mount in /sys/fs/cgroup/unified /sys/fs/cgroup; do
+        [[ ! -e $mount/cgroup.controllers ]] || break
+    done
+    there=$mount${own%/*}/test-$$-$BATS_TEST_NUMBER
+    mkdir -p "$there"
+    python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.delegate", sys.argv[2].encode())' \
+        "$there" "$1"
+}
+
+in_cgroup() {
+    bash -c 'echo 0 >"$0/cgroup.procs"; exec "$@"' "$there" "$@" 3>&-
+}
+
+@test "where systemd has delegated a cgroup it is the default, and -v says which it is" {
+    delegate 1
+    run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- \
+        sh -c 'grep ^0:: /proc/self/cgroup; "$RLOCK" run -v k2 -- grep ^0:: /proc/self/cgroup'
+    [[ ${lines[0]} == 0::*/test-*/rlock-* && ${lines[1]} == 0::*/test-*/rlock-*/rlock-* ]]
+    stderr_line "k: its command has the cgroup $there/rlock-"
+    run -124 in_cgroup "$RLOCK" run --at-most 1s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
+    hidden_is_gone
+    delegate 0
+    run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- grep ^0:: /proc/self/cgroup
+    [[ $output == 0::*/test-* && $output != *rlock-* ]]
+    stderr_line 'k: its command has no cgroup of its own'
+    rmdir "$there"
+}
+
+@test "--cgroup where none can be made: 71, and no lock was asked for" {
+    unshare --mount true 2>/dev/null || skip "may not mount here"
+    before=$(redis_calls evalsha)
+    run -71 --separate-stderr unshare --mount bash -c 'umount -l /sys/fs/cgroup; "$RLOCK" run --cgroup k -- touch "$T/ran"' 3>&-
+    stderr_line '^rlock: k: cannot make a cgroup for its command: '
+    [[ ${#stderr_lines[@]} == 2 && ! -e $T/ran && $(redis_calls evalsha) == "$before" ]]
+    run -0 unshare --mount bash -c 'umount -l /sys/fs/cgroup; "$RLOCK" run k -- true' 3>&-
+}
+
+@test "a plain run makes no cgroup, and looks once whether one is delegated" {
+    command -v strace >/dev/null || skip "no strace here"
+    strace -f -o "$T/trace" "$RLOCK" run k -- true 3>&-
+    grep cgroup "$T/trace" || true
+    (($(grep -c cgroup "$T/trace") <= 3))
+    run -1 grep -E 'mkdir|clone3.*CLONE_INTO_CGROUP' "$T/trace"
+}
+
+@test "a private server that a nested rlock starts is not the command's, and stays" {
+    export XDG_RUNTIME_DIR=$T/run
+    mkdir -m 700 "$XDG_RUNTIME_DIR"
+    run -124 rlock run --cgroup --at-most 2s k -- sh -c '"$RLOCK" run --local inner -- true; echo >"$T/up"; sleep 1000'
+    [[ -e $T/up ]]
+    run -0 rlock local status
+    [[ $output == process* ]]
+    rlock local stop
+}
