@@ -59,7 +59,7 @@ cgroup_is_gone() {
     poll_until 10 cgroup_is_gone
 }
 
-@test "with --cgroup they are gone before the lease ends when rlock is stopped, or was with its agent" {
+@test "with --cgroup they are gone in time when rlock is stopped, and at once after both were" {
     bg a rlock run --cgroup --lease 2s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
     working x
     kill -STOP "${pid[a]}"

@@ -208,7 +208,7 @@ static void restore_signals(const struct inherited *inherited)
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 
-/* The child's side; "enters" where it was not born into its cgroup (a sandbox may have no clone3()).
+/* The child's side. enters: it was not born into its cgroup, as in a sandbox without clone3().
  * PR_SET_PDEATHSIG does not tell of a parent that died before. The clock is
  * looked at last, as this process, too, may have been stopped on the way. */
 __attribute__((noreturn)) static void become(const struct child *child,

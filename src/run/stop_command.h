@@ -1,6 +1,6 @@
 /* --stop: a command of the user's own, for work that is not a descendant of the command under the
- * lock (ssh, docker). It is run when that command is being stopped, before TERM, and has until KILL;
- * never later: by then another holder's work may go by the same name. */
+ * lock (ssh, docker). It is run when that command is being stopped, before TERM, and is killed with
+ * it, never later: by then another holder's work may go by the same name. */
 #ifndef RLOCK_RUN_STOP_COMMAND_H
 #define RLOCK_RUN_STOP_COMMAND_H
 
