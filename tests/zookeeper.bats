@@ -373,6 +373,25 @@ END
     RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} refused 75 run -n mine -- true
 }
 
+@test "a holder whose node may not be read: its age is not known, and exceeds nothing" {
+    # The folders are everybody's, the nodes of the lock are not.
+    rlock run k -- true
+    RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} hold a k
+    run -0 --separate-stderr rlock check --held 1h k
+    run -0 --separate-stderr rlock status --json k
+    json '.[0].holders | length == 1'
+    json '.[0].holders[0] | [.since, .age_ms, .lease_left_ms, .fence, .host] | all(. == null)'
+    json '.[0].holders[0] | .owner != null and .mode == "exclusive"'
+    run -0 --separate-stderr rlock status k
+    [[ $output =~ "since       -" && $output =~ "lease left  -" && $output != *1970* ]]
+    run -0 --separate-stderr rlock status
+    [[ $output != *1970* && $output =~ \ -\ +-\  ]]
+    run -0 --separate-stderr rlock metrics
+    [[ $output == *'rlock_holders{key="k"} 1'* && $output != *'rlock_held_seconds{'* ]]
+    refused 75 run -n k -- true
+    stderr_line ': not acquired: held by somebody whose node may not be read$'
+}
+
 @test "what it cannot do is refused unasked: 64" {
     export RLOCK_URL=zookeeper://127.0.0.1:1
     while IFS='|' read -r words lack; do

@@ -72,7 +72,9 @@ static const char *print_heard(const struct lock_party *holder, char out[120])
     char heard[32];
 
     duration_print(holder->heard_ms * NS_PER_MS, heard, sizeof heard);
-    if (holder->heard_ms <= (holder->heard_ms + holder->left_ms) / 2)
+    if (holder->unread)
+        snprintf(out, 120, "its node may not be read");
+    else if (holder->heard_ms <= (holder->heard_ms + holder->left_ms) / 2)
         snprintf(out, 120, "heard of %s ago", heard);
     else if (holder->age_ms - holder->heard_ms < 1000)
         snprintf(out, 120, "not heard of since");

@@ -32,7 +32,8 @@ static const struct lock_party *oldest(const struct lock_party *parties, size_t 
     const struct lock_party *found = NULL;
 
     for (size_t i = 0; i < count; i++)
-        if (!parties[i].kept && (!found || parties[i].age_ms > found->age_ms))
+        if (!parties[i].kept && !parties[i].unread &&
+            (!found || parties[i].age_ms > found->age_ms))
             found = &parties[i];
     return found;
 }

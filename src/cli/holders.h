@@ -10,13 +10,14 @@ bool holder_is_nested(const struct lock_view *lock, const struct lock_party *hol
 /* How many holders there are that do not nest in another; *last is the last of them, NULL: none. */
 size_t holders_count(const struct lock_view *lock, const struct lock_party **last);
 
-/* Who has held the lock for longest and is not merely kept by --at-least, or NULL. */
+/* Who has held the lock for longest, as far as that may be read, and is not merely kept by
+ * --at-least; or NULL. */
 const struct lock_party *holders_oldest(const struct lock_view *lock);
 
 /* The first holder that is a reservation, by a person, or NULL. */
 const struct lock_party *holders_reserved(const struct lock_view *lock);
 
-/* Who has waited for longest, or NULL. */
+/* Who has waited for longest, as far as that may be read; or NULL. */
 const struct lock_party *waiters_oldest(const struct lock_view *lock);
 
 #endif

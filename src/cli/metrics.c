@@ -109,11 +109,22 @@ static void add_limit(struct sheet *sheet, const struct lock_view *lock)
         add_number(sheet, lock, lock->limited ? lock->stored_limit : lock->limit);
 }
 
+/* There is no sample where the age of a party may not be read. */
+static void add_oldest(struct sheet *sheet, const struct lock_view *lock,
+                       const struct lock_party *oldest, const struct lock_party *parties,
+                       size_t count)
+{
+    bool unread = false;
+
+    for (size_t i = 0; i < count; i++)
+        unread |= parties[i].unread;
+    if (oldest || !unread)
+        add_seconds(sheet, lock, NULL, oldest ? oldest->age_ms : 0);
+}
+
 static void add_held(struct sheet *sheet, const struct lock_view *lock)
 {
-    const struct lock_party *oldest = holders_oldest(lock);
-
-    add_seconds(sheet, lock, NULL, oldest ? oldest->age_ms : 0);
+    add_oldest(sheet, lock, holders_oldest(lock), lock->holders, lock->holder_count);
 }
 
 static void add_waiters(struct sheet *sheet, const struct lock_view *lock)
@@ -123,9 +134,7 @@ static void add_waiters(struct sheet *sheet, const struct lock_view *lock)
 
 static void add_wait(struct sheet *sheet, const struct lock_view *lock)
 {
-    const struct lock_party *oldest = waiters_oldest(lock);
-
-    add_seconds(sheet, lock, NULL, oldest ? oldest->age_ms : 0);
+    add_oldest(sheet, lock, waiters_oldest(lock), lock->waiters, lock->waiter_count);
 }
 
 static void add_counter(struct sheet *sheet, const struct lock_view *lock)

@@ -54,7 +54,10 @@ static void add_holder(struct line *line, const struct lock_party *holder, const
     text_append(line->out, line->size, "%s %s", verb, known ? "by " : "");
     if (add_who(line, &holder->who, false))
         text_append(line->out, line->size, " ");
-    add_age(line, holder);
+    if (holder->unread)
+        text_append(line->out, line->size, "by somebody whose node may not be read");
+    else
+        add_age(line, holder);
     add_label(line, &holder->who);
 }
 

@@ -90,8 +90,10 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
     const char *label = label_of(lock);
     size_t holders = holders_count(lock, &outer);
     int64_t age = 0, left = 0;
+    bool read = false;
 
     for (size_t i = 0; i < lock->holder_count; i++) {
+        read |= !lock->holders[i].unread;
         age = lock->holders[i].age_ms > age ? lock->holders[i].age_ms : age;
         left = lock->holders[i].left_ms > left ? lock->holders[i].left_ms : left;
     }
@@ -105,7 +107,7 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
         table_set(row, COLUMN_HELD, render_party(&outer->who, text, sizeof text));
     table_set(row, COLUMN_AGE, "-");
     table_set(row, COLUMN_LEASE, "-");
-    if (holders) {
+    if (read) {
         table_set_duration(row, COLUMN_AGE, age);
         table_set_duration(row, COLUMN_LEASE, left);
     }
@@ -201,6 +203,10 @@ static void print_since(FILE *out, const struct lock_party *party)
 {
     char time[32], age[32];
 
+    if (party->unread) {
+        fputs("    since       -\n", out);
+        return;
+    }
     duration_print(party->age_ms * NS_PER_MS, age, sizeof age);
     fprintf(out, "    since       %s (%s ago)\n", render_time(party->since_ms, time), age);
 }
@@ -221,8 +227,8 @@ static void print_holder(FILE *out, const struct lock_view *lock, const struct l
     if (holder->waited_ms > 0)
         fprintf(out, "    waited      %s\n",
                 duration_print(holder->waited_ms * NS_PER_MS, waited, sizeof waited));
-    fprintf(out, "    lease left  %s\n",
-            duration_print(holder->left_ms * NS_PER_MS, left, sizeof left));
+    duration_print(holder->left_ms * NS_PER_MS, left, sizeof left);
+    fprintf(out, "    lease left  %s\n", holder->unread ? "-" : left);
     if (holder->revoked.known)
         fprintf(out, "    revoked     %s%s; it is to give it back\n",
                 render_time(holder->revoked.asked_ms, left),
@@ -232,7 +238,8 @@ static void print_holder(FILE *out, const struct lock_view *lock, const struct l
     if (holder->slot)
         fprintf(out, "    slot        %u\n", holder->slot);
     fprintf(out, "    count       %u\n", holder->count);
-    fprintf(out, "    fence       %" PRIu64 "\n", holder->fence);
+    snprintf(text, sizeof text, "%" PRIu64, holder->fence);
+    fprintf(out, "    fence       %s\n", holder->unread ? "-" : text);
 }
 
 static void print_waiter(FILE *out, const struct lock_party *waiter, size_t position)
@@ -409,23 +416,30 @@ static void print_json(FILE *out, const struct json_library *json, json_t *value
     free(line);
 }
 
+static void put_known(const struct json_library *json, json_t *object, const char *name,
+                      json_int_t value, bool known)
+{
+    if (known)
+        json_put_number(json, object, name, value);
+    else
+        json_put_null(json, object, name);
+}
+
 /* A clock that was set back makes no age negative. */
 static void put_since(const struct json_library *json, json_t *object,
                       const struct lock_party *party)
 {
     char text[32];
 
-    json_put_text(json, object, "since", render_time(party->since_ms, text));
-    json_put_number(json, object, "age_ms", party->age_ms > 0 ? party->age_ms : 0);
+    json_put_text(json, object, "since",
+                  party->unread ? NULL : render_time(party->since_ms, text));
+    put_known(json, object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
 }
 
 static void put_unless_zero(const struct json_library *json, json_t *object, const char *name,
                             json_int_t value)
 {
-    if (value)
-        json_put_number(json, object, name, value);
-    else
-        json_put_null(json, object, name);
+    put_known(json, object, name, value, value != 0);
 }
 
 static void put_identity(const struct json_library *json, json_t *object,
@@ -472,10 +486,10 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
     json_put_text(json, object, "mode", lock_mode_name(holder->mode));
     json_put_number(json, object, "count", holder->count);
     put_unless_zero(json, object, "slot", holder->slot);
-    json_put_number(json, object, "fence", (json_int_t)holder->fence);
+    put_known(json, object, "fence", (json_int_t)holder->fence, !holder->unread);
     put_since(json, object, holder);
-    json_put_number(json, object, "waited_ms", holder->waited_ms);
-    json_put_number(json, object, "lease_left_ms", holder->left_ms);
+    put_known(json, object, "waited_ms", holder->waited_ms, !holder->unread);
+    put_known(json, object, "lease_left_ms", holder->left_ms, !holder->unread);
     json_put_bool(json, object, "kept", holder->kept);
     json_put_bool(json, object, "reserved", holder->reserved);
     put_asked(json, object, holder);

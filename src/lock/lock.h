@@ -125,7 +125,8 @@ struct lock_party {
     int64_t heard_ms;  /* holder: how long ago it acquired, or last renewed its lease */
     uint64_t fence;    /* holder */
     struct identity who;
-    bool in_group;                     /* of which only the last to come waits */
+    bool unread;   /* its entry may not be read: only owner, mode and count are known */
+    bool in_group; /* of which only the last to come waits */
     char group[IDENTITY_WORD_MAX + 1]; /* "": that of the key's name */
     unsigned take, of; /* waiter: how many it wants of how many keys; 0: not told, of one or all */
     bool reserved;     /* holder: by a person, and no process has it */

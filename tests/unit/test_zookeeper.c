@@ -8,6 +8,7 @@
 #include "store/zookeeper/message.h"
 #include "store/zookeeper/path.h"
 #include "store/zookeeper/queue.h"
+#include "store/zookeeper/survey.h"
 #include "tap.h"
 
 #define A "0000000a-0000-4000-8000-000000000000"
@@ -434,6 +435,74 @@ static void test_families(void)
     }
 }
 
+/* -- surveys ----------------------------------------------------------------------------------- */
+
+struct looked {
+    size_t views, holders, waiters;
+    bool unread;
+    int64_t age_ms;
+};
+
+static void look_at(void *arg, const struct lock_view *view)
+{
+    struct looked *looked = arg;
+
+    looked->views++;
+    looked->holders = view->holder_count;
+    looked->waiters = view->waiter_count;
+    looked->unread = view->holder_count > 0 && view->holders[0].unread;
+    looked->age_ms = view->holder_count > 0 ? view->holders[0].age_ms : 0;
+}
+
+/* The lock of A, for which B waits; of A's node the server says "error" when its data is asked for.
+ * Returns what the survey says. */
+static int survey(int error, const char *pattern, struct looked *looked)
+{
+    static const char *const names[] = {LOCK(A, "0000000000"), LOCK(B, "0000000001"), NULL};
+    const struct survey_request request = {
+        .patterns = &pattern, .pattern_count = 1, .each = look_at, .each_arg = looked};
+    struct jute_out key = {0}, children = {0}, data = {0};
+    struct zk_batch batch = {.xid = 1};
+    struct zk_survey *one = zk_survey_new("/f", &request, &batch);
+    struct zk_reply list, queue, replies[2];
+    int result = ZK_OK;
+
+    *looked = (struct looked){0};
+    read_children((const char *const[]){"k", NULL}, &key, &list);
+    read_children(names, &children, &queue);
+    put_lease(&data, '1');
+    replies[0] = (struct zk_reply){.error = error};
+    replies[1] = (struct zk_reply){.body = {data.bytes, data.bytes + data.size, false}};
+    const struct zk_reply *const answers[] = {&list, &queue, replies};
+    for (size_t i = strchr(pattern, '*') ? 0 : 1; i < 3 && result == ZK_OK; i++) {
+        jute_drop(&batch.out);
+        batch = (struct zk_batch){.xid = 1};
+        result = zk_survey_take(one, answers[i], &batch);
+    }
+    if (result == ZK_OK)
+        zk_survey_report(one, 1000000);
+    zk_survey_free(one);
+    jute_drop(&batch.out);
+    jute_drop(&key);
+    jute_drop(&children);
+    jute_drop(&data);
+    return result;
+}
+
+static void test_surveys(void)
+{
+    struct looked looked;
+
+    tap_ok(survey(ZK_NO_NODE, "*", &looked) == ZK_OK && looked.views == 1 && looked.holders == 0 &&
+               looked.waiters == 1,
+           "a lock that ends while somebody looks is held by nobody");
+    tap_ok(survey(ZK_NO_AUTH, "k", &looked) == ZK_OK && looked.holders == 1 && looked.unread &&
+               looked.age_ms == 0,
+           "a holder whose node may not be read has no age");
+    tap_ok(survey(ZK_MARSHALLING, "k", &looked) == ZK_MARSHALLING && looked.views == 0,
+           "any other error ends the survey");
+}
+
 int main(void)
 {
     test_paths();
@@ -444,6 +513,7 @@ int main(void)
     test_rooms();
     test_elders();
     test_limits();
+    test_surveys();
     test_frames();
     test_multi();
     test_connected();

@@ -75,17 +75,18 @@ function row(lock) {
     made.className = (held ? "held " : "") + (lock.waiters.length > 0 ? "waited" : "");
     const mode = (!held ? "free" : lock.mode === "limit" ? "limit " + lock.limit : lock.mode) +
         (lock.paused ? ", paused" : "");
+    const known = lock.holders.some((holder) => holder.since !== null);
     const left = Math.max(0, ...lock.holders.map((holder) => holder.lease_left_ms));
     made.append(keyCell(lock), element("td", mode), element("td", holdersText(holders)),
-        element("td", held ? duration(oldest(lock.holders)) : "-"),
-        element("td", held ? duration(left) : "-"), element("td", lock.waiters.length),
+        element("td", known ? duration(oldest(lock.holders)) : "-"),
+        element("td", known ? duration(left) : "-"), element("td", lock.waiters.length),
         element("td", holders.length === 1 && holders[0].label || "-"));
     return made;
 }
 
 function partyText(what, party) {
-    return what + " " + who(party) + ", " + party.mode + ", since " + party.since + " (" +
-        duration(party.age_ms) + ")" + (party.label ? ", label " + party.label : "");
+    const since = party.since === null ? "-" : party.since + " (" + duration(party.age_ms) + ")";
+    return what + " " + who(party) + ", " + party.mode + ", since " + since + (party.label ? ", label " + party.label : "");
 }
 
 function decisionText(what, decision) {

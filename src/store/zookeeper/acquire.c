@@ -356,6 +356,10 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
         snprintf(holder.uuid, sizeof holder.uuid, "%.36s", store->refusal.holder.owner);
         if (replies->error == ZK_OK && zk_read_data(replies, &text, &stat))
             queue_party(&holder, text, &stat, clock_wall() / NS_PER_MS, &store->refusal.holder);
+        else if (replies->error == ZK_NO_NODE)
+            *store->refusal.holder.owner = '\0'; /* it has just gone */
+        else
+            store->refusal.holder.unread = true;
         store->refusal.left_ms = store->refusal.holder.left_ms;
     }
     store->refused = loop_now(store->loop);

@@ -382,11 +382,14 @@ void queue_party(const struct contender *contender, struct jute_text text,
 
     *party = (struct lock_party){.mode = contender->reader ? LOCK_SHARED : LOCK_EXCLUSIVE,
                                  .count = 1,
-                                 .since_ms = stat->ctime_ms,
-                                 .age_ms = span(stat->ctime_ms, now_ms),
-                                 .heard_ms = span(stat->mtime_ms, now_ms),
                                  .fence = (uint64_t)stat->czxid};
     strcpy(party->owner, contender->uuid);
+    party->unread = stat->czxid == 0;
+    if (party->unread)
+        return;
+    party->since_ms = stat->ctime_ms;
+    party->age_ms = span(stat->ctime_ms, now_ms);
+    party->heard_ms = span(stat->mtime_ms, now_ms);
     if (!ours) {
         note_foreign(text, &party->who);
         return;

@@ -86,7 +86,8 @@ char *node_data_print(const struct node_data *data);
 /* False if it was not written by rlock. */
 bool node_data_parse(struct jute_text text, struct node_data *data);
 
-/* What is known of a contender by what is in its first node. now_ms: the wall clock, since 1970. */
+/* What is known of a contender by what is in its first node. stat: zeroed if that node may not be
+ * read. now_ms: the wall clock, since 1970. */
 void queue_party(const struct contender *contender, struct jute_text text,
                  const struct zk_stat *stat, int64_t now_ms, struct lock_party *party);
 

@@ -13,6 +13,7 @@
 struct seen {
     const struct contender *contender;
     bool limited; /* it is a semaphore's */
+    bool gone;    /* since the queue was read */
     char *text;
     size_t size;
     struct zk_stat stat;
@@ -201,8 +202,9 @@ static int take_semaphores(struct zk_survey *survey, const struct zk_reply *repl
     return ZK_OK;
 }
 
-/* A node that has gone meanwhile is shown as far as it is known. */
-static void take_data(struct zk_survey *survey, const struct zk_reply *replies)
+/* A node that may not be read is shown as far as its name tells; one that has gone since its name
+ * was read is left out. */
+static int take_data(struct zk_survey *survey, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
@@ -210,12 +212,18 @@ static void take_data(struct zk_survey *survey, const struct zk_reply *replies)
             const struct zk_reply *reply = replies++;
             struct seen *seen = &sight->seen[j];
             struct jute_text text;
-            if (reply->error != ZK_OK || !zk_read_data(reply, &text, &seen->stat))
+            seen->gone = reply->error == ZK_NO_NODE;
+            if (seen->gone || reply->error == ZK_NO_AUTH)
                 continue;
+            if (reply->error != ZK_OK)
+                return reply->error;
+            if (!zk_read_data(reply, &text, &seen->stat))
+                return ZK_MARSHALLING;
             seen->text = mem_checked(strndup(text.bytes, text.size));
             seen->size = strlen(seen->text);
         }
     }
+    return ZK_OK;
 }
 
 int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, struct zk_batch *batch)
@@ -238,7 +246,7 @@ int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, str
             ask_data(survey, batch);
         break;
     case STAGE_DATA:
-        take_data(survey, replies);
+        error = take_data(survey, replies);
         survey->stage = STAGE_OVER;
         break;
     case STAGE_OVER: break;
@@ -271,6 +279,8 @@ static void report(const struct zk_survey *survey, const struct sight *sight, in
     for (size_t i = 0; i < sight->seen_count; i++) {
         const struct seen *seen = &sight->seen[i];
         const struct contender *one = seen->contender;
+        if (seen->gone)
+            continue;
         struct lock_party *party =
             one->holds ? &holders[view.holder_count++] : &waiters[view.waiter_count++];
         struct jute_text text = {seen->text ? seen->text : "", seen->size};
@@ -282,7 +292,7 @@ static void report(const struct zk_survey *survey, const struct sight *sight, in
     view.mode = view.holder_count > 0 ? holders[0].mode : LOCK_EXCLUSIVE;
     view.limit = view.mode == LOCK_LIMIT ? limit_of(sight) : 0;
     view.fence = view.holder_count > 0 ? holders[view.holder_count - 1].fence : 0;
-    if (sight->named || sight->seen_count > 0)
+    if (sight->named || view.holder_count + view.waiter_count > 0)
         survey->request->each(survey->request->each_arg, &view);
     free(holders);
     free(waiters);
