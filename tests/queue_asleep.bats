@@ -1,6 +1,7 @@
 # Waiters that sleep longer than the queue waits for them.
 
 load helper
+load waiters
 
 @test "H63 a waiter that slept too long loses its place, not its turn" {
     local agent
@@ -51,12 +52,6 @@ load helper
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w asleep " ]]
 }
 
-# stopped NAME SIGNAL
-stopped() {
-    kill "-$2" "${pid[$1]}"
-    poll_until 5 in_state "${pid[$1]}" T
-}
-
 @test "H126 a waiter that is stopped takes nothing, is passed over, and has its place again" {
     local signal start
     for signal in STOP TSTP; do
@@ -82,34 +77,6 @@ stopped() {
         finish later
         [[ $(paste -sd' ' "$LOG") == "w asleep later" ]]
     done
-}
-
-# passed_over [HOLDER'S OPTION...] / [SLEEPER'S...] / [OTHER'S...]: of a waiter for k that is
-# stopped, and one behind it.
-passed_over() {
-    local all=() who=0
-    while (($#)); do
-        [[ $1 != / ]] || who=$((who + 1))
-        [[ $1 == / ]] || all[who]+=" $1"
-        shift
-    done
-    rm -f "$LOG"
-    # shellcheck disable=SC2086 # they are words
-    {
-        hold a k --lease 60s ${all[0]}
-        queue asleep k --lease 60s ${all[1]}
-        queue w k ${all[2]}
-        stopped asleep STOP
-        [[ ${all[0]} == *--read* ]] || kill "${pid[a]}"
-        finish w 20
-        [[ $status == 0 && $(<"$LOG") == w ]]
-        kill "${pid[a]}" || true
-        finish a
-        run -0 rlock run -n ${all[2]} k -- true
-        kill -CONT "${pid[asleep]}"
-        finish asleep
-    }
-    [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
 }
 
 @test "H126 a stopped reader or writer is passed over, and has its turn when it goes on" {

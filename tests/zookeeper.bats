@@ -3,6 +3,7 @@
 load helper
 load zookeepers
 load certificates
+load waiters
 
 # lines_are NUMBER FILE
 lines_are() {
@@ -92,6 +93,48 @@ strange_sessions_ended() {
     finish b 40
     [[ $status == 75 && $(owner_of k) == "$owner" ]]
     ends_well a
+}
+
+@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+    place_is_kept
+    place_is_kept --limit 1
+    place_is_kept j
+}
+
+# killed_unheard TEXT [OPTION...]: the agent of a run with -n is killed before it hears the answer to
+# the request with that text in it, which the server has done.
+killed_unheard() {
+    rm -f "$T"/proxy.*
+    start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
+    fault on up "$1" hold down
+    bg a rlock run -n -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 60s \
+        --connect-timeout 60s "${@:2}" k -- sh -c 'exit 9'
+    poll_until 10 eval '! is_free k || has_waiters k 1'
+    kill -KILL "$(agent_of "${pid[a]}")"
+    finish a 30
+    [[ $status == 9 ]]
+    is_free k
+    has_waiters k 0
+    kill "${pid[proxy]}"
+    wait "${pid[proxy]}" || true
+}
+
+@test "H143 an agent is killed before it hears of its grant: the next one has it, with -n too" {
+    rlock run j k -- true # the nodes of the keys are there
+    killed_unheard _c_
+    killed_unheard _c_ j
+    rlock run --limit 1 k -- true
+    killed_unheard _c_ --limit 1
+    killed_unheard lease- --limit 1
+}
+
+@test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
+    passed_over --write / --read / --write
+    passed_over --write / --write / --read
+    passed_over --read / --write / --read
+    passed_over --limit 1 / --limit 1 / --limit 1
+    passed_over / j / j
+    passed_over / j / i
 }
 
 @test "H112 the server is stopped for longer than the lease: the command ends before, with 79" {

@@ -278,8 +278,10 @@ static struct moment acquire_after(const struct supervisor *s)
     struct moment now = moment_now();
     int64_t stray = plan->keeper.connect_timeout;
     bool voted = store_record_of(&plan->address)->is_voted;
+    bool together =
+        plan->keeper.request.key_count == 1 || store_can(&plan->address, STORE_TOGETHER);
 
-    if (plan->keeper.request.key_count == 1 && !voted && !s->returned)
+    if (together && !voted && !s->returned)
         return now;
     return moment_plus(now, stray > STRAY_LEAST_NS ? stray : STRAY_LEAST_NS);
 }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "net/loop.h"
+#include "store/zookeeper/adopt.h"
 #include "store/zookeeper/family.h"
 #include "store/zookeeper/path.h"
 #include "store/zookeeper/semaphore.h"
@@ -38,7 +39,7 @@ static const char *const *words_of(const struct zk_store *store, const struct sp
 
     switch (zk_request_of(store)->mode) {
     case LOCK_SHARED: return reader;
-    case LOCK_LIMIT: return *spot->beside ? lease : place;
+    case LOCK_LIMIT: return spot->nested ? lease : place;
     default: return writer;
     }
 }
@@ -46,7 +47,7 @@ static const char *const *words_of(const struct zk_store *store, const struct sp
 /* The node that ours are children of at first. */
 static const char *parent_of(const struct zk_store *store, const struct spot *spot)
 {
-    return is_limited(store) && *spot->beside ? spot->leases : spot->lock;
+    return is_limited(store) && spot->nested ? spot->leases : spot->lock;
 }
 
 /* The family is there yet, and so is each elder that is noted: who waited for one that has gone may
@@ -69,10 +70,10 @@ static void add_creations(struct zk_store *store, struct zk_multi *multi, struct
     const char *const *words = words_of(store, spot);
     const char *parent = parent_of(store, spot);
     char name[NAME_SIZE];
-    bool nested = *spot->beside, same = nested && !is_limited(store);
+    bool same = spot->nested && !is_limited(store);
 
     zk_print_data(store, spot);
-    if (nested)
+    if (spot->nested)
         add_checks(multi, spot, parent);
     for (; *words; words++) {
         snprintf(name, sizeof name, same ? "_c_%s-%s%010d" : "_c_%s-%s", queue_uuid(store->owner),
@@ -94,13 +95,13 @@ static bool note_created(struct zk_store *store, const struct zk_reply *reply)
     for (size_t i = 0; sound && i < store->spot_count; i++) {
         struct spot *spot = &store->spots[i];
         const char *const *words = words_of(store, spot), *parent = parent_of(store, spot);
-        sound = !*spot->beside || zk_next_result(&in, &result);
-        for (size_t j = 0; sound && *spot->beside && j < OWNER_DEPTH; j++)
+        sound = !spot->nested || zk_next_result(&in, &result);
+        for (size_t j = 0; sound && spot->nested && j < OWNER_DEPTH; j++)
             sound = !spot->elders[j] || zk_next_result(&in, &result);
         for (size_t j = 0; sound && words[j]; j++)
             sound = zk_next_created(&in, parent, &spot->nodes[j]);
-        spot->leased = is_limited(store) && *spot->beside;
-        if (!*spot->beside)
+        spot->leased = is_limited(store) && spot->nested;
+        if (!spot->nested)
             spot->fence = (uint64_t)reply->zxid;
     }
     return sound;
@@ -244,13 +245,13 @@ static void read_ancestors(struct zk_store *store, const struct zk_reply *replie
         struct zk_stat stat;
         struct lock_party party;
         struct contender ancestor = {.uuid = ""};
-        if (!*spot->beside)
+        if (!spot->nested)
             continue;
         const struct zk_reply *reply = replies++;
         if (!read_elders(store, spot, &replies))
             return;
         if (reply->error == ZK_NO_NODE) {
-            *spot->beside = '\0'; /* it has just gone: to the end of the queue */
+            spot->nested = false; /* it has just gone: to the end of the queue */
         } else if (reply->error != ZK_OK || !zk_read_data(reply, &text, &stat)) {
             zk_tell_error(store, reply->error ? reply->error : ZK_MARSHALLING);
             return;
@@ -298,7 +299,7 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
         if (is_limited(store))
             queue_set_holding(&queues[i], true);
         const struct contender *one = queue_ancestor(&queues[i], store->owner);
-        *spot->beside = '\0';
+        spot->nested = false;
         zk_clear_elders(spot);
         if (!one || strlen(one->name) >= sizeof spot->beside)
             continue;
@@ -307,6 +308,7 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
             misfit = "it is held by an ancestor of this process, and nesting was ruled out";
         else if (one->reader && request->mode == LOCK_EXCLUSIVE)
             misfit = "an ancestor of this process holds it for reading, and cannot make way";
+        spot->nested = true;
         strcpy(spot->beside, one->name);
         spot->number = one->number;
         ask_elders(store, spot, &queues[i]);
@@ -488,7 +490,7 @@ static void met_relatives(struct zk_store *store, const struct zk_reply *replies
 
     for (size_t i = 0; i < store->spot_count && refused == store->spot_count; i++) {
         struct spot *spot = &store->spots[i];
-        if (*spot->beside)
+        if (spot->nested)
             lost |= !judge_relatives(store, spot, replies);
         replies += spot->relative_count;
         if (spot->in_the_way)
@@ -535,7 +537,7 @@ static void ask_relatives(struct zk_store *store, const struct zk_reply *replies
     for (size_t i = 0; i < store->spot_count; i++) {
         struct spot *spot = &store->spots[i];
         struct queue queue;
-        if (!*spot->beside)
+        if (!spot->nested)
             continue;
         const struct zk_reply *reply = replies++;
         if (reply->error != ZK_OK || !queue_read(reply, &queue)) {
@@ -553,7 +555,7 @@ static void ask_relatives(struct zk_store *store, const struct zk_reply *replies
 static void entered(struct zk_store *store)
 {
     for (size_t i = 0; i < store->spot_count; i++)
-        if (*store->spots[i].beside)
+        if (store->spots[i].nested)
             zk_children(zk_batch_of(store), parent_of(store, &store->spots[i]), false);
     if (zk_batch_of(store)->count > 0)
         zk_ask(store, false, ask_relatives);
@@ -701,6 +703,49 @@ static void beat(struct zk_store *store)
     zk_ask(store, false, heard);
 }
 
+/* -- the place of another process -------------------------------------------------------------- */
+
+/* Whether we have a lease for each place of a semaphore, and do not nest everywhere. */
+static bool is_claimed(const struct zk_store *store)
+{
+    bool leased = is_limited(store), nested = true;
+
+    for (size_t i = 0; i < store->spot_count; i++) {
+        leased &= store->spots[i].leased;
+        nested &= store->spots[i].nested;
+    }
+    return leased && !nested;
+}
+
+static void retaken(struct zk_store *store, const struct zk_reply *replies)
+{
+    size_t index;
+    int error = zk_multi_error(&replies[0], &index);
+
+    if (error == ZK_NO_NODE) {
+        lose(store);
+    } else if (error != ZK_OK) {
+        zk_tell_error(store, error);
+    } else {
+        store->from = zk_session_opened(store->session);
+        if (is_claimed(store))
+            zk_semaphore_recount(store);
+        else
+            look(store);
+    }
+}
+
+/* A lease counts from something that was written: that process has died, and nobody knows when it
+ * was heard of last. */
+static void retake(struct zk_store *store)
+{
+    store->expired = place_expired;
+    zk_write_own(store);
+    zk_ask(store, false, retaken);
+}
+
+/* -- beginning, or going on -------------------------------------------------------------------- */
+
 /* Nodes may be there that an unanswered request has made: they go with their session. */
 static void begin_anew(struct zk_store *store)
 {
@@ -733,12 +778,16 @@ void zk_acquire(struct store *base, const struct lock_request *request, struct m
     store->look = look;
     store->entered = entered;
     store->anew = close_old;
-    if (!zk_is_own(store))
+    if (!zk_is_own(store) && zk_request_of(store)->inherited)
+        zk_adopt(store, retake, begin_place);
+    else if (!zk_is_own(store))
         begin_anew(store);
     else if (store->unsure || store->ending)
         close_old(store);
     else if (!store->placed)
         begin_place(store);
+    else if (!store->from.ns)
+        retake(store);
     else if (zk_request_of(store)->queue && store->refusal.cause == CAUSE_HELD && !store->leads &&
              store->heartbeats++ < HEARTBEATS)
         beat(store);

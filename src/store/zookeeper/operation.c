@@ -76,18 +76,49 @@ void zk_print_data(const struct zk_store *store, struct spot *spot)
 {
     const struct lock_request *request = zk_request_of(store);
     struct node_data data = {.mode = request->mode,
-                             .fence = *spot->beside ? spot->fence : 0,
+                             .fence = spot->nested ? spot->fence : 0,
                              .lease = zk_granted_lease(store),
                              .limit = request->mode == LOCK_LIMIT ? request->limit : 0,
                              .slot = spot->slot,
                              .who = request->who,
                              .who_size = strlen(request->who)};
 
-    if (*spot->beside)
+    if (spot->nested)
         memcpy(data.elders, spot->elders_since, sizeof data.elders);
     snprintf(data.owner, sizeof data.owner, "%s", request->owner);
     memcpy(data.password, zk_session_identity(store->session)->password, sizeof data.password);
     zk_set_text(&spot->data, node_data_print(&data));
+}
+
+/* What is in a node, with what is new about it. */
+static void update_data(struct zk_store *store, struct spot *spot)
+{
+    const struct lock_request *request = zk_request_of(store);
+    struct jute_text text = {spot->data, strlen(spot->data)};
+    struct node_data data;
+
+    if (!node_data_parse(text, &data))
+        return;
+    data.lease = zk_granted_lease(store);
+    if (*request->who) {
+        data.who = request->who;
+        data.who_size = strlen(request->who);
+    }
+    zk_set_text(&spot->data, node_data_print(&data));
+}
+
+void zk_write_own(struct zk_store *store)
+{
+    struct zk_multi multi = zk_multi(zk_batch_of(store));
+
+    for (size_t i = 0; i < store->spot_count; i++) {
+        struct spot *spot = &store->spots[i];
+        update_data(store, spot);
+        zk_multi_set(&multi, spot->nodes[0], spot->data);
+        for (size_t j = 1; j < NODES_MAX && spot->nodes[j]; j++)
+            zk_multi_check(&multi, spot->nodes[j]);
+    }
+    zk_multi_end(&multi);
 }
 
 void zk_forget(struct zk_store *store)
@@ -96,6 +127,7 @@ void zk_forget(struct zk_store *store)
 
     zk_clear_spots(store);
     store->ending = false;
+    store->from = (struct moment){0};
     *store->owner = '\0';
     zk_session_take(store->session, &none);
 }

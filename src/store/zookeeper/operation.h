@@ -22,8 +22,9 @@ struct spot {
     char *leases;              /* KEY/leases, whose children hold a semaphore */
     char *nodes[NODES_MAX];    /* ours; NULL: none */
     char *in_the_way;          /* the node that is watched; NULL: none */
-    char beside[NAME_SIZE];    /* the first node of the ancestor that we nest in; "": none */
-    int32_t number;            /* of that */
+    bool nested;               /* in an ancestor that holds it */
+    char beside[NAME_SIZE];    /* that ancestor's first node, when ours is made */
+    int32_t number;            /* of that, and of ours */
     char *elders[OWNER_DEPTH]; /* where we nest, the nodes of all our ancestors, outermost
                                            first; NULL: it has none */
     int64_t elders_since[OWNER_DEPTH]; /* their czxids; 0: it has none */
@@ -53,7 +54,7 @@ struct zk_store {
     bool closing;       /* the operation under way closes the session */
     bool ending;        /* it may have been closed: nothing new may rely on it */
     int64_t lease;      /* ns: as it was asked for */
-    struct moment from; /* the lease counts from then */
+    struct moment from; /* the lease counts from then; 0: nothing was written in this session */
 
     /* While we wait. */
     struct answer refusal; /* the latest, at "refused" */
@@ -65,6 +66,8 @@ struct zk_store {
     void (*next)(struct zk_store *store, const struct zk_reply *replies);
     void (*expired)(struct zk_store *store);
     void (*adopted)(struct zk_store *store);
+    void (*missing)(struct zk_store *store);
+    size_t absent; /* the key that "missing" is about */
     bool creating; /* what was sent makes nodes of ours */
     struct moment until;
     bool requeued;
@@ -111,6 +114,8 @@ void zk_clear_elders(struct spot *spot);
 void zk_make_spots(struct zk_store *store);
 /* Frees *to, and takes "text" over. */
 void zk_set_text(char **to, char *text);
+/* Adds to the batch a transaction that writes our nodes anew, with the lease as it is granted. */
+void zk_write_own(struct zk_store *store);
 /* The session is nobody's any more: another one begins with the next request. */
 void zk_forget(struct zk_store *store);
 /* Whether the session is this owner's; one that was another's is left to its timeout. */

@@ -244,6 +244,24 @@ static void make_leases(struct zk_store *store)
     zk_ask(store, false, made_leases);
 }
 
+/* Ours are among them. */
+static void take_leases(struct zk_store *store, const struct zk_reply *replies)
+{
+    if (!read_leases(store, replies))
+        return;
+    for (size_t i = 0; i < store->spot_count; i++)
+        store->spots[i].leased = true;
+    verify(store);
+}
+
+void zk_semaphore_recount(struct zk_store *store)
+{
+    for (size_t i = 0; i < store->spot_count; i++)
+        store->spots[i].leased = store->spots[i].nested;
+    ask_leases(store, false);
+    zk_ask(store, false, take_leases);
+}
+
 static void claimed(struct zk_store *store, const struct zk_reply *replies)
 {
     size_t index;
@@ -258,11 +276,7 @@ static void claimed(struct zk_store *store, const struct zk_reply *replies)
         zk_tell_error(store, ZK_MARSHALLING);
     } else {
         store->from = zk_session_opened(store->session);
-        if (!read_leases(store, &replies[1]))
-            return;
-        for (size_t i = 0; i < store->spot_count; i++)
-            store->spots[i].leased = true;
-        verify(store);
+        take_leases(store, &replies[1]);
     }
 }
 

@@ -9,6 +9,10 @@
  * store->entered, or refuses. */
 void zk_semaphore_consider(struct zk_store *store);
 
+/* The leases were claimed by a process that may have died before it counted them: goes on to
+ * store->entered if there are no more than the limit, and begins anew otherwise. */
+void zk_semaphore_recount(struct zk_store *store);
+
 /* Nobody is in the way of a plain lock, but there is, or was, a semaphore of that name: goes on to
  * store->entered if nobody holds it or waits for it, and refuses otherwise. */
 void zk_semaphore_rule_out(struct zk_store *store);

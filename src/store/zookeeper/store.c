@@ -15,111 +15,20 @@
 #include "base/mem.h"
 #include "net/loop.h"
 #include "store/zookeeper/acquire.h"
+#include "store/zookeeper/adopt.h"
 #include "store/zookeeper/path.h"
 #include "store/zookeeper/semaphore.h"
 #include "store/zookeeper/survey.h"
 
-/* -- the operations ---------------------------------------------------------------------------- */
-
-/* -- the session of another process ------------------------------------------------------------ */
+static void is_missing(struct zk_store *store)
+{
+    zk_refuse_not_held(store, store->absent);
+}
 
 static void is_not_held(struct zk_store *store)
 {
     zk_forget(store);
     zk_refuse_not_held(store, 0);
-}
-
-static void adopt(struct zk_store *store, const struct zk_reply *replies);
-
-/* Notes the owner's nodes among these. */
-static void note_own(struct zk_store *store, struct spot *spot, const struct queue *queue,
-                     const char *parent)
-{
-    const char *uuid = queue_uuid(zk_request_of(store)->owner);
-    const struct contender *one = NULL;
-
-    for (size_t i = 0; i < NODES_MAX && (one = queue_next_of(queue, uuid, one)); i++)
-        zk_set_text(&spot->nodes[i], zk_path_join(parent, one->name));
-}
-
-/* The owner's nodes in all locks, or it does not hold them. Who holds a plain lock has nodes below
- * it, and who holds a semaphore a lease. */
-static void found_own(struct zk_store *store, const struct zk_reply *replies)
-{
-    struct queue queues[LOCK_KEYS_MAX], leases[LOCK_KEYS_MAX];
-    size_t key = store->spot_count;
-
-    if (!zk_read_queues(store, replies, queues))
-        return;
-    if (!zk_read_queues(store, replies + store->spot_count, leases)) {
-        zk_free_queues(store, queues);
-        return;
-    }
-    for (size_t i = 0; i < store->spot_count; i++) {
-        struct spot *spot = &store->spots[i];
-        note_own(store, spot, &queues[i], spot->key);
-        if (!spot->nodes[0])
-            note_own(store, spot, &leases[i], spot->leases);
-        if (spot->nodes[0])
-            zk_get(zk_batch_of(store), spot->nodes[0]);
-        else if (key == store->spot_count)
-            key = i;
-    }
-    zk_free_queues(store, queues);
-    zk_free_queues(store, leases);
-    if (key == store->spot_count) {
-        zk_close(zk_batch_of(store));
-        zk_ask(store, false, adopt);
-    } else {
-        zk_session_drop_batch(store->session);
-        zk_refuse_not_held(store, key);
-    }
-}
-
-/* A process that knows nothing but the owner goes on with its session. "store->adopted" follows, or
- * the refusal. */
-static void find_own(struct zk_store *store, void (*adopted)(struct zk_store *store))
-{
-    zk_forget(store);
-    zk_make_spots(store);
-    zk_wish(store, zk_request_of(store)->lease);
-    store->adopted = adopted;
-    store->expired = is_not_held;
-    for (size_t i = 0; i < store->spot_count; i++)
-        zk_children(zk_batch_of(store), store->spots[i].key, false);
-    for (size_t i = 0; i < store->spot_count; i++)
-        zk_children(zk_batch_of(store), store->spots[i].leases, false);
-    zk_ask(store, false, found_own);
-}
-
-static void adopt(struct zk_store *store, const struct zk_reply *replies)
-{
-    struct zk_identity identity = {0};
-    int64_t lease = zk_request_of(store)->lease;
-
-    for (size_t i = 0; i < store->spot_count; i++) {
-        struct spot *spot = &store->spots[i];
-        struct node_data data;
-        struct jute_text text;
-        struct zk_stat stat;
-        if (replies[i].error != ZK_OK || !zk_read_data(&replies[i], &text, &stat) ||
-            !node_data_parse(text, &data) || strcmp(data.owner, zk_request_of(store)->owner) != 0) {
-            is_not_held(store);
-            return;
-        }
-        identity.id = stat.session;
-        memcpy(identity.password, data.password, sizeof identity.password);
-        spot->slot = data.slot;
-        spot->leased = data.slot > 0;
-        spot->fence = data.fence ? data.fence : (uint64_t)stat.czxid;
-        zk_set_text(&spot->data, mem_checked(strndup(text.bytes, text.size)));
-        lease = zk_request_of(store)->lease ? lease : data.lease;
-    }
-    zk_wish(store, lease);
-    zk_session_take(store->session, &identity);
-    snprintf(store->owner, sizeof store->owner, "%s", zk_request_of(store)->owner);
-    store->placed = true;
-    store->adopted(store);
 }
 
 /* -- renewing ---------------------------------------------------------------------------------- */
@@ -141,35 +50,9 @@ static void renewed(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
-/* What is in a node, with what is new about it. */
-static void update_data(struct zk_store *store, struct spot *spot)
-{
-    const struct lock_request *request = zk_request_of(store);
-    struct jute_text text = {spot->data, strlen(spot->data)};
-    struct node_data data;
-
-    if (!node_data_parse(text, &data))
-        return;
-    data.lease = zk_granted_lease(store);
-    if (*request->who) {
-        data.who = request->who;
-        data.who_size = strlen(request->who);
-    }
-    zk_set_text(&spot->data, node_data_print(&data));
-}
-
 static void send_renewal(struct zk_store *store)
 {
-    struct zk_multi multi = zk_multi(zk_batch_of(store));
-
-    for (size_t i = 0; i < store->spot_count; i++) {
-        struct spot *spot = &store->spots[i];
-        update_data(store, spot);
-        zk_multi_set(&multi, spot->nodes[0], spot->data);
-        for (size_t j = 1; j < NODES_MAX && spot->nodes[j]; j++)
-            zk_multi_check(&multi, spot->nodes[j]);
-    }
-    zk_multi_end(&multi);
+    zk_write_own(store);
     zk_watch_own(store);
     store->expired = is_not_held;
     zk_ask(store, true, renewed);
@@ -182,7 +65,7 @@ static void zk_renew(struct store *base, const struct lock_request *request, str
 
     zk_start(store, until, done, arg);
     if (!zk_is_own(store) || !store->placed || store->ending) {
-        find_own(store, send_renewal);
+        zk_adopt(store, send_renewal, is_missing);
         return;
     }
     if (request->lease)
@@ -251,7 +134,7 @@ static void zk_release(struct store *base, const struct lock_request *request, b
     if (zk_is_own(store))
         send_release(store);
     else
-        find_own(store, send_release);
+        zk_adopt(store, send_release, is_missing);
 }
 
 static bool zk_release_nowait(struct store *base, const struct lock_request *request)

@@ -58,7 +58,8 @@ const struct store_record zookeeper_record = {
     .scheme = "zookeeper",
     .secure = "zookeepers",
     .name = "zookeeper://",
-    .abilities = STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_FORCE,
+    .abilities = STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_FORCE |
+                 STORE_TOGETHER,
     .fails_over = true,
     .parse = parse,
     .print = print,

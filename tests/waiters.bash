@@ -1,0 +1,61 @@
+# Waiters whose agent dies, or that are stopped: the same for every kind of store. Loaded after
+# helper.
+# shellcheck shell=bash disable=SC2154
+
+# place_is_kept [OPTION...]: of those who wait for k while their agents are killed. Nobody is shown
+# who is not there, and the lock is never idle.
+place_is_kept() {
+    local name
+    rm -f "$LOG"
+    stay a k --lease 60s "$@"
+    for name in b c; do
+        queue $name k --lease 60s "$@"
+    done
+    for name in b c b; do
+        kill_agent $name
+        poll_until 10 has_waiters k 2
+    done
+    run -0 --separate-stderr rlock status --json k
+    json '.[0] | (.holders | length == 1) and (.waiters | length == 2)'
+    ends_well a
+    for name in b c; do
+        finish $name 30
+        [[ $status == 0 ]]
+    done
+    [[ $(xargs <"$LOG") == "b c" ]]
+    is_free k
+}
+
+# stopped NAME SIGNAL
+stopped() {
+    kill "-$2" "${pid[$1]}"
+    poll_until 5 in_state "${pid[$1]}" T
+}
+
+# passed_over [HOLDER'S OPTION...] / [SLEEPER'S...] / [OTHER'S...]: of a waiter for k that is
+# stopped, and one behind it.
+passed_over() {
+    local all=() who=0
+    while (($#)); do
+        [[ $1 != / ]] || who=$((who + 1))
+        [[ $1 == / ]] || all[who]+=" $1"
+        shift
+    done
+    rm -f "$LOG"
+    # shellcheck disable=SC2086 # they are words
+    {
+        hold a k --lease 60s ${all[0]}
+        queue asleep k --lease 60s ${all[1]}
+        queue w k ${all[2]}
+        stopped asleep STOP
+        [[ ${all[0]} == *--read* ]] || kill "${pid[a]}"
+        finish w 20
+        [[ $status == 0 && $(<"$LOG") == w ]]
+        kill "${pid[a]}" || true
+        finish a
+        run -0 rlock run -n ${all[2]} k -- true
+        kill -CONT "${pid[asleep]}"
+        finish asleep
+    }
+    [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
+}
