@@ -2,6 +2,7 @@
 # with the place in the queue.
 
 load helper
+load waiters
 
 setup_file() { start_file; }
 
@@ -267,4 +268,10 @@ kill_all_agents() {
     renewed k
     ends_well a
     [[ ! -s $T/a.err ]]
+}
+
+@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+    place_is_kept
+    place_is_kept --limit 1
+    place_is_kept j
 }

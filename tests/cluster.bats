@@ -4,6 +4,7 @@
 load helper
 load cluster
 load decisions
+load waiters
 
 setup_file() { cluster_file; }
 teardown_file() {
@@ -660,4 +661,14 @@ is_taken_away() {
         finish asleep 20
         [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
     done
+}
+
+@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+    place_is_kept
+    place_is_kept --limit 1
+}
+
+@test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
+    passed_over / /
+    passed_over --limit 1 / --limit 1 / --limit 1
 }

@@ -1,6 +1,7 @@
 # --local: a server of the user's own, started when needed, with its data when it was killed.
 
 load helper
+load waiters
 
 setup_file() { start_file; }
 
@@ -341,4 +342,14 @@ END
     run -64 rlock local stop -- true
     run -64 rlock run --local --url redis://h k -- true
     [[ ! -e $PLACE ]]
+}
+
+@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+    place_is_kept
+    place_is_kept --limit 1
+}
+
+@test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
+    passed_over / /
+    passed_over --limit 1 / --limit 1 / --limit 1
 }

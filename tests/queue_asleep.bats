@@ -79,13 +79,13 @@ load waiters
     done
 }
 
-@test "H126 a stopped reader or writer is passed over, and has its turn when it goes on" {
+@test "H126 H144 a stopped reader or writer is passed over, and has its turn when it goes on" {
     passed_over --write / --read / --write
     passed_over --write / --write / --read
     passed_over --read / --write / --read
 }
 
-@test "H126 a stopped waiter for a semaphore or several keys is passed over, and has its turn" {
+@test "H126 H144 a stopped waiter for a semaphore or several keys is passed over, and has its turn" {
     passed_over --limit 1 / --limit 1 / --limit 1
     passed_over / j / j
     passed_over / j / i

@@ -281,7 +281,7 @@ setup_file() { quorum_file 3; }
     poll_until 2 nothing_at rlock-doctor 3
 }
 
-@test "H126 a waiter that is stopped takes nothing on any server; it has its turn when it goes on" {
+@test "H126 H144 a waiter that is stopped takes nothing on any server; it has its turn when it goes on" {
     hold a k --lease 60s
     bg asleep rlock run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
     poll_until 10 contains "$T/asleep.err" "waiting for k"
@@ -296,4 +296,18 @@ setup_file() { quorum_file 3; }
     kill -CONT "${pid[asleep]}"
     finish asleep 20
     [[ $status == 0 && $(<"$LOG") == asleep ]]
+}
+
+@test "H143 a waiter's agent is killed: it has its turn, and nobody is shown who is not there" {
+    stay a k --lease 60s
+    bg b rlock run --lease 60s k -- sh -c "echo b >>'$LOG'"
+    poll_until 10 contains "$T/b.err" "waiting for k"
+    kill_agent b
+    kill_agent b
+    run -0 --separate-stderr rlock status --json k
+    json '.[0].holders | length == 1'
+    ends_well a
+    finish b 30
+    [[ $status == 0 && $(<"$LOG") == b ]]
+    poll_until 10 nothing_at k 1 2 3
 }

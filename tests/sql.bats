@@ -5,6 +5,7 @@ load helper
 load certificates
 load databases
 load decisions
+load waiters
 
 setup_file() { databases_start; }
 
@@ -494,4 +495,14 @@ limit_statements() {
         [[ ! -e $T/ran ]]
     }
     on_each encrypted
+}
+
+@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+    on_each place_is_kept
+    on_each place_is_kept --limit 1
+}
+
+@test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
+    on_each passed_over / /
+    on_each passed_over --limit 1 / --limit 1 / --limit 1
 }

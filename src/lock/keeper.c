@@ -5,8 +5,9 @@
  *               the end.
  *   WAITING     In the queue. The store pokes, or the heartbeat is due: TRYING. The store hands the
  *               lock over: HELD. The user's time is up: the end.
- *   PAUSED      Whoever the lock is for is absent, so nothing is acquired, and what is handed over
- *               is given back. keeper_resume(): TRYING.
+ *   PAUSED      The owner is absent, so nothing is acquired, and what is handed over is given back.
+ *               The store pokes: RELEASING, as it may be the place in the queue that keeps others
+ *               out. keeper_resume(): TRYING.
  *   CONFIRMING  A grant that came late is renewed before it is called held. Renewed in time: HELD;
  *               refused or not answered: TRYING; late too often: the end.
  *   HELD        Renewed whenever that is due. Refused, or the lease has run out: LOST.
@@ -85,6 +86,7 @@ struct keeper {
     char *who;             /* the identity in the latest acquisition; NULL: as in the plan */
     struct answer refusal; /* the latest */
     bool replaced;         /* whoever held it was asked to give it back */
+    bool called;           /* the store has poked since the latest acquisition was sent */
     unsigned late;         /* how many grants and confirmations came too late */
 
     /* Holding: the lease as the store has granted it last. */
@@ -689,12 +691,23 @@ void keeper_resume(struct keeper *keeper)
     acquire(keeper, keeper->outage.contacted && keeper->plan.wait);
 }
 
+/* It may be the turn of an owner that is absent, and then its place in the queue keeps all others
+ * out: the place is released, and the owner has it back later where the store can give it back. */
+static void step_aside(struct keeper *keeper)
+{
+    keeper->called = false;
+    keeper_restart(keeper);
+}
+
 /* A first try does not listen: it costs less, and most are granted. One that listens is made after
  * a refusal and with every heartbeat, so that no release goes unnoticed in between. */
 static void acquire(struct keeper *keeper, bool listen)
 {
     if (owner_is_absent(keeper)) {
-        pause_trying(keeper);
+        if (keeper->called)
+            step_aside(keeper);
+        else
+            pause_trying(keeper);
         return;
     }
 
@@ -712,7 +725,7 @@ static void acquire(struct keeper *keeper, bool listen)
     request.offer = listen && keeper->plan.renew && request.key_count == 1;
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;
-    keeper->handed = false;
+    keeper->handed = keeper->called = false;
     keeper->granted.count = 0;
     keeper->busy = true;
     keeper->sent = now;
@@ -873,10 +886,14 @@ static void poked(void *arg)
 
     struct moment next = throttle_next(&keeper->pace);
     bool held = keeper->state == HELD && keeper->plan.renew;
+    bool paused = keeper->state == PAUSED && keeper->asked;
 
-    if (keeper->busy || (keeper->state != WAITING && !held))
+    if (keeper->busy || (keeper->state != WAITING && !held && !paused))
         return;
-    if ((held && keeper->on_hold) || !moment_reached(next, now_of(keeper)))
+    keeper->called = !held;
+    if (paused)
+        step_aside(keeper);
+    else if ((held && keeper->on_hold) || !moment_reached(next, now_of(keeper)))
         schedule(keeper, moment_min(keeper->next.due, next));
     else if (held)
         renew(keeper);

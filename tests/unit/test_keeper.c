@@ -216,8 +216,8 @@ static const struct schedule schedules[] = {
     /* Whoever it is for is away. */
     {"away while it is waited for", -1, 0, "- - +", "1000 s 20000 w 21000 r",
      "q- l- wait l+ held f+ over:released"},
-    {"away, poked, and back in the queue", -1, 0, "- - - - +", "1000 s 1500 p 20000 w 26000 r",
-     "q- l- wait l- wait l- wait l+ held f+ over:released"},
+    {"away, poked, and back in the queue", -1, 0, "- - + - +", "1000 s 1500 p 20000 w 26000 r",
+     "q- l- wait f+ l- wait l+ held f+ over:released"},
     {"away when it is granted", -1, 0, "+100 + +", "50 s 20000 w 21000 r",
      "q+ f+ l+ held f+ over:released"},
     {"away when the one try is granted", 0, 0, "+100 + -", "50 s 20000 w", "a+ f+ a- over:refused"},
