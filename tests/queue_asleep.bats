@@ -85,7 +85,7 @@ load waiters
     passed_over --read / --write / --read
 }
 
-@test "H126 H144 a stopped waiter for a semaphore or several keys is passed over, and has its turn" {
+@test "H126 H144 a waiter for a semaphore or several keys is stopped, and has its turn later" {
     passed_over --limit 1 / --limit 1 / --limit 1
     passed_over / j / j
     passed_over / j / i

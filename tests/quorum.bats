@@ -281,7 +281,7 @@ setup_file() { quorum_file 3; }
     poll_until 2 nothing_at rlock-doctor 3
 }
 
-@test "H126 H144 a waiter that is stopped takes nothing on any server; it has its turn when it goes on" {
+@test "H126 H144 a waiter that is stopped takes nothing on any server, and has its turn later" {
     hold a k --lease 60s
     bg asleep rlock run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
     poll_until 10 contains "$T/asleep.err" "waiting for k"

@@ -101,8 +101,8 @@ strange_sessions_ended() {
     place_is_kept j
 }
 
-# killed_unheard TEXT [OPTION...]: the agent of a run with -n is killed before it hears the answer to
-# the request with that text in it, which the server has done.
+# killed_unheard TEXT [OPTION...]: the agent of a run with -n is killed before it hears the answer
+# to the request with that text in it, which the server has done.
 killed_unheard() {
     rm -f "$T"/proxy.*
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
