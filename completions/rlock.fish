@@ -238,7 +238,8 @@ complete -c rlock -n '__fish_rlock_in history' -l since -xa '1h 1d 7d' -d 'That 
 complete -c rlock -n '__fish_rlock_in history' -l failed -d 'That did not end with 0'
 
 complete -c rlock -n '__fish_rlock_in init' -l force -d 'Even if it may have forgotten locks'
-complete -c rlock -n '__fish_rlock_in init' -l print -d 'Print the SQL of the tables alone'
+complete -c rlock -n '__fish_rlock_in init' -l print -d 'Print the SQL or the ACL, and do nothing'
+complete -c rlock -n '__fish_rlock_in init' -l grant -x -d 'Give USER what rlock needs'
 complete -c rlock -n '__fish_rlock_in doctor' -l json -d 'Print JSON'
 complete -c rlock -n '__fish_rlock_in doctor' -l replicas -xa '1 2 majority all' -d 'As asked for by run'
 complete -c rlock -n '__fish_rlock_in doctor' -l grace -d 'As asked for by run'

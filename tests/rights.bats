@@ -204,3 +204,17 @@ are_clients() {
     # The holder's next renewal finds the damage.
     redis hset 'rlock:{damaged}' s garbage >/dev/null
 }
+
+@test "init --grant --print: the command that gives a user all that the manual names" {
+    run -0 rlock init -u redis://h --prefix p --grant bob --print
+    redis acl setuser bob nopass
+    # shellcheck disable=SC2086 # words
+    redis ${output,,}
+    redis acl setuser bob on '>pw'
+    run -0 rlock run -u "unix://bob:pw@$REDIS_SOCK" --prefix p k -- true
+    run -64 --separate-stderr rlock init --grant bob
+    stderr_line '^rlock: init: --grant: rlock changes no users of unix://'
+    run -64 --separate-stderr rlock init --print
+    run -64 --separate-stderr rlock init -u zookeeper://h --grant bob --print
+    stderr_line '^rlock: init: --print: zookeeper:// has no tables, and no rights to print$'
+}

@@ -191,3 +191,90 @@ user_takes() {
     }
     on_each full
 }
+
+# as_administrator: the URL of one who may do everything.
+as_administrator() {
+    local dir=$BATS_FILE_TMPDIR/$DATABASE
+    case $DATABASE in
+    postgresql) echo "postgres://root@/locks?host=$dir&port=$POSTGRESQL_PORT" ;;
+    mysql) echo "mysql://root@/locks?socket=$dir/sock" ;;
+    esac
+}
+
+# A user "other" who may log in and read one of the tables.
+other_user() {
+    case $DATABASE in
+    postgresql) database_sql postgresql "CREATE ROLE other LOGIN PASSWORD 'x'" ;;
+    mysql) database_sql mysql "CREATE USER other@'%' IDENTIFIED BY 'x'" ;;
+    esac
+    database_sql "$DATABASE" "GRANT SELECT ON rlock_wait TO other"
+    export RLOCK_URL RLOCK_PASSWORD=x
+    RLOCK_URL=$DATABASE://other@127.0.0.1:$(database_port "$DATABASE")/locks
+}
+
+drop_other_user() {
+    [[ $DATABASE != postgresql ]] || database_sql postgresql 'DROP OWNED BY other'
+    database_sql "$DATABASE" 'DROP USER other'
+    unset RLOCK_PASSWORD
+}
+
+@test "a user without rights: named, with who gives them; the doctor has all at once" {
+    rightless() {
+        local -A grant=([postgresql]='ON rlock_lock, rlock_wait TO "other"'
+            [mysql]="ON rlock_wait TO 'other'@'%'")
+        other_user
+        refused 77 run k -- touch "$T/ran"
+        stderr_line "^rlock: k: $(url_shown): user other: no right to the database, or to its tables\$"
+        stderr_line '^hint: .*rlock init --grant USER'
+        [[ ! -e $T/ran ]]
+        run -69 rlock doctor
+        # shellcheck disable=SC2076 # words
+        [[ $output =~ 'user other'[^\ ]*' lacks SELECT, INSERT, UPDATE, DELETE on rlock_lock; '.*'DELETE on rlock_wait -> GRANT SELECT, INSERT, UPDATE, DELETE' ]]
+        [[ $output == *"${grant[$DATABASE]}"* ]]
+        drop_other_user
+    }
+    on_each rightless
+}
+
+@test "init --grant gives a user all that is needed; --print shows it" {
+    granted() {
+        local line
+        other_user
+        run -0 rlock init --print --grant other
+        [[ $output == *'CREATE TABLE'*'GRANT SELECT, INSERT, UPDATE, DELETE ON rlock_'*other*';' ]]
+        run -77 rlock run k -- true
+        refused 77 init --grant other
+        env -u RLOCK_PASSWORD "$RLOCK" init -u "$(as_administrator)" --grant other
+        run -0 --separate-stderr rlock run k -- echo ran
+        [[ $output == ran && -z $stderr ]]
+        run -0 rlock status
+        run -1 rlock doctor # it is not encrypted
+        [[ $output =~ 'user other'[^\ ]*' may do all that rlock needs' ]]
+        drop_other_user
+    }
+    on_each granted
+}
+
+@test "init --print --grant quotes a name, whatever is in it" {
+    quoted() {
+        local -A wanted=([postgresql]='TO "o'"'"'t\h""er";' [mysql]="TO 'o''t\\\\h\"er'@'10.%';")
+        local -A user=([postgresql]="o't\\h\"er" [mysql]="o't\\h\"er@10.%")
+        run -0 rlock init --print --grant "${user[$DATABASE]}"
+        echo "wanted: ${wanted[$DATABASE]}"
+        [[ ${lines[-1]} == *"${wanted[$DATABASE]}" ]]
+        run -64 rlock init --grant ""
+    }
+    on_each quoted
+}
+
+@test "the doctor says how many connections are taken, of how many" {
+    counted() {
+        user_takes 7
+        stay a k
+        run -1 rlock doctor
+        [[ $output =~ 'connections  '[1-9][0-9]*' of '[1-9][0-9]*' are taken; this user may have 7' ]]
+        ends_well a
+        user_takes -1
+    }
+    on_each counted
+}

@@ -100,7 +100,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     export RLOCK_SERVER_WAIT=0
     run -69 --separate-stderr rlock run k -- touch "$T/run"
     [[ ${stderr_lines[0]} == rlock:*unix:///nowhere/at/all* && ${#stderr_lines[@]} -le 2 ]]
-    stderr_line 'hint:.*(--url|RLOCK_URL)'
+    stderr_line 'hint:.*--server-wait.*doctor'
     [[ ! -e $T/run ]]
     run -69 --separate-stderr rlock run -q -u redis://127.0.0.1:1 k -- touch "$T/run"
     stderr_line 'redis://127.0.0.1:1'

@@ -4,15 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT };
+enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT };
 
 static const struct option_spec options[] = {
     {.id = OPTION_FORCE,
      .name = "force",
      .help = "mark it even if it may have forgotten locks, because nobody holds any"},
+    {.id = OPTION_GRANT,
+     .name = "grant",
+     .argument = "USER",
+     .help = "give USER of the database the rights that rlock needs"},
     {.id = OPTION_PRINT,
      .name = "print",
-     .help = "print the SQL that makes a database's tables, and do nothing"},
+     .help = "print the SQL, or for --grant Redis' ACL, and do nothing"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -21,14 +25,16 @@ struct init {
     struct arguments arguments;
     struct settings settings;
     struct query query;
+    const char *user; /* of --grant; NULL: none */
 };
 
 static int mark(struct init *all)
 {
-    bool force = command_option(&all->arguments, OPTION_FORCE);
+    struct mark_request request = {.force = command_option(&all->arguments, OPTION_FORCE),
+                                   .user = all->user};
     struct answer answer;
 
-    query_mark(&all->query, force, &answer);
+    query_mark(&all->query, &request, &answer);
     if (answer.cause == CAUSE_GRACE) {
         command_error(all->command, "%s", answer.text);
         say_hint("--force ends that, if nobody can be holding a lock");
@@ -43,16 +49,21 @@ static int mark(struct init *all)
 /* For an administrator: nothing is connected to. */
 static int print(struct init *all)
 {
-    const struct store_record *record = store_record_of(&all->settings.address);
-    char *statement;
+    const struct store_address *address = &all->settings.address;
+    const struct store_record *record = store_record_of(address);
+    char *text = record->schema ? record->schema(address, all->user, 0) : NULL;
 
-    if (!record->schema) {
-        command_error(all->command, "--print: %s has no tables", record->name);
+    if (!text) {
+        command_error(all->command, "--print: %s has no tables%s", record->name,
+                      record->schema ? "" : ", and no rights to print");
+        if (record->schema)
+            say_hint("--grant USER --print shows the rights that USER needs");
         return STATUS_USAGE;
     }
-    for (size_t i = 0; (statement = record->schema(all->settings.address.urls, i)); i++) {
-        printf("%s;\n", statement);
-        free(statement);
+    for (size_t i = 1; text; i++) {
+        printf("%s%s\n", text, record->grants ? ";" : "");
+        free(text);
+        text = record->schema(address, all->user, i);
     }
     return STATUS_OK;
 }
@@ -60,11 +71,24 @@ static int print(struct init *all)
 static int begin(struct init *all)
 {
     const struct store_address *address = &all->settings.address;
+    const struct store_record *record = store_record_of(address);
 
-    if (!store_can(address, STORE_MARK))
-        return command_lacks(all->command, address, STORE_MARK);
+    const struct given_option *grant = command_option(&all->arguments, OPTION_GRANT);
+
+    all->user = grant ? grant->value : NULL;
+    if (all->user && !*all->user) {
+        command_error(all->command, "--grant: the name of a user is empty");
+        return STATUS_USAGE;
+    }
     if (command_option(&all->arguments, OPTION_PRINT))
         return print(all);
+    if (!store_can(address, STORE_MARK))
+        return command_lacks(all->command, address, STORE_MARK);
+    if (all->user && !record->grants) {
+        command_error(all->command, "--grant: rlock changes no users of %s", record->name);
+        say_hint("--grant USER --print shows the command for an administrator");
+        return STATUS_USAGE;
+    }
     int status = command_open(all->command, &all->settings, &all->query);
     return status == STATUS_OK ? mark(all) : status;
 }
@@ -90,7 +114,7 @@ const struct command command_init = {
     .usage = {"init [OPTIONS]"},
     .example = "Examples, for a server and a database that were just set up:\n"
                "  rlock init -u redis://locks.example.com\n"
-               "  rlock init -u postgresql://rlock@db.example.com/locks\n",
+               "  rlock init -u postgresql://admin@db.example.com/locks --grant rlock\n",
     .options = options,
     .run = run,
 };

@@ -277,13 +277,12 @@ void query_acquire(struct query *query, const struct lock_request *request, stru
 static void send_mark(struct query *query, const void *request, struct moment until,
                       struct pending *pending)
 {
-    const bool *force = request;
-    store_mark(query->store, *force, until, done, pending);
+    store_mark(query->store, request, until, done, pending);
 }
 
-void query_mark(struct query *query, bool force, struct answer *answer)
+void query_mark(struct query *query, const struct mark_request *request, struct answer *answer)
 {
-    ask(query, send_mark, &force, answer);
+    ask(query, send_mark, request, answer);
 }
 
 /* -- what may be asked again after a lost answer --------------------------------------------- */

@@ -58,7 +58,7 @@ void query_renew(struct query *query, const struct lock_request *request, struct
 void query_release(struct query *query, const struct lock_request *request, struct answer *answer);
 
 /* store_mark() */
-void query_mark(struct query *query, bool force, struct answer *answer);
+void query_mark(struct query *query, const struct mark_request *request, struct answer *answer);
 
 /* Lets time pass. */
 void query_pause(struct query *query, int64_t ns);

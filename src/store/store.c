@@ -119,6 +119,14 @@ static const struct adjust_request *copy_adjust(struct store_requests *copies,
     return &copies->adjust;
 }
 
+static const struct mark_request *copy_mark(struct store_requests *copies,
+                                            const struct mark_request *request)
+{
+    copies->mark = *request;
+    copies->mark.user = renew(&copies->mark_words, copy_words(&request->user, 1))[0];
+    return &copies->mark;
+}
+
 static void free_copies(struct store_requests *copies)
 {
     free(copies->lock_words);
@@ -126,6 +134,7 @@ static void free_copies(struct store_requests *copies)
     free(copies->survey_words);
     free(copies->latch_words);
     free(copies->adjust_words);
+    free(copies->mark_words);
 }
 
 const char *store_address_password(const struct store_address *address)
@@ -232,9 +241,10 @@ void store_adjust(struct store *store, const struct adjust_request *request, str
     store->ops->adjust(store, copy_adjust(&store->requests, request), until, done, arg);
 }
 
-void store_mark(struct store *store, bool force, struct moment until, store_done *done, void *arg)
+void store_mark(struct store *store, const struct mark_request *request, struct moment until,
+                store_done *done, void *arg)
 {
-    store->ops->mark(store, force, until, done, arg);
+    store->ops->mark(store, copy_mark(&store->requests, request), until, done, arg);
 }
 
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)

@@ -162,9 +162,9 @@ struct answer {
     bool forgotten;                          /* renewed though the store had forgotten it */
     struct latch_state latch;                /* granted by store_latch() */
 
-    size_t key;       /* refused: the index of the key that is refused */
-    int64_t holders;  /* refused: how many hold it */
-    int64_t left_ms;  /* refused: no holder's lease ends sooner; 0: nobody holds it */
+    size_t key;      /* refused: the index of the key that is refused */
+    int64_t holders; /* refused: how many hold it */
+    int64_t left_ms; /* refused: no holder's lease ends sooner; 0: nobody holds it */
     /* Refused for GRACE: nothing is granted sooner. NOT_READY: it is served then; 0: not known. */
     int64_t grace_ms;
     int64_t opens_ms; /* refused for CLOSED: the same; 0: not known */
@@ -309,8 +309,15 @@ void store_adjust(struct store *store, const struct adjust_request *request, str
                   store_done *done, void *arg);
 
 /* Tells a server that is new that it has forgotten nothing, so that it grants at once, also with
- * grace. REFUSED with GRACE if it is not new, unless "force". Of one server alone. */
-void store_mark(struct store *store, bool force, struct moment until, store_done *done, void *arg);
+ * grace; a database gets its tables. REFUSED with GRACE if it is not new, unless "force". Of one
+ * server alone. */
+struct mark_request {
+    bool force;
+    const char *user; /* who gets the rights that rlock needs; NULL: nobody. Of a store whose
+                         record says "grants" */
+};
+void store_mark(struct store *store, const struct mark_request *request, struct moment until,
+                store_done *done, void *arg);
 
 /* Makes *answer UNKNOWN for that cause, with its text as of printf(), and nothing else. */
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)
@@ -341,7 +348,7 @@ struct store_ops {
                    void *);
     void (*latch)(struct store *, const struct latch_request *, struct moment, store_done *,
                   void *);
-    void (*mark)(struct store *, bool, struct moment, store_done *, void *);
+    void (*mark)(struct store *, const struct mark_request *, struct moment, store_done *, void *);
     void (*adjust)(struct store *, const struct adjust_request *, struct moment, store_done *,
                    void *);
 };
@@ -359,7 +366,9 @@ struct store_requests {
     struct survey_request survey;
     struct latch_request latch;
     struct adjust_request adjust;
-    const char **lock_words, **force_words, **survey_words, **latch_words, **adjust_words;
+    struct mark_request mark;
+    const char **lock_words, **force_words, **survey_words, **latch_words, **adjust_words,
+        **mark_words;
 };
 
 struct store {

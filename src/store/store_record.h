@@ -76,9 +76,10 @@ struct store_record {
     /* Makes sure that it runs. Blocks. False with a message in "fault". */
     bool (*start_server)(char *socket, size_t socket_size, char *fault, size_t size);
 
-    /* Statement number i of those that store_mark() has a database execute, which the caller frees;
-     * NULL: there are no more. NULL: it is no database. */
-    char *(*schema)(const struct url *url, size_t i);
+    /* Command number i of those that an administrator prepares it with, which the caller frees;
+     * NULL: there are no more. user: who gets the rights that rlock needs; NULL: nobody. */
+    char *(*schema)(const struct store_address *address, const char *user, size_t i);
+    bool grants; /* store_mark() executes all of them */
 
     /* Opens the store; see store_open(). */
     struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,

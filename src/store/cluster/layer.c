@@ -29,9 +29,10 @@ void layer_adjust(struct store *layer, const struct adjust_request *request, str
     store_adjust(below(layer), request, until, done, arg);
 }
 
-void layer_mark(struct store *layer, bool forced, struct moment until, store_done *done, void *arg)
+void layer_mark(struct store *layer, const struct mark_request *request, struct moment until,
+                store_done *done, void *arg)
 {
-    store_mark(below(layer), forced, until, done, arg);
+    store_mark(below(layer), request, until, done, arg);
 }
 
 void layer_poked(void *above)

@@ -19,7 +19,8 @@ void layer_latch(struct store *layer, const struct latch_request *request, struc
                  store_done *done, void *arg);
 void layer_adjust(struct store *layer, const struct adjust_request *request, struct moment until,
                   store_done *done, void *arg);
-void layer_mark(struct store *layer, bool forced, struct moment until, store_done *done, void *arg);
+void layer_mark(struct store *layer, const struct mark_request *request, struct moment until,
+                store_done *done, void *arg);
 
 /* Events of a store below: "above", the struct store that listens, tells its own listener. */
 void layer_poked(void *above);

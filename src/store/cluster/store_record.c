@@ -44,5 +44,6 @@ const struct store_record cluster_record = {
     .beside = beside,
     .parse = parse,
     .print = url_append_hosts,
+    .schema = redis_schema,
     .open = store_cluster_open,
     .check = cluster_check};

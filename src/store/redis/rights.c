@@ -1,7 +1,11 @@
 /* The rights that rlock needs at a Redis server. */
 #include "store/redis/rights.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
 
 #define NO_SCRIPT "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
 
@@ -46,4 +50,17 @@ enum rights_lack rights_judge(const char *error)
     if (strstr(error, "to access") && strstr(error, "key"))
         return RIGHTS_LACK_KEYS;
     return RIGHTS_LACK_COMMAND;
+}
+
+char *rights_command(const char *user, const char *prefix, bool clustered)
+{
+    char words[RIGHTS_MAX * 24] = "", *command;
+
+    for (size_t i = 0; rights[i].name; i++)
+        if (clustered || rights[i].use != RIGHT_CLUSTER)
+            text_append(words, sizeof words, " +%s", rights[i].name);
+    return asprintf(&command, "ACL SETUSER %s on resetkeys ~%s:* resetchannels &%s:* -@all%s", user,
+                    prefix, prefix, words) < 0
+               ? mem_checked(NULL)
+               : command;
 }

@@ -43,6 +43,10 @@ struct right {
 /* Ends with one without a name; in the order of the manual. */
 extern const struct right rights[RIGHTS_MAX];
 
+/* The command that gives a user of that name all of them, which the caller frees. clustered: for a
+ * node of a Cluster. */
+char *rights_command(const char *user, const char *prefix, bool clustered);
+
 /* What an error reply to such a call says is missing. */
 enum rights_lack {
     RIGHTS_FINE, /* some other error, or none: the right is there */

@@ -777,12 +777,12 @@ static void redis_latch(struct store *base, const struct latch_request *request,
     start(store, until, done, arg);
 }
 
-static void redis_mark(struct store *base, bool force, struct moment until, store_done *done,
-                       void *arg)
+static void redis_mark(struct store *base, const struct mark_request *request, struct moment until,
+                       store_done *done, void *arg)
 {
     struct redis_store *store = of(base);
 
-    redis_call_mark(&store->call, &store->terms, force);
+    redis_call_mark(&store->call, &store->terms, request->force);
     start(store, until, done, arg);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "store/redis/checkup.h"
+#include "store/redis/rights.h"
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 
@@ -73,6 +74,13 @@ static void print_sentinel(const struct url *url, char *out, size_t size)
     text_append(out, size, "/%d", url->db);
 }
 
+char *redis_schema(const struct store_address *address, const char *user, size_t i)
+{
+    if (!user || i > 0)
+        return NULL;
+    return rights_command(user, address->prefix, address->urls->record->is_sharded);
+}
+
 const char *const redis_mirrors[] = {"string", "redisson", NULL};
 
 const struct store_record redis_record = {.scheme = "redis",
@@ -82,6 +90,7 @@ const struct store_record redis_record = {.scheme = "redis",
                                           .mirrors = redis_mirrors,
                                           .parse = parse_redis,
                                           .print = print_redis,
+                                          .schema = redis_schema,
                                           .open = store_redis_open,
                                           .open_member = store_redis_open_member,
                                           .check = redis_check};
@@ -92,6 +101,7 @@ const struct store_record unix_record = {.scheme = "unix",
                                          .mirrors = redis_mirrors,
                                          .parse = parse_unix,
                                          .print = print_unix,
+                                         .schema = redis_schema,
                                          .open = store_redis_open,
                                          .open_member = store_redis_open_member,
                                          .check = redis_check};
@@ -105,5 +115,6 @@ const struct store_record sentinel_record = {.scheme = "sentinel",
                                              .tls_by_settings = true,
                                              .parse = parse_sentinel,
                                              .print = print_sentinel,
+                                             .schema = redis_schema,
                                              .open = store_redis_open,
                                              .check = redis_check};

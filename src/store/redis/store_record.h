@@ -10,6 +10,9 @@
 
 #include "store/store_record.h"
 
+/* What gives a user its rights; see store_record.h. */
+char *redis_schema(const struct store_address *address, const char *user, size_t i);
+
 extern const struct store_record redis_record, unix_record, sentinel_record;
 
 #define REDIS_PORT 6379
@@ -21,7 +24,6 @@ extern const char *const redis_mirrors[];
     (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
      STORE_REPLICAS | STORE_GRACE | STORE_MARK | STORE_FORCE | STORE_ASK | STORE_REPLACE |         \
      STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_MIRROR | STORE_LIMITS | STORE_MEMORY |  \
-     STORE_TOGETHER | STORE_PRIORITIES | STORE_PAUSES | STORE_ANY |                                \
-     STORE_GLOB_PAUSES)
+     STORE_TOGETHER | STORE_PRIORITIES | STORE_PAUSES | STORE_ANY | STORE_GLOB_PAUSES)
 
 #endif

@@ -139,18 +139,101 @@ static void check_clock(struct examination *of)
         add(of, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
 }
 
+/* -- rights ------------------------------------------------------------------------------------ */
+
+static const char *const verbs[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
+
+/* Whether the user may do that with the table, by a statement that changes nothing: the server
+ * looks at the rights first. */
+static bool may(struct examination *of, size_t verb, const char *table)
+{
+    static const char *const trials[] = {
+        "SELECT name FROM %s WHERE 1 = 0", "INSERT INTO %s SELECT * FROM %s WHERE 1 = 0",
+        "UPDATE %s SET name = name WHERE 1 = 0", "DELETE FROM %s WHERE 1 = 0"};
+    struct sql_text text = text_of(of);
+    const char *trial = trials[verb], *at;
+
+    while ((at = strstr(trial, "%s"))) {
+        sql_add(&text, "%.*s%s", (int)(at - trial), trial, table);
+        trial = at + strlen("%s");
+    }
+    sql_add(&text, "%s", trial);
+    bool done = ask(of, text.bytes);
+    sql_text_end(&text);
+    return done || of->failure.cause != CAUSE_DENIED;
+}
+
+/* Adds "SELECT, DELETE on rlock_wait" and the like. */
+static void add_lacks(struct examination *of, const char *table, struct sql_text *lacks)
+{
+    const char *between = lacks->size > 0 ? "; " : "";
+    bool some = false;
+
+    for (size_t verb = 0; verb < sizeof verbs / sizeof *verbs; verb++) {
+        if (may(of, verb, table))
+            continue;
+        sql_add(lacks, "%s%s", between, verbs[verb]);
+        between = ", ";
+        some = true;
+    }
+    if (some)
+        sql_add(lacks, " on %s", table);
+}
+
+static bool check_rights(struct examination *of)
+{
+    struct sql_text lacks = text_of(of), grants = text_of(of);
+    char user[sizeof *of->values] = "the user";
+
+    if (ask(of, of->dialect->hosts ? "SELECT CURRENT_USER()" : "SELECT current_user"))
+        snprintf(user, sizeof user, "%s", of->values[0]);
+    add_lacks(of, "@lock", &lacks);
+    add_lacks(of, "@wait", &lacks);
+    sql_add_grants(&grants, user);
+    bool fine = lacks.size == 0;
+    if (fine)
+        diagnosis_add(&of->server->diagnosis, "rights", LEVEL_FINE, "",
+                      "user %.100s may do all that rlock needs", user);
+    else
+        diagnosis_add(&of->server->diagnosis, "rights", LEVEL_UNFIT, grants.bytes,
+                      "user %.100s lacks %.180s", user, lacks.bytes);
+    sql_text_end(&lacks);
+    sql_text_end(&grants);
+    return fine;
+}
+
+/* Whether locks can be tried. */
 static bool check_tables(struct examination *of)
 {
     bool there = ask_names(of, "SELECT (SELECT count(*) FROM @lock WHERE version = 0) + "
                                "(SELECT count(*) FROM @wait WHERE deadline_us = 0)");
 
-    if (there) {
+    if (there || of->failure.cause == CAUSE_DENIED) {
         add_names(of, "tables", LEVEL_FINE, "@lock and @wait are there", "");
-        return true;
+        return check_rights(of);
     }
     diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
     diagnosis_hint(&of->server->diagnosis, of->failure.hint);
     return false;
+}
+
+/* -- connections ------------------------------------------------------------------------------- */
+
+/* Both in decimal; "own": how many of them this user may have, if that is less. */
+static void tell_connections(struct examination *of, const char *taken, const char *most,
+                             const char *own)
+{
+    int64_t used, limit, limit_of_user = 0;
+    char of_user[60] = "";
+
+    if (!decimal_parse(taken, 0, INT64_MAX, &used) || !decimal_parse(most, 1, INT64_MAX, &limit))
+        return;
+    if (decimal_parse(own, 1, INT64_MAX, &limit_of_user))
+        snprintf(of_user, sizeof of_user, "; this user may have %" PRId64, limit_of_user);
+    bool scarce = used > limit - limit / 5;
+    diagnosis_add(&of->server->diagnosis, "connections", scarce ? LEVEL_WARNING : LEVEL_FINE,
+                  scarce ? "raise max_connections: each holder and each waiter takes one" : "",
+                  "%" PRId64 " of %" PRId64 " are taken%s", used, limit, of_user);
 }
 
 static void check_tls(struct examination *of)
@@ -203,18 +286,13 @@ static void check_pg_replicas(struct examination *of)
             count > 0 ? "a standby is synchronous" : "it has no standby that is connected", "");
 }
 
-static void check_pg_rights(struct examination *of)
+static void check_pg_connections(struct examination *of)
 {
-    if (!ask_names(of, "SELECT CAST(bool_and(has_table_privilege(t, 'SELECT, INSERT') AND "
-                       "has_table_privilege(t, 'UPDATE') AND has_table_privilege(t, 'SELECT') AND "
-                       "has_table_privilege(t, 'INSERT')) AND has_table_privilege('@wait', "
-                       "'DELETE') AS text) FROM unnest(ARRAY['@lock', '@wait']) AS t"))
-        return;
-    if (says(of, 0, "true"))
-        add(of, "rights", LEVEL_FINE, "the user may read and write both tables", "");
-    else
-        add_names(of, "rights", LEVEL_UNFIT, "the user may not read and write both tables",
-                  "GRANT SELECT, INSERT, UPDATE, DELETE ON @lock, @wait TO the user");
+    if (ask(of, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
+                "'client backend'), CAST(current_setting('max_connections') AS integer) - "
+                "CAST(current_setting('superuser_reserved_connections') AS integer), "
+                "(SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)"))
+        tell_connections(of, of->values[0], of->values[1], of->values[2]);
 }
 
 /* A pooler may give each statement to another session: then two connections have one, or one has
@@ -247,10 +325,9 @@ static void check_postgresql(struct examination *of)
 {
     check_pg_replicas(of);
     check_pg_durability(of);
-    if (!check_tables(of))
-        return;
-    check_pg_rights(of);
-    check_pg_pooler(of);
+    check_pg_connections(of);
+    if (check_tables(of))
+        check_pg_pooler(of);
 }
 
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */
@@ -265,6 +342,17 @@ static void check_my_durability(struct examination *of)
         add(of, "durability", LEVEL_WARNING,
             "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
             "set it to 1");
+}
+
+static void check_my_connections(struct examination *of)
+{
+    char taken[sizeof *of->values];
+
+    if (!ask(of, "SHOW GLOBAL STATUS LIKE 'Threads_connected'"))
+        return;
+    snprintf(taken, sizeof taken, "%s", of->values[1]);
+    if (ask(of, "SELECT @@max_connections, @@SESSION.max_user_connections"))
+        tell_connections(of, taken, of->values[0], of->values[1]);
 }
 
 static void check_my_mode(struct examination *of)
@@ -345,6 +433,7 @@ static void check_mysql(struct examination *of)
     check_my_mode(of);
     check_my_replicas(of);
     check_my_shedlock(of);
+    check_my_connections(of);
     if (check_tables(of))
         check_my_wake_up(of);
 }

@@ -24,10 +24,15 @@ static const char *const postgresql_schema[] = {
     "    PRIMARY KEY (name, owner))",
     "CREATE INDEX IF NOT EXISTS @wait_turn ON @wait (name, scope, since_us, owner)", NULL};
 
+static const char *const postgresql_grants[] = {
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON @lock, @wait TO ", NULL};
+
 /* statement_timestamp() is when the statement arrived, which is after it was sent. */
 const struct sql_dialect sql_postgresql = {
     .program = "rlock-postgresql",
     .schema = postgresql_schema,
+    .grants = postgresql_grants,
+    .grantee = "\"",
     .quote = '"',
     .now = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)",
     .literal = {"decode('", "', 'hex')"},
@@ -62,11 +67,18 @@ static const char *const mysql_schema[] = {
     "    INDEX @wait_turn (name, scope, since_us)) ENGINE=InnoDB",
     NULL};
 
+static const char *const mysql_grants[] = {"GRANT SELECT, INSERT, UPDATE, DELETE ON @lock TO ",
+                                           "GRANT SELECT, INSERT, UPDATE, DELETE ON @wait TO ",
+                                           NULL};
+
 /* VALUES() is deprecated in MySQL 8.0.20 and later, and all that MariaDB knows. Columns are set
  * from left to right. */
 const struct sql_dialect sql_mysql = {
     .program = "rlock-mysql",
     .schema = mysql_schema,
+    .grants = mysql_grants,
+    .grantee = "'",
+    .hosts = true,
     .quote = '`',
     .now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
     .literal = {"x'", "'"},
@@ -169,17 +181,68 @@ void sql_add_digits(struct sql_text *text, const char *value)
     text->size += 2 * length;
 }
 
-char *sql_schema(const struct sql_dialect *dialect, const char *table, size_t i)
+static void add_bytes(struct sql_text *text, const char *bytes, size_t count)
 {
-    struct sql_text text = {.dialect = dialect, .table = table};
+    memcpy(make_room(text, count + 1), bytes, count);
+    text->size += count;
+    text->bytes[text->size] = '\0';
+}
+
+/* Each of its quotation marks twice, and each backslash, which MySQL takes for more. */
+static void add_quoted(struct sql_text *text, const char *word, size_t length)
+{
+    const char *quote = text->dialect->grantee;
+
+    add_bytes(text, quote, 1);
+    for (size_t i = 0; i < length; i++) {
+        if (word[i] == *quote || (word[i] == '\\' && text->dialect->hosts))
+            add_bytes(text, word + i, 1);
+        add_bytes(text, word + i, 1);
+    }
+    add_bytes(text, quote, 1);
+}
+
+/* In MySQL a user is one of a host; USER alone is the one of any. */
+static void add_grantee(struct sql_text *text, const char *user)
+{
+    const char *at = text->dialect->hosts ? strrchr(user, '@') : NULL;
+    const char *host = at ? at + 1 : "%";
+
+    add_quoted(text, user, at ? (size_t)(at - user) : strlen(user));
+    if (!text->dialect->hosts)
+        return;
+    add_bytes(text, "@", 1);
+    add_quoted(text, host, strlen(host));
+}
+
+static void add_grant(struct sql_text *text, const char *user, size_t i)
+{
+    sql_add(text, "%s", text->dialect->grants[i]);
+    add_grantee(text, user);
+}
+
+void sql_add_grants(struct sql_text *text, const char *user)
+{
+    for (size_t i = 0; text->dialect->grants[i]; i++) {
+        sql_add(text, "%s", i > 0 ? "; " : "");
+        add_grant(text, user, i);
+    }
+}
+
+bool sql_add_schema(struct sql_text *text, const char *user, size_t i)
+{
+    const struct sql_dialect *dialect = text->dialect;
     size_t count = 0;
 
-    while (count < i && dialect->schema[count])
+    while (dialect->schema[count])
         count++;
-    if (!dialect->schema[count])
-        return NULL;
-    sql_add(&text, "%s", dialect->schema[count]);
-    return text.bytes;
+    if (i < count)
+        sql_add(text, "%s", dialect->schema[i]);
+    else if (user && dialect->grants[i - count])
+        add_grant(text, user, i - count);
+    else
+        return false;
+    return true;
 }
 
 void sql_text_end(struct sql_text *text)

@@ -19,6 +19,10 @@
 struct sql_dialect {
     const char *program;       /* the driver */
     const char *const *schema; /* statements that make the tables, ended by NULL, for sql_add() */
+    const char *const *grants; /* the same, without the user at its end: all rights there that
+                                  rlock needs */
+    const char *grantee;       /* what stands around a user's name */
+    bool hosts;                /* a user is one of a host */
     char quote;                /* around a name that has to be quoted */
     const char *now;           /* an expression: us since 1970, the same in a whole statement */
     const char *literal[2];    /* what stands around hexadecimal digits */
@@ -60,8 +64,12 @@ void sql_add_literal(struct sql_text *text, const char *value);
 void sql_add_digits(struct sql_text *text, const char *value);
 void sql_text_end(struct sql_text *text);
 
-/* Statement number i that makes the tables; NULL: there are no more. The caller frees. */
-char *sql_schema(const struct sql_dialect *dialect, const char *table, size_t i);
+/* Adds statement number i of those that make the tables and, unless the user is NULL, give him his
+ * rights. False: there are no more. */
+bool sql_add_schema(struct sql_text *text, const char *user, size_t i);
+
+/* Adds those that give him his rights, all of them. */
+void sql_add_grants(struct sql_text *text, const char *user);
 
 /* Hexadecimal digits as text; the caller frees. NULL if they are none, or hold a NUL. */
 char *sql_unhex(const char *digits);

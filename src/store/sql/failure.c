@@ -64,15 +64,17 @@ void sql_answer_failure(struct answer *answer, const struct store_address *addre
                         const struct sql_reply *reply)
 {
     const struct failure *failure = failure_of(reply->error);
+    bool raw = reply->error == WIRE_UNFIT;
     const char *words = failure->words ? failure->words : reply->said;
     const char *user = failure->by_user && reply->user ? reply->user : "";
     bool missing = misses_password(address, reply->error);
     char name[300];
 
     url_print(address->urls, name, sizeof name);
-    answer_fail(answer, failure->cause, "%s%.120s: %s%.60s%s%s",
+    answer_fail(answer, failure->cause, "%s%.120s: %s%.60s%s%s%s",
                 failure->cause == CAUSE_UNREACHABLE ? "cannot reach " : "", name,
                 *user ? "user " : "", user, *user ? ": " : "",
+                raw ? "it answers with an error: " : "",
                 missing ? "it asks for a password" : words);
     answer->hint = missing && address->nested ? HINT_KEPT_PASSWORD : failure->hint;
     answer->nowhere = reply->error == WIRE_NOWHERE;

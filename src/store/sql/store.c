@@ -44,33 +44,36 @@ static void sql_survey(struct store *base, const struct survey_request *request,
 
 /* -- preparing --------------------------------------------------------------------------------- */
 
-static void ask_schema(struct sql_store *store);
+static void hear_schema(struct sql_store *store, const struct sql_reply *reply);
 
-static void hear_schema(struct sql_store *store, const struct sql_reply *reply)
-{
-    (void)reply;
-    store->answer.verdict = VERDICT_GRANTED;
-    if (store->dialect->schema[++store->statement])
-        ask_schema(store);
-    else
-        sql_finish(store);
-}
-
+/* Those that are over are all done. */
 static void ask_schema(struct sql_store *store)
 {
     struct sql_text text = sql_text_of(store);
 
-    sql_add(&text, "%s", store->dialect->schema[store->statement]);
-    sql_ask(store, &text, true, hear_schema);
+    if (sql_add_schema(&text, store->base.requests.mark.user, store->statement)) {
+        sql_ask(store, &text, true, hear_schema);
+        return;
+    }
+    sql_text_end(&text);
+    store->answer.verdict = VERDICT_GRANTED;
+    sql_finish(store);
+}
+
+static void hear_schema(struct sql_store *store, const struct sql_reply *reply)
+{
+    (void)reply;
+    store->statement++;
+    ask_schema(store);
 }
 
 /* Makes the tables; those that are there stay as they are. */
-static void sql_mark(struct store *base, bool force, struct moment until, store_done *done,
-                     void *arg)
+static void sql_mark(struct store *base, const struct mark_request *request, struct moment until,
+                     store_done *done, void *arg)
 {
     struct sql_store *store = sql_store_of(base);
 
-    (void)force;
+    (void)request;
     sql_begin(store, SQL_MARK, ask_schema, NULL, 0, until, done, arg);
     store->again = ask_schema;
     store->statement = 0;

@@ -136,14 +136,22 @@ static void print_mysql(const struct url *url, char *out, size_t size)
     print(url, "socket", MYSQL_PORT, out, size);
 }
 
-static char *schema_postgresql(const struct url *url, size_t i)
+static char *schema(const struct sql_dialect *dialect, const struct store_address *address,
+                    const char *user, size_t i)
 {
-    return sql_schema(&sql_postgresql, url->table, i);
+    struct sql_text text = {.dialect = dialect, .table = address->urls->table};
+
+    return sql_add_schema(&text, user, i) ? text.bytes : NULL;
 }
 
-static char *schema_mysql(const struct url *url, size_t i)
+static char *schema_postgresql(const struct store_address *address, const char *user, size_t i)
 {
-    return sql_schema(&sql_mysql, url->table, i);
+    return schema(&sql_postgresql, address, user, i);
+}
+
+static char *schema_mysql(const struct store_address *address, const char *user, size_t i)
+{
+    return schema(&sql_mysql, address, user, i);
 }
 
 static struct store *open_postgresql(struct loop *loop, const struct store_address *address,
@@ -167,6 +175,7 @@ const struct store_record postgresql_record = {.scheme = "postgresql",
                                                .parse = parse_postgresql,
                                                .print = print_postgresql,
                                                .schema = schema_postgresql,
+                                               .grants = true,
                                                .open = open_postgresql,
                                                .check = sql_check_postgresql};
 
@@ -178,6 +187,7 @@ const struct store_record mysql_record = {.scheme = "mysql",
                                           .parse = parse_mysql,
                                           .print = print_mysql,
                                           .schema = schema_mysql,
+                                          .grants = true,
                                           .open = open_mysql,
                                           .check = sql_check_mysql};
 
@@ -189,5 +199,6 @@ const struct store_record mariadb_record = {.scheme = "mariadb",
                                             .parse = parse_mysql,
                                             .print = print_mysql,
                                             .schema = schema_mysql,
+                                            .grants = true,
                                             .open = open_mysql,
                                             .check = sql_check_mysql};
