@@ -7,10 +7,11 @@ token, how each ended. The judge reads nothing else:  chaos.py --judge FILE...  
 again.
 
 RLOCK_SECONDS=N is the time for all stores together (90), RLOCK_STORES="server forgetful sentinel
-replicas cluster quorum postgresql mysql zookeeper" chooses some, RLOCK_SEED=N repeats the choices
+replicas cluster quorum postgresql mysql zookeeper frozen" chooses some, RLOCK_SEED=N repeats the choices
 of a run (not its timing).
 """
 import collections, json, os, random, shutil, signal, sys, tempfile, threading, time
+import chaos_frozen
 from chaos_databases import DATABASES
 from chaos_deployments import REDIS
 from chaos_zookeeper import ZOOKEEPER
@@ -33,9 +34,21 @@ class History:
         self.__dict__.update(record)
         self.runs = read_runs(self.log)
         self.deployment = DEPLOYMENTS[self.store]
+        self.title = self.deployment.name
 
     def disturbed(self, name):
         return name.split(".")[0] in self.hits
+
+    def promises(self):
+        return promises(self)
+
+    def describe(self):
+        return describe(self)
+
+
+def history_of(record):
+    frozen = record["store"] == chaos_frozen.STORE
+    return chaos_frozen.History(record) if frozen else History(record)
 
 
 class Chaos(Contest):
@@ -156,10 +169,10 @@ def judge(history, number):
     """Prints the verdicts, numbered from "number" on. Returns how many there were, and how many
     were bad."""
     bad = 0
-    print(f"# {history.deployment.name}: {history.seconds:g} s, RLOCK_SEED={history.seed}")
-    for line in describe(history):
+    print(f"# {history.title}: {history.seconds:g} s, RLOCK_SEED={history.seed}")
+    for line in history.describe():
         print("#", line)
-    verdicts = list(promises(history))
+    verdicts = list(history.promises())
     for i, (what, faults) in enumerate(verdicts):
         faults = list(faults)
         bad += bool(faults)
@@ -184,16 +197,21 @@ def histories(arguments):
     if arguments[:1] == ["--judge"]:
         for path in arguments[1:]:
             with open(path) as file:
-                yield History(json.load(file))
+                yield history_of(json.load(file))
         return
-    stores = (os.environ.get("RLOCK_STORES") or " ".join(DEPLOYMENTS)).split()
+    every = " ".join([*DEPLOYMENTS, chaos_frozen.STORE])
+    stores = (os.environ.get("RLOCK_STORES") or every).split()
     for store in stores:
-        if DEPLOYMENTS[store].missing:
+        seconds = SECONDS / len(stores)
+        if store == chaos_frozen.STORE:
+            record = chaos_frozen.play(SEED, seconds)
+        elif DEPLOYMENTS[store].missing:
             print(f"# {store}: left out, {DEPLOYMENTS[store].missing}")
             continue
-        record = play(store, SEED, SECONDS / len(stores))
+        else:
+            record = play(store, SEED, seconds)
         print(f"# the history is in {write(record)}")
-        yield History(record)
+        yield history_of(record)
 
 
 def end(number, _frame):

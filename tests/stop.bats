@@ -1,43 +1,11 @@
 # --stop: work that is elsewhere, and not a descendant of the command, ends with it.
 
 load helper
+load elsewhere
 
 setup() {
     start_test
-    DAEMON=$T/daemon
-    mkdir "$T/bin"
-    mkfifo "$DAEMON"
-    export DAEMON LOG T
-    # A daemon that does what it is asked for, as dockerd does: "run NAME", "kill NAME".
-    bg daemon bash -c '
-        exec <>"$DAEMON"
-        while read -r verb name; do
-            case $verb in
-            run) setsid env -i RLOCK_TEST_ID="$RLOCK_TEST_ID" bash -c "
-                    while :; do echo $name works >>\"$LOG\"; sleep 0.02; done" </dev/null &
-                echo $! >"$T/worker.$name" ;;
-            kill) kill -KILL "$(<"$T/worker.$name")" && wait "$(<"$T/worker.$name")"
-                echo gone >"$T/gone.$name" ;;
-            esac
-        done'
-    cat >"$T/bin/elsewhere" <<'END'
-#!/bin/sh
-echo "$*" >"$DAEMON"
-case $1 in
-run) trap 'echo TERM >>"$T/termed"; exit 1' TERM; while :; do sleep 0.02; done ;;
-kill) while ! [ -e "$T/gone.$2" ]; do sleep 0.02; done ;;
-esac
-END
-    chmod +x "$T/bin/elsewhere"
-    PATH=$T/bin:$PATH
-}
-
-# How many lines of it are in the log, when it is seen to grow no more.
-no_more() {
-    local seen
-    seen=$(grep -c "^$1 " "$LOG")
-    pause 300
-    [[ $(grep -c "^$1 " "$LOG") == "$seen" ]]
+    start_daemon
 }
 
 @test "H151 work of a daemon goes on after a stop; with --stop it has ended before TERM" {

@@ -79,7 +79,8 @@ static bool has_value(const char *path, const char *name)
     return getxattr(path, name, value, sizeof value) == 1 && value[0] == '1';
 }
 
-/* systemd marks a cgroup that it leaves to its processes: systemd.resource-control(5), Delegate=. */
+/* systemd marks a cgroup that it leaves to its processes: Delegate= in systemd.resource-control(5).
+ */
 static bool is_delegated(const char *path)
 {
     char names[512];

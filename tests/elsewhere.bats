@@ -1,0 +1,213 @@
+# The recipes of docs/elsewhere.md, each as its reader would run it, with stubs for the programs that
+# are not here.
+
+load helper
+load elsewhere
+
+setup() {
+    start_test
+    start_daemon
+    ln -s "$RLOCK" "$T/bin/rlock"
+    # Where ssh leads: the same host, but a shell of its own, without a variable of this one.
+    cat >"$T/bin/ssh" <<'END'
+#!/bin/bash
+[[ $1 == -tt ]] && tty=yes && shift
+host=$1
+shift
+case $* in
+./benchmark)
+    echo "run $host" >"$T/daemon"
+    [[ ! $tty ]] || echo "hang-up $host $$" >"$T/daemon"
+    exec sleep 1000 ;;
+pkill*) exec elsewhere kill "$host" ;;
+*) exec env -i PATH="$PATH" T="$T" sh -c "${*//\/srv\//$T/srv/}" ;;
+esac
+END
+    # The last word before the image or the command that is no option, or --unit, is the name.
+    cat >"$T/bin/docker" <<'END'
+#!/bin/sh
+case $1 in
+run) exec elsewhere run "$4" ;;
+kill) exec elsewhere kill "$2" ;;
+esac
+END
+    cat >"$T/bin/kubectl" <<'END'
+#!/bin/sh
+case $* in
+"run "*) exec elsewhere run "$2" ;;
+"delete pod --now "*) exec elsewhere kill "$4" ;;
+esac
+END
+    printf '#!/bin/sh\nexec elsewhere run "${2#--unit=}"\n' >"$T/bin/systemd-run"
+    printf '#!/bin/sh\nexec elsewhere kill "$3"\n' >"$T/bin/systemctl"
+    printf '#!/bin/sh\ncat >"$T/job.$$"; echo "job $T/job.$$" >"$T/daemon"\n' >"$T/bin/at"
+    chmod +x "$T/bin/"*
+    mkdir -p "$T/place" "$T/srv/site"
+    cd "$T/place" || return
+}
+
+# recipe TITLE [NUMBER]: the shell below that title, the first piece of it or another one.
+recipe() {
+    awk -v title="### $1" -v number="${2:-1}" '
+        /^#/ { on = $0 == title; piece = 0; inside = 0 }
+        on && /^    / { if (!inside) piece++; inside = 1; if (piece == number) print substr($0, 5); next }
+        { inside = 0 }' "$TESTS/../docs/elsewhere.md" | grep .
+}
+
+# stopped TITLE [NUMBER]: runs it, with a limit, in whose time it works elsewhere.
+stopped() {
+    recipe "$@" | sed 's/rlock run/rlock run --at-most 1s/' >"$T/recipe"
+    : >"$LOG"
+    rm -f "$T"/gone.*
+    run -124 sh "$T/recipe" 3>&-
+    poll_until 10 test -s "$LOG"
+    name=$(head -n 1 "$LOG")
+    name=${name% works}
+}
+
+@test "H151 docker, kubectl, systemd-run: the work has ended with the command, and not without --stop" {
+    for one in docker kubectl systemd-run; do
+        stopped "$one"
+        [[ $name == bench-[0-9]* ]]
+        no_more "$name"
+        # And so it would go on:
+        sed -i "s/--stop '[^']*'//" "$T/recipe"
+        : >"$LOG"
+        run -124 sh "$T/recipe" 3>&-
+        poll_until 10 test -s "$LOG"
+        name=$(head -n 1 "$LOG")
+        run -1 no_more "${name% works}"
+        elsewhere kill "${name% works}"
+    done
+}
+
+@test "H151 ssh: -tt hangs up, without it the work goes on, and --stop ends it" {
+    stopped ssh
+    [[ $name == bench-1 ]]
+    poll_until 10 no_more bench-1
+    sed -i 's/-tt//' "$T/recipe"
+    : >"$LOG"
+    run -124 sh "$T/recipe" 3>&-
+    working bench-1
+    run -1 no_more bench-1
+    elsewhere kill bench-1
+    stopped ssh 2
+    no_more bench-1
+    # The line of docs/ci.md is that one.
+    grep -qF "$(recipe ssh | grep -o "'exec ssh .*")" "$TESTS/../docs/ci.md"
+}
+
+@test "H151 at: the lock is held while the job runs" {
+    printf '#!/bin/sh\necho job works >>"$LOG"\nexec "$T/wait"\n' >"$T/bin/benchmark"
+    printf '#!/bin/sh\nuntil [ -e "$T/go" ]; do sleep 0.02; done\n' >"$T/wait"
+    chmod +x "$T/bin/benchmark" "$T/wait"
+    recipe 'at, batch, a queue of jobs' | sed "s|./benchmark|benchmark|" >"$T/recipe"
+    sh "$T/recipe" 3>&-
+    working job
+    held bench
+    : >"$T/go"
+    poll_until 10 is_free bench
+}
+
+# late TITLE: runs it a second time with an older token, as if it had been frozen since.
+late() {
+    recipe "$1" | sed 's/rlock run site -c/sh -c/' >"$T/late"
+    RLOCK_FENCE=17 run sh "$T/late" 3>&-
+}
+
+@test "H152 files by ssh: what comes too late is refused on the other host" {
+    echo one >file
+    recipe 'Files on another host' >"$T/recipe"
+    run -0 sh "$T/recipe" 3>&-
+    [[ $(<"$T/srv/site/file") == one && $(<"$T/srv/site.fence") -gt 17 ]]
+    echo old >file
+    late 'Files on another host'
+    [[ $status == 79 && $(<"$T/srv/site/file") == one ]]
+}
+
+@test "H152 rsync: what comes too late is refused on the other host" {
+    command -v rsync >/dev/null || skip "no rsync here"
+    echo one >file
+    echo gone >"$T/srv/site/other"
+    recipe rsync >"$T/recipe"
+    run -0 sh "$T/recipe" 3>&-
+    [[ $(<"$T/srv/site/file") == one && ! -e $T/srv/site/other && -e $T/srv/site.fence ]]
+    echo newer >file
+    late rsync
+    [[ $status != 0 && $output == *'is older than'* && $(<"$T/srv/site/file") == one ]]
+}
+
+# As an ordinary user, as PostgreSQL wants it.
+postgresql() {
+    local program
+    program=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)/$1
+    if ((EUID == 0)); then
+        setpriv --reuid nobody --regid nogroup --clear-groups "$program" "${@:2}"
+    else
+        "$program" "${@:2}"
+    fi
+}
+
+start_postgresql() {
+    export PGHOST=$T/pg PGUSER=me PGDATABASE=postgres
+    chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$T/.." "$T"
+    install -d -m 700 "$PGHOST"
+    ((EUID != 0)) || chown nobody "$PGHOST"
+    postgresql initdb -D "$PGHOST" -U me -A trust -N >"$T/initdb.log" 2>&1
+    bg pg bash -c "$(declare -f postgresql)"'; postgresql postgres -D "$PGHOST" -k "$PGHOST" -h ""'
+    poll_until 20 psql -c 'SELECT 1'
+}
+
+@test "H152 PostgreSQL: what comes too late changes no row" {
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || skip "no PostgreSQL here"
+    start_postgresql
+    recipe PostgreSQL 2 >publish.sql
+    psql -c "CREATE TABLE fences (name text, fence bigint); INSERT INTO fences VALUES ('site', 0);
+        CREATE TABLE published (version text)"
+    recipe PostgreSQL >"$T/recipe"
+    run -0 sh "$T/recipe" 3>&-
+    late PostgreSQL
+    [[ $status == 3 && $(psql -Atc 'SELECT count(*) FROM published') == 1 ]]
+}
+
+@test "H152 S3: what comes too late is refused, and so is what somebody else came before" {
+    command -v curl >/dev/null || skip "no curl here"
+    cat >"$T/s3.py" <<'END'
+import hashlib, http.server, os, sys
+text, fence = b"first", "0"
+class Bucket(http.server.BaseHTTPRequestHandler):
+    def answer(self, status):
+        self.send_response(status)
+        self.send_header("ETag", tag())
+        self.send_header("x-amz-meta-fence", fence)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+    def do_HEAD(self):
+        self.answer(200)
+    def do_PUT(self):
+        global text, fence
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["If-Match"] != tag():
+            return self.answer(412)
+        text, fence = body, self.headers["x-amz-meta-fence"]
+        self.answer(200)
+def tag():
+    return '"%s"' % hashlib.md5(text + fence.encode()).hexdigest()
+server = http.server.HTTPServer(("127.0.0.1", 0), Bucket)
+with open(sys.argv[1], "w") as file: file.write(f"http://127.0.0.1:{server.server_port}\n")
+server.serve_forever()
+END
+    bg s3 python3 "$T/s3.py" "$T/address"
+    poll_until 10 test -s "$T/address"
+    export BUCKET=$(<"$T/address")
+    echo data >site.tar
+    recipe S3 >"$T/recipe"
+    run -0 sh "$T/recipe" 3>&-
+    late S3
+    [[ $status == 79 ]]
+    # Between the look and the write, somebody else has written.
+    printf '#!/bin/sh\necho another >"$T/other"\ncurl -fsS -T "$T/other" -H "If-Match: $1" -H "x-amz-meta-fence: 9999999999999999" "$BUCKET/site.tar"\n' >"$T/bin/meanwhile"
+    chmod +x "$T/bin/meanwhile"
+    sed 's/^ *token=/meanwhile "$etag"; &/' "$T/recipe" >"$T/overtaken"
+    run -22 sh "$T/overtaken" 3>&-
+}
