@@ -7,8 +7,8 @@ token, how each ended. The judge reads nothing else:  chaos.py --judge FILE...  
 again.
 
 RLOCK_SECONDS=N is the time for all stores together (90), RLOCK_STORES="server forgetful sentinel
-replicas cluster quorum postgresql mysql zookeeper frozen" chooses some, RLOCK_SEED=N repeats the choices
-of a run (not its timing).
+replicas cluster quorum postgresql mysql zookeeper frozen" chooses some, RLOCK_SEED=N repeats the
+choices of a run (not its timing).
 """
 import collections, json, os, random, shutil, signal, sys, tempfile, threading, time
 import chaos_frozen

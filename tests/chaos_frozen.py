@@ -1,6 +1,6 @@
-"""Frozen machines for the chaos run: a supervisor and its agent are stopped together for longer than
-the lease, while their command goes on and writes. One resource takes each write; another one is
-behind `rlock fence`.
+"""Frozen machines for the chaos run: a supervisor and its agent are stopped together for longer
+than the lease, while their command goes on and writes. One resource takes each write; another one
+is behind `rlock fence`.
 """
 import os, random, shutil, signal, subprocess, tempfile, threading, time
 from chaos_deployments import REDIS
@@ -123,7 +123,8 @@ class History:
         yield f"{self.frozen} times frozen"
         yield "| resource | writes | refused | with an older token |"
         yield f"| without a fence | {len(self.bare)} | - | {late(self.bare)} |"
-        yield f"| behind rlock fence | {len(self.fenced)} | {len(self.refused)} | {late(self.fenced)} |"
+        fenced, refused = len(self.fenced), len(self.refused)
+        yield f"| behind rlock fence | {fenced} | {refused} | {late(self.fenced)} |"
 
     def promises(self):
         worse = [f"{late(self.fenced)} writes"] if late(self.fenced) else []

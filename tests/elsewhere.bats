@@ -1,5 +1,5 @@
-# The recipes of docs/elsewhere.md, each as its reader would run it, with stubs for the programs that
-# are not here.
+# The recipes of docs/elsewhere.md, each as its reader would run it, with stubs for the programs
+# that are not here.
 
 load helper
 load elsewhere
@@ -65,7 +65,7 @@ stopped() {
     name=${name% works}
 }
 
-@test "H151 docker, kubectl, systemd-run: the work has ended with the command, and not without --stop" {
+@test "H151 docker, kubectl, systemd-run: the work ends with the command, and not without --stop" {
     for one in docker kubectl systemd-run; do
         stopped "$one"
         [[ $name == bench-[0-9]* ]]
@@ -199,7 +199,8 @@ server.serve_forever()
 END
     bg s3 python3 "$T/s3.py" "$T/address"
     poll_until 10 test -s "$T/address"
-    export BUCKET=$(<"$T/address")
+    BUCKET=$(<"$T/address")
+    export BUCKET
     echo data >site.tar
     recipe S3 >"$T/recipe"
     run -0 sh "$T/recipe" 3>&-

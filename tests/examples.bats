@@ -210,7 +210,7 @@ metrics_in() {
     local line command option count=0
     while read -r line; do
         read -r _ command _ <<<"$line"
-        line=${line%% -- *}
+        line=$(sed "s/'[^']*'//g; s/'.*//; s/ -- .*//" <<<"$line") # not what is another command's
         for option in $(grep -oE -- '(^| )--[a-z][a-z-]*' <<<"$line"); do
             ((++count))
             "$RLOCK" help "$command" | grep -qE -- "(^| )$option( |,|\\[|\$)" ||
@@ -223,7 +223,7 @@ metrics_in() {
             for command in $("$RLOCK" help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
                 "$RLOCK" help "$command" | sed -n '/Example/,$p'
             done
-        } | grep -oE '\brlock (run|read|write|acquire|renew|release|status|check|metrics|force-release|latch) [^|;&]*'
+        } | grep -oE '\brlock (run|read|write|acquire|renew|release|status|check|metrics|force-release|latch|fence) [^|;&]*'
     )
     ((count > 20))
 }

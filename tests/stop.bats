@@ -41,7 +41,7 @@ setup() {
     [[ $(wc -l <"$T/traces") == "$seen" ]]
 }
 
-@test "H151 the end of the command alone is not the end of it: the lock is kept until --stop's is over" {
+@test "H151 the command alone has ended: the lock is kept until --stop's has, too" {
     bg a rlock run --at-most 500ms --kill-after 20s --stop ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'" \
         k -- sh -c "'$RLOCK_TEST_TOOLS/await' '$T/up'"
     poll_until 10 test -e "$T/up"
