@@ -278,3 +278,19 @@ drop_other_user() {
     }
     on_each counted
 }
+
+@test "H134 a password that an outer rlock has taken out is missed, and it is said what took it" {
+    missed() {
+        local url=$DATABASE://locker@127.0.0.1:$(database_port "$DATABASE")/locks
+        export RLOCK_URL=$url RLOCK_PASSWORD='p w'
+        refused 77 run k -- "$RLOCK" run other -- touch "$T/ran"
+        stderr_line "^rlock: other: $(url_shown): user locker: it asks for a password\$"
+        stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials'
+        run -0 rlock run --keep-credentials k -- "$RLOCK" run other -- true
+        unset RLOCK_PASSWORD
+        refused 77 run k -- true
+        stderr_line '^hint: --password-file or RLOCK_PASSWORD'
+        [[ $stderr != *--keep-credentials* && ! -e $T/ran ]]
+    }
+    on_each missed
+}

@@ -416,6 +416,17 @@ END
     RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} refused 75 run -n mine -- true
 }
 
+@test "H134 a password that an outer rlock has taken out is missed, and it is said what took it" {
+    local url=${RLOCK_URL/'//'/'//one@'}
+    RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} hold mine mine
+    RLOCK_PASSWORD=pw RLOCK_URL=$url run -77 --separate-stderr rlock run other -- \
+        "$RLOCK" run -n mine -- true
+    stderr_line '^rlock: mine: .*: user one: the server does not allow it'
+    stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials'
+    RLOCK_PASSWORD=wrong RLOCK_URL=$url run -77 --separate-stderr rlock run -n mine -- true
+    [[ $stderr != *--keep-credentials* ]]
+}
+
 @test "a holder whose node may not be read: its age is not known, and exceeds nothing" {
     # The folders are everybody's, the nodes of the lock are not.
     rlock run k -- true

@@ -142,6 +142,13 @@ const char *store_address_password(const struct store_address *address)
     return address->urls->password ? address->urls->password : address->password;
 }
 
+bool store_lost_password(const struct store_address *address)
+{
+    const char *password = store_address_password(address);
+
+    return address->nested && !(password && *password);
+}
+
 /* -- the calls --------------------------------------------------------------------------------- */
 
 const struct store_record *store_record_of(const struct store_address *address)

@@ -55,6 +55,10 @@ struct store_address {
 /* The password for the first of the URLs; NULL: none. */
 const char *store_address_password(const struct store_address *address);
 
+/* Whether there is none, perhaps because the rlock around this one has taken it out of the
+ * environment. Of a URL with a user, an empty one is left. */
+bool store_lost_password(const struct store_address *address);
+
 struct lock_request {
     const char *const *keys; /* all or none; each once, at most LOCK_KEYS_MAX */
     size_t key_count;

@@ -113,14 +113,13 @@ static void print_user(const struct redis_session *session, const struct answer 
         snprintf(out, size, "user %.40s: ", user);
 }
 
-/* Whether the server, or its Sentinels, ask for a password where there is none: of a URL with a
- * user, an empty one is left. */
+/* Whether the server, or its Sentinels, ask for a password where there is none. */
 static bool misses_password(const struct redis_session *session, const struct answer *answer)
 {
     bool asked = session->phase == PHASE_LOCATING || strncmp(answer->said, "NOAUTH", 6) == 0 ||
                  strncmp(answer->said, "WRONGPASS", 9) == 0;
 
-    return answer->cause == CAUSE_DENIED && asked && !(session->password && *session->password);
+    return answer->cause == CAUSE_DENIED && asked && store_lost_password(&session->address);
 }
 
 void redis_session_sign(const struct redis_session *session, struct answer *answer)
@@ -136,7 +135,7 @@ void redis_session_sign(const struct redis_session *session, struct answer *answ
              reached ? "" : "cannot reach ", session->name, found, *found ? ": " : "", user, why);
     if (answer->cause == CAUSE_UNREACHABLE && session->address.assumed)
         answer->hint = HINT_LOCAL;
-    if (session->address.nested && misses_password(session, answer))
+    if (misses_password(session, answer))
         answer->hint = HINT_KEPT_PASSWORD;
 }
 

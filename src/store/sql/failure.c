@@ -52,14 +52,6 @@ static const struct failure *failure_of(enum wire_error error)
     return failures;
 }
 
-/* Whether none was given. Of a URL with a user, an empty one is left. */
-static bool misses_password(const struct store_address *address, enum wire_error error)
-{
-    const char *password = store_address_password(address);
-
-    return error == WIRE_PASSWORD && !(password && *password);
-}
-
 void sql_answer_failure(struct answer *answer, const struct store_address *address,
                         const struct sql_reply *reply)
 {
@@ -67,7 +59,8 @@ void sql_answer_failure(struct answer *answer, const struct store_address *addre
     bool raw = reply->error == WIRE_UNFIT;
     const char *words = failure->words ? failure->words : reply->said;
     const char *user = failure->by_user && reply->user ? reply->user : "";
-    bool missing = misses_password(address, reply->error);
+    const char *password = store_address_password(address);
+    bool missing = reply->error == WIRE_PASSWORD && !(password && *password);
     char name[300];
 
     url_print(address->urls, name, sizeof name);
@@ -76,7 +69,7 @@ void sql_answer_failure(struct answer *answer, const struct store_address *addre
                 *user ? "user " : "", user, *user ? ": " : "",
                 raw ? "it answers with an error: " : "",
                 missing ? "it asks for a password" : words);
-    answer->hint = missing && address->nested ? HINT_KEPT_PASSWORD : failure->hint;
+    answer->hint = missing && store_lost_password(address) ? HINT_KEPT_PASSWORD : failure->hint;
     answer->nowhere = reply->error == WIRE_NOWHERE;
     answer->full = reply->error == WIRE_FULL;
     snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, reply->said);

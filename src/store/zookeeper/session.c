@@ -79,11 +79,15 @@ static void hang_up(struct zk_session *session)
 void zk_session_sign(const struct zk_session *session, struct answer *answer)
 {
     bool reached = answer->cause != CAUSE_UNREACHABLE;
+    bool denied = answer->cause == CAUSE_DENIED && session->url->user;
     char why[sizeof answer->text];
 
     memcpy(why, answer->text, sizeof why);
-    snprintf(answer->text, sizeof answer->text, "%s%.100s: %.140s", reached ? "" : "cannot reach ",
-             session->name, why);
+    snprintf(answer->text, sizeof answer->text, "%s%.100s: %s%.40s%s%.90s",
+             reached ? "" : "cannot reach ", session->name, denied ? "user " : "",
+             denied ? session->url->user : "", denied ? ": " : "", why);
+    if (denied && store_lost_password(&session->address))
+        answer->hint = HINT_KEPT_PASSWORD;
 }
 
 /* An UNKNOWN answer, signed; of several servers, it says which one. */
