@@ -294,3 +294,68 @@ drop_other_user() {
     }
     on_each missed
 }
+
+# A server that answers each connection with the error that the file "error" says: of PostgreSQL an
+# SQLSTATE, of MySQL a number.
+error_server() {
+    cat >"$T/server.py" <<'END'
+import socket
+import struct
+import sys
+
+with socket.create_server(("127.0.0.1", 0)) as listening:
+    print(listening.getsockname()[1], flush=True)
+    while True:
+        client = listening.accept()[0]
+        state = open(sys.argv[2]).read().strip()
+        try:
+            if sys.argv[1] == "mysql":
+                text = b"\xff" + struct.pack("<H", int(state)) + b"raw words of the server"
+                client.sendall(struct.pack("<I", len(text))[:3] + b"\0" + text)
+            else:
+                client.recv(10000)
+                fields = "SFATAL", "VFATAL", "C" + state, "Mraw words of the server", ""
+                text = "\0".join(fields).encode() + b"\0"
+                client.sendall(b"E" + (len(text) + 4).to_bytes(4, "big") + text)
+        except OSError:
+            pass
+        client.close()
+END
+    bg server python3 "$T/server.py" "$DATABASE" "$T/error"
+    poll_until 10 test -s "$T/server.out"
+}
+
+# STATUS PostgreSQL MySQL WORDS
+ERRORS='77 28P01 1045 user u: wrong password, or no such user
+77 28000 1130 user u: no right to log in from here
+77 42501 1044 user u: no right to the database, or to its tables
+69 3D000 1049 user u: the server has no such database
+69 53300 1040 user u: too many clients
+69 53100 1021 its disk is full, and it takes no writes
+69 53200 1037 out of memory
+69 57P03 1047 it starts up, or recovers, and does not serve yet
+69 57P01 1053 the server has ended the connection
+69 25006 1290 read-only; locks live on the primary
+69 XX000 1105 user u: it answers with an error: raw words of the server'
+
+@test "a server refuses: in plain words, with its address and user, and in its own words with -v" {
+    refusing() {
+        local code state number words
+        echo XX000 >"$T/error"
+        error_server
+        while read -r code state number words; do
+            [[ $DATABASE == postgresql ]] || state=$number
+            echo "$state" >"$T/error"
+            run "-$code" --separate-stderr rlock run -n --server-wait 0 \
+                -u "$DATABASE://u:p@127.0.0.1:$(<"$T/server.out")/locks" k -- touch "$T/ran"
+            stderr_line "^rlock: k: .*127.0.0.1:[0-9]*/locks: $words\$"
+            [[ $words == *raw* || $stderr != *raw* ]]
+            run "-$code" --separate-stderr rlock run -v -n --server-wait 0 \
+                -u "$DATABASE://u:p@127.0.0.1:$(<"$T/server.out")/locks" k -- touch "$T/ran"
+            stderr_line 'the server said: raw words of the server'
+        done <<<"$ERRORS"
+        [[ ! -e $T/ran ]]
+        kill "${pid[server]}"
+    }
+    on_each refusing
+}

@@ -145,6 +145,8 @@ static void tell_failure(const struct driver_target *target, bool was_open,
 
     if (!is_known(state, &error) || error == WIRE_UNREACHABLE)
         error = error_of_beginning(said);
+    if (state && error == WIRE_UNREACHABLE)
+        error = WIRE_TROUBLE;
     if (PQconnectionNeedsPassword(connection))
         error = WIRE_PASSWORD;
     if (was_open || !driver_blames_name(target, fault))

@@ -31,6 +31,7 @@ static const struct failure {
     {WIRE_FULL, CAUSE_NOT_READY, HINT_MAX_CONNECTIONS, true, "too many clients"},
     {WIRE_NO_SPACE, CAUSE_NOT_READY, HINT_NONE, false, "its disk is full, and it takes no writes"},
     {WIRE_NO_MEMORY, CAUSE_NOT_READY, HINT_NONE, false, "out of memory"},
+    {WIRE_TROUBLE, CAUSE_NOT_READY, HINT_NONE, true, NULL},
     {WIRE_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "wrong password, or no such user"},
     {WIRE_KEPT_OUT, CAUSE_DENIED, HINT_LOGIN, true, "no right to log in from here"},
     {WIRE_DENIED, CAUSE_DENIED, HINT_GRANT, true, "no right to the database, or to its tables"},
@@ -56,7 +57,7 @@ void sql_answer_failure(struct answer *answer, const struct store_address *addre
                         const struct sql_reply *reply)
 {
     const struct failure *failure = failure_of(reply->error);
-    bool raw = reply->error == WIRE_UNFIT;
+    bool raw = reply->error == WIRE_UNFIT || reply->error == WIRE_TROUBLE;
     const char *words = failure->words ? failure->words : reply->said;
     const char *user = failure->by_user && reply->user ? reply->user : "";
     const char *password = store_address_password(address);

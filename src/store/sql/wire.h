@@ -45,6 +45,7 @@ enum wire_error {
     WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
     WIRE_NO_SPACE = 's',  /* its disk is full */
     WIRE_NO_MEMORY = 'y',
+    WIRE_TROUBLE = 'z', /* whatever else keeps the server from letting anybody in */
 
     /* Not done, and no use to repeat. */
     WIRE_PASSWORD = 'a',    /* user or password */
