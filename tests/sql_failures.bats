@@ -281,8 +281,8 @@ drop_other_user() {
 
 @test "H134 a password that an outer rlock has taken out is missed, and it is said what took it" {
     missed() {
-        local url=$DATABASE://locker@127.0.0.1:$(database_port "$DATABASE")/locks
-        export RLOCK_URL=$url RLOCK_PASSWORD='p w'
+        RLOCK_URL=${RLOCK_URL/:p%20w@/@}
+        export RLOCK_PASSWORD='p w'
         refused 77 run k -- "$RLOCK" run other -- touch "$T/ran"
         stderr_line "^rlock: other: $(url_shown): user locker: it asks for a password\$"
         stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials'
