@@ -2,6 +2,8 @@
 #include "lock/lease.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "tap.h"
 
@@ -120,11 +122,69 @@ static void test_never(void)
     tap_ok(lease_end((struct moment){INT64_MAX - 1}, SEC).ns == INT64_MAX, "an end saturates");
 }
 
+/* -- the manual -------------------------------------------------------------------------------- */
+
+/* man/rlock.7; the caller frees. */
+static char *read_manual(void)
+{
+    const char *top = getenv("top_srcdir");
+    char path[4096], *text = calloc(1, 1 << 20);
+
+    snprintf(path, sizeof path, "%s/man/rlock.7", top ? top : "..");
+    FILE *file = fopen(path, "r");
+    if (!file || !text || fread(text, 1, (1 << 20) - 1, file) == 0)
+        tap_note("cannot read %s", path);
+    if (file)
+        fclose(file);
+    return text;
+}
+
+/* Rounded to milliseconds. */
+static double seconds(struct moment at)
+{
+    return (double)((at.ns + MS / 2) / MS) / 1000;
+}
+
+/* The table of the manual, and its example, with the default --kill-after of 5 s. The last column
+ * is cut to tenths: no outage may be promised to be harmless that is not. */
+static void test_manual(void)
+{
+    static const int leases[] = {1, 5, 10, 30, 60};
+    char *text = read_manual();
+
+    for (size_t i = 0; i < COUNT(leases); i++) {
+        const int64_t length = leases[i] * SEC;
+        const struct lease lease = {lease_end((struct moment){0}, length), length};
+        struct moment renew = lease_renew_at((struct moment){0}, length);
+        struct moment term = lease_term_at(lease, 5 * SEC), kill = lease_kill_at(lease);
+        int64_t outage = moment_until(renew, term) / (SEC / 10);
+        char row[160];
+        snprintf(row, sizeof row,
+                 "\n.It %d s Ta %.3f Ta %.3f Ta %.3f Ta %.3f Ta %" PRId64 ".%" PRId64 " s\n",
+                 leases[i], seconds(renew), seconds(term), seconds(kill), seconds(lease.end),
+                 outage / 10, outage % 10);
+        if (!tap_ok(strstr(text, row), "the manual's row of a lease of %d s", leases[i]))
+            tap_note("wanted:%s", row);
+        if (length != 30 * SEC)
+            continue;
+        snprintf(row, sizeof row, ".It %.3f s\nthe command gets\n", seconds(term));
+        tap_ok(strstr(text, row), "the manual's example: TERM");
+        snprintf(row, sizeof row, ".It %.3f s\nwhat is left of the command", seconds(kill));
+        tap_ok(strstr(text, row), "the manual's example: KILL");
+        snprintf(row, sizeof row, ".It %.3f s\nthe lease counts as over", seconds(lease.end));
+        tap_ok(strstr(text, row), "the manual's example: the end");
+        snprintf(row, sizeof row, "succeeds before %.3f s,", seconds(term));
+        tap_ok(strstr(text, row), "the manual's example: until when a renewal helps");
+    }
+    free(text);
+}
+
 int main(void)
 {
     test_rows();
     test_order();
     test_distance();
     test_never();
+    test_manual();
     return tap_done();
 }

@@ -1,0 +1,101 @@
+#!/usr/bin/env -S python3 -B
+"""The numbers in the man pages are those of the constants in the sources. Prints TAP.
+
+The table of moments of a lease is computed by tests/unit/test_lease.c."""
+import os
+import re
+import sys
+
+TOP = os.environ.get("top_srcdir") or os.path.join(os.path.dirname(__file__), "..")
+UNITS = {"NS_PER_MS": 0.001, "NS_PER_SEC": 1}
+# Page, a sentence in it with {} for each number, and for each the file and the constant that it
+# comes from, or the sum of several; in seconds where the constant is a time. A third member is what
+# it is multiplied with.
+KEEPER = "lock/keeper.c"
+HANDOVER = ("rules/handover.h", "HANDOVER_MS", 0.001)
+PLACE = ("rules/arguments.c", "QUEUE_PLACE_MS", 0.001)
+SENTENCES = [
+    ("rlock.7", "A waiter tells the server every {} s", (KEEPER, "HEARTBEAT_NS")),
+    ("rlock.7", "was not heard of for {} s is passed over", PLACE),
+    ("rlock.7", "cut off for more than {} seconds may be passed over", PLACE),
+    ("rlock.7", "than that, or than {} s if the lock was handed over", HANDOVER),
+    ("rlock.7", "holder, until {} s after that call", HANDOVER),
+    ("rlock.7", "lock for {} s from before its call", HANDOVER),
+    ("rlock.7", "{} ms later, if the command has not ended", (KEEPER, "CONFIRM_AFTER_NS", 1000)),
+    ("rlock.7", "waiter's next call, {} s", (KEEPER, "HEARTBEAT_NS+SPREAD_NS")),
+    ("rlock.7", "notices after {} s that nobody takes the grant", ("run/agent.c", "REACT_NS")),
+    ("rlock.7", "asks the Sentinels every {} s", ("store/redis/locate.c", "LOOK_NS")),
+    ("rlock.7", "third of the lease or {} s, whichever", ("store/redis/locate.c", "LOOK_NS")),
+    ("rlock.7", "is never shorter than {} s", ("store/zookeeper/session.h", "ZK_TIMEOUT_LEAST")),
+    ("rlock.7", "nothing has ended for {} s", ("os/stop.c", "STUCK_NS")),
+    ("rlock.7", "goes on killing for {} s", ("run/job.c", "FORKING_NS")),
+    ("rlock.7", "goes on until {} s after the lease", ("run/watchdog.c", "HOPELESS_NS")),
+    (
+        "rlock.7",
+        "random pause of {} to {} ms",
+        ("store/quorum/store.c", "PAUSE_LEAST_NS", 1000),
+        ("store/quorum/store.c", "PAUSE_MOST_NS", 1000),
+    ),
+    ("rlock.7", "bytes of a KEY Ta {}", ("lock/key.h", "KEY_MAX_BYTES")),
+    ("rlock.1", "A KEY is 1 to {} bytes", ("lock/key.h", "KEY_MAX_BYTES")),
+    (
+        "rlock-run.1",
+        "after {} second and then every {} seconds",
+        ("cli/status_line.c", "QUIET_NS"),
+        ("cli/status_line.c", "REPEAT_NS"),
+    ),
+    ("rlock-run.1", "waited for {} minutes", ("lock/lock.h", "LOCK_PRIORITY_BOUND_NS", 1 / 60)),
+    ("rlock-run.1", "at most {}, are taken together", ("lock/lock.h", "LOCK_KEYS_MAX")),
+    ("rlock-run.1", "holders, 1 to {}", ("lock/lock.h", "LOCK_LIMIT_MAX")),
+    ("rlock-run.1", "table, of at most {} characters", ("cli/mirror.c", "SHEDLOCK_NAME_MAX")),
+    ("rlock-limit.1", "from 0 to {}", ("lock/lock.h", "LOCK_LIMIT_MAX")),
+    ("rlock-serve.1", "not answered after {} seconds", ("serve/serve.c", "PATIENCE")),
+    ("rlock-serve.1", "at most {} connections", ("serve/http.c", "CONNECTIONS_MAX")),
+    ("rlock-serve.1", "after {} seconds in any case", ("serve/http.c", "LIFETIME")),
+]
+
+
+def constant(path, name):
+    with open(os.path.join(TOP, "src", path), encoding="utf-8") as source:
+        found = re.search(rf"^#define {name}\s+(.*?)(/\*.*)?$", source.read(), re.M)
+    if not found:
+        raise KeyError(f"{path} has no {name}")
+    words = found[1].replace("(", " ").replace(")", " ").split("*")
+    value = 1
+    for word in map(str.strip, words):
+        value *= UNITS[word] if word in UNITS else int(word.rstrip("U"))
+    return value
+
+
+def text_of(page):
+    """Without macros, in one line."""
+    with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
+        lines = [re.sub(r"^\.(It|Pq|Dq|Nm|Va|Pa|Em|Fl|Dv) ?", "", line) for line in source]
+    return re.sub(r"\s+", " ", " ".join(lines))
+
+
+def fault(page, sentence, *sources):
+    pattern = re.escape(sentence).replace(r"\{\}", r"([0-9][0-9.]*[0-9]|[0-9])")
+    found = re.search(pattern, text_of(page))
+    if not found:
+        return "the page does not say that"
+    for said, (path, names, *times) in zip(found.groups(), sources):
+        value = sum(constant(path, name) for name in names.split("+")) * (times or [1])[0]
+        if abs(float(said) - value) > 1e-9:
+            return f"{names} in {path} is {value:g}, and the page says {said}"
+    return None
+
+
+def main():
+    failed = 0
+    print(f"1..{len(SENTENCES)}")
+    for number, sentence in enumerate(SENTENCES, 1):
+        wrong = fault(*sentence)
+        failed += wrong is not None
+        print(f"{'not ' if wrong else ''}ok {number} - {sentence[0]}: {sentence[1]}")
+        if wrong:
+            print(f"# {wrong}")
+    return 1 if failed else 0
+
+
+sys.exit(main())
