@@ -86,3 +86,18 @@ left_is() {
     run -64 rlock reserve 'a b' 1h -m x
     run -64 rlock reserve -u zookeeper://127.0.0.1:1 staging 1h -m x
 }
+
+@test "inside a run that holds the KEY: 78 at once, as it would wait for itself; not beside it" {
+    export XDG_STATE_HOME=$T/state
+    local inside=("$RLOCK" reserve staging 2h -m inside)
+    run -78 --separate-stderr rlock run staging -- "${inside[@]}"
+    stderr_line '^rlock: reserve: staging: it would wait for itself: it runs inside of .*, which holds it$'
+    [[ ! -e $XDG_STATE_HOME/rlock || -z $(ls "$XDG_STATE_HOME/rlock") ]]
+    run -78 rlock read staging -- "${inside[@]}"
+    run -78 rlock run staging -- "$RLOCK" run other -- "${inside[@]}"
+    run -78 rlock run staging -- env -u RLOCK_OWNER "${inside[@]}"
+    # A reservation of one's own is extended from within a run that nests in it.
+    run -0 rlock run other -- "${inside[@]}"
+    run -0 rlock run staging -- "${inside[@]}"
+    run -0 rlock release staging
+}

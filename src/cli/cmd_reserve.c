@@ -15,6 +15,7 @@
 #include "lock/own_identity.h"
 #include "os/child.h"
 #include "run/acquisition.h"
+#include "run/ancestor.h"
 #include "run/supervisor.h"
 
 enum { OPTION_MESSAGE = OPTION_OTHER };
@@ -160,6 +161,58 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
     request_free(&request);
 }
 
+/* Whether "owner" is "other", or nests in it. */
+static bool is_within(const char *owner, const char *other)
+{
+    return strcmp(owner, other) == 0 || owner_nests_in(owner, other);
+}
+
+/* Whether this command runs inside of what the holder holds the lock for: by the owner that is
+ * passed on, or, where that got lost on the way, by the processes. A reservation is not nested in
+ * it. */
+static bool runs_inside(const struct reserve *all, const struct lock_party *holder)
+{
+    const char *outer = getenv("RLOCK_OWNER");
+
+    if (holder->kept || is_within(holder->owner, all->owner))
+        return false;
+    return (outer && !owner_fault(outer) && is_within(outer, holder->owner)) ||
+           ancestor_is(&holder->who, holder->age_ms * NS_PER_MS);
+}
+
+static int refuse_inside(const struct reserve *all, const struct lock_party *holder)
+{
+    char who[PARTY_SIZE];
+
+    command_error(all->command,
+                  "%s: it would wait for itself: it runs inside of %s, which holds it", all->key,
+                  party_print(&holder->who, who, sizeof who));
+    say_hint("reserve it before: runs of the same user nest in a reservation");
+    return STATUS_CONFIG;
+}
+
+/* A reservation would wait for the run that waits for it. A store that does not answer now is left
+ * to the acquisition. */
+static int check_outside(const struct reserve *all)
+{
+    struct lock_list list = {0};
+    struct query query = {0};
+    struct answer answer;
+    char fault[256];
+    int status = STATUS_OK;
+
+    if (query_open(&query, &all->settings.address, NULL, fault, sizeof fault)) {
+        query_read_lock(&query, all->key, &list, &answer);
+        const struct lock_view *lock = list.locks.views;
+        for (size_t i = 0; lock && i < lock->holder_count && status == STATUS_OK; i++)
+            if (runs_inside(all, &lock->holders[i]))
+                status = refuse_inside(all, &lock->holders[i]);
+        lock_list_free(&list);
+    }
+    query_close(&query);
+    return status;
+}
+
 /* The token is noted before it is asked for: nothing that is held is ever without one. */
 static int reserve(struct reserve *all)
 {
@@ -168,7 +221,9 @@ static int reserve(struct reserve *all)
 
     if (!known)
         reservation_owner(all->owner);
-    int status = save(all);
+    int status = check_outside(all);
+    if (status == STATUS_OK)
+        status = save(all);
     if (status != STATUS_OK)
         return status;
     acquire(all, &outcome);
