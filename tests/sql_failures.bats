@@ -74,6 +74,7 @@ told() {
         finish a
         [[ $status == 69 ]]
         contains "$T/a.err" 'there is no host of that name'
+        contains "$T/a.err" 'hint: getent hosts NAME'
     }
     on_each resolved
 }

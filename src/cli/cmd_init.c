@@ -16,7 +16,7 @@ static const struct option_spec options[] = {
      .help = "give USER of the database the rights that rlock needs"},
     {.id = OPTION_PRINT,
      .name = "print",
-     .help = "print the SQL, or for --grant Redis' ACL, and do nothing"},
+     .help = "print the SQL (of --grant for Redis, the ACL), and do nothing"},
     SETTINGS_OPTIONS,
     {0}};
 

@@ -2,7 +2,7 @@
 #include "cli/hints.h"
 
 static const char *const words[HINTS] = {
-    [HINT_ADDRESS] = "--url, RLOCK_URL or a configuration file says where the lock store is",
+    [HINT_NAME] = "getent hosts NAME asks the same name service",
     [HINT_AWAY] = "--server-wait DUR waits longer for it; rlock doctor looks at it closely",
     [HINT_LOCAL] = "--url or RLOCK_URL says where the lock store is; --local has one for this host",
     [HINT_CLUSTER] = "cluster://HOST is for a Redis Cluster, redis://HOST for a single server",

@@ -53,8 +53,9 @@ enum setting {
      .name = "url",                                                                                \
      .letter = 'u',                                                                                \
      .argument = "URL",                                                                            \
-     .help = "the lock store: redis://[[USER]:PASS@]HOST[:PORT][/DB], rediss://... (TLS), "        \
-             "unix:///PATH[?db=N], sentinel://HOST,.../MASTER or cluster://HOST,...; given "       \
+     .help = "the lock store: redis://[USER[:PASS]@]HOST[:PORT][/DB], rediss://... (TLS), "        \
+             "unix:///PATH[?db=N], sentinel://HOST,.../MASTER, cluster://HOST,..., "               \
+             "zookeeper://HOST,..., postgresql://USER@HOST/DB or mysql://USER@HOST/DB; given "     \
              "several times, a quorum of them (RLOCK_URL; default redis://127.0.0.1:6379/0)"},     \
         {.id = OPTION_LOCAL,                                                                       \
          .name = "local",                                                                          \

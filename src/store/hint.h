@@ -7,8 +7,8 @@ enum hint {
     HINT_NONE, /* nothing in particular: the cause of the answer may tell more */
 
     /* How rlock was called. */
-    HINT_ADDRESS, /* say where the store is */
-    HINT_AWAY,    /* wait for it, or look at it */
+    HINT_NAME,  /* of a host: look it up */
+    HINT_AWAY,  /* wait for it, or look at it */
     HINT_LOCAL, /* say where the store is; nobody has said it, and there is a store for this host */
     HINT_CLUSTER,  /* a Cluster and a single server have URLs of their own */
     HINT_PASSWORD, /* give one */

@@ -1,6 +1,6 @@
 /* The record of a Redis Cluster.
  *
- * cluster://[[USER]:PASS@]HOST[:PORT][,HOST[:PORT]...]   (PORT 6379; clusters is the same over
+ * cluster://[USER[:PASS]@]HOST[:PORT][,HOST[:PORT]...]   (PORT 6379; clusters is the same over
  * TLS) */
 #ifndef RLOCK_STORE_CLUSTER_STORE_RECORD_H
 #define RLOCK_STORE_CLUSTER_STORE_RECORD_H

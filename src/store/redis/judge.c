@@ -418,8 +418,8 @@ static void judge_reach(const struct server_facts *facts, const struct wishes *w
         return;
     if (facts->hint)
         diagnosis_hint(diagnosis, facts->hint);
-    else
-        diagnosis_hint(diagnosis, facts->denied ? HINT_PASSWORD_OR_USER : HINT_ADDRESS);
+    else if (facts->denied)
+        diagnosis_hint(diagnosis, HINT_PASSWORD_OR_USER);
 }
 
 void judge_server(const struct server_facts *facts, const struct wishes *wishes,

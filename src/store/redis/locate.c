@@ -56,6 +56,7 @@ static void tell_more(struct locator *locator, enum cause cause, bool nowhere, c
 
     answer_fail(&failure, cause, "%s", fault);
     failure.nowhere = nowhere;
+    failure.hint = nowhere ? HINT_NAME : HINT_NONE;
     locator->done(locator->arg, &failure);
 }
 

@@ -1,8 +1,8 @@
 /* The records of the stores that are one Redis server.
  *
- * redis://[[USER]:PASS@]HOST[:PORT][/DB]   (PORT 6379, DB 0; HOST may be an IPv6 address in [ ])
- * unix:///PATH[?db=N]   or   unix://[USER]:PASS@/PATH[?db=N]
- * sentinel://[[USER]:PASS@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]   (PORT 26379)
+ * redis://[USER[:PASS]@]HOST[:PORT][/DB]   (PORT 6379, DB 0; HOST may be an IPv6 address in [ ])
+ * unix:///PATH[?db=N]   or   unix://[USER[:PASS]@]/PATH[?db=N]
+ * sentinel://[USER[:PASS]@]HOST[:PORT][,HOST[:PORT]...]/MASTER[/DB]   (PORT 26379)
  *
  * rediss and sentinels are the same over TLS. USER, PASS, PATH and MASTER are percent-decoded. */
 #ifndef RLOCK_STORE_REDIS_STORE_RECORD_H

@@ -23,7 +23,7 @@ static const struct failure {
 } failures[] = {
     {WIRE_UNREACHABLE, CAUSE_UNREACHABLE, HINT_NONE, false, NULL},
     {WIRE_ENDED, CAUSE_UNREACHABLE, HINT_NONE, false, "the server has ended the connection"},
-    {WIRE_NOWHERE, CAUSE_UNREACHABLE, HINT_ADDRESS, false, "there is no host of that name"},
+    {WIRE_NOWHERE, CAUSE_UNREACHABLE, HINT_NAME, false, "there is no host of that name"},
     {WIRE_NOT_READY, CAUSE_NOT_READY, HINT_NONE, false,
      "it starts up, or recovers, and does not serve yet"},
     {WIRE_BUSY, CAUSE_NOT_READY, HINT_NONE, false,
