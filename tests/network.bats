@@ -259,7 +259,7 @@ time.sleep(60)' "$T/other/sock"
     RLOCK_URL=unix://$T/other/sock bg one rlock run -n --connect-timeout 30s other -- true
     RLOCK_URL=unix://$T/other/sock run -69 --separate-stderr rlock run \
         --connect-timeout 500ms k -- true
-    stderr_line "^rlock: k: cannot reach unix://$T/other/sock: its queue of new connections is full\$"
+    stderr_line "^rlock: k: cannot reach unix://$T/other/sock: its queue of new connections is full(, for [0-9]+s)?\$"
     alive "${pid[waiter]}"
     alive "${pid[one]}"
     kill -CONT "$server"
