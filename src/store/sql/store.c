@@ -46,7 +46,7 @@ static void sql_survey(struct store *base, const struct survey_request *request,
 
 static void hear_schema(struct sql_store *store, const struct sql_reply *reply);
 
-/* Those that are over are all done. */
+/* Each statement once; where there are none left, all is done. */
 static void ask_schema(struct sql_store *store)
 {
     struct sql_text text = sql_text_of(store);
