@@ -270,3 +270,29 @@ late_write() {
     [[ $(xargs <"$T/data") == new ]]
     contains "$T/a.err" 'is older than'
 }
+
+@test "on a terminal the command can read, be stopped and continued, and be ended by Ctrl-C" {
+    export F
+    on_terminal bash --norc -i <<'EOF'
+send PS1='<$((1+1))>'\n
+expect <2>
+send "$RLOCK" fence "$F" --token 5 -- sh -c 'echo rea""dy; read line; echo "got=$line"; exec sleep 1000'\n
+expect ready
+send \x1a
+expect Stopped
+send "$RLOCK" fence "$F" --token 0 -n; echo "locked=$?"\n
+expect locked=75
+send fg\n
+expect fence
+send hello\n
+expect got=hello
+send \x03
+expect <2>
+send echo "status=$?"\n
+expect status=130
+send "$RLOCK" fence "$F" --token 0 -n; echo "free=$?"\n
+expect free=79
+send exit 0\n
+status 0
+EOF
+}

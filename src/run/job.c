@@ -40,7 +40,7 @@ _Static_assert(OWNER_SIZE <= TREE_OWNER_SIZE, "the tree knows any owner");
 
 static struct cgroup *cgroup_of(const struct job *job)
 {
-    return job->agent->offer ? &job->agent->offer->cgroup : NULL;
+    return job->agent && job->agent->offer ? &job->agent->offer->cgroup : NULL;
 }
 
 static struct tree tree_of(struct job *job)
