@@ -118,3 +118,13 @@ clean() {
     run -0 rlock local stop
     clean 4
 }
+
+@test "fence, with a command and without; a command of --stop; a cgroup" {
+    run -0 rlock fence "$T/fence" --token 5
+    run -3 rlock fence "$T/fence" --token 6 -- sh -c 'exit 3'
+    run -79 rlock fence "$T/fence" --token 5
+    run -124 rlock run --at-most 3s --stop true k -- sleep 1000
+    run rlock run --cgroup k -- true
+    [[ $status == 0 || $status == 71 ]]
+    clean 8
+}
