@@ -108,7 +108,7 @@ while True:
     client.close()' "$word"
         poll_until 10 test -s "$T/${word%% *}.out"
     done
-    run -69 --separate-stderr rlock run -u "redis://127.0.0.1:$(<"$T/ERR.out")" \
+    run -69 --separate-stderr rlock run -n -u "redis://127.0.0.1:$(<"$T/ERR.out")" \
         --server-wait 0 k -- true
     stderr_line 'too many clients: its max number of clients is reached$'
     run -77 --separate-stderr rlock run -u "redis://127.0.0.1:$(<"$T/DENIED.out")" k -- true
