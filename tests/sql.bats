@@ -478,6 +478,16 @@ limit_statements() {
     on_each local_socket
 }
 
+@test "H140 localhost with a port is the server at that port, whatever is at the default place" {
+    by_name() {
+        local url=${RLOCK_URL/127.0.0.1/localhost}
+        run -0 rlock acquire -u "$url" --lease 30s k
+        refused 75 run -n k -- touch "$T/ran"
+        [[ ! -e $T/ran ]]
+    }
+    on_each by_name
+}
+
 @test "with TLS: a server that is vouched for alone" {
     encrypted() {
         local url=${RLOCK_URL/:/s:}

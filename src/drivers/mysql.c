@@ -59,9 +59,19 @@ static enum wire_error error_of(unsigned number)
     }
 }
 
+/* The client library's own: the server's word on the statement was not heard, or not understood. */
+static bool is_of_client(unsigned number)
+{
+    return (number >= 2000 && number < 3000) || (number >= 5000 && number < 6000);
+}
+
+/* Of a statement. */
 static bool fail(struct driver_fault *fault)
 {
-    return driver_fail(fault, error_of(mysql_errno(connection)), mysql_error(connection));
+    unsigned number = mysql_errno(connection);
+
+    return driver_fail(fault, is_of_client(number) ? WIRE_UNREACHABLE : error_of(number),
+                       mysql_error(connection));
 }
 
 /* Returns the error that the system has for a connection there; 0: it has none now. */
@@ -102,8 +112,13 @@ static bool fail_to_connect(const struct driver_target *target, struct driver_fa
 static void set_options(const struct driver_target *target)
 {
     unsigned seconds = (unsigned)target->seconds;
+    unsigned no_files = 0; /* a server may otherwise ask for any file that can be read here */
+    unsigned protocol = *target->host == '/' ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
     my_bool tls = target->tls ? 1 : 0;
 
+    /* Without it "localhost" is the default socket, whatever the port is. */
+    mysql_options(connection, MYSQL_OPT_PROTOCOL, &protocol);
+    mysql_options(connection, MYSQL_OPT_LOCAL_INFILE, &no_files);
     mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
     mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_optionsv(connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", target->client);

@@ -12,10 +12,18 @@
 
 static PGconn *connection;
 
-static void ignore(void *arg, const char *message)
+/* What the server warned of during the statement, in one line; "": of nothing. A cancelled wait for
+ * the synchronous standby is a warning beside a success. */
+static char warning[256];
+
+static void heed(void *arg, const PGresult *notice)
 {
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+
     (void)arg;
-    (void)message;
+    if (severity && strcmp(severity, "WARNING") == 0)
+        snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
 }
 
 /* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. Of several that fit
@@ -33,6 +41,7 @@ static bool is_known(const char *state, enum wire_error *error)
         {"28P01", WIRE_PASSWORD},    /* wrong password */
         {"3D000", WIRE_NO_DATABASE}, /* no such database */
         {"40", WIRE_CONFLICT},       /* serialisation failure, deadlock */
+        {"40003", WIRE_UNREACHABLE}, /* statement completion unknown */
         {"42501", WIRE_DENIED},      /* no right */
         {"42P01", WIRE_NO_TABLES},   /* no such table */
         {"53100", WIRE_NO_SPACE},    /* disk full */
@@ -193,7 +202,7 @@ static bool pq_connect(const struct driver_target *target, const char **version,
         connection = NULL;
         return false;
     }
-    PQsetNoticeProcessor(connection, ignore, NULL);
+    PQsetNoticeReceiver(connection, heed, NULL);
     *version = PQparameterStatus(connection, "server_version");
     return true;
 }
@@ -228,14 +237,23 @@ static void put_rows(const PGresult *result, struct wire_out *rows)
             wire_text(rows, PQgetvalue(result, row, column));
 }
 
+/* Whether what it has written may be lost. A SELECT writes nothing. */
+static bool is_in_doubt(const char *sql)
+{
+    return *warning && strncmp(sql, "SELECT ", strlen("SELECT ")) != 0;
+}
+
 static bool pq_execute(const char *sql, struct wire_out *rows, struct driver_fault *fault)
 {
     if (!connection)
         return driver_fail(fault, WIRE_UNREACHABLE, "not connected");
+    *warning = '\0';
     PGresult *result = PQexec(connection, sql);
     ExecStatusType status = PQresultStatus(result);
     bool done = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
-    if (status == PGRES_TUPLES_OK)
+    if (done && is_in_doubt(sql))
+        done = driver_fail(fault, WIRE_UNREACHABLE, warning);
+    else if (status == PGRES_TUPLES_OK)
         put_rows(result, rows);
     else if (done)
         put_count(result, rows);

@@ -10,17 +10,21 @@
 /* -- words ----------------------------------------------------------------------------------- */
 
 /* Behind a '?' in a pattern. */
-enum word { NOW, HEX, HEX_END, NUMBER, NUMBER_END, LITERAL, LITERAL_END, SWAP, STAY, WORDS };
-static const char letters[WORDS + 1] = "nhHdDxXsy";
+enum word { NOW, CLOCK, HEX, HEX_END, NUMBER, NUMBER_END, LITERAL, LITERAL_END, SWAP, STAY, WORDS };
+static const char letters[WORDS + 1] = "nchHdDxXsy";
 
 static const char *const words[2][WORDS] = {
-    {"CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)", "encode(", ", 'hex')",
+    {"CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)",
+     "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)", "encode(", ", 'hex')",
      "CAST(", " AS text)", "decode('", "', 'hex')",
      " ON CONFLICT (name) DO UPDATE SET version = excluded.version, state = CASE WHEN "
      "rlock_lock.version + 1 = excluded.version THEN excluded.state END",
      " ON CONFLICT (name, owner) DO UPDATE SET scope = excluded.scope, deadline_us = "
      "excluded.deadline_us, mode = excluded.mode, who = excluded.who"},
-    {"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))", "HEX(", ")", "CAST(",
+    {"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+     "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + "
+     "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) - 900000000 * "
+     "ROUND(TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) / 900000000)", "HEX(", ")", "CAST(",
      " AS CHAR)", "x'", "'",
      " ON DUPLICATE KEY UPDATE state = IF(version + 1 = VALUES(version), VALUES(state), NULL), "
      "version = VALUES(version)",
@@ -173,7 +177,7 @@ static bool read_lock(struct sim_database *database, struct scan *scan, struct w
     int64_t key;
 
     if (!take(scan,
-              " UNION ALL SELECT 'l', '?i', '', ?dversion?D, ?hstate?H, '', ''"
+              "SELECT 'l', '?i', '', ?dversion?D, ?hstate?H, '', ''"
               " FROM rlock_lock WHERE name = ?x",
               &key, &name))
         return false;
@@ -244,8 +248,8 @@ static const struct sim_place *search(struct sim_database *database, const struc
 }
 
 #define OTHERS                                                                                     \
-    " FROM rlock_wait w WHERE w.name = ?x AND w.scope = ?x AND w.deadline_us > ?n"                 \
-    " AND w.deadline_us <= ?n + ?i AND w.owner <> ?x"
+    " FROM rlock_wait w WHERE w.name = ?x AND w.scope = ?x AND w.deadline_us > ?c"                 \
+    " AND w.deadline_us <= ?c + ?i AND w.owner <> ?x"
 
 static bool read_first(struct sim_database *database, struct scan *scan, struct wire_out *answer)
 {
@@ -341,10 +345,15 @@ static bool take_bell(const struct sim_database *database, struct scan *scan,
 
 static bool read_all(struct sim_database *database, struct scan *scan, struct wire_out *answer)
 {
-    if (!take(scan, "SELECT 'c', '', '', ?d?n?D"))
+    if (strncmp(scan->at, "SELECT '", strlen("SELECT '")) != 0)
         return false;
     wire_begin(answer, WIRE_ROWS);
     wire_number(answer, 7);
+    while (!take(scan, "SELECT 'c', '', '', ?d?c?D"))
+        if (!read_lock(database, scan, answer) && !read_own_place(database, scan, answer) &&
+            !read_first(database, scan, answer) && !read_ahead(database, scan, answer) &&
+            !(database->mysql && read_before(database, scan, answer)) && !take(scan, " UNION ALL "))
+            return false;
     wire_text(answer, "c");
     wire_text(answer, "");
     wire_text(answer, "");
@@ -353,13 +362,8 @@ static bool read_all(struct sim_database *database, struct scan *scan, struct wi
         !take(scan, ", ''"))
         return false;
     wire_text(answer, "");
-    while (*scan->at)
-        if (!read_lock(database, scan, answer) && !read_own_place(database, scan, answer) &&
-            !read_first(database, scan, answer) && !read_ahead(database, scan, answer) &&
-            !(database->mysql && read_before(database, scan, answer)))
-            return false;
     wire_end(answer);
-    return true;
+    return *scan->at == '\0';
 }
 
 /* -- writing --------------------------------------------------------------------------------- */
@@ -568,7 +572,7 @@ static bool leave_queues(struct sim_database *database, struct scan *scan, struc
                "(SELECT DISTINCT ON (name, scope) owner FROM rlock_wait WHERE name IN ") ||
          !take_names(scan, called, &called_count) ||
          !take(scan,
-               " AND deadline_us > ?n AND deadline_us <= ?n + ?i"
+               " AND deadline_us > ?c AND deadline_us <= ?c + ?i"
                " ORDER BY name, scope, since_us, owner) AS first",
                &longest)))
         return false;

@@ -35,6 +35,7 @@ const struct sql_dialect sql_postgresql = {
     .grantee = "\"",
     .quote = '"',
     .now = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)",
+    .clock = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
     .literal = {"decode('", "', 'hex')"},
     .hex = {"encode(", ", 'hex')"},
     .number = {"CAST(", " AS text)"},
@@ -71,6 +72,14 @@ static const char *const mysql_grants[] = {"GRANT SELECT, INSERT, UPDATE, DELETE
                                            "GRANT SELECT, INSERT, UPDATE, DELETE ON @wait TO ",
                                            NULL};
 
+/* Only SYSDATE() goes on within a statement, and it is in the session's time zone, as NOW() is. The
+ * difference of the two is how long the statement has taken, but for an hour, or some other
+ * multiple of 15 min, where the zone's own time was changed between: no statement takes as long as
+ * half of that. */
+#define MYSQL_NOW   "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+#define MYSQL_TAKEN "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"
+#define MYSQL_ZONES "900000000"
+
 /* VALUES() is deprecated in MySQL 8.0.20 and later, and all that MariaDB knows. Columns are set
  * from left to right. */
 const struct sql_dialect sql_mysql = {
@@ -80,7 +89,9 @@ const struct sql_dialect sql_mysql = {
     .grantee = "'",
     .hosts = true,
     .quote = '`',
-    .now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+    .now = MYSQL_NOW,
+    .clock = MYSQL_NOW " + " MYSQL_TAKEN " - " MYSQL_ZONES " * ROUND(" MYSQL_TAKEN " / " MYSQL_ZONES
+                       ")",
     .literal = {"x'", "'"},
     .hex = {"HEX(", ")"},
     .number = {"CAST(", " AS CHAR)"},

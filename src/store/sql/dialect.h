@@ -24,7 +24,10 @@ struct sql_dialect {
     const char *grantee;       /* what stands around a user's name */
     bool hosts;                /* a user is one of a host */
     char quote;                /* around a name that has to be quoted */
-    const char *now;           /* an expression: us since 1970, the same in a whole statement */
+    /* Expressions, us since 1970. now: when the statement arrived, the same in all of it, and when
+     * it is executed again by a replica. clock: when this is evaluated, behind the locks and the
+     * snapshot where the statement is one that reads: no row that it sees is from later. */
+    const char *now, *clock;
     const char *literal[2];    /* what stands around hexadecimal digits */
     const char *hex[2];        /* around bytes that become digits */
     const char *number[2];     /* around a number that becomes text */

@@ -208,6 +208,7 @@ static bool hear_error(struct sql_driver *driver, struct wire_frame *frame)
                                        .error = (enum wire_error) * error,
                                        .said = said,
                                        .user = driver->user,
+                                       .maybe_done = *error == WIRE_UNFIT,
                                        .sent = driver->sent});
     return true;
 }

@@ -19,7 +19,7 @@ enum { COLUMNS = 7 };
 
 void sql_add_live(struct sql_text *text, const char *table)
 {
-    const char *now = text->dialect->now;
+    const char *now = text->dialect->clock;
 
     sql_add(text, "%sdeadline_us > %s AND %sdeadline_us <= %s + %" PRId64, table, now, table, now,
             SQL_PLACE_MOST_US);
@@ -156,16 +156,14 @@ static void add_queue(const struct sql_reading *reading, size_t i, size_t scope,
             " AND (o.since_us < w.since_us OR o.since_us = w.since_us AND o.owner < w.owner))");
 }
 
+/* The clock comes last: a server may open its snapshot when it reads the first row. */
 void sql_reading_query(const struct sql_reading *reading, const char *owner, struct sql_text *text)
 {
     const struct sql_dialect *as = text->dialect;
 
-    sql_add(text, "SELECT 'c', '', '', %s%s%s", as->number[0], as->now, as->number[1]);
-    add_bells(reading, text);
-    sql_add(text, ", ''");
     for (size_t i = 0; i < reading->count; i++) {
         sql_add(text,
-                " UNION ALL SELECT 'l', '%zu', '', %sversion%s, %sstate%s, '', ''"
+                "SELECT 'l', '%zu', '', %sversion%s, %sstate%s, '', ''"
                 " FROM @lock WHERE name = ",
                 i, as->number[0], as->number[1], as->hex[0], as->hex[1]);
         sql_add_literal(text, reading->places[i].name);
@@ -176,7 +174,11 @@ void sql_reading_query(const struct sql_reading *reading, const char *owner, str
             if (as->bells)
                 add_before(reading, i, scope, owner, text);
         }
+        sql_add(text, " UNION ALL ");
     }
+    sql_add(text, "SELECT 'c', '', '', %s%s%s", as->number[0], as->clock, as->number[1]);
+    add_bells(reading, text);
+    sql_add(text, ", ''");
 }
 
 /* -- the answer -------------------------------------------------------------------------------- */

@@ -91,8 +91,7 @@ void sql_survey_query(struct sql_text *text, const struct survey_request *reques
 {
     const struct sql_dialect *as = text->dialect;
 
-    sql_add(text, "SELECT 'c', '', %s%s%s, '', '', ''", as->number[0], as->now, as->number[1]);
-    sql_add(text, " UNION ALL SELECT 'l', %sname%s, ", as->hex[0], as->hex[1]);
+    sql_add(text, "SELECT 'l', %sname%s, ", as->hex[0], as->hex[1]);
     add_state(text);
     sql_add(text, ", '', '', '' FROM @lock WHERE ");
     add_names(text, request, prefix);
@@ -103,6 +102,8 @@ void sql_survey_query(struct sql_text *text, const struct survey_request *reques
     sql_add_live(text, "");
     sql_add(text, " AND ");
     add_names(text, request, prefix);
+    sql_add(text, " UNION ALL SELECT 'c', '', %s%s%s, '', '', ''", as->number[0], as->clock,
+            as->number[1]);
 }
 
 /* -- the answer -------------------------------------------------------------------------------- */

@@ -56,7 +56,9 @@ enum wire_error {
     WIRE_READ_ONLY = 'r',   /* a standby, or a replica */
     WIRE_STRANGER = 'x',    /* no database server of that kind answers there */
     WIRE_NO_TLS = 'l',      /* the server cannot be trusted, or takes no TLS */
-    WIRE_UNFIT = 'f',       /* whatever else */
+
+    /* Whatever else: the statement may be done, and it is no use to repeat it. */
+    WIRE_UNFIT = 'f',
 
     WIRE_NO_DRIVER = 'p', /* never sent: there is no driver to send it */
     WIRE_NO_START = 'q',  /* never sent: the driver cannot be started */

@@ -1,0 +1,25 @@
+# A database's answer that is lost, whichever it is: with and without TLS.
+
+load helper
+load certificates
+load databases
+load flights
+
+setup_file() { databases_start; }
+
+in_clear() { echo "$DATABASE://locker:p%20w@127.0.0.1:$1/locks"; }
+in_tls() { echo "${DATABASE}s://locker:p%20w@127.0.0.1:$1/locks --tls-ca $CERTS/ca.pem"; }
+
+lost() {
+    FLIGHTS_FAILED=
+    each_flight "$(database_port "$DATABASE")" "$1"
+    [[ -z $FLIGHTS_FAILED ]]
+}
+
+@test "H141 an answer that is lost, whichever it is: the command runs once, and the lock is free" {
+    on_each lost in_clear
+}
+
+@test "H141 an answer that is lost over TLS, whichever it is: the command runs once" {
+    on_each lost in_tls
+}
