@@ -221,6 +221,19 @@ restart_with_old_data() {
     forgets node 2 flushall
 }
 
+flush_unseen() {
+    node 2 flushall
+    node 2 config resetstat
+}
+
+@test "H44 H82 a node that is flushed, and whose statistics are reset, is noticed all the same" {
+    # It has been up since long before the quorum is used.
+    three
+    node_restart 1 2 3
+    poll_until 10 up_for 2 4
+    forgets flush_unseen
+}
+
 @test "H82 a node that lost its data counts again when all leases from before are over" {
     local before
     three

@@ -2,7 +2,7 @@
 """The scripts of src/rules/lua on a server that is one of a quorum: for how long it
 remembers, fences that the holder settled on with the others. Prints TAP."""
 import time
-from script_server import WEEK, Lock, ReplyError, Server
+from script_server import WEEK, Lock, ReplyError, Server, read_script, with_clock_given
 from script_tap import A, B, by, holder, main, same, test, true
 
 MARKER = "rlock:!quorum"
@@ -84,12 +84,19 @@ def _(_server):
             server.call("EVALSHA", "0" * 40, 0)  # NOSCRIPT: that is none
         except ReplyError:
             pass
+        server.call("SCRIPT", "FLUSH")
+        server.load(with_clock_given(read_script("acquire")))
         lock = Member(server)
         lock.acquire(A)
+        server.load(with_clock_given(read_script("renew")))
         reply = lock.renew(A)
         true(1000 < reply[1] <= uptime(server) * 1000, f"remembers {reply[1]} ms")
         same(reply[2], 1)
         server.call("FLUSHALL")
+        lock.now += 5
+        same(lock.renew(A)[:3], ["MEMBER", 1, 1])
+        server.call("FLUSHALL")
+        server.call("CONFIG", "RESETSTAT")
         lock.now += 5
         same(lock.renew(A)[:3], ["MEMBER", 1, 1])
     finally:

@@ -5,8 +5,11 @@
 --   first        when any was asked for a lock
 -- A process that is new may not know what the one before it did, even where some of that was saved.
 -- One that has run scripts already and has no marker was flushed; one that has run none has
--- forgotten none since it started. Statistics count whole seconds, of two clocks.
+-- forgotten none since it started. Statistics count whole seconds, of two clocks. CONFIG RESETSTAT
+-- forgets calls, but not the scripts that the server has in store: this one, and those before it.
 local function beginning()
+  local kept = string.match(redis.call('INFO', 'memory'), 'number_of_cached_scripts:(%d+)')
+  if tonumber(kept or 0) > 1 then return now end
   for line in string.gmatch(redis.call('INFO', 'commandstats'), 'cmdstat_eval[^\r\n]*') do
     if string.match(line, 'calls=(%d+)') ~= string.match(line, 'failed_calls=(%d+)') then
       return now
