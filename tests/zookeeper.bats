@@ -101,15 +101,15 @@ strange_sessions_ended() {
     place_is_kept j
 }
 
-# killed_unheard TEXT [OPTION...]: the agent of a run with -n is killed before it hears the answer
-# to the request with that text in it, which the server has done.
+# killed_unheard TEXT HOLDERS WAITERS [OPTION...]: the agent of a run with -n is killed before it
+# hears the answer to the request with that text in it; by that, there are so many.
 killed_unheard() {
     rm -f "$T"/proxy.*
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
     fault on up "$1" hold down
     bg a rlock run -n -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 60s \
-        --connect-timeout 60s "${@:2}" k -- sh -c 'exit 9'
-    poll_until 10 eval '! is_free k || has_waiters k 1'
+        --connect-timeout 60s "${@:4}" k -- sh -c 'exit 9'
+    poll_until 10 eval "has_holders k $2 && has_waiters k $3"
     kill -KILL "$(agent_of "${pid[a]}")"
     finish a 30
     [[ $status == 9 ]]
@@ -121,11 +121,11 @@ killed_unheard() {
 
 @test "H143 an agent is killed before it hears of its grant: the next one has it, with -n too" {
     rlock run j k -- true # the nodes of the keys are there
-    killed_unheard _c_
-    killed_unheard _c_ j
+    killed_unheard _c_ 1 0
+    killed_unheard _c_ 1 0 j
     rlock run --limit 1 k -- true
-    killed_unheard _c_ --limit 1
-    killed_unheard lease- --limit 1
+    killed_unheard _c_ 0 1 --limit 1
+    killed_unheard lease- 1 0 --limit 1
 }
 
 @test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
