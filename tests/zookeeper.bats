@@ -4,6 +4,7 @@ load helper
 load zookeepers
 load certificates
 load waiters
+load flights
 
 # lines_are NUMBER FILE
 lines_are() {
@@ -470,6 +471,22 @@ END
     run -0 rlock doctor --lease 90s
     [[ $output == *"no lease is longer than 1m00s"* ]]
     RLOCK_URL=zookeeper://127.0.0.1:1 run -69 rlock doctor
+}
+
+in_clear() { echo "zookeeper://127.0.0.1:$1/test/$BATS_TEST_NUMBER"; }
+in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERTS/ca.pem"; }
+
+@test "H141 an answer of ZooKeeper that is lost, whichever it is, with and without TLS" {
+    FLIGHTS_FAILED=
+    RLOCK_URL=$(in_clear "${port[1]}")
+    each_flight "${port[1]}" in_clear
+    authority ca
+    certificate server ca subjectAltName=IP:127.0.0.1
+    bg relay python3 "$BATS_TEST_DIRNAME/tls_relay.py" "$CERTS/server.pem" "$CERTS/server.key" \
+        "${port[1]}"
+    poll_until 20 test -s "$T/relay.out"
+    each_flight "$(<"$T/relay.out")" in_tls
+    [[ -z $FLIGHTS_FAILED ]]
 }
 
 @test "zookeepers:// speaks TLS, with a server that is vouched for alone" {
