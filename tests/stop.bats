@@ -71,19 +71,19 @@ setup() {
 @test "H151 a lock that is lost, taken away or not renewed: --stop's command is run" {
     for how in force-release store; do
         rm -f "$T/stopped"
-        hold a k --lease 2s --stop 'echo "$RLOCK_STOP_MS" >"$T/stopped"'
+        hold a k --lease 9s --stop 'echo "$RLOCK_STOP_MS" >"$T/stopped"'
         if [[ $how == store ]]; then
             kill -STOP "$(redis_pid)"
         else
             rlock force-release --yes k 2>/dev/null
         fi
-        finish a 15
+        finish a 20
         kill -CONT "$(redis_pid)"
         [[ $status == 79 ]]
-        within 1 2000 "$(<"$T/stopped")"
+        within 1 5000 "$(<"$T/stopped")"
     done
     rm "$T/stopped"
-    run -124 rlock run --lease 1s --no-renew --stop 'touch "$T/stopped"' k -- sleep 1000
+    run -124 rlock run --lease 6s --no-renew --stop 'touch "$T/stopped"' k -- sleep 1000
     [[ -e $T/stopped ]]
 }
 
@@ -104,12 +104,12 @@ setup() {
 }
 
 @test "H151 rlock is stopped: its agent runs the command of --stop before the lease ends" {
-    hold a k --lease 3s --stop 'elsewhere kill a; echo "$RLOCK_STOP_MS" >"$T/left"'
+    hold a k --lease 9s --stop 'elsewhere kill a; echo "$RLOCK_STOP_MS" >"$T/left"'
     elsewhere run a &
     working a
     kill -STOP "${pid[a]}"
     run -0 rlock run k -- cp "$LOG" "$T/then"
-    within 1 1000 "$(<"$T/left")"
+    within 1 2500 "$(<"$T/left")"
     no_more a
     [[ $(grep -c '^a ' "$LOG") == $(grep -c '^a ' "$T/then") ]]
     kill -CONT "${pid[a]}"
