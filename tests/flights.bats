@@ -9,7 +9,7 @@ setup_file() { start_tls_file; }
 in_clear() { echo "redis://127.0.0.1:$1"; }
 in_tls() { echo "rediss://127.0.0.1:$1 --tls-ca $CERTS/ca.pem"; }
 
-@test "H141 an answer of Redis that is lost, whichever it is: the command runs once, and the lock is free" {
+@test "H141 an answer of Redis that is lost, whichever it is: it runs once, and the lock is free" {
     FLIGHTS_FAILED=
     each_flight "$PLAIN_PORT" in_clear
     [[ -z $FLIGHTS_FAILED ]]

@@ -488,6 +488,15 @@ limit_statements() {
     on_each by_name
 }
 
+@test "MySQL: a server that asks for a file of this host gets none, and is offered none" {
+    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
+    echo secret >"$T/file"
+    bg curious python3 "$TESTS/curious_mysql.py" "$T/file"
+    poll_until 10 test -s "$T/curious.out"
+    refused 69 run --server-wait 0 -u "mysql://u@127.0.0.1:$(<"$T/curious.out")/locks" k -- true
+    [[ $(wc -l <"$T/curious.out") == 1 ]]
+}
+
 @test "with TLS: a server that is vouched for alone" {
     encrypted() {
         local url=${RLOCK_URL/:/s:}

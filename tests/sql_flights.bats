@@ -16,7 +16,7 @@ lost() {
     [[ -z $FLIGHTS_FAILED ]]
 }
 
-@test "H141 an answer that is lost, whichever it is: the command runs once, and the lock is free" {
+@test "H141 an answer that is lost, whichever it is: it runs once, and the lock is free" {
     on_each lost in_clear
 }
 

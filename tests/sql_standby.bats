@@ -76,7 +76,7 @@ cancel_waits() {
         WHERE wait_event = 'SyncRep'") > 0))
 }
 
-@test "H146 a wait for the standby that is cancelled is not a grant, though the server reports success" {
+@test "H146 a wait for the standby that is cancelled is not a grant, though it is a success" {
     wait_for_standbys nobody
     bg a rlock run --server-wait 60s --lease 30s k -- touch "$T/ran"
     poll_until 20 cancel_waits
@@ -88,7 +88,7 @@ cancel_waits() {
     [[ $status == 0 && -e $T/ran ]]
 }
 
-@test "H146 the primary dies, its synchronous standby is promoted: no lock that was granted is free" {
+@test "H146 a synchronous standby is promoted: no lock that was granted is free" {
     local i granted=0
     standby_start
     for i in {1..30}; do
