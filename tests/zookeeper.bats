@@ -489,6 +489,16 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     [[ -z $FLIGHTS_FAILED ]]
 }
 
+@test "H140 ZooKeeper: localhost and 127.0.0.1 are the server at that port" {
+    local host
+    hold a k
+    for host in localhost 127.0.0.1; do
+        refused 75 run --server-wait 0 -n -u \
+            "zookeeper://$host:${port[1]}/test/$BATS_TEST_NUMBER" k -- touch "$T/ran"
+    done
+    [[ ! -e $T/ran ]]
+}
+
 @test "zookeepers:// speaks TLS, with a server that is vouched for alone" {
     local url
     authority ca
