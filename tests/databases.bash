@@ -3,8 +3,12 @@
 # TLS, too, with a certificate for 127.0.0.1.
 # shellcheck shell=bash disable=SC2154
 
+# With RLOCK_TEST_HOSTED, databases are asked by way of their hosts, those that there are.
+HOSTED=${RLOCK_TEST_HOSTED:++host}
+
 # What is empty again after each test.
 DATABASE_TABLES='rlock_lock rlock_wait'
+[[ -z $HOSTED ]] || DATABASE_TABLES='rlock_record'
 
 # Where there is no server, each test is skipped.
 setup() {
@@ -49,11 +53,11 @@ databases_start() {
     authority other
     certificate server ca subjectAltName=IP:127.0.0.1
     ((EUID != 0)) || chown nobody "$CERTS/server.key"
-    if [[ -x ${RLOCK%/*}/rlock-postgresql && -x $POSTGRESQL_BIN/initdb ]]; then
+    if [[ -x ${RLOCK%/*}/rlock${HOSTED:+-host}-postgresql && -x $POSTGRESQL_BIN/initdb ]]; then
         database_make postgresql
         DATABASES+=' postgresql'
     fi
-    if [[ -x ${RLOCK%/*}/rlock-mysql ]] &&
+    if [[ -x ${RLOCK%/*}/rlock${HOSTED:+-host}-mysql ]] &&
         type mariadbd mariadb-install-db mariadb >/dev/null 2>&1; then
         database_make mysql
         DATABASES+=' mysql'
@@ -177,5 +181,5 @@ database_port() {
 }
 
 database_url() {
-    echo "$1://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
+    echo "$1$HOSTED://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
 }

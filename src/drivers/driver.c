@@ -78,12 +78,11 @@ static void answer_fault(const struct driver_fault *fault)
     wire_end(&output);
 }
 
-/* The libraries take the process's user where none is given. */
-static void note_user(const struct driver_target *target)
+void driver_user(const struct driver_target *target, char *user_of, size_t size)
 {
     const struct passwd *own = *target->user ? NULL : getpwuid(geteuid());
 
-    snprintf(user, sizeof user, "%s", own ? own->pw_name : target->user);
+    snprintf(user_of, size, "%s", own ? own->pw_name : target->user);
 }
 
 static bool take_target(struct wire_frame *frame, struct driver_target *target, int64_t *limit)
@@ -119,7 +118,7 @@ static bool do_connect(const struct driver_ops *ops, struct wire_frame *frame)
     if (!take_target(frame, &target, &limit))
         return false;
     limit_time(limit);
-    note_user(&target);
+    driver_user(&target, user, sizeof user);
     wire_begin(&output, WIRE_CONNECTED);
     if (ops->connect(&target, &version, &fault)) {
         wire_text(&output, version);

@@ -44,6 +44,9 @@ int driver_serve(const struct driver_ops *ops);
 /* Until it can be read, or written; or until there is an error to be found out. */
 void driver_await(int fd, bool to_write);
 
+/* Who logs in there: the libraries take the process's user where none is given. */
+void driver_user(const struct driver_target *target, char *user, size_t size);
+
 /* Looks the host up; where that fails, puts down why, and returns true. */
 bool driver_blames_name(const struct driver_target *target, struct driver_fault *fault);
 

@@ -1,221 +1,18 @@
 /* rlock-postgresql: the driver for PostgreSQL, over libpq. */
-#include "drivers/driver.h"
+#include "drivers/pq.h"
 
-#include <ctype.h>
-#include <libpq-fe.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* What the system trusts, where the user names no certificates. libpq has no such default. */
-#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 
 static PGconn *connection;
 
-/* What the server warned of during the statement, in one line; "": of nothing. A cancelled wait for
- * the synchronous standby is a warning beside a success. */
-static char warning[256];
-
-static void heed(void *arg, const PGresult *notice)
-{
-    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
-    const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
-
-    (void)arg;
-    if (severity && strcmp(severity, "WARNING") == 0)
-        snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
-}
-
-/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. Of several that fit
- * the last one counts. False: it is none of these. */
-static bool is_known(const char *state, enum wire_error *error)
-{
-    static const struct {
-        const char *prefix;
-        enum wire_error error;
-    } known[] = {
-        {"08", WIRE_UNREACHABLE},    /* connection */
-        {"23502", WIRE_CONFLICT},    /* the state became NULL: another version is there */
-        {"25006", WIRE_READ_ONLY},   /* a standby */
-        {"28", WIRE_KEPT_OUT},       /* pg_hba.conf, no such user */
-        {"28P01", WIRE_PASSWORD},    /* wrong password */
-        {"3D000", WIRE_NO_DATABASE}, /* no such database */
-        {"40", WIRE_CONFLICT},       /* serialisation failure, deadlock */
-        {"40003", WIRE_UNREACHABLE}, /* statement completion unknown */
-        {"42501", WIRE_DENIED},      /* no right */
-        {"42P01", WIRE_NO_TABLES},   /* no such table */
-        {"53100", WIRE_NO_SPACE},    /* disk full */
-        {"53200", WIRE_NO_MEMORY},   /* out of memory */
-        {"53300", WIRE_FULL},        /* too many connections */
-        {"55P03", WIRE_BUSY},        /* lock_timeout: somebody has locked the whole table */
-        {"57014", WIRE_BUSY},        /* statement_timeout */
-        {"57P0", WIRE_ENDED},        /* shut down, crashed */
-        {"57P03", WIRE_NOT_READY},   /* starting up */
-    };
-    bool found = false;
-
-    for (size_t i = 0; state && i < sizeof known / sizeof *known; i++)
-        if (strncmp(state, known[i].prefix, strlen(known[i].prefix)) == 0) {
-            *error = known[i].error;
-            found = true;
-        }
-    return found;
-}
-
-/* What libpq itself says has no SQLSTATE, and a pooler has the same one of class 08 for all that it
- * refuses. Their own words come first; the names of hosts, users and databases come behind them. */
-static enum wire_error error_of_beginning(const char *said)
-{
-    static const struct {
-        const char *words;
-        enum wire_error error;
-    } known[] = {
-        {"expected authentication request", WIRE_STRANGER},
-        {"received invalid response to SSL", WIRE_STRANGER},
-        {"server does not support SSL", WIRE_NO_TLS},
-        {"SSL error: certificate verify failed", WIRE_NO_TLS},
-        {"server certificate for", WIRE_NO_TLS},
-        {"root certificate file", WIRE_NO_TLS},
-        {"could not read root certificate", WIRE_NO_TLS},
-        {"could not read certificate", WIRE_NO_TLS},
-        {"certificate present, but", WIRE_NO_TLS},
-        {"could not load private key", WIRE_NO_TLS},
-        {"private key file", WIRE_NO_TLS},
-        {"password authentication failed", WIRE_PASSWORD},
-        {"SASL authentication failed", WIRE_PASSWORD},
-        {"no such user", WIRE_PASSWORD},
-        {"no such database", WIRE_NO_DATABASE},
-        {"no more connections allowed", WIRE_FULL},
-        {"client_login_timeout", WIRE_NOT_READY},
-    };
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strncmp(said, known[i].words, strlen(known[i].words)) == 0)
-            return known[i].error;
-    return WIRE_UNREACHABLE;
-}
-
-/* Passes over the path of a socket, which may hold any words. The name of a host holds neither a
- * space nor a ':'. */
-static const char *behind_path(const char *message, const char *host)
-{
-    const char *path = *host == '/' ? strstr(message, host) : NULL;
-
-    return path ? path + strlen(host) : message;
-}
-
-/* libpq tells the SQLSTATE of a failed connection nowhere but in the text of the most verbose
- * messages, "FATAL:  28P01: password authentication failed". All but the SQLSTATE depends on the
- * server's language. NULL where it is libpq that says so. */
-static const char *state_in(const char *message)
-{
-    const char *at = message;
-
-    while ((at = strstr(at, ":  "))) {
-        size_t length = 0;
-        at += strlen(":  ");
-        while (isupper((unsigned char)at[length]) || isdigit((unsigned char)at[length]))
-            length++;
-        if (length == 5 && strncmp(at + length, ": ", 2) == 0)
-            return at;
-    }
-    return NULL;
-}
-
-/* Passes over what libpq says in front of it: where it was connecting to is known. */
-static const char *said_of(const char *message, const char *state)
-{
-    const char *failed = strstr(message, " failed: ");
-
-    return state ? state + strlen("28P01: ") : failed ? failed + strlen(" failed: ") : message;
-}
-
-/* Whether there has been a socket. */
-static bool await_connection(void)
-{
-    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-    bool was_open = false;
-
-    while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
-        was_open = true;
-        driver_await(PQsocket(connection), next == PGRES_POLLING_WRITING);
-        next = PQconnectPoll(connection);
-    }
-    return was_open;
-}
-
-/* "was_open": there has been a socket, so the name was found. */
-static void tell_failure(const struct driver_target *target, bool was_open,
-                         struct driver_fault *fault)
-{
-    const char *message = behind_path(PQerrorMessage(connection), target->host);
-    const char *state = state_in(message), *said = said_of(message, state);
-    enum wire_error error;
-
-    if (!is_known(state, &error) || error == WIRE_UNREACHABLE)
-        error = error_of_beginning(said);
-    if (state && error == WIRE_UNREACHABLE)
-        error = WIRE_TROUBLE;
-    if (PQconnectionNeedsPassword(connection))
-        error = WIRE_PASSWORD;
-    if (was_open || !driver_blames_name(target, fault))
-        driver_fail(fault, error, said);
-}
-
-static bool pq_connect(const struct driver_target *target, const char **version,
+static bool connect_to(const struct driver_target *target, const char **version,
                        struct driver_fault *fault)
 {
-    const char *const names[] = {"host",
-                                 "port",
-                                 "user",
-                                 "password",
-                                 "dbname",
-                                 "sslmode",
-                                 "sslrootcert",
-                                 "sslcert",
-                                 "sslkey",
-                                 "gssencmode",
-                                 "client_encoding",
-                                 "fallback_application_name",
-                                 NULL};
-    const char *const values[] = {target->host,
-                                  target->port,
-                                  target->user,
-                                  target->password,
-                                  target->database,
-                                  target->tls ? "verify-full" : "disable",
-                                  *target->ca ? target->ca : SYSTEM_CA,
-                                  target->certificate,
-                                  target->key,
-                                  "disable",
-                                  "UTF8",
-                                  target->client,
-                                  NULL};
-
     PQfinish(connection);
-    connection = PQconnectStartParams(names, values, 0);
-    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
-    bool was_open = PQstatus(connection) != CONNECTION_BAD && await_connection();
-    if (PQstatus(connection) != CONNECTION_OK) {
-        tell_failure(target, was_open, fault);
-        PQfinish(connection);
-        connection = NULL;
-        return false;
-    }
-    PQsetNoticeReceiver(connection, heed, NULL);
-    *version = PQparameterStatus(connection, "server_version");
-    return true;
-}
-
-static bool fail(const PGresult *result, struct driver_fault *fault)
-{
-    const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    enum wire_error error = WIRE_UNFIT;
-
-    is_known(PQresultErrorField(result, PG_DIAG_SQLSTATE), &error);
-    if (PQstatus(connection) != CONNECTION_OK && !wire_error_breaks(error))
-        error = WIRE_UNREACHABLE;
-    return driver_fail(fault, error, said ? said : PQerrorMessage(connection));
+    connection = pq_connect(target, fault);
+    if (connection)
+        *version = PQparameterStatus(connection, "server_version");
+    return connection;
 }
 
 /* "" is what libpq says of a statement that changes no rows. */
@@ -240,25 +37,24 @@ static void put_rows(const PGresult *result, struct wire_out *rows)
 /* Whether what it has written may be lost. A SELECT writes nothing. */
 static bool is_in_doubt(const char *sql)
 {
-    return *warning && strncmp(sql, "SELECT ", strlen("SELECT ")) != 0;
+    return *pq_warning() && strncmp(sql, "SELECT ", strlen("SELECT ")) != 0;
 }
 
-static bool pq_execute(const char *sql, struct wire_out *rows, struct driver_fault *fault)
+static bool execute(const char *sql, struct wire_out *rows, struct driver_fault *fault)
 {
     if (!connection)
         return driver_fail(fault, WIRE_UNREACHABLE, "not connected");
-    *warning = '\0';
-    PGresult *result = PQexec(connection, sql);
+    PGresult *result = pq_execute(connection, sql);
     ExecStatusType status = PQresultStatus(result);
     bool done = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
     if (done && is_in_doubt(sql))
-        done = driver_fail(fault, WIRE_UNREACHABLE, warning);
+        done = driver_fail(fault, WIRE_UNREACHABLE, pq_warning());
     else if (status == PGRES_TUPLES_OK)
         put_rows(result, rows);
     else if (done)
         put_count(result, rows);
     else
-        fail(result, fault);
+        pq_fail(connection, result, fault);
     PQclear(result);
     return done;
 }
@@ -280,8 +76,8 @@ static bool pq_is_called(bool *broken)
 
 int main(void)
 {
-    static const struct driver_ops ops = {.connect = pq_connect,
-                                          .execute = pq_execute,
+    static const struct driver_ops ops = {.connect = connect_to,
+                                          .execute = execute,
                                           .descriptor = pq_descriptor,
                                           .is_called = pq_is_called};
     int status = driver_serve(&ops);

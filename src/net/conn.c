@@ -83,6 +83,14 @@ int conn_open(struct conn *conn, const struct endpoint *to, struct tls *tls, con
     return 0;
 }
 
+int conn_adopt(struct conn *conn, int fd)
+{
+    if (stream_adopt(conn->stream, fd) != 0)
+        return -1;
+    conn->reader = mem_checked(redisReaderCreate());
+    return 0;
+}
+
 void conn_close(struct conn *conn)
 {
     stream_close(conn->stream);

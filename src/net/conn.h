@@ -28,6 +28,8 @@ void conn_free(struct conn *conn);
 /* Starts to connect, over TLS to "host" where tls is not NULL; "connected" or "broken" follows,
  * never before this returned. -1 with errno. */
 int conn_open(struct conn *conn, const struct endpoint *to, struct tls *tls, const char *host);
+/* The same of a copy of "fd", a socket that is connected to a program of this host. */
+int conn_adopt(struct conn *conn, int fd);
 /* Drops the connection, what was queued and what was not answered. Harmless if it is closed. */
 void conn_close(struct conn *conn);
 

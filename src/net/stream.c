@@ -7,6 +7,7 @@
 #include "net/tls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -160,6 +161,20 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
     stream->heard = stream->foreign = false;
     stream->tls = tls ? tls_start(tls, host) : NULL;
     stream->in_handshake = stream->tls != NULL;
+    return 0;
+}
+
+int stream_adopt(struct stream *stream, int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return -1;
+    stream->io.fd = copy;
+    stream->io.events = LOOP_WRITE;
+    stream->connecting = true;
+    stream->remote = stream->heard = stream->foreign = stream->in_handshake = false;
+    stream->tls = NULL;
+    loop_add(stream->loop, &stream->io);
     return 0;
 }
 

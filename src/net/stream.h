@@ -28,6 +28,8 @@ void stream_free(struct stream *stream);
  * never before this returned. -1 with errno. */
 int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tls,
                 const char *host);
+/* The same of a copy of "fd", a socket that is connected to a program of this host. */
+int stream_adopt(struct stream *stream, int fd);
 /* Drops the connection and what was queued. Harmless if it is closed. */
 void stream_close(struct stream *stream);
 

@@ -339,9 +339,12 @@ void redis_call_latch(struct redis_call *call, const char *prefix,
     redis_latch_arguments(request, add_text, call);
 }
 
-void redis_call_mark(struct redis_call *call, const struct redis_terms *terms, bool force)
+void redis_call_mark(struct redis_call *call, const struct redis_terms *terms,
+                     const struct mark_request *request)
 {
     call_begin(call, &script_init, NULL, NULL, 0);
     call_text(call, terms->marker);
-    call_text(call, force ? "1" : "0");
+    call_text(call, request->force ? "1" : "0");
+    if (request->user)
+        call_text(call, request->user);
 }

@@ -62,7 +62,8 @@ void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms,
 void redis_call_latch(struct redis_call *call, const char *prefix,
                       const struct latch_request *request);
 /* store_mark(): terms->marker is not NULL. */
-void redis_call_mark(struct redis_call *call, const struct redis_terms *terms, bool force);
+void redis_call_mark(struct redis_call *call, const struct redis_terms *terms,
+                     const struct mark_request *request);
 
 /* A GLOB over KEYs as one over the names of the locks in the store, the way SCAN takes it; prefix:
  * NULL: any. The caller frees. */

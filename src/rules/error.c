@@ -1,5 +1,6 @@
 /* Error replies by their words. */
 #include "rules/error.h"
+#include "rules/wire_error.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -85,7 +86,8 @@ static const struct error_word *find_word(const char *text)
 
 enum redis_error redis_error_class(const char *text)
 {
-    const struct error_word *found = find_word(text);
+    struct host_error error;
+    const struct error_word *found = host_error_read(text, &error) ? NULL : find_word(text);
 
     if (redis_error_is_redirection(text))
         return REDIS_ERROR_CLUSTER;
@@ -160,10 +162,32 @@ static enum cause cause_of(enum redis_error class)
     return CAUSE_UNFIT;
 }
 
+/* What a host says of its database. */
+static void answer_host(const struct host_error *error, struct answer *answer)
+{
+    const struct wire_failure *failure = wire_failure_of(error->error);
+    const char *user = failure->by_user ? error->user : "";
+
+    answer_fail(answer, failure->cause, "%s%s%s%s%s", *user ? "user " : "", user, *user ? ": " : "",
+                wire_error_is_raw(failure->error) ? "it answers with an error: " : "",
+                failure->words ? failure->words : error->said);
+    answer->hint = failure->hint;
+    answer->maybe_done = error->maybe_done;
+    answer->nowhere = error->error == WIRE_NOWHERE;
+    answer->full = error->error == WIRE_FULL;
+    snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1,
+             *error->said ? error->said : "failed");
+}
+
 void redis_error_answer(const char *text, struct answer *answer)
 {
     const struct error_word *word = find_word(text);
+    struct host_error error;
 
+    if (host_error_read(text, &error)) {
+        answer_host(&error, answer);
+        return;
+    }
     answer->cause = cause_of(redis_error_class(text));
     answer->verdict = answer->cause == CAUSE_MISFIT ? VERDICT_REFUSED : VERDICT_UNKNOWN;
     answer->hint = word ? word->hint : HINT_NONE;

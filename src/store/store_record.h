@@ -48,6 +48,7 @@ struct store_record {
     const char *alias;  /* another word for the scheme, which is never printed; NULL: none */
     const char *name;   /* in messages: "cluster://" */
     unsigned abilities; /* of enum store_ability */
+    bool is_on_trial;   /* it is not listed among those that there are */
 
     bool is_sharded;      /* each of its servers has some of the keys */
     bool is_voted;        /* its servers vote: some may grant a lock that is not granted then */
@@ -75,6 +76,10 @@ struct store_record {
     bool (*find_server)(char *socket, size_t size);
     /* Makes sure that it runs. Blocks. False with a message in "fault". */
     bool (*start_server)(char *socket, size_t socket_size, char *fault, size_t size);
+
+    /* The host (src/host) that is asked in place of a server, by the name of its program, which
+     * rlock starts; NULL: there is none. */
+    const char *program;
 
     /* Command number i of those that an administrator prepares it with, which the caller frees;
      * NULL: there are no more. user: who gets the rights that rlock needs; NULL: nobody. */

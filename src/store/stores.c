@@ -1,5 +1,6 @@
 /* The list of the stores. */
 #include "store/cluster/store_record.h"
+#include "store/hosted/store_record.h"
 #include "store/local/store_record.h"
 #include "store/quorum/store_record.h"
 #include "store/redis/store_record.h"
@@ -8,7 +9,8 @@
 
 const struct store_record *const stores[] = {
     &redis_record,      &unix_record,  &sentinel_record, &cluster_record, &zookeeper_record,
-    &postgresql_record, &mysql_record, &mariadb_record,  &local_record,   NULL,
+    &postgresql_record, &mysql_record, &mariadb_record,  &hosted_postgresql_record,
+    &local_record,      NULL,
 };
 
 const struct store_record *const store_of_several = &quorum_record;

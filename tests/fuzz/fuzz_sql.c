@@ -313,7 +313,8 @@ static void begin(struct life *life, uint8_t what)
         if (what >> 3)
             begin_latch(life, what >> 3);
         else
-            store_mark(life->store, false, life->until, done, life);
+            store_mark(life->store, &(struct mark_request){.force = false}, life->until, done,
+                       life);
         break;
     case 7:
         life->busy = false;

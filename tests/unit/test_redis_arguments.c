@@ -525,9 +525,9 @@ static void test_mark(void)
 {
     struct redis_call call = {.script = NULL};
 
-    redis_call_mark(&call, &gracious, false);
+    redis_call_mark(&call, &gracious, &(struct mark_request){.force = false});
     check(&call, "init: p:!epoch|0", "a server that is new");
-    redis_call_mark(&call, &gracious, true);
+    redis_call_mark(&call, &gracious, &(struct mark_request){.force = true});
     check(&call, "init: p:!epoch|1", "any server");
 }
 

@@ -254,6 +254,13 @@ void stream_close(struct stream *stream)
         put(conn, &conn->up, CHUNK_END, NULL, 0, moment_plus(loop_now(stream->loop), NS_PER_MS));
 }
 
+int stream_adopt(struct stream *stream, int fd)
+{
+    (void)stream;
+    (void)fd;
+    return -1;
+}
+
 void stream_send(struct stream *stream, const char *bytes, size_t size)
 {
     if (stream->conn && size > 0)

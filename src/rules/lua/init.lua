@@ -3,7 +3,7 @@
 -- include epoch.lua
 
 -- Marks a server that has forgotten nothing, so that it grants at once.
--- ARGV: its marker, 1 to do so whatever the marker says
+-- ARGV: its marker, 1 to do so whatever the marker says, who gets rights in a database (src/host)
 -- {'MARKED', now}   {'GRACE', now, ms until it grants anything, '', 0, 0}
 local marker, force = ARGV[1], ARGV[2] == '1'
 

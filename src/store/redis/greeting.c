@@ -3,6 +3,7 @@
 #include "net/conn.h"
 #include "rules/error.h"
 #include "rules/reply.h"
+#include "rules/wire_error.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -73,6 +74,39 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
     conn_encode(bytes, size, 1, time, NULL);
     if (member)
         conn_encode(bytes, size, 2, info, NULL);
+}
+
+void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
+                               const char *password, int64_t ms, char **bytes, size_t *size)
+{
+    const struct url *url = address->urls;
+    const char *key = address->tls.key.path ? address->tls.key.path : address->tls.cert.path;
+    char limit[24], port[16];
+    const char *open[] = {"OPEN",
+                          HOST_PROTOCOL,
+                          limit,
+                          url->path ? url->path : url->hosts[0].name,
+                          port,
+                          url->user,
+                          password,
+                          url->database,
+                          url->table,
+                          url->tls ? "1" : "0",
+                          address->tls.ca.path,
+                          address->tls.cert.path,
+                          key,
+                          *address->client ? address->client : "rlock"};
+    const char *role[] = {"ROLE"}, *time[] = {"TIME"};
+
+    *greeting = (struct redis_greeting){.step = STEP_AUTH, .replicas = -1};
+    snprintf(limit, sizeof limit, "%" PRId64, ms);
+    snprintf(port, sizeof port, "%d", url->hosts[0].port);
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+        if (!open[i])
+            open[i] = "";
+    conn_encode(bytes, size, sizeof open / sizeof *open, open, NULL);
+    conn_encode(bytes, size, 1, role, NULL);
+    conn_encode(bytes, size, 1, time, NULL);
 }
 
 static const char *string_at(const redisReply *reply, size_t i)

@@ -26,6 +26,10 @@ struct redis_greeting {
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
                           const char *password, const char *client, bool member, char **bytes,
                           size_t *size);
+/* The same for a host, which is told where its database is; the password may be NULL. ms: how long
+ * it may take to connect. */
+void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
+                               const char *password, int64_t ms, char **bytes, size_t *size);
 
 enum greeting_state { GREETING_GOING, GREETING_DONE, GREETING_REFUSED };
 

@@ -97,6 +97,9 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
     *locator = (struct locator){.loop = loop, .url = url, .pace = LOOK_NS};
     locator->failure = (struct loop_timer){.fire = tell_failure, .owner = locator};
     locator->look = (struct loop_timer){.fire = look, .owner = locator};
+    locator->fixed = url->record->program != NULL;
+    if (locator->fixed)
+        return locator;
     locator->startable = url->record->start_server != NULL;
     if (locator->startable) {
         know_local(locator);

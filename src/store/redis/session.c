@@ -5,6 +5,8 @@
 #include "net/conn.h"
 #include "net/loop.h"
 #include "net/tls.h"
+#include "os/helper_process.h"
+#include "os/program.h"
 #include "os/secret.h"
 #include "rules/error.h"
 #include "store/breaks.h"
@@ -44,13 +46,14 @@ struct redis_session {
     struct conn *conn;
     struct tls *tls; /* NULL: plain */
     struct locator *locator;
-    struct loop_timer timer; /* armed on the way, and while a batch is under way */
-    struct moment until;     /* to be there */
-    int endpoint_next;       /* of those that the locator knows */
-    bool searched;           /* for this connection: there is no use in asking again */
-    bool repeated;           /* for this connection: the latest one was silent */
-    unsigned attempts;       /* that failed on the way to this connection */
-    struct answer failure;   /* to be told later, with its text */
+    struct helper_process *program; /* a host, which is asked in place of a server; NULL: none */
+    struct loop_timer timer;        /* armed on the way, and while a batch is under way */
+    struct moment until;            /* to be there */
+    int endpoint_next;              /* of those that the locator knows */
+    bool searched;                  /* for this connection: there is no use in asking again */
+    bool repeated;                  /* for this connection: the latest one was silent */
+    unsigned attempts;              /* that failed on the way to this connection */
+    struct answer failure;          /* to be told later, with its text */
     const char *password;
     char *file_password; /* read from the file again, after a refusal */
     bool reread;
@@ -88,11 +91,22 @@ struct redis_session {
 static void connect_next(struct redis_session *session);
 static void search(struct redis_session *session);
 
+/* What a host was told last, and nobody waits for, it does before it ends by itself. */
+static void end_program(struct redis_session *session)
+{
+    if (session->program && session->nowait)
+        helper_process_leave(session->program);
+    else if (session->program)
+        helper_process_stop(session->program);
+    session->program = NULL;
+}
+
 static void hang_up(struct redis_session *session)
 {
     loop_disarm(session->loop, &session->timer);
     locator_stop(session->locator);
     conn_close(session->conn);
+    end_program(session);
     session->phase = PHASE_DOWN;
     session->listening = session->unlistening = 0;
     session->role_due = false;
@@ -105,7 +119,8 @@ static void print_user(const struct redis_session *session, const struct answer 
                        size_t size)
 {
     const char *user = session->url->user ? session->url->user : "default";
-    bool nobody = session->phase == PHASE_LOCATING || strncmp(answer->said, "NOAUTH", 6) == 0 ||
+    bool nobody = session->url->record->program || session->phase == PHASE_LOCATING ||
+                  strncmp(answer->said, "NOAUTH", 6) == 0 ||
                   strncmp(answer->said, "DENIED", 6) == 0;
 
     *out = '\0';
@@ -116,7 +131,8 @@ static void print_user(const struct redis_session *session, const struct answer 
 /* Whether the server, or its Sentinels, ask for a password where there is none. */
 static bool misses_password(const struct redis_session *session, const struct answer *answer)
 {
-    bool asked = session->phase == PHASE_LOCATING || strncmp(answer->said, "NOAUTH", 6) == 0 ||
+    bool asked = session->phase == PHASE_LOCATING || answer->hint == HINT_PASSWORD_OR_USER ||
+                 strncmp(answer->said, "NOAUTH", 6) == 0 ||
                  strncmp(answer->said, "WRONGPASS", 9) == 0;
 
     return answer->cause == CAUSE_DENIED && asked && store_lost_password(&session->address);
@@ -327,12 +343,47 @@ static struct moment share_of_time(const struct redis_session *session, int ways
     return moment_plus(now, moment_until(now, session->until) / ways);
 }
 
+/* There was not even an attempt to connect: told when the loop turns. */
+static void fail_soon(struct redis_session *session)
+{
+    session->phase = PHASE_FAILED;
+    loop_arm(session->loop, &session->timer, loop_now(session->loop));
+}
+
+static void start_program(struct redis_session *session)
+{
+    const char *name = session->url->record->program;
+    char path[4096];
+    int fd;
+
+    session->phase = PHASE_CONNECTING;
+    end_program(session);
+    if (!program_find(name, path, sizeof path)) {
+        answer_fail(&session->failure, CAUSE_UNFIT, "the program %s is not installed", name);
+        redis_session_sign(session, &session->failure);
+        session->failure.hint = HINT_DRIVER;
+        fail_soon(session);
+        return;
+    }
+    session->program = helper_process_execute(session->loop, path, &fd);
+    if (session->program && conn_adopt(session->conn, fd) == 0) {
+        loop_arm(session->loop, &session->timer, session->until);
+        return;
+    }
+    describe_unreachable(session, strerror(errno), &session->failure);
+    fail_soon(session);
+}
+
 /* Tries the next address. */
 static void connect_next(struct redis_session *session)
 {
     const struct endpoint *endpoints;
     int count = locator_known(session->locator, &endpoints);
 
+    if (session->url->record->program) {
+        start_program(session);
+        return;
+    }
     session->phase = PHASE_CONNECTING;
     errno = 0;
     while (session->endpoint_next < count) {
@@ -349,8 +400,7 @@ static void connect_next(struct redis_session *session)
         return;
     }
     describe_unreachable(session, strerror(errno), &session->failure);
-    session->phase = PHASE_FAILED;
-    loop_arm(session->loop, &session->timer, loop_now(session->loop));
+    fail_soon(session);
 }
 
 static void start(struct redis_session *session)
@@ -533,11 +583,17 @@ static void greet(void *arg)
     session->greeting_sent = session->sent_at = loop_now(session->loop);
     drop_replies(session);
     loop_arm(session->loop, &session->timer, share_of_time(session, 1 + may_repeat(session)));
-    redis_greeting_begin(&session->greeting, session->url, session->password,
-                         session->address.client, session->identify, &first.data, &first.size);
+    if (session->program)
+        redis_greeting_begin_host(&session->greeting, &session->address, session->password,
+                                  moment_until(loop_now(session->loop), session->until) / NS_PER_MS,
+                                  &first.data, &first.size);
+    else
+        redis_greeting_begin(&session->greeting, session->url, session->password,
+                             session->address.client, session->identify, &first.data, &first.size);
     if (session->ahead)
         append(&first, session->batch.data, session->batch.size);
     conn_send(session->conn, first.data, first.size);
+    explicit_bzero(first.data, first.size);
     empty(&first);
 }
 
@@ -755,9 +811,10 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
     url_print(session->url, session->name, sizeof session->name);
     if (session->url->record->start_server)
         strcpy(session->name, "the local server");
-    if (session->url->tls)
+    bool over_tls = session->url->tls && !session->url->record->program;
+    if (over_tls)
         session->tls = tls_new(&session->address.tls, fault, size);
-    if (!session->url->tls || session->tls)
+    if (!over_tls || session->tls)
         session->locator = locator_new(loop, session->url, session->tls, fault, size);
     if (!session->locator) {
         tls_discard(session->tls);

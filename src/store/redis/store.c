@@ -25,6 +25,12 @@
 /* How long a request for a lock or about a latch may go unanswered by a server that has just
  * answered the greeting: asking again is harmless, and finds out what became of the first. */
 #define REQUEST_NS (2 * NS_PER_SEC)
+/* A host may have to wait until its database has ended the transaction of another that stands
+ * still, which takes 2 s. */
+#define HOST_REQUEST_NS (4 * NS_PER_SEC)
+/* How often the first who waits asks a host, which may not be told: behind a pooler that gives each
+ * transaction to another session nothing is heard. */
+#define POLL_HOST_NS (500 * NS_PER_MS)
 /* How long a release waits for the replicas. They get it anyway; what they miss ends with the
  * lease. */
 #define RELEASE_REPLICAS_NS (200 * NS_PER_MS)
@@ -39,6 +45,7 @@ struct redis_store {
     char *marker, *pauses; /* which the terms refer to; NULL */
     struct redis_replicas replicas;
     bool in_cluster;
+    bool has_host;               /* it is no server, but a host before a database */
     char moved[300];             /* store_redis_moved() */
     struct member_report report; /* as one of a quorum */
 
@@ -222,7 +229,8 @@ static void set_not_after(struct redis_store *store, struct moment now)
 static int64_t request_time(const struct redis_store *store)
 {
     int64_t trips = 2 * redis_session_round_trip(store->session);
-    return trips > REQUEST_NS ? trips : REQUEST_NS;
+    int64_t least = store->has_host ? HOST_REQUEST_NS : REQUEST_NS;
+    return trips > least ? trips : least;
 }
 
 /* Each time that the call is sent it has a token of its own: one that was not answered may be done
@@ -373,6 +381,8 @@ static int64_t poll_time(const struct redis_store *store, const struct answer *a
 {
     if (answer->foreign && answer->position == 1)
         return POLL_FOREIGN_NS;
+    if (store->has_host && answer->position == 1)
+        return POLL_HOST_NS;
     return store->no_channel || store->deaf ? POLL_NS : 0;
 }
 
@@ -782,7 +792,7 @@ static void redis_mark(struct store *base, const struct mark_request *request, s
 {
     struct redis_store *store = of(base);
 
-    redis_call_mark(&store->call, &store->terms, request->force);
+    redis_call_mark(&store->call, &store->terms, request);
     start(store, until, done, arg);
 }
 
@@ -832,6 +842,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->db = address->urls->db;
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->record->is_sharded;
+    store->has_host = address->urls->record->program != NULL;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return store;

@@ -154,7 +154,7 @@ static bool may(struct examination *of, size_t verb, const char *table)
     const char *trial = trials[verb], *at;
 
     while ((at = strstr(trial, "%s"))) {
-        sql_add(&text, "%.*s%s", (int)(at - trial), trial, table);
+        sql_add(&text, "%.*s@%s", (int)(at - trial), trial, table);
         trial = at + strlen("%s");
     }
     sql_add(&text, "%s", trial);
@@ -177,7 +177,7 @@ static void add_lacks(struct examination *of, const char *table, struct sql_text
         some = true;
     }
     if (some)
-        sql_add(lacks, " on %s", table);
+        sql_add(lacks, " on @%s", table);
 }
 
 static bool check_rights(struct examination *of)
@@ -187,8 +187,8 @@ static bool check_rights(struct examination *of)
 
     if (ask(of, of->dialect->hosts ? "SELECT CURRENT_USER()" : "SELECT current_user"))
         snprintf(user, sizeof user, "%s", of->values[0]);
-    add_lacks(of, "@lock", &lacks);
-    add_lacks(of, "@wait", &lacks);
+    for (const char *const *table = of->dialect->tables; *table; table++)
+        add_lacks(of, *table, &lacks);
     sql_add_grants(&grants, user);
     bool fine = lacks.size == 0;
     if (fine)
@@ -205,11 +205,11 @@ static bool check_rights(struct examination *of)
 /* Whether locks can be tried. */
 static bool check_tables(struct examination *of)
 {
-    bool there = ask_names(of, "SELECT (SELECT count(*) FROM @lock WHERE version = 0) + "
-                               "(SELECT count(*) FROM @wait WHERE deadline_us = 0)");
+    bool one = !of->dialect->tables[1], there = ask_names(of, of->dialect->probe);
 
     if (there || of->failure.cause == CAUSE_DENIED) {
-        add_names(of, "tables", LEVEL_FINE, "@lock and @wait are there", "");
+        add_names(of, "tables", LEVEL_FINE, one ? "@record is there" : "@lock and @wait are there",
+                  "");
         return check_rights(of);
     }
     diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
@@ -492,6 +492,13 @@ bool sql_check_postgresql(const struct checkup_plan *plan, struct checkup *check
                           size_t size)
 {
     return check(plan, checkup, fault, size, &sql_postgresql, "postgresql", check_postgresql);
+}
+
+bool sql_check_hosted_postgresql(const struct checkup_plan *plan, struct checkup *checkup,
+                                 char *fault, size_t size)
+{
+    return check(plan, checkup, fault, size, &sql_hosted_postgresql, "postgresql",
+                 check_postgresql);
 }
 
 bool sql_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,

@@ -7,6 +7,8 @@
 /* As "check" of store/store_record.h. */
 bool sql_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                           size_t size);
+bool sql_check_hosted_postgresql(const struct checkup_plan *plan, struct checkup *checkup,
+                                 char *fault, size_t size);
 bool sql_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                      size_t size);
 

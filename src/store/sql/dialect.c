@@ -27,11 +27,41 @@ static const char *const postgresql_schema[] = {
 static const char *const postgresql_grants[] = {
     "GRANT SELECT, INSERT, UPDATE, DELETE ON @lock, @wait TO ", NULL};
 
+static const char *const tables[] = {"lock", "wait", NULL};
+
+#define PROBE                                                                                      \
+    "SELECT (SELECT count(*) FROM @lock WHERE version = 0) + "                                     \
+    "(SELECT count(*) FROM @wait WHERE deadline_us = 0)"
+
+static const char *const hosted_postgresql_schema[] = {"CREATE TABLE IF NOT EXISTS @record (\n"
+                                                       "    name text PRIMARY KEY,\n"
+                                                       "    version bigint NOT NULL,\n"
+                                                       "    expires bigint NOT NULL,\n"
+                                                       "    state text NOT NULL)",
+                                                       NULL};
+
+static const char *const hosted_postgresql_grants[] = {
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ", NULL};
+
+static const char *const hosted_tables[] = {"record", NULL};
+
+const struct sql_dialect sql_hosted_postgresql = {
+    .program = "rlock-postgresql",
+    .schema = hosted_postgresql_schema,
+    .grants = hosted_postgresql_grants,
+    .tables = hosted_tables,
+    .probe = "SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = ''",
+    .grantee = "\"",
+    .quote = '"',
+    .now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"};
+
 /* statement_timestamp() is when the statement arrived, which is after it was sent. */
 const struct sql_dialect sql_postgresql = {
     .program = "rlock-postgresql",
     .schema = postgresql_schema,
     .grants = postgresql_grants,
+    .tables = tables,
+    .probe = PROBE,
     .grantee = "\"",
     .quote = '"',
     .now = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)",
@@ -86,6 +116,8 @@ const struct sql_dialect sql_mysql = {
     .program = "rlock-mysql",
     .schema = mysql_schema,
     .grants = mysql_grants,
+    .tables = tables,
+    .probe = PROBE,
     .grantee = "'",
     .hosts = true,
     .quote = '`',

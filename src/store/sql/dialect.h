@@ -21,6 +21,8 @@ struct sql_dialect {
     const char *const *schema; /* statements that make the tables, ended by NULL, for sql_add() */
     const char *const *grants; /* the same, without the user at its end: all rights there that
                                   rlock needs */
+    const char *const *tables; /* their names, ended by NULL */
+    const char *probe;         /* a query that touches all of their columns that matter */
     const char *grantee;       /* what stands around a user's name */
     bool hosts;                /* a user is one of a host */
     char quote;                /* around a name that has to be quoted */
@@ -47,9 +49,8 @@ struct sql_dialect {
 };
 
 extern const struct sql_dialect sql_postgresql, sql_mysql;
-
-/* What tables may be called, so that each name fits that is made of it. */
-#define SQL_TABLE_MAX 53
+/* The same servers with the one table of a host (src/host): "record". */
+extern const struct sql_dialect sql_hosted_postgresql;
 
 /* A statement in the making. */
 struct sql_text {

@@ -151,8 +151,3 @@ bool wire_take_number(struct wire_frame *frame, int64_t *number)
 
     return wire_take(frame, &text) && decimal_parse(text, 0, INT64_MAX, number);
 }
-
-bool wire_error_breaks(enum wire_error error)
-{
-    return error == WIRE_UNREACHABLE || error == WIRE_ENDED || error == WIRE_NOWHERE;
-}

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rules/wire_error.h"
+
 /* Both have to be of the same; it is the first text of WIRE_CONNECT. */
 #define WIRE_VERSION   3
 #define WIRE_FRAME_MAX (4U << 20)
@@ -31,41 +33,6 @@ enum wire_type {
                              the user who has logged in or was to */
     WIRE_CALLED = 'N',    /* unasked: a channel was notified that is listened to */
 };
-
-/* What went wrong, as far as it matters. */
-enum wire_error {
-    WIRE_UNREACHABLE = 'u', /* no connection, or it broke: the statement may be done */
-    WIRE_ENDED = 'e',       /* the same, because the server has ended it */
-    WIRE_NOWHERE = 'h',     /* not done: there is no host of that name */
-
-    /* Not done; may pass. */
-    WIRE_CONFLICT = 'c',  /* somebody else was quicker */
-    WIRE_NOT_READY = 'n', /* the server starts up, or is no member of its cluster */
-    WIRE_BUSY = 'b',      /* it took longer than the server allows */
-    WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
-    WIRE_NO_SPACE = 's',  /* its disk is full */
-    WIRE_NO_MEMORY = 'y',
-    WIRE_TROUBLE = 'z', /* whatever else keeps the server from letting anybody in */
-
-    /* Not done, and no use to repeat. */
-    WIRE_PASSWORD = 'a',    /* user or password */
-    WIRE_KEPT_OUT = 'k',    /* this user may not log in from here */
-    WIRE_DENIED = 'd',      /* a right is missing */
-    WIRE_NO_TABLES = 't',   /* rlock's tables are not there */
-    WIRE_NO_DATABASE = 'o', /* there is no database of that name */
-    WIRE_READ_ONLY = 'r',   /* a standby, or a replica */
-    WIRE_STRANGER = 'x',    /* no database server of that kind answers there */
-    WIRE_NO_TLS = 'l',      /* the server cannot be trusted, or takes no TLS */
-
-    /* Whatever else: the statement may be done, and it is no use to repeat it. */
-    WIRE_UNFIT = 'f',
-
-    WIRE_NO_DRIVER = 'p', /* never sent: there is no driver to send it */
-    WIRE_NO_START = 'q',  /* never sent: the driver cannot be started */
-};
-
-/* Whether the connection is gone, and with it the word on what was under way. */
-bool wire_error_breaks(enum wire_error error);
 
 /* Frames to be sent. All zero at first; free(bytes) at the end. */
 struct wire_out {

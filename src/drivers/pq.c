@@ -1,0 +1,222 @@
+/* Connections over libpq. */
+#include "drivers/pq.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the system trusts, where the user names no certificates. libpq has no such default. */
+#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
+
+static char warning[256];
+
+static void heed(void *arg, const PGresult *notice)
+{
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+
+    (void)arg;
+    if (severity && strcmp(severity, "WARNING") == 0)
+        snprintf(warning, sizeof warning, "%s", said ? said : "a warning");
+}
+
+PGresult *pq_execute(PGconn *connection, const char *sql)
+{
+    *warning = '\0';
+    return PQexec(connection, sql);
+}
+
+const char *pq_warning(void)
+{
+    return warning;
+}
+
+/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. Of several that fit
+ * the last one counts. False: it is none of these. */
+static bool is_known(const char *state, enum wire_error *error)
+{
+    static const struct {
+        const char *prefix;
+        enum wire_error error;
+    } known[] = {
+        {"08", WIRE_UNREACHABLE},    /* connection */
+        {"23502", WIRE_CONFLICT},    /* the state became NULL: another version is there */
+        {"25006", WIRE_READ_ONLY},   /* a standby */
+        {"28", WIRE_KEPT_OUT},       /* pg_hba.conf, no such user */
+        {"28P01", WIRE_PASSWORD},    /* wrong password */
+        {"3D000", WIRE_NO_DATABASE}, /* no such database */
+        {"40", WIRE_CONFLICT},       /* serialisation failure, deadlock */
+        {"40003", WIRE_UNREACHABLE}, /* statement completion unknown */
+        {"42501", WIRE_DENIED},      /* no right */
+        {"42P01", WIRE_NO_TABLES},   /* no such table */
+        {"53100", WIRE_NO_SPACE},    /* disk full */
+        {"53200", WIRE_NO_MEMORY},   /* out of memory */
+        {"53300", WIRE_FULL},        /* too many connections */
+        {"55P03", WIRE_BUSY},        /* lock_timeout: somebody has locked the whole table */
+        {"57014", WIRE_BUSY},        /* statement_timeout */
+        {"57P0", WIRE_ENDED},        /* shut down, crashed */
+        {"57P03", WIRE_NOT_READY},   /* starting up */
+    };
+    bool found = false;
+
+    for (size_t i = 0; state && i < sizeof known / sizeof *known; i++)
+        if (strncmp(state, known[i].prefix, strlen(known[i].prefix)) == 0) {
+            *error = known[i].error;
+            found = true;
+        }
+    return found;
+}
+
+/* What libpq itself says has no SQLSTATE, and a pooler has the same one of class 08 for all that it
+ * refuses. Their own words come first; the names of hosts, users and databases come behind them. */
+static enum wire_error error_of_beginning(const char *said)
+{
+    static const struct {
+        const char *words;
+        enum wire_error error;
+    } known[] = {
+        {"expected authentication request", WIRE_STRANGER},
+        {"received invalid response to SSL", WIRE_STRANGER},
+        {"server does not support SSL", WIRE_NO_TLS},
+        {"SSL error: certificate verify failed", WIRE_NO_TLS},
+        {"server certificate for", WIRE_NO_TLS},
+        {"root certificate file", WIRE_NO_TLS},
+        {"could not read root certificate", WIRE_NO_TLS},
+        {"could not read certificate", WIRE_NO_TLS},
+        {"certificate present, but", WIRE_NO_TLS},
+        {"could not load private key", WIRE_NO_TLS},
+        {"private key file", WIRE_NO_TLS},
+        {"password authentication failed", WIRE_PASSWORD},
+        {"SASL authentication failed", WIRE_PASSWORD},
+        {"no such user", WIRE_PASSWORD},
+        {"no such database", WIRE_NO_DATABASE},
+        {"no more connections allowed", WIRE_FULL},
+        {"client_login_timeout", WIRE_NOT_READY},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strncmp(said, known[i].words, strlen(known[i].words)) == 0)
+            return known[i].error;
+    return WIRE_UNREACHABLE;
+}
+
+/* Passes over the path of a socket, which may hold any words. The name of a host holds neither a
+ * space nor a ':'. */
+static const char *behind_path(const char *message, const char *host)
+{
+    const char *path = *host == '/' ? strstr(message, host) : NULL;
+
+    return path ? path + strlen(host) : message;
+}
+
+/* libpq tells the SQLSTATE of a failed connection nowhere but in the text of the most verbose
+ * messages, "FATAL:  28P01: password authentication failed". All but the SQLSTATE depends on the
+ * server's language. NULL where it is libpq that says so. */
+static const char *state_in(const char *message)
+{
+    const char *at = message;
+
+    while ((at = strstr(at, ":  "))) {
+        size_t length = 0;
+        at += strlen(":  ");
+        while (isupper((unsigned char)at[length]) || isdigit((unsigned char)at[length]))
+            length++;
+        if (length == 5 && strncmp(at + length, ": ", 2) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+/* Passes over what libpq says in front of it: where it was connecting to is known. */
+static const char *said_of(const char *message, const char *state)
+{
+    const char *failed = strstr(message, " failed: ");
+
+    return state ? state + strlen("28P01: ") : failed ? failed + strlen(" failed: ") : message;
+}
+
+/* Whether there has been a socket. */
+static bool await_connection(PGconn *connection)
+{
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+    bool was_open = false;
+
+    while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
+        was_open = true;
+        driver_await(PQsocket(connection), next == PGRES_POLLING_WRITING);
+        next = PQconnectPoll(connection);
+    }
+    return was_open;
+}
+
+/* "was_open": there has been a socket, so the name was found. */
+static void tell_failure(PGconn *connection, const struct driver_target *target, bool was_open,
+                         struct driver_fault *fault)
+{
+    const char *message = behind_path(PQerrorMessage(connection), target->host);
+    const char *state = state_in(message), *said = said_of(message, state);
+    enum wire_error error;
+
+    if (!is_known(state, &error) || error == WIRE_UNREACHABLE)
+        error = error_of_beginning(said);
+    if (state && error == WIRE_UNREACHABLE)
+        error = WIRE_TROUBLE;
+    if (PQconnectionNeedsPassword(connection))
+        error = WIRE_PASSWORD;
+    if (was_open || !driver_blames_name(target, fault))
+        driver_fail(fault, error, said);
+}
+
+PGconn *pq_connect(const struct driver_target *target, struct driver_fault *fault)
+{
+    const char *const names[] = {"host",
+                                 "port",
+                                 "user",
+                                 "password",
+                                 "dbname",
+                                 "sslmode",
+                                 "sslrootcert",
+                                 "sslcert",
+                                 "sslkey",
+                                 "gssencmode",
+                                 "client_encoding",
+                                 "tcp_user_timeout",
+                                 "fallback_application_name",
+                                 NULL};
+    const char *const values[] = {target->host,
+                                  target->port,
+                                  target->user,
+                                  target->password,
+                                  target->database,
+                                  target->tls ? "verify-full" : "disable",
+                                  *target->ca ? target->ca : SYSTEM_CA,
+                                  target->certificate,
+                                  target->key,
+                                  "disable",
+                                  "UTF8",
+                                  "10000",
+                                  target->client,
+                                  NULL};
+
+    PGconn *connection = PQconnectStartParams(names, values, 0);
+    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
+    bool was_open = PQstatus(connection) != CONNECTION_BAD && await_connection(connection);
+    if (PQstatus(connection) != CONNECTION_OK) {
+        tell_failure(connection, target, was_open, fault);
+        PQfinish(connection);
+        return NULL;
+    }
+    PQsetNoticeReceiver(connection, heed, NULL);
+    return connection;
+}
+
+bool pq_fail(const PGconn *connection, const PGresult *result, struct driver_fault *fault)
+{
+    const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    enum wire_error error = WIRE_UNFIT;
+
+    is_known(PQresultErrorField(result, PG_DIAG_SQLSTATE), &error);
+    if (PQstatus(connection) != CONNECTION_OK && !wire_error_breaks(error))
+        error = WIRE_UNREACHABLE;
+    return driver_fail(fault, error, said ? said : PQerrorMessage(connection));
+}

@@ -1,0 +1,21 @@
+/* Connections to PostgreSQL, and what their failures mean, for the programs that have one. */
+#ifndef RLOCK_DRIVERS_PQ_H
+#define RLOCK_DRIVERS_PQ_H
+
+#include <libpq-fe.h>
+
+#include "drivers/driver.h"
+
+/* NULL with why in *fault. */
+PGconn *pq_connect(const struct driver_target *target, struct driver_fault *fault);
+
+/* PQexec() on such a connection. */
+PGresult *pq_execute(PGconn *connection, const char *sql);
+/* What the server warned of during the latest of these, in one line; "": of nothing. A cancelled
+ * wait for the synchronous standby is a warning beside a success. */
+const char *pq_warning(void);
+
+/* Puts down why a statement has failed; result: NULL where there is none. Returns false. */
+bool pq_fail(const PGconn *connection, const PGresult *result, struct driver_fault *fault);
+
+#endif

@@ -1,0 +1,322 @@
+/* Commands over records. */
+#include "host/commands.h"
+
+#include <inttypes.h>
+#include <lua.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WRONG_TYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
+
+void command_error(lua_State *lua, const char *text)
+{
+    lua_newtable(lua);
+    lua_pushstring(lua, text);
+    lua_setfield(lua, -2, "err");
+}
+
+void command_status(lua_State *lua, const char *text)
+{
+    lua_newtable(lua);
+    lua_pushstring(lua, text);
+    lua_setfield(lua, -2, "ok");
+}
+
+static void push_piece(lua_State *lua, struct piece piece)
+{
+    lua_pushlstring(lua, piece.at ? piece.at : "", piece.size);
+}
+
+static void push_value(lua_State *lua, const struct record_field *field)
+{
+    if (field)
+        push_piece(lua, field->value);
+    else
+        lua_pushboolean(lua, 0);
+}
+
+static void push_count(struct command_call *call, size_t count)
+{
+    lua_pushnumber(call->lua, (lua_Number)count);
+}
+
+/* -- hashes ------------------------------------------------------------------------------------ */
+
+static void run_hset(struct command_call *call)
+{
+    size_t added = 0;
+
+    if (call->count % 2) {
+        command_error(call->lua, "ERR wrong number of arguments for 'hset' command");
+        return;
+    }
+    call->record->type = RECORD_HASH;
+    call->record->changed = true;
+    for (size_t i = 2; i < call->count; i += 2)
+        added += record_set(call->record, call->words[i], call->words[i + 1]);
+    push_count(call, added);
+}
+
+static void run_hget(struct command_call *call)
+{
+    push_value(call->lua, record_find(call->record, call->words[2]));
+}
+
+static void run_hmget(struct command_call *call)
+{
+    lua_createtable(call->lua, (int)call->count, 0);
+    for (size_t i = 2; i < call->count; i++) {
+        push_value(call->lua, record_find(call->record, call->words[i]));
+        lua_rawseti(call->lua, -2, (int)i - 1);
+    }
+}
+
+static void run_hdel(struct command_call *call)
+{
+    size_t gone = 0;
+
+    for (size_t i = 2; i < call->count; i++)
+        gone += record_unset(call->record, call->words[i]);
+    if (gone > 0)
+        call->record->changed = true;
+    if (gone > 0 && call->record->live == 0)
+        record_clear(call->record);
+    push_count(call, gone);
+}
+
+static void run_hexists(struct command_call *call)
+{
+    push_count(call, record_find(call->record, call->words[2]) != NULL);
+}
+
+static void push_fields(struct command_call *call, bool values)
+{
+    int at = 0;
+
+    lua_newtable(call->lua);
+    for (size_t i = 0; i < call->record->count; i++) {
+        const struct record_field *field = &call->record->fields[i];
+        if (field->gone)
+            continue;
+        push_piece(call->lua, field->name);
+        lua_rawseti(call->lua, -2, ++at);
+        if (values) {
+            push_piece(call->lua, field->value);
+            lua_rawseti(call->lua, -2, ++at);
+        }
+    }
+}
+
+static void run_hgetall(struct command_call *call)
+{
+    push_fields(call, true);
+}
+
+static void run_hkeys(struct command_call *call)
+{
+    push_fields(call, false);
+}
+
+/* -- strings ----------------------------------------------------------------------------------- */
+
+static void run_get(struct command_call *call)
+{
+    push_value(call->lua, record_find(call->record, piece_of("")));
+}
+
+/* What SET takes besides; false: something else. */
+static bool take_set_options(struct command_call *call, bool *if_new, int64_t *ms)
+{
+    *if_new = false;
+    *ms = 0;
+    for (size_t i = 3; i < call->count; i++) {
+        bool more = i + 1 < call->count;
+        if (piece_is(call->words[i], "nx"))
+            *if_new = true;
+        else if (more && piece_is(call->words[i], "px"))
+            *ms = strtoll(call->words[++i].at, NULL, 10);
+        else
+            return false;
+    }
+    return true;
+}
+
+static void run_set(struct command_call *call)
+{
+    bool if_new;
+    int64_t ms;
+
+    if (!take_set_options(call, &if_new, &ms)) {
+        command_error(call->lua, "ERR syntax error");
+    } else if (if_new && call->record->type != RECORD_NONE) {
+        lua_pushboolean(call->lua, 0);
+    } else {
+        struct piece value = piece_duplicate(call->words[2]);
+        record_clear(call->record);
+        call->record->type = RECORD_STRING;
+        call->record->expires = ms ? call->unit->now_us / 1000 + ms : 0;
+        call->record->changed = true;
+        record_set(call->record, piece_of(""), value);
+        piece_drop(&value);
+        command_status(call->lua, "OK");
+    }
+}
+
+/* -- any key ----------------------------------------------------------------------------------- */
+
+static void run_del(struct command_call *call)
+{
+    size_t gone = 0;
+
+    for (size_t i = 1; i < call->count; i++) {
+        struct record *record = unit_record(call->unit, call->words[i], true);
+        if (record && record->type != RECORD_NONE) {
+            record_clear(record);
+            record->changed = true;
+            gone++;
+        }
+    }
+    push_count(call, gone);
+}
+
+static void run_exists(struct command_call *call)
+{
+    size_t there = 0;
+
+    for (size_t i = 1; i < call->count; i++) {
+        const struct record *record = unit_record(call->unit, call->words[i], false);
+        there += record && record->type != RECORD_NONE;
+    }
+    push_count(call, there);
+}
+
+static void run_type(struct command_call *call)
+{
+    static const char *const names[] = {"none", "string", "hash", "list"};
+
+    command_status(call->lua, names[call->record->type]);
+}
+
+static void run_pexpire(struct command_call *call)
+{
+    int64_t ms = strtoll(call->words[2].at, NULL, 10);
+    bool there = call->record->type != RECORD_NONE;
+
+    if (there && ms <= 0)
+        record_clear(call->record);
+    else if (there)
+        call->record->expires = call->unit->now_us / 1000 + ms;
+    call->record->changed |= there;
+    push_count(call, there);
+}
+
+static void run_pttl(struct command_call *call)
+{
+    const struct record *record = call->record;
+    int64_t ms = record->type == RECORD_NONE ? -2
+                 : record->expires == 0      ? -1
+                                             : record->expires - call->unit->now_us / 1000;
+
+    lua_pushnumber(call->lua, (lua_Number)ms);
+}
+
+/* -- no key ------------------------------------------------------------------------------------ */
+
+static void push_number_text(lua_State *lua, int64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRId64, number);
+    lua_pushstring(lua, text);
+}
+
+static void run_time(struct command_call *call)
+{
+    lua_createtable(call->lua, 2, 0);
+    push_number_text(call->lua, call->unit->now_us / 1000000);
+    lua_rawseti(call->lua, -2, 1);
+    push_number_text(call->lua, call->unit->now_us % 1000000);
+    lua_rawseti(call->lua, -2, 2);
+}
+
+/* How many hear it is known to nobody here, and asked by no script. */
+static void run_publish(struct command_call *call)
+{
+    unit_tell(call->unit, call->words[1], call->words[2]);
+    push_count(call, 1);
+}
+
+/* There is one database. */
+static void run_select(struct command_call *call)
+{
+    command_status(call->lua, "OK");
+}
+
+static const struct command commands[] = {
+    {"hget", 3, COMMAND_KEY, RECORD_HASH, run_hget},
+    {"hmget", 3, COMMAND_KEY, RECORD_HASH, run_hmget},
+    {"hset", 4, COMMAND_KEY | COMMAND_WRITES, RECORD_HASH, run_hset},
+    {"hdel", 3, COMMAND_KEY | COMMAND_WRITES, RECORD_HASH, run_hdel},
+    {"hexists", 3, COMMAND_KEY, RECORD_HASH, run_hexists},
+    {"hgetall", 2, COMMAND_KEY, RECORD_HASH, run_hgetall},
+    {"hkeys", 2, COMMAND_KEY, RECORD_HASH, run_hkeys},
+    {"exists", 2, COMMAND_KEY, RECORD_NONE, run_exists},
+    {"del", 2, COMMAND_KEY | COMMAND_WRITES, RECORD_NONE, run_del},
+    {"type", 2, COMMAND_KEY, RECORD_NONE, run_type},
+    {"pexpire", 3, COMMAND_KEY | COMMAND_WRITES, RECORD_NONE, run_pexpire},
+    {"pttl", 2, COMMAND_KEY, RECORD_NONE, run_pttl},
+    {"get", 2, COMMAND_KEY, RECORD_STRING, run_get},
+    {"set", 3, COMMAND_KEY | COMMAND_WRITES, RECORD_NONE, run_set},
+    {"time", 1, 0, RECORD_NONE, run_time},
+    {"publish", 3, 0, RECORD_NONE, run_publish},
+    {"select", 2, 0, RECORD_NONE, run_select},
+    {0}};
+
+static const struct command *find(const struct command *all, struct piece name)
+{
+    for (; all && all->name; all++)
+        if (piece_is(name, all->name))
+            return all;
+    return NULL;
+}
+
+/* Why it cannot be run as it is; NULL: it can. */
+static const char *fault_of(const struct command *command, const struct unit *unit,
+                            const struct command_extra *extra, const struct piece *words,
+                            size_t count)
+{
+    if (!command)
+        return "ERR unknown command";
+    if (count < command->least)
+        return "ERR wrong number of arguments";
+    return extra ? extra->refuse(unit, words[0]) : NULL;
+}
+
+bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
+                 const struct piece *words, size_t count)
+{
+    struct command_call call = {.lua = lua, .unit = unit, .words = words, .count = count};
+    const struct command *command = extra && count ? find(extra->commands, words[0]) : NULL;
+    int top = lua_gettop(lua);
+
+    if (count && !command)
+        command = find(commands, words[0]);
+    const char *fault = fault_of(command, unit, extra, words, count);
+    if (fault) {
+        command_error(lua, fault);
+        return true;
+    }
+    if (command->flags & COMMAND_KEY) {
+        call.record = unit_record(unit, words[1], command->flags & COMMAND_WRITES);
+        if (!call.record)
+            return false;
+    }
+    if (call.record && command->type && call.record->type && call.record->type != command->type)
+        command_error(lua, WRONG_TYPE);
+    else
+        command->run(&call);
+    if (unit->again)
+        lua_settop(lua, top);
+    return !unit->again;
+}

@@ -1,0 +1,482 @@
+/* Records in PostgreSQL. A unit is one transaction of two requests: the first locks its keys and
+ * reads, the second writes, notifies and commits. A key is locked whether it has a row or not, by
+ * an advisory lock, which ends with the transaction, also behind a pooler. */
+#include "host/postgresql.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "drivers/pq.h"
+#include "host/serve.h"
+#include "store/sql/dialect.h"
+
+/* How long a unit waits for its locks, and how long the server lets a client stand still between
+ * its two requests: the locks of one that is stopped there are in the way of all others. */
+#define LOCK_TIMEOUT_MS "3000"
+#define IDLE_TIMEOUT_MS "2000"
+/* pg_notify() takes a byte less than 8000. */
+#define PAYLOAD_MAX 7999
+/* One commit of so many clears rows away that have expired. */
+#define PURGE_EVERY 256
+
+#define NOW_US "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+
+struct channel {
+    struct piece name;
+    char listened[24]; /* what PostgreSQL calls it */
+    bool is_new;       /* the server has not been told, or has not committed it */
+};
+
+/* One process serves one connection. */
+static PGconn *connection;
+static char record_table[80]; /* as SQL has it, in quotes */
+static char table_prefix[64];
+static bool in_transaction;
+static struct channel *channels;
+static size_t channel_count;
+
+/* A statement that is being put together. */
+struct sql {
+    FILE *file;
+    char *text;
+    size_t size;
+};
+
+static void sql_begin(struct sql *sql)
+{
+    sql->file = mem_checked(open_memstream(&sql->text, &sql->size));
+}
+
+static void sql_literal(struct sql *sql, const char *text)
+{
+    char *quoted = mem_checked(PQescapeLiteral(connection, text, strlen(text)));
+
+    fputs(quoted, sql->file);
+    PQfreemem(quoted);
+}
+
+static void sql_name(struct sql *sql, struct piece name)
+{
+    char *text = record_print_name(name);
+
+    sql_literal(sql, text);
+    free(text);
+}
+
+/* -- failures ---------------------------------------------------------------------------------- */
+
+/* Whether two units were in each other's way, and the server has undone this one. */
+static bool is_conflict(const char *state)
+{
+    return state && strcmp(state, "40003") != 0 &&
+           (strncmp(state, "40", 2) == 0 || strcmp(state, "23502") == 0);
+}
+
+/* The server ended the session between two requests of a transaction, which is undone. */
+static bool is_idle_end(const char *state)
+{
+    return state && strcmp(state, "25P03") == 0;
+}
+
+/* What a failed request comes to. commits: it may have been the one that commits. */
+static enum host_outcome fail(const PGresult *result, bool commits, struct host_fault *fault)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+    *fault = (struct host_fault){.broken = PQstatus(connection) != CONNECTION_OK};
+    pq_fail(connection, result, &fault->why);
+    fault->maybe_done =
+        commits && !is_idle_end(state) &&
+        (fault->broken || fault->why.error == WIRE_UNFIT || wire_error_breaks(fault->why.error));
+    return is_conflict(state) && !fault->broken ? HOST_AGAIN : HOST_FAILED;
+}
+
+/* Sends what was put together, and frees it. NULL with the outcome where it failed. */
+static PGresult *ask(struct sql *sql, bool commits, enum host_outcome *outcome,
+                     struct host_fault *fault)
+{
+    fclose(sql->file);
+    PGresult *result = connection ? pq_execute(connection, sql->text) : NULL;
+    ExecStatusType status = PQresultStatus(result);
+    free(sql->text);
+    *outcome = HOST_DONE;
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+        return result;
+    *outcome = fail(result, commits, fault);
+    PQclear(result);
+    return NULL;
+}
+
+/* -- connecting -------------------------------------------------------------------------------- */
+
+static bool pq_open(const struct host_target *target, struct host_fault *fault)
+{
+    PQfinish(connection);
+    *fault = (struct host_fault){.broken = false};
+    connection = pq_connect(&target->at, &fault->why);
+    if (!connection)
+        return false;
+    snprintf(table_prefix, sizeof table_prefix, "%s", *target->table ? target->table : "rlock");
+    struct sql_text name = {.dialect = &sql_hosted_postgresql, .table = table_prefix};
+    sql_add(&name, "@record");
+    snprintf(record_table, sizeof record_table, "%s", name.bytes);
+    sql_text_end(&name);
+    return true;
+}
+
+/* -- locking and reading ----------------------------------------------------------------------- */
+
+/* FNV-1a of the tables' name and another. Two names with the same number are in each other's way,
+ * and no worse. */
+static int64_t number_of(struct piece name)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (const char *at = table_prefix; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    for (size_t i = 0; i < name.size; i++)
+        hash = (hash ^ (unsigned char)name.at[i]) * UINT64_C(1099511628211);
+    return (int64_t)hash;
+}
+
+struct lock {
+    int64_t number;
+    bool writes;
+};
+
+static int compare_locks(const void *a, const void *b)
+{
+    const struct lock *left = a, *right = b;
+
+    return left->number != right->number ? (left->number < right->number ? -1 : 1)
+                                         : (int)right->writes - (int)left->writes;
+}
+
+/* All lock in this order, so that no two wait for each other. */
+static void add_locks(struct sql *sql, const struct unit *unit)
+{
+    struct lock *locks = mem_zeroed((unit->count + 1) * sizeof *locks);
+
+    for (size_t i = 0; i < unit->count; i++)
+        locks[i] = (struct lock){number_of(unit->keys[i].name), unit->keys[i].writes};
+    qsort(locks, unit->count, sizeof *locks, compare_locks);
+    for (size_t i = 0; i < unit->count; i++)
+        fprintf(sql->file, "SELECT pg_advisory_xact_lock%s(%" PRId64 ");",
+                locks[i].writes ? "" : "_shared", locks[i].number);
+    free(locks);
+}
+
+/* The isolation is named because a transaction that keeps its first snapshot would read what was
+ * there before it had its locks. */
+static void add_begin(struct sql *sql, const struct unit *unit)
+{
+    if (in_transaction)
+        fputs("ROLLBACK;", sql->file);
+    in_transaction = false;
+    if (unit->reads_only)
+        return;
+    fputs("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
+          "SET LOCAL lock_timeout = " LOCK_TIMEOUT_MS ";"
+          "SET LOCAL idle_in_transaction_session_timeout = " IDLE_TIMEOUT_MS ";",
+          sql->file);
+    for (size_t i = 0; i < channel_count; i++)
+        if (channels[i].is_new)
+            fprintf(sql->file, "LISTEN %s;", channels[i].listened);
+    add_locks(sql, unit);
+    in_transaction = true;
+}
+
+/* Row 0 has the clock only. A clock that is read in the same statement as the rows, behind the
+ * locks, is not behind any that wrote them. */
+static void add_select(struct sql *sql, const struct unit *unit)
+{
+    if (unit->count == 0) {
+        fputs("SELECT " NOW_US ", 0, NULL, NULL", sql->file);
+        return;
+    }
+    fputs("SELECT " NOW_US ", k.i, r.version, r.state FROM (VALUES (0, '')", sql->file);
+    for (size_t i = 0; i < unit->count; i++) {
+        fprintf(sql->file, ", (%zu, ", i + 1);
+        sql_name(sql, unit->keys[i].name);
+        fputc(')', sql->file);
+    }
+    fprintf(sql->file, ") k (i, name) LEFT JOIN %s r ON r.name = k.name", record_table);
+}
+
+static bool take_row(struct unit *unit, const PGresult *result, int row)
+{
+    int64_t now = strtoll(PQgetvalue(result, row, 0), NULL, 10);
+    size_t i = strtoul(PQgetvalue(result, row, 1), NULL, 10);
+
+    if (now > unit->now_us)
+        unit->now_us = now;
+    if (i == 0 || i > unit->count || PQgetisnull(result, row, 2))
+        return true;
+    struct record *record = &unit->keys[i - 1].record;
+    record->version = strtoll(PQgetvalue(result, row, 2), NULL, 10);
+    return record_read(record, PQgetvalue(result, row, 3), (size_t)PQgetlength(result, row, 3));
+}
+
+static void roll_back(void)
+{
+    if (in_transaction && PQstatus(connection) == CONNECTION_OK)
+        PQclear(PQexec(connection, "ROLLBACK"));
+    in_transaction = false;
+}
+
+static enum host_outcome pq_load(struct unit *unit, struct host_fault *fault)
+{
+    enum host_outcome outcome;
+    struct sql sql;
+
+    sql_begin(&sql);
+    add_begin(&sql, unit);
+    add_select(&sql, unit);
+    PGresult *result = ask(&sql, false, &outcome, fault);
+    for (int row = 0; result && outcome == HOST_DONE && row < PQntuples(result); row++)
+        if (!take_row(unit, result, row)) {
+            *fault = (struct host_fault){.broken = false};
+            driver_fail(&fault->why, WIRE_UNFIT, "the database's tables hold other data");
+            outcome = HOST_FAILED;
+        }
+    PQclear(result);
+    if (outcome != HOST_DONE)
+        roll_back();
+    return outcome;
+}
+
+/* -- writing ----------------------------------------------------------------------------------- */
+
+/* A row that is new has the time as its version, so that none that was there before it had a later
+ * one. The version is looked at although the key is locked: another one would make the state NULL,
+ * which the table refuses. */
+static void add_record(struct sql *sql, const struct unit *unit, const struct unit_key *key)
+{
+    const struct record *record = &key->record;
+    int64_t expires = record->type == RECORD_NONE ? 1 : record->expires;
+    char *state = record_print(record);
+
+    fputc('(', sql->file);
+    sql_name(sql, key->name);
+    fprintf(sql->file, ", %" PRId64 ", %" PRId64 ", ",
+            record->version ? record->version + 1 : unit->now_us, expires);
+    sql_literal(sql, state);
+    fputc(')', sql->file);
+    free(state);
+}
+
+static void add_records(struct sql *sql, const struct unit *unit)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < unit->count; i++) {
+        if (!unit->keys[i].record.changed)
+            continue;
+        if (any)
+            fputc(',', sql->file);
+        else
+            fprintf(sql->file, "INSERT INTO %s AS c (name, version, expires, state) VALUES ",
+                    record_table);
+        add_record(sql, unit, &unit->keys[i]);
+        any = true;
+    }
+    if (any)
+        fputs(" ON CONFLICT (name) DO UPDATE SET version = excluded.version, expires = "
+              "excluded.expires, state = CASE WHEN c.version + 1 = excluded.version THEN "
+              "excluded.state END;",
+              sql->file);
+}
+
+static void print_channel(struct piece name, char *out, size_t size)
+{
+    snprintf(out, size, "rlock_%016" PRIx64, (uint64_t)number_of(name));
+}
+
+/* "CHANNEL TEXT". One that is too long is told as a message without a text: somebody who listens
+ * looks then. */
+static void add_message(struct sql *sql, const struct unit_message *message)
+{
+    char channel[24], *name = record_print_name(message->channel);
+    char *text = record_print_name(message->text);
+    char *both = mem_checked(malloc(strlen(name) + strlen(text) + 2));
+
+    sprintf(both, "%s %s", name, text);
+    print_channel(message->channel, channel, sizeof channel);
+    fprintf(sql->file, "SELECT pg_notify('%s', ", channel);
+    sql_literal(sql, strlen(both) <= PAYLOAD_MAX ? both : "");
+    fputs(");", sql->file);
+    free(name);
+    free(text);
+    free(both);
+}
+
+/* A row that somebody is writing is left to the next one. */
+static void add_purge(struct sql *sql)
+{
+    fprintf(sql->file,
+            "DELETE FROM %s WHERE name IN (SELECT name FROM %s WHERE expires BETWEEN 1 AND " NOW_US
+            " / 1000 LIMIT 100 FOR UPDATE SKIP LOCKED);",
+            record_table, record_table);
+}
+
+static void note_listening(void)
+{
+    for (size_t i = 0; i < channel_count; i++)
+        channels[i].is_new = false;
+}
+
+static enum host_outcome pq_commit(struct unit *unit, struct host_fault *fault)
+{
+    enum host_outcome outcome;
+    struct sql sql;
+
+    sql_begin(&sql);
+    if (!in_transaction)
+        fputs("BEGIN;", sql.file);
+    add_records(&sql, unit);
+    for (size_t i = 0; i < unit->message_count; i++)
+        add_message(&sql, &unit->messages[i]);
+    if (random() % PURGE_EVERY == 0)
+        add_purge(&sql);
+    fputs("COMMIT", sql.file);
+    bool listens = in_transaction;
+    in_transaction = true;
+    PGresult *result = ask(&sql, true, &outcome, fault);
+    PQclear(result);
+    if (outcome == HOST_DONE && *pq_warning()) {
+        in_transaction = false;
+        *fault = (struct host_fault){.maybe_done = true};
+        driver_fail(&fault->why, WIRE_UNREACHABLE, pq_warning());
+        return HOST_FAILED;
+    }
+    if (outcome == HOST_DONE) {
+        in_transaction = false;
+        if (listens)
+            note_listening();
+    } else {
+        roll_back();
+    }
+    return outcome;
+}
+
+static void pq_abandon(void)
+{
+    if (!in_transaction)
+        return;
+    PGresult *result = PQexec(connection, "COMMIT");
+    if (PQresultStatus(result) == PGRES_COMMAND_OK)
+        note_listening();
+    PQclear(result);
+    in_transaction = false;
+}
+
+/* -- listing ----------------------------------------------------------------------------------- */
+
+static bool pq_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                    struct host_fault *fault)
+{
+    char *start = record_print_name(prefix);
+    enum host_outcome outcome;
+    struct sql sql;
+
+    sql_begin(&sql);
+    fprintf(sql.file,
+            "SELECT name FROM %s WHERE (expires = 0 OR expires > " NOW_US
+            " / 1000) AND left(name, %zu) = ",
+            record_table, strlen(start));
+    sql_literal(&sql, start);
+    free(start);
+    PGresult *result = ask(&sql, false, &outcome, fault);
+    for (int row = 0; result && row < PQntuples(result); row++) {
+        char *name = mem_strdup(PQgetvalue(result, row, 0));
+        size_t size = strlen(name);
+        if (record_read_name(name, &size))
+            each(arg, (struct piece){name, size});
+        free(name);
+    }
+    PQclear(result);
+    return outcome == HOST_DONE;
+}
+
+/* -- messages ---------------------------------------------------------------------------------- */
+
+/* It is listened to for as long as the connection lives: a waiter comes back to it. */
+static void pq_listen(struct piece name)
+{
+    for (size_t i = 0; i < channel_count; i++)
+        if (piece_equal(channels[i].name, name))
+            return;
+    channels = mem_checked(realloc(channels, (channel_count + 1) * sizeof *channels));
+    struct channel *channel = &channels[channel_count++];
+    *channel = (struct channel){.name = piece_duplicate(name), .is_new = true};
+    print_channel(name, channel->listened, sizeof channel->listened);
+}
+
+static void tell_payload(char *payload, void (*tell)(void *arg, struct piece, struct piece),
+                         void *arg)
+{
+    char *text = strchr(payload, ' ');
+    struct piece piece = {text + 1, strlen(text + 1)};
+
+    *text = '\0';
+    size_t size = strlen(payload);
+    if (record_read_name(payload, &size) && record_read_name(text + 1, &piece.size))
+        tell(arg, (struct piece){payload, size}, piece);
+}
+
+static bool pq_hear(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg)
+{
+    PGnotify *notify;
+
+    if (!connection)
+        return true;
+    if (!PQconsumeInput(connection))
+        return false;
+    while ((notify = PQnotifies(connection))) {
+        char *payload = mem_strdup(notify->extra);
+        if (strchr(payload, ' '))
+            tell_payload(payload, tell, arg);
+        else
+            for (size_t i = 0; i < channel_count; i++)
+                if (strcmp(channels[i].listened, notify->relname) == 0)
+                    tell(arg, channels[i].name, piece_of("1"));
+        free(payload);
+        PQfreemem(notify);
+    }
+    return true;
+}
+
+static int pq_descriptor(void)
+{
+    return connection ? PQsocket(connection) : -1;
+}
+
+/* -- tables ------------------------------------------------------------------------------------ */
+
+static bool pq_make(const char *user, struct host_fault *fault)
+{
+    enum host_outcome outcome;
+    struct sql sql;
+
+    sql_begin(&sql);
+    /* Two that make them at once would see each other fail. */
+    fprintf(sql.file, "BEGIN;SELECT pg_advisory_xact_lock(%" PRId64 ");", number_of(piece_of("")));
+    struct sql_text text = {.dialect = &sql_hosted_postgresql, .table = table_prefix};
+    for (size_t i = 0; sql_add_schema(&text, user, i); i++)
+        sql_add(&text, ";");
+    fputs(text.bytes, sql.file);
+    sql_text_end(&text);
+    fputs("COMMIT", sql.file);
+    in_transaction = true;
+    PQclear(ask(&sql, true, &outcome, fault));
+    if (outcome != HOST_DONE)
+        roll_back();
+    in_transaction = false;
+    return outcome == HOST_DONE;
+}
+
+const struct host_store host_postgresql = {pq_open,   pq_load, pq_commit,     pq_abandon, pq_list,
+                                           pq_listen, pq_hear, pq_descriptor, pq_make};

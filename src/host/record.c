@@ -1,0 +1,289 @@
+/* Records, and the texts that they are kept as:
+ *
+ *     rlock/1 hash EXPIRES
+ *     NAME VALUE
+ *     ...
+ *
+ * Names and values are as they are, but for backslashes and all that is not printable ASCII: those
+ * are \\, \n, and \xHH; in a name, a space is \s. */
+#include "host/record.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+
+#define HEAD "rlock/1 "
+
+static const char *const type_names[] = {"none", "string", "hash", "other"};
+
+struct piece piece_of(const char *text)
+{
+    return (struct piece){text, strlen(text)};
+}
+
+bool piece_equal(struct piece a, struct piece b)
+{
+    return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
+}
+
+bool piece_is(struct piece piece, const char *word)
+{
+    return piece.size == strlen(word) && strncasecmp(piece.at, word, piece.size) == 0;
+}
+
+char *piece_copy(struct piece piece)
+{
+    char *copy = mem_checked(malloc(piece.size + 1));
+
+    memcpy(copy, piece.at, piece.size);
+    copy[piece.size] = '\0';
+    return copy;
+}
+
+struct piece piece_duplicate(struct piece piece)
+{
+    return (struct piece){piece_copy(piece), piece.size};
+}
+
+void piece_drop(struct piece *piece)
+{
+    free((void *)(uintptr_t)piece->at);
+    *piece = (struct piece){0};
+}
+
+/* -- fields ------------------------------------------------------------------------------------ */
+
+void record_clear(struct record *record)
+{
+    for (size_t i = 0; i < record->count; i++) {
+        piece_drop(&record->fields[i].name);
+        piece_drop(&record->fields[i].value);
+    }
+    free(record->fields);
+    free(record->index);
+    *record = (struct record){.version = record->version, .changed = record->changed};
+}
+
+/* FNV-1a */
+static size_t bucket_of(const struct record *record, struct piece name)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (size_t i = 0; i < name.size; i++)
+        hash = (hash ^ (unsigned char)name.at[i]) * UINT64_C(1099511628211);
+    return hash & (record->buckets - 1);
+}
+
+/* The one of that name, gone or not; NULL: there is none. */
+static struct record_field *look_up(const struct record *record, struct piece name)
+{
+    if (record->buckets == 0)
+        return NULL;
+    for (size_t at = bucket_of(record, name); record->index[at];
+         at = (at + 1) & (record->buckets - 1)) {
+        struct record_field *field = &record->fields[record->index[at] - 1];
+        if (piece_equal(field->name, name))
+            return field;
+    }
+    return NULL;
+}
+
+struct record_field *record_find(const struct record *record, struct piece name)
+{
+    struct record_field *field = look_up(record, name);
+
+    return field && !field->gone ? field : NULL;
+}
+
+static void note(struct record *record, size_t number)
+{
+    size_t at = bucket_of(record, record->fields[number].name);
+
+    while (record->index[at])
+        at = (at + 1) & (record->buckets - 1);
+    record->index[at] = (uint32_t)number + 1;
+}
+
+static void grow(struct record *record)
+{
+    record->room = record->room ? 2 * record->room : 16;
+    record->fields = mem_checked(realloc(record->fields, record->room * sizeof *record->fields));
+    record->buckets = 4 * record->room;
+    free(record->index);
+    record->index = mem_zeroed(record->buckets * sizeof *record->index);
+    for (size_t i = 0; i < record->count; i++)
+        note(record, i);
+}
+
+bool record_set(struct record *record, struct piece name, struct piece value)
+{
+    struct record_field *field = look_up(record, name);
+    bool is_new = !field || field->gone;
+
+    if (!field) {
+        if (record->count == record->room)
+            grow(record);
+        field = &record->fields[record->count];
+        *field = (struct record_field){.name = piece_duplicate(name)};
+        note(record, record->count++);
+    }
+    struct piece fresh = piece_duplicate(value); /* it may be a part of the old one */
+    piece_drop(&field->value);
+    field->value = fresh;
+    field->gone = false;
+    record->live += is_new;
+    return is_new;
+}
+
+bool record_unset(struct record *record, struct piece name)
+{
+    struct record_field *field = record_find(record, name);
+
+    if (!field)
+        return false;
+    field->gone = true;
+    piece_drop(&field->value);
+    record->live--;
+    return true;
+}
+
+/* -- as a text --------------------------------------------------------------------------------- */
+
+/* Returns the end of what it has written: four bytes for one at most. */
+static char *print_piece(char *to, struct piece piece, bool is_name)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < piece.size; i++) {
+        unsigned char byte = (unsigned char)piece.at[i];
+        char letter = byte == ' ' && is_name ? 's'
+                      : byte == '\n'         ? 'n'
+                      : byte == '\\'         ? '\\'
+                                             : '\0';
+        if (letter) {
+            *to++ = '\\';
+            *to++ = letter;
+        } else if (byte >= ' ' && byte < 0x7f) {
+            *to++ = (char)byte;
+        } else {
+            *to++ = '\\';
+            *to++ = 'x';
+            *to++ = digits[byte >> 4];
+            *to++ = digits[byte & 15];
+        }
+    }
+    return to;
+}
+
+char *record_print(const struct record *record)
+{
+    size_t room = sizeof HEAD + 40;
+
+    for (size_t i = 0; i < record->count; i++)
+        room += 4 * (record->fields[i].name.size + record->fields[i].value.size) + 2;
+    char *text = mem_checked(malloc(room));
+    char *to = text + sprintf(text, HEAD "%s %lld\n", type_names[record->type],
+                              (long long)record->expires);
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->fields[i].gone)
+            continue;
+        to = print_piece(to, record->fields[i].name, true);
+        *to++ = ' ';
+        to = print_piece(to, record->fields[i].value, false);
+        *to++ = '\n';
+    }
+    *to = '\0';
+    return text;
+}
+
+char *record_print_name(struct piece name)
+{
+    char *text = mem_checked(malloc(4 * name.size + 1));
+
+    *print_piece(text, name, true) = '\0';
+    return text;
+}
+
+static int digit_of(char digit)
+{
+    return digit >= '0' && digit <= '9'   ? digit - '0'
+           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+                                          : -1;
+}
+
+bool record_read_name(char *text, size_t *size)
+{
+    const char *from = text, *end = text + *size;
+    char *to = text;
+
+    while (from < end) {
+        char byte = *from++;
+        if (byte == '\\' && from < end) {
+            byte = *from++;
+            int high = byte == 'x' && end - from >= 2 ? digit_of(from[0]) : -1;
+            int low = high >= 0 ? digit_of(from[1]) : -1;
+            if (low >= 0) {
+                byte = (char)(16 * high + low);
+                from += 2;
+            } else if (byte == 's' || byte == 'n') {
+                byte = byte == 's' ? ' ' : '\n';
+            } else if (byte != '\\') {
+                return false;
+            }
+        } else if (byte == '\\') {
+            return false;
+        }
+        *to++ = byte;
+    }
+    *to = '\0';
+    *size = (size_t)(to - text);
+    return true;
+}
+
+/* "NAME VALUE" of "size" bytes, which are overwritten. */
+static bool read_field(struct record *record, char *line, size_t size)
+{
+    char *space = memchr(line, ' ', size);
+
+    if (!space)
+        return false;
+    struct piece name = {line, (size_t)(space - line)};
+    struct piece value = {space + 1, size - name.size - 1};
+    *space = '\0';
+    if (!record_read_name(line, &name.size) || !record_read_name(space + 1, &value.size))
+        return false;
+    record_set(record, name, value);
+    return true;
+}
+
+static bool read_head(struct record *record, const char *line)
+{
+    char type[16];
+    long long expires;
+
+    if (sscanf(line, HEAD "%15s %lld", type, &expires) != 2)
+        return false;
+    for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++)
+        if (strcmp(type, type_names[i]) == 0) {
+            record->type = (enum record_type)i;
+            record->expires = expires;
+            return true;
+        }
+    return false;
+}
+
+bool record_read(struct record *record, const char *text, size_t size)
+{
+    char *copy = piece_copy((struct piece){text, size}), *line = copy, *end;
+    bool sound = (end = strchr(line, '\n')) && read_head((record_clear(record), record), line);
+
+    while (sound && *(line = end + 1)) {
+        end = strchr(line, '\n');
+        sound = end && (*end = '\0', read_field(record, line, (size_t)(end - line)));
+    }
+    free(copy);
+    return sound;
+}

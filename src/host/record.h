@@ -1,0 +1,67 @@
+/* One key's data as a Redis would have it: a string, or a hash of fields, and when it expires. A
+ * database keeps it as one text of printable ASCII, so that it can be read with SQL as well. */
+#ifndef RLOCK_HOST_RECORD_H
+#define RLOCK_HOST_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Some bytes, which may have a NUL among them. */
+struct piece {
+    const char *at;
+    size_t size;
+};
+
+struct piece piece_of(const char *text);
+bool piece_equal(struct piece a, struct piece b);
+/* Without regard to small and large letters. */
+bool piece_is(struct piece piece, const char *word);
+/* With a NUL behind it; the caller frees. */
+char *piece_copy(struct piece piece);
+/* The same as a piece, for piece_drop(). */
+struct piece piece_duplicate(struct piece piece);
+void piece_drop(struct piece *piece);
+
+/* RECORD_OTHER: a type that no script of ours uses; its data are kept like a string's. */
+enum record_type { RECORD_NONE, RECORD_STRING, RECORD_HASH, RECORD_OTHER };
+
+struct record_field {
+    struct piece name, value; /* owned */
+    bool gone;                /* the name stays, for the index */
+};
+
+/* All zero: there is none. */
+struct record {
+    enum record_type type;
+    int64_t version;             /* 0: the store has no row */
+    int64_t expires;             /* ms since 1970; 0: never */
+    bool changed;                /* since it was loaded */
+    struct record_field *fields; /* in the order in which they came; a string's is called "" */
+    size_t count, room;
+    size_t live;     /* of them are not gone */
+    uint32_t *index; /* a field's number + 1; 0: nothing */
+    size_t buckets;
+};
+
+/* Makes it one that does not exist; its version stays. */
+void record_clear(struct record *record);
+
+/* NULL: it has none of that name. */
+struct record_field *record_find(const struct record *record, struct piece name);
+/* Copies both. Returns whether the field is new. */
+bool record_set(struct record *record, struct piece name, struct piece value);
+/* Returns whether there was one. */
+bool record_unset(struct record *record, struct piece name);
+
+/* Returns the record as a text, all but its version; the caller frees. */
+char *record_print(const struct record *record);
+/* Replaces all but the version by what such a text says. False: it is not such a text. */
+bool record_read(struct record *record, const char *text, size_t size);
+
+/* The same way of writing bytes, for a key: printable ASCII, without spaces. The caller frees. */
+char *record_print_name(struct piece name);
+/* The other way round; it shrinks in place, and a NUL follows. False: it is not such a text. */
+bool record_read_name(char *text, size_t *size);
+
+#endif

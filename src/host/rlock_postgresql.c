@@ -1,0 +1,8 @@
+/* rlock-host-postgresql: the host for PostgreSQL. */
+#include "host/postgresql.h"
+#include "host/serve.h"
+
+int main(void)
+{
+    return host_serve(&(const struct host){.store = &host_postgresql});
+}

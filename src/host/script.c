@@ -1,0 +1,331 @@
+/* Lua 5.1, as Redis has it. */
+#include "host/script.h"
+
+#include <inttypes.h>
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "host/bytecode.h"
+#include "rules/scripts.h"
+
+/* How long a script may run, and how often that is looked at. The longest that is known takes
+ * 20 ms. */
+#define TIME_LIMIT_NS (5 * NS_PER_SEC)
+#define LOOK_EVERY    1000000
+
+struct scripts {
+    lua_State *lua;
+    const struct command_extra *extra;
+    struct unit *unit; /* of the call under way */
+    struct moment began;
+};
+
+/* -- what a script sees ------------------------------------------------------------------------ */
+
+/* Under an address that nobody else can have. */
+static char self_key;
+
+static struct scripts *scripts_of(lua_State *lua)
+{
+    lua_pushlightuserdata(lua, &self_key);
+    lua_rawget(lua, LUA_REGISTRYINDEX);
+    struct scripts *scripts = lua_touserdata(lua, -1);
+    lua_pop(lua, 1);
+    return scripts;
+}
+
+/* Numbers are written as Redis writes them. */
+static void make_words(lua_State *lua, struct piece *words, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (lua_type(lua, i + 1) == LUA_TNUMBER) {
+            char text[40];
+            snprintf(text, sizeof text, "%.17g", lua_tonumber(lua, i + 1));
+            lua_pushstring(lua, text);
+            lua_replace(lua, i + 1);
+        }
+        words[i].at = lua_tolstring(lua, i + 1, &words[i].size);
+    }
+}
+
+static bool has_only_words(const struct piece *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!words[i].at)
+            return false;
+    return true;
+}
+
+/* Whether the value on top is an error. */
+static bool is_error(lua_State *lua)
+{
+    if (!lua_istable(lua, -1))
+        return false;
+    lua_getfield(lua, -1, "err");
+    bool is = lua_isstring(lua, -1);
+    lua_pop(lua, 1);
+    return is;
+}
+
+/* Leaves the command's reply. */
+static int call(lua_State *lua, bool raises)
+{
+    struct scripts *scripts = scripts_of(lua);
+    int count = lua_gettop(lua);
+    /* Lua frees it, whatever happens. */
+    struct piece *words = lua_newuserdata(lua, (size_t)(count + 1) * sizeof *words);
+
+    make_words(lua, words, count);
+    if (!has_only_words(words, count))
+        command_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
+    else if (!command_run(lua, scripts->unit, scripts->extra, words, (size_t)count))
+        return luaL_error(lua, "the unit is to be done again");
+    return raises && is_error(lua) ? lua_error(lua) : 1;
+}
+
+static int redis_call(lua_State *lua)
+{
+    return call(lua, true);
+}
+
+static int redis_pcall(lua_State *lua)
+{
+    return call(lua, false);
+}
+
+static int redis_sha1hex(lua_State *lua)
+{
+    char hex[SHA1_HEX_SIZE];
+    struct piece piece;
+
+    piece.at = luaL_checklstring(lua, 1, &piece.size);
+    sha1_hex(piece, hex);
+    lua_pushstring(lua, hex);
+    return 1;
+}
+
+static void look_at_time(lua_State *lua, lua_Debug *debug)
+{
+    (void)debug;
+    if (moment_until(scripts_of(lua)->began, moment_now()) > TIME_LIMIT_NS)
+        luaL_error(lua, "the script runs for too long");
+}
+
+/* -- scripts ----------------------------------------------------------------------------------- */
+
+/* Without those parts of Lua that reach a file, or code that is not a script. */
+static void open_libraries(lua_State *lua)
+{
+    static const lua_CFunction libraries[] = {luaopen_base, luaopen_string, luaopen_table,
+                                              luaopen_math};
+    static const char *const without[] = {"dofile",         "loadfile", "load",    "loadstring",
+                                          "collectgarbage", "print",    "newproxy"};
+    static const luaL_Reg redis[] = {
+        {"call", redis_call}, {"pcall", redis_pcall}, {"sha1hex", redis_sha1hex}, {NULL, NULL}};
+
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        lua_pushcfunction(lua, libraries[i]);
+        lua_call(lua, 0, 0);
+    }
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        lua_pushnil(lua);
+        lua_setglobal(lua, without[i]);
+    }
+    luaL_register(lua, "redis", redis);
+    lua_settop(lua, 0);
+}
+
+struct scripts *scripts_new(const struct command_extra *extra)
+{
+    struct scripts *scripts = mem_zeroed(sizeof *scripts);
+    scripts->extra = extra;
+    scripts->lua = mem_checked(luaL_newstate());
+    open_libraries(scripts->lua);
+    lua_pushlightuserdata(scripts->lua, &self_key);
+    lua_pushlightuserdata(scripts->lua, scripts);
+    lua_rawset(scripts->lua, LUA_REGISTRYINDEX);
+    lua_sethook(scripts->lua, look_at_time, LUA_MASKCOUNT, LOOK_EVERY);
+    return scripts;
+}
+
+void scripts_free(struct scripts *scripts)
+{
+    lua_close(scripts->lua);
+    free(scripts);
+}
+
+/* A script is a function in the registry, under its digest. False leaves Lua's words. */
+static bool keep_script(lua_State *lua, const char *bytes, size_t size, const char *hex)
+{
+    if (luaL_loadbuffer(lua, bytes, size, "@user_script") != 0)
+        return false;
+    lua_setfield(lua, LUA_REGISTRYINDEX, hex);
+    return true;
+}
+
+bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_SIZE], char *fault,
+                 size_t size)
+{
+    sha1_hex(text, hex);
+    if (script_is_known(scripts, hex) || keep_script(scripts->lua, text.at, text.size, hex))
+        return true;
+    snprintf(fault, size, "ERR Error compiling script: %s", lua_tostring(scripts->lua, -1));
+    lua_settop(scripts->lua, 0);
+    return false;
+}
+
+static bool is_kept(lua_State *lua, const char *hex)
+{
+    lua_getfield(lua, LUA_REGISTRYINDEX, hex);
+    bool is = lua_isfunction(lua, -1);
+    lua_pop(lua, 1);
+    return is;
+}
+
+/* Of those that come with the program: what was compiled when it was built, if this machine takes
+ * that; else its text. */
+static bool keep_own(lua_State *lua, const char *hex)
+{
+    for (const struct bytecode *one = bytecodes; one->script; one++) {
+        if (strcmp(one->script->sha1, hex) != 0)
+            continue;
+        if (keep_script(lua, (const char *)one->bytes, one->size, hex))
+            return true;
+        lua_settop(lua, 0);
+        return keep_script(lua, one->script->text, strlen(one->script->text), hex);
+    }
+    return false;
+}
+
+bool script_is_known(struct scripts *scripts, const char *hex)
+{
+    return is_kept(scripts->lua, hex) || keep_own(scripts->lua, hex);
+}
+
+bool script_reads(const char *hex)
+{
+    return strcmp(hex, script_inspect.sha1) == 0;
+}
+
+/* -- a call ------------------------------------------------------------------------------------ */
+
+static void set_words(lua_State *lua, const char *name, const struct piece *words, size_t count)
+{
+    lua_createtable(lua, (int)count, 0);
+    for (size_t i = 0; i < count; i++) {
+        lua_pushlstring(lua, words[i].at, words[i].size);
+        lua_rawseti(lua, -2, (int)i + 1);
+    }
+    lua_setglobal(lua, name);
+}
+
+/* The error on top of the stack, of a script, as a reply in the words of Redis. */
+static void explain_error(lua_State *lua, const char *hex)
+{
+    char text[600];
+
+    if (lua_istable(lua, -1))
+        lua_getfield(lua, -1, "err");
+    const char *said = lua_tostring(lua, -1);
+    bool coded = lua_istable(lua, -2);
+    snprintf(text, sizeof text, "%s%s script: %s, on @user_script:1.", coded ? "" : "ERR ",
+             said ? said : "?", hex);
+    lua_settop(lua, 0);
+    command_error(lua, text);
+}
+
+static enum script_outcome run_script(struct scripts *scripts, const struct script_call *call,
+                                      struct unit *unit)
+{
+    lua_State *lua = scripts->lua;
+
+    set_words(lua, "KEYS", call->keys, call->key_count);
+    set_words(lua, "ARGV", call->arguments, call->argument_count);
+    lua_getfield(lua, LUA_REGISTRYINDEX, call->hex);
+    bool failed = lua_pcall(lua, 0, 1, 0) != 0;
+    if (unit->again)
+        return SCRIPT_AGAIN;
+    if (failed)
+        explain_error(lua, call->hex);
+    return failed ? SCRIPT_FAILED : SCRIPT_DONE;
+}
+
+enum script_outcome script_run(struct scripts *scripts, const struct script_call *call,
+                               struct unit *unit)
+{
+    scripts->unit = unit;
+    scripts->began = moment_now();
+    lua_settop(scripts->lua, 0);
+    if (call->hex)
+        return run_script(scripts, call, unit);
+    if (!command_run(scripts->lua, unit, scripts->extra, call->arguments, call->argument_count))
+        return SCRIPT_AGAIN;
+    return is_error(scripts->lua) ? SCRIPT_FAILED : SCRIPT_DONE;
+}
+
+/* -- its reply --------------------------------------------------------------------------------- */
+
+static void add_value(lua_State *lua, struct resp_out *out);
+
+/* The table on top: a status, an error, or a list up to its first nil. */
+static void add_table(lua_State *lua, struct resp_out *out)
+{
+    static const char *const lines[] = {"err", "ok"};
+    static void (*const add[])(struct resp_out *, const char *) = {resp_error, resp_status};
+    size_t count = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        lua_getfield(lua, -1, lines[i]);
+        const char *text = lua_tostring(lua, -1);
+        if (text)
+            add[i](out, text);
+        lua_pop(lua, 1);
+        if (text)
+            return;
+    }
+    for (bool more = true; more; count += more) {
+        lua_rawgeti(lua, -1, (int)count + 1);
+        more = !lua_isnil(lua, -1);
+        lua_pop(lua, 1);
+    }
+    resp_array(out, count);
+    for (size_t i = 1; i <= count; i++) {
+        lua_rawgeti(lua, -1, (int)i);
+        add_value(lua, out);
+        lua_pop(lua, 1);
+    }
+}
+
+/* The value on top, as Redis sends it: numbers lose what is behind the point, true is 1, false and
+ * nil are nothing. */
+static void add_value(lua_State *lua, struct resp_out *out)
+{
+    struct piece piece;
+
+    switch (lua_type(lua, -1)) {
+    case LUA_TSTRING:
+        piece.at = lua_tolstring(lua, -1, &piece.size);
+        resp_bulk(out, piece);
+        break;
+    case LUA_TNUMBER: resp_number(out, (int64_t)lua_tonumber(lua, -1)); break;
+    case LUA_TTABLE: add_table(lua, out); break;
+    case LUA_TBOOLEAN:
+        if (lua_toboolean(lua, -1)) {
+            resp_number(out, 1);
+            break;
+        }
+        resp_null(out);
+        break;
+    default: resp_null(out);
+    }
+}
+
+void script_reply(struct scripts *scripts, struct resp_out *out)
+{
+    add_value(scripts->lua, out);
+}

@@ -1,0 +1,43 @@
+/* The scripts of rules/, run over a unit. Lua has neither files nor programs here, and a script
+ * that runs for too long is ended. */
+#ifndef RLOCK_HOST_SCRIPT_H
+#define RLOCK_HOST_SCRIPT_H
+
+#include "host/commands.h"
+#include "host/resp.h"
+#include "host/sha1.h"
+
+struct scripts;
+
+/* extra: see command_run(). */
+struct scripts *scripts_new(const struct command_extra *extra);
+void scripts_free(struct scripts *scripts);
+
+/* Makes a script of that text known by its digest. False with Lua's words in "fault". */
+bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_SIZE], char *fault,
+                 size_t size);
+/* Whether there is a script with that digest. */
+bool script_is_known(struct scripts *scripts, const char *hex);
+/* Whether the script of that digest only reads, most of the time. */
+bool script_reads(const char *hex);
+
+/* What there is to run: a script, or one command. */
+struct script_call {
+    const char *hex; /* NULL: a command, the words of which are the arguments */
+    const struct piece *keys, *arguments;
+    size_t key_count, argument_count;
+};
+
+enum script_outcome {
+    SCRIPT_DONE,
+    SCRIPT_AGAIN, /* the unit says why */
+    SCRIPT_FAILED /* nothing of what it has written is to be kept */
+};
+
+/* Runs it. The reply stays until the next call; an error is one as well. */
+enum script_outcome script_run(struct scripts *scripts, const struct script_call *call,
+                               struct unit *unit);
+/* Adds the reply of the latest call. */
+void script_reply(struct scripts *scripts, struct resp_out *out);
+
+#endif

@@ -1,0 +1,633 @@
+/* Clients, what they ask, and what they are told. */
+#include "host/serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "host/glob.h"
+#include "host/script.h"
+#include "rules/scripts.h"
+#include "rules/wire_error.h"
+
+/* How long a command may take, ms: rlock has given up long before. */
+#define COMMAND_MS 60000
+/* How often a unit is done again because another one was quicker, or it needs more keys. */
+#define ATTEMPTS_MAX 200
+
+/* Words that were copied. */
+struct words {
+    struct piece *at;
+    size_t count;
+};
+
+struct client {
+    int fd;
+    struct resp_in in;
+    struct resp_out out;
+    struct words channels; /* that it listens to */
+    bool hears_all;
+    bool queues; /* between MULTI and EXEC: */
+    struct words *queue;
+    size_t queued;
+    bool gone;
+};
+
+struct server {
+    const struct host *host;
+    const struct host_store *store;
+    struct scripts *scripts;
+    struct client **clients;
+    size_t client_count;
+    char user[64];           /* who has logged in, or was to */
+    struct host_fault fault; /* of the first OPEN */
+    bool refused;            /* which was in vain */
+    bool broken;
+};
+
+static void words_add(struct words *words, struct piece piece)
+{
+    words->at = mem_checked(realloc(words->at, (words->count + 1) * sizeof *words->at));
+    words->at[words->count++] = piece_duplicate(piece);
+}
+
+static void words_remove(struct words *words, size_t i)
+{
+    piece_drop(&words->at[i]);
+    words->at[i] = words->at[--words->count];
+}
+
+static void words_free(struct words *words)
+{
+    while (words->count > 0)
+        words_remove(words, words->count - 1);
+    free(words->at);
+    *words = (struct words){0};
+}
+
+static void limit_time(int64_t ms)
+{
+    const struct itimerval limit = {.it_value = {ms / 1000, ms % 1000 * 1000}};
+
+    setitimer(ITIMER_REAL, &limit, NULL);
+}
+
+/* -- units ------------------------------------------------------------------------------------- */
+
+static void tell_fault(struct server *server, struct client *client, const struct host_fault *fault)
+{
+    struct host_error error = {.error = fault->why.error, .maybe_done = fault->maybe_done};
+    char text[sizeof error.user + sizeof error.said + 40];
+
+    snprintf(error.user, sizeof error.user, "%s", server->user);
+    snprintf(error.said, sizeof error.said, "%.*s", (int)sizeof error.said - 1, fault->why.text);
+    host_error_print(&error, text, sizeof text);
+    resp_error(&client->out, text);
+    server->broken |= fault->broken;
+}
+
+static void tell_all(struct server *server, const struct unit *unit);
+
+/* One attempt. */
+static enum host_outcome attempt(struct server *server, const struct script_call *call,
+                                 struct unit *unit, struct host_fault *fault)
+{
+    enum host_outcome outcome = server->store->load(unit, fault);
+
+    if (outcome != HOST_DONE)
+        return outcome;
+    enum script_outcome ran = script_run(server->scripts, call, unit);
+    if (ran == SCRIPT_AGAIN)
+        return HOST_AGAIN;
+    if (ran == SCRIPT_DONE && unit_has_changes(unit))
+        outcome = server->store->commit(unit, fault);
+    else
+        server->store->abandon();
+    if (outcome == HOST_DONE && ran == SCRIPT_DONE)
+        tell_all(server, unit);
+    return outcome;
+}
+
+/* Two that get into each other's way wait for a while, each another one. */
+static void back_off(unsigned attempts)
+{
+    int64_t us = 500 * (1 + random() % (1 << (attempts < 6 ? attempts : 6)));
+
+    usleep((useconds_t)us);
+}
+
+/* Runs the call until it is committed, and replies. */
+static void run(struct server *server, struct client *client, const struct script_call *call)
+{
+    struct unit unit = {.reads_only = !call->hex || script_reads(call->hex)};
+    struct host_fault fault = {.why = {WIRE_NOT_READY, "others were quicker each time"}};
+    enum host_outcome outcome = HOST_AGAIN;
+
+    for (size_t i = 0; i < call->key_count; i++)
+        unit_add(&unit, call->keys[i], true);
+    for (unsigned i = 0; outcome == HOST_AGAIN && i < ATTEMPTS_MAX && unit.count <= UNIT_KEYS_MAX;
+         i++) {
+        bool grows = unit.again;
+        unit_restart(&unit);
+        if (i > 0 && !grows)
+            back_off(i);
+        outcome = attempt(server, call, &unit, &fault);
+    }
+    if (outcome == HOST_DONE)
+        script_reply(server->scripts, &client->out);
+    else
+        tell_fault(server, client, &fault);
+    unit_end(&unit);
+}
+
+/* -- messages ---------------------------------------------------------------------------------- */
+
+static void deliver(struct client *client, struct piece channel, struct piece text)
+{
+    for (size_t i = 0; i < client->channels.count; i++) {
+        if (!piece_equal(client->channels.at[i], channel))
+            continue;
+        resp_array(&client->out, 3);
+        resp_bulk(&client->out, piece_of("message"));
+        resp_bulk(&client->out, channel);
+        resp_bulk(&client->out, text);
+    }
+}
+
+static void hear(void *arg, struct piece channel, struct piece text)
+{
+    struct server *server = arg;
+
+    for (size_t i = 0; i < server->client_count; i++)
+        deliver(server->clients[i], channel, text);
+}
+
+/* For the clients of a test that hear whatever this host tells. */
+static void tell_all(struct server *server, const struct unit *unit)
+{
+    for (size_t i = 0; i < server->client_count; i++)
+        for (size_t m = 0; server->clients[i]->hears_all && m < unit->message_count; m++) {
+            struct resp_out *out = &server->clients[i]->out;
+            resp_array(out, 4);
+            resp_bulk(out, piece_of("pmessage"));
+            resp_bulk(out, piece_of("*"));
+            resp_bulk(out, unit->messages[m].channel);
+            resp_bulk(out, unit->messages[m].text);
+        }
+}
+
+static void reply_subscribed(struct client *client, const char *kind, const struct piece *channel)
+{
+    resp_array(&client->out, 3);
+    resp_bulk(&client->out, piece_of(kind));
+    if (channel)
+        resp_bulk(&client->out, *channel);
+    else
+        resp_null(&client->out);
+    resp_number(&client->out, (int64_t)client->channels.count);
+}
+
+/* -- commands ---------------------------------------------------------------------------------- */
+
+/* What a client asks. */
+struct request {
+    struct server *server;
+    struct client *client;
+    const struct piece *words;
+    size_t count;
+};
+
+static void perform(const struct request *request);
+
+/* Names of keys, scripts' digests and the like: each word has a NUL behind it. */
+static const char *word(const struct request *request, size_t i)
+{
+    return i < request->count ? request->words[i].at : "";
+}
+
+static void do_open(const struct request *request)
+{
+    struct server *server = request->server;
+    const struct host_target target = {.at = {.host = word(request, 3),
+                                              .port = word(request, 4),
+                                              .user = word(request, 5),
+                                              .password = word(request, 6),
+                                              .database = word(request, 7),
+                                              .tls = strcmp(word(request, 9), "1") == 0,
+                                              .ca = word(request, 10),
+                                              .certificate = word(request, 11),
+                                              .key = word(request, 12),
+                                              .client = word(request, 13)},
+                                       .table = word(request, 8)};
+    int64_t limit = strtoll(word(request, 2), NULL, 10);
+
+    server->fault =
+        (struct host_fault){.why = {WIRE_UNFIT, "rlock and its program are of different versions"}};
+    driver_user(&target.at, server->user, sizeof server->user);
+    limit_time(limit > 0 ? limit : COMMAND_MS);
+    server->refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||
+                      !server->store->open(&target, &server->fault);
+    if (server->refused)
+        tell_fault(server, request->client, &server->fault);
+    else
+        resp_status(&request->client->out, "OK");
+}
+
+/* init.lua marks a new server, which has forgotten nothing. Of a database that is to make its
+ * tables, and the reply is the script's. */
+static void make_tables(const struct request *request, const char *user)
+{
+    struct resp_out *out = &request->client->out;
+    struct unit clock = {.reads_only = true};
+    struct host_fault fault;
+
+    if (request->server->store->make(user, &fault) &&
+        request->server->store->load(&clock, &fault) == HOST_DONE) {
+        resp_array(out, 2);
+        resp_bulk(out, piece_of("MARKED"));
+        resp_number(out, clock.now_us / 1000);
+    } else {
+        tell_fault(request->server, request->client, &fault);
+    }
+}
+
+/* EVALSHA or EVAL, a digest or a script, how many keys, keys, arguments. */
+static void do_eval(const struct request *request)
+{
+    struct scripts *scripts = request->server->scripts;
+    bool by_digest = piece_is(request->words[0], "evalsha");
+    char hex[SHA1_HEX_SIZE], fault[300];
+    int64_t keys;
+
+    if (!decimal_parse(word(request, 2), 0, (int64_t)request->count - 3, &keys)) {
+        resp_error(&request->client->out, "ERR wrong number of keys");
+        return;
+    }
+    snprintf(hex, sizeof hex, "%s", word(request, 1));
+    if (by_digest && !script_is_known(scripts, hex)) {
+        resp_error(&request->client->out, "NOSCRIPT No matching script. Please use EVAL.");
+    } else if (!by_digest && !script_load(scripts, request->words[1], hex, fault, sizeof fault)) {
+        resp_error(&request->client->out, fault);
+    } else if (strcmp(hex, script_init.sha1) == 0 && !request->server->host->extra) {
+        make_tables(request,
+                    request->count > 5 + (size_t)keys ? word(request, 5 + (size_t)keys) : NULL);
+    } else {
+        const struct script_call call = {.hex = hex,
+                                         .keys = request->words + 3,
+                                         .key_count = (size_t)keys,
+                                         .arguments = request->words + 3 + keys,
+                                         .argument_count = request->count - 3 - (size_t)keys};
+        run(request->server, request->client, &call);
+    }
+}
+
+static void do_script(const struct request *request)
+{
+    char hex[SHA1_HEX_SIZE], fault[300];
+
+    if (request->count != 3 || !piece_is(request->words[1], "load"))
+        resp_error(&request->client->out, "ERR unknown command");
+    else if (script_load(request->server->scripts, request->words[2], hex, fault, sizeof fault))
+        resp_bulk(&request->client->out, piece_of(hex));
+    else
+        resp_error(&request->client->out, fault);
+}
+
+/* A master without replicas. */
+static void do_role(const struct request *request)
+{
+    resp_array(&request->client->out, 3);
+    resp_bulk(&request->client->out, piece_of("master"));
+    resp_number(&request->client->out, 0);
+    resp_array(&request->client->out, 0);
+}
+
+static void do_nothing(const struct request *request)
+{
+    resp_status(&request->client->out, "OK");
+}
+
+/* -- SCAN -------------------------------------------------------------------------------------- */
+
+struct listing {
+    const char *pattern;
+    struct words found;
+};
+
+static void note_name(void *arg, struct piece name)
+{
+    struct listing *listing = arg;
+
+    if (glob_fits(listing->pattern, name.at))
+        words_add(&listing->found, name);
+}
+
+/* SCAN CURSOR MATCH PATTERN …: all at once. */
+static void do_scan(const struct request *request)
+{
+    struct listing listing = {.pattern = word(request, 3)};
+    struct resp_out *out = &request->client->out;
+    struct host_fault fault;
+
+    if (!piece_is(piece_of(word(request, 2)), "match")) {
+        resp_error(out, "ERR syntax error");
+        return;
+    }
+    char *prefix = mem_strdup(listing.pattern), *to = prefix;
+    for (const char *from = prefix; *from && !strchr("*?[", *from); *to++ = *from++)
+        if (*from == '\\' && from[1])
+            from++;
+    if (request->server->store->list((struct piece){prefix, (size_t)(to - prefix)}, note_name,
+                                     &listing, &fault)) {
+        resp_array(out, 2);
+        resp_bulk(out, piece_of("0"));
+        resp_array(out, listing.found.count);
+        for (size_t i = 0; i < listing.found.count; i++)
+            resp_bulk(out, listing.found.at[i]);
+    } else {
+        tell_fault(request->server, request->client, &fault);
+    }
+    words_free(&listing.found);
+    free(prefix);
+}
+
+/* -- channels ---------------------------------------------------------------------------------- */
+
+static void note_channel(struct client *client, struct piece channel)
+{
+    for (size_t i = 0; i < client->channels.count; i++)
+        if (piece_equal(client->channels.at[i], channel))
+            return;
+    words_add(&client->channels, channel);
+}
+
+/* In a transaction, behind the script that the message answers. */
+static void do_subscribe(const struct request *request)
+{
+    for (size_t i = 1; i < request->count; i++) {
+        request->server->store->listen(request->words[i]);
+        note_channel(request->client, request->words[i]);
+        reply_subscribed(request->client, "subscribe", &request->words[i]);
+    }
+}
+
+static void do_unsubscribe(const struct request *request)
+{
+    struct words *channels = &request->client->channels;
+
+    if (channels->count == 0)
+        reply_subscribed(request->client, "unsubscribe", NULL);
+    while (channels->count > 0) {
+        struct piece channel = piece_duplicate(channels->at[channels->count - 1]);
+        words_remove(channels, channels->count - 1);
+        reply_subscribed(request->client, "unsubscribe", &channel);
+        piece_drop(&channel);
+    }
+}
+
+static void do_psubscribe(const struct request *request)
+{
+    request->client->hears_all = true;
+    reply_subscribed(request->client, "psubscribe", &request->words[1]);
+}
+
+/* -- transactions ------------------------------------------------------------------------------ */
+
+static void do_multi(const struct request *request)
+{
+    request->client->queues = true;
+    resp_status(&request->client->out, "OK");
+}
+
+static void queue(const struct request *request)
+{
+    struct client *client = request->client;
+
+    client->queue =
+        mem_checked(realloc(client->queue, (client->queued + 1) * sizeof *client->queue));
+    struct words *words = &client->queue[client->queued++];
+    *words = (struct words){0};
+    for (size_t i = 0; i < request->count; i++)
+        words_add(words, request->words[i]);
+    resp_status(&client->out, "QUEUED");
+}
+
+/* The connection listens from the end of a unit on, so it has to know to what before the first one
+ * begins: a message that is told right behind it is heard then. */
+static void do_exec(const struct request *request)
+{
+    struct client *client = request->client;
+
+    client->queues = false;
+    for (size_t i = 0; i < client->queued; i++)
+        if (client->queue[i].count == 2 && piece_is(client->queue[i].at[0], "subscribe"))
+            request->server->store->listen(client->queue[i].at[1]);
+    resp_array(&client->out, client->queued);
+    for (size_t i = 0; i < client->queued; i++) {
+        const struct request one = {request->server, client, client->queue[i].at,
+                                    client->queue[i].count};
+        perform(&one);
+        words_free(&client->queue[i]);
+    }
+    client->queued = 0;
+}
+
+static const struct {
+    const char *name;
+    size_t least;
+    void (*run)(const struct request *request);
+} commands[] = {
+    {"open", 14, do_open},
+    {"evalsha", 3, do_eval},
+    {"eval", 3, do_eval},
+    {"script", 2, do_script},
+    {"multi", 1, do_multi},
+    {"exec", 1, do_exec},
+    {"subscribe", 2, do_subscribe},
+    {"unsubscribe", 1, do_unsubscribe},
+    {"psubscribe", 2, do_psubscribe},
+    {"scan", 4, do_scan},
+    {"role", 1, do_role},
+    {"client", 1, do_nothing},
+};
+
+/* All that is no business of the connection's is a command over records. */
+static void run_command(const struct request *request)
+{
+    const struct script_call call = {.arguments = request->words, .argument_count = request->count};
+
+    if (!request->server->host->reply ||
+        !request->server->host->reply(request->words, request->count, &request->client->out))
+        run(request->server, request->client, &call);
+}
+
+static void perform(const struct request *request)
+{
+    limit_time(COMMAND_MS);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (piece_is(request->words[0], commands[i].name) && request->count >= commands[i].least) {
+            commands[i].run(request);
+            limit_time(0);
+            return;
+        }
+    run_command(request);
+    limit_time(0);
+}
+
+/* Where there is no database, nothing is done: the reason stays the same. */
+static void obey(const struct request *request)
+{
+    struct server *server = request->server;
+
+    if (request->count == 0)
+        return;
+    if (server->refused && !piece_is(request->words[0], "open"))
+        tell_fault(server, request->client, &server->fault);
+    else if (request->client->queues && !piece_is(request->words[0], "exec"))
+        queue(request);
+    else
+        perform(request);
+}
+
+/* -- sockets ----------------------------------------------------------------------------------- */
+
+static void send_all(struct client *client)
+{
+    size_t sent = 0;
+
+    while (!client->gone && sent < client->out.size) {
+        ssize_t count = write(client->fd, client->out.bytes + sent, client->out.size - sent);
+        if (count > 0)
+            sent += (size_t)count;
+        else if (errno == EAGAIN)
+            driver_await(client->fd, true);
+        else
+            client->gone = errno != EINTR;
+    }
+    client->out.size = 0;
+}
+
+/* What it has asked is done although it has gone. */
+static void read_commands(struct server *server, struct client *client)
+{
+    struct request request = {server, client, NULL, 0};
+    enum resp_state state;
+    size_t room;
+    char *to = resp_room(&client->in, &room);
+    ssize_t got = read(client->fd, to, room);
+
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (got <= 0) {
+        client->gone = true;
+        return;
+    }
+    resp_received(&client->in, (size_t)got);
+    while ((state = resp_next(&client->in, &request.words, &request.count)) == RESP_COMMAND &&
+           !server->broken) {
+        obey(&request);
+        send_all(client);
+    }
+    client->gone |= state == RESP_DAMAGED;
+}
+
+static void add_client(struct server *server, int fd)
+{
+    struct client *client = mem_zeroed(sizeof *client);
+
+    client->fd = fd;
+    server->clients =
+        mem_checked(realloc(server->clients, (server->client_count + 1) * sizeof(struct client *)));
+    server->clients[server->client_count++] = client;
+}
+
+static void drop_client(struct server *server, size_t i)
+{
+    struct client *client = server->clients[i];
+
+    close(client->fd);
+    resp_in_free(&client->in);
+    resp_out_free(&client->out);
+    words_free(&client->channels);
+    for (size_t q = 0; q < client->queued; q++)
+        words_free(&client->queue[q]);
+    free(client->queue);
+    free(client);
+    server->clients[i] = server->clients[--server->client_count];
+}
+
+static void wait_and_read(struct server *server, struct pollfd *fds, size_t first)
+{
+    size_t known = server->client_count;
+
+    fds[0] = (struct pollfd){.fd = server->store->descriptor(), .events = POLLIN};
+    if (first > 1)
+        fds[1] = (struct pollfd){.fd = server->host->listener, .events = POLLIN};
+    for (size_t i = 0; i < known; i++)
+        fds[first + i] = (struct pollfd){.fd = server->clients[i]->fd, .events = POLLIN};
+    if (poll(fds, first + known, -1) < 0)
+        return;
+    for (size_t i = 0; i < known; i++)
+        if (fds[first + i].revents)
+            read_commands(server, server->clients[i]);
+    if (first > 1 && fds[1].revents)
+        add_client(server, accept4(server->host->listener, NULL, NULL, SOCK_CLOEXEC));
+}
+
+/* False where no more is to be served. */
+static bool turn(struct server *server)
+{
+    size_t first = server->host->listener ? 2 : 1;
+    struct pollfd *fds = mem_zeroed((first + server->client_count) * sizeof *fds);
+
+    wait_and_read(server, fds, first);
+    free(fds);
+    server->broken |= !server->broken && !server->store->hear(hear, server);
+    for (size_t i = server->client_count; i-- > 0;) {
+        send_all(server->clients[i]);
+        if (server->clients[i]->gone)
+            drop_client(server, i);
+    }
+    return !server->broken && (server->client_count > 0 || server->host->listener);
+}
+
+/* All that a host has to say goes through the socket. The renewer of rlock acquire --keep has one
+ * for as long as it lives, and the reader of what acquire has written must not wait for that. The
+ * standard output is /dev/null already. */
+static void close_errors(void)
+{
+    if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
+        close(STDERR_FILENO);
+}
+
+int host_serve(const struct host *host)
+{
+    struct server server = {.host = host, .store = host->store};
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGALRM, SIG_DFL);
+    signal(SIGPIPE, SIG_IGN);
+    srandom((unsigned)getpid());
+    server.scripts = scripts_new(host->extra);
+    if (!host->listener) {
+        close_errors();
+        add_client(&server, STDIN_FILENO);
+    }
+    while (turn(&server))
+        ;
+    while (server.client_count > 0)
+        drop_client(&server, 0);
+    free(server.clients);
+    scripts_free(server.scripts);
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* Where a host keeps its records: one database, over one connection. Each kind of database has a
+ * file that fills this in; a program serves one of them.
+ *
+ * A unit is loaded, changed and committed. load() locks its keys first: those that the unit writes
+ * for itself, those that it only reads against whoever writes them; a key that is not there is
+ * locked as well. The keys are locked in an order that is the same for all, and the clock is read
+ * behind the locks. commit() writes all that has changed, or nothing, and then tells the messages
+ * to those who listen. The next load(), commit() or abandon() ends the locks. */
+#ifndef RLOCK_HOST_STORE_H
+#define RLOCK_HOST_STORE_H
+
+#include "drivers/driver.h"
+#include "host/unit.h"
+
+struct host_target {
+    struct driver_target at;
+    const char *table; /* what the names of its tables begin with */
+};
+
+struct host_fault {
+    struct driver_fault why;
+    bool maybe_done; /* the connection broke while the unit was being committed */
+    bool broken;     /* it is gone, and the program is of no more use */
+};
+
+enum host_outcome {
+    HOST_DONE,
+    HOST_AGAIN, /* not done: another unit was quicker; the same may be tried at once */
+    HOST_FAILED /* why is in the fault */
+};
+
+struct host_store {
+    bool (*open)(const struct host_target *target, struct host_fault *fault);
+    enum host_outcome (*load)(struct unit *unit, struct host_fault *fault);
+    enum host_outcome (*commit)(struct unit *unit, struct host_fault *fault);
+    /* Ends the unit without writing anything. */
+    void (*abandon)(void);
+    /* Calls "each" for the name of every record that begins so and has not expired. */
+    bool (*list)(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                 struct host_fault *fault);
+    /* From the end of the next unit on, messages to that channel are heard. */
+    void (*listen)(struct piece channel);
+    /* Calls "tell" for each message that has come. False: the connection broke. */
+    bool (*hear)(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg);
+    /* Becomes readable when a message comes; -1: there is none. */
+    int (*descriptor)(void);
+    /* Makes the tables, where they are not there yet; user: who gets the rights that rlock needs;
+     * NULL: nobody. */
+    bool (*make)(const char *user, struct host_fault *fault);
+};
+
+#endif

@@ -1,0 +1,81 @@
+/* Units of reading and writing. */
+#include "host/unit.h"
+
+#include "base/mem.h"
+
+static struct unit_key *find(struct unit *unit, struct piece name)
+{
+    for (size_t i = 0; i < unit->count; i++)
+        if (piece_equal(unit->keys[i].name, name))
+            return &unit->keys[i];
+    return NULL;
+}
+
+void unit_add(struct unit *unit, struct piece name, bool writes)
+{
+    struct unit_key *key = find(unit, name);
+
+    if (!key) {
+        unit->keys = mem_checked(realloc(unit->keys, (unit->count + 1) * sizeof *unit->keys));
+        key = &unit->keys[unit->count++];
+        *key = (struct unit_key){.name = piece_duplicate(name)};
+    }
+    key->writes |= writes;
+}
+
+struct record *unit_record(struct unit *unit, struct piece name, bool to_write)
+{
+    struct unit_key *key = find(unit, name);
+
+    if (!key || unit->again || (to_write && (!key->writes || unit->reads_only))) {
+        unit->again = true;
+        unit->reads_only &= !to_write;
+        unit_add(unit, name, to_write);
+        return NULL;
+    }
+    if (key->record.expires && key->record.expires <= unit->now_us / 1000)
+        record_clear(&key->record);
+    return &key->record;
+}
+
+void unit_tell(struct unit *unit, struct piece channel, struct piece text)
+{
+    unit->messages =
+        mem_checked(realloc(unit->messages, (unit->message_count + 1) * sizeof *unit->messages));
+    unit->messages[unit->message_count++] =
+        (struct unit_message){piece_duplicate(channel), piece_duplicate(text)};
+}
+
+bool unit_has_changes(const struct unit *unit)
+{
+    bool changed = unit->message_count > 0;
+
+    for (size_t i = 0; i < unit->count; i++)
+        changed |= unit->keys[i].record.changed;
+    return changed;
+}
+
+void unit_restart(struct unit *unit)
+{
+    for (size_t i = 0; i < unit->count; i++) {
+        record_clear(&unit->keys[i].record);
+        unit->keys[i].record = (struct record){0};
+    }
+    for (size_t i = 0; i < unit->message_count; i++) {
+        piece_drop(&unit->messages[i].channel);
+        piece_drop(&unit->messages[i].text);
+    }
+    unit->message_count = 0;
+    unit->now_us = 0;
+    unit->again = false;
+}
+
+void unit_end(struct unit *unit)
+{
+    unit_restart(unit);
+    for (size_t i = 0; i < unit->count; i++)
+        piece_drop(&unit->keys[i].name);
+    free(unit->keys);
+    free(unit->messages);
+    *unit = (struct unit){0};
+}

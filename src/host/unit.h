@@ -1,0 +1,45 @@
+/* What one run of a script, or one command, has read and written: it is committed as a whole, or
+ * done again from the start. Nothing else is known of the store meanwhile. */
+#ifndef RLOCK_HOST_UNIT_H
+#define RLOCK_HOST_UNIT_H
+
+#include "host/record.h"
+
+/* A store has to lock as many at once. A script has up to 32 keys and a few more. */
+#define UNIT_KEYS_MAX 128
+
+struct unit_key {
+    struct piece name; /* owned */
+    bool writes; /* no other unit may read it before this one ends; otherwise none may write */
+    struct record record;
+};
+
+struct unit_message {
+    struct piece channel, text; /* owned */
+};
+
+struct unit {
+    struct unit_key *keys;
+    size_t count;
+    bool reads_only; /* it locks nothing, until it wants to change something */
+    int64_t now_us;  /* the store's clock, read behind all locks; us since 1970 */
+    bool again; /* it needs another key, or another lock on one: to be done again, with those */
+    struct unit_message *messages; /* to be told when it is committed */
+    size_t message_count;
+};
+
+/* Adds a key that is known from the start. */
+void unit_add(struct unit *unit, struct piece name, bool writes);
+/* The record of that key, which does not exist if it has expired. NULL: it was not loaded, or may
+ * not be changed; then the unit is to be done again. */
+struct record *unit_record(struct unit *unit, struct piece name, bool to_write);
+/* Copies both. */
+void unit_tell(struct unit *unit, struct piece channel, struct piece text);
+/* Whether there is anything to commit. */
+bool unit_has_changes(const struct unit *unit);
+
+/* Forgets what it has read and written, not which keys it needs. */
+void unit_restart(struct unit *unit);
+void unit_end(struct unit *unit);
+
+#endif

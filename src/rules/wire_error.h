@@ -1,0 +1,81 @@
+/* How the programs that talk to databases (src/drivers, src/host) tell what went wrong, and what it
+ * means. Pure. */
+#ifndef RLOCK_RULES_WIRE_ERROR_H
+#define RLOCK_RULES_WIRE_ERROR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "store/store.h"
+
+/* How rlock begins with a host: OPEN, this, how long it may take in ms, host, port, user, password,
+ * database, what the names of its tables begin with, 1 for TLS, file of CA certificates, of a
+ * certificate, of its key, what the connection is called. Both sides have to be of the same
+ * protocol. */
+#define HOST_PROTOCOL "1"
+
+/* What went wrong, as far as it matters. */
+enum wire_error {
+    WIRE_UNREACHABLE = 'u', /* no connection, or it broke: the statement may be done */
+    WIRE_ENDED = 'e',       /* the same, because the server has ended it */
+    WIRE_NOWHERE = 'h',     /* not done: there is no host of that name */
+
+    /* Not done; may pass. */
+    WIRE_CONFLICT = 'c',  /* somebody else was quicker */
+    WIRE_NOT_READY = 'n', /* the server starts up, or is no member of its cluster */
+    WIRE_BUSY = 'b',      /* it took longer than the server allows */
+    WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
+    WIRE_NO_SPACE = 's',  /* its disk is full */
+    WIRE_NO_MEMORY = 'y',
+    WIRE_TROUBLE = 'z', /* whatever else keeps the server from letting anybody in */
+
+    /* Not done, and no use to repeat. */
+    WIRE_PASSWORD = 'a',    /* user or password */
+    WIRE_KEPT_OUT = 'k',    /* this user may not log in from here */
+    WIRE_DENIED = 'd',      /* a right is missing */
+    WIRE_NO_TABLES = 't',   /* rlock's tables are not there */
+    WIRE_NO_DATABASE = 'o', /* there is no database of that name */
+    WIRE_READ_ONLY = 'r',   /* a standby, or a replica */
+    WIRE_STRANGER = 'x',    /* no database server of that kind answers there */
+    WIRE_NO_TLS = 'l',      /* the server cannot be trusted, or takes no TLS */
+
+    /* Whatever else: the statement may be done, and it is no use to repeat it. */
+    WIRE_UNFIT = 'f',
+
+    WIRE_NO_DRIVER = 'p', /* never sent: there is no driver to send it */
+    WIRE_NO_START = 'q',  /* never sent: the driver cannot be started */
+};
+
+/* Whether the connection is gone, and with it the word on what was under way. */
+bool wire_error_breaks(enum wire_error error);
+
+/* Whether the user is told the server's words. */
+bool wire_error_is_raw(enum wire_error error);
+
+/* What an error means to the user. */
+struct wire_failure {
+    enum wire_error error;
+    enum cause cause;
+    enum hint hint;
+    bool by_user; /* another user may fare better */
+    const char
+        *words; /* in place of the server's; NULL: they are the library's or the system's, and
+                          stay */
+};
+
+/* Of what is not known, that of WIRE_UNREACHABLE. */
+const struct wire_failure *wire_failure_of(enum wire_error error);
+
+/* An error as a host's reply, "RLOCKSTORE …". maybe_done: what was asked may be done all the same.
+ * user: who has logged in, or was to; said: the server's words. */
+struct host_error {
+    enum wire_error error;
+    bool maybe_done;
+    char user[64];
+    char said[200];
+};
+void host_error_print(const struct host_error *error, char *out, size_t size);
+/* False: the text is something else. */
+bool host_error_read(const char *text, struct host_error *error);
+
+#endif

@@ -1,0 +1,52 @@
+/* To rlock, a host is a Redis server that is started when it is needed. */
+#include "store/hosted/store_record.h"
+
+#include <stdio.h>
+
+#include "store/hosted/address.h"
+#include "store/redis/store.h"
+#include "store/sql/checkup.h"
+#include "store/sql/dialect.h"
+#include "store/store.h"
+#include "store/url.h"
+
+/* All that a single Redis can do, but for what is about several servers, or about one that may
+ * forget. */
+#define ABILITIES                                                                                  \
+    (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
+     STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_LIMITS |     \
+     STORE_MEMORY | STORE_TOGETHER | STORE_PRIORITIES | STORE_PAUSES | STORE_ANY | STORE_ASK |     \
+     STORE_REPLACE | STORE_GLOB_PAUSES)
+
+static struct store *open_hosted(struct loop *loop, const struct store_address *address,
+                                 char *fault, size_t size)
+{
+    if (address->urls->tls &&
+        (address->tls.server_name || (address->tls.ca.path && !address->tls.ca.text))) {
+        snprintf(fault, size,
+                 "the libraries of databases take neither another server's name nor a "
+                 "directory of certificates");
+        return NULL;
+    }
+    return store_redis_open(loop, address, fault, size);
+}
+
+static char *schema_postgresql(const struct store_address *address, const char *user, size_t i)
+{
+    struct sql_text text = {.dialect = &sql_hosted_postgresql, .table = address->urls->table};
+
+    return sql_add_schema(&text, user, i) ? text.bytes : NULL;
+}
+
+const struct store_record hosted_postgresql_record = {.scheme = "postgresql+host",
+                                                      .secure = "postgresqls+host",
+                                                      .name = "postgresql+host://",
+                                                      .is_on_trial = true,
+                                                      .abilities = ABILITIES,
+                                                      .program = "rlock-host-postgresql",
+                                                      .parse = hosted_parse_postgresql,
+                                                      .print = hosted_print_postgresql,
+                                                      .schema = schema_postgresql,
+                                                      .grants = true,
+                                                      .open = open_hosted,
+                                                      .check = sql_check_hosted_postgresql};

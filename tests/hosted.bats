@@ -1,0 +1,171 @@
+#!/usr/bin/env bats
+# Databases whose records a host changes by the rules of a Redis: they can do what a Redis can.
+# shellcheck disable=SC2154
+export RLOCK_TEST_HOSTED=1
+load helper
+load certificates
+load databases
+
+setup_file() {
+    databases_start
+}
+
+# held_back WORD: a relay to the server that holds back what a client says with WORD, until
+# "let_go"; $through is the URL.
+held_back() {
+    rm -f "$T/go" "$T/go.held"
+    bg relay python3 "$TESTS/sql_relay.py" "$(database_port "$DATABASE")" "$1" "$T/go"
+    poll_until 10 test -s "$T/relay.out"
+    through=${RLOCK_URL/:$(database_port "$DATABASE")/:$(<"$T/relay.out")}
+}
+
+let_go() {
+    : >"$T/go"
+}
+
+@test "history, limits, pauses of KEYs and GLOBs, --unless-done" {
+    remembered() {
+        run -3 rlock run k -- sh -c 'exit 3'
+        run -0 rlock run k -- true
+        run -0 rlock history --json k
+        json 'map(.outcome) == ["exit 3", "exit 0"]'
+        refused 75 run --unless-done 1h k -- touch "$T/ran"
+        run -0 rlock limit s 2
+        hold a s --limit 5
+        hold b s --limit 5
+        refused 75 run -n --limit 5 s -- touch "$T/ran"
+        kill "${pid[a]}" "${pid[b]}"
+        finish a
+        finish b
+        run -0 rlock pause 'x*' 1h -m upgrade
+        refused 75 run -n x1 -- touch "$T/ran"
+        stderr_line 'upgrade'
+        run -0 rlock resume 'x*'
+        run -0 rlock run -n x1 -- true
+        [[ ! -e $T/ran ]]
+    }
+    on_each remembered
+}
+
+@test "--any, --take, --priority, --latest, --replace" {
+    wishes() {
+        hold a k1
+        run -0 rlock run -n --any k1 k2 -- sh -c 'echo "$RLOCK_KEY"'
+        [[ $output == k2 ]]
+        run -0 rlock run -n --any --take 2 k1 k2 k3 -- sh -c 'echo "$RLOCK_KEY"'
+        [[ $output == 'k2 k3' ]]
+        bg low rlock run k1 -- sh -c "echo low >>'$LOG'"
+        poll_until 10 has_waiters k1 1
+        bg high rlock run --priority 5 k1 -- sh -c "echo high >>'$LOG'"
+        poll_until 10 has_waiters k1 2
+        kill "${pid[a]}"
+        finish a
+        finish low 30
+        finish high
+        [[ $(<"$LOG") == high$'\n'low ]]
+        rm "$LOG"
+        hold a k
+        bg old rlock run --latest k -- true
+        poll_until 10 has_waiters k 1
+        bg new rlock run --latest --replace k -- true
+        finish old
+        [[ $status == 75 ]]
+        contains "$T/old.err" superseded
+        finish new 30
+        [[ $status == 0 ]]
+        finish a
+        [[ $status != 0 ]]
+    }
+    on_each wishes
+}
+
+@test "force-release asks the holder; events and metrics tell" {
+    asked() {
+        hold a k
+        bg events rlock events --json k
+        run -0 rlock force-release --yes k
+        finish a
+        contains "$T/a.err" 'revoked by'
+        run -0 rlock run k -- true
+        poll_until 15 contains "$T/events.out" '"k"'
+        kill "${pid[events]}"
+        finish events
+        run -0 rlock metrics
+        [[ $output == *'rlock_'*'key="k"'* ]]
+    }
+    on_each asked
+}
+
+@test "a lock is handed over by a message: the waiter asks nothing before its command runs" {
+    handed() {
+        hold a k --lease 60s
+        bg b rlock run -v k -- true
+        poll_until 10 has_waiters k 1
+        kill "${pid[a]}"
+        finish a
+        finish b
+        [[ $status == 0 ]]
+    }
+    on_each handed
+}
+
+@test "H1 the answer to a commit is lost: nothing is taken twice, nothing stays held" {
+    lost() {
+        local i
+        for i in 1 2 3; do
+            held_back "INSERT INTO"
+            bg a rlock run -u "$through" --server-wait 30s k -- sh -c "echo ran >>'$LOG'"
+            poll_until 20 test -e "$T/go.held"
+            kill -KILL "${pid[relay]}"
+            wait "${pid[relay]}" || true
+            finish a 60
+            run -0 rlock run -n k -- true
+        done
+    }
+    on_each lost
+}
+
+@test "a host that is killed is a lost connection: the holder keeps its lock by way of the next" {
+    killed() {
+        local before
+        stay a k --lease 15s
+        before=$(pgrep -P "$(agent_of "${pid[a]}")" -f "host-$DATABASE")
+        kill -KILL "$before"
+        renewed k
+        [[ $(pgrep -P "$(agent_of "${pid[a]}")" -f "host-$DATABASE") != "$before" ]]
+        ends_well a
+    }
+    on_each killed
+}
+
+@test "H148 a client that stands still inside its transaction holds nobody up for long" {
+    still() {
+        held_back "INSERT INTO"
+        bg a rlock run -u "$through" k -- touch "$T/ran"
+        poll_until 20 test -e "$T/go.held"
+        run -0 rlock run -w 20s k -- true
+        [[ ! -e $T/ran ]]
+        kill -KILL "${pid[a]}"
+        finish a
+        let_go
+        kill "${pid[relay]}"
+        finish relay
+    }
+    on_each still
+}
+
+@test "H147 a pause of a GLOB between an acquisition's look and its commit is not missed" {
+    paused() {
+        held_back "INSERT INTO"
+        bg a rlock run -n -u "$through" --server-wait 20s new -- touch "$T/ran"
+        poll_until 20 test -e "$T/go.held"
+        run -0 rlock pause 'n*' 1h -m upgrade
+        let_go
+        finish a 60
+        [[ $status != 0 && ! -e $T/ran ]]
+        run -0 rlock resume 'n*'
+        kill "${pid[relay]}"
+        finish relay
+    }
+    on_each paused
+}

@@ -1,0 +1,385 @@
+/* Runs the scripts of src/rules in a host (src/host), for the tests of the scripts, in place of a
+ * redis-server. It takes that one's option --unixsocket PATH, and the commands that those tests
+ * need besides those of the scripts. RLOCK_SCRIPT_STORE says where the records are: nowhere but in
+ * memory (the default), or in a PostgreSQL, as "HOST PORT USER PASSWORD DATABASE TABLE". */
+#include <lua.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "host/postgresql.h"
+#include "host/serve.h"
+
+/* -- records in memory ------------------------------------------------------------------------- */
+
+struct kept {
+    char *name; /* as record_print_name() has it */
+    char *state;
+    int64_t version;
+};
+
+struct message {
+    struct piece channel, text;
+};
+
+static struct kept *all;
+static size_t all_count;
+static struct message *messages;
+static size_t message_count;
+
+static bool memory_open(const struct host_target *target, struct host_fault *fault)
+{
+    (void)target;
+    (void)fault;
+    return true;
+}
+
+static struct kept *find_kept(const char *name)
+{
+    for (size_t i = 0; i < all_count; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return &all[i];
+    return NULL;
+}
+
+static enum host_outcome memory_load(struct unit *unit, struct host_fault *fault)
+{
+    (void)fault;
+    unit->now_us = clock_wall() / 1000;
+    for (size_t i = 0; i < unit->count; i++) {
+        struct unit_key *key = &unit->keys[i];
+        char *name = record_print_name(key->name);
+        const struct kept *kept = find_kept(name);
+        if (kept && !record_read(&key->record, kept->state, strlen(kept->state)))
+            abort();
+        key->record.version = kept ? kept->version : 0;
+        free(name);
+    }
+    return HOST_DONE;
+}
+
+static void keep_record(const struct unit_key *key)
+{
+    char *name = record_print_name(key->name);
+    struct kept *kept = find_kept(name);
+
+    if (!kept) {
+        all = mem_checked(realloc(all, (all_count + 1) * sizeof *all));
+        kept = &all[all_count++];
+        *kept = (struct kept){.name = mem_strdup(name)};
+    }
+    free(kept->state);
+    kept->state = record_print(&key->record);
+    kept->version = key->record.version + 1;
+    free(name);
+}
+
+static enum host_outcome memory_commit(struct unit *unit, struct host_fault *fault)
+{
+    (void)fault;
+    for (size_t i = 0; i < unit->count; i++)
+        if (unit->keys[i].record.changed)
+            keep_record(&unit->keys[i]);
+    messages = mem_checked(
+        realloc(messages, (message_count + unit->message_count + 1) * sizeof *messages));
+    for (size_t i = 0; i < unit->message_count; i++)
+        messages[message_count++] = (struct message){piece_duplicate(unit->messages[i].channel),
+                                                     piece_duplicate(unit->messages[i].text)};
+    return HOST_DONE;
+}
+
+static void memory_abandon(void)
+{
+}
+
+static bool memory_list(struct piece prefix, void (*each)(void *arg, struct piece name), void *arg,
+                        struct host_fault *fault)
+{
+    (void)fault;
+    for (size_t i = 0; i < all_count; i++) {
+        struct record record = {0};
+        char *name = mem_strdup(all[i].name);
+        size_t size = strlen(name);
+        if (!record_read_name(name, &size) ||
+            !record_read(&record, all[i].state, strlen(all[i].state)))
+            abort();
+        bool lives = record.type && (!record.expires || record.expires > clock_wall() / NS_PER_MS);
+        if (lives && size >= prefix.size && memcmp(name, prefix.at, prefix.size) == 0)
+            each(arg, (struct piece){name, size});
+        record_clear(&record);
+        free(name);
+    }
+    return true;
+}
+
+static void memory_listen(struct piece channel)
+{
+    (void)channel;
+}
+
+static bool memory_hear(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg)
+{
+    for (size_t i = 0; i < message_count; i++) {
+        tell(arg, messages[i].channel, messages[i].text);
+        piece_drop(&messages[i].channel);
+        piece_drop(&messages[i].text);
+    }
+    message_count = 0;
+    return true;
+}
+
+static int memory_descriptor(void)
+{
+    return -1;
+}
+
+static bool memory_make(const char *user, struct host_fault *fault)
+{
+    (void)user;
+    (void)fault;
+    return true;
+}
+
+static const struct host_store memory = {memory_open,    memory_load,       memory_commit,
+                                         memory_abandon, memory_list,       memory_listen,
+                                         memory_hear,    memory_descriptor, memory_make};
+
+/* -- what tests ask of a Redis besides --------------------------------------------------------- */
+
+static const struct host_store *store = &memory;
+static bool is_full;    /* maxmemory */
+static int64_t started; /* s since 1970 */
+
+static struct tally {
+    char name[24];
+    unsigned calls, failed;
+} tallies[64];
+static size_t tally_count;
+
+static struct tally *tally_of(struct piece name)
+{
+    for (size_t i = 0; i < tally_count; i++)
+        if (piece_is(name, tallies[i].name))
+            return &tallies[i];
+    struct tally *tally = &tallies[tally_count++ % 64];
+    *tally = (struct tally){.calls = 0};
+    for (size_t i = 0; i < name.size && i < sizeof tally->name - 1; i++)
+        tally->name[i] = (char)(name.at[i] | 0x20);
+    return tally;
+}
+
+static bool is_write(struct piece name)
+{
+    static const char *const writes[] = {"hset", "hdel", "set", "del", "pexpire"};
+
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
+        if (piece_is(name, writes[i]))
+            return true;
+    return false;
+}
+
+/* A full server refuses what may need memory, until a script has written. */
+static const char *refuse(const struct unit *unit, struct piece name)
+{
+    static const char *const grow[] = {"hset", "set", "lpush", "rpush", "sadd", "incr"};
+    static int64_t latest; /* unit, by its time */
+    static bool has_written;
+    struct tally *tally = tally_of(name);
+
+    tally->calls++;
+    has_written &= latest == unit->now_us;
+    latest = unit->now_us;
+    for (size_t i = 0; is_full && !has_written && i < sizeof grow / sizeof *grow; i++)
+        if (piece_is(name, grow[i])) {
+            tally->failed++;
+            return "OOM command not allowed when used memory > 'maxmemory'.";
+        }
+    has_written |= is_write(name);
+    return NULL;
+}
+
+static void run_incr(struct command_call *call)
+{
+    const struct record_field *field = record_find(call->record, piece_of(""));
+    char text[24];
+    long long next = field ? strtoll(field->value.at, NULL, 10) + 1 : 1;
+
+    snprintf(text, sizeof text, "%lld", next);
+    call->record->type = RECORD_STRING;
+    call->record->changed = true;
+    record_set(call->record, piece_of(""), piece_of(text));
+    lua_pushnumber(call->lua, (lua_Number)next);
+}
+
+/* Of a type that scripts are to refuse. */
+static void run_other(struct command_call *call)
+{
+    call->record->type = RECORD_OTHER;
+    call->record->changed = true;
+    record_set(call->record, call->words[call->count - 1], call->words[call->count - 1]);
+    lua_pushnumber(call->lua, (lua_Number)call->record->live);
+}
+
+static void run_dump(struct command_call *call)
+{
+    char *text = record_print(call->record);
+
+    lua_pushstring(call->lua, text);
+    free(text);
+}
+
+static void run_restore(struct command_call *call)
+{
+    struct piece text = call->words[3];
+    long long ms = strtoll(call->words[2].at, NULL, 10);
+
+    if (!record_read(call->record, text.at, text.size)) {
+        command_error(call->lua, "ERR Bad data format");
+        return;
+    }
+    call->record->expires = ms ? call->unit->now_us / 1000 + ms : 0;
+    call->record->changed = true;
+    command_status(call->lua, "OK");
+}
+
+static void run_info(struct command_call *call)
+{
+    char text[8000] = "";
+    size_t used = 0;
+
+    if (call->count > 1 && piece_is(call->words[1], "commandstats")) {
+        for (size_t i = 0; i < tally_count; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "cmdstat_%s:calls=%u,usec=1,usec_per_call=1.00,"
+                                     "rejected_calls=0,failed_calls=%u\r\n",
+                                     tallies[i].name, tallies[i].calls, tallies[i].failed);
+    } else {
+        snprintf(text, sizeof text,
+                 "run_id:%040d\r\nuptime_in_seconds:%lld\r\nrole:master\r\n"
+                 "master_replid:%040d\r\nmaster_replid2:%040d\r\n",
+                 (int)getpid(), (long long)(clock_wall() / NS_PER_SEC - started), (int)getpid(), 0);
+    }
+    lua_pushstring(call->lua, text);
+}
+
+static const struct command commands[] = {
+    {"info", 1, 0, RECORD_NONE, run_info},
+    {"incr", 2, COMMAND_KEY | COMMAND_WRITES, RECORD_STRING, run_incr},
+    {"lpush", 3, COMMAND_KEY | COMMAND_WRITES, RECORD_OTHER, run_other},
+    {"rpush", 3, COMMAND_KEY | COMMAND_WRITES, RECORD_OTHER, run_other},
+    {"sadd", 3, COMMAND_KEY | COMMAND_WRITES, RECORD_OTHER, run_other},
+    {"zadd", 4, COMMAND_KEY | COMMAND_WRITES, RECORD_OTHER, run_other},
+    {"xadd", 4, COMMAND_KEY | COMMAND_WRITES, RECORD_OTHER, run_other},
+    {"dump", 2, COMMAND_KEY, RECORD_NONE, run_dump},
+    {"restore", 4, COMMAND_KEY | COMMAND_WRITES, RECORD_NONE, run_restore},
+    {0}};
+
+/* -- commands of the server -------------------------------------------------------------------- */
+
+static void add_name(void *arg, struct piece name)
+{
+    unit_add(arg, name, true);
+}
+
+/* All records, in one unit. */
+static void flush(void)
+{
+    struct unit unit = {0};
+    struct host_fault fault;
+
+    if (!store->list(piece_of(""), add_name, &unit, &fault))
+        abort();
+    if (unit.count > 0) {
+        if (store->load(&unit, &fault) != HOST_DONE)
+            abort();
+        for (size_t i = 0; i < unit.count; i++) {
+            record_clear(&unit.keys[i].record);
+            unit.keys[i].record.changed = true;
+        }
+        if (store->commit(&unit, &fault) != HOST_DONE)
+            abort();
+    }
+    unit_end(&unit);
+}
+
+static bool reply(const struct piece *words, size_t count, struct resp_out *out)
+{
+    if (piece_is(words[0], "config") && count > 1) {
+        if (piece_is(words[1], "resetstat"))
+            tally_count = 0;
+        for (size_t i = 2; i + 1 < count; i += 2)
+            if (piece_is(words[i], "maxmemory"))
+                is_full = atoi(words[i + 1].at) > 0;
+        resp_status(out, "OK");
+    } else if (piece_is(words[0], "flushall")) {
+        flush();
+        resp_status(out, "OK");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static int listen_at(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(fd, 600) != 0) {
+        perror(path);
+        exit(1);
+    }
+    return fd;
+}
+
+static void open_store(const char *where)
+{
+    char host[200], port[20], user[100], password[100], database[100], table[60];
+    struct host_fault fault;
+
+    if (!where || !*where)
+        return;
+    if (sscanf(where, "%199s %19s %99s %99s %99s %59s", host, port, user, password, database,
+               table) != 6) {
+        fprintf(stderr, "RLOCK_SCRIPT_STORE: HOST PORT USER PASSWORD DATABASE TABLE\n");
+        exit(1);
+    }
+    const struct host_target target = {.at = {.host = host,
+                                              .port = port,
+                                              .user = user,
+                                              .password = password,
+                                              .database = database,
+                                              .ca = "",
+                                              .certificate = "",
+                                              .key = "",
+                                              .client = "tests"},
+                                       .table = table};
+    store = &host_postgresql;
+    if (!store->open(&target, &fault) || !store->make(NULL, &fault)) {
+        fprintf(stderr, "%s: %s\n", where, fault.why.text);
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct command_extra extra = {commands, refuse};
+    const char *path = "script-host.sock";
+
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--unixsocket") == 0)
+            path = argv[i + 1];
+    started = clock_wall() / NS_PER_SEC;
+    open_store(getenv("RLOCK_SCRIPT_STORE"));
+    const struct host host = {
+        .store = store, .listener = listen_at(path), .extra = &extra, .reply = reply};
+    return host_serve(&host);
+}
