@@ -1,5 +1,5 @@
-/* The driver's end of the wire: whatever rlock's side sends, each frame that is whole is answered by
- * one that is whole, or the driver ends. The library below is one that repeats what it is told.
+/* The driver's end of the wire: whatever rlock's side sends, each frame that is whole is answered
+ * by one that is whole, or the driver ends. The library below is one that repeats what it is told.
  *
  * First byte: how many bytes come at a time. The rest is what comes. */
 #include "fuzz.h"
