@@ -143,18 +143,23 @@ class Postgresql(Database):
     hang_up = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'locker'"
 
 
+class HostedPostgresql(Postgresql):
+    name, scheme = "PostgreSQL by way of a host", "postgresql+host"
+
+
 class Mysql(Database):
     name, scheme, server = "MariaDB", "mysql", MysqlServer
     hang_up = "KILL HARD USER locker"
 
 
-def missing(scheme, *programs):
-    driver = os.path.join(os.path.dirname(RLOCK), f"rlock-{scheme}")
+def missing(program, *programs):
+    driver = os.path.join(os.path.dirname(RLOCK), program)
     lacking = [one for one in (driver, *programs) if not shutil.which(one)]
     return f"there is no {lacking[0]}" if lacking else None
 
 
-Postgresql.missing = missing("postgresql", f"{BIN}/initdb", "psql")
-Mysql.missing = missing("mysql", "mariadbd", "mariadb-install-db", "mariadb")
+Postgresql.missing = missing("rlock-postgresql", f"{BIN}/initdb", "psql")
+HostedPostgresql.missing = missing("rlock-host-postgresql", f"{BIN}/initdb", "psql")
+Mysql.missing = missing("rlock-mysql", "mariadbd", "mariadb-install-db", "mariadb")
 
-DATABASES = {"postgresql": Postgresql, "mysql": Mysql}
+DATABASES = {"postgresql": Postgresql, "hosted": HostedPostgresql, "mysql": Mysql}

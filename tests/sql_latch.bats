@@ -38,11 +38,12 @@ wait_for() {
 # through_proxy: RLOCK_URL leads through one that may lose answers.
 through_proxy() {
     start_proxy "$1" 127.0.0.1:0 "127.0.0.1:$(database_port "$DATABASE")"
-    RLOCK_URL=$DATABASE://locker:p%20w@${proxy[$1]}/locks
+    RLOCK_URL=$DATABASE$HOSTED://locker:p%20w@${proxy[$1]}/locks
 }
 
-# What is sent to the server is in hexadecimal digits.
+# What is sent to the server is in hexadecimal digits, by way of a host as it is.
 digits() {
+    [[ -z $HOSTED ]] || { printf %s "$1" && return; }
     printf %s "$1" | od -An -v -tx1 | tr -d ' \n'
 }
 
