@@ -74,8 +74,8 @@ cli() { # NODE COMMAND...
     bounded redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
 }
 
-# any COMMAND...: asks the first node that answers; a node that hangs does not. The machine may stand
-# still meanwhile, so all of them are asked again.
+# any COMMAND...: asks the first node that answers; a node that hangs does not. The machine may
+# stand still meanwhile, so all of them are asked again.
 any() {
     local node
     for node in $(for _ in {1..20}; do echo "$CLUSTER_NODES"; done); do
@@ -157,7 +157,8 @@ key_at() {
             split(line, slot, " ")
             for (i = 5; i <= NF; i++) {
                 split($i, range, "-")
-                if (slot[1] >= range[1] + 0 && slot[1] <= (range[2] == "" ? range[1] : range[2]) + 0) {
+                last = range[2] == "" ? range[1] : range[2]
+                if (slot[1] + 0 >= range[1] + 0 && slot[1] + 0 <= last + 0) {
                     print slot[2]
                     exit
                 }

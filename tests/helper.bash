@@ -403,8 +403,8 @@ rlock() {
     timeout --foreground -k 5 240 "$RLOCK" "$@" 3>&-
 }
 
-# bounded COMMAND...: a program of others that answers at once, or hangs: bats cannot end it then. The
-# bound is more than any stand-still of the machine that a test survives.
+# bounded COMMAND...: another's program that answers at once, or hangs: bats cannot end it then.
+# The bound is more than any stand-still of the machine that a test survives.
 bounded() {
     timeout --foreground -k 5 120 "$@"
 }

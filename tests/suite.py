@@ -81,6 +81,8 @@ class Suite:
     def __init__(self, build, target, files):
         self.build, self.target, self.files = build, target, files
         self.ticker = Ticker()
+        # Programs of tests that are named are built as they are run.
+        self.goals = ("all", "check", "TESTS=") + (() if files else ("check-programs",))
         # Tests mostly wait. Some of the long ones compute.
         self.jobs = (3 if target == "check-long" else 6) * (os.cpu_count() or 1)
         self.spans = {}  # {name of a file: [when it was first seen, when it had ended]}
@@ -102,14 +104,14 @@ class Suite:
         """Builds all that the tests need. False if that failed; the reason is printed then."""
         title("Building rlock and its tests")
         plan = subprocess.run(
-            ["make", "-n", "-C", self.build, "all", "check", "TESTS="],
+            ["make", "-n", "-C", self.build, *self.goals],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             text=True, errors="replace", check=False,
         )  # fmt: skip
         steps = len(re.findall(r'echo "  CC', plan.stdout))
         log_name, built, told = os.path.join(self.build, "make.log"), 0, now()
         make = self.make(
-            "V=0", f"-j{os.cpu_count() or 1}", "all", "check", "TESTS=",
+            "V=0", f"-j{os.cpu_count() or 1}", *self.goals,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         with open(log_name, "w", encoding="utf-8") as log:

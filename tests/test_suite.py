@@ -12,7 +12,7 @@ spec.loader.exec_module(suite)
 MAKE = """#!/bin/sh
 case " $* " in
 *" -n "*) printf 'echo "  CC a"\\necho "  CC b"\\n'; exit 0 ;;
-*" all check TESTS= "*)
+*" all check TESTS= check-programs "*)
     echo "  CC a"; echo "  CC b"
     [ ! -e %(place)s/broken ] || { echo broken; exit 2; }
     exit 0 ;;
