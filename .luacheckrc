@@ -1,5 +1,5 @@
 -- The scripts run inside Redis. One file alone neither knows all that it uses nor uses all that it
--- defines, and a part's parameters may be called like a script's variables; tests/lint checks each
+-- defines, and a part's parameters may be called like a script's variables; tests/lint.sh checks each
 -- script whole.
 std = 'lua51'
 read_globals = { 'redis', 'KEYS', 'ARGV' }

@@ -88,7 +88,7 @@ too_long() {
     LC_ALL=C.UTF-8 grep -nE '^.{101}' Makefile.am configure.ac quickstart .ci/* \
         bench/bench bench/lock-* bench/*.py CONTRIBUTING.md \
         $(find src tests -name '*.[ch]' ! -name scripts.c -o -name README.md) \
-        src/rules/lua/*.lua tests/*.py tests/lint tests/floors tests/*.sh \
+        src/rules/lua/*.lua tests/*.py tests/floors tests/*.sh \
         build-aux/embed-lua build-aux/fuzz build-aux/coverage build-aux/install-directories &&
         status=1
     LC_ALL=C.UTF-8 grep -nE '^ *(#|@test)' tests/*.bats tests/*.bash |
@@ -151,7 +151,7 @@ check shellcheck 'shell scripts' shellcheck quickstart .ci/run .ci/bare .ci/busy
     .ci/package debian/tests/installed \
     bench/lock-redis-cli build-aux/embed-lua build-aux/fuzz build-aux/install-directories \
     tests/floors \
-    tests/lint tests/tidy.sh
+    tests/lint.sh tests/tidy.sh
 check shellcheck 'bats files' shellcheck -S warning -e SC2034,SC2154 tests/helper.bash tests/*.bats
 # shellcheck disable=SC2046 # those that only lead to another page are not for mandoc
 check mandoc 'man pages' mandoc_strict $(grep -L '^\.so' man/*.[1-8])
