@@ -82,7 +82,7 @@ class Suite:
         self.build, self.target, self.files = build, target, files
         self.ticker = Ticker()
         # Programs of tests that are named are built as they are run.
-        self.goals = ("all", "check", "TESTS=") + (() if files else ("check-programs",))
+        self.goals = [["all"], ["check", "TESTS="]] + ([] if files else [["check-programs"]])
         # Tests mostly wait. Some of the long ones compute.
         self.jobs = (3 if target == "check-long" else 6) * (os.cpu_count() or 1)
         self.spans = {}  # {name of a file: [when it was first seen, when it had ended]}
@@ -103,29 +103,37 @@ class Suite:
     def build_tests(self):
         """Builds all that the tests need. False if that failed; the reason is printed then."""
         title("Building rlock and its tests")
-        plan = subprocess.run(
-            ["make", "-n", "-C", self.build, *self.goals],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, errors="replace", check=False,
-        )  # fmt: skip
-        steps = len(re.findall(r'echo "  CC', plan.stdout))
+        steps = sum(self.steps_to(goal) for goal in self.goals)
         log_name, built, told = os.path.join(self.build, "make.log"), 0, now()
-        make = self.make(
-            "V=0", f"-j{os.cpu_count() or 1}", *self.goals,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
         with open(log_name, "w", encoding="utf-8") as log:
-            for line in make.stdout:
-                log.write(line)
-                built += line.startswith("  CC")
-                if built and now() - told > 5:
-                    say(f"    {built} of {max(steps, built)}")
-                    told = now()
-        if make.wait() == 0:
-            return True
+            # One after the other: two goals at once would compile the same files at once.
+            for goal in self.goals:
+                make = self.make(
+                    "V=0", f"-j{os.cpu_count() or 1}", *goal,
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                )  # fmt: skip
+                for line in make.stdout:
+                    log.write(line)
+                    built += line.startswith("  CC")
+                    if built and now() - told > 5:
+                        say(f"    {built} of {max(steps, built)}")
+                        told = now()
+                if make.wait() != 0:
+                    break
+            else:
+                return True
         with open(log_name, encoding="utf-8") as log:
             sys.stderr.write(log.read())
         return False
+
+    def steps_to(self, goal):
+        """How many files make compiles and links for this goal, as things are now."""
+        plan = subprocess.run(
+            ["make", "-n", "-C", self.build, *goal],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, errors="replace", check=False,
+        )  # fmt: skip
+        return len(re.findall(r'echo "  CC', plan.stdout))
 
     # -- running
 

@@ -12,10 +12,11 @@ spec.loader.exec_module(suite)
 MAKE = """#!/bin/sh
 case " $* " in
 *" -n "*) printf 'echo "  CC a"\\necho "  CC b"\\n'; exit 0 ;;
-*" all check TESTS= check-programs "*)
+*" all "*)
     echo "  CC a"; echo "  CC b"
     [ ! -e %(place)s/broken ] || { echo broken; exit 2; }
     exit 0 ;;
+*" check TESTS= "* | *" check-programs "*) exit 0 ;;
 esac
 files="tests/a tests/b" status=0
 for word; do
