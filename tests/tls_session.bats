@@ -118,7 +118,9 @@ setup() {
     for n in {1..100}; do
         finish "w$n" 50
         [[ $status == 0 ]]
-        run ! grep -vE ' (waiting for|acquired after) ' "$T/w$n.err"
+        # A hundred handshakes may keep a busy machine from an answer for three seconds.
+        run ! grep -vE ' (waiting for|acquired after) |no answer from the store yet|is back after' \
+            "$T/w$n.err"
     done
     no_overlap
     [[ $(cut -d' ' -f1 "$LOG" | sort -u | wc -l) == 100 ]]

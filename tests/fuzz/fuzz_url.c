@@ -28,7 +28,7 @@ static void check_one(const char *text)
 
     MUST(!secret || start + length <= strlen(text));
     if (url_parse(text, &url, fault, sizeof fault)) {
-        MUST(!url.password || secret);
+        MUST(!url.password || !*url.password || secret);
         check_parsed(&url);
         url_free(&url);
     } else {
