@@ -406,6 +406,7 @@ class Cluster(Redis):
     """Three masters, each with a replica."""
 
     name = "Cluster"
+    any = False
     promise = "two for a lease at most, after a fail-over that lost what the replica had not got"
     overlap = 2
 
