@@ -6,7 +6,7 @@ load helper
 setup_file() {
     if ! command -v valgrind >/dev/null; then
         export UNFIT="no valgrind"
-    elif nm -D "$RLOCK" 2>/dev/null | grep -q __asan_init; then
+    elif grep -q __asan_init "$RLOCK"; then
         export UNFIT="a sanitizer and valgrind exclude each other"
     fi
     start_file
