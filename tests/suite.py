@@ -152,8 +152,8 @@ class Suite:
     def run_files(self, jobs, files):
         with open(os.path.join(self.build, "check.log"), "w", encoding="utf-8") as errors:
             make = self.make(
-                "-s", f"-j{jobs}", f"AM_COLOR_TESTS={'always' if color else 'no'}", self.target,
-                *([f"TESTS={' '.join(files)}"] if files else []),
+                "-s", f"-j{jobs}", f"AM_COLOR_TESTS={'always' if color else 'no'}",
+                *(["check", f"TESTS={' '.join(files)}"] if files else [self.target]),
                 stdout=subprocess.PIPE, stderr=errors,
             )  # fmt: skip
             printer = threading.Thread(target=self.print_lines, args=(make.stdout,))

@@ -15,7 +15,7 @@ fi
 
 # Where the drivers' libraries have their headers.
 libraries="$(pkg-config --cflags libpq 2>/dev/null || :) $(pkg-config --cflags libmariadb \
-    2>/dev/null || :)"
+    2>/dev/null || :) $(pkg-config --cflags lua5.1 2>/dev/null || :)"
 
 # tidy FILE: several at a time; what it found is printed in one piece.
 export top build libraries
