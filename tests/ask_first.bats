@@ -2,11 +2,11 @@
 
 load helper
 
-# evicted NAME BY: the command of NAME was stopped, and rlock said by whom.
+# evicted NAME BY [KEY]: the command of NAME was stopped, and rlock said by whom.
 evicted() {
     finish "$1"
     [[ $status == 79 ]]
-    contains "$T/$1.err" "lock lost: revoked by $2"
+    contains "$T/$1.err" "lock lost: ${3:+$3: }revoked by $2"
 }
 
 me() {
@@ -55,6 +55,85 @@ slow_end() {
     [[ $status == 0 ]]
     finish a
     [[ $status == 79 ]]
+}
+
+# hears NAME KEY...: the holder NAME has just begun, and is asked for the KEYs.
+hears() {
+    run -0 --separate-stderr rlock force-release --yes "${@:2}"
+    evicted "$1" "$(me)"
+}
+
+@test "H45 within a second a holder hears of it, however long its lease is" {
+    local start
+    start=$(now_ms)
+    hold a k --lease 1h
+    hears a k
+    hold a k --lease 1h --read
+    hears a k
+    hold a k --lease 1h --limit 2
+    hears a k
+    hold a k --lease 1h --no-renew
+    hears a k
+    hold a j --lease 1h k l
+    run -0 rlock force-release --yes k
+    evicted a "$(me)" k
+    is_free j
+    took 0 10000 "$start" # five of them
+}
+
+@test "H45 a holder that has waited hears of it, and one that the lock was handed to" {
+    local mode
+    for mode in --write --read; do
+        hold a k --lease 1h
+        bg b rlock run --lease 1h $mode k -- sh -c ": >'$T/b.up'; exec sleep 1000"
+        poll_until 10 has_waiters k 1
+        rm -f "$T/b.up"
+        kill "${pid[a]}"
+        finish a
+        poll_until 10 test -e "$T/b.up"
+        hears b k
+    done
+}
+
+@test "H45 one that nests hears of it, and so does the one around it" {
+    bg a rlock run --lease 1h k -- "$RLOCK" run --lease 1h k -- \
+        sh -c ": >'$T/a.up'; exec sleep 1000"
+    poll_until 10 test -e "$T/a.up"
+    run -0 --separate-stderr rlock force-release --yes k
+    stderr_line '^rlock: k was given back by 2 holders'
+    finish a
+    [[ $status == 79 ]]
+    is_free k
+}
+
+# A fixed lease ends when it would have.
+@test "H45 a lease that is not renewed listens, and ends when it would have" {
+    local left
+    hold a k --lease 20m --no-renew
+    left=$(lease_left k)
+    poll_until 10 listens k
+    (($(lease_left k) <= left))
+    hears a k
+}
+
+# listens KEY: its holder is told when somebody asks for it.
+listens() {
+    [[ $(redis pubsub channels "rlock:{$1}:*") ]]
+}
+
+@test "H45 a holder whose connection broke listens again, also to a server that was away" {
+    start_proxy
+    hold a k --lease 1h -u "redis://${proxy[proxy]}"
+    poll_until 10 listens k
+    redis client kill type pubsub >/dev/null
+    poll_until 10 listens k
+    fault refuse
+    poll_until 20 contains "$T/a.err" 'trying again'
+    run listens k
+    [[ $status != 0 ]]
+    fault pass
+    poll_until 20 listens k
+    hears a k
 }
 
 @test "H45 who does not hear of it loses it when its lease ends, and so does a dead one" {
@@ -123,6 +202,7 @@ slow_end() {
 @test "H45 --now takes it away at once, and tells who and why; 1 where it is not held" {
     hold a k --lease 60s
     run -0 --separate-stderr rlock force-release --now --yes --reason 'no time' k
+    stderr_line '^with --now, its command may run on until (20[-0-9]* )?[0-9:]{8}$'
     stderr_line '^rlock: k was taken from '
     is_free k
     kill -USR1 "${pid[a]}"
@@ -131,6 +211,20 @@ slow_end() {
     contains "$T/a.err" "revoked by $(me)"
     contains "$T/a.err" ': no time'
     run -1 rlock force-release --now --yes k
+}
+
+@test "H45 --now says until when the command may run on: the end of the last lease" {
+    local until
+    export TZ=UTC0 XDG_STATE_HOME=$T/state
+    hold a k --lease 1h --read --no-renew
+    hold b k --lease 2h --read --no-renew
+    until=$(rlock status --json k | jq '[.[0].holders[].since[:19] + "Z" | fromdate] | max + 7200')
+    run -0 --separate-stderr rlock force-release --now --yes k
+    [[ $stderr =~ 'their commands may run on until '.*([0-9]{2}:[0-9]{2}:[0-9]{2}) ]]
+    within 0 4 $(((until + 2 - $(date -d "1970-01-01 ${BASH_REMATCH[1]}" +%s)) % 86400))
+    run -0 rlock reserve k 1h -m test
+    run -0 --separate-stderr rlock force-release --now --yes k
+    [[ $stderr != *'run on until'* ]]
 }
 
 @test "H45 exactly the holders shown: readers, one of a semaphore, one that nests" {

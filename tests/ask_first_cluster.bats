@@ -25,6 +25,35 @@ teardown() { cluster_teardown; }
     poll_until 5 is_free "$key"
 }
 
+# Each is renewed by itself; what one of them listens to does not end with the next one's renewal.
+@test "H45 a Cluster: the holder of several keys at one node hears of each of them" {
+    local key node keys
+    node=$(masters | cut -d ' ' -f 1)
+    keys=("$(key_at "$node" a)" "$(key_at "$node" b)" "${at[1]}")
+    for key in "${keys[@]}"; do
+        bg b rlock run --lease 1h "${keys[@]}" -- sh -c ": >'$T/b.up'; exec sleep 1000"
+        poll_until 10 test -e "$T/b.up"
+        poll_until 10 listens_to "${keys[@]}"
+        run -0 --separate-stderr rlock force-release --yes "$key"
+        stderr_line "^rlock: $key was given back by "
+        finish b
+        [[ $status == 79 ]]
+        rm "$T/b.up"
+    done
+}
+
+# listens_to KEY...: someone listens for who asks for them, at some node.
+listens_to() {
+    local key node found
+    for key; do
+        found=
+        for node in $(masters); do
+            found+=$(cli "$node" pubsub channels "rlock:{$key}:*")
+        done
+        [[ $found ]] || return
+    done
+}
+
 @test "a Cluster: --replace asks the holder, and has the lock after it" {
     local key=${at[0]}
     hold a "$key" --lease 9s

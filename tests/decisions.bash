@@ -54,9 +54,10 @@ pauses_globs() {
     run -1 rlock resume "$1-*"
 }
 
-# asks_holder KEY: the holder gives it back, and says who has asked for it, and why.
+# asks_holder KEY [OPTION...]: the holder gives it back, and says who has asked for it, and why. Its
+# first renewal would be due after 20 minutes.
 asks_holder() {
-    hold a "$1" --lease 9s
+    hold a "$1" --lease 1h "${@:2}"
     run -0 --separate-stderr rlock force-release --yes --reason why "$1"
     stderr_line "^rlock: $1 was given back by "
     finish a

@@ -183,7 +183,7 @@ EOF
     run -1 rlock release --owner "$owner" w
     [[ $output == *'by '*' (CI\\job)' ]]
     run -0 rlock force-release --now --yes w
-    [[ ${lines[0]} == *' (CI\\job) since '* && ${lines[1]} == *' taken from '*' (CI\\job)' ]]
+    [[ ${lines[0]} == *' (CI\\job) since '* && ${lines[2]} == *' taken from '*' (CI\\job)' ]]
     finish a
 }
 

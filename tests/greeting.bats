@@ -49,6 +49,20 @@ costs() {
     costs 2 rlock run k -- true
 }
 
+@test "a run that lasts for longer than a second costs one round trip more, a shorter one none" {
+    local start passed=1000
+    through_relay 0 rlock run k -- sleep 1.5 # the server knows the scripts from here on
+    while ((passed >= 900)); do # the machine may stand still
+        start=$(now_ms)
+        through_relay 0 rlock run k -- sleep 0.3
+        passed=$(($(now_ms) - start))
+    done
+    [[ $trips == 2 ]]
+    costs 3 rlock run k -- sleep 1.5
+    costs 3 rlock run --lease 1h --read k -- sleep 1.5
+    costs 3 rlock run --no-renew k -- sleep 1.5
+}
+
 @test "whatever else is asked of a server is asked in the first round trip" {
     local owner
     hold a k

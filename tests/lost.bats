@@ -132,16 +132,16 @@ begun() {
     poll_until 10 test -e "$T/$1.up"
 }
 
-# end ROW END
+# end ROW END: its command may have ended already, where rlock was told of the loss.
 end() {
     case $2 in
-    told) kill "${pid[$1]}" ;;
+    told) kill "${pid[$1]}" 2>/dev/null || true ;;
     at_most)
         poll_until 10 test -e "$T/$1.term"
-        echo >"$T/$1.go"
+        echo 1<>"$T/$1.go"
         ;;
     no_renew) ;;
-    *) echo >"$T/$1.go" ;;
+    *) echo 1<>"$T/$1.go" ;;
     esac
 }
 

@@ -52,6 +52,19 @@ count_anew() {
     run -0 rlock run --replicas 2 --limit 3 s -- true
 }
 
+@test "H45 a holder that waits for replicas hears of it within a second" {
+    replica_start one
+    hold a k --lease 9s --replicas 1
+    renewed k
+    [[ $(count wait) -gt 1 ]]
+    hold b j --lease 1h --replicas 1
+    run -0 --separate-stderr rlock force-release --yes k j
+    finish a
+    [[ $status == 79 ]]
+    finish b
+    [[ $status == 79 ]]
+}
+
 @test "the lock is on the replica when the command starts, and gone from it when rlock ends" {
     replica_start one
     # The replica is asked by the command itself.
@@ -251,9 +264,9 @@ waits_more_than() {
     poll_until 10 waits_more_than "$before"
     ends_well a
     [[ ! -s $T/a.err ]]
-    # Each with its renewal, and nothing besides. The script is sent once where the server does not
-    # know it.
-    (($(count wait) == $(count evalsha) + $(count eval) && $(count role) == 0))
+    # Each with its renewal, and nothing besides but the renewals that listen. The script is sent
+    # once where the server does not know it.
+    (($(count wait) + $(count subscribe) == $(count evalsha) + $(count eval) && $(count role) == 0))
 }
 
 @test "H20 WAIT is a right that --replicas needs, and nobody else" {

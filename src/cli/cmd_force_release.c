@@ -45,7 +45,7 @@ static const struct option_spec options[] = {
      .help = "why, for who loses it to read"},
     {.id = OPTION_NOW,
      .name = "now",
-     .help = "take it away at once, beside a command that may run on until its next renewal"},
+     .help = "take it away at once, beside a command that may run on for a while"},
     {.id = OPTION_MIRROR,
      .name = "mirror",
      .argument = "KIND:NAME",
@@ -149,6 +149,30 @@ static size_t choose(const struct eviction *all, const struct lock_view *lock,
     return count;
 }
 
+/* Of all that run a command, as far as is known, whose lease ends last. NULL: none does. */
+static const struct lock_party *last_to_end(const struct lock_party *const *holders, size_t count)
+{
+    const struct lock_party *last = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        bool runs = !holders[i]->kept && !holders[i]->reserved && !holders[i]->unread;
+        if (runs && (!last || holders[i]->left_ms > last->left_ms))
+            last = holders[i];
+    }
+    return last;
+}
+
+/* With --now the next one may begin beside a command that has not heard of it yet. */
+static void show_overlap(const struct lock_party *const *holders, size_t count)
+{
+    const struct lock_party *last = last_to_end(holders, count);
+    char until[DAYTIME_SIZE];
+
+    if (last)
+        fprintf(stderr, "with --now, %s may run on until %s\n",
+                count > 1 ? "their commands" : "its command", kept_until(last, true, until));
+}
+
 /* Also with --quiet, if there is to be a question about it. */
 static void show(const struct eviction *all, const struct lock_view *lock,
                  const struct lock_party *const *holders, size_t count)
@@ -157,6 +181,8 @@ static void show(const struct eviction *all, const struct lock_view *lock,
         return;
     for (size_t i = 0; i < count; i++)
         show_holder(lock->key, holders[i]);
+    if (all->now)
+        show_overlap(holders, count);
     show_queue(lock);
 }
 

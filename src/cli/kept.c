@@ -4,26 +4,19 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "cli/daytime.h"
 
-#define MS_PER_DAY (INT64_C(86400) * 1000)
-
-/* Rounded to the minute that is next to it. */
-static void print_time(const struct lock_party *holder, char *out, size_t size)
+char *kept_until(const struct lock_party *holder, bool seconds, char out[DAYTIME_SIZE])
 {
-    bool far = holder->left_ms >= MS_PER_DAY;
-    int64_t at;
-    struct tm tm;
+    int64_t now, at;
 
-    bool sane = !__builtin_add_overflow(holder->since_ms, holder->age_ms, &at) &&
-                !__builtin_add_overflow(at, holder->left_ms, &at);
-    time_t rounded = sane ? (time_t)(at / 1000 + 30) : 0;
-    if (!sane || !localtime_r(&rounded, &tm) ||
-        !strftime(out, size, far ? "%Y-%m-%d %H:%M" : "%H:%M", &tm))
-        snprintf(out, size, "?");
+    if (__builtin_add_overflow(holder->since_ms, holder->age_ms, &now) ||
+        __builtin_add_overflow(now, holder->left_ms, &at))
+        return strcpy(out, "?");
+    return daytime_print(now, at, seconds, out);
 }
 
 static void print_end(const struct lock_end *end, char *out, size_t size)
@@ -44,10 +37,9 @@ static void print_end(const struct lock_end *end, char *out, size_t size)
 
 char *kept_print(const struct lock_party *holder, char *out, size_t size)
 {
-    char until[32], end[80];
+    char until[DAYTIME_SIZE], end[80];
 
-    print_time(holder, until, sizeof until);
     print_end(&holder->end, end, sizeof end);
-    snprintf(out, size, "kept until %s; %s", until, end);
+    snprintf(out, size, "kept until %s; %s", kept_until(holder, false, until), end);
     return out;
 }

@@ -2,11 +2,15 @@
 #ifndef RLOCK_CLI_KEPT_H
 #define RLOCK_CLI_KEPT_H
 
+#include "cli/daytime.h"
 #include "lock/lock.h"
 
-/* "kept until 03:05; the command ended with 0 after 4.2s", of a holder that is kept: the time of
- * day here, by the store's clock, with its date where that is more than a day ahead. Returns
+/* When the lease of a holder ends if it is not renewed (daytime.h), by the store's clock. Returns
  * out. */
+char *kept_until(const struct lock_party *holder, bool seconds, char out[DAYTIME_SIZE]);
+
+/* "kept until 03:05; the command ended with 0 after 4.2s", of a holder that is kept: the time of
+ * day here, by the store's clock. Returns out. */
 char *kept_print(const struct lock_party *holder, char *out, size_t size);
 
 #endif

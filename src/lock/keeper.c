@@ -38,6 +38,11 @@
 /* How long after that the store is asked, where nobody else comes in by that answer: a machine that
  * is starting a command has no processor to spare, and one that ends before is not asked about. */
 #define CONFIRM_AFTER_NS (10 * NS_PER_MS)
+/* A holder listens for who asks for the lock within a second: the request that listens is sent so
+ * long after what was granted or renewed by one that did not. Where the store cannot listen then
+ * either, the next one is sent after twice as long. */
+#define LISTEN_AFTER_NS (950 * NS_PER_MS)
+#define LISTEN_MOST     10 /* doublings */
 /* How often a waiter asks again, and by how much that is spread. The store keeps its place for
  * 7 s. */
 #define HEARTBEAT_NS (2500 * NS_PER_MS)
@@ -100,6 +105,8 @@ struct keeper {
     bool wanted;              /* lost, because somebody asks for it */
     bool handed;              /* the store has handed it over, and no renewal was answered since */
     bool verified;            /* keeper_verify() was called: each renewal listens */
+    unsigned deaf;            /* how many answers in a row were those of a store that is deaf */
+    bool poked;               /* the store has poked since the renewal under way was sent */
 
     /* Releasing. */
     bool used; /* the command has run: at_least counts */
@@ -268,13 +275,32 @@ static void lease_over(struct loop_timer *timer)
     lose(keeper, why);
 }
 
+/* How long to wait before the store is asked to listen. */
+static int64_t listen_after(const struct keeper *keeper)
+{
+    unsigned doublings = keeper->deaf - 1 < LISTEN_MOST ? keeper->deaf - 1 : LISTEN_MOST;
+
+    return LISTEN_AFTER_NS << doublings;
+}
+
 /* Others who can hold the lock together with this one are called by the renewal behind its
  * hand-over. */
 static struct moment renew_at(const struct keeper *keeper)
 {
+    struct moment now = now_of(keeper), due = MOMENT_NEVER;
+
     if (keeper->handed && keeper->plan.request.mode == LOCK_EXCLUSIVE)
-        return moment_plus(now_of(keeper), CONFIRM_AFTER_NS);
-    return lease_renew_at(keeper->from, keeper->lease.length);
+        return moment_plus(now, CONFIRM_AFTER_NS);
+    if (keeper->plan.renew)
+        due = lease_renew_at(keeper->from, keeper->lease.length);
+    if (keeper->deaf)
+        due = moment_min(due, moment_plus(now, listen_after(keeper)));
+    return due;
+}
+
+static void note_hearing(struct keeper *keeper, const struct answer *answer)
+{
+    keeper->deaf = answer->deaf ? keeper->deaf + 1 : 0;
 }
 
 /* A store may say each time that the lease counts from long ago, so that the next renewal is due at
@@ -284,10 +310,13 @@ static void hold(struct keeper *keeper)
     struct moment renewal = renew_at(keeper);
 
     loop_arm(keeper->loop, &keeper->end, keeper->lease.end);
-    if (keeper->plan.renew)
-        schedule(keeper, moment_max(renewal, throttle_next(&keeper->pace)));
-    else
+    if (keeper->poked)
+        renewal = now_of(keeper);
+    keeper->poked = false;
+    if (renewal.ns == MOMENT_NEVER.ns)
         loop_disarm(keeper->loop, &keeper->next);
+    else
+        schedule(keeper, moment_max(renewal, throttle_next(&keeper->pace)));
 }
 
 /* The store says from when the lease counts, and may have granted less than it was asked for. */
@@ -307,6 +336,14 @@ static void begin_holding(struct keeper *keeper)
     keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
 
+/* Whether it was said in the store that somebody who asks for the lock is heard. */
+static bool is_asked_for(const struct keeper *keeper)
+{
+    const char *who = keeper->plan.request.who;
+
+    return who && identity_noted(who, strlen(who), LOCK_NOTE_HEARS) > 0;
+}
+
 /* The last request of the process that has died may be executed until the lease ends. */
 static void go_on_holding(struct keeper *keeper, const struct keeper_past *past)
 {
@@ -322,7 +359,9 @@ static void go_on_holding(struct keeper *keeper, const struct keeper_past *past)
     if (who && waited > 0)
         keeper->who = mem_checked(identity_note(who, LOCK_NOTE_WAITED, waited));
     loop_arm(keeper->loop, &keeper->end, past->lease.end);
-    if (keeper->plan.renew && !past->released)
+    if (past->released)
+        return;
+    if (keeper->plan.renew || is_asked_for(keeper))
         renew(keeper);
 }
 
@@ -373,17 +412,20 @@ static void renewed(void *arg, const struct answer *answer)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
         keeper->handed = false;
-        if (keeper->plan.renew) {
+        note_hearing(keeper, answer);
+        if (keeper->plan.renew)
             take_lease(keeper, answer);
-            hold(keeper);
-        }
+        hold(keeper);
         keeper->events->extended(keeper->arg, keeper->lease, answer->forgotten);
     } else if (answer->verdict == VERDICT_REFUSED) {
         describe_loss(keeper, answer, why, sizeof why);
         keeper->wanted = answer->cause == CAUSE_REVOKED;
         lose(keeper, why);
-    } else {
+    } else if (keeper->plan.renew) {
         schedule(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
+    } else {
+        keeper->deaf++; /* a fixed lease does not depend on it, so the user is told nothing */
+        hold(keeper);
     }
 }
 
@@ -396,10 +438,12 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     keeper->busy = true;
     keeper->sent = now;
     keeper->until = until;
+    keeper->poked = false;
     request.grants = keeper->state == HELD ? keeper->granted.grants : NULL;
     request.handed = keeper->handed;
-    request.listen =
-        keeper->state == HELD && keeper->plan.renew && (!keeper->handed || keeper->verified);
+    request.listen = keeper->state == HELD && (!keeper->handed || keeper->verified);
+    if (keeper->state == HELD && !keeper->plan.renew)
+        request.lease = lease_rest(now, keeper->lease.end); /* it ends when it would have */
     request.who = keeper->who ? keeper->who : request.who; /* the store may have forgotten it */
     store_renew(keeper->store, &request, keeper->until, done, keeper);
 }
@@ -605,6 +649,7 @@ static void confirmed(void *arg, const struct answer *answer)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
         note_renewed_grants(keeper, answer->grants);
+        keeper->deaf = answer->deaf;
         take_grant(keeper, answer);
     } else if (answer->verdict == VERDICT_REFUSED) {
         acquire(keeper, false);
@@ -631,6 +676,7 @@ static void acquired(struct keeper *keeper, const struct answer *answer, bool li
     switch (answer->verdict) {
     case VERDICT_GRANTED:
         note_grants(keeper, answer->grants);
+        keeper->deaf = answer->deaf;
         take_grant(keeper, answer);
         break;
     case VERDICT_REFUSED: take_refusal(keeper, answer, listening); break;
@@ -885,9 +931,10 @@ static void poked(void *arg)
     struct keeper *keeper = arg;
 
     struct moment next = throttle_next(&keeper->pace);
-    bool held = keeper->state == HELD && keeper->plan.renew;
+    bool held = keeper->state == HELD && (keeper->plan.renew || is_asked_for(keeper));
     bool paused = keeper->state == PAUSED && keeper->asked;
 
+    keeper->poked = held && keeper->busy;
     if (keeper->busy || (keeper->state != WAITING && !held && !paused))
         return;
     keeper->called = !held;
@@ -922,6 +969,7 @@ static void handed(void *arg, const struct answer *grant)
         keeper_restart(keeper);
     } else if (is_enough(keeper)) {
         keeper->handed = true;
+        keeper->deaf = 0;
         note_grants(keeper, grant->grants);
         begin_holding(keeper);
     } else {

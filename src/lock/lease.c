@@ -26,6 +26,13 @@ struct moment lease_end(struct moment from, int64_t length)
     return moment_plus(from, length - drift(length));
 }
 
+int64_t lease_rest(struct moment now, struct moment end)
+{
+    int64_t left = moment_until(now, end);
+
+    return left > 0 ? (left + 2 * NS_PER_MS) / 99 * 100 : 0;
+}
+
 struct moment lease_renew_at(struct moment from, int64_t length)
 {
     return moment_plus(from, length / 3);

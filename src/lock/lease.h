@@ -21,6 +21,10 @@ struct lease {
 /* The end of a lease of "length" ns that counts from "from". */
 struct moment lease_end(struct moment from, int64_t length);
 
+/* The length of a lease that begins "now" and is trusted until "end". No longer than what is left
+ * of the one whose end that is. */
+int64_t lease_rest(struct moment now, struct moment end);
+
 /* The moment to send the next renewal: a third of the lease after "from". */
 struct moment lease_renew_at(struct moment from, int64_t length);
 

@@ -164,6 +164,9 @@ struct answer {
     int64_t lease; /* granted or renewed: ns, no more than was asked for; 0: as many */
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted or renewed: for each key of the request */
     bool forgotten;                          /* renewed though the store had forgotten it */
+    /* Granted or renewed: the store does not call "poked" yet when somebody asks for the lock. It
+     * does after the next renewal that listens. */
+    bool deaf;
     struct latch_state latch;                /* granted by store_latch() */
 
     size_t key;      /* refused: the index of the key that is refused */

@@ -37,6 +37,7 @@ static const struct {
     {'/', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
     {'<', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
     {'*', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}, .forgotten = true}},
+    {'d', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}, .deaf = true}},
     {'g',
      {.verdict = VERDICT_REFUSED,
       .cause = CAUSE_GRACE,

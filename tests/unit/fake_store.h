@@ -11,6 +11,7 @@
  *   <  the same, counted from before the call: three tenths of the time that was asked for
  *   *  the same; a renewal: though it was forgotten, or 0 where the caller does not say what was
  *      granted
+ *   d  granted, and does not listen for who asks for it
  *   -  refused: held by someone else, whose lease has 20 s left
  *   0  refused: the caller holds nothing; to an acquisition the same as -
  *   g  refused: the store may have forgotten who holds it, for 1 s; to others than an acquisition

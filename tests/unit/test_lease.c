@@ -41,6 +41,23 @@ static void same(const char *what, int64_t lease, int64_t got, int64_t wanted)
         tap_note("got %" PRId64 " ns, wanted %" PRId64 " ns", got, wanted);
 }
 
+/* What is left of a lease, as one that begins now, ends when it would have and no later. */
+static void test_rest(void)
+{
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t lease = rows[i].lease * MS, passed = lease / 7;
+        struct moment from = {777 * SEC}, end = lease_end(from, lease);
+        struct moment now = {from.ns + passed};
+        int64_t rest = lease_rest(now, end);
+        same("lease_rest, trusted until the same end,", lease,
+             (lease_end(now, rest).ns - end.ns) / MS, 0);
+        if (!tap_ok(rest <= lease - passed, "and no longer than what is left of it"))
+            tap_note("%" PRId64 " ns of %" PRId64, rest, lease - passed);
+    }
+    same("lease_rest beyond its end", 1000 * MS, lease_rest((struct moment){9}, (struct moment){8}),
+         0);
+}
+
 static void test_rows(void)
 {
     struct moment sent = {777 * SEC};
@@ -182,6 +199,7 @@ static void test_manual(void)
 int main(void)
 {
     test_rows();
+    test_rest();
     test_order();
     test_distance();
     test_never();

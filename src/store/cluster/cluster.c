@@ -416,7 +416,7 @@ static void node_poked(void *arg)
 {
     struct cluster *cluster = arg;
 
-    if (!cluster->busy && cluster->events)
+    if (cluster->events)
         cluster->events->poked(cluster->events_arg);
 }
 

@@ -115,6 +115,7 @@ static void add_grant(struct several_keys *several, const struct answer *granted
 
     all->grants[several->key] = granted->grants[0];
     all->forgotten |= granted->forgotten;
+    all->deaf |= granted->deaf;
     if (granted->from.ns && granted->from.ns < from.ns)
         all->from = granted->from;
     if (granted->lease > 0 && (all->lease == 0 || granted->lease < all->lease))

@@ -75,6 +75,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
         node->confirmed.ns = 0; /* what is not there any more was not taken away */
     if (known && node->held) {
         node->evicted = false;
+        node->deaf = answer->deaf;
         node->confirmed = loop_now(node->loop);
         node->ends = lease_end(node->sent, node->requests->lock.lease);
     }

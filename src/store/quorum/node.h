@@ -54,6 +54,7 @@ struct quorum_node {
     bool replica;                    /* the server is one, going by its latest answer */
     bool answered;                   /* the latest order was answered */
     bool held;                       /* our entry is there */
+    bool deaf;                       /* and it does not listen for who asks for it */
     bool unsure;                     /* our entry may be there: an acquisition was not answered */
     bool inherited;     /* a dead process may have acquired it there; no order has ended since */
     bool evicted;       /* our entry was taken away, and no majority has confirmed the lock since */

@@ -408,6 +408,17 @@ static void end_stage(struct loop_timer *timer)
 
 /* -- deciding ---------------------------------------------------------------------------------- */
 
+/* Whoever asks for the lock does so on a majority of the nodes: one of those that listen is among
+ * them if they are a majority as well. */
+static bool is_deaf(const struct quorum_store *store)
+{
+    size_t listening = 0;
+
+    for (size_t i = 0; i < store->count; i++)
+        listening += store->nodes[i].held && !store->nodes[i].deaf;
+    return listening < quorum_majority(store->count);
+}
+
 static void finish(struct quorum_store *store, enum quorum_outcome outcome)
 {
     const struct quorum *votes = &store->round.votes;
@@ -423,6 +434,7 @@ static void finish(struct quorum_store *store, enum quorum_outcome outcome)
     if (carried &&
         (store->task == TASK_ACQUIRE || (store->task == TASK_RENEW && store->hold == HOLD_OURS)))
         confirm(store);
+    answer->deaf = carried && is_deaf(store);
     if (store->task == TASK_FORCE && carried && approvals == 0) {
         answer->verdict = VERDICT_REFUSED;
         answer->cause = CAUSE_CHANGED;
@@ -766,12 +778,13 @@ static void pause_is_over(struct loop_timer *timer)
     store_poke(&store->base);
 }
 
-/* The connection to a node broke: it may have lost its data. A waiter has nothing there. */
+/* Somebody asks for the lock, or the connection to a node broke: it may have lost its data. A
+ * waiter has nothing there. */
 static void node_poked(void *arg)
 {
     struct quorum_store *store = arg;
 
-    if (store->hold == HOLD_OURS && store->task == TASK_NONE)
+    if (store->hold == HOLD_OURS)
         store_poke(&store->base);
 }
 

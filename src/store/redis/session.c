@@ -765,10 +765,8 @@ static void connection_reply(struct redis_session *session, redisReply *reply)
 {
     if ((session->listening || session->unlistening) && is_push(reply, "message")) {
         const redisReply *message = reply->element[2];
-        /* With a batch under way, that one sees what the message is about. */
-        if (!session->busy)
-            session->events->heard(session->arg,
-                                   message->type == REDIS_REPLY_STRING ? message->str : "");
+        const char *text = message->type == REDIS_REPLY_STRING ? message->str : "";
+        session->events->heard(session->arg, session->busy ? NULL : text);
         freeReplyObject(reply);
     } else if (session->unlistening && is_push(reply, "unsubscribe")) {
         session->unlistening--;

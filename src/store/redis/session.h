@@ -24,8 +24,9 @@ struct redis_session_events {
      * answer. The next batch may be started from here. */
     void (*done)(void *arg, struct redisReply *const *replies, size_t count,
                  const struct answer *failure);
-    /* A message came on a channel that is listened to, while nothing was under way. NULL: no batch
-     * subscribes to any. */
+    /* A message came on a channel that is listened to; NULL in its place while a batch is under
+     * way, which may have been sent before what the message is about. NULL: no batch subscribes to
+     * any. */
     void (*heard)(void *arg, const char *message);
     /* The connection broke while nothing was under way; where connections break as soon as they are
      * there, after a pause. */

@@ -56,6 +56,9 @@ struct redis_store {
     char *places_at; /* the first of those keys */
     struct loop_timer poll;
     struct handover handover; /* what the latest acquisition has offered */
+    /* In a Cluster, the channels that the latest renewals of an owner's keys have listened to. */
+    char *channels[LOCK_KEYS_MAX];
+    size_t channel_count;
     int64_t lease;            /* ns: that it has asked for */
 
     /* The operation under way. */
@@ -68,6 +71,7 @@ struct redis_store {
     bool deaf;        /* this time without a channel */
     bool asking;      /* of a Cluster's node that is about to get the slot */
     bool transaction; /* the batch under way is one: nothing in it can wait for replicas */
+    size_t behind;    /* how many replies, behind those to the call, are to one that listens */
     bool granted;     /* by the server; the replicas are yet to be heard */
     bool in_time;     /* not to be done after "until" */
     bool resent;      /* with another reading of the server's clock: once, not again and again */
@@ -135,24 +139,57 @@ static void add_asking(struct redis_store *store)
         add_plain(store, "ASKING", NULL);
 }
 
-/* The call and the subscription in one transaction: a wake-up that is published right after the
- * call is not missed. */
-static void send_listening(struct redis_store *store)
+static void forget_channels(struct redis_store *store)
+{
+    while (store->channel_count > 0)
+        free(store->channels[--store->channel_count]);
+}
+
+static void note_channel(struct redis_store *store, const char *key)
 {
     const char *owner = store->call.argv[0];
+    char *channel = mem_zeroed(strlen(key) + strlen(owner) + 2);
+    bool known = store->channel_count == LOCK_KEYS_MAX;
 
+    sprintf(channel, "%s:%s", key, owner);
+    for (size_t i = 0; i < store->channel_count && !known; i++)
+        known = strcmp(store->channels[i], channel) == 0;
+    if (known)
+        free(channel);
+    else
+        store->channels[store->channel_count++] = channel;
+}
+
+/* A Cluster's node is asked to renew one key after the other. A batch ends what the one before
+ * listened to, so it listens to that as well. */
+static void choose_channels(struct redis_store *store)
+{
+    if (!store->in_cluster || store->call.script != &script_renew)
+        forget_channels(store);
+    for (size_t i = 0; i < store->call.key_count; i++)
+        note_channel(store, store->call.keys[i]);
+}
+
+/* The call and the subscription in one transaction: a wake-up that is published right after the
+ * call is not missed. Returns how many replies there will be. */
+static size_t add_listening(struct redis_store *store)
+{
+    choose_channels(store);
     add_plain(store, "MULTI", NULL);
     call_add(&store->call, store->session);
-    for (size_t i = 0; i < store->call.key_count; i++) {
-        char *channel = mem_zeroed(strlen(store->call.keys[i]) + strlen(owner) + 2);
-        sprintf(channel, "%s:%s", store->call.keys[i], owner);
-        /* One channel a command: within EXEC, each command has one reply. */
-        add_plain(store, "SUBSCRIBE", channel);
-        free(channel);
-    }
+    /* One channel a command: within EXEC, each command has one reply. */
+    for (size_t i = 0; i < store->channel_count; i++)
+        add_plain(store, "SUBSCRIBE", store->channels[i]);
     add_plain(store, "EXEC", NULL);
-    redis_session_send(store->session, store->asking + 3 + store->call.key_count,
-                       store->call.key_count, store->until);
+    return 3 + store->channel_count;
+}
+
+static void send_listening(struct redis_store *store)
+{
+    size_t replies = add_listening(store);
+
+    redis_session_send(store->session, store->asking + replies, store->channel_count,
+                       store->until);
 }
 
 /* Locks have to be on the replicas, where that is asked for; latches have not. */
@@ -176,9 +213,21 @@ static bool is_harmless(const struct redis_store *store)
 }
 
 /* Whether it subscribes as well. */
-static bool is_transaction(const struct redis_store *store)
+static bool is_to_listen(const struct redis_store *store)
 {
     return store->listen && !store->no_channel && !store->deaf && !store->granted;
+}
+
+/* A renewal that waits for replicas could not do so once it has subscribed: it is sent twice, in
+ * one write, and the second time it listens. */
+static bool is_twofold(const struct redis_store *store)
+{
+    return is_to_listen(store) && is_replicated(store) && store->call.script == &script_renew;
+}
+
+static bool is_transaction(const struct redis_store *store)
+{
+    return is_to_listen(store) && !is_twofold(store);
 }
 
 /* Whether the call goes out with the greeting, on a connection yet to be made. Not where the
@@ -187,7 +236,7 @@ static bool is_transaction(const struct redis_store *store)
  * asked as long as nothing may have been done. */
 static bool goes_ahead(const struct redis_store *store)
 {
-    return store->call.ahead && !is_transaction(store) && !is_replicated(store) &&
+    return store->call.ahead && !is_to_listen(store) && !is_replicated(store) &&
            !store->call.node_at && !store->in_cluster && !redis_session_is_up(store->session);
 }
 
@@ -203,7 +252,9 @@ static void send_alone(struct redis_store *store, struct moment now)
         ns = RELEASE_REPLICAS_NS;
     if (is_replicated(store))
         replies += redis_replicas_add(&store->replicas, store->session, ns);
-    redis_session_send(store->session, replies, 0, store->until);
+    store->behind = is_twofold(store) ? add_listening(store) : 0;
+    redis_session_send(store->session, replies + store->behind,
+                       store->behind ? store->channel_count : 0, store->until);
 }
 
 /* The server's clock; 0: it does not tell. Before it can have told, ours is a guess at it. One that
@@ -296,6 +347,7 @@ static void drop_operation(struct redis_store *store)
     store->listed = false;
     store->listen = store->deaf = store->in_time = store->asking = store->offers = false;
     store->transaction = store->granted = store->resent = false;
+    store->behind = 0;
 }
 
 static void finish(struct redis_store *store, struct answer *answer)
@@ -313,12 +365,11 @@ static bool is_error(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR;
 }
 
-/* The script's own reply within a batch; NULL if the call is to be made again, in another way. */
-static const redisReply *script_reply(struct redis_store *store, redisReply *const *replies,
+/* The script's own reply within a transaction; NULL if the call is to be made again, in another
+ * way. */
+static const redisReply *reply_within(struct redis_store *store, redisReply *const *replies,
                                       size_t count)
 {
-    if (!store->transaction)
-        return replies[0];
     const redisReply *multi = replies[0], *call = replies[1], *exec = replies[count - 1];
     bool refused = false;
     if (!is_error(exec) && exec->elements == count - 2)
@@ -333,6 +384,12 @@ static const redisReply *script_reply(struct redis_store *store, redisReply *con
     if (store->deaf || store->no_channel)
         return NULL;
     return is_error(call) ? call : exec;
+}
+
+static const redisReply *script_reply(struct redis_store *store, redisReply *const *replies,
+                                      size_t count)
+{
+    return store->transaction ? reply_within(store, replies, count) : replies[0];
 }
 
 /* False if what was granted has to be asked for again, because replicas are yet to be waited for:
@@ -376,6 +433,32 @@ static bool lacks_script(const struct redis_store *store, const redisReply *repl
            redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
 }
 
+/* What was renewed for the replicas as well has been renewed once more by one that listens: whoever
+ * has asked for the lock in between is heard of here. */
+static void hear_behind(struct redis_store *store, redisReply *const *replies,
+                        struct answer *renewed)
+{
+    const redisReply *reply = reply_within(store, replies, store->behind);
+    struct answer answer = {.verdict = VERDICT_UNKNOWN};
+    struct redis_extra extra;
+
+    if (reply)
+        read_reply(store, reply, &answer, &extra);
+    renewed->deaf = !store->no_channel && answer.verdict != VERDICT_GRANTED;
+    if (answer.verdict == VERDICT_REFUSED)
+        *renewed = answer;
+}
+
+/* Whether it does not listen for who asks for what was granted, and could. */
+static bool is_deaf(const struct redis_store *store, const struct answer *answer)
+{
+    bool holds = store->call.script == &script_acquire || store->call.script == &script_renew;
+
+    if (answer->verdict != VERDICT_GRANTED || !holds || store->no_channel)
+        return false;
+    return store->behind ? answer->deaf : !store->transaction;
+}
+
 /* After how many ns one that waits is to try again though nobody has called it; 0: it is called. */
 static int64_t poll_time(const struct redis_store *store, const struct answer *answer)
 {
@@ -413,6 +496,7 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     if (answer->said[0] && answer->verdict == VERDICT_UNKNOWN)
         redis_session_sign(store->session, answer);
     answer->from = redis_session_sent_at(store->session);
+    answer->deaf = is_deaf(store, answer);
     int64_t poll = poll_time(store, answer);
     if (is_called(store) && poll > 0)
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), poll));
@@ -425,6 +509,7 @@ static void hear_call(struct redis_store *store, redisReply *const *replies, siz
     struct answer answer;
     struct redis_extra extra;
     const redisReply *reply = script_reply(store, replies, count);
+    size_t before = count - store->behind;
 
     if (reply && lacks_script(store, reply)) {
         store->call.whole = store->fresh = true;
@@ -447,10 +532,13 @@ static void hear_call(struct redis_store *store, redisReply *const *replies, siz
         set_places(store, extra.places);
         store->handover.open = store->offers && store->transaction;
     }
-    if (is_settled(store, replies, &answer))
-        finish_call(store, &answer);
-    else
+    if (!is_settled(store, replies, &answer)) {
         send_call(store);
+        return;
+    }
+    if (store->behind && answer.verdict == VERDICT_GRANTED)
+        hear_behind(store, replies + before, &answer);
+    finish_call(store, &answer);
 }
 
 /* -- operations ------------------------------------------------------------------------------- */
@@ -590,13 +678,14 @@ static void poked(void *arg)
     store_poke(&store->base);
 }
 
-/* Whatever is not what a script has written is worth no more than a question. */
+/* Whatever is not what a script has written, or comes during a call, is worth no more than a
+ * question. */
 static void heard(void *arg, const char *message)
 {
     struct redis_store *store = arg;
     struct answer grant;
 
-    if (handover_take(&store->handover, message, store->lease, &grant))
+    if (message && handover_take(&store->handover, message, store->lease, &grant))
         store_hand(&store->base, &grant);
     else
         store_poke(&store->base);
@@ -615,6 +704,7 @@ static void redis_close(struct store *base)
     redis_session_free(store->session);
     drop_operation(store);
     set_places(store, NULL);
+    forget_channels(store);
     free(store->prefix);
     free(store->marker);
     free(store->pauses);
@@ -653,12 +743,10 @@ static void redis_acquire(struct store *base, const struct lock_request *request
     acquire_as_member(base, request, &nothing_settled, until, done, arg);
 }
 
-/* A renewal that waits for replicas would end the subscription at once, and one on a new connection
- * goes out with the greeting: the next one listens. */
+/* One on a new connection goes out with the greeting: the next one listens. */
 static bool may_listen(const struct redis_store *store, const struct lock_request *request)
 {
-    return request->listen && store->replicas.rule == REPLICAS_NONE &&
-           redis_session_is_up(store->session);
+    return request->listen && redis_session_is_up(store->session);
 }
 
 static void renew_as_member(struct store *base, const struct lock_request *request,
