@@ -294,3 +294,56 @@ listens() {
     finish w2
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'w1 w2 ' ]]
 }
+
+# taken COMMAND...: it is refused with 1, and says by whom and why the lock was taken away.
+taken() {
+    run -1 --separate-stderr rlock "$@"
+    stderr_line "^rlock: $1: k: taken away [0-9.]+m?s ago by $(me)[0-9]+: hot fix\$"
+}
+
+@test "H153 what was taken away is told as that, each time it is asked" {
+    local owner one
+    for one in plain keep; do
+        owner=$([[ $one == keep ]] && set -- --keep $$; rlock acquire --lease 1h "$@" k)
+        run -0 rlock force-release --yes --reason 'hot fix' k
+        taken renew --owner "$owner" k
+        taken release --owner "$owner" k
+        run -0 rlock run k -- true
+        taken renew --owner "$owner" k
+        RLOCK_OWNER=$owner taken release k
+    done
+}
+
+@test "H153 of a reservation that was taken away, extend, release and the next run say by whom" {
+    export XDG_STATE_HOME=$T/state
+    local round
+    run -0 rlock reserve k 1h -m 'load test'
+    run -0 rlock force-release --yes --reason 'hot fix' k
+    for round in 1 2; do
+        taken extend k 1h
+        run -0 --separate-stderr rlock run k -- echo "$round"
+        [[ $output == "$round" ]]
+        stderr_line "^rlock: k: your reservation was taken away .* by $(me)[0-9]+: hot fix\$"
+        taken release k
+    done
+    # A later one that ends by itself is not told as the one before.
+    run -0 rlock reserve k 1s -m short
+    poll_until 10 is_free k
+    run -1 --separate-stderr rlock extend k 1h
+    stderr_line 'it was released, or its time is over$'
+    run -0 --separate-stderr rlock run k -- true
+    [[ ! $stderr ]]
+}
+
+@test "H153 the store remembers it for 20 runs" {
+    local owner i
+    owner=$(rlock acquire k)
+    run -0 rlock force-release --yes --reason 'hot fix' k
+    for i in {1..19}; do
+        rlock run k -- true
+    done
+    taken renew --owner "$owner" k
+    rlock run k -- true
+    run -1 --separate-stderr rlock renew --owner "$owner" k
+    stderr_line 'k is not held: it was released, or its lease has run out$'
+}

@@ -46,8 +46,15 @@ left_is() {
     left_is 10000000 10800000
     run -0 rlock reserve staging 1h -m 'the end anew'
     left_is 3500000 3600000
-    run -1 stranger rlock extend staging 1h
-    run -64 stranger rlock release staging
+    local by
+    by="it is reserved by $(id -un)@[^ ]* until [-0-9: ]+ \([0-9hms]+ left\): load test\$"
+    run -1 --separate-stderr stranger rlock extend staging 1h
+    stderr_line "^rlock: extend: staging is not reserved by you; $by"
+    run -1 --separate-stderr stranger rlock release staging
+    stderr_line "^rlock: release: staging is not reserved by you; $by"
+    run -1 --separate-stderr stranger rlock release --owner 00000000-0000-0000-0000-000000000000 staging
+    stderr_line "^rlock: release: staging is not held by that owner; $by"
+    run -64 stranger rlock release nothing
     run -0 rlock release staging
     run -1 rlock extend staging 1h
     run -0 stranger rlock run -n staging -- true

@@ -236,7 +236,9 @@ def _(server):
 def _(server):
     lock, fence = held_by_a(server)
     same(lock.force(A), ["RELEASED", lock.now])
-    same(lock.renew(A), ["LOST", lock.now, *by(lock)])
+    *answer, run = lock.renew(A)
+    same(answer, ["LOST", lock.now, *by(lock)])
+    true(run.endswith(" revoked=1"), run)
     true(fence_of(lock.acquire(B)) > fence, "no greater token")
 
 

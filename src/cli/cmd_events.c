@@ -13,8 +13,6 @@
 #define EVERY_NS (500 * NS_PER_MS)
 #define SHARE    10
 
-#define RUNS_MAX 1000 /* of one lock; a store remembers fewer */
-
 enum { OPTION_JSON = OPTION_OTHER };
 
 static const struct option_spec options[] = {
@@ -128,8 +126,8 @@ static bool look(struct events *events, bool first, int *status)
     struct answer answer;
 
     events->pause = EVERY_NS;
-    query_memory(&events->query, (const char *const *)given->words, given->word_count, RUNS_MAX,
-                 true, &list, &answer);
+    query_memory(&events->query, (const char *const *)given->words, given->word_count,
+                 QUERY_RUNS_ALL, true, &list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         note_time(events, moment_until(began, moment_now()), first);
         *status = first ? STATUS_OK : come_back(events);

@@ -11,8 +11,6 @@
 #include "cli/render_history.h"
 #include "store/urls.h"
 
-#define RUNS_MAX 1000 /* of one lock; a store remembers fewer */
-
 enum { OPTION_JSON = OPTION_OTHER, OPTION_SINCE, OPTION_FAILED };
 
 static const struct option_spec options[] = {
@@ -108,8 +106,8 @@ static int show(struct history *history)
     const struct arguments *given = &history->arguments;
     struct answer answer;
 
-    query_memory(&history->query, (const char *const *)given->words, given->word_count, RUNS_MAX,
-                 true, &history->list, &answer);
+    query_memory(&history->query, (const char *const *)given->words, given->word_count,
+                 QUERY_RUNS_ALL, true, &history->list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(history->command, &answer);
     choose(history);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/render.h"
+#include "cli/not_holder.h"
 #include "cli/reservation.h"
 #include "lock/owner.h"
 #include "store/urls.h"
@@ -85,6 +85,9 @@ static bool take_owner(struct renew_release *action, int *status)
         action->owner = action->reserved;
         if (reservation_find(&action->settings, action->key, action->reserved))
             return true;
+        *status = STATUS_NO;
+        if (not_holder_say_reserved(action->command, action->key, &action->settings))
+            return false;
         command_error(action->command, "no owner token");
         say_hint("--owner TOKEN or RLOCK_OWNER; rlock acquire prints it");
         *status = STATUS_USAGE;
@@ -150,22 +153,16 @@ static bool begin(struct renew_release *action, const struct command *command, i
     return *status == STATUS_OK && find_holder(action, status);
 }
 
-/* A plain no: the status tells it to who asked for quiet. */
 static void say_not_holder(const struct renew_release *action, const struct answer *answer)
 {
-    const char *name = action->command->name;
-    const struct lock_party *holder = &answer->holder;
-    char who[PARTY_SIZE];
+    static const struct not_holder_words words = {
+        .what = "held by that owner",
+        .by = "by",
+        .gone = "held: it was released, or its lease has run out"};
 
-    if (holder->owner[0])
-        say_warning("%s: %.100s is not held by that owner, but by %s", name, action->key,
-                    party_print(&holder->who, who, sizeof who));
-    else if (answer->holders > 0)
-        say_warning("%s: %.100s is not held by that owner, but by others", name, action->key);
-    else
-        say_warning("%s: %.100s is not held: it was released, or its lease has run out", name,
-                    action->key);
-    if (answer->holders > 0 && !command_option(&action->arguments, OPTION_TOKEN))
+    not_holder_say(action->command, action->key, answer, &words);
+    if (answer->holders > 0 && !answer->revoked.known &&
+        !command_option(&action->arguments, OPTION_TOKEN))
         say_hint("RLOCK_OWNER names another holder; --owner TOKEN");
 }
 
@@ -244,7 +241,9 @@ static int release(struct renew_release *action)
     action->request.lease =
         action->settings.lease; /* for how long others wait, if it was forgotten */
     query_release(&action->query, &action->request, &answer);
-    if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN)
+    /* That it was taken away is told as long as it is asked. */
+    if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN &&
+        !answer.revoked.known)
         reservation_forget(&action->settings, action->key);
     if (answer.verdict == VERDICT_GRANTED) {
         say_detail("%.100s: released", action->key);

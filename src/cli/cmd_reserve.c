@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/not_holder.h"
 #include "cli/render.h"
 #include "cli/request.h"
 #include "cli/reservation.h"
@@ -263,18 +264,10 @@ const struct command command_reserve = {
 
 static const struct option_spec extend_options[] = {SETTINGS_OPTIONS, {0}};
 
-static int not_reserved(const struct reserve *all, const struct lock_party *holder)
-{
-    char who[PARTY_SIZE];
-
-    if (holder && holder->owner[0])
-        say_warning("%s: %s is not reserved by you, but held by %s", all->command->name, all->key,
-                    party_print(&holder->who, who, sizeof who));
-    else
-        say_warning("%s: %s is not reserved by you%s", all->command->name, all->key,
-                    holder ? ": it was released, or its time is over" : "");
-    return STATUS_NO;
-}
+static const struct not_holder_words words = {
+    .what = "reserved by you",
+    .by = "held by",
+    .gone = "reserved by you: it was released, or its time is over"};
 
 static int renew(struct reserve *all, struct query *query)
 {
@@ -289,8 +282,10 @@ static int renew(struct reserve *all, struct query *query)
     query_renew(query, &request, &answer);
     if (answer.verdict == VERDICT_GRANTED)
         return save(all);
-    if (answer.cause == CAUSE_NOT_HOLDER)
-        return not_reserved(all, &answer.holder);
+    if (answer.cause == CAUSE_NOT_HOLDER) {
+        not_holder_say(all->command, all->key, &answer, &words);
+        return STATUS_NO;
+    }
     return command_refused_about(all->command, all->key, &answer);
 }
 
@@ -298,8 +293,11 @@ static int extend(struct reserve *all)
 {
     struct query query = {0};
 
-    if (!reservation_find(&all->settings, all->key, all->owner))
-        return not_reserved(all, NULL);
+    if (!reservation_find(&all->settings, all->key, all->owner)) {
+        if (!not_holder_say_reserved(all->command, all->key, &all->settings))
+            say_warning("%s: %s is not reserved by you", all->command->name, all->key);
+        return STATUS_NO;
+    }
     int status = command_open(all->command, &all->settings, &query);
     if (status == STATUS_OK)
         status = renew(all, &query);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/text.h"
 #include "cli/daytime.h"
 
 char *kept_until(const struct lock_party *holder, bool seconds, char out[DAYTIME_SIZE])
@@ -41,5 +42,23 @@ char *kept_print(const struct lock_party *holder, char *out, size_t size)
 
     print_end(&holder->end, end, sizeof end);
     snprintf(out, size, "kept until %s; %s", kept_until(holder, false, until), end);
+    return out;
+}
+
+char *reserved_print(const struct lock_party *holder, char *out, size_t size)
+{
+    const struct identity *who = &holder->who;
+    char until[DAYTIME_SIZE], left[32];
+
+    *out = '\0';
+    text_append(out, size, "reserved by ");
+    if (who->user[0])
+        text_append(out, size, "%s@%s", who->user, who->host);
+    else
+        text_append(out, size, "%s", who->host[0] ? who->host : "someone");
+    text_append(out, size, " until %s (%s left)", kept_until(holder, false, until),
+                duration_print(holder->left_ms * NS_PER_MS, left, sizeof left));
+    if (who->label[0])
+        text_append(out, size, ": %s", who->label);
     return out;
 }

@@ -13,4 +13,8 @@ char *kept_until(const struct lock_party *holder, bool seconds, char out[DAYTIME
  * day here, by the store's clock. Returns out. */
 char *kept_print(const struct lock_party *holder, char *out, size_t size);
 
+/* "reserved by ada@ada-pc until 21:51 (1h59m left): load test", of a holder that is reserved, as
+ * others wrote it, for cli/say.h, which escapes it. Returns out. */
+char *reserved_print(const struct lock_party *holder, char *out, size_t size);
+
 #endif

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/duration.h"
+
 static void print_exit(const struct lock_end *end, char *out, size_t size)
 {
     const char *name = end->signal < SIGRTMIN ? sigabbrev_np(end->signal) : NULL;
@@ -40,6 +43,16 @@ char *revocation_print(const struct revocation *revoked, char out[REVOCATION_SIZ
     utf8_escape(revoked->by, by, sizeof by);
     utf8_escape(revoked->why, why, sizeof why);
     snprintf(out, REVOCATION_SIZE, "%s%s%s%s", *by ? " by " : "", by, *why ? ": " : "", why);
+    return out;
+}
+
+char *revocation_print_past(const struct revocation *revoked, char out[REVOCATION_SIZE])
+{
+    char ago[32];
+
+    duration_print(revoked->ago_ms * NS_PER_MS, ago, sizeof ago);
+    snprintf(out, REVOCATION_SIZE, "taken away %s ago%s%s%s%s", ago, revoked->by[0] ? " by " : "",
+             revoked->by, revoked->why[0] ? ": " : "", revoked->why);
     return out;
 }
 

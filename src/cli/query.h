@@ -37,6 +37,7 @@ void query_close(struct query *query);
  * with lock_list_free(), also when the answer is not GRANTED. */
 void query_survey(struct query *query, const char *const *patterns, size_t count,
                   struct lock_list *list, struct answer *answer);
+#define QUERY_RUNS_ALL 1000 /* of one lock; a store remembers fewer */
 /* The same with so many of the last runs of each lock; idle: free locks as well. */
 void query_memory(struct query *query, const char *const *patterns, size_t count, unsigned runs,
                   bool idle, struct lock_list *list, struct answer *answer);

@@ -7,6 +7,7 @@
 
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "cli/not_holder.h"
 #include "cli/reservation.h"
 #include "lock/key.h"
 #include "lock/own_identity.h"
@@ -263,8 +264,10 @@ static int take_owner(struct request *request, const struct command *command,
     const char *outer = outer_owner(), *why = outer ? owner_fault(outer) : NULL;
     char reserved[OWNER_SIZE];
 
-    if (!outer && find_reservation(request, settings, reserved))
+    if (!outer && find_reservation(request, settings, reserved)) {
+        not_holder_warn(settings, request->keys, request->key_count, reserved);
         outer = reserved;
+    }
     char uuid[OWNER_UUID_SIZE], shown[URLS_SHOWN_SIZE];
 
     own_identity_uuid(uuid);

@@ -105,6 +105,7 @@ struct lock_end {
 struct revocation {
     bool known;
     int64_t asked_ms; /* the holder was asked then: the store's wall clock, ms since 1970; 0: not */
+    int64_t ago_ms;   /* of a run: it ended so long ago */
     char by[IDENTITY_WORD_MAX + 1];  /* "build@ci-3 pid 4121"; "": not told */
     char why[IDENTITY_WORD_MAX + 1]; /* "": not told */
 };

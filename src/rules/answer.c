@@ -158,6 +158,7 @@ static bool read_run(const struct redisReply *record, int64_t now, struct lock_r
     if (by->end.how == LOCK_REVOKED) {
         read_revocation(text, length, &by->revoked);
         by->revoked.known = true;
+        by->revoked.ago_ms = run->ended_ago_ms;
     }
     return true;
 }

@@ -45,15 +45,20 @@ local function remember(lock, family, e, notes)
   end
 end
 
--- The run of an owner that somebody has taken the lock from, where it is known by whom; nil.
+-- The latest run of the owner, or else of the nearest ancestor of which one is known, if somebody
+-- has taken the lock from it; nil where it ended in another way, or is forgotten.
 local function revocation(lock, owner)
-  if not string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true) then return nil end
-  local names = {}
-  for n = 1, 20 do names[n] = 'r:' .. n - 1 end
-  for _, run in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
-    if run and string.find(run, ' ' .. owner .. ' ', 1, true)
-      and string.find(run, ' revoked=1 ', 1, true) then
-      return run
+  local fields = { 'c' }
+  for n = 0, 19 do fields[n + 2] = 'r:' .. n end
+  local found = redis.call('HMGET', lock.key, unpack(fields))
+  local ended = number(string.match(found[1] or '', '^%d+')) or 0
+  local path = lineage(owner)
+  for i = #path, 1, -1 do
+    for n = 1, 20 do
+      local run = found[(ended - n) % 20 + 2]
+      if run and string.find(run, ' ' .. path[i] .. ' ', 1, true) then
+        return string.find(run, ' revoked=1', 1, true) and run or nil
+      end
     end
   end
 end

@@ -1,0 +1,109 @@
+/* Who has it, or has taken it away. */
+#include "cli/not_holder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/holders.h"
+#include "cli/kept.h"
+#include "cli/outcome.h"
+#include "cli/render.h"
+
+/* How long a look may take that only a warning depends on. */
+#define LOOK_NS (1 * NS_PER_SEC)
+
+void not_holder_say(const struct command *command, const char *key, const struct answer *answer,
+                    const struct not_holder_words *words)
+{
+    const struct lock_party *holder = &answer->holder;
+    char who[PARTY_SIZE], past[REVOCATION_SIZE];
+
+    if (answer->revoked.known)
+        say_warning("%s: %.100s: %s", command->name, key,
+                    revocation_print_past(&answer->revoked, past));
+    else if (holder->owner[0] && holder->reserved)
+        say_warning("%s: %.100s is not %s; it is %s", command->name, key, words->what,
+                    reserved_print(holder, who, sizeof who));
+    else if (holder->owner[0])
+        say_warning("%s: %.100s is not %s, but %s %s", command->name, key, words->what, words->by,
+                    party_print(&holder->who, who, sizeof who));
+    else if (answer->holders > 0)
+        say_warning("%s: %.100s is not %s, but %s others", command->name, key, words->what,
+                    words->by);
+    else
+        say_warning("%s: %.100s is not %s", command->name, key, words->gone);
+}
+
+/* Asks once, and says nothing. */
+static bool look(const struct settings *settings, const char *const *keys, size_t count,
+                 struct lock_list *list)
+{
+    struct store_address address = settings->address;
+    struct query query = {0};
+    struct answer answer = {.verdict = VERDICT_UNKNOWN};
+    const char *patterns[LOCK_KEYS_MAX];
+    char fault[256];
+
+    address.server_wait = 0;
+    if (address.connect_timeout > LOOK_NS)
+        address.connect_timeout = LOOK_NS;
+    for (size_t i = 0; i < count; i++)
+        patterns[i] = key_to_pattern(keys[i]);
+    *list = (struct lock_list){0};
+    if (query_open(&query, &address, NULL, fault, sizeof fault))
+        query_memory(&query, patterns, count, QUERY_RUNS_ALL, true, list, &answer);
+    query_close(&query);
+    for (size_t i = 0; i < count; i++)
+        free((char *)(uintptr_t)patterns[i]);
+    return answer.verdict == VERDICT_GRANTED;
+}
+
+bool not_holder_say_reserved(const struct command *command, const char *key,
+                             const struct settings *settings)
+{
+    struct lock_list list;
+    bool known = look(settings, &key, 1, &list);
+    const struct lock_party *holder =
+        known && list.locks.count > 0 ? holders_reserved(list.locks.views) : NULL;
+    char who[PARTY_SIZE];
+
+    if (holder)
+        say_warning("%s: %.100s is not reserved by you; it is %s", command->name, key,
+                    reserved_print(holder, who, sizeof who));
+    lock_list_free(&list);
+    return holder;
+}
+
+static bool holds(const struct lock_view *lock, const char *owner)
+{
+    for (size_t i = 0; i < lock->holder_count; i++)
+        if (strcmp(lock->holders[i].owner, owner) == 0)
+            return true;
+    return false;
+}
+
+static void warn_of(const struct lock_view *lock, const char *owner)
+{
+    const struct lock_run *latest = NULL;
+    char past[REVOCATION_SIZE];
+
+    for (size_t i = 0; i < lock->run_count; i++)
+        if (strcmp(lock->runs[i].by.owner, owner) == 0)
+            latest = &lock->runs[i];
+    if (latest && latest->by.revoked.known && !holds(lock, owner))
+        say_warning("%.100s: your reservation was %s", lock->key,
+                    revocation_print_past(&latest->by.revoked, past));
+}
+
+void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,
+                     const char *owner)
+{
+    struct lock_list list;
+
+    if (!store_can(&settings->address, STORE_MEMORY))
+        return;
+    if (look(settings, keys, count, &list))
+        for (size_t i = 0; i < list.locks.count; i++)
+            warn_of(&list.locks.views[i], owner);
+    lock_list_free(&list);
+}
