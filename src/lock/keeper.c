@@ -54,6 +54,8 @@
  * server that writes it after the connection is closed drops that connection, with the release in
  * it unread. */
 #define LAST_ANSWER_NS (200 * NS_PER_MS)
+/* A timer that comes so late was not held up by other work: the machine or the process stood still. */
+#define STAND_STILL_NS (2 * NS_PER_SEC)
 /* One attempt to release; there may be several. */
 #define RELEASE_NS (2 * NS_PER_SEC)
 
@@ -542,6 +544,15 @@ static bool time_is_up(const struct keeper *keeper)
     return keeper->plan.wait && moment_reached(keeper->plan.wait_until, now_of(keeper));
 }
 
+/* The machine, or this process, has eaten the time: what the store said last is old, so that the
+ * store is asked once more. */
+static bool stood_still(const struct keeper *keeper)
+{
+    struct moment late = moment_plus(keeper->plan.wait_until, STAND_STILL_NS);
+
+    return moment_reached(late, now_of(keeper));
+}
+
 /* A server that takes no more clients is waited for as the lock is: others hold what it lacks. */
 static bool may_try_again(struct keeper *keeper, const struct answer *failure)
 {
@@ -733,7 +744,6 @@ void keeper_resume(struct keeper *keeper)
 {
     if (keeper->state != PAUSED)
         return;
-    outage_excuse(&keeper->outage, now_of(keeper));
     acquire(keeper, keeper->outage.contacted && keeper->plan.wait);
 }
 
@@ -906,7 +916,7 @@ static void timer_due(struct loop_timer *timer)
     }
     switch (keeper->state) {
     case WAITING:
-        if (moment_reached(keeper->plan.wait_until, now_of(keeper)))
+        if (time_is_up(keeper) && !stood_still(keeper))
             give_up_waiting(keeper);
         else
             acquire(keeper, true);
@@ -992,7 +1002,8 @@ static void lost(void *arg, const char *why)
 
 static const struct store_events store_events = {poked, handed, lost};
 
-/* A store that has answered before is given up after a lease: by then all its holders are gone. */
+/* A store that has answered before and refuses to work is given up after a lease: by then all its
+ * holders are gone. */
 static int64_t longest_outage(const struct keeper_plan *plan)
 {
     int64_t lease = plan->request.lease, connecting = plan->connect_timeout;
@@ -1014,6 +1025,7 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
     keeper->began = now_of(keeper);
     outage_begin(&keeper->outage, loop, since, plan->server_wait, longest_outage(plan),
                  &events->outage, arg);
+    keeper->outage.patient = plan->wait;
     store_on_event(store, &store_events, keeper);
     return keeper;
 }

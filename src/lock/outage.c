@@ -53,7 +53,7 @@ void outage_answered(struct outage *outage, struct moment now)
     bool told = outage->told;
 
     outage->contacted = true;
-    outage->until = moment_plus(now, outage->longest);
+    outage->until = now;
     outage->failures = 0;
     outage->text[0] = '\0';
     outage->failure.cause = CAUSE_NONE;
@@ -71,9 +71,13 @@ static bool is_away(const struct answer *why)
 
 bool outage_may_pass(const struct outage *outage, struct moment now, const struct answer *why)
 {
-    bool may = outage->contacted ? why->cause != CAUSE_DENIED : is_away(why);
+    bool over = moment_reached(outage->until, now);
 
-    return may && !moment_reached(outage->until, now);
+    if (!outage->contacted)
+        return is_away(why) && !over;
+    if (!outage->told) /* the first failure in a row */
+        over = outage->longest == 0;
+    return why->cause != CAUSE_DENIED && (!over || (outage->patient && is_away(why)));
 }
 
 /* "explains": until now there was mere silence. */
@@ -99,8 +103,10 @@ static bool is_new_reason(struct outage *outage, const char *text)
 
 static void note_later(struct outage *outage, struct moment now, const struct answer *why)
 {
-    if (!outage->told)
+    if (!outage->told) {
         outage->since = now;
+        outage->until = moment_max(outage->until, moment_plus(now, outage->longest));
+    }
     outage->told = true;
     if (is_new_reason(outage, why->text))
         outage->events->trouble(outage->arg, why);
@@ -145,12 +151,6 @@ const struct answer *outage_give_up(struct outage *outage, struct moment now,
 struct moment outage_pause(struct outage *outage, struct moment now)
 {
     return backoff_next(&outage->failures, now);
-}
-
-void outage_excuse(struct outage *outage, struct moment now)
-{
-    if (outage->contacted)
-        outage->until = moment_plus(now, outage->longest);
 }
 
 void outage_full(struct outage *outage, struct moment now)

@@ -3,8 +3,9 @@
  *
  * A store that has not answered yet may be away for "server_wait". The user is told so once: after
  * a second, or after three without any answer, and then once more when there is a reason. One that
- * has answered may be away for "longest" since its latest answer, or since the time at which it
- * meant to serve again; the user is told at once, and again when it fails for another reason, but
+ * has answered may fail for "longest" since the first failure in a row, or since the time at which
+ * it meant to serve again; a patient user waits without a limit for one that is away, as for a lock
+ * that others hold. The user is told at once, and again when it fails for another reason, but
  * of each reason once, and of eight at most: reasons may take turns for long. In both cases the
  * user is told when the store is back. */
 #ifndef RLOCK_LOCK_OUTAGE_H
@@ -27,6 +28,7 @@ struct outage {
     const struct outage_events *events;
     void *arg;
     int64_t longest;           /* ns */
+    bool patient;              /* to be set by the owner, whose user waits for the lock */
     bool contacted;            /* the store has answered */
     struct moment until;       /* it is given up then */
     unsigned failures;         /* in a row */
@@ -63,9 +65,6 @@ void outage_add_length(const struct outage *outage, struct moment now, struct an
 struct moment outage_pause(struct outage *outage, struct moment now);
 /* The store takes no more clients: it is given up as if it had answered anything else just now. */
 void outage_full(struct outage *outage, struct moment now);
-/* The store is asked again after a time in which it was not: it is given up as if it had just
- * answered, if it ever has. */
-void outage_excuse(struct outage *outage, struct moment now);
 /* Of a store that has answered somebody else: it is given up at "until". */
 void outage_inherit(struct outage *outage, struct moment until);
 /* The user does not wait for the store any more, and is not told that it is away at the start. The

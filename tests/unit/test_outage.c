@@ -9,7 +9,7 @@
 
 #define LONGEST_NS (30 * NS_PER_SEC)
 
-/* "steps": "MS WHAT" in order, where WHAT is + an answer, e excuse, q end, or a failure: ! refused,
+/* "steps": "MS WHAT" in order, where WHAT is + an answer, p patient, q end, or a failure: ! refused,
  * . silent, ~ loading, a digit: itself, w not yet for 40 s, x denied, n no such host. "wanted":
  * what the user is told, and "over:" with the reason if the failure is the last. */
 static const struct {
@@ -47,10 +47,14 @@ static const struct {
      "away:refused back:100 away:refused back:200 "},
     {"later: denied", 5000, "0 + 100 x", "over:denied "},
     {"later: no such host may pass", 5000, "0 + 100 n 200 +", "away:no such host back:100 "},
-    {"later: given up so long after the latest answer", 5000, "0 + 20000 + 49999 ! 50000 !",
-     "away:refused over:refused "},
-    {"later: not asked for a time", 5000, "0 + 40000 e 69999 ! 70000 .",
-     "away:refused over:silent "},
+    {"later: given up so long after the first failure in a row", 5000,
+     "0 + 20000 + 49999 ! 79998 . 79999 ~", "away:refused away:silent over:loading, for 30s "},
+    {"later: a patient user waits for a store that is away", 5000, "0 p 0 + 100 ! 99999 ~ 200000 +",
+     "away:refused away:loading back:199900 "},
+    {"later: a patient user is not let wait for a store that denies", 5000, "0 p 0 + 100 ! 200 x",
+     "away:refused over:denied "},
+    {"at the start a patient user waits no longer", 5000, "0 p 0 ! 5000 ~",
+     "away:refused over:loading, for 5s "},
     {"later: it says when it serves again", 5000, "0 + 20000 w 89999 ! 90000 !",
      "away:not yet away:refused over:not yet, for 1m10s "},
     {"at the start, when it serves again is no reason to wait", 5000, "0 w 5000 w",
@@ -59,8 +63,6 @@ static const struct {
      "away:full over:full, for 35s "},
     {"later: full", 5000, "0 + 20000 m 49000 m 78000 m 107999 ! 108000 !",
      "away:full away:refused over:full, for 1m28s "},
-    {"at the start there is no excuse", 5000, "0 ! 4000 e 6000 !",
-     "away:refused over:refused, for 6s "},
 };
 
 static const struct {
@@ -150,8 +152,8 @@ static void take_step(struct loop_timer *timer)
 
     if (what == '+')
         outage_answered(&course->outage, now);
-    else if (what == 'e')
-        outage_excuse(&course->outage, now);
+    else if (what == 'p')
+        course->outage.patient = true;
     else if (what == 'q')
         outage_end(&course->outage);
     for (size_t i = 0; i < COUNT(failures); i++)
