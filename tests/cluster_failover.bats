@@ -156,7 +156,7 @@ dead_seeds() {
     local key=${at[1]} old
     old=$(master_of "$key")
     hold a "$key" --lease 9s
-    bg w rlock run --lease 3s "$key" -- true
+    bg w rlock run -w 12s "$key" -- true
     poll_until 10 has_waiters "$key" 1
     node_kill "$(replica_of "$old")"
     node_kill "$old"
@@ -166,7 +166,7 @@ dead_seeds() {
     run -69 rlock force-release --now --yes --connect-timeout 1s "$key"
     finish a
     [[ $status == 79 ]]
-    finish w 15
+    finish w 20
     [[ $status == 69 ]]
     node_start "$old"
     poll_until 15 sh -c "redis-cli -p $old cluster info | grep -q cluster_state:ok"

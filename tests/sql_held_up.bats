@@ -81,7 +81,7 @@ not_before() {
         run -0 rlock acquire --lease 9s --limit 2 slots
         run -0 rlock acquire --lease 9s --limit 2 slots
         open_gate
-        since=$(awk -v since="$since" 'BEGIN { print since + 9 }')
+        since=$(awk -v since="$since" 'BEGIN { printf "%.2f", since + 9 }')
         not_before x "$since"
         not_before s "$since"
     }
