@@ -54,7 +54,7 @@
  * server that writes it after the connection is closed drops that connection, with the release in
  * it unread. */
 #define LAST_ANSWER_NS (200 * NS_PER_MS)
-/* A timer that comes so late was not held up by other work: the machine or the process stood still. */
+/* A timer that is so late was not delayed by other work: the machine or the process stood still. */
 #define STAND_STILL_NS (2 * NS_PER_SEC)
 /* One attempt to release; there may be several. */
 #define RELEASE_NS (2 * NS_PER_SEC)

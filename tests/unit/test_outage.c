@@ -9,7 +9,7 @@
 
 #define LONGEST_NS (30 * NS_PER_SEC)
 
-/* "steps": "MS WHAT" in order, where WHAT is + an answer, p patient, q end, or a failure: ! refused,
+/* "steps": "MS WHAT" in order; WHAT is + an answer, p patient, q end, or a failure: ! refused,
  * . silent, ~ loading, a digit: itself, w not yet for 40 s, x denied, n no such host. "wanted":
  * what the user is told, and "over:" with the reason if the failure is the last. */
 static const struct {
