@@ -147,11 +147,10 @@ check cppcheck 'C' cppcheck_strict src tests/*.c tests/unit tests/fuzz
 # shellcheck disable=SC2046 # a list of words
 check luacheck 'Lua scripts' luacheck_whole $(sed -n '/^lua_scripts/,/[^\\]$/p' Makefile.am |
     grep -o 'src/rules/lua/[a-z]*\.lua')
-check shellcheck 'shell scripts' shellcheck quickstart tests/hazards .ci/run .ci/bare .ci/busy .ci/valkey \
+check shellcheck 'shell scripts' shellcheck quickstart .ci/run .ci/bare .ci/busy .ci/valkey \
     .ci/package debian/tests/installed \
     bench/lock-redis-cli build-aux/embed-lua build-aux/fuzz build-aux/install-directories \
-    tests/floors \
-    tests/lint.sh tests/tidy.sh
+    tests/floors tests/hazards tests/lint.sh tests/tidy.sh
 check shellcheck 'bats files' shellcheck -S warning -e SC2034,SC2154 tests/helper.bash tests/*.bats
 # shellcheck disable=SC2046 # those that only lead to another page are not for mandoc
 check mandoc 'man pages' mandoc_strict $(grep -L '^\.so' man/*.[1-8])
