@@ -516,8 +516,7 @@ announces() {
 
 @test "H20 the rights that the manual names are enough, and the doctor knows them" {
     local node more
-    more=$(sed -n '/of a Redis Cluster ask for two more/,/Xr rlock-doctor/p' \
-        "$TESTS/../man/rlock.7" |
+    more=$(sed -n '/Cluster need `/s/`rlock doctor.*//p' "$TESTS/../docs/data.md" |
         grep -o '+[a-z|]*' | xargs)
     [[ $more == "+asking +cluster|slots" ]]
     for node in $CLUSTER_NODES; do

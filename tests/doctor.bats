@@ -298,7 +298,7 @@ foretold() {
 compare() {
     local right all broken moment
     moment=$(moment)
-    mapfile -t all < <(sed -n '/^ACL SETUSER rlock/,/^\.Ed/p' "$TESTS/../man/rlock.7" |
+    mapfile -t all < <(rights_in_manual rlock |
         grep -o '+[a-z|]*' | tr -d +)
     all=("${all[@]:$1:$2}")
     ((${#all[@]} > 5))
@@ -374,7 +374,7 @@ compare() {
         <<<"$output")
     [[ $advice == "ACL SETUSER looker on >PASSWORD "* ]]
     advice=${advice%%;*}
-    [[ $(sed -n '/^ACL SETUSER looker/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -o '+[a-z|]*' |
+    [[ $(rights_in_manual looker | grep -o '+[a-z|]*' |
         sort) == \
         "$(grep -o '+[a-z|]*' <<<"$advice" | sort)" ]]
     redis acl setuser looker reset on '>pw' ${advice#ACL SETUSER looker on >PASSWORD}
@@ -448,7 +448,7 @@ compare() {
 
 @test "H20 the rights that it looks at are those that the manual names" {
     local documented lacks
-    documented=$(sed -n '/^ACL SETUSER rlock/,/^\.Ed/p' "$TESTS/../man/rlock.7" |
+    documented=$(rights_in_manual rlock |
         grep -o '+[a-z|]*' | sort -u | xargs)
     [[ $documented == *+hset* ]]
     redis acl setuser nothing reset on '>pw' '~*' '&*' '-@all' '+multi' '+exec'
@@ -463,7 +463,7 @@ compare() {
 
 @test "H20 the rights of the manual are those that scripts and connections need" {
     local documented scripts around
-    documented=$(sed -n '/^ACL SETUSER rlock/,/^\.Ed/p' "$TESTS/../man/rlock.7" |
+    documented=$(rights_in_manual rlock |
         grep -o '+[a-z|]*' | tr -d + | sort -u)
     # What --mirror needs besides is in a list of its own.
     scripts=$(find "$TESTS/../src/rules/lua" -name '*.lua' ! -name mirror.lua -print0 |

@@ -163,13 +163,16 @@ redis() {
     redis-cli -e -s "$REDIS_SOCK" "$@" 3>&-
 }
 
-# The rights that rlock(7) tells an administrator to give: a paragraph of several lines to be typed
-# as one.
+# The lines of docs/data.md that begin with "ACL SETUSER $1", which are typed as one.
+rights_in_manual() {
+    sed -n "/^    ACL SETUSER $1/,/^\$/p" "$TESTS/../docs/data.md"
+}
+
+# The rights that docs/data.md tells an administrator to give.
 manual_rights() {
     local command
-    command=$(sed -n '/^ACL SETUSER rlock/,/^\.Ed/p' "$TESTS/../man/rlock.7" | grep -v '^\.Ed' |
-        tr -s ' \n' ' ')
-    [[ $command == "ACL SETUSER rlock on >PASSWORD "* && $command != *'\'* ]]
+    command=$(rights_in_manual rlock | tr -s ' \n' ' ')
+    [[ $command == " ACL SETUSER rlock on >PASSWORD "* && $command != *'\'* ]]
     echo "${command#*>PASSWORD }"
 }
 

@@ -11,6 +11,7 @@ UNITS = {"NS_PER_MS": 0.001, "NS_PER_SEC": 1}
 # Page, a sentence in it with {} for each number, and for each the file and the constant that it
 # comes from, or the sum of several; in seconds where the constant is a time. A third member is what
 # it is multiplied with.
+STORES = "rlock-stores.7"
 KEEPER = "lock/keeper.c"
 HANDOVER = ("rules/handover.h", "HANDOVER_MS", 0.001)
 PLACE = ("rules/arguments.c", "QUEUE_PLACE_MS", 0.001)
@@ -24,14 +25,14 @@ SENTENCES = [
     ("rlock.7", "{} ms later, if the command has not ended", (KEEPER, "CONFIRM_AFTER_NS", 1000)),
     ("rlock.7", "waiter's next call, {} s", (KEEPER, "HEARTBEAT_NS+SPREAD_NS")),
     ("rlock.7", "notices after {} s that nobody takes the grant", ("run/agent.c", "REACT_NS")),
-    ("rlock.7", "asks the Sentinels every {} s", ("store/redis/locate.c", "LOOK_NS")),
-    ("rlock.7", "third of the lease or {} s, whichever", ("store/redis/locate.c", "LOOK_NS")),
-    ("rlock.7", "is never shorter than {} s", ("store/zookeeper/session.h", "ZK_TIMEOUT_LEAST")),
+    (STORES, "asks the Sentinels every {} s", ("store/redis/locate.c", "LOOK_NS")),
+    (STORES, "third of the lease or {} s, whichever", ("store/redis/locate.c", "LOOK_NS")),
+    (STORES, "is never shorter than {} s", ("store/zookeeper/session.h", "ZK_TIMEOUT_LEAST")),
     ("rlock.7", "nothing has ended for {} s", ("os/stop.c", "STUCK_NS")),
-    ("rlock.7", "goes on killing for {} s", ("run/job.c", "FORKING_NS")),
-    ("rlock.7", "goes on until {} s after the lease", ("run/watchdog.c", "HOPELESS_NS")),
+    ("rlock.7", "keeps killing for {} s", ("run/job.c", "FORKING_NS")),
+    ("rlock.7", "continues until {} s after the lease", ("run/watchdog.c", "HOPELESS_NS")),
     (
-        "rlock.7",
+        STORES,
         "random pause of {} to {} ms",
         ("store/quorum/store.c", "PAUSE_LEAST_NS", 1000),
         ("store/quorum/store.c", "PAUSE_MOST_NS", 1000),
@@ -86,15 +87,39 @@ def fault(page, sentence, *sources):
     return None
 
 
+def fields(path, begin, end, pattern):
+    """The names of fields that a description has between two of its lines."""
+    with open(os.path.join(TOP, path), encoding="utf-8") as source:
+        text = source.read()
+    lines = text[text.index(begin) : text.index(end)]
+    return set(re.findall(r"[a-z]+(?::\w+)*", " ".join(re.findall(pattern, lines, re.M))))
+
+
+def layout_fault():
+    """docs/data.md has the fields of a lock that lock.lua has."""
+    in_script = r"^--   ([^\s,]+(?:, [^\s,]+)*) "
+    in_page = r"^\| (`.*?) \|"
+    script = fields("src/rules/lua/lock.lua", "--   k  ", "-- MODE is", in_script)
+    page = fields("docs/data.md", "## The fields of a lock", "## The fields of a latch", in_page)
+    if len(script) > 20 and script == page:
+        return None
+    return f"only in lock.lua: {script - page}; only in docs/data.md: {page - script}"
+
+
 def main():
     failed = 0
-    print(f"1..{len(SENTENCES)}")
+    print(f"1..{len(SENTENCES) + 1}")
     for number, sentence in enumerate(SENTENCES, 1):
         wrong = fault(*sentence)
         failed += wrong is not None
         print(f"{'not ' if wrong else ''}ok {number} - {sentence[0]}: {sentence[1]}")
         if wrong:
             print(f"# {wrong}")
+    wrong = layout_fault()
+    failed += wrong is not None
+    print(f"{'not ' if wrong else ''}ok {len(SENTENCES) + 1} - docs/data.md: the fields of a lock")
+    if wrong:
+        print(f"# {wrong}")
     return 1 if failed else 0
 
 

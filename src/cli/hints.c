@@ -8,19 +8,20 @@ static const char *const words[HINTS] = {
     [HINT_CLUSTER] = "cluster://HOST is for a Redis Cluster, redis://HOST for a single server",
     [HINT_PASSWORD] = "--password-file or RLOCK_PASSWORD",
     [HINT_PASSWORD_OR_RIGHTS] =
-        "--password-file or RLOCK_PASSWORD; rlock(7) has the rights it needs",
+        "--password-file or RLOCK_PASSWORD; docs/data.md has the rights it needs",
     [HINT_PASSWORD_OR_USER] = "--password-file or RLOCK_PASSWORD, and the user in the URL",
     [HINT_KEPT_PASSWORD] =
         ("an outer rlock takes passwords out of its command's environment: give it "
          "--keep-credentials, or use --password-file or a configuration file"),
     [HINT_RIGHTS] =
-        "rlock doctor names the rights that are missing; rlock(7) has all that it needs",
+        "rlock doctor names the missing rights; docs/data.md has all of them",
     [HINT_LONGER_LEASE] = "a longer --lease, or a server that is nearer",
     [HINT_WAIT_OR_MARK] = "wait, or rlock init --force if nothing is held",
     [HINT_REPLICAS] = "--replicas, if one of them may be promoted",
 
     [HINT_TABLES] = "rlock init makes them; rlock init --print shows the SQL",
-    [HINT_SHEDLOCK] = "it is ShedLock's, which rlock does not make: rlock(7) has its CREATE TABLE",
+    [HINT_SHEDLOCK] =
+        "the table is ShedLock's, and rlock does not make it: rlock-stores(7) has its CREATE TABLE",
     [HINT_DRIVER] = "it is in a package of its own, of the same name",
     [HINT_LIBRARY] = "install the package with that library: libpq5 or libmariadb3 on Debian",
     [HINT_DATABASE] = "CREATE DATABASE makes one; the URL ends in its name",

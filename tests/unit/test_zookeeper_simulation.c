@@ -428,7 +428,7 @@ static void begin(struct player *player)
     choose_keys(player);
     for (size_t i = 0; outer && i < player->plan.request.key_count; i++)
         if (index_of(outer, player->keys[i]) < 0)
-            wait = wait < 0 ? 20000 : wait; /* it might wait for ever: rlock(7) says so */
+            wait = wait < 0 ? 20000 : wait; /* it might wait for ever: rlock-stores(7) says so */
     player->plan = (struct keeper_plan){
         .request = {.keys = player->keys,
                     .key_count = player->plan.request.key_count,

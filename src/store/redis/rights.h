@@ -1,4 +1,4 @@
-/* The rights that rlock needs at a Redis server: the one list of them, as rlock(7) has it too.
+/* The rights that rlock needs at a Redis server: the one list of them, as docs/data.md has it too.
  * Pure. */
 #ifndef RLOCK_STORE_REDIS_RIGHTS_H
 #define RLOCK_STORE_REDIS_RIGHTS_H
