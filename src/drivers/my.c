@@ -88,6 +88,21 @@ static int try_to_connect(const struct driver_target *target)
     return error;
 }
 
+/* Whether a handshake of TLS failed for no other reason than that the connection broke, by what
+ * OpenSSL and GnuTLS say then. */
+static bool is_cut(const char *said)
+{
+    static const char *const known[] = {
+        "TLS/SSL error: unexpected eof while reading",
+        "TLS/SSL error: The TLS connection was non-properly terminated",
+        "TLS/SSL error: Error in the p"}; /* pull function, push function */
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strncmp(said, known[i], strlen(known[i])) == 0)
+            return true;
+    return false;
+}
+
 /* The library tells the system's error by a number in brackets at the end alone; where it has
  * waited for the connection, this is not the number of what came of it. */
 static void fail_to_connect(MYSQL *connection, const struct driver_target *target,
@@ -95,9 +110,12 @@ static void fail_to_connect(MYSQL *connection, const struct driver_target *targe
 {
     const char *said = mysql_error(connection), *number = strrchr(said, '(');
     unsigned error = mysql_errno(connection);
+    bool tls = error == CR_SSL_CONNECTION_ERROR;
     bool way = error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR;
-    long system = way && number ? strtol(number + 1, NULL, 10) : 0;
+    long system = (way || tls) && number ? strtol(number + 1, NULL, 10) : 0;
 
+    if (tls && (system > 0 || is_cut(said)))
+        error = CR_SERVER_LOST;
     if (system == EINPROGRESS)
         system = try_to_connect(target);
     if (way)

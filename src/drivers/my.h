@@ -1,4 +1,5 @@
-/* Connections to MySQL and MariaDB, and what their failures mean, for the programs that have one. */
+/* Connections to MySQL and MariaDB, and what their failures mean, for the programs that have
+ * one. */
 #ifndef RLOCK_DRIVERS_MY_H
 #define RLOCK_DRIVERS_MY_H
 
