@@ -152,6 +152,10 @@ class Mysql(Database):
     hang_up = "KILL HARD USER locker"
 
 
+class HostedMysql(Mysql):
+    name, scheme = "MariaDB by way of a host", "mysql+host"
+
+
 def missing(program, *programs):
     driver = os.path.join(os.path.dirname(RLOCK), program)
     lacking = [one for one in (driver, *programs) if not shutil.which(one)]
@@ -161,5 +165,9 @@ def missing(program, *programs):
 Postgresql.missing = missing("rlock-postgresql", f"{BIN}/initdb", "psql")
 HostedPostgresql.missing = missing("rlock-host-postgresql", f"{BIN}/initdb", "psql")
 Mysql.missing = missing("rlock-mysql", "mariadbd", "mariadb-install-db", "mariadb")
+HostedMysql.missing = missing("rlock-host-mysql", "mariadbd", "mariadb-install-db", "mariadb")
 
-DATABASES = {"postgresql": Postgresql, "hosted": HostedPostgresql, "mysql": Mysql}
+DATABASES = {
+    "postgresql": Postgresql, "hosted": HostedPostgresql, "mysql": Mysql,
+    "hosted-mysql": HostedMysql,
+}

@@ -1,7 +1,8 @@
 /* Runs the scripts of src/rules in a host (src/host), for the tests of the scripts, in place of a
  * redis-server. It takes that one's option --unixsocket PATH, and the commands that those tests
- * need besides those of the scripts. RLOCK_SCRIPT_STORE says where the records are: nowhere but in
- * memory (the default), or in a PostgreSQL, as "HOST PORT USER PASSWORD DATABASE TABLE". */
+ * need besides those of the scripts. The records are in memory, or in the database that it was
+ * built for (HOST_STORE): RLOCK_SCRIPT_STORE says in which, as "HOST PORT USER PASSWORD DATABASE".
+ * Each process has tables of its own. */
 #include <lua.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +14,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "host/postgresql.h"
 #include "host/serve.h"
+
+#ifdef HOST_STORE
+extern const struct host_store HOST_STORE;
+#endif
 
 /* -- records in memory ------------------------------------------------------------------------- */
 
@@ -120,7 +124,7 @@ static bool memory_list(struct piece prefix, void (*each)(void *arg, struct piec
 
 static void memory_listen(struct piece channel)
 {
-    (void)channel;
+    (void)channel; /* all are heard */
 }
 
 static bool memory_hear(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg)
@@ -134,9 +138,10 @@ static bool memory_hear(void (*tell)(void *arg, struct piece channel, struct pie
     return true;
 }
 
-static int memory_descriptor(void)
+static int memory_rest(enum host_ears ears, int *ms)
 {
-    return -1;
+    (void)ears;
+    return *ms = -1;
 }
 
 static bool memory_make(const char *user, struct host_fault *fault)
@@ -146,9 +151,9 @@ static bool memory_make(const char *user, struct host_fault *fault)
     return true;
 }
 
-static const struct host_store memory = {memory_open,    memory_load,       memory_commit,
-                                         memory_abandon, memory_list,       memory_listen,
-                                         memory_hear,    memory_descriptor, memory_make};
+static const struct host_store memory = {memory_open, memory_load,   memory_commit, memory_abandon,
+                                         memory_list, memory_listen, memory_listen, memory_rest,
+                                         memory_hear, memory_make};
 
 /* -- what tests ask of a Redis besides --------------------------------------------------------- */
 
@@ -340,18 +345,18 @@ static int listen_at(const char *path)
     return fd;
 }
 
+#ifdef HOST_STORE
 static void open_store(const char *where)
 {
-    char host[200], port[20], user[100], password[100], database[100], table[60];
+    char host[200], port[20], user[100], password[100], database[100], table[40];
     struct host_fault fault;
 
-    if (!where || !*where)
-        return;
-    if (sscanf(where, "%199s %19s %99s %99s %99s %59s", host, port, user, password, database,
-               table) != 6) {
-        fprintf(stderr, "RLOCK_SCRIPT_STORE: HOST PORT USER PASSWORD DATABASE TABLE\n");
+    if (!where ||
+        sscanf(where, "%199s %19s %99s %99s %99s", host, port, user, password, database) != 5) {
+        fprintf(stderr, "RLOCK_SCRIPT_STORE: HOST PORT USER PASSWORD DATABASE\n");
         exit(1);
     }
+    snprintf(table, sizeof table, "t%d", (int)getpid());
     const struct host_target target = {.at = {.host = host,
                                               .port = port,
                                               .user = user,
@@ -362,12 +367,13 @@ static void open_store(const char *where)
                                               .key = "",
                                               .client = "tests"},
                                        .table = table};
-    store = &host_postgresql;
+    store = &HOST_STORE;
     if (!store->open(&target, &fault) || !store->make(NULL, &fault)) {
         fprintf(stderr, "%s: %s\n", where, fault.why.text);
         exit(1);
     }
 }
+#endif
 
 int main(int argc, char **argv)
 {
@@ -378,7 +384,9 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--unixsocket") == 0)
             path = argv[i + 1];
     started = clock_wall() / NS_PER_SEC;
+#ifdef HOST_STORE
     open_store(getenv("RLOCK_SCRIPT_STORE"));
+#endif
     const struct host host = {
         .store = store, .listener = listen_at(path), .extra = &extra, .reply = reply};
     return host_serve(&host);

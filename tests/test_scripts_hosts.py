@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """The scripts of src/rules in a host (src/host): their own tests, with its records in memory; with
-"postgresql" in RLOCK_SCRIPT_STORES, in a PostgreSQL. Prints TAP."""
+"postgresql" or "mariadb" in RLOCK_SCRIPT_STORES, in such a database. Prints TAP."""
 import os, re, shutil, signal, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROGRAM = os.path.join(os.environ.get("RLOCK_TEST_TOOLS", "tests"), "script-host")
+TOOLS = os.path.abspath(os.environ.get("RLOCK_TEST_TOOLS", "tests"))
+PROGRAMS = {
+    "memory": "script-host", "postgresql": "script-host-postgresql", "mariadb": "script-host-mysql"
+}
 FILES = """test_scripts test_scripts_any test_scripts_ask test_scripts_grace test_scripts_handover
     test_scripts_heartbeat test_scripts_latch test_scripts_latest test_scripts_memory
     test_scripts_mirror test_scripts_model test_scripts_modes test_scripts_pauses
@@ -15,15 +18,17 @@ WITHOUT = ["rights: without any channel", "a process that was a replica in betwe
 WITHOUT_IN_DATABASE = WITHOUT + ["thousands that died go all at once"]
 
 
-def postgresql():
-    """Starts a server; where its records are, and how it is stopped."""
-    from chaos_databases import BIN, PostgresqlServer
+def start(store):
+    """Starts a server; where its records are, and how it is stopped. None: it is not here."""
+    from chaos_databases import BIN, MysqlServer, PostgresqlServer
     from chaos_deployments import free_ports
 
-    if not os.path.exists(os.path.join(BIN, "initdb")):
+    kind = MysqlServer if store == "mariadb" else PostgresqlServer
+    program = shutil.which("mariadbd") if store == "mariadb" else os.path.join(BIN, "initdb")
+    if not os.path.exists(program or ""):
         return None, None
     directory = tempfile.mkdtemp(prefix="rlock-scripts-")
-    server = PostgresqlServer(os.path.join(directory, "postgresql"), free_ports(1)[0])
+    server = kind(os.path.join(directory, store), free_ports(1)[0])
     server.make()
     server.start()
     server.make_users()
@@ -32,7 +37,8 @@ def postgresql():
         server.stop()
         shutil.rmtree(directory, ignore_errors=True)
 
-    return f"{server.directory} {server.port} locker - locks rlock", stop
+    host = server.directory if store == "postgresql" else "127.0.0.1"
+    return f"{host} {server.port} locker p locks", stop
 
 
 def run(store, file, environment):
@@ -57,18 +63,20 @@ def run(store, file, environment):
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    if not os.path.exists(PROGRAM):
-        print("1..0 # SKIP the hosts were not built: neither Lua 5.1 nor libpq was there")
+    if not os.path.exists(os.path.join(TOOLS, PROGRAMS["memory"])):
+        print("1..0 # SKIP the hosts were not built: they take Lua 5.1, and a database's library")
         return 0
     count, failed = 0, 0
     for store in os.environ.get("RLOCK_SCRIPT_STORES", "memory").split():
-        where, stop = postgresql() if store == "postgresql" else ("", None)
+        program = os.path.join(TOOLS, PROGRAMS[store])
+        where, stop = ("", None)
+        if store != "memory":
+            where, stop = start(store) if os.path.exists(program) else (None, None)
         if where is None:
             print(f"# {store} is not here")
             continue
         environment = {
-            **os.environ, "RLOCK_SCRIPT_SERVER": os.path.abspath(PROGRAM),
-            "RLOCK_SCRIPT_STORE": where,
+            **os.environ, "RLOCK_SCRIPT_SERVER": program, "RLOCK_SCRIPT_STORE": where,
             "RLOCK_SCRIPT_WITHOUT": "|".join(WITHOUT_IN_DATABASE if where else WITHOUT),
         }
         if where:

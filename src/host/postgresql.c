@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "drivers/pq.h"
+#include "host/locks.h"
 #include "host/serve.h"
 #include "store/sql/dialect.h"
 
@@ -129,43 +130,13 @@ static bool pq_open(const struct host_target *target, struct host_fault *fault)
 
 /* -- locking and reading ----------------------------------------------------------------------- */
 
-/* FNV-1a of the tables' name and another. Two names with the same number are in each other's way,
- * and no worse. */
-static int64_t number_of(struct piece name)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    for (const char *at = table_prefix; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
-    for (size_t i = 0; i < name.size; i++)
-        hash = (hash ^ (unsigned char)name.at[i]) * UINT64_C(1099511628211);
-    return (int64_t)hash;
-}
-
-struct lock {
-    int64_t number;
-    bool writes;
-};
-
-static int compare_locks(const void *a, const void *b)
-{
-    const struct lock *left = a, *right = b;
-
-    return left->number != right->number ? (left->number < right->number ? -1 : 1)
-                                         : (int)right->writes - (int)left->writes;
-}
-
-/* All lock in this order, so that no two wait for each other. */
 static void add_locks(struct sql *sql, const struct unit *unit)
 {
-    struct lock *locks = mem_zeroed((unit->count + 1) * sizeof *locks);
+    struct host_lock *locks = host_locks(unit, table_prefix, 0);
 
     for (size_t i = 0; i < unit->count; i++)
-        locks[i] = (struct lock){number_of(unit->keys[i].name), unit->keys[i].writes};
-    qsort(locks, unit->count, sizeof *locks, compare_locks);
-    for (size_t i = 0; i < unit->count; i++)
         fprintf(sql->file, "SELECT pg_advisory_xact_lock%s(%" PRId64 ");",
-                locks[i].writes ? "" : "_shared", locks[i].number);
+                locks[i].writes ? "" : "_shared", (int64_t)locks[i].number);
     free(locks);
 }
 
@@ -292,7 +263,7 @@ static void add_records(struct sql *sql, const struct unit *unit)
 
 static void print_channel(struct piece name, char *out, size_t size)
 {
-    snprintf(out, size, "rlock_%016" PRIx64, (uint64_t)number_of(name));
+    snprintf(out, size, "rlock_%016" PRIx64, host_number(table_prefix, name));
 }
 
 /* "CHANNEL TEXT". One that is too long is told as a message without a text: somebody who listens
@@ -403,7 +374,6 @@ static bool pq_list(struct piece prefix, void (*each)(void *arg, struct piece na
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-/* It is listened to for as long as the connection lives: a waiter comes back to it. */
 static void pq_listen(struct piece name)
 {
     for (size_t i = 0; i < channel_count; i++)
@@ -413,6 +383,12 @@ static void pq_listen(struct piece name)
     struct channel *channel = &channels[channel_count++];
     *channel = (struct channel){.name = piece_duplicate(name), .is_new = true};
     print_channel(name, channel->listened, sizeof channel->listened);
+}
+
+/* It is listened to for as long as the connection lives: a waiter comes back to it. */
+static void pq_unlisten(struct piece name)
+{
+    (void)name;
 }
 
 static void tell_payload(char *payload, void (*tell)(void *arg, struct piece, struct piece),
@@ -449,8 +425,10 @@ static bool pq_hear(void (*tell)(void *arg, struct piece channel, struct piece t
     return true;
 }
 
-static int pq_descriptor(void)
+static int pq_rest(enum host_ears ears, int *ms)
 {
+    (void)ears;
+    *ms = -1;
     return connection ? PQsocket(connection) : -1;
 }
 
@@ -463,7 +441,8 @@ static bool pq_make(const char *user, struct host_fault *fault)
 
     sql_begin(&sql);
     /* Two that make them at once would see each other fail. */
-    fprintf(sql.file, "BEGIN;SELECT pg_advisory_xact_lock(%" PRId64 ");", number_of(piece_of("")));
+    fprintf(sql.file, "BEGIN;SELECT pg_advisory_xact_lock(%" PRId64 ");",
+            (int64_t)host_number(table_prefix, piece_of("")));
     struct sql_text text = {.dialect = &sql_hosted_postgresql, .table = table_prefix};
     for (size_t i = 0; sql_add_schema(&text, user, i); i++)
         sql_add(&text, ";");
@@ -478,5 +457,5 @@ static bool pq_make(const char *user, struct host_fault *fault)
     return outcome == HOST_DONE;
 }
 
-const struct host_store host_postgresql = {pq_open,   pq_load, pq_commit,     pq_abandon, pq_list,
-                                           pq_listen, pq_hear, pq_descriptor, pq_make};
+const struct host_store host_postgresql = {pq_open,   pq_load,     pq_commit, pq_abandon, pq_list,
+                                           pq_listen, pq_unlisten, pq_rest,   pq_hear,    pq_make};

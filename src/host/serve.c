@@ -34,6 +34,7 @@ struct client {
     struct resp_in in;
     struct resp_out out;
     struct words channels; /* that it listens to */
+    bool patient;          /* what it listens for may be late */
     bool hears_all;
     bool queues; /* between MULTI and EXEC: */
     struct words *queue;
@@ -150,11 +151,13 @@ static void run(struct server *server, struct client *client, const struct scrip
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
+/* Whoever was called has something to do, and waits for no more until it has listened anew. */
 static void deliver(struct client *client, struct piece channel, struct piece text)
 {
     for (size_t i = 0; i < client->channels.count; i++) {
         if (!piece_equal(client->channels.at[i], channel))
             continue;
+        client->patient = true;
         resp_array(&client->out, 3);
         resp_bulk(&client->out, piece_of("message"));
         resp_bulk(&client->out, channel);
@@ -361,12 +364,25 @@ static void do_scan(const struct request *request)
 
 /* -- channels ---------------------------------------------------------------------------------- */
 
-static void note_channel(struct client *client, struct piece channel)
+static bool has_channel(const struct client *client, struct piece channel)
 {
     for (size_t i = 0; i < client->channels.count; i++)
         if (piece_equal(client->channels.at[i], channel))
-            return;
-    words_add(&client->channels, channel);
+            return true;
+    return false;
+}
+
+/* The latest of its channels goes, and is not heard any more unless another client listens. */
+static void leave_channel(struct server *server, struct client *client)
+{
+    struct piece channel = client->channels.at[--client->channels.count];
+    bool heard = false;
+
+    for (size_t i = 0; i < server->client_count; i++)
+        heard |= has_channel(server->clients[i], channel);
+    if (!heard)
+        server->store->unlisten(channel);
+    piece_drop(&channel);
 }
 
 /* In a transaction, behind the script that the message answers. */
@@ -374,7 +390,8 @@ static void do_subscribe(const struct request *request)
 {
     for (size_t i = 1; i < request->count; i++) {
         request->server->store->listen(request->words[i]);
-        note_channel(request->client, request->words[i]);
+        if (!has_channel(request->client, request->words[i]))
+            words_add(&request->client->channels, request->words[i]);
         reply_subscribed(request->client, "subscribe", &request->words[i]);
     }
 }
@@ -387,7 +404,7 @@ static void do_unsubscribe(const struct request *request)
         reply_subscribed(request->client, "unsubscribe", NULL);
     while (channels->count > 0) {
         struct piece channel = piece_duplicate(channels->at[channels->count - 1]);
-        words_remove(channels, channels->count - 1);
+        leave_channel(request->server, request->client);
         reply_subscribed(request->client, "unsubscribe", &channel);
         piece_drop(&channel);
     }
@@ -421,15 +438,19 @@ static void queue(const struct request *request)
 }
 
 /* The connection listens from the end of a unit on, so it has to know to what before the first one
- * begins: a message that is told right behind it is heard then. */
+ * begins: a message that is told right behind it is heard then. A waiter is called; who holds a
+ * lock, and has it renewed, is asked for it now and then. */
 static void do_exec(const struct request *request)
 {
     struct client *client = request->client;
 
-    client->queues = false;
-    for (size_t i = 0; i < client->queued; i++)
-        if (client->queue[i].count == 2 && piece_is(client->queue[i].at[0], "subscribe"))
-            request->server->store->listen(client->queue[i].at[1]);
+    client->queues = client->patient = false;
+    for (size_t i = 0; i < client->queued; i++) {
+        const struct words *words = &client->queue[i];
+        if (words->count == 2 && piece_is(words->at[0], "subscribe"))
+            request->server->store->listen(words->at[1]);
+        client->patient |= words->count > 2 && piece_is(words->at[1], script_renew.sha1);
+    }
     resp_array(&client->out, client->queued);
     for (size_t i = 0; i < client->queued; i++) {
         const struct request one = {request->server, client, client->queue[i].at,
@@ -553,6 +574,8 @@ static void drop_client(struct server *server, size_t i)
 {
     struct client *client = server->clients[i];
 
+    while (client->channels.count > 0)
+        leave_channel(server, client);
     close(client->fd);
     resp_in_free(&client->in);
     resp_out_free(&client->out);
@@ -564,16 +587,27 @@ static void drop_client(struct server *server, size_t i)
     server->clients[i] = server->clients[--server->client_count];
 }
 
+static enum host_ears ears_of(const struct server *server)
+{
+    enum host_ears ears = HOST_DEAF;
+
+    for (size_t i = 0; i < server->client_count && ears != HOST_ALERT; i++)
+        if (server->clients[i]->channels.count > 0)
+            ears = server->clients[i]->patient ? HOST_PATIENT : HOST_ALERT;
+    return ears;
+}
+
 static void wait_and_read(struct server *server, struct pollfd *fds, size_t first)
 {
     size_t known = server->client_count;
+    int ms;
 
-    fds[0] = (struct pollfd){.fd = server->store->descriptor(), .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = server->store->rest(ears_of(server), &ms), .events = POLLIN};
     if (first > 1)
         fds[1] = (struct pollfd){.fd = server->host->listener, .events = POLLIN};
     for (size_t i = 0; i < known; i++)
         fds[first + i] = (struct pollfd){.fd = server->clients[i]->fd, .events = POLLIN};
-    if (poll(fds, first + known, -1) < 0)
+    if (poll(fds, first + known, ms) < 0)
         return;
     for (size_t i = 0; i < known; i++)
         if (fds[first + i].revents)
@@ -590,7 +624,9 @@ static bool turn(struct server *server)
 
     wait_and_read(server, fds, first);
     free(fds);
+    limit_time(COMMAND_MS);
     server->broken |= !server->broken && !server->store->hear(hear, server);
+    limit_time(0);
     for (size_t i = server->client_count; i-- > 0;) {
         send_all(server->clients[i]);
         if (server->clients[i]->gone)

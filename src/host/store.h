@@ -29,6 +29,13 @@ enum host_outcome {
     HOST_FAILED /* why is in the fault */
 };
 
+/* How those who listen hear. */
+enum host_ears {
+    HOST_DEAF,    /* nobody listens */
+    HOST_PATIENT, /* a message may be some seconds late */
+    HOST_ALERT    /* somebody waits for it */
+};
+
 struct host_store {
     bool (*open)(const struct host_target *target, struct host_fault *fault);
     enum host_outcome (*load)(struct unit *unit, struct host_fault *fault);
@@ -40,10 +47,13 @@ struct host_store {
                  struct host_fault *fault);
     /* From the end of the next unit on, messages to that channel are heard. */
     void (*listen)(struct piece channel);
+    /* They need not be any more. */
+    void (*unlisten)(struct piece channel);
+    /* There is nothing to ask for now. Returns what becomes readable when hear() has something to
+     * do; -1: nothing does. *ms: it has so in so long at the latest; -1: it may take any time. */
+    int (*rest)(enum host_ears ears, int *ms);
     /* Calls "tell" for each message that has come. False: the connection broke. */
     bool (*hear)(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg);
-    /* Becomes readable when a message comes; -1: there is none. */
-    int (*descriptor)(void);
     /* Makes the tables, where they are not there yet; user: who gets the rights that rlock needs;
      * NULL: nobody. */
     bool (*make)(const char *user, struct host_fault *fault);

@@ -31,11 +31,22 @@ static struct store *open_hosted(struct loop *loop, const struct store_address *
     return store_redis_open(loop, address, fault, size);
 }
 
-static char *schema_postgresql(const struct store_address *address, const char *user, size_t i)
+static char *schema(const struct sql_dialect *dialect, const struct store_address *address,
+                    const char *user, size_t i)
 {
-    struct sql_text text = {.dialect = &sql_hosted_postgresql, .table = address->urls->table};
+    struct sql_text text = {.dialect = dialect, .table = address->urls->table};
 
     return sql_add_schema(&text, user, i) ? text.bytes : NULL;
+}
+
+static char *schema_postgresql(const struct store_address *address, const char *user, size_t i)
+{
+    return schema(&sql_hosted_postgresql, address, user, i);
+}
+
+static char *schema_mysql(const struct store_address *address, const char *user, size_t i)
+{
+    return schema(&sql_hosted_mysql, address, user, i);
 }
 
 const struct store_record hosted_postgresql_record = {.scheme = "postgresql+host",
@@ -50,3 +61,29 @@ const struct store_record hosted_postgresql_record = {.scheme = "postgresql+host
                                                       .grants = true,
                                                       .open = open_hosted,
                                                       .check = sql_check_hosted_postgresql};
+
+const struct store_record hosted_mysql_record = {.scheme = "mysql+host",
+                                                 .secure = "mysqls+host",
+                                                 .name = "mysql+host://",
+                                                 .is_on_trial = true,
+                                                 .abilities = ABILITIES,
+                                                 .program = "rlock-host-mysql",
+                                                 .parse = hosted_parse_mysql,
+                                                 .print = hosted_print_mysql,
+                                                 .schema = schema_mysql,
+                                                 .grants = true,
+                                                 .open = open_hosted,
+                                                 .check = sql_check_hosted_mysql};
+
+const struct store_record hosted_mariadb_record = {.scheme = "mariadb+host",
+                                                   .secure = "mariadbs+host",
+                                                   .name = "mariadb+host://",
+                                                   .is_on_trial = true,
+                                                   .abilities = ABILITIES,
+                                                   .program = "rlock-host-mysql",
+                                                   .parse = hosted_parse_mysql,
+                                                   .print = hosted_print_mysql,
+                                                   .schema = schema_mysql,
+                                                   .grants = true,
+                                                   .open = open_hosted,
+                                                   .check = sql_check_hosted_mysql};

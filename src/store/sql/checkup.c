@@ -9,6 +9,7 @@
 
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "net/loop.h"
 #include "store/sql/dialect.h"
 #include "store/sql/driver.h"
@@ -202,14 +203,29 @@ static bool check_rights(struct examination *of)
     return fine;
 }
 
+/* "rlock_lock and rlock_wait are there" and the like. */
+static void tell_tables(struct examination *of)
+{
+    const char *const *table = of->dialect->tables;
+    char text[80] = "";
+
+    for (size_t i = 0; table[i]; i++)
+        text_append(text, sizeof text, "%s@%s",
+                    i == 0         ? ""
+                    : table[i + 1] ? ", "
+                                   : " and ",
+                    table[i]);
+    text_append(text, sizeof text, " %s there", table[1] ? "are" : "is");
+    add_names(of, "tables", LEVEL_FINE, text, "");
+}
+
 /* Whether locks can be tried. */
 static bool check_tables(struct examination *of)
 {
-    bool one = !of->dialect->tables[1], there = ask_names(of, of->dialect->probe);
+    bool there = ask_names(of, of->dialect->probe);
 
     if (there || of->failure.cause == CAUSE_DENIED) {
-        add_names(of, "tables", LEVEL_FINE, one ? "@record is there" : "@lock and @wait are there",
-                  "");
+        tell_tables(of);
         return check_rights(of);
     }
     diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
@@ -427,15 +443,45 @@ static void check_my_shedlock(struct examination *of)
         add(of, "shedlock", LEVEL_FINE, "table shedlock is there, to be a mirror", "");
 }
 
-static void check_mysql(struct examination *of)
+/* Whoever tells a message ends the sleep of the one that waits for it, over another connection. */
+static void check_hosted_wake_up(struct examination *of)
+{
+    char sql[240] = "KILL QUERY ";
+
+    if (!ask(of, "SELECT CONNECTION_ID()"))
+        return;
+    text_append(sql, sizeof sql, "%s", of->values[0]);
+    if (ask_by(of, of->other, sql))
+        add(of, "wake-up", LEVEL_FINE, "waiters sleep in the server, and KILL QUERY wakes them",
+            "");
+    else
+        add(of, "wake-up", LEVEL_WARNING,
+            "KILL QUERY fails, as by way of a pooler: waiters look every two seconds instead of "
+            "being woken",
+            "connect to the server itself, or pool sessions");
+}
+
+static void check_mysql_itself(struct examination *of)
 {
     check_my_durability(of);
     check_my_mode(of);
     check_my_replicas(of);
     check_my_shedlock(of);
     check_my_connections(of);
+}
+
+static void check_mysql(struct examination *of)
+{
+    check_mysql_itself(of);
     if (check_tables(of))
         check_my_wake_up(of);
+}
+
+static void check_hosted_mysql(struct examination *of)
+{
+    check_mysql_itself(of);
+    if (check_tables(of))
+        check_hosted_wake_up(of);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -505,4 +551,10 @@ bool sql_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, c
                      size_t size)
 {
     return check(plan, checkup, fault, size, &sql_mysql, "mysql", check_mysql);
+}
+
+bool sql_check_hosted_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                            size_t size)
+{
+    return check(plan, checkup, fault, size, &sql_hosted_mysql, "mysql", check_hosted_mysql);
 }

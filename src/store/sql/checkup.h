@@ -11,5 +11,7 @@ bool sql_check_hosted_postgresql(const struct checkup_plan *plan, struct checkup
                                  char *fault, size_t size);
 bool sql_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                      size_t size);
+bool sql_check_hosted_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                            size_t size);
 
 #endif

@@ -110,6 +110,51 @@ static const char *const mysql_grants[] = {"GRANT SELECT, INSERT, UPDATE, DELETE
 #define MYSQL_TAKEN "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"
 #define MYSQL_ZONES "900000000"
 
+/* What a host locks in place of a record, which need not be there: host/mysql.c. */
+#define HOSTED_GATES                                                                               \
+    "INSERT IGNORE INTO @gate (name)\n"                                                            \
+    "    WITH digit (n) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3\n"   \
+    "        UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7\n"        \
+    "        UNION ALL SELECT 8 UNION ALL SELECT 9)\n"                                             \
+    "    SELECT a.n + 10 * b.n + 100 * c.n FROM digit a, digit b, digit c"
+
+static const char *const hosted_mysql_schema[] = {
+    "CREATE TABLE IF NOT EXISTS @record (\n"
+    "    name VARBINARY(3000) PRIMARY KEY,\n"
+    "    version BIGINT NOT NULL,\n"
+    "    expires BIGINT NOT NULL,\n"
+    "    state LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,\n"
+    "    INDEX (expires)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
+    "CREATE TABLE IF NOT EXISTS @gate (name SMALLINT PRIMARY KEY) ENGINE=InnoDB", HOSTED_GATES,
+    "CREATE TABLE IF NOT EXISTS @message (\n"
+    "    id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,\n"
+    "    name BIGINT NOT NULL,\n"
+    "    expires BIGINT NOT NULL,\n"
+    "    text LONGBLOB NOT NULL,\n"
+    "    INDEX (name, id),\n"
+    "    INDEX (expires)) ENGINE=InnoDB",
+    NULL};
+
+static const char *const hosted_mysql_grants[] = {
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON @gate TO ",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON @message TO ", NULL};
+
+static const char *const hosted_mysql_tables[] = {"record", "gate", "message", NULL};
+
+const struct sql_dialect sql_hosted_mysql = {
+    .program = "rlock-mysql",
+    .schema = hosted_mysql_schema,
+    .grants = hosted_mysql_grants,
+    .tables = hosted_mysql_tables,
+    .probe = "SELECT (SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = "
+             "'') + (SELECT count(*) FROM @gate WHERE name = 0) + "
+             "(SELECT count(*) FROM @message WHERE name = 0 AND expires = 0)",
+    .grantee = "'",
+    .hosts = true,
+    .quote = '`',
+    .now = MYSQL_NOW};
+
 /* VALUES() is deprecated in MySQL 8.0.20 and later, and all that MariaDB knows. Columns are set
  * from left to right. */
 const struct sql_dialect sql_mysql = {
@@ -122,8 +167,8 @@ const struct sql_dialect sql_mysql = {
     .hosts = true,
     .quote = '`',
     .now = MYSQL_NOW,
-    .clock = MYSQL_NOW " + " MYSQL_TAKEN " - " MYSQL_ZONES " * ROUND(" MYSQL_TAKEN " / " MYSQL_ZONES
-                       ")",
+    .clock =
+        MYSQL_NOW " + " MYSQL_TAKEN " - " MYSQL_ZONES " * ROUND(" MYSQL_TAKEN " / " MYSQL_ZONES ")",
     .literal = {"x'", "'"},
     .hex = {"HEX(", ")"},
     .number = {"CAST(", " AS CHAR)"},

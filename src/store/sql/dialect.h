@@ -49,8 +49,9 @@ struct sql_dialect {
 };
 
 extern const struct sql_dialect sql_postgresql, sql_mysql;
-/* The same servers with the one table of a host (src/host): "record". */
-extern const struct sql_dialect sql_hosted_postgresql;
+/* The same servers with the tables of a host (src/host): "record", and what MySQL needs besides to
+ * lock keys and to tell messages. */
+extern const struct sql_dialect sql_hosted_postgresql, sql_hosted_mysql;
 
 /* A statement in the making. */
 struct sql_text {

@@ -1,0 +1,8 @@
+/* rlock-host-mysql: the host for MySQL and MariaDB. */
+#include "host/mysql.h"
+#include "host/serve.h"
+
+int main(void)
+{
+    return host_serve(&(const struct host){.store = &host_mysql});
+}
