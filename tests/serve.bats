@@ -8,9 +8,9 @@ setup_file() {
     start_file
 }
 
-# $URL leads to it.
+# serve [OPTION...]: $URL leads to it.
 serve() {
-    bg serve rlock serve --listen 127.0.0.1:0
+    bg serve rlock serve --listen 127.0.0.1:0 "$@"
     poll_until 10 contains "$T/serve.err" "listening on http"
     URL=$(sed -n 's/.*listening on //p' "$T/serve.err")
 }
@@ -137,11 +137,25 @@ by() {
     code -H "Host: $1" "$URL$2"
 }
 
+# hosts VERSION HOST...: the same with all of them.
+hosts() {
+    local address=${URL#http://} version=$1 fd status
+    address=${address%/}
+    shift
+    exec {fd}<>"/dev/tcp/${address%:*}/${address##*:}"
+    {
+        printf 'GET /locks.json HTTP/%s\r\n' "$version"
+        printf 'Host: %s\r\n' "$@"
+        printf '\r\n'
+    } >&"$fd"
+    read -r _ status _ <&"$fd"
+    exec {fd}>&-
+    echo "$status"
+}
+
 @test "a page that is led here by its own name reads nothing: only known names are answered" {
     local host path
-    bg serve rlock serve --listen 127.0.0.1:0 --allow-host locks.example.com --allow-host other
-    poll_until 10 contains "$T/serve.err" "listening on http"
-    URL=$(sed -n 's/.*listening on //p' "$T/serve.err")
+    serve --allow-host locks.example.com --allow-host other
     for host in 127.0.0.1 10.2.3.4:9750 '[::1]:9750' localhost LOCALHOST:80 localhost. "$(hostname)" \
         "$(hostname):1" locks.example.com Locks.Example.com:443 other; do
         for path in '' locks.json page.js page.css; do
@@ -153,12 +167,16 @@ by() {
         for path in '' locks.json page.js page.css other; do
             [[ $(by "$host" "$path") == 403 ]]
         done
-        [[ $(by "$host" metrics) == 200 ]]
+        [[ $(by "$host" metrics) == 200 && $(by "$host" healthz) == 200 ]]
     done
     [[ $(get -H 'Host: evil.example' "${URL}locks.json") == *'rlock serve --allow-host NAME'* ]]
     # Without one: HTTP/1.1 has to have it, who speaks HTTP/1.0 is no browser.
     [[ $(code -H 'Host:' "${URL}locks.json") == 400 && $(code -H 'Host:' "${URL}metrics") == 400 ]]
     [[ $(code -0 -H 'Host:' "${URL}locks.json") == 200 ]]
+    # Of two names, one may be for whoever checks it, and the other for whoever acts by it.
+    [[ $(hosts 1.1 localhost) == 200 ]]
+    [[ $(hosts 1.1 localhost evil.example) == 400 && $(hosts 1.1 localhost localhost) == 400 ]]
+    [[ $(hosts 1.0 localhost localhost) == 400 ]]
     # The name that it was told to listen at.
     bg named rlock serve --listen localhost:0
     poll_until 10 contains "$T/named.err" "listening on http"
@@ -166,23 +184,121 @@ by() {
     [[ $(by localhost locks.json) == 200 && $(by locks.example.com locks.json) == 403 ]]
 }
 
-@test "clients that say nothing, or little, keep nobody else away" {
+@test "clients that say nothing, or little, keep nobody else away: the oldest of them has to go" {
     serve
     cat >"$T/slow.py" <<'END'
-import socket, sys, time
+# Half of these clients say nothing, the others a byte at a time, so that none falls silent.
+import select, socket, sys, time
 host, port = sys.argv[1].rstrip("/").rsplit(":", 1)
-clients = []
-for number in range(100):
-    client = socket.create_connection((host, int(port)))
-    if number % 2:
-        client.sendall(b"GET / HTTP/1.1\r\nX: ")
-    clients.append(client)
+clients = [socket.create_connection((host, int(port))) for number in range(200)]
+talkers = clients[::2]
+for client in talkers:
+    client.sendall(b"GET / HTTP/1.1\r\nX: ")
 open(sys.argv[2], "w").close()
-time.sleep(1000)
+while True:
+    ended = select.select(clients, [], [], 0.2)[0]
+    clients = [client for client in clients if client not in ended]
+    talkers = [client for client in talkers if client not in ended]
+    print(len(clients), flush=True)
+    for client in talkers:
+        try:
+            client.sendall(b"a")
+        except OSError:
+            pass
 END
     bg slow python3 "$T/slow.py" "${URL#http://}" "$T/connected"
     poll_until 20 test -e "$T/connected"
-    [[ $(code "${URL}locks.json") == 200 ]]
+    [[ $(code "${URL}metrics") == 200 ]]
+    # Those that came last are still there: no time was up.
+    (($(tail -n 1 "$T/slow.out") >= 60))
+}
+
+@test "/healthz answers as long as rlock serve does, whatever is with the store" {
+    serve
+    [[ $(get "${URL}healthz") == ok && $(code -X POST "${URL}healthz") == 405 ]]
+    redis_stop
+    poll_until 25 answers 503 locks.json
+    answers 200 healthz
+}
+
+# The password is "secret".
+HASH='$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'
+
+@test "--auth-file: a user and a password for everything but /healthz" {
+    local path
+    printf '# who may look\nada:%s\n' "$HASH" >"$T/users"
+    serve --auth-file "$T/users"
+    for path in '' page.css page.js locks.json metrics other; do
+        [[ $(code "$URL$path") == 401 && $(code -u ada:Secret "$URL$path") =~ 4(01|29) ]]
+        [[ $(code -H 'Authorization: Bearer secret' "$URL$path") == 401 ]]
+        poll_until 5 answers_ada "$([[ $path == other ]] && echo 404 || echo 200)" "$path"
+    done
+    get -D "$T/headers" "$URL" >"$T/body"
+    grep -qi '^www-authenticate: Basic realm="rlock"' "$T/headers"
+    [[ $(<"$T/body") != *rlock* ]]
+    [[ $(code "${URL}healthz") == 200 && $(code -u ada:secret "${URL}healthz") == 200 ]]
+    [[ $(code -u eve:secret "$URL") =~ 4(01|29) && $(code -u :secret "$URL") =~ 4(01|29) ]]
+    # A name that leads here by itself is refused with the password, too.
+    [[ $(code -u ada:secret -H 'Host: evil.example' "$URL") == 403 ]]
+    bg socket rlock serve --listen "unix:$T/sock" --auth-file "$T/users"
+    poll_until 10 contains "$T/socket.err" "listening on"
+    [[ $(code --unix-socket "$T/sock" http://x/metrics) == 401 ]]
+    [[ $(code --unix-socket "$T/sock" -u ada:secret http://x/metrics) == 200 ]]
+}
+
+answers_ada() { # CODE PATH
+    [[ $(code -u ada:secret "$URL$2") == "$1" ]]
+}
+
+@test "wrong passwords do not keep it busy: while one has just been wrong, no other is tried" {
+    local i
+    # This cost takes some tenths of a second.
+    printf 'ada:%s\nbob:%s\n' "$HASH" "${HASH/\$04\$/\$12\$}" >"$T/users"
+    serve --auth-file "$T/users"
+    answers_ada 200 ''
+    for ((i = 0; i < 40; i++)); do
+        printf 'url=%s\noutput=/dev/null\nuser=bob:%s\n' "$URL" "$i"
+    done >"$T/requests"
+    get --parallel --parallel-max 40 -K "$T/requests" -w '%{http_code}\n' >"$T/codes" 2>"$T/err"
+    [[ $(sort -u "$T/codes" | xargs) == "401 429" && $(grep -c 429 "$T/codes") -gt 20 ]]
+    # One that was right before is known.
+    answers_ada 200 ''
+}
+
+@test "an --auth-file that makes no sense is told with its line, one that is not there as misuse" {
+    printf 'ada:%s\nbob:plain\n' "$HASH" >"$T/users"
+    run -78 rlock serve --listen 127.0.0.1:0 --auth-file "$T/users"
+    [[ $output == *": --auth-file $T/users:2: no hash by bcrypt, as htpasswd -B makes"* ]]
+    echo '# ada' >"$T/users"
+    run -78 rlock serve --listen 127.0.0.1:0 --auth-file "$T/users"
+    [[ $output == "rlock: serve: --auth-file $T/users: it has no user" ]]
+    printf 'ada:%s\0\n' "$HASH" >"$T/users"
+    run -78 rlock serve --listen 127.0.0.1:0 --auth-file "$T/users"
+    [[ $output == *": it has a NUL byte" ]]
+    run -64 rlock serve --listen 127.0.0.1:0 --auth-file "$T/none"
+    [[ $output == *"--auth-file '$T/none' cannot be read: No such file or directory"* ]]
+}
+
+@test "beyond loopback without a password: a warning" {
+    local where warning="whoever can reach it sees all locks; --auth-file asks for a password"
+    echo "ada:$HASH" >"$T/users"
+    for where in 0.0.0.0:0 '[::]:0'; do
+        bg open rlock serve --listen "$where"
+        poll_until 10 contains "$T/open.err" "$warning"
+        bg closed rlock serve --listen "$where" --auth-file "$T/users"
+        poll_until 10 contains "$T/closed.err" "listening on"
+        kill -TERM "${pid[open]}" "${pid[closed]}"
+        finish open
+        finish closed
+        ! contains "$T/closed.err" "$warning"
+    done
+    for where in 127.0.0.1:0 127.1.2.3:0 '[::1]:0' '[::ffff:127.0.0.1]:0' "unix:$T/local"; do
+        bg near rlock serve --listen "$where"
+        poll_until 10 contains "$T/near.err" "listening on"
+        kill -TERM "${pid[near]}"
+        finish near
+        ! contains "$T/near.err" "$warning"
+    done
 }
 
 @test "a Unix socket: a stale one is replaced, a live one is not; TERM ends it and removes it" {

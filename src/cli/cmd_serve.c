@@ -12,6 +12,10 @@ static const struct option_spec options[] = {
      .name = "allow-host",
      .argument = "NAME",
      .help = "browsers may ask by this name, too; may be given again"},
+    {.id = OPTION_AUTH_FILE,
+     .name = "auth-file",
+     .argument = "FILE",
+     .help = "ask for a user and a password of FILE, as htpasswd -B makes it"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -35,13 +39,14 @@ const struct command command_serve = {
     .name = "serve",
     .summary = "serve metrics, JSON and a page with all locks over HTTP",
     .usage = {"serve --listen ADDR:PORT|unix:PATH [OPTIONS] [KEY|GLOB...]"},
-    .example = "It answers at /, /metrics and /locks.json, and changes nothing.\n"
+    .example = "It answers at /, /metrics, /locks.json and /healthz, and changes nothing.\n"
                "\n"
                "Example, for a browser and Prometheus on this host:\n"
                "  rlock serve --listen 127.0.0.1:9750\n"
                "\n"
                "Example, for browsers elsewhere, which know this host as locks.example.com:\n"
-               "  rlock serve --listen 0.0.0.0:9750 --allow-host locks.example.com\n",
+               "  rlock serve --listen 0.0.0.0:9750 --allow-host locks.example.com \\\n"
+               "      --auth-file /etc/rlock.htpasswd\n",
     .options = options,
     .run = run,
 };

@@ -7,9 +7,10 @@
 #include "cli/command.h"
 
 /* Of serve, whose program reads it as well. */
-enum { OPTION_LISTEN = OPTION_OTHER, OPTION_ALLOW_HOST };
-/* The latter as it is typed, for messages. */
+enum { OPTION_LISTEN = OPTION_OTHER, OPTION_ALLOW_HOST, OPTION_AUTH_FILE };
+/* The last ones as they are typed, for messages. */
 #define ALLOW_HOST "--allow-host"
+#define AUTH_FILE  "--auth-file"
 
 /* Executes "rlock-NAME" of a command NAME in place of this process, with the same arguments and
  * environment. Returns only if it cannot: that was said, and the result is what to end with. */

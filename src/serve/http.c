@@ -3,6 +3,7 @@
 
 #include <microhttpd.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/mem.h"
@@ -26,6 +27,7 @@ enum { CONTENT_TOO_LARGE = 413 }; /* which versions of the library name differen
 struct client {
     struct MHD_Connection *connection;
     struct moment until;
+    bool asked; /* its request is whole */
     bool waits; /* it is suspended until something is published */
     struct client *next;
 };
@@ -77,12 +79,17 @@ static enum MHD_Result answer_constant(struct MHD_Connection *connection, unsign
 
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, "Allow", "GET, HEAD");
+    if (status == MHD_HTTP_TOO_MANY_REQUESTS)
+        MHD_add_response_header(response, "Retry-After", "1");
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, "WWW-Authenticate",
+                                "Basic realm=\"rlock\", charset=\"UTF-8\"");
     enum MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *text)
+static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *text)
 {
     return answer_constant(connection, status, text, "text/plain; charset=utf-8");
 }
@@ -128,12 +135,14 @@ static enum MHD_Result answer_text(struct http *http, struct MHD_Connection *con
                    : MHD_queue_response(connection, http->json_status, http->json);
 }
 
+#define HEALTH "/healthz"
+
 /* Metrics are for Prometheus, which asks for them by whatever name its configuration has for this
  * host, and needs no browser to ask. So a page that was led here by its own name learns from them
  * which locks there are and how long they are held, but not by whom, nor why. */
 static bool is_for_browsers(const char *url)
 {
-    return strcmp(url, "/metrics") != 0;
+    return strcmp(url, "/metrics") != 0 && strcmp(url, HEALTH) != 0;
 }
 
 /* A browser names the host in each request; who speaks HTTP/1.0 need not, and is none. */
@@ -142,32 +151,82 @@ static bool is_known(const struct http *http, const char *host)
     return !host || !http->events->knows_host || http->events->knows_host(http->arg, host);
 }
 
+static enum MHD_Result on_host(void *arg, enum MHD_ValueKind kind, const char *key,
+                               const char *value)
+{
+    (void)kind, (void)value;
+    *(unsigned *)arg += strcasecmp(key, "Host") == 0;
+    return MHD_YES;
+}
+
+/* Whether the request names as many hosts as its version of HTTP wants. */
+static bool names_host(struct MHD_Connection *connection, const char *version)
+{
+    unsigned hosts = 0;
+
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, on_host, &hosts);
+    return hosts == 1 || (hosts == 0 && strcmp(version, "HTTP/1.0") == 0);
+}
+
+static enum http_admission admit(const struct http *http, struct MHD_Connection *connection)
+{
+    char *password = NULL, *user = MHD_basic_auth_get_username_password(connection, &password);
+    enum http_admission admission = HTTP_STRANGER;
+
+    if (user && password)
+        admission = http->events->admits(http->arg, user, password);
+    MHD_free(user);
+    MHD_free(password);
+    return admission;
+}
+
+static enum MHD_Result turn_away(struct MHD_Connection *connection, enum http_admission why)
+{
+    if (why == HTTP_BUSY)
+        return say(connection, MHD_HTTP_TOO_MANY_REQUESTS, "a password was wrong just now\n");
+    return say(connection, MHD_HTTP_UNAUTHORIZED, "a user and a password, please\n");
+}
+
+static enum MHD_Result answer(struct http *http, struct MHD_Connection *connection, const char *url,
+                              void **waited)
+{
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        if (strcmp(url, pages[i].path) == 0)
+            return answer_constant(connection, MHD_HTTP_OK, pages[i].text, pages[i].type);
+    if (strcmp(url, "/metrics") == 0)
+        return answer_text(http, connection, true, waited);
+    if (strcmp(url, "/locks.json") == 0)
+        return answer_text(http, connection, false, waited);
+    return say(connection, MHD_HTTP_NOT_FOUND,
+               "there are /, /metrics, /locks.json and " HEALTH "\n");
+}
+
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **waited)
 {
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    struct http *http = arg;
+    enum http_admission admission;
 
     (void)upload;
     (void)upload_size;
+    find_client(http, connection)->asked = true;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
     if (has_body(connection))
-        return refuse(connection, CONTENT_TOO_LARGE, "no body, please\n");
-    if (!host && strcmp(version, "HTTP/1.0") != 0)
-        return refuse(connection, MHD_HTTP_BAD_REQUEST, "a Host is missing\n");
-    if (is_for_browsers(url) && !is_known(arg, host))
-        return refuse(connection, MHD_HTTP_FORBIDDEN,
-                      "The name of the host in the address is not known to this server. With rlock "
-                      "serve " ALLOW_HOST " NAME it is.\n");
-    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
-        if (strcmp(url, pages[i].path) == 0)
-            return answer_constant(connection, MHD_HTTP_OK, pages[i].text, pages[i].type);
-    if (strcmp(url, "/metrics") == 0)
-        return answer_text(arg, connection, true, waited);
-    if (strcmp(url, "/locks.json") == 0)
-        return answer_text(arg, connection, false, waited);
-    return refuse(connection, MHD_HTTP_NOT_FOUND, "there are /, /metrics and /locks.json\n");
+        return say(connection, CONTENT_TOO_LARGE, "no body, please\n");
+    if (!names_host(connection, version))
+        return say(connection, MHD_HTTP_BAD_REQUEST, "one Host, please\n");
+    if (is_for_browsers(url) && !is_known(http, host))
+        return say(connection, MHD_HTTP_FORBIDDEN,
+                   "The name of the host in the address is not known to this server. With rlock "
+                   "serve " ALLOW_HOST " NAME it is.\n");
+    if (strcmp(url, HEALTH) == 0)
+        return say(connection, MHD_HTTP_OK, "ok\n");
+    if (http->events->admits && (admission = admit(http, connection)) != HTTP_ADMITTED)
+        return turn_away(connection, admission);
+    return answer(http, connection, url, waited);
 }
 
 /* -- connections ------------------------------------------------------------------------------- */
@@ -177,6 +236,30 @@ static void arm_limit(struct http *http)
     loop_disarm(http->loop, &http->limit);
     if (http->clients)
         loop_arm(http->loop, &http->limit, http->clients->until);
+}
+
+/* The library ends a connection that it finds broken. */
+static void break_off(const struct client *client)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+/* At the limit, makes room for the next one. The last to come has its time to speak. */
+static void make_room(struct http *http)
+{
+    struct client *silent = NULL;
+    unsigned count = 0;
+
+    for (struct client *client = http->clients; client; client = client->next) {
+        if (!silent && !client->asked && client->next)
+            silent = client;
+        count++;
+    }
+    if (count >= CONNECTIONS_MAX && silent)
+        break_off(silent);
 }
 
 static void add_client(struct http *http, struct MHD_Connection *connection)
@@ -190,6 +273,7 @@ static void add_client(struct http *http, struct MHD_Connection *connection)
         last = &(*last)->next;
     *last = client;
     arm_limit(http);
+    make_room(http);
 }
 
 static void remove_client(struct http *http, const struct MHD_Connection *connection)
@@ -215,20 +299,17 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
         remove_client(arg, connection);
 }
 
-/* The library ends a connection that it finds broken. */
 static void on_limit(struct loop_timer *timer)
 {
     struct http *http = timer->owner;
     struct moment now = moment_now();
 
     for (struct client *client = http->clients; client; client = client->next) {
-        const union MHD_ConnectionInfo *info;
         if (!moment_reached(client->until, now)) {
             loop_arm(http->loop, timer, client->until);
             return;
         }
-        info = MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        shutdown(info->connect_fd, SHUT_RDWR);
+        break_off(client);
     }
 }
 

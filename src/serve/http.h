@@ -1,7 +1,8 @@
 /* HTTP for rlock serve, by libmicrohttpd, in the caller's loop. It answers GET and HEAD alone: a
  * page, which is part of the program, and two texts that its owner publishes. A connection is for
- * one request and has a limited time; there is a limit to how many there are, and to what a request
- * may have in its headers. */
+ * one request and has a limited time; there is a limit to what a request may have in its headers,
+ * and to how many connections there are: where they are too many, the oldest one without a whole
+ * request has to go. */
 #ifndef RLOCK_SERVE_HTTP_H
 #define RLOCK_SERVE_HTTP_H
 
@@ -18,6 +19,8 @@ struct http_texts {
     bool away; /* "json" says why there is none: status 503 */
 };
 
+enum http_admission { HTTP_ADMITTED, HTTP_STRANGER, HTTP_BUSY };
+
 struct http_events {
     /* Called when one of the texts is asked for: whether what was published is good enough; if not,
      * the request waits for http_publish(). */
@@ -25,6 +28,9 @@ struct http_events {
     /* Whether a page that is asked for under this name, the Host of its request, may have what is
      * for browsers, which is all but the metrics. NULL: under any. */
     bool (*knows_host)(void *arg, const char *host);
+    /* Whether that is a user and the password: of all requests but those that ask whether anything
+     * is served here. NULL: it is not asked for. */
+    enum http_admission (*admits)(void *arg, const char *user, const char *password);
 };
 
 /* Starts to answer on a descriptor that listens, and is http's from then on. NULL if the library

@@ -1,6 +1,7 @@
 /* Where rlock serve listens. */
 #include "serve/listener.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -169,6 +170,27 @@ char *listener_print(const struct listener *listener, char *out, size_t size)
     else
         snprintf(out, size, "?");
     return out;
+}
+
+bool listener_is_local(const struct listener *listener)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* IPv4 as IPv6 */
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+
+    if (getsockname(listener->fd, (struct sockaddr *)&address, &length) < 0)
+        return false;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)&address)->sin6_addr;
+    switch (address.ss_family) {
+    case AF_UNIX: return true;
+    case AF_INET:
+        return ntohl(((const struct sockaddr_in *)&address)->sin_addr.s_addr) >> 24 ==
+               IN_LOOPBACKNET;
+    case AF_INET6:
+        return IN6_IS_ADDR_LOOPBACK(six) ||
+               (memcmp(six, mapped, sizeof mapped) == 0 && six->s6_addr[12] == IN_LOOPBACKNET);
+    default: return false;
+    }
 }
 
 void listener_close(struct listener *listener)

@@ -26,6 +26,8 @@ enum listener_result listener_open(struct listener *listener, const char *addres
 /* Prints "http://127.0.0.1:9750/", with the port that the kernel has chosen for port 0, or
  * "unix:PATH". Returns out. */
 char *listener_print(const struct listener *listener, char *out, size_t size);
+/* Whether only this host can connect. */
+bool listener_is_local(const struct listener *listener);
 /* Removes the Unix socket, unless another one is in its place by now. The descriptor is closed
  * unless it was set to -1. */
 void listener_close(struct listener *listener);

@@ -13,13 +13,19 @@
 #include "cli/metrics.h"
 #include "cli/render.h"
 #include "os/child.h"
+#include "os/file.h"
 #include "serve/host_header.h"
 #include "serve/http.h"
 #include "serve/listener.h"
+#include "serve/users.h"
 #include "store/views.h"
+
+#define AUTH_FILE_MAX ((size_t)1024 * 1024)
 
 /* The store is asked when somebody asks, and no more often than this. */
 #define SURVEY_EVERY (1 * NS_PER_SEC)
+/* A wrong password costs as long as this many times the time that it took to find out. */
+#define QUIET_TIMES 4
 /* What has not answered by then is out of reach, to those who wait. */
 #define PATIENCE (5 * NS_PER_SEC)
 
@@ -31,11 +37,14 @@ struct server {
     struct json_library json;
     struct lock_watch locks;
     struct listener listener;
+    struct http_events events;
     struct http *http;
     /* By which browsers may know it: its own name and those that were given. */
     char own_name[HOST_NAME_MAX + 1];
     const char **names;
     size_t name_count;
+    struct users *users;       /* who may look; NULL: whoever can connect */
+    struct moment quiet_until; /* a password was wrong: so long no other is tried */
 
     bool published;
     struct moment fresh_until; /* what was published, and when the store may be asked again */
@@ -117,6 +126,23 @@ static bool knows_host(void *arg, const char *host)
     const struct server *server = arg;
 
     return host_header_is_known(host, server->names, server->name_count);
+}
+
+/* Whoever knows no password cannot keep it busy with finding that out. */
+static enum http_admission admits(void *arg, const char *user, const char *password)
+{
+    struct server *server = arg;
+    struct moment began = moment_now();
+
+    if (users_know(server->users, user, password))
+        return HTTP_ADMITTED;
+    if (!moment_reached(server->quiet_until, began))
+        return HTTP_BUSY;
+    if (users_admit(server->users, user, password))
+        return HTTP_ADMITTED;
+    struct moment now = moment_now();
+    server->quiet_until = moment_plus(now, QUIET_TIMES * moment_until(began, now));
+    return HTTP_STRANGER;
 }
 
 /* -- the rounds -------------------------------------------------------------------------------- */
@@ -211,12 +237,36 @@ static int take_names(struct server *server)
     return STATUS_OK;
 }
 
+/* -- its users --------------------------------------------------------------------------------- */
+
+static int take_users(struct server *server)
+{
+    const struct file_options options = {.limit = AUTH_FILE_MAX};
+    const struct given_option *given = command_option(&server->arguments, OPTION_AUTH_FILE);
+    struct file file;
+    char fault[256];
+    unsigned line;
+
+    if (!given)
+        return STATUS_OK;
+    if (file_read(&file, given->value, &options, fault, sizeof fault) != 0)
+        return command_misused(server->command, AUTH_FILE " '%.100s' cannot be read: %s",
+                               given->value, fault);
+    server->users = users_parse(file.text, file.size, &line, fault, sizeof fault);
+    file_wipe(&file);
+    if (server->users)
+        return STATUS_OK;
+    if (line > 0)
+        command_error(server->command, AUTH_FILE " %.100s:%u: %s", given->value, line, fault);
+    else
+        command_error(server->command, AUTH_FILE " %.100s: %s", given->value, fault);
+    return STATUS_CONFIG;
+}
+
 /* -- the program ------------------------------------------------------------------------------- */
 
 static int open_listener(struct server *server)
 {
-    /* Whoever has the path of a Unix socket is no browser. */
-    static const struct http_events by_name = {is_fresh, knows_host}, by_path = {is_fresh, NULL};
     const struct given_option *listen = command_option(&server->arguments, OPTION_LISTEN);
     const char *address = listen ? listen->value : "";
     char fault[256], shown[256];
@@ -230,14 +280,20 @@ static int open_listener(struct server *server)
     }
     if (server->listener.host)
         add_name(server, server->listener.host);
-    server->http = http_start(server->query.loop, server->listener.fd,
-                              server->listener.host ? &by_name : &by_path, server);
+    /* Whoever has the path of a Unix socket is no browser. */
+    server->events = (struct http_events){.is_fresh = is_fresh,
+                                          .knows_host = server->listener.host ? knows_host : NULL,
+                                          .admits = server->users ? admits : NULL};
+    server->http = http_start(server->query.loop, server->listener.fd, &server->events, server);
     if (!server->http) {
         command_error(server->command, "%.100s: cannot serve HTTP there", address);
         return STATUS_SYSTEM;
     }
     say_warning("%s: listening on %s", server->command->name,
                 listener_print(&server->listener, shown, sizeof shown));
+    if (!server->users && !listener_is_local(&server->listener))
+        say_warning("%s: whoever can reach it sees all locks; " AUTH_FILE " asks for a password",
+                    server->command->name);
     server->listener.fd = -1; /* http's */
     return STATUS_OK;
 }
@@ -247,7 +303,7 @@ static int start(struct server *server)
     char fault[256];
     int status;
 
-    if ((status = take_names(server)) != STATUS_OK ||
+    if ((status = take_names(server)) != STATUS_OK || (status = take_users(server)) != STATUS_OK ||
         !command_settings(server->command, &server->arguments, &server->settings, &status) ||
         (status = command_load_json(server->command, &server->json)) != STATUS_OK)
         return status;
@@ -287,6 +343,7 @@ int main(int argc, char **argv)
         http_stop(server.http);
     listener_close(&server.listener);
     free(server.names);
+    users_free(server.users);
     lock_watch_free(&server.locks);
     query_close(&server.query);
     settings_free(&server.settings);

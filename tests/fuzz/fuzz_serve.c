@@ -1,0 +1,134 @@
+/* The requests of rlock serve: whatever somebody sends, with the real library behind a real socket,
+ * the answer is one of HTTP, and tells of locks only to whoever says the password.
+ *
+ * First byte: how many bytes come at a time. Second byte: whether the request has to wait. The rest
+ * is what comes. */
+#include "../unit/fake_loop.h"
+#include "fuzz.h"
+#include "serve/host_header.h"
+#include "serve/users.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../../src/serve/http.c"
+
+#define SECRET "SECRET"
+#define HASH   "$2y$04$abcdefghijklmnopqrstuufznL8bkzdtHwLhca4To/v9Lo9bA7fR6"
+#define ROUNDS 1000
+
+const char page_html[] = SECRET, page_css[] = SECRET, page_js[] = SECRET;
+
+static struct http *server;
+static struct users *users;
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static socklen_t address_length = sizeof address;
+static bool fresh;
+static bool said; /* the password */
+
+static bool is_fresh(void *arg)
+{
+    (void)arg;
+    return fresh;
+}
+
+static bool knows_host(void *arg, const char *host)
+{
+    static const char *const names[] = {"localhost"};
+
+    (void)arg;
+    return host_header_is_known(host, names, 1);
+}
+
+static enum http_admission admits(void *arg, const char *user, const char *password)
+{
+    bool right = users_admit(users, user, password);
+
+    (void)arg;
+    MUST(right == (strcmp(user, "user") == 0 && strcmp(password, "pass") == 0));
+    said |= right;
+    return right ? HTTP_ADMITTED : HTTP_STRANGER;
+}
+
+static void publish(void)
+{
+    struct http_texts texts = {.json = strdup(SECRET), .metrics = strdup(SECRET)};
+
+    texts.json_length = texts.metrics_length = strlen(SECRET);
+    http_publish(server, &texts);
+}
+
+static void start(void)
+{
+    static const struct http_events events = {is_fresh, knows_host, admits};
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    char fault[256];
+    unsigned line;
+
+    users = users_parse("user:" HASH, strlen("user:" HASH), &line, fault, sizeof fault);
+    /* The kernel finds a name for it. */
+    MUST(users && bind(listener, (struct sockaddr *)&address, sizeof address.sun_family) == 0);
+    MUST(listen(listener, 8) == 0);
+    MUST(getsockname(listener, (struct sockaddr *)&address, &address_length) == 0);
+    server = http_start(loop_new(), listener, &events, NULL);
+    MUST(server);
+    publish();
+}
+
+static void check_answer(const char *answer, size_t size)
+{
+    static const char *const known[] = {"200", "400", "401", "403", "404", "405",
+                                        "408", "413", "414", "431", "501", "505"};
+    bool right = size == 0;
+
+    for (size_t i = 0; !right && i < sizeof known / sizeof *known; i++)
+        right =
+            size > 12 && memcmp(answer, "HTTP/1.", 7) == 0 && memcmp(answer + 9, known[i], 3) == 0;
+    MUST(right);
+    MUST(said || !memmem(answer, size, SECRET, strlen(SECRET)));
+}
+
+/* What there is to read; false at its end. */
+static bool take(int fd, char *answer, size_t room, size_t *size)
+{
+    ssize_t count = recv(fd, answer + *size, room - *size, MSG_DONTWAIT);
+
+    if (count > 0)
+        *size += (size_t)count;
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static char answer[65536];
+    size_t told = 0, at_most, at = 2;
+
+    if (size < 2)
+        return 0;
+    if (!server)
+        start();
+    at_most = *data + 1U;
+    fresh = data[1] % 2 == 0;
+    said = false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    MUST(connect(fd, (struct sockaddr *)&address, address_length) == 0);
+    for (size_t count; at < size; at += count) {
+        count = size - at < at_most ? size - at : at_most;
+        if (send(fd, data + at, count, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+            break;
+        run(server);
+    }
+    shutdown(fd, SHUT_WR);
+    for (int round = 0; round < ROUNDS && take(fd, answer, sizeof answer, &told); round++) {
+        run(server);
+        if (round == 2)
+            publish();
+    }
+    check_answer(answer, told);
+    close(fd);
+    for (int round = 0; server->clients && round < ROUNDS; round++)
+        run(server);
+    MUST(!server->clients);
+    return 0;
+}
