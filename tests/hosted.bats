@@ -169,3 +169,96 @@ let_go() {
     }
     on_each paused
 }
+
+# with_mariadb: for what only this one does.
+with_mariadb() {
+    [[ $DATABASES == *mysql* ]] || skip 'MariaDB with its host is not here'
+    export DATABASE=mysql RLOCK_URL
+    RLOCK_URL=$(database_url mysql)
+}
+
+sleepers() {
+    [[ $(database_sql mysql "SELECT count(*) FROM information_schema.processlist
+        WHERE user = 'locker' AND info LIKE 'SELECT IF(EXISTS%'") == "$1" ]]
+}
+
+# served URL: five by that URL wait for one, and run one after the other. Sets how long that takes,
+# in ms.
+served() {
+    local i start
+    hold first k -u "$1"
+    for i in {1..5}; do
+        bg "w$i" rlock run -u "$1" k -- sh -c "echo $i >>'$LOG'"
+        poll_until 15 has_waiters k "$i"
+    done
+    poll_until 15 sleepers 5
+    start=${EPOCHREALTIME/[.,]/}
+    kill "${pid[first]}"
+    finish first
+    for i in {1..5}; do
+        finish "w$i" 40
+        [[ $status == 0 ]]
+    done
+    took=$(((${EPOCHREALTIME/[.,]/} - start) / 1000))
+    [[ $(xargs <"$LOG") == '1 2 3 4 5' ]]
+    rm "$LOG"
+}
+
+@test "MariaDB: who waits sleeps in the server and is woken; where that is refused, it looks" {
+    local took woken
+    with_mariadb
+    served "$RLOCK_URL"
+    woken=$took
+    bg relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" 'KILL QUERY' 'KILL QUREY'
+    poll_until 10 test -s "$T/relay.out"
+    served "${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}"
+    echo "woken: $woken ms, looking: $took ms"
+    ((woken * 2 < took))
+}
+
+@test "H9 MariaDB: a waiter for whom there is no second connection keeps its place" {
+    local before
+    version() { database_sql mysql "SELECT version FROM rlock_record WHERE name = 'rlock:{k}'"; }
+    later() { (($(version) > before + 2)); }
+    with_mariadb
+    hold a k --lease 60s
+    queue b k
+    poll_until 15 sleepers 1
+    database_sql mysql "ALTER USER locker@'%' WITH MAX_USER_CONNECTIONS 2"
+    before=$(version)
+    poll_until 30 later
+    database_sql mysql "ALTER USER locker@'%' WITH MAX_USER_CONNECTIONS 0"
+    kill "${pid[a]}"
+    finish a
+    finish b
+    [[ $status == 0 ]]
+}
+
+@test "H117 MariaDB: what another node has written meanwhile is not written over" {
+    with_mariadb
+    local owner
+    owner=$(rlock acquire --lease 5m k)
+    database_sql mysql "CREATE TABLE held AS SELECT * FROM rlock_record"
+    run -0 rlock release --owner "$owner" k
+    held_back 'INSERT INTO rlock_record'
+    bg a rlock run -n -u "$through" --server-wait 20s k -- touch "$T/ran"
+    poll_until 20 test -e "$T/go.held"
+    database_sql mysql "UPDATE rlock_record r JOIN held h USING (name)
+        SET r.state = h.state, r.expires = h.expires, r.version = r.version + 3"
+    let_go
+    finish a 60
+    database_sql mysql 'DROP TABLE held'
+    [[ $status == 75 && ! -e $T/ran ]]
+    kill "${pid[relay]}"
+    finish relay
+}
+
+@test "H120 MariaDB: without the rows that are locked in place of records, nothing is locked" {
+    with_mariadb
+    database_sql mysql 'DELETE FROM rlock_gate'
+    refused 69 run --server-wait 0 k -- touch "$T/ran"
+    stderr_line 'has no tables for locks'
+    [[ ! -e $T/ran ]]
+    run -0 rlock init
+    run -0 rlock run k -- true
+}

@@ -55,6 +55,7 @@ const struct store_record hosted_postgresql_record = {.scheme = "postgresql+host
                                                       .is_on_trial = true,
                                                       .abilities = ABILITIES,
                                                       .program = "rlock-host-postgresql",
+                                                      .is_polled = true,
                                                       .parse = hosted_parse_postgresql,
                                                       .print = hosted_print_postgresql,
                                                       .schema = schema_postgresql,

@@ -28,7 +28,7 @@
 /* A host may have to wait until its database has ended the transaction of another that stands
  * still, which takes 2 s. */
 #define HOST_REQUEST_NS (4 * NS_PER_SEC)
-/* How often the first who waits asks a host, which may not be told: behind a pooler that gives each
+/* How often the first who waits asks a host that may not be told: behind a pooler that gives each
  * transaction to another session nothing is heard. */
 #define POLL_HOST_NS (500 * NS_PER_MS)
 /* How long a release waits for the replicas. They get it anyway; what they miss ends with the
@@ -46,6 +46,7 @@ struct redis_store {
     struct redis_replicas replicas;
     bool in_cluster;
     bool has_host;               /* it is no server, but a host before a database */
+    bool is_polled;              /* which may not be told */
     char moved[300];             /* store_redis_moved() */
     struct member_report report; /* as one of a quorum */
 
@@ -464,7 +465,7 @@ static int64_t poll_time(const struct redis_store *store, const struct answer *a
 {
     if (answer->foreign && answer->position == 1)
         return POLL_FOREIGN_NS;
-    if (store->has_host && answer->position == 1)
+    if (store->is_polled && answer->position == 1)
         return POLL_HOST_NS;
     return store->no_channel || store->deaf ? POLL_NS : 0;
 }
@@ -931,6 +932,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->record->is_sharded;
     store->has_host = address->urls->record->program != NULL;
+    store->is_polled = address->urls->record->is_polled;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return store;
