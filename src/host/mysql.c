@@ -522,18 +522,29 @@ static void add_messages(struct sql *sql, const struct unit *unit)
         sql_next(sql);
 }
 
-/* Who sleeps for them: fall_asleep(). A user sees its own connections, and may end their
- * statements. */
+/* Who sleeps for a message of the unit: fall_asleep(). A user sees its own connections, and may end
+ * their statements. */
 static void add_sleepers(struct sql *sql, const struct unit *unit)
 {
-    for (size_t i = 0; i < unit->message_count; i++) {
-        fputs(i == 0 ? "SELECT 's', id FROM information_schema.processlist WHERE " : " OR ",
-              sql->file);
-        fprintf(sql->file, "info LIKE 'SELECT IF(EXISTS(%%(name=%" PRId64 " AND %%'",
-                channel_number(unit->messages[i].channel));
-    }
-    if (unit->message_count > 0)
-        sql_next(sql);
+    for (size_t i = 0; i < unit->message_count; i++)
+        fprintf(sql->file, "%s info LIKE 'SELECT IF(EXISTS(%%(name=%" PRId64 " AND %%'%s",
+                i == 0 ? " FROM information_schema.processlist WHERE (" : " OR",
+                channel_number(unit->messages[i].channel), i + 1 == unit->message_count ? ")" : "");
+}
+
+/* The first one is woken in the same request, and the others are told. If there is none, that is
+ * the end of the request. */
+static void add_waking(struct sql *sql, const struct unit *unit)
+{
+    if (unit->message_count == 0)
+        return;
+    fputs("SELECT MIN(id) INTO @rlock_sleeper", sql->file);
+    add_sleepers(sql, unit);
+    sql_next(sql);
+    sql_say(sql, "KILL QUERY @rlock_sleeper");
+    fputs("SELECT 's', id", sql->file);
+    add_sleepers(sql, unit);
+    sql_say(sql, " AND id > @rlock_sleeper");
 }
 
 struct sleepers {
@@ -594,7 +605,7 @@ static enum host_outcome my_commit(struct unit *unit, struct host_fault *fault)
     add_messages(&sql, unit);
     sql_say(&sql, "COMMIT");
     sql.commits = sql.count;
-    add_sleepers(&sql, unit);
+    add_waking(&sql, unit);
     in_transaction = true;
     enum host_outcome outcome = ask(&sql, &taker, fault);
     if (outcome == HOST_DONE) {
