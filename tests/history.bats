@@ -79,7 +79,7 @@ load helper
     run -1 rlock run --unless-done 1h k -- false
     run -0 rlock run --unless-done 1h k -- true
     run -75 --separate-stderr rlock run --unless-done 1h k -- touch "$T/again"
-    stderr_line '^rlock: k: not acquired: a run that began [0-9.]+m?s ago has succeeded$'
+    stderr_line '^rlock: k: not acquired: a run by .*@.* \(true\) that began [0-9.]+m?s ago has succeeded$'
     run -0 --separate-stderr rlock run -q -E 0 --unless-done 1h k -- touch "$T/again"
     [[ $stderr == "" ]]
     run -0 rlock run --unless-done 1h k l -- true

@@ -21,6 +21,21 @@ was_sent_away() {
     [[ $status == 0 && $(<"$LOG") == d ]]
 }
 
+@test "--latest: who is superseded says so with -E 0, too, and not with -q" {
+    hold a k
+    queue b k --latest -E 0
+    bg c rlock run --latest -q -E 0 k -- true
+    finish b
+    [[ $status == 0 ]]
+    bg d rlock run --latest k -- true
+    tail -n 1 "$T/b.err" | grep '^rlock: k: not acquired: superseded by .* pid .* (true)$'
+    finish c
+    [[ $status == 0 && ! -s $T/c.err ]]
+    kill "${pid[a]}"
+    finish d
+    [[ $status == 0 ]]
+}
+
 @test "--latest: other groups, those that gave no --latest, and holders are left alone" {
     hold a k --latest
     queue b k --latest --group one

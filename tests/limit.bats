@@ -52,6 +52,8 @@ redis_ttl() {
     rlock limit k 3
     poll_until 10 there_are 3 1
     rlock limit k 2
+    run -75 --separate-stderr rlock run -n --limit k -- true
+    stderr_line '^rlock: k: not acquired: its limit is 2, 3 still hold it, the oldest by .*'
     kill "${pid[a]}"
     finish a
     poll_until 10 there_are 2 1

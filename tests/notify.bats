@@ -72,6 +72,38 @@ stubborn() {
         trap "" TERM; echo $$ >"'"$1"'"; yes >&2 & exec sleep 1000'
 }
 
+# worded: as told(), the status and the message.
+worded() {
+    # shellcheck disable=SC2016 # its own variables
+    echo 'echo "$RLOCK_EVENT $RLOCK_STATUS $RLOCK_MESSAGE" >>"'"$T/told"'"'
+}
+
+@test "--notify: a status tells an outage from contention, and the message is the line that is printed" {
+    start_proxy
+    stay a k --notify "$(worded)" --notify-after 200ms
+    poll_until 10 was_told 'held 0 '
+    run -0 --separate-stderr rlock run -n -E 0 --notify "$(worded)" k -- true
+    poll_until 10 was_told 'not-acquired 75 k: not acquired: held by .*@.* pid .* \(sh\) for .*'
+    bg b rlock run -w 3s --notify "$(worded)" --notify-after 200ms k -- true
+    poll_until 10 was_told 'waiting 75 waiting for k, held by .* \(sh\) for .*; you are next'
+    finish b
+    bg c rlock run -u "redis://${proxy[proxy]}" -w 6s --notify "$(worded)" --notify-after 3s k -- true
+    poll_until 10 has_waiters k 1
+    fault refuse
+    poll_until 10 was_told 'waiting 69 k: cannot reach .*; trying again'
+    finish c
+    [[ $status == 69 ]]
+    poll_until 10 was_told 'not-acquired 69 k: cannot reach .*'
+    ends_well a
+    run -124 rlock run --at-most 200ms --notify "$(worded)" l -- sleep 1000
+    poll_until 10 was_told 'timed-out 124 l: stopping sleep: time limit reached .*'
+    hold d l --lease 9s --notify "$(worded)"
+    redis del 'rlock:{l}'
+    finish d 20
+    [[ $status == 79 ]]
+    poll_until 10 was_told 'lost 79 l: lock lost: .*; stopping sh'
+}
+
 # In nobody's way: not in that of a command's end, whatever it has started; nor that of its tree,
 # which goes with rlock.
 @test "--notify: its command ends 10 s after rlock, even if that was killed" {

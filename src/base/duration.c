@@ -102,21 +102,36 @@ bool duration_parse(const char *text, int64_t *ns)
     return true;
 }
 
+static uint64_t rounded(uint64_t ns, uint64_t step)
+{
+    return (ns + step / 2) / step * step;
+}
+
+static void print_two(uint64_t ns, uint64_t unit, char name, uint64_t part, char part_name,
+                      char *out, size_t size)
+{
+    snprintf(out, size, "%" PRIu64 "%c%02" PRIu64 "%c", ns / unit, name, ns % unit / part,
+             part_name);
+}
+
+/* Each form has its precision. A value that rounds up to the least of the next form has that, so
+ * that 1h59m59.9s is 2h00m. */
 char *duration_print(int64_t ns, char *out, size_t size)
 {
-    if (ns < NS_MS)
-        snprintf(out, size, "0s");
-    else if (ns < NS_SEC)
-        snprintf(out, size, "%" PRId64 "ms", ns / NS_MS);
-    else if (ns < 10 * NS_SEC && ns % NS_SEC >= 100 * NS_MS)
-        snprintf(out, size, "%" PRId64 ".%" PRId64 "s", ns / NS_SEC, ns % NS_SEC / (100 * NS_MS));
-    else if (ns < NS_MIN)
-        snprintf(out, size, "%" PRId64 "s", ns / NS_SEC);
-    else if (ns < NS_HOUR)
-        snprintf(out, size, "%" PRId64 "m%02" PRId64 "s", ns / NS_MIN, ns % NS_MIN / NS_SEC);
-    else if (ns < NS_DAY)
-        snprintf(out, size, "%" PRId64 "h%02" PRId64 "m", ns / NS_HOUR, ns % NS_HOUR / NS_MIN);
+    uint64_t left = ns > 0 ? (uint64_t)ns : 0;
+
+    if (left < NS_SEC && (left = rounded(left, NS_MS)) < NS_SEC)
+        snprintf(out, size, left ? "%" PRIu64 "ms" : "0s", left / NS_MS);
+    else if (left < 10 * NS_SEC && (left = rounded(left, NS_SEC / 10)) < 10 * NS_SEC &&
+             left % NS_SEC)
+        snprintf(out, size, "%" PRIu64 ".%" PRIu64 "s", left / NS_SEC, left % NS_SEC * 10 / NS_SEC);
+    else if (left < NS_MIN && (left = rounded(left, NS_SEC)) < NS_MIN)
+        snprintf(out, size, "%" PRIu64 "s", left / NS_SEC);
+    else if (left < NS_HOUR && (left = rounded(left, NS_SEC)) < NS_HOUR)
+        print_two(left, NS_MIN, 'm', NS_SEC, 's', out, size);
+    else if (left < NS_DAY && (left = rounded(left, NS_MIN)) < NS_DAY)
+        print_two(left, NS_HOUR, 'h', NS_MIN, 'm', out, size);
     else
-        snprintf(out, size, "%" PRId64 "d%02" PRId64 "h", ns / NS_DAY, ns % NS_DAY / NS_HOUR);
+        print_two(rounded(left, NS_HOUR), NS_DAY, 'd', NS_HOUR, 'h', out, size);
     return out;
 }

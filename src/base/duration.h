@@ -13,8 +13,8 @@
  * unknown unit, units repeated or not in falling order, more than DURATION_MAX_NS. */
 bool duration_parse(const char *text, int64_t *ns);
 
-/* Prints a duration for a reader: "850ms", "1.5s", "24s", "3m12s", "2h05m", "3d04h"; negative as 0.
- * Returns out. */
+/* Prints a duration for a reader, rounded: "850ms", "1.5s", "24s", "3m12s", "2h05m", "3d04h";
+ * negative as 0. Returns out. */
 char *duration_print(int64_t ns, char *out, size_t size);
 
 #endif

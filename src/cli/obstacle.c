@@ -81,7 +81,10 @@ static void add_several(struct line *line, const struct answer *refusal, unsigne
     if (refusal->limited)
         limit = refusal->limit;
     slots = limit && refusal->holders >= (int64_t)limit;
-    if (slots)
+    if (limit && refusal->holders > (int64_t)limit)
+        text_append(line->out, line->size, "its limit is %u, %" PRId64 " still hold it", limit,
+                    refusal->holders);
+    else if (slots)
         text_append(line->out, line->size, "all %u slots are taken", limit);
     else
         text_append(line->out, line->size, "held by %" PRId64 " %s", refusal->holders,
@@ -135,12 +138,18 @@ static void add_first(struct line *line, const struct lock_party *first)
     add_label(line, &first->who);
 }
 
-static void add_done(struct line *line, const struct lock_party *first)
+/* "a run by WHO that began AGE ago has succeeded". */
+static void add_done(struct line *line, const struct lock_party *run)
 {
+    bool known = run->who.host[0] || run->who.user[0];
     char ago[32];
 
-    duration_print(first->age_ms * NS_PER_MS, ago, sizeof ago);
-    text_append(line->out, line->size, "a run that began %s ago has succeeded", ago);
+    duration_print(run->age_ms * NS_PER_MS, ago, sizeof ago);
+    text_append(line->out, line->size, "a run %s", known ? "by " : "");
+    if (add_who(line, &run->who, true))
+        text_append(line->out, line->size, " ");
+    text_append(line->out, line->size, "that began %s ago has succeeded", ago);
+    add_label(line, &run->who);
 }
 
 static void add_successor(struct line *line, const struct lock_party *first)

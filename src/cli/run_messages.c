@@ -308,12 +308,25 @@ static bool say(struct run_messages *messages, enum level level, const char *tex
     case WARNING: say_warning("%s", text); return true;
     case DETAIL: say_detail("%s", text); return false;
     case REMINDER: return say_on_terminal() && say(messages, ERROR, text);
-    case CONFLICT:
-        return messages->conflict != CONFLICT_IS_SILENT &&
-               say(messages, messages->conflict == CONFLICT_IS_ERROR ? ERROR : WARNING, text);
+    case CONFLICT: return false; /* see level_of() */
     case WAITED: return messages->wait.shown && say(messages, WARNING, text);
     }
     return false;
+}
+
+/* Returns DETAIL for a conflict that the settings keep silent. A deployment that a newer one has
+ * superseded ends with success then, and must not look as if it had deployed. */
+static enum level level_of(const struct run_messages *messages, const struct wording *wording,
+                           const struct run_news *news)
+{
+    if (wording->level != CONFLICT)
+        return wording->level;
+    switch (messages->conflict) {
+    case CONFLICT_IS_ERROR: return ERROR;
+    case CONFLICT_IS_EXPECTED: return WARNING;
+    case CONFLICT_IS_SILENT: break;
+    }
+    return news->refusal->answer.cause == CAUSE_SUPERSEDED ? WARNING : DETAIL;
 }
 
 /* Most of what is told of a run that goes well: not worth wording it. */
@@ -328,15 +341,16 @@ static void tell(void *arg, const struct run_news *news)
     struct run_messages *messages = arg;
     const struct source source = {messages, news};
     const struct wording *wording = &wordings[news->event];
+    const enum level level = level_of(messages, wording, news);
     char text[MESSAGE_SIZE], hint[MESSAGE_SIZE];
 
-    if (is_unheard(messages, wording->level))
+    if (is_unheard(messages, level))
         return;
     fill_in(&source, wording->text, text, sizeof text);
     fill_in(&source, wording->hint ? wording->hint : "", hint, sizeof hint);
-    if (say(messages, wording->level, text) && *hint)
+    if (say(messages, level, text) && *hint)
         say_hint("%s", hint);
-    if (wording->level == WAITED)
+    if (level == WAITED)
         messages->wait.shown = false;
 }
 
@@ -431,6 +445,21 @@ static void hide_wait(void *arg)
     status_line_wipe(&messages->wait);
 }
 
+static void word(void *arg, const struct run_news *news, char *out, size_t size)
+{
+    const struct source source = {arg, news};
+
+    fill_in(&source, wordings[news->event].text, out, size);
+}
+
+static void word_wait(void *arg, const struct run_refusal *refusal, char *out, size_t size)
+{
+    struct run_messages *messages = arg;
+
+    messages->refusal = refusal;
+    compose_wait(messages, SIZE_MAX, out, size);
+}
+
 /* As much of it as there is room for in a message of a few words. */
 static void name_holder(void *arg, const struct run_refusal *refusal, char *out, size_t size)
 {
@@ -471,7 +500,8 @@ static void detach(void *arg)
 void run_messages_init(struct run_messages *messages, const char *title, const char *command)
 {
     *messages = (struct run_messages){
-        .events = {tell, show_wait, hide_wait, name_holder, granted, detach, messages},
+        .events = {tell, show_wait, hide_wait, word, word_wait, name_holder, granted, detach,
+                   messages},
         .title = title,
         .asked = title,
         .command = command};

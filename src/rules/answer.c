@@ -440,9 +440,13 @@ static void read_closed(const redisReply *reply, struct answer *answer, struct r
 
 static void read_done(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    (void)extra;
+    struct lock_run run;
+
     answer_refused(answer, CAUSE_DONE);
     answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
+    if (!redis_reply_string(reply, 4) || !read_run(reply->element[4], extra->now_ms, &run))
+        memset(&run, 0, sizeof run);
+    answer->first = run.by;
     answer->first.age_ms = span(0, redis_reply_whole(reply, 3));
 }
 

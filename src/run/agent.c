@@ -40,6 +40,7 @@ struct agent {
     struct loop_timer look; /* while the supervisor has to react to one of them */
     struct moment react_by;
     struct loop_timer patience; /* with the wait */
+    struct run_news trouble;    /* with the store; RUN_NOTHING: none */
     pid_t supervisor;
     struct moment seen; /* when the supervisor ran, as far as is known */
     bool absent;        /* the supervisor was stopped, and has yet to say that it is there */
@@ -201,7 +202,7 @@ static void on_overdue(struct loop_timer *timer)
     if (agent->leaving || agent->accepted)
         return;
     agent->offer->overdue = waiting_refused(&agent->waiting, &agent->waiting.refusal);
-    post_kind(agent, MESSAGE_OVERDUE);
+    post(agent, &(struct message){.kind = MESSAGE_OVERDUE, .news = agent->trouble});
 }
 
 /* Each lease that is posted has to be acknowledged before the next renewal. */
@@ -242,14 +243,17 @@ static void on_trouble(void *arg, const struct answer *why)
     const struct run_news news = {.event = RUN_TROUBLE, .reason = run_reason_text(why->text)};
 
     run_tell_server_said(events_of(agent), why->said);
+    agent->trouble = news;
     tell(agent, &news);
 }
 
 static void on_recovered(void *arg, int64_t after)
 {
+    struct agent *agent = arg;
     const struct run_news news = {.event = RUN_STORE_BACK, .duration = after};
 
-    tell(arg, &news);
+    agent->trouble.event = RUN_NOTHING;
+    tell(agent, &news);
 }
 
 static void on_lost(void *arg, const char *why)

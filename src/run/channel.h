@@ -17,7 +17,7 @@ enum message_kind {
     MESSAGE_CALL,      /* nothing is acquired before this is answered by MESSAGE_HERE */
     MESSAGE_EXTENDED,  /* lease; also answers MESSAGE_VERIFY */
     MESSAGE_NEWS,      /* news, for the user; RUN_TROUBLE: why a renewal failed */
-    MESSAGE_OVERDUE,   /* it has waited for long; the offer has why */
+    MESSAGE_OVERDUE,   /* it has waited for long; the offer has why; news: trouble of the store */
     MESSAGE_LOST,      /* news.reason: not ours any more */
     MESSAGE_CLEARED,   /* not LOST: the command ended before it had to; the lock is given back */
     MESSAGE_OVER,      /* status, news: nothing is held; the agent ends */

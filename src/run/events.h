@@ -131,6 +131,9 @@ struct run_events {
     int64_t (*show_wait)(void *arg, const struct run_refusal *refusal);
     /* Takes away what show_wait() has drawn on a terminal. */
     void (*hide_wait)(void *arg);
+    /* Words the line that tells news, or shows why the lock is waited for: without "rlock: ". */
+    void (*word)(void *arg, const struct run_news *news, char *out, size_t size);
+    void (*word_wait)(void *arg, const struct run_refusal *refusal, char *out, size_t size);
     /* Who is in the way, in words: by the refusal; NULL: this process itself, which holds the lock.
      * "" where that is not known. */
     void (*name_holder)(void *arg, const struct run_refusal *refusal, char *out, size_t size);

@@ -243,7 +243,6 @@ static void time_out(struct job *job, const struct run_reason *why)
 {
     job->timed_out = true;
     job->verdict = tell_user(job, RUN_STOPPING, why);
-    job->verdict.event = RUN_STOPPED_BEFORE;
     stop(job);
 }
 
@@ -274,7 +273,16 @@ void job_command_end(const struct job *job, struct lock_end *end)
 
 void job_remind(const struct job *job)
 {
-    run_tell(job->plan->events, &job->verdict);
+    static const enum run_event reminders[RUN_EVENTS] = {
+        [RUN_STOPPING] = RUN_STOPPED_BEFORE,
+        [RUN_LOST] = RUN_LOST_BEFORE,
+        [RUN_LOST_CONTINUES] = RUN_LOST_BEFORE,
+        [RUN_LOST_STOPPING] = RUN_LOST_STOPPED_BEFORE,
+    };
+    struct run_news reminder = job->verdict;
+
+    reminder.event = reminders[job->verdict.event];
+    run_tell(job->plan->events, &reminder);
 }
 
 /* The last process of a tree becomes a child of this one and ends: SIGCHLD tells. */
@@ -365,14 +373,11 @@ void job_lose(struct job *job, const struct run_reason *why)
     job->lost = true;
     if (job->state == JOB_STOPPING || job->state == JOB_ENDED) {
         job->verdict = tell_user(job, RUN_LOST, why);
-        job->verdict.event = RUN_LOST_BEFORE;
     } else if (!goes_on_without(job)) {
         job->verdict = tell_user(job, RUN_LOST_STOPPING, why);
-        job->verdict.event = RUN_LOST_STOPPED_BEFORE;
         stop(job);
     } else {
         job->verdict = tell_user(job, RUN_LOST_CONTINUES, why);
-        job->verdict.event = RUN_LOST_BEFORE;
         if (job->plan->on_lost == ON_LOST_SIGNAL)
             send(job, job->plan->lost_signal);
         if (job->state == JOB_PAUSED || job->state == JOB_VERIFYING)

@@ -61,6 +61,8 @@ static void describe(const struct notifier_plan *plan, const struct notice *noti
     describe_keys(plan, notice);
     setenv("RLOCK_EVENT", event_names[notice->event], 1);
     setenv("RLOCK_HOLDER", notice->holder, 1);
+    setenv("RLOCK_MESSAGE", notice->message, 1);
+    set_number("RLOCK_STATUS", notice->status);
     set_number("RLOCK_WAITED_MS", notice->waited / NS_PER_MS);
     set_number("RLOCK_HELD_MS", notice->held / NS_PER_MS);
 }

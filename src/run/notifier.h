@@ -38,6 +38,8 @@ struct notice {
     bool granted;
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted: for each key */
     char holder[512];                        /* in words; "": not known */
+    int status;         /* an exit status that says what happened; 0: nothing that ends a run */
+    char message[2048]; /* the line that the user reads; "": none is printed */
 };
 
 /* The supervisor's end. */

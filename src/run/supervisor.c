@@ -43,6 +43,8 @@ struct supervisor {
     bool returned;                     /* a grant that was not taken may have been given back */
     int end;                           /* of the latest agent that has died, as of waitpid() */
     bool decided;                      /* the outcome is known, as no command was run */
+    struct run_news last;              /* decided: why */
+    struct run_news trouble;           /* with the store, during a long wait; RUN_NOTHING: none */
     bool done;
     struct moment began;
     struct moment told_of_orphan; /* the agent was, at that time */
@@ -110,6 +112,33 @@ static bool needs_agent(const struct supervisor *s)
 
 /* -- notices --------------------------------------------------------------------------------- */
 
+/* What has happened, as a status and as the line that the user reads. */
+static void describe(struct supervisor *s, struct notice *notice)
+{
+    const struct run_events *events = events_of(s);
+    const struct run_news *news = NULL;
+
+    switch (notice->event) {
+    case NOTICE_WAITING:
+        notice->status = s->trouble.event ? STATUS_UNAVAILABLE : STATUS_NOT_ACQUIRED;
+        news = s->trouble.event ? &s->trouble : NULL;
+        break;
+    case NOTICE_LOST: notice->status = STATUS_LOST, news = &s->job.verdict; break;
+    case NOTICE_TIMED_OUT: notice->status = STATUS_TIMED_OUT, news = &s->job.verdict; break;
+    case NOTICE_NOT_ACQUIRED: /* 75 whatever -E says */
+        notice->status = s->outcome->outcome == OUTCOME_NOT_ACQUIRED ? STATUS_NOT_ACQUIRED
+                                                                     : s->outcome->status;
+        news = &s->last;
+        break;
+    case NOTICE_HELD:
+    case NOTICE_EVENTS: break;
+    }
+    if (news && news->event)
+        events->word(events->arg, news, notice->message, sizeof notice->message);
+    else if (notice->event == NOTICE_WAITING && s->refusal)
+        events->word_wait(events->arg, s->refusal, notice->message, sizeof notice->message);
+}
+
 static void notify(struct supervisor *s, enum notice_event event)
 {
     const struct run_events *events = events_of(s);
@@ -125,6 +154,7 @@ static void notify(struct supervisor *s, enum notice_event event)
     if (s->outcome->granted || s->refusal)
         events->name_holder(events->arg, s->outcome->granted ? NULL : s->refusal, notice.holder,
                             sizeof notice.holder);
+    describe(s, &notice);
     notifier_tell(&s->notifier, &notice);
 }
 
@@ -191,6 +221,7 @@ static void take_refusal(struct supervisor *s, const struct message *message)
     bool refused = message->news.event == RUN_NOT_ACQUIRED;
 
     s->refusal = message->news.refusal;
+    s->last = message->news;
     decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, message->status);
     run_tell(events_of(s), &message->news);
 }
@@ -237,6 +268,7 @@ static void take(struct supervisor *s, const struct message *message)
     case MESSAGE_NEWS: take_news(s, &message->news); break;
     case MESSAGE_OVERDUE:
         s->refusal = &s->agent.offer->overdue;
+        s->trouble = message->news;
         notify(s, NOTICE_WAITING);
         break;
     case MESSAGE_LOST:

@@ -270,12 +270,12 @@ static const struct {
      "refused/not-holder remembers 4611686018427 of 4611686018427"},
     {"*6 'GRACE' :1000 :9223372036854775807 '' :9223372036854775807 :9223372036854775807",
      "refused/grace position 9007199254740991 places  grace 4611686018427 the server may have lost "
-     "locks; it grants nothing new for another 53375d23h"},
+     "locks; it grants nothing new for another 53376d00h"},
     {"*6 'GRACE' :1000 :-9223372036854775808 '' :-9223372036854775808 :-1",
      "refused/grace places  the server may have lost locks; it grants nothing new for another 1s"},
     {"*6 'GRACE' :1000 :9007199254740992 '' :-1 :1",
      "refused/grace places  grace 4611686018427 requeued the server may have lost locks; it grants "
-     "nothing new for another 53375d23h"},
+     "nothing new for another 53376d00h"},
     {"*9 'QUEUED' :1000 '' :9223372036854775807 :9223372036854775807 :9223372036854775807 "
      ":9223372036854775807 :9223372036854775807 ''",
      "refused/held position 9007199254740991 places  holders 9007199254740991 till 4611686018427"},

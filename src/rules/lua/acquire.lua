@@ -26,7 +26,8 @@
 -- waits for some of them, the key is one of those that are not free, the ms tell when the first of
 -- them may be, and ahead is told of the queue where the fewest are
 -- {'SUPERSEDED', now, which key, who has come instead}: it waits for none of them any more
--- {'DONE', now, which key, ms since the run began}: it waits for none of them any more
+-- {'DONE', now, which key, ms since the run began, the run's record, '' if it is forgotten}: it
+-- waits for none of them any more
 -- {'HELD', now, how many wait, which key, holders, ms until the first may be dead,
 --  the oldest or the first waiter, the limit that is stored if there is one}
 -- {'CLOSED', now, ms until it lets anybody in (0: not known), places or '', ahead (and I),
@@ -87,7 +88,7 @@ end
 
 -- Which lock's latest success is the oldest, and how long ago that began, if it is recent enough. A
 -- clock that was set back does not make it last longer.
-local done
+local done, began_at
 local recent = ARGV[#ARGV - 1] == 'unless-done' and tonumber(ARGV[#ARGV])
 for i = 1, recent and #locks or 0 do
   local counted = redis.call('HGET', locks[i].key, 'c')
@@ -97,7 +98,7 @@ for i = 1, recent and #locks or 0 do
     done = nil
     break
   end
-  if not done or ago > done[4] then done = { 'DONE', now, i, ago } end
+  if not done or ago > done[4] then done, began_at = { 'DONE', now, i, ago }, began end
 end
 
 -- For how many ms nothing new is granted.
@@ -541,6 +542,7 @@ end
 
 if done then
   leave_all()
+  done[5] = success(locks[done[3]], began_at)
   return done
 end
 if latest then

@@ -45,6 +45,17 @@ local function remember(lock, family, e, notes)
   end
 end
 
+-- The record of the run that began at that time and has succeeded; '' if it is forgotten.
+local function success(lock, began)
+  local fields = {}
+  for n = 0, 19 do fields[n + 1] = 'r:' .. n end
+  for _, run in ipairs(redis.call('HMGET', lock.key, unpack(fields))) do
+    local since = run and string.match(run, '^%d+ %d+ %S+ (%d+) ')
+    if since and number(since) == began and string.find(run, ' exit=0', 1, true) then return run end
+  end
+  return ''
+end
+
 -- The latest run of the owner, or else of the nearest ancestor of which one is known, if somebody
 -- has taken the lock from it; nil where it ended in another way, or is forgotten.
 local function revocation(lock, owner)
