@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "os/child.h"
+#include "os/program.h"
 #include "store/urls.h"
+#include "commit.h" /* the Makefile writes it */
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
@@ -45,6 +47,27 @@ static int print_help(void)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
     printf("\nExample:\n  rlock run deploy -- ./deploy.sh production\n");
+    return command_flush();
+}
+
+static bool is_installed(const char *program)
+{
+    char path[4096];
+
+    return program_find(program, path, sizeof path);
+}
+
+static int print_version(void)
+{
+    static const char *const programs[] = {"rlock-postgresql", "rlock-mysql", "rlock-top",
+                                           "rlock-serve"};
+    size_t count = 0;
+
+    printf(*COMMIT ? "rlock %s (%s)\n" : "rlock %s\n", PACKAGE_VERSION, COMMIT);
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        if (is_installed(programs[i]))
+            printf(count++ ? ", %s" : "with %s", programs[i]);
+    printf(count ? "\n" : "without rlock-postgresql, rlock-mysql, rlock-top, rlock-serve\n");
     return command_flush();
 }
 
@@ -132,9 +155,7 @@ int main(int argc, char **argv)
         return help(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help();
-    if (strcmp(argv[1], "--version") == 0) {
-        printf("rlock %s\n", PACKAGE_VERSION);
-        return command_flush();
-    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return print_version();
     return refuse(argc, argv);
 }

@@ -75,6 +75,23 @@ load helper
     run -64 rlock status --all -u zookeeper://h
 }
 
+@test "H92 rlock was killed: history says so; with its agent, that its lease expired" {
+    hold a k
+    kill -KILL "${pid[a]}"
+    finish a
+    poll_until 15 is_free k
+    hold b k --lease 2s
+    kill_both b
+    poll_until 15 rlock run -n k -- true
+    run -0 rlock history --json k
+    json 'map(.outcome) == ["rlock was killed", "expired", "exit 0"]'
+    run -0 rlock history --failed k
+    [[ $output == *'rlock was killed'* ]]
+    run -0 rlock status --json --all k
+    run -0 rlock metrics k
+    [[ $output == *'rlock_last_end_timestamp_seconds{key="k",outcome="failure"}'* ]]
+}
+
 @test "--unless-done: what has succeeded is not run again, what failed is; also after a wait" {
     run -1 rlock run --unless-done 1h k -- false
     run -0 rlock run --unless-done 1h k -- true

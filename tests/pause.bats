@@ -142,8 +142,8 @@ there_are() {
     line="paused by $(id -un)@$(hostname) for another"
     run -0 --separate-stderr rlock status
     [[ ! $output && ${stderr_lines[0]} == 'rlock: no locks' ]]
-    [[ ${stderr_lines[1]} == 'rlock: */deploy: '"$line 1h59m"*': new\x1bdisk' ]]
-    [[ ${stderr_lines[2]} == 'rlock: ci/*: '"$line 59m"*': disk full' ]]
+    [[ ${stderr_lines[1]} == 'rlock: */deploy: '"$line 2h00m"*': new\x1bdisk' ]]
+    [[ ${stderr_lines[2]} == 'rlock: ci/*: '"$line 1h00m"*': disk full' ]]
     run -0 --separate-stderr rlock status 'ci/t*'
     [[ ${#stderr_lines[@]} == 3 ]]
     run -0 --separate-stderr rlock status 'other-*'
@@ -220,7 +220,7 @@ there_are() {
     rlock pause 'k*' 2h -m before
     rlock pause 'k*' 1h -m now
     run -75 --separate-stderr rlock run -n k -- true
-    stderr_line 'for another 59m.*label now$'
+    stderr_line 'for another (59m5.s|1h00m).*label now$'
     run -0 rlock resume 'k*'
     run -0 rlock run -n k -- true
 }

@@ -327,7 +327,10 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "--help and --version answer with 0, before and after a command" {
     run -0 rlock --version
-    [[ $output == rlock* ]]
+    [[ ${lines[0]} =~ ^rlock\ [0-9.]+(\ \([0-9a-f]+\))?$ ]]
+    [[ ${lines[1]} == with*rlock-top* || ${lines[1]} == without* ]]
+    run -0 rlock -V
+    [[ $output == "$(rlock --version)" ]]
     run -0 rlock --help
     [[ $output == *force-release* ]]
     run -0 rlock help run

@@ -115,13 +115,21 @@ tls_files() {
     stderr_line '^hint: '
 }
 
-@test "a master's name that nobody knows: 69 at once, with those that are known" {
-    local before
+@test "a master that the Sentinels do not know is asked for again, for as long as --server-wait says" {
+    local before one
     RLOCK_URL=${RLOCK_URL/mymaster/yourmaster}
     before=$(now_ms)
-    run -69 --separate-stderr rlock run k -- true
+    run -69 --separate-stderr rlock run --server-wait 0 --connect-timeout 1s k -- true
     took 0 3000 "$before"
     stderr_line "^rlock: .*the sentinels know no master 'yourmaster', but mymaster"
+    bg a rlock run --server-wait 1m k -- true
+    poll_until 20 contains "$T/a.err" "know no master 'yourmaster', but mymaster; trying again"
+    disturb
+    for one in 1 2 3; do
+        on "$one" sentinel monitor yourmaster 127.0.0.1 "${port[a]}" 2
+    done
+    finish a
+    [[ $status == 0 ]]
 }
 
 @test "servers taken for Sentinels, and a Sentinel for a server: said so" {

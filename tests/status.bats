@@ -265,7 +265,7 @@ EOF
 expect label       (漢){32}\r
 resize 6 41
 expect holder
-expect label       (漢){12}\r+\n[^\n]*… and 5 more lines
+expect label       (漢){12}\r+\n[^\n]*… and 6 more lines
 send \x03
 status 130
 EOF

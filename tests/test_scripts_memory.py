@@ -125,7 +125,8 @@ def _(server):
         fence_of(one.acquire(A, unless_done=10000))
         one.release(A, notes="unused=1")
     ran(one, "ran=5 exit=0")
-    same(one.acquire(A, unless_done=10000), ["DONE", one.now, 1, 5])
+    same(one.acquire(A, unless_done=10000)[:4], ["DONE", one.now, 1, 5])
+    true(f" {D} " in one.acquire(A, unless_done=10000)[4], "the run that succeeded is told")
     fence_of(one.acquire(A, unless_done=5))
     # Whoever has it already hears so again.
     fence_of(one.acquire(A, unless_done=10000))
@@ -133,7 +134,7 @@ def _(server):
     fence_of(both.acquire(A, unless_done=10000))
     both.release(A, notes="unused=1")
     ran(other, "ran=5 exit=0")
-    same(both.acquire(A, unless_done=10000), ["DONE", both.now, 1, 10])
+    same(both.acquire(A, unless_done=10000)[:4], ["DONE", both.now, 1, 10])
     both.now += 9989
     same(both.acquire(A, unless_done=10000)[0], "DONE")
     both.now += 1

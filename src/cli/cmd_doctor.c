@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/render_doctor.h"
 #include "cli/screen.h"
 #include "doctor/doctor.h"
@@ -101,6 +102,56 @@ static void take_trial(struct doctor *all)
     doctor_judge_trial(&trial, &all->checkup.whole);
 }
 
+/* -- who uses it ------------------------------------------------------------------------------- */
+
+#define VERSIONS_MAX 16
+
+/* A version of rlock, and how many holders and waiters have it. */
+struct users {
+    char version[sizeof((struct identity *)NULL)->version];
+    size_t count;
+};
+
+static void count_users(struct users users[VERSIONS_MAX], const struct lock_party *parties,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct users *one = users;
+        while (one < users + VERSIONS_MAX - 1 && one->count &&
+               strcmp(one->version, parties[i].who.version) != 0)
+            one++;
+        strcpy(one->version, parties[i].who.version);
+        one->count++;
+    }
+}
+
+/* A fleet is upgraded one by one: which versions hold locks or wait for them now. */
+static void tell_versions(struct doctor *all)
+{
+    struct users users[VERSIONS_MAX] = {{.count = 0}};
+    struct lock_list list = {0};
+    struct answer answer;
+    struct query query;
+    char text[256] = "", fault[256];
+
+    if (query_open(&query, &all->settings.address, NULL, fault, sizeof fault)) {
+        query_survey(&query, NULL, 0, &list, &answer);
+        for (size_t i = 0; i < list.locks.count; i++) {
+            const struct lock_view *lock = &list.locks.views[i];
+            count_users(users, lock->holders, lock->holder_count);
+            count_users(users, lock->waiters, lock->waiter_count);
+        }
+        lock_list_free(&list);
+    }
+    query_close(&query);
+    for (size_t i = 0; i < VERSIONS_MAX && users[i].count; i++)
+        text_append(text, sizeof text, "%s%s (%zu)", i ? ", " : "",
+                    users[i].version[0] ? users[i].version : "not told", users[i].count);
+    if (*text)
+        diagnosis_add(&all->checkup.whole, "rlock", LEVEL_FINE, "",
+                      "versions of holders and waiters: %s", text);
+}
+
 /* -- the outcome ------------------------------------------------------------------------------- */
 
 /* The worst in one line, for those who do not read the table. */
@@ -160,8 +211,10 @@ static int examine(struct doctor *all)
     }
     for (size_t i = 0; i < all->checkup.count; i++)
         say_words(all->checkup.servers[i].said);
-    if (doctor_may_try(&all->checkup))
+    if (doctor_may_try(&all->checkup)) {
         take_trial(all);
+        tell_versions(all);
+    }
     return conclude(all);
 }
 

@@ -27,7 +27,8 @@ char *outcome_print(const struct lock_end *end, char out[OUTCOME_SIZE])
     static const char *const names[] = {[LOCK_TIMED_OUT] = "timed out",
                                         [LOCK_LOST] = "lost",
                                         [LOCK_EXPIRED] = "expired",
-                                        [LOCK_REVOKED] = "revoked"};
+                                        [LOCK_REVOKED] = "revoked",
+                                        [LOCK_KILLED] = "rlock was killed"};
 
     if (end->how == LOCK_USED)
         print_exit(end, out, OUTCOME_SIZE);

@@ -211,6 +211,14 @@ static void print_since(FILE *out, const struct lock_party *party)
     fprintf(out, "    since       %s (%s ago)\n", render_time(party->since_ms, time), age);
 }
 
+static void print_version(FILE *out, const struct identity *who)
+{
+    char version[UTF8_ESCAPED_SIZE(sizeof who->version)];
+
+    if (who->version[0])
+        fprintf(out, "    rlock       %s\n", utf8_escape(who->version, version, sizeof version));
+}
+
 static void print_holder(FILE *out, const struct lock_view *lock, const struct lock_party *holder)
 {
     char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
@@ -222,6 +230,7 @@ static void print_holder(FILE *out, const struct lock_view *lock, const struct l
     else
         fprintf(out, "  %s      %s\n", holder_is_nested(lock, holder) ? "nested" : "holder", text);
     print_label(out, &holder->who, "    ");
+    print_version(out, &holder->who);
     fprintf(out, "    owner       %s\n", utf8_escape(holder->owner, owner, sizeof owner));
     print_since(out, holder);
     if (holder->waited_ms > 0)
@@ -254,6 +263,7 @@ static void print_waiter(FILE *out, const struct lock_party *waiter, size_t posi
         fprintf(out, ", any %u of %u", waiter->take, waiter->of);
     putc('\n', out);
     print_label(out, &waiter->who, "    ");
+    print_version(out, &waiter->who);
     fprintf(out, "    owner       %s\n", utf8_escape(waiter->owner, owner, sizeof owner));
     print_since(out, waiter);
 }
@@ -450,6 +460,7 @@ static void put_identity(const struct json_library *json, json_t *object,
     put_unless_zero(json, object, "pid", who->pid);
     json_put_text(json, object, "command", who->command);
     json_put_text(json, object, "label", who->label);
+    json_put_text(json, object, "version", who->version);
 }
 
 /* By whom and why it is taken away, or was. */

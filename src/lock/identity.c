@@ -49,6 +49,7 @@ char *identity_print(const struct identity *who)
 {
     char host[CODED_MAX + 1], user[CODED_MAX + 1], command[CODED_MAX + 1], label[CODED_MAX + 1];
     char pid[24] = "-";
+    const char *note = who->version[0] ? " " IDENTITY_NOTE_VERSION "=" : "";
     char *line = NULL;
 
     word_print(who->host, host);
@@ -57,7 +58,10 @@ char *identity_print(const struct identity *who)
     word_print(who->label, label);
     if (who->pid > 0)
         snprintf(pid, sizeof(pid), "%ld", who->pid);
-    return asprintf(&line, "%s %s %s %s %s", host, user, pid, command, label) < 0 ? NULL : line;
+    return asprintf(&line, "%s %s %s %s %s%s%s", host, user, pid, command, label, note,
+                    who->version) < 0
+               ? NULL
+               : line;
 }
 
 /* Raw control characters were not written by identity_print(): such a word is damaged. */
@@ -81,27 +85,6 @@ static int64_t number_parse(const char *text, size_t length, int64_t most)
 
     decimal_read(text, length, most, &number);
     return number;
-}
-
-void identity_parse(const char *text, size_t length, struct identity *who)
-{
-    const char *end = text + length;
-
-    *who = (struct identity){0};
-    for (int i = 0; i < WORDS; i++) {
-        const char *space = memchr(text, ' ', (size_t)(end - text));
-        size_t word = (size_t)((space ? space : end) - text);
-        switch (i) {
-        case 0: word_parse(text, word, who->host); break;
-        case 1: word_parse(text, word, who->user); break;
-        case 2: who->pid = (long)number_parse(text, word, INT_MAX); break;
-        case 3: word_parse(text, word, who->command); break;
-        default: word_parse(text, word, who->label); break;
-        }
-        if (!space)
-            break;
-        text = space + 1;
-    }
 }
 
 char *identity_note(const char *line, const char *name, int64_t number)
@@ -149,4 +132,34 @@ bool identity_noted_word(const char *text, size_t length, const char *name,
 
     word_parse(value ? value : "", size, word);
     return value;
+}
+
+static void words_parse(const char *text, size_t length, struct identity *who)
+{
+    const char *end = text + length;
+
+    for (int i = 0; i < WORDS; i++) {
+        const char *space = memchr(text, ' ', (size_t)(end - text));
+        size_t word = (size_t)((space ? space : end) - text);
+        switch (i) {
+        case 0: word_parse(text, word, who->host); break;
+        case 1: word_parse(text, word, who->user); break;
+        case 2: who->pid = (long)number_parse(text, word, INT_MAX); break;
+        case 3: word_parse(text, word, who->command); break;
+        default: word_parse(text, word, who->label); break;
+        }
+        if (!space)
+            return;
+        text = space + 1;
+    }
+}
+
+void identity_parse(const char *text, size_t length, struct identity *who)
+{
+    char version[IDENTITY_WORD_MAX + 1];
+
+    *who = (struct identity){0};
+    words_parse(text, length, who);
+    identity_noted_word(text, length, IDENTITY_NOTE_VERSION, version);
+    snprintf(who->version, sizeof who->version, "%.20s", version);
 }

@@ -17,14 +17,18 @@ struct identity {
     char user[IDENTITY_WORD_MAX + 1];
     char command[IDENTITY_WORD_MAX + 1];
     char label[IDENTITY_WORD_MAX + 1];
-    long pid; /* 0 when not known */
+    char version[24]; /* of rlock */
+    long pid;         /* 0 when not known */
 };
 
 /* Copies "value" into one word of an identity, cut to IDENTITY_WORD_MAX bytes at a UTF-8
  * boundary. */
 void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value);
 
-/* Five words: host user pid command label. The caller frees. */
+/* The note with the version of rlock. */
+#define IDENTITY_NOTE_VERSION "v"
+
+/* Five words: host user pid command label; and the version as a note. The caller frees. */
 char *identity_print(const struct identity *who);
 
 /* Reads what identity_print() wrote, from "text" of "length" bytes; foreign or damaged words come

@@ -56,6 +56,7 @@
 #define LOCK_NOTE_LOST      "lost"
 #define LOCK_NOTE_EXPIRED   "expired"
 #define LOCK_NOTE_REVOKED   "revoked"
+#define LOCK_NOTE_KILLED    "killed"
 
 /* Keys of one acquisition. */
 #define LOCK_KEYS_MAX 32
@@ -90,6 +91,7 @@ enum lock_ending {
     LOCK_LOST,      /* the command ran when the lock was lost */
     LOCK_EXPIRED,   /* the lease ended, and the holder never said anything */
     LOCK_REVOKED,   /* somebody took the lock away */
+    LOCK_KILLED,    /* rlock was killed; its agent ended the command and released the lock */
 };
 
 /* The same, and how the command ended that ran under it. */

@@ -9,6 +9,10 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION ""
+#endif
+
 static const char *variable(const char *name)
 {
     const char *value = getenv(name);
@@ -48,6 +52,7 @@ void own_identity_fill(struct identity *who, const char *program, pid_t pid)
         identity_set(who->host, host);
     }
     set_user(who);
+    snprintf(who->version, sizeof who->version, "%s", PACKAGE_VERSION);
     who->pid = pid;
     identity_set(who->command, slash && slash[1] ? slash + 1 : program);
 }

@@ -70,7 +70,8 @@ static enum lock_ending read_ending(const char *text, size_t length)
     } known[] = {{LOCK_NOTE_TIMED_OUT, LOCK_TIMED_OUT},
                  {LOCK_NOTE_LOST, LOCK_LOST},
                  {LOCK_NOTE_EXPIRED, LOCK_EXPIRED},
-                 {LOCK_NOTE_REVOKED, LOCK_REVOKED}};
+                 {LOCK_NOTE_REVOKED, LOCK_REVOKED},
+                 {LOCK_NOTE_KILLED, LOCK_KILLED}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (identity_noted(text, length, known[i].note) > 0)

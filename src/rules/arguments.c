@@ -200,7 +200,8 @@ static char *print_end(const struct lock_end *end, char *out, size_t size)
                                         [LOCK_TIMED_OUT] = LOCK_NOTE_TIMED_OUT "=1",
                                         [LOCK_LOST] = LOCK_NOTE_LOST "=1",
                                         [LOCK_EXPIRED] = LOCK_NOTE_EXPIRED "=1",
-                                        [LOCK_REVOKED] = LOCK_NOTE_REVOKED "=1"};
+                                        [LOCK_REVOKED] = LOCK_NOTE_REVOKED "=1",
+                                        [LOCK_KILLED] = LOCK_NOTE_KILLED "=1"};
     int used = snprintf(out, size, "%s", notes[end->how]);
 
     if (end->known)

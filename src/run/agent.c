@@ -330,7 +330,8 @@ static void on_cleared(void *arg)
 {
     struct agent *agent = arg;
     bool used = agent->watchdog.tree.group > 0;
-    const struct lock_end end = {.how = agent->lost ? LOCK_LOST : LOCK_USED};
+    const struct lock_end end = {
+        .how = agent->lost ? LOCK_LOST : agent->alone ? LOCK_KILLED : LOCK_USED};
 
     if (withdraw(agent))
         return;

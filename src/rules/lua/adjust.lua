@@ -42,12 +42,9 @@ local function forget_limit()
   return { 'ADJUSTED', now }
 end
 
--- Behind the five words of who has made it.
-local OF_GLOB = '^%d+ %S+ %d+ %S+ %S+ %S+ %S+ %S+ %S+ glob='
-
 -- The pause that somebody has made for this lock alone.
 local function own_pause()
-  if not lock.paused or not string.find(lock.paused.text, OF_GLOB) then return lock.paused end
+  if not lock.paused or not string.find(lock.paused.text, ' glob=', 1, true) then return lock.paused end
   return lock.also and read_pause(lock.also) or nil
 end
 

@@ -41,7 +41,7 @@ local function remember(lock, family, e, notes)
     redis.pcall('HSET', lock.key, 'c', lock.counted, field, run)
   else
     redis.pcall('HSET', lock.key, 'c', lock.counted, field, run,
-      tally(lock, how == 'ran' and 'failed' or how, at))
+      tally(lock, (how == 'ran' or how == 'killed') and 'failed' or how, at))
   end
 end
 

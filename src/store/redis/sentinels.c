@@ -295,8 +295,8 @@ void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_
 
     list_silent(sentinels, silent, sizeof silent);
     switch (vote->outcome) {
-    case SENTINELS_DO_NOT_KNOW:
-        answer_fail(answer, CAUSE_UNFIT, "the sentinels know no master '%.60s'%s%s",
+    case SENTINELS_DO_NOT_KNOW: /* it may be added yet */
+        answer_fail(answer, CAUSE_NOT_READY, "the sentinels know no master '%.60s'%s%s",
                     sentinels->url->master, word->why[0] ? ", but " : "", word->why);
         break;
     case SENTINELS_DIFFER:
