@@ -128,12 +128,13 @@ static void sql_text(struct sql *sql, const char *text)
 }
 
 /* What a failed request comes to; so many of its statements were done. What the server refuses in
- * front of the COMMIT is undone with all else. */
+ * front of the COMMIT is undone with all else. A server that is told to end what runs, between two
+ * statements, ends the request behind the first one without an error. */
 static enum host_outcome fail(const struct sql *sql, unsigned done, struct host_fault *fault)
 {
     unsigned number = mysql_errno(connection);
     bool unheard = my_is_of_client(number);
-    bool commits = sql->commits && (unheard || done + 1 == sql->commits);
+    bool commits = sql->commits && (unheard || (number && done + 1 == sql->commits));
 
     *fault = (struct host_fault){.broken = false};
     my_fail(connection, &fault->why);
@@ -142,7 +143,7 @@ static enum host_outcome fail(const struct sql *sql, unsigned done, struct host_
     if (number == ER_LOCK_WAIT_TIMEOUT)
         fault->why.error = WIRE_BUSY;
     fault->broken = wire_error_breaks(fault->why.error);
-    if (number == ER_LOCK_DEADLOCK)
+    if (number == 0 || number == ER_LOCK_DEADLOCK)
         return HOST_AGAIN;
     fault->maybe_done = commits;
     return !commits && (number == ER_BAD_NULL_ERROR || number == ER_CHECKREAD ||
