@@ -205,14 +205,19 @@ served() {
 }
 
 @test "MariaDB: who waits sleeps in the server and is woken; where that is refused, it looks" {
-    local took woken
+    local took woken through
     with_mariadb
     served "$RLOCK_URL"
     woken=$took
+    run rlock doctor
+    [[ $output == *"fine     wake-up      waiters sleep in the server, and KILL QUERY wakes"* ]]
     bg relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" 'KILL QUERY' 'KILL QUREY'
     poll_until 10 test -s "$T/relay.out"
-    served "${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}"
+    through=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}
+    served "$through"
     echo "woken: $woken ms, looking: $took ms"
+    run rlock doctor -u "$through"
+    [[ $output == *"warning  wake-up      KILL QUERY fails"* ]]
     ((woken * 2 < took))
 }
 
