@@ -32,7 +32,7 @@ function __fish_rlock_operands
         connect-timeout server-wait color wait timeout \
         conflict-exit-code lease at-least at-most kill-after on-lost notify stop \
         notify-after label report-fd owner command keep ttl id message held waiting \
-        waiters not-done output listen allow-host auth-file mirror token
+        waiters not-done paused output listen allow-host auth-file mirror token
     set -l skip 0
     for word in $words
         if test $skip = number
@@ -258,6 +258,7 @@ complete -c rlock -n '__fish_rlock_in check' -l waiters -xa '5 10 5:10' -d 'More
 complete -c rlock -n '__fish_rlock_in serve' -l listen -xa '127.0.0.1: unix:/' -d 'Where to listen'
 complete -c rlock -n '__fish_rlock_in serve' -l allow-host -x -d 'Browsers may ask by this name, too'
 complete -c rlock -n '__fish_rlock_in serve' -l auth-file -rF -d 'Ask for a user and a password of this file'
+complete -c rlock -n '__fish_rlock_in check' -l paused -xa '2h 1h:2h 1d' -d 'Paused for longer'
 complete -c rlock -n '__fish_rlock_in check' -l not-done -xa '26h 25h:26h 8d' -d 'No success for longer'
 complete -c rlock -n '__fish_rlock_in metrics' -l output -rF -d 'Replace this file at once'
 

@@ -142,6 +142,18 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -0 rlock run -n d -- true
 }
 
+@test "--any: what the same user has reserved is taken after what is free" {
+    export XDG_STATE_HOME=$T/state
+    rlock reserve a 1h -m mine
+    run -0 rlock run --any a b -- sh -c "$told"
+    [[ ${lines[0]} == KEY=b ]]
+    hold h b
+    run -0 rlock run --any a b -- sh -c "$told"
+    [[ ${lines[0]} == KEY=a ]]
+    run -0 rlock run --any --take 2 a b c -- sh -c "$told"
+    [[ ${lines[0]} == 'KEY=a c' ]]
+}
+
 @test "--any: a member that is paused or reserved is passed over" {
     rlock pause a 1h -m 'new disk'
     XDG_STATE_HOME=$T/somebody rlock reserve b 1h -m 'looking into it'
@@ -149,10 +161,10 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -0 rlock run --any a b c -- sh -c "$told"
     [[ ${lines[0]} == KEY=c ]]
     run -75 --separate-stderr rlock run -n --any a b -- true
-    stderr_line '^rlock: one of a, b: not acquired: b: reserved by .*, label looking into it$'
+    stderr_line '^rlock: one of a, b: not acquired: b: reserved by .* until .* left\): looking into it$'
     rlock pause d 1h -m 'gone'
     run -75 --separate-stderr rlock run -n --any a d -- true
-    stderr_line '^rlock: one of a, d: not acquired: a: paused by .*, label new disk$'
+    stderr_line '^rlock: one of a, d: not acquired: a: paused by .* until .* left\): new disk$'
     bg w rlock run --any a d -- sh -c "$told"
     poll_until 10 has_place w d 1
     rlock resume d

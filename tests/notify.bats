@@ -78,7 +78,7 @@ worded() {
     echo 'echo "$RLOCK_EVENT $RLOCK_STATUS $RLOCK_MESSAGE" >>"'"$T/told"'"'
 }
 
-@test "--notify: a status tells an outage from contention, and the message is the line that is printed" {
+@test "--notify: a status tells an outage from contention, the message is the line printed" {
     start_proxy
     stay a k --notify "$(worded)" --notify-after 200ms
     poll_until 10 was_told 'held 0 '

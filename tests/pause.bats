@@ -15,7 +15,7 @@ there_are() {
     [[ ! $output && ! $stderr ]]
     renewed k
     run -0 rlock status k
-    [[ $output == *"exclusive, paused"*"paused by $(id -un)@$(hostname) for another "* ]]
+    [[ $output == *"exclusive, paused"*"paused by $(id -un)@$(hostname) until "* ]]
     [[ $output == *": disk full"* ]]
     kill "${pid[a]}"
     finish a
@@ -23,7 +23,7 @@ there_are() {
     local mode
     for mode in --write --read '--limit=2'; do
         run -75 --separate-stderr rlock run -n "$mode" k -- true
-        stderr_line "^rlock: k: not acquired: paused by .* for another .*, label disk full$"
+        stderr_line "^rlock: k: not acquired: paused by .* until [-0-9 ]*[0-9]{2}:[0-9]{2} \([0-9a-z]+ left\): disk full$"
     done
     line_up c 2
     poll_until 15 contains "$T/c.err" 'waiting for k, paused by'
@@ -66,7 +66,43 @@ there_are() {
     run -1 rlock resume k
 }
 
+@test "whose pause is replaced, a KEY that was never used, and on a terminal what is so now" {
+    run -0 --separate-stderr rlock pause k 1h -m first
+    stderr_line '^rlock: pause: k was never used, or not for a week: is it spelt right\?$'
+    run -0 --separate-stderr rlock pause k 2h -m second
+    stderr_line '^rlock: pause: replaces: k: paused by .* until .* \(.* left\): first$'
+    rlock pause 'g*' 1h -m one
+    run -0 --separate-stderr rlock pause 'g*' 2h -m two
+    stderr_line '^rlock: pause: replaces: g\*: paused by .* left\): one$'
+    "$TESTS/terminal.py" "$RLOCK" pause k 1h -m third 3>&- <<'EOF'
+expect pause: replaces: k: paused by .*: second
+expect pause: k is paused until [-0-9: ]+ \(1h00m left\)
+status 0
+EOF
+    "$TESTS/terminal.py" "$RLOCK" resume k 3>&- <<'EOF'
+expect resume: k is not paused any more
+status 0
+EOF
+    "$TESTS/terminal.py" "$RLOCK" reserve k 1h -m mine 3>&- <<'EOF'
+expect reserve: k is reserved by you until [-0-9: ]+ \(1h00m left\)
+status 0
+EOF
+    run -0 rlock status
+    [[ $output == *"k "*reserved* ]]
+    "$TESTS/terminal.py" "$RLOCK" extend k 2h 3>&- <<'EOF'
+expect extend: k is reserved by you until [-0-9: ]+ \(2h00m left\)
+status 0
+EOF
+    "$TESTS/terminal.py" "$RLOCK" limit s 3 3>&- <<'EOF'
+expect limit: s has a limit of 3 now
+status 0
+EOF
+}
+
 @test "wrong times, no words, globs, latches, stores that cannot" {
+    run -64 rlock pause -u unix:///nowhere k 8d -m x
+    [[ $output == *'7d at most'* ]]
+
     local time
     for time in 0 -1s 500ms x ''; do
         run -64 rlock pause k "$time" -m x
@@ -111,7 +147,7 @@ there_are() {
     for key in ci/held ci/used ci/new; do
         for mode in --write --read --limit=2; do
             run -75 --separate-stderr rlock run -n "$mode" "$key" -- true
-            stderr_line "^rlock: $key: not acquired: paused by .* for another .*, label disk full\$"
+            stderr_line "^rlock: $key: not acquired: paused by .* until [-0-9 ]*[0-9]{2}:[0-9]{2} \([0-9a-z]+ left\): disk full\$"
         done
     done
     has_waiters ci/held 1
@@ -124,7 +160,7 @@ there_are() {
     # Who was refused has left nothing there.
     [[ ! $(redis keys '*{ci/new}*') ]]
     run -0 rlock check
-    [[ $output == *'no lock is held, 1 waiting, 2 paused |'* ]]
+    [[ $output == *'no lock is held, 1 waiting, 1 paused |'* ]]
     run -0 rlock metrics
     [[ $output == *'rlock_paused{key="ci/used"} 1'* ]]
     run -0 rlock resume 'ci/*'
@@ -139,11 +175,11 @@ there_are() {
     rlock pause 'ci/*' 1h -m 'disk full'
     rlock pause '*/deploy' 2h -m "$(printf 'new\033disk')"
     local line
-    line="paused by $(id -un)@$(hostname) for another"
+    line="paused by $(id -un)@$(hostname) until"
     run -0 --separate-stderr rlock status
     [[ ! $output && ${stderr_lines[0]} == 'rlock: no locks' ]]
-    [[ ${stderr_lines[1]} == 'rlock: */deploy: '"$line 2h00m"*': new\x1bdisk' ]]
-    [[ ${stderr_lines[2]} == 'rlock: ci/*: '"$line 1h00m"*': disk full' ]]
+    [[ ${stderr_lines[1]} == 'rlock: */deploy: '"$line"*' (2h00m left): new\x1bdisk' ]]
+    [[ ${stderr_lines[2]} == 'rlock: ci/*: '"$line"*' (1h00m left): disk full' ]]
     run -0 --separate-stderr rlock status 'ci/t*'
     [[ ${#stderr_lines[@]} == 3 ]]
     run -0 --separate-stderr rlock status 'other-*'
@@ -151,7 +187,14 @@ there_are() {
     run -0 --separate-stderr rlock status -q
     [[ ! $output && ! $stderr ]]
     run -0 --separate-stderr rlock status --json
-    [[ $output == '[]' && ! $stderr ]]
+    [[ ! $stderr ]]
+    json 'map([.key, .glob, .paused.reason]) == [[null, "*/deploy", "new\u001bdisk"], [null, "ci/*", "disk full"]]'
+    json '.[1].paused | .by == "'"$(id -un)@$(hostname)"'" and .glob == "ci/*" and .since < .until'
+    run -0 rlock metrics
+    [[ $output == *'rlock_paused{glob="ci/*"} 1'* ]]
+    run -0 rlock check --paused 1h
+    run -2 rlock check --paused 1ms
+    [[ $output == *'ci/*: paused for '*', more than 1ms: paused by '*' left): disk full'* ]]
     run -0 --separate-stderr rlock status ci/test
     [[ ! $stderr ]]
     [[ ${lines[0]} == 'ci/test: free, paused, 0 waiting' ]]
@@ -203,24 +246,24 @@ there_are() {
     local key
     for key in k knew; do
         run -75 --separate-stderr rlock run -n "$key" -- true
-        stderr_line 'label the third$'
+        stderr_line 'left\): the third$'
     done
     rlock resume '*'
     for key in k knew; do
         run -75 --separate-stderr rlock run -n "$key" -- true
-        stderr_line 'label the second$'
+        stderr_line 'left\): the second$'
     done
     rlock resume 'k*'
     run -0 rlock run -n knew -- true
     run -75 --separate-stderr rlock run -n k -- true
-    stderr_line 'label the first$'
+    stderr_line 'left\): the first$'
     rlock resume k
     run -0 rlock run -n k -- true
     # The same words: in place of the former one.
     rlock pause 'k*' 2h -m before
     rlock pause 'k*' 1h -m now
     run -75 --separate-stderr rlock run -n k -- true
-    stderr_line 'for another (59m5.s|1h00m).*label now$'
+    stderr_line ' \((59m5.s|1h00m) left\): now$'
     run -0 rlock resume 'k*'
     run -0 rlock run -n k -- true
 }
@@ -244,7 +287,7 @@ there_are() {
     rlock latch set kgate 1
     rlock pause 'k*' 1h -m x
     run -0 rlock status --json
-    json 'length == 350 and all(.paused.glob == "k*")'
+    json 'length == 351 and all(.paused.glob == "k*") and .[350].key == null'
     [[ ! $(redis hget 'rlocks:{k7}' p) ]]
     run -75 rlock latch status kgate
     run -0 rlock resume 'k*'

@@ -55,6 +55,9 @@ tests:
       - { series: 'rlock_lost_total{key="now"}', values: 0x590 1x10 }
       - { series: 'rlock_lost_total{key="once"}', values: 0x100 1x500 }
       - { series: 'rlock_expired_total{key="now"}', values: 3x590 5x10 }
+      - { series: 'rlock_paused{key="shut"}', values: 1x600 }
+      - { series: 'rlock_paused{key="open"}', values: 0x600 }
+      - { series: 'rlock_paused{glob="ci/*"}', values: 1x600 }
       - { series: 'node_textfile_mtime_seconds{file="/d/rlock.prom"}', values: 0+60x600 }
       - { series: 'rlock_last_end_timestamp_seconds{key="better",outcome="failure"}', values: 1x600 }
       - { series: 'rlock_last_end_timestamp_seconds{key="better",outcome="success"}', values: 2x600 }
@@ -64,7 +67,7 @@ tests:
       - { series: 'rlock_last_end_timestamp_seconds{key="nightly",outcome="success"}', values: 1x600 }
     promql_expr_test:
 $(raised 10h LockHeldTooLong:long LockWaitTooLong:long LockQueueLong:many LockLost:now \
-        LockHolderDied:now LastRunFailed:worse LastRunFailed:bad)
+        LockHolderDied:now LastRunFailed:worse LastRunFailed:bad LockPaused:shut LockPaused)
   - interval: 1m
     input_series:
       - { series: 'rlock_up', values: 1x10 0x20 }

@@ -30,7 +30,7 @@ left_is() {
         .user == "'"$(id -un)"'" and .host == "'"$(hostname)"'" and .reason == "load test" and
         .left_ms > 7000000 and .since < .until)'
     run -75 --separate-stderr stranger rlock run -n staging -- true
-    stderr_line "^rlock: staging: not acquired: reserved by $(id -un)@[^ ]* for .*, label load test$"
+    stderr_line "^rlock: staging: not acquired: reserved by $(id -un)@[^ ]* until .* \(.* left\): load test$"
     run -75 rlock run -n --no-reentrant staging -- true
     run -0 rlock read staging -- "$RLOCK" run -n other -- true
     hold a staging

@@ -115,7 +115,7 @@ tls_files() {
     stderr_line '^hint: '
 }
 
-@test "a master that the Sentinels do not know is asked for again, for as long as --server-wait says" {
+@test "a master that the Sentinels do not know yet is asked for, as long as --server-wait says" {
     local before one
     RLOCK_URL=${RLOCK_URL/mymaster/yourmaster}
     before=$(now_ms)

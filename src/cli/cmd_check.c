@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "store/urls.h"
 
-enum { OPTION_HELD = OPTION_OTHER, OPTION_WAITING, OPTION_WAITERS, OPTION_NOT_DONE };
+enum { OPTION_HELD = OPTION_OTHER, OPTION_WAITING, OPTION_WAITERS, OPTION_NOT_DONE, OPTION_PAUSED };
 
 static const struct option_spec options[] = {
     {.id = OPTION_HELD,
@@ -26,6 +26,10 @@ static const struct option_spec options[] = {
      .name = "not-done",
      .argument = "[WARN:]CRIT",
      .help = "the same where no run has succeeded for longer, or none ever has"},
+    {.id = OPTION_PAUSED,
+     .name = "paused",
+     .argument = "[WARN:]CRIT",
+     .help = "the same where a KEY or GLOB has been paused for longer"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -64,6 +68,8 @@ static int take_thresholds(struct check *check)
     if (status == STATUS_OK)
         status =
             take(check, OPTION_NOT_DONE, "not-done", threshold_parse_duration, &wanted->not_done);
+    if (status == STATUS_OK)
+        status = take(check, OPTION_PAUSED, "paused", threshold_parse_duration, &wanted->paused);
     return status;
 }
 
@@ -99,8 +105,16 @@ static enum severity judge(struct check *check, char line[THRESHOLDS_LINE_SIZE])
     bool past = check->thresholds.not_done.given;
     query_memory(&check->query, patterns, pattern_count, past, past, &check->list, &answer);
     if (answer.verdict == VERDICT_GRANTED)
-        return thresholds_judge(&check->thresholds, check->list.locks.views,
-                                check->list.locks.count, patterns, pattern_count, line);
+        return thresholds_judge(&check->thresholds,
+                                &(struct thresholds_subject){
+                                    .locks = check->list.locks.views,
+                                    .count = check->list.locks.count,
+                                    .pauses = check->list.pauses.views,
+                                    .pause_count = check->list.pauses.count,
+                                    .patterns = patterns,
+                                    .pattern_count = pattern_count,
+                                },
+                                line);
     if (answer.said[0])
         say_detail("%s: the server said: %s", check->command->name, answer.said);
     return thresholds_unknown(utf8_escape(answer.text, why, sizeof why), line);

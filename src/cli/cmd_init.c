@@ -43,6 +43,8 @@ static int mark(struct init *all)
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(all->command, &answer);
     say_detail("marked");
+    command_confirm(all->command, "%s is ready for locks",
+                    store_record_of(&all->settings.address)->name);
     return STATUS_OK;
 }
 

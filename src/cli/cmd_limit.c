@@ -90,8 +90,13 @@ static int change(struct limit *all)
     struct answer answer;
 
     query_adjust(&all->query, &all->request, &answer);
-    if (answer.verdict == VERDICT_GRANTED)
+    if (answer.verdict == VERDICT_GRANTED) {
+        if (all->request.what == ADJUST_LIMIT)
+            command_confirm(all->command, "%s has a limit of %u now", all->key, all->request.limit);
+        else
+            command_confirm(all->command, "%s has no stored limit any more", all->key);
         return STATUS_OK;
+    }
     if (answer.cause == CAUSE_ABSENT)
         return no_limit(all);
     return command_refused_about(all->command, all->key, &answer);

@@ -65,7 +65,14 @@ static int collect(struct metrics *all)
     query_memory(&all->query, (const char *const *)given->words, given->word_count, 0, memory,
                  &all->list, &answer);
     bool up = answer.verdict == VERDICT_GRANTED || all->list.misfits.count > 0;
-    const struct metrics_source source = {up, all->list.locks.views, all->list.locks.count, memory};
+    const struct metrics_source source = {
+        .up = up,
+        .locks = all->list.locks.views,
+        .count = all->list.locks.count,
+        .pauses = all->list.pauses.views,
+        .pause_count = all->list.pauses.count,
+        .memory = memory,
+    };
     char *text = metrics_render(&source, &length);
     int status = deliver(all, text, length);
     free(text);

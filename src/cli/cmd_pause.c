@@ -2,12 +2,17 @@
 #include "cli/command.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "cli/holders.h"
+#include "cli/kept.h"
 #include "lock/key.h"
 #include "lock/own_identity.h"
 
 enum { OPTION_MESSAGE = OPTION_OTHER };
+
+#define PAUSE_MAX_NS (7 * 24 * 3600 * NS_PER_SEC)
 
 struct pause {
     const struct command *command;
@@ -47,6 +52,47 @@ static void tell_absent(struct pause *all)
     lock_list_free(&list);
 }
 
+static bool is_unused(const struct lock_view *lock)
+{
+    return lock->fence == 0 && lock->waiter_count == 0 && !lock->limited && !lock->pause.owner[0];
+}
+
+/* Says whose pause is replaced, and whether there is anything by that name. */
+static void tell_present(struct pause *all)
+{
+    const char *name = all->command->name, *key = all->request.key;
+    struct lock_list list = {0};
+    struct answer answer;
+    char text[DECISION_SIZE];
+
+    if (all->request.glob)
+        query_survey(&all->query, &key, 1, &list, &answer);
+    else
+        query_read_lock(&all->query, key, &list, &answer);
+    const struct lock_views *views = all->request.glob ? &list.pauses : &list.locks;
+    for (size_t i = 0; i < views->count; i++) {
+        const struct lock_view *one = &views->views[i];
+        if (strcmp(one->key, key) == 0 && holders_own_pause(one))
+            say_warning("%s: replaces: %s: %s", name, key,
+                        decision_print(&one->pause, "paused", 0, text, sizeof text));
+    }
+    bool unused = views->count == 0 || is_unused(views->views);
+    if (answer.verdict == VERDICT_GRANTED && !all->request.glob && unused)
+        say_warning("%s: %s was never used, or not for a week: is it spelt right?", name, key);
+    lock_list_free(&list);
+}
+
+static void confirm(const struct pause *all)
+{
+    char until[COMMAND_UNTIL_SIZE];
+
+    if (all->request.what == ADJUST_RESUME)
+        command_confirm(all->command, "%s is not paused any more", all->request.key);
+    else
+        command_confirm(all->command, "%s is paused %s", all->request.key,
+                        command_print_until(all->request.duration, until));
+}
+
 static int change(struct pause *all)
 {
     const struct store_address *address = &all->settings.address;
@@ -59,9 +105,13 @@ static int change(struct pause *all)
     int status = command_open(all->command, &all->settings, &all->query);
     if (status != STATUS_OK)
         return status;
+    if (all->request.what == ADJUST_PAUSE)
+        tell_present(all);
     query_adjust(&all->query, &all->request, &answer);
-    if (answer.verdict == VERDICT_GRANTED)
+    if (answer.verdict == VERDICT_GRANTED) {
+        confirm(all);
         return STATUS_OK;
+    }
     if (answer.cause != CAUSE_ABSENT)
         return command_refused_about(all->command, all->request.key, &answer);
     tell_absent(all);
@@ -100,6 +150,8 @@ static int take_pause(struct pause *all)
     status = command_check_duration(all->command, given->words[1], &all->request.duration);
     if (status != STATUS_OK)
         return status;
+    if (all->request.duration > PAUSE_MAX_NS)
+        return command_misused(all->command, "DUR can be 7d at most");
     if (!message || !*message->value)
         return command_misused(all->command, "no -m TEXT: others want to know why");
     all->request.what = ADJUST_PAUSE;

@@ -214,6 +214,14 @@ static int check_outside(const struct reserve *all)
     return status;
 }
 
+static void confirm(const struct reserve *all)
+{
+    char until[COMMAND_UNTIL_SIZE];
+
+    command_confirm(all->command, "%s is reserved by you %s", all->key,
+                    command_print_until(all->length, until));
+}
+
 /* The token is noted before it is asked for: nothing that is held is ever without one. */
 static int reserve(struct reserve *all)
 {
@@ -228,8 +236,11 @@ static int reserve(struct reserve *all)
     if (status != STATUS_OK)
         return status;
     acquire(all, &outcome);
-    if (!known && (outcome.status != STATUS_OK || outcome.signal))
+    bool granted = outcome.status == STATUS_OK && !outcome.signal;
+    if (!known && !granted)
         reservation_forget(&all->settings, all->key);
+    if (granted)
+        confirm(all);
     return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
 }
 
@@ -280,8 +291,12 @@ static int renew(struct reserve *all, struct query *query)
     struct answer answer;
 
     query_renew(query, &request, &answer);
-    if (answer.verdict == VERDICT_GRANTED)
-        return save(all);
+    if (answer.verdict == VERDICT_GRANTED) {
+        int status = save(all);
+        if (status == STATUS_OK)
+            confirm(all);
+        return status;
+    }
     if (answer.cause == CAUSE_NOT_HOLDER) {
         not_holder_say(all->command, all->key, &answer, &words);
         return STATUS_NO;

@@ -120,7 +120,8 @@ static void show(const struct view *view, FILE *out, int columns)
         .color = view->color, .width = columns, .cut = view->every > 0 && columns > 0};
 
     if (view->as_json) {
-        render_json(out, &view->json, list->locks.views, list->locks.count);
+        render_json(out, &view->json, list->locks.views, list->locks.count, list->pauses.views,
+                    list->pauses.count);
     } else if (list->locks.count > 0 && view->in_full) {
         render_long(out, list->locks.views, list->locks.count, &style);
     } else if (list->locks.count > 0) {

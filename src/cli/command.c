@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/duration.h"
 #include "cli/ability.h"
+#include "cli/daytime.h"
 #include "cli/screen.h"
 #include "cli/hints.h"
 #include "lock/key.h"
@@ -124,6 +126,29 @@ int command_check_key(const struct command *command, const char *word)
 
     return fault ? command_misused(command, "KEY '%s' %s", urls_show(word, shown), fault)
                  : STATUS_OK;
+}
+
+void command_confirm(const struct command *command, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (say_on_terminal())
+        say_warning("%s: %s", command->name, text);
+}
+
+char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE])
+{
+    int64_t now_ms = (int64_t)time(NULL) * 1000;
+    char until[DAYTIME_SIZE], left[32];
+
+    snprintf(out, COMMAND_UNTIL_SIZE, "until %s (%s left)",
+             daytime_print(now_ms, now_ms + ns / NS_PER_MS, false, until),
+             duration_print(ns, left, sizeof left));
+    return out;
 }
 
 int command_check_duration(const struct command *command, const char *word, int64_t *ns)

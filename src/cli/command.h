@@ -55,6 +55,12 @@ bool command_takes_options_alone(const struct command *command, const struct arg
 int command_check_key(const struct command *command, const char *word);
 /* The same for a time of 1 s at least, which goes to *ns. */
 int command_check_duration(const struct command *command, const char *word, int64_t *ns);
+/* Says on a terminal, unless under -q, what is so now; elsewhere scripts expect silence. */
+void command_confirm(const struct command *command, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* "until 21:51 (2h00m left)", of a time that begins now. Returns out. */
+#define COMMAND_UNTIL_SIZE 80
+char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE]);
 /* All words are KEYs and GLOBs, and no COMMAND was given; the same. */
 bool command_takes_patterns(const struct command *command, const struct arguments *arguments,
                             int *status);

@@ -55,3 +55,10 @@ const struct lock_party *waiters_oldest(const struct lock_view *lock)
 {
     return oldest(lock->waiters, lock->waiter_count);
 }
+
+bool holders_own_pause(const struct lock_view *lock)
+{
+    bool of_glob = lock->pause_glob[0] && strcmp(lock->pause_glob, lock->key) != 0;
+
+    return lock->pause.owner[0] && !of_glob;
+}

@@ -16,6 +16,8 @@ const struct lock_party *holders_oldest(const struct lock_view *lock);
 
 /* The first holder that is a reservation, by a person, or NULL. */
 const struct lock_party *holders_reserved(const struct lock_view *lock);
+/* Whether the KEY or GLOB itself is paused, and not only by a GLOB that it matches. */
+bool holders_own_pause(const struct lock_view *lock);
 
 /* Who has waited for longest, as far as that may be read; or NULL. */
 const struct lock_party *waiters_oldest(const struct lock_view *lock);

@@ -45,20 +45,27 @@ char *kept_print(const struct lock_party *holder, char *out, size_t size)
     return out;
 }
 
-char *reserved_print(const struct lock_party *holder, char *out, size_t size)
+char *decision_print(const struct lock_party *by, const char *verb, int64_t later, char *out,
+                     size_t size)
 {
-    const struct identity *who = &holder->who;
+    const struct identity *who = &by->who;
+    int64_t ns = by->left_ms * NS_PER_MS - later;
     char until[DAYTIME_SIZE], left[32];
 
     *out = '\0';
-    text_append(out, size, "reserved by ");
+    text_append(out, size, "%s by ", verb);
     if (who->user[0])
-        text_append(out, size, "%s@%s", who->user, who->host);
+        text_append(out, size, "%.60s@%.80s", who->user, who->host);
     else
-        text_append(out, size, "%s", who->host[0] ? who->host : "someone");
-    text_append(out, size, " until %s (%s left)", kept_until(holder, false, until),
-                duration_print(holder->left_ms * NS_PER_MS, left, sizeof left));
+        text_append(out, size, "%.80s", who->host[0] ? who->host : "someone");
+    text_append(out, size, " until %s (%s left)", kept_until(by, false, until),
+                duration_print(ns > 0 ? ns : 0, left, sizeof left));
     if (who->label[0])
-        text_append(out, size, ": %s", who->label);
+        text_append(out, size, ": %.200s", who->label);
     return out;
+}
+
+char *reserved_print(const struct lock_party *holder, char *out, size_t size)
+{
+    return decision_print(holder, "reserved", 0, out, size);
 }

@@ -5,6 +5,9 @@
 #include "cli/daytime.h"
 #include "lock/lock.h"
 
+/* Room for decision_print(). */
+#define DECISION_SIZE 640
+
 /* When the lease of a holder ends if it is not renewed (daytime.h), by the store's clock. Returns
  * out. */
 char *kept_until(const struct lock_party *holder, bool seconds, char out[DAYTIME_SIZE]);
@@ -13,8 +16,12 @@ char *kept_until(const struct lock_party *holder, bool seconds, char out[DAYTIME
  * day here, by the store's clock. Returns out. */
 char *kept_print(const struct lock_party *holder, char *out, size_t size);
 
-/* "reserved by ada@ada-pc until 21:51 (1h59m left): load test", of a holder that is reserved, as
- * others wrote it, for cli/say.h, which escapes it. Returns out. */
+/* "VERB by ada@ada-pc until 21:51 (1h59m left): load test", of a reservation or a pause, as others
+ * wrote it, for cli/say.h, which escapes it. "later": ns since the store told of it. Returns
+ * out. */
+char *decision_print(const struct lock_party *by, const char *verb, int64_t later, char *out,
+                     size_t size);
+/* The same of a holder that is "reserved". */
 char *reserved_print(const struct lock_party *holder, char *out, size_t size);
 
 #endif

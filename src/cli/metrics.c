@@ -25,6 +25,7 @@ struct family {
     /* Adds the samples of one lock, perhaps none. */
     void (*add)(struct sheet *sheet, const struct lock_view *lock);
     size_t counter; /* which number of struct lock_memory it is */
+    void (*add_glob)(struct sheet *sheet, const struct lock_view *pause); /* NULL: no sample */
 };
 
 /* -- samples ----------------------------------------------------------------------------------- */
@@ -63,6 +64,16 @@ static void begin_sample(struct sheet *sheet, const struct lock_view *lock, cons
         put_quoted(sheet->out, outcome);
     }
     fputs("} ", sheet->out);
+}
+
+static void add_glob_pause(struct sheet *sheet, const struct lock_view *pause)
+{
+    if (!sheet->headed)
+        put_heading(sheet->out, sheet->family);
+    sheet->headed = true;
+    fprintf(sheet->out, "%s{glob=", sheet->family->name);
+    put_quoted(sheet->out, pause->key);
+    fputs("} 1\n", sheet->out);
 }
 
 static void add_number(struct sheet *sheet, const struct lock_view *lock, int64_t number)
@@ -170,23 +181,26 @@ static const struct family up = {"rlock_up", "gauge", "Whether the lock store ha
 
 static const struct family families[] = {
     {"rlock_holders", "gauge", "Holders of the lock, without those that nest in another.",
-     add_holders, 0},
-    {"rlock_kept", "gauge", "Holders whose command has ended, kept by --at-least.", add_kept, 0},
-    {"rlock_paused", "gauge", "1 while nobody new is let in, by rlock pause.", add_paused, 0},
-    {"rlock_limit", "gauge", "How many may hold the semaphore at once.", add_limit, 0},
+     add_holders, 0, NULL},
+    {"rlock_kept", "gauge", "Holders whose command has ended, kept by --at-least.", add_kept, 0,
+     NULL},
+    {"rlock_paused", "gauge", "1 while nobody new is let in, by rlock pause.", add_paused, 0,
+     add_glob_pause},
+    {"rlock_limit", "gauge", "How many may hold the semaphore at once.", add_limit, 0, NULL},
     {"rlock_held_seconds", "gauge",
      "How long the oldest holder with a command has held the lock; 0 if there is none.", add_held,
-     0},
-    {"rlock_waiters", "gauge", "How many wait for the lock.", add_waiters, 0},
+     0, NULL},
+    {"rlock_waiters", "gauge", "How many wait for the lock.", add_waiters, 0, NULL},
     {"rlock_wait_seconds", "gauge", "How long the oldest waiter has waited; 0 if there is none.",
-     add_wait, 0},
+     add_wait, 0, NULL},
 };
 
-#define COUNTER(member) add_counter, offsetof(struct lock_memory, member)
+#define COUNTER(member) add_counter, offsetof(struct lock_memory, member), NULL
 
 /* Of stores with a memory. */
 static const struct family remembered[] = {
-    {"rlock_last_end_timestamp_seconds", "gauge", "When a run last ended so.", add_last_ends, 0},
+    {"rlock_last_end_timestamp_seconds", "gauge", "When a run last ended so.", add_last_ends, 0,
+     NULL},
     {"rlock_acquired_total", "counter", "Acquisitions of the lock.", COUNTER(acquired)},
     {"rlock_refused_total", "counter", "Requests that ended without the lock.",
      COUNTER(refused.count)},
@@ -198,7 +212,7 @@ static const struct family remembered[] = {
     {"rlock_revoked_total", "counter", "Holders that the lock was taken from.",
      COUNTER(revoked.count)},
     {"rlock_waited_seconds_total", "counter", "How long those have waited whose runs have ended.",
-     add_waited, 0},
+     add_waited, 0, NULL},
 };
 
 static void add_families(FILE *out, const struct metrics_source *source, const struct family *list,
@@ -208,6 +222,8 @@ static void add_families(FILE *out, const struct metrics_source *source, const s
         struct sheet sheet = {out, &list[f], false};
         for (size_t i = 0; i < source->count; i++)
             list[f].add(&sheet, &source->locks[i]);
+        for (size_t i = 0; list[f].add_glob && i < source->pause_count; i++)
+            list[f].add_glob(&sheet, &source->pauses[i]);
     }
 }
 

@@ -16,6 +16,8 @@ struct metrics_source {
     bool up; /* the store has answered; otherwise nothing is told but that it has not */
     const struct lock_view *locks;
     size_t count;
+    const struct lock_view *pauses; /* of GLOBs, which are their keys */
+    size_t pause_count;
     bool memory; /* the store counts what happens to its locks, and tells free ones, too */
 };
 

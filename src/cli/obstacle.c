@@ -112,21 +112,12 @@ static void add_foreign(struct line *line, const struct answer *refusal)
                     duration_print(left, most, sizeof most));
 }
 
-/* "paused by WHO for another DURATION, label WHY". */
-static void add_pause(struct line *line, const struct answer *refusal)
+static void add_decision(struct line *line, const struct lock_party *by, const char *verb)
 {
-    int64_t left = refusal->first.left_ms * NS_PER_MS - line->later;
-    char text[32];
+    char text[OBSTACLE_SIZE];
 
-    text_append(line->out, line->size, "paused ");
-    if (refusal->first.who.host[0] || refusal->first.who.user[0]) {
-        text_append(line->out, line->size, "by ");
-        add_who(line, &refusal->first.who, true);
-        text_append(line->out, line->size, " ");
-    }
-    text_append(line->out, line->size, "for another %s",
-                duration_print(left > 0 ? left : 0, text, sizeof text));
-    add_label(line, &refusal->first.who);
+    text_append(line->out, line->size, "%s",
+                decision_print(by, verb, line->later, text, sizeof text));
 }
 
 static void add_first(struct line *line, const struct lock_party *first)
@@ -174,7 +165,7 @@ char *obstacle_print(const struct answer *refusal, unsigned limit, int64_t later
     else if (refusal->foreign)
         add_foreign(&line, refusal);
     else if (refusal->cause == CAUSE_CLOSED && refusal->first.owner[0])
-        add_pause(&line, refusal);
+        add_decision(&line, &refusal->first, "paused");
     else if (refusal->cause == CAUSE_CLOSED)
         text_append(out, size, "its limit is 0");
     else if (refusal->holders > 1)
@@ -183,8 +174,10 @@ char *obstacle_print(const struct answer *refusal, unsigned limit, int64_t later
         store_print_grace(refusal->grace_ms - later / NS_PER_MS, out, size);
     else if (holder->kept)
         add_kept(&line, holder);
+    else if (holder->owner[0] && holder->reserved)
+        add_decision(&line, holder, "reserved");
     else if (holder->owner[0])
-        add_holder(&line, holder, holder->reserved ? "reserved" : "held");
+        add_holder(&line, holder, "held");
     else if (refusal->first.owner[0])
         add_first(&line, &refusal->first);
     return out;

@@ -9,8 +9,8 @@
 #define OUTCOME_SIZE    32
 #define REVOCATION_SIZE (2 * UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX) + 64)
 
-/* How a run ended: "exit 0", "signal TERM", "timed out", "lost", "expired", "revoked", "rlock was killed"; "" where
- * that is not known. Returns out. */
+/* How a run ended: "exit 0", "signal TERM", "timed out", "lost", "expired", "revoked", "rlock
+ * was killed"; "" where that is not known. Returns out. */
 char *outcome_print(const struct lock_end *end, char out[OUTCOME_SIZE]);
 /* By whom and why a lock is, or was, taken away: " by build@ci-3 pid 4121: hotfix", escaped; ""
  * where neither is known. Returns out. */

@@ -30,12 +30,15 @@ enum {
 #define KEY_LEAST   8
 #define KEY_FAIR    16 /* of a key that is cut, so that it can be told who holds it */
 
-/* "free", "exclusive", "shared", "limit 3", "limit" where nobody has told it; also ", paused". */
+/* "free", "reserved", "exclusive", "shared", "limit 3", "limit" where that is not known; also
+ * ", paused". */
 static const char *lock_state(const struct lock_view *lock, char out[32])
 {
     const char *paused = lock->pause.owner[0] ? ", paused" : "";
 
-    if (lock->holder_count && lock->limit)
+    if (holders_reserved(lock))
+        snprintf(out, 32, "reserved%s", paused);
+    else if (lock->holder_count && lock->limit)
         snprintf(out, 32, "limit %u%s", lock->limit, paused);
     else
         snprintf(out, 32, "%s%s", lock->holder_count ? lock_mode_name(lock->mode) : "free", paused);
@@ -211,6 +214,14 @@ static void print_since(FILE *out, const struct lock_party *party)
     fprintf(out, "    since       %s (%s ago)\n", render_time(party->since_ms, time), age);
 }
 
+/* decision_print(), escaped. */
+static char *render_decision(const struct lock_party *by, const char *verb, char *out, size_t size)
+{
+    char plain[DECISION_SIZE];
+
+    return utf8_escape(decision_print(by, verb, 0, plain, sizeof plain), out, size);
+}
+
 static void print_version(FILE *out, const struct identity *who)
 {
     char version[UTF8_ESCAPED_SIZE(sizeof who->version)];
@@ -223,13 +234,17 @@ static void print_holder(FILE *out, const struct lock_view *lock, const struct l
 {
     char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
     char left[32], waited[32], kept[160], revoked[REVOCATION_SIZE];
+    char decision[UTF8_ESCAPED_SIZE(DECISION_SIZE)];
 
     render_party(&holder->who, text, sizeof text);
     if (holder->kept)
         fprintf(out, "  %s\n    by          %s\n", kept_print(holder, kept, sizeof kept), text);
+    else if (holder->reserved)
+        fprintf(out, "  %s\n", render_decision(holder, "reserved", decision, sizeof decision));
     else
         fprintf(out, "  %s      %s\n", holder_is_nested(lock, holder) ? "nested" : "holder", text);
-    print_label(out, &holder->who, "    ");
+    if (!holder->reserved)
+        print_label(out, &holder->who, "    ");
     print_version(out, &holder->who);
     fprintf(out, "    owner       %s\n", utf8_escape(holder->owner, owner, sizeof owner));
     print_since(out, holder);
@@ -283,38 +298,24 @@ static void print_last_run(FILE *out, const struct lock_run *run)
                 revocation_print(&run->by.revoked, revoked));
 }
 
-/* "paused by WHO for another DURATION: WHY". */
-static char *print_pause(const struct lock_view *lock, const char *what, char *out, size_t size)
-{
-    char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], left[32];
-
-    snprintf(out, size, "paused%s by %s for another %s: %s", what,
-             render_party(&lock->pause.who, who, sizeof who),
-             duration_print(lock->pause.left_ms * NS_PER_MS, left, sizeof left),
-             utf8_escape(lock->pause.who.label, label, sizeof label));
-    return out;
-}
-
 static void print_pause_of(FILE *out, const struct lock_view *lock)
 {
-    char glob[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
-    char what[sizeof glob + sizeof ", as all of ,"] = "";
-    char text[RENDER_PAUSE_SIZE];
+    char verb[IDENTITY_WORD_MAX + sizeof "paused, as all of ,"] = "paused";
+    char text[UTF8_ESCAPED_SIZE(DECISION_SIZE)];
 
     if (!lock->pause.owner[0])
         return;
     if (lock->pause_glob[0])
-        snprintf(what, sizeof what, ", as all of %s,",
-                 utf8_escape(lock->pause_glob, glob, sizeof glob));
-    fprintf(out, "  %s\n", print_pause(lock, what, text, sizeof text));
+        snprintf(verb, sizeof verb, "paused, as all of %s,", lock->pause_glob);
+    fprintf(out, "  %s\n", render_decision(&lock->pause, verb, text, sizeof text));
 }
 
 char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE])
 {
-    char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], text[RENDER_PAUSE_SIZE - sizeof glob];
+    char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], text[UTF8_ESCAPED_SIZE(DECISION_SIZE)];
 
     snprintf(out, RENDER_PAUSE_SIZE, "%s: %s", utf8_escape(pause->key, glob, sizeof glob),
-             print_pause(pause, "", text, sizeof text));
+             render_decision(&pause->pause, "paused", text, sizeof text));
     return out;
 }
 
@@ -565,8 +566,11 @@ static json_t *last_run_object(const struct json_library *json, const struct loc
 static json_t *decision_object(const struct json_library *json, const struct lock_party *by)
 {
     json_t *object = json->object();
-    char since[32], until[32];
+    char since[32], until[32], who[2 * IDENTITY_WORD_MAX + 2] = "";
 
+    if (by->who.user[0] || by->who.host[0])
+        snprintf(who, sizeof who, "%s@%s", by->who.user, by->who.host);
+    json_put_text(json, object, "by", who);
     json_put_text(json, object, "host", by->who.host);
     json_put_text(json, object, "user", by->who.user);
     json_put_text(json, object, "since", render_time(by->since_ms, since));
@@ -586,15 +590,32 @@ static void put_decision(const struct json_library *json, json_t *object, const 
         json_put_null(json, object, name);
 }
 
-static void put_pause(const struct json_library *json, json_t *object, const struct lock_view *lock)
+static void put_pause(const struct json_library *json, json_t *object,
+                      const struct lock_party *by, const char *glob)
 {
-    if (!lock->pause.owner[0]) {
+    if (!by->owner[0]) {
         json_put_null(json, object, "paused");
         return;
     }
-    json_t *pause = decision_object(json, &lock->pause);
-    json_put_text(json, pause, "glob", lock->pause_glob);
+    json_t *pause = decision_object(json, by);
+    json_put_text(json, pause, "glob", glob);
     json->object_set_new(object, "paused", pause);
+}
+
+/* The pause of a GLOB is a row of its own: it may hit KEYs that were never used. */
+static json_t *glob_object(const struct json_library *json, const struct lock_view *pause)
+{
+    static const char *const unknown[] = {"key", "mode", "limit", "stored_limit", "reserved",
+                                          "fence", "last_run"};
+    json_t *object = json->object();
+
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        json_put_null(json, object, unknown[i]);
+    json_put_text(json, object, "glob", pause->key);
+    put_pause(json, object, &pause->pause, pause->key);
+    json->object_set_new(object, "holders", json->array());
+    json->object_set_new(object, "waiters", json->array());
+    return object;
 }
 
 static json_t *lock_object(const struct json_library *json, const struct lock_view *lock)
@@ -610,7 +631,7 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
         json_put_number(json, object, "stored_limit", lock->stored_limit);
     else
         json_put_null(json, object, "stored_limit");
-    put_pause(json, object, lock);
+    put_pause(json, object, &lock->pause, lock->pause_glob);
     put_decision(json, object, "reserved", holders_reserved(lock));
     put_unless_zero(json, object, "fence", (json_int_t)lock->fence);
     for (size_t i = 0; i < lock->holder_count; i++)
@@ -627,12 +648,14 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
 }
 
 void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,
-                 size_t count)
+                 size_t count, const struct lock_view *pauses, size_t pause_count)
 {
     json_t *array = json->array();
 
     for (size_t i = 0; i < count; i++)
         json->array_append_new(array, lock_object(json, &locks[i]));
+    for (size_t i = 0; i < pause_count; i++)
+        json->array_append_new(array, glob_object(json, &pauses[i]));
     print_json(out, json, array);
 }
 

@@ -37,13 +37,13 @@ void render_table(FILE *out, const struct lock_view *locks, size_t count,
 void render_long(FILE *out, const struct lock_view *locks, size_t count,
                  const struct render_style *style);
 
-/* "GLOB: paused by WHO for another DURATION: WHY". Returns out. */
+/* "GLOB: paused by WHO until 21:51 (1h59m left): WHY". Returns out. */
 #define RENDER_PAUSE_SIZE (RENDER_PARTY_SIZE + 4 * KEY_MAX_BYTES + 4 * IDENTITY_WORD_MAX + 128)
 char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE]);
 
-/* An array of objects, in one line. */
+/* An array of objects, in one line: the locks, then the pauses of GLOBs, whose keys are null. */
 void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,
-                 size_t count);
+                 size_t count, const struct lock_view *pauses, size_t pause_count);
 
 /* Puts who has the lock or had it, since when, and how it ended into an object, by the names that a
  * run has there. held_ms: -1: it has not ended. */

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/holders.h"
+#include "cli/kept.h"
 #include "cli/outcome.h"
 #include "cli/render.h"
 #include "lock/key.h"
@@ -125,6 +126,12 @@ static int64_t not_done_ms(const struct lock_view *lock)
     return lock->memory.success_ended_ms > 0 ? lock->memory.success_ago_ms : NEVER;
 }
 
+/* That of a GLOB counts where the GLOB is judged. */
+static int64_t paused_ms(const struct lock_view *lock)
+{
+    return holders_own_pause(lock) ? age_of(&lock->pause) : 0;
+}
+
 static void describe_held(const struct lock_view *lock, const char *value, const char *limit,
                           char *out, size_t size)
 {
@@ -172,19 +179,32 @@ static void describe_not_done(const struct lock_view *lock, const char *value, c
                 render_party(&last->by.who, who, sizeof who));
 }
 
-enum { HELD, WAITING, WAITERS, NOT_DONE, MEASURES };
+/* "paused for 3h00m, more than 2h00m: paused by ada@ada-pc until 21:51 (1h59m left): load test" */
+static void describe_paused(const struct lock_view *lock, const char *value, const char *limit,
+                            char *out, size_t size)
+{
+    char plain[DECISION_SIZE], text[UTF8_ESCAPED_SIZE(DECISION_SIZE)];
+
+    decision_print(&lock->pause, "paused", 0, plain, sizeof plain);
+    snprintf(out, size, "paused for %s, more than %s: %s", value, limit,
+             utf8_escape(plain, text, sizeof text));
+}
+
+enum { HELD, WAITING, WAITERS, NOT_DONE, PAUSED, MEASURES };
 
 static const struct measure measures[MEASURES] = {
     [HELD] = {"held", true, held_ms, describe_held},
     [WAITING] = {"waiting", true, waiting_ms, describe_waiting},
     [WAITERS] = {"waiters", false, waiter_count, describe_waiters},
     [NOT_DONE] = {"not_done", true, not_done_ms, describe_not_done},
+    [PAUSED] = {"paused", true, paused_ms, describe_paused},
 };
 
 static const struct threshold *threshold_of(const struct thresholds *thresholds, int kind)
 {
     const struct threshold *const all[MEASURES] = {&thresholds->held, &thresholds->waiting,
-                                                   &thresholds->waiters, &thresholds->not_done};
+                                                   &thresholds->waiters, &thresholds->not_done,
+                                                   &thresholds->paused};
     return all[kind];
 }
 
@@ -195,15 +215,14 @@ static enum severity judge(const struct threshold *threshold, int64_t value)
                                                             : SEVERITY_WARNING;
 }
 
-static void judge_lock(struct problems *problems, const struct thresholds *thresholds,
-                       const struct lock_view *lock)
+static void judge_one(struct problems *problems, const struct thresholds *thresholds, int kind,
+                      const struct lock_view *lock)
 {
-    for (int kind = 0; kind < MEASURES; kind++) {
-        int64_t value = measures[kind].value(lock);
-        enum severity severity = judge(threshold_of(thresholds, kind), value);
-        if (severity != SEVERITY_OK)
-            problems->list[problems->count++] = (struct problem){severity, lock, kind, value};
-    }
+    int64_t value = measures[kind].value(lock);
+    enum severity severity = judge(threshold_of(thresholds, kind), value);
+
+    if (severity != SEVERITY_OK)
+        problems->list[problems->count++] = (struct problem){severity, lock, kind, value};
 }
 
 /* The worst first; of the same kind, the largest. */
@@ -309,12 +328,13 @@ static size_t count_waiting(const struct lock_view *locks, size_t count)
     return waiting;
 }
 
-static size_t count_paused(const struct lock_view *locks, size_t count)
+/* KEYs, and GLOBs whatever they match. */
+static size_t count_paused(const struct thresholds_subject *subject)
 {
-    size_t paused = 0;
+    size_t paused = subject->pause_count;
 
-    for (size_t i = 0; i < count; i++)
-        paused += locks[i].pause.owner[0] != '\0';
+    for (size_t i = 0; i < subject->count; i++)
+        paused += holders_own_pause(&subject->locks[i]);
     return paused;
 }
 
@@ -327,19 +347,19 @@ static bool matches_any(const char *glob, const struct lock_view *locks, size_t 
 }
 
 /* "; nothing matches x-*" */
-static void add_idle_globs(char *line, const struct lock_view *locks, size_t count,
-                           const char *const *patterns, size_t pattern_count)
+static void add_idle_globs(char *line, const struct thresholds_subject *subject)
 {
     size_t idle = 0;
 
-    for (size_t i = 0; i < pattern_count; i++) {
+    for (size_t i = 0; i < subject->pattern_count; i++) {
+        const char *pattern = subject->patterns[i];
         char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
-        if (!key_is_glob(patterns[i]) || matches_any(patterns[i], locks, count))
+        if (!key_is_glob(pattern) || matches_any(pattern, subject->locks, subject->count))
             continue;
         idle++;
         if (idle <= SHOWN_MAX) {
             add_text(line, idle == 1 ? "; nothing matches " : ", ");
-            add_text(line, utf8_escape(patterns[i], glob, sizeof glob));
+            add_text(line, utf8_escape(pattern, glob, sizeof glob));
         }
     }
     if (idle > SHOWN_MAX)
@@ -348,10 +368,12 @@ static void add_idle_globs(char *line, const struct lock_view *locks, size_t cou
 
 /* Of locks within their limits. */
 static void add_summary(char *line, const struct thresholds *thresholds,
-                        const struct lock_view *locks, size_t count)
+                        const struct thresholds_subject *subject)
 {
+    const struct lock_view *locks = subject->locks;
+    size_t count = subject->count;
     size_t held = count_held(locks, count), waiting = count_waiting(locks, count);
-    size_t paused = count_paused(locks, count);
+    size_t paused = count_paused(subject);
     char ago[32];
 
     if (held == 0)
@@ -404,6 +426,17 @@ static void add_largest(char *line, int kind, const struct threshold *threshold,
     add_text(line, ";0");
 }
 
+static void add_longest_pause(char *line, const struct thresholds *thresholds,
+                              const struct thresholds_subject *subject)
+{
+    int64_t locks = largest_of(PAUSED, subject->locks, subject->count);
+    int64_t globs = largest_of(PAUSED, subject->pauses, subject->pause_count);
+    bool of_globs = globs > locks;
+
+    add_largest(line, PAUSED, &thresholds->paused, of_globs ? subject->pauses : subject->locks,
+                of_globs ? subject->pause_count : subject->count);
+}
+
 /* To so many bytes, between characters. */
 static void cut(char *line, size_t room)
 {
@@ -415,38 +448,45 @@ static void cut(char *line, size_t room)
 }
 
 static void add_numbers(char *line, const struct thresholds *thresholds,
-                        const struct lock_view *locks, size_t count)
+                        const struct thresholds_subject *subject)
 {
+    const struct lock_view *locks = subject->locks;
+    size_t count = subject->count;
     char numbers[NUMBERS_SIZE] = "";
 
     /* What was not asked for is not known of all locks. */
-    for (int kind = 0; kind < MEASURES; kind++)
+    for (int kind = 0; kind < PAUSED; kind++)
         if (kind != NOT_DONE || thresholds->not_done.given)
             add_largest(numbers, kind, threshold_of(thresholds, kind), locks, count);
+    if (thresholds->paused.given)
+        add_longest_pause(numbers, thresholds, subject);
     /* A line that is too long loses of its text, not of these. */
     size_t room = THRESHOLDS_LINE_SIZE - strlen(numbers) - sizeof " | locks=18446744073709551615";
     cut(line, room);
     text_append(line, THRESHOLDS_LINE_SIZE, " | locks=%zu%s", count_held(locks, count), numbers);
 }
 
-enum severity thresholds_judge(const struct thresholds *thresholds, const struct lock_view *locks,
-                               size_t count, const char *const *patterns, size_t pattern_count,
+enum severity thresholds_judge(const struct thresholds *thresholds,
+                               const struct thresholds_subject *subject,
                                char line[THRESHOLDS_LINE_SIZE])
 {
-    struct problems problems = {.list =
-                                    mem_zeroed((count + 1) * MEASURES * sizeof(struct problem))};
+    size_t most = (subject->count + subject->pause_count + 1) * MEASURES;
+    struct problems problems = {.list = mem_zeroed(most * sizeof(struct problem))};
 
-    for (size_t i = 0; i < count; i++)
-        judge_lock(&problems, thresholds, &locks[i]);
+    for (size_t i = 0; i < subject->count; i++)
+        for (int kind = 0; kind < MEASURES; kind++)
+            judge_one(&problems, thresholds, kind, &subject->locks[i]);
+    for (size_t i = 0; i < subject->pause_count; i++)
+        judge_one(&problems, thresholds, PAUSED, &subject->pauses[i]);
     qsort(problems.list, problems.count, sizeof *problems.list, by_severity);
     enum severity severity = problems.count > 0 ? problems.list[0].severity : SEVERITY_OK;
     begin(severity, line);
     if (problems.count > 0)
         add_problems(line, &problems, thresholds);
     else
-        add_summary(line, thresholds, locks, count);
-    add_idle_globs(line, locks, count, patterns, pattern_count);
-    add_numbers(line, thresholds, locks, count);
+        add_summary(line, thresholds, subject);
+    add_idle_globs(line, subject);
+    add_numbers(line, thresholds, subject);
     free(problems.list);
     return severity;
 }

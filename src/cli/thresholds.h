@@ -25,6 +25,17 @@ struct thresholds {
     /* ms: since somebody succeeded; beyond any limit where nobody has. Views of a store with
      * memory, with the last run. */
     struct threshold not_done;
+    struct threshold paused; /* ms: since a KEY or a GLOB was paused */
+};
+
+/* What a survey of the store has found; borrowed. */
+struct thresholds_subject {
+    const struct lock_view *locks;
+    size_t count;
+    const struct lock_view *pauses; /* of GLOBs, which are their keys */
+    size_t pause_count;
+    const char *const *patterns; /* that were asked for */
+    size_t pattern_count;
 };
 
 /* Reads "CRIT" or "WARN:CRIT", durations or numbers. NULL, or what is wrong with it, as "is not …"
@@ -35,10 +46,10 @@ const char *threshold_parse_number(const char *text, struct threshold *threshold
 /* Room for a line: more than monitors show of one. */
 #define THRESHOLDS_LINE_SIZE 2048
 
-/* Judges all locks. The line has the worst first, and behind a bar the numbers that such plugins
- * print for graphs. The patterns are what was asked for: one that matches nothing is told. */
-enum severity thresholds_judge(const struct thresholds *thresholds, const struct lock_view *locks,
-                               size_t count, const char *const *patterns, size_t pattern_count,
+/* Judges all locks, and the pauses of GLOBs. The line has the worst first, and behind a bar the
+ * numbers that such plugins print for graphs. A pattern that matches nothing is told. */
+enum severity thresholds_judge(const struct thresholds *thresholds,
+                               const struct thresholds_subject *subject,
                                char line[THRESHOLDS_LINE_SIZE]);
 
 /* The same where there is nothing to judge, for a reason. */

@@ -60,6 +60,7 @@ struct server {
 static char *print_locks(const struct server *server, size_t *length)
 {
     const struct lock_views *seen = &server->locks.list.locks;
+    const struct lock_views *pauses = &server->locks.list.pauses;
     const struct survey_request request = {.patterns = server->locks.patterns,
                                            .pattern_count = server->locks.pattern_count};
     struct lock_view *shown = mem_zeroed((seen->count + 1) * sizeof *shown);
@@ -70,7 +71,7 @@ static char *print_locks(const struct server *server, size_t *length)
     for (size_t i = 0; i < seen->count; i++)
         if (survey_reports(&request, &seen->views[i]))
             shown[count++] = seen->views[i];
-    render_json(out, &server->json, shown, count);
+    render_json(out, &server->json, shown, count, pauses->views, pauses->count);
     fclose(out);
     free(shown);
     return text;
@@ -95,8 +96,14 @@ static char *print_outage(const struct server *server, size_t *length)
 static void publish(struct server *server)
 {
     const struct lock_watch *locks = &server->locks;
-    const struct metrics_source source = {!locks->away, locks->list.locks.views,
-                                          locks->list.locks.count, locks->idle};
+    const struct metrics_source source = {
+        .up = !locks->away,
+        .locks = locks->list.locks.views,
+        .count = locks->list.locks.count,
+        .pauses = locks->list.pauses.views,
+        .pause_count = locks->list.pauses.count,
+        .memory = locks->idle,
+    };
     struct http_texts texts = {.away = locks->away};
 
     texts.json = locks->away ? print_outage(server, &texts.json_length)

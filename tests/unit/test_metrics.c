@@ -78,16 +78,18 @@ static int count_of(const char *text, const char *part)
 
 int main(void)
 {
-    const struct metrics_source here = {true, locks, COUNT(locks), true},
-                                none = {true, NULL, 0, true},
-                                forgets = {true, locks, COUNT(locks), false},
-                                away = {false, locks, COUNT(locks), true};
+    const struct lock_view glob = {.key = "ci/\"*"};
+    const struct metrics_source here = {true, locks, COUNT(locks), &glob, 1, true},
+                                none = {true, NULL, 0, NULL, 0, true},
+                                forgets = {true, locks, COUNT(locks), NULL, 0, false},
+                                away = {false, locks, COUNT(locks), &glob, 1, true};
     size_t length;
 
     char *text = metrics_render(&here, &length);
     tap_ok(length == strlen(text), "length");
     for (size_t i = 0; i < COUNT(rows); i++)
         tap_ok(count_of(text, rows[i].wanted) == rows[i].times, "%s", rows[i].what);
+    tap_ok(strstr(text, "\nrlock_paused{glob=\"ci/\\\"*\"} 1\n"), "a GLOB that is paused");
     free(text);
     text = metrics_render(&away, &length);
     tap_is(strstr(text, "\nrlock_up"), "\nrlock_up 0\n# EOF\n", "away", "");

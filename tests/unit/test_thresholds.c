@@ -77,43 +77,43 @@ static const struct {
 } rows[] = {
     {"no limits",
      0,
-     {NONE, NONE, NONE, NONE},
+     {NONE, NONE, NONE, NONE, NONE},
      {NULL},
      SEVERITY_OK,
      "RLOCK OK - 2 locks held, 2 waiting | locks=2 held=60s;;;0 waiting=1.500s;;;0 "
      "waiters=2;;;0"},
     {"equal is not beyond",
      0,
-     {{true, 60000, 60000}, {true, 1500, 1500}, {true, 2, 2}, NONE},
+     {{true, 60000, 60000}, {true, 1500, 1500}, {true, 2, 2}, NONE, NONE},
      {"a|b", "x-*", "fr*"},
      SEVERITY_OK,
      "RLOCK OK - 2 locks held, 2 waiting; nothing matches x-* | locks=2 held=60s;60;60;0 "
      "waiting=1.500s;1.500;1.500;0 waiters=2;2;2;0"},
     {"a warning",
      0,
-     {{true, 30000, 60000}, NONE, NONE, NONE},
+     {{true, 30000, 60000}, NONE, NONE, NONE, NONE},
      {NULL},
      SEVERITY_WARNING,
      "RLOCK WARNING - a\\x7cb: held for 1m00s by me@h (x\\x7cy), more than 30s | locks=2 "
      "held=60s;30;60;0 waiting=1.500s;;;0 waiters=2;;;0"},
     {"the worst first",
      0,
-     {{true, 0, 60000}, {true, 1000, 1499}, {true, 0, 5}, NONE},
+     {{true, 0, 60000}, {true, 1000, 1499}, {true, 0, 5}, NONE, NONE},
      {NULL},
      SEVERITY_CRITICAL,
-     "RLOCK CRITICAL - a\\x7cb: u@\\x1b[2J has waited for 1.5s, more than 1.4s; a\\x7cb: held for "
+     "RLOCK CRITICAL - a\\x7cb: u@\\x1b[2J has waited for 1.5s, more than 1.5s; a\\x7cb: held for "
      "1m00s by me@h (x\\x7cy), more than 0s; a\\x7cb: 2 wait, more than 0 | locks=2 "
      "held=60s;0;60;0 waiting=1.500s;1;1.499;0 waiters=2;0;5;0"},
     {"done in time",
      1,
-     {NONE, NONE, NONE, {true, 97200000, 97200000}},
+     {NONE, NONE, NONE, {true, 97200000, 97200000}, NONE},
      {NULL},
      SEVERITY_OK,
      "RLOCK OK - no lock is held, last success 1d03h ago | locks=0 held=0s;;;0 waiting=0s;;;0 "
      "waiters=0;;;0 not_done=97200s;97200;97200;0"},
     {"not done",
      1,
-     {NONE, NONE, NONE, {true, 93600000, 97200000}},
+     {NONE, NONE, NONE, {true, 93600000, 97200000}, NONE},
      {NULL},
      SEVERITY_WARNING,
      "RLOCK WARNING - nightly: no success for 1d03h, more than 1d02h (last run: exit 1, 3h00m ago, "
@@ -121,7 +121,7 @@ static const struct {
      "not_done=97200s;93600;97200;0"},
     {"never done",
      3,
-     {NONE, NONE, NONE, {true, 0, 300000000}},
+     {NONE, NONE, NONE, {true, 0, 300000000}, NONE},
      {NULL},
      SEVERITY_CRITICAL,
      "RLOCK CRITICAL - never: no success is remembered (last run: exit 1, 3h00m ago, by "
@@ -132,7 +132,7 @@ static const struct {
      "not_done=U;0;300000;0"},
     {"not done, as it is paused",
      4,
-     {NONE, NONE, NONE, {true, 300000000, 300000000}},
+     {NONE, NONE, NONE, {true, 300000000, 300000000}, NONE},
      {"stopped"},
      SEVERITY_CRITICAL,
      "RLOCK CRITICAL - never: no success is remembered (last run: exit 1, 3h00m ago, by "
@@ -141,13 +141,13 @@ static const struct {
      "held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 not_done=U;300000;300000;0"},
     {"paused and reserved",
      5,
-     {NONE, NONE, NONE, NONE},
+     {NONE, NONE, NONE, NONE, NONE},
      {NULL},
      SEVERITY_OK,
      "RLOCK OK - 1 lock held, 1 paused | locks=1 held=120s;;;0 waiting=0s;;;0 waiters=0;;;0"},
     {"reserved for too long",
      5,
-     {{true, 60000, 60000}, NONE, NONE, NONE},
+     {{true, 60000, 60000}, NONE, NONE, NONE, NONE},
      {NULL},
      SEVERITY_CRITICAL,
      "RLOCK CRITICAL - staging: reserved for 2m00s by me, more than 1m00s | locks=1 "
@@ -171,7 +171,8 @@ static void test_long_line(const char *what, const char *key)
     const struct thresholds thresholds = {.held = {true, 1, 1}};
     char line[THRESHOLDS_LINE_SIZE];
 
-    thresholds_judge(&thresholds, views, COUNT(views), NULL, 0, line);
+    thresholds_judge(&thresholds,
+                     &(struct thresholds_subject){.locks = views, .count = COUNT(views)}, line);
     const char *bar = strchr(line, '|'), *next = line;
     tap_is(bar, "| locks=5 held=2s;0.001;0.001;0 waiting=0s;;;0 waiters=0;;;0", what,
            "a line that is too long loses of its text alone");
@@ -179,6 +180,26 @@ static void test_long_line(const char *what, const char *key)
     while (*next)
         whole &= utf8_next(&next) != UTF8_INVALID;
     tap_ok(whole, "%s: whole characters", what);
+}
+
+/* A KEY that a GLOB has paused is counted with the GLOB. */
+static void test_paused(void)
+{
+    const struct lock_view glob = {.key = "ci/*", .pause = {.owner = "p", .age_ms = 7200000}};
+    const struct lock_view lock = {.key = "ci/a", .pause = glob.pause, .pause_glob = "ci/*"};
+    const struct thresholds_subject subject = {
+        .locks = &lock, .count = 1, .pauses = &glob, .pause_count = 1};
+    struct thresholds thresholds = {.paused = {true, 3600000, 10800000}};
+    char line[THRESHOLDS_LINE_SIZE];
+
+    tap_ok(thresholds_judge(&thresholds, &subject, line) == SEVERITY_WARNING, "paused: warning");
+    tap_ok(strstr(line, "ci/*: paused for 2h00m, more than 1h00m: paused by someone until "),
+           "paused: which");
+    tap_ok(!strstr(line, "ci/a"), "paused: once");
+    tap_ok(strstr(line, " paused=7200s;3600;10800;0"), "paused: the number");
+    thresholds.paused.warning = thresholds.paused.critical;
+    tap_ok(thresholds_judge(&thresholds, &subject, line) == SEVERITY_OK, "paused: fine");
+    tap_ok(strstr(line, "no lock is held, 1 paused |"), "paused: counted");
 }
 
 int main(void)
@@ -202,13 +223,16 @@ int main(void)
         while (patterns < COUNT(rows[i].patterns) && rows[i].patterns[patterns])
             patterns++;
         bool all = rows[i].count == 0;
-        enum severity got =
-            thresholds_judge(&rows[i].thresholds, all ? locks : jobs,
-                             all ? COUNT(locks) : rows[i].count, rows[i].patterns, patterns, line);
+        const struct thresholds_subject subject = {.locks = all ? locks : jobs,
+                                                   .count = all ? COUNT(locks) : rows[i].count,
+                                                   .patterns = rows[i].patterns,
+                                                   .pattern_count = patterns};
+        enum severity got = thresholds_judge(&rows[i].thresholds, &subject, line);
         tap_ok(got == rows[i].severity, "%s: severity", rows[i].what);
         if (!tap_ok(tap_same(line, rows[i].line), "%s: line", rows[i].what))
             tap_note("got %s", line);
     }
+    test_paused();
     char key[513] = "";
     test_long_line("bars", memset(key, '|', sizeof key - 1));
     for (size_t i = 0; i + 1 < sizeof key; i += 2)

@@ -557,17 +557,20 @@ local left = dropped and not come_back_to_all()
 -- Of those that are not free the first is told of, rather one that others hold than one where
 -- nobody is let in.
 local blocked, found
-local free = {}
+local free, reserved = {}, {} -- of several, what the user has reserved comes last
 for i, lock in ipairs(locks) do
   local what = obstacle(lock, mode, lock.parent, lock.family)
     or mirror and mirrors.obstacle(lock, mirror) or nil
   lock.obstacle, lock.next = what, is_next(lock)
   if not what and lock.next then
-    if #free < needed then free[#free + 1] = lock end
+    local own = take and lock.parent and string.find(lock.parent.rest, ' reserved=1', 1, true)
+    table.insert(own and reserved or free, lock)
   elseif not blocked or take and found and found.closed and not (what and what.closed) then
     blocked, found = i, what
   end
 end
+while #free > needed do table.remove(free) end
+while #free < needed and reserved[1] do table.insert(free, table.remove(reserved, 1)) end
 for i, lock in ipairs(locks) do
   if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
 end

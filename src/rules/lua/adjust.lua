@@ -42,9 +42,13 @@ local function forget_limit()
   return { 'ADJUSTED', now }
 end
 
+-- The notes behind the five words of whoever has made it.
+local NOTES = '^%d+ %S+ %d+ %S+ %S+ %S+ %S+ %S+ %S+( .*)$'
+
 -- The pause that somebody has made for this lock alone.
 local function own_pause()
-  if not lock.paused or not string.find(lock.paused.text, ' glob=', 1, true) then return lock.paused end
+  local notes = lock.paused and string.match(lock.paused.text, NOTES) or ''
+  if not string.find(notes, ' glob=', 1, true) then return lock.paused end
   return lock.also and read_pause(lock.also) or nil
 end
 

@@ -148,7 +148,7 @@ async function look() {
         const response = await fetch("locks.json", {signal: AbortSignal.timeout(20000)});
         const answer = await response.json();
         if (response.ok) {
-            locks = answer.sort(compare);
+            locks = answer.filter(lock => lock.key !== null).sort(compare);
             seen = new Date();
             draw();
             say(summary(), false);
