@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/similar.h"
+#include "base/text.h"
 #include "os/child.h"
 #include "os/program.h"
 #include "store/urls.h"
@@ -13,40 +15,72 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-static const struct command *const commands[] = {
-    &command_run,     &command_read,    &command_write,   &command_acquire, &command_renew,
-    &command_release, &command_status,  &command_history, &command_events,  &command_force_release,
-    &command_check,   &command_metrics, &command_limit,   &command_reserve, &command_extend,
-    &command_pause,   &command_resume,  &command_latch,   &command_init,    &command_doctor,
-    &command_local,   &command_top,     &command_serve,   &command_fence,
+/* All commands, as `rlock help` lists them. */
+static const struct group {
+    const char *title;
+    const struct command *const commands[8];
+} groups[] = {
+    {"Run things", {&command_run, &command_read, &command_write, &command_fence}},
+    {"Look",
+     {&command_status, &command_top, &command_history, &command_events, &command_check,
+      &command_metrics, &command_serve}},
+    {"People",
+     {&command_force_release, &command_reserve, &command_extend, &command_pause, &command_resume}},
+    {"Scripts", {&command_acquire, &command_renew, &command_release, &command_latch}},
+    {"The store", {&command_doctor, &command_init, &command_limit, &command_local}},
 };
 
-#define COMMAND_COUNT (sizeof commands / sizeof *commands)
-
-static const struct command *find(const char *name)
+/* The next command behind "at", which is of "group"; NULL behind the last one. */
+static const struct command *next(const struct group **group, const struct command *const **at)
 {
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    while (*group < groups + sizeof groups / sizeof *groups) {
+        if (!*at)
+            *at = (*group)->commands;
+        if (**at)
+            return *(*at)++;
+        (*group)++;
+        *at = NULL;
+    }
     return NULL;
 }
 
-static void print_usage(FILE *out)
+static const struct command *find(const char *name)
 {
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        for (size_t u = 0; u < 3 && commands[i]->usage[u]; u++)
-            fprintf(out, "%s rlock %s\n", (i + u) ? "      " : "usage:", commands[i]->usage[u]);
-    }
-    fprintf(out, "       rlock help [COMMAND]\n       rlock --version\n");
+    const struct group *group = groups;
+    const struct command *const *at = NULL;
+
+    for (const struct command *one; (one = next(&group, &at));)
+        if (strcmp(one->name, name) == 0)
+            return one;
+    return NULL;
 }
+
+static const char first_screen[] =
+    "rlock runs a command while it holds a lock that all your hosts share.\n"
+    "\n"
+    "  Run things  rlock run KEY -- COMMAND         one at a time, on all hosts\n"
+    "              rlock read KEY -- COMMAND        many readers, or one writer\n"
+    "              rlock run --limit N KEY -- ...   at most N at a time\n"
+    "  Look        rlock status [KEY]               who holds what, and who waits\n"
+    "              rlock top                        the same, live\n"
+    "              rlock history [KEY]              the last runs, and how they ended\n"
+    "  People      rlock reserve KEY 2h -m WHY      a lock for a person\n"
+    "              rlock force-release KEY          take a lock away\n"
+    "  Scripts     rlock acquire KEY                a lock for a script\n"
+    "  The store   rlock doctor                     is it fit to hold locks?\n"
+    "\n"
+    "rlock help lists all commands; rlock help COMMAND and man rlock explain them.\n";
 
 static int print_help(void)
 {
-    print_usage(stdout);
-    printf("\n");
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
-    printf("\nExample:\n  rlock run deploy -- ./deploy.sh production\n");
+    printf("rlock runs a command while it holds a lock that all your hosts share.\n");
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        printf("\n%s\n", groups[g].title);
+        for (const struct command *const *at = groups[g].commands; *at; at++)
+            printf("  %-15s %s\n", (*at)->name, (*at)->summary);
+    }
+    printf("\nrlock help COMMAND explains one; rlock --version tells the version.\n"
+           "Example: rlock run deploy -- ./deploy.sh production\n");
     return command_flush();
 }
 
@@ -71,50 +105,80 @@ static int print_version(void)
     return command_flush();
 }
 
-/* The edit distance of two short words (Levenshtein), or "many". */
-static size_t distance(const char *a, const char *b)
+/* How other tools call it. */
+static const char *synonym(const char *name)
 {
-    enum { MANY = 32 };
-    size_t row[MANY], length = strlen(b);
+    static const struct {
+        const char *name, *meant;
+    } synonyms[] = {
+        {"list", "'status'"},  {"ls", "'status'"},
+        {"ps", "'status'"},    {"lock", "'run'"},
+        {"exec", "'run'"},     {"unlock", "'release' or 'force-release'"},
+        {"kill", "'force-release'"},
+    };
 
-    if (length >= MANY || strlen(a) >= MANY)
-        return MANY;
-    for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            size_t changed = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            size_t moved = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = changed < moved ? changed : moved;
-        }
-    }
-    return row[length];
-}
-
-static const struct command *similar(const char *name)
-{
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (distance(name, commands[i]->name) <= (strlen(commands[i]->name) > 4 ? 2 : 1))
-            return commands[i];
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        if (strcmp(synonyms[i].name, name) == 0)
+            return synonyms[i].meant;
     return NULL;
 }
 
-/* argv[1] is no subcommand; perhaps the user thinks of flock(1). */
+static const struct command *find_similar(const char *name)
+{
+    const struct group *group = groups;
+    const struct command *const *at = NULL;
+
+    for (const struct command *one; (one = next(&group, &at));)
+        if (similar(name, strlen(name), one->name))
+            return one;
+    return NULL;
+}
+
+/* The line that was meant: the same words behind "rlock run". Those that a shell would take apart
+ * are quoted. */
+static void hint_at_run(int argc, char **argv)
+{
+    char line[512] = "rlock run";
+
+    for (int i = 1; i < argc; i++) {
+        bool plain = *argv[i] && !argv[i][strcspn(argv[i], " \t\n'\"\\$`*?[]{}()<>|&;!#~")];
+        const char *quote = plain ? "" : "'";
+        if (strchr(argv[i], '\'')) {
+            say_hint("rlock run KEY -- COMMAND");
+            return;
+        }
+        text_append(line, sizeof line, " %s%s%s", quote, argv[i], quote);
+    }
+    say_hint("%s", line);
+}
+
+static bool has_dashes(int argc, char **argv)
+{
+    for (int i = 2; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return true;
+    return false;
+}
+
+/* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */
 static int refuse(int argc, char **argv)
 {
-    const struct command *meant = similar(argv[1]);
+    const struct command *meant = find_similar(argv[1]);
+    const char *other = synonym(argv[1]);
 
-    urls_blot(argv[1]); /* it may be a URL with a password */
+    for (int i = 1; i < argc; i++)
+        urls_blot(argv[i]); /* it may be a URL with a password */
     if (argv[1][0] == '-') {
         say_error("unknown option %.*s", (int)strcspn(argv[1], "="), argv[1]);
         say_hint("rlock run [OPTIONS] KEY -- COMMAND");
     } else {
         say_error("unknown command '%s'", argv[1]);
-        if (meant)
+        if (other)
+            say_hint("did you mean %s?", other);
+        else if (meant)
             say_hint("did you mean '%s'?", meant->name);
+        else if (has_dashes(argc, argv))
+            hint_at_run(argc, argv);
         else if (argc > 2)
             say_hint("rlock run KEY -- COMMAND");
         else
@@ -145,7 +209,7 @@ int main(int argc, char **argv)
 {
     child_fill_standard_descriptors();
     if (argc < 2) {
-        print_usage(stderr);
+        fputs(first_screen, stderr);
         return STATUS_USAGE;
     }
     const struct command *command = find(argv[1]);

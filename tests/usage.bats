@@ -29,6 +29,29 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     usage run k -c true -- true
 }
 
+@test "the first screen and the help fit a terminal; a slip is told with what was meant" {
+    local screen
+    run -64 --separate-stderr rlock
+    [[ ! $output && ${#stderr_lines[@]} -le 15 && ${stderr_lines[0]} == 'rlock runs a command while'* ]]
+    for screen in "$stderr" "$(rlock help)"; do
+        awk 'length > 80 { print "too long: " $0; bad = 1 } END { exit bad }' <<<"$screen"
+    done
+    usage ls
+    [[ $stderr == *"did you mean 'status'?"* ]]
+    usage unlock
+    [[ $stderr == *"did you mean 'release' or 'force-release'?"* ]]
+    usage statsu
+    [[ $stderr == *"did you mean 'status'?"* ]]
+    usage deploy -- echo 'a b'
+    [[ ${stderr_lines[1]} == "hint: rlock run deploy -- echo 'a b'" ]]
+    usage run --leese 3s k -- true
+    [[ $stderr == *'unknown option --leese; did you mean --lease?'* ]]
+    usage run --frobnicate k -- true
+    [[ $stderr != *'did you mean'* ]]
+    usage run --wait k -- true
+    [[ $stderr == *"--wait 'k' is not a duration"* ]]
+}
+
 @test "values of options that make no sense: 64" {
     usage run --lease 500ms k -- true
     usage run --lease 0 k -- true

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/similar.h"
+
 #define LINE_WIDTH  79
 #define HELP_INDENT 30
 
@@ -83,6 +85,18 @@ static int count_matches(const struct option_spec *table, const char *name, size
     return matches;
 }
 
+/* The name that was meant; NULL if none is similar. */
+static const char *find_similar(const struct option_spec *table, const char *name, size_t length)
+{
+    for (; table->name; table++) {
+        const char *names[] = {table->name, table->also[0], table->also[1]};
+        for (size_t i = 0; i < 3; i++)
+            if (names[i] && similar(name, length, names[i]))
+                return names[i];
+    }
+    return NULL;
+}
+
 /* "word" is what getopt_long() called '?'. */
 static bool refuse(const struct option_spec *table, const char *word, struct arguments *arguments)
 {
@@ -92,8 +106,10 @@ static bool refuse(const struct option_spec *table, const char *word, struct arg
         return fault(arguments, "unknown option -%c", optopt);
     size_t length = strcspn(word, "=");
     bool ambiguous = count_matches(table, word + 2, length - 2) > 1;
-    return fault(arguments, "%s option %.*s", ambiguous ? "ambiguous" : "unknown", (int)length,
-                 word);
+    const char *meant = ambiguous ? NULL : find_similar(table, word + 2, length - 2);
+    return fault(arguments, "%s option %.*s%s%s%s", ambiguous ? "ambiguous" : "unknown",
+                 (int)length, word, meant ? "; did you mean --" : "", meant ? meant : "",
+                 meant ? "?" : "");
 }
 
 static bool refuse_missing(const struct option_spec *table, struct arguments *arguments)

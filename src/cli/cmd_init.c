@@ -112,7 +112,7 @@ static int run(const struct command *command, int argc, char **argv)
 
 const struct command command_init = {
     .name = "init",
-    .summary = "prepare a new server: mark it for --grace, or make a database's tables",
+    .summary = "prepare a server for --grace, or make the tables of a database",
     .usage = {"init [OPTIONS]"},
     .example = "Examples, for a server and a database that were just set up:\n"
                "  rlock init -u redis://locks.example.com\n"

@@ -112,6 +112,16 @@ static bool has_dashes(int argc, char **argv)
     return false;
 }
 
+/* An option may have taken it for its value, which then makes no sense. */
+static int want_key(struct run *run)
+{
+    char fault[256];
+
+    if (settings_read(&run->settings, &run->arguments, fault, sizeof fault) == STATUS_USAGE)
+        return command_misused(run->command, "%s", fault);
+    return command_misused(run->command, "no KEY");
+}
+
 /* The command stands right behind the key, as with flock(1). Shows the line as it should be. */
 static int want_dashes(const struct run *run, int argc, char **argv)
 {
@@ -146,7 +156,7 @@ static int parse(struct run *run, int argc, char **argv)
     if (!fine)
         return command_misused(run->command, "%s", given->fault);
     if (given->word_count == 0)
-        return command_misused(run->command, "no KEY");
+        return want_key(run);
     if (shell && given->command && *given->command)
         return command_misused(run->command, "either -c or a COMMAND after --, not both");
     if (stop && !*stop->value)
