@@ -1,4 +1,6 @@
 """What each script must answer and leave behind, told from what the lock was like before."""
+import re
+
 from lock_view import Waiter, nests_in
 from script_server import PLACE_TTL
 from script_tap import same, true
@@ -101,7 +103,10 @@ def waiters_unchanged(call, before, after):
         true(now and now.owner == one.owner, f"{one.owner} has lost its place {place}")
         soon = clamped(one.deadline, PLACE_TTL, call.now)
         true(now.deadline in (one.deadline, soon), f"{place} is kept until {now.deadline}")
-        same((now.mode, now.since, now.elsewhere, now.who),
+        who = now.who
+        if call.priority < 0 and not one.item and one.base == "q":
+            who = re.sub(" rank=0:[0-9]+$", "", who)  # the first with a lower one puts it into a list
+        same((now.mode, now.since, now.elsewhere, who),
              (one.mode, one.since, one.elsewhere, one.who), place)
 
 
@@ -120,6 +125,9 @@ def holders_told(call, told, i, found, comes_first=""):
     nested = call.script == "acquire" and call.before[i].parent(call.owner)
     same(many, len(found) if nested else len(families), "how many hold it")
     if not found:
+        if call.script == "acquire" and call.priority < 0:  # which may just have listed it
+            comes_first = re.sub(" rank=0:[0-9]+$", "", comes_first)
+            text = re.sub(" rank=0:[0-9]+$", "", text)
         same((left, text), (0, comes_first), "the holder told, of none")
         return
     true(
@@ -240,15 +248,16 @@ def myself(call, i, view, mine):
         return one
     base = view.base(call.owner)
     one = Waiter(f"0 {call.owner} {call.now} {call.mode} {call.who}", base, mine)
-    one.item = former_item(call, i, view) if call.priority and base == "q" else None
+    listed = call.priority or min(view.lists, default=1) <= 0
+    one.item = former_item(call, i, view) if listed and base == "q" else None
     return one
 
 
 def goes_along(call, view, me, first, late, called):
     if call.mode == "x" or first.mode != call.mode:
         return False
-    line = 0 if late or not first.item else first.item[0]
-    if line != (me.item or (0, 0))[0]:
+    line = None if late or not first.item else first.item[0]
+    if line != (me.item[0] if me.item else None):
         return False
     if me.item:
         called = min(view.lists.get(line, (1, 0, 0))[2], called if called < 0 else 10**9)

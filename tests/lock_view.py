@@ -49,11 +49,11 @@ class Waiter:
         self.deadline, self.since, self.mode = int(deadline), int(since), mode.lower()
         self.elsewhere, self.base, self.ticket = mode.isupper(), base, ticket
         self.priority = self.noted("priority")
-        rank = re.search(r" rank=(\d):(\d+)", self.who)
+        rank = re.search(r" rank=(-?\d):(\d+)", self.who)
         self.item = rank and (int(rank[1]), int(rank[2]))  # the list that it is in, and where
 
     def noted(self, name):
-        found = re.search(rf" {name}=(\d+)", self.who)
+        found = re.search(rf" {name}=(-?\d+)", self.who)
         return int(found[1]) if found else 0
 
     def is_overdue(self, view):
@@ -170,8 +170,8 @@ class View:
             return line
         first = list(itertools.takewhile(lambda one: one.is_overdue(self), line))
         return first + sorted(line[len(first):],
-                              key=lambda one: (-one.item[0], one.item[1]) if one.item
-                              else (0, one.ticket))
+                              key=lambda one: (-one.item[0], 1, one.item[1]) if one.item
+                              else (0, 0, one.ticket))
 
     # -- what is wrong with it, whatever happened before
     # --------------------------------------------
@@ -272,6 +272,8 @@ class View:
         for one in self.waiters.values():
             if one.base == "q" and one.priority != (one.item or (0, 0))[0]:
                 yield f"{one.owner} is in the list {one.item}"
+            if one.base == "q" and not one.item and min(self.lists, default=1) <= 0:
+                yield f"{one.owner} is in no list, beside lower ones"
         for priority, (first, last, _called) in self.lists.items():
             numbers = [n for of, n in self.items if of == priority]
             if numbers and (min(numbers) < first or max(numbers) > last):

@@ -44,9 +44,27 @@ load helper
     [[ $(tr '\n' ' ' <"$LOG") == 'b c ' ]]
 }
 
-@test "--priority: no number from 0 to 9, and a store that has none, are refused" {
+@test "--priority: one below 0 is served last, also behind those that come later" {
+    hold a k
+    queue b k
+    queue c k --priority -5
+    queue d k
+    queue e k --priority=-9
+    queue f k --priority 1
+    run -0 rlock status k
+    [[ $(grep -o 'priority -*[0-9]' <<<"$output" | tr '\n' ' ') == \
+        'priority 1 priority -5 priority -9 ' ]]
+    kill "${pid[a]}"
+    finish e
+    [[ $(tr '\n' ' ' <"$LOG") == 'f b d c e ' ]]
+    [[ ! $(redis hget 'rlock:{k}' o) ]]
+}
+
+@test "--priority: no number from -9 to 9, and a store that has none, are refused" {
     run -64 rlock run --priority 10 k -- true
-    [[ $output == *"--priority '10' is not a number from 0 to 9"* ]]
+    [[ $output == *"--priority '10' is not a number from -9 to 9"* ]]
+    run -64 rlock run --priority -10 k -- true
+    run -64 rlock run --priority - k -- true
     run -64 rlock run -u mysql://127.0.0.1:1/d --priority 1 k -- true
     [[ $output == *'mysql:// has no --priority'* ]]
     echo 'priority-bound = 0' >"$T/conf"

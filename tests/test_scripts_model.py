@@ -247,7 +247,7 @@ def wish(rng, simulation, number, modes):
         keys = simulation.clients[parent].keys
     group = rng.choice(("", "a", "g")) if rng.random() < 0.3 else None
     return ("new", number, parent, keys, *rng.choice(modes), rng.random() < 0.9, group,
-            rng.choice((0, 0, 0, 1, 5, 5, 9)), rng.choice((0, 0, 0, 1000, 10000)))
+            rng.choice((0, 0, 0, 0, 1, 5, 5, 9, -1, -1, -9)), rng.choice((0, 0, 0, 1000, 10000)))
 
 
 def one_of(rng, simulation, modes):

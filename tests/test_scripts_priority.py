@@ -9,7 +9,7 @@ MINUTE = 60000
 
 
 def wait(lock, owner, priority=0, bound=0, **options):
-    notes = f" priority={priority}" * (priority > 0) + f" bound={bound}" * (bound > 0)
+    notes = f" priority={priority}" * (priority != 0) + f" bound={bound}" * (bound > 0)
     return lock.acquire(owner, who=WHO + notes, **options)
 
 
@@ -52,6 +52,21 @@ def _(server):
     same(order(lock), line, "shown")
     same(served(lock, ear, A, 5), line, "served")
     lock.release(D)
+    same(sorted(lock.fields()), ["f", "k", "q"], "what is left")
+
+
+@test("priority: below 0 behind all others, who get a list then, and only then")
+def _(server):
+    lock, ear = Lock(server), server.listen()
+    lock.acquire(A, lease=10 * MINUTE)
+    wait(lock, B, offer=TOKEN)
+    same("o" in lock.fields(), False, "a list of those that come first anyway")
+    for owner, priority in ((C, -5), (D, 0), (E, -9), ("f" * 36, 3)):
+        same(wait(lock, owner, priority, offer=TOKEN)[0], "QUEUED")
+    line = ["f" * 36, B, D, C, E]
+    same(order(lock), line, "shown")
+    same(served(lock, ear, A, 5), line, "served")
+    lock.release(E)
     same(sorted(lock.fields()), ["f", "k", "q"], "what is left")
 
 

@@ -273,7 +273,7 @@ static void print_waiter(FILE *out, const struct lock_party *waiter, size_t posi
     fprintf(out, "  waiter %-4zu %s, %s", position, render_party(&waiter->who, text, sizeof text),
             lock_mode_name(waiter->mode));
     if (waiter->priority)
-        fprintf(out, ", priority %u", waiter->priority);
+        fprintf(out, ", priority %d", waiter->priority);
     if (waiter->take)
         fprintf(out, ", any %u of %u", waiter->take, waiter->of);
     putc('\n', out);

@@ -126,11 +126,12 @@ static bool take_mode(struct request *request, int id)
 
 static bool take_priority(struct request *request, const char *value)
 {
+    bool below = *value == '-';
     int64_t number;
 
-    if (!decimal_parse(value, 0, LOCK_PRIORITY_MAX, &number))
+    if (!decimal_parse(value + below, 0, LOCK_PRIORITY_MAX, &number))
         return false;
-    request->priority = (unsigned)number;
+    request->priority = (int)(below ? -number : number);
     return true;
 }
 
@@ -194,7 +195,7 @@ bool request_read(struct request *request, const struct arguments *arguments, in
             return fail(fault, size, "--limit", option->value, why);
         }
         if (option->id == OPTION_PRIORITY && !take_priority(request, option->value))
-            return fail(fault, size, "--priority", option->value, "is not a number from 0 to 9");
+            return fail(fault, size, "--priority", option->value, "is not a number from -9 to 9");
         request->replace |= option->id == OPTION_REPLACE;
         request->no_nesting |= option->id == OPTION_NO_REENTRANT;
     }

@@ -61,7 +61,7 @@ enum {
         {.id = OPTION_PRIORITY,                                                                    \
          .name = "priority",                                                                       \
          .argument = "N",                                                                          \
-         .help = "0 (default) to 9: served before those with a lower one, but never before "       \
+         .help = "-9 to 9 (default 0): served before lower ones, but never before "       \
                  "those that have waited for 15 minutes"},                                         \
         {.id = OPTION_LATEST,                                                                      \
          .name = "latest",                                                                         \
@@ -130,7 +130,7 @@ struct request {
     unsigned limit; /* 0: the one that is stored */
     bool no_nesting;
     int64_t unless_done; /* ns; 0: no matter. Set by the caller */
-    unsigned priority;
+    int priority;
     const char *group; /* to be the only one of that wait; "": of each key's own; NULL: no matter */
     bool replace;      /* those that hold it are asked to give it back */
     char mirror[MIRROR_SIZE]; /* "KIND:NAME"; "": none */

@@ -45,8 +45,9 @@
 #define LOCK_NOTE_EXIT     "exit"
 #define LOCK_NOTE_SIGNAL   "signal"
 
-#define LOCK_PRIORITY_MAX 9
-#define LOCK_TURN_LAST    12 /* of a waiter that says nothing else */
+#define LOCK_PRIORITY_MAX 9  /* and the least is -9 */
+#define LOCK_TURN_PLAIN   12 /* of a waiter that says nothing else */
+#define LOCK_TURN_LAST    (LOCK_TURN_PLAIN + LOCK_PRIORITY_MAX)
 /* After that long in the queue nobody goes before a waiter that has come later. */
 #define LOCK_PRIORITY_BOUND_NS (15 * 60 * NS_PER_SEC)
 
@@ -123,7 +124,7 @@ struct lock_party {
     int64_t left_ms;  /* holder: what is left of the lease */
     int64_t
         waited_ms; /* holder: how long it waited before it was granted; 0 where that is not known */
-    unsigned priority; /* waiter */
+    int priority;      /* waiter */
     unsigned turn;     /* waiter, while a store sorts them: the lower ones come first */
     int64_t heard_ms;  /* holder: how long ago it acquired, or last renewed its lease */
     uint64_t fence;    /* holder */

@@ -179,6 +179,17 @@ static void read_take(const char *text, size_t length, struct lock_party *waiter
     waiter->of = (unsigned)of;
 }
 
+static int read_priority(const char *text, size_t length)
+{
+    char word[IDENTITY_WORD_MAX + 1];
+    int64_t number;
+
+    if (!identity_noted_word(text, length, LOCK_NOTE_PRIORITY, word) ||
+        !decimal_parse(word + (*word == '-'), 0, LOCK_PRIORITY_MAX, &number))
+        return 0;
+    return (int)(*word == '-' ? -number : number);
+}
+
 /* DEADLINE OWNER SINCE MODE WHO. */
 static bool read_waiter(const struct redisReply *record, int64_t now, struct lock_party *waiter)
 {
@@ -192,10 +203,9 @@ static bool read_waiter(const struct redisReply *record, int64_t now, struct loc
         return false;
     waiter->age_ms = span(waiter->since_ms, now);
     size_t length = (size_t)(record->str + record->len - text);
-    int64_t priority = identity_noted(text, length, LOCK_NOTE_PRIORITY);
     int64_t turn = identity_noted(text, length, LOCK_NOTE_TURN);
-    waiter->turn = turn > 0 && turn < LOCK_TURN_LAST ? (unsigned)turn : LOCK_TURN_LAST;
-    waiter->priority = priority <= LOCK_PRIORITY_MAX ? (unsigned)priority : 0;
+    waiter->turn = turn > 0 && turn <= LOCK_TURN_LAST ? (unsigned)turn : LOCK_TURN_PLAIN;
+    waiter->priority = read_priority(text, length);
     read_take(text, length, waiter);
     read_who(text, length, waiter);
     return true;

@@ -207,7 +207,7 @@ end
 
 -- Places ------------------------------------------------------------------------------------------
 
-local priority = tonumber(string.match(who, ' priority=([1-9])') or 0)
+local priority = tonumber(string.match(who, ' priority=(-?[1-9])') or 0)
 local bound = number(string.match(who, ' bound=(%d+)')) or BOUND
 
 -- Behind the place in the queue, where it was in the list of its priority.
@@ -229,7 +229,7 @@ local function find_place(lock)
   local ticket = ticket_of(lock, lock.place)
   if ticket and ticket >= lock.queue.first and ticket <= lock.queue.last then
     lock.queue.mine = ticket
-    if priority > 0 then
+    if next(lists_of(lock)) then
       local _, n = list_of(lock, redis.call('HGET', lock.key, lock.place) or '')
       lock.listed = n
     end
@@ -238,9 +238,36 @@ local function find_place(lock)
   end
 end
 
+-- Whether those of priority 0 are in a list, too.
+local function all_are_listed(lock)
+  for low = LOWEST, 0 do
+    if lists_of(lock)[low] then return true end
+  end
+  return false
+end
+
+-- Puts those of priority 0 into a list, in their order. The caller has no record yet.
+local function list_all(lock)
+  local list = { priority = 0, first = 1, last = 0, called = 0 }
+  for ticket = lock.queue.first, lock.queue.last do
+    local place = place_of(lock.queue, ticket)
+    local text = redis.call('HGET', lock.key, place)
+    local waiter = text and read_waiter(text)
+    if waiter and not list_of(lock, waiter.who) then
+      list.last = list.last + 1
+      if ticket <= lock.queue.called then list.called = list.last end
+      waiter.who = (waiter.who == '' and NOBODY or waiter.who) .. ' rank=0:' .. whole(list.last)
+      redis.call('HSET', lock.key, place, write_waiter(waiter), item_of(list, list.last),
+        whole(ticket))
+    end
+  end
+  lock.lists[0] = list
+end
+
 -- Its place in the list of its priority: the former one, where it had one that is not taken.
 local function join_list(lock, former)
-  if priority == 0 or lock.queue.base ~= 'q' then return end
+  if lock.queue.base ~= 'q' or priority == 0 and not all_are_listed(lock) then return end
+  if priority < 0 and not all_are_listed(lock) then list_all(lock) end
   local list = lists_of(lock)[priority]
     or { priority = priority, first = 1, last = 0, called = 0 }
   if former and former >= 1 and former <= list.last
@@ -299,7 +326,12 @@ end
 
 local function join_queue(lock)
   local queue = lock.queue
-  lower_bound(lock, queue.first > queue.last)
+  local is_empty = queue.first > queue.last
+  lower_bound(lock, is_empty)
+  if is_empty and queue.base == 'q' and next(lock.lists) then -- they have nothing but holes
+    lock.lists = {}
+    write_lists(lock)
+  end
   queue.last = queue.last + 1
   queue.mine = queue.last
   lock.place = place_of(queue, queue.mine)
@@ -365,7 +397,7 @@ local function ahead(lock)
   local queue = lock.queue
   if lock.is_first then return 1 end
   local lists, found = queue.base == 'q' and lists_of(lock) or {}, 0
-  for above = priority + 1, 9 do
+  for above = priority + 1, HIGHEST do
     local list = lists[above]
     if list and lock.listed then found = found + in_use(lock, list, list.first, list.last) end
     if list and not lock.listed then found = found + later_in(lock, list) end
@@ -382,7 +414,7 @@ end
 local function goes_along(lock, first, line)
   local queue = lock.queue
   if mode == 'x' or not queue.mine or first.mode ~= mode then return false end
-  if (line.priority or 0) ~= (lock.listed and priority or 0) then return false end
+  if line.priority ~= (lock.listed and priority or nil) then return false end
   local ordered = line == queue and queue.base == 'q' and next(lists_of(lock))
   return (lock.listed or queue.mine) <= line.called + (mode == 's' and not ordered and 1 or 0)
 end

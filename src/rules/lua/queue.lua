@@ -27,8 +27,12 @@ local function group_field(lock, place, who)
   return 'g:' .. string.match(place, '^(.*):%d+$') .. ':' .. group
 end
 
--- Priorities. All that wait have their tickets in the order of arrival, as "q" tells; those of one
--- priority are in a list besides, in their order.
+-- Priorities, -9 to 9. All that wait have their tickets in the order of arrival, as "q" tells; those
+-- of one priority are in a list besides, in their order. Waiters of priority 0 are in no list as
+-- long as their order is that of arrival among those that have no higher one. When the first with a
+-- lower one comes, all are put into a list (list_all() in acquire.lua), and so is every later one
+-- until the lists of 0 and below are empty.
+local HIGHEST, LOWEST = 9, -9
 
 -- The lists of those that wait with a priority, by priority; empty ones are none.
 local function lists_of(lock)
@@ -36,7 +40,7 @@ local function lists_of(lock)
   -- Who only looks has the right to HMGET.
   local text = redis.call('HMGET', lock.key, 'o')[1] or ''
   lock.lists, lock.bound = {}, number(string.match(text, '^%d+')) or BOUND
-  for priority, first, last, called in string.gmatch(text, ' ([1-9]):(%d+):(%d+):(%d+)') do
+  for priority, first, last, called in string.gmatch(text, ' (-?%d):(%d+):(%d+):(%d+)') do
     local list = { priority = tonumber(priority), first = number(first), last = number(last),
                    called = number(called) }
     local sound = list.first and list.last and list.called and list.first >= 1
@@ -47,7 +51,7 @@ end
 
 local function write_lists(lock)
   local text = whole(lock.bound)
-  for priority = 1, 9 do
+  for priority = LOWEST, HIGHEST do
     local list = lock.lists[priority]
     if list and list.first > list.last then lock.lists[priority], list = nil, nil end
     if list then
@@ -69,7 +73,7 @@ end
 
 -- The list that a waiter is in, and where; nil if in none.
 local function list_of(lock, who)
-  local priority, n = string.match(who, ' rank=([1-9]):(%d+)')
+  local priority, n = string.match(who, ' rank=(-?%d):(%d+)')
   local list = priority and lists_of(lock)[tonumber(priority)]
   n = number(n)
   if list and n then return list, n end
@@ -199,7 +203,7 @@ local function first_in_turn(lock, queue, most)
     return oldest, queue
   end
   if is_overdue(lock, oldest) then return oldest, queue end
-  for priority = 9, 1, -1 do
+  for priority = HIGHEST, LOWEST, -1 do
     local list = lock.lists[priority]
     local first = list and first_in_list(lock, queue, list, most)
     if first then return first, list end

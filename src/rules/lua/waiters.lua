@@ -49,15 +49,15 @@ if from <= to then from = read_part(from, to) end
 -- Where some have a priority, a note from which readers make out the order: the lower ones come
 -- first, of equals those that are told first; without a note, 12. Behind it, where one stands among
 -- those of its list: who was dropped may have come back behind who had come later.
-local LAST = 12
+local PLAIN = 12
 local overdue = true
 local function turn_of(base, waiter)
   if base ~= 'q' then return 1 end
   overdue = overdue and is_overdue(lock, waiter)
   if overdue then return 2 end
   local list, n = list_of(lock, waiter.who)
-  if not list then return LAST end
-  return LAST - list.priority, n
+  if not list then return PLAIN end
+  return PLAIN - list.priority, n
 end
 
 if next(lists_of(lock)) then
@@ -70,6 +70,6 @@ if next(lists_of(lock)) then
   end)
 end
 for i, one in ipairs(waiters) do
-  local noted = one.turn and one.turn < LAST
+  local noted = one.turn and one.turn ~= PLAIN
   waiters[i] = show_waiter(one.waiter) .. (noted and ' turn=' .. one.turn or '')
 end
