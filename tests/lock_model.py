@@ -105,7 +105,8 @@ def waiters_unchanged(call, before, after):
         true(now.deadline in (one.deadline, soon), f"{place} is kept until {now.deadline}")
         who = now.who
         if call.priority < 0 and not one.item and one.base == "q":
-            who = re.sub(" rank=0:[0-9]+$", "", who)  # the first with a lower one puts it into a list
+            # The first with a lower one puts it into a list.
+            who = re.sub(" rank=0:[0-9]+$", "", who)
         same((now.mode, now.since, now.elsewhere, who),
              (one.mode, one.since, one.elsewhere, one.who), place)
 

@@ -16,7 +16,8 @@
 --                message alone:  offer=TOKEN/LIMIT/UNTIL/LEASE
 --   w:OWNER      which place it has
 --   o            how long others may go before who waits, in ms, and of each priority with which
---                a waiter is in q (0 only beside lower ones), a list:  BOUND PRIORITY:FIRST:LAST:CALLED …
+--                a waiter is in q (0 only beside lower ones), a list:
+--                BOUND PRIORITY:FIRST:LAST:CALLED …
 --   o:PRIORITY:N the Nth ticket of that list; where it is in, the waiter notes as rank=PRIORITY:N
 --   g:QUEUE:GROUP    of a group of which the last to queue up alone waits: who that is
 --   g            who was sent away from the queue lately, oldest first, one line each:

@@ -27,11 +27,11 @@ local function group_field(lock, place, who)
   return 'g:' .. string.match(place, '^(.*):%d+$') .. ':' .. group
 end
 
--- Priorities, -9 to 9. All that wait have their tickets in the order of arrival, as "q" tells; those
+-- Priorities, -9 to 9. All waiters have their tickets in the order of arrival, as "q" tells; those
 -- of one priority are in a list besides, in their order. Waiters of priority 0 are in no list as
--- long as their order is that of arrival among those that have no higher one. When the first with a
--- lower one comes, all are put into a list (list_all() in acquire.lua), and so is every later one
--- until the lists of 0 and below are empty.
+-- long as they come before all that have no higher one. When the first with a lower one comes, they
+-- are put into a list (list_all() in acquire.lua), and so is every later one until the lists of 0
+-- and below are empty.
 local HIGHEST, LOWEST = 9, -9
 
 -- The lists of those that wait with a priority, by priority; empty ones are none.
