@@ -9,7 +9,9 @@ time, with the text that the page showed. It takes the packages chromium and chr
     click TEXT       the button with this text
     true SCRIPT      a script that returns true
     sh COMMAND       run it with sh; it has to succeed
-    size COLS ROWS   of the window, in pixels
+    size COLS ROWS   of the page in the window, in pixels
+    scheme NAME      light or dark
+    keys TEXT        as typed; each of the words Tab, Enter and Space is that key
     picture FILE     of what the window shows, as PNG
 """
 import base64, json, os, re, subprocess, sys, tempfile, time, urllib.request
@@ -20,6 +22,9 @@ CLICK = """
 for (const button of document.querySelectorAll("button"))
     if (button.textContent === arguments[0]) { button.click(); return true; }
 return false;"""
+
+
+KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Space": " "}
 
 
 class Failure(Exception):
@@ -60,6 +65,9 @@ class Browser:
     def text(self):
         return self.run("return document.body.innerText")
 
+    def devtools(self, command, **arguments):
+        self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": arguments})
+
     def close(self):
         if self.session:
             self.ask("DELETE", "")
@@ -88,7 +96,17 @@ class Browser:
                 raise Failure("it failed")
         elif verb == "size":
             width, height = map(int, rest.split())
-            self.ask("POST", "/window/rect", {"width": width, "height": height})
+            self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                          deviceScaleFactor=1, mobile=False)
+        elif verb == "scheme":
+            self.devtools("Emulation.setEmulatedMedia",
+                          features=[{"name": "prefers-color-scheme", "value": rest}])
+        elif verb == "keys":
+            actions = []
+            for key in [KEYS.get(word, word) for word in rest.split()]:
+                actions += [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+            self.ask("POST", "/actions",
+                     {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
         elif verb == "picture":
             with open(rest, "wb") as file:
                 file.write(base64.b64decode(self.ask("GET", "/screenshot")))

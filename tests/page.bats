@@ -1,5 +1,5 @@
 # The page of rlock serve in a headless Chromium: a lock appears, waits, is released; the server
-# goes and comes back. Some 20 s.
+# goes and comes back; how it looks in windows of all sizes. Some 60 s.
 
 load helper
 
@@ -10,26 +10,108 @@ setup_file() {
     start_file
 }
 
-@test "the page is live, and keeps its table while the store is away" {
+# play: the steps of standard input with the page of a server that was just started.
+play() {
     bg serve rlock serve --listen 127.0.0.1:0
     poll_until 10 contains "$T/serve.err" "listening on http"
-    "$TESTS/browser.py" "$(sed -n 's/.*listening on //p' "$T/serve.err")" 3>&- <<'END'
+    SERVE=${pid[serve]} "$TESTS/browser.py" \
+        "$(sed -n 's/.*listening on //p' "$T/serve.err")" 3>&-
+}
+
+@test "the page is live, and keeps what it shows while the store is away" {
+    play <<'END'
 expect no locks
+true document.title.startsWith("no locks – rlock – unix:///")
 sh "$RLOCK" acquire --lease 1h --label '<img src=x onerror=document.title=1>' 'de<b>ploy' >/dev/null
-expect 1 lock(.|\n)*de<b>ploy\s+exclusive\s(.|\n)*<img src=x
-true document.title === "rlock" && document.querySelectorAll("td b, td img").length === 0
+expect 1 lock\n(.|\n)*de<b>ploy\s+held\s(.|\n)*<img src=x
+true document.title.startsWith("1 lock – rlock") && !document.querySelector("li b, li img")
 sh "$RLOCK" run 'de<b>ploy' --label second -- true </dev/null >/dev/null 2>&1 &
 expect 1 lock, 1 waiting
 click de<b>ploy
-expect holder (.|\n)*waiter 1 .*label second
+expect holder (.|\n)*waiter 1 .*second
 sh kill -STOP $(cat "$REDIS_DIR/pid")
 expect out of reach since (.|\n)*no answer(.|\n)*de<b>ploy(.|\n)*waiter 1
+true document.title.startsWith("out of reach")
 sh kill -CONT $(cat "$REDIS_DIR/pid")
 expect 1 lock, 1 waiting
 gone out of reach
-sh "$RLOCK" force-release --now --yes 'de<b>ploy' 2>/dev/null
-expect no locks
-gone ploy
+sh "$RLOCK" force-release --now --yes --reason 'hot fix' 'de<b>ploy' 2>/dev/null
+expect no locks(.|\n)*de<b>ploy\s+free\s(.|\n)*revoked by .*: hot fix
 true [...performance.getEntriesByType("resource")].every((e) => e.name.startsWith(location.origin))
+sh kill -KILL $SERVE
+expect out of reach since .*rlock serve does not answer(.|\n)*de<b>ploy
 END
+}
+
+@test "the page has a time line of runs, says what is decided, and links addresses and nothing else" {
+    local key
+    rlock run line -- true
+    run -3 rlock run line -- sh -c 'exit 3'
+    hold a line --label 'https://ci.example/jobs/1?a=<b>'
+    queue w line --label 'javascript:alert(1) data:text/html,x'
+    rlock reserve staging 2h -m 'load test'
+    rlock pause line 2h -m 'new disks'
+    rlock run --at-least 1h kept -- true
+    play <<'END'
+expect 3 locks, 1 waiting
+expect line\s+held, paused(.|\n)*paused by .* until \d\d:\d\d \(2h00m left\): new disks
+expect staging\s+reserved\s(.|\n)*reserved by .* until .*\d\d:\d\d \(2h00m left\): load test
+expect kept\s+kept\s(.|\n)*kept until .*\d\d:\d\d \(.* left\)
+expect https://ci.example/jobs/1\?a=<b>
+click line
+expect waiter 1 .*javascript:alert(.|\n)*Last runs(.|\n)*exit 3(.|\n)*exit 0
+true [...document.links].every((a) => a.protocol === "https:" && /noopener/.test(a.rel))
+true document.links.length === 2 && document.links[0].href.startsWith("https://ci.example/jobs/1")
+true document.querySelector(".strip .ok") && document.querySelector(".strip .bad") !== null
+true document.querySelector(".waited .strip .now title").textContent.startsWith("holds ")
+END
+}
+
+@test "the page changes only what has changed: what is selected stays, and so does the focus" {
+    hold a first --label words
+    play <<'END'
+expect first\s+held
+true (getSelection().selectAllChildren(document.querySelector(".label")), true)
+sh "$RLOCK" acquire --lease 1h second >/dev/null
+expect 2 locks
+true String(getSelection()) === "words"
+true (getSelection().removeAllRanges(), true)
+keys Tab Tab Enter
+expect holder .*words
+sh "$RLOCK" acquire --lease 1h third >/dev/null
+expect 3 locks
+true document.activeElement.textContent === "first"
+keys Space
+gone holder .*words
+true !/\d\d:\d\d/.test(document.querySelector("[role=status]").textContent)
+true document.querySelectorAll("[role=status], [aria-live]").length === 1
+END
+}
+
+@test "the page fits windows of all sizes, light and dark, with long keys and 200 locks" {
+    local long n size scheme
+    long=$(printf 'k%.0s' {1..300})
+    rlock acquire --lease 1h "$long" --label "$(printf 'w%.0s' {1..200})"
+    rlock acquire --lease 1h "$(printf 'part/%.0s' {1..60})"
+    for n in {1..7}; do
+        eval "rlock run many-$n-{1..30} -- true"
+    done
+    {
+        echo "expect 2 locks(.|\n)*many-7-30"
+        for size in '1280 900' '640 900' '390 800'; do
+            for scheme in light dark; do
+                printf '%s\n' "size $size" "scheme $scheme" \
+                    'true document.documentElement.scrollWidth <= innerWidth' \
+                    'true [...document.querySelectorAll("li *")].every((e) =>
+                        e.getBoundingClientRect().right <= innerWidth)' | sed -z 's/\n  */ /g'
+                [[ ! ${PICTURES:-} ]] || echo "picture $PICTURES/${size%% *}-$scheme.png"
+            done
+        done
+        # One card a lock where it is narrow: the time line is below the name, not beside it.
+        echo 'true document.querySelector(".strip").getBoundingClientRect().left < 50'
+        echo 'true getComputedStyle(document.body).backgroundColor === "rgb(20, 23, 29)"'
+        echo 'size 1280 900'
+        echo 'true document.querySelector(".strip").getBoundingClientRect().left > 500'
+        echo 'true document.querySelector(".lock").getBoundingClientRect().height < 200'
+    } | play
 }

@@ -69,36 +69,15 @@ static bool is_wanted(const struct history *history, const struct lock_run *run)
            (!history->failed || outcome_is_failure(&run->by.end));
 }
 
-/* The oldest first. */
-static int by_time(const void *a, const void *b)
-{
-    const struct past_run *left = a, *right = b;
-    int64_t one = left->run->by.since_ms, other = right->run->by.since_ms;
-    int keys = strcmp(left->key, right->key);
-
-    if (one != other)
-        return one < other ? -1 : 1;
-    if (keys)
-        return keys;
-    return (left->run->by.fence > right->run->by.fence) -
-           (left->run->by.fence < right->run->by.fence);
-}
-
 static void choose(struct history *history)
 {
-    const struct lock_views *locks = &history->list.locks;
-    size_t room = 1;
+    size_t kept = 0;
 
-    for (size_t i = 0; i < locks->count; i++)
-        room += locks->views[i].run_count;
-    history->runs = mem_zeroed(room * sizeof *history->runs);
-    for (size_t i = 0; i < locks->count; i++) {
-        const struct lock_view *lock = &locks->views[i];
-        for (size_t n = 0; n < lock->run_count; n++)
-            if (is_wanted(history, &lock->runs[n]))
-                history->runs[history->count++] = (struct past_run){lock->key, &lock->runs[n]};
-    }
-    qsort(history->runs, history->count, sizeof *history->runs, by_time);
+    history->runs = past_runs_collect(&history->list.locks, &history->count);
+    for (size_t i = 0; i < history->count; i++)
+        if (is_wanted(history, history->runs[i].run))
+            history->runs[kept++] = history->runs[i];
+    history->count = kept;
 }
 
 static int show(struct history *history)

@@ -39,7 +39,8 @@ const struct command command_serve = {
     .name = "serve",
     .summary = "serve metrics, JSON and a page with all locks over HTTP",
     .usage = {"serve --listen ADDR:PORT|unix:PATH [OPTIONS] [KEY|GLOB...]"},
-    .example = "It answers at /, /metrics, /locks.json and /healthz, and changes nothing.\n"
+    .example = "It answers at /, /metrics, /locks.json, /history.json and /healthz, and\n"
+               "changes nothing.\n"
                "\n"
                "Example, for a browser and Prometheus on this host:\n"
                "  rlock serve --listen 127.0.0.1:9750\n"

@@ -15,6 +15,40 @@
 
 enum { COLUMN_SINCE, COLUMN_KEY, COLUMN_BY, COLUMN_WAITED, COLUMN_HELD, COLUMN_OUTCOME, COLUMNS };
 
+/* -- choosing ---------------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct past_run *left = a, *right = b;
+    int64_t one = left->run->by.since_ms, other = right->run->by.since_ms;
+    int keys = strcmp(left->key, right->key);
+
+    if (one != other)
+        return one < other ? -1 : 1;
+    if (keys)
+        return keys;
+    return (left->run->by.fence > right->run->by.fence) -
+           (left->run->by.fence < right->run->by.fence);
+}
+
+struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count)
+{
+    struct past_run *runs;
+    size_t room = 1;
+
+    for (size_t i = 0; i < locks->count; i++)
+        room += locks->views[i].run_count;
+    runs = mem_zeroed(room * sizeof *runs);
+    *count = 0;
+    for (size_t i = 0; i < locks->count; i++) {
+        const struct lock_view *lock = &locks->views[i];
+        for (size_t n = 0; n < lock->run_count; n++)
+            runs[(*count)++] = (struct past_run){lock->key, &lock->runs[n]};
+    }
+    qsort(runs, *count, sizeof *runs, by_time);
+    return runs;
+}
+
 /* -- text -------------------------------------------------------------------------------------- */
 
 static char *print_local(int64_t ms, char out[32])

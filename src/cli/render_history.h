@@ -7,12 +7,16 @@
 
 #include "cli/json.h"
 #include "lock/lock.h"
+#include "store/views.h"
 
 /* A run and the lock that it had; both are borrowed. */
 struct past_run {
     const char *key;
     const struct lock_run *run;
 };
+
+/* Those of all the locks, the oldest first; the caller frees the array. */
+struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count);
 
 /* A row a run. */
 void render_history(FILE *out, const struct past_run *runs, size_t count, bool color);

@@ -22,6 +22,8 @@
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+#define TEXT "text/plain; charset=utf-8"
+
 enum { CONTENT_TOO_LARGE = 413 }; /* which versions of the library name differently */
 
 struct client {
@@ -41,8 +43,8 @@ struct http {
     const struct http_events *events;
     void *arg;
     struct client *clients; /* oldest first: they have the same time */
-    struct MHD_Response *json, *metrics;
-    unsigned json_status;
+    struct MHD_Response *documents[HTTP_DOCUMENTS];
+    bool away;
     bool one_has_gone; /* a client, while the library ran */
 };
 
@@ -91,7 +93,7 @@ static enum MHD_Result answer_constant(struct MHD_Connection *connection, unsign
 
 static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *text)
 {
-    return answer_constant(connection, status, text, "text/plain; charset=utf-8");
+    return answer_constant(connection, status, text, TEXT);
 }
 
 /* -- requests ---------------------------------------------------------------------------------- */
@@ -121,18 +123,31 @@ static struct client *find_client(const struct http *http, const struct MHD_Conn
     return client;
 }
 
+static const struct {
+    const char *path, *type;
+} documents[HTTP_DOCUMENTS] = {
+    [HTTP_LOCKS] = {"/locks.json", "application/json"},
+    [HTTP_HISTORY] = {"/history.json", "application/json"},
+    [HTTP_TABLE] = {"/locks.txt", TEXT},
+    [HTTP_METRICS] = {"/metrics", METRICS_CONTENT_TYPE},
+};
+
 /* One that has waited takes what there is. */
-static enum MHD_Result answer_text(struct http *http, struct MHD_Connection *connection,
-                                   bool metrics, void **waited)
+static enum MHD_Result answer_document(struct http *http, struct MHD_Connection *connection,
+                                       enum http_document wanted, void **waited)
 {
-    if (!*waited && !http->events->is_fresh(http->arg)) {
+    bool fresh = *waited || http->events->is_fresh(http->arg, wanted);
+
+    if (!fresh || !http->documents[wanted]) {
         *waited = http;
         find_client(http, connection)->waits = true;
         MHD_suspend_connection(connection);
         return MHD_YES;
     }
-    return metrics ? MHD_queue_response(connection, MHD_HTTP_OK, http->metrics)
-                   : MHD_queue_response(connection, http->json_status, http->json);
+    return MHD_queue_response(connection,
+                              http->away && wanted != HTTP_METRICS ? MHD_HTTP_SERVICE_UNAVAILABLE
+                                                                   : MHD_HTTP_OK,
+                              http->documents[wanted]);
 }
 
 #define HEALTH "/healthz"
@@ -193,12 +208,13 @@ static enum MHD_Result answer(struct http *http, struct MHD_Connection *connecti
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
         if (strcmp(url, pages[i].path) == 0)
             return answer_constant(connection, MHD_HTTP_OK, pages[i].text, pages[i].type);
-    if (strcmp(url, "/metrics") == 0)
-        return answer_text(http, connection, true, waited);
-    if (strcmp(url, "/locks.json") == 0)
-        return answer_text(http, connection, false, waited);
+    if (strcmp(url, "/about.json") == 0)
+        return answer_constant(connection, MHD_HTTP_OK, http->events->about, "application/json");
+    for (enum http_document i = 0; i < HTTP_DOCUMENTS; i++)
+        if (strcmp(url, documents[i].path) == 0)
+            return answer_document(http, connection, i, waited);
     return say(connection, MHD_HTTP_NOT_FOUND,
-               "there are /, /metrics, /locks.json and " HEALTH "\n");
+               "there are /, /metrics, /locks.json, /history.json, /locks.txt and " HEALTH "\n");
 }
 
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
@@ -371,11 +387,11 @@ struct http *http_start(struct loop *loop, int listener, const struct http_event
 /* Responses that are being sent keep what they need. */
 static void forget_texts(struct http *http)
 {
-    if (http->json)
-        MHD_destroy_response(http->json);
-    if (http->metrics)
-        MHD_destroy_response(http->metrics);
-    http->json = http->metrics = NULL;
+    for (enum http_document i = 0; i < HTTP_DOCUMENTS; i++) {
+        if (http->documents[i])
+            MHD_destroy_response(http->documents[i]);
+        http->documents[i] = NULL;
+    }
 }
 
 static void wake_clients(struct http *http)
@@ -390,9 +406,13 @@ static void wake_clients(struct http *http)
 void http_publish(struct http *http, const struct http_texts *texts)
 {
     forget_texts(http);
-    http->json = make_response(texts->json, texts->json_length, "application/json");
-    http->json_status = texts->away ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK;
-    http->metrics = make_response(texts->metrics, texts->metrics_length, METRICS_CONTENT_TYPE);
+    http->away = texts->away;
+    for (enum http_document i = 0; i < HTTP_DOCUMENTS; i++)
+        if (texts->all[i].text)
+            http->documents[i] =
+                make_response(texts->all[i].text, texts->all[i].length, documents[i].type);
+    if (http->documents[HTTP_TABLE]) /* for browsers without JavaScript */
+        MHD_add_response_header(http->documents[HTTP_TABLE], "Refresh", "5");
     wake_clients(http);
     run(http);
 }

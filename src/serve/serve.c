@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/companion.h"
 #include "cli/lock_watch.h"
 #include "cli/metrics.h"
 #include "cli/render.h"
+#include "cli/render_history.h"
 #include "os/child.h"
 #include "os/file.h"
 #include "serve/host_header.h"
@@ -26,6 +28,7 @@
 #define SURVEY_EVERY (1 * NS_PER_SEC)
 /* A wrong password costs as long as this many times the time that it took to find out. */
 #define QUIET_TIMES 4
+#define TABLE_WIDTH 160 /* of the table for browsers without JavaScript */
 /* What has not answered by then is out of reach, to those who wait. */
 #define PATIENCE (5 * NS_PER_SEC)
 
@@ -38,6 +41,7 @@ struct server {
     struct lock_watch locks;
     struct listener listener;
     struct http_events events;
+    char *about;
     struct http *http;
     /* By which browsers may know it: its own name and those that were given. */
     char own_name[HOST_NAME_MAX + 1];
@@ -46,9 +50,10 @@ struct server {
     struct users *users;       /* who may look; NULL: whoever can connect */
     struct moment quiet_until; /* a password was wrong: so long no other is tried */
 
-    bool published;
+    bool published, has_history;
     struct moment fresh_until; /* what was published, and when the store may be asked again */
     bool wanted;               /* somebody waits for the next survey */
+    bool history_wanted;       /* with former runs, which cost the store more */
     bool idle;                 /* nothing is under way; loop_stop() begins a survey */
     bool surveying;
     int signal; /* it was told to end by it; 0 */
@@ -56,41 +61,65 @@ struct server {
 
 /* -- what is published ------------------------------------------------------------------------- */
 
-/* What `rlock status --json` prints: free locks only where they are named. */
-static char *print_locks(const struct server *server, size_t *length)
+static FILE *open_text(struct http_text *text)
 {
+    return mem_checked(open_memstream(&text->text, &text->length));
+}
+
+/* What `rlock status` prints, for programs and for people: free locks only where they are named. */
+static void print_locks(const struct server *server, struct http_texts *texts)
+{
+    const struct render_style style = {.width = TABLE_WIDTH, .cut = true};
     const struct lock_views *seen = &server->locks.list.locks;
     const struct lock_views *pauses = &server->locks.list.pauses;
     const struct survey_request request = {.patterns = server->locks.patterns,
                                            .pattern_count = server->locks.pattern_count};
     struct lock_view *shown = mem_zeroed((seen->count + 1) * sizeof *shown);
+    FILE *json = open_text(&texts->all[HTTP_LOCKS]), *table = open_text(&texts->all[HTTP_TABLE]);
     size_t count = 0;
-    char *text = NULL;
-    FILE *out = mem_checked(open_memstream(&text, length));
 
     for (size_t i = 0; i < seen->count; i++)
         if (survey_reports(&request, &seen->views[i]))
             shown[count++] = seen->views[i];
-    render_json(out, &server->json, shown, count, pauses->views, pauses->count);
-    fclose(out);
+    render_json(json, &server->json, shown, count, pauses->views, pauses->count);
+    lock_watch_heading(&server->locks, table);
+    fputs("\n\n", table);
+    render_table(table, shown, count, &style);
+    fclose(json);
+    fclose(table);
     free(shown);
-    return text;
 }
 
-/* {"error":"…","seen":"…"}, the time of the last answer, or null. */
-static char *print_outage(const struct server *server, size_t *length)
+/* What `rlock history --json` prints. */
+static void print_history(const struct server *server, struct http_text *text)
+{
+    size_t count;
+    struct past_run *runs = past_runs_collect(&server->locks.list.locks, &count);
+    FILE *out = open_text(text);
+
+    render_history_json(out, &server->json, runs, count);
+    fclose(out);
+    free(runs);
+}
+
+/* {"error":"…","seen":"…"}, the time of the last answer, or null; and the same in words. */
+static void print_outage(const struct server *server, struct http_texts *texts)
 {
     const struct json_library *json = &server->json;
     char seen[32] = "";
     json_t *object = json->object();
+    FILE *table = open_text(&texts->all[HTTP_TABLE]);
 
     if (server->locks.seen)
         render_time((int64_t)server->locks.seen * 1000, seen);
     json_put_text(json, object, "error", server->locks.why);
     json_put_text(json, object, "seen", seen);
     char *text = mem_checked(json_print(json, object));
-    *length = strlen(text);
-    return text;
+    texts->all[HTTP_LOCKS] = (struct http_text){text, strlen(text)};
+    texts->all[HTTP_HISTORY] = (struct http_text){mem_strdup(text), strlen(text)};
+    lock_watch_heading(&server->locks, table);
+    fputc('\n', table);
+    fclose(table);
 }
 
 static void publish(struct server *server)
@@ -105,27 +134,52 @@ static void publish(struct server *server)
         .memory = locks->idle,
     };
     struct http_texts texts = {.away = locks->away};
+    struct http_text *metrics = &texts.all[HTTP_METRICS];
 
-    texts.json = locks->away ? print_outage(server, &texts.json_length)
-                             : print_locks(server, &texts.json_length);
-    texts.metrics = metrics_render(&source, &texts.metrics_length);
+    if (locks->away) {
+        print_outage(server, &texts);
+    } else {
+        print_locks(server, &texts);
+        if (locks->runs > 0 || !locks->idle)
+            print_history(server, &texts.all[HTTP_HISTORY]);
+    }
+    metrics->text = metrics_render(&source, &metrics->length);
     server->published = true;
-    server->wanted = false;
+    server->has_history = texts.all[HTTP_HISTORY].text;
+    server->wanted = server->history_wanted;
     http_publish(server->http, &texts);
 }
 
 /* Called by http: where the answer is no, it waits for what is published next. */
-static bool is_fresh(void *arg)
+static bool is_fresh(void *arg, enum http_document wanted)
 {
     struct server *server = arg;
     bool out_of_reach = server->surveying && server->locks.away;
+    bool there = server->published && (wanted != HTTP_HISTORY || server->has_history);
 
-    if (server->published && (out_of_reach || !moment_reached(server->fresh_until, moment_now())))
+    if (there && (out_of_reach || !moment_reached(server->fresh_until, moment_now())))
         return true;
     server->wanted = true;
+    server->history_wanted |= wanted == HTTP_HISTORY;
     if (server->idle)
         loop_stop(server->query.loop);
     return false;
+}
+
+/* {"store":"…","prefix":"…"} */
+static char *print_about(const struct server *server)
+{
+    const struct json_library *json = &server->json;
+    const struct store_address *address = &server->settings.address;
+    char url[512], store[1024] = "";
+    json_t *object = json->object();
+
+    for (size_t i = 0; i < address->url_count; i++)
+        text_append(store, sizeof store, "%s%s", i ? " " : "",
+                    url_print(&address->urls[i], url, sizeof url));
+    json_put_text(json, object, "store", store);
+    json_put_text(json, object, "prefix", address->prefix);
+    return mem_checked(json_print(json, object));
 }
 
 static bool knows_host(void *arg, const char *host)
@@ -165,6 +219,8 @@ static void survey(struct server *server)
     bool was_away = server->locks.away;
 
     server->fresh_until = moment_plus(moment_now(), SURVEY_EVERY);
+    server->locks.runs = server->history_wanted ? QUERY_RUNS_ALL : 0;
+    server->history_wanted = false;
     server->surveying = true;
     lock_watch_ask(&server->locks, &answer);
     server->surveying = false;
@@ -290,7 +346,8 @@ static int open_listener(struct server *server)
     /* Whoever has the path of a Unix socket is no browser. */
     server->events = (struct http_events){.is_fresh = is_fresh,
                                           .knows_host = server->listener.host ? knows_host : NULL,
-                                          .admits = server->users ? admits : NULL};
+                                          .admits = server->users ? admits : NULL,
+                                          .about = server->about = print_about(server)};
     server->http = http_start(server->query.loop, server->listener.fd, &server->events, server);
     if (!server->http) {
         command_error(server->command, "%.100s: cannot serve HTTP there", address);
@@ -350,6 +407,7 @@ int main(int argc, char **argv)
         http_stop(server.http);
     listener_close(&server.listener);
     free(server.names);
+    free(server.about);
     users_free(server.users);
     lock_watch_free(&server.locks);
     query_close(&server.query);

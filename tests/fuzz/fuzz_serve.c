@@ -24,13 +24,13 @@ static struct http *server;
 static struct users *users;
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static socklen_t address_length = sizeof address;
-static bool fresh;
+static bool at_once;
 static bool said; /* the password */
 
-static bool is_fresh(void *arg)
+static bool is_fresh(void *arg, enum http_document wanted)
 {
-    (void)arg;
-    return fresh;
+    (void)arg, (void)wanted;
+    return at_once;
 }
 
 static bool knows_host(void *arg, const char *host)
@@ -53,15 +53,16 @@ static enum http_admission admits(void *arg, const char *user, const char *passw
 
 static void publish(void)
 {
-    struct http_texts texts = {.json = strdup(SECRET), .metrics = strdup(SECRET)};
+    struct http_texts texts = {.away = false};
 
-    texts.json_length = texts.metrics_length = strlen(SECRET);
+    for (int i = 0; i < HTTP_DOCUMENTS; i++)
+        texts.all[i] = (struct http_text){strdup(SECRET), strlen(SECRET)};
     http_publish(server, &texts);
 }
 
 static void start(void)
 {
-    static const struct http_events events = {is_fresh, knows_host, admits};
+    static const struct http_events events = {is_fresh, knows_host, admits, SECRET};
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     char fault[256];
     unsigned line;
@@ -109,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!server)
         start();
     at_most = *data + 1U;
-    fresh = data[1] % 2 == 0;
+    at_once = data[1] % 2 == 0;
     said = false;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     MUST(connect(fd, (struct sockaddr *)&address, address_length) == 0);

@@ -1,10 +1,26 @@
-// The table of locks, live. What others wrote only ever becomes text.
+// All locks, live. What others wrote only ever becomes text, or an address of http or https. What
+// has not changed stays as it is, so that text stays selected, and the focus where it was.
 "use strict";
 
 const EVERY = 2000;
-const open = new Set(); // keys of the locks that are shown in full
-let locks = null;
+const HISTORY_EVERY = 4000; // at most; former runs cost the store more
+const SPANS = [60, 600, 3600, 21600, 86400, 604800]; // seconds
+const LANES = 4; // that runs side by side have
+const WAITS = 16; // percent of the height, below them
+
+const cards = new Map(); // key: its elements
+let locks = [];
+let runs = new Map(); // key: those that have ended, the oldest first
 let seen = null;
+let ahead = 0; // ms that the store's clock is before this one
+let place = "";
+let historyFor = null; // the state of locks that the runs belong to
+let historyAt = 0;
+
+const byId = (id) => document.getElementById(id);
+const SVG = byId("ticks").namespaceURI;
+
+// -- text -----------------------------------------------------------------------------------------
 
 // Characters that control something, or turn the direction of writing, are spelled.
 const TRICKS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
@@ -14,21 +30,236 @@ function plain(text) {
         "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 }
 
+const two = (n) => String(n).padStart(2, "0");
+
 function duration(ms) {
-    const s = Math.floor(ms / 1000);
-    const two = (n) => String(n).padStart(2, "0");
-    if (s < 1) return ms + "ms";
+    const s = Math.round(ms / 1000);
+    if (ms < 1000) return Math.max(0, Math.round(ms)) + "ms";
     if (s < 60) return s + "s";
     if (s < 3600) return Math.floor(s / 60) + "m" + two(s % 60) + "s";
-    if (s < 86400) return Math.floor(s / 3600) + "h" + two(Math.floor(s / 60) % 60) + "m";
-    return Math.floor(s / 86400) + "d" + two(Math.floor(s / 3600) % 24) + "h";
+    const m = Math.round(s / 60);
+    if (m < 1440) return Math.floor(m / 60) + "h" + two(m % 60) + "m";
+    const h = Math.round(m / 60);
+    return Math.floor(h / 24) + "d" + two(h % 24) + "h";
+}
+
+const clock = (date) => two(date.getHours()) + ":" + two(date.getMinutes());
+const day = (date) => date.getFullYear() + "-" + two(date.getMonth() + 1) + "-" +
+    two(date.getDate());
+const fullClock = (date) => clock(date) + ":" + two(date.getSeconds());
+
+// The time of day, with the date where it is another day.
+function moment(ms, seconds) {
+    const date = new Date(ms);
+    const time = seconds ? fullClock(date) : clock(date);
+    return day(date) === day(new Date()) ? time : day(date) + " " + time;
 }
 
 function who(party) {
-    const at = party.host ? "@" + party.host : "";
-    return (party.user || at ? (party.user || "") + at : "someone") +
-        (party.pid ? " pid " + party.pid : "") + (party.command ? " (" + party.command + ")" : "");
+    const name = (party.user || "") + (party.host ? "@" + party.host : "");
+    return (name || "someone") + (party.command ? " (" + party.command + ")" : "");
 }
+
+function whoInFull(party) {
+    return who(party) + (party.pid ? " pid " + party.pid : "");
+}
+
+// "paused by ada until 21:51 (1h59m left): database upgrade"
+function decision(what, by) {
+    return what + " by " + (by.by || who(by)) + " until " + moment(Date.now() + by.left_ms) + " (" +
+        duration(by.left_ms) + " left): " + by.reason;
+}
+
+// -- elements that change as little as they can ---------------------------------------------------
+
+function setText(element, text) {
+    const shown = plain(text);
+    if (element.textContent !== shown) element.textContent = shown;
+}
+
+function setAttribute(element, name, value) {
+    if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+function address(word) {
+    if (!/^https?:/i.test(word) || word.search(TRICKS) >= 0) return null;
+    try {
+        const url = new URL(word);
+        return url.protocol === "http:" || url.protocol === "https:" ? url.href : null;
+    } catch (error) {
+        return null;
+    }
+}
+
+// A text, of which addresses are links.
+function setLinked(element, text) {
+    if (element.textContent === plain(text)) return;
+    element.replaceChildren(...text.split(/(\s+)/).map((word) => {
+        const to = address(word);
+        if (!to) return plain(word);
+        const link = document.createElement("a");
+        link.href = to;
+        link.rel = "noopener noreferrer";
+        link.target = "_blank";
+        link.textContent = plain(word);
+        return link;
+    }));
+}
+
+function add(parent, name, className) {
+    const made = parent.appendChild(document.createElement(name));
+    if (className) made.className = className;
+    return made;
+}
+
+// A long key breaks behind these characters, if it can.
+function setKey(element, key) {
+    for (const part of plain(key).split(/(?<=[/._:-])/)) {
+        element.append(part);
+        add(element, "wbr");
+    }
+}
+
+// As many children as texts: those that are there are used again.
+function setLines(parent, texts, name) {
+    while (parent.children.length > texts.length) parent.lastChild.remove();
+    while (parent.children.length < texts.length) add(parent, name);
+    texts.forEach((text, i) => setLinked(parent.children[i], text));
+}
+
+// -- the time line --------------------------------------------------------------------------------
+
+const now = () => Date.now() + ahead;
+
+function looksOf(run) {
+    if (run.outcome === null || run.outcome === undefined) return "run";
+    if (run.outcome === "exit 0") return "run ok";
+    return /^(revoked|expired|lost)/.test(run.outcome) ? "run odd" : "run bad";
+}
+
+function told(run, held) {
+    return whoInFull(run) + ", " + moment(Date.parse(run.since), true) + ", for " +
+        (held === null ? "an unknown time" : duration(held)) +
+        (run.waited_ms >= 1000 ? ", waited " + duration(run.waited_ms) : "") +
+        ": " + (run.outcome || "ended") +
+        (run.revoked_by ? " by " + run.revoked_by : "") + (run.reason ? ": " + run.reason : "") +
+        (run.label ? ", " + run.label : "");
+}
+
+// Former runs, holders and those that wait, as pieces of time.
+function pieces(lock, past) {
+    const made = [];
+    for (const run of past) {
+        const from = Date.parse(run.since), to = from + (run.held_ms || 0);
+        made.push({from, to, waited: run.waited_ms || 0, looks: looksOf(run),
+            text: told(run, run.held_ms)});
+    }
+    for (const holder of outer(lock)) {
+        if (holder.since === null) continue;
+        const from = now() - holder.age_ms, kept = holder.kept || holder.reserved;
+        made.push({from, to: now(), waited: holder.waited_ms || 0,
+            looks: kept ? "run keeps" : "run now", text: partyText("holds", holder)});
+    }
+    for (const waiter of lock.waiters)
+        made.push({from: now(), to: now(), waited: waiter.age_ms, looks: "",
+            text: partyText("waits", waiter)});
+    return made;
+}
+
+// Gives each run a lane, so that none hides another as long as there are lanes. Clocks are not
+// exact.
+function assignLanes(all) {
+    const ends = [];
+    for (const piece of all.sort((a, b) => a.from - b.from)) {
+        if (!piece.looks) continue;
+        let lane = ends.findIndex((end) => end <= piece.from + 50);
+        if (lane < 0) lane = ends.length < LANES ? ends.length : LANES - 1;
+        ends[lane] = Math.max(ends[lane] || 0, piece.to);
+        piece.lane = lane;
+    }
+    return Math.max(1, ends.length);
+}
+
+// From "top" on, so high: in percent.
+function setBar(svg, n, from, to, top, height, looks, text, span) {
+    let bar = svg.children[n];
+    if (!bar) {
+        bar = svg.appendChild(document.createElementNS(SVG, "rect"));
+        bar.appendChild(document.createElementNS(SVG, "title"));
+    }
+    const at = Math.max(0, 1 - (now() - from) / (span * 1000));
+    const until = Math.min(1, 1 - (now() - to) / (span * 1000));
+    setAttribute(bar, "x", (at * 100).toFixed(2) + "%");
+    setAttribute(bar, "width", Math.max(.25, (until - at) * 100).toFixed(2) + "%");
+    setAttribute(bar, "y", top.toFixed(1) + "%");
+    setAttribute(bar, "height", height.toFixed(1) + "%");
+    setAttribute(bar, "class", looks);
+    setText(bar.firstChild, text);
+}
+
+// What failed is higher than what did not: colours are not for everybody.
+function setRun(svg, n, piece, lanes, span) {
+    const height = (100 - WAITS) / lanes, flat = /bad|odd/.test(piece.looks) ? 0 : .25;
+    setBar(svg, n, piece.from, piece.to, height * (piece.lane + flat), height * (.95 - flat),
+        piece.looks, piece.text, span);
+}
+
+function drawStrip(svg, lock, past, span) {
+    const all = pieces(lock, past), lanes = assignLanes(all), start = now() - span * 1000;
+    let bars = 0;
+    for (const piece of all) {
+        if (piece.to < start) continue;
+        if (piece.waited >= 1000)
+            setBar(svg, bars++, piece.from - piece.waited, piece.from, 100 - WAITS, WAITS, "wait",
+                piece.text, span);
+        if (piece.looks) setRun(svg, bars++, piece, lanes, span);
+    }
+    while (svg.children.length > bars) svg.lastChild.remove();
+    const ended = past.length === 1 ? "1 former run" : past.length + " former runs";
+    setAttribute(svg, "aria-label", "time line: " + ended);
+}
+
+// The one that was chosen; or the shortest that shows half of all runs.
+function currentSpan() {
+    const chosen = Number(byId("span").value);
+    if (chosen) return chosen;
+    const ages = [...runs.values()].flat().map((run) => now() - Date.parse(run.since));
+    for (const lock of locks) for (const holder of lock.holders) ages.push(holder.age_ms);
+    ages.sort((a, b) => a - b);
+    const half = ages.length > 0 ? ages[Math.floor(ages.length / 2)] : 0;
+    return SPANS.find((span) => half * 1.2 <= span * 1000) || SPANS[SPANS.length - 1];
+}
+
+const STEPS = [15, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400];
+
+function tickText(date, step) {
+    if (step >= 43200000) return day(date).slice(5);
+    return step < 60000 ? fullClock(date) : clock(date);
+}
+
+function drawTicks(span) {
+    const svg = byId("ticks"), width = svg.clientWidth || 400;
+    const most = Math.max(2, Math.floor(width / 90));
+    const step = (STEPS.find((s) => span / s <= most) || 172800) * 1000;
+    const zone = new Date().getTimezoneOffset() * 60000, end = Date.now();
+    const labels = [];
+    let at = Math.ceil((end - span * 1000 - zone) / step) * step + zone;
+    for (; at <= end; at += step) {
+        const share = 1 - (end - at) / (span * 1000);
+        if (share * width > 20 && (1 - share) * width > 20)
+            labels.push([share, tickText(new Date(at), step)]);
+    }
+    while (svg.children.length > labels.length) svg.lastChild.remove();
+    labels.forEach(([share, label], n) => {
+        const text = svg.children[n] || svg.appendChild(document.createElementNS(SVG, "text"));
+        setAttribute(text, "x", (share * 100).toFixed(2) + "%");
+        setAttribute(text, "y", "80%");
+        setAttribute(text, "text-anchor", "middle");
+        setText(text, label);
+    });
+}
+
+// -- locks ----------------------------------------------------------------------------------------
 
 // Those that nest in another holder hold the lock with that one.
 function outer(lock) {
@@ -37,128 +268,256 @@ function outer(lock) {
 }
 
 const oldest = (parties) => Math.max(0, ...parties.map((party) => party.age_ms));
+const inUse = (lock) => lock.holders.length > 0 || lock.waiters.length > 0 || Boolean(lock.paused);
 
-// What hurts most comes first, as in rlock top.
+// What hurts most comes first, as in rlock top; what is free stands at the end, by its name.
 function compare(a, b) {
-    return (b.waiters.length > 0) - (a.waiters.length > 0) ||
+    return inUse(b) - inUse(a) || (b.waiters.length > 0) - (a.waiters.length > 0) ||
         oldest(b.waiters) - oldest(a.waiters) || oldest(b.holders) - oldest(a.holders) ||
         (a.key < b.key ? -1 : 1);
 }
 
-function element(name, text) {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = plain(text);
-    return made;
-}
-
-function keyCell(lock) {
-    const cell = element("td");
-    const button = cell.appendChild(element("button", lock.key));
-    button.type = "button";
-    button.setAttribute("aria-expanded", open.has(lock.key));
-    button.addEventListener("click", () => {
-        if (!open.delete(lock.key)) open.add(lock.key);
-        draw();
-    });
-    return cell;
-}
-
-function holdersText(holders) {
-    if (holders.length !== 1) return holders.length;
-    return (holders[0].kept ? "kept; by " : "") + who(holders[0]);
-}
-
-function row(lock) {
+// What it looks like, and in words.
+function stateOf(lock) {
     const holders = outer(lock);
-    const held = holders.length > 0;
-    const made = element("tr");
-    made.className = (held ? "held " : "") + (lock.waiters.length > 0 ? "waited" : "");
-    const mode = (!held ? "free" : lock.mode === "limit" ? "limit " + lock.limit : lock.mode) +
-        (lock.paused ? ", paused" : "");
-    const known = lock.holders.some((holder) => holder.since !== null);
-    const left = Math.max(0, ...lock.holders.map((holder) => holder.lease_left_ms));
-    made.append(keyCell(lock), element("td", mode), element("td", holdersText(holders)),
-        element("td", known ? duration(oldest(lock.holders)) : "-"),
-        element("td", known ? duration(left) : "-"), element("td", lock.waiters.length),
-        element("td", holders.length === 1 && holders[0].label || "-"));
-    return made;
+    if (holders.length === 0) return lock.paused ? ["paused", "paused"] : ["free", "free"];
+    if (holders.every((holder) => holder.reserved)) return ["reserved", "reserved"];
+    if (holders.every((holder) => holder.kept)) return ["kept", "kept"];
+    if (lock.mode === "limit")
+        return ["held", holders.length + (lock.limit ? " of " + lock.limit : "") + " held"];
+    return ["held", lock.mode === "shared" ? holders.length + " read" : "held"];
 }
 
 function partyText(what, party) {
-    const since = party.since === null ? "-" : party.since + " (" + duration(party.age_ms) + ")";
-    return what + " " + who(party) + ", " + party.mode + ", since " + since + (party.label ? ", label " + party.label : "");
+    const since = party.since === null ? "" :
+        ", since " + moment(Date.parse(party.since), true) + " (" + duration(party.age_ms) + ")";
+    return what + " " + whoInFull(party) + ", " + (party.mode || "exclusive") + since +
+        (party.label ? ", " + party.label : "");
 }
 
-function decisionText(what, decision) {
-    return what + " by " + who(decision) + " for another " + duration(decision.left_ms) + ": " +
-        decision.reason;
+function bannerText(lock) {
+    const texts = lock.paused ? [decision("paused" +
+        (lock.paused.glob ? " (" + lock.paused.glob + ")" : ""), lock.paused)] : [];
+    for (const holder of outer(lock)) {
+        if (holder.reserved) {
+            texts.push(decision("reserved", {...holder, left_ms: holder.lease_left_ms,
+                command: null, reason: holder.label || ""}));
+        } else if (holder.kept) {
+            texts.push("kept until " + moment(Date.now() + holder.lease_left_ms) + " (" +
+                duration(holder.lease_left_ms) + " left); its command has ended");
+        }
+    }
+    return texts.join(" · ");
 }
 
-// Every holder, and the queue in its order.
-function parties(lock) {
-    const made = element("tr");
-    const list = element("ol");
-    const cell = made.appendChild(element("td"));
-    made.className = "parties";
-    cell.colSpan = 7;
-    cell.append(list);
-    if (lock.paused)
-        list.append(element("li", decisionText("paused", lock.paused)));
-    for (const holder of lock.holders)
-        list.append(element("li", partyText(holder.kept ? "kept for" : "holder", holder)));
-    for (const waiter of lock.waiters)
-        list.append(element("li", partyText("waiter " + waiter.position, waiter)));
-    return made;
+function labelOf(lock) {
+    const holders = outer(lock);
+    return holders.length === 1 && !holders[0].reserved && holders[0].label || "";
+}
+
+function whoText(lock, past) {
+    const holders = outer(lock);
+    if (holders.length === 1) return who(holders[0]);
+    if (holders.length > 1) return holders.length + " holders: " +
+        [...new Set(holders.map((holder) => holder.host || who(holder)))].join(", ");
+    if (past.length === 0) return "";
+    const last = past[past.length - 1];
+    return "last: " + who(last) + ", " + (last.outcome || "ended") + " at " +
+        moment(Date.parse(last.since) + (last.held_ms || 0));
+}
+
+function newCard(key) {
+    const card = {};
+    card.item = document.createElement("li");
+    const row = add(card.item, "div", "row");
+    const name = add(row, "div", "key");
+    card.button = add(add(name, "h2"), "button");
+    card.button.type = "button";
+    setAttribute(card.button, "aria-expanded", false);
+    setKey(card.button, key);
+    card.state = add(name, "div", "state");
+    const by = add(row, "div");
+    card.who = add(by, "div", "who");
+    card.label = add(by, "div", "label");
+    const times = add(row, "div");
+    card.age = add(times, "div", "age time");
+    card.queue = add(times, "div", "queue");
+    card.strip = row.appendChild(document.createElementNS(SVG, "svg"));
+    card.strip.setAttribute("class", "strip");
+    card.strip.setAttribute("role", "img");
+    card.banner = add(row, "div", "banner");
+    card.details = add(card.item, "div", "details");
+    card.details.hidden = true;
+    card.parties = add(card.details, "ol");
+    setText(add(card.details, "h3"), "Last runs, the newest first");
+    card.runs = add(card.details, "ol");
+    card.button.addEventListener("click", () => {
+        if (String(getSelection()) !== "") return; // the user selects the name
+        card.details.hidden = !card.details.hidden;
+        setAttribute(card.button, "aria-expanded", !card.details.hidden);
+        draw();
+    });
+    return card;
+}
+
+function drawDetails(card, lock, past) {
+    setLines(card.parties, [
+        ...lock.holders.map((holder) => partyText(holder.kept ? "kept for" : "holder", holder)),
+        ...lock.waiters.map((waiter) => partyText("waiter " + waiter.position, waiter))], "li");
+    setLines(card.runs, past.map((run) => told(run, run.held_ms)).reverse(), "li");
+    card.runs.previousSibling.hidden = past.length === 0;
+}
+
+function drawCard(card, lock, past, span) {
+    const [looks, state] = stateOf(lock);
+    const waiting = lock.waiters.length;
+    const known = lock.holders.some((holder) => holder.since !== null);
+    setAttribute(card.item, "class", "lock " + looks + (waiting > 0 ? " waited" : ""));
+    setText(card.state, state + (lock.paused && looks !== "paused" ? ", paused" : ""));
+    setLinked(card.who, whoText(lock, past));
+    setLinked(card.label, labelOf(lock));
+    setText(card.age, known ? duration(oldest(lock.holders)) : "");
+    setText(card.queue, waiting > 0 ? waiting + " waiting" : "");
+    setLinked(card.banner, bannerText(lock));
+    drawStrip(card.strip, lock, past, span);
+    if (!card.details.hidden) drawDetails(card, lock, past);
+}
+
+// -- all of them ----------------------------------------------------------------------------------
+
+const FREE = {mode: null, limit: null, paused: null, holders: [], waiters: []};
+
+// Those that are in use, and those that somebody had.
+function shown() {
+    const there = new Map(locks.map((lock) => [lock.key, lock]));
+    for (const key of runs.keys())
+        if (!there.has(key)) there.set(key, {key, ...FREE});
+    return [...there.values()].sort(compare);
+}
+
+// Puts the cards in this order. While something in them is selected, those that are there stay.
+function arrange(list, items) {
+    const selection = getSelection();
+    const still = !selection.isCollapsed && list.contains(selection.anchorNode);
+    const focused = document.activeElement;
+    let at = list.firstElementChild;
+    for (const item of items) {
+        if (item === at) at = at.nextElementSibling;
+        else if (!still || item.parentNode !== list) list.insertBefore(item, at);
+    }
+    if (focused && focused !== document.activeElement && list.contains(focused)) focused.focus();
 }
 
 function draw() {
-    const body = document.querySelector("tbody");
-    const focused = document.activeElement && document.activeElement.textContent;
-    const rows = [];
-    for (const lock of locks) {
-        rows.push(row(lock));
-        if (open.has(lock.key)) rows.push(parties(lock));
+    const span = currentSpan(), all = shown();
+    for (const lock of all) {
+        if (!cards.has(lock.key)) cards.set(lock.key, newCard(lock.key));
+        drawCard(cards.get(lock.key), lock, runs.get(lock.key) || [], span);
     }
-    body.replaceChildren(...rows);
-    document.querySelector("table").hidden = locks.length === 0;
-    for (const button of body.querySelectorAll("button"))
-        if (button.textContent === focused) button.focus();
+    const keys = new Set(all.map((lock) => lock.key));
+    for (const [key, card] of cards) {
+        if (keys.has(key)) continue;
+        card.item.remove();
+        cards.delete(key);
+    }
+    arrange(byId("locks"), all.map((lock) => cards.get(lock.key).item));
+    byId("axis").hidden = all.length === 0;
+    drawTicks(span);
 }
 
 function summary() {
-    const waiting = locks.reduce((sum, lock) => sum + lock.waiters.length, 0);
-    const count = locks.length === 0 ? "no locks" :
-        locks.length + (locks.length === 1 ? " lock" : " locks");
+    const used = locks.filter(inUse);
+    const waiting = used.reduce((sum, lock) => sum + lock.waiters.length, 0);
+    const count = used.length === 0 ? "no locks" :
+        used.length + (used.length === 1 ? " lock" : " locks");
     return count + (waiting > 0 ? ", " + waiting + " waiting" : "");
 }
 
+// Whoever hears the page hears this only when it changes: no time of day is in it.
 function say(text, away) {
     document.body.classList.toggle("away", away);
-    document.getElementById("heading").textContent =
-        plain(new Date().toLocaleTimeString() + "  " + text);
+    setText(byId("summary"), text);
+    const title = (away ? "out of reach" : text) + " – rlock" + (place ? " – " + place : "");
+    if (document.title !== plain(title)) document.title = plain(title);
 }
 
-// The table stays as it was.
+// What was seen last stays.
 function sayAway(why) {
-    say("out of reach" + (seen ? " since " + seen.toLocaleTimeString() : "") + ": " + why, true);
+    say("out of reach" + (seen ? " since " + fullClock(seen) : "") + ": " + why, true);
+}
+
+// -- asking ---------------------------------------------------------------------------------------
+
+class Away extends Error {}
+
+async function get(path) {
+    let response, answer = {error: "a password is asked for: load this page again"};
+    try {
+        response = await fetch(path, {signal: AbortSignal.timeout(20000)});
+        if (response.status !== 401 && response.status !== 429) answer = await response.json();
+    } catch (error) {
+        throw new Away("rlock serve does not answer");
+    }
+    if (!response.ok) throw new Away(answer.error);
+    return answer;
+}
+
+// Changes whenever a run may have ended.
+function stateOfAll() {
+    return locks.map((lock) => [lock.key, lock.fence, lock.holders.map((h) => h.owner)].join(" "))
+        .join("\n");
+}
+
+async function lookBack() {
+    const state = stateOfAll();
+    if (state === historyFor || Date.now() - historyAt < HISTORY_EVERY) return;
+    const answer = await get("history.json");
+    historyFor = state;
+    historyAt = Date.now();
+    runs = new Map();
+    for (const run of answer) {
+        if (!runs.has(run.key)) runs.set(run.key, []);
+        runs.get(run.key).push(run);
+    }
+}
+
+function take(answer) {
+    const pauses = answer.filter((row) => row.key === null);
+    locks = answer.filter((row) => row.key !== null);
+    seen = new Date();
+    for (const lock of locks)
+        for (const party of lock.holders)
+            if (party.since !== null) ahead = Date.parse(party.since) + party.age_ms - Date.now();
+    setLines(byId("banners"),
+        pauses.map((row) => row.glob + ": " + decision("paused", row.paused)), "li");
 }
 
 async function look() {
     try {
-        const response = await fetch("locks.json", {signal: AbortSignal.timeout(20000)});
-        const answer = await response.json();
-        if (response.ok) {
-            locks = answer.filter(lock => lock.key !== null).sort(compare);
-            seen = new Date();
-            draw();
-            say(summary(), false);
-        } else {
-            sayAway(answer.error);
+        if (!place) {
+            const about = await get("about.json");
+            place = about.store + (about.prefix === "rlock" ? "" : " prefix " + about.prefix);
+            setText(byId("place"), place);
         }
+        take(await get("locks.json"));
+        await lookBack();
+        draw();
+        say(summary(), false);
     } catch (error) {
-        sayAway("rlock serve does not answer");
+        if (!(error instanceof Away)) throw error;
+        sayAway(error.message);
+    } finally {
+        setTimeout(look, EVERY);
     }
-    setTimeout(look, EVERY);
 }
 
+// The length of the time line is a part of the page's address, for bookmarks.
+const wanted = location.hash.slice(1);
+if ([...byId("span").options].some((option) => option.value === wanted))
+    byId("span").value = wanted;
+byId("span").addEventListener("change", () => {
+    history.replaceState(null, "", "#" + byId("span").value);
+    draw();
+});
+setInterval(() => setText(byId("clock"), fullClock(new Date())), 1000);
 look();
