@@ -43,7 +43,7 @@ expect out of reach since .*rlock serve does not answer(.|\n)*de<b>ploy
 END
 }
 
-@test "the page has a time line of runs, says what is decided, and links addresses and nothing else" {
+@test "the page has a time line of runs, says what is decided, and links addresses only" {
     local key
     rlock run line -- true
     run -3 rlock run line -- sh -c 'exit 3'

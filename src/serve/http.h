@@ -1,8 +1,8 @@
-/* HTTP for rlock serve, by libmicrohttpd, in the caller's loop. It answers GET and HEAD alone: a
- * page, which is part of the program, and the documents that its owner publishes. A connection is for
- * one request and has a limited time; there is a limit to what a request may have in its headers,
- * and to how many connections there are: where they are too many, the oldest one without a whole
- * request has to go. */
+/* HTTP for rlock serve, by libmicrohttpd, in the caller's loop. It answers GET and HEAD alone:
+ * a page, which is part of the program, and the documents that its owner publishes. A connection
+ * is for one request and has a limited time; there is a limit to what a request may have in its
+ * headers, and to how many connections there are: where they are too many, the oldest one without
+ * a whole request has to go. */
 #ifndef RLOCK_SERVE_HTTP_H
 #define RLOCK_SERVE_HTTP_H
 

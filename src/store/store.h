@@ -95,9 +95,9 @@ struct lock_request {
      * has succeeded. 0: no matter. Of a store with memory; of several keys, of one that decides
      * about them together. */
     int64_t unless_done;
-    /* With "queue": at most LOCK_PRIORITY_MAX above or below 0, the higher the sooner; and after how
-     * many ns in the queue a waiter is not passed any more: of several that wait the smallest
-     * counts. 0: LOCK_PRIORITY_BOUND_NS. */
+    /* With "queue": at most LOCK_PRIORITY_MAX above or below 0, the higher the sooner; and
+     * after how many ns in the queue a waiter is not passed any more: of several that wait the
+     * smallest counts. 0: LOCK_PRIORITY_BOUND_NS. */
     int priority;
     int64_t priority_bound;
     /* The store calls "poked" when the lock may be granted; after a renewal, when somebody asks for
