@@ -12,7 +12,7 @@ pauses() {
     kill "${pid[a]}"
     finish a
     run -75 --separate-stderr rlock run -n "$1" -- true
-    stderr_line "^rlock: $1: not acquired: paused by .* for another .*, label disk full\$"
+    stderr_line "^rlock: $1: not acquired: paused by .* until .* left\\): disk full\$"
     run -0 rlock status --json
     json "map(select(.key == \"$1\")) | length == 1 and (.[0] | .holders == [] and
         (.waiters | length == 1) and .paused.reason == \"disk full\" and .paused.left_ms > 3000000)"
@@ -39,7 +39,7 @@ pauses_globs() {
     local name
     for name in used new; do
         run -75 --separate-stderr rlock run -n "$1-$name" -- true
-        stderr_line "^rlock: $1-$name: not acquired: paused by .*, label disk full\$"
+        stderr_line "^rlock: $1-$name: not acquired: paused by .* until .* left\\): disk full\$"
     done
     kill "${pid[g]}"
     finish g
@@ -88,7 +88,7 @@ reserves() {
     export XDG_STATE_HOME=$T/state
     run -0 rlock reserve "$1" 1h -m 'load test'
     run -75 --separate-stderr env XDG_STATE_HOME="$T/other" "$RLOCK" run -n "$1" -- true
-    stderr_line "^rlock: $1: not acquired: reserved by .* for .*, label load test\$"
+    stderr_line "^rlock: $1: not acquired: reserved by .* until .* left\\): load test\$"
     run -0 rlock run -n "$1" -- echo nested
     [[ $output == nested ]]
     run -0 rlock extend "$1" 2h

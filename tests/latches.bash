@@ -196,7 +196,7 @@ latches_are_made() {
 latches_are_listed() {
     run -0 --separate-stderr rlock latch list
     [[ ${lines[0]} =~ ^"KEY  STATE   LEFT    AGE"\ +EXPIRES$ && ${#lines[@]} == 4 && -z $stderr ]]
-    [[ ${lines[1]} =~ ^"a    closed  2 of 2  "[0-9.]+m?s\ +23h59m$ ]]
+    [[ ${lines[1]} =~ ^"a    closed  2 of 2  "[0-9.]+m?s\ +(23h59m|1d00h)$ ]]
     [[ ${lines[2]} =~ ^"a-1  open    0 of 1  " ]]
-    [[ ${lines[3]} =~ ^"b-2  closed  2 of 3  ".*\ 59m[0-9]+s$ ]]
+    [[ ${lines[3]} =~ ^"b-2  closed  2 of 3  ".*\ (59m[0-9]+s|1h00m)$ ]]
 }

@@ -17,8 +17,8 @@ struct identity {
     char user[IDENTITY_WORD_MAX + 1];
     char command[IDENTITY_WORD_MAX + 1];
     char label[IDENTITY_WORD_MAX + 1];
-    char version[24]; /* of rlock */
     long pid;         /* 0 when not known */
+    char version[24]; /* of rlock */
 };
 
 /* Copies "value" into one word of an identity, cut to IDENTITY_WORD_MAX bytes at a UTF-8

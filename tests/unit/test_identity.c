@@ -10,17 +10,17 @@ static const struct {
     struct identity who;
     const char *line;
 } lines[] = {
-    {{"ci-3", "build", "make", "", 4121}, "ci-3 build 4121 make -"},
-    {{"", "", "", "", 0}, "- - - - -"},
-    {{"h", "u", "c", "nightly run", 1}, "h u 1 c nightly%20run"},
-    {{"-", "-", "-", "-", 7}, "%2D %2D 7 %2D %2D"},
-    {{"--", "-x", "a-b", "x-", 7}, "-- -x 7 a-b x-"},
-    {{"h", "u", "\x1b[2J\r\n\t\x7f", "100%", 7}, "h u 7 %1B[2J%0D%0A%09%7F 100%25"},
-    {{"h", "u", "%2D", "%", 7}, "h u 7 %252D %25"},
-    {{"h", "u", "caf\xc3\xa9", "\xff\x80", 7}, "h u 7 caf\xc3\xa9 \xff\x80"},
-    {{"h", "u", "c", "https://ci/x?y#z&{}", 7}, "h u 7 c https://ci/x?y#z&{}"},
-    {{"h", "u", "c", "replace=1", 7}, "h u 7 c replace%3D1"}, /* no note */
-    {{"h", "u", "c", "l", 2147483647}, "h u 2147483647 c l"},
+    {{"ci-3", "build", "make", "", 4121, ""}, "ci-3 build 4121 make -"},
+    {{"", "", "", "", 0, ""}, "- - - - -"},
+    {{"h", "u", "c", "nightly run", 1, ""}, "h u 1 c nightly%20run"},
+    {{"-", "-", "-", "-", 7, ""}, "%2D %2D 7 %2D %2D"},
+    {{"--", "-x", "a-b", "x-", 7, ""}, "-- -x 7 a-b x-"},
+    {{"h", "u", "\x1b[2J\r\n\t\x7f", "100%", 7, ""}, "h u 7 %1B[2J%0D%0A%09%7F 100%25"},
+    {{"h", "u", "%2D", "%", 7, ""}, "h u 7 %252D %25"},
+    {{"h", "u", "caf\xc3\xa9", "\xff\x80", 7, ""}, "h u 7 caf\xc3\xa9 \xff\x80"},
+    {{"h", "u", "c", "https://ci/x?y#z&{}", 7, ""}, "h u 7 c https://ci/x?y#z&{}"},
+    {{"h", "u", "c", "replace=1", 7, ""}, "h u 7 c replace%3D1"}, /* no note */
+    {{"h", "u", "c", "l", 2147483647, ""}, "h u 2147483647 c l"},
 };
 
 /* What strangers may have left in the store. */
@@ -28,29 +28,29 @@ static const struct {
     const char *line;
     struct identity who;
 } foreign[] = {
-    {"", {"", "", "", "", 0}},
-    {" ", {"", "", "", "", 0}},
-    {"         ", {"", "", "", "", 0}},
-    {"h", {"h", "", "", "", 0}},
-    {"h u", {"h", "u", "", "", 0}},
-    {"h u 5", {"h", "u", "", "", 5}},
-    {"h u 5 c", {"h", "u", "c", "", 5}},
-    {"h u 5 c l more words", {"h", "u", "c", "l", 5}},
-    {"h  5 c l", {"h", "", "c", "l", 5}},
-    {"h u -5 c l", {"h", "u", "c", "l", 0}},
-    {"h u 0 c l", {"h", "u", "c", "l", 0}},
-    {"h u 5x c l", {"h", "u", "c", "l", 0}},
-    {"h u 0x5 c l", {"h", "u", "c", "l", 0}},
-    {"h u  c l", {"h", "u", "c", "l", 0}},
-    {"h u 2147483648 c l", {"h", "u", "c", "l", 0}},
-    {"h u 99999999999999999999999999 c l", {"h", "u", "c", "l", 0}},
-    {"%zz u 5 c l", {"", "u", "c", "l", 5}},
-    {"h %4 5 % l", {"h", "", "", "l", 5}},
-    {"h u%00x 5 c l", {"h", "", "c", "l", 5}},
-    {"h u 5 c\x1b[2J l", {"h", "u", "", "l", 5}},
-    {"h u 5 c\tx l\n", {"h", "u", "", "", 5}},
-    {"h u 5 %1b[2J l", {"h", "u", "\x1b[2J", "l", 5}},
-    {"h u 5 \xff l", {"h", "u", "\xff", "l", 5}},
+    {"", {"", "", "", "", 0, ""}},
+    {" ", {"", "", "", "", 0, ""}},
+    {"         ", {"", "", "", "", 0, ""}},
+    {"h", {"h", "", "", "", 0, ""}},
+    {"h u", {"h", "u", "", "", 0, ""}},
+    {"h u 5", {"h", "u", "", "", 5, ""}},
+    {"h u 5 c", {"h", "u", "c", "", 5, ""}},
+    {"h u 5 c l more words", {"h", "u", "c", "l", 5, ""}},
+    {"h  5 c l", {"h", "", "c", "l", 5, ""}},
+    {"h u -5 c l", {"h", "u", "c", "l", 0, ""}},
+    {"h u 0 c l", {"h", "u", "c", "l", 0, ""}},
+    {"h u 5x c l", {"h", "u", "c", "l", 0, ""}},
+    {"h u 0x5 c l", {"h", "u", "c", "l", 0, ""}},
+    {"h u  c l", {"h", "u", "c", "l", 0, ""}},
+    {"h u 2147483648 c l", {"h", "u", "c", "l", 0, ""}},
+    {"h u 99999999999999999999999999 c l", {"h", "u", "c", "l", 0, ""}},
+    {"%zz u 5 c l", {"", "u", "c", "l", 5, ""}},
+    {"h %4 5 % l", {"h", "", "", "l", 5, ""}},
+    {"h u%00x 5 c l", {"h", "", "c", "l", 5, ""}},
+    {"h u 5 c\x1b[2J l", {"h", "u", "", "l", 5, ""}},
+    {"h u 5 c\tx l\n", {"h", "u", "", "", 5, ""}},
+    {"h u 5 %1b[2J l", {"h", "u", "\x1b[2J", "l", 5, ""}},
+    {"h u 5 \xff l", {"h", "u", "\xff", "l", 5, ""}},
 };
 
 /* Notes behind the five words: the one asked for, "waited", and others. */
@@ -133,15 +133,15 @@ static void test_lines(void)
 /* The text has a length, no end: neither a NUL within nor what lies behind it counts. */
 static void test_length(void)
 {
-    struct identity negative = {"h", "u", "c", "l", -4};
+    struct identity negative = {"h", "u", "c", "l", -4, ""};
     char *line = identity_print(&negative);
 
     tap_is(line, "h u - c l", "a pid that is none:", "-4");
     free(line);
-    check_parse("h u 5 c l%20behind", 9, &(struct identity){"h", "u", "c", "l", 5});
-    check_parse("h u 5 c %41", 10, &(struct identity){"h", "u", "c", "", 5});
+    check_parse("h u 5 c l%20behind", 9, &(struct identity){"h", "u", "c", "l", 5, ""});
+    check_parse("h u 5 c %41", 10, &(struct identity){"h", "u", "c", "", 5, ""});
     check_parse("h u 5 c", 0, &(struct identity){.pid = 0});
-    check_parse("h u\0x 5 c l", 11, &(struct identity){"h", "", "c", "l", 5});
+    check_parse("h u\0x 5 c l", 11, &(struct identity){"h", "", "c", "l", 5, ""});
     check_parse("\0\0\0\0", 4, &(struct identity){.pid = 0});
 }
 
@@ -157,7 +157,7 @@ static void test_notes(void)
 
     char *once = identity_note("h u 5 c l", "waited", 42), *twice = identity_note(once, "kept", 1);
     tap_is(twice, "h u 5 c l waited=42 kept=1", "notes are put behind", "h u 5 c l");
-    check_parse(twice, strlen(twice), &(struct identity){"h", "u", "c", "l", 5});
+    check_parse(twice, strlen(twice), &(struct identity){"h", "u", "c", "l", 5, ""});
     free(once);
     free(twice);
     once = identity_note("", "waited", 42);

@@ -9,17 +9,17 @@ static const struct {
     struct identity who;
     const char *wanted;
 } parties[] = {
-    {{"ci-3", "build", "make", "", 4121}, "build@ci-3 pid 4121 (make)"},
-    {{"ci-3", "build", "make", "not shown", 0}, "build@ci-3 (make)"},
-    {{"ci-3", "build", "", "", 4121}, "build@ci-3 pid 4121"},
-    {{"", "build", "make", "", 1}, "build pid 1 (make)"},
-    {{"ci-3", "", "make", "", 1}, "@ci-3 pid 1 (make)"},
-    {{"", "", "", "", 0}, "someone"},
-    {{"", "", "make", "", 7}, "someone pid 7 (make)"},
-    {{"a\033[2Jb", "x\ny", "\r\t\a", "", 1}, "x\\x0ay@a\\x1b[2Jb pid 1 (\\x0d\\x09\\x07)"},
-    {{"h", "\xc2\x9b", "\\", "", 1}, "\\xc2\\x9b@h pid 1 (\\\\)"},
-    {{"h", "\xff", "\xe2\x80\xae", "", 1}, "\\xff@h pid 1 (\\xe2\\x80\\xae)"},
-    {{"h", "caf\xc3\xa9", "c", "", 1}, "caf\xc3\xa9@h pid 1 (c)"},
+    {{"ci-3", "build", "make", "", 4121, ""}, "build@ci-3 pid 4121 (make)"},
+    {{"ci-3", "build", "make", "not shown", 0, ""}, "build@ci-3 (make)"},
+    {{"ci-3", "build", "", "", 4121, ""}, "build@ci-3 pid 4121"},
+    {{"", "build", "make", "", 1, ""}, "build pid 1 (make)"},
+    {{"ci-3", "", "make", "", 1, ""}, "@ci-3 pid 1 (make)"},
+    {{"", "", "", "", 0, ""}, "someone"},
+    {{"", "", "make", "", 7, ""}, "someone pid 7 (make)"},
+    {{"a\033[2Jb", "x\ny", "\r\t\a", "", 1, ""}, "x\\x0ay@a\\x1b[2Jb pid 1 (\\x0d\\x09\\x07)"},
+    {{"h", "\xc2\x9b", "\\", "", 1, ""}, "\\xc2\\x9b@h pid 1 (\\\\)"},
+    {{"h", "\xff", "\xe2\x80\xae", "", 1, ""}, "\\xff@h pid 1 (\\xe2\\x80\\xae)"},
+    {{"h", "caf\xc3\xa9", "c", "", 1, ""}, "caf\xc3\xa9@h pid 1 (c)"},
 };
 
 static const struct {
@@ -39,18 +39,18 @@ static const struct lock_party make = {.owner = "0a1b",
                                        .left_ms = 24150,
                                        .count = 1,
                                        .fence = 17,
-                                       .who = {"ci-3", "build", "make", "nightly", 4121}};
+                                       .who = {"ci-3", "build", "make", "nightly", 4121, ""}};
 static const struct lock_party shell = {.owner = "0a1c",
                                         .since_ms = 1795162531000,
                                         .age_ms = 3500,
-                                        .who = {"ci-4", "me", "sh", "", 99}};
+                                        .who = {"ci-4", "me", "sh", "", 99, ""}};
 static const struct lock_party evil = {.owner = "\033]0;\a",
                                        .since_ms = 0,
                                        .age_ms = 0,
                                        .left_ms = 1,
                                        .count = 1,
                                        .fence = 3,
-                                       .who = {"\n", "\033[2J", "\x7f", "\r\xc2\x9b", 5}};
+                                       .who = {"\n", "\033[2J", "\x7f", "\r\xc2\x9b", 5, ""}};
 static const struct lock_party readers[] = {
     {.owner = "r1", .mode = LOCK_SHARED, .age_ms = 1000, .left_ms = 9000, .who = {.user = "one"}},
     {.owner = "r2", .mode = LOCK_SHARED, .age_ms = 8000, .left_ms = 2000, .who = {.user = "two"}},
@@ -122,7 +122,7 @@ static const struct lock_party ended = {
     .left_ms = 235000,
     .count = 1,
     .fence = 18,
-    .who = {"ci-3", "build", "make", "", 4121},
+    .who = {"ci-3", "build", "make", "", 4121, ""},
     .kept = true,
     .end = {.known = true, .status = 0, .ran_ms = 4213},
 };
