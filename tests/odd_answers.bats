@@ -44,7 +44,7 @@ rate_is_bounded() {
     odd huge
     rate_is_bounded
     [[ $status == 69 ]]
-    contains "$T/w.err" 'grants nothing new for another 53375d'
+    contains "$T/w.err" 'grants nothing new for another 53376d'
 }
 
 @test "H130 STALE to whatever is asked: asked at a bounded rate" {

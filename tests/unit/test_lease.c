@@ -186,7 +186,7 @@ static void test_manual(void)
             continue;
         snprintf(row, sizeof row, ".It %.3f s\nthe command gets\n", seconds(term));
         tap_ok(strstr(text, row), "the manual's example: TERM");
-        snprintf(row, sizeof row, ".It %.3f s\nwhat is left of the command", seconds(kill));
+        snprintf(row, sizeof row, ".It %.3f s\nthe rest of the command", seconds(kill));
         tap_ok(strstr(text, row), "the manual's example: KILL");
         snprintf(row, sizeof row, ".It %.3f s\nthe lease counts as over", seconds(lease.end));
         tap_ok(strstr(text, row), "the manual's example: the end");
