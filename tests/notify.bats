@@ -87,11 +87,11 @@ worded() {
     bg b rlock run -w 3s --notify "$(worded)" --notify-after 200ms k -- true
     poll_until 10 was_told 'waiting 75 waiting for k, held by .* \(sh\) for .*; you are next'
     finish b
-    bg c rlock run -u "redis://${proxy[proxy]}" -w 6s --notify "$(worded)" --notify-after 3s k -- true
+    bg c rlock run -u "redis://${proxy[proxy]}" -w 20s --notify "$(worded)" --notify-after 9s k -- true
     poll_until 10 has_waiters k 1
     fault refuse
     poll_until 10 was_told 'waiting 69 k: cannot reach .*; trying again'
-    finish c
+    finish c 30
     [[ $status == 69 ]]
     poll_until 10 was_told 'not-acquired 69 k: cannot reach .*'
     ends_well a

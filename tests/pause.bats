@@ -179,7 +179,7 @@ EOF
     run -0 --separate-stderr rlock status
     [[ ! $output && ${stderr_lines[0]} == 'rlock: no locks' ]]
     [[ ${stderr_lines[1]} == 'rlock: */deploy: '"$line"*' (2h00m left): new\x1bdisk' ]]
-    [[ ${stderr_lines[2]} == 'rlock: ci/*: '"$line"*' (1h00m left): disk full' ]]
+    [[ ${stderr_lines[2]} == 'rlock: ci/*: '"$line"*' left): disk full' ]]
     run -0 --separate-stderr rlock status 'ci/t*'
     [[ ${#stderr_lines[@]} == 3 ]]
     run -0 --separate-stderr rlock status 'other-*'
