@@ -236,6 +236,7 @@ complete -c rlock -n '__fish_rlock_in events' -l json -d 'Print JSON'
 complete -c rlock -n '__fish_rlock_in history' -l json -d 'Print JSON'
 complete -c rlock -n '__fish_rlock_in history' -l since -xa '1h 1d 7d' -d 'That ended since then'
 complete -c rlock -n '__fish_rlock_in history' -l failed -d 'That did not end with 0'
+complete -c rlock -n '__fish_rlock_in history' -l plot -d 'Draw the runs of one KEY on a line of time'
 
 complete -c rlock -n '__fish_rlock_in init' -l force -d 'Even if it may have forgotten locks'
 complete -c rlock -n '__fish_rlock_in init' -l print -d 'Print the SQL or the ACL, and do nothing'

@@ -60,6 +60,34 @@ load helper
     run -64 rlock history k -- true
 }
 
+@test "--plot: a row a run, who waited beside who held; the window's width; no UTF-8; bad usage" {
+    hold a k
+    bg b rlock run k -- sh -c 'exit 3'
+    poll_until 10 has_waiters k 1
+    kill "${pid[a]}"
+    finish b 15
+    LC_ALL=C.UTF-8 run -0 rlock history --plot k
+    [[ ${#lines[@]} == 4 && ${lines[0]} == 'last runs of k: ░ waited, █ held' ]]
+    [[ ${lines[1]} == BY*HELD*WAITED*OUTCOME && ${lines[2]} == *█*'signal TERM' ]]
+    [[ ${lines[3]} == *[█▌▐]*'exit 3' ]]
+    LC_ALL=C run -0 rlock history --plot k
+    [[ ${lines[2]} == *'#'* && ${lines[3]} == *'-'*'#'*'exit 3' && $output != *[░█▌▐]* ]]
+    LC_ALL=C run -0 rlock history --plot --failed k
+    [[ ${#lines[@]} == 4 ]]
+    LC_ALL=C.UTF-8 "$TESTS/terminal.py" sh -c "stty cols 40; '$RLOCK' history --color never --plot k" \
+        3>&- <<'END'
+expect BY +[0-9:]+ +[0-9:]+  HELD {4,}OUTCOME\r\n
+expect exit 3\r\n
+status 0
+END
+    run -0 --separate-stderr rlock history --plot nothing
+    [[ $output == "" && $stderr == *'no runs' ]]
+    run -64 rlock history --plot
+    run -64 rlock history --plot k k2
+    run -64 rlock history --plot 'k*'
+    run -64 rlock history --plot --json k
+}
+
 @test "status: the last run of a free lock; free locks with --all" {
     run -1 rlock run --label nightly k -- false
     run -0 rlock status k

@@ -9,14 +9,18 @@
 #include "base/mem.h"
 #include "cli/outcome.h"
 #include "cli/render_history.h"
+#include "cli/screen.h"
+#include "cli/timeline.h"
+#include "lock/key.h"
 #include "store/urls.h"
 
-enum { OPTION_JSON = OPTION_OTHER, OPTION_SINCE, OPTION_FAILED };
+enum { OPTION_JSON = OPTION_OTHER, OPTION_SINCE, OPTION_FAILED, OPTION_PLOT };
 
 static const struct option_spec options[] = {
     {.id = OPTION_JSON, .name = "json", .help = "an array of objects, see rlock-history(1)"},
     {.id = OPTION_SINCE, .name = "since", .argument = "DUR", .help = "runs that ended since then"},
     {.id = OPTION_FAILED, .name = "failed", .help = "runs that did not end with exit 0"},
+    {.id = OPTION_PLOT, .name = "plot", .help = "draw the runs of one KEY on a line of time"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -26,7 +30,7 @@ struct history {
     struct settings settings;
     struct query query;
     struct json_library json;
-    bool as_json, failed;
+    bool as_json, failed, plot;
     int64_t since; /* ns; 0: all */
     struct lock_list list;
     struct past_run *runs; /* those to show, borrowed from the list */
@@ -44,6 +48,11 @@ static int take_options(struct history *history)
                                urls_show(since->value, shown));
     history->as_json = command_option(given, OPTION_JSON);
     history->failed = command_option(given, OPTION_FAILED);
+    history->plot = command_option(given, OPTION_PLOT);
+    if (history->plot && history->as_json)
+        return command_misused(history->command, "--plot and --json exclude each other");
+    if (history->plot && (given->word_count != 1 || key_is_glob(given->words[0])))
+        return command_misused(history->command, "--plot takes one KEY");
     return STATUS_OK;
 }
 
@@ -80,6 +89,18 @@ static void choose(struct history *history)
     history->count = kept;
 }
 
+/* Fits the window; what is not a terminal gets lines of 80 columns. */
+static void draw(const struct history *history)
+{
+    int columns = screen_window().columns;
+    const struct timeline_style style = {.width =
+                                             columns > TIMELINE_LEAST ? columns : TIMELINE_LEAST,
+                                         .color = command_has_color(&history->settings),
+                                         .ascii = !screen_shows_utf8()};
+
+    timeline_print(stdout, history->runs[0].key, history->runs, history->count, &style);
+}
+
 static int show(struct history *history)
 {
     const struct arguments *given = &history->arguments;
@@ -92,6 +113,8 @@ static int show(struct history *history)
     choose(history);
     if (history->as_json)
         render_history_json(stdout, &history->json, history->runs, history->count);
+    else if (history->plot && history->count > 0)
+        draw(history);
     else if (history->count > 0)
         render_history(stdout, history->runs, history->count,
                        command_has_color(&history->settings));
@@ -122,7 +145,7 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_history = {
     .name = "history",
     .summary = "show who had a lock, when, for how long, how it ended",
-    .usage = {"history [OPTIONS] [KEY|GLOB...]"},
+    .usage = {"history [OPTIONS] [KEY|GLOB...]", "history --plot [OPTIONS] KEY"},
     .example = "Example, the runs of the last day that failed:\n"
                "  rlock history --since 1d --failed\n"
                "\n"

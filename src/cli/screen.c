@@ -34,6 +34,16 @@ struct window screen_window(void)
     return (struct window){.columns = 80, .lines = 24};
 }
 
+bool screen_shows_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    const char *locale = NULL;
+
+    for (size_t i = 0; i < 3 && !(locale && *locale); i++)
+        locale = getenv(names[i]);
+    return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
+}
+
 static bool is_in_background(void)
 {
     pid_t foreground = tcgetpgrp(STDOUT_FILENO); /* -1: not the terminal of this session */

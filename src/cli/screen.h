@@ -17,6 +17,8 @@ struct screen {
 /* Whether standard output is a terminal that can be drawn upon. */
 bool screen_is_there(void);
 struct window screen_window(void);
+/* Whether the locale's name (LC_ALL, LC_CTYPE or LANG, the first that is set) says UTF-8. */
+bool screen_shows_utf8(void);
 /* Draws lines that fit the window (window_fit()) in place of those before; nothing while this job
  * is in the background. False with errno if the terminal takes no more. */
 bool screen_draw(struct screen *screen, const char *lines);

@@ -63,13 +63,18 @@ void table_set_duration(struct table_row *row, size_t column, int64_t ms)
 
 void table_cut(struct table_row *row, size_t column, int room)
 {
+    table_cut_with(row, column, room, ELLIPSIS);
+}
+
+void table_cut_with(struct table_row *row, size_t column, int room, const char *ellipsis)
+{
     const char *whole = row->cells[column];
 
     if ((int)utf8_width(whole) <= room)
         return;
     size_t kept = room > 1 ? utf8_fit(whole, (size_t)room - 1) : 0;
-    char *cut = mem_zeroed(kept + sizeof ELLIPSIS);
-    sprintf(cut, "%.*s" ELLIPSIS, (int)kept, whole);
+    char *cut = mem_zeroed(kept + strlen(ellipsis) + 1);
+    sprintf(cut, "%.*s%s", (int)kept, whole, ellipsis);
     free(row->cells[column]);
     row->cells[column] = cut;
 }

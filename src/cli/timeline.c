@@ -1,0 +1,240 @@
+/* The last runs of a lock on a line of time. */
+#include "cli/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/outcome.h"
+#include "cli/render.h"
+#include "cli/table.h"
+
+enum { COLUMN_BY, COLUMN_LINE, COLUMN_HELD, COLUMN_WAITED, COLUMN_OUTCOME, COLUMNS };
+
+#define LINE_LEAST    11 /* columns: two times of day, and a space between them */
+#define BY_LEAST      8
+#define OUTCOME_LEAST 9 /* "timed out" */
+#define CELL_SIZE     4 /* bytes of a cell that is drawn, with its NUL */
+
+/* What a cell shows; two halves of a cell tell apart twice as many runs. */
+struct glyphs {
+    const char *held, *held_left, *held_right, *waited, *ellipsis;
+};
+
+static const struct glyphs blocks = {"\u2588", "\u258c", "\u2590", "\u2591", "\u2026"};
+static const struct glyphs letters = {"#", "#", "#", "-", "~"};
+
+static const struct glyphs *glyphs_of(const struct timeline_style *style)
+{
+    return style->ascii ? &letters : &blocks;
+}
+
+static int at_least(int least, int wanted)
+{
+    return wanted > least ? wanted : least;
+}
+
+/* -- time -------------------------------------------------------------------------------------- */
+
+/* The time that the drawing covers, in ms since 1970. */
+struct span {
+    int64_t from, to;
+};
+
+static struct span span_of(const struct past_run *runs, size_t count)
+{
+    struct span span = {INT64_MAX, INT64_MIN};
+
+    for (size_t i = 0; i < count; i++) {
+        const struct lock_run *run = runs[i].run;
+        int64_t from = run->by.since_ms - run->by.waited_ms, to = run->by.since_ms + run->held_ms;
+        span.from = from < span.from ? from : span.from;
+        span.to = to > span.to ? to : span.to;
+    }
+    return span;
+}
+
+/* The half of a cell, from 0, in which a time falls. */
+static int half_of(const struct span *span, int64_t at_ms, int halves)
+{
+    double length = (double)span->to - (double)span->from;
+    double half = ((double)at_ms - (double)span->from) * halves / (length > 0 ? length : 1);
+
+    return half < 0 ? 0 : half >= halves ? halves - 1 : (int)half;
+}
+
+#define STAMP_SIZE sizeof "2026-11-24 08:00:12"
+
+static void print_stamp(int64_t at_ms, char out[STAMP_SIZE])
+{
+    time_t seconds = (time_t)(at_ms / 1000);
+    struct tm tm;
+
+    if (!localtime_r(&seconds, &tm) || strftime(out, STAMP_SIZE, "%F %T", &tm) != STAMP_SIZE - 1)
+        strcpy(out, "---------- --:--:--");
+}
+
+/* A part of a stamp: where it begins, and its length. */
+struct part {
+    int from, length;
+};
+
+#define DATE_AND_TIME                                                                              \
+    {                                                                                              \
+        0, 19                                                                                      \
+    }
+#define DATE_AND_MINUTE                                                                            \
+    {                                                                                              \
+        0, 16                                                                                      \
+    }
+#define TIME                                                                                       \
+    {                                                                                              \
+        11, 8                                                                                      \
+    }
+#define MINUTE                                                                                     \
+    {                                                                                              \
+        11, 5                                                                                      \
+    }
+#define DATE                                                                                       \
+    {                                                                                              \
+        0, 10                                                                                      \
+    }
+#define DAY                                                                                        \
+    {                                                                                              \
+        5, 5                                                                                       \
+    }
+
+/* Writes when the line begins and ends at its two ends, as exactly as there is room for and as the
+ * length of the time asks for. The caller frees. */
+static char *print_axis(const struct span *span, int cells)
+{
+    static const struct part minutes[] = {DATE_AND_TIME, TIME, MINUTE};
+    static const struct part hours[] = {DATE_AND_MINUTE, MINUTE, MINUTE};
+    static const struct part days[] = {DATE_AND_MINUTE, DATE, DAY};
+    int64_t length = span->to - span->from;
+    const struct part *part = length < INT64_C(600000)     ? minutes
+                              : length < INT64_C(86400000) ? hours
+                                                           : days;
+    char from[STAMP_SIZE], to[STAMP_SIZE], *axis;
+
+    print_stamp(span->from, from);
+    print_stamp(span->to, to);
+    for (int i = 0; i < 2 && 2 * part->length >= cells; i++)
+        part++;
+    if (asprintf(&axis, "%.*s%*.*s", part->length, from + part->from, cells - part->length,
+                 part->length, to + part->from) < 0)
+        abort();
+    return axis;
+}
+
+/* -- drawing ----------------------------------------------------------------------------------- */
+
+static const char *cell_of(int left, int held, int end, int waited, const struct glyphs *glyphs)
+{
+    bool in_left = held <= left && left < end, in_right = held <= left + 1 && left + 1 < end;
+
+    if (in_left && in_right)
+        return glyphs->held;
+    if (in_left)
+        return glyphs->held_left;
+    if (in_right)
+        return glyphs->held_right;
+    return left + 1 >= waited && left < held ? glyphs->waited : " ";
+}
+
+/* A run is seen however short it was. The caller frees. */
+static char *draw_run(const struct lock_run *run, const struct span *span, int cells,
+                      const struct glyphs *glyphs)
+{
+    int halves = 2 * cells;
+    int held = half_of(span, run->by.since_ms, halves);
+    int end = half_of(span, run->by.since_ms + run->held_ms - 1, halves) + 1;
+    int waited = half_of(span, run->by.since_ms - run->by.waited_ms, halves);
+    end = at_least(held + 1, end);
+    char *line = mem_zeroed((size_t)cells * (CELL_SIZE - 1) + 1);
+
+    for (int i = 0; i < cells; i++)
+        strcat(line, cell_of(2 * i, held, end, waited, glyphs));
+    return line;
+}
+
+static void set_and_free(struct table_row *row, size_t column, char *text)
+{
+    table_set(row, column, text);
+    free(text);
+}
+
+/* -- the table --------------------------------------------------------------------------------- */
+
+static void add_row(struct table *table, const struct lock_run *run, bool color)
+{
+    struct table_row *row = table_add(table);
+    struct identity who = run->by.who;
+    char text[RENDER_PARTY_SIZE], outcome[OUTCOME_SIZE], revoked[REVOCATION_SIZE];
+
+    who.pid = 0;
+    row->color = !color ? NULL : outcome_is_failure(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
+    outcome_print(&run->by.end, outcome);
+    table_set(row, COLUMN_BY, render_party(&who, text, sizeof text));
+    table_set_duration(row, COLUMN_HELD, run->held_ms);
+    if (run->by.waited_ms > 0)
+        table_set_duration(row, COLUMN_WAITED, run->by.waited_ms);
+    snprintf(text, sizeof text, "%s%s", outcome, revocation_print(&run->by.revoked, revoked));
+    table_set(row, COLUMN_OUTCOME, *outcome ? text : "-");
+}
+
+/* Columns that are left for the line of time. */
+static int room_for_line(const struct table *table, int width)
+{
+    int room = width - (COLUMNS - 1) * TABLE_GAP;
+
+    for (size_t c = 0; c < COLUMNS; c++)
+        room -= c == COLUMN_LINE ? 0 : table_width(table, c);
+    return room;
+}
+
+/* Cuts who it was and how it ended to a fair part of the width; in a narrow one the drawing is all
+ * that says how long it waited. Returns the columns of the line of time. */
+static int fit(struct table *table, const struct timeline_style *style)
+{
+    const char *ellipsis = glyphs_of(style)->ellipsis;
+    int cells;
+
+    for (size_t i = 1; i < table->count; i++) {
+        table_cut_with(&table->rows[i], COLUMN_OUTCOME, at_least(OUTCOME_LEAST, style->width / 6),
+                       ellipsis);
+        table_cut_with(&table->rows[i], COLUMN_BY, at_least(BY_LEAST, style->width / 4), ellipsis);
+    }
+    for (size_t i = 0; i < table->count && room_for_line(table, style->width) < LINE_LEAST; i++)
+        table_set(&table->rows[i], COLUMN_WAITED, "");
+    cells = room_for_line(table, style->width);
+    for (size_t i = 1; i < table->count && cells < LINE_LEAST; i++)
+        table_cut_with(&table->rows[i], COLUMN_BY, BY_LEAST, ellipsis);
+    return at_least(LINE_LEAST, room_for_line(table, style->width));
+}
+
+void timeline_print(FILE *out, const char *key, const struct past_run *runs, size_t count,
+                    const struct timeline_style *style)
+{
+    static const char *const titles[COLUMNS] = {"BY", "", "HELD", "WAITED", "OUTCOME"};
+    struct table table = {.columns = COLUMNS, .colored = COLUMN_LINE};
+    struct span span = span_of(runs, count);
+    const struct glyphs *glyphs = glyphs_of(style);
+    char escaped[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
+
+    table_add_titles(&table, titles);
+    for (size_t i = 0; i < count; i++)
+        add_row(&table, runs[i].run, style->color);
+    int cells = fit(&table, style);
+    set_and_free(&table.rows[0], COLUMN_LINE, print_axis(&span, cells));
+    for (size_t i = 0; i < count; i++)
+        set_and_free(&table.rows[i + 1], COLUMN_LINE, draw_run(runs[i].run, &span, cells, glyphs));
+    fprintf(out, "last runs of %s: %s waited, %s held\n", utf8_escape(key, escaped, sizeof escaped),
+            glyphs->waited, glyphs->held);
+    table_print(out, &table);
+    table_free(&table);
+}
