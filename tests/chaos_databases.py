@@ -143,10 +143,6 @@ class Postgresql(Database):
     hang_up = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'locker'"
 
 
-class HostedPostgresql(Postgresql):
-    name, scheme = "PostgreSQL by way of a host", "postgresql+host"
-
-
 class Mysql(Database):
     name, scheme, server = "MariaDB", "mysql", MysqlServer
     hang_up = "KILL HARD USER locker"
@@ -163,11 +159,7 @@ def missing(program, *programs):
 
 
 Postgresql.missing = missing("rlock-postgresql", f"{BIN}/initdb", "psql")
-HostedPostgresql.missing = missing("rlock-host-postgresql", f"{BIN}/initdb", "psql")
 Mysql.missing = missing("rlock-mysql", "mariadbd", "mariadb-install-db", "mariadb")
 HostedMysql.missing = missing("rlock-host-mysql", "mariadbd", "mariadb-install-db", "mariadb")
 
-DATABASES = {
-    "postgresql": Postgresql, "hosted": HostedPostgresql, "mysql": Mysql,
-    "hosted-mysql": HostedMysql,
-}
+DATABASES = {"postgresql": Postgresql, "mysql": Mysql, "hosted-mysql": HostedMysql}

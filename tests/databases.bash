@@ -3,12 +3,13 @@
 # TLS, too, with a certificate for 127.0.0.1.
 # shellcheck shell=bash disable=SC2154
 
-# With RLOCK_TEST_HOSTED, databases are asked by way of their hosts, those that there are.
+# With RLOCK_TEST_HOSTED, MySQL is asked by way of its host, too, if there is one.
 HOSTED=${RLOCK_TEST_HOSTED:++host}
 
-# What is empty again after each test.
-DATABASE_TABLES='rlock_lock rlock_wait'
-[[ -z $HOSTED ]] || DATABASE_TABLES='rlock_record'
+# database_tables NAME: what is empty again after each test, besides DATABASE_TABLES.
+database_tables() {
+    [[ $1$HOSTED == mysql ]] && echo rlock_lock rlock_wait || echo rlock_record
+}
 
 # Where there is no server, each test is skipped.
 setup() {
@@ -24,7 +25,7 @@ databases_reset() {
     end_processes
     for name in $DATABASES; do
         database_answers "$name" || database_start "$name"
-        for table in $DATABASE_TABLES; do
+        for table in $(database_tables "$name") ${DATABASE_TABLES:-}; do
             database_sql "$name" "DELETE FROM $table"
         done
     done
@@ -53,7 +54,7 @@ databases_start() {
     authority other
     certificate server ca subjectAltName=IP:127.0.0.1
     ((EUID != 0)) || chown nobody "$CERTS/server.key"
-    if [[ -x ${RLOCK%/*}/rlock${HOSTED:+-host}-postgresql && -x $POSTGRESQL_BIN/initdb ]]; then
+    if [[ -x ${RLOCK%/*}/rlock-postgresql && -x $POSTGRESQL_BIN/initdb ]]; then
         database_make postgresql
         DATABASES+=' postgresql'
     fi
@@ -180,6 +181,16 @@ database_port() {
     [[ $1 == postgresql ]] && echo "$POSTGRESQL_PORT" || echo "$MYSQL_PORT"
 }
 
+# Whether the rules of DATABASE are those of a Redis.
+by_host() {
+    [[ $(database_tables "$DATABASE") == rlock_record ]]
+}
+
+# database_scheme NAME
+database_scheme() {
+    [[ $1 == mysql ]] && echo "mysql$HOSTED" || echo "$1"
+}
+
 database_url() {
-    echo "$1$HOSTED://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
+    echo "$(database_scheme "$1")://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
 }

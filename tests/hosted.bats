@@ -129,10 +129,10 @@ let_go() {
     killed() {
         local before
         stay a k --lease 15s
-        before=$(pgrep -P "$(agent_of "${pid[a]}")" -f "host-$DATABASE")
+        before=$(pgrep -P "$(agent_of "${pid[a]}")" -f "rlock-.*$DATABASE")
         kill -KILL "$before"
         renewed k
-        [[ $(pgrep -P "$(agent_of "${pid[a]}")" -f "host-$DATABASE") != "$before" ]]
+        [[ $(pgrep -P "$(agent_of "${pid[a]}")" -f "rlock-.*$DATABASE") != "$before" ]]
         ends_well a
     }
     on_each killed

@@ -153,7 +153,7 @@ static bool memory_make(const char *user, struct host_fault *fault)
 
 static const struct host_store memory = {memory_open, memory_load,   memory_commit, memory_abandon,
                                          memory_list, memory_listen, memory_listen, memory_rest,
-                                         memory_hear, memory_make};
+                                         memory_hear, NULL,          memory_make};
 
 /* -- what tests ask of a Redis besides --------------------------------------------------------- */
 

@@ -208,7 +208,8 @@ other_user() {
     postgresql) database_sql postgresql "CREATE ROLE other LOGIN PASSWORD 'x'" ;;
     mysql) database_sql mysql "CREATE USER other@'%' IDENTIFIED BY 'x'" ;;
     esac
-    database_sql "$DATABASE" "GRANT SELECT ON rlock_wait TO other"
+    other_table=$(database_tables "$DATABASE")
+    database_sql "$DATABASE" "GRANT SELECT ON ${other_table##* } TO other"
     export RLOCK_URL RLOCK_PASSWORD=x
     RLOCK_URL=$DATABASE://other@127.0.0.1:$(database_port "$DATABASE")/locks
 }
@@ -221,7 +222,7 @@ drop_other_user() {
 
 @test "a user without rights: named, with who gives them; the doctor has all at once" {
     rightless() {
-        local -A grant=([postgresql]='ON rlock_lock, rlock_wait TO "other"'
+        local -A grant=([postgresql]='ON rlock_record TO "other"'
             [mysql]="ON rlock_wait TO 'other'@'%'")
         other_user
         refused 77 run k -- touch "$T/ran"
@@ -230,7 +231,7 @@ drop_other_user() {
         [[ ! -e $T/ran ]]
         run -69 rlock doctor
         # shellcheck disable=SC2076 # words
-        [[ $output =~ 'user other'[^\ ]*' lacks SELECT, INSERT, UPDATE, DELETE on rlock_lock; '.*'DELETE on rlock_wait -> GRANT SELECT, INSERT, UPDATE, DELETE' ]]
+        [[ $output =~ 'user other'[^\ ]*' lacks '.*'INSERT, UPDATE, DELETE on '${other_table##* }' -> GRANT SELECT, INSERT, UPDATE, DELETE' ]]
         [[ $output == *"${grant[$DATABASE]}"* ]]
         drop_other_user
     }

@@ -7,8 +7,8 @@ load flights
 
 setup_file() { databases_start; }
 
-in_clear() { echo "$DATABASE$HOSTED://locker:p%20w@127.0.0.1:$1/locks"; }
-in_tls() { echo "${DATABASE}s$HOSTED://locker:p%20w@127.0.0.1:$1/locks --tls-ca $CERTS/ca.pem"; }
+in_clear() { echo "$(database_scheme "$DATABASE")://locker:p%20w@127.0.0.1:$1/locks"; }
+in_tls() { echo "$(in_clear "$1" | sed "s/^$DATABASE/&s/") --tls-ca $CERTS/ca.pem"; }
 
 lost() {
     FLIGHTS_FAILED=

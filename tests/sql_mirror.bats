@@ -6,7 +6,7 @@ load helper
 load certificates
 load databases
 
-DATABASE_TABLES+=" shedlock"
+DATABASE_TABLES=shedlock
 
 setup_file() {
     local name
@@ -331,7 +331,7 @@ EOF
     late() {
         rlock run --mirror shedlock:nightly k -- true
         # Somebody has our row for longer than the lease, and than rlock waits for the statement.
-        sql "$(in_transaction 'SELECT 1 FROM rlock_lock FOR UPDATE' "$(sleeping 6)")" \
+        sql "$(in_transaction "SELECT 1 FROM $(database_tables "$DATABASE" | cut -d" " -f1) FOR UPDATE" "$(sleeping 6)")" \
             >"$T/locker.out" 2>&1 3>&- &
         poll_until 20 in_progress
         run ! rlock run -w 2s --lease 3s --mirror shedlock:nightly k -- touch "$T/ran"
@@ -350,7 +350,7 @@ EOF
     in_progress() {
         case $DATABASE in
         postgresql) [[ $(sql "SELECT count(*) FROM pg_locks AS l JOIN pg_class AS c
-            ON c.oid = l.relation WHERE c.relname = 'rlock_lock' AND l.mode = 'RowShareLock'") == 1 ]] ;;
+            ON c.oid = l.relation WHERE c.relname = 'rlock_record' AND l.mode = 'RowShareLock'") == 1 ]] ;;
         mysql) [[ $(sql "SELECT count(*) FROM information_schema.processlist
             WHERE info = 'DO SLEEP(6)'") == 1 ]] ;;
         esac

@@ -54,7 +54,7 @@ pooler_kill() {
 }
 
 pooler_url() {
-    echo "postgresql$HOSTED://locker:p%20w@127.0.0.1:$POOLER_PORT/locks"
+    echo "postgresql://locker:p%20w@127.0.0.1:$POOLER_PORT/locks"
 }
 
 pooled_sql() {

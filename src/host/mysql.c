@@ -756,6 +756,39 @@ static bool my_hear(void (*tell)(void *arg, struct piece channel, struct piece t
            look(&telling);
 }
 
+/* -- questions --------------------------------------------------------------------------------- */
+
+struct answering {
+    struct resp_out *out;
+    size_t told; /* rows; the first one counts */
+};
+
+static void take_answer(void *arg, MYSQL_ROW row, const unsigned long *lengths)
+{
+    struct answering *answering = arg;
+
+    if (answering->told++)
+        return;
+    unsigned columns = mysql_field_count(connection);
+    resp_array(answering->out, columns);
+    for (unsigned i = 0; i < columns; i++)
+        resp_bulk(answering->out, (struct piece){row[i] ? row[i] : "", lengths[i]});
+}
+
+static bool my_ask(const char *query, struct resp_out *out, struct host_fault *fault)
+{
+    struct answering answering = {.out = out};
+    const struct taker taker = {take_answer, &answering};
+    struct sql sql;
+
+    sql_begin(&sql);
+    sql_say(&sql, query);
+    bool done = ask(&sql, &taker, fault) == HOST_DONE;
+    if (done && answering.told == 0)
+        resp_array(out, 0);
+    return done;
+}
+
 /* -- tables ------------------------------------------------------------------------------------ */
 
 static bool my_make(const char *user, struct host_fault *fault)
@@ -772,5 +805,6 @@ static bool my_make(const char *user, struct host_fault *fault)
     return ask(&sql, NULL, fault) == HOST_DONE;
 }
 
-const struct host_store host_mysql = {my_open,   my_load,     my_commit, my_abandon, my_list,
-                                      my_listen, my_unlisten, my_rest,   my_hear,    my_make};
+const struct host_store host_mysql = {my_open, my_load,   my_commit,   my_abandon,
+                                      my_list, my_listen, my_unlisten, my_rest,
+                                      my_hear, my_ask,    my_make};

@@ -12,6 +12,7 @@
 #include "drivers/pq.h"
 #include "host/locks.h"
 #include "host/serve.h"
+#include "host/shedlock.h"
 #include "store/sql/dialect.h"
 
 /* How long a unit waits for its locks, and how long the server lets a client stand still between
@@ -73,7 +74,8 @@ static void sql_name(struct sql *sql, struct piece name)
 static bool is_conflict(const char *state)
 {
     return state && strcmp(state, "40003") != 0 &&
-           (strncmp(state, "40", 2) == 0 || strcmp(state, "23502") == 0);
+           (strncmp(state, "40", 2) == 0 || strcmp(state, "23502") == 0 ||
+            strcmp(state, "23505") == 0);
 }
 
 /* The server ended the session between two requests of a transaction, which is undone. */
@@ -140,6 +142,17 @@ static void add_locks(struct sql *sql, const struct unit *unit)
     free(locks);
 }
 
+/* What is about another program's table. */
+static void add_theirs(struct sql *sql, const struct unit *unit,
+                       void (*add)(struct sql_text *text, const struct unit *unit))
+{
+    struct sql_text text = {.dialect = &sql_hosted_postgresql};
+
+    add(&text, unit);
+    fputs(text.size > 0 ? text.bytes : "", sql->file);
+    sql_text_end(&text);
+}
+
 /* The isolation is named because a transaction that keeps its first snapshot would read what was
  * there before it had its locks. */
 static void add_begin(struct sql *sql, const struct unit *unit)
@@ -157,6 +170,7 @@ static void add_begin(struct sql *sql, const struct unit *unit)
         if (channels[i].is_new)
             fprintf(sql->file, "LISTEN %s;", channels[i].listened);
     add_locks(sql, unit);
+    add_theirs(sql, unit, shedlock_add_locks);
     in_transaction = true;
 }
 
@@ -168,13 +182,16 @@ static void add_select(struct sql *sql, const struct unit *unit)
         fputs("SELECT " NOW_US ", 0, NULL, NULL", sql->file);
         return;
     }
-    fputs("SELECT " NOW_US ", k.i, r.version, r.state FROM (VALUES (0, '')", sql->file);
+    fputs("SELECT " NOW_US ", k.i, r.version, r.state, CAST(NULL AS bigint) FROM "
+          "(VALUES (0, '')",
+          sql->file);
     for (size_t i = 0; i < unit->count; i++) {
         fprintf(sql->file, ", (%zu, ", i + 1);
         sql_name(sql, unit->keys[i].name);
         fputc(')', sql->file);
     }
     fprintf(sql->file, ") k (i, name) LEFT JOIN %s r ON r.name = k.name", record_table);
+    add_theirs(sql, unit, shedlock_add_queries);
 }
 
 static bool take_row(struct unit *unit, const PGresult *result, int row)
@@ -187,6 +204,8 @@ static bool take_row(struct unit *unit, const PGresult *result, int row)
     if (i == 0 || i > unit->count || PQgetisnull(result, row, 2))
         return true;
     struct record *record = &unit->keys[i - 1].record;
+    if (!PQgetisnull(result, row, 4))
+        return shedlock_take(record, now, PQgetvalue(result, row, 3), PQgetvalue(result, row, 4));
     record->version = strtoll(PQgetvalue(result, row, 2), NULL, 10);
     return record_read(record, PQgetvalue(result, row, 3), (size_t)PQgetlength(result, row, 3));
 }
@@ -244,7 +263,7 @@ static void add_records(struct sql *sql, const struct unit *unit)
     bool any = false;
 
     for (size_t i = 0; i < unit->count; i++) {
-        if (!unit->keys[i].record.changed)
+        if (!unit->keys[i].record.changed || shedlock_has(unit->keys[i].name))
             continue;
         if (any)
             fputc(',', sql->file);
@@ -308,6 +327,7 @@ static enum host_outcome pq_commit(struct unit *unit, struct host_fault *fault)
     if (!in_transaction)
         fputs("BEGIN;", sql.file);
     add_records(&sql, unit);
+    add_theirs(&sql, unit, shedlock_add_changes);
     for (size_t i = 0; i < unit->message_count; i++)
         add_message(&sql, &unit->messages[i]);
     if (random() % PURGE_EVERY == 0)
@@ -432,6 +452,25 @@ static int pq_rest(enum host_ears ears, int *ms)
     return connection ? PQsocket(connection) : -1;
 }
 
+/* -- questions --------------------------------------------------------------------------------- */
+
+static bool pq_ask(const char *query, struct resp_out *out, struct host_fault *fault)
+{
+    enum host_outcome outcome;
+    struct sql sql;
+
+    sql_begin(&sql);
+    fputs(query, sql.file);
+    PGresult *result = ask(&sql, false, &outcome, fault);
+    int columns = PQntuples(result) > 0 ? PQnfields(result) : 0;
+    if (result)
+        resp_array(out, (size_t)columns);
+    for (int i = 0; i < columns; i++)
+        resp_bulk(out, piece_of(PQgetvalue(result, 0, i)));
+    PQclear(result);
+    return outcome == HOST_DONE;
+}
+
 /* -- tables ------------------------------------------------------------------------------------ */
 
 static bool pq_make(const char *user, struct host_fault *fault)
@@ -457,5 +496,6 @@ static bool pq_make(const char *user, struct host_fault *fault)
     return outcome == HOST_DONE;
 }
 
-const struct host_store host_postgresql = {pq_open,   pq_load,     pq_commit, pq_abandon, pq_list,
-                                           pq_listen, pq_unlisten, pq_rest,   pq_hear,    pq_make};
+const struct host_store host_postgresql = {pq_open, pq_load,   pq_commit,   pq_abandon,
+                                           pq_list, pq_listen, pq_unlisten, pq_rest,
+                                           pq_hear, pq_ask,    pq_make};

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "host/glob.h"
 #include "host/script.h"
+#include "host/shedlock.h"
 #include "rules/scripts.h"
 #include "rules/wire_error.h"
 
@@ -83,8 +84,9 @@ static void limit_time(int64_t ms)
 
 /* -- units ------------------------------------------------------------------------------------- */
 
-static void tell_fault(struct server *server, struct client *client, const struct host_fault *fault)
+static void tell_fault(struct server *server, struct client *client, struct host_fault *fault)
 {
+    shedlock_explain(&fault->why);
     struct host_error error = {.error = fault->why.error, .maybe_done = fault->maybe_done};
     char text[sizeof error.user + sizeof error.said + 40];
 
@@ -238,6 +240,8 @@ static void do_open(const struct request *request)
     limit_time(limit > 0 ? limit : COMMAND_MS);
     server->refused = strcmp(word(request, 1), HOST_PROTOCOL) != 0 ||
                       !server->store->open(&target, &server->fault);
+    if (server->fault.why.error == WIRE_PASSWORD && !*target.at.password)
+        server->fault.why.error = WIRE_NO_PASSWORD;
     if (server->refused)
         tell_fault(server, request->client, &server->fault);
     else
@@ -311,6 +315,15 @@ static void do_role(const struct request *request)
     resp_bulk(&request->client->out, piece_of("master"));
     resp_number(&request->client->out, 0);
     resp_array(&request->client->out, 0);
+}
+
+/* SQL QUERY, of a checkup. */
+static void do_sql(const struct request *request)
+{
+    struct host_fault fault;
+
+    if (!request->server->store->ask(word(request, 1), &request->client->out, &fault))
+        tell_fault(request->server, request->client, &fault);
 }
 
 static void do_nothing(const struct request *request)
@@ -477,6 +490,7 @@ static const struct {
     {"psubscribe", 2, do_psubscribe},
     {"scan", 4, do_scan},
     {"role", 1, do_role},
+    {"sql", 2, do_sql},
     {"client", 1, do_nothing},
 };
 

@@ -10,6 +10,7 @@
 #define RLOCK_HOST_STORE_H
 
 #include "drivers/driver.h"
+#include "host/resp.h"
 #include "host/unit.h"
 
 struct host_target {
@@ -54,6 +55,9 @@ struct host_store {
     int (*rest)(enum host_ears ears, int *ms);
     /* Calls "tell" for each message that has come. False: the connection broke. */
     bool (*hear)(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg);
+    /* Replies with the first row that a query finds, all as text: an array, which is empty where
+     * there is none. False: it replies nothing. */
+    bool (*ask)(const char *sql, struct resp_out *out, struct host_fault *fault);
     /* Makes the tables, where they are not there yet; user: who gets the rights that rlock needs;
      * NULL: nobody. */
     bool (*make)(const char *user, struct host_fault *fault);

@@ -4,6 +4,8 @@
 #include "net/stream.h"
 
 #include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
 
 struct conn {
     const struct conn_events *events;
@@ -11,6 +13,7 @@ struct conn {
     struct stream *stream;
     redisReader *reader;
     unsigned generation; /* counts closes: a callback may end what is being read */
+    char foreign[200];
 };
 
 static void end_reading(struct conn *conn)
@@ -37,6 +40,8 @@ static void received(void *arg, const char *bytes, size_t size)
     for (;;) {
         void *reply = NULL;
         if (redisReaderGetReply(conn->reader, &reply) != REDIS_OK) {
+            snprintf(conn->foreign, sizeof conn->foreign, "%.*s", (int)size, bytes);
+            conn->foreign[strcspn(conn->foreign, "\r\n")] = '\0';
             stream_refuse(conn->stream, "what answers there is not a Redis server");
             return;
         }
@@ -100,6 +105,11 @@ void conn_close(struct conn *conn)
 bool conn_is_foreign(const struct conn *conn)
 {
     return stream_is_foreign(conn->stream);
+}
+
+const char *conn_foreign_words(const struct conn *conn)
+{
+    return conn->foreign;
 }
 
 const char *conn_overdue(const struct conn *conn)

@@ -37,6 +37,9 @@ void conn_close(struct conn *conn);
  * again is no use. */
 bool conn_is_foreign(const struct conn *conn);
 
+/* The first line of what the other end said in place of RESP; "": it has spoken nothing else. */
+const char *conn_foreign_words(const struct conn *conn);
+
 /* What has not come yet, as text for a caller that gives up waiting. */
 const char *conn_overdue(const struct conn *conn);
 

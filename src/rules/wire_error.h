@@ -31,9 +31,11 @@ enum wire_error {
 
     /* Not done, and no use to repeat. */
     WIRE_PASSWORD = 'a',    /* user or password */
+    WIRE_NO_PASSWORD = 'j', /* it asks for one, and none was given */
     WIRE_KEPT_OUT = 'k',    /* this user may not log in from here */
     WIRE_DENIED = 'd',      /* a right is missing */
     WIRE_NO_TABLES = 't',   /* rlock's tables are not there */
+    WIRE_NO_SHEDLOCK = 'w', /* nor is ShedLock's, which was asked for */
     WIRE_NO_DATABASE = 'o', /* there is no database of that name */
     WIRE_READ_ONLY = 'r',   /* a standby, or a replica */
     WIRE_STRANGER = 'x',    /* no database server of that kind answers there */

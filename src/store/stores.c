@@ -8,19 +8,9 @@
 #include "store/zookeeper/store_record.h"
 
 const struct store_record *const stores[] = {
-    &redis_record,
-    &unix_record,
-    &sentinel_record,
-    &cluster_record,
-    &zookeeper_record,
-    &postgresql_record,
-    &mysql_record,
-    &mariadb_record,
-    &hosted_mysql_record,
-    &hosted_mariadb_record,
-    &hosted_postgresql_record,
-    &local_record,
-    NULL,
+    &redis_record,        &unix_record,           &sentinel_record, &cluster_record,
+    &zookeeper_record,    &postgresql_record,     &mysql_record,    &mariadb_record,
+    &hosted_mysql_record, &hosted_mariadb_record, &local_record,    NULL,
 };
 
 const struct store_record *const store_of_several = &quorum_record;

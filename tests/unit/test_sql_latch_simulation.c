@@ -395,15 +395,14 @@ static void begin_faults(struct life *life)
 
 static void begin(struct life *life, unsigned seed)
 {
-    static const char *const urls[] = {"postgresql://h/d", "mysql://h/d"};
     struct world *world = &life->world;
     char fault[256];
 
     memset(life, 0, sizeof *life);
-    world_begin(world, seed, seed % 2);
+    world_begin(world, seed, true);
     world->database.written = written;
     world->database.arg = life;
-    if (!url_parse(urls[seed % 2], &life->url, fault, sizeof fault))
+    if (!url_parse("mysql://h/d", &life->url, fault, sizeof fault))
         abort();
     life->address = (struct store_address){
         .urls = &life->url, .url_count = 1, .prefix = "p", .connect_timeout = 5 * NS_PER_SEC};

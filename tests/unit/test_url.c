@@ -1,6 +1,7 @@
 /* Addresses of stores: what they say, what is wrong with them, how they are shown. */
 #include "store/url.h"
 #include "store/cluster/store_record.h"
+#include "store/hosted/store_record.h"
 #include "store/local/store_record.h"
 #include "store/redis/store_record.h"
 #include "store/sql/store_record.h"

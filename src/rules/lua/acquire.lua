@@ -497,7 +497,7 @@ local function issue_fences(taken)
 end
 
 local function grant(taken)
-  if mirror then mirrors.take(locks[1], mirror, lease) end
+  if mirror then mirrors.take(locks[1], mirror, lease, who) end
   issue_fences(taken)
   for _, lock in ipairs(taken) do
     -- In its own family those that nest in it may be left.
@@ -519,7 +519,7 @@ end
 -- The same request again: its answer was lost, or the message that handed it the lock, so that it
 -- has not called the next yet. An entry past its deadline was passed over by no one.
 local function extend(taken)
-  if mirror then mirrors.take(locks[1], mirror, lease) end
+  if mirror then mirrors.take(locks[1], mirror, lease, who) end
   for i, lock in ipairs(taken) do
     keep(lock, lease)
     if ARGV[15 + i] then settle(lock, lock.own, ARGV[15 + i]) end

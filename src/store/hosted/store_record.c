@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "store/hosted/address.h"
+#include "store/hosted/checkup.h"
 #include "store/redis/store.h"
 #include "store/sql/checkup.h"
 #include "store/sql/dialect.h"
@@ -16,7 +17,9 @@
     (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
      STORE_MARK | STORE_FORCE | STORE_LATCHES | STORE_DETACHED | STORE_GROUPS | STORE_LIMITS |     \
      STORE_MEMORY | STORE_TOGETHER | STORE_PRIORITIES | STORE_PAUSES | STORE_ANY | STORE_ASK |     \
-     STORE_REPLACE | STORE_GLOB_PAUSES)
+     STORE_REPLACE | STORE_GLOB_PAUSES | STORE_MIRROR)
+
+static const char *const mirrors[] = {"shedlock", NULL};
 
 static struct store *open_hosted(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
@@ -49,19 +52,19 @@ static char *schema_mysql(const struct store_address *address, const char *user,
     return schema(&sql_hosted_mysql, address, user, i);
 }
 
-const struct store_record hosted_postgresql_record = {.scheme = "postgresql+host",
-                                                      .secure = "postgresqls+host",
-                                                      .name = "postgresql+host://",
-                                                      .is_on_trial = true,
-                                                      .abilities = ABILITIES,
-                                                      .program = "rlock-host-postgresql",
-                                                      .is_polled = true,
-                                                      .parse = hosted_parse_postgresql,
-                                                      .print = hosted_print_postgresql,
-                                                      .schema = schema_postgresql,
-                                                      .grants = true,
-                                                      .open = open_hosted,
-                                                      .check = sql_check_hosted_postgresql};
+const struct store_record postgresql_record = {.scheme = "postgresql",
+                                               .alias = "postgres",
+                                               .secure = "postgresqls",
+                                               .name = "postgresql://",
+                                               .abilities = ABILITIES,
+                                               .mirrors = mirrors,
+                                               .program = "rlock-postgresql",
+                                               .parse = hosted_parse_postgresql,
+                                               .print = hosted_print_postgresql,
+                                               .schema = schema_postgresql,
+                                               .grants = true,
+                                               .open = open_hosted,
+                                               .check = hosted_check_postgresql};
 
 const struct store_record hosted_mysql_record = {.scheme = "mysql+host",
                                                  .secure = "mysqls+host",

@@ -1,11 +1,9 @@
-/* postgresql+host:// and the like: databases whose records a host (src/host) changes by Redis'
- * rules. */
+/* postgresql:// and the like: databases whose records a host (src/host) changes by Redis' rules. */
 #ifndef RLOCK_STORE_HOSTED_STORE_RECORD_H
 #define RLOCK_STORE_HOSTED_STORE_RECORD_H
 
 #include "store/store_record.h"
 
-extern const struct store_record hosted_postgresql_record, hosted_mysql_record,
-    hosted_mariadb_record;
+extern const struct store_record postgresql_record, hosted_mysql_record, hosted_mariadb_record;
 
 #endif

@@ -256,13 +256,28 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
     loop_arm(session->loop, &session->timer, moment_min(session->until, again));
 }
 
+/* A program that has not even begun says so in words, in place of replies: the system's, or the
+ * dynamic linker's. */
+static void describe_no_start(const struct redis_session *session, struct answer *answer)
+{
+    static const char linker[] = "error while loading shared libraries: ";
+    const char *words = conn_foreign_words(session->conn), *found = strstr(words, linker);
+
+    answer_fail(answer, CAUSE_UNFIT, "the program %s cannot be started: %s",
+                session->url->record->program, found ? found + strlen(linker) : words);
+    redis_session_sign(session, answer);
+    answer->hint = HINT_LIBRARY;
+}
+
 /* An end that does not speak as a Redis server does is not going to. */
 static void retry_or_fail_with(struct redis_session *session, const char *why)
 {
     struct answer answer;
 
     describe_unreachable(session, why, &answer);
-    if (conn_is_foreign(session->conn)) {
+    if (session->program && conn_is_foreign(session->conn)) {
+        describe_no_start(session, &answer);
+    } else if (conn_is_foreign(session->conn)) {
         answer.cause = CAUSE_UNFIT;
         answer.hint = HINT_NONE;
     }

@@ -263,89 +263,6 @@ static void check_tls(struct examination *of)
             "set up TLS, and write postgresqls:// or mysqls:// for it");
 }
 
-/* -- PostgreSQL -------------------------------------------------------------------------------- */
-
-static void check_pg_durability(struct examination *of)
-{
-    if (!ask(of, "SELECT current_setting('fsync'), current_setting('synchronous_commit'), "
-                 "current_setting('full_page_writes')"))
-        return;
-    if (says(of, 0, "off") || says(of, 2, "off"))
-        add(of, "durability", LEVEL_WARNING,
-            "fsync or full_page_writes is off: a crash loses locks", "turn both on");
-    else if (says(of, 1, "off"))
-        add(of, "durability", LEVEL_WARNING,
-            "synchronous_commit is off: a crash loses the latest locks",
-            "ALTER ROLE … SET synchronous_commit = on, for the user that rlock logs in as");
-    else
-        add(of, "durability", LEVEL_FINE, "what is acknowledged is on disk", "");
-}
-
-static void check_pg_replicas(struct examination *of)
-{
-    int64_t count = 0;
-
-    if (ask(of, "SELECT CAST(pg_is_in_recovery() AS text)") && !says(of, 0, "false"))
-        add(of, "role", LEVEL_UNFIT, "it is a standby, which takes no locks",
-            "connect to the primary");
-    if (!ask(of, "SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) "
-                 "FROM pg_stat_replication") ||
-        !decimal_parse(of->values[0], 0, INT64_MAX, &count))
-        return;
-    of->server->figures.replicas = count;
-    if (count > 0 && says(of, 1, "0"))
-        add(of, "replicas", LEVEL_WARNING,
-            "its standbys are asynchronous: a failover to one of them loses the latest locks",
-            "synchronous_standby_names, if one of them may be promoted");
-    else
-        add(of, "replicas", LEVEL_FINE,
-            count > 0 ? "a standby is synchronous" : "it has no standby that is connected", "");
-}
-
-static void check_pg_connections(struct examination *of)
-{
-    if (ask(of, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
-                "'client backend'), CAST(current_setting('max_connections') AS integer) - "
-                "CAST(current_setting('superuser_reserved_connections') AS integer), "
-                "(SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)"))
-        tell_connections(of, of->values[0], of->values[1], of->values[2]);
-}
-
-/* A pooler may give each statement to another session: then two connections have one, or one has
- * two. It may give them to each session in turn: of two in turn the same one answers every second
- * statement. */
-static void check_pg_pooler(struct examination *of)
-{
-    static const char session[] = "SELECT pg_backend_pid()";
-    char first[200], others[200];
-    bool stays = true, asked = ask(of, session);
-
-    snprintf(first, sizeof first, "%s", of->values[0]);
-    asked = asked && ask_by(of, of->other, session);
-    snprintf(others, sizeof others, "%s", of->values[0]);
-    for (int i = 0; i < 2; i++) {
-        asked = asked && ask(of, session);
-        stays = stays && says(of, 0, first);
-    }
-    if (!asked)
-        return;
-    if (strcmp(first, others) != 0 && stays)
-        add(of, "wake-up", LEVEL_FINE, "waiters are called by NOTIFY", "");
-    else
-        add(of, "wake-up", LEVEL_WARNING,
-            "a pooler shares out the sessions: waiters look once a second instead of being called",
-            "connect to the server itself, or pool sessions");
-}
-
-static void check_postgresql(struct examination *of)
-{
-    check_pg_replicas(of);
-    check_pg_durability(of);
-    check_pg_connections(of);
-    if (check_tables(of))
-        check_pg_pooler(of);
-}
-
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */
 
 static void check_my_durability(struct examination *of)
@@ -532,19 +449,6 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
     loop_free(of->loop);
     free(of);
     return true;
-}
-
-bool sql_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                          size_t size)
-{
-    return check(plan, checkup, fault, size, &sql_postgresql, "postgresql", check_postgresql);
-}
-
-bool sql_check_hosted_postgresql(const struct checkup_plan *plan, struct checkup *checkup,
-                                 char *fault, size_t size)
-{
-    return check(plan, checkup, fault, size, &sql_hosted_postgresql, "postgresql",
-                 check_postgresql);
 }
 
 bool sql_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,

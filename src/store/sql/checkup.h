@@ -5,10 +5,6 @@
 #include "store/diagnosis.h"
 
 /* As "check" of store/store_record.h. */
-bool sql_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
-                          size_t size);
-bool sql_check_hosted_postgresql(const struct checkup_plan *plan, struct checkup *checkup,
-                                 char *fault, size_t size);
 bool sql_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                      size_t size);
 bool sql_check_hosted_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,

@@ -33,12 +33,33 @@ static const char *const tables[] = {"lock", "wait", NULL};
     "SELECT (SELECT count(*) FROM @lock WHERE version = 0) + "                                     \
     "(SELECT count(*) FROM @wait WHERE deadline_us = 0)"
 
-static const char *const hosted_postgresql_schema[] = {"CREATE TABLE IF NOT EXISTS @record (\n"
-                                                       "    name text PRIMARY KEY,\n"
-                                                       "    version bigint NOT NULL,\n"
-                                                       "    expires bigint NOT NULL,\n"
-                                                       "    state text NOT NULL)",
-                                                       NULL};
+/* The view is for people. Its lines are those of host/record.h, what is in them is described in
+ * rules/lua/lock.lua: a holder's and a waiter's. It belongs to whoever made it first. */
+static const char *const hosted_postgresql_schema[] = {
+    "CREATE TABLE IF NOT EXISTS @record (\n"
+    "    name text PRIMARY KEY,\n"
+    "    version bigint NOT NULL,\n"
+    "    expires bigint NOT NULL,\n"
+    "    state text NOT NULL)",
+    "DO $do$ BEGIN IF to_regclass('@locks') IS NULL THEN CREATE VIEW @locks AS\n"
+    "SELECT substring(name, '\\{(.*)\\}$') AS key, role,\n"
+    "    CASE lower(w[4]) WHEN 'x' THEN 'exclusive' WHEN 's' THEN 'shared' ELSE 'semaphore' END\n"
+    "        AS mode,\n"
+    "    to_timestamp(CAST(w[3] AS bigint) / 1000.0) AS since,\n"
+    "    to_timestamp(CAST(w[1] AS bigint) / 1000.0) AS until,\n"
+    "    w[5] AS host, w[6] AS username, w[7] AS pid, w[8] AS command, w[9] AS label,\n"
+    "    w[2] AS owner\n"
+    "FROM (SELECT name, 'waiter' AS role, regexp_match(line,\n"
+    "        '^q:\\S* (\\d+) (\\S+) (\\d+) ([xslXSL]) (\\S+) (\\S+) (\\S+) (\\S+) (\\S+)')\n"
+    "        AS w\n"
+    "    FROM @record, regexp_split_to_table(state, '\\n') AS line\n"
+    "    UNION ALL SELECT name, 'holder', regexp_match(entry, '^(\\d+) \\d+ \\d+ (\\S+) (\\d+) '\n"
+    "        '([xsl]) \\d+ (\\S+) (\\S+) (\\S+) (\\S+) (\\S+)')\n"
+    "    FROM @record, regexp_split_to_table(state, '\\n') AS line,\n"
+    "        regexp_split_to_table(substring(line, '^h:\\S+ (.*)'), '\\\\n') AS entry) AS lines\n"
+    "WHERE CAST(w[1] AS bigint) / 1000.0 > extract(epoch FROM clock_timestamp())\n"
+    "ORDER BY key, role, since; END IF; END $do$",
+    NULL};
 
 static const char *const hosted_postgresql_grants[] = {
     "GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ", NULL};
@@ -53,7 +74,11 @@ const struct sql_dialect sql_hosted_postgresql = {
     .probe = "SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = ''",
     .grantee = "\"",
     .quote = '"',
-    .now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"};
+    .now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
+    .text = {"convert_from(decode('", "', 'hex'), 'UTF8')"},
+    .text_hex = {"encode(convert_to(", ", 'UTF8'), 'hex')"},
+    .utc_left = "CAST(extract(epoch FROM lock_until - timezone('utc', clock_timestamp())) * "
+                "1000000 AS bigint)"};
 
 /* statement_timestamp() is when the statement arrived, which is after it was sent. */
 const struct sql_dialect sql_postgresql = {

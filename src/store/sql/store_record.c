@@ -1,4 +1,4 @@
-/* postgresql://, mysql:// and mariadb://. */
+/* mysql:// and mariadb://. */
 #include "store/sql/store_record.h"
 
 #include "store/hosted/address.h"
@@ -20,20 +20,9 @@ static char *schema(const struct sql_dialect *dialect, const struct store_addres
     return sql_add_schema(&text, user, i) ? text.bytes : NULL;
 }
 
-static char *schema_postgresql(const struct store_address *address, const char *user, size_t i)
-{
-    return schema(&sql_postgresql, address, user, i);
-}
-
 static char *schema_mysql(const struct store_address *address, const char *user, size_t i)
 {
     return schema(&sql_mysql, address, user, i);
-}
-
-static struct store *open_postgresql(struct loop *loop, const struct store_address *address,
-                                     char *fault, size_t size)
-{
-    return sql_store_open(loop, address, &sql_postgresql, fault, size);
 }
 
 static struct store *open_mysql(struct loop *loop, const struct store_address *address, char *fault,
@@ -41,19 +30,6 @@ static struct store *open_mysql(struct loop *loop, const struct store_address *a
 {
     return sql_store_open(loop, address, &sql_mysql, fault, size);
 }
-
-const struct store_record postgresql_record = {.scheme = "postgresql",
-                                               .alias = "postgres",
-                                               .secure = "postgresqls",
-                                               .name = "postgresql://",
-                                               .abilities = SQL_ABILITIES,
-                                               .mirrors = mirrors,
-                                               .parse = hosted_parse_postgresql,
-                                               .print = hosted_print_postgresql,
-                                               .schema = schema_postgresql,
-                                               .grants = true,
-                                               .open = open_postgresql,
-                                               .check = sql_check_postgresql};
 
 const struct store_record mysql_record = {.scheme = "mysql",
                                           .secure = "mysqls",

@@ -12,6 +12,6 @@
 
 #include "store/store_record.h"
 
-extern const struct store_record postgresql_record, mysql_record, mariadb_record;
+extern const struct store_record mysql_record, mariadb_record;
 
 #endif

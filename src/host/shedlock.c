@@ -1,0 +1,155 @@
+/* ShedLock's table. */
+#include "host/shedlock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/decimal.h"
+
+#define PREFIX "\1shedlock:" /* as rules/lua/mirror.lua has it */
+
+#define US_PER_MS  1000
+#define MS_PER_SEC 1000
+
+bool shedlock_has(struct piece key)
+{
+    return key.size > strlen(PREFIX) && strncmp(key.at, PREFIX, strlen(PREFIX)) == 0;
+}
+
+static void add_value(struct sql_text *text, const char *value)
+{
+    sql_add(text, "%s", text->dialect->text[0]);
+    sql_add_digits(text, value);
+    sql_add(text, "%s", text->dialect->text[1]);
+}
+
+static void add_where(struct sql_text *text, const struct unit_key *key)
+{
+    sql_add(text, " WHERE name = ");
+    add_value(text, key->name.at + strlen(PREFIX));
+}
+
+/* -- reading ----------------------------------------------------------------------------------- */
+
+void shedlock_add_locks(struct sql_text *text, const struct unit *unit)
+{
+    for (size_t i = 0; i < unit->count; i++) {
+        if (!shedlock_has(unit->keys[i].name))
+            continue;
+        sql_add(text, "SELECT 1 FROM shedlock");
+        add_where(text, &unit->keys[i]);
+        sql_add(text, " FOR UPDATE;");
+    }
+}
+
+void shedlock_add_queries(struct sql_text *text, const struct unit *unit)
+{
+    const struct sql_dialect *as = text->dialect;
+
+    for (size_t i = 0; i < unit->count; i++) {
+        if (!shedlock_has(unit->keys[i].name))
+            continue;
+        sql_add(text, " UNION ALL SELECT %s, %zu, 1, %slocked_by%s, %s FROM shedlock", as->now,
+                i + 1, as->text_hex[0], as->text_hex[1], as->utc_left);
+        add_where(text, &unit->keys[i]);
+    }
+}
+
+bool shedlock_take(struct record *record, int64_t now_us, const char *by, const char *left)
+{
+    char *value = sql_unhex(by);
+    int64_t left_us = strtoll(left, NULL, 10);
+
+    if (!value)
+        return false;
+    record_clear(record);
+    record->version = 1;
+    record->type = RECORD_STRING;
+    /* It is held as long as any part of a millisecond is left. */
+    record->expires = left_us > 0 ? (now_us + left_us) / US_PER_MS + 1 : 1;
+    record_set(record, piece_of(""), piece_of(value));
+    free(value);
+    return true;
+}
+
+/* -- writing ----------------------------------------------------------------------------------- */
+
+/* A whole second, since a column may have no fractions: the next one; or "past", no later than it
+ * is. */
+static void add_time(struct sql_text *text, int64_t ms, bool past)
+{
+    time_t seconds = (time_t)(past ? ms / MS_PER_SEC : (ms + MS_PER_SEC - 1) / MS_PER_SEC);
+    int rest = past ? (int)(ms % MS_PER_SEC) : 0;
+    struct tm parts;
+    char date[40] = "";
+
+    if (gmtime_r(&seconds, &parts))
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
+    sql_add(text, "TIMESTAMP '%s.%03d'", date, rest);
+}
+
+static void add_free(struct sql_text *text, const struct unit_key *key, int64_t now)
+{
+    sql_add(text, "UPDATE shedlock SET lock_until = ");
+    add_time(text, now, true);
+    add_where(text, key);
+}
+
+/* locked_at is when this holder took it. MySQL sets columns from left to right. */
+static void add_held(struct sql_text *text, const struct unit_key *key, int64_t now)
+{
+    const char *by = record_find(&key->record, piece_of(""))->value.at;
+
+    sql_add(text, "UPDATE shedlock SET lock_until = ");
+    add_time(text, key->record.expires, false);
+    sql_add(text, ", locked_at = CASE WHEN locked_by = ");
+    add_value(text, by);
+    sql_add(text, " THEN locked_at ELSE ");
+    add_time(text, now, true);
+    sql_add(text, " END, locked_by = ");
+    add_value(text, by);
+    add_where(text, key);
+}
+
+static void add_new(struct sql_text *text, const struct unit_key *key, int64_t now)
+{
+    sql_add(text, "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) VALUES (");
+    add_value(text, key->name.at + strlen(PREFIX));
+    sql_add(text, ", ");
+    add_time(text, key->record.expires, false);
+    sql_add(text, ", ");
+    add_time(text, now, true);
+    sql_add(text, ", ");
+    add_value(text, record_find(&key->record, piece_of(""))->value.at);
+    sql_add(text, ")");
+}
+
+void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
+{
+    int64_t now = unit->now_us / US_PER_MS;
+
+    for (size_t i = 0; i < unit->count; i++) {
+        const struct unit_key *key = &unit->keys[i];
+        bool held = key->record.type == RECORD_STRING, there = key->record.version;
+        if (!shedlock_has(key->name) || !key->record.changed || (!held && !there))
+            continue;
+        if (held && there)
+            add_held(text, key, now);
+        else if (held)
+            add_new(text, key, now);
+        else
+            add_free(text, key, now);
+        sql_add(text, ";");
+    }
+}
+
+/* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist' */
+void shedlock_explain(struct driver_fault *fault)
+{
+    if (fault->error == WIRE_NO_TABLES &&
+        (strstr(fault->text, ".shedlock'") || strstr(fault->text, "\"shedlock\"")))
+        fault->error = WIRE_NO_SHEDLOCK;
+}

@@ -1,0 +1,29 @@
+/* Rows of ShedLock's table as records: name, lock_until, locked_at, locked_by. One is a string, its
+ * value is locked_by, and it expires at lock_until; rules/lua/mirror.lua says which keys are meant.
+ * It is never deleted. The times are in UTC by the server's clock, whatever the zone of the
+ * session, as ShedLock writes them with usingDbTime(). Pure: these functions put statements
+ * together. */
+#ifndef RLOCK_HOST_SHEDLOCK_H
+#define RLOCK_HOST_SHEDLOCK_H
+
+#include "host/store.h"
+#include "store/sql/dialect.h"
+
+/* Whether that key is a row of the table. */
+bool shedlock_has(struct piece key);
+
+/* Adds statements that lock the rows that the unit needs, each ended by ';'. */
+void shedlock_add_locks(struct sql_text *text, const struct unit *unit);
+/* Adds a query for each of them to one that has them locked: the clock, the number of the key from
+ * 1 on, 1, locked_by in hexadecimal digits, and how many us are left, which may be negative. */
+void shedlock_add_queries(struct sql_text *text, const struct unit *unit);
+/* Makes a record of what such a query says last. False: the table holds other data. */
+bool shedlock_take(struct record *record, int64_t now_us, const char *by, const char *left);
+/* Adds statements that write the rows back that have changed, each ended by ';'. A row that
+ * somebody else has made meanwhile is a violation of the table's key. */
+void shedlock_add_changes(struct sql_text *text, const struct unit *unit);
+
+/* Tells a failure that is the lack of that table from the lack of ours. */
+void shedlock_explain(struct driver_fault *fault);
+
+#endif

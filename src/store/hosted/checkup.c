@@ -1,0 +1,407 @@
+/* Questions to a database server, one after the other, and what the answers mean for locks. */
+#include "store/hosted/checkup.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "net/loop.h"
+#include "rules/error.h"
+#include "store/redis/session.h"
+#include "store/sql/dialect.h"
+
+#define PINGS     11
+#define ASK_NS    (5 * NS_PER_SEC)
+#define AHEAD_MAX 1000 /* ms */
+
+struct examination {
+    const struct checkup_plan *plan;
+    const struct sql_dialect *dialect;
+    struct loop *loop;
+    struct redis_session *session, *other; /* each with a host; the second is rarely used */
+    struct redis_session *asked;
+    struct checked_server *server;
+
+    /* The answer to the latest question: its first row. */
+    bool failed;
+    struct answer failure;
+    char values[4][200];
+};
+
+/* -- asking ------------------------------------------------------------------------------------ */
+
+static void heard(void *arg, redisReply *const *replies, size_t count, const struct answer *failure)
+{
+    struct examination *of = arg;
+    const redisReply *row = count > 0 ? replies[0] : NULL;
+
+    of->failed = !row || row->type != REDIS_REPLY_ARRAY;
+    memset(of->values, 0, sizeof of->values);
+    if (row && row->type == REDIS_REPLY_ERROR) {
+        redis_error_answer(row->str, &of->failure);
+        redis_session_sign(of->asked, &of->failure);
+    } else if (of->failed) {
+        of->failure = *failure;
+    }
+    for (size_t i = 0; !of->failed && i < row->elements && i < 4; i++)
+        snprintf(of->values[i], sizeof of->values[i], "%s", row->element[i]->str);
+    loop_stop(of->loop);
+}
+
+static bool ask_by(struct examination *of, struct redis_session *session, const char *sql)
+{
+    const char *command[] = {"SQL", sql};
+
+    of->asked = session;
+    redis_session_add(session, 2, command, NULL);
+    redis_session_send(session, 1, 0, moment_plus(moment_now(), ASK_NS));
+    loop_run(of->loop);
+    return !of->failed;
+}
+
+static bool ask(struct examination *of, const char *sql)
+{
+    return ask_by(of, of->session, sql);
+}
+
+static struct sql_text text_of(const struct examination *of)
+{
+    return (struct sql_text){.dialect = of->dialect, .table = of->plan->address->urls->table};
+}
+
+/* The same with the names of the tables, as sql_add() has them. */
+static bool ask_names(struct examination *of, const char *sql)
+{
+    struct sql_text text = text_of(of);
+
+    sql_add(&text, "%s", sql);
+    bool answered = ask(of, text.bytes);
+    sql_text_end(&text);
+    return answered;
+}
+
+static bool says(const struct examination *of, size_t i, const char *value)
+{
+    return strcmp(of->values[i], value) == 0;
+}
+
+static void add(struct examination *of, const char *check, enum level level, const char *text,
+                const char *advice)
+{
+    diagnosis_add(&of->server->diagnosis, check, level, advice, "%s", text);
+}
+
+/* Both with the names of the tables, as sql_add() has them. */
+static void add_names(struct examination *of, const char *check, enum level level, const char *text,
+                      const char *advice)
+{
+    struct sql_text told = text_of(of), advised = text_of(of);
+
+    sql_add(&told, "%s", text);
+    sql_add(&advised, "%s", advice);
+    add(of, check, level, told.bytes, advised.bytes);
+    sql_text_end(&told);
+    sql_text_end(&advised);
+}
+
+/* -- what is the same for all ------------------------------------------------------------------ */
+
+static void check_ping(struct examination *of)
+{
+    int64_t took[PINGS];
+
+    for (size_t i = 0; i < PINGS; i++) {
+        struct moment before = moment_now();
+        if (!ask(of, "SELECT 1"))
+            return;
+        took[i] = moment_until(before, moment_now());
+    }
+    diagnosis_sort_pings(took, PINGS, &of->server->figures.ping_median_ns,
+                         &of->server->figures.ping_max_ns);
+}
+
+/* Leases are counted by the server's clock alone, so a difference does no harm by itself. */
+static void check_clock(struct examination *of)
+{
+    char sql[200];
+    int64_t us;
+
+    snprintf(sql, sizeof sql, "SELECT %s", of->dialect->now);
+    int64_t before = clock_wall();
+    if (!ask(of, sql) || !decimal_parse(of->values[0], 0, INT64_MAX, &us))
+        return;
+    int64_t ahead = us / 1000 - (before + (clock_wall() - before) / 2) / NS_PER_MS;
+    of->server->figures.ahead_ms = ahead;
+    if (ahead > AHEAD_MAX || ahead < -AHEAD_MAX)
+        add(of, "clock", LEVEL_NOTE, "the server's clock and this host's differ by more than 1 s",
+            "leases count by the server's clock; it must not be set while locks are held");
+    else
+        add(of, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
+}
+
+/* -- rights ------------------------------------------------------------------------------------ */
+
+static const char *const verbs[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
+
+/* Whether the user may do that with the table, by a statement that changes nothing: the server
+ * looks at the rights first. */
+static bool may(struct examination *of, size_t verb, const char *table)
+{
+    static const char *const trials[] = {
+        "SELECT name FROM %s WHERE 1 = 0", "INSERT INTO %s SELECT * FROM %s WHERE 1 = 0",
+        "UPDATE %s SET name = name WHERE 1 = 0", "DELETE FROM %s WHERE 1 = 0"};
+    struct sql_text text = text_of(of);
+    const char *trial = trials[verb], *at;
+
+    while ((at = strstr(trial, "%s"))) {
+        sql_add(&text, "%.*s@%s", (int)(at - trial), trial, table);
+        trial = at + strlen("%s");
+    }
+    sql_add(&text, "%s", trial);
+    bool done = ask(of, text.bytes);
+    sql_text_end(&text);
+    return done || of->failure.cause != CAUSE_DENIED;
+}
+
+/* Adds "SELECT, DELETE on rlock_wait" and the like. */
+static void add_lacks(struct examination *of, const char *table, struct sql_text *lacks)
+{
+    const char *between = lacks->size > 0 ? "; " : "";
+    bool some = false;
+
+    for (size_t verb = 0; verb < sizeof verbs / sizeof *verbs; verb++) {
+        if (may(of, verb, table))
+            continue;
+        sql_add(lacks, "%s%s", between, verbs[verb]);
+        between = ", ";
+        some = true;
+    }
+    if (some)
+        sql_add(lacks, " on @%s", table);
+}
+
+static bool check_rights(struct examination *of)
+{
+    struct sql_text lacks = text_of(of), grants = text_of(of);
+    char user[sizeof *of->values] = "the user";
+
+    if (ask(of, of->dialect->hosts ? "SELECT CURRENT_USER()" : "SELECT current_user"))
+        snprintf(user, sizeof user, "%s", of->values[0]);
+    for (const char *const *table = of->dialect->tables; *table; table++)
+        add_lacks(of, *table, &lacks);
+    sql_add_grants(&grants, user);
+    bool fine = lacks.size == 0;
+    if (fine)
+        diagnosis_add(&of->server->diagnosis, "rights", LEVEL_FINE, "",
+                      "user %.100s may do all that rlock needs", user);
+    else
+        diagnosis_add(&of->server->diagnosis, "rights", LEVEL_UNFIT, grants.bytes,
+                      "user %.100s lacks %.180s", user, lacks.bytes);
+    sql_text_end(&lacks);
+    sql_text_end(&grants);
+    return fine;
+}
+
+/* Whether locks can be tried. */
+static bool check_tables(struct examination *of)
+{
+    bool one = !of->dialect->tables[1], there = ask_names(of, of->dialect->probe);
+
+    if (there || of->failure.cause == CAUSE_DENIED) {
+        add_names(of, "tables", LEVEL_FINE, one ? "@record is there" : "@lock and @wait are there",
+                  "");
+        return check_rights(of);
+    }
+    diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
+    diagnosis_hint(&of->server->diagnosis, of->failure.hint);
+    return false;
+}
+
+/* -- connections ------------------------------------------------------------------------------- */
+
+/* Both in decimal; "own": how many of them this user may have, if that is less. */
+static void tell_connections(struct examination *of, const char *taken, const char *most,
+                             const char *own)
+{
+    int64_t used, limit, limit_of_user = 0;
+    char of_user[60] = "";
+
+    if (!decimal_parse(taken, 0, INT64_MAX, &used) || !decimal_parse(most, 1, INT64_MAX, &limit))
+        return;
+    if (decimal_parse(own, 1, INT64_MAX, &limit_of_user))
+        snprintf(of_user, sizeof of_user, "; this user may have %" PRId64, limit_of_user);
+    bool scarce = used > limit - limit / 5;
+    diagnosis_add(&of->server->diagnosis, "connections", scarce ? LEVEL_WARNING : LEVEL_FINE,
+                  scarce ? "raise max_connections: each holder and each waiter takes one" : "",
+                  "%" PRId64 " of %" PRId64 " are taken%s", used, limit, of_user);
+}
+
+static void check_tls(struct examination *of)
+{
+    if (of->plan->address->urls->path)
+        add(of, "encryption", LEVEL_FINE, "a Unix socket, which leaves this host nowhere", "");
+    else if (of->plan->address->urls->tls)
+        add(of, "encryption", LEVEL_FINE, "TLS, with the server's name verified", "");
+    else
+        add(of, "encryption", LEVEL_WARNING, "the network is not encrypted",
+            "set up TLS, and write postgresqls:// or mysqls:// for it");
+}
+
+/* -- PostgreSQL -------------------------------------------------------------------------------- */
+
+static void check_pg_durability(struct examination *of)
+{
+    if (!ask(of, "SELECT current_setting('fsync'), current_setting('synchronous_commit'), "
+                 "current_setting('full_page_writes')"))
+        return;
+    if (says(of, 0, "off") || says(of, 2, "off"))
+        add(of, "durability", LEVEL_WARNING,
+            "fsync or full_page_writes is off: a crash loses locks", "turn both on");
+    else if (says(of, 1, "off"))
+        add(of, "durability", LEVEL_WARNING,
+            "synchronous_commit is off: a crash loses the latest locks",
+            "ALTER ROLE … SET synchronous_commit = on, for the user that rlock logs in as");
+    else
+        add(of, "durability", LEVEL_FINE, "what is acknowledged is on disk", "");
+}
+
+static void check_pg_replicas(struct examination *of)
+{
+    int64_t count = 0;
+
+    if (ask(of, "SELECT CAST(pg_is_in_recovery() AS text)") && !says(of, 0, "false"))
+        add(of, "role", LEVEL_UNFIT, "it is a standby, which takes no locks",
+            "connect to the primary");
+    if (!ask(of, "SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) "
+                 "FROM pg_stat_replication") ||
+        !decimal_parse(of->values[0], 0, INT64_MAX, &count))
+        return;
+    of->server->figures.replicas = count;
+    if (count > 0 && says(of, 1, "0"))
+        add(of, "replicas", LEVEL_WARNING,
+            "its standbys are asynchronous: a failover to one of them loses the latest locks",
+            "synchronous_standby_names, if one of them may be promoted");
+    else
+        add(of, "replicas", LEVEL_FINE,
+            count > 0 ? "a standby is synchronous" : "it has no standby that is connected", "");
+}
+
+static void check_pg_connections(struct examination *of)
+{
+    if (ask(of, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
+                "'client backend'), CAST(current_setting('max_connections') AS integer) - "
+                "CAST(current_setting('superuser_reserved_connections') AS integer), "
+                "(SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)"))
+        tell_connections(of, of->values[0], of->values[1], of->values[2]);
+}
+
+/* A pooler may give each statement to another session: then two connections have one, or one has
+ * two. It may give them to each session in turn: of two in turn the same one answers every second
+ * statement. */
+static void check_pg_pooler(struct examination *of)
+{
+    static const char session[] = "SELECT pg_backend_pid()";
+    char first[200], others[200];
+    bool stays = true, asked = ask(of, session);
+
+    snprintf(first, sizeof first, "%s", of->values[0]);
+    asked = asked && ask_by(of, of->other, session);
+    snprintf(others, sizeof others, "%s", of->values[0]);
+    for (int i = 0; i < 2; i++) {
+        asked = asked && ask(of, session);
+        stays = stays && says(of, 0, first);
+    }
+    if (!asked)
+        return;
+    if (strcmp(first, others) != 0 && stays)
+        add(of, "wake-up", LEVEL_FINE, "waiters are called by NOTIFY", "");
+    else
+        add(of, "wake-up", LEVEL_WARNING,
+            "a pooler shares out the sessions: waiters look once a second instead of being called",
+            "connect to the server itself, or pool sessions");
+}
+
+static void check_postgresql(struct examination *of)
+{
+    check_pg_replicas(of);
+    check_pg_durability(of);
+    check_pg_connections(of);
+    if (check_tables(of))
+        check_pg_pooler(of);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void examine(struct examination *of, const char *software,
+                    void (*particular)(struct examination *))
+{
+    struct checked_server *server = of->server;
+
+    if (!ask(of, of->dialect->hosts ? "SELECT VERSION()"
+                                    : "SELECT current_setting('server_version')")) {
+        snprintf(server->said, sizeof server->said, "%s", of->failure.said);
+        diagnosis_add(&server->diagnosis, "reach", LEVEL_UNFIT, "", "%s", of->failure.text);
+        diagnosis_hint(&server->diagnosis, of->failure.hint);
+        return;
+    }
+    const char *version = of->values[0];
+    server->reached = true;
+    snprintf(server->figures.software, sizeof server->figures.software, "%s",
+             strstr(version, "MariaDB") ? "mariadb" : software);
+    snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
+             (int)strcspn(version, " -"), version);
+    check_tls(of);
+    check_ping(of);
+    check_clock(of);
+    particular(of);
+}
+
+static bool open_both(struct examination *of, char *fault, size_t size)
+{
+    static const struct redis_session_events events = {.done = heard};
+    const struct store_address *address = of->plan->address;
+
+    of->loop = loop_new();
+    if (!of->loop) {
+        snprintf(fault, size, "%s", strerror(errno));
+        return false;
+    }
+    of->session = redis_session_new(of->loop, address, &events, of, fault, size);
+    of->other = of->session ? redis_session_new(of->loop, address, &events, of, fault, size) : NULL;
+    return of->other;
+}
+
+static bool check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                  size_t size, const struct sql_dialect *dialect, const char *software,
+                  void (*particular)(struct examination *))
+{
+    struct examination *of = mem_zeroed(sizeof *of);
+
+    of->plan = plan;
+    of->dialect = dialect;
+    bool opened = open_both(of, fault, size);
+    if (opened) {
+        of->server = checkup_add(checkup, plan->address->urls);
+        examine(of, software, particular);
+    }
+    if (of->session)
+        redis_session_free(of->session);
+    if (of->other)
+        redis_session_free(of->other);
+    if (of->loop)
+        loop_free(of->loop);
+    free(of);
+    return opened;
+}
+
+bool hosted_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                             size_t size)
+{
+    return check(plan, checkup, fault, size, &sql_hosted_postgresql, "postgresql",
+                 check_postgresql);
+}

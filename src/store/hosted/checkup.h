@@ -1,0 +1,11 @@
+/* What the doctor looks at in a database server. */
+#ifndef RLOCK_STORE_HOSTED_CHECKUP_H
+#define RLOCK_STORE_HOSTED_CHECKUP_H
+
+#include "store/diagnosis.h"
+
+/* As "check" of store/store_record.h. */
+bool hosted_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                             size_t size);
+
+#endif
