@@ -67,7 +67,7 @@ load helper
     kill "${pid[a]}"
     finish b 15
     LC_ALL=C.UTF-8 run -0 rlock history --plot k
-    [[ ${#lines[@]} == 4 && ${lines[0]} == 'last runs of k: ░ waited, █ held' ]]
+    [[ ${#lines[@]} == 4 && ${lines[0]} == 'last runs (░ waited, █ held) of k' ]]
     [[ ${lines[1]} == BY*HELD*WAITED*OUTCOME && ${lines[2]} == *█*'signal TERM' ]]
     [[ ${lines[3]} == *[█▌▐]*'exit 3' ]]
     LC_ALL=C run -0 rlock history --plot k

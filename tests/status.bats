@@ -248,8 +248,8 @@ expect [0-9]{2}:[0-9]{2}:[0-9]{2}  30 locks
 expect many-0020[^\n]*\r+\n[^\n]*… and 10 more
 resize 8 30
 expect 30 locks
-expect KEY       MODE       HOLDERS  \r+\n[^\n]*many-00…  exclusive  1        \r
-expect \n[^\n]*many-00…  exclusive  1        \r+\n[^\n]*… and 26 more
+expect KEY +HOLDERS +AGE[^\r\n]*\r+\n[^\n]*many-00[^\n]*\r
+expect \n[^\n]*many-00[^\n]*\r+\n[^\n]*… and 26 more
 resize 40 100
 expect many-0030
 absent more

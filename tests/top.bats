@@ -19,13 +19,115 @@ top() {
     top <<'END'
 expect rlock top  [0-9:]{8}  2 locks, 1 waiting
 expect KEY  (.|\n)*beta (.|\n)*alpha
-expect Enter holders and queue
+expect Enter details
 send \r
 expect beta: exclusive, 1 waiting(.|\n)*some label(.|\n)*owner(.|\n)*waiter 1
+absent last runs
 send q
 expect KEY  (.|\n)*alpha
 send q
 expect \x1b\[\?1049l
+status 0
+END
+}
+
+@test "the details of a lock wrap, and show its last runs, also when it becomes free" {
+    rlock run -q k -- true
+    run -3 rlock run -q k -- sh -c 'exit 3'
+    owner=$(rlock acquire --lease 1h --label 'a label of words that do not fit into one line' k)
+    export owner
+    top <<'END'
+resize 30 44
+expect 1 lock
+send \r
+expect label(.|\n)*a label of words that do not(.|\n)*fit into one line(.|\n)*last runs \((.|\n)*exit 0(.|\n)*exit 3
+sh "$RLOCK" release --owner "$owner" k
+expect no locks(.|\n)*last run by
+resize 31 44
+expect k: free, 0 waiting(.|\n)*last runs
+send q
+expect no locks
+send q
+status 0
+END
+}
+
+@test "a small window keeps keys, ages, waiters and the holders' hosts" {
+    rlock acquire --lease 1h a-key-that-is-longer-than-a-narrow-window
+    top <<'END'
+resize 10 40
+expect KEY +HOLDERS +AGE +WAITERS
+expect a-key[^\n]*…
+expect \? help +q quit
+resize 24 80
+expect KEY +MODE +HOLDERS +AGE +(LEASE +)?WAITERS
+resize 50 200
+expect a-key-that-is-longer-than-a-narrow-window
+send q
+status 0
+END
+}
+
+@test "< and > sort, and the cursor stays on its KEY; ? shows the keys; j and k move" {
+    rlock acquire --lease 1h bb
+    rlock acquire --lease 1h aa
+    top <<'END'
+expect bb(.|\n)*aa
+send j
+send >
+expect sorted by age
+send >
+expect waiters
+send >
+expect key
+send \r
+expect aa: exclusive
+send q
+expect sorted by key
+send <
+expect waiters
+send k
+send \r
+expect bb: exclusive
+send ?
+expect Keys(.|\n)*sort otherwise
+send q
+expect bb: exclusive
+send q
+send q
+status 0
+END
+}
+
+@test "p asks, and pauses the chosen lock or resumes it; n leaves it as it was" {
+    rlock acquire --lease 1h k
+    top <<'END'
+expect 1 lock
+send p
+expect rlock pause k(.|\n)*For how long
+send n\n
+expect 1 lock
+send p
+expect For how long
+send 1h\n
+expect Why
+send maintenance\n
+expect Enter shows the locks again
+sh "$RLOCK" status --json k | jq -e '.[0].paused.reason == "maintenance"'
+send \n
+expect exclusive, paused
+send p
+expect Let others in again
+send \x1b\n
+expect exclusive, paused
+send p
+expect Let others in again
+send y\n
+expect Enter shows the locks again
+sh "$RLOCK" status --json k | jq -e '.[0].paused == null'
+send \n
+expect 1 lock
+send q
 status 0
 END
 }
@@ -54,22 +156,22 @@ status 130
 END
 }
 
-@test "k asks, and takes the chosen lock away or leaves it" {
+@test "x asks, and takes the chosen lock away or leaves it" {
     rlock acquire --lease 1h k
     top <<'END'
 expect 1 lock
-send k
+send x
 expect rlock force-release k(.|\n)*k is held(.|\n)*Take it away
 send n\n
 expect Enter shows the locks again
 sh "$RLOCK" status --json k | jq -e '.[0].holders | length == 1'
 send \n
 expect 1 lock
-send k
+send x
 expect Take it away
 send \x03
 expect 1 lock
-send k
+send x
 expect Take it away
 send y\n
 expect Enter shows the locks again

@@ -29,6 +29,7 @@ enum {
 #define LABEL_LEAST 8 /* columns, below which nothing is told by the start of a label */
 #define KEY_LEAST   8
 #define KEY_FAIR    16 /* of a key that is cut, so that it can be told who holds it */
+#define HOST_FAIR   12 /* of a host that is cut */
 
 /* "free", "reserved", "exclusive", "shared", "limit 3", "limit" where that is not known; also
  * ", paused". */
@@ -121,23 +122,60 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
 /* Of a line without the label. */
 static int width_of(const struct table *table)
 {
-    int total = (COLUMN_LABEL - 1) * TABLE_GAP;
+    int total = -TABLE_GAP;
 
     for (size_t c = 0; c < COLUMN_LABEL; c++)
-        total += table_width(table, c);
+        total += table->hidden[c] ? 0 : table_width(table, c) + TABLE_GAP;
     return total;
 }
 
-/* Holders that make the lines longer than the screen become the number of holders; of one that is
- * kept it is left out how its command ended. Keys that will be cut may be left with no more than a
- * fair part. */
+/* Of a column of which no more than a fair part is needed. */
+static int fair_width(const struct table *table, size_t column, int fair)
+{
+    int width = table_width(table, column);
+
+    return width < fair ? width : fair;
+}
+
+/* Hides what matters least, the lease and then the mode, where a fair part of the key and of the
+ * holder would have no room beside it. */
+static void hide_columns(struct table *table, int width)
+{
+    static const size_t least[] = {COLUMN_LEASE, COLUMN_MODE};
+    int spared = table_width(table, COLUMN_KEY) - fair_width(table, COLUMN_KEY, KEY_FAIR) +
+                 table_width(table, COLUMN_HELD) - fair_width(table, COLUMN_HELD, HOST_FAIR);
+
+    for (size_t i = 0; i < 2 && width_of(table) - spared > width; i++)
+        table->hidden[least[i]] = true;
+}
+
+/* Writes the holder's user and host into its cell, or the host where that is too long; true if it
+ * fits. */
+static bool shorten_party(struct table_row *row, const struct identity *who, int room)
+{
+    char text[UTF8_ESCAPED_SIZE(2 * IDENTITY_WORD_MAX + 2)];
+    struct identity where = {0};
+
+    if (!who->host[0])
+        return false;
+    memcpy(where.host, who->host, sizeof where.host);
+    memcpy(where.user, who->user, sizeof where.user);
+    table_set(row, COLUMN_HELD, render_party(&where, text, sizeof text));
+    if ((int)utf8_width(row->cells[COLUMN_HELD]) > room)
+        table_set(row, COLUMN_HELD, utf8_escape(where.host, text, sizeof text));
+    return (int)utf8_width(row->cells[COLUMN_HELD]) <= room;
+}
+
+/* Holders that make the lines longer than the screen become their user and host, their host, or, as
+ * several ones do, the number of holders; of one that is kept it is left out how its command ended.
+ * Keys that will be cut may be left with no more than a fair part, and so may hosts then. */
 static void shorten_holders(struct table *table, const struct lock_view *locks,
                             const struct render_style *style)
 {
     const struct lock_party *holder;
 
     int keys = table_width(table, COLUMN_KEY), rest = width_of(table) - keys;
-    int fair = style->cut && keys > KEY_FAIR ? KEY_FAIR : keys;
+    int fair = style->cut ? fair_width(table, COLUMN_KEY, KEY_FAIR) : keys;
     int room = style->width - (rest - table_width(table, COLUMN_HELD)) - fair;
 
     for (size_t i = 1; rest + fair > style->width && i < table->count; i++) {
@@ -147,6 +185,10 @@ static void shorten_holders(struct table *table, const struct lock_view *locks,
             continue;
         if (holders == 1 && holder->kept)
             row->cells[COLUMN_HELD][strcspn(row->cells[COLUMN_HELD], ";")] = '\0';
+        else if (holders == 1 && shorten_party(row, &holder->who, room))
+            continue;
+        else if (holders == 1 && style->cut && holder->who.host[0])
+            table_cut(row, COLUMN_HELD, room > KEY_LEAST ? room : KEY_LEAST);
         else
             table_set_number(row, COLUMN_HELD, holders);
     }
@@ -185,6 +227,8 @@ void render_table(FILE *out, const struct lock_view *locks, size_t count,
     table_add_titles(&table, titles);
     for (size_t i = 0; i < count; i++)
         add_row(&table, &locks[i], style->color);
+    if (style->cut && style->width > 0)
+        hide_columns(&table, style->width);
     if (style->width > 0)
         shorten_holders(&table, locks, style);
     if (style->cut)
@@ -442,8 +486,7 @@ static void put_since(const struct json_library *json, json_t *object,
 {
     char text[32];
 
-    json_put_text(json, object, "since",
-                  party->unread ? NULL : render_time(party->since_ms, text));
+    json_put_text(json, object, "since", party->unread ? NULL : render_time(party->since_ms, text));
     put_known(json, object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
 }
 
@@ -590,8 +633,8 @@ static void put_decision(const struct json_library *json, json_t *object, const 
         json_put_null(json, object, name);
 }
 
-static void put_pause(const struct json_library *json, json_t *object,
-                      const struct lock_party *by, const char *glob)
+static void put_pause(const struct json_library *json, json_t *object, const struct lock_party *by,
+                      const char *glob)
 {
     if (!by->owner[0]) {
         json_put_null(json, object, "paused");
@@ -605,8 +648,8 @@ static void put_pause(const struct json_library *json, json_t *object,
 /* The pause of a GLOB is a row of its own: it may hit KEYs that were never used. */
 static json_t *glob_object(const struct json_library *json, const struct lock_view *pause)
 {
-    static const char *const unknown[] = {"key", "mode", "limit", "stored_limit", "reserved",
-                                          "fence", "last_run"};
+    static const char *const unknown[] = {"key",      "mode",  "limit",   "stored_limit",
+                                          "reserved", "fence", "last_run"};
     json_t *object = json->object();
 
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)

@@ -148,3 +148,44 @@ void window_fit(FILE *out, const char *text, const struct window *window, const 
         fputc('\n', out);
     put_line(out, more, strlen(more), columns);
 }
+
+#define INDENT 4
+
+/* Bytes of the start of a line that fit, which end at a space if one is near. */
+static size_t part_of(const char *line, size_t columns)
+{
+    size_t whole = utf8_fit(line, columns), part = whole;
+
+    if (!line[whole])
+        return whole;
+    while (part > whole / 2 && line[part] != ' ')
+        part--;
+    part = part > whole / 2 ? part : whole;
+    part = part > 0 ? part : utf8_fit(line, 2);
+    return part > 0 ? part : 1;
+}
+
+static void wrap_line(FILE *out, const char *line, size_t columns)
+{
+    size_t indent = 0;
+
+    do {
+        size_t length = part_of(line, columns - indent);
+        fprintf(out, "%*s%.*s\n", (int)indent, "", (int)length, line);
+        line += length;
+        line += strspn(line, " ");
+        indent = columns > 2 * INDENT ? INDENT : 0;
+    } while (*line);
+}
+
+void window_wrap(FILE *out, const char *text, int columns)
+{
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        char *line = mem_zeroed(length + 1);
+        memcpy(line, text, length);
+        wrap_line(out, line, columns > 1 ? (size_t)columns : 1);
+        free(line);
+        text += length + (text[length] != '\0');
+    }
+}

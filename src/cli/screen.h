@@ -32,4 +32,9 @@ void screen_leave(struct screen *screen);
  * columns and are never cut off. */
 void window_fit(FILE *out, const char *text, const struct window *window, const char *unit);
 
+/* Writes the lines of the text, which has no colours, those that are longer than "columns" as
+ * several ones: at a space where there is one in the second half of the line, and with those that
+ * follow indented. Each ends with a newline. */
+void window_wrap(FILE *out, const char *text, int columns);
+
 #endif

@@ -95,6 +95,8 @@ static void print_row(FILE *out, const struct table *table, const struct table_r
 {
     for (size_t c = 0; c < table->columns; c++) {
         const char *text = row->cells[c];
+        if (table->hidden[c])
+            continue;
         bool colored = c == table->colored && row->color;
         bool last = c + 1 == table->columns;
         int gap = last ? 0 : widths[c] - (int)utf8_width(text) + TABLE_GAP;

@@ -24,6 +24,7 @@ struct table_row {
 struct table {
     size_t columns;
     size_t colored; /* the one whose cells have colours */
+    bool hidden[TABLE_COLUMNS_MAX];
     struct table_row *rows;
     size_t count;
 };

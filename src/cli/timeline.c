@@ -233,8 +233,8 @@ void timeline_print(FILE *out, const char *key, const struct past_run *runs, siz
     set_and_free(&table.rows[0], COLUMN_LINE, print_axis(&span, cells));
     for (size_t i = 0; i < count; i++)
         set_and_free(&table.rows[i + 1], COLUMN_LINE, draw_run(runs[i].run, &span, cells, glyphs));
-    fprintf(out, "last runs of %s: %s waited, %s held\n", utf8_escape(key, escaped, sizeof escaped),
-            glyphs->waited, glyphs->held);
+    fprintf(out, "last runs (%s waited, %s held) of %s\n", glyphs->waited, glyphs->held,
+            utf8_escape(key, escaped, sizeof escaped));
     table_print(out, &table);
     table_free(&table);
 }

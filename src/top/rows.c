@@ -47,7 +47,31 @@ static int descending(int64_t a, int64_t b)
     return (a < b) - (a > b);
 }
 
-static int compare(const void *left, const void *right)
+static int by_key(const void *left, const void *right)
+{
+    const struct lock_view *a = left, *b = right;
+
+    return strcmp(a->key, b->key);
+}
+
+static int by_age(const void *left, const void *right)
+{
+    const struct lock_view *a = left, *b = right;
+    int order =
+        descending(oldest(a->holders, a->holder_count), oldest(b->holders, b->holder_count));
+
+    return order ? order : by_key(a, b);
+}
+
+static int by_waiters(const void *left, const void *right)
+{
+    const struct lock_view *a = left, *b = right;
+    int order = descending((int64_t)a->waiter_count, (int64_t)b->waiter_count);
+
+    return order ? order : by_age(a, b);
+}
+
+static int by_urgency(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;
     int order = (b->waiter_count > 0) - (a->waiter_count > 0);
@@ -55,11 +79,15 @@ static int compare(const void *left, const void *right)
     if (order == 0)
         order =
             descending(oldest(a->waiters, a->waiter_count), oldest(b->waiters, b->waiter_count));
-    if (order == 0)
-        order =
-            descending(oldest(a->holders, a->holder_count), oldest(b->holders, b->holder_count));
-    return order ? order : strcmp(a->key, b->key);
+    return order ? order : by_age(a, b);
 }
+
+static int (*const orders[ROWS_ORDERS])(const void *, const void *) = {
+    [ROWS_BY_URGENCY] = by_urgency,
+    [ROWS_BY_AGE] = by_age,
+    [ROWS_BY_WAITERS] = by_waiters,
+    [ROWS_BY_KEY] = by_key,
+};
 
 /* -- the chosen one ---------------------------------------------------------------------------- */
 
@@ -89,7 +117,7 @@ void rows_take(struct rows *rows, const struct lock_views *locks)
     for (size_t i = 0; i < locks->count; i++)
         if (matches(&locks->views[i], rows->filter))
             rows->locks[rows->count++] = locks->views[i];
-    qsort(rows->locks, rows->count, sizeof *rows->locks, compare);
+    qsort(rows->locks, rows->count, sizeof *rows->locks, orders[rows->order]);
     choose(rows, find_chosen(rows));
 }
 

@@ -7,6 +7,14 @@
 
 #define ROWS_FILTER_SIZE 128
 
+enum rows_order {
+    ROWS_BY_URGENCY, /* those that others wait for, by how long the first one waits; the others */
+    ROWS_BY_AGE,     /* what is held longest first */
+    ROWS_BY_WAITERS, /* what most wait for first */
+    ROWS_BY_KEY,
+    ROWS_ORDERS
+};
+
 /* All zero: none. */
 struct rows {
     struct lock_view *locks; /* shallow copies, what hurts most first */
@@ -15,11 +23,11 @@ struct rows {
     size_t first;                  /* at the top of the window */
     char *key;                     /* of the chosen one, also while it is not there; or NULL */
     char filter[ROWS_FILTER_SIZE]; /* "": everything */
+    enum rows_order order;
 };
 
-/* Takes the locks that the filter lets through. They are sorted by what hurts: those that others
- * wait for, by how long the first one waits; the others, by how long they are held. The chosen lock
- * stays chosen wherever it goes. The rows borrow from the locks until the next call. */
+/* Takes the locks that the filter lets through, sorted. The chosen lock stays chosen wherever it
+ * goes. The rows borrow from the locks until the next call. */
 void rows_take(struct rows *rows, const struct lock_views *locks);
 /* Chooses another one, so many rows further down. */
 void rows_move(struct rows *rows, long by);

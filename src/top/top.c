@@ -12,7 +12,10 @@
 #include "cli/command.h"
 #include "cli/lock_watch.h"
 #include "cli/render.h"
+#include "cli/render_history.h"
 #include "cli/screen.h"
+#include "cli/timeline.h"
+#include "lock/key.h"
 #include "os/child.h"
 #include "os/terminal.h"
 #include "run/supervisor.h"
@@ -33,6 +36,21 @@ enum {
 enum { KEY_ESCAPE = 27, KEY_RETURN = '\r', KEY_WIPE = 'U' - '@', KEY_RUBOUT = 127 };
 enum { COLOR_OF_TROUBLE = 1, COLOR_OF_WAITING };
 
+struct top;
+
+/* A key that leads to a question about a lock. */
+struct question {
+    int key;
+    /* Asks and acts, in a process of its own, on the screen that was there before. Returns the
+     * exit status. */
+    int (*ask)(void *top);
+};
+
+static int take_away(void *arg);
+static int pause_or_resume(void *arg);
+static const struct question question_take_away = {'x', take_away};
+static const struct question question_pause = {'p', pause_or_resume};
+
 struct top {
     const struct command *command;
     struct arguments arguments;
@@ -41,15 +59,19 @@ struct top {
     struct inherited inherited;
     struct terminal terminal;
     struct lock_watch locks;
+    struct lock_watch full; /* of the lock in "detail", with its last runs */
     struct loop_io keys;
     SCREEN *screen; /* NULL: not on it yet */
 
     struct rows rows;
     bool typing;     /* a filter */
+    bool helping;    /* the keys are shown */
     char *detail;    /* the KEY of the lock that is shown in full; NULL: all are shown as rows */
+    char *pattern;   /* of "full", which finds one lock; kept while the store is asked */
     size_t scrolled; /* lines of it that are above the window */
     bool resting;    /* between two surveys, where loop_stop() ends the pause alone */
-    char *unwanted;  /* the KEY of the lock that is to be taken away; or NULL */
+    char *subject;   /* the KEY of the lock that a question is about; or NULL */
+    const struct question *question;
     bool quit;
     int signal; /* it was told to end by it; 0 */
 };
@@ -107,18 +129,28 @@ static void draw_heading(const struct top *top)
     free(heading);
 }
 
-static void draw_filter(const struct top *top)
+static const char *const orders[ROWS_ORDERS] = {
+    [ROWS_BY_URGENCY] = "",
+    [ROWS_BY_AGE] = "sorted by age  ",
+    [ROWS_BY_WAITERS] = "sorted by waiters  ",
+    [ROWS_BY_KEY] = "sorted by key  ",
+};
+
+/* The order, where it is another than at the start, and the filter. */
+static void draw_choice(const struct top *top)
 {
     char filter[UTF8_ESCAPED_SIZE(ROWS_FILTER_SIZE)];
     char line[sizeof filter + 64];
+    const char *order = orders[top->rows.order];
 
     utf8_escape(top->rows.filter, filter, sizeof filter);
-    if (!top->typing && !*filter)
-        return;
-    snprintf(line, sizeof line, "/%s%s", filter, top->typing ? "_" : "");
-    if (!top->typing)
-        snprintf(line, sizeof line, "/%s  %zu of %zu", filter, top->rows.count,
+    if (top->typing)
+        snprintf(line, sizeof line, "%s/%s_", order, filter);
+    else if (*filter)
+        snprintf(line, sizeof line, "%s/%s  %zu of %zu", order, filter, top->rows.count,
                  top->locks.list.locks.count);
+    else
+        snprintf(line, sizeof line, "%s", order);
     put_text(LINE_FILTER, A_NORMAL, line);
 }
 
@@ -163,45 +195,93 @@ static const struct lock_view *find_lock(const struct top *top, const char *key)
     return NULL;
 }
 
-static void draw_detail(struct top *top)
+/* All about one lock, wrapped to the window. Until the store has told its last runs, and while it
+ * is away, they are not there. The caller frees. */
+static char *print_detail(const struct top *top)
 {
     struct lock_view free_lock = {.key = top->detail};
+    const struct lock_views *full = &top->full.list.locks;
     const struct lock_view *lock = find_lock(top, top->detail);
-    struct render_style style = {.width = COLS};
-    size_t room = room_for_rows() + 1, lines = 0, size, length;
-    char *text = NULL;
-    const char *line;
-
+    const struct timeline_style drawing = {.width = COLS > TIMELINE_LEAST ? COLS : TIMELINE_LEAST,
+                                           .ascii = !screen_shows_utf8()};
+    const struct render_style style = {.width = COLS};
+    char *text = NULL, *wrapped = NULL;
+    size_t size, count = 0;
+    struct past_run *runs = NULL;
     FILE *out = mem_checked(open_memstream(&text, &size));
+
+    if (full->count > 0 && strcmp(full->views->key, top->detail) == 0) {
+        lock = full->views;
+        runs = past_runs_collect(full, &count);
+    }
     render_long(out, lock ? lock : &free_lock, 1, &style);
     fclose(out);
+    out = mem_checked(open_memstream(&wrapped, &size));
+    window_wrap(out, text, COLS);
+    if (count > 0) {
+        fputc('\n', out);
+        timeline_print(out, top->detail, runs, count, &drawing);
+    }
+    fclose(out);
+    free(runs);
+    free(text);
+    return wrapped;
+}
+
+/* A text that may be longer than the window, of which the first line is a heading. */
+static void draw_text(struct top *top, const char *text)
+{
+    size_t room = room_for_rows() + 1, lines = 0, length;
+    const char *line;
+
     while (find_line(text, lines, &length))
         lines++;
     if (top->scrolled + room > lines)
         top->scrolled = lines > room ? lines - room : 0;
     for (size_t i = 0; i < room && (line = find_line(text, top->scrolled + i, &length)); i++)
         put_line(LINE_TITLES + (int)i, i + top->scrolled == 0 ? A_BOLD : A_NORMAL, line, length);
-    free(text);
+}
+
+static const char help[] = "Keys\n"
+                           "Up k, Down j  choose a lock\n"
+                           "Enter         all about it\n"
+                           "/             filter\n"
+                           "< >           sort otherwise\n"
+                           "p             pause it, or resume it\n"
+                           "x             take it away\n"
+                           "?             these keys\n"
+                           "q             back; quit\n";
+
+/* As many of them as fit; "? help" is the first. */
+static const char *keys_of(const struct top *top)
+{
+    if (top->typing)
+        return "Enter keep this filter   Esc no filter";
+    if (top->helping)
+        return "q back";
+    if (top->detail)
+        return "q back   ? help   p pause   x take away";
+    return "? help   q quit   Enter details   / filter   < > sort   p pause   x take away";
 }
 
 static void draw(struct top *top)
 {
-    const char *keys = "Enter holders and queue   / filter   k take away   q quit";
+    char *text;
 
-    if (top->typing)
-        keys = "Enter keep this filter   Esc no filter";
-    else if (top->detail)
-        keys = "Esc back   k take away   q back";
     erase();
     draw_heading(top);
-    if (top->detail) {
-        draw_detail(top);
+    if (top->helping) {
+        draw_text(top, help);
+    } else if (top->detail) {
+        text = print_detail(top);
+        draw_text(top, text);
+        free(text);
     } else {
-        draw_filter(top);
+        draw_choice(top);
         draw_rows(top);
     }
     if (LINES >= LINES_AROUND)
-        put_text(LINES - 1, A_REVERSE, keys);
+        put_text(LINES - 1, A_REVERSE, keys_of(top));
     refresh();
 }
 
@@ -225,12 +305,17 @@ static void set_filter(struct top *top, size_t length)
     rows_take(&top->rows, &top->locks.list.locks);
 }
 
+static bool is_enter(int key)
+{
+    return key == KEY_RETURN || key == KEY_ENTER || key == '\n';
+}
+
 static void type_filter(struct top *top, int key)
 {
     char *filter = top->rows.filter;
     size_t length = strlen(filter);
 
-    if (key == KEY_RETURN || key == KEY_ENTER || key == '\n') {
+    if (is_enter(key)) {
         top->typing = false;
     } else if (key == KEY_ESCAPE) {
         top->typing = false;
@@ -254,7 +339,8 @@ static long movement(int key, size_t room)
     switch (key) {
     case KEY_DOWN:
     case 'j': return 1;
-    case KEY_UP: return -1;
+    case KEY_UP:
+    case 'k': return -1;
     case KEY_NPAGE:
     case ' ': return (long)room;
     case KEY_PPAGE: return -(long)room;
@@ -272,27 +358,59 @@ static void close_detail(struct top *top)
     top->detail = NULL;
 }
 
-static void want_away(struct top *top, const char *key)
+/* Asks for its last runs at once. */
+static void open_detail(struct top *top, const char *key)
 {
-    if (!key || top->unwanted)
-        return;
-    top->unwanted = mem_strdup(key);
+    top->detail = mem_strdup(key);
+    top->scrolled = 0;
     end_rest(top);
+}
+
+/* True if the key is one that asks a question about a lock; key NULL: there is none. */
+static bool type_question(struct top *top, int typed, const char *key)
+{
+    if (typed != question_pause.key && typed != question_take_away.key)
+        return false;
+    if (key) {
+        top->subject = mem_strdup(key);
+        top->question = typed == question_pause.key ? &question_pause : &question_take_away;
+        end_rest(top);
+    }
+    return true;
+}
+
+static void scroll_text(struct top *top, int key)
+{
+    long by = movement(key, room_for_rows());
+
+    if (by < 0 && top->scrolled < (size_t)-by)
+        top->scrolled = 0;
+    else
+        top->scrolled += (size_t)by;
+}
+
+static void type_in_help(struct top *top, int key)
+{
+    if (key == 'q' || key == '?' || key == KEY_ESCAPE || is_enter(key)) {
+        top->helping = false;
+        top->scrolled = 0;
+    } else {
+        scroll_text(top, key);
+    }
 }
 
 static void type_in_detail(struct top *top, int key)
 {
-    long by = movement(key, room_for_rows());
-
-    if (key == 'k')
-        want_away(top, top->detail);
-    else if (key == 'q' || key == KEY_ESCAPE || key == KEY_RETURN || key == KEY_ENTER ||
-             key == '\n')
+    if (key == 'q' || key == KEY_ESCAPE || is_enter(key))
         close_detail(top);
-    else if (by < 0 && top->scrolled < (size_t)-by)
-        top->scrolled = 0;
-    else
-        top->scrolled += (size_t)by;
+    else if (!type_question(top, key, top->detail))
+        scroll_text(top, key);
+}
+
+static void sort_otherwise(struct top *top, int by)
+{
+    top->rows.order = (enum rows_order)(((int)top->rows.order + by + ROWS_ORDERS) % ROWS_ORDERS);
+    rows_take(&top->rows, &top->locks.list.locks);
 }
 
 static void type_in_rows(struct top *top, int key)
@@ -306,12 +424,11 @@ static void type_in_rows(struct top *top, int key)
         top->typing = true;
     } else if (key == KEY_ESCAPE) {
         set_filter(top, 0);
-    } else if (key == 'k') {
-        want_away(top, lock ? lock->key : NULL);
-    } else if ((key == KEY_RETURN || key == KEY_ENTER || key == '\n') && lock) {
-        top->detail = mem_strdup(lock->key);
-        top->scrolled = 0;
-    } else {
+    } else if (key == '<' || key == '>') {
+        sort_otherwise(top, key == '>' ? 1 : -1);
+    } else if (is_enter(key) && lock) {
+        open_detail(top, lock->key);
+    } else if (!type_question(top, key, lock ? lock->key : NULL)) {
         rows_move(&top->rows, movement(key, room_for_rows()));
     }
 }
@@ -321,9 +438,13 @@ static void on_keys(struct loop_io *io, int events)
     struct top *top = io->owner;
     int key, count = 0;
 
-    for (; !top->quit && !top->unwanted && (key = getch()) != ERR; count++) {
+    for (; !top->quit && !top->subject && (key = getch()) != ERR; count++) {
         if (top->typing)
             type_filter(top, key);
+        else if (top->helping)
+            type_in_help(top, key);
+        else if (key == '?')
+            top->helping = true, top->scrolled = 0;
         else if (top->detail)
             type_in_detail(top, key);
         else
@@ -332,7 +453,7 @@ static void on_keys(struct loop_io *io, int events)
     if (count == 0 && (events & LOOP_GONE)) {
         top->signal = SIGHUP;
         loop_stop(top->query.loop);
-    } else if (!top->quit && !top->unwanted) {
+    } else if (!top->quit && !top->subject) {
         draw(top);
     }
 }
@@ -423,7 +544,9 @@ static bool catch_signals(struct top *top)
     return loop_signals(top->query.loop, &caught, on_signal, top) == 0;
 }
 
-/* -- taking a lock away ------------------------------------------------------------------------ */
+/* -- questions about a lock -------------------------------------------------------------------- */
+
+#define WORDS_MORE 4 /* besides its options, of a command that is run here */
 
 /* The option as it would be typed. The caller frees. */
 static char *spell_option(const struct top *top, const struct given_option *option)
@@ -439,29 +562,81 @@ static char *spell_option(const struct top *top, const struct given_option *opti
     return word;
 }
 
-/* In a process of its own, on the screen that was there before: as rlock force-release KEY does it,
- * which shows the holders and asks; where a holder cannot be asked, as with --now. Nothing is
- * executed, so no password is on an argument list. */
+/* Runs the command as "rlock NAME OPTIONS WORDS", with the options that this one was given. The
+ * words are up to a NULL. Nothing is executed, so no password is on an argument list. */
+static int run_command(const struct top *top, const struct command *command,
+                       const char *const *more)
+{
+    size_t count = 1 + top->arguments.option_count;
+    char **words = mem_zeroed((count + WORDS_MORE + 1) * sizeof *words);
+
+    words[0] = mem_strdup(command->name);
+    for (size_t i = 1; i < count; i++)
+        words[i] = spell_option(top, &top->arguments.options[i - 1]);
+    for (; *more; more++)
+        words[count++] = mem_strdup(*more);
+    return command->run(command, (int)count, words);
+}
+
+/* Reads a line that was typed, without its end; false if there is none. */
+static bool read_line(char *line, size_t size)
+{
+    if (!fgets(line, (int)size, stdin)) {
+        fputc('\n', stderr);
+        return false;
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return true;
+}
+
+static int wait_for_enter(int status)
+{
+    char line[16];
+
+    fprintf(stderr, "Enter shows the locks again ");
+    read_line(line, sizeof line);
+    return status;
+}
+
+/* As rlock force-release KEY does it, which shows the holders and asks; where a holder cannot be
+ * asked, as with --now. */
 static int take_away(void *arg)
 {
     const struct top *top = arg;
-    size_t count = top->arguments.option_count;
-    char **words = mem_zeroed((count + 4) * sizeof *words);
     bool asks = store_can(&top->settings.address, STORE_ASK);
-    char line[16];
+    const char *const words[] = {top->subject, asks ? NULL : FORCE_RELEASE_NOW, NULL};
 
-    words[0] = mem_strdup(command_force_release.name);
-    for (size_t i = 0; i < count; i++)
-        words[i + 1] = spell_option(top, &top->arguments.options[i]);
-    words[count + 1] = top->unwanted;
-    if (!asks)
-        words[count + 2] = mem_strdup(FORCE_RELEASE_NOW);
-    fprintf(stderr, "\nrlock force-release %s\n", top->unwanted);
-    int status = command_force_release.run(&command_force_release, (int)count + 2 + !asks, words);
-    fprintf(stderr, "Enter shows the locks again ");
-    if (!fgets(line, sizeof line, stdin))
-        fputc('\n', stderr);
-    return status;
+    fprintf(stderr, "\nrlock force-release %s\n", top->subject);
+    return wait_for_enter(run_command(top, &command_force_release, words));
+}
+
+/* Asks for a text; false if nothing was typed, or "n", or Escape. */
+static bool ask_for(const char *what, char *text, size_t size)
+{
+    fprintf(stderr, "%s ", what);
+    return read_line(text, size) && *text && strcmp(text, "n") != 0 && !strchr(text, KEY_ESCAPE);
+}
+
+static int pause_or_resume(void *arg)
+{
+    const struct top *top = arg;
+    const struct lock_view *lock = find_lock(top, top->subject);
+    char answer[16], length[32], why[IDENTITY_WORD_MAX];
+    const char *const pause[] = {"-m", why, top->subject, length, NULL};
+    const char *const resume[] = {top->subject, NULL};
+
+    if (lock && lock->pause.owner[0]) {
+        fprintf(stderr, "\nrlock resume %s\n", top->subject);
+        if (!ask_for("Let others in again? [y/N]", answer, sizeof answer) ||
+            strcasecmp(answer, "y") != 0)
+            return STATUS_OK;
+        return wait_for_enter(run_command(top, &command_resume, resume));
+    }
+    fprintf(stderr, "\nrlock pause %s\n", top->subject);
+    if (!ask_for("For how long, as 30m or 2h? [no]", length, sizeof length) ||
+        !ask_for("Why? [no pause]", why, sizeof why))
+        return STATUS_OK;
+    return wait_for_enter(run_command(top, &command_pause, pause));
 }
 
 /* What was typed to end the question is not for this process. */
@@ -478,16 +653,16 @@ static void forget_typed_signals(void)
         ;
 }
 
-static void ask_to_take_away(struct top *top)
+static void ask_question(struct top *top)
 {
     endwin();
-    if (child_run(&top->inherited, take_away, top) < 0)
+    if (child_run(&top->inherited, top->question->ask, top) < 0)
         command_error(top->command, "the system refuses: %s", strerror(errno));
     forget_typed_signals();
     flushinp();
     clearok(stdscr, TRUE);
-    free(top->unwanted);
-    top->unwanted = NULL;
+    free(top->subject);
+    top->subject = NULL;
 }
 
 /* -- the rounds -------------------------------------------------------------------------------- */
@@ -499,6 +674,20 @@ static void rest(struct top *top)
     top->resting = false;
 }
 
+/* Looks once: at all the locks, and at the one that is shown in full. */
+static enum lock_watch_result look(struct top *top, struct answer *answer)
+{
+    enum lock_watch_result result = lock_watch_ask(&top->locks, answer);
+
+    if (result != LOCK_WATCH_SEEN || top->quit || top->signal || !top->detail)
+        return result;
+    free(top->pattern);
+    top->pattern = key_to_pattern(top->detail);
+    top->full.patterns = (const char *const *)&top->pattern;
+    top->full.pattern_count = 1;
+    return lock_watch_ask(&top->full, answer);
+}
+
 /* Until it is told to end, or the store refuses. */
 static void go_on(struct top *top, struct answer *answer)
 {
@@ -507,13 +696,13 @@ static void go_on(struct top *top, struct answer *answer)
     while (result != LOCK_WATCH_REFUSED) {
         rows_take(&top->rows, &top->locks.list.locks);
         draw(top);
-        if (!top->unwanted)
+        if (!top->subject)
             rest(top);
         if (top->quit || top->signal)
             return;
-        if (top->unwanted)
-            ask_to_take_away(top);
-        result = lock_watch_ask(&top->locks, answer);
+        if (top->subject)
+            ask_question(top);
+        result = look(top, answer);
         if (top->quit || top->signal)
             return;
     }
@@ -527,7 +716,7 @@ static int show(struct top *top)
         enter_screen(top);
         if (!top->screen)
             return command_misused(top->command, "this terminal is not known");
-        top->locks.silent = draw_silence;
+        top->locks.silent = top->full.silent = draw_silence;
         loop_add(top->query.loop, &top->keys);
         go_on(top, &answer);
         loop_remove(top->query.loop, &top->keys);
@@ -556,6 +745,11 @@ static int start(struct top *top)
                                      .pattern_count = top->arguments.word_count,
                                      .patience = PATIENCE,
                                      .arg = top};
+    top->full = (struct lock_watch){
+        .query = &top->query,
+        .runs = store_can(&top->settings.address, STORE_MEMORY) ? QUERY_RUNS_ALL : 0,
+        .patience = PATIENCE,
+        .arg = top};
     return show(top);
 }
 
@@ -570,7 +764,9 @@ int main(int argc, char **argv)
         command_takes_patterns(top.command, &top.arguments, &status))
         status = start(&top);
     rows_free(&top.rows);
-    free(top.detail);
+    close_detail(&top);
+    free(top.pattern);
+    lock_watch_free(&top.full);
     lock_watch_free(&top.locks);
     query_close(&top.query);
     settings_free(&top.settings);

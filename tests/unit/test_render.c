@@ -183,9 +183,15 @@ static const struct {
      "holds it",
      {&lengthy, &backup},
      {.width = 60, .cut = true},
-     "KEY                MODE       HOLDERS  AGE    LEASE  WAITERS\n"
-     "a-key-that-goes-\xe2\x80\xa6  exclusive  1        1m05s  24s    0\n"
-     "backup             exclusive  me       1s     1s     0\n"},
+     "KEY                    MODE       HOLDERS     AGE    WAITERS\n"
+     "a-key-that-goes-on-a\xe2\x80\xa6  exclusive  build@ci-3  1m05s  0\n"
+     "backup                 exclusive  me          1s     0\n"},
+    {"narrower: key, age, waiters and the holder's host are what stays",
+     {&lengthy, &backup},
+     {.width = 40, .cut = true},
+     "KEY              HOLDERS  AGE    WAITERS\n"
+     "a-key-that-goe\xe2\x80\xa6  ci-3     1m05s  0\n"
+     "backup           me       1s     0\n"},
     {"wider: who holds it before all of the key",
      {&lengthy, &backup},
      {.width = 88, .cut = true},
@@ -207,10 +213,10 @@ static const struct {
     {"narrow: only the one too long is cut",
      {&deploy, &shared, &backup},
      NARROW,
-     "KEY     MODE       HOLDERS  AGE    LEASE  WAITERS  LABEL\n"
-     "deploy  exclusive  1        1m05s  24s    1        nightly\n"
-     "data    shared     2        8s     9s     0        -\n"
-     "backup  exclusive  me       1s     1s     0        -\n"},
+     "KEY     MODE       HOLDERS     AGE    LEASE  WAITERS\n"
+     "deploy  exclusive  build@ci-3  1m05s  24s    1\n"
+     "data    shared     2           8s     9s     0\n"
+     "backup  exclusive  me          1s     1s     0\n"},
     {"too narrow: numbers stay right",
      {&shared, &idle},
      NARROWEST,

@@ -43,15 +43,19 @@ static void test_order(void)
 {
     static const struct {
         const char *seen, *filter, *wanted;
+        enum rows_order order;
     } table[] = {
-        {"", "", ""},
-        {"a:1:0 b:2:0 c:3:0", "", "c* b a"},
-        {"a:1:0 b:1:0", "", "a* b"},
-        {"a:9:0 b:1:1 c:2:5", "", "c* b a"},
-        {"a:1:5 b:3:5 c:0:5", "", "b* a c"},
-        {"a:1:0 b:2:0 c:3:0", "H-B", "b*"},
-        {"a:1:0 b:2:0 c:3:0", "a", "a*"},
-        {"a:1:0 b:2:0 c:3:0", "x", ""},
+        {"", "", "", ROWS_BY_URGENCY},
+        {"a:1:0 b:2:0 c:3:0", "", "c* b a", ROWS_BY_URGENCY},
+        {"a:1:0 b:1:0", "", "a* b", ROWS_BY_URGENCY},
+        {"a:9:0 b:1:1 c:2:5", "", "c* b a", ROWS_BY_URGENCY},
+        {"a:1:5 b:3:5 c:0:5", "", "b* a c", ROWS_BY_URGENCY},
+        {"a:1:0 b:2:0 c:3:0", "H-B", "b*", ROWS_BY_URGENCY},
+        {"a:1:0 b:2:0 c:3:0", "a", "a*", ROWS_BY_URGENCY},
+        {"a:1:0 b:2:0 c:3:0", "x", "", ROWS_BY_URGENCY},
+        {"a:1:7 b:3:5 c:2:0", "", "b* c a", ROWS_BY_AGE},
+        {"a:1:0 b:3:0 c:9:5 d:3:0", "", "c* b d a", ROWS_BY_WAITERS},
+        {"b:1:7 a:3:5 c:2:0", "", "a* b c", ROWS_BY_KEY},
     };
     struct lock_views views = {0};
 
@@ -59,6 +63,7 @@ static void test_order(void)
         struct rows rows = {0};
         see(&views, table[i].seen);
         strcpy(rows.filter, table[i].filter);
+        rows.order = table[i].order;
         rows_take(&rows, &views);
         tap_is(print(&rows), table[i].wanted, "rows_take", table[i].seen);
         rows_free(&rows);

@@ -32,8 +32,39 @@ static const struct {
     {"a \033[33", {2, 2}, "", "a \033[33"},
 };
 
+static const struct {
+    const char *text;
+    int columns;
+    const char *wanted;
+} wrapped[] = {
+    {"", 10, ""},
+    {"one\ntwo\n", 10, "one\ntwo\n"},
+    {"one\n\ntwo", 3, "one\n\ntwo\n"},
+    {"one two three four", 10, "one two\n    three\n    four\n"},
+    {"  ab cdefghijklmnop q", 10, "  ab cdefg\n    hijklm\n    nop q\n"},
+    {"a\xe6\xbc\xa2\xe5\xad\x97", 3, "a\xe6\xbc\xa2\n\xe5\xad\x97\n"},
+    {"ab", 0, "a\nb\n"},
+    {"\xe6\xbc\xa2", 1, "\xe6\xbc\xa2\n"},
+};
+
+static void test_wrap(void)
+{
+    for (size_t i = 0; i < COUNT(wrapped); i++) {
+        char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        if (!out)
+            abort();
+        window_wrap(out, wrapped[i].text, wrapped[i].columns);
+        fclose(out);
+        tap_is(text, wrapped[i].wanted, "window_wrap", wrapped[i].text);
+        free(text);
+    }
+}
+
 int main(void)
 {
+    test_wrap();
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *text = NULL, what[40];
         size_t size;
