@@ -148,10 +148,6 @@ class Mysql(Database):
     hang_up = "KILL HARD USER locker"
 
 
-class HostedMysql(Mysql):
-    name, scheme = "MariaDB by way of a host", "mysql+host"
-
-
 def missing(program, *programs):
     driver = os.path.join(os.path.dirname(RLOCK), program)
     lacking = [one for one in (driver, *programs) if not shutil.which(one)]
@@ -160,6 +156,5 @@ def missing(program, *programs):
 
 Postgresql.missing = missing("rlock-postgresql", f"{BIN}/initdb", "psql")
 Mysql.missing = missing("rlock-mysql", "mariadbd", "mariadb-install-db", "mariadb")
-HostedMysql.missing = missing("rlock-host-mysql", "mariadbd", "mariadb-install-db", "mariadb")
 
-DATABASES = {"postgresql": Postgresql, "mysql": Mysql, "hosted-mysql": HostedMysql}
+DATABASES = {"postgresql": Postgresql, "mysql": Mysql}

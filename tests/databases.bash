@@ -3,12 +3,15 @@
 # TLS, too, with a certificate for 127.0.0.1.
 # shellcheck shell=bash disable=SC2154
 
-# With RLOCK_TEST_HOSTED, MySQL is asked by way of its host, too, if there is one.
-HOSTED=${RLOCK_TEST_HOSTED:++host}
-
 # database_tables NAME: what is empty again after each test, besides DATABASE_TABLES.
 database_tables() {
-    [[ $1$HOSTED == mysql ]] && echo rlock_lock rlock_wait || echo rlock_record
+    [[ $1 == mysql ]] && echo rlock_record rlock_message || echo rlock_record
+}
+
+# database_all_tables NAME: the same, and what is never empty.
+database_all_tables() {
+    database_tables "$1"
+    [[ $1 != mysql ]] || echo rlock_gate
 }
 
 # Where there is no server, each test is skipped.
@@ -58,7 +61,7 @@ databases_start() {
         database_make postgresql
         DATABASES+=' postgresql'
     fi
-    if [[ -x ${RLOCK%/*}/rlock${HOSTED:+-host}-mysql ]] &&
+    if [[ -x ${RLOCK%/*}/rlock-mysql ]] &&
         type mariadbd mariadb-install-db mariadb >/dev/null 2>&1; then
         database_make mysql
         DATABASES+=' mysql'
@@ -181,16 +184,6 @@ database_port() {
     [[ $1 == postgresql ]] && echo "$POSTGRESQL_PORT" || echo "$MYSQL_PORT"
 }
 
-# Whether the rules of DATABASE are those of a Redis.
-by_host() {
-    [[ $(database_tables "$DATABASE") == rlock_record ]]
-}
-
-# database_scheme NAME
-database_scheme() {
-    [[ $1 == mysql ]] && echo "mysql$HOSTED" || echo "$1"
-}
-
 database_url() {
-    echo "$(database_scheme "$1")://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
+    echo "$1://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
 }

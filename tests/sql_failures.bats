@@ -223,7 +223,7 @@ drop_other_user() {
 @test "a user without rights: named, with who gives them; the doctor has all at once" {
     rightless() {
         local -A grant=([postgresql]='ON rlock_record TO "other"'
-            [mysql]="ON rlock_wait TO 'other'@'%'")
+            [mysql]="ON rlock_record TO 'other'@'%'")
         other_user
         refused 77 run k -- touch "$T/ran"
         stderr_line "^rlock: k: $(url_shown): user other: no right to the database, or to its tables\$"

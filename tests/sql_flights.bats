@@ -7,7 +7,7 @@ load flights
 
 setup_file() { databases_start; }
 
-in_clear() { echo "$(database_scheme "$DATABASE")://locker:p%20w@127.0.0.1:$1/locks"; }
+in_clear() { echo "$DATABASE://locker:p%20w@127.0.0.1:$1/locks"; }
 in_tls() { echo "$(in_clear "$1" | sed "s/^$DATABASE/&s/") --tls-ca $CERTS/ca.pem"; }
 
 lost() {

@@ -19,7 +19,7 @@ gate_build() {
     local to
     local -A people=([postgresql]=PUBLIC [mysql]="locker@'%'")
     database_sql "$DATABASE_GATES" 'CREATE TABLE gate (closed int)'
-    for to in $(database_tables "$DATABASE_GATES"); do
+    for to in $(database_all_tables "$DATABASE_GATES"); do
         to=${to#rlock_}
         database_sql "$DATABASE_GATES" "CREATE VIEW gated_$to AS SELECT * FROM rlock_$to
             WHERE NOT EXISTS (SELECT 1 FROM gate)"

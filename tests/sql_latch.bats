@@ -38,30 +38,24 @@ wait_for() {
 # through_proxy: RLOCK_URL leads through one that may lose answers.
 through_proxy() {
     start_proxy "$1" 127.0.0.1:0 "127.0.0.1:$(database_port "$DATABASE")"
-    RLOCK_URL=$(database_scheme "$DATABASE")://locker:p%20w@${proxy[$1]}/locks
-}
-
-# What is sent to the server is in hexadecimal digits, by way of a host as it is.
-digits() {
-    ! by_host || { printf %s "$1" && return; }
-    printf %s "$1" | od -An -v -tx1 | tr -d ' \n'
+    RLOCK_URL=$DATABASE://locker:p%20w@${proxy[$1]}/locks
 }
 
 @test "H91 in a database what is done counts once, whatever becomes of its answer" {
     lost() {
         local often=(--connect-timeout 2s --server-wait 30s)
         through_proxy "$DATABASE"
-        fault_of "$DATABASE" on up "$(digits latch/1)" drop down
+        fault_of "$DATABASE" on up latch/1 drop down
         run -0 rlock latch set "${often[@]}" k 3
         is_left k 3
-        fault_of "$DATABASE" on up "$(digits ' d:worker')" drop down
+        fault_of "$DATABASE" on up ' d:worker' drop down
         run -0 --separate-stderr rlock latch count-down "${often[@]}" --id worker k
         [[ $output == 2 ]]
-        fault_of "$DATABASE" on up "$(digits ' r:')" drop down
+        fault_of "$DATABASE" on up ' r:' drop down
         run -0 --separate-stderr rlock latch count-down "${often[@]}" k
         [[ $output == 1 ]]
         is_left k 1
-        fault_of "$DATABASE" on up "$(digits rlock/1)" drop down
+        fault_of "$DATABASE" on up rlock/1 drop down
         run -0 rlock latch delete "${often[@]}" k
         run -1 rlock latch status k
         # Each of them was asked for twice.
@@ -126,8 +120,8 @@ expire() {
     postgresql) database_sql postgresql "UPDATE rlock_record SET version = version + 1, expires = 1,
         state = regexp_replace(state, '^(\\S+ \\S+) [0-9]+', '\\1 1')
         WHERE name = 'rlock:{$1}'" ;;
-    mysql) database_sql mysql "UPDATE rlock_lock SET version = version + 1, state =
-        REGEXP_REPLACE(state, '^([^\\n]*\\n[0-9]+ [0-9]+ [0-9]+) [0-9]+', '\\\\1 1')
+    mysql) database_sql mysql "UPDATE rlock_record SET version = version + 1, expires = 1,
+        state = REGEXP_REPLACE(state, '^([^ ]+ [^ ]+) [0-9]+', '\\\\1 1')
         WHERE name = 'rlock:{$1}'" ;;
     esac
 }
@@ -183,27 +177,11 @@ misfit() {
     stderr_line "the key is a $1[;,].* rlock .*status shows it\$"
 }
 
-# A lock that nobody has, and somebody waits for, as between two holders. That place counts for 5 s.
-kept_by_its_queue() {
-    local until=$((${EPOCHREALTIME/[.,]/} + 5000000)) answer=0
-    database_sql "$DATABASE" "DELETE FROM rlock_wait WHERE name = 'rlock:{waited}'"
-    database_sql "$DATABASE" "INSERT INTO rlock_wait VALUES
-        ('rlock:{waited}', 'x', '', 1, $until, 'x', '')"
-    rlock latch set waited 1 || answer=$?
-    ((answer == 78)) || rlock latch delete waited
-    ((answer == 78))
-}
-
 @test "a latch and a lock never share a row; fencing tokens go on behind a latch" {
     apart() {
         local before after owner=01234567-89ab-4def-8123-456789abcdef verb
-        if by_host; then
-            rlock run was -- true
-            refused 78 latch set was 1
-            before=0
-        else
-            before=$(rlock run k -- sh -c 'echo $RLOCK_FENCE')
-        fi
+        rlock run was -- true
+        misfit lock latch set was 1
         rlock latch set k 1
         misfit latch run k -- touch "$T/ran"
         misfit latch run --read -n other k -- touch "$T/ran"
@@ -223,41 +201,21 @@ kept_by_its_queue() {
         is_left k 1
         run -0 rlock status
         [[ $output != *$'\nk '* && $output == *lock* ]]
-        by_host || poll_until 10 kept_by_its_queue
         [[ ! -e $T/ran ]]
         rlock latch delete k
-        rlock latch set k 1
-        rlock latch delete k
+        before=$(rlock run -n other -- sh -c 'echo $RLOCK_FENCE')
         after=$(rlock run k -- sh -c 'echo $RLOCK_FENCE')
         ((after > before))
         # A row of another kind, as a later version may have.
-        if by_host; then
-            database_sql "$DATABASE" "INSERT INTO rlock_record VALUES ('rlock:{new}', 1, 0,
-                'rlock/1 hash 0
+        database_sql "$DATABASE" "INSERT INTO rlock_record VALUES ('rlock:{new}', 1, 0,
+            'rlock/1 hash 0
 k latch/2
 ')"
-        else
-            database_sql "$DATABASE" "INSERT INTO rlock_lock VALUES ('rlock:{new}', 1, 'latch/2 0')"
-        fi
         run -78 rlock latch wait -w 5s new
         run -78 rlock latch set new 1
         run -78 rlock run -n new -- true
     }
     on_each apart
-}
-
-@test "who loses a lock to a latch is told so" {
-    taken() {
-        local owner
-        # The key is a lock's for a week.
-        ! by_host || return 0
-        owner=$(rlock acquire --lease 1s k)
-        poll_until 10 is_free k
-        rlock latch set k 1
-        run -78 rlock release --owner "$owner" k
-        is_left k 1
-    }
-    on_each taken
 }
 
 @test "list has a row for each latch in a database that a GLOB means, and for nothing else" {
@@ -269,8 +227,6 @@ k latch/2
         latches_are_listed
         run -0 rlock latch list --json 'b*'
         json 'length == 1 and (.[0] | .key == "b-2" and .state == "closed" and .left == 2)'
-        by_host || run -0 --separate-stderr rlock latch list was-one
-        by_host || [[ -z $output ]]
         run -75 --separate-stderr rlock latch list -q
         run -0 --separate-stderr rlock latch list -q 'a-*'
         # With more ids than anybody is told in a list.
@@ -308,23 +264,6 @@ k latch/2
         json '.unnamed + (.ids | length) == 12 and .left == 0'
     }
     on_each together
-}
-
-@test "a latch that has counted more than a row can hold: 69, and it stays as it is" {
-    full() {
-        ! by_host || return 0
-        rlock latch set k 5
-        database_sql mysql "UPDATE rlock_lock SET state =
-            CONCAT(state, '0 d:', REPEAT('x', 1048300), '\\n')"
-        refused 69 latch count-down --id "$(printf '%0300d' 1)" k
-        stderr_line '^rlock: latch: the latch has counted more than a row of a database can hold'
-        run -0 rlock latch count-down --id short k
-        [[ $output == 4 ]]
-        run -0 rlock latch list
-        [[ ${lines[1]} == *"4 of 5"* ]]
-        run -0 rlock latch delete k
-    }
-    on_each full
 }
 
 @test "run counts in a database when the command has succeeded, and hands signals on" {

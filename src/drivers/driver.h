@@ -1,15 +1,13 @@
-/* What the drivers share: programs of their own that talk to a database server for rlock, each
- * linked with the client library of one kind of server. rlock starts one with a socket as its
- * standard input and speaks frames (store/sql/wire.h) with it. A driver may block as long as it
- * likes: whoever waits for an answer has a time limit, and the driver ends itself at that time. It
- * ends as well when the other side does. It knows nothing of locks. */
+/* What the connections to databases share. Each is made by the client library of one kind of
+ * server, in a program of its own (src/host), which may block as long as it likes: whoever waits
+ * for an answer has a time limit, and the program ends itself at that time. */
 #ifndef RLOCK_DRIVERS_DRIVER_H
 #define RLOCK_DRIVERS_DRIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "store/sql/wire.h"
+#include "rules/wire_error.h"
 
 /* Where to connect to. A text that is not given is "". */
 struct driver_target {
@@ -24,22 +22,6 @@ struct driver_fault {
     enum wire_error error;
     char text[512];
 };
-
-struct driver_ops {
-    /* *version is valid until the next call. */
-    bool (*connect)(const struct driver_target *target, const char **version,
-                    struct driver_fault *fault);
-    /* Executes a statement, and puts the number of columns and the values of its last result into
-     * the frame that is being written; see WIRE_ROWS. */
-    bool (*execute)(const char *sql, struct wire_out *rows, struct driver_fault *fault);
-    /* The descriptor on which notifications come; NULL: there are none. */
-    int (*descriptor)(void);
-    /* Whether one has come; *broken: no more will. */
-    bool (*is_called)(bool *broken);
-};
-
-/* Serves until the other side ends. Returns the exit status. */
-int driver_serve(const struct driver_ops *ops);
 
 /* Until it can be read, or written; or until there is an error to be found out. */
 void driver_await(int fd, bool to_write);

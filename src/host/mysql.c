@@ -23,9 +23,10 @@
 #include "base/mem.h"
 #include "drivers/my.h"
 #include "host/locks.h"
-#include "store/sql/dialect.h"
+#include "host/shedlock.h"
+#include "store/hosted/dialect.h"
 
-/* How many rows the table of gates has (store/sql/dialect.c). */
+/* How many rows the table of gates has (store/hosted/dialect.c). */
 #define GATES 1000
 /* How long a unit waits for its locks, and how long the server lets a client stand still between
  * its two requests, s. For the latter, MySQL has no limit of its own: it is that of a connection
@@ -127,6 +128,13 @@ static void sql_text(struct sql *sql, const char *text)
     free(quoted);
 }
 
+/* What is about another program's table is put together elsewhere. Frees it. */
+static void sql_take(struct sql *sql, struct sql_text *text)
+{
+    sql_say(sql, text->bytes);
+    sql_text_end(text);
+}
+
 /* What a failed request comes to; so many of its statements were done. What the server refuses in
  * front of the COMMIT is undone with all else. A server that is told to end what runs, between two
  * statements, ends the request behind the first one without an error. */
@@ -147,7 +155,7 @@ static enum host_outcome fail(const struct sql *sql, unsigned done, struct host_
         return HOST_AGAIN;
     fault->maybe_done = commits;
     return !commits && (number == ER_BAD_NULL_ERROR || number == ER_CHECKREAD ||
-                        number == ER_QUERY_INTERRUPTED)
+                        number == ER_DUP_ENTRY || number == ER_QUERY_INTERRUPTED)
                ? HOST_AGAIN
                : HOST_FAILED;
 }
@@ -224,7 +232,7 @@ static void keep_target(const struct driver_target *given)
 
 static void name_table(const char *word, char *out, size_t size)
 {
-    struct sql_text name = {.dialect = &sql_hosted_mysql, .table = table_prefix};
+    struct sql_text name = {.dialect = &sql_mysql, .table = table_prefix};
 
     sql_add(&name, "@%s", word);
     snprintf(out, size, "%s", name.bytes);
@@ -338,6 +346,13 @@ static void take_record(struct loading *loading, MYSQL_ROW row, const unsigned l
     }
 }
 
+static void take_theirs(struct loading *loading, MYSQL_ROW row)
+{
+    struct record *record = &loading->unit->keys[strtoul(row[1], NULL, 10)].record;
+
+    loading->damaged |= !shedlock_take(record, strtoll(row[2], NULL, 10), row[3], row[4]);
+}
+
 static void take_position(MYSQL_ROW row)
 {
     int64_t number = strtoll(row[1], NULL, 10);
@@ -355,7 +370,9 @@ static void take_loaded(void *arg, MYSQL_ROW row, const unsigned long *lengths)
     case 'g': loading->gates++; break;
     case 'm': take_position(row); break;
     case 'r': take_record(loading, row, lengths); break;
-    default: loading->unit->now_us = strtoll(row[1], NULL, 10);
+    case 's': take_theirs(loading, row); break;
+    case 't': loading->unit->now_us = strtoll(row[1], NULL, 10); break;
+    default: break; /* a lock */
     }
 }
 
@@ -380,6 +397,13 @@ static void add_begin(struct sql *sql, const struct unit *unit)
         sql_next(sql);
     }
     free(locks);
+    for (size_t i = 0; i < unit->count; i++) {
+        struct sql_text text = {.dialect = &sql_mysql};
+        if (!shedlock_has(unit->keys[i].name))
+            continue;
+        shedlock_add_lock(&text, &unit->keys[i]);
+        sql_take(sql, &text);
+    }
 }
 
 /* Behind the locks: what is told from there on is news. */
@@ -412,8 +436,16 @@ static void add_select(struct sql *sql, const struct unit *unit)
     }
     if (unit->count > 0)
         sql_say(sql, ")");
+    for (size_t i = 0; i < unit->count; i++) {
+        struct sql_text text = {.dialect = &sql_mysql};
+        if (!shedlock_has(unit->keys[i].name))
+            continue;
+        sql_add(&text, "SELECT 's', %zu, %s, ", i, text.dialect->now);
+        shedlock_add_values(&text, &unit->keys[i]);
+        sql_take(sql, &text);
+    }
     fputs("SELECT 't', ", sql->file);
-    sql_say(sql, sql_hosted_mysql.now);
+    sql_say(sql, sql_mysql.now);
 }
 
 static void end_transaction(void)
@@ -488,7 +520,7 @@ static void add_records(struct sql *sql, const struct unit *unit)
     bool any = false;
 
     for (size_t i = 0; i < unit->count; i++) {
-        if (!unit->keys[i].record.changed)
+        if (!unit->keys[i].record.changed || shedlock_has(unit->keys[i].name))
             continue;
         if (any)
             fputc(',', sql->file);
@@ -500,6 +532,18 @@ static void add_records(struct sql *sql, const struct unit *unit)
     if (any)
         sql_say(sql, " ON DUPLICATE KEY UPDATE state=IF(version+1=VALUES(version),VALUES(state),"
                      "NULL),expires=VALUES(expires),version=VALUES(version)");
+}
+
+/* The rows of another program's table. */
+static void add_theirs(struct sql *sql, const struct unit *unit)
+{
+    for (size_t i = 0; i < unit->count; i++) {
+        struct sql_text text = {.dialect = &sql_mysql};
+        if (!shedlock_changes(&unit->keys[i]))
+            continue;
+        shedlock_add_change(&text, unit, i);
+        sql_take(sql, &text);
+    }
 }
 
 static int64_t channel_number(struct piece name)
@@ -586,10 +630,10 @@ static void purge(void)
 
     sql_begin(&sql);
     fprintf(sql.file, "DELETE FROM %s WHERE expires < %s DIV 1000 LIMIT 1000", message_table,
-            sql_hosted_mysql.now);
+            sql_mysql.now);
     sql_next(&sql);
     fprintf(sql.file, "DELETE FROM %s WHERE expires BETWEEN 1 AND %s DIV 1000 LIMIT 100",
-            record_table, sql_hosted_mysql.now);
+            record_table, sql_mysql.now);
     sql_next(&sql);
     try_to(&sql);
 }
@@ -603,6 +647,7 @@ static enum host_outcome my_commit(struct unit *unit, struct host_fault *fault)
     sql_begin(&sql);
     sql_say(&sql, in_transaction ? "SET SESSION wait_timeout = DEFAULT" : "START TRANSACTION");
     add_records(&sql, unit);
+    add_theirs(&sql, unit);
     add_messages(&sql, unit);
     sql_say(&sql, "COMMIT");
     sql.commits = sql.count;
@@ -650,7 +695,7 @@ static bool my_list(struct piece prefix, void (*each)(void *arg, struct piece na
     sql_begin(&sql);
     fprintf(sql.file,
             "SELECT name FROM %s WHERE (expires = 0 OR expires > %s DIV 1000) AND name >= ",
-            record_table, sql_hosted_mysql.now);
+            record_table, sql_mysql.now);
     sql_bytes(&sql, prefix);
     fprintf(sql.file, " AND LEFT(name, %zu) = ", prefix.size);
     sql_bytes(&sql, prefix);
@@ -793,14 +838,14 @@ static bool my_ask(const char *query, struct resp_out *out, struct host_fault *f
 
 static bool my_make(const char *user, struct host_fault *fault)
 {
-    struct sql_text text = {.dialect = &sql_hosted_mysql, .table = table_prefix};
+    struct sql_text text = {.dialect = &sql_mysql, .table = table_prefix};
     struct sql sql;
 
     sql_begin(&sql);
     for (size_t i = 0; sql_add_schema(&text, user, i); i++) {
         sql_say(&sql, text.bytes);
         sql_text_end(&text);
-        text = (struct sql_text){.dialect = &sql_hosted_mysql, .table = table_prefix};
+        text = (struct sql_text){.dialect = &sql_mysql, .table = table_prefix};
     }
     return ask(&sql, NULL, fault) == HOST_DONE;
 }

@@ -13,7 +13,7 @@
 #include "host/locks.h"
 #include "host/serve.h"
 #include "host/shedlock.h"
-#include "store/sql/dialect.h"
+#include "store/hosted/dialect.h"
 
 /* How long a unit waits for its locks, and how long the server lets a client stand still between
  * its two requests: the locks of one that is stopped there are in the way of all others. */
@@ -123,7 +123,7 @@ static bool pq_open(const struct host_target *target, struct host_fault *fault)
     if (!connection)
         return false;
     snprintf(table_prefix, sizeof table_prefix, "%s", *target->table ? target->table : "rlock");
-    struct sql_text name = {.dialect = &sql_hosted_postgresql, .table = table_prefix};
+    struct sql_text name = {.dialect = &sql_postgresql, .table = table_prefix};
     sql_add(&name, "@record");
     snprintf(record_table, sizeof record_table, "%s", name.bytes);
     sql_text_end(&name);
@@ -131,6 +131,13 @@ static bool pq_open(const struct host_target *target, struct host_fault *fault)
 }
 
 /* -- locking and reading ----------------------------------------------------------------------- */
+
+/* What is about another program's table is put together elsewhere. Frees it. */
+static void sql_take(struct sql *sql, struct sql_text *text)
+{
+    fputs(text->bytes, sql->file);
+    sql_text_end(text);
+}
 
 static void add_locks(struct sql *sql, const struct unit *unit)
 {
@@ -140,17 +147,14 @@ static void add_locks(struct sql *sql, const struct unit *unit)
         fprintf(sql->file, "SELECT pg_advisory_xact_lock%s(%" PRId64 ");",
                 locks[i].writes ? "" : "_shared", (int64_t)locks[i].number);
     free(locks);
-}
-
-/* What is about another program's table. */
-static void add_theirs(struct sql *sql, const struct unit *unit,
-                       void (*add)(struct sql_text *text, const struct unit *unit))
-{
-    struct sql_text text = {.dialect = &sql_hosted_postgresql};
-
-    add(&text, unit);
-    fputs(text.size > 0 ? text.bytes : "", sql->file);
-    sql_text_end(&text);
+    for (size_t i = 0; i < unit->count; i++) {
+        struct sql_text text = {.dialect = &sql_postgresql};
+        if (!shedlock_has(unit->keys[i].name))
+            continue;
+        shedlock_add_lock(&text, &unit->keys[i]);
+        sql_add(&text, ";");
+        sql_take(sql, &text);
+    }
 }
 
 /* The isolation is named because a transaction that keeps its first snapshot would read what was
@@ -170,7 +174,6 @@ static void add_begin(struct sql *sql, const struct unit *unit)
         if (channels[i].is_new)
             fprintf(sql->file, "LISTEN %s;", channels[i].listened);
     add_locks(sql, unit);
-    add_theirs(sql, unit, shedlock_add_locks);
     in_transaction = true;
 }
 
@@ -191,7 +194,14 @@ static void add_select(struct sql *sql, const struct unit *unit)
         fputc(')', sql->file);
     }
     fprintf(sql->file, ") k (i, name) LEFT JOIN %s r ON r.name = k.name", record_table);
-    add_theirs(sql, unit, shedlock_add_queries);
+    for (size_t i = 0; i < unit->count; i++) {
+        struct sql_text text = {.dialect = &sql_postgresql};
+        if (!shedlock_has(unit->keys[i].name))
+            continue;
+        sql_add(&text, " UNION ALL SELECT " NOW_US ", %zu, 1, ", i + 1);
+        shedlock_add_values(&text, &unit->keys[i]);
+        sql_take(sql, &text);
+    }
 }
 
 static bool take_row(struct unit *unit, const PGresult *result, int row)
@@ -280,6 +290,19 @@ static void add_records(struct sql *sql, const struct unit *unit)
               sql->file);
 }
 
+/* The rows of another program's table. */
+static void add_theirs(struct sql *sql, const struct unit *unit)
+{
+    for (size_t i = 0; i < unit->count; i++) {
+        struct sql_text text = {.dialect = &sql_postgresql};
+        if (!shedlock_changes(&unit->keys[i]))
+            continue;
+        shedlock_add_change(&text, unit, i);
+        sql_add(&text, ";");
+        sql_take(sql, &text);
+    }
+}
+
 static void print_channel(struct piece name, char *out, size_t size)
 {
     snprintf(out, size, "rlock_%016" PRIx64, host_number(table_prefix, name));
@@ -327,7 +350,7 @@ static enum host_outcome pq_commit(struct unit *unit, struct host_fault *fault)
     if (!in_transaction)
         fputs("BEGIN;", sql.file);
     add_records(&sql, unit);
-    add_theirs(&sql, unit, shedlock_add_changes);
+    add_theirs(&sql, unit);
     for (size_t i = 0; i < unit->message_count; i++)
         add_message(&sql, &unit->messages[i]);
     if (random() % PURGE_EVERY == 0)
@@ -482,7 +505,7 @@ static bool pq_make(const char *user, struct host_fault *fault)
     /* Two that make them at once would see each other fail. */
     fprintf(sql.file, "BEGIN;SELECT pg_advisory_xact_lock(%" PRId64 ");",
             (int64_t)host_number(table_prefix, piece_of("")));
-    struct sql_text text = {.dialect = &sql_hosted_postgresql, .table = table_prefix};
+    struct sql_text text = {.dialect = &sql_postgresql, .table = table_prefix};
     for (size_t i = 0; sql_add_schema(&text, user, i); i++)
         sql_add(&text, ";");
     fputs(text.bytes, sql.file);

@@ -1,4 +1,4 @@
-/* rlock-host-mysql: the host for MySQL and MariaDB. */
+/* rlock-mysql: the host for MySQL and MariaDB. */
 #include "host/mysql.h"
 #include "host/serve.h"
 

@@ -1,4 +1,4 @@
-/* rlock-host-postgresql: the host for PostgreSQL. */
+/* rlock-postgresql: the host for PostgreSQL. */
 #include "host/postgresql.h"
 #include "host/serve.h"
 

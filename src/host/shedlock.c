@@ -34,28 +34,20 @@ static void add_where(struct sql_text *text, const struct unit_key *key)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-void shedlock_add_locks(struct sql_text *text, const struct unit *unit)
+void shedlock_add_lock(struct sql_text *text, const struct unit_key *key)
 {
-    for (size_t i = 0; i < unit->count; i++) {
-        if (!shedlock_has(unit->keys[i].name))
-            continue;
-        sql_add(text, "SELECT 1 FROM shedlock");
-        add_where(text, &unit->keys[i]);
-        sql_add(text, " FOR UPDATE;");
-    }
+    sql_add(text, "SELECT 1 FROM shedlock");
+    add_where(text, key);
+    sql_add(text, " FOR UPDATE");
 }
 
-void shedlock_add_queries(struct sql_text *text, const struct unit *unit)
+void shedlock_add_values(struct sql_text *text, const struct unit_key *key)
 {
     const struct sql_dialect *as = text->dialect;
 
-    for (size_t i = 0; i < unit->count; i++) {
-        if (!shedlock_has(unit->keys[i].name))
-            continue;
-        sql_add(text, " UNION ALL SELECT %s, %zu, 1, %slocked_by%s, %s FROM shedlock", as->now,
-                i + 1, as->text_hex[0], as->text_hex[1], as->utc_left);
-        add_where(text, &unit->keys[i]);
-    }
+    sql_add(text, "%slocked_by%s, %s FROM shedlock", as->text_hex[0], as->text_hex[1],
+            as->utc_left);
+    add_where(text, key);
 }
 
 bool shedlock_take(struct record *record, int64_t now_us, const char *by, const char *left)
@@ -127,23 +119,23 @@ static void add_new(struct sql_text *text, const struct unit_key *key, int64_t n
     sql_add(text, ")");
 }
 
-void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
+bool shedlock_changes(const struct unit_key *key)
 {
+    return shedlock_has(key->name) && key->record.changed &&
+           (key->record.type == RECORD_STRING || key->record.version);
+}
+
+void shedlock_add_change(struct sql_text *text, const struct unit *unit, size_t i)
+{
+    const struct unit_key *key = &unit->keys[i];
     int64_t now = unit->now_us / US_PER_MS;
 
-    for (size_t i = 0; i < unit->count; i++) {
-        const struct unit_key *key = &unit->keys[i];
-        bool held = key->record.type == RECORD_STRING, there = key->record.version;
-        if (!shedlock_has(key->name) || !key->record.changed || (!held && !there))
-            continue;
-        if (held && there)
-            add_held(text, key, now);
-        else if (held)
-            add_new(text, key, now);
-        else
-            add_free(text, key, now);
-        sql_add(text, ";");
-    }
+    if (key->record.type != RECORD_STRING)
+        add_free(text, key, now);
+    else if (key->record.version)
+        add_held(text, key, now);
+    else
+        add_new(text, key, now);
 }
 
 /* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist' */

@@ -42,8 +42,6 @@ static const struct wire_failure failures[] = {
     {WIRE_STRANGER, CAUSE_UNFIT, HINT_NONE, false, "it is no database server of that kind"},
     {WIRE_NO_TLS, CAUSE_UNFIT, HINT_NONE, false, NULL},
     {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, true, NULL},
-    {WIRE_NO_DRIVER, CAUSE_UNFIT, HINT_DRIVER, false, NULL},
-    {WIRE_NO_START, CAUSE_UNFIT, HINT_LIBRARY, false, NULL},
 };
 
 const struct wire_failure *wire_failure_of(enum wire_error error)

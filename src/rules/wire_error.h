@@ -43,9 +43,6 @@ enum wire_error {
 
     /* Whatever else: the statement may be done, and it is no use to repeat it. */
     WIRE_UNFIT = 'f',
-
-    WIRE_NO_DRIVER = 'p', /* never sent: there is no driver to send it */
-    WIRE_NO_START = 'q',  /* never sent: the driver cannot be started */
 };
 
 /* Whether the connection is gone, and with it the word on what was under way. */

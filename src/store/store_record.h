@@ -48,7 +48,6 @@ struct store_record {
     const char *alias;  /* another word for the scheme, which is never printed; NULL: none */
     const char *name;   /* in messages: "cluster://" */
     unsigned abilities; /* of enum store_ability */
-    bool is_on_trial;   /* it is not listed among those that there are */
 
     bool is_sharded;      /* each of its servers has some of the keys */
     bool is_voted;        /* its servers vote: some may grant a lock that is not granted then */

@@ -4,13 +4,11 @@
 #include "store/local/store_record.h"
 #include "store/quorum/store_record.h"
 #include "store/redis/store_record.h"
-#include "store/sql/store_record.h"
 #include "store/zookeeper/store_record.h"
 
 const struct store_record *const stores[] = {
-    &redis_record,        &unix_record,           &sentinel_record, &cluster_record,
-    &zookeeper_record,    &postgresql_record,     &mysql_record,    &mariadb_record,
-    &hosted_mysql_record, &hosted_mariadb_record, &local_record,    NULL,
+    &redis_record,      &unix_record,  &sentinel_record, &cluster_record, &zookeeper_record,
+    &postgresql_record, &mysql_record, &mariadb_record,  &local_record,   NULL,
 };
 
 const struct store_record *const store_of_several = &quorum_record;

@@ -17,8 +17,6 @@ static void list_schemes(char *out, size_t size)
     *out = '\0';
     for (size_t i = 0; stores[i]; i++) {
         const char *comma = i == 0 ? "" : stores[i + 1] ? ", " : " and ";
-        if (stores[i]->is_on_trial)
-            continue;
         text_append(out, size, "%s%s", comma, stores[i]->scheme);
         if (stores[i]->secure)
             text_append(out, size, ", %s", stores[i]->secure);

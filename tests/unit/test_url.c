@@ -4,7 +4,6 @@
 #include "store/hosted/store_record.h"
 #include "store/local/store_record.h"
 #include "store/redis/store_record.h"
-#include "store/sql/store_record.h"
 #include "store/zookeeper/store_record.h"
 
 #include <stdlib.h>

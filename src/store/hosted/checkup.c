@@ -10,10 +10,11 @@
 
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "net/loop.h"
 #include "rules/error.h"
 #include "store/redis/session.h"
-#include "store/sql/dialect.h"
+#include "store/hosted/dialect.h"
 
 #define PINGS     11
 #define ASK_NS    (5 * NS_PER_SEC)
@@ -168,7 +169,7 @@ static bool may(struct examination *of, size_t verb, const char *table)
     return done || of->failure.cause != CAUSE_DENIED;
 }
 
-/* Adds "SELECT, DELETE on rlock_wait" and the like. */
+/* Adds "SELECT, DELETE on rlock_record" and the like. */
 static void add_lacks(struct examination *of, const char *table, struct sql_text *lacks)
 {
     const char *between = lacks->size > 0 ? "; " : "";
@@ -207,14 +208,29 @@ static bool check_rights(struct examination *of)
     return fine;
 }
 
+/* "rlock_record is there" and the like. */
+static void tell_tables(struct examination *of)
+{
+    const char *const *table = of->dialect->tables;
+    char text[80] = "";
+
+    for (size_t i = 0; table[i]; i++)
+        text_append(text, sizeof text, "%s@%s",
+                    i == 0         ? ""
+                    : table[i + 1] ? ", "
+                                   : " and ",
+                    table[i]);
+    text_append(text, sizeof text, " %s there", table[1] ? "are" : "is");
+    add_names(of, "tables", LEVEL_FINE, text, "");
+}
+
 /* Whether locks can be tried. */
 static bool check_tables(struct examination *of)
 {
-    bool one = !of->dialect->tables[1], there = ask_names(of, of->dialect->probe);
+    bool there = ask_names(of, of->dialect->probe);
 
     if (there || of->failure.cause == CAUSE_DENIED) {
-        add_names(of, "tables", LEVEL_FINE, one ? "@record is there" : "@lock and @wait are there",
-                  "");
+        tell_tables(of);
         return check_rights(of);
     }
     diagnosis_add(&of->server->diagnosis, "tables", LEVEL_UNFIT, "", "%s", of->failure.text);
@@ -335,6 +351,112 @@ static void check_postgresql(struct examination *of)
         check_pg_pooler(of);
 }
 
+/* -- MySQL and MariaDB ------------------------------------------------------------------------- */
+
+static void check_my_durability(struct examination *of)
+{
+    if (!ask(of, "SELECT @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"))
+        return;
+    if (says(of, 0, "1"))
+        add(of, "durability", LEVEL_FINE, "what is acknowledged is on disk", "");
+    else
+        add(of, "durability", LEVEL_WARNING,
+            "innodb_flush_log_at_trx_commit is not 1: a crash loses the latest locks",
+            "set it to 1");
+}
+
+static void check_my_connections(struct examination *of)
+{
+    char taken[sizeof *of->values];
+
+    if (!ask(of, "SHOW GLOBAL STATUS LIKE 'Threads_connected'"))
+        return;
+    snprintf(taken, sizeof taken, "%s", of->values[1]);
+    if (ask(of, "SELECT @@max_connections, @@SESSION.max_user_connections"))
+        tell_connections(of, taken, of->values[0], of->values[1]);
+}
+
+static void check_my_mode(struct examination *of)
+{
+    if (!ask(of, "SELECT @@SESSION.sql_mode, @@GLOBAL.read_only"))
+        return;
+    if (strstr(of->values[0], "STRICT_ALL_TABLES"))
+        add(of, "strict", LEVEL_FINE, "the session is strict", "");
+    else
+        add(of, "strict", LEVEL_UNFIT,
+            "the session is not strict, though rlock has made it so: a pooler shares out sessions",
+            "connect to the server itself, or pool sessions");
+    if (says(of, 1, "1"))
+        add(of, "role", LEVEL_WARNING, "the server is read-only: only some users may write",
+            "connect to the primary");
+}
+
+static void check_my_replicas(struct examination *of)
+{
+    int64_t count;
+
+    if (!ask(of, "SELECT count(*) FROM information_schema.processlist "
+                 "WHERE command LIKE 'Binlog Dump%'") ||
+        !decimal_parse(of->values[0], 0, INT64_MAX, &count))
+        return;
+    of->server->figures.replicas = count;
+    if (count > 0)
+        add(of, "replicas", LEVEL_WARNING,
+            "it has replicas: unless they are semi-synchronous, a failover loses the latest locks",
+            "rpl_semi_sync, with a timeout that never comes, or Galera or Group Replication");
+    else
+        add(of, "replicas", LEVEL_FINE, "none that this user can see", "");
+}
+
+/* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
+static void check_my_shedlock(struct examination *of)
+{
+    if (!ask(of, "SELECT data_type, "
+                 "TIMESTAMPDIFF(SECOND, CONCAT(YEAR(NOW()), '-01-01'), "
+                 "CONCAT(YEAR(NOW()), '-07-01')) - UNIX_TIMESTAMP(CONCAT(YEAR(NOW()), '-07-01')) "
+                 "+ UNIX_TIMESTAMP(CONCAT(YEAR(NOW()), '-01-01')) FROM information_schema.columns "
+                 "WHERE table_schema = DATABASE() AND table_name = 'shedlock' "
+                 "AND column_name = 'lock_until'") ||
+        says(of, 0, ""))
+        return;
+    if (says(of, 0, "timestamp") && !says(of, 1, "0"))
+        add(of, "shedlock", LEVEL_WARNING,
+            "lock_until in table shedlock is a TIMESTAMP, and the zone has daylight saving: for an "
+            "hour each spring neither rlock nor Java can lock there",
+            "ALTER TABLE shedlock MODIFY lock_until DATETIME(3) NOT NULL, or the server in UTC");
+    else
+        add(of, "shedlock", LEVEL_FINE, "table shedlock is there, to be a mirror", "");
+}
+
+/* Whoever tells a message ends the sleep of the one that waits for it, over another connection. */
+static void check_my_wake_up(struct examination *of)
+{
+    char sql[240] = "KILL QUERY ";
+
+    if (!ask(of, "SELECT CONNECTION_ID()"))
+        return;
+    text_append(sql, sizeof sql, "%s", of->values[0]);
+    if (ask_by(of, of->other, sql))
+        add(of, "wake-up", LEVEL_FINE, "waiters sleep in the server, and KILL QUERY wakes them",
+            "");
+    else
+        add(of, "wake-up", LEVEL_WARNING,
+            "KILL QUERY fails, as by way of a pooler: waiters look every two seconds instead of "
+            "being woken",
+            "connect to the server itself, or pool sessions");
+}
+
+static void check_mysql(struct examination *of)
+{
+    check_my_durability(of);
+    check_my_mode(of);
+    check_my_replicas(of);
+    check_my_shedlock(of);
+    check_my_connections(of);
+    if (check_tables(of))
+        check_my_wake_up(of);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static void examine(struct examination *of, const char *software,
@@ -402,6 +524,11 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
 bool hosted_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                              size_t size)
 {
-    return check(plan, checkup, fault, size, &sql_hosted_postgresql, "postgresql",
-                 check_postgresql);
+    return check(plan, checkup, fault, size, &sql_postgresql, "postgresql", check_postgresql);
+}
+
+bool hosted_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                        size_t size)
+{
+    return check(plan, checkup, fault, size, &sql_mysql, "mysql", check_mysql);
 }

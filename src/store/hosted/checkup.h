@@ -7,5 +7,7 @@
 /* As "check" of store/store_record.h. */
 bool hosted_check_postgresql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                              size_t size);
+bool hosted_check_mysql(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                        size_t size);
 
 #endif

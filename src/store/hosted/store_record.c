@@ -6,8 +6,7 @@
 #include "store/hosted/address.h"
 #include "store/hosted/checkup.h"
 #include "store/redis/store.h"
-#include "store/sql/checkup.h"
-#include "store/sql/dialect.h"
+#include "store/hosted/dialect.h"
 #include "store/store.h"
 #include "store/url.h"
 
@@ -44,12 +43,12 @@ static char *schema(const struct sql_dialect *dialect, const struct store_addres
 
 static char *schema_postgresql(const struct store_address *address, const char *user, size_t i)
 {
-    return schema(&sql_hosted_postgresql, address, user, i);
+    return schema(&sql_postgresql, address, user, i);
 }
 
 static char *schema_mysql(const struct store_address *address, const char *user, size_t i)
 {
-    return schema(&sql_hosted_mysql, address, user, i);
+    return schema(&sql_mysql, address, user, i);
 }
 
 const struct store_record postgresql_record = {.scheme = "postgresql",
@@ -66,28 +65,28 @@ const struct store_record postgresql_record = {.scheme = "postgresql",
                                                .open = open_hosted,
                                                .check = hosted_check_postgresql};
 
-const struct store_record hosted_mysql_record = {.scheme = "mysql+host",
-                                                 .secure = "mysqls+host",
-                                                 .name = "mysql+host://",
-                                                 .is_on_trial = true,
-                                                 .abilities = ABILITIES,
-                                                 .program = "rlock-host-mysql",
-                                                 .parse = hosted_parse_mysql,
-                                                 .print = hosted_print_mysql,
-                                                 .schema = schema_mysql,
-                                                 .grants = true,
-                                                 .open = open_hosted,
-                                                 .check = sql_check_hosted_mysql};
+const struct store_record mysql_record = {.scheme = "mysql",
+                                          .secure = "mysqls",
+                                          .name = "mysql://",
+                                          .abilities = ABILITIES,
+                                          .mirrors = mirrors,
+                                          .program = "rlock-mysql",
+                                          .parse = hosted_parse_mysql,
+                                          .print = hosted_print_mysql,
+                                          .schema = schema_mysql,
+                                          .grants = true,
+                                          .open = open_hosted,
+                                          .check = hosted_check_mysql};
 
-const struct store_record hosted_mariadb_record = {.scheme = "mariadb+host",
-                                                   .secure = "mariadbs+host",
-                                                   .name = "mariadb+host://",
-                                                   .is_on_trial = true,
-                                                   .abilities = ABILITIES,
-                                                   .program = "rlock-host-mysql",
-                                                   .parse = hosted_parse_mysql,
-                                                   .print = hosted_print_mysql,
-                                                   .schema = schema_mysql,
-                                                   .grants = true,
-                                                   .open = open_hosted,
-                                                   .check = sql_check_hosted_mysql};
+const struct store_record mariadb_record = {.scheme = "mariadb",
+                                            .secure = "mariadbs",
+                                            .name = "mariadb://",
+                                            .abilities = ABILITIES,
+                                            .mirrors = mirrors,
+                                            .program = "rlock-mysql",
+                                            .parse = hosted_parse_mysql,
+                                            .print = hosted_print_mysql,
+                                            .schema = schema_mysql,
+                                            .grants = true,
+                                            .open = open_hosted,
+                                            .check = hosted_check_mysql};

@@ -1,5 +1,5 @@
 /* PostgreSQL, and MySQL with MariaDB. */
-#include "store/sql/dialect.h"
+#include "store/hosted/dialect.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,34 +8,9 @@
 
 #include "base/mem.h"
 
-static const char *const postgresql_schema[] = {
-    "CREATE TABLE IF NOT EXISTS @lock (\n"
-    "    name bytea PRIMARY KEY,\n"
-    "    version bigint NOT NULL,\n"
-    "    state bytea NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS @wait (\n"
-    "    name bytea NOT NULL,\n"
-    "    owner bytea NOT NULL,\n"
-    "    scope bytea NOT NULL,\n"
-    "    since_us bigint NOT NULL,\n"
-    "    deadline_us bigint NOT NULL,\n"
-    "    mode bytea NOT NULL,\n"
-    "    who bytea NOT NULL,\n"
-    "    PRIMARY KEY (name, owner))",
-    "CREATE INDEX IF NOT EXISTS @wait_turn ON @wait (name, scope, since_us, owner)", NULL};
-
-static const char *const postgresql_grants[] = {
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON @lock, @wait TO ", NULL};
-
-static const char *const tables[] = {"lock", "wait", NULL};
-
-#define PROBE                                                                                      \
-    "SELECT (SELECT count(*) FROM @lock WHERE version = 0) + "                                     \
-    "(SELECT count(*) FROM @wait WHERE deadline_us = 0)"
-
 /* The view is for people. Its lines are those of host/record.h, what is in them is described in
  * rules/lua/lock.lua: a holder's and a waiter's. It belongs to whoever made it first. */
-static const char *const hosted_postgresql_schema[] = {
+static const char *const postgresql_schema[] = {
     "CREATE TABLE IF NOT EXISTS @record (\n"
     "    name text PRIMARY KEY,\n"
     "    version bigint NOT NULL,\n"
@@ -61,16 +36,15 @@ static const char *const hosted_postgresql_schema[] = {
     "ORDER BY key, role, since; END IF; END $do$",
     NULL};
 
-static const char *const hosted_postgresql_grants[] = {
+static const char *const postgresql_grants[] = {
     "GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ", NULL};
 
-static const char *const hosted_tables[] = {"record", NULL};
+static const char *const postgresql_tables[] = {"record", NULL};
 
-const struct sql_dialect sql_hosted_postgresql = {
-    .program = "rlock-postgresql",
-    .schema = hosted_postgresql_schema,
-    .grants = hosted_postgresql_grants,
-    .tables = hosted_tables,
+const struct sql_dialect sql_postgresql = {
+    .schema = postgresql_schema,
+    .grants = postgresql_grants,
+    .tables = postgresql_tables,
     .probe = "SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = ''",
     .grantee = "\"",
     .quote = '"',
@@ -80,77 +54,25 @@ const struct sql_dialect sql_hosted_postgresql = {
     .utc_left = "CAST(extract(epoch FROM lock_until - timezone('utc', clock_timestamp())) * "
                 "1000000 AS bigint)"};
 
-/* statement_timestamp() is when the statement arrived, which is after it was sent. */
-const struct sql_dialect sql_postgresql = {
-    .program = "rlock-postgresql",
-    .schema = postgresql_schema,
-    .grants = postgresql_grants,
-    .tables = tables,
-    .probe = PROBE,
-    .grantee = "\"",
-    .quote = '"',
-    .now = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)",
-    .clock = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
-    .literal = {"decode('", "', 'hex')"},
-    .hex = {"encode(", ", 'hex')"},
-    .number = {"CAST(", " AS text)"},
-    .text = {"convert_from(decode('", "', 'hex'), 'UTF8')"},
-    .text_hex = {"encode(convert_to(", ", 'UTF8'), 'hex')"},
-    .utc = "timezone('utc', statement_timestamp())",
-    .utc_left = "CAST(extract(epoch FROM lock_until - timezone('utc', statement_timestamp())) * "
-                "1000000 AS bigint)",
-    .swap = " ON CONFLICT (name) DO UPDATE SET version = excluded.version, state = CASE WHEN "
-            "@lock.version + 1 = excluded.version THEN excluded.state END",
-    .stay = " ON CONFLICT (name, owner) DO UPDATE SET scope = excluded.scope, deadline_us = "
-            "excluded.deadline_us, mode = excluded.mode, who = excluded.who",
-    .unless_there = " ON CONFLICT (name) DO NOTHING",
-    .notifies = true};
-
-static const char *const mysql_schema[] = {
-    "CREATE TABLE IF NOT EXISTS @lock (\n"
-    "    name VARBINARY(1100) PRIMARY KEY,\n"
-    "    version BIGINT NOT NULL,\n"
-    "    state MEDIUMBLOB NOT NULL) ENGINE=InnoDB",
-    "CREATE TABLE IF NOT EXISTS @wait (\n"
-    "    name VARBINARY(1100) NOT NULL,\n"
-    "    owner VARBINARY(640) NOT NULL,\n"
-    "    scope VARBINARY(640) NOT NULL,\n"
-    "    since_us BIGINT NOT NULL,\n"
-    "    deadline_us BIGINT NOT NULL,\n"
-    "    mode VARBINARY(1) NOT NULL,\n"
-    "    who BLOB NOT NULL,\n"
-    "    PRIMARY KEY (name, owner),\n"
-    "    INDEX @wait_turn (name, scope, since_us)) ENGINE=InnoDB",
-    NULL};
-
-static const char *const mysql_grants[] = {"GRANT SELECT, INSERT, UPDATE, DELETE ON @lock TO ",
-                                           "GRANT SELECT, INSERT, UPDATE, DELETE ON @wait TO ",
-                                           NULL};
-
-/* Only SYSDATE() goes on within a statement, and it is in the session's time zone, as NOW() is. The
- * difference of the two is how long the statement has taken, but for an hour, or some other
- * multiple of 15 min, where the zone's own time was changed between: no statement takes as long as
- * half of that. */
-#define MYSQL_NOW   "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-#define MYSQL_TAKEN "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"
-#define MYSQL_ZONES "900000000"
+/* When the statement arrived. */
+#define MYSQL_NOW "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
 /* What a host locks in place of a record, which need not be there: host/mysql.c. */
-#define HOSTED_GATES                                                                               \
+#define GATES                                                                                      \
     "INSERT IGNORE INTO @gate (name)\n"                                                            \
     "    WITH digit (n) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3\n"   \
     "        UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7\n"        \
     "        UNION ALL SELECT 8 UNION ALL SELECT 9)\n"                                             \
     "    SELECT a.n + 10 * b.n + 100 * c.n FROM digit a, digit b, digit c"
 
-static const char *const hosted_mysql_schema[] = {
+static const char *const mysql_schema[] = {
     "CREATE TABLE IF NOT EXISTS @record (\n"
     "    name VARBINARY(3000) PRIMARY KEY,\n"
     "    version BIGINT NOT NULL,\n"
     "    expires BIGINT NOT NULL,\n"
     "    state LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,\n"
     "    INDEX (expires)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
-    "CREATE TABLE IF NOT EXISTS @gate (name SMALLINT PRIMARY KEY) ENGINE=InnoDB", HOSTED_GATES,
+    "CREATE TABLE IF NOT EXISTS @gate (name SMALLINT PRIMARY KEY) ENGINE=InnoDB", GATES,
     "CREATE TABLE IF NOT EXISTS @message (\n"
     "    id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,\n"
     "    name BIGINT NOT NULL,\n"
@@ -160,54 +82,27 @@ static const char *const hosted_mysql_schema[] = {
     "    INDEX (expires)) ENGINE=InnoDB",
     NULL};
 
-static const char *const hosted_mysql_grants[] = {
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ",
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON @gate TO ",
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON @message TO ", NULL};
+static const char *const mysql_grants[] = {"GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ",
+                                           "GRANT SELECT, INSERT, UPDATE, DELETE ON @gate TO ",
+                                           "GRANT SELECT, INSERT, UPDATE, DELETE ON @message TO ",
+                                           NULL};
 
-static const char *const hosted_mysql_tables[] = {"record", "gate", "message", NULL};
+static const char *const mysql_tables[] = {"record", "gate", "message", NULL};
 
-const struct sql_dialect sql_hosted_mysql = {
-    .program = "rlock-mysql",
-    .schema = hosted_mysql_schema,
-    .grants = hosted_mysql_grants,
-    .tables = hosted_mysql_tables,
+const struct sql_dialect sql_mysql = {
+    .schema = mysql_schema,
+    .grants = mysql_grants,
+    .tables = mysql_tables,
     .probe = "SELECT (SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = "
              "'') + (SELECT count(*) FROM @gate WHERE name = 0) + "
              "(SELECT count(*) FROM @message WHERE name = 0 AND expires = 0)",
     .grantee = "'",
     .hosts = true,
     .quote = '`',
-    .now = MYSQL_NOW};
-
-/* VALUES() is deprecated in MySQL 8.0.20 and later, and all that MariaDB knows. Columns are set
- * from left to right. */
-const struct sql_dialect sql_mysql = {
-    .program = "rlock-mysql",
-    .schema = mysql_schema,
-    .grants = mysql_grants,
-    .tables = tables,
-    .probe = PROBE,
-    .grantee = "'",
-    .hosts = true,
-    .quote = '`',
     .now = MYSQL_NOW,
-    .clock =
-        MYSQL_NOW " + " MYSQL_TAKEN " - " MYSQL_ZONES " * ROUND(" MYSQL_TAKEN " / " MYSQL_ZONES ")",
-    .literal = {"x'", "'"},
-    .hex = {"HEX(", ")"},
-    .number = {"CAST(", " AS CHAR)"},
     .text = {"_utf8mb4 x'", "'"},
     .text_hex = {"HEX(CONVERT(", " USING utf8mb4))"},
-    .utc = "UTC_TIMESTAMP(3)",
-    .utc_left = "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lock_until)",
-    .swap = " ON DUPLICATE KEY UPDATE state = IF(version + 1 = VALUES(version), VALUES(state), "
-            "NULL), version = VALUES(version)",
-    .stay = " ON DUPLICATE KEY UPDATE scope = VALUES(scope), deadline_us = VALUES(deadline_us), "
-            "mode = VALUES(mode), who = VALUES(who)",
-    .unless_there = " ON DUPLICATE KEY UPDATE name = VALUES(name)",
-    .joins = true,
-    .bells = true};
+    .utc_left = "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lock_until)"};
 
 /* -- statements -------------------------------------------------------------------------------- */
 
@@ -273,13 +168,6 @@ void sql_add(struct sql_text *text, const char *format, ...)
     va_end(again);
     va_end(values);
     name_tables(text, from);
-}
-
-void sql_add_literal(struct sql_text *text, const char *value)
-{
-    sql_add(text, "%s", text->dialect->literal[0]);
-    sql_add_digits(text, value);
-    sql_add(text, "%s", text->dialect->literal[1]);
 }
 
 void sql_add_digits(struct sql_text *text, const char *value)

@@ -1,0 +1,58 @@
+/* What one kind of database server wants to be told, in its words. Pure.
+ *
+ * The table "record", or of another name that the URL says, has a row for what would be a key in
+ * Redis (host/record.h), with a version that each change adds 1 to. MySQL has two tables besides,
+ * to lock keys and to tell messages (host/mysql.c).
+ *
+ * Text goes back and forth in hexadecimal digits where it comes from somebody else: there is
+ * nothing to quote, and no encoding. */
+#ifndef RLOCK_STORE_HOSTED_DIALECT_H
+#define RLOCK_STORE_HOSTED_DIALECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sql_dialect {
+    const char *const *schema; /* statements that make the tables, ended by NULL, for sql_add() */
+    const char *const *grants; /* the same, without the user at its end: all rights there that
+                                  rlock needs */
+    const char *const *tables; /* their names, ended by NULL */
+    const char *probe;         /* a query that touches all of their columns that matter */
+    const char *grantee;       /* what stands around a user's name */
+    bool hosts;                /* a user is one of a host */
+    char quote;                /* around a name that has to be quoted */
+    const char *now; /* an expression, us since 1970: when the statement arrived, or later */
+    /* Of another program's table (host/shedlock.h): what stands around the digits of a literal, and
+     * around a text that becomes digits; and us until lock_until. */
+    const char *text[2], *text_hex[2], *utc_left;
+};
+
+extern const struct sql_dialect sql_postgresql, sql_mysql;
+
+/* A statement in the making. */
+struct sql_text {
+    const struct sql_dialect *dialect;
+    const char *table; /* what the names of the tables begin with; NULL: "rlock" */
+    char *bytes;       /* freed by sql_text_end() */
+    size_t size, room;
+};
+
+/* "@record" becomes the name of that table, "rlock_record"; likewise whatever else follows an
+ * '@'. */
+void sql_add(struct sql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Hexadecimal digits of a text. */
+void sql_add_digits(struct sql_text *text, const char *value);
+void sql_text_end(struct sql_text *text);
+
+/* Adds statement number i of those that make the tables and, unless the user is NULL, give him his
+ * rights. False: there are no more. */
+bool sql_add_schema(struct sql_text *text, const char *user, size_t i);
+
+/* Adds those that give him his rights, all of them. */
+void sql_add_grants(struct sql_text *text, const char *user);
+
+/* Hexadecimal digits as text; the caller frees. NULL if they are none, or hold a NUL. */
+char *sql_unhex(const char *digits);
+
+#endif
