@@ -295,6 +295,15 @@ contains() {
     grep -qF -- "$2" "$1" 2>/dev/null
 }
 
+# fails COMMAND...: fails if the command succeeds; "! COMMAND" does not end a test, unless it is the
+# last line.
+fails() {
+    if "$@"; then
+        echo "succeeded: $*" >&2
+        return 1
+    fi
+}
+
 # within LOW HIGH VALUE
 within() {
     if (($3 < $1 || $3 > $2)); then

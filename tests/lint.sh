@@ -111,6 +111,20 @@ cppcheck_strict() {
             'ctunullpointerOutOfMemory:tests/*') -Isrc "$@"
 }
 
+# Prints the lines of bats files that begin with "!" and do not count: bash ends no test for them,
+# unless they are the last in it. Those with || are conditions; after &&, || and \ a line goes on.
+uncounted() {
+    # shellcheck disable=SC2016 # for awk
+    awk '
+        negation != "" && $0 != "}" { print negation; found = 1 }
+        { negation = "" }
+        /^ +! / && !/\|\|/ && before !~ /(&&|\|\||\\)$/ {
+            negation = FILENAME ":" FNR ": use fails: " $0
+        }
+        { before = $0 }
+        END { exit found }' "$@"
+}
+
 # Each script with the parts that it includes, of which it need not use everything.
 luacheck_whole() {
     status=0
@@ -156,6 +170,7 @@ check shellcheck 'bats files' shellcheck -S warning -e SC2034,SC2154 tests/helpe
 check mandoc 'man pages' mandoc_strict $(grep -L '^\.so' man/*.[1-8])
 # shellcheck disable=SC2046
 check groff 'man pages fit 80 columns' too_wide $(grep -L '^\.so' man/*.[1-8])
+check awk 'bats files: each negation counts' uncounted tests/*.bats
 check bash 'bash completion' bash -n completions/rlock
 check zsh 'zsh completion' zsh -n completions/_rlock
 check fish 'fish completion' fish -n completions/rlock.fish
