@@ -173,6 +173,20 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     contains "$T/w.out" KEY=d
 }
 
+@test "--any: a member that is withheld for an earlier waiter is told as that" {
+    hold x a
+    hold z d
+    queue w b d
+    run -75 --separate-stderr rlock run -n --any b a -- true
+    stderr_line '^rlock: one of b, a: not acquired: b: .* \(.*\) comes first, waiting for .*s$'
+    bg v rlock run --any b a -- true
+    poll_until 10 contains "$T/v.err" 'waiting for one of b, a: b: '
+    grep -qE '^rlock: waiting for one of b, a: b: .* comes first, waiting for [0-9.]+m?s$' "$T/v.err"
+    kill "${pid[x]}"
+    finish v
+    [[ $status == 0 ]]
+}
+
 @test "--any: one's own reservation counts as free" {
     export XDG_STATE_HOME=$T/state
     hold x a

@@ -383,6 +383,8 @@ static void print_place(const struct run_messages *messages, const struct answer
 {
     char lack[ABILITY_LACK_SIZE];
 
+    if (refusal->first.owner[0] && refusal->position == 1)
+        return; /* of several keys, another one than the one that is told of */
     if (refusal->position == 1)
         snprintf(out, size, brief ? "; next" : "; you are next");
     else if (refusal->position > 1)
