@@ -1,14 +1,17 @@
-"""A proxy to a server on this host that lets a flight through and then ends the client's side.
+"""Proxies to servers on this host that let a flight through and then end the client's side.
 
-flight_proxy.py PORT FLIGHT HOW: the server listens on PORT of 127.0.0.1. A flight is what the
-client says until the server answers. Number FLIGHT, of all connections together, reaches the
-server, whose answer to it is read, and not passed on: the client's connection ends by a FIN or an
-RST (HOW), and so does the server's. Later flights are passed on. Prints the port that it listens
-on, and "ended" when it has done that."""
+flight_proxy.py SERVERS FLIGHT HOW: each of SERVERS, with commas between them, is a port of
+127.0.0.1 or the path of a Unix socket. A flight is what the client says until the server answers.
+Number FLIGHT, of all connections together, reaches its server, whose answer to it is read, and not
+passed on: the client's connection ends by a FIN or an RST (HOW), and so does the server's. Later
+flights are passed on. An answer that names the port of one of SERVERS names its proxy's port
+instead, so that a client which asks where a server is comes here again. Prints the ports that the
+proxies listen on, and "ended" when one has done that."""
 import select, socket, struct, sys, threading
 
-PORT, FLIGHT, HOW = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+SERVERS, FLIGHT, HOW = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
 flights = 0
+proxies = {}  # the port of each server's, both as five bytes, which change no length
 
 
 def carry(client, server):
@@ -29,13 +32,28 @@ def carry(client, server):
                 flights += 1
                 last = flights == FLIGHT
             asking = source is client
-            (server if asking else client).sendall(piece)
+            (server if asking else client).sendall(piece if asking else renamed(piece))
 
 
-def serve(client):
-    server = socket.create_connection(("127.0.0.1", PORT))
-    for end in client, server:
-        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def renamed(answer):
+    for port, proxy in proxies.items():
+        answer = answer.replace(port, proxy)
+    return answer
+
+
+def connected(where):
+    if not where.isdigit():
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(where)
+        return server
+    server = socket.create_connection(("127.0.0.1", int(where)))
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return server
+
+
+def serve(client, where):
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    server = connected(where)
     try:
         ended = carry(client, server)
     except OSError:
@@ -48,12 +66,24 @@ def serve(client):
         print("ended", flush=True)
 
 
-def main():
-    listener = socket.create_server(("127.0.0.1", 0), backlog=100)
-    print(listener.getsockname()[1], flush=True)
+def listen(listener, where):
     while True:
         client = listener.accept()[0]
-        threading.Thread(target=serve, args=(client,), daemon=True).start()
+        threading.Thread(target=serve, args=(client, where), daemon=True).start()
+
+
+def main():
+    listeners = [socket.create_server(("127.0.0.1", 0), backlog=100) for _ in SERVERS]
+    ports = [str(listener.getsockname()[1]) for listener in listeners]
+    for where, port in zip(SERVERS, ports):
+        if len(where) == len(port) and where.isdigit():
+            proxies[where.encode()] = port.encode()
+    threads = [
+        threading.Thread(target=listen, args=each) for each in zip(listeners, SERVERS)
+    ]
+    for thread in threads:
+        thread.start()
+    print(*ports, flush=True)
 
 
 main()
