@@ -2,6 +2,7 @@
 
 load helper
 load quorums
+load crowds
 
 setup_file() {
     export SHIM_CLOCK_FILE=$BATS_FILE_TMPDIR/clock
@@ -537,4 +538,23 @@ END
     kill -KILL "$agent"
     finish a
     [[ $status == 79 ]]
+}
+
+@test "H9 a quorum whose servers are full is waited for as a queue is, not with -n" {
+    local i sockets=("$QUORUM/1/sock" "$QUORUM/2/sock")
+    three
+    for i in "${!sockets[@]}"; do
+        node "$((i + 1))" config set maxclients 20 >/dev/null
+    done
+    crowd "${sockets[@]}"
+    run -69 --separate-stderr rlock run -n --server-wait 1m k -- touch "$T/ran"
+    stderr_line '^rlock: k: no quorum, 2 of 3 servers failed: .*: too many clients'
+    bg a rlock run --server-wait 1s --connect-timeout 1s k -- true
+    poll_until 10 contains "$T/a.err" 'trying again'
+    sleep 4 # longer than it waits for servers that are away
+    alive "${pid[a]}"
+    crowd_leaves
+    finish a
+    [[ $status == 0 && ! -e $T/ran ]]
+    contains "$T/a.err" 'the store is back'
 }

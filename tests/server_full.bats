@@ -1,6 +1,7 @@
 # A server that is there, but cannot save, is full, has too few replicas or is one itself.
 
 load helper
+load crowds
 
 setup_file() { start_file --enable-protected-configs yes; }
 
@@ -97,36 +98,11 @@ setup_file() { start_file --enable-protected-configs yes; }
 }
 
 # fill NUMBER: so many clients may be there; as many are, besides the connection "cli" that is kept
-# to change that, in the background as "crowd".
+# to change that.
 fill() {
     redis config set maxclients "$1" >/dev/null
-    cat >"$T/crowd.py" <<'END'
-import os
-import socket
-import sys
-import time
-
-crowd = []
-while True:
-    one = socket.socket(socket.AF_UNIX)
-    one.connect(sys.argv[1])
-    try:
-        one.sendall(b"AUTH rlock pw\r\n")
-        if not one.recv(100).startswith(b"+OK"):
-            break
-    except OSError:
-        break
-    crowd.append(one)
-print("full", flush=True)
-while not os.path.exists(sys.argv[2]):
-    time.sleep(0.02)
-END
-    bg crowd python3 "$T/crowd.py" "$REDIS_SOCK" "$T/leave"
-    poll_until 20 contains "$T/crowd.out" full
+    crowd "$REDIS_SOCK"
 }
-
-# The clients leave.
-empty() { touch "$T/leave"; }
 
 @test "H9 a full server is waited for as a queue is: as long as -w says, not with -n" {
     fill 20
@@ -141,7 +117,7 @@ empty() { touch "$T/leave"; }
     sleep 4 # longer than it waits for a server that is away
     alive "${pid[a]}"
     alive "${pid[b]}"
-    empty
+    crowd_leaves
     finish a
     [[ $status == 0 ]]
     finish b

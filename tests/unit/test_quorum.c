@@ -249,6 +249,8 @@ static void test_reasons(void)
 {
     struct answer denied = {.cause = CAUSE_DENIED, .verdict = VERDICT_UNKNOWN, .text = "no right"};
     struct answer misfit = {.cause = CAUSE_MISFIT, .verdict = VERDICT_REFUSED, .text = "a latch"};
+    struct answer away = {.cause = CAUSE_UNREACHABLE, .verdict = VERDICT_UNKNOWN, .text = "refused"};
+    struct answer full = {.cause = CAUSE_NOT_READY, .verdict = VERDICT_UNKNOWN, .full = true};
     struct quorum quorum;
     struct answer answer;
 
@@ -258,6 +260,15 @@ static void test_reasons(void)
     quorum_close(&quorum);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
     tap_is(answer.text, "no quorum, 3 of 3 servers failed: no right", "what most say", "");
+    for (size_t gone = 0; gone < 3; gone++) {
+        quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
+        for (size_t i = 0; i < 3; i++)
+            quorum_cast(&quorum, i, i == 2 ? VOTE_YES : VOTE_UNKNOWN, NULL,
+                        i == 2 ? &answers[VOTE_YES] : i < gone ? &away : &full);
+        quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
+        tap_ok(answer.full == (gone < 2), "%zu full, %zu away: waited for like a queue", 2 - gone,
+               gone);
+    }
     quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
     quorum_cast(&quorum, 0, VOTE_NO, NULL, &misfit);
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &answers[VOTE_NO]);

@@ -385,16 +385,20 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
     const struct quorum_ballot *failure = common_failure(quorum);
     struct count votes = count_votes(quorum);
     bool frees = quorum->rule == QUORUM_RETURN || quorum->rule == QUORUM_FREE;
+    size_t full = 0;
 
     answer->verdict = VERDICT_UNKNOWN;
     for (size_t i = 0; i < quorum->count; i++) {
         const struct quorum_ballot *ballot = &quorum->ballots[i];
+        full += ballot->vote == VOTE_UNKNOWN && ballot->answer.full;
         answer->maybe_done |= ballot->vote == VOTE_UNKNOWN ? ballot->answer.maybe_done
                                                            : frees && ballot->vote == VOTE_YES;
     }
     if (votes.unknown > votes.doubtful) {
         answer->cause = failure ? failure->answer.cause : CAUSE_MISFIT;
         answer->hint = failure ? failure->answer.hint : HINT_NONE;
+        /* It would be a quorum if the full ones took one more client. */
+        answer->full = full > 0 && votes.unknown - full <= quorum->count - quorum_majority(quorum->count);
         if (failure)
             memcpy(answer->said, failure->answer.said, sizeof answer->said);
         snprintf(answer->text, sizeof answer->text, "no quorum, %zu of %zu servers failed: %.180s",
