@@ -4,14 +4,15 @@ TAP.
 
 A history is written for each store, chaos-STORE.json: what was done when, who ran when under which
 token, how each ended. The judge reads nothing else:  chaos.py --judge FILE...  judges histories
-again.
+again. Its operations are in chaos-STORE.edn, too, as Knossos reads them; linearizable.py judges
+that.
 
 RLOCK_SECONDS=N is the time for all stores together (90), RLOCK_STORES="server forgetful sentinel
 replicas cluster quorum postgresql mysql zookeeper frozen" chooses some, RLOCK_SEED=N repeats the
 choices of a run (not its timing).
 """
 import collections, json, os, random, shutil, signal, sys, tempfile, threading, time
-import chaos_frozen
+import chaos_frozen, history as edn
 from chaos_databases import DATABASES
 from chaos_deployments import REDIS
 from chaos_zookeeper import ZOOKEEPER
@@ -28,7 +29,7 @@ DISTURBED = (0, 69, 75, 79)  # how a run may end to which nothing was done but t
 class History:
     """What there is to judge."""
 
-    some = {}  # in records that do not have it yet
+    some, launched = {}, {}  # in records that do not have it yet
 
     def __init__(self, record):
         self.__dict__.update(record)
@@ -94,6 +95,9 @@ def play(store, seed, seconds):
             "disturbances": contest.disturbances,
             "hits": contest.hits,
             "some": contest.some,
+            "launched": contest.launched,
+            "ended": contest.ended,
+            "wishes": contest.wishes,
             "ends": contest.ends,
             "stuck": contest.stuck,
             "left": left,
@@ -132,6 +136,8 @@ def promises(history):
     yield f"{history.deployment.promise}: {seen}", [text for ms, text in found if ms > allowed]
     yield "as many keys as asked for", as_many_as_asked(history, history.runs)
     yield "fencing tokens rise", fences(history.runs, lossy=history.deployment.overlap > 0)
+    if history.launched:
+        yield from explained(history)
     yield "nobody waits for ever", history.stuck
     # Where a reader's lock may be lost unnoticed, its attempt to write is nested in nothing and may
     # succeed, which it calls 1.
@@ -141,6 +147,21 @@ def promises(history):
     yield "each ended as it should", badly
     yield "nothing is left behind", history.left
     yield "there was something to see", too_little(history)
+
+
+def explained(history):
+    """What an independent checker says of the operations. Where a promise admits that a store loses
+    a lock, no order explains what is seen then."""
+    path = f"chaos-{history.store}.edn"
+    well = {name for name, status in history.ends.items()
+            if not status and not history.disturbed(name)}  # fmt: skip
+    some = edn.events(history.runs, history.launched, history.ended, history.wishes, well, LIMITS)
+    edn.write(path, f"{history.title}, RLOCK_SEED={history.seed}", some)
+    faults = edn.faults(path)
+    if history.deployment.overlap:
+        print(f"# {path}: {'not ' if faults else ''}linearizable")
+    else:
+        yield f"{path} is linearizable", faults
 
 
 def too_little(history):

@@ -6,8 +6,8 @@ keys?), .any (or some of several?), .options for each run and .disturbances, wha
 name -> function(chance). .decides: what else is wanted or done there, of "pause", "priority" and
 "latest".
 What each contender did is in Contest.log (the traces of worker), in .queues (what status showed
-meanwhile), .launched and .ends; .hits says what was done to whom, .disturbances what was done and
-when.
+meanwhile), .launched, .wishes, .ended and .ends; .hits says what was done to whom, .disturbances
+what was done and when.
 """
 import json, math, os, random, shlex, signal, subprocess, threading, time
 from intervals import Queue
@@ -28,6 +28,7 @@ DISTURBANCES = (
     "stop agent",
 )  # to one process of a run
 WEIGHTS = {"write": 4, "read": 5, "limit": 4}
+MODES = {"write": "exclusive", "read": "shared", "limit": "limit"}  # of worker's traces
 
 
 def now_ns():
@@ -176,6 +177,7 @@ class Contest:
         self.until = time.monotonic() + seconds
         self.calm = math.inf  # since when nothing is disturbed any more
         self.running, self.launched, self.ends, self.waits = {}, {}, {}, {}
+        self.wishes, self.ended = {}, {}  # (mode, keys); when
         self.some = {}  # of how many keys each wants, where those are not all that it names
         self.hits, self.disturbances, self.queues, self.faults, self.stuck = {}, [], [], [], []
         self.timers = []
@@ -209,6 +211,7 @@ class Contest:
             wish = Wish(self, chance, name)
             words = wish.words()
             self.launched[name], self.waits[name] = now_ns(), wish.waits
+            self.wishes[name] = (MODES[wish.mode], wish.keys)
             if wish.some:
                 self.some[name] = wish.some
             with open(self.log + ".err", "a") as errors:
@@ -217,6 +220,7 @@ class Contest:
                 )
             self.running[name] = process
             self.wait_for(name, process)
+            self.ended[name] = now_ns()
             del self.running[name]
             if chance.random() < 0.3 or self.ends.get(name) == 69:
                 time.sleep(chance.uniform(0, 0.2))

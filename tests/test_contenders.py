@@ -1,16 +1,18 @@
 #!/usr/bin/env -S python3 -B
 """Readers, writers, semaphores, several keys in any order, nested ones, under kills and stops of
-one process of a run at a time: what they left behind is judged by intervals.py. Prints TAP.
+one process of a run at a time: what they left behind is judged by intervals.py, and their history
+by linearizable.py. Prints TAP.
 
 RLOCK_SEED=N repeats the choices of a run (not its timing), RLOCK_SECONDS=N sets its length.
 """
 import collections, os, random, signal, subprocess, sys, time
+import history
 from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import exclusion, fences, order, read_runs
 from script_server import WEEK, Server
 
 PLACE_TTL = 7  # s after which a silent waiter is passed over
-SECONDS = float(os.environ.get("RLOCK_SECONDS", "20"))
+SECONDS = float(os.environ.get("RLOCK_SECONDS", "10"))
 SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 
 
@@ -105,6 +107,15 @@ def too_little(contest, runs, pairs):
         yield f"hits: {len(contest.hits)}"
 
 
+def written(contest, runs):
+    """The file that the history was written to."""
+    path = os.path.join(contest.deployment.directory, "history.edn")
+    well = {name for name, status in contest.ends.items() if not status} - set(contest.hits)
+    some = history.events(runs, contest.launched, contest.ended, contest.wishes, well, LIMITS)
+    history.write(path, f"test_contenders.py, RLOCK_SEED={SEED}", some)
+    return path
+
+
 def results(contest):
     with open(contest.log) as file:
         runs = read_runs(file)
@@ -115,6 +126,7 @@ def results(contest):
     yield "status never showed otherwise", contest.faults
     yield "as many keys as asked for", list(as_many_as_asked(contest, runs))
     yield "fencing tokens rise", fences(runs)
+    yield "the history is linearizable", history.faults(written(contest, runs))
     yield "first come, first served", faults
     yield "nothing is left behind", list(left_behind(contest))
     yield "there was something to see", list(too_little(contest, runs, pairs))

@@ -1,0 +1,126 @@
+"""Writes what a contest has left behind as a history in EDN, for linearizable.py and others that
+judge histories: Knossos, Elle.
+
+The times are those of the command: an acquisition has happened between the start of rlock and the
+command's first stamp, a release begins with its last one. The release of a run that something was
+done to, or that failed, is :info: the lease of a dead holder ends by itself, at some time.
+
+A run that nests in another one has no token of its own. It takes a lock inside that of its
+ancestor, which is a key of its own: "k in 3-7". An ancestor holds its key for as long as any that
+nests in it runs.
+"""
+import itertools, os, subprocess, sys
+from intervals import by_key
+
+
+class Holding:
+    """One key, as one run held it. within: the run that it nests in, by name, or ""."""
+
+    def __init__(self, run, key, within, end):
+        self.run, self.key, self.within, self.end = run, key, within, end
+
+
+def nests(run, other):
+    return run.name.startswith(other.name + ".")
+
+
+def holdings(runs):
+    """All of them, of all keys."""
+    for key, group in by_key(runs).items():
+        for run in group:
+            family = [one for one in group if one.grants[key] == run.grants[key]]
+            above = [one.name for one in family if nests(run, one)]
+            end = max(one.end for one in family if one is run or nests(one, run))
+            yield Holding(run, key, max(above, key=len, default=""), end)
+
+
+def fields(holding, limits):
+    """What its events say of it from the beginning, and what they say when it was granted."""
+    run, key = holding.run, holding.key
+    if holding.within:
+        # Those that nest in one holder of a semaphore share its slot, one after the other.
+        mode = "shared" if run.mode == "shared" else "exclusive"
+        return {"key": f"{key} in {holding.within}", "mode": mode}, {}
+    asked, granted = {"key": key, "mode": run.mode}, {"fence": run.grants[key]}
+    if run.mode == "limit":
+        asked["limit"], granted["slot"] = limits[key], run.slot
+    return asked, granted
+
+
+def operation(name, f, asked, granted, times):
+    """The two events of one. times: (begin, end, how it ended)."""
+    begin, end, kind = times
+    common = {"f": f, **asked, "name": name}
+    yield {"type": "invoke", **common, "time": begin}
+    yield {"type": kind, **common, **(granted if kind == "ok" else {}), "time": end}
+
+
+def events(runs, launched, ended, wishes, well, limits):
+    """All events in order of time. launched and ended: when each run was started and had ended (ns,
+    by name); wishes: (mode, keys) of each; well: the names of those that ended well and that
+    nothing was done to. Those that have not ended yet end with the last event."""
+    last = max([*launched.values(), *ended.values(), *(run.end for run in runs)], default=0)
+    number, found, held = itertools.count(), [], set()
+
+    def add(*operations):
+        process = next(number)
+        found.extend({"process": process, **event} for one in operations for event in one)
+
+    for holding in holdings(runs):
+        name, root = holding.run.name, holding.run.name.split(".")[0]
+        asked, granted = fields(holding, limits)
+        leaves = holding.end + 1  # after the last stamp
+        end = max(ended.get(root, last), leaves)
+        add(
+            operation(name, "acquire", asked, granted, (launched[root], holding.run.begin, "ok")),
+            operation(name, "release", asked, {}, (leaves, end, "ok" if root in well else "info")),
+        )
+        held.add((name, holding.key))
+    some = {name for name, _ in held}
+    for name, (mode, keys) in wishes.items():
+        for key in keys:
+            if (name, key) not in held:
+                asked = {"key": key, "mode": mode}
+                if mode == "limit":
+                    asked["limit"] = limits[key]
+                # One that took some of several keys did not take the others.
+                kind = "fail" if name in some else "info"
+                end = max(ended.get(name, last), launched[name])
+                add(operation(name, "acquire", asked, {}, (launched[name], end, kind)))
+    # What happens at the same moment may have happened in either order.
+    return sorted(found, key=lambda event: (event["time"], event["type"] != "invoke"))
+
+
+WORDS = ("type", "f", "mode")
+
+
+def edn(event):
+    parts = []
+    for name, value in event.items():
+        if name in WORDS:
+            value = ":" + value
+        elif isinstance(value, str):
+            value = '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        parts.append(f":{name} {value}")
+    return "{" + ", ".join(parts) + "}\n"
+
+
+def write(path, title, some):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"; {title}\n")
+        file.writelines(map(edn, some))
+
+
+CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "linearizable.py")
+
+
+def faults(path):
+    """What the checker, a program of its own, has against the history in a file."""
+    done = subprocess.run(
+        [sys.executable, "-B", CHECKER, path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return [] if done.returncode == 0 else done.stdout.splitlines()
