@@ -235,8 +235,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -64 --separate-stderr rlock run -u unix:///nowhere --any --mirror string:m a b -- true
     stderr_line '^rlock: run: --mirror goes with an exclusive lock of one KEY alone$'
     local url
-    for url in zookeeper://127.0.0.1:1 mysql://127.0.0.1:1/d postgresql://127.0.0.1:1/d \
-        cluster://127.0.0.1:1; do
+    for url in zookeeper://127.0.0.1:1 cluster://127.0.0.1:1; do
         run -64 --separate-stderr rlock run -u "$url" --any a b -- true
         stderr_line "^rlock: run: ${url%%:*}:// has no --any$"
         stderr_line '^hint: rlock run --limit N KEY takes one of N slots; RLOCK_SLOT is its number$'
@@ -244,7 +243,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -64 --separate-stderr rlock run -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 \
         -u redis://127.0.0.1:3 --any a b -- true
     stderr_line 'has no --any$'
-    RLOCK_URL=mysql://127.0.0.1:1/d run -64 rlock run --any a b -- true
+    RLOCK_URL=zookeeper://127.0.0.1:1 run -64 rlock run --any a b -- true
 }
 
 @test "--any: -n, -w and -E; a member of another kind: 78" {

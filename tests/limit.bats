@@ -116,6 +116,6 @@ redis_ttl() {
     run -64 rlock limit 'a b' 1
     run -64 --separate-stderr rlock limit -u zookeeper://127.0.0.1:1 k 1
     stderr_line 'zookeeper:// has no stored limits'
-    run -64 --separate-stderr rlock run -u postgresql://127.0.0.1:1/db --limit k -- true
-    stderr_line 'postgresql:// has no stored limits'
+    run -64 --separate-stderr rlock run -u zookeeper://127.0.0.1:1 --limit k -- true
+    stderr_line 'zookeeper:// has no stored limits'
 }

@@ -116,10 +116,8 @@ EOF
     run -64 rlock resume k 1h
     run -64 --separate-stderr rlock pause -u zookeeper://127.0.0.1:1 k 1h -m x
     stderr_line 'zookeeper:// has no pause'
-    run -64 --separate-stderr rlock pause -u mysql://127.0.0.1:1/locks k 1h -m x
-    stderr_line 'mysql:// has no pause'
-    run -64 --separate-stderr rlock resume -u postgresql://127.0.0.1:1/locks k
-    stderr_line 'postgresql:// has no pause'
+    run -64 --separate-stderr rlock resume -u zookeeper://127.0.0.1:1 k
+    stderr_line 'zookeeper:// has no pause'
     run -64 --separate-stderr rlock pause -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 k 1h -m x
     stderr_line 'a quorum has no pause'
     run -64 --separate-stderr rlock pause -u cluster://127.0.0.1:1 'k*' 1h -m x

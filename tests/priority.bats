@@ -65,8 +65,8 @@ load helper
     [[ $output == *"--priority '10' is not a number from -9 to 9"* ]]
     run -64 rlock run --priority -10 k -- true
     run -64 rlock run --priority - k -- true
-    run -64 rlock run -u mysql://127.0.0.1:1/d --priority 1 k -- true
-    [[ $output == *'mysql:// has no --priority'* ]]
+    run -64 rlock run -u zookeeper://127.0.0.1:1 --priority 1 k -- true
+    [[ $output == *'zookeeper:// has no --priority'* ]]
     echo 'priority-bound = 0' >"$T/conf"
     run -78 rlock run --config "$T/conf" k -- true
     [[ $output == *'priority-bound'* ]]
