@@ -4,8 +4,8 @@
 # each_flight SERVERS COMMAND...: a run through proxies to the SERVERS (ports or Unix sockets, with
 # commas between them) loses the answer to the first thing that it says, another one to the second,
 # and so on until there are no more, each by a FIN and by an RST. "COMMAND... PORT..." prints a URL
-# and options, with a port for each of SERVERS. Each runs its command once, ends with 0, and leaves a
-# lock that is free.
+# and options, with a port for each of SERVERS. Each runs its command once, ends with 0, and leaves
+# a lock that is free.
 each_flight() {
     local how flight
     for how in FIN RST; do

@@ -249,7 +249,7 @@ static void test_reasons(void)
 {
     struct answer denied = {.cause = CAUSE_DENIED, .verdict = VERDICT_UNKNOWN, .text = "no right"};
     struct answer misfit = {.cause = CAUSE_MISFIT, .verdict = VERDICT_REFUSED, .text = "a latch"};
-    struct answer away = {.cause = CAUSE_UNREACHABLE, .verdict = VERDICT_UNKNOWN, .text = "refused"};
+    struct answer away = {.cause = CAUSE_UNREACHABLE, .verdict = VERDICT_UNKNOWN, .text = "gone"};
     struct answer full = {.cause = CAUSE_NOT_READY, .verdict = VERDICT_UNKNOWN, .full = true};
     struct quorum quorum;
     struct answer answer;

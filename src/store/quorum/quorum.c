@@ -398,7 +398,8 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
         answer->cause = failure ? failure->answer.cause : CAUSE_MISFIT;
         answer->hint = failure ? failure->answer.hint : HINT_NONE;
         /* It would be a quorum if the full ones took one more client. */
-        answer->full = full > 0 && votes.unknown - full <= quorum->count - quorum_majority(quorum->count);
+        answer->full =
+            full > 0 && votes.unknown - full <= quorum->count - quorum_majority(quorum->count);
         if (failure)
             memcpy(answer->said, failure->answer.said, sizeof answer->said);
         snprintf(answer->text, sizeof answer->text, "no quorum, %zu of %zu servers failed: %.180s",
