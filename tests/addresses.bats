@@ -27,3 +27,12 @@ reach() {
         "rediss://localhost:$TLS_PORT"
     ! has_ipv6 || reach "redis://[::1]:$PLAIN_PORT"
 }
+
+@test "localhost is this host where /etc/hosts does not say so" {
+    export SHIM_DNS_BARE=1 LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so
+    run -0 rlock run -u "redis://localhost:$PLAIN_PORT" k -- true
+    run -0 rlock run -u "redis://redis.localhost:$PLAIN_PORT" k -- true
+    run -69 --separate-stderr rlock run --server-wait 0 -u "redis://mylocalhost:$PLAIN_PORT" k -- \
+        touch "$T/ran"
+    [[ ! -e $T/ran ]]
+}

@@ -1,7 +1,8 @@
 /* shim_dns: LD_PRELOADed, it makes the look-up of a host name hang for ever while the file
  * $SHIM_DNS_FILE exists, as a resolver behind a black hole does. With $SHIM_DNS_AWAY set, a name
  * that ends in ".invalid" fails at once: while that file exists because no name server answers, and
- * otherwise because there is no such name. For the tests. */
+ * otherwise because there is no such name. With $SHIM_DNS_BARE set, "localhost" is not known, as
+ * where there is no /etc/hosts. For the tests. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
@@ -33,6 +34,8 @@ int getaddrinfo(const char *restrict node, const char *restrict service,
     memcpy(&real, &symbol, sizeof real); /* ISO C has no cast from object to function pointer */
     if (away && is_invalid(node))
         return access(away, F_OK) == 0 ? EAI_AGAIN : EAI_NONAME;
+    if (getenv("SHIM_DNS_BARE") && node && strstr(node, "localhost"))
+        return EAI_NONAME;
     while (node && !is_numeric(node) && path && access(path, F_OK) == 0)
         usleep(20000);
     return real(node, service, hints, result);

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the system trusts, where the user names no certificates. libpq has no such default. */
-#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
+#include "base/ca_bundle.h"
 
 static char warning[256];
 
@@ -169,6 +168,9 @@ static void tell_failure(PGconn *connection, const struct driver_target *target,
 
 PGconn *pq_connect(const struct driver_target *target, struct driver_fault *fault)
 {
+    const char *bundle = ca_bundle_find();
+    /* Without any, libpq would take what is in a home directory. */
+    const char *trusted = *target->ca ? target->ca : bundle ? bundle : "/nonexistent";
     const char *const names[] = {"host",
                                  "port",
                                  "user",
@@ -189,7 +191,7 @@ PGconn *pq_connect(const struct driver_target *target, struct driver_fault *faul
                                   target->password,
                                   target->database,
                                   target->tls ? "verify-full" : "disable",
-                                  *target->ca ? target->ca : SYSTEM_CA,
+                                  trusted,
                                   target->certificate,
                                   target->key,
                                   "disable",

@@ -1,7 +1,6 @@
 /* Who asks for a lock. */
 #include "lock/own_identity.h"
 
-#include <nss.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +29,6 @@ static void set_user(struct identity *who)
     if (!name && geteuid() == 0)
         name = "root";
     if (!name) {
-#ifdef STATIC_BINARY
-        __nss_configure_lookup("passwd", "files"); /* see net/resolve.c */
-#endif
         const struct passwd *entry = getpwuid(geteuid());
         name = entry ? entry->pw_name : NULL;
     }

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <nss.h>
 #include <stdio.h>
 #include <sys/un.h>
 
@@ -68,10 +67,6 @@ static void look_up(const void *asked, void *found_here)
     struct addrinfo *list = NULL;
     char service[16];
 
-#ifdef STATIC_BINARY
-    /* Other sources are libraries, and made for another C library than the one that is in here. */
-    __nss_configure_lookup("hosts", "files dns");
-#endif
     snprintf(service, sizeof service, "%d", question->port);
     int fault = getaddrinfo(question->host, service, &hints, &list);
     if (fault != 0) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/ca_bundle.h"
 #include "base/mem.h"
 #include "os/file.h"
 
@@ -180,9 +181,45 @@ static bool names_by_subject(const struct tls_library *library, X509_STORE_CTX *
            certificate && host && library->X509_check_host(certificate, host, 0, 0, NULL) == 1;
 }
 
-/* The system's directory has a file for each certificate, found by name. The bundle is read where
- * that was not enough: a hundred and more certificates, which takes ten times as long as all the
- * rest of a run. The handshake then stands still until it is gone on with, and asks again. */
+/* Where distributions have what they trust, wherever OpenSSL was built to look. The variables are
+ * OpenSSL's own: what one names is looked for instead. */
+static const char *const directories[] = {
+    "/etc/ssl/certs",         /* Debian, Alpine, SUSE */
+    "/etc/pki/tls/certs",     /* Fedora and its relatives */
+    "/usr/local/share/certs", /* FreeBSD */
+    NULL,
+};
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && *value;
+}
+
+/* Directories have a file for each certificate, found by name when it is wanted. */
+static bool trust_directories(const struct tls_library *library, SSL_CTX *context)
+{
+    bool taken = library->SSL_CTX_set_default_verify_dir(context) == 1;
+
+    for (const char *const *one = directories; *one && !is_set("SSL_CERT_DIR"); one++)
+        taken = taken && library->SSL_CTX_load_verify_locations(context, NULL, *one) == 1;
+    return taken;
+}
+
+static void trust_bundle(const struct tls_library *library, SSL_CTX *context)
+{
+    const char *bundle = ca_bundle_find();
+
+    if (is_set("SSL_CERT_FILE") || !bundle)
+        library->SSL_CTX_set_default_verify_file(context);
+    else
+        library->SSL_CTX_load_verify_locations(context, bundle, NULL);
+}
+
+/* The bundle is read where the directories were not enough: a hundred and more certificates, which
+ * takes ten times as long as all the rest of a run. The handshake then stands still until it is
+ * gone on with, and asks again. */
 static int verify(X509_STORE_CTX *verified, void *arg)
 {
     struct tls_trust *trust = arg;
@@ -193,7 +230,7 @@ static int verify(X509_STORE_CTX *verified, void *arg)
 
     if (verdict <= 0 && !trust->complete) {
         trust->complete = true;
-        library->SSL_CTX_set_default_verify_file(library->SSL_get_SSL_CTX(ssl));
+        trust_bundle(library, library->SSL_get_SSL_CTX(ssl));
         return library->SSL_ctrl(ssl, SSL_CTRL_SET_RETRY_VERIFY, 0, NULL) > 0;
     }
     if (names_by_subject(library, verified, library->SSL_get_ex_data(ssl, TLS_TRUST_HOST)))
@@ -231,7 +268,7 @@ static const char *take_trust(struct tls_trust *trust, const struct tls_library 
     *trust = (struct tls_trust){.library = library, .complete = ca->path != NULL};
     library->SSL_CTX_set_cert_verify_callback(context, verify, trust);
     if (!ca->path)
-        return library->SSL_CTX_set_default_verify_dir(context) == 1 ? NULL : refused;
+        return trust_directories(library, context) ? NULL : refused;
     /* Whatever is in it is trusted, also where it is no root. */
     if (library->X509_VERIFY_PARAM_set_flags(library->SSL_CTX_get0_param(context),
                                              X509_V_FLAG_PARTIAL_CHAIN) != 1)

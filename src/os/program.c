@@ -3,14 +3,26 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
+
+/* Where this program is. A container may be without /proc; the kernel says besides what path it was
+ * executed by. */
+static bool own_path(char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    unsigned long executed = getauxval(AT_EXECFN);
+
+    if (length > 0)
+        path[length] = '\0';
+    else if (executed)
+        snprintf(path, size, "%s", (const char *)executed);
+    return (length > 0 || executed) && strchr(path, '/');
+}
 
 bool program_find(const char *name, char *path, size_t size)
 {
-    ssize_t length = readlink("/proc/self/exe", path, size - 1);
-
-    if (length > 0) {
-        path[length] = '\0';
+    if (own_path(path, size)) {
         char *last = strrchr(path, '/') + 1;
         snprintf(last, size - (size_t)(last - path), "%s", name);
         if (access(path, X_OK) == 0)

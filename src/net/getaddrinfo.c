@@ -1,0 +1,57 @@
+/* The C library's getaddrinfo(), as all of a program that is linked with rlock's code calls it
+ * (-Wl,--wrap): rlock, its companions and, where they are static, the libraries in them. */
+#include <netdb.h>
+#include <nss.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
+                       struct addrinfo **found);
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
+                       struct addrinfo **found);
+
+#ifdef STATIC_BINARY
+/* Other sources are libraries, and made for another C library than the one that is in here. */
+__attribute__((constructor)) static void limit_users(void)
+{
+    __nss_configure_lookup("passwd", "files");
+}
+
+static void limit_hosts(bool local)
+{
+    __nss_configure_lookup("hosts", local ? "files" : "files dns");
+}
+#else
+static void limit_hosts(bool local)
+{
+    (void)local;
+}
+#endif
+
+/* Which is this host whatever a name server says (RFC 6761). */
+static bool is_localhost(const char *name)
+{
+    static const char localhost[] = "localhost", below[] = ".localhost";
+    size_t length = name ? strlen(name) : 0;
+
+    return name &&
+           (strcasecmp(name, localhost) == 0 ||
+            (length >= sizeof below && strcasecmp(name + length + 1 - sizeof below, below) == 0));
+}
+
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
+                       struct addrinfo **found)
+{
+    bool local = is_localhost(name);
+
+    limit_hosts(local);
+    int fault = __real_getaddrinfo(name, service, wanted, found);
+    if (fault == 0 || !local)
+        return fault;
+    /* A container or a chroot may lack /etc/hosts. */
+    struct addrinfo loopback = wanted ? *wanted : (struct addrinfo){0};
+    loopback.ai_flags &= ~(AI_PASSIVE | AI_CANONNAME);
+    return __real_getaddrinfo(NULL, service ? service : "0", &loopback, found);
+}
