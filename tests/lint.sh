@@ -161,7 +161,8 @@ check cppcheck 'C' cppcheck_strict src tests/*.c tests/unit tests/fuzz
 # shellcheck disable=SC2046 # a list of words
 check luacheck 'Lua scripts' luacheck_whole $(sed -n '/^lua_scripts/,/[^\\]$/p' Makefile.am |
     grep -o 'src/rules/lua/[a-z]*\.lua')
-check shellcheck 'shell scripts' shellcheck quickstart .ci/run .ci/bare .ci/busy .ci/valkey \
+check shellcheck 'shell scripts' shellcheck quickstart packaging/release packaging/sysroot \
+    .ci/release-check .ci/run .ci/bare .ci/busy .ci/valkey \
     .ci/package debian/tests/installed \
     bench/lock-redis-cli build-aux/embed-lua build-aux/fuzz build-aux/install-directories \
     tests/floors tests/hazards tests/lint.sh tests/tidy.sh
