@@ -2,10 +2,11 @@
 """suite.py [-C BUILD] TARGET [FILE...]: builds the tests and runs them, for quickstart.
 
 Prints how far it is from the first second on: how much is built, a line for each file of tests
-that has ended, and, twice a minute, which files still run. TARGET is make's "check" or
-"check-long"; with FILEs only those are run. Files that failed are run once more, one at a time, and
-both results are printed. A failure stays a failure, unless the machine stood still while the file
-ran for the first time and the file passes when it is run alone. The last line has the totals.
+that has ended, and, twice a minute, which files still run. TARGET is make's "check", "check-long"
+or "check-nightly"; with FILEs only those are run. Files that failed are run once more, one at a
+time, and both results are printed. A failure stays a failure, unless the machine stood still while
+the file ran for the first time and the file passes when it is run alone. The last line has the
+totals.
 
 A ticker notices that the machine stood still: a tick that is due every quarter of a second comes
 more than two seconds late.
@@ -84,7 +85,7 @@ class Suite:
         # Programs of tests that are named are built as they are run.
         self.goals = [["all"], ["check", "TESTS="]] + ([] if files else [["check-programs"]])
         # Tests mostly wait. Some of the long ones compute.
-        self.jobs = (3 if target == "check-long" else 6) * (os.cpu_count() or 1)
+        self.jobs = (6 if target == "check" else 3) * (os.cpu_count() or 1)
         self.spans = {}  # {name of a file: [when it was first seen, when it had ended]}
         self.done = {}  # {name of a file: its results}
         self.told = self.begin = now()
@@ -289,7 +290,7 @@ class Suite:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-C", dest="build", default="build")
-    parser.add_argument("target", choices=("check", "check-long"))
+    parser.add_argument("target", choices=("check", "check-long", "check-nightly"))
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
     suite = Suite(options.build, options.target, options.files)
