@@ -210,6 +210,7 @@ served() {
     woken=$took
     run rlock doctor
     [[ $output == *"fine     wake-up      waiters sleep in the server, and KILL QUERY wakes"* ]]
+    [[ $output == *"fine     reads        the server that takes the writes answers the reads"* ]]
     bg relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" 'KILL QUERY' 'KILL QUREY'
     poll_until 10 test -s "$T/relay.out"
     through=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}

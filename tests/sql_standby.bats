@@ -21,6 +21,7 @@ setup() {
 # What one test has changed is not there for the next.
 teardown() {
     [[ $DATABASES == *postgresql* ]] || return 0
+    splitter_kill
     standby_kill
     wait_for_standbys ''
     databases_reset
@@ -70,6 +71,41 @@ standby_kill() {
     rm -f "$BATS_FILE_TMPDIR/standby"
 }
 
+# splitter_start: Pgpool-II, which has the standby answer what is read outside of a transaction.
+splitter_start() {
+    local dir=$T/splitter control
+    mkdir "$dir"
+    read -r SPLITTER_PORT control <<<"$(free_ports 2 | xargs)"
+    printf '%s\n' "listen_addresses = '127.0.0.1'" "port = $SPLITTER_PORT" \
+        "socket_dir = '$dir'" "pcp_socket_dir = '$dir'" "pcp_port = $control" \
+        "pid_file_name = '$dir/pid'" "logdir = '$dir'" "work_dir = '$dir'" \
+        "backend_clustering_mode = 'streaming_replication'" 'num_init_children = 4' \
+        "backend_hostname0 = '$BATS_FILE_TMPDIR/postgresql'" "backend_port0 = $POSTGRESQL_PORT" \
+        'backend_weight0 = 0' "backend_hostname1 = '$dir/../standby'" \
+        "backend_port1 = $STANDBY_PORT" 'backend_weight1 = 1' 'load_balance_mode = on' \
+        "sr_check_user = 'root'" 'statement_level_load_balance = on' >"$dir/conf"
+    ((EUID != 0)) || chown -R nobody "$dir"
+    echo "$dir/pid" >"$BATS_FILE_TMPDIR/splitter"
+    as_server pgpool -n -f "$dir/conf" -F "$dir/pcp" -a "$dir/hba" >"$dir/log" 2>&1 &
+    disown
+    poll_until 30 splitter_answers || {
+        tail -n 30 "$dir/log"
+        return 1
+    }
+}
+
+splitter_kill() {
+    local one
+    one=$(cat "$(cat "$BATS_FILE_TMPDIR/splitter" 2>/dev/null)" 2>/dev/null) || return 0
+    kill -INT "$one" 2>/dev/null || true # its children end with it
+    poll_until 20 gone "$one"
+    rm "$BATS_FILE_TMPDIR/splitter"
+}
+
+splitter_answers() {
+    psql -qAt -h 127.0.0.1 -p "$SPLITTER_PORT" -U locker -d locks -c 'SELECT 1' >/dev/null 2>&1
+}
+
 # Cancels what waits for a standby; fails where nothing does.
 cancel_waits() {
     (($(database_sql postgresql "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
@@ -105,4 +141,18 @@ cancel_waits() {
     done
     echo "$granted were granted"
     ((granted > 0)) && [[ ! -e $T/ran ]]
+}
+
+@test "a proxy has a standby answer reads: the doctor says so, and the lock holds" {
+    type pgpool >/dev/null 2>&1 || skip 'pgpool is not here'
+    standby_start
+    run rlock doctor
+    [[ $output == *"fine     reads        the server that takes the writes answers the reads"* ]]
+    splitter_start
+    RLOCK_URL=postgresql://locker:p%20w@127.0.0.1:$SPLITTER_PORT/locks
+    run rlock doctor
+    [[ $output == *"warning  reads        a proxy has another server answer reads"* ]]
+    hold a k
+    refused 75 run -u "${RLOCK_URL/$SPLITTER_PORT/$POSTGRESQL_PORT}" -n k -- true
+    refused 75 run -n k -- true
 }

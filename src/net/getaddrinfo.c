@@ -7,10 +7,12 @@
 #include <string.h>
 #include <strings.h>
 
+/* The linker's own names. NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
                        struct addrinfo **found);
 int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
                        struct addrinfo **found);
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 #ifdef STATIC_BINARY
 /* Other sources are libraries, and made for another C library than the one that is in here. */

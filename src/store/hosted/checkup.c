@@ -17,6 +17,7 @@
 #include "store/hosted/dialect.h"
 
 #define PINGS     11
+#define READS     5
 #define ASK_NS    (5 * NS_PER_SEC)
 #define AHEAD_MAX 1000 /* ms */
 
@@ -143,6 +144,31 @@ static void check_clock(struct examination *of)
             "leases count by the server's clock; it must not be set while locks are held");
     else
         add(of, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
+}
+
+/* A proxy that splits reads from writes may have another server answer what does not write.
+ * The requests for locks, which say at once that they write, go to the one that takes the writes. */
+static void check_reads(struct examination *of)
+{
+    char sql[200], writer[sizeof of->values[0]];
+    bool same = true;
+
+    snprintf(sql, sizeof sql, "START TRANSACTION READ WRITE;SELECT %s", of->dialect->server);
+    bool asked = ask(of, sql);
+    snprintf(writer, sizeof writer, "%s", of->values[0]);
+    asked = ask(of, "COMMIT") && asked;
+    snprintf(sql, sizeof sql, "SELECT %s", of->dialect->server);
+    for (int i = 0; asked && same && i < READS; i++) {
+        asked = ask(of, sql);
+        same = says(of, 0, writer);
+    }
+    if (asked && same)
+        add(of, "reads", LEVEL_FINE, "the server that takes the writes answers the reads, too", "");
+    else if (asked)
+        add(of, "reads", LEVEL_WARNING,
+            "a proxy has another server answer reads, whose clock differs, and which hears of a "
+            "lock later",
+            "connect by an address that leads to the server that takes the writes only");
 }
 
 /* -- rights ------------------------------------------------------------------------------------ */
@@ -480,6 +506,7 @@ static void examine(struct examination *of, const char *software,
     check_tls(of);
     check_ping(of);
     check_clock(of);
+    check_reads(of);
     particular(of);
 }
 

@@ -22,7 +22,9 @@ struct sql_dialect {
     const char *grantee;       /* what stands around a user's name */
     bool hosts;                /* a user is one of a host */
     char quote;                /* around a name that has to be quoted */
-    const char *now; /* an expression, us since 1970: when the statement arrived, or later */
+    const char *server; /* an expression, a text that differs from server to server, of functions
+                         * that a proxy takes for reads */
+    const char *now;    /* an expression, us since 1970: when the statement arrived, or later */
     /* Of another program's table (host/shedlock.h): what stands around the digits of a literal, and
      * around a text that becomes digits; and us until lock_until. */
     const char *text[2], *text_hex[2], *utc_left;
