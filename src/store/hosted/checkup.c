@@ -147,7 +147,7 @@ static void check_clock(struct examination *of)
 }
 
 /* A proxy that splits reads from writes may have another server answer what does not write.
- * The requests for locks, which say at once that they write, go to the one that takes the writes. */
+ * Requests for locks say at once that they write, and go to the one that takes the writes. */
 static void check_reads(struct examination *of)
 {
     char sql[200], writer[sizeof of->values[0]];
