@@ -25,7 +25,8 @@ teardown_file() {
     databases_end
 }
 
-# pooler_make SESSIONS: so many for all, at a port of its own.
+# pooler_make SESSIONS [MODE]: so many for all, at a port of its own. Each transaction may have
+# another one, or whatever MODE says.
 pooler_make() {
     local dir=$BATS_FILE_TMPDIR/pooler
     mkdir -p "$dir"
@@ -35,7 +36,7 @@ pooler_make() {
     printf '%s\n' '[databases]' "locks = host=127.0.0.1 port=$POSTGRESQL_PORT" '[pgbouncer]' \
         'listen_addr = 127.0.0.1' "listen_port = $POOLER_PORT" 'unix_socket_dir =' \
         'auth_type = plain' "auth_file = $dir/users" "logfile = $dir/log" "pidfile = $dir/pid" \
-        'pool_mode = transaction' "default_pool_size = $1" 'server_round_robin = 1' >"$dir/ini"
+        "pool_mode = ${2:-transaction}" "default_pool_size = $1" 'server_round_robin = 1' >"$dir/ini"
     ((EUID != 0)) || chown -R nobody "$dir"
     pooler_start
 }
@@ -136,4 +137,15 @@ has_two_sessions() {
     [[ $output == *"warning  wake-up      a pooler shares out the sessions"* ]]
     run rlock doctor -u "$(database_url postgresql)"
     [[ $output == *"fine     wake-up      waiters are called by NOTIFY"* ]]
+}
+
+@test "a pooler that gives each statement another session is refused at once" {
+    pooler_kill
+    pooler_make 3 statement
+    RLOCK_URL=$(pooler_url)
+    run -69 --separate-stderr rlock run --server-wait 60s k -- touch "$T/ran"
+    stderr_line '^rlock: k: .*: a pooler gives each statement another session \(pool_mode=statement\)'
+    [[ ! -e $T/ran ]]
+    pooler_kill
+    pooler_make 3
 }

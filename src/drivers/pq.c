@@ -90,6 +90,7 @@ static enum wire_error error_of_beginning(const char *said)
         {"no such user", WIRE_PASSWORD},
         {"no such database", WIRE_NO_DATABASE},
         {"no more connections allowed", WIRE_FULL},
+        {"transaction blocks not allowed", WIRE_NO_TRANSACTIONS},
         {"client_login_timeout", WIRE_NOT_READY},
     };
 
@@ -185,20 +186,13 @@ PGconn *pq_connect(const struct driver_target *target, struct driver_fault *faul
                                  "tcp_user_timeout",
                                  "fallback_application_name",
                                  NULL};
-    const char *const values[] = {target->host,
-                                  target->port,
-                                  target->user,
-                                  target->password,
-                                  target->database,
-                                  target->tls ? "verify-full" : "disable",
-                                  trusted,
-                                  target->certificate,
-                                  target->key,
-                                  "disable",
-                                  "UTF8",
-                                  "10000",
-                                  target->client,
-                                  NULL};
+    const char *const values[] = {target->host,     target->port,
+                                  target->user,     target->password,
+                                  target->database, target->tls ? "verify-full" : "disable",
+                                  trusted,          target->certificate,
+                                  target->key,      "disable",
+                                  "UTF8",           "10000",
+                                  target->client,   NULL};
 
     PGconn *connection = PQconnectStartParams(names, values, 0);
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
@@ -214,11 +208,15 @@ PGconn *pq_connect(const struct driver_target *target, struct driver_fault *faul
 
 bool pq_fail(const PGconn *connection, const PGresult *result, struct driver_fault *fault)
 {
+    const char *message = PQerrorMessage(connection);
     const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     enum wire_error error = WIRE_UNFIT;
 
+    said = said ? said : said_of(message, state_in(message));
     is_known(PQresultErrorField(result, PG_DIAG_SQLSTATE), &error);
     if (PQstatus(connection) != CONNECTION_OK && !wire_error_breaks(error))
         error = WIRE_UNREACHABLE;
-    return driver_fail(fault, error, said ? said : PQerrorMessage(connection));
+    if (error == WIRE_UNREACHABLE)
+        error = error_of_beginning(said);
+    return driver_fail(fault, error, said);
 }

@@ -38,6 +38,9 @@ static const struct wire_failure failures[] = {
     {WIRE_NO_SHEDLOCK, CAUSE_UNFIT, HINT_SHEDLOCK, false,
      "the database has no table shedlock for the mirror"},
     {WIRE_NO_DATABASE, CAUSE_UNFIT, HINT_DATABASE, true, "the server has no such database"},
+    {WIRE_NO_TRANSACTIONS, CAUSE_UNFIT, HINT_NONE, false,
+     "a pooler gives each statement another session (pool_mode=statement), but locks take "
+     "transactions"},
     {WIRE_READ_ONLY, CAUSE_UNFIT, HINT_NONE, false, "read-only; locks live on the primary"},
     {WIRE_STRANGER, CAUSE_UNFIT, HINT_NONE, false, "it is no database server of that kind"},
     {WIRE_NO_TLS, CAUSE_UNFIT, HINT_NONE, false, NULL},

@@ -30,16 +30,17 @@ enum wire_error {
     WIRE_TROUBLE = 'z', /* whatever else keeps the server from letting anybody in */
 
     /* Not done, and no use to repeat. */
-    WIRE_PASSWORD = 'a',    /* user or password */
-    WIRE_NO_PASSWORD = 'j', /* it asks for one, and none was given */
-    WIRE_KEPT_OUT = 'k',    /* this user may not log in from here */
-    WIRE_DENIED = 'd',      /* a right is missing */
-    WIRE_NO_TABLES = 't',   /* rlock's tables are not there */
-    WIRE_NO_SHEDLOCK = 'w', /* nor is ShedLock's, which was asked for */
-    WIRE_NO_DATABASE = 'o', /* there is no database of that name */
-    WIRE_READ_ONLY = 'r',   /* a standby, or a replica */
-    WIRE_STRANGER = 'x',    /* no database server of that kind answers there */
-    WIRE_NO_TLS = 'l',      /* the server cannot be trusted, or takes no TLS */
+    WIRE_PASSWORD = 'a',        /* user or password */
+    WIRE_NO_PASSWORD = 'j',     /* it asks for one, and none was given */
+    WIRE_KEPT_OUT = 'k',        /* this user may not log in from here */
+    WIRE_DENIED = 'd',          /* a right is missing */
+    WIRE_NO_TABLES = 't',       /* rlock's tables are not there */
+    WIRE_NO_SHEDLOCK = 'w',     /* nor is ShedLock's, which was asked for */
+    WIRE_NO_DATABASE = 'o',     /* there is no database of that name */
+    WIRE_NO_TRANSACTIONS = 'p', /* a pooler gives each statement another session */
+    WIRE_READ_ONLY = 'r',       /* a standby, or a replica */
+    WIRE_STRANGER = 'x',        /* no database server of that kind answers there */
+    WIRE_NO_TLS = 'l',          /* the server cannot be trusted, or takes no TLS */
 
     /* Whatever else: the statement may be done, and it is no use to repeat it. */
     WIRE_UNFIT = 'f',
