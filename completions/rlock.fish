@@ -145,7 +145,7 @@ complete -c rlock -n __fish_rlock_needs_command -xa metrics -d 'Print metrics fo
 complete -c rlock -n __fish_rlock_needs_command -xa force-release -d 'Take a lock away from its holder, which is asked first'
 complete -c rlock -n __fish_rlock_needs_command -xa reserve -d 'Take a lock for a person'
 complete -c rlock -n __fish_rlock_needs_command -xa extend -d 'Keep what was reserved for longer'
-complete -c rlock -n __fish_rlock_needs_command -xa pause -d 'Let nobody new take a lock for a while'
+complete -c rlock -n __fish_rlock_needs_command -xa pause -d 'Let no new owner take a lock for a while'
 complete -c rlock -n __fish_rlock_needs_command -xa resume -d 'End a pause'
 complete -c rlock -n __fish_rlock_needs_command -xa limit -d 'How many may hold a semaphore'
 complete -c rlock -n __fish_rlock_needs_command -xa latch -d 'Count down to what others wait for'

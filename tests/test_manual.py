@@ -24,7 +24,7 @@ SENTENCES = [
     ("rlock.7", "lock for {} s from before its call", HANDOVER),
     ("rlock.7", "{} ms later, if the command has not ended", (KEEPER, "CONFIRM_AFTER_NS", 1000)),
     ("rlock.7", "waiter's next call, {} s", (KEEPER, "HEARTBEAT_NS+SPREAD_NS")),
-    ("rlock.7", "notices after {} s that nobody takes the grant", ("run/agent.c", "REACT_NS")),
+    ("rlock.7", "notices after {} s that the grant is not taken", ("run/agent.c", "REACT_NS")),
     (STORES, "asks the Sentinels every {} s", ("store/redis/locate.c", "LOOK_NS")),
     (STORES, "third of the lease or {} s, whichever", ("store/redis/locate.c", "LOOK_NS")),
     (STORES, "is never shorter than {} s", ("store/zookeeper/session.h", "ZK_TIMEOUT_LEAST")),

@@ -1,4 +1,4 @@
-/* rlock pause and rlock resume: nobody new is let in for a while. */
+/* rlock pause and rlock resume: no new owner is let in for a while. */
 #include "cli/command.h"
 
 #include <stdlib.h>
@@ -186,7 +186,7 @@ static int run_pause(const struct command *command, int argc, char **argv)
 
 const struct command command_pause = {
     .name = "pause",
-    .summary = "let nobody new take a lock for a while, with a reason",
+    .summary = "let no new owner take a lock for a while, with a reason",
     .usage = {"pause [OPTIONS] KEY|GLOB DUR -m TEXT"},
     .example = "Example, no deployment begins during the maintenance; one that runs goes on:\n"
                "  rlock pause deploy 2h -m 'database upgrade'\n"

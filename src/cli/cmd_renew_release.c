@@ -268,7 +268,7 @@ static int run_release(const struct command *command, int argc, char **argv)
 
 const struct command command_release = {
     .name = "release",
-    .summary = "give back a lock that rlock acquire took",
+    .summary = "release a lock that rlock acquire took",
     .usage = {"release [OPTIONS] KEY"},
     .example = "Example:\n"
                "  token=$(rlock acquire --keep $$ deploy) || exit\n"

@@ -184,7 +184,7 @@ static const struct family families[] = {
      add_holders, 0, NULL},
     {"rlock_kept", "gauge", "Holders whose command has ended, kept by --at-least.", add_kept, 0,
      NULL},
-    {"rlock_paused", "gauge", "1 while nobody new is let in, by rlock pause.", add_paused, 0,
+    {"rlock_paused", "gauge", "1 while no new owner is let in, by rlock pause.", add_paused, 0,
      add_glob_pause},
     {"rlock_limit", "gauge", "How many may hold the semaphore at once.", add_limit, 0, NULL},
     {"rlock_held_seconds", "gauge",

@@ -35,7 +35,7 @@ enum store_ability {
     STORE_MEMORY = 1 << 14,      /* remembers who has held a lock, and what happened to it */
     STORE_TOGETHER = 1 << 15,    /* decides about several keys in one step */
     STORE_PRIORITIES = 1 << 16,  /* some who wait are served before others */
-    STORE_PAUSES = 1 << 17,      /* nobody new is let in for a while */
+    STORE_PAUSES = 1 << 17,      /* no new owner is let in for a while */
     STORE_ANY = 1 << 18,         /* of several keys, grants as many as asked for that are free */
     STORE_ASK = 1 << 19,         /* a holder can be asked to give a lock back */
     STORE_REPLACE = 1 << 20,     /* and so can whoever comes ask for it */
