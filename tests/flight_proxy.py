@@ -4,10 +4,11 @@ flight_proxy.py SERVERS FLIGHT HOW: each of SERVERS, with commas between them, i
 127.0.0.1 or the path of a Unix socket. A flight is what the client says until the server answers.
 Number FLIGHT, of all connections together, reaches its server, whose answer to it is read, and not
 passed on: the client's connection ends by a FIN or an RST (HOW), and so does the server's. Later
-flights are passed on. An answer that names the port of one of SERVERS names its proxy's port
-instead, so that a client which asks where a server is comes here again. Prints the ports that the
-proxies listen on, and "ended" when one has done that."""
-import select, socket, struct, sys, threading
+flights are passed on. An answer that names the port of one of SERVERS, as a word, names its proxy's
+port instead, so that a client which asks where a server is comes here again. (The same digits
+within a longer number or an owner stay: renaming those would give the lock to another owner.)
+Prints the ports that the proxies listen on, and "ended" before it ends a flight."""
+import re, select, socket, struct, sys, threading
 
 SERVERS, FLIGHT, HOW = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3]
 flights = 0
@@ -37,7 +38,7 @@ def carry(client, server):
 
 def renamed(answer):
     for port, proxy in proxies.items():
-        answer = answer.replace(port, proxy)
+        answer = re.sub(rb"\b%s\b" % port, proxy, answer)
     return answer
 
 
@@ -60,10 +61,10 @@ def serve(client, where):
         ended = False
     if ended and HOW == "RST":
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.close()
-    server.close()
     if ended:
         print("ended", flush=True)
+    client.close()
+    server.close()
 
 
 def listen(listener, where):

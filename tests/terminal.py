@@ -8,6 +8,8 @@ true in time, with all that the terminal showed (what is typed is shown too: exp
     send TEXT        type TEXT; \\n, \\x03 and the like are as in Python
     expect REGEX     wait for it to appear after what the last expect found
     absent REGEX     it has not appeared after what the last expect found
+    shows REGEX      wait until the screen as a whole, its lines joined, has it: for programs that
+                     draw only what has changed (with TERM=screen, which pyte understands whole)
     sh COMMAND       run it with sh; it has to succeed; $PTY_PID is the command on the terminal
     until COMMAND    run it again and again until it succeeds
     resize ROWS COLS
@@ -15,6 +17,8 @@ true in time, with all that the terminal showed (what is typed is shown too: exp
     status N         wait for the command to end, with this status (128+N for death by signal N)
 """
 import codecs, fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
+
+import pyte
 
 
 class Failure(Exception):
@@ -26,6 +30,8 @@ class Terminal:
         self.timeout = timeout
         self.seen = ""  # everything shown
         self.mark = 0  # where the last expect ended
+        self.screen = pyte.Screen(80, 24)
+        self.drawing = pyte.Stream(self.screen)
         self.status = None
         self.decode = codecs.getincrementaldecoder("utf-8")("replace")
         self.pid, self.fd = pty.fork()
@@ -47,7 +53,9 @@ class Terminal:
             data = b""
         if not data:
             time.sleep(timeout)
-        self.seen += self.decode.decode(data)
+        text = self.decode.decode(data)
+        self.seen += text
+        self.drawing.feed(text)
 
     def wait_for(self, what, test):
         end = time.monotonic() + self.timeout
@@ -83,6 +91,12 @@ class Terminal:
         if re.search(regex, self.seen[self.mark :]):
             raise Failure("there is " + regex)
 
+    def shown(self):
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def shows(self, regex):
+        self.wait_for("shows " + regex, lambda: re.search(regex, self.shown()))
+
     def sh(self, command):
         if not self.shell(command):
             raise Failure("failed: " + command)
@@ -91,6 +105,7 @@ class Terminal:
         self.wait_for(command, lambda: self.shell(command))
 
     def resize(self, rows, columns):
+        self.screen.resize(int(rows), int(columns))
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(columns), 0, 0))
 
     def hangup(self):
@@ -111,7 +126,7 @@ def step(terminal, line):
         terminal.hangup()
     elif verb == "status":
         terminal.expect_status(rest)
-    elif verb in ("send", "expect", "absent", "sh", "until"):
+    elif verb in ("send", "expect", "absent", "shows", "sh", "until"):
         getattr(terminal, verb)(rest)
     elif verb and not verb.startswith("#"):
         raise Failure("no such step")
@@ -130,6 +145,7 @@ def main():
             except Failure as failure:
                 print("terminal.py: step %d: %s: %s" % (number, line.strip(), failure))
                 print("--- the terminal showed ---\n%s\n---" % terminal.seen)
+                print("--- the screen ---\n%s\n---" % terminal.shown())
                 return 1
         return 0
     finally:

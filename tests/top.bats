@@ -9,7 +9,7 @@ setup_file() {
 
 # top [OPTION...]: on a terminal; the dialogue comes from standard input.
 top() {
-    "$TESTS/terminal.py" "$RLOCK" top --color never "$@" 3>&-
+    TERM=screen "$TESTS/terminal.py" "$RLOCK" top --color never "$@" 3>&-
 }
 
 @test "what is waited for comes first; a lock in full, and back" {
@@ -72,27 +72,27 @@ END
     rlock acquire --lease 1h bb
     rlock acquire --lease 1h aa
     top <<'END'
-expect bb(.|\n)*aa
+shows bb(.|\n)*aa
 send j
 send >
-expect sorted by age
+shows sorted by age
 send >
-expect waiters
+shows sorted by waiters
 send >
-expect key
+shows sorted by key
 send \r
-expect aa: exclusive
+shows aa: exclusive
 send q
-expect sorted by key
+shows sorted by key
 send <
-expect waiters
+shows sorted by waiters
 send k
 send \r
-expect bb: exclusive
+shows bb: exclusive
 send ?
-expect Keys(.|\n)*sort otherwise
+shows Keys(.|\n)*sort otherwise
 send q
-expect bb: exclusive
+shows bb: exclusive
 send q
 send q
 status 0
