@@ -9,7 +9,7 @@
 #include "rules/reply.h"
 #include "store/cluster/map.h"
 #include "store/redis/greeting.h"
-#include "store/redis/judge.h"
+#include "store/redis/doctor/judge.h"
 #include "store/redis/store_record.h"
 
 #include <hiredis/hiredis.h>

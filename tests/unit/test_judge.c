@@ -1,10 +1,10 @@
 /* From what is known about a server to findings: which, how bad, and what is said. */
-#include "store/redis/judge.h"
+#include "store/redis/doctor/judge.h"
 
 #include "base/clock.h"
 #include "store/cluster/checkup.h"
 #include "store/quorum/checkup.h"
-#include "store/redis/judge_sentinels.h"
+#include "store/redis/doctor/judge_sentinels.h"
 #include "store/redis/store_record.h"
 #include "cli/hints.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* What the words of several Sentinels amount to. H39, H40, H133 */
-#include "store/redis/sentinel_vote.h"
+#include "store/redis/find/sentinel_vote.h"
 
 #include <ctype.h>
 

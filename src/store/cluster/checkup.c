@@ -2,7 +2,7 @@
 #include "store/cluster/checkup.h"
 
 #include "store/cluster/facts.h"
-#include "store/redis/checkup.h"
+#include "store/redis/doctor/checkup.h"
 
 void cluster_judge(const struct checkup *masters, unsigned slots, unsigned all,
                    struct diagnosis *diagnosis)

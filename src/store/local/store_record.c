@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "store/local/local.h"
-#include "store/redis/checkup.h"
+#include "store/redis/doctor/checkup.h"
 #include "store/redis/store.h"
 #include "store/redis/store_record.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/duration.h"
 #include "base/mem.h"
-#include "store/redis/checkup.h"
+#include "store/redis/doctor/checkup.h"
 
 /* Servers that were first asked within this are of the same age, as in store/quorum/quorum.c. */
 #define FIRST_ASKED_MS 100

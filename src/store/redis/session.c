@@ -10,8 +10,8 @@
 #include "os/secret.h"
 #include "rules/error.h"
 #include "store/breaks.h"
+#include "store/redis/find/locate.h"
 #include "store/redis/greeting.h"
-#include "store/redis/locate.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>

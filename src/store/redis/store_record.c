@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "store/redis/checkup.h"
-#include "store/redis/rights.h"
+#include "store/redis/doctor/checkup.h"
+#include "store/redis/doctor/rights.h"
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 

@@ -1,8 +1,8 @@
 /* All Sentinels of a master. */
-#include "store/redis/sentinels.h"
+#include "store/redis/find/sentinels.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "store/redis/sentinel.h"
+#include "store/redis/find/sentinel.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #define RLOCK_STORE_REDIS_CHECKUP_H
 
 #include "store/diagnosis.h"
-#include "store/redis/facts.h"
+#include "store/redis/doctor/facts.h"
 
 /* Looks at the server of plan->address, one URL; as a record's "check". */
 bool redis_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,

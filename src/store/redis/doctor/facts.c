@@ -1,5 +1,5 @@
 /* A Redis server is asked about itself: one batch after the other over one connection. */
-#include "store/redis/facts.h"
+#include "store/redis/doctor/facts.h"
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "lock/key.h"
@@ -8,7 +8,7 @@
 #include "rules/error.h"
 #include "rules/grace.h"
 #include "rules/reply.h"
-#include "store/redis/sentinels.h"
+#include "store/redis/find/sentinels.h"
 #include "store/redis/session.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #define RLOCK_STORE_REDIS_JUDGE_SENTINELS_H
 
 #include "store/diagnosis.h"
-#include "store/redis/facts.h"
+#include "store/redis/doctor/facts.h"
 
 void judge_sentinels(const struct sentinel_facts *facts, struct diagnosis *diagnosis);
 

@@ -1,5 +1,5 @@
 /* The rights that rlock needs at a Redis server. */
-#include "store/redis/rights.h"
+#include "store/redis/doctor/rights.h"
 
 #include <stdio.h>
 #include <string.h>

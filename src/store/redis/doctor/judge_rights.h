@@ -3,8 +3,8 @@
 #define RLOCK_STORE_REDIS_JUDGE_RIGHTS_H
 
 #include "store/diagnosis.h"
-#include "store/redis/facts.h"
-#include "store/redis/wishes.h"
+#include "store/redis/doctor/facts.h"
+#include "store/redis/doctor/wishes.h"
 
 void judge_rights(const struct server_facts *facts, const struct wishes *wishes,
                   struct diagnosis *diagnosis);

@@ -4,7 +4,7 @@
 #define RLOCK_STORE_REDIS_SENTINEL_H
 
 #include "base/clock.h"
-#include "store/redis/sentinel_vote.h"
+#include "store/redis/find/sentinel_vote.h"
 #include "store/url.h"
 
 struct loop;

@@ -1,6 +1,6 @@
 /* A server's fitness, point by point. */
-#include "store/redis/judge.h"
-#include "store/redis/judge_rights.h"
+#include "store/redis/doctor/judge.h"
+#include "store/redis/doctor/judge_rights.h"
 
 #include <inttypes.h>
 #include <limits.h>

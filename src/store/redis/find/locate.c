@@ -1,9 +1,9 @@
 /* Where a server is. */
-#include "store/redis/locate.h"
+#include "store/redis/find/locate.h"
 #include "base/mem.h"
 #include "net/loop.h"
 #include "os/helper_process.h"
-#include "store/redis/sentinels.h"
+#include "store/redis/find/sentinels.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef RLOCK_STORE_REDIS_SENTINELS_H
 #define RLOCK_STORE_REDIS_SENTINELS_H
 
-#include "store/redis/sentinel_vote.h"
+#include "store/redis/find/sentinel_vote.h"
 #include "store/store.h"
 
 struct sentinels;

@@ -1,10 +1,10 @@
 /* A look at one Redis server, and at its Sentinels. */
-#include "store/redis/checkup.h"
+#include "store/redis/doctor/checkup.h"
 
 #include <stdio.h>
 
-#include "store/redis/judge.h"
-#include "store/redis/judge_sentinels.h"
+#include "store/redis/doctor/judge.h"
+#include "store/redis/doctor/judge_sentinels.h"
 
 static struct wishes wishes_for(const struct checkup_plan *plan, const struct url *url)
 {

@@ -1,5 +1,5 @@
 /* The vote of Sentinels. */
-#include "store/redis/sentinel_vote.h"
+#include "store/redis/find/sentinel_vote.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "store/hint.h"
-#include "store/redis/rights.h"
-#include "store/redis/sentinel_vote.h"
+#include "store/redis/doctor/rights.h"
+#include "store/redis/find/sentinel_vote.h"
 #include "store/diagnosis.h"
 #include <stdint.h>
 

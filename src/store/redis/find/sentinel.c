@@ -1,5 +1,5 @@
 /* One Sentinel asked. */
-#include "store/redis/sentinel.h"
+#include "store/redis/find/sentinel.h"
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "net/conn.h"

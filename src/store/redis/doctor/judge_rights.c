@@ -1,6 +1,6 @@
 /* What a user lacks of the rights that rlock needs, what does not work without, and the command
  * that gives them. */
-#include "store/redis/judge_rights.h"
+#include "store/redis/doctor/judge_rights.h"
 
 #include <stdio.h>
 #include <string.h>
