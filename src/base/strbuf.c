@@ -1,0 +1,103 @@
+/* Growable text. */
+#include "base/strbuf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+char *strbuf_room(struct strbuf *buf, size_t size)
+{
+    if (buf->room - buf->size <= size) {
+        buf->room = 2 * buf->room + size + 64;
+        buf->text = mem_checked(realloc(buf->text, buf->room));
+    }
+    return buf->text + buf->size;
+}
+
+void strbuf_grew(struct strbuf *buf, size_t size)
+{
+    strbuf_cut(buf, buf->size + size);
+}
+
+void strbuf_cut(struct strbuf *buf, size_t size)
+{
+    buf->size = size;
+    if (buf->text)
+        buf->text[size] = '\0';
+}
+
+void strbuf_add(struct strbuf *buf, const void *bytes, size_t size)
+{
+    char *to = strbuf_room(buf, size);
+
+    if (size > 0)
+        memcpy(to, bytes, size);
+    strbuf_grew(buf, size);
+}
+
+void strbuf_puts(struct strbuf *buf, const char *text)
+{
+    strbuf_add(buf, text, strlen(text));
+}
+
+void strbuf_putc(struct strbuf *buf, char c)
+{
+    strbuf_add(buf, &c, 1);
+}
+
+/* The first attempt only tells how much room is needed. */
+static void add_printed(struct strbuf *buf, const char *format, va_list values)
+{
+    va_list again;
+
+    va_copy(again, values);
+    int size = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (size < 0)
+        abort();
+    vsnprintf(strbuf_room(buf, (size_t)size), (size_t)size + 1, format, values);
+    buf->size += (size_t)size;
+}
+
+void strbuf_printf(struct strbuf *buf, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    add_printed(buf, format, values);
+    va_end(values);
+}
+
+char *strbuf_print(const char *format, ...)
+{
+    struct strbuf buf = {0};
+    va_list values;
+
+    va_start(values, format);
+    add_printed(&buf, format, values);
+    va_end(values);
+    return buf.text;
+}
+
+void strbuf_drop(struct strbuf *buf, size_t size)
+{
+    if (size == 0)
+        return;
+    memmove(buf->text, buf->text + size, buf->size - size);
+    strbuf_cut(buf, buf->size - size);
+}
+
+char *strbuf_detach(struct strbuf *buf)
+{
+    char *text = buf->text ? buf->text : mem_strdup("");
+
+    *buf = (struct strbuf){0};
+    return text;
+}
+
+void strbuf_free(struct strbuf *buf)
+{
+    free(buf->text);
+    *buf = (struct strbuf){0};
+}
