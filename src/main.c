@@ -1,5 +1,5 @@
 /* rlock: run a command under a distributed lock. The table of subcommands. */
-#include "cli/command.h"
+#include "cmd/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -111,9 +111,8 @@ static const char *synonym(const char *name)
     static const struct {
         const char *name, *meant;
     } synonyms[] = {
-        {"list", "'status'"},  {"ls", "'status'"},
-        {"ps", "'status'"},    {"lock", "'run'"},
-        {"exec", "'run'"},     {"unlock", "'release' or 'force-release'"},
+        {"list", "'status'"},        {"ls", "'status'"}, {"ps", "'status'"},
+        {"lock", "'run'"},           {"exec", "'run'"},  {"unlock", "'release' or 'force-release'"},
         {"kill", "'force-release'"},
     };
 

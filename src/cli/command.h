@@ -17,15 +17,6 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-/* For who runs command_force_release where no holder can be asked. */
-#define FORCE_RELEASE_NOW "--now"
-
-extern const struct command command_run, command_read, command_write, command_acquire,
-    command_renew, command_release, command_status, command_force_release, command_latch,
-    command_limit, command_reserve, command_extend, command_pause, command_resume, command_init,
-    command_doctor, command_local, command_history, command_events, command_check, command_metrics,
-    command_top, command_serve, command_fence;
-
 /* Says "rlock: NAME: MESSAGE". */
 void command_error(const struct command *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

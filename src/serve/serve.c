@@ -8,12 +8,12 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "cli/command.h"
 #include "cli/companion.h"
 #include "cli/lock_watch.h"
 #include "cli/metrics.h"
 #include "cli/render.h"
 #include "cli/render_history.h"
+#include "cmd/commands.h"
 #include "os/child.h"
 #include "os/file.h"
 #include "serve/host_header.h"

@@ -9,12 +9,12 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/lock_watch.h"
 #include "cli/render.h"
 #include "cli/render_history.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
+#include "cmd/commands.h"
 #include "lock/key.h"
 #include "os/child.h"
 #include "os/terminal.h"

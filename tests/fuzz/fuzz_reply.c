@@ -1,7 +1,7 @@
 /* What a server replies, whoever it was that asked: an answer that makes sense comes out of it,
  * which can be reckoned with and shown. */
 #include "cli/render.h"
-#include "cli/render_doctor.h"
+#include "cmd/render_doctor.h"
 
 #include "fuzz.h"
 #include "rules/answer.h"

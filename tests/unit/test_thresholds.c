@@ -1,5 +1,5 @@
 /* Locks against limits: what is read, which severity, what line. */
-#include "cli/thresholds.h"
+#include "cmd/thresholds.h"
 
 #include "base/utf8.h"
 

@@ -1,7 +1,7 @@
 /* How often one who waits asks: the pace alone, and a keeper and a latch's waiter under a store
  * that answers at once, and with each answer gives them a reason to ask again. H130 */
+#include "cmd/latch_operation.h"
 #include "lock/keeper.h"
-#include "lock/latch_operation.h"
 #include "lock/throttle.h"
 
 #include "fake_loop.h"

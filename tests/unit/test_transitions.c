@@ -1,5 +1,5 @@
 /* What has happened to locks between two looks at them. */
-#include "cli/transitions.h"
+#include "cmd/transitions.h"
 
 #include "tap.h"
 

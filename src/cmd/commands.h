@@ -1,0 +1,16 @@
+/* The records of all subcommands (cli/command.h). */
+#ifndef RLOCK_CMD_COMMANDS_H
+#define RLOCK_CMD_COMMANDS_H
+
+#include "cli/command.h"
+
+extern const struct command command_run, command_read, command_write, command_acquire,
+    command_renew, command_release, command_status, command_force_release, command_latch,
+    command_limit, command_reserve, command_extend, command_pause, command_resume, command_init,
+    command_doctor, command_local, command_history, command_events, command_check, command_metrics,
+    command_top, command_serve, command_fence;
+
+/* The option by which command_force_release does not ask the holder. */
+#define FORCE_RELEASE_NOW "--now"
+
+#endif

@@ -1,0 +1,305 @@
+/* rlock doctor: is this lock store fit to hold locks? */
+#include "cmd/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/screen.h"
+#include "cmd/render_doctor.h"
+#include "lock/own_identity.h"
+
+/* The lock that is taken and given back. One for all: it stays, free, for as long as others do. */
+#define TRIAL_KEY "rlock-doctor"
+
+enum { OPTION_JSON = OPTION_OTHER };
+
+static const struct option_spec options[] = {
+    {.id = OPTION_JSON, .name = "json", .help = "an object, see rlock-doctor(1)"},
+    {.id = SETTING_REPLICAS,
+     .name = "replicas",
+     .argument = "N",
+     .help = "rlock run will be given --replicas N, majority or all"},
+    {.id = SETTING_GRACE, .name = "grace", .help = "rlock run will be given --grace"},
+    {.id = SETTING_LEASE,
+     .name = "lease",
+     .argument = "DUR",
+     .help = "rlock run will be given --lease DUR (default 30s, at least 1s)"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+/* What came of taking, renewing and releasing a lock. */
+struct trial {
+    bool granted, released;
+    bool held_by_other; /* of two doctors, only one can have it */
+    char fault[256];    /* why not */
+    int64_t acquire_ns, renew_ns, release_ns;
+};
+
+static void judge_trial(const struct trial *trial, struct diagnosis *diagnosis)
+{
+    char acquire[32], renew[32], release[32];
+
+    if (trial->granted && !trial->released)
+        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
+                      "acquired in %s, renewed in %s, but it could not be given back: %s",
+                      diagnosis_print_ms(trial->acquire_ns, acquire),
+                      diagnosis_print_ms(trial->renew_ns, renew), trial->fault);
+    else if (trial->granted)
+        diagnosis_add(diagnosis, "lock", LEVEL_FINE, "",
+                      "acquired in %s, renewed in %s, released in %s",
+                      diagnosis_print_ms(trial->acquire_ns, acquire),
+                      diagnosis_print_ms(trial->renew_ns, renew),
+                      diagnosis_print_ms(trial->release_ns, release));
+    else if (trial->held_by_other)
+        diagnosis_add(diagnosis, "lock", LEVEL_FINE, "", "held by another doctor: not tried");
+    else
+        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "", "none could be had: %s", trial->fault);
+}
+
+/* True if enough servers were reached to try a lock. */
+static bool may_try(const struct checkup *checkup)
+{
+    size_t reached = 0;
+
+    for (size_t i = 0; i < checkup->count; i++)
+        reached += checkup->servers[i].reached;
+    return reached > checkup->count / 2;
+}
+
+/* Returns how fit the store is: several servers are worth what they are together. */
+static enum level verdict_of(const struct checkup *checkup)
+{
+    enum level one = checkup->count == 1 ? checkup->servers[0].diagnosis.worst : LEVEL_FINE;
+
+    return one > checkup->whole.worst ? one : checkup->whole.worst;
+}
+
+/* Returns the first finding that makes the store unfit, or NULL. */
+static const struct finding *worst_of(const struct checkup *checkup)
+{
+    const struct diagnosis *worst = &checkup->whole;
+
+    if (checkup->whole.worst < LEVEL_UNFIT)
+        worst = &checkup->servers[0].diagnosis;
+    for (size_t i = 0; i < worst->count; i++)
+        if (worst->findings[i].level == LEVEL_UNFIT)
+            return &worst->findings[i];
+    return NULL;
+}
+
+struct doctor {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct json_library json;
+    bool as_json;
+    struct checkup checkup;
+};
+
+/* -- a lock, for trial ----------------------------------------------------------------------- */
+
+static int64_t took(struct moment *since)
+{
+    struct moment now = moment_now();
+    int64_t ns = moment_until(*since, now);
+
+    *since = now;
+    return ns;
+}
+
+static void say_words(const char *said)
+{
+    if (*said)
+        say_detail("doctor: the server said: %s", said);
+}
+
+static void try_lock(struct query *query, const struct lock_request *request, struct trial *trial)
+{
+    struct moment since = moment_now();
+    struct answer answer;
+
+    query_acquire(query, request, &answer);
+    trial->acquire_ns = took(&since);
+    trial->held_by_other = answer.cause == CAUSE_HELD;
+    if (answer.verdict == VERDICT_GRANTED) {
+        query_renew(query, request, &answer);
+        trial->renew_ns = took(&since);
+    }
+    trial->granted = answer.verdict == VERDICT_GRANTED;
+    snprintf(trial->fault, sizeof trial->fault, "%s", answer.text);
+    say_words(answer.said);
+    if (trial->granted || answer.maybe_done) {
+        query_release(query, request, &answer);
+        trial->release_ns = took(&since);
+        trial->released = answer.verdict == VERDICT_GRANTED;
+        if (trial->granted && !trial->released)
+            snprintf(trial->fault, sizeof trial->fault, "%s", answer.text);
+    }
+}
+
+/* Without replicas and grace: whether there are enough of them is a finding of its own, and to look
+ * must not make others wait. */
+static void take_trial(struct doctor *all)
+{
+    const char *key = TRIAL_KEY;
+    struct store_address address = all->settings.address;
+    char owner[OWNER_UUID_SIZE];
+    struct trial trial = {0};
+    struct query query;
+
+    address.replicas = REPLICAS_NONE;
+    address.grace = false;
+    own_identity_uuid(owner);
+    if (query_open(&query, &address, NULL, trial.fault, sizeof trial.fault)) {
+        struct lock_request request = {
+            .keys = &key, .key_count = 1, .owner = owner, .lease = all->settings.lease, .who = ""};
+        try_lock(&query, &request, &trial);
+    }
+    query_close(&query);
+    judge_trial(&trial, &all->checkup.whole);
+}
+
+/* -- who uses it ------------------------------------------------------------------------------- */
+
+#define VERSIONS_MAX 16
+
+/* A version of rlock, and how many holders and waiters have it. */
+struct users {
+    char version[sizeof((struct identity *)NULL)->version];
+    size_t count;
+};
+
+static void count_users(struct users users[VERSIONS_MAX], const struct lock_party *parties,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct users *one = users;
+        while (one < users + VERSIONS_MAX - 1 && one->count &&
+               strcmp(one->version, parties[i].who.version) != 0)
+            one++;
+        strcpy(one->version, parties[i].who.version);
+        one->count++;
+    }
+}
+
+/* A fleet is upgraded one by one: which versions hold locks or wait for them now. */
+static void tell_versions(struct doctor *all)
+{
+    struct users users[VERSIONS_MAX] = {{.count = 0}};
+    struct lock_list list = {0};
+    struct answer answer;
+    struct query query;
+    char text[256] = "", fault[256];
+
+    if (query_open(&query, &all->settings.address, NULL, fault, sizeof fault)) {
+        query_survey(&query, NULL, 0, &list, &answer);
+        for (size_t i = 0; i < list.locks.count; i++) {
+            const struct lock_view *lock = &list.locks.views[i];
+            count_users(users, lock->holders, lock->holder_count);
+            count_users(users, lock->waiters, lock->waiter_count);
+        }
+        lock_list_free(&list);
+    }
+    query_close(&query);
+    for (size_t i = 0; i < VERSIONS_MAX && users[i].count; i++)
+        text_append(text, sizeof text, "%s%s (%zu)", i ? ", " : "",
+                    users[i].version[0] ? users[i].version : "not told", users[i].count);
+    if (*text)
+        diagnosis_add(&all->checkup.whole, "rlock", LEVEL_FINE, "",
+                      "versions of holders and waiters: %s", text);
+}
+
+/* -- the outcome ------------------------------------------------------------------------------- */
+
+/* The worst in one line, for those who do not read the table. */
+static void say_unfit(const struct doctor *all)
+{
+    const struct finding *worst = worst_of(&all->checkup);
+
+    if (worst)
+        command_error(all->command, "not fit to hold locks: %s: %s", worst->check, worst->text);
+}
+
+static int print(const struct doctor *all)
+{
+    bool drawn = screen_is_there();
+    struct render_style style = {.color = command_has_color(&all->settings),
+                                 .width = drawn ? screen_window().columns : 0};
+
+    if (all->as_json) {
+        char *text = render_doctor_json(&all->json, &all->checkup, verdict_of(&all->checkup));
+        fputs(text, stdout);
+        free(text);
+    } else {
+        render_doctor(stdout, &all->checkup, &style);
+    }
+    return command_flush();
+}
+
+static int conclude(const struct doctor *all)
+{
+    enum level level = verdict_of(&all->checkup);
+    int status = say_verbosity() == SAY_QUIET ? STATUS_OK : print(all);
+
+    if (level == LEVEL_UNFIT)
+        say_unfit(all);
+    if (status != STATUS_OK)
+        return status;
+    return level < LEVEL_WARNING    ? STATUS_OK
+           : level == LEVEL_WARNING ? STATUS_NO
+                                    : STATUS_UNAVAILABLE;
+}
+
+/* -- the command ------------------------------------------------------------------------------- */
+
+static int examine(struct doctor *all)
+{
+    char fault[256];
+
+    all->as_json = command_option(&all->arguments, OPTION_JSON) != NULL;
+    int status = all->as_json ? command_load_json(all->command, &all->json) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    const struct checkup_plan plan = {&all->settings.address, all->settings.lease};
+
+    if (!store_record_of(plan.address)->check(&plan, &all->checkup, fault, sizeof fault)) {
+        command_error(all->command, "%s", fault);
+        return all->settings.address_status;
+    }
+    for (size_t i = 0; i < all->checkup.count; i++)
+        say_words(all->checkup.servers[i].said);
+    if (may_try(&all->checkup)) {
+        take_trial(all);
+        tell_versions(all);
+    }
+    return conclude(all);
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct doctor all = {.command = command};
+    int status;
+
+    if (command_parse(command, argc, argv, &all.arguments, &status) &&
+        command_takes_options_alone(command, &all.arguments, &status) &&
+        command_settings(command, &all.arguments, &all.settings, &status))
+        status = examine(&all);
+    checkup_free(&all.checkup);
+    settings_free(&all.settings);
+    args_free(&all.arguments);
+    return status;
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .summary = "is this server fit to hold locks?",
+    .usage = {"doctor [OPTIONS]"},
+    .example = "Status: 0 if it is fit, 1 with warnings, 69 if it is unfit or cannot be reached.\n"
+               "\n"
+               "Example, a look at the server before something relies on it:\n"
+               "  rlock doctor -u redis://locks.example.com\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,211 @@
+/* rlock events: what happens to locks, as it happens. */
+#include "cmd/commands.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "cmd/render_events.h"
+#include "net/loop.h"
+
+/* The locks are looked at so often, but less often where a look takes long: it may take a tenth of
+ * the time, and so of the server's. */
+#define EVERY_NS (500 * NS_PER_MS)
+#define SHARE    10
+
+enum { OPTION_JSON = OPTION_OTHER };
+
+static const struct option_spec options[] = {
+    {.id = OPTION_JSON, .name = "json", .help = "an object a line, see rlock-events(1)"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+struct events {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    struct json_library json;
+    bool as_json;
+    struct lock_list list; /* as seen last */
+    struct loop_io output; /* to hear of its end */
+    bool broken;           /* it takes no more */
+    bool away;             /* the store, and that was said */
+    struct moment seen_at; /* when it answered last */
+    int64_t took;          /* that look */
+    int64_t pause;         /* until the next one */
+};
+
+static int prepare(struct events *events)
+{
+    const struct arguments *given = &events->arguments;
+    const struct store_address *address = &events->settings.address;
+    int status;
+
+    if (!command_settings(events->command, given, &events->settings, &status))
+        return status;
+    if (!store_can(address, STORE_MEMORY))
+        return command_lacks(events->command, address, STORE_MEMORY);
+    events->as_json = command_option(given, OPTION_JSON);
+    if (events->as_json)
+        status = command_load_json(events->command, &events->json);
+    return status == STATUS_OK ? command_open(events->command, &events->settings, &events->query)
+                               : status;
+}
+
+/* -- what is printed --------------------------------------------------------------------------- */
+
+static int print(const struct events *events, const struct transition *event)
+{
+    if (events->as_json)
+        render_event_json(stdout, &events->json, event);
+    else
+        render_event(stdout, event);
+    return command_flush();
+}
+
+static int print_changes(const struct events *events, const struct lock_list *list)
+{
+    struct transitions found = {0};
+    int status = STATUS_OK;
+
+    transitions_find(&found, &events->list.locks, &list->locks, clock_wall() / NS_PER_MS);
+    for (size_t i = 0; i < found.count && status == STATUS_OK; i++)
+        status = print(events, &found.all[i]);
+    transitions_free(&found);
+    return status;
+}
+
+/* -- an outage --------------------------------------------------------------------------------- */
+
+static void go_away(struct events *events, const struct answer *why)
+{
+    if (!events->away)
+        say_warning("%s: out of reach: %s; trying again", events->command->name, why->text);
+    events->away = true;
+}
+
+/* Who waited and went away meanwhile was seen by nobody. */
+static int come_back(struct events *events)
+{
+    struct moment now = moment_now();
+    int64_t gone = moment_until(events->seen_at, now);
+    const struct transition missed = {.kind = TRANSITION_MISSED,
+                                      .at_ms = clock_wall() / NS_PER_MS - gone / NS_PER_MS};
+    bool was_away = events->away;
+    char text[32];
+
+    events->away = false;
+    events->seen_at = now;
+    if (!was_away)
+        return STATUS_OK;
+    say_warning("%s: back after %s; something may have been missed", events->command->name,
+                duration_print(gone, text, sizeof text));
+    return print(events, &missed);
+}
+
+/* -- again and again --------------------------------------------------------------------------- */
+
+/* One look may have waited for a store that stood still: what a look takes is the shorter one of
+ * two in a row. */
+static void note_time(struct events *events, int64_t took, bool first)
+{
+    int64_t usual = first || took < events->took ? took : events->took;
+
+    events->took = took;
+    events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
+}
+
+/* Replaces what was seen before, unless the store does not answer. False if there is no going on,
+ * with what to end with. */
+static bool look(struct events *events, bool first, int *status)
+{
+    const struct arguments *given = &events->arguments;
+    struct moment began = moment_now();
+    struct lock_list list;
+    struct answer answer;
+
+    events->pause = EVERY_NS;
+    query_memory(&events->query, (const char *const *)given->words, given->word_count,
+                 QUERY_RUNS_ALL, true, &list, &answer);
+    if (answer.verdict == VERDICT_GRANTED) {
+        note_time(events, moment_until(began, moment_now()), first);
+        *status = first ? STATUS_OK : come_back(events);
+        if (first)
+            say_detail("%s: listening", events->command->name);
+        else if (*status == STATUS_OK)
+            *status = print_changes(events, &list);
+        lock_list_free(&events->list);
+        events->list = list;
+        events->seen_at = moment_now();
+        return *status == STATUS_OK;
+    }
+    lock_list_free(&list);
+    if (!first && !events->broken && status_of_cause(answer.cause) == STATUS_UNAVAILABLE) {
+        go_away(events, &answer);
+        return true;
+    }
+    *status = events->broken ? STATUS_SYSTEM : command_refused(events->command, &answer);
+    return false;
+}
+
+static void on_output(struct loop_io *io, int what)
+{
+    struct events *events = io->owner;
+
+    if (!(what & LOOP_GONE))
+        return;
+    events->broken = true;
+    loop_remove(events->query.loop, io);
+    loop_stop(events->query.loop);
+}
+
+/* Until it is told to end by a signal, of which it dies; or until the store refuses, or nobody
+ * reads any more. */
+static int follow(struct events *events)
+{
+    bool first = true;
+    int status = STATUS_OK;
+
+    events->output = (struct loop_io){.fd = STDOUT_FILENO, .ready = on_output, .owner = events};
+    loop_add(events->query.loop, &events->output);
+    for (;;) {
+        if (!look(events, first, &status))
+            return status;
+        first = false;
+        query_pause(&events->query, events->pause);
+        if (events->broken)
+            return STATUS_SYSTEM;
+    }
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct events events = {.command = command};
+    int status;
+
+    if (command_parse(command, argc, argv, &events.arguments, &status) &&
+        command_takes_patterns(command, &events.arguments, &status)) {
+        status = prepare(&events);
+        if (status == STATUS_OK)
+            status = follow(&events);
+    }
+    lock_list_free(&events.list);
+    query_close(&events.query);
+    settings_free(&events.settings);
+    args_free(&events.arguments);
+    return status;
+}
+
+const struct command command_events = {
+    .name = "events",
+    .summary = "show what happens to locks, as it happens",
+    .usage = {"events [OPTIONS] [KEY|GLOB...]"},
+    .example = "Example, all that happens to deployments, until interrupted:\n"
+               "  rlock events 'deploy-*'\n"
+               "\n"
+               "Example, for a program, the runs that did not end well:\n"
+               "  rlock events --json | jq -c 'select(.event | IN(\"lost\", \"expired\"))'\n",
+    .options = options,
+    .run = run,
+};

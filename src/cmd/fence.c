@@ -1,0 +1,213 @@
+/* rlock fence: the resource's side of a fencing token. No store is asked. */
+#include "cmd/commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+#include "base/duration.h"
+#include "cli/run_messages.h"
+#include "os/token_file.h"
+#include "run/fenced.h"
+#include "store/urls.h"
+
+enum { OPTION_TOKEN = OPTION_OTHER };
+
+static const struct option_spec options[] = {
+    {.id = OPTION_TOKEN,
+     .name = "token",
+     .argument = "N",
+     .help = "the fencing token to compare (default: RLOCK_FENCE)"},
+    {.id = OPTION_NO_WAIT,
+     .name = "no-wait",
+     .also = {"nonblock"},
+     .letter = 'n',
+     .help = "do not wait while another fence has PATH locked (status 75)"},
+    {.id = SETTING_WAIT,
+     .name = "wait",
+     .also = {"timeout"},
+     .letter = 'w',
+     .argument = "DUR",
+     .help = "wait at most DUR (default: for ever)"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+struct fence {
+    const struct command *command;
+    struct arguments arguments;
+    const char *path;
+    int64_t token;
+    int64_t wait; /* ns, or TOKEN_FILE_FOREVER */
+    struct token_file file;
+};
+
+/* -- the arguments --------------------------------------------------------------------------- */
+
+static int take_wait(struct fence *all)
+{
+    const struct arguments *given = &all->arguments;
+    char shown[URLS_SHOWN_SIZE];
+
+    all->wait = TOKEN_FILE_FOREVER;
+    for (size_t i = 0; i < given->option_count; i++) {
+        const struct given_option *option = &given->options[i];
+        if (option->id == OPTION_NO_WAIT)
+            all->wait = 0;
+        else if (option->id == SETTING_WAIT && !duration_parse(option->value, &all->wait))
+            return command_misused(all->command, "--wait '%s' is not a duration",
+                                   urls_show(option->value, shown));
+    }
+    return STATUS_OK;
+}
+
+static int no_token(const struct fence *all, const char *why, const char *hint)
+{
+    command_error(all->command, "%s: %s", all->path, why);
+    say_hint("%s", hint);
+    return STATUS_CONFIG;
+}
+
+/* A variable may be handed on by --token "$RLOCK_FENCE", so an empty word, or several, are not a
+ * mistake in the line. */
+static int take_token(struct fence *all)
+{
+    const struct given_option *option = command_option(&all->arguments, OPTION_TOKEN);
+    const char *word = option ? option->value : getenv("RLOCK_FENCE");
+    char shown[URLS_SHOWN_SIZE];
+
+    if (!word || !*word)
+        return no_token(all, option ? "the token is empty" : "no token: RLOCK_FENCE is not set",
+                        "rlock run sets RLOCK_FENCE; over ssh: --token \"$RLOCK_FENCE\"");
+    if (strchr(word, ' '))
+        return no_token(all, "several tokens, of several keys",
+                        "--token with that of the KEY which protects it");
+    if (decimal_parse(word, 0, INT64_MAX, &all->token))
+        return STATUS_OK;
+    urls_show(word, shown);
+    if (option)
+        return command_misused(all->command, "--token '%s' is not a fencing token", shown);
+    command_error(all->command, "RLOCK_FENCE '%s' is not a fencing token", shown);
+    return STATUS_CONFIG;
+}
+
+static int check(struct fence *all)
+{
+    const struct arguments *given = &all->arguments;
+
+    if (given->word_count == 0)
+        return command_misused(all->command, "no PATH");
+    if (given->word_count > 1 && !given->command)
+        return command_misused(all->command, "takes one PATH; put -- before COMMAND");
+    if (given->word_count > 1)
+        return command_misused(all->command, "takes one PATH");
+    if (!*given->words[0])
+        return command_misused(all->command, "PATH is empty");
+    if (given->command && !*given->command)
+        return command_misused(all->command, "no COMMAND after --");
+    if (given->command && !**given->command)
+        return command_misused(all->command, "COMMAND is empty");
+    all->path = given->words[0];
+    int status = take_wait(all);
+    return status == STATUS_OK ? take_token(all) : status;
+}
+
+/* -- the file -------------------------------------------------------------------------------- */
+
+static void tell_wait(const char *path)
+{
+    say_warning("fence: waiting for %s, which another fence has locked", path);
+}
+
+static int refuse(const struct fence *all, int error)
+{
+    switch (error) {
+    case EWOULDBLOCK:
+        command_error(all->command, "%s: another fence has it locked", all->path);
+        return STATUS_NOT_ACQUIRED;
+    case EBADMSG:
+        command_error(all->command,
+                      "%s: not a file of a fence: something else than a token is in it", all->path);
+        return STATUS_CONFIG;
+    case EINVAL:
+        command_error(all->command, "%s: not a regular file", all->path);
+        return STATUS_CONFIG;
+    default:
+        command_error(all->command, "%s: %s", all->path, strerror(error));
+        return STATUS_SYSTEM;
+    }
+}
+
+static int pass(struct fence *all)
+{
+    int error = token_file_open(&all->file, all->path, all->wait, tell_wait);
+
+    if (error)
+        return refuse(all, error);
+    if (!all->file.is_empty && all->token < all->file.number) {
+        command_error(all->command,
+                      "%s: token %" PRId64 " is older than %" PRId64 ", which was here before",
+                      all->path, all->token, all->file.number);
+        return STATUS_LOST;
+    }
+    error = token_file_write(&all->file, all->token);
+    if (error)
+        return refuse(all, error);
+    say_detail("fence: %s: token %" PRId64, all->path, all->token);
+    return STATUS_OK;
+}
+
+/* -- the command ----------------------------------------------------------------------------- */
+
+/* The token came by --token, perhaps: what the command asks next wants it as well. */
+static int perform(const struct fence *all)
+{
+    char token[24];
+    struct run_messages messages;
+    struct fenced_outcome outcome;
+
+    snprintf(token, sizeof token, "%" PRId64, all->token);
+    setenv("RLOCK_FENCE", token, 1);
+    struct environment environment = {.entries = environ};
+    run_messages_init(&messages, all->path, all->arguments.command[0]);
+    const struct fenced_plan plan = {.job = {.events = &messages.events,
+                                             .command = all->arguments.command,
+                                             .environment = &environment,
+                                             .renew = true,
+                                             .on_lost = ON_LOST_STOP},
+                                     .lock = all->file.fd};
+    fenced_run(&plan, &outcome);
+    return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct fence all = {.command = command, .file = {.fd = -1}};
+    int status;
+
+    if (command_parse(command, argc, argv, &all.arguments, &status)) {
+        settings_set_verbosity(&all.arguments);
+        status = check(&all);
+        if (status == STATUS_OK)
+            status = pass(&all);
+        if (status == STATUS_OK && all.arguments.command)
+            status = perform(&all);
+    }
+    token_file_close(&all.file);
+    args_free(&all.arguments);
+    return status;
+}
+
+const struct command command_fence = {
+    .name = "fence",
+    .summary = "on the resource's side: refuse a client with an older token",
+    .usage = {"fence [OPTIONS] PATH [-- COMMAND [ARG...]]"},
+    .example =
+        "Example, on the host where the files are: nothing older writes after something newer:\n"
+        "  rlock run data -c 'tar -c . | ssh files rlock fence /srv/data.fence \\\n"
+        "      --token \"$RLOCK_FENCE\" -- tar -x -C /srv/data'\n",
+    .options = options,
+    .run = run,
+};

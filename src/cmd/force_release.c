@@ -1,0 +1,543 @@
+/* rlock force-release: take a lock away from its holder. */
+#include "cmd/commands.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/kept.h"
+#include "cli/mirror.h"
+#include "cli/render.h"
+#include "lock/key.h"
+#include "lock/own_identity.h"
+
+/* How often to look whether those that were asked have given it back: at first, and after a
+ * while. */
+#define LOOK_FIRST_NS (50 * NS_PER_MS)
+#define LOOK_LAST_NS  (500 * NS_PER_MS)
+
+enum {
+    OPTION_OWNER = OPTION_OTHER,
+    OPTION_PURGE,
+    OPTION_REASON,
+    OPTION_NOW,
+    OPTION_MIRROR,
+    OPTION_YES
+};
+
+static const struct option_spec options[] = {
+    {.id = OPTION_OWNER,
+     .name = "owner",
+     .argument = "TOKEN",
+     .help = "only from the holder with this token, the owner in rlock status"},
+    {.id = OPTION_PURGE,
+     .name = "purge",
+     .help = "empty the queue, too; waiters that are alive queue again"},
+    {.id = OPTION_REASON,
+     .name = "reason",
+     .argument = "TEXT",
+     .help = "why, for who loses it to read"},
+    {.id = OPTION_NOW,
+     .name = "now",
+     .help = "take it away at once, beside a command that may run on for a while"},
+    {.id = OPTION_MIRROR,
+     .name = "mirror",
+     .argument = "KIND:NAME",
+     .help = "not from a holder of KEY, but from another program that has this lock of its own"},
+    {.id = OPTION_YES, .name = "yes", .help = "do not ask on the terminal"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+struct eviction {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    const char *owner;  /* the only one, NULL: all */
+    const char *reason; /* NULL: none */
+    bool purge, now, yes;
+    char mirror[MIRROR_SIZE]; /* another program's lock alone; "": the lock */
+    char by[IDENTITY_WORD_MAX + 1], why[IDENTITY_WORD_MAX + 1];
+};
+
+/* Whoever renews its lease does so every third of it. */
+static const char *print_heard(const struct lock_party *holder, char out[120])
+{
+    char heard[32];
+
+    duration_print(holder->heard_ms * NS_PER_MS, heard, sizeof heard);
+    if (holder->unread)
+        snprintf(out, 120, "its node may not be read");
+    else if (holder->heard_ms <= (holder->heard_ms + holder->left_ms) / 2)
+        snprintf(out, 120, "heard of %s ago", heard);
+    else if (holder->age_ms - holder->heard_ms < 1000)
+        snprintf(out, 120, "not heard of since");
+    else
+        snprintf(out, 120, "not heard of for %s: it may be dead", heard);
+    return out;
+}
+
+static void show_kept(const char *key, const struct lock_party *holder, const char *who,
+                      const char *label)
+{
+    char kept[160];
+
+    fprintf(stderr, "%s is %s; it was run by %s%s%s\n", key, kept_print(holder, kept, sizeof kept),
+            who, *label ? ", label " : "", label);
+}
+
+static void show_holder(const char *key, const struct lock_party *holder)
+{
+    char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
+    char since[32], left[32], heard[120], slot[24] = "";
+
+    render_party(&holder->who, who, sizeof who);
+    utf8_escape(holder->who.label, label, sizeof label);
+    if (holder->kept) {
+        show_kept(key, holder, who, label);
+        return;
+    }
+    if (holder->slot)
+        snprintf(slot, sizeof slot, " in slot %u", holder->slot);
+    fprintf(stderr, "%s is held%s by %s%s since %s, %s, lease left %s%s%s\n", key,
+            holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
+            render_time(holder->since_ms, since), print_heard(holder, heard),
+            duration_print(holder->left_ms * NS_PER_MS, left, sizeof left),
+            *label ? ", label " : "", label);
+}
+
+static void show_queue(const struct lock_view *lock)
+{
+    char who[RENDER_PARTY_SIZE];
+
+    if (lock->waiter_count > 0)
+        fprintf(stderr, "%zu wait%s for it, %s first\n", lock->waiter_count,
+                lock->waiter_count == 1 ? "s" : "",
+                render_party(&lock->waiters[0].who, who, sizeof who));
+}
+
+static bool confirmed(const struct eviction *all, const char *question)
+{
+    char line[16];
+
+    if (all->yes)
+        return true;
+    fprintf(stderr, "%s [y/N] ", question);
+    if (!fgets(line, sizeof line, stdin)) {
+        fputc('\n', stderr);
+        return false;
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+}
+
+/* The holders that it is about; how many. */
+static size_t choose(const struct eviction *all, const struct lock_view *lock,
+                     const struct lock_party **holders)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < lock->holder_count; i++)
+        if (!all->owner || strcmp(lock->holders[i].owner, all->owner) == 0)
+            holders[count++] = &lock->holders[i];
+    return count;
+}
+
+/* Of all that run a command, as far as is known, whose lease ends last. NULL: none does. */
+static const struct lock_party *last_to_end(const struct lock_party *const *holders, size_t count)
+{
+    const struct lock_party *last = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        bool runs = !holders[i]->kept && !holders[i]->reserved && !holders[i]->unread;
+        if (runs && (!last || holders[i]->left_ms > last->left_ms))
+            last = holders[i];
+    }
+    return last;
+}
+
+/* With --now the next one may begin beside a command that has not heard of it yet. */
+static void show_overlap(const struct lock_party *const *holders, size_t count)
+{
+    const struct lock_party *last = last_to_end(holders, count);
+    char until[DAYTIME_SIZE];
+
+    if (last)
+        fprintf(stderr, "with --now, %s may run on until %s\n",
+                count > 1 ? "their commands" : "its command", kept_until(last, true, until));
+}
+
+/* Also with --quiet, if there is to be a question about it. */
+static void show(const struct eviction *all, const struct lock_view *lock,
+                 const struct lock_party *const *holders, size_t count)
+{
+    if (all->yes && say_verbosity() == SAY_QUIET)
+        return;
+    for (size_t i = 0; i < count; i++)
+        show_holder(lock->key, holders[i]);
+    if (all->now)
+        show_overlap(holders, count);
+    show_queue(lock);
+}
+
+/* A plain no: the status tells it to who asked for quiet. */
+static int refuse(const struct eviction *all, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int refuse(const struct eviction *all, const char *fmt, ...)
+{
+    char message[KEY_MAX_BYTES + 128];
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(message, sizeof message, fmt, list);
+    va_end(list);
+    say_warning("%s: %s", all->command->name, message);
+    return STATUS_NO;
+}
+
+static int changed_hands(const struct eviction *all, const char *key, const struct answer *answer)
+{
+    char who[PARTY_SIZE];
+
+    if (answer->holder.owner[0])
+        return refuse(
+            all, "%s changed hands meanwhile; it is held by %.200s now, and nothing was changed",
+            key, party_print(&answer->holder.who, who, sizeof who));
+    return refuse(all, "%s changed hands meanwhile; nothing was changed", key);
+}
+
+static void say_done(const struct force_request *request, const struct lock_party *first)
+{
+    const char *queue = request->purge ? ", and its queue was emptied" : "";
+    char who[PARTY_SIZE];
+
+    if (request->owner_count == 0)
+        say_warning("the queue of %s was emptied", request->key);
+    else if (request->owner_count > 1)
+        say_warning("%s was taken from %zu holders%s", request->key, request->owner_count, queue);
+    else
+        say_warning("%s was taken from %.200s%s", request->key,
+                    party_print(&first->who, who, sizeof who), queue);
+}
+
+/* Whom it was asked of: one, or how many. */
+static char *print_asked(const struct answer *answer, char out[PARTY_SIZE])
+{
+    if (answer->holders > 1)
+        snprintf(out, PARTY_SIZE, "%" PRId64 " holders", answer->holders);
+    else
+        party_print(&answer->holder.who, out, PARTY_SIZE);
+    return out;
+}
+
+/* When the leases of those that were asked have ended, whatever the server's clock does meanwhile:
+ * from then on none of them relies on what it was granted. */
+static struct moment over_at(const struct answer *answer)
+{
+    int64_t left = answer->left_ms * NS_PER_MS;
+
+    return moment_plus(moment_now(), left + left / 100 + NS_PER_SEC);
+}
+
+static bool is_asked(const struct answer *answer)
+{
+    return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_REVOKED;
+}
+
+/* Whether the store is away, and may come back. */
+static bool is_away(const struct answer *answer)
+{
+    return answer->verdict == VERDICT_UNKNOWN &&
+           (answer->cause == CAUSE_UNREACHABLE || answer->cause == CAUSE_NOT_READY);
+}
+
+/* Waits until those that were asked have given it back, or their leases have ended. A store that is
+ * away is waited for as long: they may have heard of it. */
+static void await(struct eviction *all, struct force_request *request, struct answer *answer)
+{
+    char who[PARTY_SIZE], left[32];
+    int64_t pause = LOOK_FIRST_NS, left_ms = answer->left_ms;
+    struct moment over = over_at(answer);
+    bool told = false;
+
+    print_asked(answer, who);
+    say_warning("%s: asked %.200s to give it back; the lease ends in %s", request->key, who,
+                duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
+    request->how = FORCE_ASK_AGAIN;
+    request->purge = false;
+    while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
+        if (is_asked(answer)) {
+            /* Another acquisition than the one that was asked first, which lasts longer. */
+            if (answer->left_ms > left_ms || request->how == FORCE_ASKED_OVER)
+                over = over_at(answer);
+            left_ms = answer->left_ms;
+        } else if (!told) {
+            say_warning("%s: %s; trying again", request->key, answer->text);
+        }
+        told |= is_away(answer);
+        query_pause(&all->query, pause);
+        pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
+        request->how = moment_reached(over, moment_now()) ? FORCE_ASKED_OVER : FORCE_ASK_AGAIN;
+        query_force(&all->query, request, answer);
+    }
+    if (answer->verdict != VERDICT_GRANTED)
+        return;
+    if (left_ms * NS_PER_MS > LOOK_LAST_NS && request->how == FORCE_ASK_AGAIN)
+        say_warning("%s was given back by %.200s", request->key, who);
+    else
+        say_warning("%s was taken from %.200s when the lease had ended", request->key, who);
+}
+
+static int force(struct eviction *all, const struct lock_view *lock,
+                 const struct lock_party *const *holders, size_t count)
+{
+    const char **owners = mem_zeroed((count + 1) * sizeof *owners);
+    struct force_request request = {.key = lock->key,
+                                    .how = all->now ? FORCE_NOW : FORCE_ASK,
+                                    .by = all->by,
+                                    .why = all->why,
+                                    .owners = owners,
+                                    .owner_count = count,
+                                    .purge = all->purge};
+    struct answer answer;
+    int status = STATUS_OK;
+
+    for (size_t i = 0; i < count; i++)
+        owners[i] = holders[i]->owner;
+    query_pause(&all->query, 0); /* notices a connection that was closed during the question */
+    query_force(&all->query, &request, &answer);
+    bool asked = is_asked(&answer);
+    if (asked)
+        await(all, &request, &answer);
+    if (answer.verdict == VERDICT_GRANTED) {
+        if (!asked)
+            say_done(&request, holders[0]);
+    } else if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
+        status = changed_hands(all, lock->key, &answer);
+    } else {
+        status = command_refused(all->command, &answer);
+        if (answer.maybe_done)
+            say_warning(asked ? "%s was asked for: it may be given back all the same"
+                              : "%s may have been released all the same",
+                        lock->key);
+    }
+    free(owners);
+    return status;
+}
+
+static int evict_from(struct eviction *all, const struct lock_view *lock)
+{
+    const struct lock_party **holders = mem_zeroed((lock->holder_count + 1) * sizeof *holders);
+    bool idle_queue = lock->holder_count == 0 && lock->waiter_count > 0 && all->purge;
+    size_t count = choose(all, lock, holders);
+    char question[64] = "Take it away?";
+    int status;
+
+    if (count > 1)
+        snprintf(question, sizeof question, "Take it away from all %zu?", count);
+    if (count > 0 || idle_queue)
+        show(all, lock, holders, count);
+    if (all->owner && count == 0)
+        status = refuse(all, "%s is not held by %.80s", lock->key, all->owner);
+    else if (count == 0 && !idle_queue)
+        status = refuse(all, "%s is not held", lock->key);
+    else if (!confirmed(all, idle_queue ? "Empty its queue?" : question))
+        status = refuse(all, "%s is left as it was", lock->key);
+    else
+        status = force(all, lock, holders, count);
+    free(holders);
+    return status;
+}
+
+static int evict(struct eviction *all, const char *key)
+{
+    struct lock_view free_lock = {.key = key};
+    struct lock_list list;
+    struct answer answer;
+    int status;
+
+    query_read_lock(&all->query, key, &list, &answer);
+    if (answer.verdict == VERDICT_GRANTED)
+        status = evict_from(all, list.locks.count ? &list.locks.views[0] : &free_lock);
+    else
+        status = command_refused(all->command, &answer);
+    lock_list_free(&list);
+    return status;
+}
+
+/* -- another program's lock -------------------------------------------------------------------- */
+
+static void show_foreign(const char *key, const struct answer *answer)
+{
+    char left[32], end[64] = "has no end";
+
+    if (answer->left_ms > 0)
+        snprintf(end, sizeof end, "ends in %s if it is not renewed",
+                 duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
+    fprintf(stderr,
+            "%s, the mirror of %s, is held by another program, and %s\n"
+            "It is no lease of rlock's: the program is not told, and may go on as if it had it\n",
+            answer->text, key, end);
+}
+
+/* What the store says of it once the token is given, which is the one that was shown. */
+static int take_foreign(struct eviction *all, const char *key, const struct answer *shown)
+{
+    const char *name = strchr(all->mirror, ':') + 1;
+    const char *const token = shown->holder.owner;
+    struct force_request request = {
+        .key = key, .mirror = all->mirror, .owners = &token, .owner_count = 1};
+    struct answer answer;
+
+    query_pause(&all->query, 0);
+    query_force(&all->query, &request, &answer);
+    if (answer.verdict == VERDICT_GRANTED) {
+        say_warning("%s was taken from another program", name);
+        return STATUS_OK;
+    }
+    if (answer.cause == CAUSE_HELD || answer.cause == CAUSE_NOT_HOLDER ||
+        answer.cause == CAUSE_CHANGED)
+        return refuse(all, "%s changed hands meanwhile; nothing was changed", name);
+    if (answer.maybe_done)
+        say_warning("%s may have been taken all the same", name);
+    return command_refused(all->command, &answer);
+}
+
+static int evict_foreign(struct eviction *all, const char *key)
+{
+    struct force_request request = {.key = key, .mirror = all->mirror};
+    struct answer answer;
+
+    query_force(&all->query, &request, &answer);
+    if (answer.verdict == VERDICT_GRANTED)
+        return refuse(all, "%s is not held by another program", strchr(all->mirror, ':') + 1);
+    if (answer.cause != CAUSE_HELD)
+        return command_refused(all->command, &answer);
+    if (!all->yes || say_verbosity() != SAY_QUIET)
+        show_foreign(key, &answer);
+    if (!confirmed(all, "Take it away?"))
+        return refuse(all, "%s is left as it was", answer.text);
+    return take_foreign(all, key, &answer);
+}
+
+/* -- all of it --------------------------------------------------------------------------------- */
+
+/* What the option says, and that nothing is given with it that it knows nothing of. */
+static int check_mirror(struct eviction *all)
+{
+    const struct arguments *given = &all->arguments;
+    const struct given_option *mirror = command_option(given, OPTION_MIRROR);
+
+    if (!mirror)
+        return STATUS_OK;
+    const char *why = mirror_read(mirror->value, given->words[0], all->mirror);
+    if (why)
+        return command_misused(all->command, "--mirror %.200s: %s", mirror->value, why);
+    if (given->word_count > 1)
+        return command_misused(all->command, "--mirror is for one KEY");
+    if (all->owner || all->purge || all->now || all->reason)
+        return command_misused(all->command, "--mirror does not go with --owner, --purge, --now or "
+                                             "--reason: the other program is told nothing");
+    return STATUS_OK;
+}
+
+static int check(struct eviction *all)
+{
+    const struct arguments *given = &all->arguments;
+    const struct given_option *owner = command_option(given, OPTION_OWNER);
+    const struct given_option *reason = command_option(given, OPTION_REASON);
+    int status;
+
+    all->owner = owner ? owner->value : NULL;
+    all->purge = command_option(given, OPTION_PURGE) != NULL;
+    all->now = command_option(given, OPTION_NOW) != NULL;
+    all->reason = reason ? reason->value : NULL;
+    all->yes = command_option(given, OPTION_YES) != NULL;
+    if (given->command)
+        return command_misused(all->command, "takes no COMMAND");
+    if (given->word_count == 0)
+        return command_misused(all->command, "no KEY");
+    for (size_t i = 0; i < given->word_count; i++) {
+        status = command_check_key(all->command, given->words[i]);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (all->owner && given->word_count > 1)
+        return command_misused(all->command, "--owner is for one KEY");
+    status = check_mirror(all);
+    if (status != STATUS_OK)
+        return status;
+    if (!all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
+        return command_misused(all->command, "needs --yes where it cannot ask");
+    return STATUS_OK;
+}
+
+/* For who loses it: by whom, from where, and why. */
+static void sign(struct eviction *all)
+{
+    struct identity self = {0};
+    char who[PARTY_SIZE];
+
+    if (!all->settings.no_identity) {
+        own_identity_fill(&self, "", getpid());
+        identity_set(all->by, party_print(&self, who, sizeof who));
+    }
+    if (all->reason)
+        identity_set(all->why, all->reason);
+}
+
+/* The worst status of all keys: an error of the store weighs more than a plain no. */
+static int evict_all(struct eviction *all)
+{
+    if (!store_can(&all->settings.address, STORE_FORCE))
+        return command_lacks(all->command, &all->settings.address, STORE_FORCE);
+    if (!all->now && !*all->mirror && !store_can(&all->settings.address, STORE_ASK))
+        return command_lacks(all->command, &all->settings.address, STORE_ASK);
+    sign(all);
+    int worst = *all->mirror ? mirror_judge(all->mirror, all->arguments.words[0], all->command,
+                                            &all->settings)
+                             : STATUS_OK;
+    if (worst == STATUS_OK)
+        worst = command_open(all->command, &all->settings, &all->query);
+    if (worst != STATUS_OK)
+        return worst;
+    for (size_t i = 0; i < all->arguments.word_count; i++) {
+        const char *key = all->arguments.words[i];
+        int status = *all->mirror ? evict_foreign(all, key) : evict(all, key);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct eviction all = {.command = command};
+    int status;
+
+    if (command_parse(command, argc, argv, &all.arguments, &status) &&
+        (status = check(&all)) == STATUS_OK &&
+        command_settings(command, &all.arguments, &all.settings, &status))
+        status = evict_all(&all);
+    query_close(&all.query);
+    settings_free(&all.settings);
+    args_free(&all.arguments);
+    return status;
+}
+
+const struct command command_force_release = {
+    .name = "force-release",
+    .summary = "take a lock away from its holder, which is asked first",
+    .usage = {"force-release [OPTIONS] KEY..."},
+    .example = "Example, in a script, from the holder that was seen and no other:\n"
+               "  owner=$(rlock status --json deploy | jq -r '.[0].holders[0].owner')\n"
+               "  rlock force-release --yes --owner \"$owner\" deploy\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,156 @@
+/* rlock history: who had a lock, when, for how long, how it ended. */
+#include "cmd/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/mem.h"
+#include "cli/outcome.h"
+#include "cli/render_history.h"
+#include "cli/screen.h"
+#include "cli/timeline.h"
+#include "lock/key.h"
+#include "store/urls.h"
+
+enum { OPTION_JSON = OPTION_OTHER, OPTION_SINCE, OPTION_FAILED, OPTION_PLOT };
+
+static const struct option_spec options[] = {
+    {.id = OPTION_JSON, .name = "json", .help = "an array of objects, see rlock-history(1)"},
+    {.id = OPTION_SINCE, .name = "since", .argument = "DUR", .help = "runs that ended since then"},
+    {.id = OPTION_FAILED, .name = "failed", .help = "runs that did not end with exit 0"},
+    {.id = OPTION_PLOT, .name = "plot", .help = "draw the runs of one KEY on a line of time"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+struct history {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    struct json_library json;
+    bool as_json, failed, plot;
+    int64_t since; /* ns; 0: all */
+    struct lock_list list;
+    struct past_run *runs; /* those to show, borrowed from the list */
+    size_t count;
+};
+
+static int take_options(struct history *history)
+{
+    const struct arguments *given = &history->arguments;
+    const struct given_option *since = command_option(given, OPTION_SINCE);
+    char shown[URLS_SHOWN_SIZE];
+
+    if (since && (!duration_parse(since->value, &history->since) || history->since == 0))
+        return command_misused(history->command, "--since '%s' is not a duration",
+                               urls_show(since->value, shown));
+    history->as_json = command_option(given, OPTION_JSON);
+    history->failed = command_option(given, OPTION_FAILED);
+    history->plot = command_option(given, OPTION_PLOT);
+    if (history->plot && history->as_json)
+        return command_misused(history->command, "--plot and --json exclude each other");
+    if (history->plot && (given->word_count != 1 || key_is_glob(given->words[0])))
+        return command_misused(history->command, "--plot takes one KEY");
+    return STATUS_OK;
+}
+
+static int prepare(struct history *history)
+{
+    const struct store_address *address = &history->settings.address;
+    int status = take_options(history);
+
+    if (status != STATUS_OK ||
+        !command_settings(history->command, &history->arguments, &history->settings, &status))
+        return status;
+    if (!store_can(address, STORE_MEMORY))
+        return command_lacks(history->command, address, STORE_MEMORY);
+    if (history->as_json)
+        status = command_load_json(history->command, &history->json);
+    return status == STATUS_OK ? command_open(history->command, &history->settings, &history->query)
+                               : status;
+}
+
+static bool is_wanted(const struct history *history, const struct lock_run *run)
+{
+    return (!history->since || run->ended_ago_ms <= history->since / NS_PER_MS) &&
+           (!history->failed || outcome_is_failure(&run->by.end));
+}
+
+static void choose(struct history *history)
+{
+    size_t kept = 0;
+
+    history->runs = past_runs_collect(&history->list.locks, &history->count);
+    for (size_t i = 0; i < history->count; i++)
+        if (is_wanted(history, history->runs[i].run))
+            history->runs[kept++] = history->runs[i];
+    history->count = kept;
+}
+
+/* Fits the window; what is not a terminal gets lines of 80 columns. */
+static void draw(const struct history *history)
+{
+    int columns = screen_window().columns;
+    const struct timeline_style style = {.width =
+                                             columns > TIMELINE_LEAST ? columns : TIMELINE_LEAST,
+                                         .color = command_has_color(&history->settings),
+                                         .ascii = !screen_shows_utf8()};
+
+    timeline_print(stdout, history->runs[0].key, history->runs, history->count, &style);
+}
+
+static int show(struct history *history)
+{
+    const struct arguments *given = &history->arguments;
+    struct answer answer;
+
+    query_memory(&history->query, (const char *const *)given->words, given->word_count,
+                 QUERY_RUNS_ALL, true, &history->list, &answer);
+    if (answer.verdict != VERDICT_GRANTED)
+        return command_refused(history->command, &answer);
+    choose(history);
+    if (history->as_json)
+        render_history_json(stdout, &history->json, history->runs, history->count);
+    else if (history->plot && history->count > 0)
+        draw(history);
+    else if (history->count > 0)
+        render_history(stdout, history->runs, history->count,
+                       command_has_color(&history->settings));
+    else
+        say_warning("no runs");
+    return command_flush();
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct history history = {.command = command};
+    int status;
+
+    if (command_parse(command, argc, argv, &history.arguments, &status) &&
+        command_takes_patterns(command, &history.arguments, &status)) {
+        status = prepare(&history);
+        if (status == STATUS_OK)
+            status = show(&history);
+    }
+    free(history.runs);
+    lock_list_free(&history.list);
+    query_close(&history.query);
+    settings_free(&history.settings);
+    args_free(&history.arguments);
+    return status;
+}
+
+const struct command command_history = {
+    .name = "history",
+    .summary = "show who had a lock, when, for how long, how it ended",
+    .usage = {"history [OPTIONS] [KEY|GLOB...]", "history --plot [OPTIONS] KEY"},
+    .example = "Example, the runs of the last day that failed:\n"
+               "  rlock history --since 1d --failed\n"
+               "\n"
+               "Example, how the last deployment ended, for a script:\n"
+               "  rlock history --json deploy | jq -r '.[-1].outcome'\n",
+    .options = options,
+    .run = run,
+};

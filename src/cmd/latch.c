@@ -1,0 +1,635 @@
+/* rlock latch: count down, on many hosts, to what others wait for.
+ *
+ * Each verb does one operation on the latch, or two, one after the other. While one is under way
+ * the user is told what keeps it waiting; `run` starts its command between two operations. */
+#include "cmd/commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+#include "base/duration.h"
+#include "cli/render.h"
+#include "cli/run_messages.h"
+#include "cli/status_line.h"
+#include "cmd/latch_operation.h"
+#include "lock/key.h"
+#include "lock/own_identity.h"
+#include "lock/owner.h"
+#include "run/environment.h"
+#include "store/urls.h"
+
+#define TTL_DEFAULT_NS (INT64_C(86400) * NS_PER_SEC)
+#define TTL_LEAST_NS   (1 * NS_PER_SEC)
+
+enum { OPTION_TTL = OPTION_OTHER, OPTION_ID, OPTION_JSON, OPTION_KEEP_CREDENTIALS };
+
+static const struct option_spec options[] = {
+    {.id = OPTION_TTL,
+     .name = "ttl",
+     .argument = "DUR",
+     .help = "set: the latch expires after DUR, open or not (default 1d, at least 1s)"},
+    {.id = OPTION_ID,
+     .name = "id",
+     .argument = "ID",
+     .help = "count-down, run: count only once for ID, a word like KEY"},
+    {.id = OPTION_NO_WAIT,
+     .name = "no-wait",
+     .also = {"nonblock"},
+     .letter = 'n',
+     .help = "wait: do not wait, end with 75"},
+    {.id = SETTING_WAIT,
+     .name = "wait",
+     .also = {"timeout"},
+     .letter = 'w',
+     .argument = "DUR",
+     .help = "wait: at most DUR (default: for ever)"},
+    {.id = OPTION_JSON,
+     .name = "json",
+     .help = "status: an object; list: an array of objects; see rlock-latch(1)"},
+    {.id = OPTION_KEEP_CREDENTIALS,
+     .name = "keep-credentials",
+     .help = "run: leave RLOCK_PASSWORD, and the password in RLOCK_URL, in the command's "
+             "environment"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+/* How long a success is tried to be counted with a store that is out of reach. */
+#define COUNT_TIME_NS (30 * NS_PER_SEC)
+
+struct latch {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    const char *key; /* of list: a pattern, or NULL */
+    int64_t number, ttl;
+    const char *id;             /* the user's, or NULL */
+    char word[OWNER_UUID_SIZE]; /* a fresh one */
+    bool json, keep_credentials;
+
+    struct latch_operation *operation; /* under way, or NULL */
+    struct latch_operation_end end;    /* of the last one */
+    struct status_line status_line;    /* what it waits for */
+    struct inherited inherited;        /* signals */
+    int signal;                        /* this process is to die of it; 0 */
+    struct job *job;                   /* of run, while its command runs; or NULL */
+};
+
+/* -- operations ------------------------------------------------------------------------------ */
+
+static void compose(void *arg, size_t columns, char *line, size_t size)
+{
+    (void)columns;
+    const struct latch *latch = arg;
+    const struct answer *answer = &latch->end.answer;
+
+    if (answer->verdict == VERDICT_GRANTED)
+        snprintf(line, size, "waiting for latch %.120s: %" PRId64 " of %" PRId64 " left",
+                 latch->key, answer->latch.left, answer->latch.number);
+    else
+        snprintf(line, size, "waiting for latch %.120s, which is not set yet", latch->key);
+}
+
+static void on_waiting(void *arg, const struct answer *answer)
+{
+    struct latch *latch = arg;
+
+    latch->end.answer = *answer;
+    status_line_begin(&latch->status_line);
+}
+
+static void on_trouble(void *arg, const struct answer *why)
+{
+    const struct latch *latch = arg;
+
+    say_store_away(latch->key, why->text, why->said);
+}
+
+static void on_recovered(void *arg, int64_t after)
+{
+    const struct latch *latch = arg;
+
+    say_store_back(latch->key, after);
+}
+
+static void on_over(void *arg, const struct latch_operation_end *end)
+{
+    struct latch *latch = arg;
+
+    latch->end = *end;
+    loop_stop(latch->query.loop);
+}
+
+/* Does one operation; how it ended is in latch->end. False if a signal came first, which is in
+ * latch->signal: nothing more can be done then. */
+static bool operate(struct latch *latch, const struct latch_operation_plan *plan)
+{
+    static const struct latch_operation_events events = {
+        on_waiting, {on_trouble, on_recovered}, on_over};
+    struct loop *loop = latch->query.loop;
+
+    latch->operation = latch_operation_start(loop, latch->query.store, plan, &events, latch);
+    if (loop_run(loop) < 0) {
+        latch->end = (struct latch_operation_end){
+            LATCH_OPERATION_FAILED, {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE}};
+        snprintf(latch->end.answer.text, sizeof latch->end.answer.text,
+                 "cannot wait for the store: %s", strerror(errno));
+    }
+    status_line_end(&latch->status_line);
+    if (latch->signal) {
+        store_close(latch->query.store);
+        latch->query.store = NULL;
+    }
+    latch_operation_free(latch->operation);
+    latch->operation = NULL;
+    return latch->signal == 0;
+}
+
+/* -- signals --------------------------------------------------------------------------------- */
+
+/* Of run's command: with the end of it the loop ends. What was stopped together with this process
+ * goes on with it. */
+static void signal_job(struct latch *latch, int signo)
+{
+    struct job *job = latch->job;
+    enum child_change change;
+    int status;
+
+    if (signo != SIGCHLD)
+        job_signal(job, signo);
+    while (signo == SIGCHLD && child_next_change(&job->child, &change, &status) > 0)
+        job_changed(job, change, status);
+    if (job->state == JOB_PAUSED) {
+        job_verify(job);
+        job_extend(job, (struct lease){.end = MOMENT_NEVER});
+    }
+    if (job->state == JOB_ENDED)
+        loop_stop(latch->query.loop);
+}
+
+static void on_signal(void *owner, int signo)
+{
+    struct latch *latch = owner;
+
+    if (latch->job) {
+        signal_job(latch, signo);
+    } else if (signo == SIGTSTP) {
+        status_line_wipe(&latch->status_line);
+        terminal_stop(SIGTSTP, false);
+    } else if (child_signal_is_fatal(signo)) {
+        latch->signal = signo;
+        loop_stop(latch->query.loop);
+    }
+}
+
+/* From now on signals are read, so that what was drawn is wiped before this process dies of one. */
+static int catch_signals(struct latch *latch)
+{
+    sigset_t caught;
+
+    child_block_signals(&latch->inherited);
+    child_choose_signals(&caught);
+    say_set_job(getpgrp());
+    if (loop_signals(latch->query.loop, &caught, on_signal, latch) == 0)
+        return STATUS_OK;
+    command_error(latch->command, "the system refuses: %s", strerror(errno));
+    return STATUS_SYSTEM;
+}
+
+/* -- what is said about how it ended --------------------------------------------------------- */
+
+static int refused(const struct latch *latch, const struct answer *answer, bool plain)
+{
+    if (answer->cause == CAUSE_ABSENT && !plain) {
+        command_error(latch->command, "%s: no such latch", latch->key);
+        say_hint("rlock latch set %s N", latch->key);
+    } else if (status_of_cause(answer->cause) == STATUS_NO && plain) {
+        say_warning("%s: %s: %s", latch->command->name, latch->key, answer->text);
+    } else {
+        return command_refused_about(latch->command, latch->key, answer);
+    }
+    return status_of_cause(answer->cause);
+}
+
+/* Expected where nothing was waited for, an error where the time was up. */
+static int closed(const struct latch *latch, const struct answer *answer)
+{
+    const struct latch_state *state = &answer->latch;
+    bool expected = latch->settings.wait == 0;
+    char why[80] = "no such latch was set";
+
+    if (answer->verdict == VERDICT_GRANTED)
+        snprintf(why, sizeof why, "%" PRId64 " of %" PRId64 " left", state->left, state->number);
+    if (!expected || say_verbosity() != SAY_QUIET)
+        command_error(latch->command, "%s: not open: %s", latch->key, why);
+    return STATUS_NOT_ACQUIRED;
+}
+
+/* plain: a latch that is not there, or is, is a plain no, which the status tells to who asked for
+ * quiet. */
+static int judge(const struct latch *latch, bool plain)
+{
+    const struct latch_operation_end *end = &latch->end;
+
+    switch (end->ending) {
+    case LATCH_OPERATION_DONE: return STATUS_OK;
+    case LATCH_OPERATION_REFUSED: return refused(latch, &end->answer, plain);
+    case LATCH_OPERATION_CLOSED: return closed(latch, &end->answer);
+    case LATCH_OPERATION_VANISHED:
+        command_error(latch->command, "%s: vanished: deleted, expired or lost while waited for",
+                      latch->key);
+        return STATUS_NO;
+    case LATCH_OPERATION_FAILED: break;
+    }
+    return command_refused(latch->command, &end->answer);
+}
+
+/* -- the verbs ------------------------------------------------------------------------------- */
+
+static struct latch_operation_plan plan_of(const struct latch *latch, enum latch_verb verb)
+{
+    return (struct latch_operation_plan){
+        .request = {.key = latch->key, .verb = verb, .word = NULL, .number = latch->number},
+        .connect_timeout = latch->settings.address.connect_timeout,
+        .server_wait = latch->settings.address.server_wait};
+}
+
+static struct latch_operation_plan plan_count(const struct latch *latch)
+{
+    struct latch_operation_plan plan = plan_of(latch, LATCH_COUNT);
+
+    plan.request.id = latch->id ? latch->id : latch->word;
+    plan.request.unnamed = !latch->id;
+    return plan;
+}
+
+static int set(struct latch *latch)
+{
+    struct latch_operation_plan plan = plan_of(latch, LATCH_SET);
+
+    plan.request.word = latch->word;
+    plan.request.ttl = latch->ttl;
+    operate(latch, &plan);
+    int status = judge(latch, true);
+    if (status == STATUS_OK)
+        say_detail("%s: set to %" PRId64, latch->key, latch->number);
+    return status;
+}
+
+static int count_down(struct latch *latch)
+{
+    struct latch_operation_plan plan = plan_count(latch);
+    const struct latch_state *state = &latch->end.answer.latch;
+
+    operate(latch, &plan);
+    int status = judge(latch, false);
+    if (status != STATUS_OK) {
+        if (latch->end.answer.maybe_done)
+            say_warning("%s: it may have been counted all the same", latch->key);
+        return status;
+    }
+    if (!state->counted)
+        say_detail("%s: nothing was counted: %s", latch->key,
+                   state->left ? "that id was counted before" : "it is open already");
+    if (say_verbosity() != SAY_QUIET)
+        printf("%" PRId64 "\n", state->left);
+    return command_flush();
+}
+
+static int delete (struct latch *latch)
+{
+    struct latch_operation_plan plan = plan_of(latch, LATCH_DELETE);
+
+    operate(latch, &plan);
+    return judge(latch, true);
+}
+
+static int show(struct latch *latch)
+{
+    struct latch_ids ids = {0};
+    struct latch_operation_plan plan = plan_of(latch, LATCH_LIST);
+    const struct latch_state *state = &latch->end.answer.latch;
+    struct json_library json;
+
+    int status = latch->json ? command_load_json(latch->command, &json) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    plan.request.each = latch_ids_add;
+    plan.request.each_arg = &ids;
+    operate(latch, &plan);
+    status = judge(latch, true);
+    if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
+        if (latch->json)
+            render_latch_json(stdout, &json, latch->key, state, &ids);
+        else
+            render_latch(stdout, latch->key, state, &ids);
+        status = command_flush();
+    }
+    latch_ids_free(&ids);
+    return status == STATUS_OK && state->left ? STATUS_NOT_ACQUIRED : status;
+}
+
+static bool any_closed(const struct lock_list *list)
+{
+    for (size_t i = 0; i < list->locks.count; i++)
+        if (list->locks.views[i].latch.left)
+            return true;
+    return false;
+}
+
+static int print_list(const struct latch *latch, const struct json_library *json,
+                      const struct lock_list *list)
+{
+    if (latch->json)
+        render_latches_json(stdout, json, list->locks.views, list->locks.count);
+    else if (list->locks.count > 0)
+        render_latches(stdout, list->locks.views, list->locks.count,
+                       command_has_color(&latch->settings));
+    else
+        say_warning("no latches");
+    return command_flush();
+}
+
+static int list(struct latch *latch)
+{
+    struct json_library json;
+    struct lock_list list;
+    struct answer answer;
+
+    int status = latch->json ? command_load_json(latch->command, &json) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    query_latches(&latch->query, &latch->key, latch->key ? 1 : 0, &list, &answer);
+    if (answer.verdict != VERDICT_GRANTED)
+        status = command_refused(latch->command, &answer);
+    else if (say_verbosity() == SAY_QUIET)
+        status = any_closed(&list) ? STATUS_NOT_ACQUIRED : STATUS_OK;
+    else
+        status = print_list(latch, &json, &list);
+    lock_list_free(&list);
+    return status;
+}
+
+static int wait_until_open(struct latch *latch)
+{
+    struct latch_operation_plan plan = plan_of(latch, LATCH_LOOK);
+    int64_t wait = latch->settings.wait;
+    int status = catch_signals(latch);
+
+    plan.until_open = true;
+    plan.wait = wait != 0;
+    plan.wait_until = wait == WAIT_FOREVER ? MOMENT_NEVER : moment_plus(moment_now(), wait);
+    if (status != STATUS_OK || !operate(latch, &plan))
+        return status;
+    return judge(latch, false);
+}
+
+/* -- run ------------------------------------------------------------------------------------- */
+
+static int refuse_command(const struct latch *latch, const char *what)
+{
+    say_error("%s %s: %s", what, latch->arguments.command[0], strerror(errno));
+    return STATUS_SYSTEM;
+}
+
+static int judge_command(struct latch *latch, const struct job *job)
+{
+    if (job->fault)
+        return job->fault == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+    if (!WIFSIGNALED(job->status))
+        return WEXITSTATUS(job->status);
+    latch->signal = WTERMSIG(job->status);
+    return STATUS_SYSTEM;
+}
+
+/* Runs the command under no lock, to its end: its job has a deadline that never comes, and no agent
+ * to tell. Returns its status; or one that is not 0, with the signal that it died of in
+ * latch->signal. */
+static int run_job(struct latch *latch, struct environment *environment)
+{
+    struct agent_process nobody = {.gone = true};
+    struct run_messages messages;
+    const struct job_plan plan = {.command = latch->arguments.command,
+                                  .environment = environment,
+                                  .events = &messages.events,
+                                  .on_lost = ON_LOST_CONTINUE,
+                                  .renew = true};
+    struct job job = {.lease = {.end = MOMENT_NEVER}, .inherited = latch->inherited};
+    int *fault = child_share_memory(sizeof *fault), status;
+
+    run_messages_init(&messages, latch->key, latch->arguments.command[0]);
+    latch->job = &job; /* cppcheck-suppress autoVariables ; until we return */
+    if (!fault || job_init(&job, &plan, &nobody, fault) < 0 || job_prepare(&job) < 0 ||
+        job_start(&job) < 0) {
+        status = refuse_command(latch, "cannot start");
+    } else if (loop_run(latch->query.loop) < 0) {
+        status = refuse_command(latch, "cannot wait for");
+        job_abandon(&job);
+    } else {
+        status = judge_command(latch, &job);
+    }
+    job_free(&job);
+    latch->job = NULL;
+    if (latch->signal && job.typed)
+        kill(0, job.typed);
+    return status;
+}
+
+/* Only on the latch that was there before. */
+static int count_success(struct latch *latch, const char *word)
+{
+    struct latch_operation_plan plan = plan_count(latch);
+    struct answer *answer = &latch->end.answer;
+
+    plan.request.word = word;
+    if (plan.server_wait < COUNT_TIME_NS)
+        plan.server_wait = COUNT_TIME_NS;
+    if (!operate(latch, &plan)) {
+        command_error(latch->command, "%s: told to end before it was counted", latch->key);
+        return STATUS_OK;
+    }
+    if (answer->cause == CAUSE_ABSENT) {
+        answer->cause = CAUSE_CHANGED;
+        snprintf(answer->text, sizeof answer->text, "the latch vanished while the command ran");
+    }
+    int status = judge(latch, false);
+    if (status == STATUS_OK)
+        say_detail("%s: %" PRId64 " of %" PRId64 " left", latch->key, answer->latch.left,
+                   answer->latch.number);
+    else
+        say_warning("%s: the command succeeded, but %s", latch->key,
+                    answer->maybe_done ? "may not have been counted" : "was not counted");
+    return status;
+}
+
+/* Whether there is such a latch is found out before the command is run. */
+static int run_command(struct latch *latch)
+{
+    struct latch_operation_plan plan = plan_of(latch, LATCH_LOOK);
+    struct environment environment;
+    char word[LATCH_WORD_SIZE];
+    int status = catch_signals(latch);
+
+    if (status != STATUS_OK || !operate(latch, &plan))
+        return status;
+    if ((status = judge(latch, false)) != STATUS_OK)
+        return status;
+    memcpy(word, latch->end.answer.latch.word, sizeof word);
+    environment_make(&environment, environ, NULL, latch->keep_credentials);
+    status = run_job(latch, &environment);
+    environment_free(&environment);
+    return status == STATUS_OK ? count_success(latch, word) : status;
+}
+/* -- the command line ------------------------------------------------------------------------ */
+
+static const struct verb {
+    const char *name;
+    const char *wants; /* words after the verb */
+    size_t least, most;
+    int options[3]; /* of this command's own, those that it takes */
+    bool runs;      /* a COMMAND */
+    int (*act)(struct latch *);
+} verbs[] = {
+    {"set", "KEY N", 2, 2, {OPTION_TTL}, false, set},
+    {"count-down", "KEY [N]", 1, 2, {OPTION_ID}, false, count_down},
+    {"run", "KEY -- COMMAND", 1, 1, {OPTION_ID, OPTION_KEEP_CREDENTIALS}, true, run_command},
+    {"wait", "KEY", 1, 1, {SETTING_WAIT, OPTION_NO_WAIT}, false, wait_until_open},
+    {"status", "KEY", 1, 1, {OPTION_JSON}, false, show},
+    {"list", "one KEY or GLOB at most", 0, 1, {OPTION_JSON}, false, list},
+    {"delete", "KEY", 1, 1, {0}, false, delete},
+};
+
+/* What is to be done; NULL with a status where the user did not say. */
+static const struct verb *find_verb(const struct latch *latch, int *status)
+{
+    const struct arguments *given = &latch->arguments;
+    const char *name = given->word_count ? given->words[0] : NULL;
+    char shown[URLS_SHOWN_SIZE];
+
+    for (size_t i = 0; name && i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    *status = command_misused(
+        latch->command, "%s%s%sset, count-down, run, wait, status, list or delete?",
+        name ? "unknown '" : "", name ? urls_show(name, shown) : "", name ? "': " : "");
+    return NULL;
+}
+
+static const struct option_spec *spec_of(int id)
+{
+    const struct option_spec *spec = options;
+
+    while (spec->id != id)
+        spec++;
+    return spec;
+}
+
+/* Options of another verb, which would be ignored. */
+static int check_options(const struct latch *latch, const struct verb *verb)
+{
+    for (size_t i = 0; i < latch->arguments.option_count; i++) {
+        int id = latch->arguments.options[i].id;
+        bool own = id >= OPTION_OTHER || id == SETTING_WAIT || id == OPTION_NO_WAIT;
+        for (size_t j = 0; j < sizeof verb->options / sizeof *verb->options; j++)
+            own = own && verb->options[j] != id;
+        if (own)
+            return command_misused(latch->command, "%s takes no --%s", verb->name,
+                                   spec_of(id)->name);
+    }
+    return STATUS_OK;
+}
+
+static int check_values(struct latch *latch)
+{
+    const struct given_option *ttl = command_option(&latch->arguments, OPTION_TTL);
+    const struct given_option *id = command_option(&latch->arguments, OPTION_ID);
+    const char *number = latch->arguments.word_count > 2 ? latch->arguments.words[2] : "1";
+    const char *fault = latch->key ? key_fault(latch->key) : NULL;
+    char shown[URLS_SHOWN_SIZE];
+
+    latch->id = id ? id->value : NULL;
+    latch->ttl = TTL_DEFAULT_NS;
+    latch->json = command_option(&latch->arguments, OPTION_JSON) != NULL;
+    latch->keep_credentials = command_option(&latch->arguments, OPTION_KEEP_CREDENTIALS) != NULL;
+    if (fault)
+        return command_misused(latch->command, "KEY '%s' %s", urls_show(latch->key, shown), fault);
+    if (!decimal_parse(number, 1, LATCH_NUMBER_MAX, &latch->number))
+        return command_misused(latch->command, "N '%s' is not a number from 1 to %d",
+                               urls_show(number, shown), LATCH_NUMBER_MAX);
+    if (id && (fault = key_fault(id->value)))
+        return command_misused(latch->command, "--id '%s' %s", urls_show(id->value, shown), fault);
+    if (ttl && !duration_parse(ttl->value, &latch->ttl))
+        return command_misused(latch->command, "--ttl '%s' is not a duration",
+                               urls_show(ttl->value, shown));
+    if (latch->ttl < TTL_LEAST_NS)
+        return command_misused(latch->command, "--ttl has to be at least 1s");
+    return STATUS_OK;
+}
+
+static int check(struct latch *latch, const struct verb *verb)
+{
+    const struct arguments *given = &latch->arguments;
+
+    if (given->word_count - 1 < verb->least || given->word_count - 1 > verb->most)
+        return command_misused(latch->command, "%s takes %s", verb->name, verb->wants);
+    if (!verb->runs && given->command)
+        return command_misused(latch->command, "%s takes no COMMAND", verb->name);
+    if (verb->runs && (!given->command || !*given->command || !**given->command))
+        return command_misused(latch->command, "no COMMAND: put -- before it");
+    latch->key = given->word_count > 1 ? given->words[1] : NULL;
+    int status = check_options(latch, verb);
+    return status == STATUS_OK ? check_values(latch) : status;
+}
+
+static int act(struct latch *latch, const struct verb *verb)
+{
+    if (!store_can(&latch->settings.address, STORE_LATCHES))
+        return command_lacks(latch->command, &latch->settings.address, STORE_LATCHES);
+    int status = command_open(latch->command, &latch->settings, &latch->query);
+    if (status != STATUS_OK)
+        return status;
+    own_identity_uuid(latch->word);
+    status_line_init(&latch->status_line, latch->query.loop, say_verbosity() == SAY_QUIET, compose,
+                     latch);
+    return verb->act(latch);
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct latch latch = {.command = command};
+    const struct verb *verb;
+    int status;
+
+    if (command_parse(command, argc, argv, &latch.arguments, &status) &&
+        (verb = find_verb(&latch, &status)) && (status = check(&latch, verb)) == STATUS_OK &&
+        command_settings(command, &latch.arguments, &latch.settings, &status))
+        status = act(&latch, verb);
+    query_close(&latch.query);
+    settings_free(&latch.settings);
+    args_free(&latch.arguments);
+    return latch.signal ? supervisor_die_of(latch.signal) : status;
+}
+
+const struct command command_latch = {
+    .name = "latch",
+    .summary = "count down, on many hosts, to what others wait for",
+    .usage = {"latch set [--ttl DUR] KEY N",
+              "latch count-down [--id ID] KEY [N] | run [--id ID] KEY -- COMMAND [ARG...]",
+              "latch wait [-w DUR] KEY | status [--json] KEY | list [--json] [GLOB] | delete KEY"},
+    .example = "Status: 0; 1 if there is no such latch, or for set if it exists already;\n"
+               "75 for wait if it is not open when the time is up, for status if it is not\n"
+               "open, for list -q if not all are open. run ends with the status of COMMAND,\n"
+               "and counts only if that is 0.\n"
+               "\n"
+               "Example, three builds, and a job that starts when all of them have succeeded:\n"
+               "  rlock latch set \"build-$VERSION\" 3\n"
+               "  rlock latch run --id \"$ARCH\" \"build-$VERSION\" -- make package\n"
+               "  rlock latch wait -w 2h \"build-$VERSION\" && ./publish.sh\n",
+    .options = options,
+    .run = run,
+};

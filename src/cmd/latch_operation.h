@@ -1,0 +1,49 @@
+/* An operation on a latch, or waiting until a latch is open: a state machine over store/store.h and
+ * a loop, which asks until the store has answered. A latch that does not exist is never taken for
+ * an open one. */
+#ifndef RLOCK_CMD_LATCH_OPERATION_H
+#define RLOCK_CMD_LATCH_OPERATION_H
+
+#include "lock/outage.h"
+#include "store/store.h"
+
+struct latch_operation;
+
+struct latch_operation_plan {
+    /* All but "listen". What it points to is borrowed for as long as the operation lives. */
+    struct latch_request request;
+    bool until_open;          /* LOOK: wait until the latch exists and is open */
+    bool wait;                /* until_open; false: look once */
+    struct moment wait_until; /* MOMENT_NEVER: for ever */
+    int64_t connect_timeout;  /* ns: for one attempt */
+    int64_t server_wait;      /* ns: a store that is away at the start is tried again for so long */
+};
+
+struct latch_operation_end {
+    enum latch_operation_ending {
+        LATCH_OPERATION_DONE,    /* until_open: it is open */
+        LATCH_OPERATION_REFUSED, /* by the store: see answer */
+        LATCH_OPERATION_CLOSED, /* until_open: not open by then, or it does not exist: see answer */
+        LATCH_OPERATION_VANISHED, /* until_open: it was there, and is gone, or is another one */
+        LATCH_OPERATION_FAILED,   /* no word from the store: see answer */
+    } ending;
+    struct answer answer; /* the last */
+};
+
+struct latch_operation_events {
+    /* The latch is not open yet, or does not exist yet: the latest answer. */
+    void (*waiting)(void *arg, const struct answer *answer);
+    /* The store does not answer as it should, and the operation tries again; it answers again. */
+    struct outage_events outage;
+    /* The last call. */
+    void (*over)(void *arg, const struct latch_operation_end *end);
+};
+
+struct latch_operation *latch_operation_start(struct loop *loop, struct store *store,
+                                              const struct latch_operation_plan *plan,
+                                              const struct latch_operation_events *events,
+                                              void *arg);
+/* Of one that is not over, the store is to be closed first: only that ends what is under way. */
+void latch_operation_free(struct latch_operation *operation);
+
+#endif

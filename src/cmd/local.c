@@ -1,0 +1,202 @@
+/* rlock local: the server of --local. */
+#include "cmd/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/local/local.h"
+#include "store/local/store_record.h"
+#include "store/urls.h"
+
+#define HOLD_NS (10 * NS_PER_SEC) /* for another one to start or stop it */
+#define END_NS  (10 * NS_PER_SEC) /* for the server to write its data and end */
+
+enum { OPTION_FORCE = OPTION_OTHER };
+
+static const struct option_spec options[] = {
+    {.id = OPTION_FORCE,
+     .name = "force",
+     .help = "stop: even while locks are held or waited for, by KILL if necessary"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+struct local {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct local_place place;
+};
+
+/* What is in the server, over all prefixes. */
+struct usage {
+    size_t held, waiting;
+};
+
+/* Not by "local:", which would start it. */
+static bool count(const struct local *local, struct usage *usage, struct answer *answer)
+{
+    const struct url url = local_url(&local->place);
+    struct store_address address = {
+        .urls = &url, .url_count = 1, .connect_timeout = local->settings.address.connect_timeout};
+    struct lock_list list = {0};
+    struct query query;
+
+    *answer = (struct answer){.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
+    *usage = (struct usage){0};
+    if (query_open(&query, &address, NULL, answer->text, sizeof answer->text))
+        query_survey(&query, NULL, 0, &list, answer);
+    for (size_t i = 0; i < list.locks.count; i++) {
+        usage->held += list.locks.views[i].holder_count > 0;
+        usage->waiting += list.locks.views[i].waiter_count;
+    }
+    lock_list_free(&list);
+    query_close(&query);
+    return answer->verdict == VERDICT_GRANTED;
+}
+
+/* -- stop ------------------------------------------------------------------------------------ */
+
+static int refuse_in_use(const struct local *local, const struct usage *usage)
+{
+    command_error(local->command, "%zu lock%s held and %zu waited for", usage->held,
+                  usage->held == 1 ? " is" : "s are", usage->waiting);
+    say_hint("rlock status --local shows those of your prefix; --force stops it even so");
+    return STATUS_NOT_ACQUIRED;
+}
+
+static int end_server(const struct local *local, bool force)
+{
+    pid_t pid = local_server(&local->place);
+
+    if (local_end(&local->place, force, END_NS)) {
+        unlink(local->place.socket); /* one that was killed leaves it behind */
+        say_detail("the local server, process %d, has ended", (int)pid);
+        return STATUS_OK;
+    }
+    command_error(local->command, "the server, process %d, does not end", (int)pid);
+    if (!force)
+        say_hint("--force kills it; what it has answered is not lost");
+    return STATUS_UNAVAILABLE;
+}
+
+/* Nobody starts it meanwhile; and whoever takes a lock between the question and the end has it
+ * started again, with that lock in its data. */
+static int stop_server(const struct local *local)
+{
+    bool force = command_option(&local->arguments, OPTION_FORCE);
+    struct usage usage;
+    struct answer answer;
+
+    if (local_server(&local->place) == 0) {
+        say_detail("no local server runs");
+        return STATUS_OK;
+    }
+    if (!force && !count(local, &usage, &answer)) {
+        command_error(local->command, "%s", answer.text);
+        say_hint("--force stops it without asking it for its locks");
+        return STATUS_UNAVAILABLE;
+    }
+    if (!force && usage.held + usage.waiting > 0)
+        return refuse_in_use(local, &usage);
+    return end_server(local, force);
+}
+
+static int stop(struct local *local)
+{
+    int held = local_hold(&local->place, HOLD_NS);
+
+    if (held < 0) {
+        command_error(local->command, "%s/lock: %s", local->place.directory,
+                      errno == ETIME ? "somebody else starts or stops it" : strerror(errno));
+        return STATUS_UNAVAILABLE;
+    }
+    int status = stop_server(local);
+    close(held);
+    return status;
+}
+
+/* -- status ---------------------------------------------------------------------------------- */
+
+static int show(struct local *local)
+{
+    pid_t pid = local_server(&local->place);
+    struct usage usage;
+    struct answer answer;
+    bool quiet = say_verbosity() == SAY_QUIET;
+
+    if (pid == 0) {
+        say_warning("no local server runs");
+        return STATUS_NO;
+    }
+    if (quiet)
+        return STATUS_OK;
+    if (!count(local, &usage, &answer))
+        return command_refused(local->command, &answer);
+    printf("process  %d\nsocket   %s\nlocks    %zu held, %zu waiting\n", (int)pid,
+           local->place.socket, usage.held, usage.waiting);
+    return command_flush();
+}
+
+/* -- the command ----------------------------------------------------------------------------- */
+
+static int dispatch(struct local *local)
+{
+    const char *action = local->arguments.words[0];
+    bool stops = strcmp(action, "stop") == 0;
+    char fault[256];
+
+    if (local_find(&local->place, fault, sizeof fault))
+        return stops ? stop(local) : show(local);
+    if (*fault) {
+        command_error(local->command, "%s", fault);
+        return STATUS_UNAVAILABLE;
+    }
+    if (stops)
+        return STATUS_OK;
+    say_warning("no local server runs");
+    return STATUS_NO;
+}
+
+static int check(const struct local *local)
+{
+    const struct arguments *given = &local->arguments;
+    const char *action = given->words[0];
+    char shown[URLS_SHOWN_SIZE];
+
+    if (given->command)
+        return command_misused(local->command, "takes no COMMAND");
+    if (given->word_count == 0)
+        return command_misused(local->command, "stop or status?");
+    if (strcmp(action, "stop") != 0 && strcmp(action, "status") != 0)
+        return command_misused(local->command, "unknown action '%s'", urls_show(action, shown));
+    if (given->word_count > 1)
+        return command_misused(local->command, "%s takes no KEY", action);
+    if (command_option(given, OPTION_FORCE) && strcmp(action, "stop") != 0)
+        return command_misused(local->command, "--force is for stop");
+    return STATUS_OK;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct local local = {.command = command};
+    int status;
+
+    if (command_parse(command, argc, argv, &local.arguments, &status) &&
+        (status = check(&local)) == STATUS_OK &&
+        command_settings(command, &local.arguments, &local.settings, &status))
+        status = dispatch(&local);
+    settings_free(&local.settings);
+    args_free(&local.arguments);
+    return status;
+}
+
+const struct command command_local = {
+    .name = "local",
+    .summary = "show or stop the private server of --local",
+    .usage = {"local status|stop [OPTIONS]"},
+    .example = "Example:\n  rlock run --local build -- make\n  rlock local stop\n",
+    .options = options,
+    .run = run,
+};

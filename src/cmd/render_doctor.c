@@ -1,0 +1,133 @@
+/* What the doctor found, as text and JSON. */
+#include "cmd/render_doctor.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/hints.h"
+
+#define RESET "\033[0m"
+
+#define TEXT_AT 24 /* where the text begins in its line */
+
+static const char *advice_of(const struct finding *finding)
+{
+    return finding->hint ? hint_words(CAUSE_NONE, finding->hint) : finding->advice;
+}
+
+/* Behind the text, or where that would be longer than the window in a line of its own. */
+static void print_advice(FILE *out, const char *text, const char *advice, int width)
+{
+    size_t used = TEXT_AT + utf8_width(text) + sizeof " -> " - 1 + utf8_width(advice);
+
+    if (*advice && width > 0 && used > (size_t)width)
+        fprintf(out, "\n%*s-> %s", TEXT_AT, "", advice);
+    else if (*advice)
+        fprintf(out, " -> %s", advice);
+}
+
+/* Errors are the server's words. */
+static void print_findings(FILE *out, const struct diagnosis *diagnosis,
+                           const struct render_style *style)
+{
+    static const char *const colors[] = {"\033[32m", "", "\033[33m", "\033[31m"};
+    char text[UTF8_ESCAPED_SIZE(sizeof diagnosis->findings->text)];
+    char advice[UTF8_ESCAPED_SIZE(sizeof diagnosis->findings->advice)];
+
+    for (size_t i = 0; i < diagnosis->count; i++) {
+        const struct finding *finding = &diagnosis->findings[i];
+        bool color = style->color && *colors[finding->level];
+        utf8_escape(finding->text, text, sizeof text);
+        utf8_escape(advice_of(finding), advice, sizeof advice);
+        fprintf(out, "  %s%-7s%s  %-11s  %s", color ? colors[finding->level] : "",
+                level_name(finding->level), color ? RESET : "", finding->check, text);
+        print_advice(out, text, advice, style->width);
+        fputc('\n', out);
+    }
+}
+
+void render_doctor(FILE *out, const struct checkup *checkup, const struct render_style *style)
+{
+    for (size_t i = 0; i < checkup->count; i++) {
+        fprintf(out, "%s\n", checkup->servers[i].name);
+        print_findings(out, &checkup->servers[i].diagnosis, style);
+    }
+    if (checkup->count > 1 && checkup->whole.count > 0)
+        fprintf(out, "together\n");
+    print_findings(out, &checkup->whole, style);
+}
+
+/* -- JSON ------------------------------------------------------------------------------------ */
+
+/* 0, 1 and 69 as words. */
+static const char *verdict_name(enum level level)
+{
+    return level < LEVEL_WARNING ? "fit" : level == LEVEL_WARNING ? "warnings" : "unfit";
+}
+
+static json_t *findings_of(const struct json_library *json, const struct diagnosis *diagnosis)
+{
+    json_t *array = json->array();
+
+    for (size_t i = 0; i < diagnosis->count; i++) {
+        const struct finding *finding = &diagnosis->findings[i];
+        json_t *object = json->object();
+        json_put_text(json, object, "check", finding->check);
+        json_put_text(json, object, "level", level_name(finding->level));
+        json_put_text(json, object, "text", finding->text);
+        json_put_text(json, object, "advice", advice_of(finding));
+        json->array_append_new(array, object);
+    }
+    return array;
+}
+
+static void put_unless_untold(const struct json_library *json, json_t *object, const char *name,
+                              int64_t value, int64_t untold)
+{
+    if (value == untold)
+        json_put_null(json, object, name);
+    else
+        json_put_number(json, object, name, value);
+}
+
+static void put_latency(const struct json_library *json, json_t *object, const char *name,
+                        int64_t ns)
+{
+    put_unless_untold(json, object, name, ns < 0 ? UNTOLD : ns / 1000, UNTOLD);
+}
+
+static json_t *server_object(const struct json_library *json, const struct checked_server *server)
+{
+    const struct server_figures *figures = &server->figures;
+    json_t *object = json->object();
+
+    json_put_text(json, object, "url", server->name);
+    json_put_text(json, object, "verdict", verdict_name(server->diagnosis.worst));
+    json_put_text(json, object, "software", figures->software);
+    json_put_text(json, object, "version", figures->version);
+    put_latency(json, object, "latency_us", figures->ping_median_ns);
+    put_latency(json, object, "latency_max_us", figures->ping_max_ns);
+    put_unless_untold(json, object, "uptime_s", figures->uptime_s, UNTOLD);
+    put_unless_untold(json, object, "clock_ahead_ms", figures->ahead_ms, INT64_MIN);
+    put_unless_untold(json, object, "replicas", figures->replicas, UNTOLD);
+    put_unless_untold(json, object, "used_memory", figures->memory, UNTOLD);
+    put_unless_untold(json, object, "maxmemory", figures->maxmemory, UNTOLD);
+    json->object_set_new(object, "findings", findings_of(json, &server->diagnosis));
+    return object;
+}
+
+char *render_doctor_json(const struct json_library *json, const struct checkup *checkup,
+                         enum level verdict)
+{
+    json_t *object = json->object();
+    json_t *servers = json->array();
+
+    for (size_t i = 0; i < checkup->count; i++)
+        json->array_append_new(servers, server_object(json, &checkup->servers[i]));
+    json_put_text(json, object, "verdict", verdict_name(verdict));
+    json->object_set_new(object, "servers", servers);
+    json->object_set_new(object, "findings", findings_of(json, &checkup->whole));
+    return mem_checked(json_print(json, object));
+}

@@ -1,0 +1,16 @@
+/* What the doctor found, as text and JSON. */
+#ifndef RLOCK_CMD_RENDER_DOCTOR_H
+#define RLOCK_CMD_RENDER_DOCTOR_H
+
+#include "cli/json.h"
+#include "cli/render.h"
+#include "store/diagnosis.h"
+
+/* A line a finding. */
+void render_doctor(FILE *out, const struct checkup *checkup, const struct render_style *style);
+
+/* One object. The caller frees. */
+char *render_doctor_json(const struct json_library *json, const struct checkup *checkup,
+                         enum level verdict);
+
+#endif

@@ -1,0 +1,279 @@
+/* rlock renew and rlock release: what a script does with a lock that it has acquired. */
+#include "cmd/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/not_holder.h"
+#include "cli/reservation.h"
+#include "lock/owner.h"
+#include "store/urls.h"
+
+enum { OPTION_TOKEN = OPTION_OTHER };
+
+/* Rows for the tables of both. */
+#define RENEW_RELEASE_OPTIONS                                                                      \
+    {.id = OPTION_TOKEN,                                                                           \
+     .name = "owner",                                                                              \
+     .argument = "TOKEN",                                                                          \
+     .help = "the owner token that rlock acquire printed (RLOCK_OWNER)"},                          \
+        {.id = SETTING_REPLICAS,                                                                   \
+         .name = "replicas",                                                                       \
+         .argument = "N",                                                                          \
+         .help = "as at acquisition: N replicas, a majority or all have to have it"},              \
+    {                                                                                              \
+        .id = SETTING_GRACE, .name = "grace",                                                      \
+        .help = "as at acquisition: the store may have forgotten the lock"                         \
+    }
+
+struct renew_release {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct query query;
+    const char *key, *owner;
+    char reserved[OWNER_SIZE];   /* the owner, where the user has reserved the key */
+    char holder[OWNER_SIZE];     /* the owner, or that of its ancestors that holds the key */
+    struct lock_request request; /* of that key and owner, or holder */
+};
+
+static bool take_key(struct renew_release *action, int *status)
+{
+    const struct arguments *given = &action->arguments;
+    const struct command *command = action->command;
+
+    action->key = given->words[0];
+    if (given->command)
+        *status = command_misused(command, "takes no COMMAND");
+    else if (given->word_count == 0)
+        *status = command_misused(command, "no KEY");
+    else if (given->word_count > 1)
+        *status = command_misused(command, "takes one KEY");
+    else
+        *status = command_check_key(command, action->key);
+    return *status == STATUS_OK;
+}
+
+static int misused_token(const struct renew_release *action, bool option, const char *why)
+{
+    char shown[URLS_SHOWN_SIZE];
+
+    urls_show(action->owner, shown);
+    if (option)
+        return command_misused(action->command, "--owner '%s' %s", shown, why);
+    command_error(action->command, "RLOCK_OWNER '%s' %s", shown, why);
+    return STATUS_CONFIG;
+}
+
+/* The run's command would go on beside that of the next holder. */
+static int refuse_to_end_run(const struct renew_release *action)
+{
+    say_warning("%s: %.100s: no owner token of rlock acquire", action->command->name, action->key);
+    say_hint("RLOCK_OWNER is that of an rlock run, which gives back itself what it has taken; "
+             "--owner TOKEN");
+    return STATUS_NO;
+}
+
+static bool take_owner(struct renew_release *action, int *status)
+{
+    const struct given_option *option = command_option(&action->arguments, OPTION_TOKEN);
+    const char *owner = option ? option->value : getenv("RLOCK_OWNER"), *why;
+
+    action->owner = owner;
+    if (!option && (!owner || !*owner)) {
+        action->owner = action->reserved;
+        if (reservation_find(&action->settings, action->key, action->reserved))
+            return true;
+        *status = STATUS_NO;
+        if (not_holder_say_reserved(action->command, action->key, &action->settings))
+            return false;
+        command_error(action->command, "no owner token");
+        say_hint("--owner TOKEN or RLOCK_OWNER; rlock acquire prints it");
+        *status = STATUS_USAGE;
+        return false;
+    }
+    why = owner_fault(owner);
+    if (why)
+        *status = misused_token(action, option, why);
+    else if (!option && action->command == &command_release && !owner_is_acquired(owner))
+        *status = refuse_to_end_run(action);
+    return *status == STATUS_OK;
+}
+
+static bool holds(const struct lock_view *lock, const char *owner)
+{
+    for (size_t i = 0; i < lock->holder_count; i++)
+        if (strcmp(lock->holders[i].owner, owner) == 0)
+            return true;
+    return false;
+}
+
+/* A shell that has acquired several locks has the token of the last one alone, which is nested in
+ * those of the others. The one that holds KEY is meant, the nearest if there are several; where
+ * none does, it is the one given. */
+static bool find_holder(struct renew_release *action, int *status)
+{
+    struct lock_list list;
+    struct answer answer;
+    char *holder = action->holder;
+    bool found;
+
+    if (!owner_acquired_in(action->owner, holder))
+        return true;
+    query_read_lock(&action->query, action->key, &list, &answer);
+    strcpy(holder, action->owner);
+    do {
+        found = list.locks.count > 0 && holds(list.locks.views, holder);
+    } while (!found && owner_acquired_in(holder, holder));
+    if (found)
+        action->request.owner = holder;
+    lock_list_free(&list);
+    if (answer.verdict == VERDICT_GRANTED)
+        return true;
+    *status = command_refused(action->command, &answer);
+    return false;
+}
+
+/* Reads the command line and what else is set, and checks all of it before the store is asked for
+ * anything. True if the request is to be made; otherwise *status is what to end with.
+ * renew_release_end() in either case. */
+static bool begin(struct renew_release *action, const struct command *command, int argc,
+                  char **argv, int *status)
+{
+    *action = (struct renew_release){.command = command};
+    if (!command_parse(command, argc, argv, &action->arguments, status) ||
+        !take_key(action, status) ||
+        !command_settings(command, &action->arguments, &action->settings, status) ||
+        !take_owner(action, status))
+        return false;
+    action->request = (struct lock_request){
+        .keys = &action->key, .key_count = 1, .owner = action->owner, .who = "", .strict = true};
+    *status = command_open(command, &action->settings, &action->query);
+    return *status == STATUS_OK && find_holder(action, status);
+}
+
+static void say_not_holder(const struct renew_release *action, const struct answer *answer)
+{
+    static const struct not_holder_words words = {
+        .what = "held by that owner",
+        .by = "by",
+        .gone = "held: it was released, or its lease has run out"};
+
+    not_holder_say(action->command, action->key, answer, &words);
+    if (answer->holders > 0 && !answer->revoked.known &&
+        !command_option(&action->arguments, OPTION_TOKEN))
+        say_hint("RLOCK_OWNER names another holder; --owner TOKEN");
+}
+
+/* Says what a REFUSED or UNKNOWN answer means. Returns the status for it. */
+static int refused(const struct renew_release *action, const struct answer *answer)
+{
+    if (answer->cause != CAUSE_NOT_HOLDER)
+        return command_refused(action->command, answer);
+    say_not_holder(action, answer);
+    return STATUS_NO;
+}
+
+static void end(struct renew_release *action)
+{
+    query_close(&action->query);
+    settings_free(&action->settings);
+    args_free(&action->arguments);
+}
+
+/* -- renew ------------------------------------------------------------------------------------- */
+
+static const struct option_spec renew_options[] = {
+    RENEW_RELEASE_OPTIONS,
+    {.id = SETTING_LEASE,
+     .name = "lease",
+     .argument = "DUR",
+     .help =
+         "from now on the lease is DUR long, at least 1s (default: as asked for when the lock was "
+         "acquired)"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+static int renew(struct renew_release *action)
+{
+    struct answer answer;
+
+    /* Only what is said here: the lease in a file or a variable is for acquisitions. */
+    if (command_option(&action->arguments, SETTING_LEASE))
+        action->request.lease = action->settings.lease;
+    query_renew(&action->query, &action->request, &answer);
+    if (answer.verdict != VERDICT_GRANTED)
+        return refused(action, &answer);
+    say_detail("%.100s: renewed", action->key);
+    return STATUS_OK;
+}
+
+static int run_renew(const struct command *command, int argc, char **argv)
+{
+    struct renew_release action;
+    int status;
+
+    if (begin(&action, command, argc, argv, &status))
+        status = renew(&action);
+    end(&action);
+    return status;
+}
+
+const struct command command_renew = {
+    .name = "renew",
+    .summary = "extend the lease of a lock that rlock acquire took",
+    .usage = {"renew [OPTIONS] KEY"},
+    .example = "Example, a script that renews between its steps, and ends if it lost the lock:\n"
+               "  rlock renew --owner \"$token\" deploy || exit\n",
+    .options = renew_options,
+    .run = run_renew,
+};
+
+/* -- release ----------------------------------------------------------------------------------- */
+
+static const struct option_spec release_options[] = {RENEW_RELEASE_OPTIONS, SETTINGS_OPTIONS, {0}};
+
+static int release(struct renew_release *action)
+{
+    struct answer answer;
+
+    action->request.lease =
+        action->settings.lease; /* for how long others wait, if it was forgotten */
+    query_release(&action->query, &action->request, &answer);
+    /* That it was taken away is told as long as it is asked. */
+    if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN &&
+        !answer.revoked.known)
+        reservation_forget(&action->settings, action->key);
+    if (answer.verdict == VERDICT_GRANTED) {
+        say_detail("%.100s: released", action->key);
+        return STATUS_OK;
+    }
+    int status = refused(action, &answer);
+    if (answer.maybe_done)
+        say_warning("%.100s may have been released all the same", action->key);
+    return status;
+}
+
+static int run_release(const struct command *command, int argc, char **argv)
+{
+    struct renew_release action;
+    int status;
+
+    if (begin(&action, command, argc, argv, &status))
+        status = release(&action);
+    end(&action);
+    return status;
+}
+
+const struct command command_release = {
+    .name = "release",
+    .summary = "release a lock that rlock acquire took",
+    .usage = {"release [OPTIONS] KEY"},
+    .example = "Example:\n"
+               "  token=$(rlock acquire --keep $$ deploy) || exit\n"
+               "  ./deploy.sh production\n"
+               "  rlock release --owner \"$token\" deploy\n",
+    .options = release_options,
+    .run = run_release,
+};

@@ -1,0 +1,166 @@
+/* --report-fd. */
+#include "cmd/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "lock/held_keys.h"
+
+const char *report_open(struct report *report, const char *text)
+{
+    int64_t number;
+
+    if (!decimal_parse(text, 0, INT_MAX, &number))
+        return "is not the number of a file descriptor";
+    int fd = (int)number;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return "is not open";
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return "is not open for writing";
+    if (fd <= STDERR_FILENO)
+        fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    else if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+        fd = -1;
+    report->fd = fd;
+    return fd < 0 ? "cannot be copied" : NULL;
+}
+
+static const char *outcome_name(enum outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_COMPLETED: return "completed";
+    case OUTCOME_NOT_ACQUIRED: return "not-acquired";
+    case OUTCOME_LOST: return "lost";
+    case OUTCOME_TIMED_OUT: return "timed-out";
+    case OUTCOME_NOT_EXECUTED: return "not-executed";
+    case OUTCOME_INTERRUPTED: return "interrupted";
+    case OUTCOME_FAILED: return "failed";
+    }
+    return NULL;
+}
+
+static void put_signal(const struct json_library *json, json_t *object, int signo)
+{
+    const char *name = signo > 0 && signo < SIGRTMIN ? sigabbrev_np(signo) : NULL;
+    char number[16];
+
+    snprintf(number, sizeof number, "%d", signo);
+    json_put_text(json, object, "signal", signo <= 0 ? NULL : name ? name : number);
+}
+
+static void put_if(const struct json_library *json, json_t *object, const char *name, bool known,
+                   json_int_t value)
+{
+    if (known)
+        json_put_number(json, object, name, value);
+    else
+        json_put_null(json, object, name);
+}
+
+/* One value for one key, an array for several. */
+static void put_each(const struct json_library *json, json_t *object, const char *name,
+                     size_t count,
+                     json_t *(*value)(const struct json_library *, const void *each, size_t i),
+                     const void *each)
+{
+    json_t *array;
+
+    if (count == 1) {
+        json->object_set_new(object, name, value(json, each, 0));
+        return;
+    }
+    array = json->array();
+    for (size_t i = 0; i < count; i++)
+        json->array_append_new(array, value(json, each, i));
+    json->object_set_new(object, name, array);
+}
+
+static json_t *key_value(const struct json_library *json, const void *keys, size_t i)
+{
+    return json->string(((const char *const *)keys)[i]);
+}
+
+static json_t *fence_value(const struct json_library *json, const void *grants, size_t i)
+{
+    return json->integer((json_int_t)((const struct lock_grant *)grants)[i].fence);
+}
+
+static json_t *slot_value(const struct json_library *json, const void *grants, size_t i)
+{
+    return json->integer(((const struct lock_grant *)grants)[i].slot);
+}
+
+static void put_lock(const struct json_library *json, json_t *object,
+                     const struct supervisor_outcome *outcome, const struct lock_request *request)
+{
+    bool limited = request->mode == LOCK_LIMIT;
+    struct held_keys held;
+
+    held_keys_choose(&held, request->keys, request->key_count,
+                     outcome->granted ? outcome->grants : NULL);
+    put_each(json, object, "key", held.count, key_value, held.keys);
+    json_put_text(json, object, "mode", lock_mode_name(request->mode));
+    json_put_text(json, object, "owner", request->owner);
+    if (outcome->granted) {
+        put_each(json, object, "fence", held.count, fence_value, held.grants);
+        if (limited)
+            put_each(json, object, "slot", held.count, slot_value, held.grants);
+    } else {
+        json_put_null(json, object, "fence");
+        if (limited)
+            json_put_null(json, object, "slot");
+    }
+}
+
+static char *print(const struct json_library *json, const struct supervisor_outcome *outcome,
+                   const struct lock_request *request)
+{
+    json_t *object = json->object();
+    bool held = outcome->granted;
+
+    json_put_text(json, object, "outcome", outcome_name(outcome->outcome));
+    put_if(json, object, "exit_status", outcome->command_status >= 0, outcome->command_status);
+    put_signal(json, object, outcome->command_signal);
+    json_put_number(json, object, "waited_ms", outcome->waited / NS_PER_MS);
+    put_if(json, object, "held_ms", held, outcome->held / NS_PER_MS);
+    put_lock(json, object, outcome, request);
+    return mem_checked(json_print(json, object));
+}
+
+static bool write_all(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, text, length);
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0) {
+            text += n;
+            length -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+bool report_write(const struct report *report, const struct supervisor_outcome *outcome,
+                  const struct lock_request *request)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    char *line = print(&report->json, outcome, request);
+
+    sigaction(SIGPIPE, &ignore, &before);
+    bool written = write_all(report->fd, line, strlen(line));
+    int error = errno;
+    sigaction(SIGPIPE, &before, NULL);
+    free(line);
+    errno = error;
+    return written;
+}

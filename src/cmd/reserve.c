@@ -1,0 +1,342 @@
+/* rlock reserve and rlock extend: a lock for a person. No process stays; what the user has reserved
+ * is noted in a file (reservation.h). */
+#include "cmd/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/not_holder.h"
+#include "cli/render.h"
+#include "cli/request.h"
+#include "cli/reservation.h"
+#include "cli/run_messages.h"
+#include "lock/own_identity.h"
+#include "os/child.h"
+#include "run/acquisition.h"
+#include "run/ancestor.h"
+#include "run/supervisor.h"
+
+enum { OPTION_MESSAGE = OPTION_OTHER };
+
+/* What both have. */
+struct reserve {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    const char *key;
+    int64_t length; /* ns */
+    char owner[OWNER_SIZE];
+};
+
+static int check(struct reserve *all)
+{
+    const struct arguments *given = &all->arguments;
+
+    if (given->command)
+        return command_misused(all->command, "takes no COMMAND");
+    if (given->word_count == 0)
+        return command_misused(all->command, "no KEY");
+    if (given->word_count == 1)
+        return command_misused(all->command, "no DUR: for how long?");
+    if (given->word_count > 2)
+        return command_misused(all->command, "takes one KEY and one DUR");
+    all->key = given->words[0];
+    int status = command_check_key(all->command, all->key);
+    return status == STATUS_OK ? command_check_duration(all->command, given->words[1], &all->length)
+                               : status;
+}
+
+static bool begin(struct reserve *all, int argc, char **argv, int *status)
+{
+    if (!command_parse(all->command, argc, argv, &all->arguments, status))
+        return false;
+    *status = check(all);
+    return *status == STATUS_OK;
+}
+
+static bool read_settings(struct reserve *all, int *status)
+{
+    if (!command_settings(all->command, &all->arguments, &all->settings, status))
+        return false;
+    if (!store_can(&all->settings.address, STORE_DETACHED))
+        *status = command_lacks(all->command, &all->settings.address, STORE_DETACHED);
+    return *status == STATUS_OK;
+}
+
+static void end(struct reserve *all)
+{
+    settings_free(&all->settings);
+    args_free(&all->arguments);
+}
+
+static int save(struct reserve *all)
+{
+    char fault[256];
+
+    if (reservation_save(&all->settings, all->key, all->owner, all->length, fault, sizeof fault))
+        return STATUS_OK;
+    command_error(all->command, "%s: %s", all->key, fault);
+    return STATUS_SYSTEM;
+}
+
+/* -- reserve ----------------------------------------------------------------------------------- */
+
+static const struct option_spec reserve_options[] = {
+    {.id = OPTION_MESSAGE,
+     .name = "message",
+     .letter = 'm',
+     .argument = "TEXT",
+     .help = "what for; shown to others (required)"},
+    {.id = OPTION_NO_WAIT,
+     .name = "no-wait",
+     .also = {"nonblock"},
+     .letter = 'n',
+     .help = "do not wait"},
+    {.id = SETTING_WAIT,
+     .name = "wait",
+     .also = {"timeout"},
+     .letter = 'w',
+     .argument = "DUR",
+     .help = "wait at most DUR (default: for ever)"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+static int take_message(struct reserve *all)
+{
+    const struct given_option *message = command_option(&all->arguments, OPTION_MESSAGE);
+
+    if (message && *message->value)
+        return STATUS_OK;
+    command_misused(all->command, "no -m TEXT: others want to know what it is for");
+    return STATUS_USAGE;
+}
+
+/* Nothing is printed: the file has the token. */
+static void compose(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
+{
+    (void)arg;
+    (void)lease;
+    (void)grants;
+    *text = '\0';
+}
+
+static char *sign(const struct reserve *all)
+{
+    struct identity who;
+    char *line, *noted;
+
+    own_identity_person(&who, all->settings.no_identity,
+                        command_option(&all->arguments, OPTION_MESSAGE)->value);
+    line = mem_checked(identity_print(&who));
+    noted = mem_checked(identity_note(line, LOCK_NOTE_RESERVED, 1));
+    free(line);
+    return noted;
+}
+
+static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
+{
+    struct request request = {.keys = {all->key},
+                              .key_count = 1,
+                              .mode = LOCK_EXCLUSIVE,
+                              .acquired = true,
+                              .who = sign(all)};
+    struct run_messages messages;
+    struct acquisition_plan plan = {.address = all->settings.address,
+                                    .address_status = &all->settings.address_status,
+                                    .events = &messages.events,
+                                    .conflict_status = all->settings.conflict_status,
+                                    .compose = compose,
+                                    .arg = all};
+
+    snprintf(request.title, sizeof request.title, "%s", all->key);
+    strcpy(request.owner, all->owner);
+    all->settings.lease = all->length;
+    run_messages_init(&messages, request.title, NULL);
+    run_messages_of_request(&messages, &plan.keeper.request, &all->settings);
+    request_plan(&request, &all->settings, &plan.keeper);
+    plan.keeper.renew = false;
+    acquisition_run(&plan, outcome);
+    request_free(&request);
+}
+
+/* Whether "owner" is "other", or nests in it. */
+static bool is_within(const char *owner, const char *other)
+{
+    return strcmp(owner, other) == 0 || owner_nests_in(owner, other);
+}
+
+/* Whether this command runs inside of what the holder holds the lock for: by the owner that is
+ * passed on, or, where that got lost on the way, by the processes. A reservation is not nested in
+ * it. */
+static bool runs_inside(const struct reserve *all, const struct lock_party *holder)
+{
+    const char *outer = getenv("RLOCK_OWNER");
+
+    if (holder->kept || is_within(holder->owner, all->owner))
+        return false;
+    return (outer && !owner_fault(outer) && is_within(outer, holder->owner)) ||
+           ancestor_is(&holder->who, holder->age_ms * NS_PER_MS);
+}
+
+static int refuse_inside(const struct reserve *all, const struct lock_party *holder)
+{
+    char who[PARTY_SIZE];
+
+    command_error(all->command,
+                  "%s: it would wait for itself: it runs inside of %s, which holds it", all->key,
+                  party_print(&holder->who, who, sizeof who));
+    say_hint("reserve it before: runs of the same user nest in a reservation");
+    return STATUS_CONFIG;
+}
+
+/* A reservation would wait for the run that waits for it. A store that does not answer now is left
+ * to the acquisition. */
+static int check_outside(const struct reserve *all)
+{
+    struct lock_list list = {0};
+    struct query query = {0};
+    struct answer answer;
+    char fault[256];
+    int status = STATUS_OK;
+
+    if (query_open(&query, &all->settings.address, NULL, fault, sizeof fault)) {
+        query_read_lock(&query, all->key, &list, &answer);
+        const struct lock_view *lock = list.locks.views;
+        for (size_t i = 0; lock && i < lock->holder_count && status == STATUS_OK; i++)
+            if (runs_inside(all, &lock->holders[i]))
+                status = refuse_inside(all, &lock->holders[i]);
+        lock_list_free(&list);
+    }
+    query_close(&query);
+    return status;
+}
+
+static void confirm(const struct reserve *all)
+{
+    char until[COMMAND_UNTIL_SIZE];
+
+    command_confirm(all->command, "%s is reserved by you %s", all->key,
+                    command_print_until(all->length, until));
+}
+
+/* The token is noted before it is asked for: nothing that is held is ever without one. */
+static int reserve(struct reserve *all)
+{
+    struct acquisition_outcome outcome = {.renewer = -1};
+    bool known = reservation_find(&all->settings, all->key, all->owner);
+
+    if (!known)
+        reservation_owner(all->owner);
+    int status = check_outside(all);
+    if (status == STATUS_OK)
+        status = save(all);
+    if (status != STATUS_OK)
+        return status;
+    acquire(all, &outcome);
+    bool granted = outcome.status == STATUS_OK && !outcome.signal;
+    if (!known && !granted)
+        reservation_forget(&all->settings, all->key);
+    if (granted)
+        confirm(all);
+    return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
+}
+
+static int run_reserve(const struct command *command, int argc, char **argv)
+{
+    struct reserve all = {.command = command};
+    int status;
+
+    if (begin(&all, argc, argv, &status) && (status = take_message(&all)) == STATUS_OK &&
+        read_settings(&all, &status)) {
+        say_let_go();
+        child_close_inherited();
+        status = reserve(&all);
+    }
+    end(&all);
+    return status;
+}
+
+const struct command command_reserve = {
+    .name = "reserve",
+    .summary = "take a lock for a person, for a while and with a reason",
+    .usage = {"reserve [OPTIONS] KEY DUR -m TEXT"},
+    .example = "Example, two hours for oneself; own commands run in it all the same:\n"
+               "  rlock reserve staging 2h -m 'load test'\n"
+               "  rlock run staging -- ./deploy.sh staging\n"
+               "  rlock release staging\n",
+    .options = reserve_options,
+    .run = run_reserve,
+};
+
+/* -- extend ------------------------------------------------------------------------------------ */
+
+static const struct option_spec extend_options[] = {SETTINGS_OPTIONS, {0}};
+
+static const struct not_holder_words words = {
+    .what = "reserved by you",
+    .by = "held by",
+    .gone = "reserved by you: it was released, or its time is over"};
+
+static int renew(struct reserve *all, struct query *query)
+{
+    const struct lock_request request = {.keys = &all->key,
+                                         .key_count = 1,
+                                         .owner = all->owner,
+                                         .who = "",
+                                         .lease = all->length,
+                                         .strict = true};
+    struct answer answer;
+
+    query_renew(query, &request, &answer);
+    if (answer.verdict == VERDICT_GRANTED) {
+        int status = save(all);
+        if (status == STATUS_OK)
+            confirm(all);
+        return status;
+    }
+    if (answer.cause == CAUSE_NOT_HOLDER) {
+        not_holder_say(all->command, all->key, &answer, &words);
+        return STATUS_NO;
+    }
+    return command_refused_about(all->command, all->key, &answer);
+}
+
+static int extend(struct reserve *all)
+{
+    struct query query = {0};
+
+    if (!reservation_find(&all->settings, all->key, all->owner)) {
+        if (!not_holder_say_reserved(all->command, all->key, &all->settings))
+            say_warning("%s: %s is not reserved by you", all->command->name, all->key);
+        return STATUS_NO;
+    }
+    int status = command_open(all->command, &all->settings, &query);
+    if (status == STATUS_OK)
+        status = renew(all, &query);
+    query_close(&query);
+    return status;
+}
+
+static int run_extend(const struct command *command, int argc, char **argv)
+{
+    struct reserve all = {.command = command};
+    int status;
+
+    if (begin(&all, argc, argv, &status) && read_settings(&all, &status))
+        status = extend(&all);
+    end(&all);
+    return status;
+}
+
+const struct command command_extend = {
+    .name = "extend",
+    .summary = "keep what was reserved for longer, from now on",
+    .usage = {"extend [OPTIONS] KEY DUR"},
+    .example = "Example, one more hour from now on:\n"
+               "  rlock extend staging 1h\n",
+    .options = extend_options,
+    .run = run_extend,
+};

@@ -1,0 +1,393 @@
+/* rlock run: a command under a lock. Everything is checked before anything is opened. */
+#include "cmd/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "cli/request.h"
+#include "cli/run_messages.h"
+#include "cmd/report.h"
+#include "run/environment.h"
+#include "store/urls.h"
+
+enum {
+    OPTION_SHELL = OPTION_BEYOND_REQUEST,
+    OPTION_UNLESS_DONE,
+    OPTION_NO_RENEW,
+    OPTION_WAIT_DESCENDANTS,
+    OPTION_CGROUP,
+    OPTION_STOP,
+    OPTION_REPORT_FD,
+    OPTION_KEEP_CREDENTIALS
+};
+
+static const struct option_spec options[] = {
+    REQUEST_OPTIONS,
+    REQUEST_ANY_OPTIONS,
+    {.id = OPTION_SHELL,
+     .name = "command",
+     .letter = 'c',
+     .argument = "STRING",
+     .help = "run STRING with sh -c"},
+    {.id = OPTION_UNLESS_DONE,
+     .name = "unless-done",
+     .argument = "DUR",
+     .help =
+         "run nothing if a run of KEY that began less than DUR ago succeeded (status 75 or -E)"},
+    {.id = OPTION_NO_RENEW,
+     .name = "no-renew",
+     .help = "a fixed lease: the command is stopped before it ends (status 124)"},
+    {.id = SETTING_AT_LEAST,
+     .name = "at-least",
+     .argument = "DUR",
+     .help = "keep the lock this long even if COMMAND ends sooner; rlock does not stay for it"},
+    {.id = SETTING_AT_MOST,
+     .name = "at-most",
+     .argument = "DUR",
+     .help = "stop the command after DUR (status 124)"},
+    {.id = SETTING_KILL_AFTER,
+     .name = "kill-after",
+     .argument = "DUR",
+     .help = "between TERM and KILL when rlock stops the command (default 5s)"},
+    {.id = SETTING_ON_LOST,
+     .name = "on-lost",
+     .argument = "ACTION",
+     .help =
+         "the lock is lost: stop the command (default), continue, or signal:NAME; the status is "
+         "79 in every case"},
+    {.id = OPTION_WAIT_DESCENDANTS,
+     .name = "wait-descendants",
+     .help = "hold the lock until background processes of COMMAND have ended, too"},
+    {.id = OPTION_CGROUP,
+     .name = "cgroup",
+     .help = "COMMAND runs in a cgroup of its own, so that nothing escapes a stop (default where "
+             "systemd has delegated one; status 71 where it cannot be made)"},
+    {.id = SETTING_NOTIFY,
+     .name = "notify",
+     .argument = "CMD",
+     .help = "run CMD with sh -c when the lock is waited for or held for long, lost, or not "
+             "acquired, or COMMAND is stopped (RLOCK_EVENT says which)"},
+    {.id = SETTING_NOTIFY_AFTER,
+     .name = "notify-after",
+     .argument = "DUR",
+     .help = "for long is DUR (default 10m)"},
+    {.id = OPTION_STOP,
+     .name = "stop",
+     .argument = "CMD",
+     .help =
+         "run CMD with sh -c before COMMAND is stopped, for work of it that is elsewhere, as by "
+         "ssh; it has RLOCK_STOP_MS until KILL"},
+    {.id = OPTION_REPORT_FD,
+     .name = "report-fd",
+     .argument = "FD",
+     .help = "write one line of JSON to FD at the end"},
+    {.id = OPTION_KEEP_CREDENTIALS,
+     .name = "keep-credentials",
+     .help = "leave RLOCK_PASSWORD, and the password in RLOCK_URL, in the command's environment"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+#define REMEMBERED (7 * 24 * 3600 * NS_PER_SEC) /* for so long at least a store does */
+
+struct run {
+    const struct command *command;
+    struct arguments arguments;
+    struct settings settings;
+    struct request request;
+    char *shell[4]; /* sh -c STRING */
+    struct environment environment, notifier_environment;
+    struct report report;
+    struct run_messages messages;
+    struct supervisor_plan plan;
+};
+
+static bool has_dashes(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return true;
+    return false;
+}
+
+/* An option may have taken it for its value, which then makes no sense. */
+static int want_key(struct run *run)
+{
+    char fault[256];
+
+    if (settings_read(&run->settings, &run->arguments, fault, sizeof fault) == STATUS_USAGE)
+        return command_misused(run->command, "%s", fault);
+    return command_misused(run->command, "no KEY");
+}
+
+/* The command stands right behind the key, as with flock(1). Shows the line as it should be. */
+static int want_dashes(const struct run *run, int argc, char **argv)
+{
+    char line[512];
+    size_t second = SIZE_MAX;
+
+    for (int i = 1; i < argc; i++) {
+        urls_blot(argv[i]);
+        if (run->arguments.word_count > 1 && argv[i] == run->arguments.words[1])
+            second = (size_t)i;
+    }
+    args_print(argv, (size_t)argc, second, line, sizeof line);
+    command_error(run->command, "no COMMAND: put -- before it");
+    if (strchr(line, '\\')) /* messages show it escaped: not to be pasted */
+        say_hint("rlock %s [OPTIONS] KEY -- COMMAND", run->command->name);
+    else
+        say_hint("rlock %s%s", line, second == SIZE_MAX ? " -- COMMAND" : "");
+    return STATUS_USAGE;
+}
+
+static int parse(struct run *run, int argc, char **argv)
+{
+    const struct arguments *given = &run->arguments;
+    bool fine = args_parse(argc, argv, options, &run->arguments);
+    const struct given_option *shell = command_option(given, OPTION_SHELL);
+    const struct given_option *stop = command_option(given, OPTION_STOP);
+
+    if (command_option(given, OPTION_HELP))
+        return STATUS_OK;
+    if (given->word_count > 1 && !shell && !has_dashes(argc, argv))
+        return want_dashes(run, argc, argv);
+    if (!fine)
+        return command_misused(run->command, "%s", given->fault);
+    if (given->word_count == 0)
+        return want_key(run);
+    if (shell && given->command && *given->command)
+        return command_misused(run->command, "either -c or a COMMAND after --, not both");
+    if (stop && !*stop->value)
+        return command_misused(run->command, "--stop: CMD is empty");
+    if (!shell && !given->command)
+        return want_dashes(run, argc, argv);
+    if (!shell && !*given->command)
+        return command_misused(run->command, "no COMMAND after --");
+    if (!shell && !**given->command)
+        return command_misused(run->command, "COMMAND is empty");
+    return STATUS_OK;
+}
+
+/* `rlock read` is `rlock run --read`. */
+static int preset_of(const struct command *command)
+{
+    if (command == &command_read)
+        return OPTION_SHARED;
+    return command == &command_write ? OPTION_EXCLUSIVE : 0;
+}
+
+static int take_unless_done(struct run *run)
+{
+    const struct given_option *option = command_option(&run->arguments, OPTION_UNLESS_DONE);
+    int64_t *within = &run->request.unless_done;
+    char shown[URLS_SHOWN_SIZE];
+
+    if (!option)
+        return STATUS_OK;
+    if (!duration_parse(option->value, within))
+        return command_misused(run->command, "--unless-done '%s' is not a duration",
+                               urls_show(option->value, shown));
+    if (*within < NS_PER_MS || *within > REMEMBERED)
+        return command_misused(run->command, "--unless-done has to be more than 0, and at most 7d");
+    if (command_option(&run->arguments, OPTION_ANY))
+        return command_misused(run->command, "--unless-done does not go with --any: each KEY "
+                                             "remembers the runs under it alone");
+    return STATUS_OK;
+}
+
+static int take_request(struct run *run)
+{
+    char fault[256];
+
+    if (request_read(&run->request, &run->arguments, preset_of(run->command), fault, sizeof fault))
+        return take_unless_done(run);
+    return command_misused(run->command, "%s", fault);
+}
+
+static int prepare_report(struct run *run)
+{
+    const struct given_option *option = command_option(&run->arguments, OPTION_REPORT_FD);
+    char shown[URLS_SHOWN_SIZE];
+
+    if (!option)
+        return STATUS_OK;
+    const char *wrong = report_open(&run->report, option->value);
+    if (wrong)
+        return command_misused(run->command, "--report-fd '%s' %s", urls_show(option->value, shown),
+                               wrong);
+    return command_load_json(run->command, &run->report.json);
+}
+
+static void choose_command(struct run *run)
+{
+    const struct given_option *shell = command_option(&run->arguments, OPTION_SHELL);
+    static char sh[] = "sh", dash_c[] = "-c";
+
+    run->plan.job.command = run->arguments.command;
+    if (shell) {
+        run->shell[0] = sh;
+        run->shell[1] = dash_c;
+        run->shell[2] = shell->value;
+        run->plan.job.command = run->shell;
+    }
+}
+
+static void plan_notifier(struct run *run)
+{
+    run->plan.notifier = (struct notifier_plan){.command = run->settings.notify,
+                                                .after = run->settings.notify_after,
+                                                .environment = run->notifier_environment.entries,
+                                                .keys = run->request.keys,
+                                                .key_count = run->request.key_count,
+                                                .events = &run->messages.events};
+    run->plan.agent.patience = run->settings.notify_after;
+}
+
+static void plan_stop(struct run *run)
+{
+    const struct given_option *option = command_option(&run->arguments, OPTION_STOP);
+
+    run->plan.job.stop = (struct stop_plan){.command = option ? option->value : NULL,
+                                            .environment = &run->environment,
+                                            .events = &run->messages.events};
+    run->plan.agent.stop = &run->plan.job.stop;
+}
+
+static void fill_plan(struct run *run)
+{
+    const struct settings *settings = &run->settings;
+
+    run->plan.job.at_most = settings->at_most;
+    run->plan.job.kill_after = settings->kill_after;
+    run->plan.job.on_lost = settings->on_lost;
+    run->plan.job.lost_signal = settings->lost_signal;
+    run->plan.job.environment = &run->environment;
+    run->plan.agent = (struct agent_plan){
+        .address = settings->address,
+        .address_status = &settings->address_status,
+        .watchdog = settings->on_lost == ON_LOST_STOP,
+        .wait_descendants = command_option(&run->arguments, OPTION_WAIT_DESCENDANTS),
+        .conflict_status = settings->conflict_status,
+        .events = &run->messages.events,
+    };
+    request_plan(&run->request, settings, &run->plan.agent.keeper);
+    run->plan.agent.keeper.request.at_least = settings->at_least;
+    run->plan.agent.keeper.kill_after = settings->kill_after;
+    run->plan.agent.keeper.renew = !command_option(&run->arguments, OPTION_NO_RENEW);
+    run_messages_init(&run->messages, run->request.title, run->plan.job.command[0]);
+    run_messages_of_request(&run->messages, &run->plan.agent.keeper.request, settings);
+    run->plan.job.events = &run->messages.events;
+    plan_stop(run);
+    if (settings->notify)
+        plan_notifier(run);
+    run->plan.job.owner = run->plan.agent.keeper.request.owner;
+    run->plan.job.renew = run->plan.agent.keeper.renew;
+    run->plan.job.cgroup = command_option(&run->arguments, OPTION_CGROUP);
+    run->plan.job.wait_descendants = run->plan.agent.wait_descendants;
+}
+
+static void prepare_environment(struct run *run)
+{
+    const struct environment_lock lock = {.keys = run->request.keys,
+                                          .key_count = run->request.key_count,
+                                          .mode = run->request.mode,
+                                          .owner = run->request.owner};
+    bool keep = command_option(&run->arguments, OPTION_KEEP_CREDENTIALS) != NULL;
+
+    struct environment_lock notified = lock;
+
+    /* What runs under the owner's name is ended with the command. */
+    notified.owner = NULL;
+    environment_make(&run->environment, environ, &lock, keep);
+    if (run->settings.notify)
+        environment_make(&run->notifier_environment, environ, &notified, keep);
+}
+
+static int prepare(struct run *run)
+{
+    int status = take_request(run);
+
+    if (status == STATUS_OK &&
+        !command_settings(run->command, &run->arguments, &run->settings, &status))
+        return status;
+    if (status == STATUS_OK)
+        status = request_judge(&run->request, run->command, &run->settings);
+    if (status == STATUS_OK)
+        status = prepare_report(run);
+    if (status != STATUS_OK)
+        return status;
+    choose_command(run);
+    run->request.hears = true;
+    status = request_sign(&run->request, run->command, &run->settings, run->plan.job.command[0],
+                          getpid());
+    if (status != STATUS_OK)
+        return status;
+    prepare_environment(run);
+    fill_plan(run);
+    return STATUS_OK;
+}
+
+static int perform(struct run *run)
+{
+    struct supervisor_outcome outcome = {0};
+
+    supervisor_run(&run->plan, &outcome);
+    if (run->report.fd >= 0 &&
+        !report_write(&run->report, &outcome, &run->plan.agent.keeper.request))
+        say_warning("%s: cannot write the report: %s", run->command->name, strerror(errno));
+    return outcome.signal ? supervisor_die_of(outcome.signal) : outcome.status;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct run all = {.command = command, .report = {.fd = -1}};
+    int status = parse(&all, argc, argv);
+
+    if (status == STATUS_OK && command_option(&all.arguments, OPTION_HELP))
+        status = command_help(command);
+    else if (status == STATUS_OK && (status = prepare(&all)) == STATUS_OK)
+        status = perform(&all);
+    request_free(&all.request);
+    environment_free(&all.environment);
+    environment_free(&all.notifier_environment);
+    settings_free(&all.settings);
+    args_free(&all.arguments);
+    return status;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "run a command while holding a lock",
+    .usage = {"run [OPTIONS] KEY... -- COMMAND [ARG...]", "run [OPTIONS] KEY... -c STRING"},
+    .example =
+        "Example, a deployment that waits until no other one runs:\n"
+        "  rlock run deploy -- ./deploy.sh production\n"
+        "\n"
+        "Example, a line in the crontab of many hosts: one of them runs the job, the others\n"
+        "skip it without a word, also one whose clock is up to five minutes late:\n"
+        "  0 3 * * *  rlock run -q -n -E 0 --at-least 5m nightly -- /usr/local/bin/nightly\n",
+    .options = options,
+    .run = run,
+};
+
+const struct command command_read = {
+    .name = "read",
+    .summary = "run a command as one of many readers (run --read)",
+    .usage = {"read [OPTIONS] KEY... -- COMMAND [ARG...]", "read [OPTIONS] KEY... -c STRING"},
+    .example = "Example, backups side by side, but never while \"rlock write data\" runs:\n"
+               "  rlock read data -- tar -cf /backup/data.tar /srv/data\n",
+    .options = options + REQUEST_MODES,
+    .run = run,
+};
+
+const struct command command_write = {
+    .name = "write",
+    .summary = "run a command alone, with no reader beside it (run --write)",
+    .usage = {"write [OPTIONS] KEY... -- COMMAND [ARG...]", "write [OPTIONS] KEY... -c STRING"},
+    .example = "Example, once everyone under \"rlock read data\" is done:\n"
+               "  rlock write data -- ./migrate.sh\n",
+    .options = options + REQUEST_MODES,
+    .run = run,
+};

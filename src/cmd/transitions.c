@@ -1,0 +1,288 @@
+/* Two looks at locks compared. */
+#include "cmd/transitions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* One lock, seen twice. */
+struct pair {
+    struct transitions *found;
+    const struct lock_view *before, *after;
+    const struct lock_run *runs; /* that have ended in between, as far as they are remembered */
+    size_t run_count;
+    int64_t now_ms;  /* of the look at "after" */
+    int64_t gone_ms; /* what is not remembered has ended by then */
+};
+
+static struct transition *add(const struct pair *pair, enum transition_kind kind, int64_t at_ms,
+                              const struct lock_party *by)
+{
+    struct transitions *found = pair->found;
+
+    if (found->count == found->room) {
+        found->room = 2 * found->room + 16;
+        found->all = mem_checked(realloc(found->all, found->room * sizeof *found->all));
+    }
+    struct transition *one = &found->all[found->count++];
+    *one = (struct transition){
+        .kind = kind, .key = pair->after->key, .at_ms = at_ms, .by = by, .held_ms = -1};
+    return one;
+}
+
+/* -- the same one, seen again ------------------------------------------------------------------ */
+
+/* Most are where they were, or a little before: *from is where to look first, and moves along. */
+static const struct lock_party *find(const struct lock_party *parties, size_t count,
+                                     const char *owner, size_t *from)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct lock_party *one = &parties[(*from + i) % count];
+        if (strcmp(one->owner, owner) == 0) {
+            *from = (size_t)(one - parties) + 1;
+            return one;
+        }
+    }
+    return NULL;
+}
+
+static bool is_among(const struct lock_party *parties, size_t count, const char *owner,
+                     size_t *from)
+{
+    return find(parties, count, owner, from) != NULL;
+}
+
+/* An owner may acquire the same lock again. */
+static bool holds(const struct lock_view *lock, const struct lock_party *holder, size_t *from)
+{
+    const struct lock_party *same = find(lock->holders, lock->holder_count, holder->owner, from);
+
+    return same && same->since_ms == holder->since_ms;
+}
+
+static bool has_run(const struct lock_run *runs, size_t count, const struct lock_party *holder)
+{
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].by.since_ms == holder->since_ms && strcmp(runs[i].by.owner, holder->owner) == 0)
+            return true;
+    return false;
+}
+
+/* -- what has happened ------------------------------------------------------------------------- */
+
+/* Whether it had to wait is known even if nobody looked meanwhile. */
+static void add_acquisition(const struct pair *pair, const struct lock_party *holder)
+{
+    const struct lock_view *before = pair->before;
+    size_t from = 0;
+
+    if (holder->waited_ms > 0 &&
+        !is_among(before->waiters, before->waiter_count, holder->owner, &from))
+        add(pair, TRANSITION_WAITING, holder->since_ms - holder->waited_ms, holder);
+    add(pair, TRANSITION_ACQUIRED, holder->since_ms, holder);
+}
+
+static void add_run(const struct pair *pair, const struct lock_run *run)
+{
+    static const enum transition_kind kinds[] = {[LOCK_TIMED_OUT] = TRANSITION_TIMED_OUT,
+                                                 [LOCK_LOST] = TRANSITION_LOST,
+                                                 [LOCK_EXPIRED] = TRANSITION_EXPIRED,
+                                                 [LOCK_REVOKED] = TRANSITION_REVOKED};
+    enum lock_ending how = run->by.end.how;
+    enum transition_kind kind = TRANSITION_RELEASED;
+    size_t from = 0;
+
+    if ((size_t)how < sizeof kinds / sizeof *kinds && kinds[how] != 0)
+        kind = kinds[how];
+    if (!holds(pair->before, &run->by, &from))
+        add_acquisition(pair, &run->by);
+    add(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
+}
+
+/* One that --at-least keeps has been remembered as a run when its command ended. */
+static void compare_holders(const struct pair *pair)
+{
+    const struct lock_view *before = pair->before, *after = pair->after;
+    size_t from = 0;
+
+    for (size_t i = 0; i < after->holder_count; i++)
+        if (!holds(before, &after->holders[i], &from) &&
+            !has_run(pair->runs, pair->run_count, &after->holders[i]))
+            add_acquisition(pair, &after->holders[i]);
+    from = 0;
+    for (size_t i = 0; i < before->holder_count; i++)
+        if (!holds(after, &before->holders[i], &from) && !before->holders[i].kept &&
+            !has_run(after->runs, after->run_count, &before->holders[i]))
+            add(pair, TRANSITION_RELEASED, pair->gone_ms, &before->holders[i]);
+}
+
+static bool has_acquired(const struct pair *pair, const char *owner)
+{
+    size_t from = 0;
+    bool ran = is_among(pair->after->holders, pair->after->holder_count, owner, &from);
+
+    for (size_t i = 0; i < pair->run_count && !ran; i++)
+        ran = strcmp(pair->runs[i].by.owner, owner) == 0;
+    return ran;
+}
+
+static bool comes_instead(const struct lock_party *later, const struct lock_party *waiter)
+{
+    return later->in_group && later->since_ms >= waiter->since_ms &&
+           strcmp(later->group, waiter->group) == 0;
+}
+
+/* Whoever came instead waits, or has had the lock since. */
+static bool is_superseded(const struct pair *pair, const struct lock_party *waiter)
+{
+    const struct lock_view *after = pair->after;
+    bool superseded = false;
+
+    for (size_t i = 0; waiter->in_group && i < after->waiter_count; i++)
+        superseded |= comes_instead(&after->waiters[i], waiter);
+    for (size_t i = 0; waiter->in_group && i < after->holder_count; i++)
+        superseded |= comes_instead(&after->holders[i], waiter);
+    for (size_t i = 0; waiter->in_group && i < pair->run_count; i++)
+        superseded |= comes_instead(&pair->runs[i].by, waiter);
+    return superseded;
+}
+
+/* One that has left. Where it wanted some of its keys alone it may have got others. */
+static void add_end_of_wait(const struct pair *pair, const struct lock_party *waiter)
+{
+    if (is_superseded(pair, waiter))
+        add(pair, TRANSITION_SUPERSEDED, pair->now_ms, waiter);
+    else if (!waiter->take)
+        add(pair, TRANSITION_REFUSED, pair->now_ms, waiter);
+}
+
+static void compare_waiters(const struct pair *pair)
+{
+    const struct lock_view *before = pair->before, *after = pair->after;
+    size_t from = 0;
+
+    for (size_t i = 0; i < after->waiter_count; i++)
+        if (!is_among(before->waiters, before->waiter_count, after->waiters[i].owner, &from))
+            add(pair, TRANSITION_WAITING, after->waiters[i].since_ms, &after->waiters[i]);
+    from = 0;
+    for (size_t i = 0; i < before->waiter_count; i++)
+        if (!is_among(after->waiters, after->waiter_count, before->waiters[i].owner, &from) &&
+            !has_acquired(pair, before->waiters[i].owner))
+            add_end_of_wait(pair, &before->waiters[i]);
+}
+
+static bool is_paused(const struct lock_view *lock)
+{
+    return lock->pause.owner[0] != '\0';
+}
+
+/* Who ends a pause is not remembered: it ended in time if its time is up. A pause takes the place
+ * of one that there is. */
+static void compare_pauses(const struct pair *pair)
+{
+    const struct lock_party *then = &pair->before->pause, *now = &pair->after->pause;
+    bool was = is_paused(pair->before), is = is_paused(pair->after);
+    int64_t end = then->since_ms + then->age_ms + then->left_ms;
+
+    if (was && !is)
+        add(pair, TRANSITION_RESUMED, end < pair->now_ms ? end : pair->now_ms, then);
+    if (is && (!was || now->since_ms != then->since_ms))
+        add(pair, TRANSITION_PAUSED, now->since_ms, now);
+}
+
+/* A store that has lost its data counts from 0 again. */
+static void choose_runs(struct pair *pair)
+{
+    const struct lock_view *after = pair->after;
+    int64_t ended = after->memory.ended, before = pair->before->memory.ended;
+    int64_t more = ended - before;
+    bool forgotten = more < 0;
+
+    if (forgotten)
+        more = ended;
+    pair->run_count = more < (int64_t)after->run_count ? (size_t)more : after->run_count;
+    pair->runs = after->runs + (after->run_count - pair->run_count);
+    if (!forgotten && more <= (int64_t)pair->run_count)
+        return;
+    if (pair->run_count > 0)
+        pair->gone_ms = pair->runs[0].by.since_ms;
+    add(pair, TRANSITION_MISSED, pair->gone_ms, NULL)->count =
+        forgotten ? 0 : more - (int64_t)pair->run_count;
+}
+
+/* What the store's clock said. */
+static int64_t time_of(const struct lock_view *lock, int64_t otherwise)
+{
+    if (lock->run_count > 0)
+        return lock->runs[0].ended_ms + lock->runs[0].ended_ago_ms;
+    if (lock->holder_count > 0)
+        return lock->holders[0].since_ms + lock->holders[0].age_ms;
+    if (lock->waiter_count > 0)
+        return lock->waiters[0].since_ms + lock->waiters[0].age_ms;
+    return otherwise;
+}
+
+/* One of them may be NULL: the lock was not known then, or is not now. */
+static void compare(struct transitions *found, const struct lock_view *before,
+                    const struct lock_view *after, int64_t now_ms)
+{
+    const struct lock_view none = {.key = before ? before->key : NULL};
+    struct pair pair = {
+        .found = found, .before = before ? before : &none, .after = after ? after : &none};
+
+    pair.now_ms = pair.gone_ms = time_of(pair.after, now_ms);
+    choose_runs(&pair);
+    for (size_t i = 0; i < pair.run_count; i++)
+        add_run(&pair, &pair.runs[i]);
+    compare_holders(&pair);
+    compare_waiters(&pair);
+    compare_pauses(&pair);
+}
+
+/* -- in order ---------------------------------------------------------------------------------- */
+
+/* A release hands the lock over in the same ms, and a run may be as short: what is of the older
+ * fencing token comes first. Who waits has none yet. */
+static uint64_t fence_of(const struct transition *one)
+{
+    bool waits = one->kind < TRANSITION_ACQUIRED || !one->by;
+    return waits ? 0 : one->by->fence;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct transition *left = a, *right = b;
+    uint64_t one = fence_of(left), other = fence_of(right);
+
+    if (left->at_ms != right->at_ms)
+        return left->at_ms < right->at_ms ? -1 : 1;
+    if (one != other && left->key && right->key && strcmp(left->key, right->key) == 0)
+        return one < other ? -1 : 1;
+    return (int)left->kind - (int)right->kind;
+}
+
+void transitions_find(struct transitions *transitions, const struct lock_views *before,
+                      const struct lock_views *after, int64_t now_ms)
+{
+    size_t first = transitions->count, a = 0, b = 0;
+
+    while (a < after->count || b < before->count) {
+        int order = a == after->count    ? 1
+                    : b == before->count ? -1
+                                         : strcmp(after->views[a].key, before->views[b].key);
+        const struct lock_view *now = order <= 0 ? &after->views[a++] : NULL;
+        const struct lock_view *then = order >= 0 ? &before->views[b++] : NULL;
+        if (now || (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then))))
+            compare(transitions, then, now, now_ms);
+    }
+    if (transitions->count > first)
+        qsort(transitions->all + first, transitions->count - first, sizeof *transitions->all,
+              by_time);
+}
+
+void transitions_free(struct transitions *transitions)
+{
+    free(transitions->all);
+    *transitions = (struct transitions){0};
+}
