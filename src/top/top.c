@@ -679,6 +679,8 @@ static enum lock_watch_result look(struct top *top, struct answer *answer)
 {
     enum lock_watch_result result = lock_watch_ask(&top->locks, answer);
 
+    /* A key may have the rows drawn while the second question is under way. */
+    rows_take(&top->rows, &top->locks.list.locks);
     if (result != LOCK_WATCH_SEEN || top->quit || top->signal || !top->detail)
         return result;
     free(top->pattern);
@@ -694,7 +696,6 @@ static void go_on(struct top *top, struct answer *answer)
     enum lock_watch_result result = LOCK_WATCH_SEEN;
 
     while (result != LOCK_WATCH_REFUSED) {
-        rows_take(&top->rows, &top->locks.list.locks);
         draw(top);
         if (!top->subject)
             rest(top);
@@ -712,7 +713,7 @@ static int show(struct top *top)
 {
     struct answer answer;
 
-    if (lock_watch_ask(&top->locks, &answer) == LOCK_WATCH_SEEN) {
+    if (look(top, &answer) == LOCK_WATCH_SEEN) {
         enter_screen(top);
         if (!top->screen)
             return command_misused(top->command, "this terminal is not known");
