@@ -161,7 +161,7 @@ def stores(samples, build, place, rounds):
 
 
 class Reader(Contestant):
-    """One more reader of a key that so many others read."""
+    """One more reader of a key that many others read."""
 
     def __init__(self, url, others):
         super().__init__(

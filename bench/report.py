@@ -7,7 +7,7 @@ from samples import MEASURES
 BEGIN, END = '<!-- results: made by "make bench" -->', '<!-- end of results -->'
 RATIOS = "run", "hand-over"
 TABLES = [
-    ('One run, nobody else', ['run', 'processor', 'faults', 'switches', 'round trips']),
+    ('One run, no other client', ['run', 'processor', 'faults', 'switches', 'round trips']),
     ('Other stores', ['stores']),
     ('More keys, more readers', ['keys', 'readers']),
     ('From hand to hand', ['hand-over', 'ways', 'requests', 'grants', 'disorder', 'serving']),
@@ -227,7 +227,7 @@ def pictures(samples, folder):
             function(samples, f"{folder}/{name}.svg", *arguments)
             made.append((where, f"bench/{name}.svg"))
 
-    draw("One run, nobody else", "run", "run", bars, "run", "One uncontended run (ms)")
+    draw("One run, no other client", "run", "run", bars, "run", "One uncontended run (ms)")
     draw("Other stores", "stores", "stores", bars, "stores", "One uncontended run (ms)")
     draw(
         "From hand to hand",
@@ -248,14 +248,14 @@ def pictures(samples, folder):
         "waiters",
         "set logscale x; set yrange [-0.1:1.5]",
     )
-    draw("Waiting", "waiting", "waiting", bars, "waiting", "Memory of one who waits (MB)")
+    draw("Waiting", "waiting", "waiting", bars, "waiting", "Memory of a waiter (MB)")
     draw(
         "Waiting",
         "idle",
         "idle",
         lines,
         "idle",
-        "Processor time of one who waits (ms/s)",
+        "Processor time of a waiter (ms/s)",
         "waiters",
     )
     draw(

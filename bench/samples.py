@@ -3,7 +3,7 @@ import statistics
 
 # The unit of each measure, and what it is.
 MEASURES = {
-    "run": ("ms", "from start to end of `TOOL KEY -- true` while nobody else wants the lock"),
+    "run": ("ms", "from start to end of `TOOL KEY -- true` while no other client wants the lock"),
     "processor": ("ms", "processor time of that, all of its processes"),
     "faults": ("", "page faults of that"),
     "switches": ("", "context switches of that"),
@@ -14,7 +14,7 @@ MEASURES = {
     ),
     "stores": ("ms", "the same run over other stores"),
     "keys": ("ms", "the same run with several keys at once"),
-    "readers": ("ms", "`rlock read` while so many others read"),
+    "readers": ("ms", "`rlock read` while that many others read"),
     "hand-over": ("ms", "from the end of one command to the start of the next"),
     "requests": ("", "that the server reads for one hand-over, with those of all who wait"),
     "grants": ("1/s", "commands a second while a queue is worked off"),
@@ -22,10 +22,10 @@ MEASURES = {
         "",
         "order of service against order of arrival: 0 first come, first served; 1 at random",
     ),
-    "holding": ("MB", "memory of who holds the lock (PSS)"),
-    "waiting": ("MB", "memory of who waits (PSS)"),
-    "idle": ("ms/s", "processor time of one who waits"),
-    "asking": ("1/s", "requests to the server from one who waits"),
+    "holding": ("MB", "memory of a holder (PSS)"),
+    "waiting": ("MB", "memory of a waiter (PSS)"),
+    "idle": ("ms/s", "processor time of a waiter"),
+    "asking": ("1/s", "requests to the server from a waiter"),
     "serving": ("ms", "processor time of the server for one hand-over"),
     "a waiter's memory": ("bytes", "of the server, without its connection"),
     "a connection's memory": ("bytes", "of the server, for one that listens"),

@@ -134,7 +134,7 @@ complete -c rlock -n __fish_rlock_needs_command -xa read -d 'The same beside oth
 complete -c rlock -n __fish_rlock_needs_command -xa write -d 'The same alone'
 complete -c rlock -n __fish_rlock_needs_command -xa acquire -d 'Take a lock in a script'
 complete -c rlock -n __fish_rlock_needs_command -xa renew -d 'Extend its lease'
-complete -c rlock -n __fish_rlock_needs_command -xa release -d 'Give it back'
+complete -c rlock -n __fish_rlock_needs_command -xa release -d 'Release it'
 complete -c rlock -n __fish_rlock_needs_command -xa status -d 'Show who holds what, who waits'
 complete -c rlock -n __fish_rlock_needs_command -xa history -d 'Show who had a lock, when, how it ended'
 complete -c rlock -n __fish_rlock_needs_command -xa events -d 'Show what happens to locks, as it happens'
@@ -265,7 +265,7 @@ complete -c rlock -n '__fish_rlock_in metrics' -l output -rF -d 'Replace this fi
 
 complete -c rlock -n '__fish_rlock_in force-release' -l owner -x -d 'Only from this holder'
 complete -c rlock -n '__fish_rlock_in force-release' -l purge -d 'Empty the queue, too'
-complete -c rlock -n '__fish_rlock_in reserve pause' -s m -l message -x -d 'What for'
+complete -c rlock -n '__fish_rlock_in reserve pause' -s m -l message -x -d 'The reason'
 complete -c rlock -n '__fish_rlock_in reserve' -s n -l no-wait -l nonblock -d 'Do not wait'
 complete -c rlock -n '__fish_rlock_in reserve' -s w -l wait -l timeout -xa '10s 30s 1m 5m 10m 1h' -d 'Wait at most this long'
 complete -c rlock -n '__fish_rlock_in fence' -F

@@ -1,21 +1,22 @@
 #!/bin/sh
-# Shell files, man pages and completions as their own tools judge them; what is not installed is
-# skipped. And no test is forgotten in Makefile.am.
+# Shell files, man pages and completions as their own tools judge them; a tool that is not installed
+# is skipped. Further checks: Makefile.am lists each test, lines fit, links lead somewhere, and the
+# English is plain (tests/english).
 set -eu
 cd "${top_srcdir:-$(dirname "$0")/..}"
 
 number=0
-# check TOOL WHAT COMMAND...: one line of TAP, and what COMMAND prints below it.
+# check TOOL NAME COMMAND...: prints one line of TAP, and the output of COMMAND below it.
 check() {
-    tool=$1 what=$2
+    tool=$1 name=$2
     shift 2
     number=$((number + 1))
     if ! command -v "$tool" >/dev/null; then
-        echo "ok $number - $what # SKIP no $tool"
+        echo "ok $number - $name # SKIP no $tool"
     elif faults=$("$@" 2>&1); then
-        echo "ok $number - $what"
+        echo "ok $number - $name"
     else
-        echo "not ok $number - $what"
+        echo "not ok $number - $name"
         printf '%s\n' "$faults" | sed 's/^/# /'
     fi
 }
@@ -58,7 +59,7 @@ unfuzzed() {
     return $status
 }
 
-# Prints the links of the pages that lead to no file here, or to no heading of it.
+# Prints the links of the pages that lead to a missing file or heading.
 astray() {
     status=0
     for page in *.md docs/*.md; do
@@ -80,8 +81,8 @@ headings() {
     sed -n 's/^##* //p' "$1" | tr '[:upper:] ' '[:lower:]-' | sed 's/[^a-z0-9-]//g; s/^/#/'
 }
 
-# Prints the lines of more than 100 columns. Of shell tests only comments and names of tests are
-# looked at: what they compare, what a dialogue says and what a program is given may be longer.
+# Prints the lines of more than 100 columns; in shell tests only comments and names of tests, since
+# expected output and input may be longer.
 too_long() {
     status=0
     # shellcheck disable=SC2046 # a list of words
@@ -96,9 +97,8 @@ too_long() {
     return $status
 }
 
-# Left out: where a variable is declared, what a local one is called, and what could be const
-# besides, are matters of style; what a function fills in comes to it empty; how thorough it was;
-# tests may crash without memory.
+# Left out, as matters of style: scopes, shadowed functions, missing const. Also reports of
+# uninitialised results of called functions, of an incomplete analysis, and of tests without memory.
 cppcheck_strict() {
     # shellcheck disable=SC2046 # a list of words
     cppcheck --quiet --std=c11 --enable=warning,style,performance,portability --inline-suppr \
@@ -111,8 +111,8 @@ cppcheck_strict() {
             'ctunullpointerOutOfMemory:tests/*') -Isrc "$@"
 }
 
-# Prints the lines of bats files that begin with "!" and do not count: bash ends no test for them,
-# unless they are the last in it. Those with || are conditions; after &&, || and \ a line goes on.
+# Prints the lines of bats files that begin with "!" and do not count: bash ends a test for such a
+# line only if it is the last one. Lines with || are conditions; after &&, || and \ a line continues.
 uncounted() {
     # shellcheck disable=SC2016 # for awk
     awk '
@@ -125,7 +125,7 @@ uncounted() {
         END { exit found }' "$@"
 }
 
-# Each script with the parts that it includes, of which it need not use everything.
+# Checks each script with its includes, of which it may leave functions unused.
 luacheck_whole() {
     status=0
     for script; do
@@ -141,7 +141,7 @@ mandoc_strict() {
     mandoc -Tlint -W warning "$@"
 }
 
-# Prints the lines of man pages that do not fit a terminal of 80 columns, and what groff has to say.
+# Prints the lines of man pages that do not fit a terminal of 80 columns, and groff's warnings.
 too_wide() {
     status=0
     for page; do
@@ -157,6 +157,7 @@ check sh 'CONTRIBUTING.md names every folder' unplanned
 check sh "the fuzzers' dictionary has every word of a reply" unfuzzed
 check sh 'lines fit 100 columns' too_long
 check sh 'links in the pages lead somewhere' astray
+check python3 'plain English' tests/english
 check cppcheck 'C' cppcheck_strict src tests/*.c tests/unit tests/fuzz
 # shellcheck disable=SC2046 # a list of words
 check luacheck 'Lua scripts' luacheck_whole $(sed -n '/^lua_scripts/,/[^\\]$/p' Makefile.am |
