@@ -9,9 +9,9 @@
 
 #include "base/duration.h"
 #include "cli/ability.h"
-#include "cli/daytime.h"
-#include "cli/screen.h"
+#include "cli/describe.h"
 #include "cli/hints.h"
+#include "cli/screen.h"
 #include "lock/key.h"
 #include "store/urls.h"
 
@@ -143,10 +143,10 @@ void command_confirm(const struct command *command, const char *fmt, ...)
 char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE])
 {
     int64_t now_ms = (int64_t)time(NULL) * 1000;
-    char until[DAYTIME_SIZE], left[32];
+    char until[DESCRIBE_TIME_SIZE], left[32];
 
     snprintf(out, COMMAND_UNTIL_SIZE, "until %s (%s left)",
-             daytime_print(now_ms, now_ms + ns / NS_PER_MS, false, until),
+             describe_daytime(now_ms, now_ms + ns / NS_PER_MS, false, until),
              duration_print(ns, left, sizeof left));
     return out;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "cli/describe.h"
 #include "run/exit_status.h"
 
 /* -- asking ------------------------------------------------------------------------------------ */
@@ -96,24 +97,15 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
     return out;
 }
 
-const char *lock_watch_time(time_t time, bool with_date, char out[32])
-{
-    struct tm tm;
-
-    if (!localtime_r(&time, &tm) ||
-        !(with_date ? strftime(out, 32, "%F %T", &tm) : strftime(out, 32, "%T", &tm)))
-        strcpy(out, "?");
-    return out;
-}
-
 void lock_watch_heading(const struct lock_watch *watch, FILE *out)
 {
-    char summary[128], now[32], since[32], why[UTF8_ESCAPED_SIZE(sizeof watch->why)];
+    char summary[128], now[DESCRIBE_TIME_SIZE], since[DESCRIBE_TIME_SIZE];
+    char why[UTF8_ESCAPED_SIZE(sizeof watch->why)];
 
-    lock_watch_time(time(NULL), false, now);
+    describe_local((int64_t)time(NULL) * 1000, false, now);
     if (watch->away)
         fprintf(out, "%s  out of reach since %s: %s", now,
-                lock_watch_time(watch->seen, false, since),
+                describe_local((int64_t)watch->seen * 1000, false, since),
                 utf8_escape(watch->why, why, sizeof why));
     else
         fprintf(out, "%s  %s", now, lock_watch_summary(watch, summary, sizeof summary));

@@ -46,7 +46,5 @@ char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
 /* Prints, without a newline, the time and the summary, or since when the store is out of reach and
  * why. */
 void lock_watch_heading(const struct lock_watch *watch, FILE *out);
-/* Prints the local time, as "21:04:59" or "2026-11-22 21:04:59". Returns out. */
-const char *lock_watch_time(time_t time, bool with_date, char out[32]);
 
 #endif

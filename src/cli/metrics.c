@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cli/holders.h"
+#include "cli/describe.h"
 
 #define NOT_UTF8 "\xef\xbf\xbd" /* U+FFFD */
 

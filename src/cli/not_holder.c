@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/holders.h"
-#include "cli/kept.h"
-#include "cli/outcome.h"
+#include "cli/describe.h"
 #include "cli/render.h"
 
 /* How long a look may take that only a warning depends on. */
@@ -16,17 +14,17 @@ void not_holder_say(const struct command *command, const char *key, const struct
                     const struct not_holder_words *words)
 {
     const struct lock_party *holder = &answer->holder;
-    char who[PARTY_SIZE], past[REVOCATION_SIZE];
+    char who[DESCRIBE_PARTY_SIZE], past[DESCRIBE_REVOCATION_SIZE];
 
     if (answer->revoked.known)
         say_warning("%s: %.100s: %s", command->name, key,
-                    revocation_print_past(&answer->revoked, past));
+                    describe_past_revocation(&answer->revoked, past));
     else if (holder->owner[0] && holder->reserved)
         say_warning("%s: %.100s is not %s; it is %s", command->name, key, words->what,
-                    reserved_print(holder, who, sizeof who));
+                    describe_decision(holder, "reserved", 0, who, sizeof who));
     else if (holder->owner[0])
         say_warning("%s: %.100s is not %s, but %s %s", command->name, key, words->what, words->by,
-                    party_print(&holder->who, who, sizeof who));
+                    describe_party(&holder->who, who, sizeof who));
     else if (answer->holders > 0)
         say_warning("%s: %.100s is not %s, but %s others", command->name, key, words->what,
                     words->by);
@@ -65,11 +63,11 @@ bool not_holder_say_reserved(const struct command *command, const char *key,
     bool known = look(settings, &key, 1, &list);
     const struct lock_party *holder =
         known && list.locks.count > 0 ? holders_reserved(list.locks.views) : NULL;
-    char who[PARTY_SIZE];
+    char who[DESCRIBE_PARTY_SIZE];
 
     if (holder)
         say_warning("%s: %.100s is not reserved by you; it is %s", command->name, key,
-                    reserved_print(holder, who, sizeof who));
+                    describe_decision(holder, "reserved", 0, who, sizeof who));
     lock_list_free(&list);
     return holder;
 }
@@ -85,14 +83,14 @@ static bool holds(const struct lock_view *lock, const char *owner)
 static void warn_of(const struct lock_view *lock, const char *owner)
 {
     const struct lock_run *latest = NULL;
-    char past[REVOCATION_SIZE];
+    char past[DESCRIBE_REVOCATION_SIZE];
 
     for (size_t i = 0; i < lock->run_count; i++)
         if (strcmp(lock->runs[i].by.owner, owner) == 0)
             latest = &lock->runs[i];
     if (latest && latest->by.revoked.known && !holds(lock, owner))
         say_warning("%.100s: your reservation was %s", lock->key,
-                    revocation_print_past(&latest->by.revoked, past));
+                    describe_past_revocation(&latest->by.revoked, past));
 }
 
 void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,

@@ -4,15 +4,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cli/holders.h"
-#include "cli/kept.h"
-#include "cli/outcome.h"
+#include "cli/describe.h"
 #include "cli/table.h"
 
 enum {
@@ -46,35 +43,11 @@ static const char *lock_state(const struct lock_view *lock, char out[32])
     return out;
 }
 
-char *party_print(const struct identity *who, char *out, size_t size)
-{
-    char pid[32] = "";
-
-    if (who->pid)
-        snprintf(pid, sizeof pid, " pid %ld", who->pid);
-    snprintf(out, size, "%s%s%s%s%s%s%s", who->user[0] || who->host[0] ? who->user : "someone",
-             who->host[0] ? "@" : "", who->host, pid, who->command[0] ? " (" : "", who->command,
-             who->command[0] ? ")" : "");
-    return out;
-}
-
 char *render_party(const struct identity *who, char *out, size_t size)
 {
-    char plain[PARTY_SIZE];
+    char plain[DESCRIBE_PARTY_SIZE];
 
-    return utf8_escape(party_print(who, plain, sizeof plain), out, size);
-}
-
-char *render_time(int64_t ms, char out[32])
-{
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm tm;
-    char day[24];
-
-    if (!gmtime_r(&seconds, &tm) || !strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm))
-        strcpy(day, "?");
-    snprintf(out, 32, "%s.%03dZ", day, (int)(ms % 1000));
-    return out;
+    return utf8_escape(describe_party(who, plain, sizeof plain), out, size);
 }
 
 /* That of its only holder; "" where there is none, or are several. */
@@ -106,7 +79,7 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
     table_set(row, COLUMN_MODE, lock_state(lock, state));
     table_set_number(row, COLUMN_HELD, holders);
     if (holders == 1 && outer->kept)
-        table_set(row, COLUMN_HELD, kept_print(outer, text, sizeof text));
+        table_set(row, COLUMN_HELD, describe_kept(outer, text, sizeof text));
     else if (holders == 1)
         table_set(row, COLUMN_HELD, render_party(&outer->who, text, sizeof text));
     table_set(row, COLUMN_AGE, "-");
@@ -248,22 +221,22 @@ static void print_label(FILE *out, const struct identity *who, const char *inden
 
 static void print_since(FILE *out, const struct lock_party *party)
 {
-    char time[32], age[32];
+    char time[DESCRIBE_TIME_SIZE], age[32];
 
     if (party->unread) {
         fputs("    since       -\n", out);
         return;
     }
     duration_print(party->age_ms * NS_PER_MS, age, sizeof age);
-    fprintf(out, "    since       %s (%s ago)\n", render_time(party->since_ms, time), age);
+    fprintf(out, "    since       %s (%s ago)\n", describe_utc(party->since_ms, time), age);
 }
 
-/* decision_print(), escaped. */
+/* describe_decision(), escaped. */
 static char *render_decision(const struct lock_party *by, const char *verb, char *out, size_t size)
 {
-    char plain[DECISION_SIZE];
+    char plain[DESCRIBE_DECISION_SIZE];
 
-    return utf8_escape(decision_print(by, verb, 0, plain, sizeof plain), out, size);
+    return utf8_escape(describe_decision(by, verb, 0, plain, sizeof plain), out, size);
 }
 
 static void print_version(FILE *out, const struct identity *who)
@@ -277,12 +250,12 @@ static void print_version(FILE *out, const struct identity *who)
 static void print_holder(FILE *out, const struct lock_view *lock, const struct lock_party *holder)
 {
     char text[RENDER_PARTY_SIZE], owner[UTF8_ESCAPED_SIZE(OWNER_SIZE)];
-    char left[32], waited[32], kept[160], revoked[REVOCATION_SIZE];
-    char decision[UTF8_ESCAPED_SIZE(DECISION_SIZE)];
+    char left[DESCRIBE_TIME_SIZE], waited[32], kept[160], revoked[DESCRIBE_REVOCATION_SIZE];
+    char decision[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
 
     render_party(&holder->who, text, sizeof text);
     if (holder->kept)
-        fprintf(out, "  %s\n    by          %s\n", kept_print(holder, kept, sizeof kept), text);
+        fprintf(out, "  %s\n    by          %s\n", describe_kept(holder, kept, sizeof kept), text);
     else if (holder->reserved)
         fprintf(out, "  %s\n", render_decision(holder, "reserved", decision, sizeof decision));
     else
@@ -299,8 +272,8 @@ static void print_holder(FILE *out, const struct lock_view *lock, const struct l
     fprintf(out, "    lease left  %s\n", holder->unread ? "-" : left);
     if (holder->revoked.known)
         fprintf(out, "    revoked     %s%s; it is to give it back\n",
-                render_time(holder->revoked.asked_ms, left),
-                revocation_print(&holder->revoked, revoked));
+                describe_utc(holder->revoked.asked_ms, left),
+                describe_revocation(&holder->revoked, revoked));
     if (holder->mode != lock->mode)
         fprintf(out, "    mode        %s\n", lock_mode_name(holder->mode));
     if (holder->slot)
@@ -329,23 +302,24 @@ static void print_waiter(FILE *out, const struct lock_party *waiter, size_t posi
 
 static void print_last_run(FILE *out, const struct lock_run *run)
 {
-    char who[RENDER_PARTY_SIZE], since[32], held[32], outcome[OUTCOME_SIZE];
-    char revoked[REVOCATION_SIZE];
+    char who[RENDER_PARTY_SIZE], since[DESCRIBE_TIME_SIZE], held[32],
+        outcome[DESCRIBE_OUTCOME_SIZE];
+    char revoked[DESCRIBE_REVOCATION_SIZE];
 
     fprintf(out, "  last run by %s\n", render_party(&run->by.who, who, sizeof who));
     print_label(out, &run->by.who, "    ");
-    outcome_print(&run->by.end, outcome);
-    fprintf(out, "    since       %s, for %s\n", render_time(run->by.since_ms, since),
+    describe_outcome(&run->by.end, outcome);
+    fprintf(out, "    since       %s, for %s\n", describe_utc(run->by.since_ms, since),
             duration_print(run->held_ms * NS_PER_MS, held, sizeof held));
     if (*outcome)
         fprintf(out, "    outcome     %s%s\n", outcome,
-                revocation_print(&run->by.revoked, revoked));
+                describe_revocation(&run->by.revoked, revoked));
 }
 
 static void print_pause_of(FILE *out, const struct lock_view *lock)
 {
     char verb[IDENTITY_WORD_MAX + sizeof "paused, as all of ,"] = "paused";
-    char text[UTF8_ESCAPED_SIZE(DECISION_SIZE)];
+    char text[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
 
     if (!lock->pause.owner[0])
         return;
@@ -356,7 +330,7 @@ static void print_pause_of(FILE *out, const struct lock_view *lock)
 
 char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE])
 {
-    char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], text[UTF8_ESCAPED_SIZE(DECISION_SIZE)];
+    char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], text[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
 
     snprintf(out, RENDER_PAUSE_SIZE, "%s: %s", utf8_escape(pause->key, glob, sizeof glob),
              render_decision(&pause->pause, "paused", text, sizeof text));
@@ -418,11 +392,11 @@ static const char *latch_state(const struct latch_state *latch)
 void render_latch(FILE *out, const char *key, const struct latch_state *latch,
                   const struct latch_ids *ids)
 {
-    char since[32], left[32], id[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
+    char since[DESCRIBE_TIME_SIZE], left[32], id[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
 
     fprintf(out, "%s: %s, %" PRId64 " of %" PRId64 " left\n", key, latch_state(latch), latch->left,
             latch->number);
-    fprintf(out, "  set      %s\n", render_time(latch->since_ms, since));
+    fprintf(out, "  set      %s\n", describe_utc(latch->since_ms, since));
     fprintf(out, "  expires  in %s\n",
             duration_print(latch->ttl_ms * NS_PER_MS, left, sizeof left));
     for (size_t i = 0; i < ids->count; i++)
@@ -484,9 +458,10 @@ static void put_known(const struct json_library *json, json_t *object, const cha
 static void put_since(const struct json_library *json, json_t *object,
                       const struct lock_party *party)
 {
-    char text[32];
+    char text[DESCRIBE_TIME_SIZE];
 
-    json_put_text(json, object, "since", party->unread ? NULL : render_time(party->since_ms, text));
+    json_put_text(json, object, "since",
+                  party->unread ? NULL : describe_utc(party->since_ms, text));
     put_known(json, object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
 }
 
@@ -519,14 +494,14 @@ static void put_revocation(const struct json_library *json, json_t *object,
 static void put_asked(const struct json_library *json, json_t *object,
                       const struct lock_party *holder)
 {
-    char since[32];
+    char since[DESCRIBE_TIME_SIZE];
 
     if (!holder->revoked.known) {
         json_put_null(json, object, "revoked");
         return;
     }
     json_t *revoked = json->object();
-    json_put_text(json, revoked, "since", render_time(holder->revoked.asked_ms, since));
+    json_put_text(json, revoked, "since", describe_utc(holder->revoked.asked_ms, since));
     json_put_text(json, revoked, "by", holder->revoked.by);
     json_put_text(json, revoked, "reason", holder->revoked.why);
     json->object_set_new(object, "revoked", revoked);
@@ -581,17 +556,18 @@ static json_t *waiter_object(const struct json_library *json, const struct lock_
 void render_run_members(const struct json_library *json, json_t *object,
                         const struct lock_party *by, int64_t held_ms)
 {
-    char outcome[OUTCOME_SIZE], since[32];
+    char outcome[DESCRIBE_OUTCOME_SIZE], since[DESCRIBE_TIME_SIZE];
 
     put_identity(json, object, &by->who);
-    json_put_text(json, object, "since", render_time(by->since_ms, since));
+    json_put_text(json, object, "since", describe_utc(by->since_ms, since));
     json_put_number(json, object, "waited_ms", by->waited_ms);
     if (held_ms >= 0)
         json_put_number(json, object, "held_ms", held_ms);
     else
         json_put_null(json, object, "held_ms");
     put_unless_zero(json, object, "fence", (json_int_t)by->fence);
-    json_put_text(json, object, "outcome", held_ms >= 0 ? outcome_print(&by->end, outcome) : NULL);
+    json_put_text(json, object, "outcome",
+                  held_ms >= 0 ? describe_outcome(&by->end, outcome) : NULL);
     if (by->revoked.known && held_ms >= 0)
         put_revocation(json, object, &by->revoked);
 }
@@ -609,16 +585,16 @@ static json_t *last_run_object(const struct json_library *json, const struct loc
 static json_t *decision_object(const struct json_library *json, const struct lock_party *by)
 {
     json_t *object = json->object();
-    char since[32], until[32], who[2 * IDENTITY_WORD_MAX + 2] = "";
+    char since[DESCRIBE_TIME_SIZE], until[DESCRIBE_TIME_SIZE], who[2 * IDENTITY_WORD_MAX + 2] = "";
 
     if (by->who.user[0] || by->who.host[0])
         snprintf(who, sizeof who, "%s@%s", by->who.user, by->who.host);
     json_put_text(json, object, "by", who);
     json_put_text(json, object, "host", by->who.host);
     json_put_text(json, object, "user", by->who.user);
-    json_put_text(json, object, "since", render_time(by->since_ms, since));
+    json_put_text(json, object, "since", describe_utc(by->since_ms, since));
     json_put_text(json, object, "until",
-                  render_time(by->since_ms + by->age_ms + by->left_ms, until));
+                  describe_utc(by->since_ms + by->age_ms + by->left_ms, until));
     json_put_number(json, object, "left_ms", by->left_ms);
     json_put_text(json, object, "reason", by->who.label);
     return object;
@@ -707,13 +683,13 @@ static json_t *latch_object(const struct json_library *json, const char *key,
                             const struct latch_state *latch)
 {
     json_t *object = json->object();
-    char since[32];
+    char since[DESCRIBE_TIME_SIZE];
 
     json_put_text(json, object, "key", key);
     json_put_text(json, object, "state", latch_state(latch));
     json_put_number(json, object, "count", latch->number);
     json_put_number(json, object, "left", latch->left);
-    json_put_text(json, object, "since", render_time(latch->since_ms, since));
+    json_put_text(json, object, "since", describe_utc(latch->since_ms, since));
     json_put_number(json, object, "age_ms", latch->age_ms);
     json_put_number(json, object, "ttl_left_ms", latch->ttl_ms);
     return object;

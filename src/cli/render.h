@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
+#include "cli/describe.h"
 #include "cli/json.h"
 #include "lock/key.h"
-#include "lock/lock.h"
 
 struct render_style {
     bool color;
@@ -16,18 +16,9 @@ struct render_style {
     bool cut;  /* keys as well, where a line of a table would be longer */
 };
 
-/* "user@host pid 4121 (make)", as much of it as is known; "someone" where nothing is. Returns
- * out. */
+/* describe_party(), escaped. Returns out. */
 char *render_party(const struct identity *who, char *out, size_t size);
-/* Room for the longest. */
-#define RENDER_PARTY_SIZE (4 * PARTY_SIZE)
-
-/* The same as others wrote it, for cli/say.h, which escapes it. */
-char *party_print(const struct identity *who, char *out, size_t size);
-#define PARTY_SIZE (3 * IDENTITY_WORD_MAX + 64)
-
-/* ISO 8601 in UTC with milliseconds, as "2026-11-20T08:15:30.123Z". Returns out. */
-char *render_time(int64_t ms, char out[32]);
+#define RENDER_PARTY_SIZE (4 * DESCRIBE_PARTY_SIZE)
 
 /* A row a lock. */
 void render_table(FILE *out, const struct lock_view *locks, size_t count,

@@ -3,12 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cli/outcome.h"
+#include "cli/describe.h"
 #include "cli/render.h"
 #include "cli/table.h"
 #include "lock/key.h"
@@ -51,30 +50,21 @@ struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count
 
 /* -- text -------------------------------------------------------------------------------------- */
 
-static char *print_local(int64_t ms, char out[32])
-{
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm tm;
-
-    if (!localtime_r(&seconds, &tm) || !strftime(out, 32, "%F %T", &tm))
-        strcpy(out, "?");
-    return out;
-}
-
 static void add_row(struct table *table, const struct past_run *past, bool color)
 {
     struct table_row *row = table_add(table);
     const struct lock_run *run = past->run;
-    char text[RENDER_PARTY_SIZE], outcome[OUTCOME_SIZE], since[32], revoked[REVOCATION_SIZE];
+    char text[RENDER_PARTY_SIZE], outcome[DESCRIBE_OUTCOME_SIZE], since[DESCRIBE_TIME_SIZE],
+        revoked[DESCRIBE_REVOCATION_SIZE];
 
-    row->color = !color ? NULL : outcome_is_failure(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
-    outcome_print(&run->by.end, outcome);
-    table_set(row, COLUMN_SINCE, print_local(run->by.since_ms, since));
+    row->color = !color ? NULL : run_has_failed(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
+    describe_outcome(&run->by.end, outcome);
+    table_set(row, COLUMN_SINCE, describe_local(run->by.since_ms, true, since));
     table_set(row, COLUMN_KEY, utf8_escape(past->key, text, sizeof text));
     table_set(row, COLUMN_BY, render_party(&run->by.who, text, sizeof text));
     table_set_duration(row, COLUMN_WAITED, run->by.waited_ms);
     table_set_duration(row, COLUMN_HELD, run->held_ms);
-    snprintf(text, sizeof text, "%s%s", outcome, revocation_print(&run->by.revoked, revoked));
+    snprintf(text, sizeof text, "%s%s", outcome, describe_revocation(&run->by.revoked, revoked));
     table_set(row, COLUMN_OUTCOME, *outcome ? text : "-");
 }
 

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/ability.h"
+#include "cli/describe.h"
 #include "cli/hints.h"
-#include "cli/obstacle.h"
 #include "lock/held_keys.h"
 
 /* -- the wordings ---------------------------------------------------------------------------- */
@@ -232,8 +232,8 @@ static void put_obstacle(const struct source *source, char *out, size_t size)
         out += used;
         size -= (size_t)used;
     }
-    obstacle_print(&refusal->answer, source->messages->request->limit, refusal->age, OBSTACLE_FULL,
-                   out, size);
+    describe_obstacle(&refusal->answer, source->messages->request->limit, refusal->age,
+                      DESCRIBE_FULL, out, size);
     if (!*out)
         snprintf(out, size, "others come first");
 }
@@ -361,16 +361,16 @@ static void tell(void *arg, const struct run_news *news)
 
 /* ", held by …" or ": X comes first"; a refusal does not always tell who is in the way. */
 static void print_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
-                           enum obstacle_detail detail, char *out, size_t size)
+                           enum describe_detail detail, char *out, size_t size)
 {
     const struct answer *answer = &refusal->answer;
     bool changing = answer->position == 1 || messages->request->mode == LOCK_EXCLUSIVE;
     bool held = answer->holders > 0 || answer->holder.owner[0] || answer->cause == CAUSE_CLOSED;
-    char obstacle[OBSTACLE_SIZE];
+    char obstacle[DESCRIBE_OBSTACLE_SIZE];
 
     out[0] = '\0';
-    obstacle_print(answer, messages->request->limit, refusal->age, detail, obstacle,
-                   sizeof obstacle);
+    describe_obstacle(answer, messages->request->limit, refusal->age, detail, obstacle,
+                      sizeof obstacle);
     if (obstacle[0])
         text_append(out, size, "%s %s", held ? "," : ":", obstacle);
     else
@@ -403,13 +403,13 @@ static void compose_wait(void *arg, size_t columns, char *out, size_t size)
     const struct run_messages *messages = arg;
     const struct run_refusal *refusal = messages->refusal;
     static const struct {
-        enum obstacle_detail detail;
+        enum describe_detail detail;
         bool brief;
-    } forms[] = {{OBSTACLE_FULL, false},
-                 {OBSTACLE_WITHOUT_PID, false},
-                 {OBSTACLE_WITHOUT_PID, true},
-                 {OBSTACLE_WITHOUT_COMMAND, true}};
-    char obstacle[OBSTACLE_SIZE + sizeof ELLIPSIS], place[80];
+    } forms[] = {{DESCRIBE_FULL, false},
+                 {DESCRIBE_WITHOUT_PID, false},
+                 {DESCRIBE_WITHOUT_PID, true},
+                 {DESCRIBE_WITHOUT_COMMAND, true}};
+    char obstacle[DESCRIBE_OBSTACLE_SIZE + sizeof ELLIPSIS], place[80];
     size_t room = 0;
 
     if (messages->request->take)
@@ -420,7 +420,7 @@ static void compose_wait(void *arg, size_t columns, char *out, size_t size)
     if (messages->request->key_count > 1 && !messages->request->take)
         text_append(out, size, " (one of %.120s)", messages->title);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        print_obstacle(messages, refusal, forms[i].detail, obstacle, OBSTACLE_SIZE);
+        print_obstacle(messages, refusal, forms[i].detail, obstacle, DESCRIBE_OBSTACLE_SIZE);
         print_place(messages, &refusal->answer, forms[i].brief, place, sizeof place);
         size_t rest = utf8_width(out) + utf8_width(place);
         room = columns > rest ? columns - rest : 0;
@@ -471,11 +471,11 @@ static void name_holder(void *arg, const struct run_refusal *refusal, char *out,
 
     if (!refusal) {
         identity_parse(own, strlen(own), &self);
-        obstacle_print_who(&self, out, size);
+        describe_party_briefly(&self, out, size);
     } else {
         const struct answer *answer = &refusal->answer;
-        obstacle_print_who(answer->holder.owner[0] ? &answer->holder.who : &answer->first.who, out,
-                           size);
+        describe_party_briefly(answer->holder.owner[0] ? &answer->holder.who : &answer->first.who,
+                               out, size);
     }
 }
 
@@ -501,12 +501,11 @@ static void detach(void *arg)
 
 void run_messages_init(struct run_messages *messages, const char *title, const char *command)
 {
-    *messages = (struct run_messages){
-        .events = {tell, show_wait, hide_wait, word, word_wait, name_holder, granted, detach,
-                   messages},
-        .title = title,
-        .asked = title,
-        .command = command};
+    *messages = (struct run_messages){.events = {tell, show_wait, hide_wait, word, word_wait,
+                                                 name_holder, granted, detach, messages},
+                                      .title = title,
+                                      .asked = title,
+                                      .command = command};
     status_line_init(&messages->wait, NULL, say_verbosity() == SAY_QUIET, compose_wait, messages);
     say_set_job(getpgrp());
 }

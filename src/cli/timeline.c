@@ -3,13 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cli/outcome.h"
+#include "cli/describe.h"
 #include "cli/render.h"
 #include "cli/table.h"
 
@@ -69,12 +68,9 @@ static int half_of(const struct span *span, int64_t at_ms, int halves)
 
 #define STAMP_SIZE sizeof "2026-11-24 08:00:12"
 
-static void print_stamp(int64_t at_ms, char out[STAMP_SIZE])
+static void print_stamp(int64_t at_ms, char out[DESCRIBE_TIME_SIZE])
 {
-    time_t seconds = (time_t)(at_ms / 1000);
-    struct tm tm;
-
-    if (!localtime_r(&seconds, &tm) || strftime(out, STAMP_SIZE, "%F %T", &tm) != STAMP_SIZE - 1)
+    if (strlen(describe_local(at_ms, true, out)) != STAMP_SIZE - 1)
         strcpy(out, "---------- --:--:--");
 }
 
@@ -83,43 +79,18 @@ struct part {
     int from, length;
 };
 
-#define DATE_AND_TIME                                                                              \
-    {                                                                                              \
-        0, 19                                                                                      \
-    }
-#define DATE_AND_MINUTE                                                                            \
-    {                                                                                              \
-        0, 16                                                                                      \
-    }
-#define TIME                                                                                       \
-    {                                                                                              \
-        11, 8                                                                                      \
-    }
-#define MINUTE                                                                                     \
-    {                                                                                              \
-        11, 5                                                                                      \
-    }
-#define DATE                                                                                       \
-    {                                                                                              \
-        0, 10                                                                                      \
-    }
-#define DAY                                                                                        \
-    {                                                                                              \
-        5, 5                                                                                       \
-    }
-
 /* Writes when the line begins and ends at its two ends, as exactly as there is room for and as the
  * length of the time asks for. The caller frees. */
 static char *print_axis(const struct span *span, int cells)
 {
-    static const struct part minutes[] = {DATE_AND_TIME, TIME, MINUTE};
-    static const struct part hours[] = {DATE_AND_MINUTE, MINUTE, MINUTE};
-    static const struct part days[] = {DATE_AND_MINUTE, DATE, DAY};
+    static const struct part minutes[] = {{0, 19}, {11, 8}, {11, 5}};
+    static const struct part hours[] = {{0, 16}, {11, 5}, {11, 5}};
+    static const struct part days[] = {{0, 16}, {0, 10}, {5, 5}};
     int64_t length = span->to - span->from;
     const struct part *part = length < INT64_C(600000)     ? minutes
                               : length < INT64_C(86400000) ? hours
                                                            : days;
-    char from[STAMP_SIZE], to[STAMP_SIZE], *axis;
+    char from[DESCRIBE_TIME_SIZE], to[DESCRIBE_TIME_SIZE], *axis;
 
     print_stamp(span->from, from);
     print_stamp(span->to, to);
@@ -174,16 +145,16 @@ static void add_row(struct table *table, const struct lock_run *run, bool color)
 {
     struct table_row *row = table_add(table);
     struct identity who = run->by.who;
-    char text[RENDER_PARTY_SIZE], outcome[OUTCOME_SIZE], revoked[REVOCATION_SIZE];
+    char text[RENDER_PARTY_SIZE], outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
 
     who.pid = 0;
-    row->color = !color ? NULL : outcome_is_failure(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
-    outcome_print(&run->by.end, outcome);
+    row->color = !color ? NULL : run_has_failed(&run->by.end) ? TABLE_YELLOW : TABLE_GREEN;
+    describe_outcome(&run->by.end, outcome);
     table_set(row, COLUMN_BY, render_party(&who, text, sizeof text));
     table_set_duration(row, COLUMN_HELD, run->held_ms);
     if (run->by.waited_ms > 0)
         table_set_duration(row, COLUMN_WAITED, run->by.waited_ms);
-    snprintf(text, sizeof text, "%s%s", outcome, revocation_print(&run->by.revoked, revoked));
+    snprintf(text, sizeof text, "%s%s", outcome, describe_revocation(&run->by.revoked, revoked));
     table_set(row, COLUMN_OUTCOME, *outcome ? text : "-");
 }
 

@@ -13,4 +13,9 @@ extern const struct command command_run, command_read, command_write, command_ac
 /* The option by which command_force_release does not ask the holder. */
 #define FORCE_RELEASE_NOW "--now"
 
+/* The options of command_serve, which its program (src/serve) reads as well. */
+enum { OPTION_LISTEN = OPTION_OTHER, OPTION_ALLOW_HOST, OPTION_AUTH_FILE };
+#define ALLOW_HOST "--allow-host"
+#define AUTH_FILE  "--auth-file"
+
 #endif

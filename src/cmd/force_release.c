@@ -11,7 +11,7 @@
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cli/kept.h"
+#include "cli/describe.h"
 #include "cli/mirror.h"
 #include "cli/render.h"
 #include "lock/key.h"
@@ -88,14 +88,14 @@ static void show_kept(const char *key, const struct lock_party *holder, const ch
 {
     char kept[160];
 
-    fprintf(stderr, "%s is %s; it was run by %s%s%s\n", key, kept_print(holder, kept, sizeof kept),
-            who, *label ? ", label " : "", label);
+    fprintf(stderr, "%s is %s; it was run by %s%s%s\n", key,
+            describe_kept(holder, kept, sizeof kept), who, *label ? ", label " : "", label);
 }
 
 static void show_holder(const char *key, const struct lock_party *holder)
 {
     char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
-    char since[32], left[32], heard[120], slot[24] = "";
+    char since[DESCRIBE_TIME_SIZE], left[32], heard[120], slot[24] = "";
 
     render_party(&holder->who, who, sizeof who);
     utf8_escape(holder->who.label, label, sizeof label);
@@ -107,7 +107,7 @@ static void show_holder(const char *key, const struct lock_party *holder)
         snprintf(slot, sizeof slot, " in slot %u", holder->slot);
     fprintf(stderr, "%s is held%s by %s%s since %s, %s, lease left %s%s%s\n", key,
             holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
-            render_time(holder->since_ms, since), print_heard(holder, heard),
+            describe_utc(holder->since_ms, since), print_heard(holder, heard),
             duration_print(holder->left_ms * NS_PER_MS, left, sizeof left),
             *label ? ", label " : "", label);
 }
@@ -166,11 +166,12 @@ static const struct lock_party *last_to_end(const struct lock_party *const *hold
 static void show_overlap(const struct lock_party *const *holders, size_t count)
 {
     const struct lock_party *last = last_to_end(holders, count);
-    char until[DAYTIME_SIZE];
+    char until[DESCRIBE_TIME_SIZE];
 
     if (last)
         fprintf(stderr, "with --now, %s may run on until %s\n",
-                count > 1 ? "their commands" : "its command", kept_until(last, true, until));
+                count > 1 ? "their commands" : "its command",
+                describe_lease_end(last, true, until));
 }
 
 /* Also with --quiet, if there is to be a question about it. */
@@ -204,19 +205,19 @@ static int refuse(const struct eviction *all, const char *fmt, ...)
 
 static int changed_hands(const struct eviction *all, const char *key, const struct answer *answer)
 {
-    char who[PARTY_SIZE];
+    char who[DESCRIBE_PARTY_SIZE];
 
     if (answer->holder.owner[0])
         return refuse(
             all, "%s changed hands meanwhile; it is held by %.200s now, and nothing was changed",
-            key, party_print(&answer->holder.who, who, sizeof who));
+            key, describe_party(&answer->holder.who, who, sizeof who));
     return refuse(all, "%s changed hands meanwhile; nothing was changed", key);
 }
 
 static void say_done(const struct force_request *request, const struct lock_party *first)
 {
     const char *queue = request->purge ? ", and its queue was emptied" : "";
-    char who[PARTY_SIZE];
+    char who[DESCRIBE_PARTY_SIZE];
 
     if (request->owner_count == 0)
         say_warning("the queue of %s was emptied", request->key);
@@ -224,16 +225,16 @@ static void say_done(const struct force_request *request, const struct lock_part
         say_warning("%s was taken from %zu holders%s", request->key, request->owner_count, queue);
     else
         say_warning("%s was taken from %.200s%s", request->key,
-                    party_print(&first->who, who, sizeof who), queue);
+                    describe_party(&first->who, who, sizeof who), queue);
 }
 
 /* Whom it was asked of: one, or how many. */
-static char *print_asked(const struct answer *answer, char out[PARTY_SIZE])
+static char *print_asked(const struct answer *answer, char out[DESCRIBE_PARTY_SIZE])
 {
     if (answer->holders > 1)
-        snprintf(out, PARTY_SIZE, "%" PRId64 " holders", answer->holders);
+        snprintf(out, DESCRIBE_PARTY_SIZE, "%" PRId64 " holders", answer->holders);
     else
-        party_print(&answer->holder.who, out, PARTY_SIZE);
+        describe_party(&answer->holder.who, out, DESCRIBE_PARTY_SIZE);
     return out;
 }
 
@@ -262,7 +263,7 @@ static bool is_away(const struct answer *answer)
  * away is waited for as long: they may have heard of it. */
 static void await(struct eviction *all, struct force_request *request, struct answer *answer)
 {
-    char who[PARTY_SIZE], left[32];
+    char who[DESCRIBE_PARTY_SIZE], left[32];
     int64_t pause = LOOK_FIRST_NS, left_ms = answer->left_ms;
     struct moment over = over_at(answer);
     bool told = false;
@@ -483,11 +484,11 @@ static int check(struct eviction *all)
 static void sign(struct eviction *all)
 {
     struct identity self = {0};
-    char who[PARTY_SIZE];
+    char who[DESCRIBE_PARTY_SIZE];
 
     if (!all->settings.no_identity) {
         own_identity_fill(&self, "", getpid());
-        identity_set(all->by, party_print(&self, who, sizeof who));
+        identity_set(all->by, describe_party(&self, who, sizeof who));
     }
     if (all->reason)
         identity_set(all->why, all->reason);

@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/mem.h"
-#include "cli/outcome.h"
+#include "cli/describe.h"
 #include "cli/render_history.h"
 #include "cli/screen.h"
 #include "cli/timeline.h"
@@ -75,7 +75,7 @@ static int prepare(struct history *history)
 static bool is_wanted(const struct history *history, const struct lock_run *run)
 {
     return (!history->since || run->ended_ago_ms <= history->since / NS_PER_MS) &&
-           (!history->failed || outcome_is_failure(&run->by.end));
+           (!history->failed || run_has_failed(&run->by.end));
 }
 
 static void choose(struct history *history)

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/holders.h"
-#include "cli/kept.h"
+#include "cli/describe.h"
 #include "lock/key.h"
 #include "lock/own_identity.h"
 
@@ -63,7 +62,7 @@ static void tell_present(struct pause *all)
     const char *name = all->command->name, *key = all->request.key;
     struct lock_list list = {0};
     struct answer answer;
-    char text[DECISION_SIZE];
+    char text[DESCRIBE_DECISION_SIZE];
 
     if (all->request.glob)
         query_survey(&all->query, &key, 1, &list, &answer);
@@ -72,9 +71,9 @@ static void tell_present(struct pause *all)
     const struct lock_views *views = all->request.glob ? &list.pauses : &list.locks;
     for (size_t i = 0; i < views->count; i++) {
         const struct lock_view *one = &views->views[i];
-        if (strcmp(one->key, key) == 0 && holders_own_pause(one))
+        if (strcmp(one->key, key) == 0 && lock_has_own_pause(one))
             say_warning("%s: replaces: %s: %s", name, key,
-                        decision_print(&one->pause, "paused", 0, text, sizeof text));
+                        describe_decision(&one->pause, "paused", 0, text, sizeof text));
     }
     bool unused = views->count == 0 || is_unused(views->views);
     if (answer.verdict == VERDICT_GRANTED && !all->request.glob && unused)

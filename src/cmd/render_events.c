@@ -4,13 +4,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "cli/outcome.h"
+#include "cli/describe.h"
 #include "cli/render.h"
 #include "lock/key.h"
 
@@ -23,17 +22,6 @@ static const char *const event_names[TRANSITION_KINDS] = {
     [TRANSITION_REVOKED] = "revoked",   [TRANSITION_MISSED] = "missed"};
 
 /* -- text -------------------------------------------------------------------------------------- */
-
-static void print_time(FILE *out, int64_t ms)
-{
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm tm;
-    char day[24];
-
-    if (!localtime_r(&seconds, &tm) || !strftime(day, sizeof day, "%F %T", &tm))
-        strcpy(day, "?");
-    fprintf(out, "%s.%03d", day, (int)(ms % 1000));
-}
 
 static void print_missed(FILE *out, const struct transition *event)
 {
@@ -48,24 +36,24 @@ static void print_end(FILE *out, const struct transition *event)
 {
     const struct lock_party *by = event->by;
     int64_t took = event->held_ms >= 0 ? event->held_ms : by->waited_ms;
-    char duration[32], outcome[OUTCOME_SIZE], revoked[REVOCATION_SIZE];
+    char duration[32], outcome[DESCRIBE_OUTCOME_SIZE], revoked[DESCRIBE_REVOCATION_SIZE];
 
     if (took > 0)
         fprintf(out, "  after %s", duration_print(took * NS_PER_MS, duration, sizeof duration));
     if (event->kind == TRANSITION_RELEASED && event->held_ms >= 0 &&
-        *outcome_print(&by->end, outcome))
+        *describe_outcome(&by->end, outcome))
         fprintf(out, "%s%s", took > 0 ? ", " : "  ", outcome);
     if (event->kind == TRANSITION_REVOKED)
-        fputs(revocation_print(&by->revoked, revoked), out);
+        fputs(describe_revocation(&by->revoked, revoked), out);
 }
 
 void render_event(FILE *out, const struct transition *event)
 {
-    char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], who[RENDER_PARTY_SIZE],
-        label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
+    char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], who[RENDER_PARTY_SIZE];
+    char label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], at[DESCRIBE_TIME_SIZE];
 
-    print_time(out, event->at_ms);
-    fprintf(out, "  %-10s  %s", event_names[event->kind],
+    fprintf(out, "%s.%03d  %-10s  %s", describe_local(event->at_ms, true, at),
+            (int)(event->at_ms % 1000), event_names[event->kind],
             event->key ? utf8_escape(event->key, key, sizeof key) : "*");
     if (event->by) {
         fprintf(out, "  %s", render_party(&event->by->who, who, sizeof who));
@@ -83,11 +71,11 @@ void render_event(FILE *out, const struct transition *event)
 void render_event_json(FILE *out, const struct json_library *json, const struct transition *event)
 {
     json_t *object = json->object();
-    char at[32];
+    char at[DESCRIBE_TIME_SIZE];
 
     json_put_text(json, object, "event", event_names[event->kind]);
     json_put_text(json, object, "key", event->key);
-    json_put_text(json, object, "at", render_time(event->at_ms, at));
+    json_put_text(json, object, "at", describe_utc(event->at_ms, at));
     if (event->by)
         render_run_members(json, object, event->by, event->held_ms);
     else if (event->count > 0)

@@ -12,6 +12,7 @@
 
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "cli/describe.h"
 #include "lock/held_keys.h"
 
 const char *report_open(struct report *report, const char *text)
@@ -46,15 +47,6 @@ static const char *outcome_name(enum outcome outcome)
     case OUTCOME_FAILED: return "failed";
     }
     return NULL;
-}
-
-static void put_signal(const struct json_library *json, json_t *object, int signo)
-{
-    const char *name = signo > 0 && signo < SIGRTMIN ? sigabbrev_np(signo) : NULL;
-    char number[16];
-
-    snprintf(number, sizeof number, "%d", signo);
-    json_put_text(json, object, "signal", signo <= 0 ? NULL : name ? name : number);
 }
 
 static void put_if(const struct json_library *json, json_t *object, const char *name, bool known,
@@ -126,10 +118,13 @@ static char *print(const struct json_library *json, const struct supervisor_outc
 {
     json_t *object = json->object();
     bool held = outcome->granted;
+    char signal[16];
 
     json_put_text(json, object, "outcome", outcome_name(outcome->outcome));
     put_if(json, object, "exit_status", outcome->command_status >= 0, outcome->command_status);
-    put_signal(json, object, outcome->command_signal);
+    json_put_text(json, object, "signal",
+                  outcome->command_signal > 0 ? describe_signal(outcome->command_signal, signal)
+                                              : NULL);
     json_put_number(json, object, "waited_ms", outcome->waited / NS_PER_MS);
     put_if(json, object, "held_ms", held, outcome->held / NS_PER_MS);
     put_lock(json, object, outcome, request);

@@ -183,11 +183,11 @@ static bool runs_inside(const struct reserve *all, const struct lock_party *hold
 
 static int refuse_inside(const struct reserve *all, const struct lock_party *holder)
 {
-    char who[PARTY_SIZE];
+    char who[DESCRIBE_PARTY_SIZE];
 
     command_error(all->command,
                   "%s: it would wait for itself: it runs inside of %s, which holds it", all->key,
-                  party_print(&holder->who, who, sizeof who));
+                  describe_party(&holder->who, who, sizeof who));
     say_hint("reserve it before: runs of the same user nest in a reservation");
     return STATUS_CONFIG;
 }

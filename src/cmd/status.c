@@ -212,10 +212,10 @@ static void draw(struct watch *watch)
 static int append(const struct watch *watch)
 {
     const struct view *view = watch->view;
-    char summary[128], now[32];
+    char summary[128], now[DESCRIBE_TIME_SIZE];
 
     if (!view->as_json) {
-        printf("%s  %s\n", lock_watch_time(view->locks.seen, true, now),
+        printf("%s  %s\n", describe_local((int64_t)view->locks.seen * 1000, true, now),
                lock_watch_summary(&view->locks, summary, sizeof summary));
     }
     show(view, stdout, 0);
@@ -231,13 +231,13 @@ static void tell_outage(const struct watch *watch, bool was_away)
 {
     const struct lock_watch *locks = &watch->view->locks;
     const char *name = watch->view->command->name;
-    char text[32];
+    char text[DESCRIBE_TIME_SIZE];
 
     if (watch->on_screen || locks->away == was_away)
         return;
     if (locks->away)
         say_warning("%s: out of reach since %s: %s", name,
-                    lock_watch_time(locks->seen, false, text), locks->why);
+                    describe_local((int64_t)locks->seen * 1000, false, text), locks->why);
     else
         say_warning("%s: back after %s", name,
                     duration_print(locks->gone / NS_PER_SEC * NS_PER_SEC, text, sizeof text));

@@ -13,9 +13,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/holders.h"
-#include "cli/kept.h"
-#include "cli/outcome.h"
+#include "cli/describe.h"
 #include "cli/render.h"
 #include "lock/key.h"
 
@@ -129,7 +127,7 @@ static int64_t not_done_ms(const struct lock_view *lock)
 /* That of a GLOB counts where the GLOB is judged. */
 static int64_t paused_ms(const struct lock_view *lock)
 {
-    return holders_own_pause(lock) ? age_of(&lock->pause) : 0;
+    return lock_has_own_pause(lock) ? age_of(&lock->pause) : 0;
 }
 
 static void describe_held(const struct lock_view *lock, const char *value, const char *limit,
@@ -163,7 +161,7 @@ static void describe_not_done(const struct lock_view *lock, const char *value, c
                               char *out, size_t size)
 {
     const struct lock_run *last = lock->run_count ? &lock->runs[lock->run_count - 1] : NULL;
-    char who[RENDER_PARTY_SIZE], ago[32], outcome[OUTCOME_SIZE];
+    char who[RENDER_PARTY_SIZE], ago[32], outcome[DESCRIBE_OUTCOME_SIZE];
 
     if (not_done_ms(lock) == NEVER)
         snprintf(out, size, "no success is remembered");
@@ -174,7 +172,7 @@ static void describe_not_done(const struct lock_view *lock, const char *value, c
     if (!last)
         return;
     duration_print(last->ended_ago_ms * NS_PER_MS, ago, sizeof ago);
-    outcome_print(&last->by.end, outcome);
+    describe_outcome(&last->by.end, outcome);
     text_append(out, size, " (last run: %s, %s ago, by %s)", *outcome ? outcome : "ended", ago,
                 render_party(&last->by.who, who, sizeof who));
 }
@@ -183,9 +181,9 @@ static void describe_not_done(const struct lock_view *lock, const char *value, c
 static void describe_paused(const struct lock_view *lock, const char *value, const char *limit,
                             char *out, size_t size)
 {
-    char plain[DECISION_SIZE], text[UTF8_ESCAPED_SIZE(DECISION_SIZE)];
+    char plain[DESCRIBE_DECISION_SIZE], text[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
 
-    decision_print(&lock->pause, "paused", 0, plain, sizeof plain);
+    describe_decision(&lock->pause, "paused", 0, plain, sizeof plain);
     snprintf(out, size, "paused for %s, more than %s: %s", value, limit,
              utf8_escape(plain, text, sizeof text));
 }
@@ -334,7 +332,7 @@ static size_t count_paused(const struct thresholds_subject *subject)
     size_t paused = subject->pause_count;
 
     for (size_t i = 0; i < subject->count; i++)
-        paused += holders_own_pause(&subject->locks[i]);
+        paused += lock_has_own_pause(&subject->locks[i]);
     return paused;
 }
 

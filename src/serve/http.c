@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
-#include "cli/companion.h"
 #include "cli/metrics.h"
+#include "cmd/commands.h"
 #include "net/loop.h"
 #include "serve/page.h"
 

@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "cli/companion.h"
 #include "cli/lock_watch.h"
 #include "cli/metrics.h"
 #include "cli/render.h"
@@ -106,12 +105,12 @@ static void print_history(const struct server *server, struct http_text *text)
 static void print_outage(const struct server *server, struct http_texts *texts)
 {
     const struct json_library *json = &server->json;
-    char seen[32] = "";
+    char seen[DESCRIBE_TIME_SIZE] = "";
     json_t *object = json->object();
     FILE *table = open_text(&texts->all[HTTP_TABLE]);
 
     if (server->locks.seen)
-        render_time((int64_t)server->locks.seen * 1000, seen);
+        describe_utc((int64_t)server->locks.seen * 1000, seen);
     json_put_text(json, object, "error", server->locks.why);
     json_put_text(json, object, "seen", seen);
     char *text = mem_checked(json_print(json, object));

@@ -424,13 +424,13 @@ static void test_longest(void)
 int main(void)
 {
     setenv("TZ", "UTC0", 1);
-    char text[RENDER_PARTY_SIZE], time[32];
+    char text[RENDER_PARTY_SIZE], time[DESCRIBE_TIME_SIZE];
 
     for (size_t i = 0; i < COUNT(parties); i++)
         tap_is(render_party(&parties[i].who, text, sizeof text), parties[i].wanted,
                "render_party:", parties[i].wanted);
     for (size_t i = 0; i < COUNT(times); i++)
-        tap_is(render_time(times[i].ms, time), times[i].wanted, "render_time:", times[i].wanted);
+        tap_is(describe_utc(times[i].ms, time), times[i].wanted, "describe_utc:", times[i].wanted);
     for (size_t i = 0; i < COUNT(tables); i++)
         check(render_table, tables[i].locks, &tables[i].style, "render_table", tables[i].name,
               tables[i].wanted);

@@ -1,6 +1,5 @@
 /* What a user reads of those who are in the way. */
-#include "cli/kept.h"
-#include "cli/obstacle.h"
+#include "cli/describe.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ static const struct {
     struct answer refusal;
     unsigned limit;
     int64_t later;
-    enum obstacle_detail detail;
+    enum describe_detail detail;
 } rows[] = {
     {.wanted = ""},
     {.wanted = "held by build@ci-3 pid 4121 (make) for 25m04s",
@@ -39,10 +38,10 @@ static const struct {
      .later = 2500 * NS_PER_MS},
     {.wanted = "held by build@ci-3 (make) for 1s, label green",
      .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC, .who = GREEN}},
-     .detail = OBSTACLE_WITHOUT_PID},
+     .detail = DESCRIBE_WITHOUT_PID},
     {.wanted = "held by build@ci-3 for 1s, label green",
      .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC, .who = GREEN}},
-     .detail = OBSTACLE_WITHOUT_COMMAND},
+     .detail = DESCRIBE_WITHOUT_COMMAND},
     {.wanted = "held for 1s", .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC}}},
     {.wanted = "held by somebody on ci-3 (make) for 1s",
      .refusal = {.holders = 1,
@@ -91,11 +90,11 @@ static const struct {
 
 static void test_obstacles(void)
 {
-    char got[OBSTACLE_SIZE];
+    char got[DESCRIBE_OBSTACLE_SIZE];
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        obstacle_print(&rows[i].refusal, rows[i].limit, rows[i].later, rows[i].detail, got,
-                       sizeof got);
+        describe_obstacle(&rows[i].refusal, rows[i].limit, rows[i].later, rows[i].detail, got,
+                          sizeof got);
         if (!tap_ok(strcmp(got, rows[i].wanted) == 0, "%s", rows[i].wanted))
             tap_note("got %s", got);
     }
@@ -106,22 +105,22 @@ static void test_longest(void)
 {
     static struct answer refusal = {.holders = 2, .holder = {.owner = "o", KEPT, ENDED}};
     struct identity *who = &refusal.holder.who;
-    char room[OBSTACLE_SIZE + 1] = "";
+    char room[DESCRIBE_OBSTACLE_SIZE + 1] = "";
 
     memset(who->host, 'h', sizeof who->host - 1);
     memset(who->user, 'u', sizeof who->user - 1);
     memset(who->command, 'c', sizeof who->command - 1);
     memset(who->label, 'l', sizeof who->label - 1);
     who->pid = 2147483647;
-    for (size_t size = 1; size <= OBSTACLE_SIZE; size++) {
+    for (size_t size = 1; size <= DESCRIBE_OBSTACLE_SIZE; size++) {
         room[size] = '#';
-        obstacle_print(&refusal, 2, 0, OBSTACLE_FULL, room, size);
+        describe_obstacle(&refusal, 2, 0, DESCRIBE_FULL, room, size);
         if (strlen(room) >= size || room[size] != '#') {
             tap_ok(false, "in %zu bytes", size);
             return;
         }
     }
-    tap_ok(strlen(room) < OBSTACLE_SIZE - 1, "what is longest is whole");
+    tap_ok(strlen(room) < DESCRIBE_OBSTACLE_SIZE - 1, "what is longest is whole");
 }
 
 static const struct {
@@ -154,7 +153,7 @@ static void test_kept(void)
     char got[200];
 
     for (size_t i = 0; i < COUNT(kept); i++) {
-        kept_print(&kept[i].holder, got, sizeof got);
+        describe_kept(&kept[i].holder, got, sizeof got);
         if (!tap_ok(strcmp(got, kept[i].wanted) == 0, "%s", kept[i].wanted))
             tap_note("got %s", got);
     }

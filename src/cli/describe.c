@@ -1,0 +1,424 @@
+/* Times, owners, ends of runs and obstacles, in words. */
+#include "cli/describe.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/text.h"
+#include "lock/owner.h"
+
+/* -- times and signals ------------------------------------------------------------------------- */
+
+char *describe_utc(int64_t ms, char out[DESCRIBE_TIME_SIZE])
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+    char day[24];
+
+    if (!gmtime_r(&seconds, &tm) || !strftime(day, sizeof day, "%FT%T", &tm))
+        strcpy(day, "?");
+    snprintf(out, DESCRIBE_TIME_SIZE, "%s.%03dZ", day, (int)(ms % 1000));
+    return out;
+}
+
+#define DATE_LENGTH (sizeof "2026-11-20 " - 1)
+
+char *describe_local(int64_t ms, bool with_date, char out[DESCRIBE_TIME_SIZE])
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+
+    if (!localtime_r(&seconds, &tm) ||
+        !strftime(out, DESCRIBE_TIME_SIZE, with_date ? "%F %T" : "%T", &tm))
+        strcpy(out, "?");
+    return out;
+}
+
+char *describe_daytime(int64_t now_ms, int64_t at_ms, bool seconds, char out[DESCRIBE_TIME_SIZE])
+{
+    char now[DESCRIBE_TIME_SIZE], at[DESCRIBE_TIME_SIZE];
+    bool known = strlen(describe_local(now_ms, true, now)) > DATE_LENGTH;
+
+    describe_local(at_ms + (seconds ? 0 : 30 * 1000), true, at);
+    if (!known || strlen(at) < DATE_LENGTH)
+        return strcpy(out, "?");
+    if (!seconds)
+        *strrchr(at, ':') = '\0';
+    return strcpy(out, at + (strncmp(now, at, DATE_LENGTH) == 0 ? DATE_LENGTH : 0));
+}
+
+char *describe_lease_end(const struct lock_party *holder, bool seconds,
+                         char out[DESCRIBE_TIME_SIZE])
+{
+    int64_t now, at;
+
+    if (__builtin_add_overflow(holder->since_ms, holder->age_ms, &now) ||
+        __builtin_add_overflow(now, holder->left_ms, &at))
+        return strcpy(out, "?");
+    return describe_daytime(now, at, seconds, out);
+}
+
+char *describe_signal(int signo, char out[16])
+{
+    const char *name = signo > 0 && signo < SIGRTMIN ? sigabbrev_np(signo) : NULL;
+
+    if (name)
+        snprintf(out, 16, "%s", name);
+    else
+        snprintf(out, 16, "%d", signo);
+    return out;
+}
+
+/* -- who --------------------------------------------------------------------------------------- */
+
+char *describe_party(const struct identity *who, char *out, size_t size)
+{
+    char pid[32] = "";
+
+    if (who->pid)
+        snprintf(pid, sizeof pid, " pid %ld", who->pid);
+    snprintf(out, size, "%s%s%s%s%s%s%s", who->user[0] || who->host[0] ? who->user : "someone",
+             who->host[0] ? "@" : "", who->host, pid, who->command[0] ? " (" : "", who->command,
+             who->command[0] ? ")" : "");
+    return out;
+}
+
+bool holder_is_nested(const struct lock_view *lock, const struct lock_party *holder)
+{
+    for (size_t i = 0; strchr(holder->owner, '.') && i < lock->holder_count; i++)
+        if (owner_nests_in(holder->owner, lock->holders[i].owner))
+            return true;
+    return false;
+}
+
+size_t holders_count(const struct lock_view *lock, const struct lock_party **last)
+{
+    size_t count = 0;
+
+    *last = NULL;
+    for (size_t i = 0; i < lock->holder_count; i++) {
+        if (holder_is_nested(lock, &lock->holders[i]))
+            continue;
+        *last = &lock->holders[i];
+        count++;
+    }
+    return count;
+}
+
+static const struct lock_party *oldest(const struct lock_party *parties, size_t count)
+{
+    const struct lock_party *found = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (!parties[i].kept && !parties[i].unread && (!found || parties[i].age_ms > found->age_ms))
+            found = &parties[i];
+    return found;
+}
+
+const struct lock_party *holders_oldest(const struct lock_view *lock)
+{
+    return oldest(lock->holders, lock->holder_count);
+}
+
+const struct lock_party *holders_reserved(const struct lock_view *lock)
+{
+    for (size_t i = 0; i < lock->holder_count; i++)
+        if (lock->holders[i].reserved)
+            return &lock->holders[i];
+    return NULL;
+}
+
+const struct lock_party *waiters_oldest(const struct lock_view *lock)
+{
+    return oldest(lock->waiters, lock->waiter_count);
+}
+
+bool lock_has_own_pause(const struct lock_view *lock)
+{
+    bool of_glob = lock->pause_glob[0] && strcmp(lock->pause_glob, lock->key) != 0;
+
+    return lock->pause.owner[0] && !of_glob;
+}
+
+/* -- how a run ended --------------------------------------------------------------------------- */
+
+static void print_exit(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE])
+{
+    char signal[16];
+
+    *out = '\0';
+    if (end->known && end->signal)
+        snprintf(out, DESCRIBE_OUTCOME_SIZE, "signal %s", describe_signal(end->signal, signal));
+    else if (end->known)
+        snprintf(out, DESCRIBE_OUTCOME_SIZE, "exit %d", end->status);
+}
+
+char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE])
+{
+    static const char *const names[] = {[LOCK_TIMED_OUT] = "timed out",
+                                        [LOCK_LOST] = "lost",
+                                        [LOCK_EXPIRED] = "expired",
+                                        [LOCK_REVOKED] = "revoked",
+                                        [LOCK_KILLED] = "rlock was killed"};
+
+    if (end->how == LOCK_USED)
+        print_exit(end, out);
+    else
+        snprintf(out, DESCRIBE_OUTCOME_SIZE, "%s", names[end->how]);
+    return out;
+}
+
+bool run_has_failed(const struct lock_end *end)
+{
+    return end->how != LOCK_USED || (end->known && (end->signal || end->status));
+}
+
+char *describe_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE])
+{
+    char by[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)], why[sizeof by];
+
+    utf8_escape(revoked->by, by, sizeof by);
+    utf8_escape(revoked->why, why, sizeof why);
+    snprintf(out, DESCRIBE_REVOCATION_SIZE, "%s%s%s%s", *by ? " by " : "", by, *why ? ": " : "",
+             why);
+    return out;
+}
+
+char *describe_past_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE])
+{
+    char ago[32];
+
+    duration_print(revoked->ago_ms * NS_PER_MS, ago, sizeof ago);
+    snprintf(out, DESCRIBE_REVOCATION_SIZE, "taken away %s ago%s%s%s%s", ago,
+             revoked->by[0] ? " by " : "", revoked->by, revoked->why[0] ? ": " : "", revoked->why);
+    return out;
+}
+
+/* -- what is in the way ------------------------------------------------------------------------ */
+
+char *describe_kept(const struct lock_party *holder, char *out, size_t size)
+{
+    const struct lock_end *end = &holder->end;
+    char until[DESCRIBE_TIME_SIZE], ran[32], signal[16];
+
+    duration_print(end->ran_ms * NS_PER_MS, ran, sizeof ran);
+    snprintf(out, size, "kept until %s; the command ", describe_lease_end(holder, false, until));
+    if (!end->known)
+        text_append(out, size, "has ended");
+    else if (end->signal)
+        text_append(out, size, "died of signal %s after %s", describe_signal(end->signal, signal),
+                    ran);
+    else
+        text_append(out, size, "ended with %d after %s", end->status, ran);
+    return out;
+}
+
+char *describe_decision(const struct lock_party *by, const char *verb, int64_t later, char *out,
+                        size_t size)
+{
+    const struct identity *who = &by->who;
+    int64_t ns = by->left_ms * NS_PER_MS - later;
+    char until[DESCRIBE_TIME_SIZE], left[32];
+
+    snprintf(out, size, "%s by ", verb);
+    if (who->user[0])
+        text_append(out, size, "%.60s@%.80s", who->user, who->host);
+    else
+        text_append(out, size, "%.80s", who->host[0] ? who->host : "someone");
+    text_append(out, size, " until %s (%s left)", describe_lease_end(by, false, until),
+                duration_print(ns > 0 ? ns : 0, left, sizeof left));
+    if (who->label[0])
+        text_append(out, size, ": %.200s", who->label);
+    return out;
+}
+
+/* A line to be added to. */
+struct line {
+    char *out;
+    size_t size;
+    enum describe_detail detail;
+    int64_t later; /* than the refusal, ns */
+};
+
+/* "build@ci-3 pid 4121 (make)", as much of it as is known; a process that has ended has no number
+ * any more. False if nothing is. */
+static bool add_who(struct line *line, const struct identity *who, bool ended)
+{
+    if (!who->host[0] && !who->user[0])
+        return false;
+    if (who->user[0])
+        text_append(line->out, line->size, "%.60s@%.80s", who->user, who->host);
+    else
+        text_append(line->out, line->size, "somebody on %.80s", who->host);
+    if (who->pid && !ended && line->detail == DESCRIBE_FULL)
+        text_append(line->out, line->size, " pid %ld", who->pid);
+    if (who->command[0] && line->detail != DESCRIBE_WITHOUT_COMMAND)
+        text_append(line->out, line->size, " (%.40s)", who->command);
+    return true;
+}
+
+static void add_age(struct line *line, const struct lock_party *party)
+{
+    char age[32];
+
+    text_append(line->out, line->size, "for %s",
+                duration_print(party->age_ms * NS_PER_MS + line->later, age, sizeof age));
+}
+
+static void add_label(struct line *line, const struct identity *who)
+{
+    if (who->label[0])
+        text_append(line->out, line->size, ", label %.200s", who->label);
+}
+
+/* "VERB by WHO for AGE". */
+static void add_holder(struct line *line, const struct lock_party *holder, const char *verb)
+{
+    bool known = holder->who.host[0] || holder->who.user[0];
+
+    text_append(line->out, line->size, "%s %s", verb, known ? "by " : "");
+    if (add_who(line, &holder->who, false))
+        text_append(line->out, line->size, " ");
+    if (holder->unread)
+        text_append(line->out, line->size, "by somebody whose node may not be read");
+    else
+        add_age(line, holder);
+    add_label(line, &holder->who);
+}
+
+static void add_kept(struct line *line, const struct lock_party *holder)
+{
+    bool known = holder->who.host[0] || holder->who.user[0];
+    char kept[160];
+
+    text_append(line->out, line->size, "%s%s", describe_kept(holder, kept, sizeof kept),
+                known ? "; it was run by " : "");
+    add_who(line, &holder->who, true);
+    add_label(line, &holder->who);
+}
+
+/* Of several holders the one who has held it for longest. */
+static void add_several(struct line *line, const struct answer *refusal, unsigned limit)
+{
+    const struct lock_party *oldest = &refusal->holder;
+    bool slots;
+
+    if (refusal->limited)
+        limit = refusal->limit;
+    slots = limit && refusal->holders >= (int64_t)limit;
+    if (limit && refusal->holders > (int64_t)limit)
+        text_append(line->out, line->size, "its limit is %u, %" PRId64 " still hold it", limit,
+                    refusal->holders);
+    else if (slots)
+        text_append(line->out, line->size, "all %u slots are taken", limit);
+    else
+        text_append(line->out, line->size, "held by %" PRId64 " %s", refusal->holders,
+                    oldest->mode == LOCK_SHARED ? "readers" : "others");
+    if (!oldest->owner[0])
+        return;
+    text_append(line->out, line->size, ", %s", oldest->kept ? "the oldest " : "");
+    if (oldest->kept)
+        add_kept(line, oldest);
+    else
+        add_holder(line, oldest, slots ? "the oldest" : "longest");
+}
+
+/* Another program's lock does not tell who has it. */
+static void add_foreign(struct line *line, const struct answer *refusal)
+{
+    int64_t left = refusal->left_ms * NS_PER_MS - line->later;
+    char most[32];
+
+    text_append(line->out, line->size, "held by a foreign lock %.200s", refusal->text);
+    if (refusal->left_ms == 0)
+        text_append(line->out, line->size, ", which has no end");
+    else if (left > 0)
+        text_append(line->out, line->size, " for at most %s",
+                    duration_print(left, most, sizeof most));
+}
+
+static void add_decision(struct line *line, const struct lock_party *by, const char *verb)
+{
+    char text[DESCRIBE_OBSTACLE_SIZE];
+
+    text_append(line->out, line->size, "%s",
+                describe_decision(by, verb, line->later, text, sizeof text));
+}
+
+static void add_first(struct line *line, const struct lock_party *first)
+{
+    if (!add_who(line, &first->who, false))
+        text_append(line->out, line->size, "somebody else");
+    text_append(line->out, line->size, " comes first, waiting ");
+    add_age(line, first);
+    add_label(line, &first->who);
+}
+
+/* "a run by WHO that began AGE ago has succeeded". */
+static void add_done(struct line *line, const struct lock_party *run)
+{
+    bool known = run->who.host[0] || run->who.user[0];
+    char ago[32];
+
+    duration_print(run->age_ms * NS_PER_MS, ago, sizeof ago);
+    text_append(line->out, line->size, "a run %s", known ? "by " : "");
+    if (add_who(line, &run->who, true))
+        text_append(line->out, line->size, " ");
+    text_append(line->out, line->size, "that began %s ago has succeeded", ago);
+    add_label(line, &run->who);
+}
+
+static void add_successor(struct line *line, const struct lock_party *first)
+{
+    text_append(line->out, line->size, "superseded by ");
+    if (!add_who(line, &first->who, false))
+        text_append(line->out, line->size, "somebody who came later");
+    add_label(line, &first->who);
+}
+
+char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t later,
+                        enum describe_detail detail, char *out, size_t size)
+{
+    const struct lock_party *holder = &refusal->holder;
+    struct line line = {out, size, detail, later};
+
+    out[0] = '\0';
+    if (refusal->cause == CAUSE_DONE)
+        add_done(&line, &refusal->first);
+    else if (refusal->cause == CAUSE_SUPERSEDED)
+        add_successor(&line, &refusal->first);
+    else if (refusal->foreign)
+        add_foreign(&line, refusal);
+    else if (refusal->cause == CAUSE_CLOSED && refusal->first.owner[0])
+        add_decision(&line, &refusal->first, "paused");
+    else if (refusal->cause == CAUSE_CLOSED)
+        text_append(out, size, "its limit is 0");
+    else if (refusal->holders > 1)
+        add_several(&line, refusal, limit);
+    else if (refusal->cause == CAUSE_GRACE)
+        store_print_grace(refusal->grace_ms - later / NS_PER_MS, out, size);
+    else if (holder->kept)
+        add_kept(&line, holder);
+    else if (holder->owner[0] && holder->reserved)
+        add_decision(&line, holder, "reserved");
+    else if (holder->owner[0])
+        add_holder(&line, holder, "held");
+    else if (refusal->first.owner[0])
+        add_first(&line, &refusal->first);
+    return out;
+}
+
+char *describe_party_briefly(const struct identity *who, char *out, size_t size)
+{
+    struct line line = {.out = out, .size = size, .detail = DESCRIBE_FULL};
+
+    out[0] = '\0';
+    add_who(&line, who, false);
+    add_label(&line, who);
+    return out;
+}

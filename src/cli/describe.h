@@ -1,0 +1,92 @@
+/* Times, the owners of locks, and what keeps somebody from a lock, in words. Pure.
+ *
+ * The text is as others wrote it, for cli/say.h, which escapes it; where a function escapes it
+ * itself, its comment says so. Each function returns "out" unless it says otherwise. */
+#ifndef RLOCK_CLI_DESCRIBE_H
+#define RLOCK_CLI_DESCRIBE_H
+
+#include "base/utf8.h"
+#include "store/store.h"
+
+/* -- times and signals: all times are wall clocks, in ms since 1970; "?" if one makes no sense -- */
+
+#define DESCRIBE_TIME_SIZE 40
+
+/* "2026-11-20T08:15:30.123Z": ISO 8601 in UTC. */
+char *describe_utc(int64_t ms, char out[DESCRIBE_TIME_SIZE]);
+/* "2026-11-20 08:15:30", or without its date, in the time zone of this process. */
+char *describe_local(int64_t ms, bool with_date, char out[DESCRIBE_TIME_SIZE]);
+/* "19:50", the minute nearest to at_ms, or with "seconds" "19:50:19", in the time zone of this
+ * process; with its date in front if that is not the day of now_ms. */
+char *describe_daytime(int64_t now_ms, int64_t at_ms, bool seconds, char out[DESCRIBE_TIME_SIZE]);
+/* The same of the end of a lease that is not renewed, by the store's clock. */
+char *describe_lease_end(const struct lock_party *holder, bool seconds,
+                         char out[DESCRIBE_TIME_SIZE]);
+/* "TERM", or its number where the signal has no name. */
+char *describe_signal(int signo, char out[16]);
+
+/* -- who ------------------------------------------------------------------------------------ */
+
+#define DESCRIBE_PARTY_SIZE (3 * IDENTITY_WORD_MAX + 64)
+
+/* "user@host pid 4121 (make)", as much of it as is known; "someone" if nothing is. */
+char *describe_party(const struct identity *who, char *out, size_t size);
+/* The same in the few words that fit a message, with its label: "build@ci-3 pid 4121 (make), label
+ * nightly"; "" if nothing is known. */
+char *describe_party_briefly(const struct identity *who, char *out, size_t size);
+
+/* True if the holder nests in another holder of the lock. */
+bool holder_is_nested(const struct lock_view *lock, const struct lock_party *holder);
+/* Returns the number of holders that do not nest in another one; *last is the last of them, or
+ * NULL. */
+size_t holders_count(const struct lock_view *lock, const struct lock_party **last);
+/* Returns the holder that has had the lock for longest, among those whose times may be read and
+ * that --at-least does not merely keep; or NULL. */
+const struct lock_party *holders_oldest(const struct lock_view *lock);
+/* Returns the first holder that is a reservation, or NULL. */
+const struct lock_party *holders_reserved(const struct lock_view *lock);
+/* Returns the waiter that has waited for longest, among those whose times may be read; or NULL. */
+const struct lock_party *waiters_oldest(const struct lock_view *lock);
+/* True if the KEY or GLOB itself is paused, not only by a GLOB that it matches. */
+bool lock_has_own_pause(const struct lock_view *lock);
+
+/* -- how a run ended -------------------------------------------------------------------------- */
+
+#define DESCRIBE_OUTCOME_SIZE    32
+#define DESCRIBE_REVOCATION_SIZE (2 * UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX) + 64)
+
+/* "exit 0", "signal TERM", "timed out", "lost", "expired", "revoked", "rlock was killed"; "" if
+ * the end is not known. */
+char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE]);
+/* True if it is known that the run failed. */
+bool run_has_failed(const struct lock_end *end);
+/* Who revoked a lock, and why: " by build@ci-3 pid 4121: hotfix", escaped; "" if neither is
+ * known. */
+char *describe_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE]);
+/* "taken away 12s ago by build@ci-3 pid 4121: hotfix", of a run that ended so. */
+char *describe_past_revocation(const struct revocation *revoked,
+                               char out[DESCRIBE_REVOCATION_SIZE]);
+
+/* -- what is in the way ----------------------------------------------------------------------- */
+
+#define DESCRIBE_DECISION_SIZE 640
+#define DESCRIBE_OBSTACLE_SIZE 1024
+
+/* "kept until 03:05; the command ended with 0 after 4.2s", of a holder that is kept. */
+char *describe_kept(const struct lock_party *holder, char *out, size_t size);
+/* "VERB by ada@ada-pc until 21:51 (1h59m left): load test", of a reservation or a pause that the
+ * store reported "later" ns ago. */
+char *describe_decision(const struct lock_party *by, const char *verb, int64_t later, char *out,
+                        size_t size);
+
+/* How much is told of the owner in the way. */
+enum describe_detail { DESCRIBE_FULL, DESCRIBE_WITHOUT_PID, DESCRIBE_WITHOUT_COMMAND };
+
+/* Why a request with that limit (0: none) was refused, by a refusal that is "later" ns old: "held
+ * by build@ci-3 pid 4121 (make) for 25m04s, label nightly", "all 2 slots are taken, the oldest by
+ * …", "build@ci-4 pid 99 (sh) comes first, waiting for 3s", "held by a foreign lock jobs for at
+ * most 12s"; "" if the store does not tell. */
+char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t later,
+                        enum describe_detail detail, char *out, size_t size);
+
+#endif

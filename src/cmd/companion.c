@@ -1,0 +1,103 @@
+/* rlock top and rlock serve. They are programs of their own, so that rlock is linked with none of
+ * their libraries: rlock parses their command line, as for any other subcommand, and executes the
+ * program, which parses it once more (src/top, src/serve). */
+#include "cmd/commands.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/screen.h"
+#include "os/program.h"
+
+/* Executes rlock-NAME in place of this process. Returns the exit status if it cannot. */
+static int execute(const struct command *command, char **argv)
+{
+    char name[64], path[PATH_MAX];
+
+    snprintf(name, sizeof name, "rlock-%s", command->name);
+    if (program_find(name, path, sizeof path))
+        execv(path, argv);
+    if (errno == ENOENT) {
+        command_error(command, "the program %s is not installed", name);
+        say_hint("install the package %s, or build rlock where its library is; see README.md",
+                 name);
+    } else {
+        command_error(command, "cannot execute %s: %s", path, strerror(errno));
+    }
+    return STATUS_SYSTEM;
+}
+
+/* Returns what keeps the program from being of use, or NULL. */
+static const char *lacks(const struct command *command, const struct arguments *arguments)
+{
+    if (command == &command_top && !(isatty(STDIN_FILENO) && screen_is_there()))
+        return "needs a terminal; rlock status does not";
+    if (command == &command_serve && !command_option(arguments, OPTION_LISTEN))
+        return "no --listen";
+    return NULL;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int status;
+
+    if (command_parse(command, argc, argv, &arguments, &status) &&
+        command_takes_patterns(command, &arguments, &status)) {
+        const char *lack = lacks(command, &arguments);
+        status = lack ? command_misused(command, "%s", lack) : execute(command, argv);
+    }
+    args_free(&arguments);
+    return status;
+}
+
+static const struct option_spec top_options[] = {SETTINGS_OPTIONS, {0}};
+
+const struct command command_top = {
+    .name = "top",
+    .summary = "show locks on a full screen, live",
+    .usage = {"top [OPTIONS] [KEY|GLOB...]"},
+    .example = "Keys: Enter holders and queue, / filter, p pause, x take away (both ask),\n"
+               "? all keys, q quit.\n"
+               "\n"
+               "Example, the locks of all deployments:\n"
+               "  rlock top 'deploy-*'\n",
+    .options = top_options,
+    .run = run,
+};
+
+static const struct option_spec serve_options[] = {
+    {.id = OPTION_LISTEN,
+     .name = "listen",
+     .argument = "WHERE",
+     .help = "ADDR:PORT, [ADDR]:PORT or unix:PATH; has to be given"},
+    {.id = OPTION_ALLOW_HOST,
+     .name = "allow-host",
+     .argument = "NAME",
+     .help = "browsers may ask by this name, too; may be given again"},
+    {.id = OPTION_AUTH_FILE,
+     .name = "auth-file",
+     .argument = "FILE",
+     .help = "ask for a user and a password of FILE, as htpasswd -B makes it"},
+    SETTINGS_OPTIONS,
+    {0}};
+
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "serve metrics, JSON and a page with all locks over HTTP",
+    .usage = {"serve --listen ADDR:PORT|unix:PATH [OPTIONS] [KEY|GLOB...]"},
+    .example = "It answers at /, /metrics, /locks.json, /history.json and /healthz, and\n"
+               "changes nothing.\n"
+               "\n"
+               "Example, for a browser and Prometheus on this host:\n"
+               "  rlock serve --listen 127.0.0.1:9750\n"
+               "\n"
+               "Example, for browsers elsewhere, which know this host as locks.example.com:\n"
+               "  rlock serve --listen 0.0.0.0:9750 --allow-host locks.example.com \\\n"
+               "      --auth-file /etc/rlock.htpasswd\n",
+    .options = serve_options,
+    .run = run,
+};
