@@ -7,26 +7,27 @@
 #include "cmd/thresholds.h"
 #include "store/urls.h"
 
-enum { OPTION_HELD = OPTION_OTHER, OPTION_WAITING, OPTION_WAITERS, OPTION_NOT_DONE, OPTION_PAUSED };
+/* OPTION_LIMIT + measure is the option of a measure, whose row is options[measure]. */
+#define OPTION_LIMIT OPTION_OTHER
 
 static const struct option_spec options[] = {
-    {.id = OPTION_HELD,
+    {.id = OPTION_LIMIT + MEASURE_HELD,
      .name = "held",
      .argument = "[WARN:]CRIT",
      .help = "critical where a lock has been held for more than CRIT; a warning beyond WARN"},
-    {.id = OPTION_WAITING,
+    {.id = OPTION_LIMIT + MEASURE_WAITING,
      .name = "waiting",
      .argument = "[WARN:]CRIT",
      .help = "the same where somebody has waited for longer"},
-    {.id = OPTION_WAITERS,
+    {.id = OPTION_LIMIT + MEASURE_WAITERS,
      .name = "waiters",
      .argument = "[WARN:]CRIT",
      .help = "the same where more wait for one lock"},
-    {.id = OPTION_NOT_DONE,
+    {.id = OPTION_LIMIT + MEASURE_NOT_DONE,
      .name = "not-done",
      .argument = "[WARN:]CRIT",
      .help = "the same where no run has succeeded for longer, or none ever has"},
-    {.id = OPTION_PAUSED,
+    {.id = OPTION_LIMIT + MEASURE_PAUSED,
      .name = "paused",
      .argument = "[WARN:]CRIT",
      .help = "the same where a KEY or GLOB has been paused for longer"},
@@ -38,43 +39,26 @@ struct check {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    struct thresholds thresholds;
+    struct threshold thresholds[MEASURES];
     struct lock_list list;
     bool quiet; /* print nothing where all is fine */
 };
 
-/* STATUS_OK, also where the option was not given. */
-static int take(const struct check *check, int option, const char *name,
-                const char *(*parse)(const char *, struct threshold *), struct threshold *threshold)
-{
-    const struct given_option *given = command_option(&check->arguments, option);
-    const char *fault = given ? parse(given->value, threshold) : NULL;
-    char shown[URLS_SHOWN_SIZE];
-
-    return fault ? command_misused(check->command, "--%s '%s' %s", name,
-                                   urls_show(given->value, shown), fault)
-                 : STATUS_OK;
-}
-
 static int take_thresholds(struct check *check)
 {
-    struct thresholds *wanted = &check->thresholds;
-    int status = take(check, OPTION_HELD, "held", threshold_parse_duration, &wanted->held);
+    char shown[URLS_SHOWN_SIZE];
 
-    if (status == STATUS_OK)
-        status = take(check, OPTION_WAITING, "waiting", threshold_parse_duration, &wanted->waiting);
-    if (status == STATUS_OK)
-        status = take(check, OPTION_WAITERS, "waiters", threshold_parse_number, &wanted->waiters);
-    if (status == STATUS_OK)
-        status =
-            take(check, OPTION_NOT_DONE, "not-done", threshold_parse_duration, &wanted->not_done);
-    if (status == STATUS_OK)
-        status = take(check, OPTION_PAUSED, "paused", threshold_parse_duration, &wanted->paused);
-    return status;
+    for (enum measure i = 0; i < MEASURES; i++) {
+        const struct given_option *given = command_option(&check->arguments, OPTION_LIMIT + (int)i);
+        const char *fault = given ? threshold_parse(i, given->value, &check->thresholds[i]) : NULL;
+        if (fault)
+            return command_misused(check->command, "--%s '%s' %s", options[i].name,
+                                   urls_show(given->value, shown), fault);
+    }
+    return STATUS_OK;
 }
 
-/* A monitor may take both streams for the plugin's line: what is merely on the way is for those who
- * ask for it. */
+/* Monitors may take both streams for the plugin's line, so progress is printed only with -v. */
 static void hush(struct check *check)
 {
     check->quiet = say_verbosity() == SAY_QUIET;
@@ -89,47 +73,45 @@ static int prepare(struct check *check)
     if (status != STATUS_OK ||
         !command_settings(check->command, &check->arguments, &check->settings, &status))
         return status;
-    if (check->thresholds.not_done.given && !store_can(&check->settings.address, STORE_MEMORY))
+    if (check->thresholds[MEASURE_NOT_DONE].given &&
+        !store_can(&check->settings.address, STORE_MEMORY))
         return command_lacks(check->command, &check->settings.address, STORE_MEMORY);
     hush(check);
     return command_open(check->command, &check->settings, &check->query);
 }
 
-static enum severity judge(struct check *check, char line[THRESHOLDS_LINE_SIZE])
+static enum severity judge(struct check *check, struct strbuf *line)
 {
     const char *const *patterns = (const char *const *)check->arguments.words;
     size_t pattern_count = check->arguments.word_count;
+    const struct lock_list *list = &check->list;
     char why[UTF8_ESCAPED_SIZE(sizeof(((struct answer *)NULL)->text))];
     struct answer answer;
 
-    bool past = check->thresholds.not_done.given;
+    bool past = check->thresholds[MEASURE_NOT_DONE].given;
     query_memory(&check->query, patterns, pattern_count, past, past, &check->list, &answer);
-    if (answer.verdict == VERDICT_GRANTED)
-        return thresholds_judge(&check->thresholds,
-                                &(struct thresholds_subject){
-                                    .locks = check->list.locks.views,
-                                    .count = check->list.locks.count,
-                                    .pauses = check->list.pauses.views,
-                                    .pause_count = check->list.pauses.count,
-                                    .patterns = patterns,
-                                    .pattern_count = pattern_count,
-                                },
-                                line);
+    if (answer.verdict == VERDICT_GRANTED) {
+        const struct thresholds_subject subject = {list->locks.views,  list->locks.count,
+                                                   list->pauses.views, list->pauses.count,
+                                                   patterns,           pattern_count};
+        return thresholds_judge(check->thresholds, &subject, line);
+    }
     if (answer.said[0])
         say_detail("%s: the server said: %s", check->command->name, answer.said);
     return thresholds_unknown(utf8_escape(answer.text, why, sizeof why), line);
 }
 
-static int look(struct check *check)
+static int print(struct check *check)
 {
-    char line[THRESHOLDS_LINE_SIZE];
-    enum severity severity = judge(check, line);
+    struct strbuf line = {0};
+    int severity = (int)judge(check, &line), status = STATUS_OK;
 
-    if (severity == SEVERITY_OK && check->quiet)
-        return severity;
-    puts(line);
-    int status = command_flush();
-    return status == STATUS_OK ? (int)severity : status;
+    if (severity != SEVERITY_OK || !check->quiet) {
+        puts(line.text);
+        status = command_flush();
+    }
+    strbuf_free(&line);
+    return status == STATUS_OK ? severity : status;
 }
 
 static int run(const struct command *command, int argc, char **argv)
@@ -141,7 +123,7 @@ static int run(const struct command *command, int argc, char **argv)
         command_takes_patterns(command, &check.arguments, &status)) {
         status = prepare(&check);
         if (status == STATUS_OK)
-            status = look(&check);
+            status = print(&check);
     }
     lock_list_free(&check.list);
     query_close(&check.query);

@@ -1,4 +1,4 @@
-/* Locks held against limits. */
+/* Locks measured against limits. */
 #include "cmd/thresholds.h"
 
 #include <fnmatch.h>
@@ -13,90 +13,15 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/describe.h"
 #include "cli/render.h"
 #include "lock/key.h"
 
-#define SHOWN_MAX     3 /* problems, and globs that match nothing; of the others, their number */
+#define SHOWN_MAX     3 /* problems, and globs that match nothing; of the rest, the number */
 #define PROBLEM_SIZE  (2 * RENDER_PARTY_SIZE + 200)
-#define NUMBERS_SIZE  256
 #define WAITERS_LIMIT INT64_C(1000000000)
 #define NEVER         INT64_MAX
 
-/* -- reading ----------------------------------------------------------------------------------- */
-
-typedef bool read_limit(const char *text, int64_t *limit);
-
-static bool read_duration(const char *text, int64_t *ms)
-{
-    int64_t ns;
-
-    if (!duration_parse(text, &ns))
-        return false;
-    *ms = ns / NS_PER_MS;
-    return true;
-}
-
-static bool read_number(const char *text, int64_t *number)
-{
-    return decimal_parse(text, 0, WAITERS_LIMIT, number);
-}
-
-static bool parse(const char *text, read_limit *read, struct threshold *threshold)
-{
-    const char *colon = strchr(text, ':');
-    char *warning = mem_checked(strndup(text, colon ? (size_t)(colon - text) : strlen(text)));
-    bool fine = read(warning, &threshold->warning) &&
-                read(colon ? colon + 1 : warning, &threshold->critical);
-
-    free(warning);
-    threshold->given = fine;
-    return fine;
-}
-
-static const char *fault_of(const struct threshold *threshold)
-{
-    return threshold->warning > threshold->critical ? "warns later than it is critical" : NULL;
-}
-
-const char *threshold_parse_duration(const char *text, struct threshold *threshold)
-{
-    if (!parse(text, read_duration, threshold))
-        return "is not a duration (such as 30m), or two as WARN:CRIT";
-    return fault_of(threshold);
-}
-
-const char *threshold_parse_number(const char *text, struct threshold *threshold)
-{
-    if (!parse(text, read_number, threshold))
-        return "is not a number, or two as WARN:CRIT";
-    return fault_of(threshold);
-}
-
-/* -- judging ----------------------------------------------------------------------------------- */
-
-/* One lock beyond one threshold. */
-struct problem {
-    enum severity severity;
-    const struct lock_view *lock;
-    int kind;      /* which threshold */
-    int64_t value; /* in its unit */
-};
-
-struct problems {
-    struct problem *list;
-    size_t count;
-};
-
-/* What can be measured of a lock, and said of it. */
-struct measure {
-    const char *name; /* of its number, behind the bar */
-    bool is_time;
-    int64_t (*value)(const struct lock_view *lock); /* NEVER: larger than any */
-    /* limit: the one that the value is beyond */
-    void (*describe)(const struct lock_view *lock, const char *value, const char *limit, char *out,
-                     size_t size);
-};
+/* -- measures ---------------------------------------------------------------------------------- */
 
 static int64_t age_of(const struct lock_party *party)
 {
@@ -118,13 +43,13 @@ static int64_t waiter_count(const struct lock_view *lock)
     return (int64_t)lock->waiter_count;
 }
 
-/* An rlock that does not tell how a run ended has not said that it succeeded. */
+/* A run whose end is not known did not succeed. */
 static int64_t not_done_ms(const struct lock_view *lock)
 {
     return lock->memory.success_ended_ms > 0 ? lock->memory.success_ago_ms : NEVER;
 }
 
-/* That of a GLOB counts where the GLOB is judged. */
+/* The pause of a GLOB counts when the GLOB is judged. */
 static int64_t paused_ms(const struct lock_view *lock)
 {
     return lock_has_own_pause(lock) ? age_of(&lock->pause) : 0;
@@ -188,23 +113,62 @@ static void describe_paused(const struct lock_view *lock, const char *value, con
              utf8_escape(plain, text, sizeof text));
 }
 
-enum { HELD, WAITING, WAITERS, NOT_DONE, PAUSED, MEASURES };
-
-static const struct measure measures[MEASURES] = {
-    [HELD] = {"held", true, held_ms, describe_held},
-    [WAITING] = {"waiting", true, waiting_ms, describe_waiting},
-    [WAITERS] = {"waiters", false, waiter_count, describe_waiters},
-    [NOT_DONE] = {"not_done", true, not_done_ms, describe_not_done},
-    [PAUSED] = {"paused", true, paused_ms, describe_paused},
+/* What can be measured of a lock, and said about it. */
+static const struct {
+    const char *name; /* of its number, behind the bar */
+    bool is_time;
+    int64_t (*value)(const struct lock_view *lock); /* NEVER: larger than any */
+    /* limit: the one that the value is above */
+    void (*describe)(const struct lock_view *lock, const char *value, const char *limit, char *out,
+                     size_t size);
+} measures[MEASURES] = {
+    [MEASURE_HELD] = {"held", true, held_ms, describe_held},
+    [MEASURE_WAITING] = {"waiting", true, waiting_ms, describe_waiting},
+    [MEASURE_WAITERS] = {"waiters", false, waiter_count, describe_waiters},
+    [MEASURE_NOT_DONE] = {"not_done", true, not_done_ms, describe_not_done},
+    [MEASURE_PAUSED] = {"paused", true, paused_ms, describe_paused},
 };
 
-static const struct threshold *threshold_of(const struct thresholds *thresholds, int kind)
+/* -- reading ----------------------------------------------------------------------------------- */
+
+static bool read_limit(enum measure measure, const char *text, int64_t *limit)
 {
-    const struct threshold *const all[MEASURES] = {&thresholds->held, &thresholds->waiting,
-                                                   &thresholds->waiters, &thresholds->not_done,
-                                                   &thresholds->paused};
-    return all[kind];
+    if (!measures[measure].is_time)
+        return decimal_parse(text, 0, WAITERS_LIMIT, limit);
+    if (!duration_parse(text, limit))
+        return false;
+    *limit /= NS_PER_MS;
+    return true;
 }
+
+const char *threshold_parse(enum measure measure, const char *text, struct threshold *threshold)
+{
+    const char *colon = strchr(text, ':');
+    char *warning = mem_checked(strndup(text, colon ? (size_t)(colon - text) : strlen(text)));
+
+    threshold->given = read_limit(measure, warning, &threshold->warning) &&
+                       read_limit(measure, colon ? colon + 1 : warning, &threshold->critical);
+    free(warning);
+    if (!threshold->given)
+        return measures[measure].is_time ? "is not a duration (such as 30m), or two as WARN:CRIT"
+                                         : "is not a number, or two as WARN:CRIT";
+    return threshold->warning > threshold->critical ? "warns later than it is critical" : NULL;
+}
+
+/* -- judging ----------------------------------------------------------------------------------- */
+
+/* One lock above one threshold. */
+struct problem {
+    enum severity severity;
+    const struct lock_view *lock;
+    enum measure measure;
+    int64_t value; /* in its unit */
+};
+
+struct problems {
+    struct problem *list;
+    size_t count;
+};
 
 static enum severity judge(const struct threshold *threshold, int64_t value)
 {
@@ -213,36 +177,36 @@ static enum severity judge(const struct threshold *threshold, int64_t value)
                                                             : SEVERITY_WARNING;
 }
 
-static void judge_one(struct problems *problems, const struct thresholds *thresholds, int kind,
-                      const struct lock_view *lock)
+static void judge_one(struct problems *problems, const struct threshold *thresholds,
+                      enum measure measure, const struct lock_view *lock)
 {
-    int64_t value = measures[kind].value(lock);
-    enum severity severity = judge(threshold_of(thresholds, kind), value);
+    int64_t value = measures[measure].value(lock);
+    enum severity severity = judge(&thresholds[measure], value);
 
     if (severity != SEVERITY_OK)
-        problems->list[problems->count++] = (struct problem){severity, lock, kind, value};
+        problems->list[problems->count++] = (struct problem){severity, lock, measure, value};
 }
 
-/* The worst first; of the same kind, the largest. */
+/* The worst first; of the same measure, the largest. */
 static int by_severity(const void *a, const void *b)
 {
     const struct problem *left = a, *right = b;
 
     if (left->severity != right->severity)
         return left->severity > right->severity ? -1 : 1;
-    if (left->kind != right->kind)
-        return left->kind - right->kind;
+    if (left->measure != right->measure)
+        return left->measure < right->measure ? -1 : 1;
     if (left->value != right->value)
         return left->value > right->value ? -1 : 1;
     return strcmp(left->lock->key, right->lock->key);
 }
 
-static int64_t largest_of(int kind, const struct lock_view *locks, size_t count)
+static int64_t largest_of(enum measure measure, const struct lock_view *locks, size_t count)
 {
     int64_t largest = 0;
 
     for (size_t i = 0; i < count; i++) {
-        int64_t value = measures[kind].value(&locks[i]);
+        int64_t value = measures[measure].value(&locks[i]);
         largest = value > largest ? value : largest;
     }
     return largest;
@@ -250,90 +214,76 @@ static int64_t largest_of(int kind, const struct lock_view *locks, size_t count)
 
 /* -- the line ---------------------------------------------------------------------------------- */
 
-static const char *print_value(int kind, int64_t value, char out[32])
+static const char *print_value(enum measure measure, int64_t value, char out[32])
 {
     if (value == NEVER)
         return strcpy(out, "?");
-    if (measures[kind].is_time)
+    if (measures[measure].is_time)
         return duration_print(value * NS_PER_MS, out, 32);
     snprintf(out, 32, "%" PRId64, value);
     return out;
 }
 
-static void begin(enum severity severity, char *line)
+static void begin(enum severity severity, struct strbuf *line)
 {
     static const char *const names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
 
-    snprintf(line, THRESHOLDS_LINE_SIZE, "RLOCK %s - ", names[severity]);
+    strbuf_printf(line, "RLOCK %s - ", names[severity]);
 }
 
-/* In the line, a bar is followed by numbers: in what others wrote it becomes an escape, as control
- * characters do. */
-static void add_text(char *line, const char *text)
+/* Numbers follow a bar, so a bar in what others wrote becomes an escape, as control characters
+ * do. */
+static void add_text(struct strbuf *line, const char *text)
 {
-    for (size_t length; *text; text += length) {
-        length = strcspn(text, "|");
-        text_append(line, THRESHOLDS_LINE_SIZE, "%.*s", (int)length, text);
-        if (text[length] == '|') {
-            text_append(line, THRESHOLDS_LINE_SIZE, "\\x7c");
-            length++;
-        }
-    }
+    for (; *text; text++)
+        if (*text == '|')
+            strbuf_puts(line, "\\x7c");
+        else
+            strbuf_putc(line, *text);
 }
 
 /* "deploy: held for 2h05m by build@ci-2 pid 4121 (deploy.sh), more than 1h00m" */
-static void add_problem(char *line, const struct problem *problem,
-                        const struct thresholds *thresholds)
+static void add_problem(struct strbuf *line, const struct problem *problem,
+                        const struct threshold *thresholds)
 {
-    const struct threshold *threshold = threshold_of(thresholds, problem->kind);
+    const struct threshold *threshold = &thresholds[problem->measure];
     bool critical = problem->severity == SEVERITY_CRITICAL;
     char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], value[32], limit[32], text[PROBLEM_SIZE];
 
-    print_value(problem->kind, problem->value, value);
-    print_value(problem->kind, critical ? threshold->critical : threshold->warning, limit);
-    measures[problem->kind].describe(problem->lock, value, limit, text, sizeof text);
+    print_value(problem->measure, problem->value, value);
+    print_value(problem->measure, critical ? threshold->critical : threshold->warning, limit);
+    measures[problem->measure].describe(problem->lock, value, limit, text, sizeof text);
     add_text(line, utf8_escape(problem->lock->key, key, sizeof key));
-    add_text(line, ": ");
+    strbuf_puts(line, ": ");
     add_text(line, text);
 }
 
-static void add_problems(char *line, const struct problems *problems,
-                         const struct thresholds *thresholds)
+static void add_problems(struct strbuf *line, const struct problems *problems,
+                         const struct threshold *thresholds)
 {
     for (size_t i = 0; i < problems->count && i < SHOWN_MAX; i++) {
-        add_text(line, i ? "; " : "");
+        strbuf_puts(line, i ? "; " : "");
         add_problem(line, &problems->list[i], thresholds);
     }
     if (problems->count > SHOWN_MAX)
-        text_append(line, THRESHOLDS_LINE_SIZE, "; and %zu more", problems->count - SHOWN_MAX);
+        strbuf_printf(line, "; and %zu more", problems->count - SHOWN_MAX);
 }
 
-static size_t count_held(const struct lock_view *locks, size_t count)
+/* Numbers of a survey. A GLOB's pause counts whatever the GLOB matches. */
+struct counts {
+    size_t held, waiting, paused;
+};
+
+static struct counts count_all(const struct thresholds_subject *subject)
 {
-    size_t held = 0;
+    struct counts counts = {.paused = subject->pause_count};
 
-    for (size_t i = 0; i < count; i++)
-        held += locks[i].holder_count > 0;
-    return held;
-}
-
-static size_t count_waiting(const struct lock_view *locks, size_t count)
-{
-    size_t waiting = 0;
-
-    for (size_t i = 0; i < count; i++)
-        waiting += locks[i].waiter_count;
-    return waiting;
-}
-
-/* KEYs, and GLOBs whatever they match. */
-static size_t count_paused(const struct thresholds_subject *subject)
-{
-    size_t paused = subject->pause_count;
-
-    for (size_t i = 0; i < subject->count; i++)
-        paused += lock_has_own_pause(&subject->locks[i]);
-    return paused;
+    for (size_t i = 0; i < subject->count; i++) {
+        counts.held += subject->locks[i].holder_count > 0;
+        counts.waiting += subject->locks[i].waiter_count;
+        counts.paused += lock_has_own_pause(&subject->locks[i]);
+    }
+    return counts;
 }
 
 static bool matches_any(const char *glob, const struct lock_view *locks, size_t count)
@@ -345,7 +295,7 @@ static bool matches_any(const char *glob, const struct lock_view *locks, size_t 
 }
 
 /* "; nothing matches x-*" */
-static void add_idle_globs(char *line, const struct thresholds_subject *subject)
+static void add_idle_globs(struct strbuf *line, const struct thresholds_subject *subject)
 {
     size_t idle = 0;
 
@@ -356,126 +306,109 @@ static void add_idle_globs(char *line, const struct thresholds_subject *subject)
             continue;
         idle++;
         if (idle <= SHOWN_MAX) {
-            add_text(line, idle == 1 ? "; nothing matches " : ", ");
+            strbuf_puts(line, idle == 1 ? "; nothing matches " : ", ");
             add_text(line, utf8_escape(pattern, glob, sizeof glob));
         }
     }
     if (idle > SHOWN_MAX)
-        text_append(line, THRESHOLDS_LINE_SIZE, " and %zu more", idle - SHOWN_MAX);
+        strbuf_printf(line, " and %zu more", idle - SHOWN_MAX);
 }
 
 /* Of locks within their limits. */
-static void add_summary(char *line, const struct thresholds *thresholds,
+static void add_summary(struct strbuf *line, const struct threshold *thresholds,
                         const struct thresholds_subject *subject)
 {
-    const struct lock_view *locks = subject->locks;
-    size_t count = subject->count;
-    size_t held = count_held(locks, count), waiting = count_waiting(locks, count);
-    size_t paused = count_paused(subject);
+    struct counts counts = count_all(subject);
     char ago[32];
 
-    if (held == 0)
-        add_text(line, "no lock is held");
+    if (counts.held == 0)
+        strbuf_puts(line, "no lock is held");
     else
-        text_append(line, THRESHOLDS_LINE_SIZE, "%zu lock%s held", held, held == 1 ? "" : "s");
-    if (waiting > 0)
-        text_append(line, THRESHOLDS_LINE_SIZE, ", %zu waiting", waiting);
-    if (paused > 0)
-        text_append(line, THRESHOLDS_LINE_SIZE, ", %zu paused", paused);
-    if (thresholds->not_done.given && count > 0)
-        text_append(line, THRESHOLDS_LINE_SIZE, ", last success %s%s ago",
-                    count > 1 ? "up to " : "",
-                    print_value(NOT_DONE, largest_of(NOT_DONE, locks, count), ago));
+        strbuf_printf(line, "%zu lock%s held", counts.held, counts.held == 1 ? "" : "s");
+    if (counts.waiting > 0)
+        strbuf_printf(line, ", %zu waiting", counts.waiting);
+    if (counts.paused > 0)
+        strbuf_printf(line, ", %zu paused", counts.paused);
+    if (thresholds[MEASURE_NOT_DONE].given && subject->count > 0)
+        strbuf_printf(line, ", last success %s%s ago", subject->count > 1 ? "up to " : "",
+                      print_value(MEASURE_NOT_DONE,
+                                  largest_of(MEASURE_NOT_DONE, subject->locks, subject->count),
+                                  ago));
 }
 
 /* -- the numbers ------------------------------------------------------------------------------- */
 
 /* Seconds, or a number. */
-static void add_number(char *line, const struct measure *measure, int64_t value)
+static void add_number(struct strbuf *line, enum measure measure, int64_t value)
 {
-    if (!measure->is_time)
-        text_append(line, THRESHOLDS_LINE_SIZE, "%" PRId64, value);
-    else if (value % 1000)
-        text_append(line, THRESHOLDS_LINE_SIZE, "%" PRId64 ".%03d", value / 1000,
-                    (int)(value % 1000));
-    else
-        text_append(line, THRESHOLDS_LINE_SIZE, "%" PRId64, value / 1000);
+    bool is_time = measures[measure].is_time;
+
+    strbuf_printf(line, "%" PRId64, is_time ? value / 1000 : value);
+    if (is_time && value % 1000)
+        strbuf_printf(line, ".%03d", (int)(value % 1000));
 }
 
-/* The largest that any lock has, with the limits: "held=41.250s;1800;3600;0". */
-static void add_largest(char *line, int kind, const struct threshold *threshold,
-                        const struct lock_view *locks, size_t count)
+/* The largest that any lock has, with the limits: "held=41.250s;1800;3600;0". "U" stands for a
+ * value that is not known. */
+static void add_largest(struct strbuf *line, enum measure measure,
+                        const struct threshold *threshold, int64_t largest)
 {
-    const struct measure *measure = &measures[kind];
-    int64_t largest = largest_of(kind, locks, count);
-
-    text_append(line, THRESHOLDS_LINE_SIZE, " %s=", measure->name);
-    if (largest == NEVER) {
-        add_text(line, "U;"); /* which stands for a value that is not known */
-    } else {
+    strbuf_printf(line, " %s=", measures[measure].name);
+    if (largest == NEVER)
+        strbuf_puts(line, "U");
+    else
         add_number(line, measure, largest);
-        add_text(line, measure->is_time ? "s;" : ";");
-    }
+    strbuf_puts(line, measures[measure].is_time && largest != NEVER ? "s;" : ";");
     if (threshold->given)
         add_number(line, measure, threshold->warning);
-    add_text(line, ";");
+    strbuf_puts(line, ";");
     if (threshold->given)
         add_number(line, measure, threshold->critical);
-    add_text(line, ";0");
+    strbuf_puts(line, ";0");
 }
 
-static void add_longest_pause(char *line, const struct thresholds *thresholds,
-                              const struct thresholds_subject *subject)
+/* Cuts a line to so many bytes, between characters. */
+static void cut(struct strbuf *line, size_t room)
 {
-    int64_t locks = largest_of(PAUSED, subject->locks, subject->count);
-    int64_t globs = largest_of(PAUSED, subject->pauses, subject->pause_count);
-    bool of_globs = globs > locks;
-
-    add_largest(line, PAUSED, &thresholds->paused, of_globs ? subject->pauses : subject->locks,
-                of_globs ? subject->pause_count : subject->count);
-}
-
-/* To so many bytes, between characters. */
-static void cut(char *line, size_t room)
-{
-    if (strlen(line) <= room)
+    if (line->size <= room)
         return;
-    while (room > 0 && ((unsigned char)line[room] & 0xc0U) == 0x80)
+    while (room > 0 && ((unsigned char)line->text[room] & 0xc0U) == 0x80)
         room--;
-    line[room] = '\0';
+    strbuf_cut(line, room);
 }
 
-static void add_numbers(char *line, const struct thresholds *thresholds,
+/* A line that is too long loses of its text, not of its numbers. The success and the pauses are
+ * read from the store only if they are asked for. */
+static void add_numbers(struct strbuf *line, const struct threshold *thresholds,
                         const struct thresholds_subject *subject)
 {
-    const struct lock_view *locks = subject->locks;
-    size_t count = subject->count;
-    char numbers[NUMBERS_SIZE] = "";
+    struct strbuf numbers = {0};
 
-    /* What was not asked for is not known of all locks. */
-    for (int kind = 0; kind < PAUSED; kind++)
-        if (kind != NOT_DONE || thresholds->not_done.given)
-            add_largest(numbers, kind, threshold_of(thresholds, kind), locks, count);
-    if (thresholds->paused.given)
-        add_longest_pause(numbers, thresholds, subject);
-    /* A line that is too long loses of its text, not of these. */
-    size_t room = THRESHOLDS_LINE_SIZE - strlen(numbers) - sizeof " | locks=18446744073709551615";
-    cut(line, room);
-    text_append(line, THRESHOLDS_LINE_SIZE, " | locks=%zu%s", count_held(locks, count), numbers);
+    strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
+    for (enum measure i = 0; i < MEASURES; i++) {
+        int64_t largest = largest_of(i, subject->locks, subject->count);
+        int64_t of_globs = largest_of(MEASURE_PAUSED, subject->pauses, subject->pause_count);
+        if (i == MEASURE_PAUSED && of_globs > largest)
+            largest = of_globs;
+        if (i < MEASURE_NOT_DONE || thresholds[i].given)
+            add_largest(&numbers, i, &thresholds[i], largest);
+    }
+    cut(line, THRESHOLDS_LINE_SIZE - 1 - numbers.size);
+    strbuf_puts(line, numbers.text);
+    strbuf_free(&numbers);
 }
 
-enum severity thresholds_judge(const struct thresholds *thresholds,
-                               const struct thresholds_subject *subject,
-                               char line[THRESHOLDS_LINE_SIZE])
+enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
+                               const struct thresholds_subject *subject, struct strbuf *line)
 {
     size_t most = (subject->count + subject->pause_count + 1) * MEASURES;
     struct problems problems = {.list = mem_zeroed(most * sizeof(struct problem))};
 
     for (size_t i = 0; i < subject->count; i++)
-        for (int kind = 0; kind < MEASURES; kind++)
-            judge_one(&problems, thresholds, kind, &subject->locks[i]);
+        for (enum measure measure = 0; measure < MEASURES; measure++)
+            judge_one(&problems, thresholds, measure, &subject->locks[i]);
     for (size_t i = 0; i < subject->pause_count; i++)
-        judge_one(&problems, thresholds, PAUSED, &subject->pauses[i]);
+        judge_one(&problems, thresholds, MEASURE_PAUSED, &subject->pauses[i]);
     qsort(problems.list, problems.count, sizeof *problems.list, by_severity);
     enum severity severity = problems.count > 0 ? problems.list[0].severity : SEVERITY_OK;
     begin(severity, line);
@@ -489,7 +422,7 @@ enum severity thresholds_judge(const struct thresholds *thresholds,
     return severity;
 }
 
-enum severity thresholds_unknown(const char *why, char line[THRESHOLDS_LINE_SIZE])
+enum severity thresholds_unknown(const char *why, struct strbuf *line)
 {
     begin(SEVERITY_UNKNOWN, line);
     add_text(line, why);
