@@ -2,7 +2,6 @@
 #include "cli/json.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +37,7 @@ static bool find(void *handle, const char *name, void *function)
 
 bool json_load(struct json_library *json, char *fault, size_t size)
 {
-    /* Never closed: it is needed until the end. */
+    /* It is never closed. */
     void *handle = dlopen(JANSSON_SONAME, RTLD_NOW | RTLD_LOCAL);
 
     if (!handle) {
@@ -88,19 +87,27 @@ void json_put_null(const struct json_library *json, json_t *object, const char *
     json->object_set_new(object, name, json->null());
 }
 
+void json_put_known(const struct json_library *json, json_t *object, const char *name,
+                    json_int_t value, bool known)
+{
+    json->object_set_new(object, name, known ? json->integer(value) : json->null());
+}
+
 char *json_print(const struct json_library *json, json_t *value)
 {
-    char *text = json->dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII);
+    char *text = mem_checked(json->dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII));
 
-    json->destroy(value); /* only ever has one reference */
-    if (!text)
-        return NULL;
+    json->destroy(value); /* its only reference */
     size_t length = strlen(text);
-    char *line = realloc(text, length + 2);
-    if (!line) {
-        free(text);
-        return NULL;
-    }
-    memcpy(line + length, "\n", 2);
-    return line;
+    text = mem_checked(realloc(text, length + 2));
+    memcpy(text + length, "\n", 2);
+    return text;
+}
+
+void json_write(FILE *out, const struct json_library *json, json_t *value)
+{
+    char *line = json_print(json, value);
+
+    fputs(line, out);
+    free(line);
 }

@@ -1,13 +1,14 @@
-/* JSON by libjansson, which is loaded only when JSON is asked for: each library a program is linked
- * with costs some 50 microseconds at every start, and `rlock run` is started often. */
+/* JSON by libjansson, which is loaded only when JSON is asked for: each library that a program is
+ * linked with costs some 50 microseconds at every start, and `rlock run` is started often. */
 #ifndef RLOCK_CLI_JSON_H
 #define RLOCK_CLI_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
-/* The functions used, as jansson.h declares them. Its inline functions call others: not to be
- * used. */
+/* The functions, as jansson.h declares them. Its inline functions call others, which are not
+ * loaded. */
 struct json_library {
     json_t *(*object)(void);
     json_t *(*array)(void);
@@ -23,16 +24,21 @@ struct json_library {
 /* Fills *json. False with a message in "fault" if the library cannot be loaded. */
 bool json_load(struct json_library *json, char *fault, size_t size);
 
-/* Sets a member to a text, made valid UTF-8 first; to null where the text is NULL or "". */
+/* These set a member of an object: to a text, made valid UTF-8, or to null if that is NULL or "";
+ * to a number, a number or null, a boolean, null. */
 void json_put_text(const struct json_library *json, json_t *object, const char *name,
                    const char *text);
 void json_put_number(const struct json_library *json, json_t *object, const char *name,
                      json_int_t value);
+void json_put_known(const struct json_library *json, json_t *object, const char *name,
+                    json_int_t value, bool known);
 void json_put_bool(const struct json_library *json, json_t *object, const char *name, bool value);
 void json_put_null(const struct json_library *json, json_t *object, const char *name);
 
-/* Prints one line with its newline, in ASCII (other characters as \u…, so that nothing in it can
- * act on a terminal), and gives "value" back. NULL when out of memory. The caller frees. */
+/* Returns one line with its newline, in ASCII (other characters as \u…, so that they have no effect
+ * on a terminal), and destroys "value". The caller frees. */
 char *json_print(const struct json_library *json, json_t *value);
+/* Writes that line. */
+void json_write(FILE *out, const struct json_library *json, json_t *value);
 
 #endif

@@ -363,96 +363,7 @@ void render_long(FILE *out, const struct lock_view *locks, size_t count,
     }
 }
 
-/* -- latches as text --------------------------------------------------------------------------- */
-
-void latch_ids_add(void *arg, const char *id)
-{
-    struct latch_ids *ids = arg;
-
-    if (ids->count == ids->room) {
-        ids->room = 2 * ids->room + 16;
-        ids->ids = mem_checked(realloc(ids->ids, ids->room * sizeof *ids->ids));
-    }
-    ids->ids[ids->count++] = mem_strdup(id);
-}
-
-void latch_ids_free(struct latch_ids *ids)
-{
-    for (size_t i = 0; i < ids->count; i++)
-        free(ids->ids[i]);
-    free(ids->ids);
-    *ids = (struct latch_ids){0};
-}
-
-static const char *latch_state(const struct latch_state *latch)
-{
-    return latch->left ? "closed" : "open";
-}
-
-void render_latch(FILE *out, const char *key, const struct latch_state *latch,
-                  const struct latch_ids *ids)
-{
-    char since[DESCRIBE_TIME_SIZE], left[32], id[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
-
-    fprintf(out, "%s: %s, %" PRId64 " of %" PRId64 " left\n", key, latch_state(latch), latch->left,
-            latch->number);
-    fprintf(out, "  set      %s\n", describe_utc(latch->since_ms, since));
-    fprintf(out, "  expires  in %s\n",
-            duration_print(latch->ttl_ms * NS_PER_MS, left, sizeof left));
-    for (size_t i = 0; i < ids->count; i++)
-        fprintf(out, "  counted  %s\n", utf8_escape(ids->ids[i], id, sizeof id));
-    if (latch->unnamed > 0)
-        fprintf(out, "  counted  %" PRId64 " times without an id\n", latch->unnamed);
-}
-
-enum { LATCH_KEY, LATCH_STATE, LATCH_LEFT, LATCH_AGE, LATCH_EXPIRES, LATCH_COLUMNS };
-
-static void add_latch(struct table *table, const struct lock_view *view, bool color)
-{
-    struct table_row *row = table_add(table);
-    const struct latch_state *latch = &view->latch;
-    char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], left[64];
-
-    snprintf(left, sizeof left, "%" PRId64 " of %" PRId64, latch->left, latch->number);
-    table_set(row, LATCH_KEY, utf8_escape(view->key, key, sizeof key));
-    table_set(row, LATCH_STATE, latch_state(latch));
-    table_set(row, LATCH_LEFT, left);
-    table_set_duration(row, LATCH_AGE, latch->age_ms);
-    table_set_duration(row, LATCH_EXPIRES, latch->ttl_ms);
-    row->color = !color ? NULL : latch->left ? TABLE_YELLOW : TABLE_GREEN;
-}
-
-void render_latches(FILE *out, const struct lock_view *latches, size_t count, bool color)
-{
-    static const char *const titles[LATCH_COLUMNS] = {"KEY", "STATE", "LEFT", "AGE", "EXPIRES"};
-    struct table table = {.columns = LATCH_COLUMNS, .colored = LATCH_STATE};
-
-    table_add_titles(&table, titles);
-    for (size_t i = 0; i < count; i++)
-        add_latch(&table, &latches[i], color);
-    table_print(out, &table);
-    table_free(&table);
-}
-
 /* -- JSON -------------------------------------------------------------------------------------- */
-
-/* In one line. */
-static void print_json(FILE *out, const struct json_library *json, json_t *value)
-{
-    char *line = mem_checked(json_print(json, value));
-
-    fputs(line, out);
-    free(line);
-}
-
-static void put_known(const struct json_library *json, json_t *object, const char *name,
-                      json_int_t value, bool known)
-{
-    if (known)
-        json_put_number(json, object, name, value);
-    else
-        json_put_null(json, object, name);
-}
 
 /* A clock that was set back makes no age negative. */
 static void put_since(const struct json_library *json, json_t *object,
@@ -462,13 +373,7 @@ static void put_since(const struct json_library *json, json_t *object,
 
     json_put_text(json, object, "since",
                   party->unread ? NULL : describe_utc(party->since_ms, text));
-    put_known(json, object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
-}
-
-static void put_unless_zero(const struct json_library *json, json_t *object, const char *name,
-                            json_int_t value)
-{
-    put_known(json, object, name, value, value != 0);
+    json_put_known(json, object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
 }
 
 static void put_identity(const struct json_library *json, json_t *object,
@@ -476,7 +381,7 @@ static void put_identity(const struct json_library *json, json_t *object,
 {
     json_put_text(json, object, "host", who->host);
     json_put_text(json, object, "user", who->user);
-    put_unless_zero(json, object, "pid", who->pid);
+    json_put_known(json, object, "pid", who->pid, who->pid);
     json_put_text(json, object, "command", who->command);
     json_put_text(json, object, "label", who->label);
     json_put_text(json, object, "version", who->version);
@@ -515,11 +420,11 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
     put_identity(json, object, &holder->who);
     json_put_text(json, object, "mode", lock_mode_name(holder->mode));
     json_put_number(json, object, "count", holder->count);
-    put_unless_zero(json, object, "slot", holder->slot);
-    put_known(json, object, "fence", (json_int_t)holder->fence, !holder->unread);
+    json_put_known(json, object, "slot", holder->slot, holder->slot);
+    json_put_known(json, object, "fence", (json_int_t)holder->fence, !holder->unread);
     put_since(json, object, holder);
-    put_known(json, object, "waited_ms", holder->waited_ms, !holder->unread);
-    put_known(json, object, "lease_left_ms", holder->left_ms, !holder->unread);
+    json_put_known(json, object, "waited_ms", holder->waited_ms, !holder->unread);
+    json_put_known(json, object, "lease_left_ms", holder->left_ms, !holder->unread);
     json_put_bool(json, object, "kept", holder->kept);
     json_put_bool(json, object, "reserved", holder->reserved);
     put_asked(json, object, holder);
@@ -561,11 +466,8 @@ void render_run_members(const struct json_library *json, json_t *object,
     put_identity(json, object, &by->who);
     json_put_text(json, object, "since", describe_utc(by->since_ms, since));
     json_put_number(json, object, "waited_ms", by->waited_ms);
-    if (held_ms >= 0)
-        json_put_number(json, object, "held_ms", held_ms);
-    else
-        json_put_null(json, object, "held_ms");
-    put_unless_zero(json, object, "fence", (json_int_t)by->fence);
+    json_put_known(json, object, "held_ms", held_ms, held_ms >= 0);
+    json_put_known(json, object, "fence", (json_int_t)by->fence, by->fence);
     json_put_text(json, object, "outcome",
                   held_ms >= 0 ? describe_outcome(&by->end, outcome) : NULL);
     if (by->revoked.known && held_ms >= 0)
@@ -645,14 +547,11 @@ static json_t *lock_object(const struct json_library *json, const struct lock_vi
 
     json_put_text(json, object, "key", lock->key);
     json_put_text(json, object, "mode", lock->holder_count ? lock_mode_name(lock->mode) : NULL);
-    put_unless_zero(json, object, "limit", lock->holder_count ? lock->limit : 0);
-    if (lock->limited)
-        json_put_number(json, object, "stored_limit", lock->stored_limit);
-    else
-        json_put_null(json, object, "stored_limit");
+    json_put_known(json, object, "limit", lock->limit, lock->holder_count && lock->limit);
+    json_put_known(json, object, "stored_limit", lock->stored_limit, lock->limited);
     put_pause(json, object, &lock->pause, lock->pause_glob);
     put_decision(json, object, "reserved", holders_reserved(lock));
-    put_unless_zero(json, object, "fence", (json_int_t)lock->fence);
+    json_put_known(json, object, "fence", (json_int_t)lock->fence, lock->fence);
     for (size_t i = 0; i < lock->holder_count; i++)
         json->array_append_new(holders, holder_object(json, &lock->holders[i]));
     for (size_t i = 0; i < lock->waiter_count; i++)
@@ -675,46 +574,5 @@ void render_json(FILE *out, const struct json_library *json, const struct lock_v
         json->array_append_new(array, lock_object(json, &locks[i]));
     for (size_t i = 0; i < pause_count; i++)
         json->array_append_new(array, glob_object(json, &pauses[i]));
-    print_json(out, json, array);
-}
-
-/* All but what was counted under which id. */
-static json_t *latch_object(const struct json_library *json, const char *key,
-                            const struct latch_state *latch)
-{
-    json_t *object = json->object();
-    char since[DESCRIBE_TIME_SIZE];
-
-    json_put_text(json, object, "key", key);
-    json_put_text(json, object, "state", latch_state(latch));
-    json_put_number(json, object, "count", latch->number);
-    json_put_number(json, object, "left", latch->left);
-    json_put_text(json, object, "since", describe_utc(latch->since_ms, since));
-    json_put_number(json, object, "age_ms", latch->age_ms);
-    json_put_number(json, object, "ttl_left_ms", latch->ttl_ms);
-    return object;
-}
-
-void render_latch_json(FILE *out, const struct json_library *json, const char *key,
-                       const struct latch_state *latch, const struct latch_ids *ids)
-{
-    json_t *object = latch_object(json, key, latch);
-    json_t *array = json->array();
-    char text[3 * KEY_MAX_BYTES + 1];
-
-    for (size_t i = 0; i < ids->count; i++)
-        json->array_append_new(array, json->string(utf8_repair(ids->ids[i], text, sizeof text)));
-    json->object_set_new(object, "ids", array);
-    json_put_number(json, object, "unnamed", latch->unnamed > 0 ? latch->unnamed : 0);
-    print_json(out, json, object);
-}
-
-void render_latches_json(FILE *out, const struct json_library *json,
-                         const struct lock_view *latches, size_t count)
-{
-    json_t *array = json->array();
-
-    for (size_t i = 0; i < count; i++)
-        json->array_append_new(array, latch_object(json, latches[i].key, &latches[i].latch));
-    print_json(out, json, array);
+    json_write(out, json, array);
 }

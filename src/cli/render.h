@@ -1,6 +1,6 @@
-/* Locks and latches, as text for people and as JSON for programs. In text, everything that others
- * wrote comes out escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1)
- * and rlock-latch(1) document. Pure but for the stream that is given. */
+/* Locks, as text for people and as JSON for programs. In text, everything that others wrote is
+ * escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1) documents. Pure but
+ * for the stream that is given. */
 #ifndef RLOCK_CLI_RENDER_H
 #define RLOCK_CLI_RENDER_H
 
@@ -40,25 +40,5 @@ void render_json(FILE *out, const struct json_library *json, const struct lock_v
  * run has there. held_ms: -1: it has not ended. */
 void render_run_members(const struct json_library *json, json_t *object,
                         const struct lock_party *by, int64_t held_ms);
-
-/* The ids that a latch has counted. */
-struct latch_ids {
-    char **ids;
-    size_t count, room;
-};
-
-/* Takes a copy; "arg" is the list. */
-void latch_ids_add(void *arg, const char *id);
-void latch_ids_free(struct latch_ids *ids);
-
-void render_latch(FILE *out, const char *key, const struct latch_state *latch,
-                  const struct latch_ids *ids);
-void render_latch_json(FILE *out, const struct json_library *json, const char *key,
-                       const struct latch_state *latch, const struct latch_ids *ids);
-
-/* Those that a survey has found: a row each, and an array of objects. */
-void render_latches(FILE *out, const struct lock_view *latches, size_t count, bool color);
-void render_latches_json(FILE *out, const struct json_library *json,
-                         const struct lock_view *latches, size_t count);
 
 #endif

@@ -98,7 +98,5 @@ void render_history_json(FILE *out, const struct json_library *json, const struc
 
     for (size_t i = 0; i < count; i++)
         json->array_append_new(array, run_object(json, &runs[i]));
-    char *line = mem_checked(json_print(json, array));
-    fputs(line, out);
-    free(line);
+    json_write(out, json, array);
 }

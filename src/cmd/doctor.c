@@ -229,9 +229,7 @@ static int print(const struct doctor *all)
                                  .width = drawn ? screen_window().columns : 0};
 
     if (all->as_json) {
-        char *text = render_doctor_json(&all->json, &all->checkup, verdict_of(&all->checkup));
-        fputs(text, stdout);
-        free(text);
+        render_doctor_json(stdout, &all->json, &all->checkup, verdict_of(&all->checkup));
     } else {
         render_doctor(stdout, &all->checkup, &style);
     }

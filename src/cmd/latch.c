@@ -13,10 +13,10 @@
 
 #include "base/decimal.h"
 #include "base/duration.h"
-#include "cli/render.h"
 #include "cli/run_messages.h"
 #include "cli/status_line.h"
 #include "cmd/latch_operation.h"
+#include "cmd/render_latch.h"
 #include "lock/key.h"
 #include "lock/own_identity.h"
 #include "lock/owner.h"

@@ -83,21 +83,6 @@ static json_t *findings_of(const struct json_library *json, const struct diagnos
     return array;
 }
 
-static void put_unless_untold(const struct json_library *json, json_t *object, const char *name,
-                              int64_t value, int64_t untold)
-{
-    if (value == untold)
-        json_put_null(json, object, name);
-    else
-        json_put_number(json, object, name, value);
-}
-
-static void put_latency(const struct json_library *json, json_t *object, const char *name,
-                        int64_t ns)
-{
-    put_unless_untold(json, object, name, ns < 0 ? UNTOLD : ns / 1000, UNTOLD);
-}
-
 static json_t *server_object(const struct json_library *json, const struct checked_server *server)
 {
     const struct server_figures *figures = &server->figures;
@@ -107,19 +92,22 @@ static json_t *server_object(const struct json_library *json, const struct check
     json_put_text(json, object, "verdict", verdict_name(server->diagnosis.worst));
     json_put_text(json, object, "software", figures->software);
     json_put_text(json, object, "version", figures->version);
-    put_latency(json, object, "latency_us", figures->ping_median_ns);
-    put_latency(json, object, "latency_max_us", figures->ping_max_ns);
-    put_unless_untold(json, object, "uptime_s", figures->uptime_s, UNTOLD);
-    put_unless_untold(json, object, "clock_ahead_ms", figures->ahead_ms, INT64_MIN);
-    put_unless_untold(json, object, "replicas", figures->replicas, UNTOLD);
-    put_unless_untold(json, object, "used_memory", figures->memory, UNTOLD);
-    put_unless_untold(json, object, "maxmemory", figures->maxmemory, UNTOLD);
+    json_put_known(json, object, "latency_us", figures->ping_median_ns / 1000,
+                   figures->ping_median_ns >= 0);
+    json_put_known(json, object, "latency_max_us", figures->ping_max_ns / 1000,
+                   figures->ping_max_ns >= 0);
+    json_put_known(json, object, "uptime_s", figures->uptime_s, figures->uptime_s != UNTOLD);
+    json_put_known(json, object, "clock_ahead_ms", figures->ahead_ms,
+                   figures->ahead_ms != INT64_MIN);
+    json_put_known(json, object, "replicas", figures->replicas, figures->replicas != UNTOLD);
+    json_put_known(json, object, "used_memory", figures->memory, figures->memory != UNTOLD);
+    json_put_known(json, object, "maxmemory", figures->maxmemory, figures->maxmemory != UNTOLD);
     json->object_set_new(object, "findings", findings_of(json, &server->diagnosis));
     return object;
 }
 
-char *render_doctor_json(const struct json_library *json, const struct checkup *checkup,
-                         enum level verdict)
+void render_doctor_json(FILE *out, const struct json_library *json, const struct checkup *checkup,
+                        enum level verdict)
 {
     json_t *object = json->object();
     json_t *servers = json->array();
@@ -129,5 +117,5 @@ char *render_doctor_json(const struct json_library *json, const struct checkup *
     json_put_text(json, object, "verdict", verdict_name(verdict));
     json->object_set_new(object, "servers", servers);
     json->object_set_new(object, "findings", findings_of(json, &checkup->whole));
-    return mem_checked(json_print(json, object));
+    json_write(out, json, object);
 }

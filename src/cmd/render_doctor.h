@@ -9,8 +9,8 @@
 /* A line a finding. */
 void render_doctor(FILE *out, const struct checkup *checkup, const struct render_style *style);
 
-/* One object. The caller frees. */
-char *render_doctor_json(const struct json_library *json, const struct checkup *checkup,
-                         enum level verdict);
+/* One object, in one line. */
+void render_doctor_json(FILE *out, const struct json_library *json, const struct checkup *checkup,
+                        enum level verdict);
 
 #endif

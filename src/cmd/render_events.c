@@ -78,11 +78,7 @@ void render_event_json(FILE *out, const struct json_library *json, const struct 
     json_put_text(json, object, "at", describe_utc(event->at_ms, at));
     if (event->by)
         render_run_members(json, object, event->by, event->held_ms);
-    else if (event->count > 0)
-        json_put_number(json, object, "count", event->count);
     else
-        json_put_null(json, object, "count");
-    char *line = mem_checked(json_print(json, object));
-    fputs(line, out);
-    free(line);
+        json_put_known(json, object, "count", event->count, event->count > 0);
+    json_write(out, json, object);
 }

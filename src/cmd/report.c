@@ -49,15 +49,6 @@ static const char *outcome_name(enum outcome outcome)
     return NULL;
 }
 
-static void put_if(const struct json_library *json, json_t *object, const char *name, bool known,
-                   json_int_t value)
-{
-    if (known)
-        json_put_number(json, object, name, value);
-    else
-        json_put_null(json, object, name);
-}
-
 /* One value for one key, an array for several. */
 static void put_each(const struct json_library *json, json_t *object, const char *name,
                      size_t count,
@@ -121,14 +112,15 @@ static char *print(const struct json_library *json, const struct supervisor_outc
     char signal[16];
 
     json_put_text(json, object, "outcome", outcome_name(outcome->outcome));
-    put_if(json, object, "exit_status", outcome->command_status >= 0, outcome->command_status);
+    json_put_known(json, object, "exit_status", outcome->command_status,
+                   outcome->command_status >= 0);
     json_put_text(json, object, "signal",
                   outcome->command_signal > 0 ? describe_signal(outcome->command_signal, signal)
                                               : NULL);
     json_put_number(json, object, "waited_ms", outcome->waited / NS_PER_MS);
-    put_if(json, object, "held_ms", held, outcome->held / NS_PER_MS);
+    json_put_known(json, object, "held_ms", outcome->held / NS_PER_MS, held);
     put_lock(json, object, outcome, request);
-    return mem_checked(json_print(json, object));
+    return json_print(json, object);
 }
 
 static bool write_all(int fd, const char *text, size_t length)

@@ -113,7 +113,7 @@ static void print_outage(const struct server *server, struct http_texts *texts)
         describe_utc((int64_t)server->locks.seen * 1000, seen);
     json_put_text(json, object, "error", server->locks.why);
     json_put_text(json, object, "seen", seen);
-    char *text = mem_checked(json_print(json, object));
+    char *text = json_print(json, object);
     texts->all[HTTP_LOCKS] = (struct http_text){text, strlen(text)};
     texts->all[HTTP_HISTORY] = (struct http_text){mem_strdup(text), strlen(text)};
     lock_watch_heading(&server->locks, table);
@@ -178,7 +178,7 @@ static char *print_about(const struct server *server)
                     url_print(&address->urls[i], url, sizeof url));
     json_put_text(json, object, "store", store);
     json_put_text(json, object, "prefix", address->prefix);
-    return mem_checked(json_print(json, object));
+    return json_print(json, object);
 }
 
 static bool knows_host(void *arg, const char *host)

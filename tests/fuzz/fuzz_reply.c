@@ -2,6 +2,7 @@
  * which can be reckoned with and shown. */
 #include "cli/render.h"
 #include "cmd/render_doctor.h"
+#include "cmd/render_latch.h"
 
 #include "fuzz.h"
 #include "rules/answer.h"

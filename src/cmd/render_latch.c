@@ -1,0 +1,125 @@
+/* Latches, as text for people and as JSON for programs. */
+#include "cmd/render_latch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/describe.h"
+#include "cli/table.h"
+#include "lock/key.h"
+
+void latch_ids_add(void *arg, const char *id)
+{
+    struct latch_ids *ids = arg;
+
+    if (ids->count == ids->room) {
+        ids->room = 2 * ids->room + 16;
+        ids->ids = mem_checked(realloc(ids->ids, ids->room * sizeof *ids->ids));
+    }
+    ids->ids[ids->count++] = mem_strdup(id);
+}
+
+void latch_ids_free(struct latch_ids *ids)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        free(ids->ids[i]);
+    free(ids->ids);
+    *ids = (struct latch_ids){0};
+}
+
+static const char *latch_state(const struct latch_state *latch)
+{
+    return latch->left ? "closed" : "open";
+}
+
+void render_latch(FILE *out, const char *key, const struct latch_state *latch,
+                  const struct latch_ids *ids)
+{
+    char since[DESCRIBE_TIME_SIZE], left[32], id[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)];
+
+    fprintf(out, "%s: %s, %" PRId64 " of %" PRId64 " left\n", key, latch_state(latch), latch->left,
+            latch->number);
+    fprintf(out, "  set      %s\n", describe_utc(latch->since_ms, since));
+    fprintf(out, "  expires  in %s\n",
+            duration_print(latch->ttl_ms * NS_PER_MS, left, sizeof left));
+    for (size_t i = 0; i < ids->count; i++)
+        fprintf(out, "  counted  %s\n", utf8_escape(ids->ids[i], id, sizeof id));
+    if (latch->unnamed > 0)
+        fprintf(out, "  counted  %" PRId64 " times without an id\n", latch->unnamed);
+}
+
+enum { LATCH_KEY, LATCH_STATE, LATCH_LEFT, LATCH_AGE, LATCH_EXPIRES, LATCH_COLUMNS };
+
+static void add_latch(struct table *table, const struct lock_view *view, bool color)
+{
+    struct table_row *row = table_add(table);
+    const struct latch_state *latch = &view->latch;
+    char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], left[64];
+
+    snprintf(left, sizeof left, "%" PRId64 " of %" PRId64, latch->left, latch->number);
+    table_set(row, LATCH_KEY, utf8_escape(view->key, key, sizeof key));
+    table_set(row, LATCH_STATE, latch_state(latch));
+    table_set(row, LATCH_LEFT, left);
+    table_set_duration(row, LATCH_AGE, latch->age_ms);
+    table_set_duration(row, LATCH_EXPIRES, latch->ttl_ms);
+    row->color = !color ? NULL : latch->left ? TABLE_YELLOW : TABLE_GREEN;
+}
+
+void render_latches(FILE *out, const struct lock_view *latches, size_t count, bool color)
+{
+    static const char *const titles[LATCH_COLUMNS] = {"KEY", "STATE", "LEFT", "AGE", "EXPIRES"};
+    struct table table = {.columns = LATCH_COLUMNS, .colored = LATCH_STATE};
+
+    table_add_titles(&table, titles);
+    for (size_t i = 0; i < count; i++)
+        add_latch(&table, &latches[i], color);
+    table_print(out, &table);
+    table_free(&table);
+}
+
+/* -- JSON -------------------------------------------------------------------------------------- */
+
+/* Without the ids. */
+static json_t *latch_object(const struct json_library *json, const char *key,
+                            const struct latch_state *latch)
+{
+    json_t *object = json->object();
+    char since[DESCRIBE_TIME_SIZE];
+
+    json_put_text(json, object, "key", key);
+    json_put_text(json, object, "state", latch_state(latch));
+    json_put_number(json, object, "count", latch->number);
+    json_put_number(json, object, "left", latch->left);
+    json_put_text(json, object, "since", describe_utc(latch->since_ms, since));
+    json_put_number(json, object, "age_ms", latch->age_ms);
+    json_put_number(json, object, "ttl_left_ms", latch->ttl_ms);
+    return object;
+}
+
+void render_latch_json(FILE *out, const struct json_library *json, const char *key,
+                       const struct latch_state *latch, const struct latch_ids *ids)
+{
+    json_t *object = latch_object(json, key, latch);
+    json_t *array = json->array();
+    char text[3 * KEY_MAX_BYTES + 1];
+
+    for (size_t i = 0; i < ids->count; i++)
+        json->array_append_new(array, json->string(utf8_repair(ids->ids[i], text, sizeof text)));
+    json->object_set_new(object, "ids", array);
+    json_put_number(json, object, "unnamed", latch->unnamed > 0 ? latch->unnamed : 0);
+    json_write(out, json, object);
+}
+
+void render_latches_json(FILE *out, const struct json_library *json,
+                         const struct lock_view *latches, size_t count)
+{
+    json_t *array = json->array();
+
+    for (size_t i = 0; i < count; i++)
+        json->array_append_new(array, latch_object(json, latches[i].key, &latches[i].latch));
+    json_write(out, json, array);
+}
