@@ -202,7 +202,8 @@ metrics_in() {
 @test "each example has a test" {
     local file
     for file in "$EXAMPLES"/*; do
-        grep -qE "(take|for file in) .*${file##*/}" "$BATS_TEST_FILENAME"
+        grep -qE "(take|as_host|sh|for file in) .*${file##*/}" \
+            "$BATS_TEST_FILENAME" "$TESTS/fleet.bats"
     done
 }
 

@@ -125,6 +125,56 @@ def icinga(text):
     yield "check", shlex.join(["rlock", "check", *line])
 
 
+def write(path, content, mode):
+    return (f"printf %s {shlex.quote(content)} >{shlex.quote(path)}\n"
+            f"chmod {mode} {shlex.quote(path)}")
+
+
+def ansible(text):
+    (play,) = yaml.safe_load(text)
+    variables = {**play["vars"], "rlock_password": "secret"}
+
+    def filled(value):
+        while "{{" in value:
+            value = re.sub(r"\{\{ (\w+) \}\}", lambda found: variables[found[1]], value)
+        return value
+
+    for task in play["tasks"]:
+        for module, values in task.items():
+            if module == "ansible.builtin.copy":
+                yield task["name"], write(values["dest"], filled(values["content"]),
+                                          values["mode"])
+            elif module == "ansible.builtin.get_url":
+                kind, checksum = filled(values["checksum"]).split(":")
+                target = values["dest"]
+                yield task["name"], (
+                    f"curl -o {target} {filled(values['url'])}\n"
+                    f"echo '{checksum}  {target}' | {kind}sum -c\nchmod {values['mode']} {target}")
+            elif module == "ansible.builtin.command":
+                fine = task["failed_when"].removeprefix(f"{task['register']}.rc not in ")
+                yield task["name"], (f"status=0\n{values} || status=$?\n"
+                                     f"echo '{fine}' | grep -q \"[[ ]${{status}}[],]\"")
+            elif module == "ansible.builtin.file":
+                yield task["name"], f"mkdir -p {values['path']}"
+            elif module == "ansible.builtin.group":
+                if values != {"name": "rlock", "system": True}:
+                    raise ValueError("an unexpected group")
+            elif module not in ("name", "no_log", "register", "changed_when", "failed_when"):
+                raise ValueError(f"an unknown module {module}")
+
+
+def cloud_init(text):
+    head, _, _ = text.partition("\n")
+    if head != "#cloud-config":
+        raise ValueError("not the first line that cloud-init expects")
+    config = yaml.safe_load(text)
+    for file in config["write_files"]:
+        yield file["path"], (f"mkdir -p {pathlib.Path(file['path']).parent}\n"
+                             + write(file["path"], file["content"], file["permissions"]))
+    for number, line in enumerate(config["runcmd"]):
+        yield f"runcmd {number}", line
+
+
 def export(variables):
     values = {
         name: re.sub(r"\$\{\{ secrets\.\w+ \}\}", "secret", value)
@@ -137,7 +187,8 @@ READERS = {"crontab": crontab, "rlock-backup.service": unit, "rlock-backup.timer
            "rlock-metrics.service": unit, "rlock-metrics.timer": unit,
            "nagios-rlock.cfg": nagios, "icinga2-rlock.conf": icinga,
            "gitlab-ci.yml": gitlab, "github-actions.yml": github, "Jenkinsfile": jenkinsfile,
-           "kubernetes-cronjob.yaml": kubernetes}
+           "kubernetes-cronjob.yaml": kubernetes, "ansible.yml": ansible,
+           "cloud-init.yaml": cloud_init}
 
 
 def main():

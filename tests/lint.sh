@@ -112,7 +112,8 @@ cppcheck_strict() {
 }
 
 # Prints the lines of bats files that begin with "!" and do not count: bash ends a test for such a
-# line only if it is the last one. Lines with || are conditions; after &&, || and \ a line continues.
+# line only if it is the last one. Lines with || are conditions, lines after &&, || and \ go with
+# the line before.
 uncounted() {
     # shellcheck disable=SC2016 # for awk
     awk '
@@ -164,7 +165,7 @@ check luacheck 'Lua scripts' luacheck_whole $(sed -n '/^lua_scripts/,/[^\\]$/p' 
     grep -o 'src/rules/lua/[a-z]*\.lua')
 check shellcheck 'shell scripts' shellcheck quickstart packaging/release packaging/sysroot \
     .ci/release-check .ci/run .ci/bare .ci/busy .ci/valkey \
-    .ci/package debian/tests/installed \
+    .ci/package debian/tests/installed examples/move-store \
     bench/lock-redis-cli build-aux/embed-lua build-aux/fuzz build-aux/install-directories \
     tests/floors tests/hazards tests/lint.sh tests/tidy.sh
 check shellcheck 'bats files' shellcheck -S warning -e SC2034,SC2154 tests/helper.bash tests/*.bats
