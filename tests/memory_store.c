@@ -59,14 +59,11 @@ struct memory_store {
 
     /* The operation under way is done when the loop turns. */
     struct loop_timer turn;
-    void (*perform)(struct memory_store *store, struct server *server, struct answer *answer);
-    store_done *done;
-    void *arg;
 
     /* What is looked for from time to time. */
     struct loop_timer look;
-    bool listens;         /* for the end of the lock of the latest request */
-    char held[NAME_SIZE]; /* "": nothing */
+    char listens_to[NAME_SIZE]; /* the lock whose end it waits for; "": none */
+    char held[NAME_SIZE];       /* "": nothing */
     char held_by[OWNER_SIZE];
 };
 
@@ -173,7 +170,7 @@ static char *name_of(const struct memory_store *store, const char *key, char out
 
 static void look_later(struct memory_store *store)
 {
-    if (store->listens || *store->held)
+    if (*store->listens_to || *store->held)
         loop_arm(store->loop, &store->look, moment_plus(moment_now(), LOOK_NS));
 }
 
@@ -182,20 +179,19 @@ static void look(struct loop_timer *timer)
 {
     struct memory_store *store = timer->owner;
     struct server server;
-    char fault[100], name[NAME_SIZE];
+    char fault[100];
     bool lost = false, free_now = false;
 
     if (server_open(&server, store->path, fault, sizeof fault)) {
         const struct entry *held = server_find(&server, store->held);
         lost = *store->held && (!held || strcmp(held->owner, store->held_by) != 0);
-        free_now = store->listens &&
-                   !server_find(&server, name_of(store, *store->base.requests.lock.keys, name));
+        free_now = *store->listens_to && !server_find(&server, store->listens_to);
         server_close(&server);
     }
     if (lost)
         *store->held = '\0';
     if (free_now)
-        store->listens = false;
+        *store->listens_to = '\0';
     look_later(store);
     if (lost)
         store_lose(&store->base, "its session has ended");
@@ -204,33 +200,6 @@ static void look(struct loop_timer *timer)
 }
 
 /* -- operations -------------------------------------------------------------------------------- */
-
-static void turn(struct loop_timer *timer)
-{
-    struct memory_store *store = timer->owner;
-    struct answer answer = {.verdict = VERDICT_GRANTED};
-    struct server server;
-    char fault[100];
-
-    if (server_open(&server, store->path, fault, sizeof fault)) {
-        store->perform(store, &server, &answer);
-        server_close(&server);
-    } else {
-        answer_fail(&answer, CAUSE_UNREACHABLE, "cannot reach memory://%s: %s", store->path, fault);
-    }
-    look_later(store);
-    store->done(store->arg, &answer);
-}
-
-static void begin(struct memory_store *store,
-                  void (*perform)(struct memory_store *, struct server *, struct answer *),
-                  store_done *done, void *arg)
-{
-    store->perform = perform;
-    store->done = done;
-    store->arg = arg;
-    loop_arm(store->loop, &store->turn, loop_now(store->loop));
-}
 
 static void refuse(struct answer *answer, enum cause cause, const char *text)
 {
@@ -259,11 +228,11 @@ static void grant(struct server *server, struct entry *entry, struct answer *ans
 
 static void do_acquire(struct memory_store *store, struct server *server, struct answer *answer)
 {
-    const struct lock_request *request = &store->base.requests.lock;
+    const struct acquire_request *request = store->base.operation.acquire;
     char name[NAME_SIZE];
     struct entry *entry = server_find(server, name_of(store, request->keys[0], name));
 
-    store->listens = false;
+    *store->listens_to = '\0';
     if (!entry && server->count == ENTRIES_MAX) {
         answer_fail(answer, CAUSE_UNFIT, "it has no room for more locks");
         return;
@@ -284,7 +253,8 @@ static void do_acquire(struct memory_store *store, struct server *server, struct
         answer->holders = 1;
         answer->holder = party_of(entry);
         answer->left_ms = answer->holder.left_ms;
-        store->listens = request->listen;
+        if (request->listen)
+            strcpy(store->listens_to, name);
         return;
     }
     grant(server, entry, answer);
@@ -292,14 +262,13 @@ static void do_acquire(struct memory_store *store, struct server *server, struct
 }
 
 /* The caller's own entry; NULL, and said so, if it has none. */
-static struct entry *find_own(struct memory_store *store, struct server *server,
-                              struct answer *answer)
+static struct entry *find_own(struct memory_store *store, struct server *server, const char *key,
+                              const char *owner, struct answer *answer)
 {
-    const struct lock_request *request = &store->base.requests.lock;
     char name[NAME_SIZE];
-    struct entry *entry = server_find(server, name_of(store, request->keys[0], name));
+    struct entry *entry = server_find(server, name_of(store, key, name));
 
-    if (entry && strcmp(entry->owner, request->owner) == 0)
+    if (entry && strcmp(entry->owner, owner) == 0)
         return entry;
     refuse(answer, CAUSE_NOT_HOLDER, "not held");
     *store->held = '\0';
@@ -309,8 +278,8 @@ static struct entry *find_own(struct memory_store *store, struct server *server,
 /* rlock renew leaves the session to the process that has it; a new agent takes it over. */
 static void do_renew(struct memory_store *store, struct server *server, struct answer *answer)
 {
-    const struct lock_request *request = &store->base.requests.lock;
-    struct entry *entry = find_own(store, server, answer);
+    const struct renew_request *request = store->base.operation.renew;
+    struct entry *entry = find_own(store, server, request->keys[0], request->owner, answer);
 
     if (!entry)
         return;
@@ -321,11 +290,12 @@ static void do_renew(struct memory_store *store, struct server *server, struct a
         take_session(store, entry);
 }
 
-static void do_release(struct memory_store *store, struct server *server, struct answer *answer)
+static void do_release(struct memory_store *store, struct server *server, const char *key,
+                       const char *owner, struct answer *answer)
 {
-    struct entry *entry = find_own(store, server, answer);
+    struct entry *entry = find_own(store, server, key, owner, answer);
 
-    store->listens = false;
+    *store->listens_to = '\0';
     *store->held = '\0';
     if (entry)
         server_drop(server, entry);
@@ -333,7 +303,7 @@ static void do_release(struct memory_store *store, struct server *server, struct
 
 static void do_force(struct memory_store *store, struct server *server, struct answer *answer)
 {
-    const struct force_request *request = &store->base.requests.force;
+    const struct force_request *request = store->base.operation.force;
     char name[NAME_SIZE];
     struct entry *entry = server_find(server, name_of(store, request->key, name));
 
@@ -357,7 +327,7 @@ static bool is_glob(const char *pattern)
 
 static void report_held(struct memory_store *store, const struct server *server)
 {
-    const struct survey_request *request = &store->base.requests.survey;
+    const struct survey_request *request = store->base.operation.survey;
 
     for (size_t i = 0; i < server->count; i++) {
         const struct lock_party holder = party_of(&server->entries[i]);
@@ -372,7 +342,7 @@ static void report_held(struct memory_store *store, const struct server *server)
 
 static void report_free(struct memory_store *store, struct server *server)
 {
-    const struct survey_request *request = &store->base.requests.survey;
+    const struct survey_request *request = store->base.operation.survey;
 
     for (size_t i = 0; i < request->pattern_count; i++) {
         char name[NAME_SIZE], key[NAME_SIZE], *to = key;
@@ -387,70 +357,65 @@ static void report_free(struct memory_store *store, struct server *server)
     }
 }
 
-static void do_survey(struct memory_store *store, struct server *server, struct answer *answer)
-{
-    (void)answer;
-    report_held(store, server);
-    report_free(store, server);
-}
-
 /* -- the store --------------------------------------------------------------------------------- */
 
-static void memory_acquire(struct store *base, const struct lock_request *request,
-                           struct moment until, store_done *done, void *arg)
+static void perform(struct memory_store *store, struct server *server, struct answer *answer)
 {
-    (void)request;
-    (void)until;
-    begin(of(base), do_acquire, done, arg);
+    const struct operation *operation = &store->base.operation;
+
+    switch (operation->verb) {
+    case VERB_ACQUIRE: do_acquire(store, server, answer); break;
+    case VERB_RENEW: do_renew(store, server, answer); break;
+    case VERB_RELEASE:
+        do_release(store, server, operation->release->keys[0], operation->release->owner, answer);
+        break;
+    case VERB_FORCE: do_force(store, server, answer); break;
+    case VERB_SURVEY:
+        report_held(store, server);
+        report_free(store, server);
+        break;
+    default: break;
+    }
 }
 
-static void memory_renew(struct store *base, const struct lock_request *request,
-                         struct moment until, store_done *done, void *arg)
+static void turn(struct loop_timer *timer)
 {
-    (void)request;
-    (void)until;
-    begin(of(base), do_renew, done, arg);
+    struct memory_store *store = timer->owner;
+    struct answer answer = {.verdict = VERDICT_GRANTED};
+    struct server server;
+    char fault[100];
+
+    if (server_open(&server, store->path, fault, sizeof fault)) {
+        perform(store, &server, &answer);
+        server_close(&server);
+    } else {
+        answer_fail(&answer, CAUSE_UNREACHABLE, "cannot reach memory://%s: %s", store->path, fault);
+    }
+    look_later(store);
+    store->base.operation.done(store->base.operation.arg, &answer);
 }
 
-static void memory_release(struct store *base, const struct lock_request *request, bool uncertain,
-                           struct moment until, store_done *done, void *arg)
+static void memory_start(struct store *base, const struct operation *operation)
 {
-    (void)request;
-    (void)uncertain;
-    (void)until;
-    begin(of(base), do_release, done, arg);
+    struct memory_store *store = of(base);
+
+    (void)operation;
+    loop_arm(store->loop, &store->turn, loop_now(store->loop));
 }
 
-static bool memory_release_nowait(struct store *base, const struct lock_request *request)
+static bool memory_release_nowait(struct store *base, const struct release_request *request)
 {
     struct memory_store *store = of(base);
     struct answer answer = {0};
     struct server server;
     char fault[100];
 
-    (void)request;
     loop_disarm(store->loop, &store->turn);
     if (!server_open(&server, store->path, fault, sizeof fault))
         return false;
-    do_release(store, &server, &answer);
+    do_release(store, &server, request->keys[0], request->owner, &answer);
     server_close(&server);
     return true;
-}
-
-static void memory_force(struct store *base, const struct force_request *request,
-                         struct moment until, store_done *done, void *arg)
-{
-    (void)request;
-    (void)until;
-    begin(of(base), do_force, done, arg);
-}
-
-static void memory_survey(struct store *base, const struct survey_request *request,
-                          struct moment until, store_done *done, void *arg)
-{
-    (void)request;
-    (void)until;
-    begin(of(base), do_survey, done, arg);
 }
 
 /* Ends the session. */
@@ -458,8 +423,15 @@ static void memory_close(struct store *base)
 {
     struct memory_store *store = of(base);
 
-    if (*store->held)
-        memory_release_nowait(base, NULL);
+    struct server server;
+    char fault[100];
+
+    if (*store->held && server_open(&server, store->path, fault, sizeof fault)) {
+        struct entry *entry = server_find(&server, store->held);
+        if (entry && strcmp(entry->owner, store->held_by) == 0)
+            server_drop(&server, entry);
+        server_close(&server);
+    }
     loop_disarm(store->loop, &store->turn);
     loop_disarm(store->loop, &store->look);
     free(store->path);
@@ -470,13 +442,7 @@ static void memory_close(struct store *base)
 static struct store *memory_open(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
 {
-    static const struct store_ops ops = {.close = memory_close,
-                                         .acquire = memory_acquire,
-                                         .renew = memory_renew,
-                                         .release = memory_release,
-                                         .release_nowait = memory_release_nowait,
-                                         .force = memory_force,
-                                         .survey = memory_survey};
+    static const struct store_ops ops = {memory_close, memory_start, memory_release_nowait};
     struct memory_store *store = mem_zeroed(sizeof *store);
 
     (void)fault;

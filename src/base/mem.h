@@ -2,8 +2,14 @@
 #ifndef RLOCK_BASE_MEM_H
 #define RLOCK_BASE_MEM_H
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The struct of which "pointer" points to that member. */
+#define MEM_CONTAINER(type, member, pointer)                                                       \
+    ((type *)(void *)((char *)(uintptr_t)(pointer)-offsetof(type, member)))
 
 static inline void *mem_checked(void *p)
 {

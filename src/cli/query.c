@@ -75,17 +75,18 @@ static void give_up(struct query *query, bool failed, struct answer *answer)
     close_store(query);
 }
 
-/* Sends a question of one kind; "done" follows with the answer. */
-typedef void send_question(struct query *query, const void *request, struct moment until,
-                           struct pending *pending);
-
 /* The store does not answer any more when this has returned: "pending" is gone then. */
-static void ask_once(struct query *query, send_question *send, const void *request,
-                     struct moment until, struct answer *answer)
+static void ask_once(struct query *query, struct operation operation, struct moment until,
+                     struct answer *answer)
 {
     struct pending pending = {query->loop, answer, false};
 
-    send(query, request, until, &pending);
+    operation.until = until;
+    operation.done = done;
+    operation.arg = &pending;
+    if (operation.verb == VERB_SURVEY)
+        lock_list_free(operation.survey->each_arg); /* what was read before it failed */
+    store_start(query->store, &operation);
     int failed = loop_run(query->loop);
     if (!pending.answered)
         give_up(query, failed, answer);
@@ -130,15 +131,14 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
     return false;
 }
 
-static void ask(struct query *query, send_question *send, const void *request,
-                struct answer *answer)
+void query_ask(struct query *query, struct operation operation, struct answer *answer)
 {
     bool again = true;
 
     begin(query);
     while (again) {
         struct moment until = outage_limit(&query->outage, moment_now(), query->time_limit);
-        ask_once(query, send, request, until, answer);
+        ask_once(query, operation, until, answer);
         struct moment now = moment_now();
         again = query->store && answer->verdict == VERDICT_UNKNOWN && !answer->maybe_done &&
                 outage_may_pass(&query->outage, now, answer) &&
@@ -174,15 +174,6 @@ static void refuse_misfits(const struct lock_list *list, struct answer *answer)
              list->misfits.views->misfit);
 }
 
-static void send_survey(struct query *query, const void *request, struct moment until,
-                        struct pending *pending)
-{
-    const struct survey_request *wanted = request;
-
-    lock_list_free(wanted->each_arg); /* what was read before it failed */
-    store_survey(query->store, wanted, until, done, pending);
-}
-
 /* What takes long is not away. */
 static void heard(void *arg)
 {
@@ -201,7 +192,7 @@ static void survey(struct query *query, struct survey_request *request, struct l
     request->paused = keep_pause;
     request->heard = heard;
     request->heard_arg = query;
-    ask(query, send_survey, request, answer);
+    query_ask(query, (struct operation){.verb = VERB_SURVEY, .survey = request}, answer);
     lock_views_sort(&list->locks);
     lock_views_sort(&list->misfits);
     lock_views_sort(&list->pauses);
@@ -241,63 +232,7 @@ void query_read_lock(struct query *query, const char *key, struct lock_list *lis
     free(pattern);
 }
 
-static void send_force(struct query *query, const void *request, struct moment until,
-                       struct pending *pending)
-{
-    store_force(query->store, request, until, done, pending);
-}
-
-void query_force(struct query *query, const struct force_request *request, struct answer *answer)
-{
-    ask(query, send_force, request, answer);
-}
-
-static void send_adjust(struct query *query, const void *request, struct moment until,
-                        struct pending *pending)
-{
-    store_adjust(query->store, request, until, done, pending);
-}
-
-void query_adjust(struct query *query, const struct adjust_request *request, struct answer *answer)
-{
-    ask(query, send_adjust, request, answer);
-}
-
-static void send_acquire(struct query *query, const void *request, struct moment until,
-                         struct pending *pending)
-{
-    store_acquire(query->store, request, until, done, pending);
-}
-
-void query_acquire(struct query *query, const struct lock_request *request, struct answer *answer)
-{
-    ask(query, send_acquire, request, answer);
-}
-
-static void send_mark(struct query *query, const void *request, struct moment until,
-                      struct pending *pending)
-{
-    store_mark(query->store, request, until, done, pending);
-}
-
-void query_mark(struct query *query, const struct mark_request *request, struct answer *answer)
-{
-    ask(query, send_mark, request, answer);
-}
-
 /* -- what may be asked again after a lost answer --------------------------------------------- */
-
-static void send_renew(struct query *query, const void *request, struct moment until,
-                       struct pending *pending)
-{
-    store_renew(query->store, request, until, done, pending);
-}
-
-static void send_release(struct query *query, const void *request, struct moment until,
-                         struct pending *pending)
-{
-    store_release(query->store, request, false, until, done, pending);
-}
 
 /* Whether a store that is not ready, or was asked already, is to be asked again; "end" is when to
  * stop. */
@@ -309,8 +244,8 @@ static bool may_retry(const struct answer *answer, bool unanswered, struct momen
 }
 
 /* True if one more attempt was left unanswered. */
-static bool ask_until_answered(struct query *query, send_question *send,
-                               const struct lock_request *request, struct answer *answer)
+static bool ask_until_answered(struct query *query, struct operation operation,
+                               struct answer *answer)
 {
     struct moment end = moment_plus(moment_now(), query->time_limit);
     struct answer told = {0};
@@ -325,7 +260,7 @@ static bool ask_until_answered(struct query *query, send_question *send,
         struct moment until = moment_plus(moment_now(), query->attempt);
         if (first)
             until = outage_limit(&query->outage, moment_now(), query->attempt);
-        ask_once(query, send, request, moment_min(end, until), answer);
+        ask_once(query, operation, moment_min(end, until), answer);
         if (answer->verdict != VERDICT_UNKNOWN)
             return unanswered;
         first &= !answer->maybe_done;
@@ -345,15 +280,17 @@ static bool ask_until_answered(struct query *query, send_question *send,
     return unanswered;
 }
 
-void query_renew(struct query *query, const struct lock_request *request, struct answer *answer)
+void query_renew(struct query *query, const struct renew_request *request, struct answer *answer)
 {
-    ask_until_answered(query, send_renew, request, answer);
+    ask_until_answered(query, (struct operation){.verb = VERB_RENEW, .renew = request}, answer);
 }
 
-void query_release(struct query *query, const struct lock_request *request, struct answer *answer)
+void query_release(struct query *query, const struct release_request *request,
+                   struct answer *answer)
 {
-    if (ask_until_answered(query, send_release, request, answer) &&
-        answer->cause == CAUSE_NOT_HOLDER)
+    struct operation operation = {.verb = VERB_RELEASE, .release = request};
+
+    if (ask_until_answered(query, operation, answer) && answer->cause == CAUSE_NOT_HOLDER)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }
 

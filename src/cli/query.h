@@ -33,7 +33,7 @@ bool query_open(struct query *query, const struct store_address *address, const 
                 char *fault, size_t size);
 void query_close(struct query *query);
 
-/* Reads the locks that match (store_survey()) into *list, sorted by key, byte by byte; give it back
+/* Reads the locks that match (struct survey_request) into *list, sorted by key, byte by byte; give it back
  * with lock_list_free(), also when the answer is not GRANTED. */
 void query_survey(struct query *query, const char *const *patterns, size_t count,
                   struct lock_list *list, struct answer *answer);
@@ -47,19 +47,16 @@ void query_read_lock(struct query *query, const char *key, struct lock_list *lis
 /* The same for latches. */
 void query_latches(struct query *query, const char *const *patterns, size_t count,
                    struct lock_list *list, struct answer *answer);
-void query_force(struct query *query, const struct force_request *request, struct answer *answer);
-void query_adjust(struct query *query, const struct adjust_request *request, struct answer *answer);
 
-/* One try, for a lock that is not worth waiting for. */
-void query_acquire(struct query *query, const struct lock_request *request, struct answer *answer);
+/* Asks any other question, one that does nothing by itself later; "until", "done" and "arg" of the
+ * operation are filled in here. */
+void query_ask(struct query *query, struct operation operation, struct answer *answer);
 
 /* What a holder asks for itself. An answer that was lost is asked for again until the time is up;
  * that nothing is held after a release without an answer proves that it worked. */
-void query_renew(struct query *query, const struct lock_request *request, struct answer *answer);
-void query_release(struct query *query, const struct lock_request *request, struct answer *answer);
-
-/* store_mark() */
-void query_mark(struct query *query, const struct mark_request *request, struct answer *answer);
+void query_renew(struct query *query, const struct renew_request *request, struct answer *answer);
+void query_release(struct query *query, const struct release_request *request,
+                   struct answer *answer);
 
 /* Lets time pass. */
 void query_pause(struct query *query, int64_t ns);

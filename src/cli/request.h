@@ -123,7 +123,7 @@ bool request_is_limit(const char *word);
 struct request {
     const char *keys[LOCK_KEYS_MAX]; /* each once, in the order given */
     size_t key_count;
-    size_t take;                         /* as in a lock_request: so many of them; 0: all */
+    size_t take;                         /* as in an acquire_request: so many of them; 0: all */
     char title[REQUEST_TITLE_SIZE + 28]; /* for messages; cut when they are many */
     enum lock_mode mode;
     bool mode_given;

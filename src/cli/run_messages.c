@@ -143,7 +143,7 @@ static void fill_in(const struct source *source, const char *form, char *out, si
 static const char *blocked_key(const struct run_messages *messages,
                                const struct run_refusal *refusal)
 {
-    const struct lock_request *request = messages->request;
+    const struct acquire_request *request = messages->request;
     size_t key = refusal->answer.key;
 
     return request->keys[key < request->key_count ? key : 0];
@@ -482,7 +482,7 @@ static void name_holder(void *arg, const struct run_refusal *refusal, char *out,
 static void granted(void *arg, const struct lock_grant *grants)
 {
     struct run_messages *messages = arg;
-    const struct lock_request *request = messages->request;
+    const struct acquire_request *request = messages->request;
     struct held_keys held;
 
     messages->title = messages->asked;
@@ -510,7 +510,7 @@ void run_messages_init(struct run_messages *messages, const char *title, const c
     say_set_job(getpgrp());
 }
 
-void run_messages_of_request(struct run_messages *messages, const struct lock_request *request,
+void run_messages_of_request(struct run_messages *messages, const struct acquire_request *request,
                              const struct settings *settings)
 {
     messages->request = request;

@@ -115,23 +115,31 @@ static void say_words(const char *said)
         say_detail("doctor: the server said: %s", said);
 }
 
-static void try_lock(struct query *query, const struct lock_request *request, struct trial *trial)
+static void try_lock(struct query *query, const struct acquire_request *request,
+                     struct trial *trial)
 {
     struct moment since = moment_now();
+    const struct renew_request renewal = {.keys = request->keys,
+                                          .key_count = 1,
+                                          .owner = request->owner,
+                                          .who = "",
+                                          .lease = request->lease};
+    const struct release_request release = {
+        .keys = request->keys, .key_count = 1, .owner = request->owner, .lease = request->lease};
     struct answer answer;
 
-    query_acquire(query, request, &answer);
+    query_ask(query, (struct operation){.verb = VERB_ACQUIRE, .acquire = request}, &answer);
     trial->acquire_ns = took(&since);
     trial->held_by_other = answer.cause == CAUSE_HELD;
     if (answer.verdict == VERDICT_GRANTED) {
-        query_renew(query, request, &answer);
+        query_renew(query, &renewal, &answer);
         trial->renew_ns = took(&since);
     }
     trial->granted = answer.verdict == VERDICT_GRANTED;
     snprintf(trial->fault, sizeof trial->fault, "%s", answer.text);
     say_words(answer.said);
     if (trial->granted || answer.maybe_done) {
-        query_release(query, request, &answer);
+        query_release(query, &release, &answer);
         trial->release_ns = took(&since);
         trial->released = answer.verdict == VERDICT_GRANTED;
         if (trial->granted && !trial->released)
@@ -153,7 +161,7 @@ static void take_trial(struct doctor *all)
     address.grace = false;
     own_identity_uuid(owner);
     if (query_open(&query, &address, NULL, trial.fault, sizeof trial.fault)) {
-        struct lock_request request = {
+        struct acquire_request request = {
             .keys = &key, .key_count = 1, .owner = owner, .lease = all->settings.lease, .who = ""};
         try_lock(&query, &request, &trial);
     }

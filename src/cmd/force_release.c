@@ -286,7 +286,7 @@ static void await(struct eviction *all, struct force_request *request, struct an
         query_pause(&all->query, pause);
         pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
         request->how = moment_reached(over, moment_now()) ? FORCE_ASKED_OVER : FORCE_ASK_AGAIN;
-        query_force(&all->query, request, answer);
+        query_ask(&all->query, (struct operation){.verb = VERB_FORCE, .force = request}, answer);
     }
     if (answer->verdict != VERDICT_GRANTED)
         return;
@@ -313,7 +313,7 @@ static int force(struct eviction *all, const struct lock_view *lock,
     for (size_t i = 0; i < count; i++)
         owners[i] = holders[i]->owner;
     query_pause(&all->query, 0); /* notices a connection that was closed during the question */
-    query_force(&all->query, &request, &answer);
+    query_ask(&all->query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     bool asked = is_asked(&answer);
     if (asked)
         await(all, &request, &answer);
@@ -398,7 +398,7 @@ static int take_foreign(struct eviction *all, const char *key, const struct answ
     struct answer answer;
 
     query_pause(&all->query, 0);
-    query_force(&all->query, &request, &answer);
+    query_ask(&all->query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         say_warning("%s was taken from another program", name);
         return STATUS_OK;
@@ -416,7 +416,7 @@ static int evict_foreign(struct eviction *all, const char *key)
     struct force_request request = {.key = key, .mirror = all->mirror};
     struct answer answer;
 
-    query_force(&all->query, &request, &answer);
+    query_ask(&all->query, (struct operation){.verb = VERB_FORCE, .force = &request}, &answer);
     if (answer.verdict == VERDICT_GRANTED)
         return refuse(all, "%s is not held by another program", strchr(all->mirror, ':') + 1);
     if (answer.cause != CAUSE_HELD)

@@ -34,7 +34,7 @@ static int mark(struct init *all)
                                    .user = all->user};
     struct answer answer;
 
-    query_mark(&all->query, &request, &answer);
+    query_ask(&all->query, (struct operation){.verb = VERB_MARK, .mark = &request}, &answer);
     if (answer.cause == CAUSE_GRACE) {
         command_error(all->command, "%s", answer.text);
         say_hint("--force ends that, if nobody can be holding a lock");

@@ -22,8 +22,7 @@ struct latch_operation {
     const struct latch_operation_events *events;
     void *arg;
 
-    bool busy;              /* a request is under way */
-    bool listening;         /* that request, or the last */
+    bool busy;              /* plan.request is under way */
     struct loop_timer next; /* when to ask again */
     struct throttle pace;   /* of what it asks */
     struct outage outage;
@@ -64,17 +63,20 @@ static void answered(void *arg, const struct answer *answer);
  * after it and then again and again, so that nothing goes unnoticed in between. */
 static void ask(struct latch_operation *operation, bool listen)
 {
-    struct latch_request request = operation->plan.request;
     struct moment now = now_of(operation);
     struct moment until = outage_limit(&operation->outage, now, operation->plan.connect_timeout);
 
     if (operation->plan.wait)
         until = moment_min(until, lease_last_call(now, operation->plan.wait_until));
-    request.listen = operation->listening = listen;
+    operation->plan.request.listen = listen;
     operation->busy = true;
     throttle_note(&operation->pace, now);
     loop_disarm(operation->loop, &operation->next);
-    store_latch(operation->store, &request, until, answered, operation);
+    store_start(operation->store, &(struct operation){.verb = VERB_LATCH,
+                                                      .latch = &operation->plan.request,
+                                                      .until = until,
+                                                      .done = answered,
+                                                      .arg = operation});
 }
 
 static void take_failure(struct latch_operation *operation, const struct answer *answer)
@@ -96,7 +98,7 @@ static void wait_on(struct latch_operation *operation, const struct answer *answ
 
     if (time_is_up(operation)) {
         end(operation, LATCH_OPERATION_CLOSED, answer);
-    } else if (!operation->listening) {
+    } else if (!operation->plan.request.listen) {
         ask(operation, true);
     } else {
         operation->events->waiting(operation->arg, answer);

@@ -89,7 +89,8 @@ static int change(struct limit *all)
 {
     struct answer answer;
 
-    query_adjust(&all->query, &all->request, &answer);
+    query_ask(&all->query, (struct operation){.verb = VERB_ADJUST, .adjust = &all->request},
+              &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         if (all->request.what == ADJUST_LIMIT)
             command_confirm(all->command, "%s has a limit of %u now", all->key, all->request.limit);

@@ -106,7 +106,8 @@ static int change(struct pause *all)
         return status;
     if (all->request.what == ADJUST_PAUSE)
         tell_present(all);
-    query_adjust(&all->query, &all->request, &answer);
+    query_ask(&all->query, (struct operation){.verb = VERB_ADJUST, .adjust = &all->request},
+              &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         confirm(all);
         return STATUS_OK;

@@ -33,9 +33,9 @@ struct renew_release {
     struct settings settings;
     struct query query;
     const char *key, *owner;
-    char reserved[OWNER_SIZE];   /* the owner, where the user has reserved the key */
-    char holder[OWNER_SIZE];     /* the owner, or that of its ancestors that holds the key */
-    struct lock_request request; /* of that key and owner, or holder */
+    char reserved[OWNER_SIZE]; /* the owner, where the user has reserved the key */
+    char holder[OWNER_SIZE];   /* an ancestor of the owner */
+    const char *meant;         /* the owner, or its ancestor that holds the key */
 };
 
 static bool take_key(struct renew_release *action, int *status)
@@ -127,7 +127,7 @@ static bool find_holder(struct renew_release *action, int *status)
         found = list.locks.count > 0 && holds(list.locks.views, holder);
     } while (!found && owner_acquired_in(holder, holder));
     if (found)
-        action->request.owner = holder;
+        action->meant = holder;
     lock_list_free(&list);
     if (answer.verdict == VERDICT_GRANTED)
         return true;
@@ -147,8 +147,7 @@ static bool begin(struct renew_release *action, const struct command *command, i
         !command_settings(command, &action->arguments, &action->settings, status) ||
         !take_owner(action, status))
         return false;
-    action->request = (struct lock_request){
-        .keys = &action->key, .key_count = 1, .owner = action->owner, .who = "", .strict = true};
+    action->meant = action->owner;
     *status = command_open(command, &action->settings, &action->query);
     return *status == STATUS_OK && find_holder(action, status);
 }
@@ -197,12 +196,17 @@ static const struct option_spec renew_options[] = {
 
 static int renew(struct renew_release *action)
 {
+    /* Only what is said here: the lease in a file or a variable is for acquisitions. */
+    bool given = command_option(&action->arguments, SETTING_LEASE);
+    const struct renew_request request = {.keys = &action->key,
+                                          .key_count = 1,
+                                          .owner = action->meant,
+                                          .who = "",
+                                          .lease = given ? action->settings.lease : 0,
+                                          .strict = true};
     struct answer answer;
 
-    /* Only what is said here: the lease in a file or a variable is for acquisitions. */
-    if (command_option(&action->arguments, SETTING_LEASE))
-        action->request.lease = action->settings.lease;
-    query_renew(&action->query, &action->request, &answer);
+    query_renew(&action->query, &request, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return refused(action, &answer);
     say_detail("%.100s: renewed", action->key);
@@ -236,11 +240,15 @@ static const struct option_spec release_options[] = {RENEW_RELEASE_OPTIONS, SETT
 
 static int release(struct renew_release *action)
 {
+    const struct release_request request = {
+        .keys = &action->key,
+        .key_count = 1,
+        .owner = action->meant,
+        .lease = action->settings.lease, /* for how long others wait, if it was forgotten */
+        .strict = true};
     struct answer answer;
 
-    action->request.lease =
-        action->settings.lease; /* for how long others wait, if it was forgotten */
-    query_release(&action->query, &action->request, &answer);
+    query_release(&action->query, &request, &answer);
     /* That it was taken away is told as long as it is asked. */
     if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN &&
         !answer.revoked.known)

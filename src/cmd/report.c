@@ -83,7 +83,8 @@ static json_t *slot_value(const struct json_library *json, const void *grants, s
 }
 
 static void put_lock(const struct json_library *json, json_t *object,
-                     const struct supervisor_outcome *outcome, const struct lock_request *request)
+                     const struct supervisor_outcome *outcome,
+                     const struct acquire_request *request)
 {
     bool limited = request->mode == LOCK_LIMIT;
     struct held_keys held;
@@ -105,7 +106,7 @@ static void put_lock(const struct json_library *json, json_t *object,
 }
 
 static char *print(const struct json_library *json, const struct supervisor_outcome *outcome,
-                   const struct lock_request *request)
+                   const struct acquire_request *request)
 {
     json_t *object = json->object();
     bool held = outcome->granted;
@@ -138,7 +139,7 @@ static bool write_all(int fd, const char *text, size_t length)
 }
 
 bool report_write(const struct report *report, const struct supervisor_outcome *outcome,
-                  const struct lock_request *request)
+                  const struct acquire_request *request)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     char *line = print(&report->json, outcome, request);

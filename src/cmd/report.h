@@ -18,6 +18,6 @@ const char *report_open(struct report *report, const char *text);
 
 /* Writes the line. False with errno. */
 bool report_write(const struct report *report, const struct supervisor_outcome *outcome,
-                  const struct lock_request *request);
+                  const struct acquire_request *request);
 
 #endif

@@ -282,12 +282,12 @@ static const struct not_holder_words words = {
 
 static int renew(struct reserve *all, struct query *query)
 {
-    const struct lock_request request = {.keys = &all->key,
-                                         .key_count = 1,
-                                         .owner = all->owner,
-                                         .who = "",
-                                         .lease = all->length,
-                                         .strict = true};
+    const struct renew_request request = {.keys = &all->key,
+                                          .key_count = 1,
+                                          .owner = all->owner,
+                                          .who = "",
+                                          .lease = all->length,
+                                          .strict = true};
     struct answer answer;
 
     query_renew(query, &request, &answer);

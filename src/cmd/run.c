@@ -273,7 +273,7 @@ static void fill_plan(struct run *run)
         .events = &run->messages.events,
     };
     request_plan(&run->request, settings, &run->plan.agent.keeper);
-    run->plan.agent.keeper.request.at_least = settings->at_least;
+    run->plan.agent.keeper.at_least = settings->at_least;
     run->plan.agent.keeper.kill_after = settings->kill_after;
     run->plan.agent.keeper.renew = !command_option(&run->arguments, OPTION_NO_RENEW);
     run_messages_init(&run->messages, run->request.title, run->plan.job.command[0]);

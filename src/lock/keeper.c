@@ -75,6 +75,11 @@ struct keeper {
     struct outage outage;
 
     /* The request that is under way, or was the latest. */
+    union {
+        struct acquire_request acquire;
+        struct renew_request renew;
+        struct release_request release;
+    } request;
     bool busy;           /* it is under way */
     struct moment sent;  /* when */
     struct moment until; /* it is given up then */
@@ -166,7 +171,7 @@ static bool may_be_in_store(const struct keeper *keeper)
 /* What was granted, for each key of the plan. */
 static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
 {
-    const struct lock_request *plan = &keeper->plan.request;
+    const struct acquire_request *plan = &keeper->plan.request;
 
     memcpy(keeper->grants, grants, sizeof keeper->grants);
     held_keys_choose(&keeper->granted, plan->keys, plan->key_count, keeper->grants);
@@ -179,18 +184,20 @@ static void note_renewed_grants(struct keeper *keeper, const struct lock_grant *
         keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] = grants[i];
 }
 
-/* The plan's request, about those keys alone that were granted. Where that is not known, or another
- * grant may be under way, about all of them. */
-static struct lock_request request_of_granted(const struct keeper *keeper)
+/* The keys that were granted. Where that is not known, or another grant may be under way, all. */
+static const char *const *granted_keys(const struct keeper *keeper, size_t *count)
 {
-    struct lock_request request = keeper->plan.request;
+    bool all = keeper->granted.count == 0 || keeper->unsure;
 
-    request.take = 0;
-    if (keeper->granted.count == 0 || keeper->unsure)
-        return request;
-    request.keys = keeper->granted.keys;
-    request.key_count = keeper->granted.count;
-    return request;
+    *count = all ? keeper->plan.request.key_count : keeper->granted.count;
+    return all ? keeper->plan.request.keys : keeper->granted.keys;
+}
+
+static void start(struct keeper *keeper, struct operation operation)
+{
+    keeper->busy = true;
+    operation.arg = keeper;
+    store_start(keeper->store, &operation);
 }
 
 static bool owner_is_absent(const struct keeper *keeper)
@@ -372,10 +379,11 @@ static void describe_loss(const struct keeper *keeper, const struct answer *answ
                           size_t size)
 {
     const struct lock_party *now = &answer->holder;
-    const struct lock_request request = request_of_granted(keeper);
-    bool several = request.key_count > 1 && answer->key < request.key_count;
-    int used = snprintf(why, size, "%.80s%s", several ? request.keys[answer->key] : "",
-                        several ? ": " : "");
+    size_t count;
+    const char *const *keys = granted_keys(keeper, &count);
+    bool several = count > 1 && answer->key < count;
+    int used =
+        snprintf(why, size, "%.80s%s", several ? keys[answer->key] : "", several ? ": " : "");
 
     why += used;
     size -= (size_t)used;
@@ -433,21 +441,28 @@ static void renewed(void *arg, const struct answer *answer)
 
 static void send_renewal(struct keeper *keeper, struct moment until, store_done *done)
 {
-    struct lock_request request = request_of_granted(keeper);
+    const struct acquire_request *plan = &keeper->plan.request;
+    struct renew_request *request = &keeper->request.renew;
     struct moment now = now_of(keeper);
+    bool held = keeper->state == HELD;
 
     throttle_note(&keeper->pace, now);
-    keeper->busy = true;
     keeper->sent = now;
     keeper->until = until;
     keeper->poked = false;
-    request.grants = keeper->state == HELD ? keeper->granted.grants : NULL;
-    request.handed = keeper->handed;
-    request.listen = keeper->state == HELD && (!keeper->handed || keeper->verified);
-    if (keeper->state == HELD && !keeper->plan.renew)
-        request.lease = lease_rest(now, keeper->lease.end); /* it ends when it would have */
-    request.who = keeper->who ? keeper->who : request.who; /* the store may have forgotten it */
-    store_renew(keeper->store, &request, keeper->until, done, keeper);
+    *request = (struct renew_request){.owner = plan->owner,
+                                      .mode = plan->mode,
+                                      .limit = plan->limit,
+                                      .who = keeper->who ? keeper->who : plan->who,
+                                      .lease = plan->lease,
+                                      .grants = held ? keeper->granted.grants : NULL,
+                                      .handed = keeper->handed,
+                                      .listen = held && (!keeper->handed || keeper->verified)};
+    request->keys = granted_keys(keeper, &request->key_count);
+    if (held && !keeper->plan.renew)
+        request->lease = lease_rest(now, keeper->lease.end); /* it ends when it would have */
+    start(keeper,
+          (struct operation){.verb = VERB_RENEW, .renew = request, .until = until, .done = done});
 }
 
 /* How long there is before what the lock is for has to end. */
@@ -508,7 +523,7 @@ static void wait_on(struct keeper *keeper)
 }
 
 /* Who waits in vain leaves no place in the queue behind, for others to wait behind. */
-static void take_refusal(struct keeper *keeper, const struct answer *answer, bool listening)
+static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
     bool placed = keeper->refusal.position > 0;
 
@@ -521,7 +536,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer, boo
         end_refused(keeper, !may_be_in_store(keeper));
     } else if (moment_reached(keeper->plan.wait_until, now_of(keeper))) {
         give_up_waiting(keeper);
-    } else if (!listening) {
+    } else if (!keeper->request.acquire.listen) {
         acquire(keeper, true);
     } else {
         keeper->events->waiting(keeper->arg, answer);
@@ -669,8 +684,10 @@ static void confirmed(void *arg, const struct answer *answer)
     }
 }
 
-static void acquired(struct keeper *keeper, const struct answer *answer, bool listening)
+static void acquired(void *arg, const struct answer *answer)
 {
+    struct keeper *keeper = arg;
+
     keeper->busy = false;
     note_time(keeper, answer);
     note_in_flight(keeper, answer);
@@ -690,19 +707,9 @@ static void acquired(struct keeper *keeper, const struct answer *answer, bool li
         keeper->deaf = answer->deaf;
         take_grant(keeper, answer);
         break;
-    case VERDICT_REFUSED: take_refusal(keeper, answer, listening); break;
+    case VERDICT_REFUSED: take_refusal(keeper, answer); break;
     case VERDICT_UNKNOWN: take_failure(keeper, answer); break;
     }
-}
-
-static void acquired_plainly(void *arg, const struct answer *answer)
-{
-    acquired(arg, answer, false);
-}
-
-static void acquired_listening(void *arg, const struct answer *answer)
-{
-    acquired(arg, answer, true);
 }
 
 /* The identity, with a note of how long it has waited so far. */
@@ -767,28 +774,28 @@ static void acquire(struct keeper *keeper, bool listen)
         return;
     }
 
-    struct lock_request request = keeper->plan.request;
+    struct acquire_request *request = &keeper->request.acquire;
     struct moment now = now_of(keeper);
     int64_t attempt = keeper->plan.connect_timeout;
-    struct moment until =
-        moment_min(latest(keeper, attempt), outage_limit(&keeper->outage, now, attempt));
 
-    request.who = who_waited(keeper, now);
-    request.queue = keeper->plan.wait;
-    request.inherited = keeper->inherited;
-    request.listen = listen;
-    request.replace &= !keeper->replaced;
-    request.offer = listen && keeper->plan.renew && request.key_count == 1;
+    *request = keeper->plan.request;
+    request->who = who_waited(keeper, now);
+    request->queue = keeper->plan.wait;
+    request->inherited = keeper->inherited;
+    request->listen = listen;
+    request->replace &= !keeper->replaced;
+    request->offer = listen && keeper->plan.renew && request->key_count == 1;
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;
     keeper->handed = keeper->called = false;
     keeper->granted.count = 0;
-    keeper->busy = true;
     keeper->sent = now;
-    keeper->until = until;
+    keeper->until =
+        moment_min(latest(keeper, attempt), outage_limit(&keeper->outage, now, attempt));
     loop_disarm(keeper->loop, &keeper->next);
-    store_acquire(keeper->store, &request, until, listen ? acquired_listening : acquired_plainly,
-                  keeper);
+    start(keeper,
+          (struct operation){
+              .verb = VERB_ACQUIRE, .acquire = request, .until = keeper->until, .done = acquired});
 }
 
 /* -- releasing ------------------------------------------------------------------------------- */
@@ -861,7 +868,7 @@ static void released(void *arg, const struct answer *answer)
 
 static void send_release(struct keeper *keeper)
 {
-    struct lock_request request = request_of_granted(keeper);
+    struct release_request *request = &keeper->request.release;
     struct moment now = now_of(keeper);
     int64_t timeout = lease_request_timeout(0, keeper->round_trip);
     struct moment until = moment_min(keeper->release_until,
@@ -872,16 +879,20 @@ static void send_release(struct keeper *keeper)
         over(keeper);
         return;
     }
-    keeper->busy = true;
     keeper->release_sent_until = until;
-    request.at_least = keeper->used ? request.at_least : 0;
-    request.end = keeper->end_of_use;
+    *request = (struct release_request){.owner = keeper->plan.request.owner,
+                                        .lease = keeper->plan.request.lease,
+                                        .at_least = keeper->used ? keeper->plan.at_least : 0,
+                                        .end = keeper->end_of_use,
+                                        .in_time = keeper->again,
+                                        .returns = keeper->again};
+    request->keys = granted_keys(keeper, &request->key_count);
     if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
-        request.end.how = LOCK_REFUSED;
-    request.in_time = request.returns = keeper->again;
+        request->end.how = LOCK_REFUSED;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
-    bool uncertain = keeper->unsure || (!keeper->again && may_be_in_store(keeper));
-    store_release(keeper->store, &request, uncertain, until, released, keeper);
+    request->uncertain = keeper->unsure || (!keeper->again && may_be_in_store(keeper));
+    start(keeper, (struct operation){
+                      .verb = VERB_RELEASE, .release = request, .until = until, .done = released});
 }
 
 /* -- timers and the store's events ------------------------------------------------------------- */
@@ -891,10 +902,14 @@ static void send_release(struct keeper *keeper)
 static void go_without_answer(struct keeper *keeper)
 {
     static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
-    struct lock_request request = keeper->plan.request;
+    const struct acquire_request *plan = &keeper->plan.request;
+    const struct release_request request = {.keys = plan->keys,
+                                            .key_count = plan->key_count,
+                                            .owner = plan->owner,
+                                            .lease = plan->lease,
+                                            .uncertain = true,
+                                            .end.how = LOCK_UNUSED};
 
-    request.at_least = 0;
-    request.end = (struct lock_end){.how = LOCK_UNUSED};
     bool gone = store_release_nowait(keeper->store, &request);
     keeper->busy = false;
     if (!result_is_known(keeper))

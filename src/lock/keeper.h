@@ -13,7 +13,8 @@ struct keeper;
 struct keeper_plan {
     /* All but "queue" and "listen". What it points to is borrowed for as long as the keeper
      * lives. */
-    struct lock_request request;
+    struct acquire_request request;
+    int64_t at_least;         /* ns: of the release, where what the lock was for was done */
     bool wait;                /* false: one try */
     struct moment wait_until; /* MOMENT_NEVER: for ever */
     bool renew;
@@ -89,7 +90,7 @@ void keeper_verify(struct keeper *keeper);
 /* While on hold, no renewal is sent; the lease runs out. */
 void keeper_hold_renewals(struct keeper *keeper, bool hold);
 /* Gives the lock back; "over" follows, at "until" at the latest. end: how what it was taken for
- * ended, so that request.at_least counts unless the lock was lost; NULL: it was not done, and the
+ * ended, so that plan.at_least counts unless the lock was lost; NULL: it was not done, and the
  * lock is free at once. */
 void keeper_release(struct keeper *keeper, struct moment until, const struct lock_end *end);
 /* Gives up waiting, or gives back an unused lock; "over" follows, at "until" at the latest. */

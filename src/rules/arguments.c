@@ -111,7 +111,7 @@ static void note_number(char **who, const char *name, int64_t value)
 }
 
 /* Who asks, with notes about the place in the queue that it asks for. */
-static void add_who(struct redis_call *call, const struct lock_request *request)
+static void add_who(struct redis_call *call, const struct acquire_request *request)
 {
     bool bounds = request->priority_bound && request->priority_bound != LOCK_PRIORITY_BOUND_NS;
     char *who = mem_strdup(request->who);
@@ -134,7 +134,7 @@ static void add_who(struct redis_call *call, const struct lock_request *request)
 }
 
 void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms,
-                        const char *prefix, const struct lock_request *request,
+                        const char *prefix, const struct acquire_request *request,
                         const struct member_terms *settled, bool offers)
 {
     call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
@@ -173,7 +173,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
 }
 
 void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
-                      const struct lock_request *request, const struct member_terms *settled)
+                      const struct renew_request *request, const struct member_terms *settled)
 {
     call_begin(call, &script_renew, prefix, request->keys, request->key_count);
     call->ahead = !terms->grace; /* then it may make a lock */
@@ -213,14 +213,14 @@ static char *print_end(const struct lock_end *end, char *out, size_t size)
 }
 
 void redis_call_release(struct redis_call *call, const struct redis_terms *terms,
-                        const char *prefix, const struct lock_request *request, bool uncertain)
+                        const char *prefix, const struct release_request *request)
 {
     char notes[80];
 
     call_begin(call, &script_release, prefix, request->keys, request->key_count);
     call->ahead = !request->in_time; /* which takes the server's clock */
     call_text(call, request->owner);
-    call_number(call, uncertain ? BAR_MS : 0);
+    call_number(call, request->uncertain ? BAR_MS : 0);
     call_number(call, request->at_least / NS_PER_MS);
     call_text(call, "0");
     call_text(call, request->strict ? "1" : "0");
@@ -251,9 +251,9 @@ static char *print_revocation(const struct force_request *request, char *out, si
     int used = 0;
 
     out[0] = '\0';
-    if (*request->by && percent_encode(request->by, "", coded, sizeof coded))
+    if (request->by && *request->by && percent_encode(request->by, "", coded, sizeof coded))
         used = snprintf(out, size, LOCK_NOTE_BY "=%s", coded);
-    if (*request->why && percent_encode(request->why, "", coded, sizeof coded))
+    if (request->why && *request->why && percent_encode(request->why, "", coded, sizeof coded))
         snprintf(out + used, size - (size_t)used, "%s" LOCK_NOTE_WHY "=%s", used ? " " : "", coded);
     return out;
 }

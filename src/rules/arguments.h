@@ -41,17 +41,15 @@ struct redis_terms {
 /* settled: what a quorum's member is told. offers: to take the lock from a message, which only a
  * server without grace and outside of a quorum is told. */
 void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms,
-                        const char *prefix, const struct lock_request *request,
+                        const char *prefix, const struct acquire_request *request,
                         const struct member_terms *settled, bool offers);
 void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
-                      const struct lock_request *request, const struct member_terms *settled);
-/* uncertain: an acquisition of the owner's may still be under way, and is barred. */
+                      const struct renew_request *request, const struct member_terms *settled);
 void redis_call_release(struct redis_call *call, const struct redis_terms *terms,
-                        const char *prefix, const struct lock_request *request, bool uncertain);
+                        const char *prefix, const struct release_request *request);
 /* Gives back, without any condition, what the acquisition was granted or queued for, by the keys
  * and the owner in its call. The script itself is sent. */
 void redis_call_give_back(struct redis_call *call, const struct redis_call *acquisition);
-/* request->by, request->why: "" where it is not told, as store_force() makes of NULL. */
 void redis_call_force(struct redis_call *call, const char *prefix,
                       const struct force_request *request);
 /* Of one lock; and of a GLOB, where terms->pauses is not NULL. */
@@ -61,7 +59,7 @@ void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms,
                        const struct adjust_request *request);
 void redis_call_latch(struct redis_call *call, const char *prefix,
                       const struct latch_request *request);
-/* store_mark(): terms->marker is not NULL. */
+/* terms->marker is not NULL. */
 void redis_call_mark(struct redis_call *call, const struct redis_terms *terms,
                      const struct mark_request *request);
 

@@ -29,7 +29,7 @@ static void add_number(uint64_t number, void (*add)(void *arg, const char *text)
     add(arg, text);
 }
 
-void redis_grace_renewal(const char *marker, const struct lock_request *request,
+void redis_grace_renewal(const char *marker, const struct renew_request *request,
                          void (*add)(void *arg, const char *text), void *arg)
 {
     add(arg, "grace");

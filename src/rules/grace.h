@@ -11,7 +11,7 @@ char *redis_grace_marker(const char *prefix, const char *what);
 
 /* The last arguments of a renewal, given one by one to "add", which copies: with what it claims
  * where the server has forgotten it, if the request says what was granted. */
-void redis_grace_renewal(const char *marker, const struct lock_request *request,
+void redis_grace_renewal(const char *marker, const struct renew_request *request,
                          void (*add)(void *arg, const char *text), void *arg);
 
 /* As acquire.lua and renew.lua write modes. */

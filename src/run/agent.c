@@ -267,7 +267,7 @@ static void on_lost(void *arg, const char *why)
 
 static void describe_end(struct agent *agent, const struct keeper_end *end, struct message *message)
 {
-    const struct lock_request *request = &agent->plan->keeper.request;
+    const struct acquire_request *request = &agent->plan->keeper.request;
     struct run_news *news = &message->news;
 
     switch (end->ending) {
@@ -330,8 +330,9 @@ static void on_cleared(void *arg)
 {
     struct agent *agent = arg;
     bool used = agent->watchdog.tree.group > 0;
-    const struct lock_end end = {
-        .how = agent->lost ? LOCK_LOST : agent->alone ? LOCK_KILLED : LOCK_USED};
+    const struct lock_end end = {.how = agent->lost    ? LOCK_LOST
+                                        : agent->alone ? LOCK_KILLED
+                                                       : LOCK_USED};
 
     if (withdraw(agent))
         return;

@@ -59,7 +59,7 @@ static void look_for_ancestor(struct waiting *waiting)
     run_tell(waiting->events, &news);
 }
 
-void waiting_init(struct waiting *waiting, struct loop *loop, const struct lock_request *request,
+void waiting_init(struct waiting *waiting, struct loop *loop, const struct acquire_request *request,
                   const struct run_events *events)
 {
     *waiting =

@@ -8,7 +8,7 @@
 
 struct waiting {
     struct loop *loop;
-    const struct lock_request *request;
+    const struct acquire_request *request;
     const struct run_events *events;
     struct loop_timer timer; /* shows the wait, and shows it anew */
     struct answer refusal;   /* the latest */
@@ -21,7 +21,7 @@ struct waiting {
 };
 
 /* "request" and "events" are borrowed. */
-void waiting_init(struct waiting *waiting, struct loop *loop, const struct lock_request *request,
+void waiting_init(struct waiting *waiting, struct loop *loop, const struct acquire_request *request,
                   const struct run_events *events);
 /* Still refused, for this reason. */
 void waiting_heard(struct waiting *waiting, const struct answer *refusal);

@@ -7,7 +7,7 @@
 
 #define MEMBER_SERVER_SIZE 48
 
-/* What a member is told with an acquisition or a renewal. Borrowed for the call. */
+/* What a member is told with an acquisition or a renewal (operation.terms). */
 struct member_terms {
     /* For each key, the fence to note instead of the one that the member has, which is lower; and
      * an acquisition is of what is held elsewhere already. NULL: none. */
@@ -30,18 +30,11 @@ struct member_report {
     struct seniority seniority; /* as told with the latest answer */
 };
 
-/* What a store provides that can be a member; acquire and renew are those of struct store_ops. */
-struct member_ops {
-    void (*acquire)(struct store *, const struct lock_request *, const struct member_terms *,
-                    struct moment, store_done *, void *);
-    void (*renew)(struct store *, const struct lock_request *, const struct member_terms *,
-                  struct moment, store_done *, void *);
-    const struct member_report *(*report)(const struct store *);
-};
-
+/* A member copies what it needs of a request and of the terms before store_start() returns: what a
+ * quorum asks of it may outlive the caller's operation. */
 struct member {
-    struct store *store; /* for all that any store is asked */
-    const struct member_ops *ops;
+    struct store *store;
+    const struct member_report *(*report)(const struct store *);
 };
 
 #endif

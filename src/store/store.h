@@ -1,8 +1,7 @@
 /* A lock store, whatever is behind it: one server, a Cluster, a quorum of servers.
  *
  * Every operation completes by exactly one call of its "done", never before the operation returned
- * and never after store_close(). There is one operation at a time. What an operation is given is
- * copied: the caller may forget it. A lease is the caller's to watch (lock/lease.h): the store says
+ * and never after store_close(). There is one operation at a time. A lease is the caller's to watch (lock/lease.h): the store says
  * of each grant and renewal from when the lease counts and how long it is. No renewal, answered or
  * not, ends sooner what was granted before.
  *
@@ -21,6 +20,7 @@
 #include "store/url.h"
 
 struct loop;
+struct member_terms;
 struct store;
 
 /* How many replicas have to have what was granted before it counts. */
@@ -59,67 +59,82 @@ const char *store_address_password(const struct store_address *address);
  * environment. Of a URL with a user, an empty one is left. */
 bool store_lost_password(const struct store_address *address);
 
-struct lock_request {
+struct acquire_request {
     const char *const *keys; /* all or none; each once, at most LOCK_KEYS_MAX */
     size_t key_count;
-    /* An acquisition: so many of the keys, fewer than there are, or none; the first ones that are
-     * free. The owner waits for no other one when it has them. The same request again is granted
-     * the same keys. Of a store with STORE_ANY. 0: all of them. */
-    size_t take;
-    /* An acquisition: the store may know its owner from another process, which has died. */
-    bool inherited;
-    /* The token (lock/owner.h) of this acquisition alone: a store takes a second request of the
-     * same owner for a repetition of the first. Locks that the owner's ancestors hold do not keep
-     * it out, unless "no_nesting" asks for the refusal MISFIT. */
+    /* The token (lock/owner.h) of this acquisition only: a store takes a second request of the same
+     * owner for a repetition of the first. */
     const char *owner;
+    /* So many of the keys, fewer than there are, or none; the first ones that are free. The owner
+     * does not wait for another one when it has them. The same request again is granted the same
+     * keys. Of a store with STORE_ANY. 0: all of them. */
+    size_t take;
+    bool inherited; /* the store may know the owner from another process, which has died */
+    /* Locks that the owner's ancestors hold do not keep it out, unless "no_nesting" asks for the
+     * refusal MISFIT. */
     bool no_nesting;
     enum lock_mode mode;
     unsigned limit;  /* LOCK_LIMIT: how many holders; 0: as many as the store keeps for the key */
     const char *who; /* identity_print()ed, or "" */
-    /* An acquisition, of one key and exclusive: "KIND:NAME", another program's lock that is to be
-     * held as long as this one (cli/request.h). NULL: none. */
+    /* Of one key, exclusive: "KIND:NAME", another program's lock that is held as long as this one
+     * (cli/request.h). NULL: none. */
     const char *mirror;
-    int64_t lease; /* ns; 0 in a renewal: as it was asked for at acquisition */
+    int64_t lease; /* ns */
 
-    /* An acquisition: the owner takes a place in the queue when it is refused, and keeps it by
-     * asking again. "stand": it takes the place and is never granted the lock. It could be granted
-     * when it is told position 1 and no holders. */
+    /* The owner takes a place in the queue when it is refused, and keeps it by asking again.
+     * "stand": it takes the place and is never granted the lock. It could be granted when it is
+     * told position 1 and no holders. */
     bool queue, stand;
     /* With "queue", NULL otherwise: those that wait in the same group already, and said so as well,
      * are sent away (CAUSE_SUPERSEDED). "": of each key, the group of its name. */
     const char *group;
-    /* An acquisition: those that keep it out are asked to give it back, as far as they hear of
-     * it. */
-    bool replace;
-    /* An acquisition: refused (CAUSE_DONE) if of each key a run that began less than so many ns ago
-     * has succeeded. 0: no matter. Of a store with memory; of several keys, of one that decides
-     * about them together. */
+    bool replace; /* the holders that keep it out are asked to release, as far as they hear of it */
+    /* Refused (CAUSE_DONE) if for each key a run that began less than so many ns ago has succeeded.
+     * 0: no matter. Of a store with memory; of several keys, of one that decides about them
+     * together. */
     int64_t unless_done;
     /* With "queue": at most LOCK_PRIORITY_MAX above or below 0, the higher the sooner; and
      * after how many ns in the queue a waiter is not passed any more: of several that wait the
      * smallest counts. 0: LOCK_PRIORITY_BOUND_NS. */
     int priority;
     int64_t priority_bound;
-    /* The store calls "poked" when the lock may be granted; after a renewal, when somebody asks for
-     * it. */
-    bool listen;
-    bool offer; /* with "listen", of one key: or it calls "handed", if it can */
+    bool listen; /* the store calls "poked" when the lock may be granted */
+    bool offer;  /* with "listen", of one key: or it calls "handed", if it can */
+};
 
-    /* A renewal: what was granted. A store with grace that has forgotten the lock takes the
+struct renew_request {
+    const char *const *keys;
+    size_t key_count;
+    const char *owner;
+    /* As in the acquisition: the store may have forgotten the lock. */
+    enum lock_mode mode;
+    unsigned limit;
+    const char *who;
+    int64_t lease; /* ns; 0: as in the acquisition */
+    /* What was granted for each key. A store with grace that has forgotten the lock takes the
      * caller's word for it. NULL: a lock that the store has forgotten is lost. */
     const struct lock_grant *grants;
-    /* A renewal: the first one of a lock that was handed over. */
-    bool handed;
-    /* A renewal or release: a lock whose lease has ended is not held, even if nobody else has taken
-     * it since. */
-    bool strict;
+    bool handed; /* the first renewal of a lock that was handed over */
+    bool strict; /* a lock whose lease has ended is lost, even if no other owner has taken it */
+    bool listen; /* the store calls "poked" when another owner asks for the lock */
+};
 
-    /* A release: the lock stays until so many ns after its acquisition, with a note of how the
-     * command ended. 0: it is free at once. A store with memory remembers how it ended. */
+/* Releases what the owner holds and its place in the queue. REFUSED with NOT_HOLDER if there was
+ * nothing. */
+struct release_request {
+    const char *const *keys;
+    size_t key_count;
+    const char *owner;
+    int64_t lease; /* ns: as in the acquisition */
+    bool strict;   /* as in a renewal */
+    /* An acquisition of this owner may still be under way and must not succeed later. */
+    bool uncertain;
+    /* The lock stays until so many ns after its acquisition, with a note of how the command ended.
+     * 0: it is free at once. A store with memory remembers how it ended. */
     int64_t at_least;
     struct lock_end end;
-    /* A release by an owner that acquires again: it has no effect after "until". "returns": the
-     * owner gets its former place in the queue back, if the store can. */
+    /* Of an owner that acquires again: the release has no effect after its time. "returns": the
+     * owner gets its former place in the queue again, if the store can. */
     bool in_time, returns;
 };
 
@@ -167,7 +182,7 @@ struct answer {
     /* Granted or renewed: the store does not call "poked" yet when somebody asks for the lock. It
      * does after the next renewal that listens. */
     bool deaf;
-    struct latch_state latch;                /* granted by store_latch() */
+    struct latch_state latch; /* granted by VERB_LATCH */
 
     size_t key;      /* refused: the index of the key that is refused */
     int64_t holders; /* refused: how many hold it */
@@ -228,20 +243,6 @@ struct store_events {
 /* Of one listener; NULL: none. "events" is borrowed. */
 void store_on_event(struct store *store, const struct store_events *events, void *arg);
 
-/* Each is UNKNOWN at "until" at the latest. */
-void store_acquire(struct store *store, const struct lock_request *request, struct moment until,
-                   store_done *done, void *arg);
-void store_renew(struct store *store, const struct lock_request *request, struct moment until,
-                 store_done *done, void *arg);
-/* Gives back what owner holds and its place in the queue. REFUSED/NOT_HOLDER if there was nothing.
- * uncertain: an acquisition of this owner may still be under way and must not succeed later. */
-void store_release(struct store *store, const struct lock_request *request, bool uncertain,
-                   struct moment until, store_done *done, void *arg);
-/* Sends an uncertain release over a connection that is up and waits for no answer, for a caller
- * that has to go now: ends whatever is under way, without its "done". False where it could not be
- * sent: there was no connection. */
-bool store_release_nowait(struct store *store, const struct lock_request *request);
-
 /* Takes the lock from exactly these owners; purge: empties the queue too. ASK, of a store that can:
  * those that hear of it are asked to give it back, the others lose it. REFUSED for REVOKED as long
  * as some have it yet, with how many as "holders", when the last lease of them ends as "left_ms",
@@ -255,15 +256,13 @@ struct force_request {
     const char *const *owners;
     size_t owner_count;
     bool purge;
-    /* "KIND:NAME": not the lock is meant but another program's, its mirror (lock_request). It is
+    /* "KIND:NAME": not the lock is meant but another program's, its mirror (acquire_request). It is
      * taken from that program if the only owner is the token that was told of it; REFUSED with HELD
      * and the token, as the holder's, if that is another one or none is given; with NOT_HOLDER or
      * CHANGED if no other program has it, or GRANTED where no owner is given. The other program is
      * not told. Of a store with STORE_MIRROR. NULL: the lock. */
     const char *mirror;
 };
-void store_force(struct store *store, const struct force_request *request, struct moment until,
-                 store_done *done, void *arg);
 
 /* Reports locks one by one to "each", then completes: GRANTED when all were read. patterns: keys
  * and globs, none for every lock that is held or waited for; a backslash takes the character after
@@ -284,18 +283,14 @@ struct survey_request {
     void *heard_arg;
     unsigned runs;
     bool idle;
+    /* Of one node of a Cluster: told the keys that were found there, and are at another node by
+     * now. NULL: they end the survey. */
+    void (*elsewhere)(void *arg, const char *key);
+    void *elsewhere_arg;
     /* NULL, or told of each pause of a GLOB that may hold for what a GLOB among the patterns fits,
      * as of a lock that has the GLOB for its key. Of a store with STORE_GLOB_PAUSES. */
     void (*paused)(void *arg, const struct lock_view *view);
 };
-void store_survey(struct store *store, const struct survey_request *request, struct moment until,
-                  store_done *done, void *arg);
-
-/* Does something with a latch: GRANTED with what it is like now (deleted: was like), whether it is
- * open or not; REFUSED with cause ABSENT, EXISTS, CHANGED (COUNT: not that latch any more) or
- * MISFIT. Asking the same again is harmless but for DELETE. */
-void store_latch(struct store *store, const struct latch_request *request, struct moment until,
-                 store_done *done, void *arg);
 
 /* What is decided about a lock without holding it: for LIMIT and NO_LIMIT, how many may hold it;
  * for PAUSE and RESUME, whether anybody but those who nest in a holder is let in. GRANTED; REFUSED
@@ -312,8 +307,6 @@ struct adjust_request {
     int64_t duration; /* PAUSE: ns */
     const char *who;  /* PAUSE: identity_print()ed, its label says why */
 };
-void store_adjust(struct store *store, const struct adjust_request *request, struct moment until,
-                  store_done *done, void *arg);
 
 /* Tells a server that is new that it has forgotten nothing, so that it grants at once, also with
  * grace; a database gets its tables. REFUSED with GRACE if it is not new, unless "force". Of one
@@ -323,8 +316,51 @@ struct mark_request {
     const char *user; /* who gets the rights that rlock needs; NULL: nobody. Of a store whose
                          record says "grants" */
 };
-void store_mark(struct store *store, const struct mark_request *request, struct moment until,
-                store_done *done, void *arg);
+
+/* What a store can be asked to do. LATCH: GRANTED with what the latch is like now (deleted: was
+ * like), whether it is open or not; REFUSED with cause ABSENT, EXISTS, CHANGED (COUNT: not that
+ * latch any more) or MISFIT. Asking the same again is harmless but for DELETE. */
+enum store_verb {
+    VERB_ACQUIRE,
+    VERB_RENEW,
+    VERB_RELEASE,
+    VERB_FORCE,
+    VERB_SURVEY,
+    VERB_LATCH,
+    VERB_ADJUST,
+    VERB_MARK,
+};
+
+/* One operation. The request, with all that it points to, is borrowed until "done" is called, the
+ * store is closed, or store_release_nowait() ends the operation; the operation itself for the call
+ * of store_start(). */
+struct operation {
+    enum store_verb verb;
+    union {
+        const struct acquire_request *acquire;
+        const struct renew_request *renew;
+        const struct release_request *release;
+        const struct force_request *force;
+        const struct survey_request *survey;
+        const struct latch_request *latch;
+        const struct adjust_request *adjust;
+        const struct mark_request *mark;
+    };
+    const struct member_terms *terms; /* for a quorum's member (store/member.h); NULL: none */
+    struct moment until;              /* UNKNOWN then, at the latest */
+    store_done *done;
+    void *arg;
+};
+
+void store_start(struct store *store, const struct operation *operation);
+/* Sends a release, an uncertain one, over a connection that is up and waits for no answer, for a
+ * caller that has to go now: ends whatever is under way, without its "done". False where it could
+ * not be sent: there was no connection. The request is borrowed for the call. */
+bool store_release_nowait(struct store *store, const struct release_request *request);
+
+/* The acquisition, or the one that a renewal or a release is about, as far as that says so; without
+ * keys if the operation is about something else. */
+struct acquire_request operation_lock(const struct operation *operation);
 
 /* Makes *answer UNKNOWN for that cause, with its text as of printf(), and nothing else. */
 void answer_fail(struct answer *answer, enum cause cause, const char *format, ...)
@@ -338,26 +374,12 @@ char *store_print_grace(int64_t grace_ms, char *out, size_t size);
  * cause NONE at first. */
 void store_note_failure(struct answer *told, const struct answer *latest);
 
-/* What a store is made of: one const table each. A store embeds struct store first. The requests
- * that it is given are its own until it is asked for the same kind of thing again, or closed. What
- * it cannot do, going by its record, may be NULL: nobody asks it for that. */
+/* What a store is made of: one const table each. A store embeds struct store first. */
 struct store_ops {
     void (*close)(struct store *);
-    void (*acquire)(struct store *, const struct lock_request *, struct moment, store_done *,
-                    void *);
-    void (*renew)(struct store *, const struct lock_request *, struct moment, store_done *, void *);
-    void (*release)(struct store *, const struct lock_request *, bool, struct moment, store_done *,
-                    void *);
-    bool (*release_nowait)(struct store *, const struct lock_request *);
-    void (*force)(struct store *, const struct force_request *, struct moment, store_done *,
-                  void *);
-    void (*survey)(struct store *, const struct survey_request *, struct moment, store_done *,
-                   void *);
-    void (*latch)(struct store *, const struct latch_request *, struct moment, store_done *,
-                  void *);
-    void (*mark)(struct store *, const struct mark_request *, struct moment, store_done *, void *);
-    void (*adjust)(struct store *, const struct adjust_request *, struct moment, store_done *,
-                   void *);
+    /* The operation is store->operation. No store is asked what its record says it cannot do. */
+    void (*start)(struct store *, const struct operation *);
+    bool (*release_nowait)(struct store *, const struct release_request *);
 };
 
 /* For a store: tells whoever listens to it. */
@@ -365,24 +387,11 @@ void store_poke(struct store *store);
 void store_hand(struct store *store, const struct answer *grant);
 void store_lose(struct store *store, const char *why);
 
-/* The latest request of each kind, and the words that it points to, a block for each. */
-struct store_requests {
-    struct lock_request lock;
-    struct lock_grant grants[LOCK_KEYS_MAX]; /* of the lock_request */
-    struct force_request force;
-    struct survey_request survey;
-    struct latch_request latch;
-    struct adjust_request adjust;
-    struct mark_request mark;
-    const char **lock_words, **force_words, **survey_words, **latch_words, **adjust_words,
-        **mark_words;
-};
-
 struct store {
     const struct store_ops *ops;
     const struct store_events *events; /* NULL: nobody listens */
     void *events_arg;
-    struct store_requests requests;
+    struct operation operation; /* the latest; its request only as long as it is under way */
 };
 
 #endif

@@ -84,7 +84,7 @@ struct store_record {
     /* Command number i of those that an administrator prepares it with, which the caller frees;
      * NULL: there are no more. user: who gets the rights that rlock needs; NULL: nobody. */
     char *(*schema)(const struct store_address *address, const char *user, size_t i);
-    bool grants; /* store_mark() executes all of them */
+    bool grants; /* VERB_MARK executes all of them */
 
     /* Opens the store; see store_open(). */
     struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,

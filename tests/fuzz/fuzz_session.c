@@ -80,80 +80,94 @@ static void report_id(void *arg, const char *id)
     life->reports++;
 }
 
-static void begin_latch(struct life *life, bool listen)
-{
-    struct latch_request request = {.key = "a", .verb = LATCH_LIST, .listen = listen};
+static const char *const keys[] = {"a", "b"};
 
-    request.verb = listen ? LATCH_LOOK : LATCH_LIST;
-    request.each = report_id;
-    request.each_arg = life;
-    store_latch(life->store, &request, life->until, done, life);
+/* The requests of one operation; it lasts no longer than they do. */
+struct requests {
+    struct acquire_request acquire;
+    struct renew_request renew;
+    struct release_request release;
+    struct force_request force;
+    struct survey_request survey;
+    struct latch_request latch;
+};
+
+static void fill_in(struct life *life, struct requests *requests, uint8_t what)
+{
+    static const char *const patterns[] = {"a", "b*", "b"}, *const owners[] = {"us", "them"};
+    bool listen = (what & 0x40) != 0, latches = store_can(&life->address, STORE_LATCHES);
+    size_t key_count = 1 + (what >> 7);
+
+    requests->acquire = (struct acquire_request){.keys = keys,
+                                                 .key_count = key_count,
+                                                 .owner = "us",
+                                                 .lease = 30 * NS_PER_SEC,
+                                                 .who = "",
+                                                 .queue = true,
+                                                 .listen = listen};
+    requests->renew = (struct renew_request){.keys = keys,
+                                             .key_count = key_count,
+                                             .owner = "us",
+                                             .lease = 30 * NS_PER_SEC,
+                                             .who = "",
+                                             .listen = listen};
+    requests->release = (struct release_request){.keys = keys,
+                                                 .key_count = key_count,
+                                                 .owner = "us",
+                                                 .lease = 30 * NS_PER_SEC,
+                                                 .uncertain = listen || what % 8 == 7};
+    requests->force = (struct force_request){.key = "a", .owners = owners, .owner_count = 2};
+    requests->survey = (struct survey_request){.patterns = patterns,
+                                               .pattern_count = listen ? 0 : 3,
+                                               .latches = latches && what >> 7,
+                                               .each = report,
+                                               .each_arg = life};
+    requests->latch = (struct latch_request){.key = "a",
+                                             .verb = listen ? LATCH_LOOK : LATCH_LIST,
+                                             .listen = listen,
+                                             .each = report_id,
+                                             .each_arg = life};
+    if (what % 8 == 1 && key_count > 1 && store_can(&life->address, STORE_ANY))
+        requests->acquire.take = 1;
 }
 
-static void begin_survey(struct life *life, bool all, bool latches)
+static void begin(struct life *life, struct requests *requests, uint8_t what)
 {
-    static const char *const patterns[] = {"a", "b*", "b"};
-    struct survey_request request = {.latches = latches, .each = report, .each_arg = life};
+    static const enum store_verb verbs[] = {VERB_ACQUIRE, VERB_ACQUIRE, VERB_RENEW, VERB_RELEASE,
+                                            VERB_FORCE,   VERB_SURVEY,  VERB_LATCH};
+    struct operation operation = {.done = done, .arg = life};
 
-    request.patterns = patterns;
-    request.pattern_count = all ? 0 : 3;
-    store_survey(life->store, &request, life->until, done, life);
-}
-
-static void begin_force(struct life *life)
-{
-    static const char *const owners[] = {"us", "them"};
-    struct force_request request = {.key = "a", .owners = owners, .owner_count = 2};
-
-    store_force(life->store, &request, life->until, done, life);
-}
-
-static void begin(struct life *life, uint8_t what)
-{
-    static const char *const keys[] = {"a", "b"};
-    struct lock_request request = {.keys = keys,
-                                   .key_count = 1 + (what >> 7),
-                                   .owner = "us",
-                                   .lease = 30 * NS_PER_SEC,
-                                   .who = "",
-                                   .queue = true,
-                                   .listen = (what & 0x40) != 0};
-
-    bool latches = store_can(&life->address, STORE_LATCHES);
-
-    if (what % 8 == 1 && request.key_count > 1 && store_can(&life->address, STORE_ANY))
-        request.take = 1;
-    life->busy = true;
-    life->acquiring = what % 8 < 2 ? request.key_count : 0;
-    life->take = request.take ? request.take : request.key_count;
-    life->until = moment_plus(loop_now(life->loop), TIMEOUT);
-    switch (what % 8) {
-    case 0:
-    case 1: store_acquire(life->store, &request, life->until, done, life); break;
-    case 2: store_renew(life->store, &request, life->until, done, life); break;
-    case 3: store_release(life->store, &request, request.listen, life->until, done, life); break;
-    case 4: begin_force(life); break;
-    case 5: begin_survey(life, request.listen, latches && what >> 7); break;
-    case 6:
-        if (latches)
-            begin_latch(life, request.listen);
-        else
-            begin_force(life);
-        break;
-    case 7:
-        life->busy = false;
+    fill_in(life, requests, what);
+    if (what % 8 == 7) {
         life->parted = true;
-        store_release_nowait(life->store, &request);
-        break;
+        store_release_nowait(life->store, &requests->release);
+        return;
     }
+    life->busy = true;
+    life->acquiring = what % 8 < 2 ? requests->acquire.key_count : 0;
+    life->take = requests->acquire.take ? requests->acquire.take : requests->acquire.key_count;
+    life->until = operation.until = moment_plus(loop_now(life->loop), TIMEOUT);
+    operation.verb = verbs[what % 8];
+    if (operation.verb == VERB_LATCH && !store_can(&life->address, STORE_LATCHES))
+        operation.verb = VERB_FORCE;
+    switch (operation.verb) {
+    case VERB_ACQUIRE: operation.acquire = &requests->acquire; break;
+    case VERB_RENEW: operation.renew = &requests->renew; break;
+    case VERB_RELEASE: operation.release = &requests->release; break;
+    case VERB_FORCE: operation.force = &requests->force; break;
+    case VERB_SURVEY: operation.survey = &requests->survey; break;
+    default: operation.latch = &requests->latch; break;
+    }
+    store_start(life->store, &operation);
 }
 
 static void live(struct life *life, const uint8_t *operations)
 {
+    struct requests requests;
     int turns = 0;
 
     for (int i = 0; i < OPERATIONS && !life->parted; i++) {
-        begin(life, operations[i]);
+        begin(life, &requests, operations[i]);
         while (life->busy) {
             MUST(wire_turn(life->loop));
             MUST(++turns < TURNS_MAX);

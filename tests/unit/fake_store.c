@@ -129,26 +129,27 @@ static struct moment take_answer(struct fake_store *store)
 }
 
 /* Starts a call. One whose time is over is not even sent. */
-static void begin(struct fake_store *store, char call, const struct lock_request *request,
-                  struct moment until, store_done *done, void *arg)
+static void begin(struct fake_store *store, char call, const struct operation *operation)
 {
+    const char *owner = operation_lock(operation).owner;
+    struct moment until = operation->until;
     bool late = moment_reached(until, loop_now(store->loop));
     struct moment due = late ? loop_now(store->loop) : take_answer(store);
 
     if (store->done)
         accuse(store, "two operations at a time");
-    if (store->owner[0] && strcmp(store->owner, request->owner) != 0)
+    if (store->owner[0] && strcmp(store->owner, owner) != 0)
         accuse(store, "another owner");
-    snprintf(store->owner, sizeof store->owner, "%s", request->owner);
+    snprintf(store->owner, sizeof store->owner, "%s", owner);
     store->call = call;
     store->until = until;
-    store->done = done;
-    store->done_arg = arg;
+    store->done = operation->done;
+    store->done_arg = operation->arg;
     if (strchr("aql", call) && store->answer == '0')
         store->answer = '-';
     if (!strchr("aql", call) && store->answer == 'g')
         store->answer = '0';
-    if (call == 'r' && store->answer == '*' && !request->grants)
+    if (call == 'r' && store->answer == '*' && !operation->renew->grants)
         store->answer = '0';
     if (late) {
         store->answer = NOT_SENT;
@@ -161,41 +162,48 @@ static void begin(struct fake_store *store, char call, const struct lock_request
     loop_arm(store->loop, &store->reply, due);
 }
 
-static void acquire(struct store *base, const struct lock_request *request, struct moment until,
-                    store_done *done, void *arg)
+static void begin_renewal(struct fake_store *store, const struct operation *operation)
 {
-    struct fake_store *store = of(base);
+    const struct renew_request *request = operation->renew;
 
-    store->sent = loop_now(store->loop);
-    store->lease = request->lease;
-    store->offered = request->offer;
-    begin(store, request->listen ? 'l' : request->queue ? 'q' : 'a', request, until, done, arg);
-}
-
-static void renew(struct store *base, const struct lock_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    struct fake_store *store = of(base);
-
-    store->sent = loop_now(store->loop);
-    store->lease = request->lease;
-    begin(store, request->handed ? 'h' : 'r', request, until, done, arg);
+    begin(store, request->handed ? 'h' : 'r', operation);
     if (request->grants && request->grants[0].fence != 7)
         accuse(store, "renewed something that was not granted");
 }
 
-static void release(struct store *base, const struct lock_request *request, bool uncertain,
-                    struct moment until, store_done *done, void *arg)
+static void begin_release(struct fake_store *store, const struct operation *operation)
 {
-    struct fake_store *store = of(base);
+    bool uncertain = operation->release->uncertain;
 
     if (store->loose && !uncertain && !moment_reached(store->loose_until, loop_now(store->loop)))
         accuse(store, "released without care for an acquisition that may be under way");
     store->parted = true;
-    begin(store, uncertain ? 'u' : 'f', request, until, done, arg);
+    begin(store, uncertain ? 'u' : 'f', operation);
 }
 
-static bool release_nowait(struct store *base, const struct lock_request *request)
+static void start(struct store *base, const struct operation *operation)
+{
+    struct fake_store *store = of(base);
+
+    if (operation->verb == VERB_RELEASE) {
+        begin_release(store, operation);
+        return;
+    }
+    store->sent = loop_now(store->loop);
+    store->lease = operation_lock(operation).lease;
+    if (operation->verb == VERB_RENEW) {
+        begin_renewal(store, operation);
+        return;
+    }
+    store->offered = operation->acquire->offer;
+    begin(store,
+          operation->acquire->listen  ? 'l'
+          : operation->acquire->queue ? 'q'
+                                      : 'a',
+          operation);
+}
+
+static bool release_nowait(struct store *base, const struct release_request *request)
 {
     struct fake_store *store = of(base);
 
@@ -209,17 +217,12 @@ static bool release_nowait(struct store *base, const struct lock_request *reques
     return true;
 }
 
-/* It owns nothing; what was copied for it is freed by store_close(). */
 static void close_store(struct store *base)
 {
     (void)base;
 }
 
-static const struct store_ops fake_ops = {.close = close_store,
-                                          .acquire = acquire,
-                                          .renew = renew,
-                                          .release = release,
-                                          .release_nowait = release_nowait};
+static const struct store_ops fake_ops = {close_store, start, release_nowait};
 
 void fake_store_init(struct fake_store *store, struct loop *loop, const char *answers)
 {

@@ -21,16 +21,6 @@ static struct client *audited(struct store *base)
     return (struct client *)(void *)base;
 }
 
-static void audit_begin(struct client *client, struct moment until, store_done *done, void *arg)
-{
-    if (client->done)
-        simulation_accuse(client->sim, "two operations at a time");
-    client->done = done;
-    client->done_arg = arg;
-    client->until = until;
-    client->calling = true;
-}
-
 static void audit_done(void *arg, const struct answer *answer)
 {
     struct client *client = arg;
@@ -49,37 +39,24 @@ static void audit_done(void *arg, const struct answer *answer)
         done(client->done_arg, answer);
 }
 
-static void audit_acquire(struct store *base, const struct lock_request *request,
-                          struct moment until, store_done *done, void *arg)
+static void audit_start(struct store *base, const struct operation *operation)
 {
     struct client *client = audited(base);
+    struct operation inner = *operation;
 
-    audit_begin(client, until, done, arg);
-    store_acquire(client->quorum, request, until, audit_done, client);
+    if (client->done)
+        simulation_accuse(client->sim, "two operations at a time");
+    client->done = operation->done;
+    client->done_arg = operation->arg;
+    client->until = operation->until;
+    client->calling = true;
+    inner.done = audit_done;
+    inner.arg = client;
+    store_start(client->quorum, &inner);
     client->calling = false;
 }
 
-static void audit_renew(struct store *base, const struct lock_request *request, struct moment until,
-                        store_done *done, void *arg)
-{
-    struct client *client = audited(base);
-
-    audit_begin(client, until, done, arg);
-    store_renew(client->quorum, request, until, audit_done, client);
-    client->calling = false;
-}
-
-static void audit_release(struct store *base, const struct lock_request *request, bool uncertain,
-                          struct moment until, store_done *done, void *arg)
-{
-    struct client *client = audited(base);
-
-    audit_begin(client, until, done, arg);
-    store_release(client->quorum, request, uncertain, until, audit_done, client);
-    client->calling = false;
-}
-
-static bool audit_release_nowait(struct store *base, const struct lock_request *request)
+static bool audit_release_nowait(struct store *base, const struct release_request *request)
 {
     struct client *client = audited(base);
 
@@ -201,11 +178,7 @@ static void close_store(struct store *base)
 void client_open(struct client *client, bool wait)
 {
     static const char *const keys[] = {"k"};
-    static const struct store_ops ops = {.close = close_store,
-                                         .acquire = audit_acquire,
-                                         .renew = audit_renew,
-                                         .release = audit_release,
-                                         .release_nowait = audit_release_nowait};
+    static const struct store_ops ops = {close_store, audit_start, audit_release_nowait};
     static unsigned owners;
     struct simulation *sim = client->sim;
     struct store_node nodes[SIM_NODES];

@@ -90,7 +90,7 @@ static bool leave(const struct sim_server *server, struct sim_key *key, const ch
 }
 
 static void acquire_key(const struct sim_server *server, struct sim_key *key, const char *owner,
-                        const struct lock_request *request, struct answer *answer)
+                        const struct acquire_request *request, struct answer *answer)
 {
     struct moment now = loop_now(server->loop);
     size_t place = place_of(server, key, owner);
@@ -124,8 +124,8 @@ struct sim_link {
     const char *owner;
     struct loop_timer timer;
     bool busy;
-    char task; /* a acquire, n renew, r release */
-    struct lock_request request;
+    enum store_verb verb;
+    struct acquire_request request;
     struct sim_key *key;
     store_done *done;
     void *arg;
@@ -172,12 +172,12 @@ static void obey(struct loop_timer *timer)
         link->done(link->arg, &away);
         return;
     }
-    if (link->task == 'a') {
+    if (link->verb == VERB_ACQUIRE) {
         acquire_key(server, key, link->owner, &link->request, &answer);
         bool listens = link->request.listen && answer.verdict == VERDICT_REFUSED;
         link->listens_to = listens ? key : NULL;
-    } else if (link->task == 'n' ? key->holder != link->owner
-                                 : !(changed = leave(server, key, link->owner))) {
+    } else if (link->verb == VERB_RENEW ? key->holder != link->owner
+                                        : !(changed = leave(server, key, link->owner))) {
         answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
     }
     link->done(link->arg, chance(&server->seed, 100) < server->silent ? &mute : &answer);
@@ -185,15 +185,14 @@ static void obey(struct loop_timer *timer)
         call_first(server, key);
 }
 
-static struct sim_key *key_of(struct sim_server *server, const struct lock_request *request)
+static struct sim_key *key_of(struct sim_server *server, const char *const *keys, size_t count)
 {
-    if (request->key_count != 1)
+    if (count != 1)
         server->fault = "the store was asked about several keys at once";
-    return sim_find_key(server, request->keys[0]);
+    return sim_find_key(server, keys[0]);
 }
 
-static void ask(struct store *base, char task, const struct lock_request *request,
-                struct moment until, store_done *done, void *arg)
+static void start(struct store *base, const struct operation *operation)
 {
     struct sim_link *link = of(base);
     struct moment now = loop_now(link->server->loop);
@@ -201,39 +200,20 @@ static void ask(struct store *base, char task, const struct lock_request *reques
     if (link->busy)
         link->server->fault = "the store was asked while it was busy";
     link->busy = true;
-    link->task = task;
-    link->request = *request;
-    link->key = key_of(link->server, request);
-    link->done = done;
-    link->arg = arg;
+    link->verb = operation->verb;
+    link->request = operation_lock(operation);
+    link->key = key_of(link->server, link->request.keys, link->request.key_count);
+    link->done = operation->done;
+    link->arg = operation->arg;
     int64_t trip = (1 + chance(&link->server->seed, 5)) * NS_PER_MS;
     loop_arm(link->server->loop, &link->timer,
-             is_dead(link) ? moment_max(now, until) : moment_plus(now, trip));
+             is_dead(link) ? moment_max(now, operation->until) : moment_plus(now, trip));
 }
 
-static void acquire(struct store *base, const struct lock_request *request, struct moment until,
-                    store_done *done, void *arg)
-{
-    ask(base, 'a', request, until, done, arg);
-}
-
-static void renew(struct store *base, const struct lock_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    ask(base, 'n', request, until, done, arg);
-}
-
-static void release(struct store *base, const struct lock_request *request, bool uncertain,
-                    struct moment until, store_done *done, void *arg)
-{
-    (void)uncertain;
-    ask(base, 'r', request, until, done, arg);
-}
-
-static bool release_nowait(struct store *base, const struct lock_request *request)
+static bool release_nowait(struct store *base, const struct release_request *request)
 {
     struct sim_link *link = of(base);
-    struct sim_key *key = key_of(link->server, request);
+    struct sim_key *key = key_of(link->server, request->keys, request->key_count);
 
     loop_disarm(link->server->loop, &link->timer);
     link->busy = false;
@@ -253,11 +233,7 @@ static void close_link(struct store *base)
 
 struct store *sim_connect(struct sim_server *server, const char *owner)
 {
-    static const struct store_ops ops = {.close = close_link,
-                                         .acquire = acquire,
-                                         .renew = renew,
-                                         .release = release,
-                                         .release_nowait = release_nowait};
+    static const struct store_ops ops = {close_link, start, release_nowait};
     struct sim_link *link = calloc(1, sizeof *link);
 
     if (!link)

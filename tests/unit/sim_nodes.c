@@ -294,7 +294,7 @@ static void fire(struct loop_timer *timer)
 }
 
 static struct sim_message *post(struct sim_link *link, enum verb verb,
-                                const struct lock_request *request,
+                                const struct acquire_request *request,
                                 const struct member_terms *terms)
 {
     struct sim_message *message = calloc(1, sizeof *message);
@@ -317,19 +317,25 @@ static struct sim_message *post(struct sim_link *link, enum verb verb,
     return message;
 }
 
-/* A node that is down says so; otherwise the request goes out, and until then it has time. */
-static struct sim_message *begin(struct sim_link *link, enum verb verb,
-                                 const struct lock_request *request,
-                                 const struct member_terms *terms, struct moment until,
-                                 store_done *done, void *arg)
+static struct sim_link *of(struct store *base)
 {
+    return (struct sim_link *)(void *)base;
+}
+
+/* A node that is down says so; otherwise the request goes out, and until then it has time. */
+static struct sim_message *begin(struct sim_link *link, const struct operation *operation,
+                                 struct moment until)
+{
+    static const enum verb verbs[] = {
+        [VERB_ACQUIRE] = ACQUIRE, [VERB_RENEW] = RENEW, [VERB_RELEASE] = RELEASE};
+    const struct acquire_request request = operation_lock(operation);
     struct sim_node *node = link->node;
     struct moment now = loop_now(node->loop);
 
     if (link->done)
         fault = "two operations at a time on one node";
-    link->done = done;
-    link->arg = arg;
+    link->done = operation->done;
+    link->arg = operation->arg;
     link->report.sent = false;
     if (link->node->down || moment_reached(until, now)) {
         loop_arm(link->node->loop, &link->timer, now);
@@ -341,52 +347,32 @@ static struct sim_message *begin(struct sim_link *link, enum verb verb,
         return NULL; /* it is not even greeted */
     }
     link->greeted = link->report.sent = true;
-    link->message = post(link, verb, request, terms);
+    link->message = post(link, verbs[operation->verb], &request,
+                         operation->verb == VERB_RELEASE ? &no_terms : operation->terms);
     link->message->link = link;
     return link->message;
 }
 
-static struct sim_link *of(struct store *base)
+static void link_start(struct store *base, const struct operation *operation)
 {
-    return (struct sim_link *)(void *)base;
-}
+    struct moment until = operation->until;
+    bool acquires = operation->verb == VERB_ACQUIRE, releases = operation->verb == VERB_RELEASE;
 
-static void link_acquire(struct store *base, const struct lock_request *request,
-                         const struct member_terms *terms, struct moment until, store_done *done,
-                         void *arg)
-{
-    struct moment latest = moment_plus(loop_now(of(base)->node->loop), TIMEOUT_NS);
-    struct sim_message *message;
-
-    until = moment_min(until, latest);
-    if (request->queue || request->listen)
+    if (acquires)
+        until = moment_min(until, moment_plus(loop_now(of(base)->node->loop), TIMEOUT_NS));
+    if (acquires && (operation->acquire->queue || operation->acquire->listen))
         fault = "a node was asked to keep a place in a queue";
-    message = begin(of(base), ACQUIRE, request, terms, until, done, arg);
-    if (message)
+    struct sim_message *message = begin(of(base), operation, until);
+    if (message && releases)
+        message->uncertain = operation->release->uncertain;
+    if (message && (acquires || (releases && operation->release->in_time)))
         message->not_after = until;
 }
 
-static void link_renew(struct store *base, const struct lock_request *request,
-                       const struct member_terms *terms, struct moment until, store_done *done,
-                       void *arg)
-{
-    begin(of(base), RENEW, request, terms, until, done, arg);
-}
-
-static void link_release(struct store *base, const struct lock_request *request, bool uncertain,
-                         struct moment until, store_done *done, void *arg)
-{
-    struct sim_message *message = begin(of(base), RELEASE, request, &no_terms, until, done, arg);
-
-    if (message)
-        message->uncertain = uncertain;
-    if (message && request->in_time)
-        message->not_after = until;
-}
-
-static bool link_release_nowait(struct store *base, const struct lock_request *request)
+static bool link_release_nowait(struct store *base, const struct release_request *request)
 {
     struct sim_link *link = of(base);
+    const struct acquire_request lock = {.owner = request->owner, .lease = request->lease};
 
     loop_disarm(link->node->loop, &link->timer);
     if (link->message)
@@ -394,7 +380,7 @@ static bool link_release_nowait(struct store *base, const struct lock_request *r
     link->message = NULL;
     link->done = NULL;
     if (!link->node->down && !silent)
-        post(link, RELEASE, request, &no_terms)->uncertain = true;
+        post(link, RELEASE, &lock, &no_terms)->uncertain = true;
     return !link->node->down;
 }
 
@@ -425,9 +411,7 @@ static const struct member_report *link_report(const struct store *base)
 
 struct member sim_link(struct sim_node *node)
 {
-    static const struct store_ops ops = {
-        .close = link_close, .release = link_release, .release_nowait = link_release_nowait};
-    static const struct member_ops member_ops = {link_acquire, link_renew, link_report};
+    static const struct store_ops ops = {link_close, link_start, link_release_nowait};
     struct sim_link *link = calloc(1, sizeof *link);
 
     if (!link)
@@ -438,7 +422,7 @@ struct member sim_link(struct sim_node *node)
     link->next = node->links;
     node->links = link;
     fake_descriptor(node->loop, fire);
-    return (struct member){&link->base, &member_ops};
+    return (struct member){&link->base, link_report};
 }
 
 static void cut(struct sim_link *link)

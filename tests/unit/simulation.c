@@ -356,10 +356,10 @@ static void happen(struct loop_timer *timer)
 
 /* Sends a request: it may be done, at some time, and its answer may come, in time. */
 static void post(struct simulation *sim, enum simulation_kind kind,
-                 const struct lock_request *request, bool uncertain, struct moment until,
-                 bool answered)
+                 const struct operation *operation, bool answered)
 {
-    struct moment now = loop_now(sim->loop);
+    struct moment now = loop_now(sim->loop), until = operation->until;
+    const struct lock_grant *grants = kind == SIMULATION_RENEW ? operation->renew->grants : NULL;
     static const char *const fates[] = {"lost",      "answer lost", "cut off", "not sent",
                                         "not ready", "slow",        "sent"};
     bool bad = simulation_chance(sim, 16) < sim->failing;
@@ -377,12 +377,14 @@ static void post(struct simulation *sim, enum simulation_kind kind,
         answered && fate != LOST && fate != ANSWER_LOST && fate != CUT_OFF && back.ns <= until.ns;
     if (fate != LOST) {
         struct simulation_event *event = plan(sim, kind, there);
-        event->lease = request->lease;
+        event->lease = operation_lock(operation).lease;
         event->sent = now;
         event->not_after = until;
-        event->uncertain = uncertain;
-        event->in_time = request->in_time;
-        event->claims = request->grants && request->grants[0].fence == sim->held_fence;
+        if (kind == SIMULATION_RELEASE) {
+            event->uncertain = operation->release->uncertain;
+            event->in_time = operation->release->in_time;
+        }
+        event->claims = grants && grants[0].fence == sim->held_fence;
         event->answered = comes;
         event->answer_at = back;
         if (kind == SIMULATION_ACQUIRE)
@@ -395,64 +397,49 @@ static void post(struct simulation *sim, enum simulation_kind kind,
     }
 }
 
-static void begin(struct store *base, enum simulation_kind kind, const struct lock_request *request,
-                  bool uncertain, struct moment until, store_done *done, void *arg)
+static void start(struct store *base, const struct operation *operation)
 {
+    static const enum simulation_kind kinds[] = {[VERB_ACQUIRE] = SIMULATION_ACQUIRE,
+                                                 [VERB_RENEW] = SIMULATION_RENEW,
+                                                 [VERB_RELEASE] = SIMULATION_RELEASE};
     struct simulation *sim = of(base);
+    enum simulation_kind kind = kinds[operation->verb];
 
     if (sim->done)
         simulation_accuse(sim, "two operations at a time");
-    sim->done = done;
-    sim->done_arg = arg;
+    if (kind == SIMULATION_ACQUIRE) {
+        sim->asked = operation->acquire->lease;
+        sim->handover = (struct handover){0};
+        if (operation->acquire->offer && !sim->forgetful && !sim->in_sessions)
+            handover_offer(&sim->handover, loop_now(sim->loop));
+    }
+    sim->done = operation->done;
+    sim->done_arg = operation->arg;
     sim->number++;
     sim->acquiring = kind == SIMULATION_ACQUIRE;
     sim->releasing = kind == SIMULATION_RELEASE;
     sim->answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     sim->handover.open = false;
     sim->owed &= kind != SIMULATION_RELEASE;
-    post(sim, kind, request, uncertain, until, true);
-}
-
-static void acquire_op(struct store *base, const struct lock_request *request, struct moment until,
-                       store_done *done, void *arg)
-{
-    struct simulation *sim = of(base);
-    bool offers = request->offer && !sim->forgetful && !sim->in_sessions;
-
-    sim->asked = request->lease;
-    sim->handover = (struct handover){0};
-    if (offers)
-        handover_offer(&sim->handover, loop_now(sim->loop));
-    begin(base, SIMULATION_ACQUIRE, request, false, until, done, arg);
-}
-
-static void renew_op(struct store *base, const struct lock_request *request, struct moment until,
-                     store_done *done, void *arg)
-{
-    begin(base, SIMULATION_RENEW, request, false, until, done, arg);
-}
-
-static void release_op(struct store *base, const struct lock_request *request, bool uncertain,
-                       struct moment until, store_done *done, void *arg)
-{
-    begin(base, SIMULATION_RELEASE, request, uncertain, until, done, arg);
+    post(sim, kind, operation, true);
 }
 
 /* The caller need not send a release again only if this one was sent. */
-static bool release_nowait_op(struct store *base, const struct lock_request *request)
+static bool release_nowait(struct store *base, const struct release_request *request)
 {
     struct simulation *sim = of(base);
+    const struct operation operation = {
+        .verb = VERB_RELEASE, .release = request, .until = loop_now(sim->loop)};
 
     sim->done = NULL;
     sim->number++;
     if (simulation_chance(sim, 4) == 0)
         return false;
     sim->owed = false;
-    post(sim, SIMULATION_RELEASE, request, true, loop_now(sim->loop), false);
+    post(sim, SIMULATION_RELEASE, &operation, false);
     return true;
 }
 
-/* It owns nothing; what was copied for it is freed by store_close(). */
 static void close_store(struct store *base)
 {
     (void)base;
@@ -460,11 +447,7 @@ static void close_store(struct store *base)
 
 void simulation_begin(struct simulation *sim, struct loop *loop, unsigned seed)
 {
-    static const struct store_ops ops = {.close = close_store,
-                                         .acquire = acquire_op,
-                                         .renew = renew_op,
-                                         .release = release_op,
-                                         .release_nowait = release_nowait_op};
+    static const struct store_ops ops = {close_store, start, release_nowait};
 
     sim->base.ops = &ops;
     sim->loop = loop;

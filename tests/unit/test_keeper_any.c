@@ -35,7 +35,7 @@ struct recorder {
     char log[500];
 };
 
-static void note(struct recorder *store, const char *what, const struct lock_request *request)
+static void note(struct recorder *store, const char *what, const struct acquire_request *request)
 {
     char word[64];
     size_t used = (size_t)snprintf(word, sizeof word, "%s:", what);
@@ -70,45 +70,34 @@ static void reply(struct loop_timer *timer)
     store->done(store->arg, &answer);
 }
 
-static void begin(struct store *base, const char *what, const struct lock_request *request,
-                  struct moment until, store_done *done, void *arg)
+static void start(struct store *base, const struct operation *operation)
 {
     struct recorder *store = (struct recorder *)base;
+    const struct acquire_request request = operation_lock(operation);
     struct moment now = loop_now(store->loop);
 
-    note(store, what, request);
-    store->acquires = *what == 'a';
-    store->keys = request->key_count;
-    store->done = done;
-    store->arg = arg;
+    store->acquires = operation->verb == VERB_ACQUIRE;
+    if (store->acquires)
+        note(store, request.inherited ? "acquire*" : "acquire", &request);
+    else if (operation->verb == VERB_RENEW)
+        note(store, "renew", &request);
+    else
+        note(store, operation->release->uncertain ? "sure" : "free", &request);
+    store->keys = request.key_count;
+    store->done = operation->done;
+    store->arg = operation->arg;
     loop_arm(store->loop, &store->reply,
-             store->acquires && *store->answers == '?' ? until : moment_plus(now, NS_PER_MS));
+             store->acquires && *store->answers == '?' ? operation->until
+                                                       : moment_plus(now, NS_PER_MS));
 }
 
-static void acquire(struct store *base, const struct lock_request *request, struct moment until,
-                    store_done *done, void *arg)
-{
-    begin(base, request->inherited ? "acquire*" : "acquire", request, until, done, arg);
-}
-
-static void renew(struct store *base, const struct lock_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    begin(base, "renew", request, until, done, arg);
-}
-
-static void release(struct store *base, const struct lock_request *request, bool uncertain,
-                    struct moment until, store_done *done, void *arg)
-{
-    begin(base, uncertain ? "sure" : "free", request, until, done, arg);
-}
-
-static bool release_nowait(struct store *base, const struct lock_request *request)
+static bool release_nowait(struct store *base, const struct release_request *request)
 {
     struct recorder *store = (struct recorder *)base;
+    const struct acquire_request lock = {.keys = request->keys, .key_count = request->key_count};
 
     loop_disarm(store->loop, &store->reply);
-    note(store, "sure", request);
+    note(store, "sure", &lock);
     return true;
 }
 
@@ -223,11 +212,7 @@ static const struct {
 
 static void live(size_t i)
 {
-    static const struct store_ops ops = {.close = close_store,
-                                         .acquire = acquire,
-                                         .renew = renew,
-                                         .release = release,
-                                         .release_nowait = release_nowait};
+    static const struct store_ops ops = {close_store, start, release_nowait};
     static const char *const keys[] = {"a", "b", "c"};
     const struct keeper_plan plan = {.request = {.keys = keys,
                                                  .key_count = KEYS,

@@ -27,7 +27,7 @@ struct far {
     bool connected;
     struct moment expires; /* the lease; in the past: nobody holds it */
     struct question {
-        enum { ACQUIRE, RENEW, RELEASE } what;
+        enum store_verb what;
         int64_t lease, trip;
         struct moment until;
         store_done *done;
@@ -50,8 +50,8 @@ static void arrive(struct loop_timer *timer)
     struct question *question = timer->owner;
     struct moment now = loop_now(current->loop);
 
-    question->granted = question->what != ACQUIRE || now.ns <= question->until.ns;
-    if (question->what == RELEASE)
+    question->granted = question->what != VERB_ACQUIRE || now.ns <= question->until.ns;
+    if (question->what == VERB_RELEASE)
         current->expires = now;
     else if (question->granted)
         current->expires = moment_plus(now, question->lease);
@@ -89,57 +89,39 @@ static void give_up(struct loop_timer *timer)
     end(question, &silence);
 }
 
-static void ask(struct store *base, int what, const struct lock_request *request,
-                struct moment until, store_done *done, void *arg)
+static void far_start(struct store *base, const struct operation *operation)
 {
+    enum store_verb what = operation->verb;
+    struct moment until = operation->until;
     struct far *far = of(base);
     struct question *question = &far->questions[far->next++ % COUNT(far->questions)];
     struct moment now = loop_now(far->loop);
     /* A release does not wait for the greeting. */
-    int64_t way = far->connected ? 0 : what == RELEASE ? far->trip : 2 * far->trip;
+    int64_t way = far->connected ? 0 : what == VERB_RELEASE ? far->trip : 2 * far->trip;
     struct moment sent = moment_plus(now, way), reached = moment_plus(now, 2 * far->trip);
     struct moment timeout = moment_plus(sent, 2 * far->trip > REQUEST ? 2 * far->trip : REQUEST);
     struct moment connect_by = moment_plus(now, far->connect_timeout);
     bool out = far->connected || reached.ns <= moment_min(until, connect_by).ns;
 
     *question = (struct question){.what = what,
-                                  .lease = request->lease,
+                                  .lease = operation_lock(operation).lease,
                                   .trip = far->trip,
                                   .until = until,
-                                  .done = done,
-                                  .arg = arg};
+                                  .done = operation->done,
+                                  .arg = operation->arg};
     question->arrives = (struct loop_timer){.fire = arrive, .owner = question};
     question->answered = (struct loop_timer){.fire = answer, .owner = question};
     question->over = (struct loop_timer){.fire = give_up, .owner = question};
-    if (what == ACQUIRE)
+    if (what == VERB_ACQUIRE)
         until = moment_min(until, timeout);
-    if (out || what == RELEASE) {
+    if (out || what == VERB_RELEASE) {
         loop_arm(far->loop, &question->arrives, moment_plus(sent, far->trip / 2));
         loop_arm(far->loop, &question->answered, moment_plus(sent, far->trip));
     }
     loop_arm(far->loop, &question->over, out ? until : moment_min(until, connect_by));
 }
 
-static void acquire(struct store *base, const struct lock_request *request, struct moment until,
-                    store_done *done, void *arg)
-{
-    ask(base, ACQUIRE, request, until, done, arg);
-}
-
-static void renew(struct store *base, const struct lock_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    ask(base, RENEW, request, until, done, arg);
-}
-
-static void release(struct store *base, const struct lock_request *request, bool uncertain,
-                    struct moment until, store_done *done, void *arg)
-{
-    (void)uncertain;
-    ask(base, RELEASE, request, until, done, arg);
-}
-
-static bool release_nowait(struct store *base, const struct lock_request *request)
+static bool release_nowait(struct store *base, const struct release_request *request)
 {
     (void)base, (void)request;
     return of(base)->connected;
@@ -230,7 +212,6 @@ static const struct keeper_events events = {
 
 enum waiting { NO_WAIT, WAIT, WAIT_FOR_EVER };
 
-/* It owns nothing; what was copied for it is freed by store_close(). */
 static void close_store(struct store *base)
 {
     (void)base;
@@ -238,11 +219,7 @@ static void close_store(struct store *base)
 
 static void begin(struct life *life, int64_t lease, int64_t trip, enum waiting waiting)
 {
-    static const struct store_ops ops = {.close = close_store,
-                                         .acquire = acquire,
-                                         .renew = renew,
-                                         .release = release,
-                                         .release_nowait = release_nowait};
+    static const struct store_ops ops = {close_store, far_start, release_nowait};
     static const char *const keys[] = {"k"};
 
     *life = (struct life){.far = {.base = {.ops = &ops}, .trip = trip}};

@@ -59,16 +59,13 @@ static void check(struct redis_call *call, const char *wanted, const char *what)
 }
 
 /* What is the same in all the requests about locks. */
-static struct lock_request completed(const struct lock_request *row)
-{
-    struct lock_request request = *row;
-
-    request.keys = keys;
-    request.key_count = row->key_count ? row->key_count : 1;
-    request.owner = "us";
-    request.lease = row->lease ? row->lease : S(30);
-    return request;
-}
+#define COMPLETE(request)                                                                          \
+    do {                                                                                           \
+        (request)->keys = keys;                                                                    \
+        (request)->key_count = (request)->key_count ? (request)->key_count : 1;                    \
+        (request)->owner = "us";                                                                   \
+        (request)->lease = (request)->lease ? (request)->lease : S(30);                            \
+    } while (0)
 
 /* -- acquire ----------------------------------------------------------------------------------- */
 
@@ -77,7 +74,7 @@ static const struct {
     const struct redis_terms *terms;
     const struct member_terms *settled;
     bool offers;
-    struct lock_request request;
+    struct acquire_request request;
     const char *wanted;
 } acquisitions[] = {
     {"a try",
@@ -243,9 +240,10 @@ static const struct {
 static void test_acquire(void)
 {
     for (size_t i = 0; i < COUNT(acquisitions); i++) {
-        struct lock_request request = completed(&acquisitions[i].request);
+        struct acquire_request request = acquisitions[i].request;
         struct redis_call call = {.script = NULL};
 
+        COMPLETE(&request);
         redis_call_acquire(&call, acquisitions[i].terms, "p", &request, acquisitions[i].settled,
                            acquisitions[i].offers);
         check(&call, acquisitions[i].wanted, acquisitions[i].what);
@@ -258,7 +256,7 @@ static const struct {
     const char *what;
     const struct redis_terms *terms;
     const struct member_terms *settled;
-    struct lock_request request;
+    struct renew_request request;
     const char *wanted;
 } renewals[] = {
     {"a renewal", &plain, &nothing, {.key_count = 2}, "renew p:{a} p:{b} ahead: us|30000|0|0"},
@@ -289,9 +287,10 @@ static const struct {
 static void test_renew(void)
 {
     for (size_t i = 0; i < COUNT(renewals); i++) {
-        struct lock_request request = completed(&renewals[i].request);
+        struct renew_request request = renewals[i].request;
         struct redis_call call = {.script = NULL};
 
+        COMPLETE(&request);
         redis_call_renew(&call, renewals[i].terms, "p", &request, renewals[i].settled);
         check(&call, renewals[i].wanted, renewals[i].what);
     }
@@ -299,7 +298,7 @@ static void test_renew(void)
 
 static void test_renew_as_before(void)
 {
-    struct lock_request request = {.keys = keys, .key_count = 1, .owner = "us"};
+    struct renew_request request = {.keys = keys, .key_count = 1, .owner = "us"};
     struct redis_call call = {.script = NULL};
 
     redis_call_renew(&call, &plain, "p", &request, &nothing);
@@ -309,59 +308,46 @@ static void test_renew_as_before(void)
 static const struct {
     const char *what;
     const struct redis_terms *terms;
-    bool uncertain;
-    struct lock_request request;
+    struct release_request request;
     const char *wanted;
 } releases[] = {
-    {"a release", &marked, false, {.key_count = 2}, "release p:{a} p:{b} ahead: us|0|0|0|0|"},
-    {"an uncertain one", &plain, true, {.key_count = 1}, "release p:{a} ahead: us|60000|0|0|0|"},
-    {"not at once", &plain, false, {.at_least = S(5)}, "release p:{a} ahead: us|0|5000|0|0|"},
-    {"a strict release", &plain, false, {.strict = true}, "release p:{a} ahead: us|0|0|0|1|"},
-    {"in time, or not at all", &plain, false, {.in_time = true}, "release p:{a}: us|0|0|0|0|"},
-    {"with grace",
-     &gracious,
-     false,
-     {.who = "who"},
-     "release p:{a} ahead: us|0|0|0|0||p:!epoch|30000"},
-    {"a member's", &member, false, {.who = "who"}, "release p:{a} ahead: us|0|0|0|0|"},
+    {"a release", &marked, {.key_count = 2}, "release p:{a} p:{b} ahead: us|0|0|0|0|"},
+    {"an uncertain one", &plain, {.uncertain = true}, "release p:{a} ahead: us|60000|0|0|0|"},
+    {"not at once", &plain, {.at_least = S(5)}, "release p:{a} ahead: us|0|5000|0|0|"},
+    {"a strict release", &plain, {.strict = true}, "release p:{a} ahead: us|0|0|0|1|"},
+    {"in time, or not at all", &plain, {.in_time = true}, "release p:{a}: us|0|0|0|0|"},
+    {"with grace", &gracious, {.strict = false}, "release p:{a} ahead: us|0|0|0|0||p:!epoch|30000"},
+    {"a member's", &member, {.strict = false}, "release p:{a} ahead: us|0|0|0|0|"},
     {"it was no run",
      &plain,
-     false,
      {.end = {.how = LOCK_UNUSED}},
      "release p:{a} ahead: us|0|0|0|0|unused=1"},
     {"it waited in vain",
      &plain,
-     false,
      {.end = {.how = LOCK_REFUSED}},
      "release p:{a} ahead: us|0|0|0|0|refused=1"},
     {"it expired",
      &plain,
-     false,
      {.end = {.how = LOCK_EXPIRED}},
      "release p:{a} ahead: us|0|0|0|0|expired=1"},
     {"the command has ended",
      &plain,
-     false,
      {.end = {.known = true, .status = 3, .ran_ms = 1500}},
      "release p:{a} ahead: us|0|0|0|0|ran=1500 exit=3"},
     {"in less than a ms",
      &plain,
-     false,
      {.end = {.known = true}},
      "release p:{a} ahead: us|0|0|0|0|ran=1 exit=0"},
     {"its time was up",
      &plain,
-     false,
      {.end = {.how = LOCK_TIMED_OUT, .known = true, .signal = 15, .ran_ms = 20}},
      "release p:{a} ahead: us|0|0|0|0|timed=1 ran=20 signal=15"},
     {"the lock was lost",
      &plain,
-     false,
      {.end = {.how = LOCK_LOST, .known = true, .signal = 9, .status = 1, .ran_ms = 20}},
      "release p:{a} ahead: us|0|0|0|0|lost=1 ran=20 signal=9"},
     {"it was taken away",
      &plain,
-     false,
      {.end = {.how = LOCK_REVOKED, .known = true, .status = 1, .ran_ms = 20}},
      "release p:{a} ahead: us|0|0|0|0|revoked=1 ran=20 exit=1"},
 };
@@ -369,10 +355,11 @@ static const struct {
 static void test_release(void)
 {
     for (size_t i = 0; i < COUNT(releases); i++) {
-        struct lock_request request = completed(&releases[i].request);
+        struct release_request request = releases[i].request;
         struct redis_call call = {.script = NULL};
 
-        redis_call_release(&call, releases[i].terms, "p", &request, releases[i].uncertain);
+        COMPLETE(&request);
+        redis_call_release(&call, releases[i].terms, "p", &request);
         check(&call, releases[i].wanted, releases[i].what);
     }
 }
@@ -380,10 +367,14 @@ static void test_release(void)
 /* What is filled in when the call is sent, and what gives an acquisition back. */
 static void test_places(void)
 {
-    struct lock_request request =
-        completed(&(struct lock_request){.who = "who", .queue = true, .key_count = 2});
+    struct acquire_request request = {.who = "who", .queue = true, .key_count = 2};
+    struct renew_request renewal = {.key_count = 2};
+    struct release_request release = {.key_count = 2};
     struct redis_call call = {.script = NULL}, back = {.script = NULL};
 
+    COMPLETE(&request);
+    COMPLETE(&renewal);
+    COMPLETE(&release);
     redis_call_acquire(&call, &plain, "p", &request, &nothing, true);
     call.db = 5;
     redis_call_give_back(&back, &call);
@@ -395,12 +386,12 @@ static void test_places(void)
           "acquire p:{a} p:{b} ahead db=5: "
           "us|30000|7000|LATEST|PLACES|0|x|0|1|who||offer|TOKEN|9500",
           "where acquire.lua has what is filled in");
-    redis_call_renew(&call, &member, "p", &request, &nothing);
+    redis_call_renew(&call, &member, "p", &renewal, &nothing);
     redis_call_replace(&call, REDIS_ARGUMENT_NOT_AFTER, "LATEST");
     redis_call_replace(&call, call.node_at, "NODE");
     check(&call, "renew p:{a} p:{b} ahead node@6: us|30000|0|LATEST|member|p:!quorum|NODE",
           "where renew.lua has it");
-    redis_call_release(&call, &plain, "p", &request, false);
+    redis_call_release(&call, &plain, "p", &release);
     redis_call_replace(&call, REDIS_ARGUMENT_NOT_AFTER, "LATEST");
     check(&call, "release p:{a} p:{b} ahead: us|0|0|LATEST|0|", "where release.lua has it");
     tap_ok(!call.script && !call.argc && !call.key_count && !call.node_at && !call.db,

@@ -34,13 +34,13 @@ int main(void)
     char *marker = redis_grace_marker("p", "epoch");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct lock_request request = {.keys = keys,
-                                       .key_count = rows[i].keys,
-                                       .owner = "us",
-                                       .mode = rows[i].mode,
-                                       .limit = rows[i].limit,
-                                       .who = "who",
-                                       .grants = rows[i].grants};
+        struct renew_request request = {.keys = keys,
+                                        .key_count = rows[i].keys,
+                                        .owner = "us",
+                                        .mode = rows[i].mode,
+                                        .limit = rows[i].limit,
+                                        .who = "who",
+                                        .grants = rows[i].grants};
         char got[300] = "", input[40];
 
         snprintf(input, sizeof input, "mode %d, %zu keys", (int)rows[i].mode, rows[i].keys);

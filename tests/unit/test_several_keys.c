@@ -23,6 +23,8 @@ struct taker {
     const char *keys[SIM_KEYS + 1]; /* up to NULL */
     char owner[8];
     struct store *store;
+    struct acquire_request acquire;
+    struct release_request release;
     struct loop_timer timer;
     enum { TRYING, HOLDING, RELEASING } state;
     bool busy, has, lost;
@@ -30,15 +32,15 @@ struct taker {
     const char *fault;
 };
 
-static struct lock_request request_of(const struct taker *taker)
+static struct acquire_request request_of(const struct taker *taker)
 {
-    struct lock_request request = {.keys = taker->keys,
-                                   .owner = taker->owner,
-                                   .mode = LOCK_EXCLUSIVE,
-                                   .lease = LEASE_NS,
-                                   .who = "",
-                                   .queue = true,
-                                   .listen = true};
+    struct acquire_request request = {.keys = taker->keys,
+                                      .owner = taker->owner,
+                                      .mode = LOCK_EXCLUSIVE,
+                                      .lease = LEASE_NS,
+                                      .who = "",
+                                      .queue = true,
+                                      .listen = true};
 
     while (taker->keys[request.key_count])
         request.key_count++;
@@ -105,21 +107,32 @@ static void returned(void *arg, const struct answer *answer)
 static void act(struct loop_timer *timer)
 {
     struct taker *taker = timer->owner;
-    struct lock_request request = request_of(taker);
-    struct moment until = moment_plus(loop_now(server.loop), TIMEOUT);
+    struct operation operation = {.until = moment_plus(loop_now(server.loop), TIMEOUT),
+                                  .arg = taker};
 
     if (taker->busy)
         return;
     taker->busy = true;
     if (taker->state == TRYING) {
-        store_acquire(taker->store, &request, until, taken, taker);
+        taker->acquire = request_of(taker);
+        operation.verb = VERB_ACQUIRE;
+        operation.acquire = &taker->acquire;
+        operation.done = taken;
+        store_start(taker->store, &operation);
         return;
     }
     if (taker->state == HOLDING && !taker->lost && count_held(taker) != request_of(taker).key_count)
         taker->fault = "lost a key that nobody took from it";
     taker->state = RELEASING;
     taker->has = false;
-    store_release(taker->store, &request, false, until, returned, taker);
+    taker->release = (struct release_request){.keys = taker->keys,
+                                              .key_count = request_of(taker).key_count,
+                                              .owner = taker->owner,
+                                              .lease = LEASE_NS};
+    operation.verb = VERB_RELEASE;
+    operation.release = &taker->release;
+    operation.done = returned;
+    store_start(taker->store, &operation);
 }
 
 static void poked(void *arg)
@@ -259,13 +272,10 @@ static const struct run runs[] = {
 static struct answer grants[SIM_KEYS];
 static size_t granted;
 
-static void grant(struct store *base, const struct lock_request *request, struct moment until,
-                  store_done *done, void *arg)
+static void grant(struct store *base, const struct operation *operation)
 {
     (void)base;
-    (void)request;
-    (void)until;
-    done(arg, &grants[granted++]);
+    operation->done(operation->arg, &grants[granted++]);
 }
 
 static void keep_answer(void *arg, const struct answer *answer)
@@ -280,11 +290,16 @@ static void close_nothing(struct store *base)
 
 static void test_lease(void)
 {
-    static const struct store_ops ops = {.close = close_nothing, .acquire = grant, .renew = grant};
+    static const struct store_ops ops = {.close = close_nothing, .start = grant};
     struct loop *loop = loop_new();
     struct moment now = loop_now(loop), before = moment_plus(now, -2 * NS_PER_SEC);
     struct taker taker = {.keys = {"c", "a", "b"}, .owner = "o"};
-    struct lock_request request = request_of(&taker);
+    struct acquire_request request = request_of(&taker);
+    struct renew_request renew = {.keys = request.keys,
+                                  .key_count = request.key_count,
+                                  .owner = request.owner,
+                                  .who = "",
+                                  .lease = request.lease};
     struct store single = {.ops = &ops};
     struct store *store = several_keys_open(loop, &single);
     struct answer answer = {0};
@@ -296,8 +311,16 @@ static void test_lease(void)
         grants[1] = (struct answer){.from = before, .grants = {{.fence = 12}}};
         grants[2] = (struct answer){
             .from = moment_plus(now, 1), .lease = 7 * NS_PER_SEC, .grants = {{.fence = 13}}};
-        (renewal ? store_renew : store_acquire)(store, &request, moment_plus(now, TIMEOUT),
-                                                keep_answer, &answer);
+        struct operation operation = {.verb = VERB_ACQUIRE,
+                                      .acquire = &request,
+                                      .until = moment_plus(now, TIMEOUT),
+                                      .done = keep_answer,
+                                      .arg = &answer};
+        if (renewal) {
+            operation.verb = VERB_RENEW;
+            operation.renew = &renew;
+        }
+        store_start(store, &operation);
         tap_ok(answer.verdict == VERDICT_GRANTED && answer.grants[0].fence == 13 &&
                    answer.grants[1].fence == 11 && answer.grants[2].fence == 12,
                "%s: each key has its fence", what);

@@ -52,13 +52,15 @@ struct eager {
     int count;
 };
 
-static void begin(struct eager *eager, store_done *done, void *arg)
+static void start(struct store *base, const struct operation *operation)
 {
+    struct eager *eager = (struct eager *)(void *)base;
+
     if (eager->count == ASK_MAX)
         return; /* and is never answered: it was far too often */
     eager->asked[eager->count++] = loop_now(eager->loop);
-    eager->done = done;
-    eager->done_arg = arg;
+    eager->done = operation->done;
+    eager->done_arg = operation->arg;
     loop_arm(eager->loop, &eager->reply, loop_now(eager->loop));
 }
 
@@ -78,21 +80,7 @@ static void poke(struct loop_timer *timer)
     store_poke(&eager->base);
 }
 
-static void acquire(struct store *store, const struct lock_request *request, struct moment until,
-                    store_done *done, void *arg)
-{
-    (void)request, (void)until;
-    begin((struct eager *)(void *)store, done, arg);
-}
-
-static void latch(struct store *store, const struct latch_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    (void)request, (void)until;
-    begin((struct eager *)(void *)store, done, arg);
-}
-
-static bool release_nowait(struct store *store, const struct lock_request *request)
+static bool release_nowait(struct store *store, const struct release_request *request)
 {
     (void)store, (void)request;
     return true;
@@ -233,11 +221,7 @@ static void close_store(struct store *store)
 
 static void test_waiters(void)
 {
-    static const struct store_ops ops = {.close = close_store,
-                                         .acquire = acquire,
-                                         .renew = acquire,
-                                         .release_nowait = release_nowait,
-                                         .latch = latch};
+    static const struct store_ops ops = {close_store, start, release_nowait};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct eager *eager = calloc(1, sizeof *eager);

@@ -68,6 +68,7 @@ struct life {
     struct loop *forcer_loop;
     struct store *forcer;
     struct loop_timer force;
+    struct force_request force_request; /* under way */
     bool forcing;
     const char *force_owners[PLAYERS_MAX];
     char force_texts[PLAYERS_MAX][OWNER_SIZE];
@@ -129,7 +130,7 @@ static int index_of(const struct player *player, const char *key)
 /* Whether the two may not have that key at the same time. */
 static bool exclude(const struct player *one, int i, const struct player *other, int j)
 {
-    const struct lock_request *a = &one->plan.request, *b = &other->plan.request;
+    const struct acquire_request *a = &one->plan.request, *b = &other->plan.request;
 
     if (is_one_family(one->owner, other->owner))
         return false;
@@ -141,7 +142,7 @@ static bool exclude(const struct player *one, int i, const struct player *other,
 static void judge_holding(struct player *player)
 {
     struct life *life = player->life;
-    const struct lock_request *request = &player->plan.request;
+    const struct acquire_request *request = &player->plan.request;
 
     for (size_t i = 0; i < request->key_count; i++) {
         if (life->limit && (player->grants[i].slot < 1 || player->grants[i].slot > life->limit))
@@ -163,7 +164,7 @@ static void judge_holding(struct player *player)
 static void judge_fences(struct player *player)
 {
     struct life *life = player->life;
-    const struct lock_request *request = &player->plan.request;
+    const struct acquire_request *request = &player->plan.request;
 
     for (size_t i = 0; i < request->key_count; i++) {
         struct past_grant grant = {player->keys[i], request->mode == LOCK_SHARED,
@@ -267,7 +268,7 @@ static void plan_action(struct player *player);
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
 {
     struct player *player = arg;
-    const struct lock_request *request = &player->plan.request;
+    const struct acquire_request *request = &player->plan.request;
 
     note(player, "HELD");
     if (player->held || player->leaving)
@@ -391,7 +392,7 @@ static void choose_keys(struct player *player)
 {
     static const char *const names[KEYS] = {"ka", "kb", "kc"};
     struct zk_world *world = world_of(player);
-    struct lock_request *request = &player->plan.request;
+    struct acquire_request *request = &player->plan.request;
     size_t first = zk_chance(world, KEYS), step = 1 + zk_chance(world, KEYS - 1);
 
     request->key_count = zk_chance(world, 3) ? 1 : 1 + zk_chance(world, KEYS);
@@ -577,7 +578,7 @@ static void use_force(struct loop_timer *timer)
 {
     struct life *life = timer->owner;
     struct moment now = loop_now(life->forcer_loop);
-    struct force_request request = {.key = "ka", .owners = life->force_owners};
+    struct force_request *request = &life->force_request;
 
     if (life->world.calm)
         return;
@@ -585,18 +586,23 @@ static void use_force(struct loop_timer *timer)
              moment_plus(now, NS_PER_SEC + zk_some_time(&life->world, 30000)));
     if (life->forcing)
         return;
+    *request = (struct force_request){.key = "ka", .owners = life->force_owners};
     for (size_t i = 0; i < life->count; i++) {
         struct player *player = &life->players[i];
         if (!counts_on_it(player, now) || index_of(player, "ka") < 0)
             continue;
-        strcpy(life->force_texts[request.owner_count], player->owner);
-        life->force_owners[request.owner_count] = life->force_texts[request.owner_count];
-        request.owner_count++;
+        strcpy(life->force_texts[request->owner_count], player->owner);
+        life->force_owners[request->owner_count] = life->force_texts[request->owner_count];
+        request->owner_count++;
     }
-    if (request.owner_count == 0)
+    if (request->owner_count == 0)
         return;
     life->forcing = true;
-    store_force(life->forcer, &request, moment_plus(now, 5 * NS_PER_SEC), on_forced, life);
+    store_start(life->forcer, &(struct operation){.verb = VERB_FORCE,
+                                                  .force = request,
+                                                  .until = moment_plus(now, 5 * NS_PER_SEC),
+                                                  .done = on_forced,
+                                                  .arg = life});
 }
 
 /* -- a life ------------------------------------------------------------------------------------ */

@@ -19,8 +19,7 @@
 struct cluster {
     struct loop *loop;
     char name[300];
-    const struct store_events *events; /* NULL: nobody listens */
-    void *events_arg;
+    struct store *above; /* which hears of events; NULL: none */
     struct cluster_nodes *nodes;
     struct cluster_map *map; /* of the nodes */
     struct cluster_map_reader *reader;
@@ -31,12 +30,10 @@ struct cluster {
 
     /* The request under way. */
     bool busy;
-    unsigned slot;    /* CLUSTER_SLOTS: of none, asked of that node or for the map alone */
-    cluster_ask *ask; /* NULL: the map */
-    void *ask_arg;
-    struct moment until, retry_until;
-    store_done *done;
-    void *arg;
+    unsigned slot;  /* CLUSTER_SLOTS: of none, asked of that node or for the map alone */
+    bool maps_only; /* reads the map; of the operation, "until", "done" and "arg" count */
+    struct operation operation;
+    struct moment retry_until;
     size_t node;    /* whose answer is awaited */
     bool asking;    /* it is only about to get the slot */
     bool refreshed; /* the map was read since it failed */
@@ -59,7 +56,7 @@ static void finish(struct cluster *cluster, const struct answer *answer)
     cluster->busy = false;
     loop_disarm(cluster->loop, &cluster->timer);
     loop_arm(cluster->loop, &cluster->idle, now_of(cluster));
-    cluster->done(cluster->arg, answer);
+    cluster->operation.done(cluster->operation.arg, answer);
 }
 
 /* What must not happen while somebody is still calling us. */
@@ -141,7 +138,7 @@ static void map_was_read(void *arg, const struct answer *answer)
 
     cluster->contact |= granted || answer->cause == CAUSE_NOT_READY;
     cluster->map_known |= granted || refused;
-    if (refused || (granted && !cluster->ask)) {
+    if (refused || (granted && cluster->maps_only)) {
         finish(cluster, answer);
     } else if (granted) {
         refreshed(cluster);
@@ -154,7 +151,7 @@ static void map_was_read(void *arg, const struct answer *answer)
 
 static void refresh(struct cluster *cluster)
 {
-    cluster_map_reader_start(cluster->reader, cluster->until, map_was_read, cluster);
+    cluster_map_reader_start(cluster->reader, cluster->operation.until, map_was_read, cluster);
 }
 
 /* -- a request --------------------------------------------------------------------------------- */
@@ -164,7 +161,7 @@ static void look_elsewhere(struct cluster *cluster)
 {
     cluster->suspect = cluster->node;
     if (cluster->refreshed || cluster->slot == CLUSTER_SLOTS ||
-        moment_reached(cluster->until, now_of(cluster)))
+        moment_reached(cluster->operation.until, now_of(cluster)))
         give_up(cluster);
     else
         refresh(cluster);
@@ -178,8 +175,8 @@ static struct moment until_of(const struct cluster *cluster, const struct store 
     bool alone = cluster->refreshed || cluster->map->node_count == 1;
 
     if (alone || cluster->slot == CLUSTER_SLOTS || store_redis_is_up(store))
-        return cluster->until;
-    return moment_plus(now, moment_until(now, cluster->until) / 2);
+        return cluster->operation.until;
+    return moment_plus(now, moment_until(now, cluster->operation.until) / 2);
 }
 
 static void answered(void *arg, const struct answer *answer);
@@ -197,7 +194,11 @@ static void send(struct cluster *cluster, size_t i)
     }
     if (cluster->asking)
         store_redis_asking(store);
-    cluster->ask(cluster->ask_arg, store, until_of(cluster, store), answered, cluster);
+    struct operation operation = cluster->operation;
+    operation.until = until_of(cluster, store);
+    operation.done = answered;
+    operation.arg = cluster;
+    store_start(store, &operation);
 }
 
 /* Where a redirection leads to; no host: the same as that of the node that says so. */
@@ -307,42 +308,37 @@ static void start(struct cluster *cluster)
         send(cluster, node);
 }
 
-static void begin(struct cluster *cluster, cluster_ask *ask, void *ask_arg, struct moment until,
-                  store_done *done, void *arg)
+static void begin(struct cluster *cluster, const struct operation *operation)
 {
     cluster->busy = true;
     loop_disarm(cluster->loop, &cluster->idle);
     cluster->slot = CLUSTER_SLOTS;
-    cluster->ask = ask;
-    cluster->ask_arg = ask_arg;
-    cluster->until = until;
+    cluster->operation = *operation;
     cluster->retry_until = now_of(cluster);
-    cluster->done = done;
-    cluster->arg = arg;
-    cluster->refreshed = cluster->contact = cluster->asking = false;
+    cluster->maps_only = cluster->refreshed = cluster->contact = cluster->asking = false;
     cluster->failures = 0;
     cluster->failure.verdict = VERDICT_GRANTED;
 }
 
-void cluster_call(struct cluster *cluster, unsigned slot, cluster_ask *ask, void *ask_arg,
-                  struct moment until, struct moment retry_until, store_done *done, void *arg)
+void cluster_call(struct cluster *cluster, unsigned slot, const struct operation *operation,
+                  struct moment retry_until)
 {
-    begin(cluster, ask, ask_arg, until, done, arg);
+    begin(cluster, operation);
     cluster->slot = slot;
     cluster->retry_until = retry_until;
     start(cluster);
 }
 
-void cluster_call_node(struct cluster *cluster, size_t node, cluster_ask *ask, void *ask_arg,
-                       struct moment until, store_done *done, void *arg)
+void cluster_call_node(struct cluster *cluster, size_t node, const struct operation *operation)
 {
-    begin(cluster, ask, ask_arg, until, done, arg);
+    begin(cluster, operation);
     send(cluster, node);
 }
 
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg)
 {
-    begin(cluster, NULL, NULL, until, done, arg);
+    begin(cluster, &(struct operation){.until = until, .done = done, .arg = arg});
+    cluster->maps_only = true;
     refresh(cluster);
 }
 
@@ -416,8 +412,8 @@ static void node_poked(void *arg)
 {
     struct cluster *cluster = arg;
 
-    if (cluster->events)
-        cluster->events->poked(cluster->events_arg);
+    if (cluster->above)
+        store_poke(cluster->above);
 }
 
 /* A request that is under way finds what was handed over, and asks where the key is now. */
@@ -425,18 +421,17 @@ static void node_handed(void *arg, const struct answer *grant)
 {
     struct cluster *cluster = arg;
 
-    if (!cluster->busy && cluster->events)
-        cluster->events->handed(cluster->events_arg, grant);
+    if (!cluster->busy && cluster->above)
+        store_hand(cluster->above, grant);
 }
 
 struct cluster *cluster_new(struct loop *loop, const struct store_address *address,
-                            const struct store_events *events, void *arg, char *fault, size_t size)
+                            struct store *above, char *fault, size_t size)
 {
     static const struct store_events node_events = {.poked = node_poked, .handed = node_handed};
     struct cluster *cluster = mem_zeroed(sizeof *cluster);
 
-    *cluster = (struct cluster){
-        .loop = loop, .events = events, .events_arg = arg, .suspect = CLUSTER_NOWHERE};
+    *cluster = (struct cluster){.loop = loop, .above = above, .suspect = CLUSTER_NOWHERE};
     cluster->timer = (struct loop_timer){.fire = timer_due, .owner = cluster};
     cluster->idle = (struct loop_timer){.fire = tidy, .owner = cluster};
     cluster->ahead = (struct loop_timer){.fire = read_ahead, .owner = cluster};

@@ -12,24 +12,19 @@
 
 struct cluster;
 
-/* events: what a node's store says while no request is under way; borrowed, NULL: nobody listens.
- * NULL with a message in "fault". */
+/* above: the store that is poked and handed locks as its nodes are, while no request is under way;
+ * NULL: none. NULL with a message in "fault". */
 struct cluster *cluster_new(struct loop *loop, const struct store_address *address,
-                            const struct store_events *events, void *arg, char *fault, size_t size);
+                            struct store *above, char *fault, size_t size);
 void cluster_free(struct cluster *cluster);
 
-/* Starts an operation of a node's store. Called again where a request has to be repeated. */
-typedef void cluster_ask(void *arg, struct store *node, struct moment until, store_done *done,
-                         void *done_arg);
-
-/* Asks the node that has the slot. Until "retry_until" it tries again where the answer is
- * UNREACHABLE (no node answers) or NOT_READY (another node than the one that is needed answers);
- * after that the caller gets that answer. */
-void cluster_call(struct cluster *cluster, unsigned slot, cluster_ask *ask, void *ask_arg,
-                  struct moment until, struct moment retry_until, store_done *done, void *arg);
-/* Asks that node, whatever it has. */
-void cluster_call_node(struct cluster *cluster, size_t node, cluster_ask *ask, void *ask_arg,
-                       struct moment until, store_done *done, void *arg);
+/* Starts the operation at the node that has the slot; again at another one where that has to be.
+ * Until "retry_until" it tries again where the answer is UNREACHABLE (no node answers) or NOT_READY
+ * (another node than the one that is needed answers); after that the caller gets that answer. */
+void cluster_call(struct cluster *cluster, unsigned slot, const struct operation *operation,
+                  struct moment retry_until);
+/* Starts it at that node, whatever slots it has. */
+void cluster_call_node(struct cluster *cluster, size_t node, const struct operation *operation);
 /* Reads the map: GRANTED when it was read. */
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
 const struct cluster_map *cluster_map_of(const struct cluster *cluster);

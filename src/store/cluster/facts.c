@@ -37,7 +37,7 @@ static bool ask(struct inquiry *inquiry, const struct store_address *address,
                 struct cluster_facts *facts, char *fault, size_t size)
 {
     struct moment until = moment_plus(moment_now(), address->connect_timeout);
-    struct cluster *cluster = cluster_new(inquiry->loop, address, NULL, NULL, fault, size);
+    struct cluster *cluster = cluster_new(inquiry->loop, address, NULL, fault, size);
 
     if (!cluster)
         return false;

@@ -16,7 +16,6 @@
 
 #include "base/mem.h"
 #include "net/loop.h"
-#include "store/cluster/layer.h"
 
 /* Rounds that got some of the keys and not all, before the owner queues for all. */
 #define MISSES_MAX 3
@@ -29,19 +28,23 @@
 enum hold { HOLD_NOTHING, HOLD_PLACE, HOLD_LOCK };
 
 struct several_keys {
-    struct store_layer layer; /* above a store whose operations take one key each */
+    struct store base;
+    struct store *below; /* takes one key each */
     struct loop *loop;
 
-    /* The operation under way. */
-    struct lock_request request;
+    /* The operation under way (base.operation). */
+    const char *const *keys;
+    size_t key_count;
     size_t order[LOCK_KEYS_MAX]; /* the keys by their bytes */
-    bool uncertain;              /* a release */
-    struct moment begun, until;
-    store_done *done;
-    void *arg;
+    struct moment begun;
     struct answer result; /* about all keys */
     size_t step;          /* how many keys it has been through */
     size_t key;           /* about which one it asks now */
+    union {
+        struct acquire_request acquire;
+        struct renew_request renew;
+        struct release_request release;
+    } one; /* what it asks */
 
     /* An acquisition; what is known from one to the next. */
     char *last_owner;
@@ -49,39 +52,34 @@ struct several_keys {
     size_t waiting;            /* the key in whose queue it begins; NO_KEY */
     unsigned misses;           /* rounds that got something, and not all */
     bool taken[LOCK_KEYS_MAX]; /* in this round */
-    bool again;                /* after giving back: another round */
+    bool again;                /* after releasing these: another round */
     unsigned rounds;           /* of this acquisition */
 };
 
 static struct several_keys *of(struct store *base)
 {
-    return (struct several_keys *)(void *)base;
+    return MEM_CONTAINER(struct several_keys, base, base);
 }
 
 /* -- the request ------------------------------------------------------------------------------- */
 
 static void sort_keys(struct several_keys *several)
 {
-    for (size_t i = 0; i < several->request.key_count; i++) {
+    for (size_t i = 0; i < several->key_count; i++) {
         size_t at = i;
-        for (; at > 0 &&
-               strcmp(several->request.keys[several->order[at - 1]], several->request.keys[i]) > 0;
-             at--)
+        for (; at > 0 && strcmp(several->keys[several->order[at - 1]], several->keys[i]) > 0; at--)
             several->order[at] = several->order[at - 1];
         several->order[at] = i;
     }
 }
 
-/* Takes the request over; "result" is GRANTED until something else is put there. */
-static void begin(struct several_keys *several, const struct lock_request *request,
-                  struct moment until, store_done *done, void *arg)
+/* "result" is GRANTED until something else is put there. */
+static void begin(struct several_keys *several, const struct acquire_request *lock)
 {
-    several->request = *request;
+    several->keys = lock->keys;
+    several->key_count = lock->key_count;
     sort_keys(several);
     several->begun = loop_now(several->loop);
-    several->until = until;
-    several->done = done;
-    several->arg = arg;
     several->step = 0;
     several->result = (struct answer){.verdict = VERDICT_GRANTED};
 }
@@ -90,20 +88,17 @@ static void finish(struct several_keys *several)
 {
     struct answer result = several->result; /* "done" may begin the next operation */
 
-    several->done(several->arg, &result);
+    several->base.operation.done(several->base.operation.arg, &result);
 }
 
-/* The request, cut down to the key that is asked about next. */
-static struct lock_request request_about(struct several_keys *several, size_t key)
+/* Asks about several->key. */
+static void ask(struct several_keys *several, struct operation operation, struct moment until,
+                store_done *done)
 {
-    struct lock_request one = several->request;
-
-    several->key = key;
-    one.keys = &several->request.keys[key];
-    one.key_count = 1;
-    if (one.grants)
-        one.grants = &several->request.grants[key];
-    return one;
+    operation.until = until;
+    operation.done = done;
+    operation.arg = several;
+    store_start(several->below, &operation);
 }
 
 /* Adds what was granted for one key to the result: of all leases, from the earliest and for the
@@ -128,9 +123,10 @@ static void add_grant(struct several_keys *several, const struct answer *granted
 static struct moment share(const struct several_keys *several)
 {
     struct moment now = loop_now(several->loop);
-    int64_t left = (int64_t)(several->request.key_count - several->step);
+    int64_t left = (int64_t)(several->key_count - several->step);
 
-    return moment_plus(now, moment_until(now, several->until) / (left > 1 ? left : 1));
+    return moment_plus(now,
+                       moment_until(now, several->base.operation.until) / (left > 1 ? left : 1));
 }
 
 /* Adds the answer about one key to that about all. A refusal counts more than that all is well,
@@ -175,7 +171,7 @@ static void renewed(void *arg, const struct answer *answer)
         return;
     }
     merge(several, answer);
-    if (several->step == several->request.key_count)
+    if (several->step == several->key_count)
         finish_merged(several);
     else
         renew_next(several);
@@ -183,16 +179,15 @@ static void renewed(void *arg, const struct answer *answer)
 
 static void renew_next(struct several_keys *several)
 {
-    struct lock_request one = request_about(several, several->order[several->step]);
+    struct renew_request *one = &several->one.renew;
 
-    store_renew(several->layer.below, &one, share(several), renewed, several);
-}
-
-static void renew(struct store *base, const struct lock_request *request, struct moment until,
-                  store_done *done, void *arg)
-{
-    begin(of(base), request, until, done, arg);
-    renew_next(of(base));
+    several->key = several->order[several->step];
+    *one = *several->base.operation.renew;
+    one->keys = &several->keys[several->key];
+    one->key_count = 1;
+    if (one->grants)
+        one->grants += several->key;
+    ask(several, (struct operation){.verb = VERB_RENEW, .renew = one}, share(several), renewed);
 }
 
 static void release_next(struct several_keys *several);
@@ -204,7 +199,7 @@ static void released(void *arg, const struct answer *answer)
     several->step++;
     several->holds[several->key] = answer->verdict == VERDICT_UNKNOWN ? HOLD_LOCK : HOLD_NOTHING;
     merge(several, answer);
-    if (several->step == several->request.key_count)
+    if (several->step == several->key_count)
         finish_merged(several);
     else
         release_next(several);
@@ -213,35 +208,25 @@ static void released(void *arg, const struct answer *answer)
 /* The last one first: whoever waits for that key alone is called before whoever waits for all. */
 static void release_next(struct several_keys *several)
 {
-    size_t last = several->request.key_count - 1 - several->step;
-    struct lock_request one = request_about(several, several->order[last]);
+    struct release_request *one = &several->one.release;
 
-    store_release(several->layer.below, &one, several->uncertain, share(several), released,
-                  several);
+    several->key = several->order[several->key_count - 1 - several->step];
+    *one = *several->base.operation.release;
+    one->keys = &several->keys[several->key];
+    one->key_count = 1;
+    ask(several, (struct operation){.verb = VERB_RELEASE, .release = one}, share(several),
+        released);
 }
 
-static void release(struct store *base, const struct lock_request *request, bool uncertain,
-                    struct moment until, store_done *done, void *arg)
+static bool release_nowait(struct store *base, const struct release_request *request)
 {
-    struct several_keys *several = of(base);
-
-    begin(several, request, until, done, arg);
-    several->uncertain = uncertain;
-    several->waiting = NO_KEY;
-    several->misses = 0;
-    release_next(several);
-}
-
-static bool release_nowait(struct store *base, const struct lock_request *request)
-{
-    struct several_keys *several = of(base);
+    struct release_request one = *request;
     bool sent = true;
 
+    one.key_count = 1;
     for (size_t i = 0; i < request->key_count; i++) {
-        struct lock_request one = *request;
         one.keys = &request->keys[i];
-        one.key_count = 1;
-        sent &= store_release_nowait(several->layer.below, &one);
+        sent &= store_release_nowait(of(base)->below, &one);
     }
     return sent;
 }
@@ -263,13 +248,13 @@ static void give_back_next(struct several_keys *several);
 static bool must_go(const struct several_keys *several, size_t key)
 {
     const struct answer *result = &several->result;
-    bool waits = is_taken(result) && several->request.queue;
+    bool waits = is_taken(result) && several->base.operation.acquire->queue;
 
     if (several->holds[key] != HOLD_PLACE)
         return several->holds[key] == HOLD_LOCK &&
                (result->verdict == VERDICT_REFUSED || key != result->key);
     return result->verdict == VERDICT_REFUSED &&
-           (!waits || strcmp(several->request.keys[key], several->request.keys[result->key]) > 0);
+           (!waits || strcmp(several->keys[key], several->keys[result->key]) > 0);
 }
 
 static void key_given_back(void *arg, const struct answer *answer)
@@ -292,17 +277,23 @@ static void key_given_back(void *arg, const struct answer *answer)
 
 static void give_back_key(struct several_keys *several, size_t key)
 {
-    struct lock_request one = request_about(several, key);
+    const struct acquire_request *request = several->base.operation.acquire;
+    struct release_request *one = &several->one.release;
 
-    one.at_least = 0;
-    one.end = (struct lock_end){.how = LOCK_UNUSED};
-    one.in_time = true;
-    store_release(several->layer.below, &one, false, several->until, key_given_back, several);
+    several->key = key;
+    *one = (struct release_request){.keys = &several->keys[key],
+                                    .key_count = 1,
+                                    .owner = request->owner,
+                                    .lease = request->lease,
+                                    .end.how = LOCK_UNUSED,
+                                    .in_time = true};
+    ask(several, (struct operation){.verb = VERB_RELEASE, .release = one},
+        several->base.operation.until, key_given_back);
 }
 
 static void give_back_next(struct several_keys *several)
 {
-    size_t count = several->request.key_count;
+    size_t count = several->key_count;
 
     for (; several->step < count; several->step++) {
         size_t key = several->order[count - 1 - several->step];
@@ -311,7 +302,7 @@ static void give_back_next(struct several_keys *several)
             return;
         }
     }
-    if (several->again && !moment_reached(several->until, loop_now(several->loop)))
+    if (several->again && !moment_reached(several->base.operation.until, loop_now(several->loop)))
         start_round(several);
     else
         finish(several);
@@ -330,7 +321,7 @@ static void give_back(struct several_keys *several, const struct answer *why, bo
 
 static bool has_taken(const struct several_keys *several)
 {
-    for (size_t i = 0; i < several->request.key_count; i++) {
+    for (size_t i = 0; i < several->key_count; i++) {
         if (several->taken[i])
             return true;
     }
@@ -353,13 +344,30 @@ static void note(struct several_keys *several, const struct answer *answer, bool
     }
 }
 
+static struct acquire_request *begin_key(struct several_keys *several, size_t key)
+{
+    struct acquire_request *one = &several->one.acquire;
+
+    several->key = key;
+    *one = *several->base.operation.acquire;
+    one->keys = &several->keys[key];
+    one->key_count = 1;
+    return one;
+}
+
+static void acquire_key(struct several_keys *several, store_done *done)
+{
+    ask(several, (struct operation){.verb = VERB_ACQUIRE, .acquire = &several->one.acquire},
+        several->base.operation.until, done);
+}
+
 static void take_next(struct several_keys *several);
 
 static void key_taken(void *arg, const struct answer *answer)
 {
     struct several_keys *several = arg;
     bool first = !has_taken(several);
-    bool to_wait = is_taken(answer) && several->request.queue;
+    bool to_wait = is_taken(answer) && several->base.operation.acquire->queue;
 
     note(several, answer, to_wait && first);
     if (answer->verdict == VERDICT_GRANTED) {
@@ -375,9 +383,9 @@ static void key_taken(void *arg, const struct answer *answer)
 /* The one that is waited for; after it, and where there is none, by their bytes. */
 static size_t next_to_take(const struct several_keys *several)
 {
-    if (!has_taken(several) && several->waiting < several->request.key_count)
+    if (!has_taken(several) && several->waiting < several->key_count)
         return several->waiting;
-    for (size_t i = 0; i < several->request.key_count; i++) {
+    for (size_t i = 0; i < several->key_count; i++) {
         if (!several->taken[several->order[i]])
             return several->order[i];
     }
@@ -392,11 +400,11 @@ static void take_next(struct several_keys *several)
         finish(several);
         return;
     }
-    struct lock_request one = request_about(several, next);
+    struct acquire_request *one = begin_key(several, next);
     bool first = !has_taken(several);
-    one.queue &= first;
-    one.listen &= first;
-    store_acquire(several->layer.below, &one, several->until, key_taken, several);
+    one->queue &= first;
+    one->listen &= first;
+    acquire_key(several, key_taken);
 }
 
 /* -- acquiring: queueing for all --------------------------------------------------------------- */
@@ -418,13 +426,12 @@ static void stood(void *arg, const struct answer *answer)
 
 static void stand_next(struct several_keys *several)
 {
-    if (several->step == several->request.key_count) {
+    if (several->step == several->key_count) {
         take_next(several);
         return;
     }
-    struct lock_request one = request_about(several, several->order[several->step]);
-    one.stand = true;
-    store_acquire(several->layer.below, &one, several->until, stood, several);
+    begin_key(several, several->order[several->step])->stand = true;
+    acquire_key(several, stood);
 }
 
 /* -- acquiring: from the beginning ------------------------------------------------------------- */
@@ -442,24 +449,43 @@ static void start_round(struct several_keys *several)
     }
 }
 
-static void acquire(struct store *base, const struct lock_request *request, struct moment until,
-                    store_done *done, void *arg)
+static void acquire(struct several_keys *several, const char *owner)
 {
-    struct several_keys *several = of(base);
-
-    if (!several->last_owner || strcmp(several->last_owner, request->owner) != 0) {
+    if (!several->last_owner || strcmp(several->last_owner, owner) != 0) {
         free(several->last_owner);
-        several->last_owner = mem_strdup(request->owner);
+        several->last_owner = mem_strdup(owner);
         several->waiting = NO_KEY;
         several->misses = 0;
         memset(several->holds, 0, sizeof several->holds);
     }
-    begin(several, request, until, done, arg);
     several->rounds = 0;
     start_round(several);
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */
+
+static void start(struct store *base, const struct operation *operation)
+{
+    struct several_keys *several = of(base);
+    const struct acquire_request lock = operation_lock(operation);
+
+    begin(several, &lock);
+    switch (operation->verb) {
+    case VERB_ACQUIRE: acquire(several, lock.owner); break;
+    case VERB_RENEW: renew_next(several); break;
+    case VERB_RELEASE:
+        several->waiting = NO_KEY;
+        several->misses = 0;
+        release_next(several);
+        break;
+    default: store_start(several->below, operation); break;
+    }
+}
+
+static void poked(void *arg)
+{
+    store_poke(arg);
+}
 
 /* One key was asked for alone. */
 static void handed(void *arg, const struct answer *grant)
@@ -467,7 +493,7 @@ static void handed(void *arg, const struct answer *grant)
     struct several_keys *several = of(arg);
 
     several->holds[0] = HOLD_LOCK;
-    store_hand(&several->layer.base, grant);
+    store_hand(&several->base, grant);
 }
 
 /* What was taken is to be taken again. */
@@ -477,39 +503,28 @@ static void lost(void *arg, const char *why)
 
     memset(several->taken, 0, sizeof several->taken);
     memset(several->holds, 0, sizeof several->holds);
-    store_lose(&several->layer.base, why);
+    store_lose(&several->base, why);
 }
 
 static void close_several(struct store *base)
 {
     struct several_keys *several = of(base);
 
-    store_close(several->layer.below);
+    store_close(several->below);
     free(several->last_owner);
     free(several);
 }
 
 struct store *several_keys_open(struct loop *loop, struct store *single)
 {
-    static const struct store_events events = {layer_poked, handed, lost};
-    static const struct store_ops ops = {
-        .close = close_several,
-        .acquire = acquire,
-        .renew = renew,
-        .release = release,
-        .release_nowait = release_nowait,
-        .force = layer_force,
-        .survey = layer_survey,
-        .latch = layer_latch,
-        .mark = layer_mark,
-        .adjust = layer_adjust,
-    };
+    static const struct store_events events = {poked, handed, lost};
+    static const struct store_ops ops = {close_several, start, release_nowait};
     struct several_keys *several = mem_zeroed(sizeof *several);
 
-    several->layer.base.ops = &ops;
+    several->base.ops = &ops;
     several->loop = loop;
-    several->layer.below = single;
+    several->below = single;
     several->waiting = NO_KEY;
-    store_on_event(single, &events, &several->layer.base);
-    return &several->layer.base;
+    store_on_event(single, &events, &several->base);
+    return &several->base;
 }

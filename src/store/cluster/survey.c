@@ -8,7 +8,6 @@
 #include "lock/key.h"
 #include "net/loop.h"
 #include "store/cluster/cluster.h"
-#include "store/redis/store.h"
 #include "store/views.h"
 
 struct cluster_survey {
@@ -27,7 +26,9 @@ struct cluster_survey {
      * no more when it was to look at them. */
     char **keys;
     size_t key_count, named_count;
-    struct lock_views views; /* of all nodes */
+    struct survey_request part; /* what a node is asked */
+    char *pattern;              /* of the key that it is asked about; NULL */
+    struct lock_views views;    /* of all nodes */
     size_t *masters, master_count;
     size_t next; /* of the masters, or of the keys */
     unsigned failures;
@@ -64,23 +65,21 @@ static void take_part(void *arg)
         survey->request->heard(survey->request->heard_arg);
 }
 
-static void ask_key(void *arg, struct store *node, struct moment until, store_done *done,
-                    void *done_arg)
+/* The survey of a node or a key, by these patterns. */
+static struct operation about(struct cluster_survey *survey, const char *const *patterns,
+                              size_t count, store_done *answered)
 {
-    struct cluster_survey *survey = arg;
-    char *pattern = key_to_pattern(survey->keys[survey->next]);
-    const char *patterns[] = {pattern};
-    struct survey_request request = *survey->request;
-
-    request.patterns = patterns;
-    request.pattern_count = 1;
-    request.each = take_view;
-    request.each_arg = survey;
-    request.heard = take_part;
-    request.heard_arg = survey;
-
-    store_survey(node, &request, until, done, done_arg);
-    free(pattern);
+    survey->part = *survey->request;
+    survey->part.patterns = patterns;
+    survey->part.pattern_count = count;
+    survey->part.each = take_view;
+    survey->part.heard = take_part;
+    survey->part.each_arg = survey->part.heard_arg = survey->part.elsewhere_arg = survey;
+    return (struct operation){.verb = VERB_SURVEY,
+                              .survey = &survey->part,
+                              .until = survey->until,
+                              .done = answered,
+                              .arg = survey};
 }
 
 static void key_answered(void *arg, const struct answer *answer)
@@ -109,11 +108,15 @@ static void ask_next_key(struct cluster_survey *survey)
         report(survey);
         return;
     }
-    char *name = key_in_store(survey->prefix, survey->keys[survey->next]);
+    const char *key = survey->keys[survey->next];
+    char *name = key_in_store(survey->prefix, key);
     unsigned slot = cluster_slot(name);
     free(name);
-    cluster_call(survey->cluster, slot, ask_key, survey, survey->until, survey->retry_until,
-                 key_answered, survey);
+    free(survey->pattern);
+    survey->pattern = key_to_pattern(key);
+    struct operation operation =
+        about(survey, (const char *const *)&survey->pattern, 1, key_answered);
+    cluster_call(survey->cluster, slot, &operation, survey->retry_until);
 }
 
 /* -- nodes ------------------------------------------------------------------------------------- */
@@ -121,22 +124,6 @@ static void ask_next_key(struct cluster_survey *survey)
 static void take_moved(void *arg, const char *key)
 {
     add_key(arg, mem_strdup(key));
-}
-
-static void ask_node(void *arg, struct store *node, struct moment until, store_done *done,
-                     void *done_arg)
-{
-    struct cluster_survey *survey = arg;
-    struct survey_request request = *survey->request;
-
-    request.patterns = survey->globs;
-    request.pattern_count = survey->glob_count;
-    request.each = take_view;
-    request.each_arg = survey;
-    request.heard = take_part;
-    request.heard_arg = survey;
-
-    store_redis_survey(node, &request, take_moved, survey, until, done, done_arg);
 }
 
 static void map_read(void *arg, const struct answer *answer);
@@ -179,8 +166,10 @@ static void node_answered(void *arg, const struct answer *answer)
 static void ask_next_node(struct cluster_survey *survey)
 {
     if (survey->next < survey->master_count) {
-        cluster_call_node(survey->cluster, survey->masters[survey->next], ask_node, survey,
-                          survey->until, node_answered, survey);
+        struct operation operation =
+            about(survey, survey->globs, survey->glob_count, node_answered);
+        survey->part.elsewhere = take_moved;
+        cluster_call_node(survey->cluster, survey->masters[survey->next], &operation);
         return;
     }
     survey->next = 0;
@@ -252,6 +241,7 @@ void cluster_survey_free(struct cluster_survey *survey)
         free(survey->keys[i]);
     free(survey->keys);
     free(survey->globs);
+    free(survey->pattern);
     lock_views_free(&survey->views);
     free(survey->masters);
     free(survey);

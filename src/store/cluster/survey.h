@@ -8,7 +8,7 @@
 struct cluster;
 struct cluster_survey;
 
-/* Borrows all of it. Completes as store_survey() does; a node that is missing is asked again until
+/* Borrows all of it. Completes as VERB_SURVEY does; a node that is missing is asked again until
  * "retry_until". */
 struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
                                             const char *prefix,

@@ -11,37 +11,44 @@ static void complete(void *arg, const struct answer *answer);
 static void begin(struct quorum_node *node, const struct quorum_order *order)
 {
     const struct quorum_requests *requests = node->requests;
-    struct lock_request request = requests->lock;
+    struct acquire_request acquire = requests->acquire;
+    struct release_request release = requests->release;
+    struct survey_request survey = requests->survey;
+    struct operation operation = {
+        .terms = &requests->terms, .until = order->until, .done = complete, .arg = node};
 
     node->doing = *order;
     node->next.task = TASK_NONE;
     node->sent = loop_now(node->loop);
     switch (order->task) {
-    case TASK_NONE: break;
+    case TASK_NONE: return;
     case TASK_ACQUIRE:
-        request.queue = request.listen = false;
-        node->member.ops->acquire(node->member.store, &request, &requests->terms, order->until,
-                                  complete, node);
+        acquire.queue = acquire.listen = false;
+        operation.verb = VERB_ACQUIRE;
+        operation.acquire = &acquire;
         break;
     case TASK_RENEW:
-        node->member.ops->renew(node->member.store, &request, &requests->terms, order->until,
-                                complete, node);
+        operation.verb = VERB_RENEW;
+        operation.renew = &requests->renew;
         break;
     case TASK_RELEASE:
-        request.at_least = order->at_least;
-        request.in_time = !order->last;
-        store_release(node->member.store, &request, order->bar, order->until, complete, node);
+        release.uncertain = order->bar;
+        release.at_least = order->at_least;
+        release.in_time = !order->last;
+        operation.verb = VERB_RELEASE;
+        operation.release = &release;
         break;
     case TASK_FORCE:
-        store_force(node->member.store, &requests->force, order->until, complete, node);
+        operation.verb = VERB_FORCE;
+        operation.force = &requests->force;
         break;
-    case TASK_SURVEY: {
-        struct survey_request survey = requests->survey;
+    case TASK_SURVEY:
         survey.each_arg = node;
-        store_survey(node->member.store, &survey, order->until, complete, node);
+        operation.verb = VERB_SURVEY;
+        operation.survey = &survey;
         break;
     }
-    }
+    store_start(node->member.store, &operation);
 }
 
 /* What the answer tells about the node. */
@@ -77,7 +84,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
         node->evicted = false;
         node->deaf = answer->deaf;
         node->confirmed = loop_now(node->loop);
-        node->ends = lease_end(node->sent, node->requests->lock.lease);
+        node->ends = lease_end(node->sent, node->requests->acquire.lease);
     }
 }
 
@@ -121,7 +128,7 @@ void quorum_node_order(struct quorum_node *node, struct quorum_order order)
 
 const struct member_report *quorum_node_report(const struct quorum_node *node)
 {
-    return node->member.ops->report(node->member.store);
+    return node->member.report(node->member.store);
 }
 
 bool quorum_node_may_hold(const struct quorum_node *node)
@@ -132,11 +139,12 @@ bool quorum_node_may_hold(const struct quorum_node *node)
 
 bool quorum_node_release_nowait(struct quorum_node *node)
 {
-    struct lock_request request = node->requests->lock;
+    struct release_request request = node->requests->release;
 
     if (node->doing.task == TASK_RELEASE && quorum_node_report(node)->sent && !node->unsure)
         return true; /* said already */
     request.at_least = 0;
+    request.uncertain = true;
     node->doing.task = node->next.task = TASK_NONE;
     node->held = false;
     return store_release_nowait(node->member.store, &request);
@@ -146,7 +154,7 @@ bool quorum_node_release_nowait(struct quorum_node *node)
 
 bool quorum_is_settled(const struct quorum_requests *requests, const struct answer *granted)
 {
-    for (size_t key = 0; key < requests->lock.key_count; key++) {
+    for (size_t key = 0; key < requests->acquire.key_count; key++) {
         if (granted->grants[key].fence != requests->fences[key])
             return false;
     }

@@ -22,7 +22,7 @@ struct quorum_order {
     struct moment until;
     bool last;        /* RELEASE: the owner does not acquire again */
     bool bar;         /* RELEASE: and must not: an acquisition of its may still arrive */
-    int64_t at_least; /* RELEASE: as in the lock_request */
+    int64_t at_least; /* RELEASE: as in the release_request */
 };
 
 /* A node's answer to an order. */
@@ -34,9 +34,12 @@ struct quorum_reply {
     bool evicted;
 };
 
-/* What all nodes are asked alike; each reads it when it executes its order. */
+/* What all nodes are asked alike; each reads it when it executes its order. That of a lock is about
+ * the same keys and owner in all three: a renewal may have nodes acquire it as well. */
 struct quorum_requests {
-    struct lock_request lock;
+    struct acquire_request acquire;
+    struct renew_request renew;
+    struct release_request release;
     struct member_terms terms; /* its fences are those below, or NULL */
     uint64_t fences[LOCK_KEYS_MAX];
     struct force_request force;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/jitter.h"
 #include "base/mem.h"
 #include "lock/lease.h"
@@ -43,7 +44,8 @@ struct quorum_store {
     struct quorum_node nodes[QUORUM_NODES_MAX];
     size_t count;
     struct quorum_requests requests;
-    char owner[OWNER_SIZE]; /* of requests.lock, and of what is held or was */
+    struct arena lock_words, force_words, survey_words; /* that these point to */
+    char owner[OWNER_SIZE]; /* of the lock in the requests, which is held or was */
     enum quorum_hold hold;
     struct moment ends;      /* held: when the lease ends */
     struct loop_timer pause; /* until the next try of one who waits */
@@ -52,8 +54,6 @@ struct quorum_store {
     /* The operation under way. */
     enum quorum_task task; /* NONE: there is none */
     struct moment until;
-    store_done *done;
-    void *done_arg;
     enum quorum_stage {
         STAGE_VOTING,
         STAGE_RETRYING, /* a try failed, and the next follows */
@@ -66,7 +66,6 @@ struct quorum_store {
     unsigned tries;
     struct answer answer;
     struct quorum_views views;
-    struct survey_request asked;
 };
 
 static struct moment now_of(const struct quorum_store *store)
@@ -214,14 +213,10 @@ static bool is_fault(const struct quorum_store *store, const struct quorum_node 
 
 /* -- beginning and ending ---------------------------------------------------------------------- */
 
-/* Begins an operation. */
-static void prepare(struct quorum_store *store, enum quorum_task task, struct moment until,
-                    store_done *done, void *arg)
+static void prepare(struct quorum_store *store, enum quorum_task task)
 {
     store->task = task;
-    store->until = until;
-    store->done = done;
-    store->done_arg = arg;
+    store->until = store->base.operation.until;
     store->tries = 0;
     loop_disarm(store->loop, &store->pause);
 }
@@ -230,7 +225,7 @@ static void begin_round(struct quorum_store *store, enum quorum_rule rule)
 {
     store->stage = STAGE_VOTING;
     store->settling = false;
-    quorum_round_begin(&store->round, rule, store->requests.lock.lease, store->until);
+    quorum_round_begin(&store->round, rule, store->requests.acquire.lease, store->until);
 }
 
 /* Gives a node an order whose answer is no vote. */
@@ -250,7 +245,7 @@ static void complete(struct quorum_store *store)
     store->task = TASK_NONE;
     quorum_round_end(&store->round);
     loop_disarm(store->loop, &store->timer);
-    store->done(store->done_arg, &copy);
+    store->base.operation.done(store->base.operation.arg, &copy);
 }
 
 /* A majority has had the lock since the round began. A node that it was taken away from may have it
@@ -258,7 +253,7 @@ static void complete(struct quorum_store *store)
 static void confirm(struct quorum_store *store)
 {
     store->hold = HOLD_OURS;
-    store->ends = lease_end(store->round.begun, store->requests.lock.lease);
+    store->ends = lease_end(store->round.begun, store->requests.acquire.lease);
     for (size_t i = 0; i < store->count; i++)
         store->nodes[i].evicted = false;
 }
@@ -288,7 +283,7 @@ static void settle(struct quorum_store *store)
     struct answer highest;
 
     quorum_answer(&round->votes, QUORUM_CARRIED, &highest);
-    for (size_t key = 0; key < requests->lock.key_count; key++)
+    for (size_t key = 0; key < requests->acquire.key_count; key++)
         requests->fences[key] = highest.grants[key].fence;
     requests->terms.fences = requests->fences;
     store->settling = true;
@@ -349,7 +344,7 @@ static bool may_retry(struct quorum_store *store)
 {
     struct moment next = moment_plus(now_of(store), RETRY_MOST_NS);
 
-    return is_contested(store) && !store->requests.lock.queue && ++store->tries < TRIES &&
+    return is_contested(store) && !store->requests.acquire.queue && ++store->tries < TRIES &&
            !moment_reached(store->until, next);
 }
 
@@ -361,7 +356,7 @@ static int64_t time_to_leave(const struct quorum_store *store)
 
     if (store->answer.cause == CAUSE_MISFIT)
         return QUORUM_EXTRA_NS;
-    if (store->requests.lock.queue)
+    if (store->requests.acquire.queue)
         return 0;
     return LEAVING_NS + (half < QUORUM_EXTRA_NS ? half : QUORUM_EXTRA_NS);
 }
@@ -440,7 +435,7 @@ static void finish(struct quorum_store *store, enum quorum_outcome outcome)
         answer->cause = CAUSE_CHANGED;
     }
     if (store->task == TASK_SURVEY && carried)
-        quorum_views_report(&store->views, store->count - approvals, &store->asked);
+        quorum_views_report(&store->views, store->count - approvals, store->base.operation.survey);
     complete(store);
 }
 
@@ -575,7 +570,7 @@ static void heard(void *arg, struct quorum_node *node, const struct quorum_reply
 
 static struct quorum_store *of(struct store *base)
 {
-    return (struct quorum_store *)(void *)base;
+    return MEM_CONTAINER(struct quorum_store, base, base);
 }
 
 /* Answers when the loop turns, and asks nobody. */
@@ -597,28 +592,91 @@ static bool is_unfit(struct quorum_store *store)
     return true;
 }
 
-static void take_lock(struct quorum_store *store, const struct lock_request *request)
+static const char *keep_word(struct arena *words, const char *word)
 {
-    bool same = strcmp(store->owner, request->owner) == 0;
+    return word ? arena_take_string(words, mem_strdup(word)) : NULL;
+}
+
+static const char *const *keep_words(struct arena *words, const char *const *from, size_t count)
+{
+    size_t size = (count + 1) * sizeof *from;
+    const char **copy = (const char **)(void *)arena_take(words, mem_zeroed(size), size);
+
+    for (size_t i = 0; i < count; i++)
+        copy[i] = keep_word(words, from[i]);
+    return copy;
+}
+
+/* Copies what nodes may be asked after the operation. */
+static void keep_lock(struct quorum_store *store, const struct acquire_request *lock)
+{
+    struct quorum_requests *requests = &store->requests;
+    struct acquire_request *acquire = &requests->acquire;
+
+    arena_free(&store->lock_words);
+    *acquire = *lock;
+    acquire->keys = keep_words(&store->lock_words, lock->keys, lock->key_count);
+    acquire->owner = keep_word(&store->lock_words, lock->owner);
+    acquire->who = keep_word(&store->lock_words, lock->who);
+    acquire->mirror = keep_word(&store->lock_words, lock->mirror);
+    acquire->group = NULL; /* there is no queue */
+    requests->renew = (struct renew_request){.keys = acquire->keys,
+                                             .key_count = acquire->key_count,
+                                             .owner = acquire->owner,
+                                             .mode = acquire->mode,
+                                             .limit = acquire->limit,
+                                             .who = acquire->who,
+                                             .lease = acquire->lease};
+    requests->release = (struct release_request){.keys = acquire->keys,
+                                                 .key_count = acquire->key_count,
+                                                 .owner = acquire->owner,
+                                                 .lease = acquire->lease};
+}
+
+static void take_lock(struct quorum_store *store, const struct acquire_request *lock)
+{
+    bool same = strcmp(store->owner, lock->owner) == 0;
 
     if (!same) {
         store->hold = HOLD_FOREIGN;
         store->requests.terms.fences = NULL;
     }
     store->requests.terms.proposal = 0;
-    snprintf(store->owner, sizeof store->owner, "%s", request->owner);
-    store->requests.lock = *request;
+    snprintf(store->owner, sizeof store->owner, "%s", lock->owner);
+    keep_lock(store, lock);
 }
 
-static void quorum_acquire(struct store *base, const struct lock_request *request,
-                           struct moment until, store_done *done, void *arg)
+static void take_renewal(struct quorum_store *store, const struct renew_request *request)
 {
-    struct quorum_store *store = of(base);
+    struct acquire_request lock = operation_lock(&(struct operation){VERB_RENEW, .renew = request});
+
+    take_lock(store, &lock);
+    store->requests.renew.handed = request->handed;
+    store->requests.renew.strict = request->strict;
+    store->requests.renew.listen = request->listen;
+}
+
+static void take_release(struct quorum_store *store, const struct release_request *request)
+{
+    struct acquire_request lock =
+        operation_lock(&(struct operation){VERB_RELEASE, .release = request});
+    struct release_request *release = &store->requests.release;
+
+    take_lock(store, &lock);
+    release->strict = request->strict;
+    release->at_least = request->at_least;
+    release->end = request->end;
+    release->in_time = request->in_time;
+    release->returns = request->returns;
+}
+
+static void acquire(struct quorum_store *store, const struct acquire_request *request)
+{
     /* A waiter that was refused a moment ago would be refused again. */
     bool pausing = request->listen && store->pause.added;
     struct moment next = store->pause.due;
 
-    prepare(store, TASK_ACQUIRE, until, done, arg);
+    prepare(store, TASK_ACQUIRE);
     take_lock(store, request);
     if (is_unfit(store))
         return;
@@ -647,7 +705,7 @@ static void take_over(struct quorum_store *store, const struct lock_grant *grant
 {
     struct quorum_requests *requests = &store->requests;
 
-    for (size_t key = 0; key < requests->lock.key_count; key++)
+    for (size_t key = 0; key < requests->acquire.key_count; key++)
         requests->fences[key] = grants[key].fence;
     requests->terms.fences = requests->fences;
     store->hold = HOLD_OURS;
@@ -656,13 +714,10 @@ static void take_over(struct quorum_store *store, const struct lock_grant *grant
         store->nodes[i].unsure = store->nodes[i].inherited = true;
 }
 
-static void quorum_renew(struct store *base, const struct lock_request *request,
-                         struct moment until, store_done *done, void *arg)
+static void renew(struct quorum_store *store, const struct renew_request *request)
 {
-    struct quorum_store *store = of(base);
-
-    prepare(store, TASK_RENEW, until, done, arg);
-    take_lock(store, request);
+    prepare(store, TASK_RENEW);
+    take_renewal(store, request);
     if (store->hold == HOLD_FOREIGN && request->grants)
         take_over(store, request->grants);
     if (store->hold != HOLD_FOREIGN || !is_unfit(store))
@@ -671,7 +726,7 @@ static void quorum_renew(struct store *base, const struct lock_request *request,
 
 static void release_all(struct quorum_store *store, bool bar)
 {
-    bool in_time = store->requests.lock.in_time;
+    bool in_time = store->requests.release.in_time;
 
     begin_round(store, store->hold == HOLD_FOREIGN ? QUORUM_FREE : QUORUM_RETURN);
     for (size_t i = 0; i < store->count; i++) {
@@ -679,7 +734,7 @@ static void release_all(struct quorum_store *store, bool bar)
         struct quorum_order order = {.task = TASK_RELEASE,
                                      .last = !in_time,
                                      .bar = (bar || node->unsure) && !in_time,
-                                     .at_least = store->requests.lock.at_least};
+                                     .at_least = store->requests.release.at_least};
         if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
             quorum_round_ask(&store->round, node, order);
         else
@@ -691,15 +746,12 @@ static void release_all(struct quorum_store *store, bool bar)
         quorum_round_close_in(&store->round, 0);
 }
 
-static void quorum_release(struct store *base, const struct lock_request *request, bool uncertain,
-                           struct moment until, store_done *done, void *arg)
+static void release(struct quorum_store *store, const struct release_request *request)
 {
-    struct quorum_store *store = of(base);
-
-    prepare(store, TASK_RELEASE, until, done, arg);
-    take_lock(store, request);
+    prepare(store, TASK_RELEASE);
+    take_release(store, request);
     if (store->hold != HOLD_FOREIGN || !is_unfit(store))
-        release_all(store, uncertain);
+        release_all(store, request->uncertain);
 }
 
 static bool send_release_nowait(struct quorum_store *store)
@@ -722,23 +774,29 @@ static void stop(struct quorum_store *store)
     loop_disarm(store->loop, &store->pause);
 }
 
-static bool quorum_release_nowait(struct store *base, const struct lock_request *request)
+static bool quorum_release_nowait(struct store *base, const struct release_request *request)
 {
     struct quorum_store *store = of(base);
 
     stop(store);
-    take_lock(store, request);
+    take_release(store, request);
     store->hold = HOLD_OVER;
     return send_release_nowait(store);
 }
 
-static void quorum_force(struct store *base, const struct force_request *request,
-                         struct moment until, store_done *done, void *arg)
+static void force(struct quorum_store *store, const struct force_request *request)
 {
-    struct quorum_store *store = of(base);
+    struct force_request *force = &store->requests.force;
+    struct arena *words = &store->force_words;
 
-    prepare(store, TASK_FORCE, until, done, arg);
-    store->requests.force = *request;
+    prepare(store, TASK_FORCE);
+    arena_free(words);
+    *force = *request;
+    force->key = keep_word(words, request->key);
+    force->by = keep_word(words, request->by);
+    force->why = keep_word(words, request->why);
+    force->owners = keep_words(words, request->owners, request->owner_count);
+    force->mirror = keep_word(words, request->mirror);
     if (!is_unfit(store)) {
         bool asks = request->mirror && request->owner_count == 0;
         begin_round(store, asks ? QUORUM_READ : QUORUM_FREE);
@@ -755,19 +813,32 @@ static void see(void *arg, const struct lock_view *view)
         quorum_views_add(&store->views, (size_t)(node - store->nodes), view);
 }
 
-static void quorum_survey(struct store *base, const struct survey_request *request,
-                          struct moment until, store_done *done, void *arg)
+static void survey(struct quorum_store *store, const struct survey_request *request)
 {
-    struct quorum_store *store = of(base);
-
-    prepare(store, TASK_SURVEY, until, done, arg);
+    prepare(store, TASK_SURVEY);
+    arena_free(&store->survey_words);
     store->requests.survey = *request;
-    store->asked = store->requests.survey;
+    store->requests.survey.patterns =
+        keep_words(&store->survey_words, request->patterns, request->pattern_count);
     store->requests.survey.each = see;
     if (!is_unfit(store)) {
         begin_round(store, QUORUM_READ);
         quorum_views_begin(&store->views, store->count);
         quorum_round_ask_all(&store->round, TASK_SURVEY);
+    }
+}
+
+static void start(struct store *base, const struct operation *operation)
+{
+    struct quorum_store *store = of(base);
+
+    switch (operation->verb) {
+    case VERB_ACQUIRE: acquire(store, operation->acquire); break;
+    case VERB_RENEW: renew(store, operation->renew); break;
+    case VERB_RELEASE: release(store, operation->release); break;
+    case VERB_FORCE: force(store, operation->force); break;
+    case VERB_SURVEY: survey(store, operation->survey); break;
+    default: break;
     }
 }
 
@@ -799,19 +870,16 @@ static void quorum_shut(struct store *base)
     for (size_t i = 0; i < store->count; i++)
         store_close(store->nodes[i].member.store);
     quorum_views_free(&store->views);
+    arena_free(&store->lock_words);
+    arena_free(&store->force_words);
+    arena_free(&store->survey_words);
     free(store->names);
     free(store);
 }
 
 struct store *store_quorum_open(struct loop *loop, const struct store_node *nodes, size_t count)
 {
-    static const struct store_ops ops = {.close = quorum_shut,
-                                         .acquire = quorum_acquire,
-                                         .renew = quorum_renew,
-                                         .release = quorum_release,
-                                         .release_nowait = quorum_release_nowait,
-                                         .force = quorum_force,
-                                         .survey = quorum_survey};
+    static const struct store_ops ops = {quorum_shut, start, quorum_release_nowait};
     static const struct store_events node_events = {.poked = node_poked};
     struct quorum_store *store = mem_zeroed(sizeof *store);
 

@@ -60,7 +60,7 @@ struct redis_store {
     /* In a Cluster, the channels that the latest renewals of an owner's keys have listened to. */
     char *channels[LOCK_KEYS_MAX];
     size_t channel_count;
-    int64_t lease;            /* ns: that it has asked for */
+    int64_t lease; /* ns: that it has asked for */
 
     /* The operation under way. */
     store_done *done;
@@ -189,8 +189,7 @@ static void send_listening(struct redis_store *store)
 {
     size_t replies = add_listening(store);
 
-    redis_session_send(store->session, store->asking + replies, store->channel_count,
-                       store->until);
+    redis_session_send(store->session, store->asking + replies, store->channel_count, store->until);
 }
 
 /* Locks have to be on the replicas, where that is asked for; latches have not. */
@@ -544,12 +543,9 @@ static void hear_call(struct redis_store *store, redisReply *const *replies, siz
 
 /* -- operations ------------------------------------------------------------------------------- */
 
-/* Starts what was put together. */
-static void start(struct redis_store *store, struct moment until, store_done *done, void *arg)
+/* Sends what was put together. */
+static void send_first(struct redis_store *store)
 {
-    store->until = until;
-    store->done = done;
-    store->done_arg = arg;
     store->report.seniority = (struct seniority){0};
     store->handover.open = false;
     loop_disarm(store->loop, &store->poll);
@@ -558,7 +554,7 @@ static void start(struct redis_store *store, struct moment until, store_done *do
     else if (redis_session_is_up(store->session))
         send_call(store);
     else
-        redis_session_greet(store->session, until);
+        redis_session_greet(store->session, store->until);
 }
 
 static void hear_survey(struct redis_store *store, struct redisReply *const *replies, size_t count)
@@ -712,60 +708,35 @@ static void redis_close(struct store *base)
     free(store);
 }
 
-static const struct member_terms nothing_settled;
-
 /* A grant by message is one server's word, about one key alone, to nobody's descendant. */
-static bool may_offer(const struct redis_store *store, const struct lock_request *request)
+static bool may_offer(const struct redis_store *store, const struct acquire_request *request)
 {
     return request->offer && request->listen && request->queue && request->key_count == 1 &&
            !request->mirror && !request->unless_done && !strchr(request->owner, '.') &&
            !store->terms.grace && !store->terms.member && store->replicas.rule == REPLICAS_NONE;
 }
 
-/* As one of a quorum; any other server is told nothing more. */
-static void acquire_as_member(struct store *base, const struct lock_request *request,
-                              const struct member_terms *settled, struct moment until,
-                              store_done *done, void *arg)
+/* settled: only a quorum's member is told more than an empty one. */
+static void acquire(struct redis_store *store, const struct acquire_request *request,
+                    const struct member_terms *settled)
 {
-    struct redis_store *store = of(base);
-
     store->listen = request->listen;
     store->offers = may_offer(store, request);
     store->lease = request->lease;
     store->in_time = true;
     redis_session_mind(store->session, request->lease);
     redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
-    start(store, until, done, arg);
+    send_first(store);
 }
 
-static void redis_acquire(struct store *base, const struct lock_request *request,
-                          struct moment until, store_done *done, void *arg)
+/* A renewal on a new connection goes out with the greeting: the next one listens. */
+static void renew(struct redis_store *store, const struct renew_request *request,
+                  const struct member_terms *settled)
 {
-    acquire_as_member(base, request, &nothing_settled, until, done, arg);
-}
-
-/* One on a new connection goes out with the greeting: the next one listens. */
-static bool may_listen(const struct redis_store *store, const struct lock_request *request)
-{
-    return request->listen && redis_session_is_up(store->session);
-}
-
-static void renew_as_member(struct store *base, const struct lock_request *request,
-                            const struct member_terms *settled, struct moment until,
-                            store_done *done, void *arg)
-{
-    struct redis_store *store = of(base);
-
     redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
     store->in_time = true;
-    store->listen = may_listen(store, request);
-    start(store, until, done, arg);
-}
-
-static void redis_renew(struct store *base, const struct lock_request *request, struct moment until,
-                        store_done *done, void *arg)
-{
-    renew_as_member(base, request, &nothing_settled, until, done, arg);
+    store->listen = request->listen && redis_session_is_up(store->session);
+    send_first(store);
 }
 
 static const struct member_report *report_of_member(const struct store *base)
@@ -773,22 +744,19 @@ static const struct member_report *report_of_member(const struct store *base)
     return &((const struct redis_store *)(const void *)base)->report;
 }
 
-static void redis_release(struct store *base, const struct lock_request *request, bool uncertain,
-                          struct moment until, store_done *done, void *arg)
+static void release(struct redis_store *store, const struct release_request *request)
 {
-    struct redis_store *store = of(base);
-
-    redis_call_release(&store->call, &store->terms, store->prefix, request, uncertain);
+    redis_call_release(&store->call, &store->terms, store->prefix, request);
     /* A server that did not know another script will not know this one, and perhaps nobody stays to
      * hear it say so. */
     store->call.whole = store->fresh;
     store->in_time = request->in_time;
     if (!request->returns)
         set_places(store, NULL);
-    start(store, until, done, arg);
+    send_first(store);
 }
 
-static bool redis_release_nowait(struct store *base, const struct lock_request *request)
+static bool redis_release_nowait(struct store *base, const struct release_request *request)
 {
     static const struct redis_terms plain;
     struct redis_store *store = of(base);
@@ -796,7 +764,7 @@ static bool redis_release_nowait(struct store *base, const struct lock_request *
 
     drop_operation(store);
     store->asking = asking;
-    redis_call_release(&store->call, &plain, store->prefix, request, true);
+    redis_call_release(&store->call, &plain, store->prefix, request);
     store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
     /* A server that has yet to answer what came before finds the connection closed when it does,
      * and goes on with no more than it has read: 16 KB. Nobody will be there to hear whether it
@@ -811,78 +779,74 @@ static bool redis_release_nowait(struct store *base, const struct lock_request *
     return gone;
 }
 
-static void redis_force(struct store *base, const struct force_request *request,
-                        struct moment until, store_done *done, void *arg)
+static void force(struct redis_store *store, const struct force_request *request)
 {
-    struct redis_store *store = of(base);
-
     redis_call_force(&store->call, store->prefix, request);
-    start(store, until, done, arg);
+    send_first(store);
 }
 
-static void redis_adjust(struct store *base, const struct adjust_request *request,
-                         struct moment until, store_done *done, void *arg)
+static void adjust(struct redis_store *store, const struct adjust_request *request)
 {
-    struct redis_store *store = of(base);
-
     if (request->glob) {
         const struct survey_request which = {.patterns = &request->key, .pattern_count = 1};
         store->marks = redis_survey_new(store->session, store->prefix, &which);
         redis_survey_pauses(store->marks, store->terms.pauses);
         redis_survey_mark(store->marks);
-        store->part_time = moment_until(loop_now(store->loop), until);
+        store->part_time = moment_until(loop_now(store->loop), store->until);
         redis_call_pauses(&store->call, &store->terms, store->prefix, request);
     } else {
         redis_call_adjust(&store->call, &store->terms, store->prefix, request);
     }
-    start(store, until, done, arg);
+    send_first(store);
 }
 
-static void start_survey(struct redis_store *store, struct redis_survey *survey,
-                         struct moment until, store_done *done, void *arg)
+static void survey(struct redis_store *store, const struct survey_request *request)
 {
-    store->survey = survey;
-    store->part_time = moment_until(loop_now(store->loop), until);
-    store->until = until;
-    store->done = done;
-    store->done_arg = arg;
-    redis_session_verify(store->session);
-    redis_survey_ask(survey, until);
-}
-
-static void redis_survey(struct store *base, const struct survey_request *request,
-                         struct moment until, store_done *done, void *arg)
-{
-    struct redis_store *store = of(base);
-    struct redis_survey *survey = redis_survey_new(store->session, store->prefix, request);
-
-    redis_survey_at_node(survey, store->asking, NULL, NULL);
+    store->survey = redis_survey_new(store->session, store->prefix, request);
+    redis_survey_at_node(store->survey, store->asking);
     if (store->terms.pauses)
-        redis_survey_pauses(survey, store->terms.pauses);
-    start_survey(store, survey, until, done, arg);
+        redis_survey_pauses(store->survey, store->terms.pauses);
+    store->part_time = moment_until(loop_now(store->loop), store->until);
+    redis_session_verify(store->session);
+    redis_survey_ask(store->survey, store->until);
 }
 
-static void redis_latch(struct store *base, const struct latch_request *request,
-                        struct moment until, store_done *done, void *arg)
+static void latch(struct redis_store *store, const struct latch_request *request)
 {
-    struct redis_store *store = of(base);
-
     store->listen = request->listen;
     store->each_id = request->each;
     store->each_id_arg = request->each_arg;
     redis_call_latch(&store->call, store->prefix, request);
     if (request->verb < LATCH_SET)
         redis_session_verify(store->session);
-    start(store, until, done, arg);
+    send_first(store);
 }
 
-static void redis_mark(struct store *base, const struct mark_request *request, struct moment until,
-                       store_done *done, void *arg)
+static void mark(struct redis_store *store, const struct mark_request *request)
 {
+    redis_call_mark(&store->call, &store->terms, request);
+    send_first(store);
+}
+
+static void redis_start(struct store *base, const struct operation *operation)
+{
+    static const struct member_terms nothing_settled;
+    const struct member_terms *settled = operation->terms ? operation->terms : &nothing_settled;
     struct redis_store *store = of(base);
 
-    redis_call_mark(&store->call, &store->terms, request);
-    start(store, until, done, arg);
+    store->until = operation->until;
+    store->done = operation->done;
+    store->done_arg = operation->arg;
+    switch (operation->verb) {
+    case VERB_ACQUIRE: acquire(store, operation->acquire, settled); break;
+    case VERB_RENEW: renew(store, operation->renew, settled); break;
+    case VERB_RELEASE: release(store, operation->release); break;
+    case VERB_FORCE: force(store, operation->force); break;
+    case VERB_SURVEY: survey(store, operation->survey); break;
+    case VERB_LATCH: latch(store, operation->latch); break;
+    case VERB_ADJUST: adjust(store, operation->adjust); break;
+    case VERB_MARK: mark(store, operation->mark); break;
+    }
 }
 
 bool store_redis_is_up(const struct store *node)
@@ -900,23 +864,10 @@ void store_redis_asking(struct store *node)
     of(node)->asking = true;
 }
 
-void store_redis_survey(struct store *node, const struct survey_request *request,
-                        void (*elsewhere)(void *arg, const char *key), void *elsewhere_arg,
-                        struct moment until, store_done *done, void *arg)
-{
-    struct redis_store *store = of(node);
-    struct redis_survey *survey = redis_survey_new(store->session, store->prefix, request);
-
-    redis_survey_at_node(survey, false, elsewhere, elsewhere_arg);
-    start_survey(store, survey, until, done, arg);
-}
-
 static struct redis_store *open_server(struct loop *loop, const struct store_address *address,
                                        char *fault, size_t size)
 {
-    static const struct store_ops ops = {
-        redis_close, redis_acquire, redis_renew, redis_release, redis_release_nowait,
-        redis_force, redis_survey,  redis_latch, redis_mark,    redis_adjust};
+    static const struct store_ops ops = {redis_close, redis_start, redis_release_nowait};
     static const struct redis_session_events events = {batch_done, heard, poked, astray};
     struct redis_store *store = mem_zeroed(sizeof *store);
 
@@ -962,7 +913,6 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
 bool store_redis_open_member(struct loop *loop, const struct store_address *address,
                              struct member *member, char *fault, size_t size)
 {
-    static const struct member_ops ops = {acquire_as_member, renew_as_member, report_of_member};
     struct redis_store *store = open_server(loop, address, fault, size);
 
     if (!store)
@@ -970,6 +920,6 @@ bool store_redis_open_member(struct loop *loop, const struct store_address *addr
     redis_session_identify(store->session);
     store->terms.member = true;
     set_marker(store, "quorum");
-    *member = (struct member){&store->base, &ops};
+    *member = (struct member){&store->base, report_of_member};
     return true;
 }

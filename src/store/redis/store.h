@@ -21,10 +21,5 @@ bool store_redis_is_up(const struct store *node);
 const char *store_redis_moved(const struct store *node);
 /* What is started next is meant for a slot that the node is about to get (ASK). */
 void store_redis_asking(struct store *node);
-/* A survey of one node alone. Keys found there that are gone to another one meanwhile are told to
- * "elsewhere". */
-void store_redis_survey(struct store *node, const struct survey_request *request,
-                        void (*elsewhere)(void *arg, const char *key), void *elsewhere_arg,
-                        struct moment until, store_done *done, void *arg);
 
 #endif

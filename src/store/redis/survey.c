@@ -99,6 +99,8 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
     survey->paused = request->paused;
     survey->heard = request->heard;
     survey->heard_arg = request->heard_arg;
+    survey->elsewhere = request->elsewhere;
+    survey->elsewhere_arg = request->elsewhere_arg;
     strcpy(survey->cursor, "0");
     if (request->pattern_count == 0)
         add_glob(survey, "*");
@@ -112,12 +114,9 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
     return survey;
 }
 
-void redis_survey_at_node(struct redis_survey *survey, bool asking,
-                          void (*elsewhere)(void *arg, const char *key), void *arg)
+void redis_survey_at_node(struct redis_survey *survey, bool asking)
 {
     survey->asking = asking;
-    survey->elsewhere = elsewhere;
-    survey->elsewhere_arg = arg;
 }
 
 void redis_survey_pauses(struct redis_survey *survey, const char *list)

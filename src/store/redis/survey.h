@@ -15,10 +15,8 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
                                       const struct survey_request *request);
 void redis_survey_free(struct redis_survey *survey);
 
-/* At a Cluster's node: "asking", whether it is only about to get the slot; "elsewhere" is told the
- * keys that it has no more, NULL: they end the survey. */
-void redis_survey_at_node(struct redis_survey *survey, bool asking,
-                          void (*elsewhere)(void *arg, const char *key), void *arg);
+/* At a Cluster's node: "asking", whether it is only about to get the slot. */
+void redis_survey_at_node(struct redis_survey *survey, bool asking);
 
 /* Where the pauses of GLOBs are, which the request's "paused" is told of, and which locks that were
  * never had are shown with. Without this call there are none. */

@@ -287,7 +287,7 @@ static void ask_elders(struct zk_store *store, struct spot *spot, const struct q
 
 static void found_ancestors(struct zk_store *store, const struct zk_reply *replies)
 {
-    const struct lock_request *request = zk_request_of(store);
+    const struct acquire_request *request = zk_request_of(store);
     struct queue queues[LOCK_KEYS_MAX];
     const char *misfit = NULL;
     size_t key = 0;
@@ -341,7 +341,7 @@ static void find_ancestors(struct zk_store *store)
 /* The replies about who is in the way, and then about who holds the lock. */
 static void described(struct zk_store *store, const struct zk_reply *replies)
 {
-    const struct lock_request *request = zk_request_of(store);
+    const struct acquire_request *request = zk_request_of(store);
     struct jute_text text;
     struct zk_stat stat;
     bool gone = false;
@@ -668,7 +668,7 @@ static void began(struct zk_store *store, const struct zk_reply *replies)
 /* The session is begun first: its password belongs into the nodes. */
 static void begin_place(struct zk_store *store)
 {
-    const struct lock_request *request = zk_request_of(store);
+    const struct acquire_request *request = zk_request_of(store);
 
     zk_make_spots(store);
     snprintf(store->owner, sizeof store->owner, "%s", request->owner);
@@ -767,13 +767,8 @@ static void close_old(struct zk_store *store)
     zk_ask(store, false, closed_old);
 }
 
-void zk_acquire(struct store *base, const struct lock_request *request, struct moment until,
-                store_done *done, void *arg)
+void zk_acquire(struct zk_store *store)
 {
-    struct zk_store *store = zk_store_of(base);
-
-    (void)request;
-    zk_start(store, until, done, arg);
     store->expired = place_expired;
     store->look = look;
     store->entered = entered;

@@ -4,8 +4,7 @@
 
 #include "store/zookeeper/operation.h"
 
-/* store_acquire() (store/store.h). */
-void zk_acquire(struct store *base, const struct lock_request *request, struct moment until,
-                store_done *done, void *arg);
+/* Goes on with an acquisition that has begun. */
+void zk_acquire(struct zk_store *store);
 
 #endif

@@ -53,7 +53,7 @@ void zk_clear_spots(struct zk_store *store)
 
 void zk_make_spots(struct zk_store *store)
 {
-    const struct lock_request *request = zk_request_of(store);
+    const struct acquire_request *request = zk_request_of(store);
 
     zk_clear_spots(store);
     for (size_t i = 0; i < request->key_count; i++) {
@@ -74,7 +74,7 @@ void zk_set_text(char **to, char *text)
 
 void zk_print_data(const struct zk_store *store, struct spot *spot)
 {
-    const struct lock_request *request = zk_request_of(store);
+    const struct acquire_request *request = zk_request_of(store);
     struct node_data data = {.mode = request->mode,
                              .fence = spot->nested ? spot->fence : 0,
                              .lease = zk_granted_lease(store),
@@ -93,7 +93,7 @@ void zk_print_data(const struct zk_store *store, struct spot *spot)
 /* What is in a node, with what is new about it. */
 static void update_data(struct zk_store *store, struct spot *spot)
 {
-    const struct lock_request *request = zk_request_of(store);
+    const struct acquire_request *request = zk_request_of(store);
     struct jute_text text = {spot->data, strlen(spot->data)};
     struct node_data data;
 
@@ -302,16 +302,6 @@ void zk_wish(struct zk_store *store, int64_t lease)
 {
     store->lease = lease;
     zk_session_wish(store->session, lease);
-}
-
-void zk_start(struct zk_store *store, struct moment until, store_done *done, void *arg)
-{
-    store->until = until;
-    store->done = done;
-    store->arg = arg;
-    store->requeued = store->closing = false;
-    store->lingered = 0;
-    loop_disarm(store->loop, &store->linger);
 }
 
 bool zk_is_own(const struct zk_store *store)

@@ -63,6 +63,7 @@ struct zk_store {
     bool leads;          /* of a semaphore: first in the queue of each key */
 
     /* The operation under way. */
+    struct acquire_request request;
     void (*next)(struct zk_store *store, const struct zk_reply *replies);
     void (*expired)(struct zk_store *store);
     void (*adopted)(struct zk_store *store);
@@ -89,9 +90,10 @@ static inline struct zk_store *zk_store_of(struct store *base)
     return (struct zk_store *)(void *)base;
 }
 
-static inline const struct lock_request *zk_request_of(const struct zk_store *store)
+/* What the operation is about: of a renewal or a release, as far as that says so. */
+static inline const struct acquire_request *zk_request_of(const struct zk_store *store)
 {
-    return &store->base.requests.lock;
+    return &store->request;
 }
 
 static inline struct zk_batch *zk_batch_of(struct zk_store *store)
@@ -125,7 +127,6 @@ void zk_print_data(const struct zk_store *store, struct spot *spot);
 
 /* -- the course of an operation ---------------------------------------------------------------- */
 
-void zk_start(struct zk_store *store, struct moment until, store_done *done, void *arg);
 /* The lease that the operation is about, ns. */
 void zk_wish(struct zk_store *store, int64_t lease);
 /* Sends the batch, as zk_session_send() does; "next" hears the replies. */

@@ -321,7 +321,7 @@ static void linger(struct zk_store *store)
 /* What is in the leases of all keys. */
 static void counted(struct zk_store *store, const struct zk_reply *replies)
 {
-    const struct lock_request *request = zk_request_of(store);
+    const struct acquire_request *request = zk_request_of(store);
     size_t refused = store->spot_count;
     const struct zk_reply *data = replies;
     struct room room = {0}, of_refused = {0};

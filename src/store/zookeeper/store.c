@@ -58,18 +58,14 @@ static void send_renewal(struct zk_store *store)
     zk_ask(store, true, renewed);
 }
 
-static void zk_renew(struct store *base, const struct lock_request *request, struct moment until,
-                     store_done *done, void *arg)
+static void renew(struct zk_store *store)
 {
-    struct zk_store *store = zk_store_of(base);
-
-    zk_start(store, until, done, arg);
     if (!zk_is_own(store) || !store->placed || store->ending) {
         zk_adopt(store, send_renewal, is_missing);
         return;
     }
-    if (request->lease)
-        zk_wish(store, request->lease);
+    if (store->request.lease)
+        zk_wish(store, store->request.lease);
     send_renewal(store);
 }
 
@@ -123,25 +119,19 @@ static void send_release(struct zk_store *store)
     zk_ask(store, false, released);
 }
 
-static void zk_release(struct store *base, const struct lock_request *request, bool uncertain,
-                       struct moment until, store_done *done, void *arg)
+static void release(struct zk_store *store)
 {
-    struct zk_store *store = zk_store_of(base);
-
-    (void)request;
-    (void)uncertain;
-    zk_start(store, until, done, arg);
     if (zk_is_own(store))
         send_release(store);
     else
         zk_adopt(store, send_release, is_missing);
 }
 
-static bool zk_release_nowait(struct store *base, const struct lock_request *request)
+static bool zk_release_nowait(struct store *base, const struct release_request *request)
 {
     struct zk_store *store = zk_store_of(base);
 
-    (void)request;
+    store->request = operation_lock(&(struct operation){VERB_RELEASE, .release = request});
     loop_disarm(store->loop, &store->linger);
     zk_session_drop_batch(store->session);
     if (zk_is_own(store))
@@ -183,7 +173,7 @@ struct told {
 static struct told add_deletions(struct zk_store *store, struct zk_multi *multi,
                                  const struct queue *queue, const char *parent)
 {
-    const struct force_request *request = &store->base.requests.force;
+    const struct force_request *request = store->base.operation.force;
     struct told counts = {0};
 
     for (size_t i = 0; i < queue->count; i++) {
@@ -205,7 +195,7 @@ static struct told add_deletions(struct zk_store *store, struct zk_multi *multi,
 static void take_away(struct zk_store *store, struct queue queues[3])
 {
     const struct spot *spot = &store->spots[0];
-    size_t owners = store->base.requests.force.owner_count;
+    size_t owners = store->base.operation.force->owner_count;
     struct zk_multi multi = zk_multi(zk_batch_of(store));
     char *locks = zk_path_join(spot->key, LOCKS);
 
@@ -253,12 +243,8 @@ static void ask_anew(struct zk_store *store)
     zk_tell_failure(store, &answer);
 }
 
-static void zk_force(struct store *base, const struct force_request *request, struct moment until,
-                     store_done *done, void *arg)
+static void force(struct zk_store *store, const struct force_request *request)
 {
-    struct zk_store *store = zk_store_of(base);
-
-    zk_start(store, until, done, arg);
     zk_clear_spots(store);
     struct spot *spot = &store->spots[0];
     spot->key = zk_path_of_key(store->folder, request->key);
@@ -295,17 +281,36 @@ static void surveyed(struct zk_store *store, const struct zk_reply *replies)
         zk_tell_error(store, error);
 }
 
-static void zk_survey_locks(struct store *base, const struct survey_request *request,
-                            struct moment until, store_done *done, void *arg)
+static void survey(struct zk_store *store, const struct survey_request *request)
 {
-    struct zk_store *store = zk_store_of(base);
-
-    zk_start(store, until, done, arg);
     zk_survey_free(store->survey);
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
     store->expired = ask_anew;
     store->survey = zk_survey_new(store->folder, request, zk_batch_of(store));
     zk_ask(store, false, surveyed);
+}
+
+/* -- operations -------------------------------------------------------------------------------- */
+
+static void zk_start(struct store *base, const struct operation *operation)
+{
+    struct zk_store *store = zk_store_of(base);
+
+    store->until = operation->until;
+    store->done = operation->done;
+    store->arg = operation->arg;
+    store->requeued = store->closing = false;
+    store->lingered = 0;
+    loop_disarm(store->loop, &store->linger);
+    store->request = operation_lock(operation);
+    switch (operation->verb) {
+    case VERB_ACQUIRE: zk_acquire(store); break;
+    case VERB_RENEW: renew(store); break;
+    case VERB_RELEASE: release(store); break;
+    case VERB_FORCE: force(store, operation->force); break;
+    case VERB_SURVEY: survey(store, operation->survey); break;
+    default: break;
+    }
 }
 
 /* -- the store --------------------------------------------------------------------------------- */
@@ -353,13 +358,7 @@ static void zk_end(struct store *base)
     free(store);
 }
 
-static const struct store_ops ops = {.close = zk_end,
-                                     .acquire = zk_acquire,
-                                     .renew = zk_renew,
-                                     .release = zk_release,
-                                     .release_nowait = zk_release_nowait,
-                                     .force = zk_force,
-                                     .survey = zk_survey_locks};
+static const struct store_ops ops = {zk_end, zk_start, zk_release_nowait};
 
 struct store *zookeeper_open(struct loop *loop, const struct store_address *address, char *fault,
                              size_t size)
