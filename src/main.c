@@ -79,7 +79,8 @@ static int print_help(void)
         for (const struct command *const *at = groups[g].commands; *at; at++)
             printf("  %-15s %s\n", (*at)->name, (*at)->summary);
     }
-    printf("\nrlock help COMMAND explains one; rlock --version tells the version.\n"
+    printf("\nrlock help COMMAND explains one, rlock help options the options of all;\n"
+           "rlock --version prints the version.\n"
            "Example: rlock run deploy -- ./deploy.sh production\n");
     return command_flush();
 }
@@ -195,6 +196,8 @@ static int help(int argc, char **argv)
         say_hint("rlock help");
         return STATUS_USAGE;
     }
+    if (argc > 2 && strcmp(argv[2], "options") == 0)
+        return command_help_options();
     if (argc > 2 && !command) {
         urls_blot(argv[2]);
         say_error("help: unknown command '%s'", argv[2]);

@@ -182,7 +182,7 @@ commands() {
 }
 
 options_of() {
-    rlock help "$1" | awk '$1 ~ /^-/ { for (i = 1; $i ~ /^-/; i++) if ($i ~ /^--/) print $i }' |
+    { rlock help "$1" && rlock help options; } | awk '$1 ~ /^-/ { for (i = 1; $i ~ /^-/; i++) if ($i ~ /^--/) print $i }' |
         sed 's|[[,].*||' | sort -u
 }
 
@@ -220,6 +220,21 @@ page() {
     local file=$TESTS/../man/rlock-$1.1
     [[ $(<"$file") == .so\ * ]] && file=$TESTS/../man/$(sed 's|^\.so man1/||' "$file")
     echo "$file"
+}
+
+@test "the manual has the defaults that the help prints" {
+    local words option default
+    for words in run options; do
+        rlock help "$words" | awk '/^(  -[a-zA-Z], |      )--/ { if (text) print text; text = "" }
+            { text = text " " $0 } END { print text }' |
+            tr -s ' ' | sed -nE 's/^.*--([a-z-]+)( [A-Z]+)? .*default ([^ )]+)\).*/\1 \3/p'
+    done >"$T/defaults"
+    [[ $(wc -l <"$T/defaults") -ge 9 ]]
+    while read -r option default; do
+        sed -n "/^\.It .*Fl -$option\b/,/^\.It .*Fl /p" "$TESTS/../man/rlock-run.1" \
+            "$TESTS/../man/rlock.1" | sed '$d' | grep -qF "$default" ||
+            { echo "--$option has another default than $default" && false; }
+    done <"$T/defaults"
 }
 
 @test "every command and every option of the help is in the manual" {

@@ -64,6 +64,19 @@ prefix_used() { # the prefix of the one key in the database
     # shellcheck disable=SC2016
     run -0 in_system run k -- sh -c 'echo $RLOCK_LEASE_MS'
     [[ $output == 20000 && $(prefix_used) == user ]]
+    # The files of the folder count in the order of their names, over the one file.
+    mkdir "$T/etc/rlock.conf.d"
+    echo 'lease = 21s' >"$T/etc/rlock.conf.d/10-lease.conf"
+    printf 'lease = 22s\nprefix = folder\n' >"$T/etc/rlock.conf.d/20-lease.conf"
+    for name in .30.conf 30 .conf; do
+        echo 'lease = 23s' >"$T/etc/rlock.conf.d/$name"
+    done
+    # shellcheck disable=SC2016
+    run -0 in_system run k -- sh -c 'echo $RLOCK_LEASE_MS'
+    [[ $output == 22000 && $(prefix_used) == user ]]
+    echo 'lease = x' >"$T/etc/rlock.conf.d/15.conf"
+    run -78 --separate-stderr in_system run k -- true
+    stderr_line "^rlock: run: /etc/rlock.conf.d/15.conf:1: lease 'x' is not a duration"
 }
 
 @test "comments, blank lines and spaces in a config file are accepted" {
@@ -89,12 +102,25 @@ prefix_used() { # the prefix of the one key in the database
     stderr_line missing
 }
 
+@test "a value in quotes is refused: the quotes would be part of it" {
+    local text
+    for text in 'prefix = "p"' "label = 'nightly job'" "password = \"s3cret\""; do
+        echo "$text" >"$T/config"
+        run -78 --separate-stderr rlock run --config "$T/config" k -- true
+        stderr_line "^rlock: run: $T/config:1: ${text%% *}.* is quoted; values are not quoted here\$"
+        [[ $stderr != *s3cret* ]]
+    done
+    # A quote within is text, and in a command it is the shell's.
+    printf 'label = it'"'"'s "x" y\nnotify = "true" "x"\nstop = "true"\n' >"$T/config"
+    run -0 rlock run --config "$T/config" k -- true
+}
+
 @test "an unknown key in a config file is a warning, with file and line; what is known counts" {
     as_default_user
     printf 'fence-style = new\nprefix = p\n\nnonsense\t=  s3cret\n' >"$T/config"
     run -0 --separate-stderr rlock run --config "$T/config" k -- true
     [[ ${#stderr_lines[@]} == 2 && $stderr != *s3cret* ]]
-    stderr_line "^rlock: $T/config:1: unknown key 'fence-style'; going on without it\$"
+    stderr_line "^rlock: $T/config:1: unknown key 'fence-style'; it is ignored\$"
     stderr_line "^rlock: $T/config:4: unknown key 'nonsense'"
     [[ $(prefix_used) == p ]]
     run -0 --separate-stderr rlock run -q --config "$T/config" k -- true
@@ -523,4 +549,24 @@ END
     echo 'grace = yes' >"$BATS_TEST_TMPDIR/config"
     run -78 --separate-stderr rlock run --config "$BATS_TEST_TMPDIR/config" -u cluster://127.0.0.1:1 k -- true
     stderr_line "^rlock: run: $BATS_TEST_TMPDIR/config:1: cluster:// has no --grace\$"
+    echo 'priority = 1' >"$BATS_TEST_TMPDIR/config"
+    run -78 --separate-stderr rlock run --config "$BATS_TEST_TMPDIR/config" -u zookeeper://127.0.0.1:1 k -- true
+    stderr_line '^rlock: run: zookeeper:// has no --priority$'
+}
+
+@test "options of run in a file: what they do, and what they do not go with" {
+    as_default_user
+    printf '%s = yes\n' keep-credentials no-renew wait-descendants no-reentrant >"$T/config"
+    printf 'unless-done = 1h\npriority = -9\nstop = true\n' >>"$T/config"
+    export RLOCK_CONFIG=$T/config
+    redis acl setuser deployer on '>s3cret' '~*' '&*' '+@all' >/dev/null
+    RLOCK_URL=unix://deployer:s3cret@$REDIS_SOCK run -0 rlock run k -- env
+    [[ $output == *RLOCK_URL=unix://deployer:s3cret@* ]]
+    run -75 rlock run k -- true
+    run -78 --separate-stderr rlock run --any k l -- true
+    stderr_line "^rlock: run: $T/config:5: unless-done '1h' does not go with --any"
+    run -64 --separate-stderr rlock run --unless-done 1h --any k l -- true
+    # The fixed lease is enforced, and nesting is ruled out.
+    run -124 rlock run --lease 1s l -- sleep 60
+    run -78 rlock run l -- "$RLOCK" run -n l -- true
 }

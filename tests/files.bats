@@ -200,11 +200,11 @@ connected() { # over TLS
 
 @test "H131 a pipe that has no configuration left is an error, and not the default" {
     run -64 --separate-stderr rlock status --config <(true)
-    stderr_line '^rlock: status: --config /dev/fd/[0-9]+: nothing comes out of this pipe'
+    stderr_line '^rlock: status: --config /dev/fd/[0-9]+: the pipe is empty'
     # shellcheck disable=SC2016 # the second one finds what the first one has left
     run -78 --separate-stderr bash -c 'exec 5< <(cat "$0"); export RLOCK_CONFIG=/dev/fd/5
         "$RLOCK" run k -- "$RLOCK" run k -- true' "$T/config" 3>&-
-    stderr_line '^rlock: run: RLOCK_CONFIG /dev/fd/5: nothing comes out of this pipe'
+    stderr_line '^rlock: run: RLOCK_CONFIG /dev/fd/5: the pipe is empty'
 }
 
 @test "H131 files that are too long are refused" {

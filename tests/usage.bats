@@ -36,6 +36,14 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     for screen in "$stderr" "$(rlock help)"; do
         awk 'length > 80 { print "too long: " $0; bad = 1 } END { exit bad }' <<<"$screen"
     done
+    for screen in $(rlock help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
+        rlock help "$screen" >"$T/help"
+        [[ $(tail -n 1 "$T/help") == "More: man rlock-$screen" ]]
+        awk 'length > 80 { print "too long: " $0; bad = 1 } END { exit bad }' "$T/help"
+        [[ $screen =~ ^(run|read|write|acquire|latch)$ || $(wc -l <"$T/help") -le 24 ]]
+    done
+    [[ $(rlock help run) == *"How many"*Waiting*Time*"When something fails"*"Who am I"*"The store"* ]]
+    [[ $(rlock help options) == *"Options of all commands"*redis://*zookeepers://*mariadbs://*local:* ]]
     usage ls
     [[ $stderr == *"did you mean 'status'?"* ]]
     usage unlock
@@ -50,6 +58,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $stderr != *'did you mean'* ]]
     usage run --wait k -- true
     [[ $stderr == *"--wait 'k' is not a duration"* ]]
+    [[ $(rlock -V) == "$(rlock --version)" && $(rlock -V) == rlock\ * ]]
 }
 
 @test "values of options that make no sense: 64" {

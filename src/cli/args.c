@@ -33,6 +33,37 @@ static bool fault(struct arguments *arguments, const char *fmt, ...)
     return false;
 }
 
+static size_t flatten(const struct option_spec *table, const struct option_spec *except,
+                      struct option_spec *flat, size_t count)
+{
+    for (; table->name || table->heading || table->same || table->table; table++) {
+        struct option_spec *row = &flat[count];
+        if (table->table) {
+            if (table->table != except)
+                count = flatten(table->table, except, flat, count);
+        } else if (table->heading) {
+            row->heading = table->heading;
+        } else if (count < ARGS_OPTIONS_MAX) {
+            const char *heading = row->heading;
+            *row = table->same ? *table->same : *table;
+            row->heading = heading;
+            if (table->help)
+                row->help = table->help;
+            flat[++count] = (struct option_spec){0};
+        }
+    }
+    return count;
+}
+
+size_t args_flatten(const struct option_spec *table, const struct option_spec *except,
+                    struct option_spec flat[ARGS_OPTIONS_MAX + 1])
+{
+    flat[0] = (struct option_spec){0};
+    size_t count = flatten(table, except, flat, 0);
+    flat[count].heading = NULL;
+    return count;
+}
+
 static int has_argument(const struct option_spec *spec)
 {
     return !spec->argument ? no_argument : spec->optional ? optional_argument : required_argument;
@@ -158,13 +189,15 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments)
 {
     size_t room = (size_t)argc + 1;
+    struct option_spec flat[ARGS_OPTIONS_MAX + 1];
 
     *arguments = (struct arguments){0};
     arguments->options = calloc(room, sizeof *arguments->options);
     arguments->words = calloc(room, sizeof *arguments->words);
     if (!arguments->options || !arguments->words)
         return fault(arguments, "out of memory");
-    return parse(argc, argv, table, arguments);
+    args_flatten(table, NULL, flat);
+    return parse(argc, argv, flat, arguments);
 }
 
 void args_free(struct arguments *arguments)
@@ -196,21 +229,44 @@ static void page_add(struct page *page, const char *fmt, ...)
         page->length += (size_t)n;
 }
 
-/* Prints words up to the width of a line, beginning at "column"; further lines are indented. */
-static void page_wrap(struct page *page, size_t column, const char *text)
+/* Prints words up to the width of a line, from "*column" on; further lines are indented. */
+static void page_wrap(struct page *page, size_t *column, const char *text)
 {
-    while (*text) {
+    for (; *text; text += strspn(text, " ")) {
         size_t length = strcspn(text, " ");
-        if (column > HELP_INDENT && column + 1 + length > LINE_WIDTH) {
+        if (*column > HELP_INDENT && *column + 1 + length > LINE_WIDTH) {
             page_add(page, "\n%*s", HELP_INDENT, "");
-            column = HELP_INDENT;
-        } else if (column > HELP_INDENT) {
+            *column = HELP_INDENT;
+        } else if (*column > HELP_INDENT) {
             page_add(page, " ");
-            column++;
+            ++*column;
         }
         page_add(page, "%.*s", (int)length, text);
-        column += length;
-        text += length + strspn(text + length, " ");
+        *column += length;
+        text += length;
+    }
+}
+
+static bool is_nothing(const char *initial)
+{
+    return !initial || strcmp(initial, "0") == 0 || strcmp(initial, "no") == 0;
+}
+
+/* Prints what it does, and "(VARIABLE; default VALUE)". */
+static void print_meaning(const struct option_spec *spec, struct page *page)
+{
+    const char *initial = is_nothing(spec->initial) ? NULL : spec->initial;
+    size_t column = HELP_INDENT;
+    char text[400];
+
+    page_wrap(page, &column, spec->help);
+    if (spec->list)
+        page_wrap(page, &column, spec->list(text, sizeof text));
+    if (spec->variable || initial) {
+        snprintf(text, sizeof text, "(%s%s%s%s)", spec->variable ? spec->variable : "",
+                 spec->variable && initial ? "; " : "", initial ? "default " : "",
+                 initial ? initial : "");
+        page_wrap(page, &column, text);
     }
     page_add(page, "\n");
 }
@@ -218,8 +274,10 @@ static void page_wrap(struct page *page, size_t column, const char *text)
 static void print_option(const struct option_spec *spec, struct page *page)
 {
     const char *names[] = {spec->name, spec->also[0], spec->also[1]};
-    size_t start = page->length;
 
+    if (spec->heading)
+        page_add(page, "%s%s\n", page->length ? "\n" : "", spec->heading);
+    size_t start = page->length;
     if (spec->letter)
         page_add(page, "  -%c", spec->letter);
     else
@@ -235,17 +293,20 @@ static void print_option(const struct option_spec *spec, struct page *page)
         column = 0;
     }
     page_add(page, "%*s", (int)(HELP_INDENT - column), "");
-    page_wrap(page, HELP_INDENT, spec->help);
+    print_meaning(spec, page);
 }
 
-size_t args_help(const struct option_spec *table, char *out, size_t size)
+size_t args_help(const struct option_spec *table, const struct option_spec *except, char *out,
+                 size_t size)
 {
+    struct option_spec flat[ARGS_OPTIONS_MAX + 1];
+    size_t count = args_flatten(table, except, flat);
     struct page page = {out, size, 0};
 
     if (size > 0)
         out[0] = '\0';
-    for (; table->name; table++)
-        print_option(table, &page);
+    for (size_t i = 0; i < count; i++)
+        print_option(&flat[i], &page);
     return page.length;
 }
 

@@ -1,14 +1,15 @@
-/* Command lines: one const table of options a command, from which they are parsed and their help is
- * printed. Options may stand anywhere before "--"; what follows it is left alone. Pure. */
+/* Command lines: each command has one const table of options, from which they are parsed and their
+ * help and completions are printed. Options may stand anywhere before "--"; the words after it are
+ * not touched. Pure. */
 #ifndef RLOCK_CLI_ARGS_H
 #define RLOCK_CLI_ARGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define ARGS_OPTIONS_MAX 64 /* long names in one table */
+#define ARGS_OPTIONS_MAX 80 /* rows, and long names, in one table */
 
-/* One option. A table ends with one without a name. */
+/* A row of a table: an option, or one of the three kinds at the end. A table ends with {0}. */
 struct option_spec {
     int id;               /* any positive number */
     const char *name;     /* the long name, without its dashes */
@@ -17,7 +18,16 @@ struct option_spec {
     const char *argument; /* its name in the help; NULL: takes none */
     /* The argument may be left out; as a word of its own it is taken only if this agrees. */
     bool (*optional)(const char *word);
-    const char *help; /* one sentence; wrapped when printed */
+    const char *help;     /* one sentence; wrapped when printed, and followed by these two: */
+    const char *variable; /* of the environment, with the same meaning; NULL: none */
+    const char *initial; /* the value where none is given, NULL: none; "0" and "no" are not shown */
+    const char *values;  /* words that it may be, separated by blanks; NULL: any */
+    /* Prints further such words. NULL: there are none. Returns out. */
+    char *(*list)(char *out, size_t size);
+
+    const char *heading;             /* a title for the rows that follow */
+    const struct option_spec *same;  /* that row, but for the help where this one has it */
+    const struct option_spec *table; /* the rows of that table */
 };
 
 struct given_option {
@@ -34,16 +44,22 @@ struct arguments {
     char fault[256];
 };
 
-/* Parses argv[1] to argv[argc - 1]. False with arguments->fault ("unknown option --foo", "option
- * --wait needs an argument", …) and what was understood up to there. Values and words point into
- * argv; give back with args_free() in either case. False with fault "out of memory" too. */
+/* Parses argv[1] to argv[argc - 1]. Returns false with arguments->fault ("unknown option --foo",
+ * "option --wait needs an argument", …) and the options and words before that. Values and words
+ * point into argv; release with args_free() in either case. False with fault "out of memory" too. */
 bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments);
 void args_free(struct arguments *arguments);
 
-/* Prints the table's help, "  -n, --no-wait, --nonblock   …" and so on, into out. Returns its
- * length as snprintf does. */
-size_t args_help(const struct option_spec *table, char *out, size_t size);
+/* Copies the options of a table, {0} behind them; a heading becomes a member of the row below it.
+ * The tables at "except" are left out; it may be NULL. Returns the number of options. */
+size_t args_flatten(const struct option_spec *table, const struct option_spec *except,
+                    struct option_spec flat[ARGS_OPTIONS_MAX + 1]);
+
+/* Prints the table's help, "  -n, --no-wait, --nonblock   …" and so on, into out, without the
+ * rows of the table "except", which may be NULL. Returns its length as snprintf does. */
+size_t args_help(const struct option_spec *table, const struct option_spec *except, char *out,
+                 size_t size);
 
 /* Prints a command line for a reader who may paste it: words quoted for sh where needed. The word
  * at "dashes" is preceded by "--"; SIZE_MAX for none. Cut at size. Returns out. */

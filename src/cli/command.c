@@ -185,6 +185,18 @@ bool command_settings(const struct command *command, const struct arguments *arg
     return *status == STATUS_OK;
 }
 
+int command_refuse_setting(const struct command *command, const struct settings *settings,
+                           enum setting id, const char *why)
+{
+    char fault[MESSAGE_SIZE];
+    int status = settings_refuse(settings, id, why, fault, sizeof fault);
+
+    if (status == STATUS_USAGE)
+        return command_misused(command, "%s", fault);
+    command_error(command, "%s", fault);
+    return status;
+}
+
 int command_open(const struct command *command, const struct settings *settings,
                  struct query *query)
 {
@@ -215,10 +227,23 @@ int command_help(const struct command *command)
 {
     char options[HELP_SIZE];
 
-    args_help(command->options, options, sizeof options);
     for (size_t i = 0; i < 3 && command->usage[i]; i++)
         printf("%s rlock %s\n", i ? "      " : "usage:", command->usage[i]);
-    printf("\n%s\n\n%s\n%s", command->summary, options, command->example);
+    printf("\n%s\n\n%s\n", command->summary, command->example);
+    if (args_help(command->options, common_options, options, sizeof options) > 0)
+        printf("%s\n", options);
+    printf("Options of all commands, such as --url and -q: rlock help options\n"
+           "More: man rlock-%s\n",
+           command->name);
+    return command_flush();
+}
+
+int command_help_options(void)
+{
+    char options[HELP_SIZE];
+
+    args_help(common_options, NULL, options, sizeof options);
+    printf("Options of all commands\n\n%s\nMore: man rlock\n", options);
     return command_flush();
 }
 

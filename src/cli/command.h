@@ -59,6 +59,10 @@ bool command_takes_patterns(const struct command *command, const struct argument
 bool command_settings(const struct command *command, const struct arguments *arguments,
                       struct settings *settings, int *status);
 
+/* Says why a setting that was read is refused. Returns settings_status(). */
+int command_refuse_setting(const struct command *command, const struct settings *settings,
+                           enum setting id, const char *why);
+
 /* query_open() in the name of a command: STATUS_OK, or says why not and returns the status for
  * it. */
 int command_open(const struct command *command, const struct settings *settings,
@@ -71,8 +75,10 @@ bool command_has_color(const struct settings *settings);
 /* The option as last given, or NULL. */
 const struct given_option *command_option(const struct arguments *arguments, int id);
 
-/* Prints the help of one command to standard output. Returns an exit status. */
+/* Prints the help of one command, or of the options that all have, to standard output. Returns an
+ * exit status. */
 int command_help(const struct command *command);
+int command_help_options(void);
 
 /* Writes out what was printed to standard output: STATUS_OK, or says why not and returns
  * STATUS_SYSTEM. A reader that went away is not worth a message. */

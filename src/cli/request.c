@@ -14,6 +14,65 @@
 #include "lock/owner.h"
 #include "store/urls.h"
 
+/* The word behind --limit is its number if it is all digits. */
+static bool is_limit(const char *word)
+{
+    return *word && word[strspn(word, "0123456789")] == '\0';
+}
+
+const struct option_spec request_modes[] = {{.id = OPTION_EXCLUSIVE,
+                                             .name = "exclusive",
+                                             .also = {"write"},
+                                             .letter = 'x',
+                                             .help = "one holder (default)"},
+                                            {.id = OPTION_SHARED,
+                                             .name = "shared",
+                                             .also = {"read"},
+                                             .letter = 's',
+                                             .help = "many readers, or one writer"},
+                                            {.id = OPTION_LIMIT,
+                                             .name = "limit",
+                                             .argument = "N",
+                                             .optional = is_limit,
+                                             .values = "2 3 4 5 6 7 8 9",
+                                             .help = "at most N holders, each with a slot from 1 "
+                                                     "to N; without N, as rlock limit has stored"},
+                                            {0}};
+
+const struct option_spec request_waiting[] = {
+    {.heading = "Waiting"},
+    OPTION_ROW_NO_WAIT,
+    SETTING(WAIT),
+    SETTING(CONFLICT_EXIT_CODE),
+    SETTING(PRIORITY),
+    {.id = OPTION_LATEST,
+     .name = "latest",
+     .help = "send away those that wait already with --latest, in the same group"},
+    {.id = OPTION_GROUP,
+     .name = "group",
+     .argument = "NAME",
+     .help = "the group that --latest is about (default: KEY)"},
+    {.id = OPTION_REPLACE,
+     .name = "replace",
+     .help = "ask the holder to stop its command and release the lock; those that wait already "
+             "come first"},
+    {0}};
+
+const struct option_spec request_rest[] = {
+    {.heading = "Who am I"},
+    SETTING(LABEL),
+    SETTING(NO_IDENTITY),
+    {.heading = "The store"},
+    SETTING(REPLICAS),
+    SETTING(GRACE),
+    {.id = OPTION_MIRROR,
+     .name = "mirror",
+     .argument = "KIND[:NAME]",
+     .values = "string: redisson: shedlock:",
+     .help = "hold another library's lock as well (default NAME: KEY): string:NAME for redis-py, "
+             "redsync and Spring, redisson:NAME, shedlock:NAME in a database"},
+    {0}};
+
 static bool fail(char *fault, size_t size, const char *what, const char *value, const char *why)
 {
     char shown[URLS_SHOWN_SIZE];
@@ -82,11 +141,6 @@ static void make_title(struct request *request)
                  all);
 }
 
-bool request_is_limit(const char *word)
-{
-    return *word && word[strspn(word, "0123456789")] == '\0';
-}
-
 static bool take_limit(struct request *request, const char *value)
 {
     int64_t number;
@@ -122,17 +176,6 @@ static bool take_mode(struct request *request, int id)
     request->mode = mode;
     request->mode_given = true;
     return fits;
-}
-
-static bool take_priority(struct request *request, const char *value)
-{
-    bool below = *value == '-';
-    int64_t number;
-
-    if (!decimal_parse(value + below, 0, LOCK_PRIORITY_MAX, &number))
-        return false;
-    request->priority = (int)(below ? -number : number);
-    return true;
 }
 
 /* Of the options --any and --take, where each may be NULL. One of one KEY is all there are. */
@@ -194,10 +237,7 @@ bool request_read(struct request *request, const struct arguments *arguments, in
             snprintf(why, sizeof why, "is not a number from 1 to %d", LOCK_LIMIT_MAX);
             return fail(fault, size, "--limit", option->value, why);
         }
-        if (option->id == OPTION_PRIORITY && !take_priority(request, option->value))
-            return fail(fault, size, "--priority", option->value, "is not a number from -9 to 9");
         request->replace |= option->id == OPTION_REPLACE;
-        request->no_nesting |= option->id == OPTION_NO_REENTRANT;
     }
     if (!take_group(request, command_option(arguments, OPTION_LATEST),
                     command_option(arguments, OPTION_GROUP), fault, size) ||
@@ -220,22 +260,26 @@ int request_judge(const struct request *request, const struct command *command,
     const struct {
         bool wanted;
         enum store_ability ability;
+        enum setting id; /* that asks for it; 0: an option that is not a setting */
     } wishes[] = {
-        {request->mode == LOCK_SHARED, STORE_READERS},
-        {request->mode == LOCK_LIMIT, STORE_SEMAPHORES},
-        {request->mode == LOCK_LIMIT && !request->limit, STORE_LIMITS},
-        {request->take > 0, STORE_ANY},
-        {request->key_count > 1, STORE_SEVERAL_KEYS},
-        {request->group, STORE_GROUPS},
-        {request->unless_done > 0, STORE_MEMORY},
-        {request->unless_done > 0 && request->key_count > 1, STORE_TOGETHER},
-        {request->priority, STORE_PRIORITIES},
-        {request->replace, STORE_REPLACE},
+        {request->mode == LOCK_SHARED, STORE_READERS, 0},
+        {request->mode == LOCK_LIMIT, STORE_SEMAPHORES, 0},
+        {request->mode == LOCK_LIMIT && !request->limit, STORE_LIMITS, 0},
+        {request->take > 0, STORE_ANY, 0},
+        {request->key_count > 1, STORE_SEVERAL_KEYS, 0},
+        {request->group, STORE_GROUPS, 0},
+        {settings->unless_done > 0, STORE_MEMORY, SETTING_UNLESS_DONE},
+        {settings->unless_done > 0 && request->key_count > 1, STORE_TOGETHER, SETTING_UNLESS_DONE},
+        {settings->priority, STORE_PRIORITIES, SETTING_PRIORITY},
+        {request->replace, STORE_REPLACE, 0},
     };
 
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
-        if (wishes[i].wanted && !store_can(&settings->address, wishes[i].ability))
-            return command_lacks(command, &settings->address, wishes[i].ability);
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+        if (!wishes[i].wanted || store_can(&settings->address, wishes[i].ability))
+            continue;
+        command_lacks(command, &settings->address, wishes[i].ability);
+        return wishes[i].id ? settings_status(settings, wishes[i].id) : STATUS_USAGE;
+    }
     if (!request->mirror[0])
         return STATUS_OK;
     return mirror_judge(request->mirror, request->keys[0], command, settings);
@@ -254,7 +298,7 @@ static bool find_reservation(const struct request *request, const struct setting
 {
     bool found = false;
 
-    for (size_t i = 0; i < request->key_count && !found && !request->no_nesting; i++)
+    for (size_t i = 0; i < request->key_count && !found && !settings->no_reentrant; i++)
         found = reservation_find(settings, request->keys[i], owner);
     return found;
 }
@@ -320,11 +364,11 @@ void request_plan(const struct request *request, const struct settings *settings
                                              .owner = request->owner,
                                              .mode = request->mode,
                                              .limit = request->limit,
-                                             .no_nesting = request->no_nesting,
+                                             .no_nesting = settings->no_reentrant,
                                              .group = request->group,
-                                             .unless_done = request->unless_done,
+                                             .unless_done = settings->unless_done,
                                              .mirror = *request->mirror ? request->mirror : NULL,
-                                             .priority = request->priority,
+                                             .priority = settings->priority,
                                              .replace = request->replace,
                                              .priority_bound = settings->priority_bound,
                                              .lease = settings->lease,

@@ -1,7 +1,9 @@
-/* The table of settings, and what each takes. */
+/* The table of settings. */
 #include "cli/settings.h"
 
+#include <limits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +11,16 @@
 #include "base/decimal.h"
 #include "base/duration.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "lock/key.h"
 #include "lock/lease.h"
 #include "net/host.h"
+#include "store/store_record.h"
 #include "store/urls.h"
 
 #define REPLICAS_MAX 100
 #define NO_DURATION  "is not a duration (such as 500ms, 30s, 5m or 1m30s)"
+#define DAY_NS       (24 * 3600 * NS_PER_SEC)
 
 static bool add_url(struct settings *settings, const char *text, size_t length, char *message)
 {
@@ -24,19 +29,19 @@ static bool add_url(struct settings *settings, const char *text, size_t length, 
     settings->urls = mem_checked(realloc(settings->urls, (count + 1) * sizeof *settings->urls));
     settings->address.urls = settings->urls;
     char *word = mem_checked(strndup(text, length));
-    bool fine = url_parse(word, &settings->urls[count], message, RULES_FAULT_SIZE);
+    bool fine = url_parse(word, &settings->urls[count], message, SETTING_FAULT_SIZE);
     explicit_bzero(word, length);
     free(word);
     settings->address.url_count += fine;
     return fine;
 }
 
-/* One or several; of these, says which one is wrong. */
+/* Takes one URL, or several; of these, the message says which one is wrong. */
 static const char *take_urls(struct settings *settings, const char *value, char *message)
 {
     size_t length, rest_length;
     const char *word = urls_word(value, &length), *rest;
-    char why[RULES_FAULT_SIZE];
+    char why[SETTING_FAULT_SIZE];
 
     if (!word)
         word = value; /* empty, to be refused as such */
@@ -46,75 +51,34 @@ static const char *take_urls(struct settings *settings, const char *value, char 
     for (; word; word = urls_word(word + length, &length)) {
         if (add_url(settings, word, length, why))
             continue;
-        snprintf(message, RULES_FAULT_SIZE, "(number %zu of several) %.*s",
-                 settings->address.url_count + 1, RULES_FAULT_SIZE - 60, why);
+        snprintf(message, SETTING_FAULT_SIZE, "(number %zu of several) %.*s",
+                 settings->address.url_count + 1, SETTING_FAULT_SIZE - 60, why);
         return message;
     }
     return NULL;
 }
 
-static const char *take_prefix(struct settings *settings, const char *value, char *message)
+/* Prints the schemes of the stores. */
+static char *list_schemes(char *out, size_t size)
 {
-    (void)message;
-    settings->address.prefix = value;
-    return key_fault(value);
+    *out = '\0';
+    for (size_t i = 0; stores[i]; i++) {
+        const char *const schemes[] = {stores[i]->scheme, stores[i]->alias, stores[i]->secure};
+        for (size_t j = 0; j < 3; j++)
+            if (schemes[j])
+                text_append(out, size, "%s%s:%s", *out ? " " : "", schemes[j],
+                            stores[i]->parse ? "//" : "");
+    }
+    return out;
 }
 
-static const char *take_password(struct settings *settings, const char *value, char *message)
+static const char *check_filled(const char *value)
 {
-    (void)message;
-    settings->address.password = value;
-    return NULL;
-}
-
-static const char *take_text(const char **text, const char *value)
-{
-    *text = value;
     return *value ? NULL : "is empty";
 }
 
-static const char *take_password_file(struct settings *settings, const char *value, char *message)
+static const char *check_server_name(const char *value)
 {
-    (void)message;
-    return take_text(&settings->address.password_file, value);
-}
-
-static const char *take_connect_timeout(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    if (!duration_parse(value, &settings->address.connect_timeout))
-        return NO_DURATION;
-    return settings->address.connect_timeout > 0 ? NULL : "has to be longer than 0";
-}
-
-static const char *take_server_wait(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return duration_parse(value, &settings->address.server_wait) ? NULL : NO_DURATION;
-}
-
-static const char *take_tls_ca(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return take_text(&settings->address.tls.ca.path, value);
-}
-
-static const char *take_tls_cert(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return take_text(&settings->address.tls.cert.path, value);
-}
-
-static const char *take_tls_key(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return take_text(&settings->address.tls.key.path, value);
-}
-
-static const char *take_tls_server_name(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    settings->address.tls.server_name = value;
     return *value == '\0' ? "is empty"
            : host_is_name(value) || host_is_address(value)
                ? NULL
@@ -135,51 +99,7 @@ static const char *take_color(struct settings *settings, const char *value, char
     return "is not auto, always or never";
 }
 
-static const char *take_lease(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    if (!duration_parse(value, &settings->lease))
-        return NO_DURATION;
-    return settings->lease >= LEASE_MIN_NS ? NULL : "has to be at least 1s";
-}
-
-static const char *take_wait(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return duration_parse(value, &settings->wait) ? NULL : NO_DURATION;
-}
-
-static const char *take_conflict_exit_code(struct settings *settings, const char *value,
-                                           char *message)
-{
-    int64_t number;
-
-    (void)message;
-    if (!decimal_parse(value, 0, 255, &number))
-        return "is not a number from 0 to 255";
-    settings->conflict_status = (int)number;
-    return NULL;
-}
-
-static const char *take_at_least(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return duration_parse(value, &settings->at_least) ? NULL : NO_DURATION;
-}
-
-static const char *take_at_most(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return duration_parse(value, &settings->at_most) ? NULL : NO_DURATION;
-}
-
-static const char *take_kill_after(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return duration_parse(value, &settings->kill_after) ? NULL : NO_DURATION;
-}
-
-/* TERM, SIGTERM or 15; 0 if there is none of that name. */
+/* Returns the number of TERM, SIGTERM or 15; 0 if there is no such signal. */
 static int signal_number(const char *name)
 {
     int64_t number;
@@ -206,39 +126,11 @@ static const char *take_on_lost(struct settings *settings, const char *value, ch
     } else if (strncmp(value, "signal:", 7) == 0) {
         settings->on_lost = ON_LOST_SIGNAL;
         settings->lost_signal = signal_number(value + 7);
-        return settings->lost_signal ? NULL : "names no signal (write signal:USR1 or signal:10)";
+        return settings->lost_signal ? NULL
+                                     : "does not name a signal (write signal:USR1 or signal:10)";
     } else {
         return "is not stop, continue or signal:NAME";
     }
-    return NULL;
-}
-
-static const char *take_notify(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return take_text(&settings->notify, value);
-}
-
-static const char *take_notify_after(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    if (!duration_parse(value, &settings->notify_after))
-        return NO_DURATION;
-    return settings->notify_after > 0 ? NULL : "has to be longer than 0";
-}
-
-static const char *take_priority_bound(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    if (!duration_parse(value, &settings->priority_bound))
-        return NO_DURATION;
-    return settings->priority_bound >= NS_PER_SEC ? NULL : "has to be at least 1s";
-}
-
-static const char *take_label(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    settings->label = value;
     return NULL;
 }
 
@@ -262,60 +154,193 @@ static const char *take_replicas(struct settings *settings, const char *value, c
     return NULL;
 }
 
-static const char *take_truth(bool *truth, const char *value)
-{
-    *truth = strcmp(value, "yes") == 0;
-    return *truth || strcmp(value, "no") == 0 ? NULL : "is not yes or no";
-}
+/* A row: its name, its argument, its default, its help, and how it is read. */
+#define ROW(ID, NAME, ARGUMENT, INITIAL, HELP, ...)                                                \
+    [SETTING_##ID] = {.option.id = SETTING_##ID,                                                   \
+                      .option.name = NAME,                                                         \
+                      .option.argument = ARGUMENT,                                                 \
+                      .option.initial = INITIAL,                                                   \
+                      .option.help = HELP,                                                         \
+                      __VA_ARGS__}
 
-static const char *take_grace(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return take_truth(&settings->address.grace, value);
-}
+#define IN(KIND, MEMBER)     .kind = KIND, .offset = offsetof(struct settings, MEMBER)
+#define ANY_DURATION(MEMBER) IN(KIND_DURATION, MEMBER)
+#define DURATION(MEMBER, LEAST, MOST, WRONG)                                                       \
+    IN(KIND_DURATION, MEMBER), .least = LEAST, .most = MOST, .wrong = WRONG
+#define NUMBER(MEMBER, LEAST, MOST, WRONG)                                                         \
+    IN(KIND_NUMBER, MEMBER), .least = LEAST, .most = MOST, .wrong = WRONG
+#define FLAG(MEMBER)        IN(KIND_FLAG, MEMBER)
+#define ANY_TEXT(MEMBER)    IN(KIND_TEXT, MEMBER)
+#define TEXT(MEMBER, CHECK) IN(KIND_TEXT, MEMBER), .check = CHECK
+#define PATH(MEMBER)        TEXT(MEMBER, check_filled), .use = SETTING_PATH
+#define OWN(TAKE)           .kind = KIND_OWN, .take = TAKE
 
-static const char *take_no_identity(struct settings *settings, const char *value, char *message)
-{
-    (void)message;
-    return take_truth(&settings->no_identity, value);
-}
-
-const struct rule rules[SETTING_COUNT] = {
-    [SETTING_URL] = {"url", "RLOCK_URL", "redis://127.0.0.1:6379/0", RULE_SECRET, take_urls},
-    [SETTING_PREFIX] = {"prefix", "RLOCK_PREFIX", "rlock", RULE_PLAIN, take_prefix},
-    [SETTING_PASSWORD] = {"password", "RLOCK_PASSWORD", NULL, RULE_SECRET, take_password},
-    [SETTING_PASSWORD_FILE] = {"password-file", NULL, NULL, RULE_PATH, take_password_file},
-    [SETTING_CONNECT_TIMEOUT] = {"connect-timeout", NULL, "5s", RULE_PLAIN, take_connect_timeout},
-    [SETTING_SERVER_WAIT] = {"server-wait", "RLOCK_SERVER_WAIT", NULL, RULE_PLAIN,
-                             take_server_wait},
-    [SETTING_TLS_CA] = {"tls-ca", NULL, NULL, RULE_PATH, take_tls_ca},
-    [SETTING_TLS_CERT] = {"tls-cert", NULL, NULL, RULE_PATH, take_tls_cert},
-    [SETTING_TLS_KEY] = {"tls-key", NULL, NULL, RULE_PATH, take_tls_key},
-    [SETTING_TLS_SERVER_NAME] = {"tls-server-name", NULL, NULL, RULE_PLAIN, take_tls_server_name},
-    [SETTING_COLOR] = {"color", NULL, "auto", RULE_PLAIN, take_color},
-    [SETTING_LEASE] = {"lease", NULL, "30s", RULE_PLAIN, take_lease},
-    [SETTING_WAIT] = {"wait", NULL, NULL, RULE_PLAIN, take_wait},
-    [SETTING_CONFLICT_EXIT_CODE] = {"conflict-exit-code", NULL, "75", RULE_PLAIN,
-                                    take_conflict_exit_code},
-    [SETTING_REPLICAS] = {"replicas", NULL, "0", RULE_PLAIN, take_replicas},
-    [SETTING_GRACE] = {"grace", NULL, "no", RULE_PLAIN, take_grace},
-    [SETTING_AT_LEAST] = {"at-least", NULL, "0", RULE_PLAIN, take_at_least},
-    [SETTING_AT_MOST] = {"at-most", NULL, "0", RULE_PLAIN, take_at_most},
-    [SETTING_KILL_AFTER] = {"kill-after", NULL, "5s", RULE_PLAIN, take_kill_after},
-    [SETTING_ON_LOST] = {"on-lost", NULL, "stop", RULE_PLAIN, take_on_lost},
-    [SETTING_NOTIFY] = {"notify", NULL, NULL, RULE_PLAIN, take_notify},
-    [SETTING_NOTIFY_AFTER] = {"notify-after", NULL, "10m", RULE_PLAIN, take_notify_after},
-    [SETTING_PRIORITY_BOUND] = {"priority-bound", NULL, "15m", RULE_PLAIN, take_priority_bound},
-    [SETTING_LABEL] = {"label", NULL, NULL, RULE_PLAIN, take_label},
-    [SETTING_NO_IDENTITY] = {"no-identity", NULL, "no", RULE_PLAIN, take_no_identity},
+const struct setting_row setting_rows[SETTING_COUNT] = {
+    ROW(URL, "url", "URL", "redis://127.0.0.1:6379/0",
+        "the lock store; several are a quorum. Schemes:", OWN(take_urls), .use = SETTING_SECRET,
+        .option.letter = 'u', .option.variable = "RLOCK_URL", .option.list = list_schemes),
+    ROW(PREFIX, "prefix", "P", "rlock", "name space of the keys", TEXT(address.prefix, key_fault),
+        .option.variable = "RLOCK_PREFIX"),
+    ROW(PASSWORD, "password", NULL, NULL, NULL, ANY_TEXT(address.password), .use = SETTING_SECRET,
+        .option.variable = "RLOCK_PASSWORD"),
+    ROW(PASSWORD_FILE, "password-file", "FILE", NULL,
+        "the store's password is the first line of FILE (or RLOCK_PASSWORD)",
+        PATH(address.password_file)),
+    ROW(CONNECT_TIMEOUT, "connect-timeout", "DUR", "5s",
+        "for name look-up, connection and greeting together",
+        DURATION(address.connect_timeout, 1, INT64_MAX, "must be longer than 0")),
+    ROW(SERVER_WAIT, "server-wait", "DUR", NULL,
+        "try again for DUR if the store is away at the start, 0: once; default: the connect "
+        "timeout",
+        ANY_DURATION(address.server_wait), .option.variable = "RLOCK_SERVER_WAIT"),
+    ROW(TLS_CA, "tls-ca", "FILE", NULL,
+        "trust the certificates in FILE, or in a directory, not the system's",
+        PATH(address.tls.ca.path)),
+    ROW(TLS_CERT, "tls-cert", "FILE", NULL, "show the server the certificate in FILE",
+        PATH(address.tls.cert.path)),
+    ROW(TLS_KEY, "tls-key", "FILE", NULL, "its private key (default: in the certificate's file)",
+        PATH(address.tls.key.path)),
+    ROW(TLS_SERVER_NAME, "tls-server-name", "NAME", NULL,
+        "the server's certificate is for NAME (default: the host in the URL)",
+        TEXT(address.tls.server_name, check_server_name)),
+    ROW(COLOR, "color", "WHEN", "auto", "auto, always or never (NO_COLOR: never)", OWN(take_color),
+        .option.values = "auto always never"),
+    ROW(WAIT, "wait", "DUR", NULL, "wait at most DUR (default: for ever)", ANY_DURATION(wait),
+        .option.letter = 'w', .option.also = {"timeout"}),
+    ROW(CONFLICT_EXIT_CODE, "conflict-exit-code", "N", "75",
+        "status when not acquired; 0 skips silently, for cron",
+        NUMBER(conflict_status, 0, 255, "is not a number from 0 to 255"), .option.letter = 'E',
+        .option.values = "0 75"),
+    ROW(UNLESS_DONE, "unless-done", "DUR", NULL,
+        "run nothing if a run of KEY that began less than DUR ago succeeded (status 75 or -E)",
+        DURATION(unless_done, NS_PER_MS, 7 * DAY_NS, "must be more than 0, and at most 7d")),
+    ROW(PRIORITY, "priority", "N", "0",
+        "-9 to 9: served before lower ones, which come first after 15 minutes",
+        NUMBER(priority, -LOCK_PRIORITY_MAX, LOCK_PRIORITY_MAX, "is not a number from -9 to 9"),
+        .option.values = "-9 -5 -1 1 5 9"),
+    ROW(PRIORITY_BOUND, "priority-bound", NULL, "15m", NULL,
+        DURATION(priority_bound, NS_PER_SEC, INT64_MAX, "must be at least 1s")),
+    ROW(LEASE, "lease", "DUR", "30s",
+        "the lock outlives a dead holder by at most this, at least 1s",
+        DURATION(lease, LEASE_MIN_NS, INT64_MAX, "must be at least 1s")),
+    ROW(NO_RENEW, "no-renew", NULL, "no",
+        "a fixed lease: the command is stopped before it ends (status 124)", FLAG(no_renew)),
+    ROW(AT_LEAST, "at-least", "DUR", "0",
+        "keep the lock this long even if COMMAND ends sooner; rlock does not stay for it",
+        ANY_DURATION(at_least)),
+    ROW(AT_MOST, "at-most", "DUR", "0", "stop the command after DUR (status 124)",
+        ANY_DURATION(at_most)),
+    ROW(KILL_AFTER, "kill-after", "DUR", "5s", "between TERM and KILL when rlock stops the command",
+        ANY_DURATION(kill_after)),
+    ROW(ON_LOST, "on-lost", "ACTION", "stop",
+        "the lock is lost: stop the command, continue, or signal:NAME; status 79 in every case",
+        OWN(take_on_lost), .option.values = "stop continue signal:"),
+    ROW(STOP, "stop", "CMD", NULL,
+        "run CMD with sh -c before COMMAND is stopped, for work elsewhere (ssh); it has "
+        "RLOCK_STOP_MS until KILL",
+        TEXT(stop, check_filled)),
+    ROW(WAIT_DESCENDANTS, "wait-descendants", NULL, "no",
+        "hold the lock until background processes of COMMAND have ended, too",
+        FLAG(wait_descendants)),
+    ROW(CGROUP, "cgroup", NULL, "no",
+        "run COMMAND in a cgroup of its own, which no process escapes (default where systemd has "
+        "delegated one)",
+        FLAG(cgroup)),
+    ROW(NOTIFY, "notify", "CMD", NULL,
+        "run CMD with sh -c on a long wait or hold, and on failures (RLOCK_EVENT says which)",
+        TEXT(notify, check_filled)),
+    ROW(NOTIFY_AFTER, "notify-after", "DUR", "10m", "what is long",
+        DURATION(notify_after, 1, INT64_MAX, "must be longer than 0")),
+    ROW(NO_REENTRANT, "no-reentrant", NULL, "no", "do not treat an ancestor's lock as one's own",
+        FLAG(no_reentrant)),
+    ROW(LABEL, "label", "TEXT", NULL, "shown to others (default: the CI job's URL)",
+        ANY_TEXT(label)),
+    ROW(NO_IDENTITY, "no-identity", NULL, "no", "store no host, user, pid or command name",
+        FLAG(no_identity)),
+    ROW(KEEP_CREDENTIALS, "keep-credentials", NULL, "no",
+        "leave RLOCK_PASSWORD, and passwords in RLOCK_URL, in the command's environment",
+        FLAG(keep_credentials)),
+    ROW(REPLICAS, "replicas", "N", "0",
+        "the lock counts only once N replicas, a majority or all have it", OWN(take_replicas),
+        .option.values = "1 2 majority all"),
+    ROW(GRACE, "grace", NULL, "no", "wait one lease if the store may have forgotten who holds what",
+        FLAG(address.grace)),
 };
 
-enum setting rules_find(const char *name)
+const struct option_spec common_options[] = {
+    SETTING(URL),
+    {.id = OPTION_LOCAL,
+     .name = "local",
+     .help = "this host only, no server to set up (--url local:)"},
+    SETTING(PREFIX),
+    SETTING(PASSWORD_FILE),
+    {.id = OPTION_CONFIG,
+     .name = "config",
+     .argument = "FILE",
+     .help = "read only FILE, not /etc/rlock.conf, /etc/rlock.conf.d/*.conf and "
+             "~/.config/rlock/config",
+     .variable = "RLOCK_CONFIG"},
+    SETTING(CONNECT_TIMEOUT),
+    SETTING(SERVER_WAIT),
+    SETTING(TLS_CA),
+    SETTING(TLS_CERT),
+    SETTING(TLS_KEY),
+    SETTING(TLS_SERVER_NAME),
+    SETTING(COLOR),
+    {.id = OPTION_QUIET, .name = "quiet", .letter = 'q', .help = "errors only"},
+    {.id = OPTION_VERBOSE,
+     .name = "verbose",
+     .letter = 'v',
+     .help = "say what happens, with times"},
+    {.id = OPTION_HELP, .name = "help", .letter = 'h', .help = "the help of the command"},
+    {0}};
+
+enum setting setting_find(const char *name)
 {
     for (int i = 1; i < SETTING_COUNT; i++)
-        if (strcmp(rules[i].name, name) == 0)
+        if (strcmp(setting_rows[i].option.name, name) == 0)
             return (enum setting)i;
     return 0;
+}
+
+static const char *out_of_bounds(const struct setting_row *row, int64_t number)
+{
+    return row->wrong && (number < row->least || number > row->most) ? row->wrong : NULL;
+}
+
+static const char *take_number(const struct setting_row *row, int *member, const char *value)
+{
+    bool below = *value == '-';
+    int64_t number;
+
+    if (!decimal_parse(value + below, 0, INT_MAX, &number))
+        return row->wrong;
+    *member = (int)(below ? -number : number);
+    return out_of_bounds(row, *member);
+}
+
+static const char *take_flag(bool *member, const char *value)
+{
+    *member = strcmp(value, "yes") == 0;
+    return *member || strcmp(value, "no") == 0 ? NULL : "is not yes or no";
+}
+
+const char *setting_take(enum setting id, struct settings *settings, const char *value,
+                         char *message)
+{
+    const struct setting_row *row = &setting_rows[id];
+    void *member = (char *)settings + row->offset;
+
+    switch (row->kind) {
+    case KIND_DURATION:
+        return duration_parse(value, member) ? out_of_bounds(row, *(int64_t *)member) : NO_DURATION;
+    case KIND_NUMBER: return take_number(row, member, value);
+    case KIND_FLAG: return take_flag(member, value);
+    case KIND_OWN: return row->take(settings, value, message);
+    case KIND_TEXT: break;
+    }
+    *(const char **)member = value;
+    return row->check ? row->check(value) : NULL;
 }
 
 void settings_free(struct settings *settings)

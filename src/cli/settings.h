@@ -1,5 +1,5 @@
-/* What can be set, where, and how: one table of all settings, and the struct that holds their
- * values. */
+/* All settings: one table of what can be set by option, variable and file, and the struct that holds
+ * the values. */
 #ifndef RLOCK_CLI_SETTINGS_H
 #define RLOCK_CLI_SETTINGS_H
 
@@ -9,7 +9,7 @@
 #include "run/exit_status.h"
 #include "run/supervisor.h"
 
-/* Settings are options under the same number; only some have a variable or may stand in a file. */
+/* The numbers of settings, which are those of their options, too. */
 enum setting {
     SETTING_URL = 1,
     SETTING_PREFIX,
@@ -22,20 +22,28 @@ enum setting {
     SETTING_TLS_KEY,
     SETTING_TLS_SERVER_NAME,
     SETTING_COLOR,
-    SETTING_LEASE,
     SETTING_WAIT,
     SETTING_CONFLICT_EXIT_CODE,
-    SETTING_REPLICAS,
-    SETTING_GRACE,
+    SETTING_UNLESS_DONE,
+    SETTING_PRIORITY,
+    SETTING_PRIORITY_BOUND, /* no option: it must be the same for all waiters */
+    SETTING_LEASE,
+    SETTING_NO_RENEW,
     SETTING_AT_LEAST,
     SETTING_AT_MOST,
     SETTING_KILL_AFTER,
     SETTING_ON_LOST,
+    SETTING_STOP,
+    SETTING_WAIT_DESCENDANTS,
+    SETTING_CGROUP,
     SETTING_NOTIFY,
     SETTING_NOTIFY_AFTER,
-    SETTING_PRIORITY_BOUND, /* no option: it is for all alike */
+    SETTING_NO_REENTRANT,
     SETTING_LABEL,
     SETTING_NO_IDENTITY,
+    SETTING_KEEP_CREDENTIALS,
+    SETTING_REPLICAS,
+    SETTING_GRACE,
     SETTING_COUNT,
 
     OPTION_CONFIG = SETTING_COUNT,
@@ -47,69 +55,16 @@ enum setting {
     OPTION_OTHER /* a command's own options count from here */
 };
 
-/* Rows for a command's table: options that all commands take. */
-#define SETTINGS_OPTIONS                                                                           \
-    {.id = SETTING_URL,                                                                            \
-     .name = "url",                                                                                \
-     .letter = 'u',                                                                                \
-     .argument = "URL",                                                                            \
-     .help = "the lock store: redis://[USER[:PASS]@]HOST[:PORT][/DB], rediss://... (TLS), "        \
-             "unix:///PATH[?db=N], sentinel://HOST,.../MASTER, cluster://HOST,..., "               \
-             "zookeeper://HOST,..., postgresql://USER@HOST/DB or mysql://USER@HOST/DB; given "     \
-             "several times, a quorum of them (RLOCK_URL; default redis://127.0.0.1:6379/0)"},     \
-        {.id = OPTION_LOCAL,                                                                       \
-         .name = "local",                                                                          \
-         .help = "this host only, no server to set up (--url local:)"},                            \
-        {.id = SETTING_PREFIX,                                                                     \
-         .name = "prefix",                                                                         \
-         .argument = "P",                                                                          \
-         .help = "name space of the keys (RLOCK_PREFIX; default rlock)"},                          \
-        {.id = SETTING_PASSWORD_FILE,                                                              \
-         .name = "password-file",                                                                  \
-         .argument = "FILE",                                                                       \
-         .help = "the store's password is the first line of FILE (or RLOCK_PASSWORD)"},            \
-        {.id = OPTION_CONFIG,                                                                      \
-         .name = "config",                                                                         \
-         .argument = "FILE",                                                                       \
-         .help = "read FILE instead of /etc/rlock.conf and ~/.config/rlock/config "                \
-                 "(RLOCK_CONFIG)"},                                                                \
-        {.id = SETTING_CONNECT_TIMEOUT,                                                            \
-         .name = "connect-timeout",                                                                \
-         .argument = "DUR",                                                                        \
-         .help = "for name look-up, connection and greeting together (default 5s)"},               \
-        {.id = SETTING_SERVER_WAIT,                                                                \
-         .name = "server-wait",                                                                    \
-         .argument = "DUR",                                                                        \
-         .help = "try a store that is away at the start again for DUR, 0: once "                   \
-                 "(RLOCK_SERVER_WAIT; default: the connect timeout)"},                             \
-        {.id = SETTING_TLS_CA,                                                                     \
-         .name = "tls-ca",                                                                         \
-         .argument = "FILE",                                                                       \
-         .help = "trust the certificates in FILE, or in a directory, not the system's"},           \
-        {.id = SETTING_TLS_CERT,                                                                   \
-         .name = "tls-cert",                                                                       \
-         .argument = "FILE",                                                                       \
-         .help = "show the server the certificate in FILE"},                                       \
-        {.id = SETTING_TLS_KEY,                                                                    \
-         .name = "tls-key",                                                                        \
-         .argument = "FILE",                                                                       \
-         .help = "its private key (default: in the certificate's file)"},                          \
-        {.id = SETTING_TLS_SERVER_NAME,                                                            \
-         .name = "tls-server-name",                                                                \
-         .argument = "NAME",                                                                       \
-         .help = "the server's certificate is for NAME (default: the host in the URL)"},           \
-        {.id = SETTING_COLOR,                                                                      \
-         .name = "color",                                                                          \
-         .argument = "WHEN",                                                                       \
-         .help = "auto, always or never (NO_COLOR; default auto)"},                                \
-        {.id = OPTION_QUIET, .name = "quiet", .letter = 'q', .help = "errors only"},               \
-        {.id = OPTION_VERBOSE,                                                                     \
-         .name = "verbose",                                                                        \
-         .letter = 'v',                                                                            \
-         .help = "say what happens, with times"},                                                  \
-    {                                                                                              \
-        .id = OPTION_HELP, .name = "help", .letter = 'h', .help = "this help"                      \
-    }
+/* In rising order: a later one overrides those before it. */
+enum origin { ORIGIN_DEFAULT, ORIGIN_SYSTEM, ORIGIN_USER, ORIGIN_ENVIRONMENT, ORIGIN_OPTION };
+
+/* The text that was given for one setting, and where. */
+struct given {
+    const char *value; /* NULL: none */
+    enum origin origin;
+    const char *source; /* the file, or the name of the variable; NULL for the other origins */
+    int line;           /* in that file, from 1 */
+};
 
 enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
@@ -117,50 +72,93 @@ enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 struct settings {
     struct store_address address;
-    /* To end with where the store refuses its address: that of the URL, or what TLS makes of it. */
-    int address_status;
+    int address_status; /* the exit status where the store refuses its address */
     enum color_when color;
-    int64_t lease, kill_after, at_least, at_most; /* ns */
-    int64_t wait;                                 /* ns, or WAIT_FOREVER */
-    int64_t priority_bound;                       /* ns */
+    int64_t wait; /* ns, or WAIT_FOREVER */
     int conflict_status;
-    bool conflict_expected; /* -n or -E: not to get the lock is no error */
+    bool conflict_expected; /* by -n or -E: no error if the lock is not acquired */
+    int64_t unless_done;    /* ns; 0: run in any case */
+    int priority;
+    int64_t priority_bound;                       /* ns */
+    int64_t lease, kill_after, at_least, at_most; /* ns */
+    bool no_renew;
     enum on_lost on_lost;
     int lost_signal;
-    const char *notify;   /* NULL: nobody */
+    const char *stop; /* NULL: none */
+    bool wait_descendants;
+    bool cgroup;
+    const char *notify;   /* NULL: none */
     int64_t notify_after; /* ns */
-    const char *label;    /* NULL: nothing was said */
+    bool no_reentrant;
+    const char *label; /* NULL: none was given */
     bool no_identity;
+    bool keep_credentials;
 
-    /* what the strings above live in */
+    struct given given[SETTING_COUNT];
+    /* The memory of the strings above. */
     struct url *urls;
     struct arena arena;
 };
 
-/* Of settings that were read, or zeroed. */
+/* Releases settings that were read, or zeroed. */
 void settings_free(struct settings *settings);
 
-enum rule_value {
-    RULE_PLAIN,
-    RULE_SECRET, /* not to be shown */
-    RULE_PATH,   /* in a configuration file it may be relative to that */
+enum setting_kind {
+    KIND_DURATION, /* int64_t, in ns */
+    KIND_NUMBER,   /* int */
+    KIND_TEXT,     /* const char * */
+    KIND_FLAG,     /* bool; as an option it has no argument, elsewhere it is yes or no */
+    KIND_OWN,      /* by "take" */
 };
 
-struct rule {
-    const char *name;     /* in files, and as an option */
-    const char *variable; /* of the environment; NULL: none */
-    const char *initial;  /* the value where nothing is said; NULL: leave it zero */
-    enum rule_value value;
-    /* Takes a value: NULL, or what is wrong with it, as "is not …". "message" has RULES_FAULT_SIZE
-     * bytes for a message that is no constant. */
+enum setting_use {
+    SETTING_PLAIN,
+    SETTING_SECRET, /* must not be shown */
+    SETTING_PATH,   /* may be relative to the configuration file in which it stands */
+};
+
+/* All that there is to know about a setting. */
+struct setting_row {
+    struct option_spec option; /* its name is that in files, too */
+    enum setting_kind kind;
+    enum setting_use use;
+    size_t offset;       /* of its member in struct settings */
+    int64_t least, most; /* of a duration or a number */
+    const char *wrong;   /* the fault of one outside of these; NULL: there is none */
+    /* Returns the fault of a text, or NULL. */
+    const char *(*check)(const char *value);
+    /* KIND_OWN: as setting_take(). */
     const char *(*take)(struct settings *settings, const char *value, char *message);
 };
 
-#define RULES_FAULT_SIZE 200
+extern const struct setting_row setting_rows[SETTING_COUNT];
 
-extern const struct rule rules[SETTING_COUNT];
+/* The options that every command takes. */
+extern const struct option_spec common_options[];
 
-/* The setting of that name, or 0. */
-enum setting rules_find(const char *name);
+/* Rows for a command's table. */
+#define SETTING(NAME)                                                                              \
+    {                                                                                              \
+        .same = &setting_rows[SETTING_##NAME].option                                               \
+    }
+#define SETTINGS_OPTIONS                                                                           \
+    {                                                                                              \
+        .table = common_options                                                                    \
+    }
+#define OPTION_ROW_NO_WAIT                                                                         \
+    {                                                                                              \
+        .id = OPTION_NO_WAIT, .name = "no-wait", .also = {"nonblock"}, .letter = 'n',              \
+        .help = "do not wait"                                                                      \
+    }
+
+#define SETTING_FAULT_SIZE 200
+
+/* Returns the setting of that name, or 0. */
+enum setting setting_find(const char *name);
+
+/* Sets one setting. Returns NULL, or what is wrong with the value, as "is not …". "message" has
+ * SETTING_FAULT_SIZE bytes for a fault that is not a constant. */
+const char *setting_take(enum setting id, struct settings *settings, const char *value,
+                         char *message);
 
 #endif

@@ -1,6 +1,7 @@
-/* What the user set: collected from options, environment and files, then judged together. */
+/* Collects the settings from options, environment and files, and judges them together. */
 #include "cli/settings_read.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/ability.h"
 #include "cli/config.h"
 #include "lock/own_identity.h"
@@ -17,28 +19,17 @@
 #include "store/urls.h"
 
 #define SYSTEM_FILE   "/etc/rlock.conf"
+#define SYSTEM_FOLDER "/etc/rlock.conf.d"
 #define FILE_SIZE_MAX 65536
 #define LOCAL         "local:"
 
-/* What an option is given that takes no value. */
+/* The value of an option that has no argument. */
 static const char set[] = "yes";
 
-/* In rising order: the later one wins. */
-enum origin { ORIGIN_DEFAULT, ORIGIN_SYSTEM, ORIGIN_USER, ORIGIN_ENVIRONMENT, ORIGIN_OPTION };
-
-/* What is said about one setting. */
-struct given {
-    const char *value; /* NULL: nothing */
-    enum origin origin;
-    const char *file;
-    int line;
-};
-
 struct collection {
-    struct given given[SETTING_COUNT];
-    struct arena *arena; /* of values that are in no argument and no variable */
-    const char *urls;    /* those of all --url options; NULL: none so far */
-    char *fault;         /* what is wrong, for the user */
+    struct settings *settings; /* only their "given" and "arena" while collecting */
+    const char *urls;          /* those of all --url options; NULL: none so far */
+    char *fault;               /* what is wrong, for the user */
     size_t size;
 };
 
@@ -47,51 +38,63 @@ static int status_of(enum origin origin)
     return origin == ORIGIN_OPTION ? STATUS_USAGE : STATUS_CONFIG;
 }
 
-/* STATUS_USAGE or STATUS_CONFIG, by where the setting comes from. */
-static int status_of_setting(const struct collection *all, enum setting id)
+int settings_status(const struct settings *settings, enum setting id)
 {
-    return status_of(all->given[id].origin);
+    return status_of(settings->given[id].origin);
 }
 
-/* Where a setting was set: "--wait", "RLOCK_URL" or "/etc/rlock.conf:3: wait". Returns out. */
-static const char *place_of(const struct collection *all, enum setting id, char *out, size_t size)
+char *settings_print_origin(const struct settings *settings, enum setting id, char *out,
+                            size_t size)
 {
-    const struct given *given = &all->given[id];
-    const struct rule *rule = &rules[id];
+    const struct given *given = &settings->given[id];
 
     if (given->origin == ORIGIN_OPTION)
-        snprintf(out, size, "--%s", rule->name);
-    else if (given->file)
-        snprintf(out, size, "%s:%d: %s", given->file, given->line, rule->name);
+        snprintf(out, size, "--%s", setting_rows[id].option.name);
+    else if (given->line)
+        snprintf(out, size, "%s:%d", given->source, given->line);
     else
-        snprintf(out, size, "%s", given->origin == ORIGIN_ENVIRONMENT ? rule->variable : "default");
+        snprintf(out, size, "%s", given->source ? given->source : "default");
     return out;
 }
 
-/* Says what is wrong with what is given for a setting: "PLACE 'VALUE' WHY", or "PLACE WHY" for a
- * secret one. Returns the status for it. */
-static int refuse(const struct collection *all, enum setting id, const char *why)
+/* Prints where a setting was set: "--wait", "RLOCK_URL" or "/etc/rlock.conf:3: wait". Returns
+ * out. */
+static char *print_place(const struct settings *settings, enum setting id, char *out, size_t size)
 {
-    const struct given *given = &all->given[id];
+    settings_print_origin(settings, id, out, size);
+    if (settings->given[id].line)
+        text_append(out, size, ": %s", setting_rows[id].option.name);
+    return out;
+}
+
+int settings_refuse(const struct settings *settings, enum setting id, const char *why, char *fault,
+                    size_t size)
+{
+    const struct given *given = &settings->given[id];
     char place[512];
 
-    place_of(all, id, place, sizeof place);
-    if (rules[id].value == RULE_SECRET || given->value == set) {
-        snprintf(all->fault, all->size, "%s %s", place, why);
+    print_place(settings, id, place, sizeof place);
+    if (setting_rows[id].use == SETTING_SECRET || given->value == set) {
+        snprintf(fault, size, "%s %s", place, why);
     } else {
         char shown[URLS_SHOWN_SIZE];
-        snprintf(all->fault, all->size, "%s '%s' %s", place, urls_show(given->value, shown), why);
+        snprintf(fault, size, "%s '%s' %s", place, urls_show(given->value, shown), why);
     }
     return status_of(given->origin);
 }
 
-/* Sets what is given for one setting, if anything. Returns STATUS_OK, or the status for what is
- * wrong. */
+static int refuse(const struct collection *all, enum setting id, const char *why)
+{
+    return settings_refuse(all->settings, id, why, all->fault, all->size);
+}
+
+/* Takes the value that is given for one setting, if there is one. Returns STATUS_OK, or the status
+ * for what is wrong with it. */
 static int take(const struct collection *all, struct settings *settings, enum setting id)
 {
-    const struct given *given = &all->given[id];
-    char message[RULES_FAULT_SIZE];
-    const char *why = given->value ? rules[id].take(settings, given->value, message) : NULL;
+    const char *value = all->settings->given[id].value;
+    char message[SETTING_FAULT_SIZE];
+    const char *why = value ? setting_take(id, settings, value, message) : NULL;
 
     return why ? refuse(all, id, why) : STATUS_OK;
 }
@@ -102,12 +105,12 @@ static int take(const struct collection *all, struct settings *settings, enum se
 struct source {
     const char *path;
     enum origin origin;
-    bool rereadable; /* it is no pipe, so that there is something beside it */
+    bool rereadable; /* not a pipe, so that a path can be relative to it */
     bool secret;     /* there is a password in it */
 };
 
-/* A path that stands in a file: in a user's home, or else relative to that file. NULL, or what is
- * wrong with it. */
+/* Completes a path that stands in a file, where it begins with '~' or is relative to that file.
+ * Returns NULL, or what is wrong with it. */
 static const char *settle_path(const struct collection *all, const struct source *source,
                                const char **value)
 {
@@ -124,7 +127,7 @@ static const char *settle_path(const struct collection *all, const struct source
     int n = from_home
                 ? asprintf(&path, "%s%s", home, *value + 1)
                 : asprintf(&path, "%.*s%s", (int)(slash - source->path) + 1, source->path, *value);
-    *value = arena_take_string(all->arena, n < 0 ? mem_checked(NULL) : path);
+    *value = arena_take_string(&all->settings->arena, n < 0 ? mem_checked(NULL) : path);
     return NULL;
 }
 
@@ -139,38 +142,51 @@ static bool has_password(enum setting id, const char *value)
     return found;
 }
 
+/* A command may begin and end with a quote. */
+static bool is_quoted(enum setting id, const char *value)
+{
+    size_t length = strlen(value);
+    bool quote = *value == '"' || *value == '\'';
+
+    return quote && length > 1 && value[length - 1] == *value && id != SETTING_NOTIFY &&
+           id != SETTING_STOP;
+}
+
 static int collect_line(struct collection *all, const struct config_line *line,
                         struct source *source)
 {
-    enum setting id = rules_find(line->key);
+    enum setting id = setting_find(line->key);
     char shown[URLS_SHOWN_SIZE];
 
-    /* Hosts of one fleet have one file, and not always one version. */
+    /* The hosts of a fleet share one file, and may have different versions. */
     if (!id) {
-        say_warning("%s:%d: unknown key '%s'; going on without it", source->path, line->number,
+        say_warning("%s:%d: unknown key '%s'; it is ignored", source->path, line->number,
                     urls_show(line->key, shown));
         return STATUS_OK;
     }
-    struct given *given = &all->given[id];
-    if (id == SETTING_URL && given->file == source->path) {
-        snprintf(all->fault, all->size, "%s:%d: a second url (a quorum's stand on one line)",
+    struct given *given = &all->settings->given[id];
+    if (id == SETTING_URL && given->source == source->path) {
+        snprintf(all->fault, all->size, "%s:%d: a second url (those of a quorum stand on one line)",
                  source->path, line->number);
         return STATUS_CONFIG;
     }
     *given = (struct given){line->value, source->origin, source->path, line->number};
     source->secret |= has_password(id, line->value);
-    const char *why = rules[id].value == RULE_PATH ? settle_path(all, source, &given->value) : NULL;
+    const char *why = NULL;
+    if (is_quoted(id, line->value))
+        why = "is quoted; values are not quoted here";
+    else if (setting_rows[id].use == SETTING_PATH)
+        why = settle_path(all, source, &given->value);
     if (why)
         return refuse(all, id, why);
-    /* Checked even if another value comes before it: a file stays, and is best corrected at
-     * once. */
+    /* Checked even if another value overrides it: a file stays, and is best corrected at once. */
     struct settings scratch = {0};
     int status = take(all, &scratch, id);
     settings_free(&scratch);
     return status;
 }
 
-/* The text is cut up and has to stay. */
+/* Cuts up the text, which must stay. */
 static int collect_text(struct collection *all, const struct file *file, struct source *source)
 {
     struct config_reader reader = {file->text, file->text + file->size, 0};
@@ -190,8 +206,8 @@ static int collect_text(struct collection *all, const struct file *file, struct 
     return status;
 }
 
-/* STATUS_OK, where *error is that of reading it, with a message that follows its path; or that of
- * what stands in it. */
+/* Returns STATUS_OK, where *error is that of reading the file, with a message that follows its
+ * path; or the status for what is wrong in it. */
 static int collect_file(struct collection *all, struct source *source, int *error, char *fault,
                         size_t size)
 {
@@ -201,11 +217,11 @@ static int collect_file(struct collection *all, struct source *source, int *erro
     *error = file_read(&file, source->path, &options, fault, size);
     if (*error)
         return STATUS_OK;
-    arena_take(all->arena, file.text, file.size);
-    /* Of another process that has read it, or none has written it: going on without it may lead to
-     * another store. */
+    arena_take(&all->settings->arena, file.text, file.size);
+    /* Another process may have read it, or none has written it: ignoring it may lead to another
+     * store. */
     if (file.pipe && file.size == 0) {
-        snprintf(fault, size, "nothing comes out of this pipe (what was read once is gone)");
+        snprintf(fault, size, "the pipe is empty; was it read before?");
         *error = ENODATA;
         return STATUS_OK;
     }
@@ -213,9 +229,9 @@ static int collect_file(struct collection *all, struct source *source, int *erro
     return collect_text(all, &file, source);
 }
 
-/* One of the two files that need not exist. A system's file that may not be read is an error: it
- * may name another store than the default, and two stores are no lock. That of a user is left out
- * with a warning: HOME is often still another user's for a service or under sudo. */
+/* Reads one of the files that need not exist. If the system's file cannot be read, that is an error:
+ * it may name another store than the default, and two stores do not make a lock. The user's file is
+ * then left out with a warning: for a service or under sudo, HOME is often another user's. */
 static int collect_usual_file(struct collection *all, const char *path, enum origin origin)
 {
     struct source source = {.path = path, .origin = origin};
@@ -225,7 +241,7 @@ static int collect_usual_file(struct collection *all, const char *path, enum ori
     if (error == 0 || error == ENOENT || error == ENOTDIR)
         return status;
     if (error == EACCES && origin == ORIGIN_USER) {
-        say_warning("%s: %s; going on without it", path, why);
+        say_warning("%s: %s; it is ignored", path, why);
         return STATUS_OK;
     }
     snprintf(all->fault, all->size, "%s: %s", path, why);
@@ -245,10 +261,10 @@ static const char *user_file(const struct collection *all)
         n = asprintf(&path, "%s/.config/rlock/config", home);
     if (n < 0)
         mem_checked(NULL);
-    return path ? arena_take_string(all->arena, path) : NULL;
+    return path ? arena_take_string(&all->settings->arena, path) : NULL;
 }
 
-/* The one that --config or RLOCK_CONFIG names. */
+/* Reads the file that --config or RLOCK_CONFIG names. */
 static int collect_named_file(struct collection *all, const char *path, enum origin origin)
 {
     const char *place = origin == ORIGIN_OPTION ? "--config" : "RLOCK_CONFIG";
@@ -267,18 +283,53 @@ static int collect_named_file(struct collection *all, const char *path, enum ori
     return nothing ? status_of(origin) : STATUS_CONFIG;
 }
 
+static int is_conf(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+
+    return entry->d_name[0] != '.' && length > 5 &&
+           strcmp(entry->d_name + length - 5, ".conf") == 0;
+}
+
+/* Reads the files of SYSTEM_FOLDER in the order of their names. */
+static int collect_folder(struct collection *all)
+{
+    struct dirent **entries;
+    int status = STATUS_OK, count = scandir(SYSTEM_FOLDER, &entries, is_conf, alphasort);
+
+    if (count < 0) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return STATUS_OK;
+        snprintf(all->fault, all->size, "%s: %s", SYSTEM_FOLDER, strerror(errno));
+        return STATUS_CONFIG;
+    }
+    for (int i = 0; i < count; i++) {
+        char *path;
+        int n = asprintf(&path, "%s/%s", SYSTEM_FOLDER, entries[i]->d_name);
+        arena_take_string(&all->settings->arena, n < 0 ? mem_checked(NULL) : path);
+        if (status == STATUS_OK)
+            status = collect_usual_file(all, path, ORIGIN_SYSTEM);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
 static int collect_files(struct collection *all, const char *named, enum origin origin)
 {
     if (named)
         return collect_named_file(all, named, origin);
     int status = collect_usual_file(all, SYSTEM_FILE, ORIGIN_SYSTEM);
+    if (status == STATUS_OK)
+        status = collect_folder(all);
     const char *own = user_file(all);
     return status == STATUS_OK && own ? collect_usual_file(all, own, ORIGIN_USER) : status;
 }
 
 /* -- environment and options ----------------------------------------------------------------- */
 
-/* A variable that is set to nothing is not set: CI systems cannot unset one. */
+/* Returns the value of a variable, or NULL. An empty one counts as not set: CI systems cannot unset
+ * one. */
 static const char *variable(const char *name)
 {
     const char *value = name ? getenv(name) : NULL;
@@ -288,12 +339,13 @@ static const char *variable(const char *name)
 static void collect_environment(struct collection *all)
 {
     for (int id = 1; id < SETTING_COUNT; id++) {
-        const char *value = variable(rules[id].variable);
+        const char *name = setting_rows[id].option.variable, *value = variable(name);
         if (value)
-            all->given[id] = (struct given){value, ORIGIN_ENVIRONMENT, NULL, 0};
+            all->settings->given[id] = (struct given){value, ORIGIN_ENVIRONMENT, name, 0};
     }
     if (variable("NO_COLOR"))
-        all->given[SETTING_COLOR] = (struct given){"never", ORIGIN_ENVIRONMENT, NULL, 0};
+        all->settings->given[SETTING_COLOR] =
+            (struct given){"never", ORIGIN_ENVIRONMENT, "NO_COLOR", 0};
 }
 
 /* Several --url mean the same as one with several URLs in it. */
@@ -302,10 +354,10 @@ static void add_url(struct collection *all, const char *url)
     char *joined = NULL;
     int n = all->urls ? asprintf(&joined, "%s %s", all->urls, url) : asprintf(&joined, "%s", url);
 
-    all->urls = arena_take_string(all->arena, n < 0 ? mem_checked(NULL) : joined);
+    all->urls = arena_take_string(&all->settings->arena, n < 0 ? mem_checked(NULL) : joined);
 }
 
-/* Takes them from where ps would show their passwords. */
+/* Moves the URLs out of the arguments, where ps would show their passwords. */
 static void take_urls(struct collection *all, const struct arguments *arguments)
 {
     for (size_t i = 0; i < arguments->option_count; i++) {
@@ -329,7 +381,7 @@ static const char *option_value(const struct collection *all, const struct given
     }
 }
 
-/* One of several URLs that is empty would not be missed among the others. */
+/* An empty URL among several would go unnoticed. */
 static bool is_empty_url(const struct given_option *option)
 {
     size_t length;
@@ -345,7 +397,8 @@ static int collect_options(struct collection *all, const struct arguments *argum
                                               : option->id;
         if (id >= SETTING_COUNT)
             continue;
-        all->given[id] = (struct given){option_value(all, option), ORIGIN_OPTION, NULL, 0};
+        all->settings->given[id] =
+            (struct given){option_value(all, option), ORIGIN_OPTION, NULL, 0};
         if (is_empty_url(option))
             return refuse(all, SETTING_URL, "is empty");
     }
@@ -360,22 +413,26 @@ static const char *last_option(const struct arguments *arguments, int id)
     return NULL;
 }
 
-/* Collects everything, and judges what stands in files; overwrites the passwords among the
- * arguments. Warns of keys that it does not know, and of files with a password that everybody may
- * read. */
+/* Collects everything, and judges the files; overwrites the passwords among the arguments. Warns of
+ * unknown keys, and of files with a password that every user may read. */
 static int collect(struct collection *all, const struct arguments *arguments)
 {
     const char *named = last_option(arguments, OPTION_CONFIG);
     enum origin origin = named ? ORIGIN_OPTION : ORIGIN_ENVIRONMENT;
 
     for (int id = 1; id < SETTING_COUNT; id++)
-        all->given[id] = (struct given){rules[id].initial, ORIGIN_DEFAULT, NULL, 0};
+        all->settings->given[id] =
+            (struct given){setting_rows[id].option.initial, ORIGIN_DEFAULT, NULL, 0};
     take_urls(all, arguments);
     int status = collect_files(all, named ? named : variable("RLOCK_CONFIG"), origin);
     if (status != STATUS_OK)
         return status;
     collect_environment(all);
-    return collect_options(all, arguments);
+    status = collect_options(all, arguments);
+    if (!all->settings->given[SETTING_SERVER_WAIT].value)
+        all->settings->given[SETTING_SERVER_WAIT].value =
+            all->settings->given[SETTING_CONNECT_TIMEOUT].value;
+    return status;
 }
 
 /* -- the way to the store ---------------------------------------------------------------------- */
@@ -436,16 +493,16 @@ static int settle_abilities(const struct collection *all, const struct settings 
     };
 
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-        const struct given *given = &all->given[wishes[i].id];
+        const struct given *given = &all->settings->given[wishes[i].id];
         char lack[ABILITY_LACK_SIZE];
         if (!wishes[i].wanted || store_can(address, wishes[i].ability))
             continue;
         ability_print_lack(address, wishes[i].ability, lack);
-        if (given->file)
-            snprintf(all->fault, all->size, "%s:%d: %s", given->file, given->line, lack);
+        if (given->line)
+            snprintf(all->fault, all->size, "%s:%d: %s", given->source, given->line, lack);
         else
             snprintf(all->fault, all->size, "%s", lack);
-        return status_of_setting(all, wishes[i].id);
+        return settings_status(all->settings, wishes[i].id);
     }
     return STATUS_OK;
 }
@@ -456,8 +513,8 @@ static int settle_abilities(const struct collection *all, const struct settings 
 static int settle_passwords(const struct collection *all, struct settings *settings)
 {
     struct store_address *address = &settings->address;
-    const struct given *word = &all->given[SETTING_PASSWORD];
-    const struct given *file = &all->given[SETTING_PASSWORD_FILE];
+    const struct given *word = &all->settings->given[SETTING_PASSWORD];
+    const struct given *file = &all->settings->given[SETTING_PASSWORD_FILE];
     bool from_file = file->value && (!word->value || file->origin > word->origin);
     bool wanted = false, rereadable;
     unsigned exposed = 0;
@@ -494,11 +551,11 @@ static int settle_passwords(const struct collection *all, struct settings *setti
  * scheme leaves that open. Below, it is a default for URLs that have TLS. */
 static int demand_tls(const struct collection *all, struct settings *settings, enum setting id)
 {
-    const struct given *given = &all->given[id];
+    const struct given *given = &all->settings->given[id];
     char without[60];
     bool any = false;
 
-    if (!given->value || given->origin < all->given[SETTING_URL].origin)
+    if (!given->value || given->origin < all->settings->given[SETTING_URL].origin)
         return STATUS_OK;
     for (size_t i = 0; i < settings->address.url_count; i++) {
         struct url *url = &settings->urls[i];
@@ -532,8 +589,8 @@ static int read_tls_file(const struct collection *all, struct settings *settings
         tls->text = arena_take(&settings->arena, file.text, file.size);
     tls->size = file.size;
     tls->rereadable = file.rereadable;
-    tls->status = status_of_setting(all, id);
-    place_of(all, id, place, sizeof place);
+    tls->status = settings_status(all->settings, id);
+    print_place(settings, id, place, sizeof place);
     tls->place = arena_take_string(&settings->arena, mem_strdup(place));
     return STATUS_OK;
 }
@@ -565,11 +622,9 @@ static int settle_address(const struct collection *all, struct settings *setting
     const char *owner = getenv("RLOCK_OWNER");
     int status = settle_urls(all, &settings->address);
 
-    settings->address_status = status_of_setting(all, SETTING_URL);
-    settings->address.assumed = all->given[SETTING_URL].origin == ORIGIN_DEFAULT;
+    settings->address_status = settings_status(all->settings, SETTING_URL);
+    settings->address.assumed = all->settings->given[SETTING_URL].origin == ORIGIN_DEFAULT;
     settings->address.nested = owner && *owner;
-    if (!all->given[SETTING_SERVER_WAIT].value)
-        settings->address.server_wait = settings->address.connect_timeout;
     if (status == STATUS_OK)
         status = settle_abilities(all, settings);
     if (status == STATUS_OK)
@@ -603,7 +658,7 @@ void settings_set_verbosity(const struct arguments *arguments)
 int settings_read(struct settings *settings, const struct arguments *arguments, char *fault,
                   size_t size)
 {
-    struct collection all = {.arena = &settings->arena, .fault = fault, .size = size};
+    struct collection all = {.settings = settings, .fault = fault, .size = size};
 
     *settings = (struct settings){.wait = WAIT_FOREVER};
     settings_set_verbosity(arguments);
@@ -616,7 +671,7 @@ int settings_read(struct settings *settings, const struct arguments *arguments, 
     own_identity_client(settings->address.client, sizeof settings->address.client,
                         settings->no_identity);
     settings->conflict_expected =
-        settings->wait == 0 || all.given[SETTING_CONFLICT_EXIT_CODE].origin != ORIGIN_DEFAULT;
+        settings->wait == 0 || settings->given[SETTING_CONFLICT_EXIT_CODE].origin != ORIGIN_DEFAULT;
     if (status != STATUS_OK)
         urls_blot(fault);
     return status;

@@ -27,7 +27,13 @@ static const struct option_spec options[] = {
      .argument = "PID",
      .help = "leave a process behind that renews the lock until it is released or PID has ended; "
              "without it nothing renews the lock"},
-    REQUEST_OPTIONS,
+    REQUEST_HOW_MANY,
+    {.table = request_modes},
+    SETTING(NO_REENTRANT),
+    {.table = request_waiting},
+    {.heading = "Time"},
+    SETTING(LEASE),
+    {.table = request_rest},
     SETTINGS_OPTIONS,
     {0}};
 

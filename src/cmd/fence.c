@@ -204,10 +204,9 @@ const struct command command_fence = {
     .name = "fence",
     .summary = "on the resource's side: refuse a client with an older token",
     .usage = {"fence [OPTIONS] PATH [-- COMMAND [ARG...]]"},
-    .example =
-        "Example, on the host where the files are: nothing older writes after something newer:\n"
-        "  rlock run data -c 'tar -c . | ssh files rlock fence /srv/data.fence \\\n"
-        "      --token \"$RLOCK_FENCE\" -- tar -x -C /srv/data'\n",
+    .example = "Example, on the host with the files: nothing older writes after something newer:\n"
+               "  rlock run data -c 'tar -c . | ssh files rlock fence /srv/data.fence \\\n"
+               "      --token \"$RLOCK_FENCE\" -- tar -x -C /srv/data'\n",
     .options = options,
     .run = run,
 };

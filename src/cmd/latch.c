@@ -618,9 +618,9 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_latch = {
     .name = "latch",
     .summary = "count down, on many hosts, to what others wait for",
-    .usage = {"latch set [--ttl DUR] KEY N",
-              "latch count-down [--id ID] KEY [N] | run [--id ID] KEY -- COMMAND [ARG...]",
-              "latch wait [-w DUR] KEY | status [--json] KEY | list [--json] [GLOB] | delete KEY"},
+    .usage = {"latch set [--ttl DUR] KEY N | count-down [--id ID] KEY [N]",
+              "latch run [--id ID] KEY -- COMMAND [ARG...] | wait [-w DUR] KEY",
+              "latch status [--json] KEY | list [--json] [GLOB] | delete KEY"},
     .example = "Status: 0; 1 if there is no such latch, or for set if it exists already;\n"
                "75 for wait if it is not open when the time is up, for status if it is not\n"
                "open, for list -q if not all are open. run ends with the status of COMMAND,\n"

@@ -6,91 +6,56 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/duration.h"
 #include "cli/request.h"
 #include "cli/run_messages.h"
 #include "cmd/report.h"
 #include "run/environment.h"
 #include "store/urls.h"
 
-enum {
-    OPTION_SHELL = OPTION_BEYOND_REQUEST,
-    OPTION_UNLESS_DONE,
-    OPTION_NO_RENEW,
-    OPTION_WAIT_DESCENDANTS,
-    OPTION_CGROUP,
-    OPTION_STOP,
-    OPTION_REPORT_FD,
-    OPTION_KEEP_CREDENTIALS
-};
+enum { OPTION_SHELL = OPTION_BEYOND_REQUEST, OPTION_REPORT_FD };
 
-static const struct option_spec options[] = {
-    REQUEST_OPTIONS,
-    REQUEST_ANY_OPTIONS,
+/* `rlock read` and `rlock write` have all but the modes. */
+static const struct option_spec options_without_modes[] = {
+    {.id = OPTION_ANY,
+     .name = "any",
+     .help = "hold one of the KEYs, the first that is free (RLOCK_KEY says which)"},
+    {.id = OPTION_TAKE, .name = "take", .argument = "N", .help = "with --any: N of the KEYs"},
+    SETTING(NO_REENTRANT),
+    {.table = request_waiting},
+    SETTING(UNLESS_DONE),
+    {.heading = "Time"},
+    SETTING(LEASE),
+    SETTING(NO_RENEW),
+    SETTING(AT_LEAST),
+    SETTING(AT_MOST),
+    {.heading = "The command"},
     {.id = OPTION_SHELL,
      .name = "command",
      .letter = 'c',
      .argument = "STRING",
      .help = "run STRING with sh -c"},
-    {.id = OPTION_UNLESS_DONE,
-     .name = "unless-done",
-     .argument = "DUR",
-     .help =
-         "run nothing if a run of KEY that began less than DUR ago succeeded (status 75 or -E)"},
-    {.id = OPTION_NO_RENEW,
-     .name = "no-renew",
-     .help = "a fixed lease: the command is stopped before it ends (status 124)"},
-    {.id = SETTING_AT_LEAST,
-     .name = "at-least",
-     .argument = "DUR",
-     .help = "keep the lock this long even if COMMAND ends sooner; rlock does not stay for it"},
-    {.id = SETTING_AT_MOST,
-     .name = "at-most",
-     .argument = "DUR",
-     .help = "stop the command after DUR (status 124)"},
-    {.id = SETTING_KILL_AFTER,
-     .name = "kill-after",
-     .argument = "DUR",
-     .help = "between TERM and KILL when rlock stops the command (default 5s)"},
-    {.id = SETTING_ON_LOST,
-     .name = "on-lost",
-     .argument = "ACTION",
-     .help =
-         "the lock is lost: stop the command (default), continue, or signal:NAME; the status is "
-         "79 in every case"},
-    {.id = OPTION_WAIT_DESCENDANTS,
-     .name = "wait-descendants",
-     .help = "hold the lock until background processes of COMMAND have ended, too"},
-    {.id = OPTION_CGROUP,
-     .name = "cgroup",
-     .help = "COMMAND runs in a cgroup of its own, so that nothing escapes a stop (default where "
-             "systemd has delegated one; status 71 where it cannot be made)"},
-    {.id = SETTING_NOTIFY,
-     .name = "notify",
-     .argument = "CMD",
-     .help = "run CMD with sh -c when the lock is waited for or held for long, lost, or not "
-             "acquired, or COMMAND is stopped (RLOCK_EVENT says which)"},
-    {.id = SETTING_NOTIFY_AFTER,
-     .name = "notify-after",
-     .argument = "DUR",
-     .help = "for long is DUR (default 10m)"},
-    {.id = OPTION_STOP,
-     .name = "stop",
-     .argument = "CMD",
-     .help =
-         "run CMD with sh -c before COMMAND is stopped, for work of it that is elsewhere, as by "
-         "ssh; it has RLOCK_STOP_MS until KILL"},
+    SETTING(WAIT_DESCENDANTS),
+    SETTING(CGROUP),
+    SETTING(KEEP_CREDENTIALS),
+    {.heading = "When something fails"},
+    SETTING(KILL_AFTER),
+    SETTING(ON_LOST),
+    SETTING(STOP),
+    SETTING(NOTIFY),
+    SETTING(NOTIFY_AFTER),
     {.id = OPTION_REPORT_FD,
      .name = "report-fd",
      .argument = "FD",
      .help = "write one line of JSON to FD at the end"},
-    {.id = OPTION_KEEP_CREDENTIALS,
-     .name = "keep-credentials",
-     .help = "leave RLOCK_PASSWORD, and the password in RLOCK_URL, in the command's environment"},
+    {.table = request_rest},
     SETTINGS_OPTIONS,
     {0}};
 
-#define REMEMBERED (7 * 24 * 3600 * NS_PER_SEC) /* for so long at least a store does */
+static const struct option_spec options[] = {
+    REQUEST_HOW_MANY, {.table = request_modes}, {.table = options_without_modes}, {0}};
+
+static const struct option_spec read_write_options[] = {
+    REQUEST_HOW_MANY, {.table = options_without_modes}, {0}};
 
 struct run {
     const struct command *command;
@@ -147,7 +112,6 @@ static int parse(struct run *run, int argc, char **argv)
     const struct arguments *given = &run->arguments;
     bool fine = args_parse(argc, argv, options, &run->arguments);
     const struct given_option *shell = command_option(given, OPTION_SHELL);
-    const struct given_option *stop = command_option(given, OPTION_STOP);
 
     if (command_option(given, OPTION_HELP))
         return STATUS_OK;
@@ -159,8 +123,6 @@ static int parse(struct run *run, int argc, char **argv)
         return want_key(run);
     if (shell && given->command && *given->command)
         return command_misused(run->command, "either -c or a COMMAND after --, not both");
-    if (stop && !*stop->value)
-        return command_misused(run->command, "--stop: CMD is empty");
     if (!shell && !given->command)
         return want_dashes(run, argc, argv);
     if (!shell && !*given->command)
@@ -178,32 +140,24 @@ static int preset_of(const struct command *command)
     return command == &command_write ? OPTION_EXCLUSIVE : 0;
 }
 
-static int take_unless_done(struct run *run)
-{
-    const struct given_option *option = command_option(&run->arguments, OPTION_UNLESS_DONE);
-    int64_t *within = &run->request.unless_done;
-    char shown[URLS_SHOWN_SIZE];
-
-    if (!option)
-        return STATUS_OK;
-    if (!duration_parse(option->value, within))
-        return command_misused(run->command, "--unless-done '%s' is not a duration",
-                               urls_show(option->value, shown));
-    if (*within < NS_PER_MS || *within > REMEMBERED)
-        return command_misused(run->command, "--unless-done has to be more than 0, and at most 7d");
-    if (command_option(&run->arguments, OPTION_ANY))
-        return command_misused(run->command, "--unless-done does not go with --any: each KEY "
-                                             "remembers the runs under it alone");
-    return STATUS_OK;
-}
-
 static int take_request(struct run *run)
 {
     char fault[256];
 
     if (request_read(&run->request, &run->arguments, preset_of(run->command), fault, sizeof fault))
-        return take_unless_done(run);
+        return STATUS_OK;
     return command_misused(run->command, "%s", fault);
+}
+
+/* Judges the settings that do not go with a request. */
+static int judge(struct run *run)
+{
+    const struct settings *settings = &run->settings;
+
+    if (settings->unless_done && command_option(&run->arguments, OPTION_ANY))
+        return command_refuse_setting(run->command, settings, SETTING_UNLESS_DONE,
+                                      "does not go with --any: each KEY has its own history");
+    return request_judge(&run->request, run->command, settings);
 }
 
 static int prepare_report(struct run *run)
@@ -247,9 +201,7 @@ static void plan_notifier(struct run *run)
 
 static void plan_stop(struct run *run)
 {
-    const struct given_option *option = command_option(&run->arguments, OPTION_STOP);
-
-    run->plan.job.stop = (struct stop_plan){.command = option ? option->value : NULL,
+    run->plan.job.stop = (struct stop_plan){.command = run->settings.stop,
                                             .environment = &run->environment,
                                             .events = &run->messages.events};
     run->plan.agent.stop = &run->plan.job.stop;
@@ -268,14 +220,14 @@ static void fill_plan(struct run *run)
         .address = settings->address,
         .address_status = &settings->address_status,
         .watchdog = settings->on_lost == ON_LOST_STOP,
-        .wait_descendants = command_option(&run->arguments, OPTION_WAIT_DESCENDANTS),
+        .wait_descendants = settings->wait_descendants,
         .conflict_status = settings->conflict_status,
         .events = &run->messages.events,
     };
     request_plan(&run->request, settings, &run->plan.agent.keeper);
     run->plan.agent.keeper.at_least = settings->at_least;
     run->plan.agent.keeper.kill_after = settings->kill_after;
-    run->plan.agent.keeper.renew = !command_option(&run->arguments, OPTION_NO_RENEW);
+    run->plan.agent.keeper.renew = !settings->no_renew;
     run_messages_init(&run->messages, run->request.title, run->plan.job.command[0]);
     run_messages_of_request(&run->messages, &run->plan.agent.keeper.request, settings);
     run->plan.job.events = &run->messages.events;
@@ -284,7 +236,7 @@ static void fill_plan(struct run *run)
         plan_notifier(run);
     run->plan.job.owner = run->plan.agent.keeper.request.owner;
     run->plan.job.renew = run->plan.agent.keeper.renew;
-    run->plan.job.cgroup = command_option(&run->arguments, OPTION_CGROUP);
+    run->plan.job.cgroup = settings->cgroup;
     run->plan.job.wait_descendants = run->plan.agent.wait_descendants;
 }
 
@@ -294,8 +246,7 @@ static void prepare_environment(struct run *run)
                                           .key_count = run->request.key_count,
                                           .mode = run->request.mode,
                                           .owner = run->request.owner};
-    bool keep = command_option(&run->arguments, OPTION_KEEP_CREDENTIALS) != NULL;
-
+    bool keep = run->settings.keep_credentials;
     struct environment_lock notified = lock;
 
     /* What runs under the owner's name is ended with the command. */
@@ -313,7 +264,7 @@ static int prepare(struct run *run)
         !command_settings(run->command, &run->arguments, &run->settings, &status))
         return status;
     if (status == STATUS_OK)
-        status = request_judge(&run->request, run->command, &run->settings);
+        status = judge(run);
     if (status == STATUS_OK)
         status = prepare_report(run);
     if (status != STATUS_OK)
@@ -365,9 +316,9 @@ const struct command command_run = {
         "Example, a deployment that waits until no other one runs:\n"
         "  rlock run deploy -- ./deploy.sh production\n"
         "\n"
-        "Example, a line in the crontab of many hosts: one of them runs the job, the others\n"
-        "skip it without a word, also one whose clock is up to five minutes late:\n"
-        "  0 3 * * *  rlock run -q -n -E 0 --at-least 5m nightly -- /usr/local/bin/nightly\n",
+        "Example, a line in the crontab of many hosts: one of them runs the job, and the\n"
+        "others skip it, even one whose clock is up to five minutes late:\n"
+        "  0 3 * * *  rlock run -q -n -E 0 --at-least 5m nightly -- ./nightly.sh\n",
     .options = options,
     .run = run,
 };
@@ -378,7 +329,7 @@ const struct command command_read = {
     .usage = {"read [OPTIONS] KEY... -- COMMAND [ARG...]", "read [OPTIONS] KEY... -c STRING"},
     .example = "Example, backups side by side, but never while \"rlock write data\" runs:\n"
                "  rlock read data -- tar -cf /backup/data.tar /srv/data\n",
-    .options = options + REQUEST_MODES,
+    .options = read_write_options,
     .run = run,
 };
 
@@ -388,6 +339,6 @@ const struct command command_write = {
     .usage = {"write [OPTIONS] KEY... -- COMMAND [ARG...]", "write [OPTIONS] KEY... -c STRING"},
     .example = "Example, once everyone under \"rlock read data\" is done:\n"
                "  rlock write data -- ./migrate.sh\n",
-    .options = options + REQUEST_MODES,
+    .options = read_write_options,
     .run = run,
 };

@@ -349,7 +349,7 @@ const struct command command_status = {
     .summary = "show who holds what, who waits, for how long",
     .usage = {"status [OPTIONS] [KEY|GLOB...]"},
     .example =
-        "Status: 0; with -q, which prints nothing, 0 if every KEY is free and 75 if one is held.\n"
+        "Status: 0; with -q, which prints nothing, 75 if one of the KEYs is held.\n"
         "\n"
         "Example, all locks of deployments, drawn again every two seconds:\n"
         "  rlock status --watch 'deploy-*'\n"

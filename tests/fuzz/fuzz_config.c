@@ -6,15 +6,15 @@
 
 static void take(const struct config_line *line)
 {
-    enum setting id = rules_find(line->key);
+    enum setting id = setting_find(line->key);
     struct settings settings = {0};
-    char room[RULES_FAULT_SIZE];
+    char room[SETTING_FAULT_SIZE];
 
     MUST(line->number > 0 && *line->key);
     if (!id)
         return;
-    const char *fault = rules[id].take(&settings, line->value, room);
-    MUST(!fault || (*fault && strlen(fault) < RULES_FAULT_SIZE));
+    const char *fault = setting_take(id, &settings, line->value, room);
+    MUST(!fault || (*fault && strlen(fault) < SETTING_FAULT_SIZE));
     settings_free(&settings);
 }
 

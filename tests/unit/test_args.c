@@ -11,13 +11,39 @@ static bool is_digit(const char *word)
     return word[0] >= '0' && word[0] <= '9';
 }
 
+static char *list_words(char *out, size_t size)
+{
+    (void)size;
+    return strcpy(out, "one two");
+}
+
+static const struct option_spec wait_row = {.id = 1,
+                                            .name = "wait",
+                                            .also = {"timeout"},
+                                            .letter = 'w',
+                                            .argument = "DUR",
+                                            .help = "another help",
+                                            .initial = "5s"};
+
+static const struct option_spec common[] = {{.id = 5,
+                                             .name = "url",
+                                             .argument = "URL",
+                                             .help = "of",
+                                             .list = list_words,
+                                             .variable = "RLOCK_URL",
+                                             .initial = "here"},
+                                            {0}};
+
 static const struct option_spec table[] = {
-    {.id = 1, .name = "wait", .also = {"timeout"}, .letter = 'w', .argument = "DUR", .help = "w"},
+    {.heading = "Waiting"},
+    {.same = &wait_row, .help = "w"},
     {.id = 2, .name = "no-wait", .also = {"nonblock"}, .letter = 'n', .help = "do not wait"},
     {.id = 3, .name = "watch", .argument = "DUR", .optional = is_digit, .help = "draw again"},
+    {.heading = "Rest"},
     {.id = 4,
      .name = "a-name-that-is-long-for-a-column",
      .help = "twelve words of help that do not fit into what is left of one line"},
+    {.table = common},
     {0}};
 
 /* Words are separated by one space. "wanted": "ID=VALUE " for each option, then the words, then the
@@ -44,6 +70,7 @@ static const struct {
     {"run --watch=k 5", "3=k 5 "},
     {"run k --watch", "3 k "},
     {"run --watch -- 5", "3 -- 5 "},
+    {"run --url=u k", "5=u k "},
     {"run --foo k", "unknown option --foo"},
     {"run --foo=secret k", "unknown option --foo"},
     {"run -z k", "unknown option -z"},
@@ -106,9 +133,12 @@ static void check_line(const char *line, const char *wanted)
 
 int main(void)
 {
-    static const char help[] = "  -w, --wait, --timeout DUR   w\n"
+    static const char help[] = "Waiting\n"
+                               "  -w, --wait, --timeout DUR   w (default 5s)\n"
                                "  -n, --no-wait, --nonblock   do not wait\n"
                                "      --watch[=DUR]           draw again\n"
+                               "\n"
+                               "Rest\n"
                                "      --a-name-that-is-long-for-a-column\n"
                                "                              twelve words of help that do not fit "
                                "into what is\n"
@@ -129,8 +159,13 @@ int main(void)
         for (size_t w = 0; w < count; w++)
             free(words[w]);
     }
-    tap_ok(args_help(table, out, sizeof out) == sizeof help - 1, "args_help returns its length");
+    tap_ok(args_help(table, common, out, sizeof out) == sizeof help - 1,
+           "args_help returns its length");
     tap_is(out, help, "args_help", "the table");
-    tap_ok(args_help(table, out, 10) == sizeof help - 1 && strlen(out) == 9, "args_help is cut");
+    tap_ok(args_help(table, common, out, 10) == sizeof help - 1 && strlen(out) == 9,
+           "args_help is cut");
+    args_help(common, NULL, out, sizeof out);
+    tap_is(out, "      --url URL               of one two (RLOCK_URL; default here)\n", "args_help",
+           "a list, a variable, a default");
     return tap_done();
 }

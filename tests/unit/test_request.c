@@ -6,7 +6,13 @@
 
 #include <stdlib.h>
 
-static const struct option_spec options[] = {REQUEST_OPTIONS, REQUEST_ANY_OPTIONS, {0}};
+static const struct option_spec options[] = {
+    {.table = request_modes},
+    SETTING(NO_REENTRANT),
+    {.id = OPTION_ANY, .name = "any"},
+    {.id = OPTION_TAKE, .name = "take", .argument = "N"},
+    {.table = request_rest},
+    {0}};
 
 /* Words are separated by one space. wanted: the keys, the mode, the limit; or the fault. */
 static const struct {
