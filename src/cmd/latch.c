@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/decimal.h"
@@ -21,6 +20,7 @@
 #include "lock/own_identity.h"
 #include "lock/owner.h"
 #include "run/environment.h"
+#include "run/fenced.h"
 #include "store/urls.h"
 
 #define TTL_DEFAULT_NS (INT64_C(86400) * NS_PER_SEC)
@@ -70,14 +70,13 @@ struct latch {
     int64_t number, ttl;
     const char *id;             /* the user's, or NULL */
     char word[OWNER_UUID_SIZE]; /* a fresh one */
-    bool json, keep_credentials;
+    bool as_json, keep_credentials;
+    struct json_library json;
 
     struct latch_operation *operation; /* under way, or NULL */
     struct latch_operation_end end;    /* of the last one */
     struct status_line status_line;    /* what it waits for */
-    struct inherited inherited;        /* signals */
-    int signal;                        /* this process is to die of it; 0 */
-    struct job *job;                   /* of run, while its command runs; or NULL */
+    int signal;                        /* this process must die of it; 0 */
 };
 
 /* -- operations ------------------------------------------------------------------------------ */
@@ -137,8 +136,8 @@ static bool operate(struct latch *latch, const struct latch_operation_plan *plan
     if (loop_run(loop) < 0) {
         latch->end = (struct latch_operation_end){
             LATCH_OPERATION_FAILED, {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE}};
-        snprintf(latch->end.answer.text, sizeof latch->end.answer.text,
-                 "cannot wait for the store: %s", strerror(errno));
+        snprintf(latch->end.answer.text, sizeof latch->end.answer.text, "event loop failed: %s",
+                 strerror(errno));
     }
     status_line_end(&latch->status_line);
     if (latch->signal) {
@@ -152,33 +151,11 @@ static bool operate(struct latch *latch, const struct latch_operation_plan *plan
 
 /* -- signals --------------------------------------------------------------------------------- */
 
-/* Of run's command: with the end of it the loop ends. What was stopped together with this process
- * goes on with it. */
-static void signal_job(struct latch *latch, int signo)
-{
-    struct job *job = latch->job;
-    enum child_change change;
-    int status;
-
-    if (signo != SIGCHLD)
-        job_signal(job, signo);
-    while (signo == SIGCHLD && child_next_change(&job->child, &change, &status) > 0)
-        job_changed(job, change, status);
-    if (job->state == JOB_PAUSED) {
-        job_verify(job);
-        job_extend(job, (struct lease){.end = MOMENT_NEVER});
-    }
-    if (job->state == JOB_ENDED)
-        loop_stop(latch->query.loop);
-}
-
 static void on_signal(void *owner, int signo)
 {
     struct latch *latch = owner;
 
-    if (latch->job) {
-        signal_job(latch, signo);
-    } else if (signo == SIGTSTP) {
+    if (signo == SIGTSTP) {
         status_line_wipe(&latch->status_line);
         terminal_stop(SIGTSTP, false);
     } else if (child_signal_is_fatal(signo)) {
@@ -190,9 +167,10 @@ static void on_signal(void *owner, int signo)
 /* From now on signals are read, so that what was drawn is wiped before this process dies of one. */
 static int catch_signals(struct latch *latch)
 {
+    struct inherited inherited;
     sigset_t caught;
 
-    child_block_signals(&latch->inherited);
+    child_block_signals(&inherited);
     child_choose_signals(&caught);
     say_set_job(getpgrp());
     if (loop_signals(latch->query.loop, &caught, on_signal, latch) == 0)
@@ -314,18 +292,14 @@ static int show(struct latch *latch)
     struct latch_ids ids = {0};
     struct latch_operation_plan plan = plan_of(latch, LATCH_LIST);
     const struct latch_state *state = &latch->end.answer.latch;
-    struct json_library json;
 
-    int status = latch->json ? command_load_json(latch->command, &json) : STATUS_OK;
-    if (status != STATUS_OK)
-        return status;
     plan.request.each = latch_ids_add;
     plan.request.each_arg = &ids;
     operate(latch, &plan);
-    status = judge(latch, true);
+    int status = judge(latch, true);
     if (status == STATUS_OK && say_verbosity() != SAY_QUIET) {
-        if (latch->json)
-            render_latch_json(stdout, &json, latch->key, state, &ids);
+        if (latch->as_json)
+            render_latch_json(stdout, &latch->json, latch->key, state, &ids);
         else
             render_latch(stdout, latch->key, state, &ids);
         status = command_flush();
@@ -342,11 +316,10 @@ static bool any_closed(const struct lock_list *list)
     return false;
 }
 
-static int print_list(const struct latch *latch, const struct json_library *json,
-                      const struct lock_list *list)
+static int print_list(const struct latch *latch, const struct lock_list *list)
 {
-    if (latch->json)
-        render_latches_json(stdout, json, list->locks.views, list->locks.count);
+    if (latch->as_json)
+        render_latches_json(stdout, &latch->json, list->locks.views, list->locks.count);
     else if (list->locks.count > 0)
         render_latches(stdout, list->locks.views, list->locks.count,
                        command_has_color(&latch->settings));
@@ -357,20 +330,17 @@ static int print_list(const struct latch *latch, const struct json_library *json
 
 static int list(struct latch *latch)
 {
-    struct json_library json;
     struct lock_list list;
     struct answer answer;
+    int status;
 
-    int status = latch->json ? command_load_json(latch->command, &json) : STATUS_OK;
-    if (status != STATUS_OK)
-        return status;
     query_latches(&latch->query, &latch->key, latch->key ? 1 : 0, &list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         status = command_refused(latch->command, &answer);
     else if (say_verbosity() == SAY_QUIET)
         status = any_closed(&list) ? STATUS_NOT_ACQUIRED : STATUS_OK;
     else
-        status = print_list(latch, &json, &list);
+        status = print_list(latch, &list);
     lock_list_free(&list);
     return status;
 }
@@ -391,55 +361,6 @@ static int wait_until_open(struct latch *latch)
 
 /* -- run ------------------------------------------------------------------------------------- */
 
-static int refuse_command(const struct latch *latch, const char *what)
-{
-    say_error("%s %s: %s", what, latch->arguments.command[0], strerror(errno));
-    return STATUS_SYSTEM;
-}
-
-static int judge_command(struct latch *latch, const struct job *job)
-{
-    if (job->fault)
-        return job->fault == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
-    if (!WIFSIGNALED(job->status))
-        return WEXITSTATUS(job->status);
-    latch->signal = WTERMSIG(job->status);
-    return STATUS_SYSTEM;
-}
-
-/* Runs the command under no lock, to its end: its job has a deadline that never comes, and no agent
- * to tell. Returns its status; or one that is not 0, with the signal that it died of in
- * latch->signal. */
-static int run_job(struct latch *latch, struct environment *environment)
-{
-    struct agent_process nobody = {.gone = true};
-    struct run_messages messages;
-    const struct job_plan plan = {.command = latch->arguments.command,
-                                  .environment = environment,
-                                  .events = &messages.events,
-                                  .on_lost = ON_LOST_CONTINUE,
-                                  .renew = true};
-    struct job job = {.lease = {.end = MOMENT_NEVER}, .inherited = latch->inherited};
-    int *fault = child_share_memory(sizeof *fault), status;
-
-    run_messages_init(&messages, latch->key, latch->arguments.command[0]);
-    latch->job = &job; /* cppcheck-suppress autoVariables ; until we return */
-    if (!fault || job_init(&job, &plan, &nobody, fault) < 0 || job_prepare(&job) < 0 ||
-        job_start(&job) < 0) {
-        status = refuse_command(latch, "cannot start");
-    } else if (loop_run(latch->query.loop) < 0) {
-        status = refuse_command(latch, "cannot wait for");
-        job_abandon(&job);
-    } else {
-        status = judge_command(latch, &job);
-    }
-    job_free(&job);
-    latch->job = NULL;
-    if (latch->signal && job.typed)
-        kill(0, job.typed);
-    return status;
-}
-
 /* Only on the latch that was there before. */
 static int count_success(struct latch *latch, const char *word)
 {
@@ -449,6 +370,9 @@ static int count_success(struct latch *latch, const char *word)
     plan.request.word = word;
     if (plan.server_wait < COUNT_TIME_NS)
         plan.server_wait = COUNT_TIME_NS;
+    if (catch_signals(latch) != STATUS_OK)
+        return STATUS_SYSTEM;
+    query_pause(&latch->query, 0); /* notices a connection that was closed meanwhile */
     if (!operate(latch, &plan)) {
         command_error(latch->command, "%s: told to end before it was counted", latch->key);
         return STATUS_OK;
@@ -467,24 +391,35 @@ static int count_success(struct latch *latch, const char *word)
     return status;
 }
 
-/* Whether there is such a latch is found out before the command is run. */
+/* Looks for the latch first. The command runs under no lock, and counts if it succeeds. */
 static int run_command(struct latch *latch)
 {
     struct latch_operation_plan plan = plan_of(latch, LATCH_LOOK);
     struct environment environment;
+    struct run_messages messages;
+    struct fenced_outcome outcome;
     char word[LATCH_WORD_SIZE];
-    int status = catch_signals(latch);
 
-    if (status != STATUS_OK || !operate(latch, &plan))
-        return status;
-    if ((status = judge(latch, false)) != STATUS_OK)
+    operate(latch, &plan);
+    int status = judge(latch, false);
+    if (status != STATUS_OK)
         return status;
     memcpy(word, latch->end.answer.latch.word, sizeof word);
     environment_make(&environment, environ, NULL, latch->keep_credentials);
-    status = run_job(latch, &environment);
+    run_messages_init(&messages, latch->key, latch->arguments.command[0]);
+    const struct fenced_plan run = {.job = {.command = latch->arguments.command,
+                                            .environment = &environment,
+                                            .events = &messages.events,
+                                            .on_lost = ON_LOST_CONTINUE,
+                                            .renew = true},
+                                    .lock = -1};
+    fenced_run(&run, &outcome);
     environment_free(&environment);
-    return status == STATUS_OK ? count_success(latch, word) : status;
+    latch->signal = outcome.signal;
+    return outcome.signal || outcome.status != STATUS_OK ? outcome.status
+                                                         : count_success(latch, word);
 }
+
 /* -- the command line ------------------------------------------------------------------------ */
 
 static const struct verb {
@@ -554,7 +489,7 @@ static int check_values(struct latch *latch)
 
     latch->id = id ? id->value : NULL;
     latch->ttl = TTL_DEFAULT_NS;
-    latch->json = command_option(&latch->arguments, OPTION_JSON) != NULL;
+    latch->as_json = command_option(&latch->arguments, OPTION_JSON) != NULL;
     latch->keep_credentials = command_option(&latch->arguments, OPTION_KEEP_CREDENTIALS) != NULL;
     if (fault)
         return command_misused(latch->command, "KEY '%s' %s", urls_show(latch->key, shown), fault);
@@ -590,7 +525,9 @@ static int act(struct latch *latch, const struct verb *verb)
 {
     if (!store_can(&latch->settings.address, STORE_LATCHES))
         return command_lacks(latch->command, &latch->settings.address, STORE_LATCHES);
-    int status = command_open(latch->command, &latch->settings, &latch->query);
+    int status = latch->as_json ? command_load_json(latch->command, &latch->json) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = command_open(latch->command, &latch->settings, &latch->query);
     if (status != STATUS_OK)
         return status;
     own_identity_uuid(latch->word);

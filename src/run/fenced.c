@@ -132,6 +132,8 @@ static int start(struct fenced *all)
 {
     if (job_start(&all->job) < 0)
         return -1;
+    if (all->plan->lock < 0)
+        return 0;
     const struct guarded guarded = {.parent = getpid(), .group = all->job.child.group};
     all->guard = child_fork_helper("rlock-guard", all->plan->lock, guard, &guarded);
     return all->guard > 0 ? 0 : -1;

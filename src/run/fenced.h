@@ -9,7 +9,8 @@
 
 struct fenced_plan {
     struct job_plan job; /* without a lock of its own */
-    int lock;            /* descriptor of the locked file; the command does not get it */
+    int lock;            /* descriptor of the locked file, which the command does not get; -1: no
+                          * file, and no guard */
 };
 
 struct fenced_outcome {
