@@ -1,0 +1,177 @@
+#!/usr/bin/env -S python3 -B
+"""mutants.py [--write PAGE] [WORD...]: removes each guard of tests/mutants in turn, and reports
+which test finds it and how soon. WORDs select the guards whose name contains one of them. With
+--write, the table goes into PAGE, between the lines "<!-- mutants -->".
+
+It works on a copy of the checkout, in mutants/ of the build directory (top_builddir), configured as
+that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its file
+exactly once are failures. "make mutants" calls it; all of them take about an hour on two cores.
+"""
+import argparse, os, re, shutil, signal, subprocess, sys, time
+
+SOURCE = os.path.abspath(os.environ.get("top_srcdir", "."))
+BUILD = os.path.abspath(os.environ.get("top_builddir", "build"))
+TABLE = os.path.join(SOURCE, "tests/mutants")
+MARK = "<!-- mutants -->"
+TIME_LIMIT = 600  # seconds for one test: a mutant may make it hang, which finds it too
+FIELDS = ("guard", "file", "old", "new", "test")
+
+
+def read_table(path):
+    """The stanzas of the table as dictionaries. "test" is a list; the others are one text each."""
+    mutants = []
+    with open(path) as file:
+        text = "\n".join(line for line in file.read().split("\n") if not line.startswith("#"))
+    for stanza in re.split(r"\n\s*\n", text.strip()):
+        mutant = {"test": [], "new": ""}
+        for line in stanza.split("\n"):
+            field, _, value = line.partition(":")
+            if field not in FIELDS:
+                sys.exit(f"mutants.py: {path}: not a field: {line}")
+            value = value[1:] if value.startswith(" ") else value
+            if field == "test":
+                mutant["test"].append(value)
+            else:
+                mutant[field] = value.replace("\\n", "\n")
+        mutants.append(mutant)
+    return mutants
+
+
+class Copy:
+    """A copy of the checkout, built as the build directory is."""
+
+    def __init__(self):
+        self.top = os.path.join(BUILD, "mutants")
+        self.build = os.path.join(self.top, "build")
+        shutil.rmtree(self.top, ignore_errors=True)
+        files = subprocess.run(["git", "-c", f"safe.directory={SOURCE}", "ls-files", "-z"],
+                               cwd=SOURCE, check=True, capture_output=True, text=True).stdout
+        for name in filter(None, files.split("\0")):
+            if os.path.lexists(os.path.join(SOURCE, name)):
+                os.makedirs(os.path.dirname(os.path.join(self.top, name)), exist_ok=True)
+                shutil.copy2(os.path.join(SOURCE, name), os.path.join(self.top, name),
+                             follow_symlinks=False)
+        os.makedirs(self.build)
+        flags = subprocess.run(["./config.status", "--config"], cwd=BUILD, check=True,
+                               capture_output=True, text=True).stdout.strip()
+        self.must("autoreconf -fi", self.top)
+        self.must(f"../configure {flags}")
+        if broken := self.make("all"):
+            sys.exit(f"mutants.py: {broken}")
+
+    def must(self, command, place=None):
+        done = subprocess.run(["sh", "-c", command], cwd=place or self.build, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode:
+            sys.exit(f"mutants.py: {command}\n{done.stdout}")
+
+    def make(self, *goals):
+        """Builds one goal after the other. Returns None, or the output of the one that failed. A
+        mutant may leave something unused, so warnings are off."""
+        for goal in goals:
+            done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "WARN_CFLAGS=",
+                                   *goal.split(" ")], cwd=self.build, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            if done.returncode:
+                return done.stdout
+        return None
+
+    def run(self, test):
+        """Runs one test, "FILE" or "FILE -f PATTERN". Returns (whether it failed, seconds)."""
+        name, _, pattern = test.partition(" -f ")
+        goals = [f"tests/{name}"] if name.startswith("unit/") else ["all", "check TESTS="]
+        broken = self.make(*goals)
+        if broken is not None:
+            raise RuntimeError(broken[-2000:])
+        path = os.path.join(self.build if name.startswith("unit/") else self.top, "tests", name)
+        command = [path]
+        if name.endswith(".bats"):
+            command = ["bats", "--tap", *(["-f", pattern] if pattern else []), path]
+        elif name.endswith(".py"):
+            command = ["python3", "-B", path]
+        environment = dict(os.environ, top_srcdir=self.top, top_builddir=self.build,
+                           RLOCK=os.path.join(self.build, "rlock"), LC_ALL="C.UTF-8",
+                           RLOCK_TEST_TOOLS=os.path.join(self.build, "tests"))
+        start = time.monotonic()
+        process = subprocess.Popen(command, cwd=self.build, env=environment, text=True,
+                                   start_new_session=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            output, _ = process.communicate(timeout=TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return True, time.monotonic() - start
+        failed = process.returncode != 0 or re.search(r"^not ok", output, re.M)
+        if not re.search(r"^(not )?ok", output, re.M) and not failed:
+            raise RuntimeError(f"{test}: no test ran\n{output[-1000:]}")
+        return bool(failed), time.monotonic() - start
+
+
+def try_mutant(copy, mutant):
+    """What became of it: (the test that found it, or None, seconds), or a text that says why it
+    cannot be tried."""
+    path = os.path.join(copy.top, mutant["file"])
+    with open(path) as file:
+        text = file.read()
+    if text.count(mutant["old"]) != 1:
+        return f"{text.count(mutant['old'])} times in {mutant['file']}: {mutant['old']}"
+    try:
+        with open(path, "w") as file:
+            file.write(text.replace(mutant["old"], mutant["new"]))
+        for test in mutant["test"]:
+            failed, seconds = copy.run(test)
+            if failed:
+                return test, seconds
+        return None, 0
+    except RuntimeError as error:
+        return str(error)
+    finally:
+        with open(path, "w") as file:
+            file.write(text)
+
+
+def write_page(page, rows):
+    """Puts the table between the marks of the page."""
+    with open(page) as file:
+        before, _, after = file.read().split(MARK)
+    table = "\n".join(["| guard that is removed | where | found by | after |", "|---|---|---|---|"]
+                      + rows)
+    with open(page, "w") as file:
+        file.write(f"{before}{MARK}\n{table}\n{MARK}{after}")
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", metavar="PAGE")
+    parser.add_argument("word", nargs="*")
+    options = parser.parse_args()
+    mutants = [m for m in read_table(TABLE)
+               if not options.word or any(word in m["guard"] for word in options.word)]
+    copy = Copy()
+    sound = {}
+    rows, faults = [], 0
+    print(f"1..{len(mutants)}", flush=True)
+    for number, mutant in enumerate(mutants, 1):
+        for test in mutant["test"]:
+            if test not in sound:
+                sound[test] = not copy.run(test)[0]
+        mutant["test"] = [test for test in mutant["test"] if sound[test]]
+        result = try_mutant(copy, mutant)
+        if isinstance(result, tuple) and result[0]:
+            print(f"ok {number} - {mutant['guard']}: {result[0]}, {result[1]:.1f} s", flush=True)
+            rows.append(f"| {mutant['guard']} | `{mutant['file']}` | `{result[0]}` | "
+                        f"{result[1]:.1f} s |")
+        else:
+            faults += 1
+            print(f"not ok {number} - {mutant['guard']}", flush=True)
+            why = result if isinstance(result, str) else "no test finds it" if mutant["test"] else \
+                "its tests fail without it, too"
+            print("\n".join(f"# {line}" for line in why.split("\n")), flush=True)
+    if options.write and not faults:
+        write_page(options.write, rows)
+    print(f"{len(mutants) - faults} passed, {faults} failed")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
