@@ -10,9 +10,12 @@
  *
  * MODE_L is a semaphore of two slots; with MODE_S one owner writes, the others read; without
  * either the lock is exclusive. With CLOCKS the owners' clocks are exact or slow, without all
- * are slow; with MIXED one owner is an older program. One seeded mistake, each of which has to
- * be found: BUG_RECEIPT, BUG_TOKEN, BUG_DEAD_PLACE, BUG_CANCEL, BUG_STOP, BUG_LEASE,
- * BUG_NO_EXTEND, BUG_ONE_TOKEN, BUG_CASCADE. */
+ * are slow; with MIXED one owner is an older program. With AGENTS an owner's agent may die, and
+ * the next one continues; with FAILOVER the server may forget the latest heartbeats of a waiter;
+ * with PAUSE the lock may be paused and resumed; with LIMITS (and MODE_L) the semaphore's limit is
+ * 1 or 2, and may change. One seeded mistake, each of which must be found: BUG_RECEIPT, BUG_TOKEN,
+ * BUG_DEAD_PLACE, BUG_CANCEL, BUG_STOP, BUG_LEASE, BUG_NO_EXTEND, BUG_ONE_TOKEN, BUG_CASCADE,
+ * BUG_AGENT, BUG_OLD_TOKEN, BUG_RESUME, BUG_LIMIT, BUG_PAUSE. */
 
 #ifndef FAULTS
 #define FAULTS 2
@@ -37,7 +40,11 @@
 
 #define N    3
 #define NONE 3
+#ifdef LIMITS
+#define LIMIT limit
+#else
 #define LIMIT 2 /* in MODE_L */
+#endif
 /* How many a script hands over to: fewer than there may be, so that the next has to go on. */
 #define AT_ONCE 1
 #define is_writer(i) (c[i].writes) /* in MODE_S */
@@ -112,10 +119,14 @@ typedef owner {
 owner c[N];
 unsigned faults : 2;
 bit slow;             /* their clocks: they trust a tick longer than exact ones would */
+bit paused;           /* nobody new is let in */
+#ifdef LIMITS
+unsigned limit : 2;   /* of the semaphore */
+#endif
 bit slowed;           /* one of the faults takes time */
 unsigned idle : 4;
 
-hidden byte k, j, head, room, count, what;
+hidden byte k, j, head, room, count, what, before;
 hidden byte fits;
 
 #define is_waiting(i) ((c[i].st == ASK || c[i].st == WAIT) && !c[i].holds)
@@ -125,7 +136,7 @@ hidden byte fits;
 
 #define counts(i) (c[i].cmd && !c[i].evicted)
 #if defined(MODE_L)
-#define excluded() (counts(0) + counts(1) + counts(2) <= LIMIT)
+#define excluded() (counts(0) + counts(1) + counts(2) <= 2)
 #elif defined(MODE_S)
 #define writes(i) (counts(i) && is_writer(i))
 #define excluded() \
@@ -148,7 +159,7 @@ inline check_order(i)
 #define is_poked(i)      (c[i].old && (c[i].msg || c[i].dead || c[i].st == AWAY))
 inline check_woken()
 {
-    assert(!(is_waiting_in(0) || is_waiting_in(1) || is_waiting_in(2)) ||
+    assert(paused || !(is_waiting_in(0) || is_waiting_in(1) || is_waiting_in(2)) ||
            is_used(0) || is_used(1) || is_used(2) || is_poked(0) || is_poked(1) || is_poked(2))
 }
 
@@ -170,16 +181,21 @@ inline prune()
 #define has_writer(i) (c[i].holds && is_writer(i))
 
 /* obstacle(): none for i? */
+#ifdef BUG_PAUSE
+#define is_open true
+#else
+#define is_open (!paused)
+#endif
 inline has_room(i)
 {
     prune();
 #if defined(MODE_L)
-    fits = c[0].holds + c[1].holds + c[2].holds < LIMIT;
+    fits = is_open && c[0].holds + c[1].holds + c[2].holds < LIMIT;
 #elif defined(MODE_S)
-    fits = !c[0].holds && !c[1].holds && !c[2].holds ||
-        !is_writer(i) && !has_writer(0) && !has_writer(1) && !has_writer(2);
+    fits = is_open && (!c[0].holds && !c[1].holds && !c[2].holds ||
+        !is_writer(i) && !has_writer(0) && !has_writer(1) && !has_writer(2));
 #else
-    fits = !c[0].holds && !c[1].holds && !c[2].holds;
+    fits = is_open && !c[0].holds && !c[1].holds && !c[2].holds;
 #endif
 }
 
@@ -242,6 +258,7 @@ inline publish(i, kind, token_)
  * it. */
 inline hand_over(i)
 {
+    assert(!paused);
     check_order(i);
     c[i].holds = 1;
 #ifdef BUG_LEASE
@@ -350,6 +367,7 @@ inline acquire(i, is_stray)
         has_room(j);
         if
         :: fits && j == i ->
+            assert(!paused);
             check_order(i);
             c[i].holds = 1;
             c[i].lease = LEASE;
@@ -419,6 +437,32 @@ inline force(i)
     c[i].evicted = 1;
     c[i].hurt = 1;
     wake();
+    check_woken()
+}
+
+/* adjust.lua: what is waited for may be had from now on. */
+#ifdef LIMITS
+#define holders() (c[0].holds + c[1].holds + c[2].holds)
+#define has_waiter() (is_waiting_in(0) || is_waiting_in(1) || is_waiting_in(2))
+inline raise_limit()
+{
+    limit = 2;
+    prune();
+    before = holders();
+#ifndef BUG_LIMIT
+    wake();
+#endif
+    assert(holders() > before || holders() == limit || paused || !has_waiter())
+}
+#endif
+
+inline resume()
+{
+    paused = 0;
+#ifndef BUG_RESUME
+    wake();
+#endif
+    prune();
     check_woken()
 }
 
@@ -599,6 +643,48 @@ inline fault(i, takes_time)
     faults = faults + 1;
     c[i].hurt = 1;
     slowed = slowed || takes_time
+}
+
+/* The next agent of an owner. It knows what the supervisor knows: whether the command runs, and
+ * until when. What the agent before had sent may be executed yet; what was published while no agent
+ * listened is lost. */
+inline replace_agent(i)
+{
+    c[i].stray = (c[i].req -> c[i].req : c[i].stray);
+    c[i].req = 0;
+    c[i].ans = 0;
+    c[i].ans_told = 0;
+    c[i].busy = 0;
+    c[i].age = 0;
+    c[i].msg = 0;
+    c[i].msg_token = 0;
+    c[i].behind = 0;
+    if
+    :: c[i].st == HELD && c[i].cmd ->
+#ifdef BUG_AGENT
+        c[i].left = LEASE - DRIFT + slow;
+#endif
+        c[i].todo = RENEW
+    :: c[i].st == HELD && !c[i].cmd || c[i].st == QUIT || c[i].st == LEAVE ->
+        c[i].st = LEAVE;
+        c[i].todo = RELEASE
+    :: else ->
+        c[i].st = ASK;
+        c[i].todo = ACQUIRE;
+        c[i].left = 0
+    fi
+}
+
+/* The server that takes over knows an earlier heartbeat of a waiter. */
+#ifdef BUG_OLD_TOKEN
+#define is_known_still true
+#else
+#define is_known_still false
+#endif
+inline forget_heartbeats(i, ticks)
+{
+    c[i].place = (c[i].place > ticks -> c[i].place - ticks : 0);
+    c[i].token = c[i].token && is_known_still
 }
 
 #define is_unknown(i) \
@@ -803,6 +889,28 @@ proctype life(byte i)
         force(i);
         sort()
     }
+#ifdef AGENTS
+    :: d_step {
+        may_fail && is_there(i) && c[i].st != AWAY ->
+        fault(i, 1);
+        replace_agent(i);
+        sort()
+    }
+#endif
+#ifdef FAILOVER
+    :: d_step {
+        may_fail && c[i].placed ->
+        fault(i, 1);
+        forget_heartbeats(i, 1);
+        sort()
+    }
+    :: d_step {
+        may_fail && c[i].placed ->
+        fault(i, 1);
+        forget_heartbeats(i, 2);
+        sort()
+    }
+#endif
     od
 }
 
@@ -842,9 +950,26 @@ inline count_idle()
         :: else
         fi
     }
-    idle = (fits -> idle + 1 : 0);
+    idle = (fits && !paused -> idle + 1 : 0);
     assert(idle <= (slowed -> IDLE_MOST : 0))
 }
+
+/* People, who pause and resume, and change the limit, at no cost. */
+#if defined(PAUSE) || defined(LIMITS)
+proctype people()
+{
+    do
+#ifdef PAUSE
+    :: d_step { !paused -> paused = 1 }
+    :: d_step { paused -> resume(); sort() }
+#endif
+#ifdef LIMITS
+    :: d_step { limit == 2 -> limit = 1 }
+    :: d_step { limit == 1 -> raise_limit(); sort() }
+#endif
+    od
+}
+#endif
 
 proctype time()
 {
@@ -905,6 +1030,12 @@ init
         run life(1);
         run life(2);
         run time();
+#ifdef LIMITS
+        limit = 2;
+#endif
+#if defined(PAUSE) || defined(LIMITS)
+        run people();
+#endif
         sort()
     }
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Has spin check tests/model/handover.pml: the design in every state that up to two faults lead to,
-# and nine mistakes, each of which must be found. README.md beside it says what that proves.
+# and fourteen mistakes, each of which must be found. README.md beside it says what that proves.
 #
 # "model.sh FAULTS" is a larger search instead, for as long as it takes: with so many faults (at
 # most 3), of an exclusive lock alone, and with hashes in place of states, so that it may miss some.
@@ -73,7 +73,7 @@ if [ $# -gt 0 ]; then
     exit
 fi
 
-echo 1..14
+echo 1..23
 slow_stop='-DLEASE=5 -DPLACE=4 -DSTOP=2'
 result 'exclusive, two faults' holds '-DFAULTS=2' 24
 result 'exclusive, exact and slow clocks, a longer stop, one fault' \
@@ -81,6 +81,11 @@ result 'exclusive, exact and slow clocks, a longer stop, one fault' \
 result 'exclusive, a waiter of an older program, one fault' holds '-DFAULTS=1 -DMIXED' 22
 result 'a semaphore of two slots, one fault' holds '-DFAULTS=1 -DMODE_L' 20
 result 'a writer and two readers, one fault' holds '-DFAULTS=1 -DMODE_S' 22
+result 'exclusive, an agent is replaced, one fault' holds '-DFAULTS=1 -DAGENTS' 22
+result 'exclusive, a server takes over that knows an older token, one fault' \
+    holds '-DFAULTS=1 -DFAILOVER' 22
+result 'exclusive, paused and resumed, one fault' holds '-DFAULTS=1 -DPAUSE' 22
+result 'a semaphore whose limit changes, one fault' holds '-DFAULTS=1 -DMODE_L -DLIMITS' 22
 
 # finds WHAT "DEFINITION..."
 finds() {
@@ -97,4 +102,10 @@ finds 'a waiter is handed more than is left of its place' '-DFAULTS=1 -DBUG_LEAS
 finds 'a heartbeat does not find what a lost message has told' '-DFAULTS=1 -DBUG_NO_EXTEND'
 finds 'the renewal of a reader who was handed the lock wakes nobody' \
     '-DFAULTS=0 -DMODE_S -DBUG_CASCADE'
+finds 'the next agent trusts a whole lease' '-DFAULTS=2 -DAGENTS -DBUG_AGENT -DIDLE_MOST=15'
+finds 'an older token of a server that takes over starts a command' \
+    '-DFAULTS=2 -DFAILOVER -DBUG_OLD_TOKEN -DIDLE_MOST=15'
+finds 'the end of a pause wakes no waiter' '-DFAULTS=0 -DPAUSE -DBUG_RESUME'
+finds 'a pause lets a waiter in' '-DFAULTS=0 -DPAUSE -DBUG_PAUSE'
+finds 'a higher limit wakes no waiter' '-DFAULTS=1 -DMODE_L -DLIMITS -DBUG_LIMIT'
 [ $failed = 0 ]
