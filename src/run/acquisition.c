@@ -78,14 +78,14 @@ static void cancel(struct acquisition *a)
  * cleans up. */
 static void stay_behind(struct acquisition *a)
 {
-    struct message held = {.kind = MESSAGE_HELD, .lease = a->lease};
+    struct agent_report held = {.kind = REPORT_HELD, .lease = a->lease};
 
     memcpy(held.grants, a->grants, sizeof held.grants);
     events_of(a)->detach(events_of(a)->arg);
     child_detach();
     a->detached = true;
     keeper_verify(a->keeper); /* from then on it hears of who asks for the lock */
-    channel_send(a->channel.fd, &held);
+    channel_report(a->channel.fd, &held);
 }
 
 static void on_waiting(void *arg, const struct answer *refusal)
@@ -194,13 +194,13 @@ static void on_over(void *arg, const struct keeper_end *end)
 static bool is_absent(void *arg)
 {
     struct acquisition *a = arg;
-    const struct message call = {.kind = MESSAGE_CALL};
+    const struct agent_report ping = {.kind = REPORT_PING};
     struct process process;
 
     if (!a->plan->keep || a->state != SEEKING)
         return false;
     if (!a->absent && process_find(a->printer, &process) == PROCESS_FOUND && process.state == 'T')
-        a->absent = channel_send(a->channel.fd, &call);
+        a->absent = channel_report(a->channel.fd, &ping);
     return a->absent;
 }
 
@@ -280,17 +280,17 @@ struct printer {
 };
 
 /* False if there is no renewer to hear it. */
-static bool tell_renewer(const struct printer *printer, enum message_kind kind)
+static bool tell_renewer(const struct printer *printer, enum order_kind kind)
 {
-    const struct message message = {.kind = kind};
-    return printer->channel >= 0 && channel_send(printer->channel, &message);
+    const struct agent_order order = {.kind = kind};
+    return printer->channel >= 0 && channel_order(printer->channel, &order, -1);
 }
 
 static void withdraw(struct printer *printer)
 {
     printer->state = WITHDRAWING;
     loop_remove(printer->loop, &printer->out);
-    if (tell_renewer(printer, MESSAGE_CANCEL))
+    if (tell_renewer(printer, ORDER_CANCEL))
         loop_arm(printer->loop, &printer->timer, moment_plus(loop_now(printer->loop), WITHDRAW_NS));
     else
         loop_stop(printer->loop);
@@ -362,17 +362,17 @@ static void part(struct printer *printer, bool told)
 static void heard(struct loop_io *io, int events)
 {
     struct printer *printer = io->owner;
-    struct message message;
+    struct agent_report message;
     bool over = false;
     int got;
 
     (void)events;
-    while ((got = channel_receive(io->fd, &message)) > 0) {
-        if (message.kind == MESSAGE_HELD && printer->state == AWAITING) {
+    while ((got = channel_hear_report(io->fd, &message)) > 0) {
+        if (message.kind == REPORT_HELD && printer->state == AWAITING) {
             print(printer, message.lease, message.grants);
-        } else if (message.kind == MESSAGE_CALL) {
-            tell_renewer(printer, MESSAGE_HERE);
-        } else if (message.kind == MESSAGE_OVER) {
+        } else if (message.kind == REPORT_PING) {
+            tell_renewer(printer, ORDER_PONG);
+        } else if (message.kind == REPORT_OVER) {
             over = true;
             if (printer->state == AWAITING)
                 printer->outcome->status = message.status;
@@ -387,7 +387,7 @@ static void caught(void *owner, int signo)
     struct printer *printer = owner;
 
     if (signo == SIGTSTP) {
-        tell_renewer(printer, MESSAGE_PAUSED);
+        tell_renewer(printer, ORDER_PAUSED);
         terminal_stop(SIGTSTP, false);
     } else if (child_signal_is_fatal(signo) && printer->state != WITHDRAWING) {
         printer->outcome->signal = signo;
@@ -471,16 +471,16 @@ static void acquire_alone(struct acquisition *a)
 
 /* -- a lock that is renewed ------------------------------------------------------------------ */
 
-static void take(struct acquisition *a, const struct message *message)
+static void take(struct acquisition *a, const struct agent_order *message)
 {
-    if (message->kind == MESSAGE_PAUSED) {
+    if (message->kind == ORDER_PAUSED) {
         waiting_hide(&a->waiting);
-    } else if (message->kind == MESSAGE_HERE) {
+    } else if (message->kind == ORDER_PONG) {
         a->absent = false;
         keeper_resume(a->keeper);
-    } else if (message->kind == MESSAGE_CANCEL && a->state == HELD) {
+    } else if (message->kind == ORDER_CANCEL && a->state == HELD) {
         leave(a, false, a->lease.end);
-    } else if (message->kind == MESSAGE_CANCEL) {
+    } else if (message->kind == ORDER_CANCEL) {
         cancel(a);
     }
 }
@@ -489,24 +489,24 @@ static void take(struct acquisition *a, const struct message *message)
 static void on_message(struct loop_io *io, int events)
 {
     struct acquisition *a = io->owner;
-    struct message message;
-    int got;
+    struct agent_order message;
+    int got, none;
 
     (void)events;
-    while ((got = channel_receive(io->fd, &message)) > 0)
+    while ((got = channel_hear_order(io->fd, &message, &none)) > 0)
         take(a, &message);
     if (got == 0)
         return;
     loop_remove(a->loop, io);
     if (!atomic_load(a->delivered))
-        take(a, &(struct message){.kind = MESSAGE_CANCEL});
+        take(a, &(struct agent_order){.kind = ORDER_CANCEL});
     close(io->fd);
     io->fd = -1;
 }
 
 static void renew(struct acquisition *a, int channel)
 {
-    struct message over = {.kind = MESSAGE_OVER};
+    struct agent_report over = {.kind = REPORT_OVER};
 
     a->outcome->left_behind = true;
     a->channel =
@@ -520,7 +520,7 @@ static void renew(struct acquisition *a, int channel)
     }
     over.status = a->outcome->status;
     if (a->channel.fd >= 0)
-        channel_send(a->channel.fd, &over);
+        channel_report(a->channel.fd, &over);
     end(a);
 }
 
@@ -574,8 +574,8 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
  * kill it. */
 bool acquisition_confirm(const struct acquisition_plan *plan, struct acquisition_outcome *outcome)
 {
-    struct message message;
-    bool lives = channel_receive(outcome->renewer, &message) >= 0;
+    struct agent_report message;
+    bool lives = channel_hear_report(outcome->renewer, &message) >= 0;
 
     atomic_store(outcome->delivered, lives);
     if (lives)

@@ -4,6 +4,7 @@
 #include "run/channel.h"
 #include "run/descendants.h"
 #include "run/exit_status.h"
+#include "run/presence.h"
 #include "run/waiting.h"
 #include "run/watchdog.h"
 
@@ -11,43 +12,37 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The longest to try to give a lock back that nobody needs any more. The supervisor
- * waits longer. */
+/* The longest to try to release a lock that is not needed any more. The supervisor waits longer. */
 #define RELEASE_NS (8 * NS_PER_SEC)
-/* The same when the user wants to go. */
+/* The same when the user wants to leave. */
 #define CANCEL_NS (800 * NS_PER_MS)
-/* How long a supervisor that runs has got to take a grant, or to release the lock when its command
- * has ended. It takes less than a ms, but on a busy machine. */
-#define REACT_NS (2 * NS_PER_SEC)
-/* How often, at most, to look whether it runs. */
-#define LOOK_NS (50 * NS_PER_MS)
 
 struct agent {
     const struct agent_plan *plan;
+    enum {
+        SEEKING, /* the lock is waited for */
+        OFFERED, /* granted; neither claimed by the supervisor nor withdrawn, as far as is known */
+        HOLDING, /* the supervisor has claimed it: its command may be running */
+        LOST,    /* it has, and was told that the lock is lost: nothing is renewed any more */
+        /* The watchdog has nothing to do any more: */
+        RELEASING,
+        CANCELLING, /* the lock was never claimed */
+    } state;
     struct loop *loop;
     struct store *store;
     struct keeper *keeper;
     struct loop_io channel;
     struct procfs procfs;
+    struct presence presence; /* of the supervisor */
     struct watchdog watchdog;
     struct descendants descendants;
     struct waiting waiting;
     struct lease lease; /* while held */
     struct offer *offer;
-    bool offered;           /* neither taken nor taken back, as far as is known here */
-    struct loop_io command; /* a pidfd of it, until it ends */
-    bool ended;             /* it has, by itself as far as is known here */
-    struct loop_timer look; /* while the supervisor has to react to one of them */
-    struct moment react_by;
+    struct loop_io command;     /* a pidfd of it, until it ends */
+    bool ended;                 /* the command has, by itself as far as is known */
     struct loop_timer patience; /* with the wait */
     struct run_news trouble;    /* with the store; RUN_NOTHING: none */
-    pid_t supervisor;
-    struct moment seen; /* when the supervisor ran, as far as is known */
-    bool absent;        /* the supervisor was stopped, and has yet to say that it is there */
-    bool accepted;      /* it acknowledged: its command may be running */
-    bool lost;          /* and told so: nothing is renewed any more */
-    bool leaving;       /* released or cancelled: the watchdog has nothing to do */
-    bool alone;         /* the supervisor is dead */
 };
 
 static const struct run_events *events_of(const struct agent *agent)
@@ -55,134 +50,94 @@ static const struct run_events *events_of(const struct agent *agent)
     return agent->plan->events;
 }
 
-/* A message that does not go out is missed by a supervisor that cannot read; the watchdog sees to
- * that. */
-static void post(struct agent *agent, const struct message *message)
+static bool is_leaving(const struct agent *agent)
 {
-    if (!agent->alone)
-        channel_send(agent->channel.fd, message);
+    return agent->state == RELEASING || agent->state == CANCELLING;
 }
 
-static void post_kind(struct agent *agent, enum message_kind kind)
+/* Whether a command may have been started under the lock. */
+static bool was_claimed(const struct agent *agent)
 {
-    post(agent, &(struct message){.kind = kind, .lease = agent->lease});
+    return agent->state == HOLDING || agent->state == LOST || agent->state == RELEASING;
 }
 
-static void post_loss(struct agent *agent, const struct run_reason *why)
+/* A report that is not sent is missed by a supervisor that cannot read; the watchdog sees to that. */
+static void send_report(struct agent *agent, const struct agent_report *report)
 {
-    const struct message message = {.kind = MESSAGE_LOST,
-                                    .lease = agent->lease,
-                                    .stop_begun = agent->watchdog.delayed,
-                                    .news = {.reason = *why}};
+    if (agent->presence.state != PRESENCE_DEAD)
+        channel_report(agent->channel.fd, report);
+}
 
-    agent->lost = true;
-    post(agent, &message);
+static void send_plain(struct agent *agent, enum report_kind kind)
+{
+    send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->lease});
+}
+
+static void report_loss(struct agent *agent, const struct run_reason *why)
+{
+    const struct agent_report loss = {.kind = REPORT_LOST,
+                                      .lease = agent->lease,
+                                      .stop_begun = watchdog_delays_term(&agent->watchdog),
+                                      .news = {.reason = *why}};
+
+    if (!is_leaving(agent))
+        agent->state = LOST;
+    send_report(agent, &loss);
 }
 
 /* While a command runs, its supervisor tells the user: it may be stopped, together with the
  * command. */
 static void tell(struct agent *agent, const struct run_news *news)
 {
-    if (agent->accepted)
-        post(agent, &(struct message){.kind = MESSAGE_NEWS, .news = *news});
+    if (was_claimed(agent))
+        send_report(agent, &(struct agent_report){.kind = REPORT_NEWS, .news = *news});
     else
         run_tell(events_of(agent), news);
 }
 
-/* -- a supervisor that is stopped -------------------------------------------------------------- */
-
-static bool is_stopped(struct agent *agent)
-{
-    struct process process;
-
-    if (!procfs_is_usable(&agent->procfs))
-        return false;
-    procfs_begin(&agent->procfs);
-    enum process_look look = procfs_read(&agent->procfs, agent->supervisor, &process);
-    procfs_end(&agent->procfs);
-    return look == PROCESS_FOUND && process.state == 'T';
-}
-
-/* It answers as soon as it runs. */
-static void call(struct agent *agent)
-{
-    const struct message message = {.kind = MESSAGE_CALL};
-
-    if (!agent->absent)
-        agent->absent = channel_send(agent->channel.fd, &message);
-}
-
-/* It is not looked at again at once: if it has been stopped since, it does not take the grant. */
-static bool runs(struct agent *agent)
-{
-    struct moment now = loop_now(agent->loop);
-
-    if (!moment_reached(moment_plus(agent->seen, LOOK_NS), now))
-        return true;
-    if (is_stopped(agent))
-        return false;
-    agent->seen = now;
-    return true;
-}
+/* -- offering the grant ---------------------------------------------------------------------- */
 
 static bool is_absent(void *arg)
 {
     struct agent *agent = arg;
 
-    if (agent->alone || agent->leaving)
-        return false;
-    if (!agent->absent && !runs(agent))
-        call(agent);
-    return agent->absent;
+    return agent->presence.state != PRESENCE_DEAD && !is_leaving(agent) &&
+           !presence_is_certain(&agent->presence);
 }
 
-static void expect_reaction(struct agent *agent)
+static void offer_grant(struct agent *agent, const struct lock_grant *grants)
 {
-    struct moment now = loop_now(agent->loop);
+    struct agent_report held = {.kind = REPORT_HELD, .lease = agent->lease};
 
-    agent->react_by = moment_plus(now, REACT_NS);
-    loop_arm(agent->loop, &agent->look, moment_plus(now, LOOK_NS));
+    memcpy(held.grants, grants, sizeof held.grants);
+    offer_make(agent->offer);
+    agent->state = OFFERED;
+    send_report(agent, &held);
+    presence_expect(&agent->presence);
 }
 
-static void end_offer(struct agent *agent, bool accepted)
-{
-    agent->offered = false;
-    agent->accepted = agent->accepted || accepted;
-    loop_disarm(agent->loop, &agent->look);
-}
-
-/* False if the supervisor has taken the grant. */
+/* False if the supervisor has claimed the grant, or none is offered. */
 static bool take_back(struct agent *agent)
 {
-    if (!agent->offered)
+    if (agent->state != OFFERED)
         return false;
-    end_offer(agent, !offer_end(agent->offer));
-    return !agent->accepted;
+    presence_settle(&agent->presence);
+    agent->state = offer_claim(agent->offer) ? SEEKING : HOLDING;
+    return agent->state == SEEKING;
 }
 
-/* Nobody took the grant, so nobody loses it: it is waited for again, when the supervisor is there.
- * False if it has taken it after all. */
+/* A grant that was not claimed is not lost: the lock is waited for again, once the supervisor runs.
+ * False if the supervisor has claimed it after all. */
 static bool withdraw(struct agent *agent)
 {
     if (!take_back(agent))
         return false;
     watchdog_dismiss(&agent->watchdog);
     events_of(agent)->granted(events_of(agent)->arg, NULL);
-    post_kind(agent, MESSAGE_WITHDRAWN);
-    call(agent);
+    send_plain(agent, REPORT_WITHDRAWN);
+    presence_ask(&agent->presence);
     keeper_restart(agent->keeper);
     return true;
-}
-
-static void offer_grant(struct agent *agent, const struct lock_grant *grants)
-{
-    struct message message = {.kind = MESSAGE_HELD, .lease = agent->lease};
-
-    memcpy(message.grants, grants, sizeof message.grants);
-    offer_make(agent->offer);
-    agent->offered = true;
-    post(agent, &message);
-    expect_reaction(agent);
 }
 
 /* -- what the keeper says -------------------------------------------------------------------- */
@@ -194,18 +149,18 @@ static void on_waiting(void *arg, const struct answer *refusal)
     waiting_heard(&agent->waiting, refusal);
 }
 
-/* Where another agent has told so before, it has not become another reason. */
+/* Another agent may have reported it before; the supervisor notifies once. */
 static void on_overdue(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;
 
-    if (agent->leaving || agent->accepted)
+    if (agent->state != SEEKING && agent->state != OFFERED)
         return;
     agent->offer->overdue = waiting_refused(&agent->waiting, &agent->waiting.refusal);
-    post(agent, &(struct message){.kind = MESSAGE_OVERDUE, .news = agent->trouble});
+    send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
 }
 
-/* Each lease that is posted has to be acknowledged before the next renewal. */
+/* Each lease must be acknowledged before the next renewal. */
 static void watch(struct agent *agent, struct lease lease)
 {
     agent->lease = lease;
@@ -229,12 +184,13 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     struct agent *agent = arg;
 
     run_tell_event(events_of(agent), RUN_RENEWED);
-    if (agent->leaving || agent->lost)
+    if (is_leaving(agent) || agent->state == LOST)
         return;
     if (forgotten)
-        post(agent, &(struct message){.kind = MESSAGE_NEWS, .news = {.event = RUN_FORGOTTEN}});
+        send_report(agent,
+                    &(struct agent_report){.kind = REPORT_NEWS, .news = {.event = RUN_FORGOTTEN}});
     watch(agent, lease);
-    post_kind(agent, MESSAGE_EXTENDED);
+    send_plain(agent, REPORT_EXTENDED);
 }
 
 static void on_trouble(void *arg, const struct answer *why)
@@ -261,14 +217,15 @@ static void on_lost(void *arg, const char *why)
     struct agent *agent = arg;
     const struct run_reason reason = run_reason_text(why);
 
-    if (agent->leaving || !withdraw(agent))
-        post_loss(agent, &reason);
+    if (is_leaving(agent) || !withdraw(agent))
+        report_loss(agent, &reason);
 }
 
-static void describe_end(struct agent *agent, const struct keeper_end *end, struct message *message)
+static void describe_end(struct agent *agent, const struct keeper_end *end,
+                         struct agent_report *over)
 {
     const struct acquire_request *request = &agent->plan->keeper.request;
-    struct run_news *news = &message->news;
+    struct run_news *news = &over->news;
 
     switch (end->ending) {
     case KEEPER_RELEASED:
@@ -277,12 +234,12 @@ static void describe_end(struct agent *agent, const struct keeper_end *end, stru
         *news = (struct run_news){.event = RUN_UNRELEASED, .reason = run_reason_text(end->text)};
         break;
     case KEEPER_NOT_ACQUIRED:
-        message->status = agent->plan->conflict_status;
+        over->status = agent->plan->conflict_status;
         agent->offer->refusal = waiting_refused(&agent->waiting, end->refusal);
         *news = (struct run_news){.event = RUN_NOT_ACQUIRED, .refusal = &agent->offer->refusal};
         break;
     case KEEPER_FAILED:
-        message->status = status_of_cause(end->cause);
+        over->status = status_of_cause(end->cause);
         *news = run_news_failure(end, request->key_count);
         break;
     }
@@ -291,12 +248,12 @@ static void describe_end(struct agent *agent, const struct keeper_end *end, stru
 static void on_over(void *arg, const struct keeper_end *end)
 {
     struct agent *agent = arg;
-    struct message message = {.kind = MESSAGE_OVER};
+    struct agent_report over = {.kind = REPORT_OVER};
 
     waiting_end(&agent->waiting);
     run_tell_server_said(events_of(agent), end->said);
-    describe_end(agent, end, &message);
-    post(agent, &message);
+    describe_end(agent, end, &over);
+    send_report(agent, &over);
     loop_stop(agent->loop);
 }
 
@@ -311,7 +268,7 @@ static void on_alarmed(void *arg)
         return;
     keeper_hold_renewals(agent->keeper, true);
     reason.cause = reason.text[0] ? RUN_CAUSE_NOT_RENEWED : RUN_CAUSE_WAS_STOPPED;
-    post_loss(agent, &reason);
+    report_loss(agent, &reason);
 }
 
 static struct moment release_by(const struct agent *agent)
@@ -325,22 +282,31 @@ static struct moment release_by(const struct agent *agent)
     return moment_min(agent->lease.end, most);
 }
 
-/* The tree has been seen dead: the next in the queue need not wait for the lease. */
-static void on_cleared(void *arg)
+static void release(struct agent *agent, const struct lock_end *end)
 {
-    struct agent *agent = arg;
-    bool used = agent->watchdog.tree.group > 0;
-    const struct lock_end end = {.how = agent->lost    ? LOCK_LOST
-                                        : agent->alone ? LOCK_KILLED
-                                                       : LOCK_USED};
+    agent->state = RELEASING;
+    watchdog_dismiss(&agent->watchdog);
+    keeper_release(agent->keeper, release_by(agent), end);
+}
+
+/* Nothing runs under the lock any more, so the next waiter need not wait for the lease to end. */
+static void release_unheld(struct agent *agent)
+{
+    bool used = agent->watchdog.tree.group > 0, lost = agent->state == LOST;
+    const struct lock_end end = {.how = lost                                     ? LOCK_LOST
+                                        : agent->presence.state == PRESENCE_DEAD ? LOCK_KILLED
+                                                                                 : LOCK_USED};
 
     if (withdraw(agent))
         return;
-    agent->leaving = true;
-    watchdog_dismiss(&agent->watchdog);
-    if (!agent->lost)
-        post_kind(agent, MESSAGE_CLEARED);
-    keeper_release(agent->keeper, release_by(agent), used ? &end : NULL);
+    if (!lost)
+        send_plain(agent, REPORT_CLEARED);
+    release(agent, used ? &end : NULL);
+}
+
+static void on_cleared(void *arg)
+{
+    release_unheld(arg);
 }
 
 /* The lease runs out in any case. */
@@ -359,27 +325,27 @@ static void on_failed(void *arg, enum tree_state state)
 
 static void take_acknowledgement(struct agent *agent, struct lease lease)
 {
-    if (agent->lost || lease.end.ns != agent->lease.end.ns)
+    if (agent->state == LOST || lease.end.ns != agent->lease.end.ns)
         return; /* too late, or of a grant that was withdrawn, or a lease that is over */
-    end_offer(agent, true);
+    presence_settle(&agent->presence);
+    if (agent->state == OFFERED)
+        agent->state = HOLDING;
     watchdog_acknowledge(&agent->watchdog, lease);
     keeper_hold_renewals(agent->keeper, false);
 }
 
-static void take_release(struct agent *agent, const struct message *message)
+static void take_release(struct agent *agent, const struct agent_order *order)
 {
-    struct lock_end end = message->end;
+    struct lock_end end = order->end;
 
-    if (agent->lost)
+    if (agent->state == LOST)
         end.how = LOCK_LOST;
-    agent->leaving = true;
-    watchdog_dismiss(&agent->watchdog);
-    keeper_release(agent->keeper, release_by(agent), message->used ? &end : NULL);
+    release(agent, order->used ? &end : NULL);
 }
 
 static void take_cancel(struct agent *agent)
 {
-    agent->leaving = true;
+    agent->state = CANCELLING;
     watchdog_dismiss(&agent->watchdog);
     waiting_end(&agent->waiting);
     keeper_cancel(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS));
@@ -392,11 +358,11 @@ static void on_command_end(struct loop_io *io, int events)
     (void)events;
     loop_remove(agent->loop, io);
     agent->ended = true;
-    expect_reaction(agent);
+    presence_expect(&agent->presence);
 }
 
 /* handle: a pidfd of the command; -1: none. */
-static void take_started(struct agent *agent, pid_t command, int handle)
+static void take_command(struct agent *agent, pid_t command, int handle)
 {
     agent->watchdog.tree.group = command;
     agent->watchdog.tree.leader = handle;
@@ -410,57 +376,50 @@ static void take_started(struct agent *agent, pid_t command, int handle)
 
 static void take_pause(struct agent *agent)
 {
-    if (agent->accepted) {
+    if (was_claimed(agent)) {
         watchdog_pause(&agent->watchdog, true);
         keeper_hold_renewals(agent->keeper, false);
     } else if (!withdraw(agent)) {
-        call(agent);
+        presence_ask(&agent->presence);
     }
 }
 
-/* If its command has ended, it knows. */
-static void take_presence(struct agent *agent)
+/* If the command has ended, a supervisor that runs knows. */
+static void take_pong(struct agent *agent)
 {
-    agent->absent = agent->ended = false;
+    presence_answered(&agent->presence);
+    agent->ended = false;
     keeper_resume(agent->keeper);
 }
 
-static void take(struct agent *agent, const struct message *message)
+static void take(struct agent *agent, const struct agent_order *order, int fd)
 {
-    switch (message->kind) {
-    case MESSAGE_ACK: take_acknowledgement(agent, message->lease); break;
-    case MESSAGE_PAUSED: take_pause(agent); break;
-    case MESSAGE_HERE: take_presence(agent); break;
-    case MESSAGE_VERIFY:
+    switch (order->kind) {
+    case ORDER_ACK: take_acknowledgement(agent, order->lease); break;
+    case ORDER_STARTED: take_command(agent, order->pid, fd); break;
+    case ORDER_STOPPING: agent->watchdog.stopping = true; break;
+    case ORDER_REAPED: descendants_hurry(&agent->descendants); break;
+    case ORDER_PAUSED: take_pause(agent); break;
+    case ORDER_VERIFY:
         watchdog_pause(&agent->watchdog, false);
         keeper_verify(agent->keeper);
         break;
-    case MESSAGE_STOPPING: agent->watchdog.stopping = true; break;
-    case MESSAGE_REAPED: descendants_hurry(&agent->descendants); break;
-    case MESSAGE_RELEASE: take_release(agent, message); break;
-    case MESSAGE_CANCEL: take_cancel(agent); break;
-    case MESSAGE_STARTED: /* take_started() */
-    case MESSAGE_HELD:
-    case MESSAGE_WITHDRAWN:
-    case MESSAGE_CALL:
-    case MESSAGE_EXTENDED:
-    case MESSAGE_NEWS:
-    case MESSAGE_OVERDUE:
-    case MESSAGE_LOST:
-    case MESSAGE_CLEARED:
-    case MESSAGE_OVER: break; /* from the agent, not to it */
+    case ORDER_PONG: take_pong(agent); break;
+    case ORDER_RELEASE: take_release(agent, order); break;
+    case ORDER_CANCEL: take_cancel(agent); break;
     }
 }
 
-/* The supervisor is dead. Whatever it had started goes; it may have done so without our knowing. */
+/* The supervisor is dead. Everything that it has started is ended; it may have started a command
+ * without telling. */
 static void be_alone(struct agent *agent)
 {
-    agent->alone = true;
+    agent->presence.state = PRESENCE_DEAD;
     loop_remove(agent->loop, &agent->channel);
     descendants_stop(&agent->descendants);
-    if (agent->leaving)
+    if (is_leaving(agent))
         return;
-    if (agent->watchdog.armed && !take_back(agent)) {
+    if (watchdog_is_armed(&agent->watchdog) && !take_back(agent)) {
         keeper_hold_renewals(agent->keeper, true);
         watchdog_supervisor_died(&agent->watchdog);
     } else {
@@ -468,17 +427,16 @@ static void be_alone(struct agent *agent)
     }
 }
 
-static void listen_to_supervisor(struct agent *agent)
+/* Takes all orders that are there. */
+static void drain_channel(struct agent *agent)
 {
-    struct message message;
+    struct agent_order order;
     int got, fd;
 
-    while ((got = channel_receive_with(agent->channel.fd, &message, &fd)) > 0) {
-        if (message.kind == MESSAGE_STARTED)
-            take_started(agent, message.pid, fd);
-        else
-            take(agent, &message);
-    }
+    if (agent->presence.state == PRESENCE_DEAD)
+        return;
+    while ((got = channel_hear_order(agent->channel.fd, &order, &fd)) > 0)
+        take(agent, &order, fd);
     if (got < 0)
         be_alone(agent);
 }
@@ -486,39 +444,38 @@ static void listen_to_supervisor(struct agent *agent)
 static void on_message(struct loop_io *io, int events)
 {
     (void)events;
-    listen_to_supervisor(io->owner);
+    drain_channel(io->owner);
 }
 
-static void on_doubt(void *arg)
+static void on_listen(void *arg)
 {
-    struct agent *agent = arg;
-
-    if (!agent->alone)
-        listen_to_supervisor(agent);
+    drain_channel(arg);
 }
 
-/* A supervisor that is ending its command has yet to see to what that has started. */
-static bool is_awaited(const struct agent *agent)
+/* Whether the supervisor must claim a grant, or release the lock after its command has ended. One
+ * that is ending its command must first see to what the command has started. */
+static bool awaits_reaction(const struct agent *agent)
 {
-    return agent->offered || (agent->ended && !agent->watchdog.stopping && !agent->watchdog.termed);
+    const struct watchdog *watchdog = &agent->watchdog;
+    bool ending = watchdog->stopping || watchdog_has_alarmed(watchdog);
+
+    return agent->state == OFFERED || (agent->state == HOLDING && agent->ended && !ending);
 }
 
-/* A supervisor that is stopped does not take a grant, nor see that its command has ended. What
- * ended by itself while the lock was held has lost nothing. */
+/* A command that ended by itself while the lock was held has lost nothing. */
 static void on_look(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;
-    struct moment now = loop_now(agent->loop);
 
-    listen_to_supervisor(agent);
-    if (agent->leaving || agent->alone || agent->lost || !is_awaited(agent))
+    drain_channel(agent);
+    if (agent->presence.state == PRESENCE_DEAD || !awaits_reaction(agent))
         return;
     if (agent->ended)
-        call(agent);
-    if (!is_stopped(agent) && !moment_reached(agent->react_by, now))
-        loop_arm(agent->loop, &agent->look, moment_plus(now, LOOK_NS));
-    else if (agent->ended)
-        on_cleared(agent);
+        presence_ask(&agent->presence);
+    if (presence_may_react(&agent->presence))
+        return;
+    if (agent->ended)
+        release_unheld(agent);
     else
         withdraw(agent);
 }
@@ -529,9 +486,9 @@ static const struct keeper_events keeper_events = {
     on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, is_absent};
 
 /* The supervisor runs the command under that lease already. */
-static void go_on_holding(struct agent *agent, struct lease lease)
+static void continue_holding(struct agent *agent, struct lease lease)
 {
-    agent->accepted = true;
+    agent->state = HOLDING;
     agent->lease = lease;
     watchdog_watch(&agent->watchdog, lease);
     watchdog_acknowledge(&agent->watchdog, lease);
@@ -548,7 +505,7 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
     agent->waiting.began = past->began;
     agent->keeper = keeper_take_over(agent->loop, agent->store, plan, past, &keeper_events, agent);
     if (past->held)
-        go_on_holding(agent, past->lease);
+        continue_holding(agent, past->lease);
 }
 
 static void start(struct agent *agent, const struct process_list *callers,
@@ -562,12 +519,12 @@ static void start(struct agent *agent, const struct process_list *callers,
                                         .stop_command = {.plan = plan->stop},
                                         .tree = {.procfs = &agent->procfs,
                                                  .cgroup = &agent->offer->cgroup,
-                                                 .root = agent->supervisor,
+                                                 .root = agent->presence.pid,
                                                  .except = getpid(),
                                                  .leader = -1,
                                                  .owner = plan->keeper.request.owner,
                                                  .callers = callers},
-                                        .listen = on_doubt,
+                                        .listen = on_listen,
                                         .alarmed = on_alarmed,
                                         .cleared = on_cleared,
                                         .failed = on_failed,
@@ -575,7 +532,6 @@ static void start(struct agent *agent, const struct process_list *callers,
     watchdog_init(&agent->watchdog, agent->loop);
     descendants_init(&agent->descendants, agent->loop, &agent->watchdog.tree);
     waiting_init(&agent->waiting, agent->loop, &plan->keeper.request, plan->events);
-    agent->look = (struct loop_timer){.fire = on_look, .owner = agent};
     agent->channel.ready = on_message;
     agent->channel.events = LOOP_READ;
     agent->channel.owner = agent;
@@ -588,11 +544,12 @@ static void start(struct agent *agent, const struct process_list *callers,
 
 static int refuse(struct agent *agent, int status, const char *why)
 {
-    const struct message message = {.kind = MESSAGE_OVER,
-                                    .status = status,
-                                    .news = {.event = RUN_FAILED, .reason = run_reason_text(why)}};
+    const struct agent_report over = {
+        .kind = REPORT_OVER,
+        .status = status,
+        .news = {.event = RUN_FAILED, .reason = run_reason_text(why)}};
 
-    channel_send(agent->channel.fd, &message);
+    channel_report(agent->channel.fd, &over);
     return 1;
 }
 
@@ -600,14 +557,14 @@ int agent_main(int channel, struct offer *offer, pid_t supervisor,
                const struct process_list *callers, const struct keeper_past *past,
                const struct agent_plan *plan)
 {
-    struct agent agent = {
-        .plan = plan, .channel = {.fd = channel}, .offer = offer, .supervisor = supervisor};
+    struct agent agent = {.plan = plan, .channel = {.fd = channel}, .offer = offer};
     char fault[256];
 
     agent.loop = loop_new();
     if (!agent.loop || procfs_open(&agent.procfs) < 0)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
-    agent.seen = loop_now(agent.loop); /* it has just forked this process */
+    agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
+    presence_init(&agent.presence, agent.loop, supervisor, on_look, &agent);
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)
         return refuse(&agent, *plan->address_status, fault);
@@ -617,7 +574,7 @@ int agent_main(int channel, struct offer *offer, pid_t supervisor,
     store_close(agent.store); /* a quorum may have something left to say */
     keeper_free(agent.keeper);
     descendants_free(&agent.descendants);
-    if (agent.alone)
+    if (agent.presence.state == PRESENCE_DEAD)
         cgroup_remove(&offer->cgroup);
     loop_free(agent.loop);
     procfs_close(&agent.procfs);

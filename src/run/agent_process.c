@@ -14,7 +14,7 @@
 #define PAUSE_MOST_NS  (5 * NS_PER_SEC)
 #define PAUSES         10 /* in a lease, at least */
 
-struct order {
+struct assignment {
     const struct agent_plan *plan;
     pid_t supervisor;
     const struct process_list *callers;
@@ -24,18 +24,18 @@ struct order {
 
 static int work(int channel, const void *arg)
 {
-    const struct order *order = arg;
-    return agent_main(channel, order->offer, order->supervisor, order->callers, order->past,
-                      order->plan);
+    const struct assignment *task = arg;
+    return agent_main(channel, task->offer, task->supervisor, task->callers, task->past,
+                      task->plan);
 }
 
-static int start(struct agent_process *agent, const struct order *order)
+static int start(struct agent_process *agent, const struct assignment *task)
 {
     int ends[2];
 
     if (channel_pair(ends) < 0)
         return -1;
-    pid_t pid = child_fork_helper("rlock-agent", ends[1], work, order);
+    pid_t pid = child_fork_helper("rlock-agent", ends[1], work, task);
     int error = errno;
     close(ends[1]);
     if (pid < 0) {
@@ -45,7 +45,7 @@ static int start(struct agent_process *agent, const struct order *order)
     }
     *agent = (struct agent_process){.pid = pid,
                                     .channel = ends[0],
-                                    .offer = order->offer,
+                                    .offer = task->offer,
                                     .started = moment_now(),
                                     .deaths = agent->deaths};
     return 0;
@@ -54,10 +54,10 @@ static int start(struct agent_process *agent, const struct order *order)
 int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
                         const struct process_list *callers, struct offer *offer)
 {
-    const struct order order = {
+    const struct assignment task = {
         .plan = plan, .supervisor = getpid(), .callers = callers, .offer = offer};
 
-    return start(agent, &order);
+    return start(agent, &task);
 }
 
 static int64_t pause_after(unsigned deaths, int64_t lease)
@@ -86,15 +86,15 @@ void agent_process_ended(struct agent_process *agent, int64_t lease)
 int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
                           const struct process_list *callers, const struct keeper_past *past)
 {
-    const struct order order = {.plan = plan,
-                                .supervisor = getpid(),
-                                .callers = callers,
-                                .offer = agent->offer,
-                                .past = past};
+    const struct assignment task = {.plan = plan,
+                                    .supervisor = getpid(),
+                                    .callers = callers,
+                                    .offer = agent->offer,
+                                    .past = past};
     int before = agent->channel;
 
-    offer_end(agent->offer);
-    if (start(agent, &order) == 0) {
+    offer_claim(agent->offer);
+    if (start(agent, &task) == 0) {
         close(before);
         return 0;
     }
@@ -104,22 +104,16 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
     return -1;
 }
 
-bool agent_process_tell(const struct agent_process *agent, const struct message *message)
+bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd)
 {
-    return agent_process_tell_with(agent, message, -1);
+    return !agent->gone && channel_order(agent->channel, order, fd);
 }
 
-bool agent_process_tell_with(const struct agent_process *agent, const struct message *message,
-                             int fd)
+bool agent_process_hear(struct agent_process *agent, struct agent_report *report)
 {
-    return !agent->gone && channel_send_with(agent->channel, message, fd);
-}
+    int got = agent->gone ? 0 : channel_hear_report(agent->channel, report);
 
-bool agent_process_hear(struct agent_process *agent, struct message *message)
-{
-    int got = agent->gone ? 0 : channel_receive(agent->channel, message);
-
-    if (got > 0 && message->kind == MESSAGE_OVER)
+    if (got > 0 && report->kind == REPORT_OVER)
         agent->over = true;
     /* A process of its own may keep its end of the channel open. */
     agent->gone = agent->gone || got < 0 || (got == 0 && agent->pid == 0);

@@ -15,7 +15,7 @@ struct agent_process {
     int channel;         /* our end */
     struct offer *offer; /* shared with it */
     bool gone;           /* its end is closed, and all that it said has been heard */
-    bool over;           /* it has said MESSAGE_OVER, and ends */
+    bool over;           /* it has said REPORT_OVER, and ends */
     struct moment started;
     unsigned deaths;    /* soon after the start, in a row */
     struct moment next; /* it has been reaped: when another one may be started */
@@ -32,13 +32,11 @@ void agent_process_ended(struct agent_process *agent, int64_t lease);
  * one death to the next. -1 with errno: it may be tried again. */
 int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
                           const struct process_list *callers, const struct keeper_past *past);
-/* False if it cannot hear: it is gone, or has not read for long. */
-bool agent_process_tell(const struct agent_process *agent, const struct message *message);
-/* The same with a descriptor, which stays the caller's; -1: none. */
-bool agent_process_tell_with(const struct agent_process *agent, const struct message *message,
-                             int fd);
-/* The next thing that it has said; false if there is none now, or it is gone. */
-bool agent_process_hear(struct agent_process *agent, struct message *message);
+/* False if it cannot hear: it is gone, or has not read for long. fd goes along, and stays the
+ * caller's; -1: none. */
+bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
+/* Its next report; false if there is none now, or it is gone. */
+bool agent_process_hear(struct agent_process *agent, struct agent_report *report);
 /* Sees to it that it does not outlive this process: at once, unless it has said that it ends. */
 void agent_process_end(struct agent_process *agent);
 

@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 union descriptor {
     struct cmsghdr align;
@@ -17,15 +16,10 @@ int channel_pair(int ends[2])
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends);
 }
 
-bool channel_send(int end, const struct message *message)
-{
-    return channel_send_with(end, message, -1);
-}
-
-bool channel_send_with(int end, const struct message *message, int fd)
+static bool send_message(int end, const void *message, size_t size, int fd)
 {
     union descriptor descriptor = {.bytes = {0}};
-    struct iovec text = {(void *)(uintptr_t)message, sizeof *message};
+    struct iovec text = {(void *)(uintptr_t)message, size};
     struct msghdr parcel = {.msg_iov = &text, .msg_iovlen = 1};
     ssize_t sent;
 
@@ -39,14 +33,14 @@ bool channel_send_with(int end, const struct message *message, int fd)
     do {
         sent = sendmsg(end, &parcel, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)sizeof *message;
+    return sent == (ssize_t)size;
 }
 
 /* The kernel drops a descriptor that this process has no room for. */
-static ssize_t receive(int end, struct message *message, int *fd)
+static ssize_t receive_once(int end, void *message, size_t size, int *fd)
 {
     union descriptor descriptor;
-    struct iovec text = {message, sizeof *message};
+    struct iovec text = {message, size};
     struct msghdr parcel = {.msg_iov = &text,
                             .msg_iovlen = 1,
                             .msg_control = descriptor.bytes,
@@ -59,25 +53,15 @@ static ssize_t receive(int end, struct message *message, int *fd)
     return got;
 }
 
-int channel_receive(int end, struct message *message)
-{
-    int fd;
-    int got = channel_receive_with(end, message, &fd);
-
-    if (fd >= 0)
-        close(fd);
-    return got;
-}
-
-/* Who ends with a message unread makes the next call here fail with ECONNRESET, once, before the
- * messages that it had sent are handed out (unix(7), net/unix/af_unix.c): the last word of an agent
- * must not get lost by that. */
-int channel_receive_with(int end, struct message *message, int *fd)
+/* A process that ends with a message unread makes the next call here fail with ECONNRESET, once,
+ * before the messages that it had sent are handed out (unix(7), net/unix/af_unix.c): the last words
+ * of an agent must not get lost by that. */
+static int receive_message(int end, void *message, size_t size, int *fd)
 {
     bool reset = false;
     for (;;) {
-        ssize_t got = receive(end, message, fd);
-        if (got == (ssize_t)sizeof *message)
+        ssize_t got = receive_once(end, message, size, fd);
+        if (got == (ssize_t)size)
             return 1;
         if (got >= 0)
             return -1;
@@ -87,4 +71,25 @@ int channel_receive_with(int end, struct message *message, int *fd)
             return -1;
         reset = errno == ECONNRESET;
     }
+}
+
+bool channel_report(int end, const struct agent_report *report)
+{
+    return send_message(end, report, sizeof *report, -1);
+}
+
+bool channel_order(int end, const struct agent_order *order, int fd)
+{
+    return send_message(end, order, sizeof *order, fd);
+}
+
+int channel_hear_report(int end, struct agent_report *report)
+{
+    int none;
+    return receive_message(end, report, sizeof *report, &none);
+}
+
+int channel_hear_order(int end, struct agent_order *order, int *fd)
+{
+    return receive_message(end, order, sizeof *order, fd);
 }

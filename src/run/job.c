@@ -17,10 +17,9 @@
  * renewed any more, and killing goes on until the lease has ended. */
 #define FORKING_NS (30 * NS_PER_SEC)
 
-static void tell(const struct job *job, enum message_kind kind)
+static void tell(const struct job *job, enum order_kind kind)
 {
-    const struct message message = {.kind = kind};
-    agent_process_tell(job->agent, &message);
+    agent_process_tell(job->agent, &(struct agent_order){.kind = kind}, -1);
 }
 
 /* Returns what was told. */
@@ -136,10 +135,11 @@ struct moment job_term_at(const struct job *job)
 
 void job_introduce(const struct job *job)
 {
-    const struct message message = {.kind = MESSAGE_STARTED, .pid = job->child.group};
-    agent_process_tell_with(job->agent, &message, job->child.handle);
+    const struct agent_order started = {.kind = ORDER_STARTED, .pid = job->child.group};
+
+    agent_process_tell(job->agent, &started, job->child.handle);
     if (job->state == JOB_STOPPING)
-        tell(job, MESSAGE_STOPPING);
+        tell(job, ORDER_STOPPING);
 }
 
 int job_start(struct job *job)
@@ -211,7 +211,7 @@ static void stop(struct job *job)
     if (job->state == JOB_STOPPING)
         return;
     job->state = JOB_STOPPING;
-    tell(job, MESSAGE_STOPPING);
+    tell(job, ORDER_STOPPING);
     job->stopping_since = moment_now();
     job->stop = (struct stop){.child = &job->child, .kill_at = kill_at(job), .tree = tree_of(job)};
     if (!job->stop_begun || !moment_reached(job->stop.kill_at, job->stopping_since))
@@ -487,12 +487,12 @@ static void pause_with(struct job *job, int signo)
     job->told_to_stop = false;
     job->had_terminal = job->had_terminal || job->terminal.given;
     terminal_take(&job->terminal, false);
-    tell(job, MESSAGE_PAUSED);
+    tell(job, ORDER_PAUSED);
     if (terminal_stop(signo, all)) {
         job->state = JOB_PAUSED;
         return;
     }
-    tell(job, MESSAGE_VERIFY); /* no shell would continue it: only the command stays stopped */
+    tell(job, ORDER_VERIFY); /* no shell would continue it: only the command stays stopped */
     job->state = JOB_RUNNING;
 }
 
@@ -528,7 +528,7 @@ void job_verify(struct job *job)
 
     job->state = JOB_VERIFYING;
     job->verify_by = moment_reached(kill, now) ? moment_plus(now, longest) : job_term_at(job);
-    tell(job, MESSAGE_VERIFY);
+    tell(job, ORDER_VERIFY);
 }
 
 void job_signal(struct job *job, int signo)

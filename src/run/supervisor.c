@@ -55,16 +55,9 @@ static const struct run_events *events_of(const struct supervisor *s)
     return s->plan->agent.events;
 }
 
-static void tell(const struct supervisor *s, enum message_kind kind)
+static void tell(const struct supervisor *s, enum order_kind kind)
 {
-    const struct message message = {.kind = kind};
-    agent_process_tell(&s->agent, &message);
-}
-
-static void acknowledge(struct supervisor *s)
-{
-    struct message message = {.kind = MESSAGE_ACK, .lease = s->job.lease};
-    agent_process_tell(&s->agent, &message);
+    agent_process_tell(&s->agent, &(struct agent_order){.kind = kind, .lease = s->job.lease}, -1);
 }
 
 static bool stays(const struct supervisor *s)
@@ -126,8 +119,8 @@ static void describe(struct supervisor *s, struct notice *notice)
     case NOTICE_LOST: notice->status = STATUS_LOST, news = &s->job.verdict; break;
     case NOTICE_TIMED_OUT: notice->status = STATUS_TIMED_OUT, news = &s->job.verdict; break;
     case NOTICE_NOT_ACQUIRED: /* 75 whatever -E says */
-        notice->status = s->outcome->outcome == OUTCOME_NOT_ACQUIRED ? STATUS_NOT_ACQUIRED
-                                                                     : s->outcome->status;
+        notice->status =
+            s->outcome->outcome == OUTCOME_NOT_ACQUIRED ? STATUS_NOT_ACQUIRED : s->outcome->status;
         news = &s->last;
         break;
     case NOTICE_HELD:
@@ -190,9 +183,9 @@ static void start_command(struct supervisor *s)
 {
     s->held = false;
     s->job.acquired = moment_now();
-    if (moment_reached(job_term_at(&s->job), s->job.acquired) || !offer_end(s->agent.offer))
+    if (moment_reached(job_term_at(&s->job), s->job.acquired) || !offer_claim(s->agent.offer))
         return;
-    acknowledge(s);
+    tell(s, ORDER_ACK);
     s->outcome->waited = moment_until(s->began, s->job.acquired);
     s->outcome->granted = true;
     memcpy(s->outcome->grants, s->grants, sizeof s->grants);
@@ -206,24 +199,24 @@ static void start_command(struct supervisor *s)
     release(s);
 }
 
-static void take_held(struct supervisor *s, const struct message *message)
+static void take_held(struct supervisor *s, const struct agent_report *report)
 {
     if (!stays(s) || s->job.state != JOB_IDLE)
         return;
     s->held = true;
-    s->job.lease = message->lease;
-    memcpy(s->grants, message->grants, sizeof s->grants);
+    s->job.lease = report->lease;
+    memcpy(s->grants, report->grants, sizeof s->grants);
 }
 
 /* The agent's last word where no command was run. */
-static void take_refusal(struct supervisor *s, const struct message *message)
+static void take_refusal(struct supervisor *s, const struct agent_report *over)
 {
-    bool refused = message->news.event == RUN_NOT_ACQUIRED;
+    bool refused = over->news.event == RUN_NOT_ACQUIRED;
 
-    s->refusal = message->news.refusal;
-    s->last = message->news;
-    decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, message->status);
-    run_tell(events_of(s), &message->news);
+    s->refusal = over->news.refusal;
+    s->last = over->news;
+    decide(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, over->status);
+    run_tell(events_of(s), &over->news);
 }
 
 static void take_news(struct supervisor *s, const struct run_news *news)
@@ -233,60 +226,51 @@ static void take_news(struct supervisor *s, const struct run_news *news)
         job_note_trouble(&s->job, &news->reason);
 }
 
-static void take_over(struct supervisor *s, const struct message *message)
+static void take_over(struct supervisor *s, const struct agent_report *over)
 {
-    bool failed = message->news.event != RUN_NOTHING;
+    bool failed = over->news.event != RUN_NOTHING;
 
     if (s->release.state == RELEASING && failed)
-        timed_release_fail(&s->release, &message->news.reason);
+        timed_release_fail(&s->release, &over->news.reason);
     else if (!s->decided && s->job.state == JOB_IDLE)
-        take_refusal(s, message);
+        take_refusal(s, over);
     else if (stays(s)) {
         if (failed && needs_agent(s))
-            run_tell_reason(events_of(s), RUN_AGENT_GAVE_UP, &message->news.reason);
-        return; /* before its time; that it ends will be noticed */
+            run_tell_reason(events_of(s), RUN_AGENT_GAVE_UP, &over->news.reason);
+        return; /* too early; its end will be noticed */
     }
     finish(s);
 }
 
-static void take(struct supervisor *s, const struct message *message)
+static void take(struct supervisor *s, const struct agent_report *report)
 {
-    switch (message->kind) {
-    case MESSAGE_HELD: take_held(s, message); break;
-    case MESSAGE_WITHDRAWN:
+    switch (report->kind) {
+    case REPORT_HELD: take_held(s, report); break;
+    case REPORT_WITHDRAWN:
         s->held = false;
         s->returned = true;
         break;
-    case MESSAGE_CALL:
+    case REPORT_PING:
         s->returned = true;
-        tell(s, MESSAGE_HERE);
+        tell(s, ORDER_PONG);
         break;
-    case MESSAGE_EXTENDED:
+    case REPORT_EXTENDED:
         s->extended = true;
-        job_extend(&s->job, message->lease);
+        job_extend(&s->job, report->lease);
         break;
-    case MESSAGE_NEWS: take_news(s, &message->news); break;
-    case MESSAGE_OVERDUE:
+    case REPORT_NEWS: take_news(s, &report->news); break;
+    case REPORT_OVERDUE:
         s->refusal = &s->agent.offer->overdue;
-        s->trouble = message->news;
+        s->trouble = report->news;
         notify(s, NOTICE_WAITING);
         break;
-    case MESSAGE_LOST:
+    case REPORT_LOST:
         s->held = false;
-        s->job.stop_begun = message->stop_begun;
-        job_lose(&s->job, &message->news.reason);
+        s->job.stop_begun = report->stop_begun;
+        job_lose(&s->job, &report->news.reason);
         break;
-    case MESSAGE_CLEARED: s->job.cleared = true; break;
-    case MESSAGE_OVER: take_over(s, message); break;
-    case MESSAGE_ACK:
-    case MESSAGE_STARTED:
-    case MESSAGE_STOPPING:
-    case MESSAGE_REAPED:
-    case MESSAGE_PAUSED:
-    case MESSAGE_VERIFY:
-    case MESSAGE_HERE:
-    case MESSAGE_RELEASE:
-    case MESSAGE_CANCEL: break; /* to the agent, not from it */
+    case REPORT_CLEARED: s->job.cleared = true; break;
+    case REPORT_OVER: take_over(s, report); break;
     }
 }
 
@@ -344,7 +328,7 @@ static void instruct_agent(struct supervisor *s)
     if (s->job.state != JOB_IDLE)
         job_introduce(&s->job);
     if (s->job.state == JOB_VERIFYING)
-        tell(s, MESSAGE_VERIFY);
+        tell(s, ORDER_VERIFY);
     if (!stays(s) && !timed_release_start(&s->release))
         finish(s);
 }
@@ -415,32 +399,37 @@ static void see_to_agent(struct supervisor *s)
 
 /* -- what happens ---------------------------------------------------------------------------- */
 
-/* All that is there is heard before anything is done about it: what comes last is what holds. */
+/* All reports that are there are read before anything is done: the last one counts. */
 static void listen_to_agent(struct supervisor *s)
 {
-    struct message message;
+    struct agent_report report;
     bool was_gone = s->agent.gone;
 
-    while (!s->done && agent_process_hear(&s->agent, &message))
-        take(s, &message);
+    while (!s->done && agent_process_hear(&s->agent, &report))
+        take(s, &report);
     if (s->agent.gone && !was_gone && !s->done)
         part(s);
     if (s->held && !s->done)
         start_command(s);
     if (s->extended)
-        acknowledge(s);
+        tell(s, ORDER_ACK);
     s->extended = false;
 }
 
 /* -- events ---------------------------------------------------------------------------------- */
 
-/* Draws the conclusions, after whatever happened. */
+/* Brings everything up to date after any event. The order matters:
+ * 1. A process that has just been continued reads the agent's reports first: they may say that the
+ *    lock was lost meanwhile. Only if the command is still paused then, it asks for a renewal.
+ * 2. A command that has ended has its lock released before the agent is looked at, because a
+ *    replacement must be started at once for a release, and perhaps not otherwise.
+ * 3. A dead agent is replaced, which may fail and so decide the outcome.
+ * 4. Notices are sent when all of these have changed the state.
+ * 5. The clock is armed last, for the deadlines of the new state. */
 static void settle(struct supervisor *s)
 {
-    struct moment due;
-
     if (s->job.state == JOB_PAUSED)
-        listen_to_agent(s); /* it may have said much while this process was stopped */
+        listen_to_agent(s);
     if (s->job.state == JOB_PAUSED)
         job_verify(&s->job);
     if (s->job.state == JOB_ENDED && stays(s))
@@ -448,7 +437,8 @@ static void settle(struct supervisor *s)
     if (!s->done)
         see_to_agent(s);
     notify_of_state(s);
-    due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->release.by;
+
+    struct moment due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->release.by;
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
     if (!s->clock.added || due.ns != s->clock.due.ns)
@@ -478,13 +468,12 @@ static void on_time(struct loop_timer *timer)
 /* Not each time: the agent does not look more often, and other messages need room in its queue. */
 static void tell_of_orphan(struct supervisor *s)
 {
-    const struct message message = {.kind = MESSAGE_REAPED};
     struct moment now = moment_now();
 
     if (!stays(s) || !moment_reached(moment_plus(s->told_of_orphan, TELL_NS), now))
         return;
     s->told_of_orphan = now;
-    agent_process_tell(&s->agent, &message);
+    tell(s, ORDER_REAPED);
 }
 
 static void note_end_of_agent(struct supervisor *s, int status)
@@ -522,7 +511,7 @@ static void reap(struct supervisor *s)
 static void interrupt(struct supervisor *s, int signo)
 {
     if (signo == SIGTSTP) {
-        tell(s, MESSAGE_PAUSED);
+        tell(s, ORDER_PAUSED);
         terminal_stop(SIGTSTP, false);
     } else if (child_signal_is_fatal(signo)) {
         decide(s, OUTCOME_INTERRUPTED, 0);

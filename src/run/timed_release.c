@@ -34,12 +34,11 @@ static struct moment release_by(const struct timed_release *release)
 bool timed_release_start(struct timed_release *release)
 {
     const struct job *job = release->job;
-    struct message message = {.kind = MESSAGE_RELEASE,
-                              .used = job->state != JOB_IDLE && !job->fault};
+    struct agent_order order = {.kind = ORDER_RELEASE,
+                                .used = job->state != JOB_IDLE && !job->fault};
     struct run_reason why = {0};
 
-    job_command_end(job, &message.end); /* all bytes of a message are sent */
-
+    job_command_end(job, &order.end); /* all bytes of a message are sent */
     if (release->state != RELEASING)
         release->by = release_by(release);
     release->state = RELEASING;
@@ -49,7 +48,7 @@ bool timed_release_start(struct timed_release *release)
         why.cause = RUN_CAUSE_UNKILLED;
     else if (release->agent->gone)
         return true; /* another one takes its place */
-    else if (agent_process_tell(release->agent, &message))
+    else if (agent_process_tell(release->agent, &order, -1))
         release->told = true;
     else if (errno == EAGAIN)
         why.cause = RUN_CAUSE_AGENT_DEAF;
@@ -61,11 +60,11 @@ bool timed_release_start(struct timed_release *release)
 
 bool timed_release_cancel(struct timed_release *release)
 {
-    const struct message message = {.kind = MESSAGE_CANCEL};
+    const struct agent_order cancel = {.kind = ORDER_CANCEL};
 
     release->state = CANCELLING;
     release->by = moment_plus(moment_now(), HURRY_NS);
-    return agent_process_tell(release->agent, &message);
+    return agent_process_tell(release->agent, &cancel, -1);
 }
 
 void timed_release_hurry(struct timed_release *release)

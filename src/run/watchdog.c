@@ -4,7 +4,7 @@
 #include <signal.h>
 
 #define LOOK_NS (20 * NS_PER_MS)
-/* How long to go on after the lease's end with what does not die. */
+/* How long after the lease's end to continue killing what does not die. */
 #define HOPELESS_NS (5 * NS_PER_SEC)
 
 static struct moment term_at(const struct watchdog *watchdog)
@@ -17,11 +17,11 @@ static struct moment kill_at(const struct watchdog *watchdog)
     return lease_kill_at(watchdog->lease);
 }
 
-/* A supervisor that has acknowledged the deadline does as much itself, and says so. If it was
- * stopped since, there is nothing to tell the others that the end of the lease does not tell. */
+/* A supervisor that has acknowledged the deadline ends the command itself, and reports what
+ * happened. */
 static bool acts_alone(const struct watchdog *watchdog)
 {
-    return watchdog->silent || watchdog->paused || watchdog->orphaned;
+    return watchdog->silent || watchdog->paused || watchdog->phase == WATCHDOG_ORPHANED;
 }
 
 static void look_again(struct watchdog *watchdog)
@@ -32,8 +32,10 @@ static void look_again(struct watchdog *watchdog)
 /* Where only the command's process group can be seen, its end does not say that nothing is left. */
 static void conclude(struct watchdog *watchdog, enum tree_state state)
 {
+    bool alone = acts_alone(watchdog);
+
     watchdog_dismiss(watchdog);
-    if (!acts_alone(watchdog))
+    if (!alone)
         return;
     if (state == TREE_GONE && tree_is_visible(&watchdog->tree))
         watchdog->cleared(watchdog->arg);
@@ -46,18 +48,19 @@ static bool is_hopeless(const struct watchdog *watchdog)
     return moment_reached(moment_plus(watchdog->lease.end, HOPELESS_NS), loop_now(watchdog->loop));
 }
 
-/* Once there is something to be ended, the supervisor is told, before it may find it ended. */
-static void raise_alarm(struct watchdog *watchdog, enum tree_state state)
+/* Enters a phase in which the tree is being ended, unless nothing is left of it; the supervisor
+ * must know before it finds its command ended. The callback may dismiss the watchdog. */
+static void raise_alarm(struct watchdog *watchdog, enum watchdog_phase phase, enum tree_state state)
 {
-    if (watchdog->termed || state == TREE_GONE)
+    if (watchdog->phase != WATCHDOG_WATCHING || state == TREE_GONE)
         return;
-    watchdog->termed = true;
-    if (acts_alone(watchdog) && !watchdog->orphaned)
+    watchdog->phase = phase;
+    if (acts_alone(watchdog))
         watchdog->alarmed(watchdog->arg);
 }
 
 /* The command of --stop, which has until KILL. The tree is empty only when it has ended, too. */
-static bool goes_on_elsewhere(struct watchdog *watchdog)
+static bool runs_elsewhere(struct watchdog *watchdog)
 {
     return stop_command_goes_on(&watchdog->stop_command, loop_now(watchdog->loop));
 }
@@ -66,11 +69,19 @@ static void kill_tree(struct watchdog *watchdog)
 {
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
 
-    raise_alarm(watchdog, state);
-    if (!watchdog->armed)
+    raise_alarm(watchdog, WATCHDOG_ENDING, state);
+    if (watchdog->phase == WATCHDOG_IDLE)
         return;
-    bool elsewhere = goes_on_elsewhere(watchdog);
+    bool elsewhere = runs_elsewhere(watchdog);
     if ((state == TREE_GONE && !elsewhere) || is_hopeless(watchdog))
+        conclude(watchdog, state);
+    else
+        look_again(watchdog);
+}
+
+static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
+{
+    if (state == TREE_GONE && !runs_elsewhere(watchdog))
         conclude(watchdog, state);
     else
         look_again(watchdog);
@@ -78,84 +89,103 @@ static void kill_tree(struct watchdog *watchdog)
 
 /* The command of --stop comes before TERM. A supervisor that has said it is ending its command has
  * started its own. */
-static bool holds_off(struct watchdog *watchdog)
+static void run_stop_command(struct watchdog *watchdog)
 {
     struct stop_command *command = &watchdog->stop_command;
 
-    if (!watchdog->termed && !watchdog->stopping && command->plan->command &&
-        tree_signal(&watchdog->tree, 0) != TREE_GONE) {
-        watchdog->delayed = stop_command_start(command, NULL, kill_at(watchdog));
-        raise_alarm(watchdog, TREE_LIVE);
-    }
-    watchdog->delayed = watchdog->armed && watchdog->delayed && goes_on_elsewhere(watchdog) &&
-                        stop_command_delays_term(command, loop_now(watchdog->loop));
-    return watchdog->delayed;
+    if (watchdog->stopping || !command->plan->command ||
+        tree_signal(&watchdog->tree, 0) == TREE_GONE)
+        return;
+    bool started = stop_command_start(command, NULL, kill_at(watchdog));
+    raise_alarm(watchdog, started ? WATCHDOG_DELAYING : WATCHDOG_ENDING, TREE_LIVE);
 }
 
-/* What is stopped has to be continued to clean up. */
+static bool still_delays(struct watchdog *watchdog)
+{
+    return runs_elsewhere(watchdog) &&
+           stop_command_delays_term(&watchdog->stop_command, loop_now(watchdog->loop));
+}
+
+/* A stopped process must be continued to clean up. */
 static void term_tree(struct watchdog *watchdog)
 {
-    if (holds_off(watchdog))
-        look_again(watchdog);
-    if (watchdog->delayed || !watchdog->armed)
-        return;
     enum tree_state state = tree_signal(&watchdog->tree, SIGTERM);
 
     if (state != TREE_GONE)
         tree_signal(&watchdog->tree, SIGCONT);
-    raise_alarm(watchdog, state);
-    if (!watchdog->armed)
-        return;
-    if (state == TREE_GONE && !goes_on_elsewhere(watchdog))
-        conclude(watchdog, state);
-    else
-        look_again(watchdog);
+    raise_alarm(watchdog, WATCHDOG_ENDING, state);
+    if (watchdog->phase == WATCHDOG_DELAYING)
+        watchdog->phase = WATCHDOG_ENDING;
+    if (watchdog->phase != WATCHDOG_IDLE)
+        wait_for_end(watchdog, state);
 }
 
-static void wait_for_end(struct watchdog *watchdog)
+static void begin_to_end(struct watchdog *watchdog)
 {
-    enum tree_state state = tree_signal(&watchdog->tree, 0);
-
-    if (state == TREE_GONE && !goes_on_elsewhere(watchdog))
-        conclude(watchdog, state);
-    else
+    if (watchdog->phase == WATCHDOG_WATCHING)
+        run_stop_command(watchdog);
+    if (watchdog->phase == WATCHDOG_DELAYING && still_delays(watchdog))
         look_again(watchdog);
+    else if (watchdog->phase != WATCHDOG_IDLE)
+        term_tree(watchdog);
 }
 
-/* The command ended by itself while its supervisor was stopped. What it has left behind goes on, as
- * ever. */
+/* The command ended by itself while its supervisor was stopped. The processes that it has left
+ * behind are let alone, as always. */
 static bool is_over(const struct watchdog *watchdog)
 {
-    return acts_alone(watchdog) && !watchdog->orphaned && !watchdog->termed &&
-           !watchdog->stopping && !watchdog->wait_descendants && tree_leader_ended(&watchdog->tree);
+    return acts_alone(watchdog) && !watchdog->stopping && !watchdog->wait_descendants &&
+           tree_leader_ended(&watchdog->tree);
+}
+
+/* When a supervisor that keeps the deadline must have ended its command; one that does not gets
+ * help earlier. */
+static struct moment act_at(const struct watchdog *watchdog)
+{
+    return acts_alone(watchdog) ? term_at(watchdog) : kill_at(watchdog);
 }
 
 static void act(struct watchdog *watchdog, struct moment now)
 {
-    bool alone = acts_alone(watchdog);
+    bool late = moment_reached(kill_at(watchdog), now);
 
-    if (!watchdog->orphaned && !moment_reached(term_at(watchdog), now)) {
-        loop_arm(watchdog->loop, &watchdog->timer, alone ? term_at(watchdog) : kill_at(watchdog));
-    } else if (is_over(watchdog)) {
-        conclude(watchdog, TREE_GONE);
-    } else if (watchdog->orphaned || moment_reached(kill_at(watchdog), now)) {
-        kill_tree(watchdog);
-    } else if (watchdog->termed && !watchdog->delayed) {
-        wait_for_end(watchdog);
-    } else if (alone) {
-        term_tree(watchdog);
-    } else {
-        loop_arm(watchdog->loop, &watchdog->timer, kill_at(watchdog));
+    switch (watchdog->phase) {
+    case WATCHDOG_IDLE: break;
+    case WATCHDOG_WATCHING:
+        if (!moment_reached(act_at(watchdog), now))
+            loop_arm(watchdog->loop, &watchdog->timer, act_at(watchdog));
+        else if (is_over(watchdog))
+            conclude(watchdog, TREE_GONE);
+        else if (late)
+            kill_tree(watchdog);
+        else
+            begin_to_end(watchdog);
+        break;
+    case WATCHDOG_DELAYING:
+        if (late)
+            kill_tree(watchdog);
+        else if (acts_alone(watchdog))
+            begin_to_end(watchdog);
+        else
+            loop_arm(watchdog->loop, &watchdog->timer, kill_at(watchdog));
+        break;
+    case WATCHDOG_ENDING:
+        if (late)
+            kill_tree(watchdog);
+        else
+            wait_for_end(watchdog, tree_signal(&watchdog->tree, 0));
+        break;
+    case WATCHDOG_ORPHANED: kill_tree(watchdog); break;
     }
 }
 
-/* The supervisor may have spoken in time, and not have been heard yet. */
+/* A message that the supervisor has sent in time may not have been read yet. */
 static void turn(struct loop_timer *timer)
 {
     struct watchdog *watchdog = timer->owner;
 
     watchdog->listen(watchdog->arg);
-    if (watchdog->armed && !timer->added)
+    if (!timer->added)
         act(watchdog, loop_now(watchdog->loop));
 }
 
@@ -165,18 +195,17 @@ void watchdog_init(struct watchdog *watchdog, struct loop *loop)
     watchdog->timer = (struct loop_timer){.fire = turn, .owner = watchdog, .urgent = true};
 }
 
-/* While nothing is being ended: when to look at it next. */
 static void arm(struct watchdog *watchdog)
 {
-    if (watchdog->armed && watchdog->enabled && !watchdog->termed)
-        loop_arm(watchdog->loop, &watchdog->timer,
-                 acts_alone(watchdog) ? term_at(watchdog) : kill_at(watchdog));
+    if (watchdog->phase == WATCHDOG_WATCHING && watchdog->enabled)
+        loop_arm(watchdog->loop, &watchdog->timer, act_at(watchdog));
 }
 
 void watchdog_watch(struct watchdog *watchdog, struct lease lease)
 {
-    watchdog->armed = watchdog->silent = true;
-    watchdog->termed = watchdog->delayed = false;
+    if (watchdog->phase != WATCHDOG_ORPHANED)
+        watchdog->phase = WATCHDOG_WATCHING;
+    watchdog->silent = true;
     watchdog->lease = lease;
     arm(watchdog);
 }
@@ -191,7 +220,7 @@ void watchdog_acknowledge(struct watchdog *watchdog, struct lease lease)
 
 void watchdog_dismiss(struct watchdog *watchdog)
 {
-    watchdog->armed = false;
+    watchdog->phase = WATCHDOG_IDLE;
     loop_disarm(watchdog->loop, &watchdog->timer);
 }
 
@@ -199,7 +228,7 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
 {
     struct moment soon = moment_plus(loop_now(watchdog->loop), watchdog->kill_after);
 
-    watchdog->orphaned = true;
+    watchdog->phase = WATCHDOG_ORPHANED;
     watchdog->tree.root = 0;
     if (watchdog->tree.group > 0)
         stop_command_start(&watchdog->stop_command, NULL, moment_min(soon, kill_at(watchdog)));

@@ -1,6 +1,6 @@
 /* The agent's watch over the supervisor: ends the command's tree when the supervisor is dead, or
- * has not acknowledged the present deadline when the command has to stop. It is the second of two;
- * in the ordinary way the supervisor ends its command itself, and this one finds nothing left. */
+ * has not acknowledged the present deadline when the command must stop. It is the second of two
+ * guards: usually the supervisor ends its command itself, and this one finds nothing left. */
 #ifndef RLOCK_RUN_WATCHDOG_H
 #define RLOCK_RUN_WATCHDOG_H
 
@@ -9,6 +9,14 @@
 #include "os/tree.h"
 #include "run/stop_command.h"
 
+enum watchdog_phase {
+    WATCHDOG_IDLE,     /* no command may be running */
+    WATCHDOG_WATCHING, /* one may be; nothing has been done to it */
+    WATCHDOG_DELAYING, /* the command of --stop runs; TERM waits for it */
+    WATCHDOG_ENDING,   /* the tree was signalled, and is waited for */
+    WATCHDOG_ORPHANED, /* the supervisor is dead: the tree is killed at once */
+};
+
 struct watchdog {
     struct loop *loop;
     int64_t kill_after;    /* ns */
@@ -16,15 +24,13 @@ struct watchdog {
     bool wait_descendants; /* what the command leaves behind is under the lock, too */
     struct tree tree;
     struct loop_timer timer; /* urgent */
-    struct lease lease;      /* as last posted */
-    bool silent;             /* not acknowledged yet */
-    bool paused;             /* the terminal has stopped the supervisor together with its command */
-    bool armed;              /* a command may be running */
-    bool stopping;           /* the supervisor was ending the tree when it was heard last */
-    bool orphaned, termed;
+    enum watchdog_phase phase;
+    struct lease lease;               /* as last reported */
+    bool silent;                      /* the supervisor has not acknowledged it yet */
+    bool paused;                      /* the terminal has stopped supervisor and command together */
+    bool stopping;                    /* the supervisor was ending the tree when heard last */
     struct stop_command stop_command; /* its plan is the caller's */
-    bool delayed;                     /* TERM waits for it */
-    /* Hears what the supervisor has said, before anything is done to its command. */
+    /* Takes the messages of the supervisor, before anything is done to its command. */
     void (*listen)(void *arg);
     /* The supervisor did not answer in time: its command is being ended. Called once a deadline. */
     void (*alarmed)(void *arg);
@@ -36,17 +42,32 @@ struct watchdog {
     void *arg;
 };
 
-/* The callbacks, the plan's values and the tree are the caller's to set; then: */
+/* The caller sets the callbacks, the plan's values and the tree before. */
 void watchdog_init(struct watchdog *watchdog, struct loop *loop);
-/* A command may run from now on, under this lease, which the supervisor has yet to acknowledge. */
+/* A command may run from now on, under this lease, which the supervisor must acknowledge. */
 void watchdog_watch(struct watchdog *watchdog, struct lease lease);
 void watchdog_acknowledge(struct watchdog *watchdog, struct lease lease);
-/* The supervisor says that its command has ended, or is none. */
+/* The supervisor says that its command has ended, or there is none. */
 void watchdog_dismiss(struct watchdog *watchdog);
-/* The supervisor is dead: everything goes, now; but what is elsewhere has the time of a stop. */
+/* The supervisor is dead: kills the tree now; the command of --stop has the time of a stop. */
 void watchdog_supervisor_died(struct watchdog *watchdog);
-/* The supervisor is about to be stopped together with its command, and sees to no deadline; or not
- * any more. */
+/* The supervisor is about to be stopped together with its command, and keeps no deadline; or it has
+ * been continued. */
 void watchdog_pause(struct watchdog *watchdog, bool paused);
+
+static inline bool watchdog_is_armed(const struct watchdog *watchdog)
+{
+    return watchdog->phase != WATCHDOG_IDLE;
+}
+/* Whether the command of --stop is run here, and TERM waits for it. */
+static inline bool watchdog_delays_term(const struct watchdog *watchdog)
+{
+    return watchdog->phase == WATCHDOG_DELAYING;
+}
+/* Whether something has been done to the tree, under the present lease. */
+static inline bool watchdog_has_alarmed(const struct watchdog *watchdog)
+{
+    return watchdog->phase >= WATCHDOG_DELAYING;
+}
 
 #endif
