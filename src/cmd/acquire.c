@@ -143,17 +143,18 @@ static void fill_plan(struct acquire *all)
                                           .owner = all->request.owner};
 
     environment_make(&all->environment, environ, &lock, true);
-    all->plan = (struct acquisition_plan){.address = settings->address,
-                                          .address_status = &settings->address_status,
-                                          .events = &all->messages.events,
-                                          .conflict_status = settings->conflict_status,
-                                          .keep = all->keep ? &all->watch : NULL,
-                                          .compose = compose,
-                                          .arg = all};
+    struct agent_plan *agent = &all->plan.agent;
+    *agent = (struct agent_plan){.address = settings->address,
+                                 .address_status = &settings->address_status,
+                                 .keep = all->keep ? &all->watch : NULL,
+                                 .conflict_status = settings->conflict_status,
+                                 .events = &all->messages.events};
+    all->plan.compose = compose;
+    all->plan.arg = all;
     run_messages_init(&all->messages, all->request.title, NULL);
-    run_messages_of_request(&all->messages, &all->plan.keeper.request, settings);
-    request_plan(&all->request, settings, &all->plan.keeper);
-    all->plan.keeper.renew = all->keep;
+    run_messages_of_request(&all->messages, &agent->keeper.request, settings);
+    request_plan(&all->request, settings, &agent->keeper);
+    agent->keeper.renew = all->keep;
 }
 
 /* Locks of flock(1) may be among it, which a process that stays behind, or waits for long, must not
@@ -207,8 +208,7 @@ static bool is_for_eval(int argc, char **argv)
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct acquire all = {
-        .command = command, .watch = {.io = {.fd = -1}}, .outcome = {.renewer = -1}};
+    struct acquire all = {.command = command, .watch = {.io = {.fd = -1}}};
     int *status = &all.outcome.status;
 
     if (command_parse(command, argc, argv, &all.arguments, status)) {
@@ -216,11 +216,11 @@ static int run(const struct command *command, int argc, char **argv)
         if (*status == STATUS_OK)
             acquisition_run(&all.plan, &all.outcome);
     }
-    /* At once: who is killed after that has left a renewer behind in vain. */
-    if (all.outcome.renewer >= 0 && acquisition_confirm(&all.plan, &all.outcome))
+    /* At once: if this process were killed after that, its renewer would stay without a token. */
+    if (all.keep && *status == STATUS_OK && !all.outcome.signal &&
+        acquisition_confirm(&all.plan, &all.outcome))
         _exit(STATUS_OK);
-    if (is_for_eval(argc, argv) && !all.outcome.left_behind &&
-        (*status != STATUS_OK || all.outcome.signal))
+    if (is_for_eval(argc, argv) && (*status != STATUS_OK || all.outcome.signal))
         print_failure(&all);
     pid_watch_close(&all.watch);
     request_free(&all.request);

@@ -144,10 +144,10 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
                               .acquired = true,
                               .who = sign(all)};
     struct run_messages messages;
-    struct acquisition_plan plan = {.address = all->settings.address,
-                                    .address_status = &all->settings.address_status,
-                                    .events = &messages.events,
-                                    .conflict_status = all->settings.conflict_status,
+    struct acquisition_plan plan = {.agent = {.address = all->settings.address,
+                                              .address_status = &all->settings.address_status,
+                                              .conflict_status = all->settings.conflict_status,
+                                              .events = &messages.events},
                                     .compose = compose,
                                     .arg = all};
 
@@ -155,9 +155,9 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
     strcpy(request.owner, all->owner);
     all->settings.lease = all->length;
     run_messages_init(&messages, request.title, NULL);
-    run_messages_of_request(&messages, &plan.keeper.request, &all->settings);
-    request_plan(&request, &all->settings, &plan.keeper);
-    plan.keeper.renew = false;
+    run_messages_of_request(&messages, &plan.agent.keeper.request, &all->settings);
+    request_plan(&request, &all->settings, &plan.agent.keeper);
+    plan.agent.keeper.renew = false;
     acquisition_run(&plan, outcome);
     request_free(&request);
 }
@@ -225,7 +225,7 @@ static void confirm(const struct reserve *all)
 /* The token is noted before it is asked for: nothing that is held is ever without one. */
 static int reserve(struct reserve *all)
 {
-    struct acquisition_outcome outcome = {.renewer = -1};
+    struct acquisition_outcome outcome;
     bool known = reservation_find(&all->settings, all->key, all->owner);
 
     if (!known)

@@ -20,12 +20,19 @@ enum tree_state stop_send(const struct tree *tree, int signo)
     return state == TREE_GONE && child_waits_to_be_reaped() ? TREE_LIVE : state;
 }
 
+enum tree_state stop_ask(const struct tree *tree)
+{
+    enum tree_state state = tree_signal(tree, SIGTERM);
+
+    if (state != TREE_GONE)
+        tree_signal(tree, SIGCONT);
+    return state;
+}
+
 void stop_begin(struct stop *stop, struct moment now)
 {
-    if (!moment_reached(stop->kill_at, now)) {
-        stop_send(&stop->tree, SIGTERM);
-        stop_send(&stop->tree, SIGCONT);
-    }
+    if (!moment_reached(stop->kill_at, now))
+        stop_ask(&stop->tree);
 }
 
 enum stop_state stop_turn(struct stop *stop, struct moment now)

@@ -23,8 +23,10 @@ enum stop_state {
 /* Sends "signo" to all of a tree of which this process is the root; 0 only looks. TREE_GONE is
  * certain, if all children that had ended before were reaped. */
 enum tree_state stop_send(const struct tree *tree, int signo);
-/* Sends TERM to the tree, and CONT, so that what is stopped can clean up; or KILL, without letting
- * it run, if kill_at has been reached. The owner of tree, child and kill_at is the caller. */
+/* Sends TERM to all of any tree, and CONT, so that stopped processes can clean up. */
+enum tree_state stop_ask(const struct tree *tree);
+/* Asks the tree to end, unless kill_at has been reached: then it must not be continued. The caller
+ * owns tree, child and kill_at. */
 void stop_begin(struct stop *stop, struct moment now);
 /* Looks how far it is, and goes on with it. */
 enum stop_state stop_turn(struct stop *stop, struct moment now);

@@ -3,21 +3,12 @@
 #ifndef RLOCK_RUN_ACQUISITION_H
 #define RLOCK_RUN_ACQUISITION_H
 
-#include <stdatomic.h>
-
-#include "lock/keeper.h"
-#include "os/pid_watch.h"
-#include "run/events.h"
+#include "run/agent_process.h"
 
 struct acquisition_plan {
-    struct store_address address;
-    const int *address_status; /* exit status where the store refuses its address */
-    struct keeper_plan keeper;
-    int conflict_status; /* exit status when not acquired */
-    const struct run_events *events;
-    struct pid_watch *keep; /* opened: the process to renew for; NULL: nothing renews it */
-    /* What is to be printed, at most ACQUISITION_TEXT_SIZE with its NUL, when it is held: for so
-     * many ns at a time, with these grants. */
+    struct agent_plan agent; /* "peer" is for acquisition_run() to set */
+    /* Writes what is printed, at most ACQUISITION_TEXT_SIZE bytes with its NUL: for a lock that is
+     * held for so many ns at a time, with these grants. */
     void (*compose)(void *arg, int64_t lease, const struct lock_grant *grants, char *text);
     void *arg;
 };
@@ -27,19 +18,16 @@ struct acquisition_plan {
 struct acquisition_outcome {
     int status; /* exit status where signal is 0; STATUS_OK: it is held, and the text was printed */
     int signal; /* to die of: told to end while waiting; nothing is held */
-    bool left_behind; /* this is the renewer, at its end */
-    /* For acquisition_confirm(), in the process that has printed the text: a channel to the
-     * renewer, -1: there is none; and what the renewer looks at when that process has ended. */
-    int renewer;
-    atomic_bool *delivered;
+    struct agent_process agent; /* for acquisition_confirm() */
 };
 
-/* Nothing but the standard streams is open before. Where the lock is renewed, this forks the
- * renewer before the store is opened, and returns in both processes. */
+/* Forks the agent before the store is opened, so that a session with the store is the agent's from
+ * its start, and the end of this process does not touch it. Only the standard streams may be open
+ * before. */
 void acquisition_run(const struct acquisition_plan *plan, struct acquisition_outcome *outcome);
-/* The renewer is to stay when this process has ended, which has to be the next thing that it does:
- * whoever sees it killed takes nothing for delivered. False if the renewer has ended; the user is
- * told, and the status says so. */
+/* With "keep", after a success: the renewer must stay when this process has ended, which must be
+ * the next thing that it does; if it is killed before this call, the lock is released. False if the
+ * renewer has ended; the user is told, and the status says so. */
 bool acquisition_confirm(const struct acquisition_plan *plan, struct acquisition_outcome *outcome);
 
 #endif

@@ -1,6 +1,7 @@
 /* The agent: a keeper and a watchdog at one end of a channel. */
 #include "run/agent.h"
 #include "net/loop.h"
+#include "os/child.h"
 #include "run/channel.h"
 #include "run/descendants.h"
 #include "run/exit_status.h"
@@ -33,7 +34,7 @@ struct agent {
     struct keeper *keeper;
     struct loop_io channel;
     struct procfs procfs;
-    struct presence presence; /* of the supervisor */
+    struct presence presence; /* of the peer */
     struct watchdog watchdog;
     struct descendants descendants;
     struct waiting waiting;
@@ -43,11 +44,17 @@ struct agent {
     bool ended;                 /* the command has, by itself as far as is known */
     struct loop_timer patience; /* with the wait */
     struct run_news trouble;    /* with the store; RUN_NOTHING: none */
+    int status;                 /* the exit status where the wait was cancelled here */
 };
 
 static const struct run_events *events_of(const struct agent *agent)
 {
     return agent->plan->events;
+}
+
+static bool has_printer(const struct agent *agent)
+{
+    return agent->plan->peer == PEER_PRINTER;
 }
 
 static bool is_leaving(const struct agent *agent)
@@ -173,7 +180,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     struct agent *agent = arg;
 
     waiting_acquired(&agent->waiting, lease, grants);
-    if (agent->plan->stop->command)
+    if (agent->plan->stop && agent->plan->stop->command)
         environment_grant(agent->plan->stop->environment, lease.length, grants);
     watch(agent, lease);
     offer_grant(agent, grants);
@@ -186,6 +193,10 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     run_tell_event(events_of(agent), RUN_RENEWED);
     if (is_leaving(agent) || agent->state == LOST)
         return;
+    if (has_printer(agent)) {
+        agent->lease = lease;
+        return;
+    }
     if (forgotten)
         send_report(agent,
                     &(struct agent_report){.kind = REPORT_NEWS, .news = {.event = RUN_FORGOTTEN}});
@@ -212,12 +223,28 @@ static void on_recovered(void *arg, int64_t after)
     tell(agent, &news);
 }
 
+/* A renewer has no peer to report to: the script finds out when it renews or releases. A lock that
+ * the renewer was asked for is still held. */
+static void lose_renewed(struct agent *agent)
+{
+    const struct lock_end end = {.how = LOCK_LOST};
+
+    if (keeper_was_asked(agent->keeper)) {
+        agent->state = RELEASING;
+        keeper_release(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS), &end);
+    } else if (agent->plan->keep) {
+        loop_stop(agent->loop);
+    }
+}
+
 static void on_lost(void *arg, const char *why)
 {
     struct agent *agent = arg;
     const struct run_reason reason = run_reason_text(why);
 
-    if (is_leaving(agent) || !withdraw(agent))
+    if (has_printer(agent) && agent->state == HOLDING)
+        lose_renewed(agent);
+    else if (is_leaving(agent) || !withdraw(agent))
         report_loss(agent, &reason);
 }
 
@@ -229,7 +256,7 @@ static void describe_end(struct agent *agent, const struct keeper_end *end,
 
     switch (end->ending) {
     case KEEPER_RELEASED:
-    case KEEPER_CANCELLED: break;
+    case KEEPER_CANCELLED: over->status = agent->status; break;
     case KEEPER_UNRELEASED:
         *news = (struct run_news){.event = RUN_UNRELEASED, .reason = run_reason_text(end->text)};
         break;
@@ -275,7 +302,7 @@ static struct moment release_by(const struct agent *agent)
 {
     struct moment now = loop_now(agent->loop);
     struct moment least = moment_plus(now, NS_PER_SEC);
-    struct moment most = moment_plus(now, RELEASE_NS);
+    struct moment most = has_printer(agent) ? MOMENT_NEVER : moment_plus(now, RELEASE_NS);
 
     if (moment_reached(agent->lease.end, least))
         return least;
@@ -323,6 +350,16 @@ static void on_failed(void *arg, enum tree_state state)
 
 /* -- what the supervisor says ---------------------------------------------------------------- */
 
+/* From now on, the renewer ends with the process that it renews for, and with nothing else: a signal
+ * to all that a script has started must not free the lock while the script still cleans up. A
+ * keeper that has verified the lock hears of requests for it. */
+static void stay_behind(struct agent *agent)
+{
+    events_of(agent)->detach(events_of(agent)->arg);
+    child_detach();
+    keeper_verify(agent->keeper);
+}
+
 static void take_acknowledgement(struct agent *agent, struct lease lease)
 {
     if (agent->state == LOST || lease.end.ns != agent->lease.end.ns)
@@ -332,6 +369,8 @@ static void take_acknowledgement(struct agent *agent, struct lease lease)
         agent->state = HOLDING;
     watchdog_acknowledge(&agent->watchdog, lease);
     keeper_hold_renewals(agent->keeper, false);
+    if (agent->plan->keep)
+        stay_behind(agent);
 }
 
 static void take_release(struct agent *agent, const struct agent_order *order)
@@ -343,12 +382,16 @@ static void take_release(struct agent *agent, const struct agent_order *order)
     release(agent, order->used ? &end : NULL);
 }
 
+/* A printer may have claimed the lock, and was not able to print it. */
 static void take_cancel(struct agent *agent)
 {
+    bool held = has_printer(agent) && agent->state == HOLDING;
+
     agent->state = CANCELLING;
     watchdog_dismiss(&agent->watchdog);
     waiting_end(&agent->waiting);
-    keeper_cancel(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS));
+    keeper_cancel(agent->keeper,
+                  held ? release_by(agent) : moment_plus(loop_now(agent->loop), CANCEL_NS));
 }
 
 static void on_command_end(struct loop_io *io, int events)
@@ -380,6 +423,7 @@ static void take_pause(struct agent *agent)
         watchdog_pause(&agent->watchdog, true);
         keeper_hold_renewals(agent->keeper, false);
     } else if (!withdraw(agent)) {
+        waiting_hide(&agent->waiting);
         presence_ask(&agent->presence);
     }
 }
@@ -410,16 +454,21 @@ static void take(struct agent *agent, const struct agent_order *order, int fd)
     }
 }
 
-/* The supervisor is dead. Everything that it has started is ended; it may have started a command
- * without telling. */
+/* The peer is dead. Everything that a supervisor has started is ended; it may have started a command
+ * without reporting it. */
 static void be_alone(struct agent *agent)
 {
     agent->presence.state = PRESENCE_DEAD;
     loop_remove(agent->loop, &agent->channel);
+    close(agent->channel.fd);
+    agent->channel.fd = -1;
     descendants_stop(&agent->descendants);
     if (is_leaving(agent))
         return;
-    if (watchdog_is_armed(&agent->watchdog) && !take_back(agent)) {
+    if (atomic_load(&agent->offer->delivered)) {
+        if (!agent->plan->keep)
+            loop_stop(agent->loop);
+    } else if (!has_printer(agent) && watchdog_is_armed(&agent->watchdog) && !take_back(agent)) {
         keeper_hold_renewals(agent->keeper, true);
         watchdog_supervisor_died(&agent->watchdog);
     } else {
@@ -480,6 +529,23 @@ static void on_look(struct loop_timer *timer)
         withdraw(agent);
 }
 
+/* The process has ended that the lock is kept for. */
+static void on_kept_ended(void *arg)
+{
+    struct agent *agent = arg;
+    const struct run_news news = {.event = RUN_OWNER_ENDED, .number = agent->plan->keep->pid};
+    const struct lock_end end = {.known = false};
+
+    take_back(agent);
+    if (agent->state == HOLDING) {
+        release(agent, &end);
+    } else if (agent->state == SEEKING) {
+        run_tell(events_of(agent), &news);
+        agent->status = STATUS_NO;
+        take_cancel(agent);
+    }
+}
+
 /* -- the run --------------------------------------------------------------------------------- */
 
 static const struct keeper_events keeper_events = {
@@ -537,6 +603,8 @@ static void start(struct agent *agent, const struct process_list *callers,
     agent->channel.owner = agent;
     loop_add(agent->loop, &agent->channel);
     agent->patience = (struct loop_timer){.fire = on_overdue, .owner = agent};
+    if (plan->keep)
+        pid_watch_start(plan->keep, agent->loop, on_kept_ended, agent);
     start_keeper(agent, past);
     if (plan->patience > 0)
         loop_arm(agent->loop, &agent->patience, moment_plus(agent->waiting.began, plan->patience));
@@ -553,9 +621,8 @@ static int refuse(struct agent *agent, int status, const char *why)
     return 1;
 }
 
-int agent_main(int channel, struct offer *offer, pid_t supervisor,
-               const struct process_list *callers, const struct keeper_past *past,
-               const struct agent_plan *plan)
+int agent_main(int channel, struct offer *offer, pid_t peer, const struct process_list *callers,
+               const struct keeper_past *past, const struct agent_plan *plan)
 {
     struct agent agent = {.plan = plan, .channel = {.fd = channel}, .offer = offer};
     char fault[256];
@@ -564,7 +631,7 @@ int agent_main(int channel, struct offer *offer, pid_t supervisor,
     if (!agent.loop || procfs_open(&agent.procfs) < 0)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
     agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
-    presence_init(&agent.presence, agent.loop, supervisor, on_look, &agent);
+    presence_init(&agent.presence, agent.loop, peer, on_look, &agent);
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)
         return refuse(&agent, *plan->address_status, fault);

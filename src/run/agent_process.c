@@ -29,13 +29,27 @@ static int work(int channel, const void *arg)
                       task->plan);
 }
 
+/* In the session and the process group of its caller's job, until it holds the lock. */
+static pid_t fork_renewer(const int *ends, const struct assignment *task)
+{
+    pid_t pid = child_fork_survivor(task->plan->keep ? "rlock-renewer" : "rlock-agent");
+
+    if (pid == 0) {
+        close(ends[0]);
+        _exit(work(ends[1], task));
+    }
+    return pid;
+}
+
 static int start(struct agent_process *agent, const struct assignment *task)
 {
     int ends[2];
 
     if (channel_pair(ends) < 0)
         return -1;
-    pid_t pid = child_fork_helper("rlock-agent", ends[1], work, task);
+    pid_t pid = task->plan->peer == PEER_SUPERVISOR
+                    ? child_fork_helper("rlock-agent", ends[1], work, task)
+                    : fork_renewer(ends, task);
     int error = errno;
     close(ends[1]);
     if (pid < 0) {

@@ -1,4 +1,4 @@
-/* The agent as its supervisor sees it: a process at the other end of a channel, which may be stuck,
+/* The agent as its peer sees it: a process at the other end of a channel, which may be stuck,
  * stopped or gone at any time. Another one may take the place of one that has died, when that has
  * been reaped: there are never two. */
 #ifndef RLOCK_RUN_AGENT_PROCESS_H

@@ -1,5 +1,5 @@
-/* Memory that supervisor and agent share. The agent offers a grant, and then one of the two claims
- * it: the supervisor to start the command, or the agent to withdraw the grant. The first claim
+/* Memory that an agent shares with its peer. The agent offers a grant, and then one of the two claims
+ * it: the peer to use the lock, or the agent to withdraw the grant. The first claim
  * decides. So a grant can be withdrawn at any time without a command starting at that very
  * moment. */
 #ifndef RLOCK_RUN_OFFER_H
@@ -13,6 +13,7 @@
 
 struct offer {
     atomic_bool stands;
+    atomic_bool delivered;      /* the printer of an acquisition has printed the lock */
     struct cgroup cgroup;       /* the command's, from before it is started */
     struct run_refusal overdue; /* why it has waited for long, for REPORT_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */

@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include "os/stop.h"
+
 #define LOOK_NS (20 * NS_PER_MS)
 /* How long after the lease's end to continue killing what does not die. */
 #define HOPELESS_NS (5 * NS_PER_SEC)
@@ -106,13 +108,10 @@ static bool still_delays(struct watchdog *watchdog)
            stop_command_delays_term(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
-/* A stopped process must be continued to clean up. */
 static void term_tree(struct watchdog *watchdog)
 {
-    enum tree_state state = tree_signal(&watchdog->tree, SIGTERM);
+    enum tree_state state = stop_ask(&watchdog->tree);
 
-    if (state != TREE_GONE)
-        tree_signal(&watchdog->tree, SIGCONT);
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
     if (watchdog->phase == WATCHDOG_DELAYING)
         watchdog->phase = WATCHDOG_ENDING;
