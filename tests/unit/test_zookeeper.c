@@ -108,7 +108,7 @@ static const struct {
     {"what is no contender's", {"jobs", "locks", "lock-12", LOCK(A, "0000000007")}, "H", 1},
 };
 
-static void read_children(const char *const *names, struct jute_out *out, struct zk_reply *reply)
+static void read_children(const char *const *names, struct strbuf *out, struct zk_reply *reply)
 {
     int32_t count = 0;
 
@@ -117,7 +117,7 @@ static void read_children(const char *const *names, struct jute_out *out, struct
     jute_put_int(out, count);
     for (int32_t i = 0; i < count; i++)
         jute_put_string(out, names[i]);
-    *reply = (struct zk_reply){.body = {out->bytes, out->bytes + out->size, false}};
+    *reply = (struct zk_reply){.body = {out->text, out->text + out->size, false}};
 }
 
 static void judge(const struct queue *queue, char *judged)
@@ -135,7 +135,7 @@ static void judge(const struct queue *queue, char *judged)
 static void test_queues(void)
 {
     for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
-        struct jute_out out = {0};
+        struct strbuf out = {0};
         struct zk_reply reply;
         struct queue queue;
         char judged[NAMES_MAX + 1] = "";
@@ -147,14 +147,14 @@ static void test_queues(void)
                     "%s", queues[i].what))
             tap_note("%s, %zu holders", judged, queue_holders(&queue));
         queue_free(&queue);
-        jute_drop(&out);
+        strbuf_free(&out);
     }
 }
 
 static void test_ancestors(void)
 {
     static const char *const names[] = {LOCK(A, "0000000000"), LOCK(B, "0000000001"), NULL};
-    struct jute_out out = {0};
+    struct strbuf out = {0};
     struct zk_reply reply;
     struct queue queue;
 
@@ -166,7 +166,7 @@ static void test_ancestors(void)
     tap_ok(!queue_ancestor(&queue, A), "oneself is none");
     tap_ok(queue_position(&queue, queue_find(&queue, B)) == 1, "the first that waits");
     queue_free(&queue);
-    jute_drop(&out);
+    strbuf_free(&out);
 }
 
 /* -- what is in a node ------------------------------------------------------------------------- */
@@ -209,7 +209,7 @@ static const struct {
     {"what has gone does not count", "-1-", 1, 2},
 };
 
-static void put_lease(struct jute_out *out, char slot)
+static void put_lease(struct strbuf *out, char slot)
 {
     struct node_data data = {
         .mode = LOCK_LIMIT, .limit = 3, .slot = (unsigned)(slot - '0'), .owner = A, .who = ""};
@@ -227,13 +227,13 @@ static void put_lease(struct jute_out *out, char slot)
 static void test_rooms(void)
 {
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
-        struct jute_out outs[NAMES_MAX] = {{0}};
+        struct strbuf outs[NAMES_MAX] = {{0}};
         struct zk_reply replies[NAMES_MAX] = {{0}};
         size_t count = strlen(rooms[i].slots);
         for (size_t j = 0; j < count; j++) {
             put_lease(&outs[j], rooms[i].slots[j]);
             replies[j].error = rooms[i].slots[j] == '-' ? ZK_NO_NODE : ZK_OK;
-            replies[j].body = (struct jute_in){outs[j].bytes, outs[j].bytes + outs[j].size, false};
+            replies[j].body = (struct jute_in){outs[j].text, outs[j].text + outs[j].size, false};
         }
         struct room room = leases_room(replies, count);
         bool ours = strpbrk(rooms[i].slots, "123");
@@ -242,7 +242,7 @@ static void test_rooms(void)
                     "%s", rooms[i].what))
             tap_note("%u taken, slot %u, limit %u", room.taken, room.slot, room.limit);
         for (size_t j = 0; j < count; j++)
-            jute_drop(&outs[j]);
+            strbuf_free(&outs[j]);
     }
 }
 
@@ -293,7 +293,7 @@ static void test_frames(void)
 /* A transaction's reply, as 3.8 sends it. */
 static void test_multi(void)
 {
-    struct jute_out out = {0};
+    struct strbuf out = {0};
     struct zk_result result;
     size_t index;
 
@@ -310,7 +310,7 @@ static void test_multi(void)
     jute_put_int(&out, -1);
     jute_put_bool(&out, true);
     jute_put_int(&out, -1);
-    struct zk_reply reply = {.body = {out.bytes, out.bytes + out.size, false}};
+    struct zk_reply reply = {.body = {out.text, out.text + out.size, false}};
     struct jute_in in = reply.body;
     tap_ok(zk_next_result(&in, &result) && result.path.size == 4, "the path of what was created");
     tap_ok(zk_multi_error(&reply, &index) == ZK_NO_NODE && index == 1, "which operation failed");
@@ -318,12 +318,12 @@ static void test_multi(void)
     tap_ok(zk_multi_error(&reply, &index) == ZK_NO_NODE, "the same without an end");
     reply.body.end = reply.body.at + 11;
     tap_ok(zk_multi_error(&reply, &index) == ZK_MARSHALLING, "a transaction that is cut");
-    jute_drop(&out);
+    strbuf_free(&out);
 }
 
 static void test_connected(void)
 {
-    struct jute_out out = {0};
+    struct strbuf out = {0};
     struct zk_identity session = {0};
     int32_t timeout;
 
@@ -331,15 +331,15 @@ static void test_connected(void)
     jute_put_int(&out, 4000);
     jute_put_long(&out, 42);
     jute_put_buffer(&out, "0123456789abcdef", ZK_PASSWORD_SIZE);
-    struct jute_in in = {out.bytes, out.bytes + out.size, false};
+    struct jute_in in = {out.text, out.text + out.size, false};
     tap_ok(zk_read_connected(&in, &session, &timeout) && session.id == 42 && timeout == 4000,
            "a session, of a server that does not say whether it is read-only");
-    in = (struct jute_in){out.bytes, out.bytes + out.size - 1, false};
+    in = (struct jute_in){out.text, out.text + out.size - 1, false};
     tap_ok(!zk_read_connected(&in, &session, &timeout), "one that is cut");
-    memset(out.bytes + 4, 0, 4);
-    in = (struct jute_in){out.bytes, out.bytes + out.size, false};
+    memset(out.text + 4, 0, 4);
+    in = (struct jute_in){out.text, out.text + out.size, false};
     tap_ok(zk_read_connected(&in, &session, &timeout) && session.id == 0, "one that has ended");
-    jute_drop(&out);
+    strbuf_free(&out);
 }
 
 /* -- siblings ---------------------------------------------------------------------------------- */
@@ -461,7 +461,7 @@ static int survey(int error, const char *pattern, struct looked *looked)
     static const char *const names[] = {LOCK(A, "0000000000"), LOCK(B, "0000000001"), NULL};
     const struct survey_request request = {
         .patterns = &pattern, .pattern_count = 1, .each = look_at, .each_arg = looked};
-    struct jute_out key = {0}, children = {0}, data = {0};
+    struct strbuf key = {0}, children = {0}, data = {0};
     struct zk_batch batch = {.xid = 1};
     struct zk_survey *one = zk_survey_new("/f", &request, &batch);
     struct zk_reply list, queue, replies[2];
@@ -472,20 +472,20 @@ static int survey(int error, const char *pattern, struct looked *looked)
     read_children(names, &children, &queue);
     put_lease(&data, '1');
     replies[0] = (struct zk_reply){.error = error};
-    replies[1] = (struct zk_reply){.body = {data.bytes, data.bytes + data.size, false}};
+    replies[1] = (struct zk_reply){.body = {data.text, data.text + data.size, false}};
     const struct zk_reply *const answers[] = {&list, &queue, replies};
     for (size_t i = strchr(pattern, '*') ? 0 : 1; i < 3 && result == ZK_OK; i++) {
-        jute_drop(&batch.out);
+        strbuf_free(&batch.out);
         batch = (struct zk_batch){.xid = 1};
         result = zk_survey_take(one, answers[i], &batch);
     }
     if (result == ZK_OK)
         zk_survey_report(one, 1000000);
     zk_survey_free(one);
-    jute_drop(&batch.out);
-    jute_drop(&key);
-    jute_drop(&children);
-    jute_drop(&data);
+    strbuf_free(&batch.out);
+    strbuf_free(&key);
+    strbuf_free(&children);
+    strbuf_free(&data);
     return result;
 }
 

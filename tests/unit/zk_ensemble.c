@@ -179,14 +179,14 @@ size_t zk_count_nodes(const struct zk_world *world, const char *part)
 
 /* -- what servers tell ------------------------------------------------------------------------- */
 
-static void put_head(struct jute_out *out, int32_t xid, int64_t zxid, int error)
+static void put_head(struct strbuf *out, int32_t xid, int64_t zxid, int error)
 {
     jute_put_int(out, xid);
     jute_put_long(out, zxid);
     jute_put_int(out, error);
 }
 
-static void put_stat(struct jute_out *out, const struct zk_node *node)
+static void put_stat(struct strbuf *out, const struct zk_node *node)
 {
     jute_put_long(out, node->czxid);
     jute_put_long(out, node->mzxid);
@@ -200,10 +200,10 @@ static void put_stat(struct jute_out *out, const struct zk_node *node)
     jute_put_long(out, node->czxid);
 }
 
-static void say(struct zk_conn *conn, struct jute_out *out)
+static void say(struct zk_conn *conn, struct strbuf *out)
 {
-    zk_conn_say(conn, CHUNK_BYTES, out->bytes, out->size);
-    jute_drop(out);
+    zk_conn_say(conn, CHUNK_BYTES, out->text, out->size);
+    strbuf_free(out);
 }
 
 void zk_server_leave(struct zk_conn *conn)
@@ -219,9 +219,9 @@ void zk_server_leave(struct zk_conn *conn)
         conn->watches = watch->next;
         free(watch);
     }
-    jute_drop(&conn->in);
-    jute_drop(&conn->request);
-    jute_drop(&conn->reply);
+    strbuf_free(&conn->in);
+    strbuf_free(&conn->request);
+    strbuf_free(&conn->reply);
 }
 
 static void hang_up(struct zk_conn *conn)
@@ -234,7 +234,7 @@ static void hang_up(struct zk_conn *conn)
 
 static void tell_event(struct zk_conn *conn, const struct zk_watch *watch, int64_t zxid)
 {
-    struct jute_out out = {0};
+    struct strbuf out = {0};
     size_t frame = jute_begin(&out);
 
     put_head(&out, ZK_XID_EVENT, zxid, ZK_OK);
@@ -518,7 +518,7 @@ static void settle(struct zk_world *world, struct operation *operation, int64_t 
     }
 }
 
-static void put_result(struct jute_out *out, const struct operation *operation, bool failed)
+static void put_result(struct strbuf *out, const struct operation *operation, bool failed)
 {
     jute_put_int(out, failed ? OP_ERROR : operation->kind);
     jute_put_bool(out, false);
@@ -535,7 +535,7 @@ static void put_result(struct jute_out *out, const struct operation *operation, 
 
 /* All or none. */
 static void transact(struct zk_world *world, struct jute_in *in, int64_t session,
-                     struct jute_out *out)
+                     struct strbuf *out)
 {
     struct operation all[OPERATIONS_MAX] = {{0}};
     size_t count = 0;
@@ -574,7 +574,7 @@ static void transact(struct zk_world *world, struct jute_in *in, int64_t session
     jute_put_int(out, -1);
 }
 
-static int create_container(struct zk_world *world, struct jute_in *in, struct jute_out *out)
+static int create_container(struct zk_world *world, struct jute_in *in, struct strbuf *out)
 {
     struct operation operation = {.kind = OP_CREATE};
 
@@ -609,7 +609,7 @@ static void decide(struct zk_conn *conn)
     loop_arm(conn->world->loop, &conn->timer, soon(conn->world, 60));
 }
 
-static void put_opened(struct jute_out *out, const struct zk_session_row *row)
+static void put_opened(struct strbuf *out, const struct zk_session_row *row)
 {
     static const char none[ZK_PASSWORD_SIZE];
     size_t frame = jute_begin(out);
@@ -687,7 +687,7 @@ static void write_down(struct zk_conn *conn, struct jute_in in)
     int32_t xid = jute_int(&in);
     int kind = jute_int(&in), error = ZK_OK;
     int64_t session = conn->row->identity.id;
-    struct jute_out body = {0};
+    struct strbuf body = {0};
 
     if (conn->row->dead) {
         error = ZK_SESSION_EXPIRED;
@@ -709,14 +709,14 @@ static void write_down(struct zk_conn *conn, struct jute_in in)
     }
     commit(world);
     if (!conn->open) {
-        jute_drop(&body);
+        strbuf_free(&body);
         return;
     }
     size_t frame = jute_begin(&conn->reply);
     put_head(&conn->reply, xid, world->zxid, error);
-    jute_put_bytes(&conn->reply, body.bytes, error ? 0 : body.size);
+    strbuf_add(&conn->reply, body.text, error ? 0 : body.size);
     jute_end(&conn->reply, frame);
-    jute_drop(&body);
+    strbuf_free(&body);
     decide(conn);
 }
 
@@ -724,7 +724,7 @@ static void write_down(struct zk_conn *conn, struct jute_in in)
 static void reach_leader(struct zk_conn *conn)
 {
     struct zk_world *world = conn->world;
-    struct jute_in in = {conn->request.bytes, conn->request.bytes + conn->request.size, false};
+    struct jute_in in = {conn->request.text, conn->request.text + conn->request.size, false};
     bool first = !conn->row;
 
     if (conn->server == world->old && first) {
@@ -758,7 +758,7 @@ static void reply(struct zk_conn *conn)
     conn->row = opens ? conn->opens : conn->row;
     bool ends = !conn->row || conn->closes;
     say(conn, &conn->reply);
-    jute_drop(&conn->request);
+    strbuf_free(&conn->request);
     if (ends)
         hang_up(conn);
     else
@@ -787,7 +787,7 @@ static void add_watch(struct zk_conn *conn, struct jute_text path, bool children
     conn->watches = watch;
 }
 
-static void put_children(struct zk_conn *conn, struct jute_out *out, const struct zk_node *parent)
+static void put_children(struct zk_conn *conn, struct strbuf *out, const struct zk_node *parent)
 {
     const struct zk_world *world = conn->world;
     int64_t zxid = world->servers[conn->server].applied;
@@ -809,7 +809,7 @@ static void read_out(struct zk_conn *conn, int32_t xid, int kind, struct jute_in
     struct jute_text path = jute_text(in);
     bool watch = jute_bool(in);
     const struct zk_node *node = find(world, path, server->applied);
-    struct jute_out out = {0};
+    struct strbuf out = {0};
     size_t frame = jute_begin(&out);
 
     if (watch && (node || kind == OP_EXISTS))
@@ -847,8 +847,8 @@ static void take_frame(struct zk_conn *conn, const struct jute_in *frame)
         }
         hear_of(conn->world, conn->row, conn->server);
     }
-    jute_drop(&conn->request);
-    jute_put_bytes(&conn->request, frame->at, (size_t)(frame->end - frame->at));
+    strbuf_free(&conn->request);
+    strbuf_add(&conn->request, frame->at, (size_t)(frame->end - frame->at));
     conn->pending = CONN_FORWARDED;
     loop_arm(conn->world->loop, &conn->timer, soon(conn->world, 60));
 }
@@ -860,13 +860,13 @@ static void process(struct zk_conn *conn)
     int64_t taken;
 
     while (conn->open && conn->pending == CONN_FREE &&
-           (taken = jute_frame(conn->in.bytes, conn->in.size, &frame)) > 0) {
-        struct jute_out rest = {0};
-        jute_put_bytes(&rest, conn->in.bytes + taken, conn->in.size - (size_t)taken);
-        struct jute_out now = conn->in;
+           (taken = jute_frame(conn->in.text, conn->in.size, &frame)) > 0) {
+        struct strbuf rest = {0};
+        strbuf_add(&rest, conn->in.text + taken, conn->in.size - (size_t)taken);
+        struct strbuf now = conn->in;
         conn->in = rest;
         take_frame(conn, &frame);
-        jute_drop(&now);
+        strbuf_free(&now);
     }
 }
 
@@ -883,7 +883,7 @@ void zk_server_hear(struct zk_conn *conn, enum zk_chunk_kind kind, const char *b
     } else if (kind == CHUNK_END && conn->open) {
         zk_server_leave(conn);
     } else if (kind == CHUNK_BYTES && conn->open) {
-        jute_put_bytes(&conn->in, bytes, size);
+        strbuf_add(&conn->in, bytes, size);
         process(conn);
     }
 }

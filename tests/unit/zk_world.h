@@ -50,13 +50,13 @@ struct zk_conn {
     int server;
     bool open;
     struct zk_session_row *row; /* NULL: no session is opened on it yet */
-    struct jute_out in;
+    struct strbuf in;
     struct zk_watch *watches;
 
     /* What waits for the leader: a request as it came, or the first words. */
     enum { CONN_FREE, CONN_FORWARDED, CONN_DECIDED } pending;
-    struct jute_out request;
-    struct jute_out reply; /* when it is decided */
+    struct strbuf request;
+    struct strbuf reply; /* when it is decided */
     int64_t decided;       /* its zxid: the server has to have that before it replies */
     struct zk_session_row *opens;
     bool closes;

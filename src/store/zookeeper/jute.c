@@ -2,69 +2,51 @@
 #include "store/zookeeper/jute.h"
 
 #include <endian.h>
+#include <string.h>
 
-#include "base/mem.h"
-
-void jute_put_bytes(struct jute_out *out, const void *bytes, size_t size)
-{
-    if (size > out->room - out->size) {
-        out->room = 2 * out->room + size;
-        out->bytes = mem_checked(realloc(out->bytes, out->room));
-    }
-    if (size > 0)
-        memcpy(out->bytes + out->size, bytes, size);
-    out->size += size;
-}
-
-void jute_put_int(struct jute_out *out, int32_t number)
+void jute_put_int(struct strbuf *out, int32_t number)
 {
     uint32_t word = htobe32((uint32_t)number);
 
-    jute_put_bytes(out, &word, sizeof word);
+    strbuf_add(out, &word, sizeof word);
 }
 
-void jute_put_long(struct jute_out *out, int64_t number)
+void jute_put_long(struct strbuf *out, int64_t number)
 {
     uint64_t word = htobe64((uint64_t)number);
 
-    jute_put_bytes(out, &word, sizeof word);
+    strbuf_add(out, &word, sizeof word);
 }
 
-void jute_put_bool(struct jute_out *out, bool value)
+void jute_put_bool(struct strbuf *out, bool value)
 {
     char byte = value ? 1 : 0;
 
-    jute_put_bytes(out, &byte, 1);
+    strbuf_add(out, &byte, 1);
 }
 
-void jute_put_buffer(struct jute_out *out, const char *bytes, size_t size)
+void jute_put_buffer(struct strbuf *out, const char *bytes, size_t size)
 {
     jute_put_int(out, (int32_t)size);
-    jute_put_bytes(out, bytes, size);
+    strbuf_add(out, bytes, size);
 }
 
-void jute_put_string(struct jute_out *out, const char *text)
+void jute_put_string(struct strbuf *out, const char *text)
 {
     jute_put_buffer(out, text, strlen(text));
 }
 
-size_t jute_begin(struct jute_out *out)
+size_t jute_begin(struct strbuf *out)
 {
     jute_put_int(out, 0);
     return out->size;
 }
 
-void jute_end(struct jute_out *out, size_t frame)
+void jute_end(struct strbuf *out, size_t frame)
 {
     uint32_t length = htobe32((uint32_t)(out->size - frame));
 
-    memcpy(out->bytes + frame - sizeof length, &length, sizeof length);
-}
-
-void jute_drop(struct jute_out *out)
-{
-    free(out->bytes);
-    *out = (struct jute_out){0};
+    memcpy(out->text + frame - sizeof length, &length, sizeof length);
 }
 
 /* The next "size" bytes; NULL if there are less. */

@@ -7,24 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is written; zeroed at first. */
-struct jute_out {
-    char *bytes;
-    size_t size, room;
-};
+#include "base/strbuf.h"
 
-void jute_put_int(struct jute_out *out, int32_t number);
-void jute_put_long(struct jute_out *out, int64_t number);
-void jute_put_bool(struct jute_out *out, bool value);
-/* Bytes as they are, without their length. */
-void jute_put_bytes(struct jute_out *out, const void *bytes, size_t size);
-void jute_put_buffer(struct jute_out *out, const char *bytes, size_t size);
-void jute_put_string(struct jute_out *out, const char *text);
+/* These add to the end of the text. */
+void jute_put_int(struct strbuf *out, int32_t number);
+void jute_put_long(struct strbuf *out, int64_t number);
+void jute_put_bool(struct strbuf *out, bool value);
+void jute_put_buffer(struct strbuf *out, const char *bytes, size_t size);
+void jute_put_string(struct strbuf *out, const char *text);
 /* A frame is what is put between these two. jute_begin() returns what jute_end() wants. */
-size_t jute_begin(struct jute_out *out);
-void jute_end(struct jute_out *out, size_t frame);
-/* Frees the bytes; it is empty then. */
-void jute_drop(struct jute_out *out);
+size_t jute_begin(struct strbuf *out);
+void jute_end(struct strbuf *out, size_t frame);
 
 /* What is read, borrowed. Where something does not fit in, it is "damaged" from there on, and all
  * that is read is zero or empty. */

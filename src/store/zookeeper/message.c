@@ -25,7 +25,7 @@ enum {
 
 /* -- sessions ---------------------------------------------------------------------------------- */
 
-void zk_put_connect(struct jute_out *out, const struct zk_identity *session, int32_t timeout_ms,
+void zk_put_connect(struct strbuf *out, const struct zk_identity *session, int32_t timeout_ms,
                     int64_t zxid)
 {
     size_t frame = jute_begin(out);
@@ -55,7 +55,7 @@ bool zk_read_connected(struct jute_in *in, struct zk_identity *session, int32_t 
     return !in->damaged;
 }
 
-void zk_put_digest(struct jute_out *out, const char *user, const char *password)
+void zk_put_digest(struct strbuf *out, const char *user, const char *password)
 {
     size_t frame = jute_begin(out), length = strlen(user) + 1 + strlen(password);
 
@@ -64,9 +64,9 @@ void zk_put_digest(struct jute_out *out, const char *user, const char *password)
     jute_put_int(out, 0);
     jute_put_string(out, "digest");
     jute_put_int(out, (int32_t)length);
-    jute_put_bytes(out, user, strlen(user));
-    jute_put_bytes(out, ":", 1);
-    jute_put_bytes(out, password, strlen(password));
+    strbuf_add(out, user, strlen(user));
+    strbuf_add(out, ":", 1);
+    strbuf_add(out, password, strlen(password));
     jute_end(out, frame);
 }
 
@@ -81,7 +81,7 @@ static size_t begin(struct zk_batch *batch, int operation)
     return frame;
 }
 
-static void put_create(struct jute_out *out, const char *path, const char *data, bool closed,
+static void put_create(struct strbuf *out, const char *path, const char *data, bool closed,
                        int flags)
 {
     jute_put_string(out, path);
@@ -158,9 +158,9 @@ struct zk_multi zk_multi(struct zk_batch *batch)
 }
 
 /* In front of each operation of a transaction, and at its end. */
-static struct jute_out *put_operation(struct zk_multi *multi, int operation)
+static struct strbuf *put_operation(struct zk_multi *multi, int operation)
 {
-    struct jute_out *out = &multi->batch->out;
+    struct strbuf *out = &multi->batch->out;
 
     jute_put_int(out, operation);
     jute_put_bool(out, operation == OP_ERROR);
@@ -176,7 +176,7 @@ void zk_multi_create(struct zk_multi *multi, enum zk_create kind, const char *pa
 
 void zk_multi_check(struct zk_multi *multi, const char *path)
 {
-    struct jute_out *out = put_operation(multi, OP_CHECK);
+    struct strbuf *out = put_operation(multi, OP_CHECK);
 
     jute_put_string(out, path);
     jute_put_int(out, ANY_VERSION);
@@ -184,7 +184,7 @@ void zk_multi_check(struct zk_multi *multi, const char *path)
 
 void zk_multi_set(struct zk_multi *multi, const char *path, const char *data)
 {
-    struct jute_out *out = put_operation(multi, OP_SET_DATA);
+    struct strbuf *out = put_operation(multi, OP_SET_DATA);
 
     jute_put_string(out, path);
     jute_put_string(out, data);
@@ -193,7 +193,7 @@ void zk_multi_set(struct zk_multi *multi, const char *path, const char *data)
 
 void zk_multi_delete(struct zk_multi *multi, const char *path)
 {
-    struct jute_out *out = put_operation(multi, OP_DELETE);
+    struct strbuf *out = put_operation(multi, OP_DELETE);
 
     jute_put_string(out, path);
     jute_put_int(out, ANY_VERSION);

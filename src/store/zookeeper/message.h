@@ -34,18 +34,18 @@ struct zk_identity {
 };
 
 /* The first words on a connection. zxid: the latest that the session has seen. */
-void zk_put_connect(struct jute_out *out, const struct zk_identity *session, int32_t timeout_ms,
+void zk_put_connect(struct strbuf *out, const struct zk_identity *session, int32_t timeout_ms,
                     int64_t zxid);
 /* False if it makes no sense. *session is what the server has made of it: id 0: it has ended. */
 bool zk_read_connected(struct jute_in *in, struct zk_identity *session, int32_t *timeout_ms);
 /* Follows the first words, without an answer having to be waited for. */
-void zk_put_digest(struct jute_out *out, const char *user, const char *password);
+void zk_put_digest(struct strbuf *out, const char *user, const char *password);
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
 /* Requests that are sent together, each with its xid, one after the other. */
 struct zk_batch {
-    struct jute_out out;
+    struct strbuf out;
     int32_t xid; /* of the first one */
     size_t count;
     bool writes, closes; /* there is a request among them that does */

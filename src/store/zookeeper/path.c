@@ -13,11 +13,7 @@
 
 char *zk_path_join(const char *node, const char *child)
 {
-    size_t size = strlen(node) + strlen(child) + 2;
-    char *path = mem_zeroed(size);
-
-    snprintf(path, size, "%s/%s", node, child);
-    return path;
+    return strbuf_print("%s/%s", node, child);
 }
 
 /* What a node's name may have, going by PathUtils.validatePath() of ZooKeeper, which looks at

@@ -49,7 +49,7 @@ struct zk_session {
 
     /* The connection. */
     struct moment opened;
-    struct jute_out in;  /* what has come and is not a whole frame yet */
+    struct strbuf in;  /* what has come and is not a whole frame yet */
     unsigned generation; /* counts ends: what is being read may end it */
     struct breaks breaks;
 
@@ -72,7 +72,7 @@ static void hang_up(struct zk_session *session)
     ensemble_stop(session->ensemble);
     stream_close(session->stream);
     session->phase = PHASE_DOWN;
-    session->in.size = 0;
+    strbuf_cut(&session->in, 0);
     session->generation++;
 }
 
@@ -110,7 +110,7 @@ static void empty_batch(struct zk_session *session)
 {
     int32_t next = session->batch.xid + (int32_t)session->batch.count;
 
-    jute_drop(&session->batch.out);
+    strbuf_free(&session->batch.out);
     session->batch = (struct zk_batch){.xid = next < XID_MAX ? next : 1};
 }
 
@@ -223,22 +223,22 @@ static void start(struct zk_session *session)
 static void connected(void *arg)
 {
     struct zk_session *session = arg;
-    struct jute_out out = {0};
+    struct strbuf out = {0};
     int64_t wish = session->wish / NS_PER_MS;
 
     session->phase = PHASE_OPENING;
     session->opened = loop_now(session->loop);
     zk_put_connect(&out, &session->identity,
                    (int32_t)(wish < TIMEOUT_MAX_MS ? wish : TIMEOUT_MAX_MS), session->zxid);
-    stream_send(session->stream, out.bytes, out.size);
-    jute_drop(&out);
+    stream_send(session->stream, out.text, out.size);
+    strbuf_free(&out);
 }
 
 /* -- the connection ---------------------------------------------------------------------------- */
 
 static void send_batch(struct zk_session *session)
 {
-    stream_send(session->stream, session->batch.out.bytes, session->batch.out.size);
+    stream_send(session->stream, session->batch.out.text, session->batch.out.size);
     session->sent = true;
     session->writes = session->batch.writes || session->batch.closes;
     session->first = session->batch.xid;
@@ -258,22 +258,22 @@ static void leave_strange_session(struct zk_session *session)
     struct zk_batch batch = {.xid = 1};
 
     zk_close(&batch);
-    stream_send(session->stream, batch.out.bytes, batch.out.size);
-    jute_drop(&batch.out);
+    stream_send(session->stream, batch.out.text, batch.out.size);
+    strbuf_free(&batch.out);
     expire(session);
 }
 
 static void go_on(struct zk_session *session)
 {
-    struct jute_out out = {0};
+    struct strbuf out = {0};
 
     session->phase = PHASE_UP;
     breaks_up(&session->breaks);
     loop_arm(session->loop, &session->timer, session->answer_by);
     if (session->url->user) {
         zk_put_digest(&out, session->url->user, session->password);
-        stream_send(session->stream, out.bytes, out.size);
-        jute_drop(&out);
+        stream_send(session->stream, out.text, out.size);
+        strbuf_free(&out);
     }
     if (session->wanted > 0)
         send_batch(session);
@@ -359,8 +359,8 @@ static void received(void *arg, const char *bytes, size_t size)
     size_t done = 0;
     int64_t taken;
 
-    jute_put_bytes(&session->in, bytes, size);
-    while ((taken = jute_frame(session->in.bytes + done, session->in.size - done, &frame)) > 0) {
+    strbuf_add(&session->in, bytes, size);
+    while ((taken = jute_frame(session->in.text + done, session->in.size - done, &frame)) > 0) {
         done += (size_t)taken;
         if (session->phase == PHASE_OPENING)
             hear_opened(session, &frame);
@@ -369,9 +369,7 @@ static void received(void *arg, const char *bytes, size_t size)
         if (session->generation != generation)
             return;
     }
-    session->in.size -= done;
-    if (session->in.size > 0)
-        memmove(session->in.bytes, session->in.bytes + done, session->in.size);
+    strbuf_drop(&session->in, done);
     if (taken < 0)
         stream_refuse(session->stream, "what answers there is not a ZooKeeper server");
 }
@@ -449,8 +447,8 @@ void zk_session_free(struct zk_session *session)
     stream_free(session->stream);
     ensemble_free(session->ensemble);
     tls_discard(session->tls);
-    jute_drop(&session->in);
-    jute_drop(&session->batch.out);
+    strbuf_free(&session->in);
+    strbuf_free(&session->batch.out);
     free_replies(session->replies, session->frames, session->got);
     free(session);
 }
