@@ -7,34 +7,34 @@
 
 static void read_queue(const struct zk_reply *reply)
 {
-    struct queue queue;
+    struct zk_queue queue;
 
-    if (queue_read(reply, &queue)) {
-        MUST(queue_holders(&queue) <= queue.count);
-        MUST(queue.count == 0 || queue_oldest(&queue));
+    if (zk_queue_read(reply, &queue) == ZK_OK) {
+        MUST(zk_queue_holders(&queue) <= queue.count);
+        MUST(queue.count == 0 || zk_queue_oldest(&queue));
         for (size_t i = 0; i < queue.count; i++) {
-            const struct contender *one = &queue.all[i], *other = queue_in_the_way(&queue, one);
+            const struct zk_contender *one = &queue.all[i], *other = zk_queue_in_the_way(&queue, one);
             MUST(!other || other->order < one->order);
             MUST(!one->heads || one->holds == !other);
         }
     }
-    queue_free(&queue);
+    zk_queue_free(&queue);
 }
 
 static void read_data(const struct zk_reply *reply)
 {
-    struct contender one = {.uuid = ""};
+    struct zk_contender one = {.uuid = ""};
     struct lock_party party;
-    struct node_data data;
+    struct zk_node_data data;
     struct jute_text text;
     struct zk_stat stat;
 
-    if (!zk_read_data(reply, &text, &stat))
+    if (zk_read_data(reply, &text, &stat) != ZK_OK)
         return;
-    queue_party(&one, text, &stat, 0, &party);
-    if (node_data_parse(text, &data)) {
-        char *again = node_data_print(&data);
-        MUST(node_data_parse((struct jute_text){again, strlen(again)}, &data));
+    zk_read_party(&one, text, &stat, 0, &party);
+    if (zk_node_data_parse(text, &data)) {
+        char *again = zk_node_data_print(&data);
+        MUST(zk_node_data_parse((struct jute_text){again, strlen(again)}, &data));
         free(again);
     }
 }
@@ -60,16 +60,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct zk_reply reply = {.body = {bytes, bytes + size - 1, false}};
     struct jute_in in = reply.body;
     struct zk_identity session = {0};
-    struct zk_stat stat;
     int32_t timeout;
     size_t index;
 
     switch (data[0] % 6) {
     case 0: read_queue(&reply); break;
-    case 1: read_data(&reply); break;
+    case 1:
+    case 4: read_data(&reply); break;
     case 2: zk_multi_error(&reply, &index); break;
     case 3: MUST(!zk_read_connected(&in, &session, &timeout) || !session.id || timeout > 0); break;
-    case 4: zk_read_stat(&reply, &stat); break;
     case 5: read_name(&reply); break;
     }
     return 0;

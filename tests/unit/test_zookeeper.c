@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "store/zookeeper/family.h"
+#include "store/zookeeper/nesting.h"
 #include "store/zookeeper/leases.h"
 #include "store/zookeeper/message.h"
 #include "store/zookeeper/path.h"
@@ -120,10 +120,10 @@ static void read_children(const char *const *names, struct strbuf *out, struct z
     *reply = (struct zk_reply){.body = {out->text, out->text + out->size, false}};
 }
 
-static void judge(const struct queue *queue, char *judged)
+static void judge(const struct zk_queue *queue, char *judged)
 {
     for (size_t i = 0; i < queue->count; i++) {
-        const struct contender *one = &queue->all[i], *other = queue_in_the_way(queue, one);
+        const struct zk_contender *one = &queue->all[i], *other = zk_queue_in_the_way(queue, one);
         judged[i] = one->holds    ? 'H'
                     : !one->heads ? '-'
                     : !other      ? '?'
@@ -137,16 +137,16 @@ static void test_queues(void)
     for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
         struct strbuf out = {0};
         struct zk_reply reply;
-        struct queue queue;
+        struct zk_queue queue;
         char judged[NAMES_MAX + 1] = "";
         read_children(queues[i].names, &out, &reply);
-        bool sound = queue_read(&reply, &queue);
+        bool sound = zk_queue_read(&reply, &queue) == ZK_OK;
         judge(&queue, judged);
         if (!tap_ok(sound && strcmp(judged, queues[i].judged) == 0 &&
-                        queue_holders(&queue) == queues[i].holders,
+                        zk_queue_holders(&queue) == queues[i].holders,
                     "%s", queues[i].what))
-            tap_note("%s, %zu holders", judged, queue_holders(&queue));
-        queue_free(&queue);
+            tap_note("%s, %zu holders", judged, zk_queue_holders(&queue));
+        zk_queue_free(&queue);
         strbuf_free(&out);
     }
 }
@@ -156,16 +156,16 @@ static void test_ancestors(void)
     static const char *const names[] = {LOCK(A, "0000000000"), LOCK(B, "0000000001"), NULL};
     struct strbuf out = {0};
     struct zk_reply reply;
-    struct queue queue;
+    struct zk_queue queue;
 
     read_children(names, &out, &reply);
-    queue_read(&reply, &queue);
-    const struct contender *one = queue_ancestor(&queue, C "." A "." D);
+    zk_queue_read(&reply, &queue);
+    const struct zk_contender *one = zk_queue_ancestor(&queue, C "." A "." D);
     tap_ok(one && strcmp(one->uuid, A) == 0, "an ancestor that holds it");
-    tap_ok(!queue_ancestor(&queue, B "." D), "one that waits is none");
-    tap_ok(!queue_ancestor(&queue, A), "oneself is none");
-    tap_ok(queue_position(&queue, queue_find(&queue, B)) == 1, "the first that waits");
-    queue_free(&queue);
+    tap_ok(!zk_queue_ancestor(&queue, B "." D), "one that waits is none");
+    tap_ok(!zk_queue_ancestor(&queue, A), "oneself is none");
+    tap_ok(zk_queue_position(&queue, zk_queue_find(&queue, B)) == 1, "the first that waits");
+    zk_queue_free(&queue);
     strbuf_free(&out);
 }
 
@@ -173,25 +173,25 @@ static void test_ancestors(void)
 
 static void test_data(void)
 {
-    struct node_data data = {.mode = LOCK_SHARED, .fence = 77, .lease = 30 * NS_PER_SEC}, back;
+    struct zk_node_data data = {.mode = LOCK_SHARED, .fence = 77, .lease = 30 * NS_PER_SEC}, back;
 
     strcpy(data.owner, A "." B);
     memset(data.password, 0xe1, sizeof data.password);
-    data.elders[0] = 12;
-    data.elders[2] = INT64_MAX;
+    data.ancestors[0] = 12;
+    data.ancestors[2] = INT64_MAX;
     data.who = "host user 12 make -";
     data.who_size = strlen(data.who);
-    char *text = node_data_print(&data);
-    bool parsed = node_data_parse((struct jute_text){text, strlen(text)}, &back);
+    char *text = zk_node_data_print(&data);
+    bool parsed = zk_node_data_parse((struct jute_text){text, strlen(text)}, &back);
     tap_ok(parsed && strcmp(back.owner, data.owner) == 0 && back.mode == data.mode &&
                back.fence == 77 && back.lease == data.lease &&
                memcmp(back.password, data.password, sizeof data.password) == 0 &&
-               memcmp(back.elders, data.elders, sizeof data.elders) == 0 &&
+               memcmp(back.ancestors, data.ancestors, sizeof data.ancestors) == 0 &&
                back.who_size == data.who_size && memcmp(back.who, data.who, data.who_size) == 0,
            "data comes back");
     free(text);
-    tap_ok(!node_data_parse((struct jute_text){"10.0.0.1", 8}, &back), "Curator's is not ours");
-    tap_ok(!node_data_parse((struct jute_text){"", 0}, &back), "nor is nothing");
+    tap_ok(!zk_node_data_parse((struct jute_text){"10.0.0.1", 8}, &back), "Curator's is not ours");
+    tap_ok(!zk_node_data_parse((struct jute_text){"", 0}, &back), "nor is nothing");
 }
 
 /* -- semaphores -------------------------------------------------------------------------------- */
@@ -211,9 +211,9 @@ static const struct {
 
 static void put_lease(struct strbuf *out, char slot)
 {
-    struct node_data data = {
+    struct zk_node_data data = {
         .mode = LOCK_LIMIT, .limit = 3, .slot = (unsigned)(slot - '0'), .owner = A, .who = ""};
-    char *text = slot == '0' ? strdup("10.0.0.1") : node_data_print(&data);
+    char *text = slot == '0' ? strdup("10.0.0.1") : zk_node_data_print(&data);
 
     jute_put_string(out, text);
     for (int i = 0; i < 4 + 1 + 1 + 1; i++) /* the node's state */
@@ -235,7 +235,7 @@ static void test_rooms(void)
             replies[j].error = rooms[i].slots[j] == '-' ? ZK_NO_NODE : ZK_OK;
             replies[j].body = (struct jute_in){outs[j].text, outs[j].text + outs[j].size, false};
         }
-        struct room room = leases_room(replies, count);
+        struct zk_room room = zk_leases_room(replies, count);
         bool ours = strpbrk(rooms[i].slots, "123");
         if (!tap_ok(room.taken == rooms[i].taken && room.slot == rooms[i].slot &&
                         room.limit == (ours ? 3 : 0),
@@ -251,13 +251,13 @@ static void test_elders(void)
     static const char *const damaged[] = {
         "",  "x", "7:", "7:x", "7:1:", "7;1", "7:-1", "7:1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17",
         NULL};
-    struct node_data back;
+    struct zk_node_data back;
 
     for (const char *const *fence = damaged; *fence; fence++) {
         char text[200];
         snprintf(text, sizeof text, "rlock/1 %s shared %s 9000 00000000000000000000000000000000 -",
                  A, *fence);
-        tap_ok(!node_data_parse((struct jute_text){text, strlen(text)}, &back), "no elders: %s",
+        tap_ok(!zk_node_data_parse((struct jute_text){text, strlen(text)}, &back), "no ancestors: %s",
                *fence);
     }
 }
@@ -265,13 +265,13 @@ static void test_elders(void)
 static void test_limits(void)
 {
     static const char *const damaged[] = {"limit", "limit:3", "limit:0:1", "limit:3:x", NULL};
-    struct node_data back;
+    struct zk_node_data back;
 
     for (const char *const *mode = damaged; *mode; mode++) {
         char text[200];
         snprintf(text, sizeof text, "rlock/1 %s %s 0 9000 00000000000000000000000000000000 -", A,
                  *mode);
-        tap_ok(!node_data_parse((struct jute_text){text, strlen(text)}, &back), "no mode: %s",
+        tap_ok(!zk_node_data_parse((struct jute_text){text, strlen(text)}, &back), "no mode: %s",
                *mode);
     }
 }
@@ -346,16 +346,16 @@ static void test_connected(void)
 
 static void test_families(void)
 {
-    static const int64_t elders[OWNER_DEPTH] = {1, 2}, none[OWNER_DEPTH] = {1};
+    static const int64_t ancestors[OWNER_DEPTH] = {1, 2}, none[OWNER_DEPTH] = {1};
     static const struct {
         const char *what;
-        struct relative all[4];
+        struct zk_nested all[4];
         size_t count, own;
         int in_the_way; /* -1: nobody */
     } cases[] = {
         {"an ancestor", {{A, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}}, 2, 1, -1},
         {"a descendant", {{A, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}}, 2, 0, -1},
-        {"an elder sibling",
+        {"an ancestor sibling",
          {{A, 1, false, NULL, NULL},
           {A "." B, 2, false, NULL, NULL},
           {A "." C, 3, false, NULL, NULL}},
@@ -383,31 +383,31 @@ static void test_families(void)
          3,
          2,
          1},
-        {"who is within an elder sibling",
+        {"who is within an ancestor sibling",
          {{A "." B, 2, false, NULL, NULL},
           {A "." C, 3, false, NULL, NULL},
-          {A "." B "." D, 5, false, elders, NULL}},
+          {A "." B "." D, 5, false, ancestors, NULL}},
          3,
          1,
          2},
-        {"who waits for one's own elder",
+        {"who waits for one's own ancestor",
          {{A "." B, 2, false, NULL, NULL},
           {A "." C, 3, false, NULL, NULL},
-          {A "." B "." D, 5, false, elders, NULL}},
+          {A "." B "." D, 5, false, ancestors, NULL}},
          3,
          2,
          -1},
-        {"who is within an elder sibling that has gone",
-         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, elders, NULL}},
+        {"who is within an ancestor sibling that has gone",
+         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, ancestors, NULL}},
          2,
          0,
          1},
-        {"who waited for one's own elder, which has gone",
-         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, elders, NULL}},
+        {"who waited for one's own ancestor, which has gone",
+         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, ancestors, NULL}},
          2,
          1,
          -1},
-        {"who came before, when there was no elder",
+        {"who came before, when there was no ancestor",
          {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, none, NULL}},
          2,
          1,
@@ -419,16 +419,16 @@ static void test_families(void)
          -1},
         {"siblings further in",
          {{A "." B, 2, false, NULL, NULL},
-          {A "." B "." C, 7, false, elders, NULL},
-          {A "." B "." D, 6, false, elders, NULL}},
+          {A "." B "." C, 7, false, ancestors, NULL},
+          {A "." B "." D, 6, false, ancestors, NULL}},
          3,
          1,
          2},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct relative *all = cases[i].all,
-                              *other = family_in_the_way(all, cases[i].count, cases[i].own);
+        const struct zk_nested *all = cases[i].all,
+                              *other = zk_nested_in_the_way(all, cases[i].count, cases[i].own);
         int seen = other ? (int)(other - all) : -1;
         if (!tap_ok(seen == cases[i].in_the_way, "in the way of a relative: %s", cases[i].what))
             tap_note("%d", seen);

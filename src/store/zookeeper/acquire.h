@@ -4,7 +4,7 @@
 
 #include "store/zookeeper/operation.h"
 
-/* Goes on with an acquisition that has begun. */
+/* Performs an acquisition, also one that continues an earlier one. */
 void zk_acquire(struct zk_store *store);
 
 #endif

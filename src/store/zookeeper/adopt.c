@@ -10,71 +10,94 @@
  * KEY/leases, and a waiter below KEY/locks. */
 enum { PLACES = 3 };
 
-static char *parent_of(const struct spot *spot, size_t place)
+static const char *parent_of(const struct zk_nodes *nodes, size_t place)
 {
-    return place == 0   ? mem_strdup(spot->key)
-           : place == 1 ? mem_strdup(spot->leases)
-                        : zk_path_join(spot->key, LOCKS);
+    return place == 0 ? nodes->key : place == 1 ? nodes->leases : nodes->locks;
 }
 
-/* Notes the owner's nodes among these. */
-static void note_own(struct zk_store *store, struct spot *spot, const struct queue *queue,
-                     const char *parent)
+static void miss(struct zk_store *store, size_t key)
 {
-    const char *uuid = queue_uuid(zk_request_of(store)->owner);
-    const struct contender *one = NULL;
-
-    for (size_t i = 0; i < NODES_MAX && (one = queue_next_of(queue, uuid, one)); i++) {
-        zk_set_text(&spot->nodes[i], zk_path_join(parent, one->name));
-        spot->number = one->number;
-    }
+    store->absent = key;
+    zk_begin(store, ZK_MISSING);
 }
 
-/* Reads the children at each place of the spot. False, and told, if they cannot be read. */
-static bool find_nodes(struct zk_store *store, struct spot *spot, const struct zk_reply *replies)
+static void missing(struct zk_store *store)
 {
-    for (size_t place = 0; place < PLACES && !spot->nodes[0]; place++) {
-        struct queue queue;
-        if (replies[place].error == ZK_NO_NODE)
-            continue;
-        if (replies[place].error != ZK_OK || !queue_read(&replies[place], &queue)) {
-            zk_tell_error(store, replies[place].error ? replies[place].error : ZK_MARSHALLING);
-            return false;
+    zk_begin(store, store->missing);
+}
+
+/* Notes the owner's nodes among the children at each place. Returns an error of the server's, or
+ * ZK_OK. */
+static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
+                      const struct zk_reply *replies)
+{
+    const char *uuid = zk_owner_uuid(zk_request_of(store)->owner);
+
+    for (size_t place = 0; place < PLACES && !nodes->own[0]; place++) {
+        const struct zk_contender *one = NULL;
+        struct zk_queue queue;
+        int error = zk_queue_read(&replies[place], &queue);
+        if (error != ZK_OK)
+            return error;
+        for (size_t i = 0; i < NODES_MAX && (one = zk_queue_next_of(&queue, uuid, one)); i++) {
+            nodes->own[i] = zk_path_join(parent_of(nodes, place), one->name);
+            nodes->number = one->number;
         }
-        char *parent = parent_of(spot, place);
-        note_own(store, spot, &queue, parent);
-        free(parent);
-        queue_free(&queue);
+        zk_queue_free(&queue);
     }
-    return true;
+    return ZK_OK;
 }
 
-/* Takes what is in one node of the spot, and its session where none is known yet. A node of another
- * session is a request's that came late: it goes with that session. Returns false if the node is
- * not the owner's. */
-static bool take_node(struct zk_store *store, struct spot *spot, char **node,
+/* The session that the nodes were looked for in is closed. */
+static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
+{
+    for (size_t i = 0; i < store->key_count; i++) {
+        int error = find_nodes(store, &store->nodes[i], replies + PLACES * i);
+        if (error == ZK_OK)
+            continue;
+        zk_tell_error(store, error);
+        return;
+    }
+    for (size_t i = 0; i < store->key_count; i++) {
+        const struct zk_nodes *nodes = &store->nodes[i];
+        if (!nodes->own[0]) {
+            zk_session_drop_batch(store->session);
+            miss(store, i);
+            return;
+        }
+        for (size_t j = 0; j < NODES_MAX && nodes->own[j]; j++)
+            zk_get(zk_batch_of(store), nodes->own[j]);
+    }
+    zk_close(zk_batch_of(store));
+    zk_send(store, ZK_READ_NODES);
+}
+
+/* Takes what is in one node of a key, and its session where none is known yet. A node of another
+ * session is one of a request that came late: it goes with that session. Returns false if the node
+ * is not the owner's. */
+static bool take_node(struct zk_store *store, struct zk_nodes *nodes, char **node,
                       const struct zk_reply *reply, struct zk_identity *identity)
 {
-    struct node_data data;
+    struct zk_node_data data;
     struct jute_text text;
     struct zk_stat stat;
 
-    if (reply->error != ZK_OK || !zk_read_data(reply, &text, &stat) ||
-        !node_data_parse(text, &data) || strcmp(data.owner, zk_request_of(store)->owner) != 0)
+    if (zk_read_data(reply, &text, &stat) != ZK_OK || !zk_node_data_parse(text, &data) ||
+        strcmp(data.owner, zk_request_of(store)->owner) != 0)
         return false;
     if (identity->id && identity->id != stat.session) {
         zk_set_text(node, NULL);
-        return node != &spot->nodes[0];
+        return node != &nodes->own[0];
     }
     identity->id = stat.session;
     memcpy(identity->password, data.password, sizeof identity->password);
-    if (node != &spot->nodes[0])
+    if (node != &nodes->own[0])
         return true;
-    spot->slot = data.slot;
-    spot->leased = data.slot > 0;
-    spot->nested = data.fence > 0;
-    spot->fence = data.fence ? data.fence : (uint64_t)stat.czxid;
-    zk_set_text(&spot->data, mem_checked(strndup(text.bytes, text.size)));
+    nodes->slot = data.slot;
+    nodes->leased = data.slot > 0;
+    nodes->nests = data.fence > 0;
+    nodes->fence = data.fence ? data.fence : (uint64_t)stat.czxid;
+    zk_set_text(&nodes->data, mem_checked(strndup(text.bytes, text.size)));
     if (!zk_request_of(store)->lease)
         zk_wish(store, data.lease);
     return true;
@@ -84,66 +107,37 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_identity identity = {0};
 
-    for (size_t i = 0; i < store->spot_count; i++) {
-        struct spot *spot = &store->spots[i];
-        for (size_t j = 0; j < NODES_MAX && spot->nodes[j]; j++) {
-            if (take_node(store, spot, &spot->nodes[j], replies++, &identity))
+    for (size_t i = 0; i < store->key_count; i++) {
+        struct zk_nodes *nodes = &store->nodes[i];
+        for (size_t j = 0; j < NODES_MAX && nodes->own[j]; j++) {
+            if (take_node(store, nodes, &nodes->own[j], replies++, &identity))
                 continue;
             zk_forget(store);
-            store->absent = i;
-            store->missing(store);
+            miss(store, i);
             return;
         }
     }
     zk_session_take(store->session, &identity);
     snprintf(store->owner, sizeof store->owner, "%s", zk_request_of(store)->owner);
-    store->placed = true;
-    store->adopted(store);
+    store->place = ZK_HAS_PLACE;
+    zk_begin(store, store->adopted);
 }
 
-/* The session that the nodes were looked for in is closed. */
-static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
-{
-    for (size_t i = 0; i < store->spot_count; i++)
-        if (!find_nodes(store, &store->spots[i], replies + PLACES * i))
-            return;
-    for (size_t i = 0; i < store->spot_count; i++) {
-        const struct spot *spot = &store->spots[i];
-        if (!spot->nodes[0]) {
-            zk_session_drop_batch(store->session);
-            store->absent = i;
-            store->missing(store);
-            return;
-        }
-        for (size_t j = 0; j < NODES_MAX && spot->nodes[j]; j++)
-            zk_get(zk_batch_of(store), spot->nodes[j]);
-    }
-    zk_close(zk_batch_of(store));
-    zk_ask(store, false, read_nodes);
-}
-
-static void expired(struct zk_store *store)
+void zk_adopt(struct zk_store *store, enum zk_step adopted, enum zk_step missing_step)
 {
     zk_forget(store);
-    store->missing(store);
-}
-
-void zk_adopt(struct zk_store *store, void (*adopted)(struct zk_store *store),
-              void (*missing)(struct zk_store *store))
-{
-    zk_forget(store);
-    zk_make_spots(store);
+    zk_make_nodes(store);
     zk_wish(store, zk_request_of(store)->lease);
     store->adopted = adopted;
-    store->missing = missing;
-    store->expired = expired;
-    store->absent = 0;
-    for (size_t i = 0; i < store->spot_count; i++) {
-        for (size_t place = 0; place < PLACES; place++) {
-            char *parent = parent_of(&store->spots[i], place);
-            zk_children(zk_batch_of(store), parent, false);
-            free(parent);
-        }
-    }
-    zk_ask(store, false, found_nodes);
+    store->missing = missing_step;
+    for (size_t i = 0; i < store->key_count; i++)
+        for (size_t place = 0; place < PLACES; place++)
+            zk_children(zk_batch_of(store), parent_of(&store->nodes[i], place), false);
+    zk_send(store, ZK_FIND_NODES);
 }
+
+const struct zk_step_row zk_adopt_steps[ZK_STEPS] = {
+    [ZK_FIND_NODES] = {NULL, found_nodes, ZK_MISSING, ZK_NO_EFFECT},
+    [ZK_READ_NODES] = {NULL, read_nodes, ZK_MISSING, ZK_NO_EFFECT},
+    [ZK_MISSING] = {missing, NULL, ZK_MISSING, ZK_NO_EFFECT},
+};

@@ -13,20 +13,20 @@ static int by_number(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-struct room leases_room(const struct zk_reply *data, size_t count)
+struct zk_room zk_leases_room(const struct zk_reply *data, size_t count)
 {
-    struct room room = {.slot = 1};
+    struct zk_room room = {.slot = 1};
     unsigned *slots = mem_zeroed((count + 1) * sizeof *slots);
     size_t used = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct jute_text text = {"", 0};
         struct zk_stat stat;
-        struct node_data one;
+        struct zk_node_data one;
         if (data[i].error == ZK_NO_NODE)
             continue;
-        bool ours = data[i].error == ZK_OK && zk_read_data(&data[i], &text, &stat) &&
-                    node_data_parse(text, &one) && one.slot > 0;
+        bool ours = zk_read_data(&data[i], &text, &stat) == ZK_OK &&
+                    zk_node_data_parse(text, &one) && one.slot > 0;
         if (ours)
             slots[used++] = one.slot;
         else

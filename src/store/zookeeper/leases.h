@@ -9,13 +9,13 @@
 
 #include "store/zookeeper/message.h"
 
-struct room {
+struct zk_room {
     unsigned taken;
     unsigned slot;  /* the lowest that is free, from 1 */
     unsigned limit; /* that rlock's leases tell, the first of them; 0: there is none */
 };
 
 /* data: of each lease the reply to zk_get(); one that has gone meanwhile does not count. */
-struct room leases_room(const struct zk_reply *data, size_t count);
+struct zk_room zk_leases_room(const struct zk_reply *data, size_t count);
 
 #endif

@@ -1,7 +1,7 @@
 /* ZooKeeper's messages. */
 #include "store/zookeeper/message.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Operations by their numbers. */
@@ -109,16 +109,6 @@ void zk_container(struct zk_batch *batch, const char *path, bool closed)
     jute_end(&batch->out, frame);
 }
 
-void zk_delete(struct zk_batch *batch, const char *path)
-{
-    size_t frame = begin(batch, OP_DELETE);
-
-    jute_put_string(&batch->out, path);
-    jute_put_int(&batch->out, ANY_VERSION);
-    batch->writes = true;
-    jute_end(&batch->out, frame);
-}
-
 static void put_read(struct zk_batch *batch, int operation, const char *path, bool watch)
 {
     size_t frame = begin(batch, operation);
@@ -136,6 +126,14 @@ void zk_exists(struct zk_batch *batch, const char *path, bool watch)
 void zk_get(struct zk_batch *batch, const char *path)
 {
     put_read(batch, OP_GET_DATA, path, false);
+}
+
+void zk_get_child(struct zk_batch *batch, const char *parent, const char *name)
+{
+    char *path = strbuf_print("%s/%s", parent, name);
+
+    zk_get(batch, path);
+    free(path);
 }
 
 void zk_children(struct zk_batch *batch, const char *path, bool watch)
@@ -233,21 +231,15 @@ static struct zk_stat take_stat(struct jute_in *in)
     return stat;
 }
 
-bool zk_read_stat(const struct zk_reply *reply, struct zk_stat *stat)
+int zk_read_data(const struct zk_reply *reply, struct jute_text *data, struct zk_stat *stat)
 {
     struct jute_in in = reply->body;
 
-    *stat = take_stat(&in);
-    return !in.damaged;
-}
-
-bool zk_read_data(const struct zk_reply *reply, struct jute_text *data, struct zk_stat *stat)
-{
-    struct jute_in in = reply->body;
-
+    if (reply->error != ZK_OK)
+        return reply->error;
     *data = jute_text(&in);
     *stat = take_stat(&in);
-    return !in.damaged;
+    return in.damaged ? ZK_MARSHALLING : ZK_OK;
 }
 
 bool zk_read_children(const struct zk_reply *reply, struct zk_names *names)

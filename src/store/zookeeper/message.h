@@ -55,9 +55,9 @@ enum zk_create { ZK_EPHEMERAL, ZK_EPHEMERAL_SEQUENTIAL, ZK_CONTAINER };
 
 /* closed: what is created is for its creator alone, by what it has proved with zk_put_digest(). */
 void zk_container(struct zk_batch *batch, const char *path, bool closed);
-void zk_delete(struct zk_batch *batch, const char *path);
 void zk_exists(struct zk_batch *batch, const char *path, bool watch);
 void zk_get(struct zk_batch *batch, const char *path);
+void zk_get_child(struct zk_batch *batch, const char *parent, const char *name);
 void zk_children(struct zk_batch *batch, const char *path, bool watch);
 void zk_close(struct zk_batch *batch);
 
@@ -94,9 +94,9 @@ struct zk_reply {
 /* False if it makes no sense. */
 bool zk_read_reply(struct jute_in *in, struct zk_reply *reply);
 
-/* These read the body of a reply without an error; false if it makes no sense. */
-bool zk_read_stat(const struct zk_reply *reply, struct zk_stat *stat);
-bool zk_read_data(const struct zk_reply *reply, struct jute_text *data, struct zk_stat *stat);
+/* Reads what is in a node. Returns ZK_OK; the error of the reply; or ZK_MARSHALLING where the body
+ * makes no sense. */
+int zk_read_data(const struct zk_reply *reply, struct jute_text *data, struct zk_stat *stat);
 
 /* The names of children, one after the other. */
 struct zk_names {
@@ -104,6 +104,7 @@ struct zk_names {
     size_t left;
 };
 
+/* False if the body of a reply without an error makes no sense. */
 bool zk_read_children(const struct zk_reply *reply, struct zk_names *names);
 /* False after the last one, or where the reply is damaged. */
 bool zk_next_name(struct zk_names *names, struct jute_text *name);

@@ -1,4 +1,4 @@
-/* The session's operations: what they ask for, read and tell. */
+/* What the operations share: what they send, read and report. */
 #include "store/zookeeper/operation.h"
 
 #include <stdio.h>
@@ -7,63 +7,65 @@
 #include "net/loop.h"
 #include "store/zookeeper/path.h"
 
-/* -- spots ------------------------------------------------------------------------------------- */
+/* -- the nodes of the keys --------------------------------------------------------------------- */
 
-void zk_clear_relatives(struct spot *spot)
+void zk_clear_nested(struct zk_nodes *nodes)
 {
-    for (size_t i = 0; i < spot->relative_count; i++)
-        free(spot->relatives[i]);
-    free(spot->relatives);
-    spot->relatives = NULL;
-    spot->relative_count = 0;
+    for (size_t i = 0; i < nodes->nested_count; i++)
+        free(nodes->nested[i]);
+    free(nodes->nested);
+    nodes->nested = NULL;
+    nodes->nested_count = 0;
 }
 
-void zk_clear_elders(struct spot *spot)
+void zk_clear_ancestors(struct zk_nodes *nodes)
 {
     for (size_t i = 0; i < OWNER_DEPTH; i++) {
-        zk_set_text(&spot->elders[i], NULL);
-        spot->elders_since[i] = 0;
+        zk_set_text(&nodes->ancestors[i], NULL);
+        nodes->ancestors_since[i] = 0;
     }
 }
 
-static void clear_spot(struct spot *spot)
+static void clear(struct zk_nodes *nodes)
 {
-    zk_clear_relatives(spot);
-    free(spot->key);
-    free(spot->lock);
-    free(spot->leases);
-    free(spot->in_the_way);
-    free(spot->data);
+    zk_clear_nested(nodes);
+    zk_clear_ancestors(nodes);
+    free(nodes->key);
+    free(nodes->locks);
+    free(nodes->leases);
+    free(nodes->in_the_way);
+    free(nodes->data);
     for (size_t i = 0; i < NODES_MAX; i++)
-        free(spot->nodes[i]);
-    zk_clear_elders(spot);
-    *spot = (struct spot){0};
+        free(nodes->own[i]);
+    *nodes = (struct zk_nodes){0};
 }
 
-void zk_clear_spots(struct zk_store *store)
+void zk_clear_nodes(struct zk_store *store)
 {
-    for (size_t i = 0; i < store->spot_count; i++)
-        clear_spot(&store->spots[i]);
-    for (size_t i = 0; i < LOCK_KEYS_MAX; i++)
-        queue_free(&store->leases[i]);
-    store->spot_count = 0;
-    store->placed = store->unsure = store->leads = false;
+    for (size_t i = 0; i < store->key_count; i++)
+        clear(&store->nodes[i]);
+    zk_free_queues(store->leases);
+    store->key_count = 0;
+    store->place = ZK_NO_PLACE;
     store->heartbeats = 0;
 }
 
-void zk_make_spots(struct zk_store *store)
+void zk_name_nodes(const struct zk_store *store, struct zk_nodes *nodes, const char *key)
+{
+    nodes->key = zk_path_of_key(store->folder, key);
+    nodes->locks = zk_path_join(nodes->key, "locks");
+    nodes->leases = zk_path_join(nodes->key, "leases");
+    nodes->queue = zk_is_limited(store) ? nodes->locks : nodes->key;
+}
+
+void zk_make_nodes(struct zk_store *store)
 {
     const struct acquire_request *request = zk_request_of(store);
 
-    zk_clear_spots(store);
-    for (size_t i = 0; i < request->key_count; i++) {
-        struct spot *spot = &store->spots[i];
-        spot->key = zk_path_of_key(store->folder, request->keys[i]);
-        spot->leases = zk_path_join(spot->key, LEASES);
-        spot->lock =
-            request->mode == LOCK_LIMIT ? zk_path_join(spot->key, LOCKS) : mem_strdup(spot->key);
-    }
-    store->spot_count = request->key_count;
+    zk_clear_nodes(store);
+    for (size_t i = 0; i < request->key_count; i++)
+        zk_name_nodes(store, &store->nodes[i], request->keys[i]);
+    store->key_count = request->key_count;
 }
 
 void zk_set_text(char **to, char *text)
@@ -72,51 +74,51 @@ void zk_set_text(char **to, char *text)
     *to = text;
 }
 
-void zk_print_data(const struct zk_store *store, struct spot *spot)
+void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes)
 {
     const struct acquire_request *request = zk_request_of(store);
-    struct node_data data = {.mode = request->mode,
-                             .fence = spot->nested ? spot->fence : 0,
-                             .lease = zk_granted_lease(store),
-                             .limit = request->mode == LOCK_LIMIT ? request->limit : 0,
-                             .slot = spot->slot,
-                             .who = request->who,
-                             .who_size = strlen(request->who)};
+    struct zk_node_data data = {.mode = request->mode,
+                                .fence = nodes->nests ? nodes->fence : 0,
+                                .lease = zk_granted_lease(store),
+                                .limit = zk_is_limited(store) ? request->limit : 0,
+                                .slot = nodes->slot,
+                                .who = request->who,
+                                .who_size = strlen(request->who)};
 
-    if (spot->nested)
-        memcpy(data.elders, spot->elders_since, sizeof data.elders);
+    if (nodes->nests)
+        memcpy(data.ancestors, nodes->ancestors_since, sizeof data.ancestors);
     snprintf(data.owner, sizeof data.owner, "%s", request->owner);
     memcpy(data.password, zk_session_identity(store->session)->password, sizeof data.password);
-    zk_set_text(&spot->data, node_data_print(&data));
+    zk_set_text(&nodes->data, zk_node_data_print(&data));
 }
 
-/* What is in a node, with what is new about it. */
-static void update_data(struct zk_store *store, struct spot *spot)
+/* Brings what is in a node up to date. */
+static void update_data(struct zk_store *store, struct zk_nodes *nodes)
 {
     const struct acquire_request *request = zk_request_of(store);
-    struct jute_text text = {spot->data, strlen(spot->data)};
-    struct node_data data;
+    struct jute_text text = {nodes->data, strlen(nodes->data)};
+    struct zk_node_data data;
 
-    if (!node_data_parse(text, &data))
+    if (!zk_node_data_parse(text, &data))
         return;
     data.lease = zk_granted_lease(store);
     if (*request->who) {
         data.who = request->who;
         data.who_size = strlen(request->who);
     }
-    zk_set_text(&spot->data, node_data_print(&data));
+    zk_set_text(&nodes->data, zk_node_data_print(&data));
 }
 
 void zk_write_own(struct zk_store *store)
 {
     struct zk_multi multi = zk_multi(zk_batch_of(store));
 
-    for (size_t i = 0; i < store->spot_count; i++) {
-        struct spot *spot = &store->spots[i];
-        update_data(store, spot);
-        zk_multi_set(&multi, spot->nodes[0], spot->data);
-        for (size_t j = 1; j < NODES_MAX && spot->nodes[j]; j++)
-            zk_multi_check(&multi, spot->nodes[j]);
+    for (size_t i = 0; i < store->key_count; i++) {
+        struct zk_nodes *nodes = &store->nodes[i];
+        update_data(store, nodes);
+        zk_multi_set(&multi, nodes->own[0], nodes->data);
+        for (size_t j = 1; j < NODES_MAX && nodes->own[j]; j++)
+            zk_multi_check(&multi, nodes->own[j]);
     }
     zk_multi_end(&multi);
 }
@@ -125,21 +127,73 @@ void zk_forget(struct zk_store *store)
 {
     static const struct zk_identity none;
 
-    zk_clear_spots(store);
-    store->ending = false;
+    zk_clear_nodes(store);
     store->from = (struct moment){0};
     *store->owner = '\0';
     zk_session_take(store->session, &none);
 }
 
+bool zk_is_own(const struct zk_store *store)
+{
+    return strcmp(store->owner, zk_request_of(store)->owner) == 0 &&
+           zk_session_identity(store->session)->id != 0;
+}
+
 /* -- the course of an operation ---------------------------------------------------------------- */
 
-void zk_ask(struct zk_store *store, bool again,
-            void (*next)(struct zk_store *, const struct zk_reply *))
+static const struct zk_step_row *row_of(enum zk_step step)
 {
-    store->next = next;
-    store->creating = false;
-    zk_session_send(store->session, again, store->until);
+    const struct zk_step_row *const tables[] = {zk_acquire_steps, zk_semaphore_steps,
+                                                zk_adopt_steps, zk_store_steps};
+    size_t i = 0;
+
+    while (!tables[i][step].begin && !tables[i][step].heard)
+        i++;
+    return &tables[i][step];
+}
+
+void zk_wish(struct zk_store *store, int64_t lease)
+{
+    store->lease = lease;
+    zk_session_wish(store->session, lease);
+}
+
+void zk_begin(struct zk_store *store, enum zk_step step)
+{
+    row_of(step)->begin(store);
+}
+
+void zk_send(struct zk_store *store, enum zk_step step)
+{
+    store->step = step;
+    zk_session_send(store->session, row_of(step)->effect == ZK_REOPENS, store->until);
+}
+
+static void failed(struct zk_store *store, enum zk_effect effect, const struct answer *failure)
+{
+    if (effect == ZK_CLOSES && failure->maybe_done)
+        store->place = ZK_ENDING;
+    else if (effect == ZK_CREATES && failure->maybe_done)
+        store->place = ZK_MAY_HAVE_PLACE;
+    else if (effect == ZK_CREATES)
+        store->place = store->nodes[0].own[0] ? ZK_HAS_PLACE : ZK_NO_PLACE;
+    zk_tell_failure(store, failure);
+}
+
+void zk_heard(struct zk_store *store, enum zk_outcome outcome, const struct zk_reply *replies,
+              const struct answer *failure)
+{
+    const struct zk_step_row *row = row_of(store->step);
+
+    switch (outcome) {
+    case ZK_ANSWERED: row->heard(store, replies); break;
+    case ZK_EXPIRED:
+        store->requeued |= store->place == ZK_HAS_PLACE;
+        zk_forget(store);
+        zk_begin(store, row->expired);
+        break;
+    case ZK_FAILED: failed(store, row->effect, failure); break;
+    }
 }
 
 void zk_tell(struct zk_store *store, struct answer *answer)
@@ -152,7 +206,7 @@ void zk_tell_failure(struct zk_store *store, const struct answer *failure)
 {
     struct answer answer = *failure;
 
-    answer.maybe_done |= store->placed || store->unsure;
+    answer.maybe_done |= store->place != ZK_NO_PLACE;
     zk_tell(store, &answer);
 }
 
@@ -200,6 +254,24 @@ int64_t zk_granted_lease(const struct zk_store *store)
     return timeout && timeout < store->lease ? timeout : store->lease;
 }
 
+struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key)
+{
+    store->refusal = (struct answer){.verdict = VERDICT_REFUSED, .cause = cause, .key = key};
+    return &store->refusal;
+}
+
+struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit)
+{
+    struct answer *refusal = zk_begin_refusal(store, CAUSE_MISFIT, key);
+
+    if (limit > 0)
+        snprintf(refusal->text, sizeof refusal->text,
+                 "it is held as a semaphore with a limit of %u", limit);
+    else
+        snprintf(refusal->text, sizeof refusal->text, "it is held as a semaphore");
+    return refusal;
+}
+
 void zk_refuse_again(struct zk_store *store)
 {
     struct answer answer = store->refusal;
@@ -210,19 +282,10 @@ void zk_refuse_again(struct zk_store *store)
     zk_tell(store, &answer);
 }
 
-static void refused_and_closed(struct zk_store *store, const struct zk_reply *replies)
+void zk_refuse_and_close(struct zk_store *store)
 {
-    (void)replies;
-    zk_forget(store);
-    store->refused = loop_now(store->loop);
-    zk_refuse_again(store);
-}
-
-void zk_refuse_closing(struct zk_store *store)
-{
-    store->closing = true;
     zk_close(zk_batch_of(store));
-    zk_ask(store, false, refused_and_closed);
+    zk_send(store, ZK_REFUSE_AND_CLOSE);
 }
 
 void zk_grant(struct zk_store *store)
@@ -230,44 +293,33 @@ void zk_grant(struct zk_store *store)
     struct answer answer = {
         .verdict = VERDICT_GRANTED, .from = store->from, .lease = zk_granted_lease(store)};
 
-    for (size_t i = 0; i < store->spot_count; i++)
+    for (size_t i = 0; i < store->key_count; i++)
         answer.grants[i] =
-            (struct lock_grant){.fence = store->spots[i].fence, .slot = store->spots[i].slot};
+            (struct lock_grant){.fence = store->nodes[i].fence, .slot = store->nodes[i].slot};
     zk_tell(store, &answer);
 }
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-void zk_ask_children(struct zk_store *store)
+void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX])
 {
-    for (size_t i = 0; i < store->spot_count; i++)
-        zk_children(zk_batch_of(store), store->spots[i].lock, false);
+    for (size_t i = 0; i < LOCK_KEYS_MAX; i++)
+        zk_queue_free(&queues[i]);
 }
 
 bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies,
-                    struct queue queues[LOCK_KEYS_MAX])
+                    struct zk_queue queues[LOCK_KEYS_MAX])
 {
     int error = ZK_OK;
 
-    for (size_t i = 0; i < store->spot_count; i++) {
-        queues[i] = (struct queue){0};
-        if (error == ZK_OK && replies[i].error != ZK_NO_NODE)
-            error = replies[i].error                      ? replies[i].error
-                    : queue_read(&replies[i], &queues[i]) ? ZK_OK
-                                                          : ZK_MARSHALLING;
-    }
+    memset(queues, 0, LOCK_KEYS_MAX * sizeof *queues);
+    for (size_t i = 0; i < store->key_count && error == ZK_OK; i++)
+        error = zk_queue_read(&replies[i], &queues[i]);
     if (error == ZK_OK)
         return true;
-    for (size_t i = 0; i < store->spot_count; i++)
-        queue_free(&queues[i]);
+    zk_free_queues(queues);
     zk_tell_error(store, error);
     return false;
-}
-
-void zk_free_queues(struct zk_store *store, struct queue queues[LOCK_KEYS_MAX])
-{
-    for (size_t i = 0; i < store->spot_count; i++)
-        queue_free(&queues[i]);
 }
 
 bool zk_next_created(struct jute_in *in, const char *parent, char **node)
@@ -285,27 +337,32 @@ bool zk_next_created(struct jute_in *in, const char *parent, char **node)
 
 void zk_watch_own(struct zk_store *store)
 {
-    for (size_t i = 0; i < store->spot_count; i++)
-        zk_exists(zk_batch_of(store), store->spots[i].nodes[0], true);
+    for (size_t i = 0; i < store->key_count; i++)
+        zk_exists(zk_batch_of(store), store->nodes[i].own[0], true);
+}
+
+void zk_watch_in_the_way(struct zk_store *store)
+{
+    for (size_t i = 0; i < store->key_count; i++)
+        if (store->nodes[i].in_the_way)
+            zk_exists(zk_batch_of(store), store->nodes[i].in_the_way, true);
+}
+
+bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **replies)
+{
+    bool there = true;
+
+    for (size_t i = 0; i < store->key_count; i++)
+        if (store->nodes[i].in_the_way)
+            there &= (*replies)++->error != ZK_NO_NODE;
+    return there;
 }
 
 size_t zk_missing(const struct zk_store *store, const struct zk_reply *replies)
 {
     size_t i = 0;
 
-    while (i < store->spot_count && replies[i].error == ZK_OK)
+    while (i < store->key_count && replies[i].error == ZK_OK)
         i++;
     return i;
-}
-
-void zk_wish(struct zk_store *store, int64_t lease)
-{
-    store->lease = lease;
-    zk_session_wish(store->session, lease);
-}
-
-bool zk_is_own(const struct zk_store *store)
-{
-    return strcmp(store->owner, zk_request_of(store)->owner) == 0 &&
-           zk_session_identity(store->session)->id != 0;
 }

@@ -1,6 +1,8 @@
-/* What the operations on a ZooKeeper ensemble share: what there is of ours in the ensemble, and the
- * course of an operation. The modules of this folder that are operations include it, and nobody
- * else. */
+/* What the operations on a ZooKeeper ensemble share: the state of the store, and the course of an
+ * operation. Only the modules of this folder that are operations include it.
+ *
+ * An operation is a sequence of steps. A step sends a batch of requests; its row in a table says
+ * which function hears the replies, and sends the next batch or ends the operation. */
 #ifndef RLOCK_STORE_ZOOKEEPER_OPERATION_H
 #define RLOCK_STORE_ZOOKEEPER_OPERATION_H
 
@@ -11,30 +13,85 @@
 /* A writer has two nodes in each lock. */
 #define NODES_MAX 2
 #define NAME_SIZE 128
-/* Below the node of a semaphore's key. */
-#define LOCKS  "locks"
-#define LEASES "leases"
 
-/* Our nodes in one lock. */
-struct spot {
-    char *key;                 /* the key's node */
-    char *lock;                /* the node whose children are the queue; of a semaphore KEY/locks */
-    char *leases;              /* KEY/leases, whose children hold a semaphore */
-    char *nodes[NODES_MAX];    /* ours; NULL: none */
-    char *in_the_way;          /* the node that is watched; NULL: none */
-    bool nested;               /* in an ancestor that holds it */
-    char beside[NAME_SIZE];    /* that ancestor's first node, when ours is made */
-    int32_t number;            /* of that, and of ours */
-    char *elders[OWNER_DEPTH]; /* where we nest, the nodes of all our ancestors, outermost
-                                           first; NULL: it has none */
-    int64_t elders_since[OWNER_DEPTH]; /* their czxids; 0: it has none */
-    char **relatives;                  /* who may nest in it as well: their nodes, and ours */
-    size_t relative_count;
-    bool leased;      /* our node is a lease of the semaphore, no place in its queue */
+/* The nodes of one key. */
+struct zk_nodes {
+    char *key;
+    char *locks, *leases;   /* of a semaphore: below "key" */
+    const char *queue;      /* the one whose children are the queue: "locks" or "key" */
+    char *own[NODES_MAX];   /* this owner's; NULL: none */
+    char *in_the_way;       /* the node that keeps this owner out, and is watched; NULL: none */
+    bool nests;             /* in an ancestor that holds the lock */
+    char holder[NAME_SIZE]; /* that ancestor's first node, when the own ones are made */
+    int32_t number;         /* of that node, and of the own ones */
+    /* The nodes of all ancestors, outermost first, and their czxids; NULL, 0: none. */
+    char *ancestors[OWNER_DEPTH];
+    int64_t ancestors_since[OWNER_DEPTH];
+    char **nested; /* the nodes that may nest in the same holder, the own one among them */
+    size_t nested_count;
+    bool leased;      /* the own node is a lease of the semaphore, not a place in its queue */
     unsigned slot;    /* of the semaphore */
     int64_t position; /* in its queue; without a place in it: how many wait */
     uint64_t fence;
-    char *data; /* what is in our nodes */
+    char *data; /* what is in the own nodes */
+};
+
+enum zk_step {
+    ZK_IDLE,
+    /* An acquisition: a place in the queues, and its turn (acquire.c). */
+    ZK_BEGIN,
+    ZK_FIND_ANCESTORS,
+    ZK_READ_ANCESTORS,
+    ZK_CREATE,
+    ZK_MAKE_LOCKS,
+    ZK_LOOK,
+    ZK_BEAT,
+    ZK_DESCRIBE,
+    ZK_DESCRIBE_AND_CLOSE,
+    ZK_FIND_NESTED, /* the nodes are the first ones in their queues, or nest there */
+    ZK_READ_NESTED,
+    ZK_WATCH,
+    ZK_RETAKE,
+    ZK_START_ANEW,
+    ZK_REFUSE_AND_CLOSE,
+    /* What an acquisition with a limit does besides (semaphore.c). */
+    ZK_LIST_LEASES,
+    ZK_COUNT_LEASES,
+    ZK_CLAIM,
+    ZK_MAKE_LEASES,
+    ZK_RECOUNT,
+    ZK_VERIFY,
+    ZK_RULE_OUT,
+    ZK_READ_LIMIT,
+    /* Another process' nodes (adopt.c). */
+    ZK_FIND_NODES,
+    ZK_READ_NODES,
+    ZK_MISSING,
+    /* All else (store.c). */
+    ZK_RENEW,
+    ZK_RELEASE,
+    ZK_NOT_HELD,
+    ZK_LIST_HOLDERS,
+    ZK_FORCE,
+    ZK_SURVEY,
+    ZK_INTERRUPTED,
+    ZK_STEPS
+};
+
+/* What the requests of a step do, where it matters that they were not answered. */
+enum zk_effect {
+    ZK_NO_EFFECT,
+    ZK_CREATES, /* make nodes of this owner */
+    ZK_CLOSES,  /* close the session */
+    ZK_REOPENS  /* nothing more; the session is opened again over a new connection */
+};
+
+/* What there is of this owner in the ensemble. */
+enum zk_place {
+    ZK_NO_PLACE,
+    ZK_MAY_HAVE_PLACE, /* a request that makes nodes was not answered */
+    ZK_HAS_PLACE,      /* its nodes are there, as far as is known */
+    ZK_ENDING          /* the session may have been closed: nothing new may rely on it */
 };
 
 struct zk_survey;
@@ -45,45 +102,45 @@ struct zk_store {
     char *folder;
     struct zk_session *session;
 
-    /* What there is of ours in the ensemble. */
-    char owner[OWNER_SIZE]; /* whose session it is; "": nobody's */
-    struct spot spots[LOCK_KEYS_MAX];
-    size_t spot_count;
-    bool placed;        /* our nodes are there, as far as we know */
-    bool unsure;        /* they may be */
-    bool closing;       /* the operation under way closes the session */
-    bool ending;        /* it may have been closed: nothing new may rely on it */
+    char owner[OWNER_SIZE]; /* whose session it is; "": it has no owner */
+    enum zk_place place;
+    struct zk_nodes nodes[LOCK_KEYS_MAX];
+    size_t key_count;
     int64_t lease;      /* ns: as it was asked for */
     struct moment from; /* the lease counts from then; 0: nothing was written in this session */
 
-    /* While we wait. */
+    /* A waiter. */
     struct answer refusal; /* the latest, at "refused" */
     struct moment refused;
     unsigned heartbeats; /* since the queue was looked at */
-    bool leads;          /* of a semaphore: first in the queue of each key */
 
     /* The operation under way. */
     struct acquire_request request;
-    void (*next)(struct zk_store *store, const struct zk_reply *replies);
-    void (*expired)(struct zk_store *store);
-    void (*adopted)(struct zk_store *store);
-    void (*missing)(struct zk_store *store);
-    size_t absent; /* the key that "missing" is about */
-    bool creating; /* what was sent makes nodes of ours */
+    enum zk_step step;
+    enum zk_step adopted, missing; /* follow a search for another process' nodes */
+    size_t absent;                 /* the key that "missing" is about */
     struct moment until;
     bool requeued;
     store_done *done;
     void *arg;
     struct zk_survey *survey;
-
-    /* An acquisition: how it goes on (acquire.c). */
-    void (*look)(struct zk_store *store);    /* at the queues, again */
-    void (*entered)(struct zk_store *store); /* all is ours, if it is still there */
-    void (*anew)(struct zk_store *store);    /* with another session; this one is closed */
-    struct queue leases[LOCK_KEYS_MAX];      /* of semaphores, as they were read last */
+    struct zk_queue leases[LOCK_KEYS_MAX]; /* of semaphores, as they were read last */
     struct loop_timer linger;
     unsigned lingered; /* how often */
 };
+
+/* The row of a step. */
+struct zk_step_row {
+    /* Fills the batch and sends it; NULL: the step before does that while it reads. */
+    void (*begin)(struct zk_store *store);
+    void (*heard)(struct zk_store *store, const struct zk_reply *replies);
+    enum zk_step expired; /* the step that follows if the session has ended */
+    enum zk_effect effect;
+};
+
+/* The tables of the modules: each has rows for its own steps. */
+extern const struct zk_step_row zk_acquire_steps[ZK_STEPS], zk_semaphore_steps[ZK_STEPS],
+    zk_adopt_steps[ZK_STEPS], zk_store_steps[ZK_STEPS];
 
 static inline struct zk_store *zk_store_of(struct store *base)
 {
@@ -96,75 +153,94 @@ static inline const struct acquire_request *zk_request_of(const struct zk_store 
     return &store->request;
 }
 
+static inline bool zk_is_limited(const struct zk_store *store)
+{
+    return zk_request_of(store)->mode == LOCK_LIMIT;
+}
+
 static inline struct zk_batch *zk_batch_of(struct zk_store *store)
 {
     return zk_session_batch(store->session);
 }
 
-/* Whether what is created is for its creator alone. */
+/* Whether what is created is for its creator only. */
 static inline bool zk_is_closed(const struct zk_store *store)
 {
     return zk_session_is_closed_to_others(store->session);
 }
 
-/* -- spots ------------------------------------------------------------------------------------- */
+/* -- the nodes of the keys --------------------------------------------------------------------- */
 
-void zk_clear_spots(struct zk_store *store);
-void zk_clear_relatives(struct spot *spot);
-void zk_clear_elders(struct spot *spot);
-/* One for each key of the request. */
-void zk_make_spots(struct zk_store *store);
+/* Forgets all nodes: there is no place any more. */
+void zk_clear_nodes(struct zk_store *store);
+void zk_clear_nested(struct zk_nodes *nodes);
+void zk_clear_ancestors(struct zk_nodes *nodes);
+/* Names the nodes of a key. */
+void zk_name_nodes(const struct zk_store *store, struct zk_nodes *nodes, const char *key);
+/* Names those of each key of the request. */
+void zk_make_nodes(struct zk_store *store);
 /* Frees *to, and takes "text" over. */
 void zk_set_text(char **to, char *text);
-/* Adds to the batch a transaction that writes our nodes anew, with the lease as it is granted. */
+/* Adds to the batch a transaction that writes the own nodes anew, with the lease as granted. */
 void zk_write_own(struct zk_store *store);
-/* The session is nobody's any more: another one begins with the next request. */
+/* Leaves the session: another one begins with the next request. */
 void zk_forget(struct zk_store *store);
-/* Whether the session is this owner's; one that was another's is left to its timeout. */
+/* Whether the session is the request's owner's; one of another owner is left to its timeout. */
 bool zk_is_own(const struct zk_store *store);
-/* The text for a node of ours, into spot->data. */
-void zk_print_data(const struct zk_store *store, struct spot *spot);
+/* Puts the text for an own node into nodes->data. */
+void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes);
 
 /* -- the course of an operation ---------------------------------------------------------------- */
 
-/* The lease that the operation is about, ns. */
+/* Sets the lease that the operation is about, ns. */
 void zk_wish(struct zk_store *store, int64_t lease);
-/* Sends the batch, as zk_session_send() does; "next" hears the replies. */
-void zk_ask(struct zk_store *store, bool again,
-            void (*next)(struct zk_store *, const struct zk_reply *));
+/* Begins a step that fills the batch by itself. */
+void zk_begin(struct zk_store *store, enum zk_step step);
+/* Sends the batch; the step hears the replies. */
+void zk_send(struct zk_store *store, enum zk_step step);
+/* What the session reports of the batch. */
+void zk_heard(struct zk_store *store, enum zk_outcome outcome, const struct zk_reply *replies,
+              const struct answer *failure);
 
 /* Each of these ends the operation. */
 void zk_tell(struct zk_store *store, struct answer *answer);
-/* Nodes of ours that are there may come to hold the lock. */
+/* An UNKNOWN answer: own nodes that are there may come to hold the lock. */
 void zk_tell_failure(struct zk_store *store, const struct answer *failure);
-/* What the server did not do. */
+/* An error that the server reports. */
 void zk_tell_error(struct zk_store *store, int error);
 void zk_refuse(struct zk_store *store, enum cause cause, size_t key, const char *text);
 void zk_refuse_not_held(struct zk_store *store, size_t key);
 /* As store->refusal says, with the age that it has by now. */
 void zk_refuse_again(struct zk_store *store);
 /* The same when the session is closed, which this does first. */
-void zk_refuse_closing(struct zk_store *store);
+void zk_refuse_and_close(struct zk_store *store);
 void zk_grant(struct zk_store *store);
+
+/* Makes store->refusal one of that cause. Returns it. */
+struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key);
+/* The same, MISFIT: others hold the key as a semaphore of that limit; 0: it is not known. */
+struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit);
 
 /* ns: no more than the server grants. */
 int64_t zk_granted_lease(const struct zk_store *store);
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-/* Asks for the children of all queues. */
-void zk_ask_children(struct zk_store *store);
-/* The children of one node for each key; a node that is not there has none. False, and told, if
- * they cannot be read. */
+/* Reads the children of one node for each key. False, and the operation has ended, if they cannot
+ * be read. */
 bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies,
-                    struct queue queues[LOCK_KEYS_MAX]);
-void zk_free_queues(struct zk_store *store, struct queue queues[LOCK_KEYS_MAX]);
-/* The next result of a transaction that creates nodes of ours: one below "parent", whose path comes
- * to *node. False if it is none, or the reply is damaged. */
+                    struct zk_queue queues[LOCK_KEYS_MAX]);
+void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX]);
+/* Reads the next result of a transaction that creates own nodes: one below "parent", whose path
+ * comes to *node. False if there is none, or the reply is damaged. */
 bool zk_next_created(struct jute_in *in, const char *parent, char **node);
-/* Whoever takes the lock away deletes our nodes. */
+/* Watches the own nodes: a client that takes the lock away deletes them. */
 void zk_watch_own(struct zk_store *store);
-/* The index of the first of our nodes that is not there; the number of spots if all are. */
+/* Watches what keeps this owner out. */
+void zk_watch_in_the_way(struct zk_store *store);
+/* Reads the replies to that, and moves *replies behind them. False: something has gone. */
+bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **replies);
+/* The index of the first key whose own node is not there; the number of keys if all are. */
 size_t zk_missing(const struct zk_store *store, const struct zk_reply *replies);
 
 #endif

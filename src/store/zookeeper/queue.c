@@ -71,7 +71,7 @@ static void read_uuid(const char *name, char uuid[OWNER_UUID_SIZE])
 
 static int by_order(const void *a, const void *b)
 {
-    const struct contender *left = a, *right = b;
+    const struct zk_contender *left = a, *right = b;
 
     if (left->order != right->order)
         return left->order < right->order ? -1 : 1;
@@ -79,19 +79,19 @@ static int by_order(const void *a, const void *b)
 }
 
 /* Whether both are the same party's. */
-static bool same_party(const struct contender *a, const struct contender *b)
+static bool same_party(const struct zk_contender *a, const struct zk_contender *b)
 {
     return a == b || (*a->uuid && strcmp(a->uuid, b->uuid) == 0);
 }
 
 /* Every node is judged by the first one of its party, so that a writer's two are one. */
-static void judge(struct queue *queue)
+static void judge(struct zk_queue *queue)
 {
     for (size_t i = 0; i < queue->count; i++) {
-        struct contender *one = &queue->all[i];
-        const struct contender *first = *one->uuid ? queue_find(queue, one->uuid) : one;
+        struct zk_contender *one = &queue->all[i];
+        const struct zk_contender *first = *one->uuid ? zk_queue_find(queue, one->uuid) : one;
         one->heads = first == one;
-        one->holds = one->heads ? !queue_in_the_way(queue, one) : first->holds;
+        one->holds = one->heads ? !zk_queue_in_the_way(queue, one) : first->holds;
     }
 }
 
@@ -100,20 +100,22 @@ static bool is_word(struct jute_text name, const char *word)
     return name.size == strlen(word) && memcmp(name.bytes, word, name.size) == 0;
 }
 
-bool queue_read(const struct zk_reply *children, struct queue *queue)
+int zk_queue_read(const struct zk_reply *children, struct zk_queue *queue)
 {
     struct zk_names names;
     struct jute_text name;
 
-    *queue = (struct queue){0};
-    if (!zk_read_children(children, &names))
-        return false;
+    *queue = (struct zk_queue){0};
+    if (children->error == ZK_NO_NODE)
+        return ZK_OK;
+    if (children->error != ZK_OK || !zk_read_children(children, &names))
+        return children->error ? children->error : ZK_MARSHALLING;
     size_t size = (size_t)(names.in.end - names.in.at) + names.left;
     queue->all = mem_zeroed((names.left + 1) * sizeof *queue->all);
     queue->text = mem_zeroed(size + 1);
     char *to = queue->text;
     while (zk_next_name(&names, &name)) {
-        struct contender *one = &queue->all[queue->count];
+        struct zk_contender *one = &queue->all[queue->count];
         queue->semaphore |= is_word(name, "leases") || is_word(name, "locks");
         if (memchr(name.bytes, '\0', name.size) ||
             !read_number(name.bytes, name.size, &one->number))
@@ -127,20 +129,23 @@ bool queue_read(const struct zk_reply *children, struct queue *queue)
     }
     qsort(queue->all, queue->count, sizeof *queue->all, by_order);
     judge(queue);
-    return !names.in.damaged;
+    if (!names.in.damaged)
+        return ZK_OK;
+    zk_queue_free(queue);
+    return ZK_MARSHALLING;
 }
 
-void queue_free(struct queue *queue)
+void zk_queue_free(struct zk_queue *queue)
 {
     free(queue->all);
     free(queue->text);
-    *queue = (struct queue){0};
+    *queue = (struct zk_queue){0};
 }
 
 /* -- judging ----------------------------------------------------------------------------------- */
 
-const struct contender *queue_next_of(const struct queue *queue, const char *uuid,
-                                      const struct contender *at)
+const struct zk_contender *zk_queue_next_of(const struct zk_queue *queue, const char *uuid,
+                                            const struct zk_contender *at)
 {
     for (size_t i = at ? (size_t)(at - queue->all) + 1 : 0; i < queue->count; i++)
         if (strcmp(queue->all[i].uuid, uuid) == 0)
@@ -148,30 +153,31 @@ const struct contender *queue_next_of(const struct queue *queue, const char *uui
     return NULL;
 }
 
-void queue_set_holding(struct queue *queue, bool holding)
+void zk_queue_set_holding(struct zk_queue *queue, bool holding)
 {
     for (size_t i = 0; i < queue->count; i++)
         queue->all[i].holds = holding;
 }
 
-const struct contender *queue_find(const struct queue *queue, const char *uuid)
+const struct zk_contender *zk_queue_find(const struct zk_queue *queue, const char *uuid)
 {
-    return queue_next_of(queue, uuid, NULL);
+    return zk_queue_next_of(queue, uuid, NULL);
 }
 
-const struct contender *queue_in_the_way(const struct queue *queue, const struct contender *own)
+const struct zk_contender *zk_queue_in_the_way(const struct zk_queue *queue,
+                                               const struct zk_contender *own)
 {
-    const struct contender *nearest = NULL;
+    const struct zk_contender *nearest = NULL;
 
     for (size_t i = 0; i < queue->count && queue->all[i].order < own->order; i++) {
-        const struct contender *other = &queue->all[i];
+        const struct zk_contender *other = &queue->all[i];
         if (!same_party(own, other) && !(own->reader && other->reader))
             nearest = other;
     }
     return nearest;
 }
 
-const struct contender *queue_named(const struct queue *queue, const char *name)
+const struct zk_contender *zk_queue_named(const struct zk_queue *queue, const char *name)
 {
     for (size_t i = 0; i < queue->count; i++)
         if (strcmp(queue->all[i].name, name) == 0)
@@ -179,20 +185,20 @@ const struct contender *queue_named(const struct queue *queue, const char *name)
     return NULL;
 }
 
-const struct contender *queue_ancestor(const struct queue *queue, const char *owner)
+const struct zk_contender *zk_queue_ancestor(const struct zk_queue *queue, const char *owner)
 {
     char uuid[OWNER_UUID_SIZE];
 
     for (const char *dot; (dot = strchr(owner, '.')); owner = dot + 1) {
         snprintf(uuid, sizeof uuid, "%.*s", (int)(dot - owner), owner);
-        const struct contender *one = queue_find(queue, uuid);
+        const struct zk_contender *one = zk_queue_find(queue, uuid);
         if (one && one->holds)
             return one;
     }
     return NULL;
 }
 
-const struct contender *queue_oldest(const struct queue *queue)
+const struct zk_contender *zk_queue_oldest(const struct zk_queue *queue)
 {
     for (size_t i = 0; i < queue->count; i++)
         if (queue->all[i].heads && queue->all[i].holds)
@@ -200,7 +206,7 @@ const struct contender *queue_oldest(const struct queue *queue)
     return NULL;
 }
 
-size_t queue_holders(const struct queue *queue)
+size_t zk_queue_holders(const struct zk_queue *queue)
 {
     size_t holders = 0;
 
@@ -209,7 +215,7 @@ size_t queue_holders(const struct queue *queue)
     return holders;
 }
 
-size_t queue_position(const struct queue *queue, const struct contender *own)
+size_t zk_queue_position(const struct zk_queue *queue, const struct zk_contender *own)
 {
     size_t waiting = 0;
 
@@ -225,7 +231,7 @@ size_t queue_position(const struct queue *queue, const struct contender *own)
 
 #define MARK "rlock/1"
 
-static void print_mode(const struct node_data *data, char *out, size_t size)
+static void print_mode(const struct zk_node_data *data, char *out, size_t size)
 {
     if (data->mode == LOCK_LIMIT)
         snprintf(out, size, "%s:%u:%u", lock_mode_name(data->mode), data->limit, data->slot);
@@ -233,38 +239,38 @@ static void print_mode(const struct node_data *data, char *out, size_t size)
         snprintf(out, size, "%s", lock_mode_name(data->mode));
 }
 
-#define ELDERS_SIZE (OWNER_DEPTH * 21 + 1) /* ":" and a number each */
+#define ANCESTORS_SIZE (OWNER_DEPTH * 21 + 1) /* ":" and a number each */
 
-static void print_elders(const struct node_data *data, char *out)
+static void print_ancestors(const struct zk_node_data *data, char *out)
 {
     int count = OWNER_DEPTH;
 
-    while (count > 0 && data->elders[count - 1] == 0)
+    while (count > 0 && data->ancestors[count - 1] == 0)
         count--;
     *out = '\0';
     for (int i = 0; i < count; i++)
-        out += sprintf(out, ":%" PRId64, data->elders[i]);
+        out += sprintf(out, ":%" PRId64, data->ancestors[i]);
 }
 
-char *node_data_print(const struct node_data *data)
+char *zk_node_data_print(const struct zk_node_data *data)
 {
-    size_t size = sizeof MARK + strlen(data->owner) + 2 * ZK_PASSWORD_SIZE + ELDERS_SIZE +
+    size_t size = sizeof MARK + strlen(data->owner) + 2 * ZK_PASSWORD_SIZE + ANCESTORS_SIZE +
                   data->who_size + 80;
     char *text = mem_zeroed(size), password[2 * ZK_PASSWORD_SIZE + 1], mode[32];
-    char elders[ELDERS_SIZE];
+    char ancestors[ANCESTORS_SIZE];
 
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++)
         sprintf(password + 2 * i, "%02x", (unsigned char)data->password[i]);
     print_mode(data, mode, sizeof mode);
-    print_elders(data, elders);
+    print_ancestors(data, ancestors);
     snprintf(text, size, "%s %s %s %" PRIu64 "%s %" PRId64 " %s %.*s", MARK, data->owner, mode,
-             data->fence, elders, data->lease / NS_PER_MS, password, (int)data->who_size,
+             data->fence, ancestors, data->lease / NS_PER_MS, password, (int)data->who_size,
              data->who);
     return text;
 }
 
 /* ":LIMIT:SLOT". */
-static bool read_limit(const char *word, struct node_data *data)
+static bool read_limit(const char *word, struct zk_node_data *data)
 {
     int64_t limit, slot;
 
@@ -276,7 +282,7 @@ static bool read_limit(const char *word, struct node_data *data)
     return true;
 }
 
-static bool read_mode(const char *word, struct node_data *data)
+static bool read_mode(const char *word, struct zk_node_data *data)
 {
     for (data->mode = LOCK_EXCLUSIVE; data->mode < LOCK_LIMIT; data->mode++)
         if (strcmp(word, lock_mode_name(data->mode)) == 0)
@@ -324,9 +330,9 @@ static bool take_number(struct jute_text *text, int64_t most, int64_t *number)
 }
 
 /* FENCE, or FENCE:ELDER:… */
-static bool take_fence(struct jute_text *text, struct node_data *data)
+static bool take_fence(struct jute_text *text, struct zk_node_data *data)
 {
-    char word[24 + ELDERS_SIZE];
+    char word[24 + ANCESTORS_SIZE];
     const char *at = word;
     int64_t fence;
 
@@ -334,17 +340,17 @@ static bool take_fence(struct jute_text *text, struct node_data *data)
         return false;
     data->fence = (uint64_t)fence;
     for (size_t i = 0; *at; i++)
-        if (i == OWNER_DEPTH || *at++ != ':' || !decimal_take(&at, INT64_MAX, &data->elders[i]))
+        if (i == OWNER_DEPTH || *at++ != ':' || !decimal_take(&at, INT64_MAX, &data->ancestors[i]))
             return false;
     return true;
 }
 
-bool node_data_parse(struct jute_text text, struct node_data *data)
+bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data)
 {
     char mark[sizeof MARK], mode[32] = "", password[2 * ZK_PASSWORD_SIZE + 1];
     int64_t lease_ms;
 
-    *data = (struct node_data){.who = ""};
+    *data = (struct zk_node_data){.who = ""};
     if (!take_word(&text, mark, sizeof mark) || strcmp(mark, MARK) != 0 ||
         !take_word(&text, data->owner, sizeof data->owner) || owner_fault(data->owner) ||
         !take_word(&text, mode, sizeof mode) || !read_mode(mode, data) ||
@@ -374,11 +380,11 @@ static int64_t span(int64_t from, int64_t to)
     return __builtin_sub_overflow(to, from, &ms) || ms < 0 ? 0 : ms;
 }
 
-void queue_party(const struct contender *contender, struct jute_text text,
-                 const struct zk_stat *stat, int64_t now_ms, struct lock_party *party)
+void zk_read_party(const struct zk_contender *contender, struct jute_text text,
+                   const struct zk_stat *stat, int64_t now_ms, struct lock_party *party)
 {
-    struct node_data data;
-    bool ours = node_data_parse(text, &data);
+    struct zk_node_data data;
+    bool ours = zk_node_data_parse(text, &data);
 
     *party = (struct lock_party){.mode = contender->reader ? LOCK_SHARED : LOCK_EXCLUSIVE,
                                  .count = 1,
@@ -405,7 +411,7 @@ void queue_party(const struct contender *contender, struct jute_text text,
         party->left_ms = data.lease / NS_PER_MS - party->heard_ms;
 }
 
-const char *queue_uuid(const char *owner)
+const char *zk_owner_uuid(const char *owner)
 {
     const char *dot = strrchr(owner, '.');
 

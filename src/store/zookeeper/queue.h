@@ -14,7 +14,7 @@
 #include "lock/owner.h"
 #include "store/zookeeper/message.h"
 
-struct contender {
+struct zk_contender {
     const char *name; /* of the node */
     bool reader;
     int32_t number;
@@ -27,38 +27,40 @@ struct contender {
 };
 
 /* In the order of their numbers. */
-struct queue {
-    struct contender *all;
+struct zk_queue {
+    struct zk_contender *all;
     size_t count;
     bool semaphore; /* there are nodes among them below which a semaphore is, or was */
     char *text;     /* the names */
 };
 
-/* Reads the children of a lock's node. What is no contender's is left out. False if the names make
- * no sense. *queue is to be given back with queue_free(). */
-bool queue_read(const struct zk_reply *children, struct queue *queue);
-void queue_free(struct queue *queue);
+/* Reads the children of a lock's node; names that are not a contender's are left out, and a node
+ * that is not there has none. Returns ZK_OK; the error of the reply; or ZK_MARSHALLING where the
+ * names make no sense. The caller frees *queue by zk_queue_free(), also after an error. */
+int zk_queue_read(const struct zk_reply *children, struct zk_queue *queue);
+void zk_queue_free(struct zk_queue *queue);
 
 /* Of a semaphore: all leases hold it, and all in its queue wait. */
-void queue_set_holding(struct queue *queue, bool holding);
+void zk_queue_set_holding(struct zk_queue *queue, bool holding);
 
 /* The first node of the party; NULL if it has none. */
-const struct contender *queue_find(const struct queue *queue, const char *uuid);
+const struct zk_contender *zk_queue_find(const struct zk_queue *queue, const char *uuid);
 /* The node of that name. */
-const struct contender *queue_named(const struct queue *queue, const char *name);
+const struct zk_contender *zk_queue_named(const struct zk_queue *queue, const char *name);
 /* The outermost ancestor of the owner that holds the lock: its first node; NULL: none does. */
-const struct contender *queue_ancestor(const struct queue *queue, const char *owner);
+const struct zk_contender *zk_queue_ancestor(const struct zk_queue *queue, const char *owner);
 /* The nearest node that keeps "own" from holding the lock; NULL: none does. */
-const struct contender *queue_in_the_way(const struct queue *queue, const struct contender *own);
+const struct zk_contender *zk_queue_in_the_way(const struct zk_queue *queue,
+                                               const struct zk_contender *own);
 /* How many parties hold the lock, and how many wait up to "own", who counts as well; NULL: how many
  * wait at all. */
-size_t queue_holders(const struct queue *queue);
-size_t queue_position(const struct queue *queue, const struct contender *own);
+size_t zk_queue_holders(const struct zk_queue *queue);
+size_t zk_queue_position(const struct zk_queue *queue, const struct zk_contender *own);
 /* Who has held it for longest; NULL: nobody. */
-const struct contender *queue_oldest(const struct queue *queue);
+const struct zk_contender *zk_queue_oldest(const struct zk_queue *queue);
 /* Of a party whose nodes these are, the next node after *at, NULL at first; NULL after the last. */
-const struct contender *queue_next_of(const struct queue *queue, const char *uuid,
-                                      const struct contender *at);
+const struct zk_contender *zk_queue_next_of(const struct zk_queue *queue, const char *uuid,
+                                            const struct zk_contender *at);
 
 /* -- what is in a node ------------------------------------------------------------------------- */
 
@@ -66,13 +68,13 @@ const struct contender *queue_next_of(const struct queue *queue, const char *uui
  * Who nests has FENCE:ELDER:…, an ELDER for each ancestor, outermost first.
  * The password is the session's: whoever may read the node may delete it as well, and a process
  * that takes another one's place goes on with its session. */
-struct node_data {
+struct zk_node_data {
     char owner[OWNER_SIZE];
     enum lock_mode mode;
     uint64_t fence; /* that it has of whom it nests in; 0: its own node's czxid is it */
     /* The czxid of the node that each ancestor had when this one was made, outermost first; 0: it
      * had none. */
-    int64_t elders[OWNER_DEPTH];
+    int64_t ancestors[OWNER_DEPTH];
     unsigned limit; /* of a semaphore, otherwise 0 */
     unsigned slot;  /* that it has of it; 0: none, it waits */
     int64_t lease;  /* ns: as it was granted */
@@ -82,16 +84,16 @@ struct node_data {
 };
 
 /* The caller frees. */
-char *node_data_print(const struct node_data *data);
+char *zk_node_data_print(const struct zk_node_data *data);
 /* False if it was not written by rlock. */
-bool node_data_parse(struct jute_text text, struct node_data *data);
+bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data);
 
 /* What is known of a contender by what is in its first node. stat: zeroed if that node may not be
  * read. now_ms: the wall clock, since 1970. */
-void queue_party(const struct contender *contender, struct jute_text text,
-                 const struct zk_stat *stat, int64_t now_ms, struct lock_party *party);
+void zk_read_party(const struct zk_contender *contender, struct jute_text text,
+                   const struct zk_stat *stat, int64_t now_ms, struct lock_party *party);
 
 /* The last UUID of an owner token, which is its own. */
-const char *queue_uuid(const char *owner);
+const char *zk_owner_uuid(const char *owner);
 
 #endif

@@ -49,7 +49,7 @@ struct zk_session {
 
     /* The connection. */
     struct moment opened;
-    struct strbuf in;  /* what has come and is not a whole frame yet */
+    struct strbuf in;    /* what has come and is not a whole frame yet */
     unsigned generation; /* counts ends: what is being read may end it */
     struct breaks breaks;
 

@@ -17,21 +17,21 @@
 #include "store/zookeeper/acquire.h"
 #include "store/zookeeper/adopt.h"
 #include "store/zookeeper/path.h"
-#include "store/zookeeper/semaphore.h"
 #include "store/zookeeper/survey.h"
 
-static void is_missing(struct zk_store *store)
+static void refuse_not_held(struct zk_store *store)
 {
     zk_refuse_not_held(store, store->absent);
 }
 
-static void is_not_held(struct zk_store *store)
-{
-    zk_forget(store);
-    zk_refuse_not_held(store, 0);
-}
-
 /* -- renewing ---------------------------------------------------------------------------------- */
+
+static void send_renewal(struct zk_store *store)
+{
+    zk_write_own(store);
+    zk_watch_own(store);
+    zk_send(store, ZK_RENEW);
+}
 
 static void renewed(struct zk_store *store, const struct zk_reply *replies)
 {
@@ -39,8 +39,8 @@ static void renewed(struct zk_store *store, const struct zk_reply *replies)
     int error = zk_multi_error(&replies[0], &index);
 
     key = zk_missing(store, replies + 1);
-    if (error == ZK_NO_NODE || (error == ZK_OK && key < store->spot_count)) {
-        zk_clear_spots(store);
+    if (error == ZK_NO_NODE || (error == ZK_OK && key < store->key_count)) {
+        zk_clear_nodes(store);
         zk_refuse_not_held(store, key < zk_request_of(store)->key_count ? key : 0);
     } else if (error != ZK_OK) {
         zk_tell_error(store, error);
@@ -50,18 +50,10 @@ static void renewed(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
-static void send_renewal(struct zk_store *store)
-{
-    zk_write_own(store);
-    zk_watch_own(store);
-    store->expired = is_not_held;
-    zk_ask(store, true, renewed);
-}
-
 static void renew(struct zk_store *store)
 {
-    if (!zk_is_own(store) || !store->placed || store->ending) {
-        zk_adopt(store, send_renewal, is_missing);
+    if (!zk_is_own(store) || store->place != ZK_HAS_PLACE) {
+        zk_adopt(store, ZK_RENEW, ZK_NOT_HELD);
         return;
     }
     if (store->request.lease)
@@ -71,23 +63,31 @@ static void renew(struct zk_store *store)
 
 /* -- releasing --------------------------------------------------------------------------------- */
 
+/* Closes the session as well: nothing of it can come later, and its end frees what the transaction
+ * has not. */
 static void add_release(struct zk_store *store)
 {
-    if (store->placed) {
+    if (store->place == ZK_HAS_PLACE) {
         struct zk_multi multi = zk_multi(zk_batch_of(store));
-        for (size_t i = 0; i < store->spot_count; i++)
-            for (size_t j = 0; j < NODES_MAX && store->spots[i].nodes[j]; j++)
-                zk_multi_delete(&multi, store->spots[i].nodes[j]);
+        for (size_t i = 0; i < store->key_count; i++)
+            for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
+                zk_multi_delete(&multi, store->nodes[i].own[j]);
         zk_multi_end(&multi);
     }
     zk_close(zk_batch_of(store));
 }
 
-/* Which key the operation of the transaction is about. */
+static void send_release(struct zk_store *store)
+{
+    add_release(store);
+    zk_send(store, ZK_RELEASE);
+}
+
+/* Returns which key the operation of the transaction is about. */
 static size_t key_of_operation(const struct zk_store *store, size_t index)
 {
-    for (size_t i = 0; i < store->spot_count; i++)
-        for (size_t j = 0; j < NODES_MAX && store->spots[i].nodes[j]; j++)
+    for (size_t i = 0; i < store->key_count; i++)
+        for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
             if (index-- == 0)
                 return i;
     return 0;
@@ -96,12 +96,11 @@ static size_t key_of_operation(const struct zk_store *store, size_t index)
 static void released(struct zk_store *store, const struct zk_reply *replies)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
-    bool there = store->placed || store->unsure;
     size_t index = 0;
-
-    if (store->placed && zk_multi_error(&replies[0], &index) != ZK_OK)
-        there = store->unsure;
+    bool there = store->place == ZK_HAS_PLACE ? zk_multi_error(&replies[0], &index) == ZK_OK
+                                              : store->place != ZK_NO_PLACE;
     size_t key = key_of_operation(store, index);
+
     zk_forget(store);
     if (there)
         zk_tell(store, &answer);
@@ -109,22 +108,12 @@ static void released(struct zk_store *store, const struct zk_reply *replies)
         zk_refuse_not_held(store, key);
 }
 
-/* The session is closed as well: nothing of it can come later. Its end frees what the transaction
- * has not. */
-static void send_release(struct zk_store *store)
-{
-    add_release(store);
-    store->closing = true;
-    store->expired = is_not_held;
-    zk_ask(store, false, released);
-}
-
 static void release(struct zk_store *store)
 {
     if (zk_is_own(store))
         send_release(store);
     else
-        zk_adopt(store, send_release, is_missing);
+        zk_adopt(store, ZK_RELEASE, ZK_NOT_HELD);
 }
 
 static bool zk_release_nowait(struct store *base, const struct release_request *request)
@@ -136,16 +125,16 @@ static bool zk_release_nowait(struct store *base, const struct release_request *
     zk_session_drop_batch(store->session);
     if (zk_is_own(store))
         add_release(store);
-    store->ending = true;
+    store->place = ZK_ENDING;
     return zk_session_send_nowait(store->session);
 }
 
 /* -- force ------------------------------------------------------------------------------------- */
 
-static bool is_told(const struct force_request *request, const struct contender *one)
+static bool is_told(const struct force_request *request, const struct zk_contender *one)
 {
     for (size_t i = 0; i < request->owner_count; i++)
-        if (strcmp(queue_uuid(request->owners[i]), one->uuid) == 0)
+        if (strcmp(zk_owner_uuid(request->owners[i]), one->uuid) == 0)
             return true;
     return false;
 }
@@ -171,13 +160,13 @@ struct told {
 
 /* Deletes the nodes of the holders that were told, and of all that wait. */
 static struct told add_deletions(struct zk_store *store, struct zk_multi *multi,
-                                 const struct queue *queue, const char *parent)
+                                 const struct zk_queue *queue, const char *parent)
 {
     const struct force_request *request = store->base.operation.force;
     struct told counts = {0};
 
     for (size_t i = 0; i < queue->count; i++) {
-        const struct contender *one = &queue->all[i];
+        const struct zk_contender *one = &queue->all[i];
         bool wanted = is_told(request, one);
         counts.holders += one->heads && one->holds;
         counts.told += one->heads && one->holds && wanted;
@@ -190,51 +179,46 @@ static struct told add_deletions(struct zk_store *store, struct zk_multi *multi,
     return counts;
 }
 
-/* Whoever holds the lock was told, and nobody else. Of a semaphore the leases hold it, and all in
- * its queue wait. */
-static void take_away(struct zk_store *store, struct queue queues[3])
+/* All holders must have been told, and no other client. The leases of a semaphore hold it, and all
+ * in its queue wait. */
+static void take_away(struct zk_store *store, struct zk_queue queues[3])
 {
-    const struct spot *spot = &store->spots[0];
+    const struct zk_nodes *nodes = &store->nodes[0];
     size_t owners = store->base.operation.force->owner_count;
     struct zk_multi multi = zk_multi(zk_batch_of(store));
-    char *locks = zk_path_join(spot->key, LOCKS);
 
-    queue_set_holding(&queues[1], true);
-    queue_set_holding(&queues[2], false);
-    struct told plain = add_deletions(store, &multi, &queues[0], spot->key);
-    struct told leases = add_deletions(store, &multi, &queues[1], spot->leases);
-    add_deletions(store, &multi, &queues[2], locks);
+    zk_queue_set_holding(&queues[1], true);
+    zk_queue_set_holding(&queues[2], false);
+    struct told plain = add_deletions(store, &multi, &queues[0], nodes->key);
+    struct told leases = add_deletions(store, &multi, &queues[1], nodes->leases);
+    add_deletions(store, &multi, &queues[2], nodes->locks);
     zk_multi_end(&multi);
-    free(locks);
     if (plain.told + leases.told == plain.holders + leases.holders &&
         plain.told + leases.told == owners) {
-        zk_ask(store, false, forced);
+        zk_send(store, ZK_FORCE);
     } else {
         zk_session_drop_batch(store->session);
         zk_refuse(store, CAUSE_CHANGED, 0, "its holders are others by now");
     }
 }
 
-/* The children of KEY, KEY/leases and KEY/locks. */
-static void listed_for_force(struct zk_store *store, const struct zk_reply *replies)
+/* Reads the children of KEY, KEY/leases and KEY/locks. */
+static void listed_holders(struct zk_store *store, const struct zk_reply *replies)
 {
-    struct queue queues[3] = {{0}};
+    struct zk_queue queues[3] = {{0}};
     int error = ZK_OK;
 
     for (size_t i = 0; i < 3 && error == ZK_OK; i++)
-        if (replies[i].error != ZK_NO_NODE)
-            error = replies[i].error                      ? replies[i].error
-                    : queue_read(&replies[i], &queues[i]) ? ZK_OK
-                                                          : ZK_MARSHALLING;
+        error = zk_queue_read(&replies[i], &queues[i]);
     if (error == ZK_OK)
         take_away(store, queues);
     else
         zk_tell_error(store, error);
     for (size_t i = 0; i < 3; i++)
-        queue_free(&queues[i]);
+        zk_queue_free(&queues[i]);
 }
 
-static void ask_anew(struct zk_store *store)
+static void be_interrupted(struct zk_store *store)
 {
     struct answer answer;
 
@@ -245,19 +229,16 @@ static void ask_anew(struct zk_store *store)
 
 static void force(struct zk_store *store, const struct force_request *request)
 {
-    zk_clear_spots(store);
-    struct spot *spot = &store->spots[0];
-    spot->key = zk_path_of_key(store->folder, request->key);
-    spot->leases = zk_path_join(spot->key, LEASES);
-    store->spot_count = 1;
+    struct zk_nodes *nodes = &store->nodes[0];
+
+    zk_clear_nodes(store);
+    zk_name_nodes(store, nodes, request->key);
+    store->key_count = 1;
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
-    store->expired = ask_anew;
-    char *locks = zk_path_join(spot->key, LOCKS);
-    zk_children(zk_batch_of(store), spot->key, false);
-    zk_children(zk_batch_of(store), spot->leases, false);
-    zk_children(zk_batch_of(store), locks, false);
-    free(locks);
-    zk_ask(store, false, listed_for_force);
+    zk_children(zk_batch_of(store), nodes->key, false);
+    zk_children(zk_batch_of(store), nodes->leases, false);
+    zk_children(zk_batch_of(store), nodes->locks, false);
+    zk_send(store, ZK_LIST_HOLDERS);
 }
 
 /* -- surveys ----------------------------------------------------------------------------------- */
@@ -268,7 +249,7 @@ static void surveyed(struct zk_store *store, const struct zk_reply *replies)
     int error = zk_survey_take(store->survey, replies, zk_batch_of(store));
 
     if (error == ZK_OK && zk_batch_of(store)->count > 0) {
-        zk_ask(store, false, surveyed);
+        zk_send(store, ZK_SURVEY);
         return;
     }
     if (error == ZK_OK)
@@ -285,9 +266,8 @@ static void survey(struct zk_store *store, const struct survey_request *request)
 {
     zk_survey_free(store->survey);
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
-    store->expired = ask_anew;
     store->survey = zk_survey_new(store->folder, request, zk_batch_of(store));
-    zk_ask(store, false, surveyed);
+    zk_send(store, ZK_SURVEY);
 }
 
 /* -- operations -------------------------------------------------------------------------------- */
@@ -299,7 +279,8 @@ static void zk_start(struct store *base, const struct operation *operation)
     store->until = operation->until;
     store->done = operation->done;
     store->arg = operation->arg;
-    store->requeued = store->closing = false;
+    store->requeued = false;
+    store->absent = 0;
     store->lingered = 0;
     loop_disarm(store->loop, &store->linger);
     store->request = operation_lock(operation);
@@ -315,21 +296,20 @@ static void zk_start(struct store *base, const struct operation *operation)
 
 /* -- the store --------------------------------------------------------------------------------- */
 
+const struct zk_step_row zk_store_steps[ZK_STEPS] = {
+    [ZK_RENEW] = {send_renewal, renewed, ZK_NOT_HELD, ZK_REOPENS},
+    [ZK_RELEASE] = {send_release, released, ZK_NOT_HELD, ZK_CLOSES},
+    [ZK_NOT_HELD] = {refuse_not_held, NULL, ZK_NOT_HELD, ZK_NO_EFFECT},
+    [ZK_LIST_HOLDERS] = {NULL, listed_holders, ZK_INTERRUPTED, ZK_NO_EFFECT},
+    [ZK_FORCE] = {NULL, forced, ZK_INTERRUPTED, ZK_NO_EFFECT},
+    [ZK_SURVEY] = {NULL, surveyed, ZK_INTERRUPTED, ZK_NO_EFFECT},
+    [ZK_INTERRUPTED] = {be_interrupted, NULL, ZK_INTERRUPTED, ZK_NO_EFFECT},
+};
+
 static void answered(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
                      const struct answer *failure)
 {
-    struct zk_store *store = arg;
-
-    if (outcome == ZK_ANSWERED) {
-        store->next(store, replies);
-    } else if (outcome == ZK_EXPIRED) {
-        store->expired(store);
-    } else {
-        store->ending |= store->closing && failure->maybe_done;
-        if (store->creating)
-            store->unsure = failure->maybe_done;
-        zk_tell_failure(store, failure);
-    }
+    zk_heard(arg, outcome, replies, failure);
 }
 
 static void poked(void *arg)
@@ -339,19 +319,23 @@ static void poked(void *arg)
     store_poke(&store->base);
 }
 
+static void lingered(struct loop_timer *timer)
+{
+    zk_begin(timer->owner, ZK_LOOK);
+}
+
 /* A session that has made nothing is closed; one that has is left to its timeout. */
 static void zk_end(struct store *base)
 {
     struct zk_store *store = zk_store_of(base);
 
     loop_disarm(store->loop, &store->linger);
-    if (zk_session_identity(store->session)->id && !store->placed && !store->unsure &&
-        !store->ending) {
+    if (zk_session_identity(store->session)->id && store->place == ZK_NO_PLACE) {
         zk_session_drop_batch(store->session);
         zk_close(zk_batch_of(store));
         zk_session_send_nowait(store->session);
     }
-    zk_clear_spots(store);
+    zk_clear_nodes(store);
     zk_survey_free(store->survey);
     zk_session_free(store->session);
     free(store->folder);
@@ -374,7 +358,7 @@ struct store *zookeeper_open(struct loop *loop, const struct store_address *addr
     struct zk_store *store = mem_zeroed(sizeof *store);
     store->base.ops = &ops;
     store->loop = loop;
-    store->linger = (struct loop_timer){.fire = zk_semaphore_lingered, .owner = store};
+    store->linger = (struct loop_timer){.fire = lingered, .owner = store};
     store->folder = zk_path_folder(address->urls->path, address->prefix);
     store->session = zk_session_new(loop, address, &events, store, fault, size);
     if (store->session)

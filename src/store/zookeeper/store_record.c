@@ -54,14 +54,14 @@ static void print(const struct url *url, char *out, size_t size)
     }
 }
 
-const struct store_record zookeeper_record = {
-    .scheme = "zookeeper",
-    .secure = "zookeepers",
-    .name = "zookeeper://",
-    .abilities = STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_FORCE |
-                 STORE_TOGETHER,
-    .fails_over = true,
-    .parse = parse,
-    .print = print,
-    .open = zookeeper_open,
-    .check = zookeeper_check};
+const struct store_record zookeeper_record = {.scheme = "zookeeper",
+                                              .secure = "zookeepers",
+                                              .name = "zookeeper://",
+                                              .abilities = STORE_READERS | STORE_SEMAPHORES |
+                                                           STORE_SEVERAL_KEYS | STORE_QUEUE |
+                                                           STORE_FORCE | STORE_TOGETHER,
+                                              .fails_over = true,
+                                              .parse = parse,
+                                              .print = print,
+                                              .open = zookeeper_open,
+                                              .check = zookeeper_check};

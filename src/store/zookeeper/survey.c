@@ -11,7 +11,7 @@
 
 /* One that holds the lock or waits for it, as its first node tells. */
 struct seen {
-    const struct contender *contender;
+    const struct zk_contender *contender;
     bool limited; /* it is a semaphore's */
     bool gone;    /* since the queue was read */
     char *text;
@@ -22,8 +22,8 @@ struct seen {
 struct sight {
     char *key, *node;
     bool named; /* asked for by its name: reported also when it is free */
-    struct queue queue;
-    struct queue leases, places; /* of a semaphore, and those in its queue */
+    struct zk_queue queue;
+    struct zk_queue leases, places; /* of a semaphore, and those in its queue */
     struct seen *seen;
     size_t seen_count;
 };
@@ -76,7 +76,7 @@ static void ask_semaphores(struct zk_survey *survey, struct zk_batch *batch)
     }
 }
 
-static void ask_parties(struct sight *sight, struct zk_batch *batch, const struct queue *queue,
+static void ask_parties(struct sight *sight, struct zk_batch *batch, const struct zk_queue *queue,
                         const char *folder)
 {
     char *parent = *folder ? zk_path_join(sight->node, folder) : mem_strdup(sight->node);
@@ -134,9 +134,9 @@ void zk_survey_free(struct zk_survey *survey)
         for (size_t j = 0; j < sight->seen_count; j++)
             free(sight->seen[j].text);
         free(sight->seen);
-        queue_free(&sight->queue);
-        queue_free(&sight->leases);
-        queue_free(&sight->places);
+        zk_queue_free(&sight->queue);
+        zk_queue_free(&sight->leases);
+        zk_queue_free(&sight->places);
         free(sight->key);
         free(sight->node);
     }
@@ -173,12 +173,9 @@ static int take_queues(struct zk_survey *survey, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
-        if (replies[i].error == ZK_NO_NODE || (replies[i].error == ZK_NO_AUTH && !sight->named))
-            continue;
-        if (replies[i].error != ZK_OK)
-            return replies[i].error;
-        if (!queue_read(&replies[i], &sight->queue))
-            return ZK_MARSHALLING;
+        int error = zk_queue_read(&replies[i], &sight->queue);
+        if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named))
+            return error;
     }
     return ZK_OK;
 }
@@ -187,16 +184,12 @@ static int take_semaphores(struct zk_survey *survey, const struct zk_reply *repl
 {
     for (size_t i = 0; i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
-        struct queue *queues[] = {&sight->leases, &sight->places};
+        struct zk_queue *queues[] = {&sight->leases, &sight->places};
         for (size_t j = 0; j < 2 && sight->queue.semaphore; j++) {
-            const struct zk_reply *reply = replies++;
-            if (reply->error == ZK_NO_NODE || (reply->error == ZK_NO_AUTH && !sight->named))
-                continue;
-            if (reply->error != ZK_OK)
-                return reply->error;
-            if (!queue_read(reply, queues[j]))
-                return ZK_MARSHALLING;
-            queue_set_holding(queues[j], j == 0);
+            int error = zk_queue_read(replies++, queues[j]);
+            if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named))
+                return error;
+            zk_queue_set_holding(queues[j], j == 0);
         }
     }
     return ZK_OK;
@@ -209,16 +202,14 @@ static int take_data(struct zk_survey *survey, const struct zk_reply *replies)
     for (size_t i = 0; i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
         for (size_t j = 0; j < sight->seen_count; j++) {
-            const struct zk_reply *reply = replies++;
             struct seen *seen = &sight->seen[j];
             struct jute_text text;
-            seen->gone = reply->error == ZK_NO_NODE;
-            if (seen->gone || reply->error == ZK_NO_AUTH)
+            int error = zk_read_data(replies++, &text, &seen->stat);
+            seen->gone = error == ZK_NO_NODE;
+            if (seen->gone || error == ZK_NO_AUTH)
                 continue;
-            if (reply->error != ZK_OK)
-                return reply->error;
-            if (!zk_read_data(reply, &text, &seen->stat))
-                return ZK_MARSHALLING;
+            if (error != ZK_OK)
+                return error;
             seen->text = mem_checked(strndup(text.bytes, text.size));
             seen->size = strlen(seen->text);
         }
@@ -259,12 +250,12 @@ int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, str
 /* That the first of rlock's tells; 0: all are other programs', which know it for themselves. */
 static unsigned limit_of(const struct sight *sight)
 {
-    struct node_data data;
+    struct zk_node_data data;
 
     for (size_t i = 0; i < sight->seen_count; i++) {
         const struct seen *seen = &sight->seen[i];
         struct jute_text text = {seen->text ? seen->text : "", seen->size};
-        if (seen->limited && node_data_parse(text, &data))
+        if (seen->limited && zk_node_data_parse(text, &data))
             return data.limit;
     }
     return 0;
@@ -278,13 +269,13 @@ static void report(const struct zk_survey *survey, const struct sight *sight, in
 
     for (size_t i = 0; i < sight->seen_count; i++) {
         const struct seen *seen = &sight->seen[i];
-        const struct contender *one = seen->contender;
+        const struct zk_contender *one = seen->contender;
         if (seen->gone)
             continue;
         struct lock_party *party =
             one->holds ? &holders[view.holder_count++] : &waiters[view.waiter_count++];
         struct jute_text text = {seen->text ? seen->text : "", seen->size};
-        queue_party(one, text, &seen->stat, now_ms, party);
+        zk_read_party(one, text, &seen->stat, now_ms, party);
         party->mode = seen->limited ? LOCK_LIMIT : party->mode;
         if (!one->holds)
             party->fence = 0;

@@ -1,5 +1,5 @@
 /* Who goes before whom in a family. */
-#include "store/zookeeper/family.h"
+#include "store/zookeeper/nesting.h"
 
 #include <string.h>
 
@@ -21,30 +21,30 @@ static size_t shared_path(const char *a, const char *b)
     return shared;
 }
 
-/* When the eldest came of "one" and its ancestors that are further in than that path. An elder
+/* When the eldest came of "one" and its ancestors that are further in than that path. An ancestor
  * counts as it was when "one" came: whether it has gone meanwhile changes nothing, so that all see
  * the same order at all times. */
-static int64_t eldest(const struct relative *one, size_t path)
+static int64_t eldest(const struct zk_nested *one, size_t path)
 {
     int64_t since = one->since;
     size_t depth = 0;
 
-    for (size_t i = 0; one->elders && one->owner[i]; i++) {
+    for (size_t i = 0; one->ancestors && one->owner[i]; i++) {
         if (one->owner[i] != '.' || depth == OWNER_DEPTH)
             continue;
-        int64_t elder = one->elders[depth++];
-        if (i > path && elder > 0 && elder < since)
-            since = elder;
+        int64_t ancestor = one->ancestors[depth++];
+        if (i > path && ancestor > 0 && ancestor < since)
+            since = ancestor;
     }
     return since;
 }
 
-const struct relative *family_in_the_way(const struct relative *all, size_t count, size_t own)
+const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t count, size_t own)
 {
-    const struct relative *self = &all[own], *last = NULL;
+    const struct zk_nested *self = &all[own], *last = NULL;
 
     for (size_t i = 0; i < count; i++) {
-        const struct relative *other = &all[i];
+        const struct zk_nested *other = &all[i];
         if (is_same_or_within(self->owner, other->owner) ||
             owner_nests_in(other->owner, self->owner) || (self->reader && other->reader))
             continue;
