@@ -1,6 +1,7 @@
 /* One RESP connection over a stream. */
 #include "net/conn.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "net/stream.h"
 
 #include <hiredis/hiredis.h>
@@ -122,15 +123,13 @@ void conn_send(struct conn *conn, const char *bytes, size_t size)
     stream_send(conn->stream, bytes, size);
 }
 
-void conn_encode(char **bytes, size_t *size, int argc, const char **argv, const size_t *lengths)
+void conn_encode(struct strbuf *bytes, int argc, const char **argv, const size_t *lengths)
 {
     char *text = NULL;
     long long length = redisFormatCommandArgv(&text, argc, argv, lengths);
 
     if (length < 0)
         abort();
-    *bytes = mem_checked(realloc(*bytes, *size + (size_t)length));
-    memcpy(*bytes + *size, text, (size_t)length);
-    *size += (size_t)length;
+    strbuf_add(bytes, text, (size_t)length);
     redisFreeCommand(text);
 }

@@ -1,6 +1,6 @@
 /* One connection that speaks RESP2: it connects, sends commands, and delivers replies in order.
  * hiredis encodes and decodes, stream.h has the socket. User, database and the like are not known
- * here: see store/redis/session.h. */
+ * here: see store/redis/link.h. */
 #ifndef RLOCK_NET_CONN_H
 #define RLOCK_NET_CONN_H
 
@@ -11,6 +11,7 @@ struct conn;
 struct endpoint;
 struct loop;
 struct redisReply;
+struct strbuf;
 struct tls;
 
 struct conn_events {
@@ -47,8 +48,7 @@ const char *conn_overdue(const struct conn *conn);
  * connection. */
 void conn_send(struct conn *conn, const char *bytes, size_t size);
 
-/* Appends one command, encoded, to *bytes, which is NULL at first; the caller frees. lengths may be
- * NULL for strings. */
-void conn_encode(char **bytes, size_t *size, int argc, const char **argv, const size_t *lengths);
+/* Appends one command, encoded, to *bytes. lengths may be NULL for strings. */
+void conn_encode(struct strbuf *bytes, int argc, const char **argv, const size_t *lengths);
 
 #endif

@@ -1,5 +1,6 @@
 /* What a server replies, whoever it was that asked: an answer that makes sense comes out of it,
  * which can be reckoned with and shown. */
+#include "base/strbuf.h"
 #include "cli/render.h"
 #include "cmd/render_doctor.h"
 #include "cmd/render_latch.h"
@@ -89,11 +90,10 @@ static void try_greeting(const redisReply *reply, bool member)
     const struct url url = {.record = &redis_record, .db = 1};
     struct redis_greeting greeting;
     struct answer answer;
-    char *bytes = NULL;
-    size_t size = 0;
+    struct strbuf bytes = {0};
 
-    redis_greeting_begin(&greeting, &url, "secret", member ? "rlock" : "", member, &bytes, &size);
-    free(bytes);
+    redis_greeting_begin(&greeting, &url, "secret", member ? "rlock" : "", member, &bytes);
+    strbuf_free(&bytes);
     for (int first = greeting.step; first < 8; first++) {
         answer = (struct answer){0};
         greeting.step = first;

@@ -148,7 +148,7 @@ static struct attempt *make_room(struct cluster_map_reader *reader)
 
 static void ask_next(struct cluster_map_reader *reader)
 {
-    static const struct redis_session_events events = {.done = answered, .poked = broken};
+    static const struct redis_session_events events = {.done = answered, .broken = broken};
     static const char *slots[] = {"CLUSTER", "SLOTS"};
     struct attempt *attempt = make_room(reader);
     char fault[256];

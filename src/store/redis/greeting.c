@@ -46,8 +46,8 @@ int redis_greeting_left(const struct redis_greeting *greeting)
 }
 
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
-                          const char *password, const char *client, bool member, char **bytes,
-                          size_t *size)
+                          const char *password, const char *client, bool member,
+                          struct strbuf *bytes)
 {
     const char *name[] = {"CLIENT", "SETNAME", client};
     const char *auth[] = {"AUTH", url->user ? url->user : password, password};
@@ -63,21 +63,21 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
-        conn_encode(bytes, size, url->user ? 3 : 2, auth, NULL);
+        conn_encode(bytes, url->user ? 3 : 2, auth, NULL);
     if (*client)
-        conn_encode(bytes, size, 3, name, NULL);
+        conn_encode(bytes, 3, name, NULL);
     if (url->db != 0)
-        conn_encode(bytes, size, 2, select, NULL);
+        conn_encode(bytes, 2, select, NULL);
     if (greeting->cluster)
-        conn_encode(bytes, size, 1, asking, NULL);
-    conn_encode(bytes, size, 1, role, NULL);
-    conn_encode(bytes, size, 1, time, NULL);
+        conn_encode(bytes, 1, asking, NULL);
+    conn_encode(bytes, 1, role, NULL);
+    conn_encode(bytes, 1, time, NULL);
     if (member)
-        conn_encode(bytes, size, 2, info, NULL);
+        conn_encode(bytes, 2, info, NULL);
 }
 
 void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
-                               const char *password, int64_t ms, char **bytes, size_t *size)
+                               const char *password, int64_t ms, struct strbuf *bytes)
 {
     const struct url *url = address->urls;
     const char *key = address->tls.key.path ? address->tls.key.path : address->tls.cert.path;
@@ -104,9 +104,9 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
         if (!open[i])
             open[i] = "";
-    conn_encode(bytes, size, sizeof open / sizeof *open, open, NULL);
-    conn_encode(bytes, size, 1, role, NULL);
-    conn_encode(bytes, size, 1, time, NULL);
+    conn_encode(bytes, sizeof open / sizeof *open, open, NULL);
+    conn_encode(bytes, 1, role, NULL);
+    conn_encode(bytes, 1, time, NULL);
 }
 
 static const char *string_at(const redisReply *reply, size_t i)

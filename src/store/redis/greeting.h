@@ -8,6 +8,7 @@
 #include "store/member.h"
 
 struct redisReply;
+struct strbuf;
 
 struct redis_greeting {
     int db;
@@ -21,15 +22,15 @@ struct redis_greeting {
     int replicas;                  /* how many it has, -1 if it does not tell */
 };
 
-/* Appends the commands to *bytes, which the caller frees. password: NULL for none. client: what the
+/* Appends the commands to *bytes. password: NULL for none. client: what the
  * connection is called, "" for nothing. */
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
-                          const char *password, const char *client, bool member, char **bytes,
-                          size_t *size);
+                          const char *password, const char *client, bool member,
+                          struct strbuf *bytes);
 /* The same for a host, which is told where its database is; the password may be NULL. ms: how long
  * it may take to connect. */
 void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
-                               const char *password, int64_t ms, char **bytes, size_t *size);
+                               const char *password, int64_t ms, struct strbuf *bytes);
 
 enum greeting_state { GREETING_GOING, GREETING_DONE, GREETING_REFUSED };
 

@@ -10,6 +10,7 @@
 #include "rules/handover.h"
 #include "rules/latch.h"
 #include "rules/scripts.h"
+#include "store/redis/greeting.h"
 #include "store/redis/replicas.h"
 #include "store/redis/session.h"
 #include "store/redis/survey.h"
@@ -39,6 +40,7 @@ struct redis_store {
     struct store base;
     struct loop *loop;
     struct redis_session *session;
+    struct redis_link *link; /* the session's */
     char *prefix;
     int db;
     struct redis_terms terms;
@@ -237,7 +239,7 @@ static bool is_transaction(const struct redis_store *store)
 static bool goes_ahead(const struct redis_store *store)
 {
     return store->call.ahead && !is_to_listen(store) && !is_replicated(store) &&
-           !store->call.node_at && !store->in_cluster && !redis_session_is_up(store->session);
+           !store->call.node_at && !store->in_cluster && !redis_link_is_up(store->link);
 }
 
 /* The call, and behind it, in the same write, the WAIT for the replicas: for half of the time that
@@ -262,7 +264,7 @@ static void send_alone(struct redis_store *store, struct moment now)
 static int64_t clock_at(const struct redis_store *store, struct moment now)
 {
     int64_t told = redis_session_clock(store->session, now);
-    return told || redis_session_is_up(store->session) ? told : clock_wall() / NS_PER_MS;
+    return told || redis_link_is_up(store->link) ? told : clock_wall() / NS_PER_MS;
 }
 
 /* Nobody waits for the answer after "until": the call must not be done later. */
@@ -279,7 +281,7 @@ static void set_not_after(struct redis_store *store, struct moment now)
 /* A server is not given up before it can have answered, as far away as it is. */
 static int64_t request_time(const struct redis_store *store)
 {
-    int64_t trips = 2 * redis_session_round_trip(store->session);
+    int64_t trips = 2 * redis_link_round_trip(store->link);
     int64_t least = store->has_host ? HOST_REQUEST_NS : REQUEST_NS;
     return trips > least ? trips : least;
 }
@@ -353,7 +355,7 @@ static void drop_operation(struct redis_store *store)
 static void finish(struct redis_store *store, struct answer *answer)
 {
     if (redis_error_is_senseless(answer))
-        redis_session_drop(store->session);
+        redis_link_close(store->link);
     answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->granted;
     drop_operation(store);
     store->report.sent = false;
@@ -494,7 +496,7 @@ static void finish_call(struct redis_store *store, struct answer *answer)
         return;
     }
     if (answer->said[0] && answer->verdict == VERDICT_UNKNOWN)
-        redis_session_sign(store->session, answer);
+        redis_link_annotate(store->link, answer);
     answer->from = redis_session_sent_at(store->session);
     answer->deaf = is_deaf(store, answer);
     int64_t poll = poll_time(store, answer);
@@ -551,10 +553,10 @@ static void send_first(struct redis_store *store)
     loop_disarm(store->loop, &store->poll);
     if (goes_ahead(store))
         send_ahead(store);
-    else if (redis_session_is_up(store->session))
+    else if (redis_link_is_up(store->link))
         send_call(store);
     else
-        redis_session_greet(store->session, store->until);
+        redis_session_connect(store->session, store->until);
 }
 
 static void hear_survey(struct redis_store *store, struct redisReply *const *replies, size_t count)
@@ -563,7 +565,7 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
 
     if (!redis_survey_hear(store->survey, replies, count, &answer)) {
         if (answer.said[0] && answer.verdict == VERDICT_UNKNOWN)
-            redis_session_sign(store->session, &answer);
+            redis_link_annotate(store->link, &answer);
         finish(store, &answer);
         return;
     }
@@ -601,7 +603,7 @@ static void give_back(struct redis_store *store)
 }
 
 /* A question does nothing, and what was refused was not done. */
-static bool astray(void *arg, struct redisReply *const *replies, size_t count)
+static bool misdirected(void *arg, struct redisReply *const *replies, size_t count)
 {
     struct redis_store *store = arg;
     const redisReply *reply = replies[count - 1];
@@ -655,8 +657,8 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     struct redis_store *store = arg;
 
     snprintf(store->report.server, sizeof store->report.server, "%s",
-             redis_session_node(store->session));
-    store->replicas.known = redis_session_replicas(store->session);
+             redis_link_greeting(store->link)->node);
+    store->replicas.known = redis_link_greeting(store->link)->replicas;
     note_redirection(store, replies, count);
     if (failure)
         fail(store, failure);
@@ -668,7 +670,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
         hear_call(store, replies + store->asking, count - store->asking);
 }
 
-static void poked(void *arg)
+static void broken(void *arg)
 {
     struct redis_store *store = arg;
 
@@ -690,7 +692,7 @@ static void heard(void *arg, const char *message)
 
 static void poll_due(struct loop_timer *timer)
 {
-    poked(timer->owner);
+    broken(timer->owner);
 }
 
 static void redis_close(struct store *base)
@@ -724,7 +726,7 @@ static void acquire(struct redis_store *store, const struct acquire_request *req
     store->offers = may_offer(store, request);
     store->lease = request->lease;
     store->in_time = true;
-    redis_session_mind(store->session, request->lease);
+    redis_link_set_lease(store->link, request->lease);
     redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
     send_first(store);
 }
@@ -735,7 +737,7 @@ static void renew(struct redis_store *store, const struct renew_request *request
 {
     redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
     store->in_time = true;
-    store->listen = request->listen && redis_session_is_up(store->session);
+    store->listen = request->listen && redis_link_is_up(store->link);
     send_first(store);
 }
 
@@ -765,7 +767,7 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
     drop_operation(store);
     store->asking = asking;
     redis_call_release(&store->call, &plain, store->prefix, request);
-    store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
+    store->call.db = redis_link_is_up(store->link) ? 0 : store->db;
     /* A server that has yet to answer what came before finds the connection closed when it does,
      * and goes on with no more than it has read: 16 KB. Nobody will be there to hear whether it
      * knows the script by its digest, so the script itself follows. */
@@ -807,7 +809,7 @@ static void survey(struct redis_store *store, const struct survey_request *reque
     if (store->terms.pauses)
         redis_survey_pauses(store->survey, store->terms.pauses);
     store->part_time = moment_until(loop_now(store->loop), store->until);
-    redis_session_verify(store->session);
+    redis_session_check_role(store->session);
     redis_survey_ask(store->survey, store->until);
 }
 
@@ -818,7 +820,7 @@ static void latch(struct redis_store *store, const struct latch_request *request
     store->each_id_arg = request->each_arg;
     redis_call_latch(&store->call, store->prefix, request);
     if (request->verb < LATCH_SET)
-        redis_session_verify(store->session);
+        redis_session_check_role(store->session);
     send_first(store);
 }
 
@@ -851,7 +853,7 @@ static void redis_start(struct store *base, const struct operation *operation)
 
 bool store_redis_is_up(const struct store *node)
 {
-    return redis_session_is_up(((const struct redis_store *)(const void *)node)->session);
+    return redis_link_is_up(((const struct redis_store *)(const void *)node)->link);
 }
 
 const char *store_redis_moved(const struct store *node)
@@ -868,7 +870,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
                                        char *fault, size_t size)
 {
     static const struct store_ops ops = {redis_close, redis_start, redis_release_nowait};
-    static const struct redis_session_events events = {batch_done, heard, poked, astray};
+    static const struct redis_session_events events = {batch_done, heard, broken, misdirected};
     struct redis_store *store = mem_zeroed(sizeof *store);
 
     store->base.ops = &ops;
@@ -879,6 +881,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
         free(store);
         return NULL;
     }
+    store->link = redis_session_link(store->session);
     store->db = address->urls->db;
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->record->is_sharded;
@@ -917,7 +920,7 @@ bool store_redis_open_member(struct loop *loop, const struct store_address *addr
 
     if (!store)
         return false;
-    redis_session_identify(store->session);
+    redis_link_identify(store->link);
     store->terms.member = true;
     set_marker(store, "quorum");
     *member = (struct member){&store->base, report_of_member};

@@ -246,7 +246,7 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
     loop_stop(inquiry->loop);
 }
 
-static void poked(void *arg)
+static void broken(void *arg)
 {
     (void)arg;
 }
@@ -488,7 +488,7 @@ static bool greet(struct inquiry *inquiry)
 {
     struct moment began = moment_now();
 
-    redis_session_greet(inquiry->session, moment_plus(began, inquiry->address->connect_timeout));
+    redis_session_connect(inquiry->session, moment_plus(began, inquiry->address->connect_timeout));
     if (loop_run(inquiry->loop) < 0 || inquiry->failed)
         return false;
     inquiry->facts->connected_ns = moment_until(began, inquiry->answered);
@@ -531,7 +531,7 @@ void redis_facts_none(struct server_facts *facts, const struct answer *failure)
 bool redis_facts_ask(const struct store_address *address, struct server_facts *facts, char *fault,
                      size_t size)
 {
-    static const struct redis_session_events events = {.done = heard, .poked = poked};
+    static const struct redis_session_events events = {.done = heard, .broken = broken};
     struct inquiry inquiry = {.address = address, .facts = facts, .loop = loop_new()};
 
     know_nothing(facts);

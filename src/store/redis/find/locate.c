@@ -138,7 +138,7 @@ bool locator_can_search(const struct locator *locator)
     return !locator->fixed;
 }
 
-bool locator_roams(const struct locator *locator)
+bool locator_fails_over(const struct locator *locator)
 {
     return locator->sentinels != NULL;
 }
@@ -308,7 +308,7 @@ void locator_search(struct locator *locator, const char *password, struct moment
         look_up(locator, locator->url->hosts[0].name, locator->url->hosts[0].port);
 }
 
-void locator_mind(struct locator *locator, int64_t lease)
+void locator_set_lease(struct locator *locator, int64_t lease)
 {
     if (lease > 0)
         locator->pace = lease / 3 < LOOK_NS ? lease / 3 : LOOK_NS;

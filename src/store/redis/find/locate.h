@@ -22,7 +22,7 @@ int locator_known(const struct locator *locator, const struct endpoint **endpoin
 /* Whether a search may find others than those known. */
 bool locator_can_search(const struct locator *locator);
 /* Whether another host may take the server's place during a search. */
-bool locator_roams(const struct locator *locator);
+bool locator_fails_over(const struct locator *locator);
 /* The name or address of the server as the user or the Sentinels gave it, for TLS; NULL where there
  * is none. */
 const char *locator_host(const struct locator *locator);
@@ -40,7 +40,7 @@ void locator_search(struct locator *locator, const char *password, struct moment
 const char *locator_overdue(const struct locator *locator);
 
 /* A lease of "lease" ns depends on the server: a watch looks at least three times in it. */
-void locator_mind(struct locator *locator, int64_t lease);
+void locator_set_lease(struct locator *locator, int64_t lease);
 /* Watches the server until locator_stop(): asks the Sentinels now and then whether the server that
  * is known is still the master. "moved" comes once, when it is not. */
 void locator_watch(struct locator *locator, const char *password, void (*moved)(void *arg),

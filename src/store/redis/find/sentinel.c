@@ -2,6 +2,7 @@
 #include "store/redis/find/sentinel.h"
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "net/conn.h"
 #include "net/loop.h"
 #include "net/resolve.h"
@@ -83,12 +84,11 @@ static void fail(struct sentinel *sentinel, enum sentinel_said said, const char 
 
 static void send_command(struct sentinel *sentinel, enum step step, int argc, const char **argv)
 {
-    char *bytes = NULL;
-    size_t size = 0;
+    struct strbuf bytes = {0};
 
-    conn_encode(&bytes, &size, argc, argv, NULL);
-    conn_send(sentinel->conn, bytes, size);
-    free(bytes);
+    conn_encode(&bytes, argc, argv, NULL);
+    conn_send(sentinel->conn, bytes.text, bytes.size);
+    strbuf_free(&bytes);
     sentinel->step = step;
 }
 
@@ -97,17 +97,16 @@ static void send_questions(struct sentinel *sentinel)
     const char *master = sentinel->url->master;
     const char *address[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master};
     const char *peers[] = {"SENTINEL", "SENTINELS", master}, *id[] = {"SENTINEL", "MYID"};
-    char *bytes = NULL;
-    size_t size = 0;
+    struct strbuf bytes = {0};
 
     forget_replies(sentinel);
-    conn_encode(&bytes, &size, 3, address, NULL);
+    conn_encode(&bytes, 3, address, NULL);
     if (sentinel->wants_peers) {
-        conn_encode(&bytes, &size, 3, peers, NULL);
-        conn_encode(&bytes, &size, 2, id, NULL);
+        conn_encode(&bytes, 3, peers, NULL);
+        conn_encode(&bytes, 2, id, NULL);
     }
-    conn_send(sentinel->conn, bytes, size);
-    free(bytes);
+    conn_send(sentinel->conn, bytes.text, bytes.size);
+    strbuf_free(&bytes);
     sentinel->step = STEP_ASK;
 }
 
