@@ -73,15 +73,15 @@ ids_count_once() {
     [[ -z $output ]]
 }
 
-# Those who wait go on when it is open, all of them, and not before.
-waiters_go_on() {
+# Six waiters of a latch end when it is open, and not before. "elapsed": how long that took, in ms.
+six_wait() {
     local i start
     rlock latch set k 2
     for i in 1 2 3 4 5 6; do
         wait_for "w$i" k
     done
     rlock latch count-down k
-    sleep 0.3 # nothing is to happen
+    sleep 0.3 # nothing must happen
     for i in 1 2 3 4 5 6; do
         alive "${pid[w$i]}"
     done
@@ -91,8 +91,20 @@ waiters_go_on() {
         finish "w$i"
         [[ $status == 0 ]]
     done
-    # by its call: whoever is not called looks after 2.5 s
-    took 0 2000 "$start"
+    elapsed=$(($(now_ms) - start))
+    rlock latch delete k
+}
+
+# The store wakes them: waiters that are not woken look every 2.5 s. A busy machine may be slow, but
+# not each time.
+waiters_go_on() {
+    local round
+    for round in 1 2 3 4 5; do
+        six_wait
+        ((elapsed >= 1000)) || return 0
+    done
+    echo "no round of $round took less than a second; the last one: $elapsed ms"
+    return 1
 }
 
 # One that is not set yet.

@@ -7,7 +7,7 @@ It works on a copy of the checkout, in mutants/ of the build directory (top_buil
 that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its file
 exactly once are failures. "make mutants" calls it; all of them take about an hour on two cores.
 """
-import argparse, os, re, shutil, signal, subprocess, sys, time
+import argparse, os, re, shlex, shutil, signal, subprocess, sys, time
 
 SOURCE = os.path.abspath(os.environ.get("top_srcdir", "."))
 BUILD = os.path.abspath(os.environ.get("top_builddir", "build"))
@@ -78,7 +78,7 @@ class Copy:
 
     def run(self, test):
         """Runs one test, "FILE" or "FILE -f PATTERN". Returns (whether it failed, seconds)."""
-        name, _, pattern = test.partition(" -f ")
+        name, *filters = shlex.split(test)
         goals = [f"tests/{name}"] if name.startswith("unit/") else ["all", "check TESTS="]
         broken = self.make(*goals)
         if broken is not None:
@@ -86,7 +86,7 @@ class Copy:
         path = os.path.join(self.build if name.startswith("unit/") else self.top, "tests", name)
         command = [path]
         if name.endswith(".bats"):
-            command = ["bats", "--tap", *(["-f", pattern] if pattern else []), path]
+            command = ["bats", "--tap", *filters, path]
         elif name.endswith(".py"):
             command = ["python3", "-B", path]
         environment = dict(os.environ, top_srcdir=self.top, top_builddir=self.build,
@@ -141,7 +141,7 @@ def write_page(page, rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("word", nargs="*")
     options = parser.parse_args()

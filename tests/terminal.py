@@ -25,12 +25,20 @@ class Failure(Exception):
     pass
 
 
+class Screen(pyte.Screen):
+    """Ignores the private sequences that look like colours, which vim sends."""
+
+    def select_graphic_rendition(self, *attributes, private=False):
+        if not private:
+            super().select_graphic_rendition(*attributes)
+
+
 class Terminal:
     def __init__(self, command, timeout):
         self.timeout = timeout
         self.seen = ""  # everything shown
         self.mark = 0  # where the last expect ended
-        self.screen = pyte.Screen(80, 24)
+        self.screen = Screen(80, 24)
         self.drawing = pyte.Stream(self.screen)
         self.status = None
         self.decode = codecs.getincrementaldecoder("utf-8")("replace")
