@@ -8,13 +8,12 @@ import sys
 
 TOP = os.environ.get("top_srcdir") or os.path.join(os.path.dirname(__file__), "..")
 UNITS = {"NS_PER_MS": 0.001, "NS_PER_SEC": 1}
-# Page, a sentence in it with {} for each number, and for each the file and the constant that it
-# comes from, or the sum of several; in seconds where the constant is a time. A third member is what
-# it is multiplied with.
+# Page, a sentence in it with {} for each number, and for each number the folder and the name of its
+# constant, or the sum of several; in seconds if the constant is a time. A third member is a factor.
 STORES = "rlock-stores.7"
-KEEPER = "lock/keeper.c"
-HANDOVER = ("rules/handover.h", "HANDOVER_MS", 0.001)
-PLACE = ("rules/arguments.c", "QUEUE_PLACE_MS", 0.001)
+KEEPER = "lock"
+HANDOVER = ("rules", "HANDOVER_MS", 0.001)
+PLACE = ("rules", "QUEUE_PLACE_MS", 0.001)
 SENTENCES = [
     ("rlock.7", "A waiter tells the server every {} s", (KEEPER, "HEARTBEAT_NS")),
     ("rlock.7", "was not heard of for {} s is passed over", PLACE),
@@ -24,47 +23,61 @@ SENTENCES = [
     ("rlock.7", "lock for {} s from before its call", HANDOVER),
     ("rlock.7", "{} ms later, if the command has not ended", (KEEPER, "CONFIRM_AFTER_NS", 1000)),
     ("rlock.7", "waiter's next call, {} s", (KEEPER, "HEARTBEAT_NS+SPREAD_NS")),
-    ("rlock.7", "notices after {} s that the grant is not taken", ("run/agent.c", "REACT_NS")),
-    (STORES, "asks the Sentinels every {} s", ("store/redis/find/locate.c", "LOOK_NS")),
-    (STORES, "third of the lease or {} s, whichever", ("store/redis/find/locate.c", "LOOK_NS")),
-    (STORES, "is never shorter than {} s", ("store/zookeeper/session.h", "ZK_TIMEOUT_LEAST")),
-    ("rlock.7", "nothing has ended for {} s", ("os/stop.c", "STUCK_NS")),
-    ("rlock.7", "keeps killing for {} s", ("run/job.c", "FORKING_NS")),
-    ("rlock.7", "continues until {} s after the lease", ("run/watchdog.c", "HOPELESS_NS")),
+    ("rlock.7", "notices after {} s that the grant is not taken", ("run", "REACT_NS")),
+    (STORES, "asks the Sentinels every {} s", ("store/redis/find", "LOOK_NS")),
+    (STORES, "third of the lease or {} s, whichever", ("store/redis/find", "LOOK_NS")),
+    (STORES, "is never shorter than {} s", ("store/zookeeper", "ZK_TIMEOUT_LEAST")),
+    ("rlock.7", "nothing has ended for {} s", ("os", "STUCK_NS")),
+    ("rlock.7", "keeps killing for {} s", ("run", "FORKING_NS")),
+    ("rlock.7", "continues until {} s after the lease", ("run", "HOPELESS_NS")),
     (
         STORES,
         "random pause of {} to {} ms",
-        ("store/quorum/store.c", "PAUSE_LEAST_NS", 1000),
-        ("store/quorum/store.c", "PAUSE_MOST_NS", 1000),
+        ("store/quorum", "PAUSE_LEAST_NS", 1000),
+        ("store/quorum", "PAUSE_MOST_NS", 1000),
     ),
-    ("rlock.7", "bytes of a KEY Ta {}", ("lock/key.h", "KEY_MAX_BYTES")),
-    ("rlock.1", "A KEY is 1 to {} bytes", ("lock/key.h", "KEY_MAX_BYTES")),
+    ("rlock.7", "bytes of a KEY Ta {}", ("lock", "KEY_MAX_BYTES")),
+    ("rlock.1", "A KEY is 1 to {} bytes", ("lock", "KEY_MAX_BYTES")),
     (
         "rlock-run.1",
         "after {} second and then every {} seconds",
-        ("cli/status_line.c", "QUIET_NS"),
-        ("cli/status_line.c", "REPEAT_NS"),
+        ("cli", "QUIET_NS"),
+        ("cli", "REPEAT_NS"),
     ),
-    ("rlock-run.1", "waited for {} minutes", ("lock/lock.h", "LOCK_PRIORITY_BOUND_NS", 1 / 60)),
-    ("rlock-run.1", "at most {}, are taken together", ("lock/lock.h", "LOCK_KEYS_MAX")),
-    ("rlock-run.1", "holders, 1 to {}", ("lock/lock.h", "LOCK_LIMIT_MAX")),
-    ("rlock-run.1", "table, of at most {} characters", ("cli/mirror.c", "SHEDLOCK_NAME_MAX")),
-    ("rlock-limit.1", "from 0 to {}", ("lock/lock.h", "LOCK_LIMIT_MAX")),
-    ("rlock-serve.1", "not answered after {} seconds", ("serve/serve.c", "PATIENCE")),
-    ("rlock-serve.1", "at most {} connections", ("serve/http.c", "CONNECTIONS_MAX")),
-    ("rlock-serve.1", "after {} seconds in any case", ("serve/http.c", "LIFETIME")),
+    ("rlock-run.1", "waited for {} minutes", ("lock", "LOCK_PRIORITY_BOUND_NS", 1 / 60)),
+    ("rlock-run.1", "at most {}, are taken together", ("lock", "LOCK_KEYS_MAX")),
+    ("rlock-run.1", "holders, 1 to {}", ("lock", "LOCK_LIMIT_MAX")),
+    ("rlock-run.1", "table, of at most {} characters", ("cli", "SHEDLOCK_NAME_MAX")),
+    ("rlock-limit.1", "from 0 to {}", ("lock", "LOCK_LIMIT_MAX")),
+    ("rlock-serve.1", "not answered after {} seconds", ("serve", "PATIENCE")),
+    ("rlock-serve.1", "at most {} connections", ("serve", "CONNECTIONS_MAX")),
+    ("rlock-serve.1", "after {} seconds in any case", ("serve", "LIFETIME")),
 ]
 
 
-def constant(path, name):
-    with open(os.path.join(TOP, "src", path), encoding="utf-8") as source:
-        found = re.search(rf"^#define {name}\s+(.*?)(/\*.*)?$", source.read(), re.M)
-    if not found:
-        raise KeyError(f"{path} has no {name}")
-    words = found[1].replace("(", " ").replace(")", " ").split("*")
+def definitions():
+    """Returns the text of each #define in src, as {name: {folder: text}}."""
+    found = {}
+    for folder, _, names in os.walk(os.path.join(TOP, "src")):
+        for name in names:
+            if name.endswith((".c", ".h")):
+                with open(os.path.join(folder, name), encoding="utf-8") as source:
+                    for name, text in re.findall(r"^#define (\w+)\s+(.*?)(?:/\*.*)?$",
+                                                 source.read(), re.M):
+                        found.setdefault(name, {})[folder] = text
+    return found
+
+
+DEFINITIONS = definitions()
+
+
+def constant(folder, name):
+    """The folder, below src, decides if there are several constants of that name."""
+    texts = DEFINITIONS[name]
+    text = texts.get(os.path.join(TOP, "src", folder)) if len(texts) > 1 else [*texts.values()][0]
     value = 1
-    for word in map(str.strip, words):
-        value *= UNITS[word] if word in UNITS else int(word.rstrip("U"))
+    for word in text.replace("(", " ").replace(")", " ").split("*"):
+        value *= UNITS[word.strip()] if word.strip() in UNITS else int(word.strip().rstrip("U"))
     return value
 
 
@@ -80,10 +93,10 @@ def fault(page, sentence, *sources):
     found = re.search(pattern, text_of(page))
     if not found:
         return "the page does not say that"
-    for said, (path, names, *times) in zip(found.groups(), sources):
-        value = sum(constant(path, name) for name in names.split("+")) * (times or [1])[0]
+    for said, (folder, names, *times) in zip(found.groups(), sources):
+        value = sum(constant(folder, name) for name in names.split("+")) * (times or [1])[0]
         if abs(float(said) - value) > 1e-9:
-            return f"{names} in {path} is {value:g}, and the page says {said}"
+            return f"{names} is {value:g}, and the page says {said}"
     return None
 
 
