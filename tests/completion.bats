@@ -240,7 +240,7 @@ page() {
 @test "every command and every option of the help is in the manual" {
     local command option
     for command in $(commands); do
-        grep -qE "\\.Cm .*\\b$command\\b" "$TESTS/../man/rlock.1"
+        grep -qE "Cm .*\\b$command\\b" "$TESTS/../man/rlock.1"
         for option in $(options_of "$command"); do
             grep -qE -- "Fl -${option#--}\\b" "$(page "$command")" "$TESTS/../man/rlock.1" ||
                 { echo "no $option of $command" && false; }
