@@ -61,6 +61,17 @@
 
 enum state { TRYING, WAITING, PAUSED, CONFIRMING, HELD, LOST, RELEASING, OVER };
 
+/* What the store may have of this owner, a lock or a place in a queue. */
+struct doubt {
+    enum {
+        STORE_IS_EMPTY,  /* nothing: no request can have been executed */
+        STORE_HAS_TOLD,  /* what the latest answer to an acquisition says */
+        STORE_MAY_GRANT, /* a lock besides: an acquisition was not answered */
+    } state;
+    struct moment until; /* a request that was not answered may be executed until then */
+    bool unlimited;      /* or at any time */
+};
+
 struct keeper {
     struct loop *loop;
     struct store *store;
@@ -86,12 +97,8 @@ struct keeper {
     int64_t took;        /* ns: the latest answer took so long; 0: none has come */
     int64_t round_trip;  /* ns: the quicker of the latest two: one may be slow by chance */
 
-    /* What may be in the store. */
-    bool asked;                    /* a request may have been executed */
-    bool unsure;                   /* an acquisition may have been granted without an answer */
-    bool inherited;                /* or one of the process before, and nothing is known since */
-    struct moment in_flight_until; /* a request that was not answered may be executed until then */
-    bool stray;                    /* or at any time */
+    struct doubt doubt;
+    bool inherited; /* the process before has asked for it, and nothing is known since */
 
     /* Trying and waiting. */
     struct moment began;   /* since when */
@@ -108,17 +115,19 @@ struct keeper {
     struct held_keys granted; /* those of the latest grant; none: nothing was granted since the
                                  latest acquisition was sent */
     bool on_hold;             /* nothing is renewed */
-    bool lost;                /* and told so */
-    bool wanted;              /* lost, because somebody asks for it */
     bool handed;              /* the store has handed it over, and no renewal was answered since */
     bool verified;            /* keeper_verify() was called: each renewal listens */
-    unsigned deaf;            /* how many answers in a row were those of a store that is deaf */
     bool poked;               /* the store has poked since the renewal under way was sent */
+    unsigned deaf;            /* how many answers in a row were those of a store that is deaf */
+    enum {
+        LOSS_NONE,
+        LOSS_TOLD,
+        LOSS_REVOKED, /* told: another owner asks for it, and the store has it until the release */
+    } loss;
 
     /* Releasing. */
-    bool used; /* the command has run: at_least counts */
-    struct lock_end end_of_use;
-    bool again; /* TRYING follows, not OVER */
+    struct lock_end use; /* how the use ended; UNUSED, LOST: at_least does not count */
+    bool again;          /* TRYING follows, not OVER */
     struct moment release_until;
     struct moment release_sent_until; /* the latest attempt counts until then */
     bool release_unanswered;          /* one was: if the next finds nothing, that one has worked */
@@ -139,8 +148,8 @@ static struct moment now_of(const struct keeper *keeper)
 static void note_in_flight(struct keeper *keeper, const struct answer *answer)
 {
     if (answer->maybe_done)
-        keeper->in_flight_until = keeper->until;
-    keeper->stray |= answer->any_time;
+        keeper->doubt.until = keeper->until;
+    keeper->doubt.unlimited |= answer->any_time;
 }
 
 /* From when the lease of this answer counts: from the call where the store does not say. */
@@ -160,12 +169,17 @@ static void note_time(struct keeper *keeper, const struct answer *answer)
     keeper->took = took;
 }
 
-/* Whether the store may have a grant or a place of ours, or get a request for one yet, that no
- * answer has told of. */
+static bool may_be_granted(const struct keeper *keeper)
+{
+    return keeper->doubt.state == STORE_MAY_GRANT;
+}
+
+/* Whether the store may have a grant or a place that no answer has told of, or get a request for
+ * one later. */
 static bool may_be_in_store(const struct keeper *keeper)
 {
-    return keeper->unsure || keeper->stray ||
-           !moment_reached(keeper->in_flight_until, now_of(keeper));
+    return may_be_granted(keeper) || keeper->doubt.unlimited ||
+           !moment_reached(keeper->doubt.until, now_of(keeper));
 }
 
 /* What was granted, for each key of the plan. */
@@ -187,7 +201,7 @@ static void note_renewed_grants(struct keeper *keeper, const struct lock_grant *
 /* The keys that were granted. Where that is not known, or another grant may be under way, all. */
 static const char *const *granted_keys(const struct keeper *keeper, size_t *count)
 {
-    bool all = keeper->granted.count == 0 || keeper->unsure;
+    bool all = keeper->granted.count == 0 || may_be_granted(keeper);
 
     *count = all ? keeper->plan.request.key_count : keeper->granted.count;
     return all ? keeper->plan.request.keys : keeper->granted.keys;
@@ -265,23 +279,23 @@ static bool result_is_known(const struct keeper *keeper)
 
 /* -- holding -------------------------------------------------------------------------------- */
 
-static void lose(struct keeper *keeper, const char *why)
+static void lose(struct keeper *keeper, const char *why, int loss)
 {
     keeper->state = LOST;
-    keeper->lost = true;
+    keeper->loss = loss;
     loop_disarm(keeper->loop, &keeper->next);
     loop_disarm(keeper->loop, &keeper->end);
     keeper->events->lost(keeper->arg, why);
 }
 
-static void lease_over(struct loop_timer *timer)
+static void on_lease_end(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
     char why[300];
 
     snprintf(why, sizeof why, "not renewed in time%s%s", keeper->outage.text[0] ? ": " : "",
              keeper->outage.text);
-    lose(keeper, why);
+    lose(keeper, why, LOSS_TOLD);
 }
 
 /* How long to wait before the store is asked to listen. */
@@ -354,15 +368,15 @@ static bool is_asked_for(const struct keeper *keeper)
 }
 
 /* The last request of the process that has died may be executed until the lease ends. */
-static void go_on_holding(struct keeper *keeper, const struct keeper_past *past)
+static void continue_holding(struct keeper *keeper, const struct keeper_past *past)
 {
     const char *who = keeper->plan.request.who;
     int64_t waited = past->waited / NS_PER_MS;
 
     keeper->state = HELD;
-    keeper->asked = true;
+    keeper->doubt.state = STORE_HAS_TOLD;
+    keeper->doubt.until = past->lease.end;
     keeper->lease = past->lease;
-    keeper->in_flight_until = past->lease.end;
     keeper->release_unanswered = past->released;
     note_grants(keeper, past->grants);
     if (who && waited > 0)
@@ -404,7 +418,7 @@ static void describe_loss(const struct keeper *keeper, const struct answer *answ
         snprintf(why, size, "the store no longer has it");
 }
 
-static void renewed(void *arg, const struct answer *answer)
+static void on_renewed(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
     char why[400];
@@ -429,8 +443,7 @@ static void renewed(void *arg, const struct answer *answer)
         keeper->events->extended(keeper->arg, keeper->lease, answer->forgotten);
     } else if (answer->verdict == VERDICT_REFUSED) {
         describe_loss(keeper, answer, why, sizeof why);
-        keeper->wanted = answer->cause == CAUSE_REVOKED;
-        lose(keeper, why);
+        lose(keeper, why, answer->cause == CAUSE_REVOKED ? LOSS_REVOKED : LOSS_TOLD);
     } else if (keeper->plan.renew) {
         schedule(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     } else {
@@ -486,7 +499,7 @@ static void renew(struct keeper *keeper)
 {
     struct moment until = moment_plus(now_of(keeper), renewal_timeout(keeper));
 
-    send_renewal(keeper, moment_min(until, keeper->lease.end), renewed);
+    send_renewal(keeper, moment_min(until, keeper->lease.end), on_renewed);
 }
 
 /* -- trying and waiting ----------------------------------------------------------------------- */
@@ -587,7 +600,8 @@ static void try_again_at(struct keeper *keeper, struct moment again)
 
 static void take_failure(struct keeper *keeper, const struct answer *answer)
 {
-    keeper->unsure |= answer->maybe_done;
+    if (answer->maybe_done)
+        keeper->doubt.state = STORE_MAY_GRANT;
     if (may_try_again(keeper, answer))
         try_again_at(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     else
@@ -614,7 +628,7 @@ static void end_too_far(struct keeper *keeper)
     end_with(keeper, KEEPER_FAILED, &why, false);
 }
 
-static void confirmed(void *arg, const struct answer *answer);
+static void on_confirmed(void *arg, const struct answer *answer);
 
 static int64_t worth_waiting(const struct keeper *keeper)
 {
@@ -632,7 +646,7 @@ static void confirm(struct keeper *keeper)
         return;
     }
     keeper->state = CONFIRMING;
-    send_renewal(keeper, until, confirmed);
+    send_renewal(keeper, until, on_confirmed);
 }
 
 static void take_grant(struct keeper *keeper, const struct answer *answer)
@@ -651,7 +665,7 @@ static void not_confirmed(struct keeper *keeper, const struct answer *answer)
 {
     bool slow = answer->cause == CAUSE_UNREACHABLE && answer->maybe_done;
 
-    keeper->unsure = true;
+    keeper->doubt.state = STORE_MAY_GRANT;
     if (slow && ++keeper->late == LATE_MAX) {
         end_too_far(keeper);
     } else if (slow && may_try_again(keeper, answer)) {
@@ -661,7 +675,7 @@ static void not_confirmed(struct keeper *keeper, const struct answer *answer)
     }
 }
 
-static void confirmed(void *arg, const struct answer *answer)
+static void on_confirmed(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
 
@@ -684,21 +698,24 @@ static void confirmed(void *arg, const struct answer *answer)
     }
 }
 
-static void acquired(void *arg, const struct answer *answer)
+static void on_acquired(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
 
     keeper->busy = false;
     note_time(keeper, answer);
     note_in_flight(keeper, answer);
-    keeper->asked |= answer->verdict != VERDICT_UNKNOWN || answer->maybe_done;
+    if (answer->maybe_done)
+        keeper->doubt.state = STORE_MAY_GRANT;
+    else if (answer->verdict != VERDICT_UNKNOWN && keeper->doubt.state == STORE_IS_EMPTY)
+        keeper->doubt.state = STORE_HAS_TOLD;
     if (keeper->state == RELEASING) {
-        keeper->unsure |= answer->maybe_done;
         send_release(keeper);
         return;
     }
     if (answer->verdict != VERDICT_UNKNOWN) {
-        keeper->unsure = keeper->inherited = false;
+        keeper->doubt.state = STORE_HAS_TOLD;
+        keeper->inherited = false;
         outage_answered(&keeper->outage, now_of(keeper));
     }
     switch (answer->verdict) {
@@ -731,19 +748,19 @@ static void pause_trying(struct keeper *keeper)
 {
     keeper->state = PAUSED;
     loop_disarm(keeper->loop, &keeper->next);
-    if (keeper->unsure)
-        schedule(keeper, keeper->in_flight_until);
+    if (may_be_granted(keeper))
+        schedule(keeper, keeper->doubt.until);
     else if (keeper->refusal.cause != CAUSE_NONE)
         schedule(keeper, keeper->plan.wait_until);
 }
 
 static void end_pause(struct keeper *keeper)
 {
-    if (!keeper->unsure) {
+    if (!may_be_granted(keeper)) {
         give_up_waiting(keeper);
         return;
     }
-    keeper->unsure = false;
+    keeper->doubt.state = STORE_HAS_TOLD;
     keeper_restart(keeper);
 }
 
@@ -793,9 +810,10 @@ static void acquire(struct keeper *keeper, bool listen)
     keeper->until =
         moment_min(latest(keeper, attempt), outage_limit(&keeper->outage, now, attempt));
     loop_disarm(keeper->loop, &keeper->next);
-    start(keeper,
-          (struct operation){
-              .verb = VERB_ACQUIRE, .acquire = request, .until = keeper->until, .done = acquired});
+    start(keeper, (struct operation){.verb = VERB_ACQUIRE,
+                                     .acquire = request,
+                                     .until = keeper->until,
+                                     .done = on_acquired});
 }
 
 /* -- releasing ------------------------------------------------------------------------------- */
@@ -807,7 +825,8 @@ static void try_again(struct keeper *keeper)
     bool in_flight =
         keeper->release_unanswered && !moment_reached(keeper->release_sent_until, now_of(keeper));
 
-    keeper->again = keeper->lost = false;
+    keeper->again = false;
+    keeper->loss = LOSS_NONE;
     keeper->release_unanswered = false;
     keeper->late = 0;
     keeper->state = TRYING;
@@ -826,27 +845,27 @@ static void release_done(struct keeper *keeper)
 }
 
 /* What is given back was not there any more, and no earlier release can have taken it away. */
-static void tell_loss(struct keeper *keeper, const struct answer *answer)
+static void report_loss(struct keeper *keeper, const struct answer *answer)
 {
     bool known = result_is_known(keeper) || keeper->again;
     struct answer missing = {.cause = CAUSE_NOT_HOLDER, .key = answer->lost - 1};
     char why[400];
 
-    if (known || keeper->lost || keeper->release_unanswered)
+    if (known || keeper->loss != LOSS_NONE || keeper->release_unanswered)
         return;
     describe_loss(keeper, answer->verdict == VERDICT_REFUSED ? answer : &missing, why, sizeof why);
-    keeper->lost = true;
+    keeper->loss = LOSS_TOLD;
     keeper->events->lost(keeper->arg, why);
 }
 
-static void released(void *arg, const struct answer *answer)
+static void on_released(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
     bool known = result_is_known(keeper) || keeper->again;
 
     keeper->busy = false;
     if (answer->verdict == VERDICT_REFUSED || answer->lost)
-        tell_loss(keeper, answer);
+        report_loss(keeper, answer);
     if (answer->verdict == VERDICT_UNKNOWN) {
         keeper->release_unanswered |= answer->maybe_done;
         store_note_failure(&keeper->release_failure, answer);
@@ -866,6 +885,11 @@ static void released(void *arg, const struct answer *answer)
     release_done(keeper);
 }
 
+static bool is_used(const struct keeper *keeper)
+{
+    return keeper->use.how != LOCK_UNUSED && keeper->use.how != LOCK_LOST;
+}
+
 static void send_release(struct keeper *keeper)
 {
     struct release_request *request = &keeper->request.release;
@@ -875,24 +899,25 @@ static void send_release(struct keeper *keeper)
                                      moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
 
     loop_disarm(keeper->loop, &keeper->next);
-    if (!keeper->asked) {
+    if (keeper->doubt.state == STORE_IS_EMPTY) {
         over(keeper);
         return;
     }
     keeper->release_sent_until = until;
     *request = (struct release_request){.owner = keeper->plan.request.owner,
                                         .lease = keeper->plan.request.lease,
-                                        .at_least = keeper->used ? keeper->plan.at_least : 0,
-                                        .end = keeper->end_of_use,
+                                        .at_least = is_used(keeper) ? keeper->plan.at_least : 0,
+                                        .end = keeper->use,
                                         .in_time = keeper->again,
                                         .returns = keeper->again};
     request->keys = granted_keys(keeper, &request->key_count);
     if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
         request->end.how = LOCK_REFUSED;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
-    request->uncertain = keeper->unsure || (!keeper->again && may_be_in_store(keeper));
-    start(keeper, (struct operation){
-                      .verb = VERB_RELEASE, .release = request, .until = until, .done = released});
+    request->uncertain = may_be_granted(keeper) || (!keeper->again && may_be_in_store(keeper));
+    start(keeper,
+          (struct operation){
+              .verb = VERB_RELEASE, .release = request, .until = until, .done = on_released});
 }
 
 /* -- timers and the store's events ------------------------------------------------------------- */
@@ -914,13 +939,14 @@ static void go_without_answer(struct keeper *keeper)
     keeper->busy = false;
     if (!result_is_known(keeper))
         set_result(keeper, KEEPER_UNRELEASED, &silence);
-    if (gone || moment_reached(keeper->release_until, now_of(keeper)) || !keeper->asked)
+    if (gone || moment_reached(keeper->release_until, now_of(keeper)) ||
+        keeper->doubt.state == STORE_IS_EMPTY)
         over(keeper);
     else
         send_release(keeper);
 }
 
-static void timer_due(struct loop_timer *timer)
+static void on_timer(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
 
@@ -951,13 +977,13 @@ static void timer_due(struct loop_timer *timer)
 
 /* The store is asked at once, as far as the throttle allows; while renewals are on hold, as soon as
  * they are not any more. */
-static void poked(void *arg)
+static void on_poked(void *arg)
 {
     struct keeper *keeper = arg;
 
     struct moment next = throttle_next(&keeper->pace);
     bool held = keeper->state == HELD && (keeper->plan.renew || is_asked_for(keeper));
-    bool paused = keeper->state == PAUSED && keeper->asked;
+    bool paused = keeper->state == PAUSED && keeper->doubt.state != STORE_IS_EMPTY;
 
     keeper->poked = held && keeper->busy;
     if (keeper->busy || (keeper->state != WAITING && !held && !paused))
@@ -983,7 +1009,7 @@ static bool is_enough(const struct keeper *keeper)
 
 /* A grant that was not asked for just now, and counts from the heartbeat before it. The renewal
  * that is due soon has the store confirm it. */
-static void handed(void *arg, const struct answer *grant)
+static void on_handed(void *arg, const struct answer *grant)
 {
     struct keeper *keeper = arg;
 
@@ -998,24 +1024,24 @@ static void handed(void *arg, const struct answer *grant)
         note_grants(keeper, grant->grants);
         begin_holding(keeper);
     } else {
-        keeper->unsure = true; /* it has the lock, and nobody has confirmed it yet */
-        poked(keeper);
+        keeper->doubt.state = STORE_MAY_GRANT; /* it has, and has not confirmed it yet */
+        on_poked(keeper);
     }
 }
 
 /* What was granted is gone, and so is the place in the queue. The answer to a request that is under
  * way takes that into account. */
-static void lost(void *arg, const char *why)
+static void on_session_lost(void *arg, const char *why)
 {
     struct keeper *keeper = arg;
 
     if (keeper->state == HELD)
-        lose(keeper, why);
+        lose(keeper, why, LOSS_TOLD);
     else if (keeper->state == WAITING)
-        poked(keeper);
+        on_poked(keeper);
 }
 
-static const struct store_events store_events = {poked, handed, lost};
+static const struct store_events store_events = {on_poked, on_handed, on_session_lost};
 
 /* A store that has answered before and refuses to work is given up after a lease: by then all its
  * holders are gone. */
@@ -1033,10 +1059,10 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
 
     *keeper =
         (struct keeper){.loop = loop, .store = store, .plan = *plan, .events = events, .arg = arg};
-    keeper->next = (struct loop_timer){.fire = timer_due, .owner = keeper};
-    keeper->end_of_use.how = LOCK_UNUSED;
+    keeper->next = (struct loop_timer){.fire = on_timer, .owner = keeper};
+    keeper->use.how = LOCK_UNUSED;
     keeper->result.refusal = &keeper->refusal;
-    keeper->end = (struct loop_timer){.fire = lease_over, .owner = keeper, .urgent = true};
+    keeper->end = (struct loop_timer){.fire = on_lease_end, .owner = keeper, .urgent = true};
     keeper->began = now_of(keeper);
     outage_begin(&keeper->outage, loop, since, plan->server_wait, longest_outage(plan),
                  &events->outage, arg);
@@ -1064,10 +1090,11 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
     keeper->began = past->began;
     if (past->held) {
         outage_inherit(&keeper->outage, past->lease.end);
-        go_on_holding(keeper, past);
+        continue_holding(keeper, past);
     } else {
-        keeper->unsure = keeper->asked = keeper->inherited = true;
-        keeper->in_flight_until = moment_plus(now_of(keeper), plan->connect_timeout);
+        keeper->doubt.state = STORE_MAY_GRANT;
+        keeper->inherited = true;
+        keeper->doubt.until = moment_plus(now_of(keeper), plan->connect_timeout);
         /* The process that has died would have given up by now, had the store never answered it. */
         if (moment_reached(moment_plus(past->began, plan->server_wait), now_of(keeper)))
             outage_inherit(&keeper->outage, moment_plus(past->not_before, plan->connect_timeout));
@@ -1090,7 +1117,7 @@ const char *keeper_trouble(const struct keeper *keeper)
 
 bool keeper_was_asked(const struct keeper *keeper)
 {
-    return keeper->wanted;
+    return keeper->loss == LOSS_REVOKED;
 }
 
 void keeper_verify(struct keeper *keeper)
@@ -1111,9 +1138,7 @@ void keeper_hold_renewals(struct keeper *keeper, bool hold)
 
 void keeper_release(struct keeper *keeper, struct moment until, const struct lock_end *end)
 {
-    keeper->used = end && end->how != LOCK_LOST;
-    if (end)
-        keeper->end_of_use = *end;
+    keeper->use = end ? *end : (struct lock_end){.how = LOCK_UNUSED};
     start_release(keeper, until);
 }
 
