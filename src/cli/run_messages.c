@@ -126,6 +126,13 @@ static const char *const causes[RUN_CAUSES] = {
     [RUN_CAUSE_UNWRITABLE] = "cannot write to standard output: {text}",
     [RUN_CAUSE_UNREAD] = "standard output took nothing until the lease ended",
     [RUN_CAUSE_RENEWER_ENDED] = "its renewer has ended",
+    [RUN_CAUSE_STATED] = "[{part}: ]{text}",
+    [RUN_CAUSE_REVOKED] = "[{part}: ]revoked[ by {by}][: {text}]",
+    [RUN_CAUSE_TAKEN] = "[{part}: ]the store has given it to {by}",
+    [RUN_CAUSE_TAKEN_BY_UNKNOWN] = "[{part}: ]the store has given it to another holder",
+    [RUN_CAUSE_GONE] = "[{part}: ]the store no longer has it",
+    [RUN_CAUSE_MIRROR_TAKEN] = "[{part}: ]its mirror {text} was taken by another program",
+    [RUN_CAUSE_MIRROR_DELETED] = "[{part}: ]its mirror {text} was deleted",
 };
 
 /* -- the fields ------------------------------------------------------------------------------ */
@@ -208,6 +215,20 @@ static void put_text(const struct source *source, char *out, size_t size)
     snprintf(out, size, "%s", source->news->reason.text);
 }
 
+static void put_by(const struct source *source, char *out, size_t size)
+{
+    snprintf(out, size, "%s", source->news->reason.by);
+}
+
+/* The key that the reason is about. */
+static void put_part(const struct source *source, char *out, size_t size)
+{
+    unsigned key = source->news->reason.key;
+
+    if (key > 0)
+        snprintf(out, size, "%.80s", source->messages->request->keys[key - 1]);
+}
+
 static void put_limit(const struct source *source, char *out, size_t size)
 {
     duration_print(source->news->reason.duration, out, size);
@@ -255,10 +276,13 @@ static void put_hint(const struct source *source, char *out, size_t size)
 static const struct {
     const char *name;
     void (*put)(const struct source *source, char *out, size_t size);
-} fields[] = {{"lock", put_lock},         {"key", put_key},     {"command", put_command},
-              {"number", put_number},     {"asked", put_asked}, {"slot", put_slot},
-              {"duration", put_duration}, {"why", put_why},     {"text", put_text},
-              {"limit", put_limit},       {"end", put_end},     {"obstacle", put_obstacle},
+} fields[] = {{"lock", put_lock},         {"key", put_key},
+              {"command", put_command},   {"number", put_number},
+              {"asked", put_asked},       {"slot", put_slot},
+              {"duration", put_duration}, {"why", put_why},
+              {"text", put_text},         {"by", put_by},
+              {"part", put_part},         {"limit", put_limit},
+              {"end", put_end},           {"obstacle", put_obstacle},
               {"ancestor", put_ancestor}, {"hint", put_hint}};
 
 /* False if the field is empty. */

@@ -119,11 +119,7 @@ struct keeper {
     bool verified;            /* keeper_verify() was called: each renewal listens */
     bool poked;               /* the store has poked since the renewal under way was sent */
     unsigned deaf;            /* how many answers in a row were those of a store that is deaf */
-    enum {
-        LOSS_NONE,
-        LOSS_TOLD,
-        LOSS_REVOKED, /* told: another owner asks for it, and the store has it until the release */
-    } loss;
+    bool loss_told;           /* no loss is told twice */
 
     /* Releasing. */
     struct lock_end use; /* how the use ended; UNUSED, LOST: at_least does not count */
@@ -198,10 +194,16 @@ static void note_renewed_grants(struct keeper *keeper, const struct lock_grant *
         keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] = grants[i];
 }
 
+/* Whether any of the keys may be granted, for all that is known. */
+static bool is_any_granted(const struct keeper *keeper)
+{
+    return keeper->granted.count == 0 || may_be_granted(keeper);
+}
+
 /* The keys that were granted. Where that is not known, or another grant may be under way, all. */
 static const char *const *granted_keys(const struct keeper *keeper, size_t *count)
 {
-    bool all = keeper->granted.count == 0 || may_be_granted(keeper);
+    bool all = is_any_granted(keeper);
 
     *count = all ? keeper->plan.request.key_count : keeper->granted.count;
     return all ? keeper->plan.request.keys : keeper->granted.keys;
@@ -279,23 +281,26 @@ static bool result_is_known(const struct keeper *keeper)
 
 /* -- holding -------------------------------------------------------------------------------- */
 
-static void lose(struct keeper *keeper, const char *why, int loss)
+static void report_loss(struct keeper *keeper, const struct keeper_loss *loss)
+{
+    keeper->loss_told = true;
+    keeper->events->lost(keeper->arg, loss);
+}
+
+static void lose(struct keeper *keeper, const struct keeper_loss *loss)
 {
     keeper->state = LOST;
-    keeper->loss = loss;
     loop_disarm(keeper->loop, &keeper->next);
     loop_disarm(keeper->loop, &keeper->end);
-    keeper->events->lost(keeper->arg, why);
+    report_loss(keeper, loss);
 }
 
 static void on_lease_end(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
-    char why[300];
 
-    snprintf(why, sizeof why, "not renewed in time%s%s", keeper->outage.text[0] ? ": " : "",
-             keeper->outage.text);
-    lose(keeper, why, LOSS_TOLD);
+    lose(keeper,
+         &(struct keeper_loss){.cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.text});
 }
 
 /* How long to wait before the store is asked to listen. */
@@ -388,40 +393,53 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
         renew(keeper);
 }
 
-/* Of several keys, says which one was lost. */
-static void describe_loss(const struct keeper *keeper, const struct answer *answer, char *why,
-                          size_t size)
+/* The one of the plan's keys that an answer about the granted ones names, from 1; 0: no one. */
+static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
+{
+    size_t count;
+
+    granted_keys(keeper, &count);
+    if (count == 1 || answer->key >= count)
+        return 0;
+    return 1 + (is_any_granted(keeper) ? answer->key : keeper->granted.asked[answer->key]);
+}
+
+#define HOLDER_SIZE 200
+
+/* Why the store refuses what the owner should have. */
+static struct keeper_loss loss_of(const struct keeper *keeper, const struct answer *answer,
+                                  char holder[HOLDER_SIZE])
 {
     const struct lock_party *now = &answer->holder;
-    size_t count;
-    const char *const *keys = granted_keys(keeper, &count);
-    bool several = count > 1 && answer->key < count;
-    int used =
-        snprintf(why, size, "%.80s%s", several ? keys[answer->key] : "", several ? ": " : "");
+    struct keeper_loss loss = {.cause = LOSS_GONE,
+                               .kept = answer->cause == CAUSE_REVOKED,
+                               .key = lost_key(keeper, answer),
+                               .by = "",
+                               .text = answer->text};
 
-    why += used;
-    size -= (size_t)used;
-    if (answer->cause == CAUSE_MISFIT)
-        snprintf(why, size, "%s", answer->text);
-    else if (answer->foreign)
-        snprintf(why, size, "its mirror %.100s was %s", answer->text,
-                 answer->holders > 0 ? "taken by another program" : "deleted");
-    else if (answer->revoked.known)
-        snprintf(why, size, "revoked%s%.120s%s%.200s", answer->revoked.by[0] ? " by " : "",
-                 answer->revoked.by, answer->revoked.why[0] ? ": " : "", answer->revoked.why);
-    else if (now->owner[0] && now->who.host[0])
-        snprintf(why, size, "the store has given it to %.60s@%.80s pid %ld", now->who.user,
-                 now->who.host, now->who.pid);
-    else if (now->owner[0])
-        snprintf(why, size, "the store has given it to another holder");
-    else
-        snprintf(why, size, "the store no longer has it");
+    if (answer->cause == CAUSE_MISFIT) {
+        loss.cause = LOSS_STATED;
+    } else if (answer->foreign) {
+        loss.cause = answer->holders > 0 ? LOSS_MIRROR_TAKEN : LOSS_MIRROR_DELETED;
+    } else if (answer->revoked.known) {
+        loss.cause = LOSS_REVOKED;
+        loss.by = answer->revoked.by;
+        loss.text = answer->revoked.why;
+    } else if (now->owner[0]) {
+        loss.cause = LOSS_TAKEN;
+        if (now->who.host[0]) {
+            snprintf(holder, HOLDER_SIZE, "%.60s@%.80s pid %ld", now->who.user, now->who.host,
+                     now->who.pid);
+            loss.by = holder;
+        }
+    }
+    return loss;
 }
 
 static void on_renewed(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
-    char why[400];
+    char holder[HOLDER_SIZE];
 
     keeper->busy = false;
     note_time(keeper, answer);
@@ -442,8 +460,8 @@ static void on_renewed(void *arg, const struct answer *answer)
         hold(keeper);
         keeper->events->extended(keeper->arg, keeper->lease, answer->forgotten);
     } else if (answer->verdict == VERDICT_REFUSED) {
-        describe_loss(keeper, answer, why, sizeof why);
-        lose(keeper, why, answer->cause == CAUSE_REVOKED ? LOSS_REVOKED : LOSS_TOLD);
+        const struct keeper_loss loss = loss_of(keeper, answer, holder);
+        lose(keeper, &loss);
     } else if (keeper->plan.renew) {
         schedule(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     } else {
@@ -826,7 +844,7 @@ static void try_again(struct keeper *keeper)
         keeper->release_unanswered && !moment_reached(keeper->release_sent_until, now_of(keeper));
 
     keeper->again = false;
-    keeper->loss = LOSS_NONE;
+    keeper->loss_told = false;
     keeper->release_unanswered = false;
     keeper->late = 0;
     keeper->state = TRYING;
@@ -844,18 +862,18 @@ static void release_done(struct keeper *keeper)
         over(keeper);
 }
 
-/* What is given back was not there any more, and no earlier release can have taken it away. */
-static void report_loss(struct keeper *keeper, const struct answer *answer)
+/* The lock that is released was not there any more, and no earlier release can have freed it. */
+static void report_release_loss(struct keeper *keeper, const struct answer *answer)
 {
     bool known = result_is_known(keeper) || keeper->again;
-    struct answer missing = {.cause = CAUSE_NOT_HOLDER, .key = answer->lost - 1};
-    char why[400];
+    const struct answer missing = {.cause = CAUSE_NOT_HOLDER, .key = answer->lost - 1};
+    char holder[HOLDER_SIZE];
 
-    if (known || keeper->loss != LOSS_NONE || keeper->release_unanswered)
+    if (known || keeper->loss_told || keeper->release_unanswered)
         return;
-    describe_loss(keeper, answer->verdict == VERDICT_REFUSED ? answer : &missing, why, sizeof why);
-    keeper->loss = LOSS_TOLD;
-    keeper->events->lost(keeper->arg, why);
+    const struct keeper_loss loss =
+        loss_of(keeper, answer->verdict == VERDICT_REFUSED ? answer : &missing, holder);
+    report_loss(keeper, &loss);
 }
 
 static void on_released(void *arg, const struct answer *answer)
@@ -865,7 +883,7 @@ static void on_released(void *arg, const struct answer *answer)
 
     keeper->busy = false;
     if (answer->verdict == VERDICT_REFUSED || answer->lost)
-        report_loss(keeper, answer);
+        report_release_loss(keeper, answer);
     if (answer->verdict == VERDICT_UNKNOWN) {
         keeper->release_unanswered |= answer->maybe_done;
         store_note_failure(&keeper->release_failure, answer);
@@ -1036,7 +1054,7 @@ static void on_session_lost(void *arg, const char *why)
     struct keeper *keeper = arg;
 
     if (keeper->state == HELD)
-        lose(keeper, why, LOSS_TOLD);
+        lose(keeper, &(struct keeper_loss){.cause = LOSS_STATED, .by = "", .text = why});
     else if (keeper->state == WAITING)
         on_poked(keeper);
 }
@@ -1113,11 +1131,6 @@ void keeper_free(struct keeper *keeper)
 const char *keeper_trouble(const struct keeper *keeper)
 {
     return keeper->outage.text;
-}
-
-bool keeper_was_asked(const struct keeper *keeper)
-{
-    return keeper->loss == LOSS_REVOKED;
 }
 
 void keeper_verify(struct keeper *keeper)

@@ -49,6 +49,22 @@ struct keeper_end {
     const struct answer *refusal; /* holder and position as last seen; valid during the call */
 };
 
+/* Why a lock is lost. */
+struct keeper_loss {
+    enum loss_cause {
+        LOSS_NOT_RENEWED,    /* in time; text: why, or "" */
+        LOSS_STATED,         /* text: the store's words */
+        LOSS_REVOKED,        /* by: by whom; text: why; "": not told */
+        LOSS_TAKEN,          /* by: the new holder; "": not known */
+        LOSS_GONE,           /* the store no longer has it */
+        LOSS_MIRROR_TAKEN,   /* text: the mirror's name */
+        LOSS_MIRROR_DELETED, /* the same */
+    } cause;
+    bool kept;             /* another owner asks for it: the store has it until the release */
+    size_t key;            /* the one of several keys, from 1; 0: all of them */
+    const char *by, *text; /* borrowed for the call; never NULL */
+};
+
 struct keeper_events {
     /* Still waiting: the store's latest refusal. */
     void (*waiting)(void *arg, const struct answer *refusal);
@@ -61,7 +77,7 @@ struct keeper_events {
     /* The store says that the lock is not held, or the lease has ended without a renewal. Nothing
      * is renewed any more. keeper_release() is still due, or under way: a release finds out as
      * well. */
-    void (*lost)(void *arg, const char *why);
+    void (*lost)(void *arg, const struct keeper_loss *loss);
     /* The last call. */
     void (*over)(void *arg, const struct keeper_end *end);
     /* Asked before each acquisition and of each grant: whether the owner cannot take a grant now.
@@ -81,9 +97,6 @@ void keeper_free(struct keeper *keeper);
 
 /* Why the store has not done what it was asked for lately; "": it has. */
 const char *keeper_trouble(const struct keeper *keeper);
-
-/* Whether it was lost because somebody asks for it: the store has it until it is given back. */
-bool keeper_was_asked(const struct keeper *keeper);
 
 /* Renews now instead of when it is due. From then on the keeper hears of who asks for the lock. */
 void keeper_verify(struct keeper *keeper);

@@ -225,11 +225,11 @@ static void on_recovered(void *arg, int64_t after)
 
 /* A renewer has no peer to report to: the script finds out when it renews or releases. A lock that
  * the renewer was asked for is still held. */
-static void lose_renewed(struct agent *agent)
+static void lose_renewed(struct agent *agent, const struct keeper_loss *loss)
 {
     const struct lock_end end = {.how = LOCK_LOST};
 
-    if (keeper_was_asked(agent->keeper)) {
+    if (loss->kept) {
         agent->state = RELEASING;
         keeper_release(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS), &end);
     } else if (agent->plan->keep) {
@@ -237,13 +237,13 @@ static void lose_renewed(struct agent *agent)
     }
 }
 
-static void on_lost(void *arg, const char *why)
+static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct agent *agent = arg;
-    const struct run_reason reason = run_reason_text(why);
+    const struct run_reason reason = run_reason_loss(loss);
 
     if (has_printer(agent) && agent->state == HOLDING)
-        lose_renewed(agent);
+        lose_renewed(agent, loss);
     else if (is_leaving(agent) || !withdraw(agent))
         report_loss(agent, &reason);
 }

@@ -94,14 +94,23 @@ enum run_cause {
     RUN_CAUSE_UNWRITABLE, /* standard output: text */
     RUN_CAUSE_UNREAD,     /* standard output, until the lease ended */
     RUN_CAUSE_RENEWER_ENDED,
+    /* The store no longer has the lock; key. */
+    RUN_CAUSE_STATED,  /* text: its words */
+    RUN_CAUSE_REVOKED, /* by: by whom; text: why; "": not known */
+    RUN_CAUSE_TAKEN,   /* by: the holder */
+    RUN_CAUSE_TAKEN_BY_UNKNOWN,
+    RUN_CAUSE_GONE,
+    RUN_CAUSE_MIRROR_TAKEN, /* text: the mirror's name */
+    RUN_CAUSE_MIRROR_DELETED,
 
     RUN_CAUSES
 };
 
 struct run_reason {
     enum run_cause cause;
+    unsigned key;     /* which one of several that were asked for, from 1; 0: all */
     int64_t duration; /* ns */
-    char text[256];
+    char by[256], text[256];
 };
 
 /* Why a lock is not granted now. */
@@ -166,6 +175,7 @@ static inline void run_tell_reason(const struct run_events *events, enum run_eve
     run_tell(events, &news);
 }
 
+struct run_reason run_reason_loss(const struct keeper_loss *loss);
 /* A reason in the store's or the system's words, which are cut to what there is room for. */
 struct run_reason run_reason_text(const char *text);
 /* strerror(errno). */

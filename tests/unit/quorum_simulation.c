@@ -140,11 +140,11 @@ static void on_recovered(void *arg, int64_t after)
     client->troubled = false;
 }
 
-static void on_lost(void *arg, const char *why)
+static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct client *client = arg;
 
-    (void)why;
+    (void)loss;
     client->held = false;
     client->lost = true;
     if (!client->leaving && client->automatic)

@@ -389,12 +389,12 @@ static void on_recovered(void *arg, int64_t after)
     life->troubled = false;
 }
 
-static void on_lost(void *arg, const char *why)
+static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct life *life = arg;
 
     note(life, "lost");
-    if (!*why)
+    if (loss->cause == LOSS_STATED && !*loss->text)
         accuse(life, "lost without a reason");
     if (!life->held && !life->leaving)
         accuse(life, "lost, but not held");

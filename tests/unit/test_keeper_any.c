@@ -137,10 +137,10 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     (void)forgotten;
 }
 
-static void on_lost(void *arg, const char *why)
+static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     (void)arg;
-    (void)why;
+    (void)loss;
 }
 
 static void on_over(void *arg, const struct keeper_end *end)

@@ -188,11 +188,11 @@ static void on_recovered(void *arg, int64_t after)
     (void)arg, (void)after;
 }
 
-static void on_lost(void *arg, const char *why)
+static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct life *life = arg;
 
-    (void)why;
+    (void)loss;
     life->lost = true;
 }
 

@@ -101,9 +101,9 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     (void)arg, (void)lease, (void)forgotten;
 }
 
-static void on_text(void *arg, const char *why)
+static void on_lost(void *arg, const struct keeper_loss *loss)
 {
-    (void)arg, (void)why;
+    (void)arg, (void)loss;
 }
 
 static void on_trouble(void *arg, const struct answer *why)
@@ -133,7 +133,7 @@ static void wait_for_lock(struct eager *eager)
                                                 .extended = on_extended,
                                                 .outage.trouble = on_trouble,
                                                 .outage.recovered = on_recovered,
-                                                .lost = on_text,
+                                                .lost = on_lost,
                                                 .over = on_over};
     static const char *const keys[] = {"k"};
     struct keeper_plan plan = {

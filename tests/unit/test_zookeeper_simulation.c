@@ -308,11 +308,12 @@ static void on_recovered(void *arg, int64_t after)
     (void)arg, (void)after;
 }
 
-static void on_lost(void *arg, const char *why)
+static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct player *player = arg;
 
-    zk_log(world_of(player), now_of(player), "%u LOST: %s", number_of(player), why);
+    zk_log(world_of(player), now_of(player), "%u LOST: %d %s", number_of(player), loss->cause,
+           loss->text);
     if (!player->held && !player->leaving)
         accuse(player, "lost, but not held");
     total.losses++;

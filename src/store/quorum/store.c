@@ -446,28 +446,28 @@ static void votes_closed(void *arg)
     finish(store, quorum_outcome(&store->round.votes));
 }
 
-/* A majority has decided it: for how long to wait for this node nevertheless. */
-static int64_t extra_time(const struct quorum_store *store, const struct quorum_node *node)
+static int64_t extra_time_to_acquire(const struct quorum_store *store,
+                                     const struct quorum_node *node)
 {
     const struct quorum_round *round = &store->round;
     const struct member_report *report = quorum_node_report(node);
-    bool sent = report->sent, releasing = node->doing.task == TASK_RELEASE;
-    bool majority = quorum_approvals(&round->votes) >= quorum_majority(store->count);
 
-    /* One that remembers more would not let those count who remember little. */
-    if (store->task == TASK_ACQUIRE && sent && quorum_is_young(&round->votes))
+    /* A node that remembers more would not let those count that remember little. */
+    if (report->sent && quorum_is_young(&round->votes))
         return quorum_round_extra_time(round);
-    /* One that has not told yet who it is may be one of the others, by another name. */
-    if (store->task == TASK_ACQUIRE)
-        return *report->server ? 0 : quorum_round_elapsed(round) / 4;
-    /* A process that did not acquire the lock ends when it has the answer: a node is not asked what
-     * was not sent by then. */
-    if (store->hold == HOLD_FOREIGN)
-        return quorum_round_elapsed(round);
-    if (store->task != TASK_RELEASE)
-        return 0;
-    /* It tells whether a majority had it still. */
-    if (!majority)
+    /* A node that has not told yet which server it is may be one of the others, by another name. */
+    return *report->server ? 0 : quorum_round_elapsed(round) / 4;
+}
+
+static int64_t extra_time_to_release(const struct quorum_store *store,
+                                     const struct quorum_node *node)
+{
+    const struct quorum_round *round = &store->round;
+    bool sent = quorum_node_report(node)->sent;
+    bool is_missing = node->doing.task == TASK_RELEASE ? node->answered && !sent : sent;
+
+    /* The node tells whether a majority had the lock still. */
+    if (quorum_approvals(&round->votes) < quorum_majority(store->count))
         return quorum_round_extra_time(round);
     /* The connection to a node that has our entry may not be up yet: nothing would release it. Half
      * of the time is left, so that the answer comes in time. */
@@ -475,9 +475,21 @@ static int64_t extra_time(const struct quorum_store *store, const struct quorum_
         return moment_until(now_of(store), store->until) / 2;
     /* The release is sent when the node has answered its order before; to a server that does not
      * know the script it is sent a second time. */
-    if (releasing ? node->answered && !sent : sent)
+    if (is_missing)
         return quorum_round_extra_time(round);
     return node->answered ? quorum_round_elapsed(round) : 0;
+}
+
+/* After a majority has decided the vote: for how long to wait for this node nevertheless. */
+static int64_t extra_time(const struct quorum_store *store, const struct quorum_node *node)
+{
+    if (store->task == TASK_ACQUIRE)
+        return extra_time_to_acquire(store, node);
+    /* A process that did not acquire the lock ends when it has the answer: a node is not asked what
+     * was not sent by then. */
+    if (store->hold == HOLD_FOREIGN)
+        return quorum_round_elapsed(&store->round);
+    return store->task == TASK_RELEASE ? extra_time_to_release(store, node) : 0;
 }
 
 static int64_t longest_extra_time(struct quorum_store *store)
