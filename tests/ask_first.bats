@@ -29,8 +29,8 @@ slow_end() {
     bg w rlock run k -- sh -c 'echo next >>"$LOG"'
     poll_until 10 has_waiters k 1
     run -0 --separate-stderr rlock force-release --yes --reason 'a hot fix' k
-    stderr_line "^rlock: k: asked $(me)${pid[a]} \(sh\) to give it back; the lease ends in "
-    stderr_line "^rlock: k was given back by $(me)${pid[a]} \(sh\)\$"
+    stderr_line "^rlock: k: asked $(me)${pid[a]} \(sh\) to release it; the lease ends in "
+    stderr_line "^rlock: k was released by $(me)${pid[a]} \(sh\)\$"
     evicted a "$(me)"
     contains "$T/a.err" 'a hot fix'
     finish w
@@ -49,7 +49,7 @@ slow_end() {
     run -0 rlock status --json k
     json '.[0].holders[0].revoked | .reason == "why" and .by != null and .since != null'
     run -0 rlock status k
-    [[ $output == *'revoked '*" by $(me)"*': why; it is to give it back'* ]]
+    [[ $output == *'revoked '*" by $(me)"*': why; it is asked to release it'* ]]
     : >"$T/a.go"
     finish f
     [[ $status == 0 ]]
@@ -100,7 +100,7 @@ hears() {
         sh -c ": >'$T/a.up'; exec sleep 1000"
     poll_until 10 test -e "$T/a.up"
     run -0 --separate-stderr rlock force-release --yes k
-    stderr_line '^rlock: k was given back by 2 holders'
+    stderr_line '^rlock: k was released by 2 holders'
     finish a
     [[ $status == 79 ]]
     is_free k
@@ -172,7 +172,7 @@ listens() {
     : >"$T/a.go"
     finish f 30
     [[ $status == 0 ]]
-    contains "$T/f.err" 'k was given back by'
+    contains "$T/f.err" 'k was released by'
     finish a
 }
 
@@ -193,7 +193,7 @@ listens() {
     rlock acquire --lease 1h --keep "${pid[p]}" k >/dev/null
     start=$(now_ms)
     run -0 --separate-stderr rlock force-release --yes k
-    stderr_line '^rlock: k was given back by '
+    stderr_line '^rlock: k was released by '
     took 0 10000 "$start"
     is_free k
     alive "${pid[p]}"
@@ -234,7 +234,7 @@ listens() {
     hold l1 some --limit 2 --lease 4s
     stay l2 some --limit 2 --lease 15s
     run -0 --separate-stderr rlock force-release --yes many
-    stderr_line '^rlock: many was given back by 2 holders$'
+    stderr_line '^rlock: many was released by 2 holders$'
     evicted r1 "$(me)"
     evicted r2 "$(me)"
     owner=$(rlock status --json some | jq -r ".[0].holders[] | select(.pid == ${pid[l1]}) | .owner")

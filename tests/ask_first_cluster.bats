@@ -19,7 +19,7 @@ teardown() { cluster_teardown; }
     bg b rlock run --lease 9s "$key" "$other" -- sh -c ": >'$T/b.up'; exec sleep 1000"
     poll_until 10 test -e "$T/b.up"
     run -0 --separate-stderr rlock force-release --yes "$other"
-    stderr_line "^rlock: $other was given back by "
+    stderr_line "^rlock: $other was released by "
     finish b
     [[ $status == 79 ]]
     poll_until 5 is_free "$key"
@@ -35,7 +35,7 @@ teardown() { cluster_teardown; }
         poll_until 10 test -e "$T/b.up"
         poll_until 10 listens_to "${keys[@]}"
         run -0 --separate-stderr rlock force-release --yes "$key"
-        stderr_line "^rlock: $key was given back by "
+        stderr_line "^rlock: $key was released by "
         finish b
         [[ $status == 79 ]]
         rm "$T/b.up"

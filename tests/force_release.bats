@@ -13,7 +13,7 @@ load helper
 }
 
 # silence KEY HEARD SINCE: KEY is held with a lease of an hour since so many minutes, and its holder
-# was heard of so many minutes ago.
+# was heard from so many minutes ago.
 silence() {
     local owner record
     owner=$(rlock acquire --lease 1h "$1")
@@ -23,22 +23,22 @@ silence() {
     redis hset "rlock:{$1}" "h:$owner" "$record" >/dev/null
 }
 
-@test "it tells whether the holder was heard of lately, who waits, and from whom it was taken" {
+@test "it tells whether the holder was heard from lately, who waits, and from whom it was taken" {
     hold a k --lease 60s --label "the victim"
     queue w k
     run -0 --separate-stderr rlock force-release --now --yes k
-    stderr_line "^k is held by $(id -un)@$(hostname) pid ${pid[a]} \(sh\) since .*Z, heard of [0-9.]+m?s ago, lease left .*, label the victim\$"
-    stderr_line "^1 waits for it, $(id -un)@$(hostname) pid ${pid[w]} \(sh\) first\$"
+    stderr_line "^k is held by $(id -un)@$(hostname) pid ${pid[a]} \(sh\) since .*Z, heard from [0-9.]+m?s ago, lease left .*, label the victim\$"
+    stderr_line "^1 waiter, the first is $(id -un)@$(hostname) pid ${pid[w]} \(sh\)\$"
     stderr_line "^rlock: k was taken from $(id -un)@$(hostname) pid ${pid[a]} \(sh\)\$"
     finish w
     # One that has not renewed for more than half of its lease, though it had before; and one that
     # never has.
     silence k 40 50
     run -0 --separate-stderr rlock force-release --now --yes k
-    stderr_line 'since .*Z, not heard of for 40m[0-9]+s: it may be dead, lease left (20m|19m)'
+    stderr_line 'since .*Z, not heard from for 40m[0-9]+s: it may be dead, lease left (20m|19m)'
     silence k 40 40
     run -0 --separate-stderr rlock force-release --now --yes k
-    stderr_line 'since .*Z, not heard of since, lease left (20m|19m)'
+    stderr_line 'since .*Z, not heard from since, lease left (20m|19m)'
     # From several, and with the queue.
     hold r1 many --read --lease 60s
     hold r2 many --read --lease 60s
@@ -162,7 +162,7 @@ expect Take it away
 sh kill $PIDC
 until "$RLOCK" status --json k2 | jq -e ".[0].holders[0].pid == $PIDD"
 send y\n
-expect changed hands meanwhile; it is held by .* now, and nothing was changed
+expect changed hands meanwhile, and is held by .* now; nothing was changed
 status 1
 EOF
 }

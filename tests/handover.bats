@@ -107,7 +107,7 @@ forge() {
     [[ $status == 0 ]]
     start=$(now_ms)
     run -0 --separate-stderr rlock force-release --yes k
-    stderr_line '^rlock: k was given back by '
+    stderr_line '^rlock: k was released by '
     took 0 10000 "$start" # the renewal after the first one is 40 s away
     is_free k
 }

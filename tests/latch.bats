@@ -175,7 +175,8 @@ at_proxy() {
     fault refuse
     finish w
     [[ $status == 69 ]]
-    run -69 rlock latch wait -u "unix://$T/none" k
+    run -69 --separate-stderr rlock latch wait -u "unix://$T/none" k
+    stderr_line '^rlock: latch: cannot reach .*, for [1-9][0-9]*s$'
     run -69 rlock latch count-down -u "unix://$T/none" k
     run -69 rlock latch run -u "unix://$T/none" k -- touch "$T/ran"
     [[ ! -e $T/ran ]]

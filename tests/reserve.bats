@@ -98,7 +98,7 @@ left_is() {
     export XDG_STATE_HOME=$T/state
     local inside=("$RLOCK" reserve staging 2h -m inside)
     run -78 --separate-stderr rlock run staging -- "${inside[@]}"
-    stderr_line '^rlock: reserve: staging: it would wait for itself: it runs inside of .*, which holds it$'
+    stderr_line '^rlock: reserve: staging: it would wait for itself: it runs inside .*, which holds it$'
     [[ ! -e $XDG_STATE_HOME/rlock || -z $(ls "$XDG_STATE_HOME/rlock") ]]
     run -78 rlock read staging -- "${inside[@]}"
     run -78 rlock run staging -- "$RLOCK" run other -- "${inside[@]}"
@@ -106,5 +106,6 @@ left_is() {
     # A reservation of one's own is extended from within a run that nests in it.
     run -0 rlock run other -- "${inside[@]}"
     run -0 rlock run staging -- "${inside[@]}"
-    run -0 rlock release staging
+    run -0 --separate-stderr rlock force-release --yes staging
+    stderr_line "^staging is reserved by $(id -un)@[^ ]* until .* \(2h00m left\): inside\$"
 }

@@ -50,12 +50,34 @@ char *render_party(const struct identity *who, char *out, size_t size)
     return utf8_escape(describe_party(who, plain, sizeof plain), out, size);
 }
 
-/* That of its only holder; "" where there is none, or are several. */
-static const char *label_of(const struct lock_view *lock)
+/* describe_decision(), escaped. */
+static char *render_decision(const struct lock_party *by, const char *verb, char *out, size_t size)
+{
+    char plain[DESCRIBE_DECISION_SIZE];
+
+    return utf8_escape(describe_decision(by, verb, 0, plain, sizeof plain), out, size);
+}
+
+/* "paused by ada@ada-pc until 21:51 (1h59m left): load test", escaped. Returns out. */
+static char *print_pause(const struct lock_view *lock, char *out, size_t size)
+{
+    char verb[IDENTITY_WORD_MAX + sizeof "paused, as all of ,"] = "paused";
+
+    if (lock->pause_glob[0])
+        snprintf(verb, sizeof verb, "paused, as all of %s,", lock->pause_glob);
+    return render_decision(&lock->pause, verb, out, size);
+}
+
+/* Prints the cell of the last column: the pause, or else the label of the only holder, or "-". */
+static const char *print_note(const struct lock_view *lock, char *out, size_t size)
 {
     const struct lock_party *holder;
 
-    return holders_count(lock, &holder) == 1 ? holder->who.label : "";
+    if (lock->pause.owner[0])
+        return print_pause(lock, out, size);
+    if (holders_count(lock, &holder) == 1 && holder->who.label[0])
+        return utf8_escape(holder->who.label, out, size);
+    return "-";
 }
 
 /* Of several holders: held since the first came, until the last lease ends. */
@@ -64,7 +86,6 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
     struct table_row *row = table_add(table);
     char text[RENDER_PARTY_SIZE], state[32];
     const struct lock_party *outer;
-    const char *label = label_of(lock);
     size_t holders = holders_count(lock, &outer);
     int64_t age = 0, left = 0;
     bool read = false;
@@ -89,7 +110,7 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
         table_set_duration(row, COLUMN_LEASE, left);
     }
     table_set_number(row, COLUMN_WAITERS, lock->waiter_count);
-    table_set(row, COLUMN_LABEL, *label ? utf8_escape(label, text, sizeof text) : "-");
+    table_set(row, COLUMN_LABEL, print_note(lock, text, sizeof text));
 }
 
 /* Of a line without the label. */
@@ -177,13 +198,13 @@ static void cut_keys(struct table *table, int width)
 
 /* Cuts labels to the room that is left. Their column is not there where nobody has one, or none of
  * it would be seen. */
-static void fit_labels(struct table *table, const struct lock_view *locks, int width)
+static void fit_labels(struct table *table, int width)
 {
     int room = width - width_of(table) - TABLE_GAP;
     bool any = false;
 
     for (size_t i = 1; i < table->count; i++)
-        any |= *label_of(&locks[i - 1]) != '\0';
+        any |= strcmp(table->rows[i].cells[COLUMN_LABEL], "-") != 0;
     if (!any || (width > 0 && room < LABEL_LEAST))
         table->columns = COLUMN_LABEL;
     for (size_t i = 1; i < table->count && width > 0; i++)
@@ -206,7 +227,7 @@ void render_table(FILE *out, const struct lock_view *locks, size_t count,
         shorten_holders(&table, locks, style);
     if (style->cut)
         cut_keys(&table, style->width);
-    fit_labels(&table, locks, style->width);
+    fit_labels(&table, style->width);
     table_print(out, &table);
     table_free(&table);
 }
@@ -229,14 +250,6 @@ static void print_since(FILE *out, const struct lock_party *party)
     }
     duration_print(party->age_ms * NS_PER_MS, age, sizeof age);
     fprintf(out, "    since       %s (%s ago)\n", describe_utc(party->since_ms, time), age);
-}
-
-/* describe_decision(), escaped. */
-static char *render_decision(const struct lock_party *by, const char *verb, char *out, size_t size)
-{
-    char plain[DESCRIBE_DECISION_SIZE];
-
-    return utf8_escape(describe_decision(by, verb, 0, plain, sizeof plain), out, size);
 }
 
 static void print_version(FILE *out, const struct identity *who)
@@ -271,7 +284,7 @@ static void print_holder(FILE *out, const struct lock_view *lock, const struct l
     duration_print(holder->left_ms * NS_PER_MS, left, sizeof left);
     fprintf(out, "    lease left  %s\n", holder->unread ? "-" : left);
     if (holder->revoked.known)
-        fprintf(out, "    revoked     %s%s; it is to give it back\n",
+        fprintf(out, "    revoked     %s%s; it is asked to release it\n",
                 describe_utc(holder->revoked.asked_ms, left),
                 describe_revocation(&holder->revoked, revoked));
     if (holder->mode != lock->mode)
@@ -316,18 +329,6 @@ static void print_last_run(FILE *out, const struct lock_run *run)
                 describe_revocation(&run->by.revoked, revoked));
 }
 
-static void print_pause_of(FILE *out, const struct lock_view *lock)
-{
-    char verb[IDENTITY_WORD_MAX + sizeof "paused, as all of ,"] = "paused";
-    char text[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
-
-    if (!lock->pause.owner[0])
-        return;
-    if (lock->pause_glob[0])
-        snprintf(verb, sizeof verb, "paused, as all of %s,", lock->pause_glob);
-    fprintf(out, "  %s\n", render_decision(&lock->pause, verb, text, sizeof text));
-}
-
 char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE])
 {
     char glob[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], text[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
@@ -344,6 +345,7 @@ void render_long(FILE *out, const struct lock_view *locks, size_t count,
         const struct lock_view *lock = &locks[i];
         const char *color = !style->color ? "" : lock->holder_count ? TABLE_YELLOW : TABLE_GREEN;
         char key[UTF8_ESCAPED_SIZE(KEY_MAX_BYTES)], state[32];
+        char pause[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
 
         fprintf(out, "%s%s: %s%s%s", i ? "\n" : "", utf8_escape(lock->key, key, sizeof key), color,
                 lock_state(lock, state), style->color ? TABLE_PLAIN : "");
@@ -351,7 +353,8 @@ void render_long(FILE *out, const struct lock_view *locks, size_t count,
         if (lock->fence)
             fprintf(out, ", last fence %" PRIu64, lock->fence);
         fputc('\n', out);
-        print_pause_of(out, lock);
+        if (lock->pause.owner[0])
+            fprintf(out, "  %s\n", print_pause(lock, pause, sizeof pause));
         if (lock->limited)
             fprintf(out, "  limit %u, which is stored\n", lock->stored_limit);
         for (size_t h = 0; h < lock->holder_count; h++)

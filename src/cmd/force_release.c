@@ -17,7 +17,7 @@
 #include "lock/key.h"
 #include "lock/own_identity.h"
 
-/* How often to look whether those that were asked have given it back: at first, and after a
+/* How often the store is asked whether the holders have released the lock: at first, and after a
  * while. */
 #define LOOK_FIRST_NS (50 * NS_PER_MS)
 #define LOOK_LAST_NS  (500 * NS_PER_MS)
@@ -42,10 +42,10 @@ static const struct option_spec options[] = {
     {.id = OPTION_REASON,
      .name = "reason",
      .argument = "TEXT",
-     .help = "why, for who loses it to read"},
+     .help = "why; the holder that loses it reads this"},
     {.id = OPTION_NOW,
      .name = "now",
-     .help = "take it away at once, beside a command that may run on for a while"},
+     .help = "take it away at once, although its command may run on for a while"},
     {.id = OPTION_MIRROR,
      .name = "mirror",
      .argument = "KIND:NAME",
@@ -59,14 +59,14 @@ struct eviction {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    const char *owner;  /* the only one, NULL: all */
-    const char *reason; /* NULL: none */
+    const char *owner;  /* the only holder that is meant, or NULL */
+    const char *reason; /* or NULL */
     bool purge, now, yes;
-    char mirror[MIRROR_SIZE]; /* another program's lock alone; "": the lock */
+    char mirror[MIRROR_SIZE]; /* only another program's lock; "": the lock */
     char by[IDENTITY_WORD_MAX + 1], why[IDENTITY_WORD_MAX + 1];
 };
 
-/* Whoever renews its lease does so every third of it. */
+/* A holder that renews its lease does so every third of it. */
 static const char *print_heard(const struct lock_party *holder, char out[120])
 {
     char heard[32];
@@ -75,41 +75,37 @@ static const char *print_heard(const struct lock_party *holder, char out[120])
     if (holder->unread)
         snprintf(out, 120, "its node may not be read");
     else if (holder->heard_ms <= (holder->heard_ms + holder->left_ms) / 2)
-        snprintf(out, 120, "heard of %s ago", heard);
+        snprintf(out, 120, "heard from %s ago", heard);
     else if (holder->age_ms - holder->heard_ms < 1000)
-        snprintf(out, 120, "not heard of since");
+        snprintf(out, 120, "not heard from since");
     else
-        snprintf(out, 120, "not heard of for %s: it may be dead", heard);
+        snprintf(out, 120, "not heard from for %s: it may be dead", heard);
     return out;
-}
-
-static void show_kept(const char *key, const struct lock_party *holder, const char *who,
-                      const char *label)
-{
-    char kept[160];
-
-    fprintf(stderr, "%s is %s; it was run by %s%s%s\n", key,
-            describe_kept(holder, kept, sizeof kept), who, *label ? ", label " : "", label);
 }
 
 static void show_holder(const char *key, const struct lock_party *holder)
 {
     char who[RENDER_PARTY_SIZE], label[UTF8_ESCAPED_SIZE(IDENTITY_WORD_MAX)];
+    char plain[DESCRIBE_DECISION_SIZE], decision[UTF8_ESCAPED_SIZE(DESCRIBE_DECISION_SIZE)];
     char since[DESCRIBE_TIME_SIZE], left[32], heard[120], slot[24] = "";
 
     render_party(&holder->who, who, sizeof who);
     utf8_escape(holder->who.label, label, sizeof label);
-    if (holder->kept) {
-        show_kept(key, holder, who, label);
-        return;
-    }
     if (holder->slot)
         snprintf(slot, sizeof slot, " in slot %u", holder->slot);
-    fprintf(stderr, "%s is held%s by %s%s since %s, %s, lease left %s%s%s\n", key,
-            holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
-            describe_utc(holder->since_ms, since), print_heard(holder, heard),
-            duration_print(holder->left_ms * NS_PER_MS, left, sizeof left),
-            *label ? ", label " : "", label);
+    if (holder->reserved)
+        fprintf(stderr, "%s is %s\n", key,
+                utf8_escape(describe_decision(holder, "reserved", 0, plain, sizeof plain), decision,
+                            sizeof decision));
+    else if (holder->kept)
+        fprintf(stderr, "%s is %s; it was run by %s%s%s\n", key,
+                describe_kept(holder, plain, sizeof plain), who, *label ? ", label " : "", label);
+    else
+        fprintf(stderr, "%s is held%s by %s%s since %s, %s, lease left %s%s%s\n", key,
+                holder->mode == LOCK_SHARED ? " for reading" : "", who, slot,
+                describe_utc(holder->since_ms, since), print_heard(holder, heard),
+                duration_print(holder->left_ms * NS_PER_MS, left, sizeof left),
+                *label ? ", label " : "", label);
 }
 
 static void show_queue(const struct lock_view *lock)
@@ -117,8 +113,8 @@ static void show_queue(const struct lock_view *lock)
     char who[RENDER_PARTY_SIZE];
 
     if (lock->waiter_count > 0)
-        fprintf(stderr, "%zu wait%s for it, %s first\n", lock->waiter_count,
-                lock->waiter_count == 1 ? "s" : "",
+        fprintf(stderr, "%zu waiter%s, the first is %s\n", lock->waiter_count,
+                lock->waiter_count == 1 ? "" : "s",
                 render_party(&lock->waiters[0].who, who, sizeof who));
 }
 
@@ -137,7 +133,7 @@ static bool confirmed(const struct eviction *all, const char *question)
     return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
 }
 
-/* The holders that it is about; how many. */
+/* Lists the holders that are meant. Returns how many. */
 static size_t choose(const struct eviction *all, const struct lock_view *lock,
                      const struct lock_party **holders)
 {
@@ -149,7 +145,8 @@ static size_t choose(const struct eviction *all, const struct lock_view *lock,
     return count;
 }
 
-/* Of all that run a command, as far as is known, whose lease ends last. NULL: none does. */
+/* Returns the holder whose lease ends last, of those that run a command as far as is known; or
+ * NULL. */
 static const struct lock_party *last_to_end(const struct lock_party *const *holders, size_t count)
 {
     const struct lock_party *last = NULL;
@@ -162,7 +159,7 @@ static const struct lock_party *last_to_end(const struct lock_party *const *hold
     return last;
 }
 
-/* With --now the next one may begin beside a command that has not heard of it yet. */
+/* With --now the next command may begin beside one that does not know yet that it lost the lock. */
 static void show_overlap(const struct lock_party *const *holders, size_t count)
 {
     const struct lock_party *last = last_to_end(holders, count);
@@ -174,7 +171,7 @@ static void show_overlap(const struct lock_party *const *holders, size_t count)
                 describe_lease_end(last, true, until));
 }
 
-/* Also with --quiet, if there is to be a question about it. */
+/* With --quiet, too, if a question about it follows. */
 static void show(const struct eviction *all, const struct lock_view *lock,
                  const struct lock_party *const *holders, size_t count)
 {
@@ -187,7 +184,7 @@ static void show(const struct eviction *all, const struct lock_view *lock,
     show_queue(lock);
 }
 
-/* A plain no: the status tells it to who asked for quiet. */
+/* Says no and returns STATUS_NO, which is enough for a user who asked for quiet. */
 static int refuse(const struct eviction *all, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -208,9 +205,9 @@ static int changed_hands(const struct eviction *all, const char *key, const stru
     char who[DESCRIBE_PARTY_SIZE];
 
     if (answer->holder.owner[0])
-        return refuse(
-            all, "%s changed hands meanwhile; it is held by %.200s now, and nothing was changed",
-            key, describe_party(&answer->holder.who, who, sizeof who));
+        return refuse(all,
+                      "%s changed hands meanwhile, and is held by %.200s now; nothing was changed",
+                      key, describe_party(&answer->holder.who, who, sizeof who));
     return refuse(all, "%s changed hands meanwhile; nothing was changed", key);
 }
 
@@ -228,7 +225,7 @@ static void say_done(const struct force_request *request, const struct lock_part
                     describe_party(&first->who, who, sizeof who), queue);
 }
 
-/* Whom it was asked of: one, or how many. */
+/* Prints the holder that was asked, or the number of holders. Returns out. */
 static char *print_asked(const struct answer *answer, char out[DESCRIBE_PARTY_SIZE])
 {
     if (answer->holders > 1)
@@ -238,8 +235,8 @@ static char *print_asked(const struct answer *answer, char out[DESCRIBE_PARTY_SI
     return out;
 }
 
-/* When the leases of those that were asked have ended, whatever the server's clock does meanwhile:
- * from then on none of them relies on what it was granted. */
+/* Returns the moment when the leases of the holders that were asked have ended, whatever the
+ * server's clock does meanwhile: from then on none of them relies on its grant. */
 static struct moment over_at(const struct answer *answer)
 {
     int64_t left = answer->left_ms * NS_PER_MS;
@@ -252,15 +249,15 @@ static bool is_asked(const struct answer *answer)
     return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_REVOKED;
 }
 
-/* Whether the store is away, and may come back. */
+/* True if the store is away, and may come back. */
 static bool is_away(const struct answer *answer)
 {
     return answer->verdict == VERDICT_UNKNOWN &&
            (answer->cause == CAUSE_UNREACHABLE || answer->cause == CAUSE_NOT_READY);
 }
 
-/* Waits until those that were asked have given it back, or their leases have ended. A store that is
- * away is waited for as long: they may have heard of it. */
+/* Waits until the holders that were asked have released the lock, or their leases have ended. A
+ * store that is away is waited for as long: they may have heard of the request. */
 static void await(struct eviction *all, struct force_request *request, struct answer *answer)
 {
     char who[DESCRIBE_PARTY_SIZE], left[32];
@@ -269,13 +266,13 @@ static void await(struct eviction *all, struct force_request *request, struct an
     bool told = false;
 
     print_asked(answer, who);
-    say_warning("%s: asked %.200s to give it back; the lease ends in %s", request->key, who,
+    say_warning("%s: asked %.200s to release it; the lease ends in %s", request->key, who,
                 duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
     request->how = FORCE_ASK_AGAIN;
     request->purge = false;
     while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
         if (is_asked(answer)) {
-            /* Another acquisition than the one that was asked first, which lasts longer. */
+            /* This is a later acquisition than the one that was asked first. */
             if (answer->left_ms > left_ms || request->how == FORCE_ASKED_OVER)
                 over = over_at(answer);
             left_ms = answer->left_ms;
@@ -291,7 +288,7 @@ static void await(struct eviction *all, struct force_request *request, struct an
     if (answer->verdict != VERDICT_GRANTED)
         return;
     if (left_ms * NS_PER_MS > LOOK_LAST_NS && request->how == FORCE_ASK_AGAIN)
-        say_warning("%s was given back by %.200s", request->key, who);
+        say_warning("%s was released by %.200s", request->key, who);
     else
         say_warning("%s was taken from %.200s when the lease had ended", request->key, who);
 }
@@ -325,7 +322,7 @@ static int force(struct eviction *all, const struct lock_view *lock,
     } else {
         status = command_refused(all->command, &answer);
         if (answer.maybe_done)
-            say_warning(asked ? "%s was asked for: it may be given back all the same"
+            say_warning(asked ? "%s: its holder was asked, and may release it all the same"
                               : "%s may have been released all the same",
                         lock->key);
     }
@@ -382,13 +379,14 @@ static void show_foreign(const char *key, const struct answer *answer)
     if (answer->left_ms > 0)
         snprintf(end, sizeof end, "ends in %s if it is not renewed",
                  duration_print(answer->left_ms * NS_PER_MS, left, sizeof left));
-    fprintf(stderr,
-            "%s, the mirror of %s, is held by another program, and %s\n"
-            "It is no lease of rlock's: the program is not told, and may go on as if it had it\n",
-            answer->text, key, end);
+    fprintf(
+        stderr,
+        "%s, the mirror of %s, is held by another program, and %s\n"
+        "It is not a lease of rlock: the program is not told, and may continue as if it had it\n",
+        answer->text, key, end);
 }
 
-/* What the store says of it once the token is given, which is the one that was shown. */
+/* Takes the other program's lock, if its token is still the one that was shown. */
 static int take_foreign(struct eviction *all, const char *key, const struct answer *shown)
 {
     const char *name = strchr(all->mirror, ':') + 1;
@@ -430,7 +428,7 @@ static int evict_foreign(struct eviction *all, const char *key)
 
 /* -- all of it --------------------------------------------------------------------------------- */
 
-/* What the option says, and that nothing is given with it that it knows nothing of. */
+/* Reads --mirror, and refuses options that do not go with it. */
 static int check_mirror(struct eviction *all)
 {
     const struct arguments *given = &all->arguments;
@@ -476,11 +474,11 @@ static int check(struct eviction *all)
     if (status != STATUS_OK)
         return status;
     if (!all->yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
-        return command_misused(all->command, "needs --yes where it cannot ask");
+        return command_misused(all->command, "not a terminal: confirm with --yes");
     return STATUS_OK;
 }
 
-/* For who loses it: by whom, from where, and why. */
+/* Writes down who takes the lock, from where and why, for the holder that loses it. */
 static void sign(struct eviction *all)
 {
     struct identity self = {0};
@@ -494,7 +492,7 @@ static void sign(struct eviction *all)
         identity_set(all->why, all->reason);
 }
 
-/* The worst status of all keys: an error of the store weighs more than a plain no. */
+/* Returns the worst status of all keys: an error of the store weighs more than a plain no. */
 static int evict_all(struct eviction *all)
 {
     if (!store_can(&all->settings.address, STORE_FORCE))

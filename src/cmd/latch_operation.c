@@ -89,7 +89,7 @@ static void take_failure(struct latch_operation *operation, const struct answer 
         loop_arm(operation->loop, &operation->next,
                  moment_min(outage_note(&operation->outage, now, answer), last_ask(operation)));
     else
-        end(operation, LATCH_OPERATION_FAILED, answer);
+        end(operation, LATCH_OPERATION_FAILED, outage_give_up(&operation->outage, now, answer));
 }
 
 static void wait_on(struct latch_operation *operation, const struct answer *answer)

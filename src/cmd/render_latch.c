@@ -49,7 +49,8 @@ void render_latch(FILE *out, const char *key, const struct latch_state *latch,
     for (size_t i = 0; i < ids->count; i++)
         fprintf(out, "  counted  %s\n", utf8_escape(ids->ids[i], id, sizeof id));
     if (latch->unnamed > 0)
-        fprintf(out, "  counted  %" PRId64 " times without an id\n", latch->unnamed);
+        fprintf(out, "  counted  %" PRId64 " time%s without an id\n", latch->unnamed,
+                latch->unnamed == 1 ? "" : "s");
 }
 
 enum { LATCH_KEY, LATCH_STATE, LATCH_LEFT, LATCH_AGE, LATCH_EXPIRES, LATCH_COLUMNS };

@@ -186,9 +186,9 @@ static int refuse_inside(const struct reserve *all, const struct lock_party *hol
     char who[DESCRIBE_PARTY_SIZE];
 
     command_error(all->command,
-                  "%s: it would wait for itself: it runs inside of %s, which holds it", all->key,
+                  "%s: it would wait for itself: it runs inside %s, which holds it", all->key,
                   describe_party(&holder->who, who, sizeof who));
-    say_hint("reserve it before: runs of the same user nest in a reservation");
+    say_hint("reserve KEY before the run: runs of the same user nest in a reservation");
     return STATUS_CONFIG;
 }
 

@@ -312,13 +312,12 @@ const struct command command_run = {
     .name = "run",
     .summary = "run a command while holding a lock",
     .usage = {"run [OPTIONS] KEY... -- COMMAND [ARG...]", "run [OPTIONS] KEY... -c STRING"},
-    .example =
-        "Example, a deployment that waits until no other one runs:\n"
-        "  rlock run deploy -- ./deploy.sh production\n"
-        "\n"
-        "Example, a line in the crontab of many hosts: one of them runs the job, and the\n"
-        "others skip it, even one whose clock is up to five minutes late:\n"
-        "  0 3 * * *  rlock run -q -n -E 0 --at-least 5m nightly -- ./nightly.sh\n",
+    .example = "Example, a deployment that waits until no other one runs:\n"
+               "  rlock run deploy -- ./deploy.sh production\n"
+               "\n"
+               "Example, a line in the crontab of many hosts: one of them runs the job, and the\n"
+               "others skip it, even one whose clock is up to five minutes late:\n"
+               "  0 3 * * *  rlock run -q -n -E 0 --at-least 5m nightly -- ./nightly.sh\n",
     .options = options,
     .run = run,
 };

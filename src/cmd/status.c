@@ -348,14 +348,13 @@ const struct command command_status = {
     .name = "status",
     .summary = "show who holds what, who waits, for how long",
     .usage = {"status [OPTIONS] [KEY|GLOB...]"},
-    .example =
-        "Status: 0; with -q, which prints nothing, 75 if one of the KEYs is held.\n"
-        "\n"
-        "Example, all locks of deployments, drawn again every two seconds:\n"
-        "  rlock status --watch 'deploy-*'\n"
-        "\n"
-        "Example, who holds the lock, for a script:\n"
-        "  rlock status --json deploy | jq -r '.[0].holders[].host'\n",
+    .example = "Status: 0; with -q, which prints nothing, 75 if one of the KEYs is held.\n"
+               "\n"
+               "Example, all locks of deployments, drawn again every two seconds:\n"
+               "  rlock status --watch 'deploy-*'\n"
+               "\n"
+               "Example, who holds the lock, for a script:\n"
+               "  rlock status --json deploy | jq -r '.[0].holders[].host'\n",
     .options = options,
     .run = run,
 };
