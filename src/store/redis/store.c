@@ -1,5 +1,5 @@
 /* One Redis server as a store: each operation is a call of a script, which is sent again in another
- * way where the reply says that it was in vain. */
+ * way if the reply says that it did not do. */
 #include "store/redis/store.h"
 #include "base/mem.h"
 #include "net/loop.h"
@@ -36,6 +36,23 @@
  * lease. */
 #define RELEASE_REPLICAS_NS (200 * NS_PER_MS)
 
+/* How the call goes out. */
+enum form {
+    FORM_ALONE,     /* with WAIT behind it, if it has to be on replicas */
+    FORM_LISTENING, /* in a transaction with SUBSCRIBE; nothing in it can wait for replicas */
+    FORM_BOTH,      /* alone, and behind that once more, listening */
+};
+
+/* What follows from the replies to a call: it is done, or has to be sent again in another way. The
+ * ways are bits. */
+enum next {
+    NEXT_DONE = 0,
+    NEXT_WHOLE = 1,        /* with the script itself */
+    NEXT_PLAIN = 2,        /* without a channel */
+    NEXT_WITH_CLOCK = 4,   /* with the server's clock, which has been read now: once */
+    NEXT_FOR_REPLICAS = 8, /* granted; the same once more, to wait for replicas */
+};
+
 struct redis_store {
     struct store base;
     struct loop *loop;
@@ -47,16 +64,15 @@ struct redis_store {
     char *marker, *pauses; /* which the terms refer to; NULL */
     struct redis_replicas replicas;
     bool in_cluster;
-    bool has_host;               /* it is no server, but a host before a database */
-    bool is_polled;              /* which may not be told */
+    bool has_host;               /* it is not a server, but a host before a database */
+    bool is_polled;              /* which may miss wake-ups */
     char moved[300];             /* store_redis_moved() */
     struct member_report report; /* as one of a quorum */
 
     /* Known from one operation to the next. */
-    bool no_channel; /* the server forbids SUBSCRIBE */
-    bool fresh;      /* the server did not know one of the scripts */
-    char *places;    /* in the queues, as last told; NULL: none */
-    char *places_at; /* the first of those keys */
+    unsigned server_needs; /* PLAIN: it forbids SUBSCRIBE; WHOLE: it did not know a script */
+    char *places;          /* in the queues, as last told; NULL: none */
+    char *places_at;       /* the first of those keys */
     struct loop_timer poll;
     struct handover handover; /* what the latest acquisition has offered */
     /* In a Cluster, the channels that the latest renewals of an owner's keys have listened to. */
@@ -64,26 +80,19 @@ struct redis_store {
     size_t channel_count;
     int64_t lease; /* ns: that it has asked for */
 
-    /* The operation under way. */
-    store_done *done;
-    void *done_arg;
-    struct moment until;
+    /* The operation under way, base.operation. */
+    struct moment until; /* for the call or the part of a survey that is under way */
     struct redis_call call;
     bool listen;
-    bool offers;      /* an acquisition, to take the lock from a message */
-    bool deaf;        /* this time without a channel */
-    bool asking;      /* of a Cluster's node that is about to get the slot */
-    bool transaction; /* the batch under way is one: nothing in it can wait for replicas */
-    size_t behind;    /* how many replies, behind those to the call, are to one that listens */
-    bool granted;     /* by the server; the replicas are yet to be heard */
-    bool in_time;     /* not to be done after "until" */
-    bool resent;      /* with another reading of the server's clock: once, not again and again */
+    bool offers;     /* an acquisition, to take the lock from a message */
+    bool asking;     /* of a Cluster's node that is about to get the slot */
+    bool in_time;    /* not to be done after "until" */
+    enum form form;  /* in which the call was sent last */
+    unsigned resent; /* in which ways */
     struct redis_survey *survey;
     int64_t part_time;          /* ns for each part of it */
     struct redis_survey *marks; /* of a pause of a GLOB: the locks that are to be marked next */
     bool listed;                /* the GLOB was paused before, or is now */
-    void (*each_id)(void *arg, const char *id); /* of a latch; NULL */
-    void *each_id_arg;
 };
 
 static struct redis_store *of(struct store *base)
@@ -173,9 +182,15 @@ static void choose_channels(struct redis_store *store)
         note_channel(store, store->call.keys[i]);
 }
 
-/* The call and the subscription in one transaction: a wake-up that is published right after the
- * call is not missed. Returns how many replies there will be. */
-static size_t add_listening(struct redis_store *store)
+/* How many replies a call that listens has. */
+static size_t replies_listening(const struct redis_store *store)
+{
+    return 3 + store->channel_count;
+}
+
+/* Adds the call and the subscription in one transaction: a wake-up that is published right after
+ * the call is not missed. */
+static void add_listening(struct redis_store *store)
 {
     choose_channels(store);
     add_plain(store, "MULTI", NULL);
@@ -184,14 +199,6 @@ static size_t add_listening(struct redis_store *store)
     for (size_t i = 0; i < store->channel_count; i++)
         add_plain(store, "SUBSCRIBE", store->channels[i]);
     add_plain(store, "EXEC", NULL);
-    return 3 + store->channel_count;
-}
-
-static void send_listening(struct redis_store *store)
-{
-    size_t replies = add_listening(store);
-
-    redis_session_send(store->session, store->asking + replies, store->channel_count, store->until);
 }
 
 /* Locks have to be on the replicas, where that is asked for; latches have not. */
@@ -214,22 +221,17 @@ static bool is_harmless(const struct redis_store *store)
     return store->call.script == &script_acquire || store->call.script == &script_latch;
 }
 
-/* Whether it subscribes as well. */
-static bool is_to_listen(const struct redis_store *store)
+static bool is_plain(const struct redis_store *store)
 {
-    return store->listen && !store->no_channel && !store->deaf && !store->granted;
+    return (store->server_needs | store->resent) & NEXT_PLAIN;
 }
 
-/* A renewal that waits for replicas could not do so once it has subscribed: it is sent twice, in
- * one write, and the second time it listens. */
-static bool is_twofold(const struct redis_store *store)
+/* A renewal that waits for replicas could not do so once it has subscribed. */
+static enum form choose_form(const struct redis_store *store)
 {
-    return is_to_listen(store) && is_replicated(store) && store->call.script == &script_renew;
-}
-
-static bool is_transaction(const struct redis_store *store)
-{
-    return is_to_listen(store) && !is_twofold(store);
+    if (!store->listen || is_plain(store) || store->resent & NEXT_FOR_REPLICAS)
+        return FORM_ALONE;
+    return is_replicated(store) && store->call.script == &script_renew ? FORM_BOTH : FORM_LISTENING;
 }
 
 /* Whether the call goes out with the greeting, on a connection yet to be made. Not where the
@@ -238,25 +240,20 @@ static bool is_transaction(const struct redis_store *store)
  * asked as long as nothing may have been done. */
 static bool goes_ahead(const struct redis_store *store)
 {
-    return store->call.ahead && !is_to_listen(store) && !is_replicated(store) &&
+    return store->call.ahead && choose_form(store) == FORM_ALONE && !is_replicated(store) &&
            !store->call.node_at && !store->in_cluster && !redis_link_is_up(store->link);
 }
 
-/* The call, and behind it, in the same write, the WAIT for the replicas: for half of the time that
- * is left, so that an answer comes before the connection is given up. */
-static void send_alone(struct redis_store *store, struct moment now)
+/* Adds the call, and behind it the WAIT for the replicas: for half of the time that is left, so that
+ * an answer comes before the connection is given up. Returns how many replies there will be. */
+static size_t add_alone(struct redis_store *store, struct moment now)
 {
     int64_t ns = moment_until(now, store->until) / 2;
-    size_t replies = store->asking + 1u;
 
     call_add(&store->call, store->session);
     if (store->call.script == &script_release && ns > RELEASE_REPLICAS_NS)
         ns = RELEASE_REPLICAS_NS;
-    if (is_replicated(store))
-        replies += redis_replicas_add(&store->replicas, store->session, ns);
-    store->behind = is_twofold(store) ? add_listening(store) : 0;
-    redis_session_send(store->session, replies + store->behind,
-                       store->behind ? store->channel_count : 0, store->until);
+    return is_replicated(store) ? 1 + redis_replicas_add(&store->replicas, store->session, ns) : 1;
 }
 
 /* The server's clock; 0: it does not tell. Before it can have told, ours is a guess at it. One that
@@ -312,17 +309,22 @@ static void complete_call(struct redis_store *store, struct moment now)
 static void send_call(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);
+    size_t replies = store->asking, channels = 0;
 
     if (is_harmless(store))
         store->until = moment_min(store->until, moment_plus(now, request_time(store)));
     store->report.sent = true;
     complete_call(store, now);
     add_asking(store);
-    store->transaction = is_transaction(store);
-    if (store->transaction)
-        send_listening(store);
-    else
-        send_alone(store, now);
+    store->form = choose_form(store);
+    if (store->form != FORM_LISTENING)
+        replies += add_alone(store, now);
+    if (store->form != FORM_ALONE) {
+        add_listening(store);
+        replies += replies_listening(store);
+        channels = store->channel_count;
+    }
+    redis_session_send(store->session, replies, channels, store->until);
 }
 
 /* To a server that may turn out to be the wrong one. A release need not be answered to be done: the
@@ -347,19 +349,19 @@ static void drop_operation(struct redis_store *store)
         redis_survey_free(store->marks);
     store->survey = store->marks = NULL;
     store->listed = false;
-    store->listen = store->deaf = store->in_time = store->asking = store->offers = false;
-    store->transaction = store->granted = store->resent = false;
-    store->behind = 0;
+    store->listen = store->in_time = store->asking = store->offers = false;
+    store->form = FORM_ALONE;
+    store->resent = 0;
 }
 
 static void finish(struct redis_store *store, struct answer *answer)
 {
     if (redis_error_is_senseless(answer))
         redis_link_close(store->link);
-    answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->granted;
+    answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & NEXT_FOR_REPLICAS;
     drop_operation(store);
     store->report.sent = false;
-    store->done(store->done_arg, answer);
+    store->base.operation.done(store->base.operation.arg, answer);
 }
 
 static bool is_error(const redisReply *reply)
@@ -367,45 +369,42 @@ static bool is_error(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR;
 }
 
-/* The script's own reply within a transaction; NULL if the call is to be made again, in another
- * way. */
-static const redisReply *reply_within(struct redis_store *store, redisReply *const *replies,
-                                      size_t count)
+/* Finds the script's own reply within a transaction. */
+static enum next reply_within(struct redis_store *store, redisReply *const *replies, size_t count,
+                              const redisReply **found)
 {
     const redisReply *multi = replies[0], *call = replies[1], *exec = replies[count - 1];
     bool refused = false;
-    if (!is_error(exec) && exec->elements == count - 2)
-        return exec->element[0];
+
+    if (!is_error(exec) && exec->elements == count - 2) {
+        *found = exec->element[0];
+        return NEXT_DONE;
+    }
+    *found = is_error(multi) ? multi : is_error(call) ? call : exec;
     if (is_error(multi))
-        return multi;
+        return NEXT_DONE;
     /* A full server queues nothing for EXEC, but runs the script that needs no memory. */
-    store->deaf = is_error(call) && redis_error_class(call->str) == REDIS_ERROR_UNFIT;
+    if (is_error(call))
+        return redis_error_class(call->str) == REDIS_ERROR_UNFIT ? NEXT_PLAIN : NEXT_DONE;
     for (size_t i = 2; i < count - 1; i++)
         refused |= is_error(replies[i]);
-    store->no_channel |= !is_error(call) && refused;
-    if (store->deaf || store->no_channel)
-        return NULL;
-    return is_error(call) ? call : exec;
+    if (refused)
+        store->server_needs |= NEXT_PLAIN;
+    return refused ? NEXT_PLAIN : NEXT_DONE;
 }
 
-static const redisReply *script_reply(struct redis_store *store, redisReply *const *replies,
-                                      size_t count)
-{
-    return store->transaction ? reply_within(store, replies, count) : replies[0];
-}
-
-/* False if what was granted has to be asked for again, because replicas are yet to be waited for:
- * the same request again changes nothing else. */
-static bool is_settled(struct redis_store *store, redisReply *const *replies, struct answer *answer)
+/* A grant has to be asked for again if replicas must be waited for yet: the same request again
+ * changes nothing else. */
+static enum next wait_for_replicas(struct redis_store *store, redisReply *const *replies,
+                                   struct answer *answer)
 {
     if (answer->verdict != VERDICT_GRANTED || store->call.script == &script_release ||
         !is_replicated(store))
-        return true;
-    if (!store->transaction &&
+        return NEXT_DONE;
+    if (store->form != FORM_LISTENING &&
         redis_replicas_hear(&store->replicas, replies + 1, answer) != REPLICAS_MORE)
-        return true;
-    store->granted = true;
-    return false;
+        return NEXT_DONE;
+    return NEXT_FOR_REPLICAS;
 }
 
 /* What the script's reply says to the call. */
@@ -418,7 +417,8 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
 
     *extra = (struct redis_extra){0};
     if (call->script == &script_latch) {
-        redis_latch_answer(reply, store->each_id, store->each_id_arg, answer, &extra->now_ms);
+        const struct latch_request *request = store->base.operation.latch;
+        redis_latch_answer(reply, request->each, request->each_arg, answer, &extra->now_ms);
         return;
     }
     redis_answer_script(reply, answer, extra);
@@ -435,18 +435,18 @@ static bool lacks_script(const struct redis_store *store, const redisReply *repl
            redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
 }
 
-/* What was renewed for the replicas as well has been renewed once more by one that listens: whoever
- * has asked for the lock in between is heard of here. */
+/* What was renewed for the replicas as well has been renewed once more, listening: this tells who has
+ * asked for the lock in between. */
 static void hear_behind(struct redis_store *store, redisReply *const *replies,
                         struct answer *renewed)
 {
-    const redisReply *reply = reply_within(store, replies, store->behind);
     struct answer answer = {.verdict = VERDICT_UNKNOWN};
+    const redisReply *reply;
     struct redis_extra extra;
 
-    if (reply)
+    if (reply_within(store, replies, replies_listening(store), &reply) == NEXT_DONE)
         read_reply(store, reply, &answer, &extra);
-    renewed->deaf = !store->no_channel && answer.verdict != VERDICT_GRANTED;
+    renewed->deaf = answer.verdict != VERDICT_GRANTED;
     if (answer.verdict == VERDICT_REFUSED)
         *renewed = answer;
 }
@@ -456,9 +456,9 @@ static bool is_deaf(const struct redis_store *store, const struct answer *answer
 {
     bool holds = store->call.script == &script_acquire || store->call.script == &script_renew;
 
-    if (answer->verdict != VERDICT_GRANTED || !holds || store->no_channel)
+    if (answer->verdict != VERDICT_GRANTED || !holds || store->server_needs & NEXT_PLAIN)
         return false;
-    return store->behind ? answer->deaf : !store->transaction;
+    return store->form == FORM_BOTH ? answer->deaf : store->form == FORM_ALONE;
 }
 
 /* After how many ns one that waits is to try again though nobody has called it; 0: it is called. */
@@ -468,7 +468,7 @@ static int64_t poll_time(const struct redis_store *store, const struct answer *a
         return POLL_FOREIGN_NS;
     if (store->is_polled && answer->position == 1)
         return POLL_HOST_NS;
-    return store->no_channel || store->deaf ? POLL_NS : 0;
+    return is_plain(store) ? POLL_NS : 0;
 }
 
 /* The GLOB is told, so that no lock that is new from now on is missed; then those that are there.
@@ -505,41 +505,48 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     finish(store, answer);
 }
 
-/* Takes the replies to the call; sends it again, or finishes. */
-static void hear_call(struct redis_store *store, redisReply *const *replies, size_t count)
+static enum next judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
+                            struct answer *answer)
 {
-    struct answer answer;
+    const redisReply *reply = replies[0];
+    enum next next =
+        store->form == FORM_LISTENING ? reply_within(store, replies, count, &reply) : NEXT_DONE;
     struct redis_extra extra;
-    const redisReply *reply = script_reply(store, replies, count);
-    size_t before = count - store->behind;
 
-    if (reply && lacks_script(store, reply)) {
-        store->call.whole = store->fresh = true;
-        reply = NULL;
-    }
-    if (!reply) {
-        send_call(store);
-        return;
-    }
-    read_reply(store, reply, &answer, &extra);
+    if (next != NEXT_DONE)
+        return next;
+    if (lacks_script(store, reply))
+        return NEXT_WHOLE;
+    read_reply(store, reply, answer, &extra);
     store->report.seniority = extra.seniority;
     if (extra.now_ms)
         redis_session_set_clock(store->session, extra.now_ms);
-    if (extra.stale && !store->resent && !moment_reached(store->until, loop_now(store->loop))) {
-        store->resent = true;
-        send_call(store);
-        return;
-    }
-    if (store->call.script == &script_acquire && answer.verdict == VERDICT_REFUSED) {
+    if (extra.stale && !(store->resent & NEXT_WITH_CLOCK) &&
+        !moment_reached(store->until, loop_now(store->loop)))
+        return NEXT_WITH_CLOCK;
+    if (store->call.script == &script_acquire && answer->verdict == VERDICT_REFUSED) {
         set_places(store, extra.places);
-        store->handover.open = store->offers && store->transaction;
+        store->handover.open = store->offers && store->form == FORM_LISTENING;
     }
-    if (!is_settled(store, replies, &answer)) {
+    return wait_for_replicas(store, replies, answer);
+}
+
+static void hear_call(struct redis_store *store, redisReply *const *replies, size_t count)
+{
+    struct answer answer;
+    enum next next = judge_call(store, replies, count, &answer);
+
+    store->resent |= next;
+    if (next == NEXT_WHOLE) {
+        store->call.whole = true;
+        store->server_needs |= NEXT_WHOLE;
+    }
+    if (next != NEXT_DONE) {
         send_call(store);
         return;
     }
-    if (store->behind && answer.verdict == VERDICT_GRANTED)
-        hear_behind(store, replies + before, &answer);
+    if (store->form == FORM_BOTH && answer.verdict == VERDICT_GRANTED)
+        hear_behind(store, replies + count - replies_listening(store), &answer);
     finish_call(store, &answer);
 }
 
@@ -751,7 +758,7 @@ static void release(struct redis_store *store, const struct release_request *req
     redis_call_release(&store->call, &store->terms, store->prefix, request);
     /* A server that did not know another script will not know this one, and perhaps nobody stays to
      * hear it say so. */
-    store->call.whole = store->fresh;
+    store->call.whole = store->server_needs & NEXT_WHOLE;
     store->in_time = request->in_time;
     if (!request->returns)
         set_places(store, NULL);
@@ -816,8 +823,6 @@ static void survey(struct redis_store *store, const struct survey_request *reque
 static void latch(struct redis_store *store, const struct latch_request *request)
 {
     store->listen = request->listen;
-    store->each_id = request->each;
-    store->each_id_arg = request->each_arg;
     redis_call_latch(&store->call, store->prefix, request);
     if (request->verb < LATCH_SET)
         redis_session_check_role(store->session);
@@ -837,8 +842,6 @@ static void redis_start(struct store *base, const struct operation *operation)
     struct redis_store *store = of(base);
 
     store->until = operation->until;
-    store->done = operation->done;
-    store->done_arg = operation->arg;
     switch (operation->verb) {
     case VERB_ACQUIRE: acquire(store, operation->acquire, settled); break;
     case VERB_RENEW: renew(store, operation->renew, settled); break;
