@@ -27,7 +27,8 @@ static const struct group {
     {"People",
      {&command_force_release, &command_reserve, &command_extend, &command_pause, &command_resume}},
     {"Scripts", {&command_acquire, &command_renew, &command_release, &command_latch}},
-    {"The store", {&command_doctor, &command_init, &command_limit, &command_local}},
+    {"The store",
+     {&command_doctor, &command_config, &command_init, &command_limit, &command_local}},
 };
 
 /* The next command behind "at", which is of "group"; NULL behind the last one. */

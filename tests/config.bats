@@ -18,6 +18,36 @@ prefix_used() { # the prefix of the one key in the database
     redis flushall >/dev/null
 }
 
+@test "rlock config prints each setting and where it comes from, without passwords" {
+    local name
+    printf '# a comment\nlease = 20s\nlabel = nightly run\npassword = s3cret\n' >"$T/config"
+    chmod 600 "$T/config"
+    printf '# no\nlease = 1h\n' >"$XDG_CONFIG_HOME/rlock/config"
+    RLOCK_URL=$'redis://u:s3cret@h \n unix:///tmp/s' RLOCK_PREFIX=p \
+        run -0 --separate-stderr rlock config --config "$T/config" --connect-timeout 7s
+    [[ -z $stderr && $output != *s3cret* ]]
+    squeezed() { tr -s ' ' <<<"$output"; }
+    for name in "url = redis://u:***@h unix:///tmp/s # RLOCK_URL" "prefix = p # RLOCK_PREFIX" \
+        "password = *** # $T/config:4" "connect-timeout = 7s # --connect-timeout" \
+        "server-wait = 7s # default" "lease = 20s # $T/config:2" \
+        "label = nightly run # $T/config:3" "notify = # not set" "no-identity = no # default" \
+        "priority-bound = 15m # default"; do
+        grep -qxF -- "$name" <(squeezed) || { echo "no line $name" && false; }
+    done
+    # Each key that the manual has, and no other.
+    diff <(sed 's/ .*//' <<<"$output" | sort) \
+        <(sed -n '/^The keys are/,/^An option without/s/^\.Ql \([a-z-]*\).*/\1/p' \
+            "$TESTS/../man/rlock.1" | sort)
+    run -0 rlock config
+    grep -qxF "lease = 1h # $XDG_CONFIG_HOME/rlock/config:2" <(squeezed)
+    NO_COLOR=1 run -0 rlock config
+    grep -qxF "color = never # NO_COLOR" <(squeezed)
+    echo 'lease = x' >"$T/config"
+    run -78 --separate-stderr rlock config --config "$T/config"
+    [[ -z $output && $stderr == "rlock: config: $T/config:1: lease 'x' is not a duration"* ]]
+    run -64 rlock config url
+}
+
 @test "an option goes over the environment, and that over the user's file" {
     as_default_user
     echo "prefix = from-user-file" >"$XDG_CONFIG_HOME/rlock/config"

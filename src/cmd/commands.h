@@ -8,7 +8,7 @@ extern const struct command command_run, command_read, command_write, command_ac
     command_renew, command_release, command_status, command_force_release, command_latch,
     command_limit, command_reserve, command_extend, command_pause, command_resume, command_init,
     command_doctor, command_local, command_history, command_events, command_check, command_metrics,
-    command_top, command_serve, command_fence;
+    command_top, command_serve, command_fence, command_config;
 
 /* The option by which command_force_release does not ask the holder. */
 #define FORCE_RELEASE_NOW "--now"

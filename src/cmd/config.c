@@ -1,0 +1,84 @@
+/* rlock config: every setting, its value and where it comes from. */
+#include "cmd/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/urls.h"
+
+#define ORIGIN_COLUMN 40
+#define HIDDEN        "***"
+
+static const struct option_spec options[] = {SETTINGS_OPTIONS, {0}};
+
+/* Prints one URL, with its password hidden. Returns the number of bytes. */
+static int print_url(const char *word, size_t length)
+{
+    char *url = mem_checked(strndup(word, length));
+    size_t start, secret;
+    int printed = url_password_span(url, &start, &secret)
+                      ? printf("%.*s" HIDDEN "%s", (int)start, url, url + start + secret)
+                      : printf("%s", url);
+
+    explicit_bzero(url, length);
+    free(url);
+    return printed;
+}
+
+static int print_value(enum setting id, const char *value)
+{
+    size_t length;
+    int printed = 0;
+
+    if (id == SETTING_PASSWORD)
+        return printf(" " HIDDEN);
+    if (id != SETTING_URL)
+        return printf(" %s", value);
+    for (const char *word = value; (word = urls_word(word, &length)); word += length)
+        printed += printf(" ") + print_url(word, length);
+    return printed;
+}
+
+static void print_setting(const struct settings *settings, enum setting id)
+{
+    const char *value = settings->given[id].value;
+    char origin[512];
+    int column = printf("%s =", setting_rows[id].option.name);
+
+    if (value)
+        column += print_value(id, value);
+    printf("%*s # %s\n", column < ORIGIN_COLUMN ? ORIGIN_COLUMN - column : 0, "",
+           value ? settings_print_origin(settings, id, origin, sizeof origin) : "not set");
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct settings settings = {0};
+    int status;
+
+    if (command_parse(command, argc, argv, &arguments, &status) &&
+        command_takes_options_alone(command, &arguments, &status) &&
+        command_settings(command, &arguments, &settings, &status)) {
+        for (int id = 1; id < SETTING_COUNT; id++)
+            print_setting(&settings, (enum setting)id);
+        status = command_flush();
+    }
+    settings_free(&settings);
+    args_free(&arguments);
+    return status;
+}
+
+const struct command command_config = {
+    .name = "config",
+    .summary = "print every setting, its value and where it comes from",
+    .usage = {"config [OPTIONS]"},
+    .example = "Passwords are shown as ***. Status: 78 if a file or a variable makes no sense.\n"
+               "\n"
+               "Example, which server is used here, and why:\n"
+               "  rlock config | grep '^url'\n",
+    .options = options,
+    .run = run,
+};
