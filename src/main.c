@@ -1,5 +1,6 @@
 /* rlock: run a command under a distributed lock. The table of subcommands. */
 #include "cmd/commands.h"
+#include "cmd/complete.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -188,10 +189,30 @@ static int refuse(int argc, char **argv)
     return STATUS_USAGE;
 }
 
+/* rlock help --complete [WORD...]: what fits in place of the last word, of a line behind "rlock". */
+static int complete_line(int count, char **words)
+{
+    const struct group *group = groups;
+    const struct command *const *at = NULL;
+    const struct command *command = count > 1 ? find(words[0]) : NULL;
+
+    if (command)
+        return complete(command, count, words);
+    if (count > 2 || (count == 2 && strcmp(words[0], "help") != 0))
+        return STATUS_OK;
+    for (const struct command *one; (one = next(&group, &at));)
+        printf("%s\t%s\n", one->name, one->summary);
+    printf(count < 2 ? "help\tthe help of a command\n--version\t\n--help\t\n"
+                     : "options\tthose of all commands\n");
+    return command_flush();
+}
+
 static int help(int argc, char **argv)
 {
     const struct command *command = argc > 2 ? find(argv[2]) : NULL;
 
+    if (argc > 2 && strcmp(argv[2], "--complete") == 0)
+        return complete_line(argc - 3, argv + 3);
     if (argc > 3) {
         say_error("help: takes one COMMAND");
         say_hint("rlock help");

@@ -145,8 +145,11 @@ static bool refuse(const struct option_spec *table, const char *word, struct arg
 
 static bool refuse_missing(const struct option_spec *table, struct arguments *arguments)
 {
-    if (optopt < ROW_BASE)
+    if (optopt < ROW_BASE) {
+        arguments->missing = find_letter(table, optopt)->id;
         return fault(arguments, "option -%c needs an argument", optopt);
+    }
+    arguments->missing = table[optopt - ROW_BASE].id;
     return fault(arguments, "option --%s needs an argument", table[optopt - ROW_BASE].name);
 }
 

@@ -18,6 +18,17 @@
 #define MESSAGE_SIZE 1024
 #define HELP_SIZE    8192
 
+bool command_action_takes(const struct command_action *action, int option)
+{
+    for (const struct option_spec *row = common_options; row->id || row->same; row++)
+        if ((row->same ? row->same->id : row->id) == option)
+            return true;
+    for (size_t i = 0; i < sizeof action->options / sizeof *action->options; i++)
+        if (action->options[i] == option)
+            return true;
+    return false;
+}
+
 void command_error(const struct command *command, const char *fmt, ...)
 {
     char message[MESSAGE_SIZE];

@@ -7,15 +7,27 @@
 #include "cli/settings_read.h"
 #include "run/exit_status.h"
 
+/* The first word of a command's line, where the command has several. */
+struct command_action {
+    const char *name;
+    const char *wants; /* the words after it */
+    int options[3];    /* those of the command's own that it takes */
+    bool new_key;      /* its KEY is not expected to exist */
+};
+
 struct command {
     const char *name;
-    const char *summary;               /* one line of `rlock help` */
-    const char *usage[3];              /* lines after "rlock ", NULL-terminated */
-    const char *example;               /* lines of the help */
-    const struct option_spec *options; /* args.h */
+    const char *summary;                  /* one line of `rlock help` */
+    const char *usage[3];                 /* lines after "rlock ", NULL-terminated */
+    const char *example;                  /* lines of the help */
+    const struct option_spec *options;    /* args.h */
+    const struct command_action *actions; /* ended by {0}; NULL: none */
     /* argv[0] is the command's name. Returns rlock's exit status. */
     int (*run)(const struct command *command, int argc, char **argv);
 };
+
+/* Whether the option is among the action's own, or one that every command takes. */
+bool command_action_takes(const struct command_action *action, int option);
 
 /* Says "rlock: NAME: MESSAGE". */
 void command_error(const struct command *command, const char *fmt, ...)

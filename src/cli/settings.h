@@ -1,5 +1,5 @@
-/* All settings: one table of what can be set by option, variable and file, and the struct that holds
- * the values. */
+/* All settings: one table of what can be set by option, variable and file, and the struct that
+ * holds the values. */
 #ifndef RLOCK_CLI_SETTINGS_H
 #define RLOCK_CLI_SETTINGS_H
 

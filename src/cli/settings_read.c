@@ -229,9 +229,9 @@ static int collect_file(struct collection *all, struct source *source, int *erro
     return collect_text(all, &file, source);
 }
 
-/* Reads one of the files that need not exist. If the system's file cannot be read, that is an error:
- * it may name another store than the default, and two stores do not make a lock. The user's file is
- * then left out with a warning: for a service or under sudo, HOME is often another user's. */
+/* Reads one of the files that need not exist. If a system's file cannot be read, that is an error:
+ * it may name another store than the default, and two stores do not make a lock. The user's file
+ * is then left out with a warning: under sudo or in a service, HOME is often another user's. */
 static int collect_usual_file(struct collection *all, const char *path, enum origin origin)
 {
     struct source source = {.path = path, .origin = origin};

@@ -422,21 +422,26 @@ static int run_command(struct latch *latch)
 
 /* -- the command line ------------------------------------------------------------------------ */
 
+static const struct command_action actions[] = {
+    {"set", "KEY N", {OPTION_TTL}, true},
+    {"count-down", "KEY [N]", {OPTION_ID}, false},
+    {"run", "KEY -- COMMAND", {OPTION_ID, OPTION_KEEP_CREDENTIALS}, false},
+    {"wait", "KEY", {SETTING_WAIT, OPTION_NO_WAIT}, false},
+    {"status", "KEY", {OPTION_JSON}, false},
+    {"list", "one KEY or GLOB at most", {OPTION_JSON}, false},
+    {"delete", "KEY", {0}, false},
+    {0}};
+
 static const struct verb {
-    const char *name;
-    const char *wants; /* words after the verb */
-    size_t least, most;
-    int options[3]; /* of this command's own, those that it takes */
-    bool runs;      /* a COMMAND */
+    const struct command_action *action;
+    size_t least, most; /* words after the verb */
+    bool runs;          /* a COMMAND */
     int (*act)(struct latch *);
 } verbs[] = {
-    {"set", "KEY N", 2, 2, {OPTION_TTL}, false, set},
-    {"count-down", "KEY [N]", 1, 2, {OPTION_ID}, false, count_down},
-    {"run", "KEY -- COMMAND", 1, 1, {OPTION_ID, OPTION_KEEP_CREDENTIALS}, true, run_command},
-    {"wait", "KEY", 1, 1, {SETTING_WAIT, OPTION_NO_WAIT}, false, wait_until_open},
-    {"status", "KEY", 1, 1, {OPTION_JSON}, false, show},
-    {"list", "one KEY or GLOB at most", 0, 1, {OPTION_JSON}, false, list},
-    {"delete", "KEY", 1, 1, {0}, false, delete},
+    {&actions[0], 2, 2, false, set},        {&actions[1], 1, 2, false, count_down},
+    {&actions[2], 1, 1, true, run_command}, {&actions[3], 1, 1, false, wait_until_open},
+    {&actions[4], 1, 1, false, show},       {&actions[5], 0, 1, false, list},
+    {&actions[6], 1, 1, false, delete},
 };
 
 /* What is to be done; NULL with a status where the user did not say. */
@@ -447,7 +452,7 @@ static const struct verb *find_verb(const struct latch *latch, int *status)
     char shown[URLS_SHOWN_SIZE];
 
     for (size_t i = 0; name && i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(verbs[i].name, name) == 0)
+        if (strcmp(verbs[i].action->name, name) == 0)
             return &verbs[i];
     *status = command_misused(
         latch->command, "%s%s%sset, count-down, run, wait, status, list or delete?",
@@ -464,16 +469,13 @@ static const struct option_spec *spec_of(int id)
     return spec;
 }
 
-/* Options of another verb, which would be ignored. */
+/* Refuses options of another verb, which would be ignored. */
 static int check_options(const struct latch *latch, const struct verb *verb)
 {
     for (size_t i = 0; i < latch->arguments.option_count; i++) {
         int id = latch->arguments.options[i].id;
-        bool own = id >= OPTION_OTHER || id == SETTING_WAIT || id == OPTION_NO_WAIT;
-        for (size_t j = 0; j < sizeof verb->options / sizeof *verb->options; j++)
-            own = own && verb->options[j] != id;
-        if (own)
-            return command_misused(latch->command, "%s takes no --%s", verb->name,
+        if (!command_action_takes(verb->action, id))
+            return command_misused(latch->command, "%s takes no --%s", verb->action->name,
                                    spec_of(id)->name);
     }
     return STATUS_OK;
@@ -511,9 +513,10 @@ static int check(struct latch *latch, const struct verb *verb)
     const struct arguments *given = &latch->arguments;
 
     if (given->word_count - 1 < verb->least || given->word_count - 1 > verb->most)
-        return command_misused(latch->command, "%s takes %s", verb->name, verb->wants);
+        return command_misused(latch->command, "%s takes %s", verb->action->name,
+                               verb->action->wants);
     if (!verb->runs && given->command)
-        return command_misused(latch->command, "%s takes no COMMAND", verb->name);
+        return command_misused(latch->command, "%s takes no COMMAND", verb->action->name);
     if (verb->runs && (!given->command || !*given->command || !**given->command))
         return command_misused(latch->command, "no COMMAND: put -- before it");
     latch->key = given->word_count > 1 ? given->words[1] : NULL;
@@ -568,5 +571,6 @@ const struct command command_latch = {
                "  rlock latch run --id \"$ARCH\" \"build-$VERSION\" -- make package\n"
                "  rlock latch wait -w 2h \"build-$VERSION\" && ./publish.sh\n",
     .options = options,
+    .actions = actions,
     .run = run,
 };

@@ -22,6 +22,11 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
+static const struct command_action actions[] = {
+    {.name = "status", .wants = "is the server running?"},
+    {.name = "stop", .wants = "unless locks are held", .options = {OPTION_FORCE}},
+    {0}};
+
 struct local {
     const struct command *command;
     struct arguments arguments;
@@ -198,5 +203,6 @@ const struct command command_local = {
     .usage = {"local status|stop [OPTIONS]"},
     .example = "Example:\n  rlock run --local build -- make\n  rlock local stop\n",
     .options = options,
+    .actions = actions,
     .run = run,
 };

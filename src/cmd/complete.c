@@ -1,0 +1,174 @@
+/* rlock help --complete WORD...: what fits in place of the last word, for the completions of shells
+ * (completions/). Prints a word a line, a tab and what it means; or ":files" or ":command" where
+ * the shell knows better. */
+#include "cmd/complete.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "lock/key.h"
+
+#define PATIENCE_NS (1 * NS_PER_SEC) /* a user waits for it */
+
+struct completion {
+    const struct command *command;
+    struct arguments arguments;          /* the words before */
+    const struct command_action *action; /* NULL: none, or none yet */
+    const char *word;                    /* the one to complete; "" */
+    struct option_spec flat[ARGS_OPTIONS_MAX + 1];
+};
+
+static void offer(const char *word, const char *meaning)
+{
+    printf("%s\t%s\n", word, meaning ? meaning : "");
+}
+
+/* Offers words that are separated by blanks, each behind "before". */
+static void offer_words(const char *words, const char *before)
+{
+    for (; *words; words += strspn(words, " ")) {
+        int length = (int)strcspn(words, " ");
+        printf("%s%.*s\t\n", before, length, words);
+        words += length;
+    }
+}
+
+static void offer_values(const struct option_spec *spec, const char *before)
+{
+    char words[400];
+
+    if (spec->list)
+        offer_words(spec->list(words, sizeof words), before);
+    else if (spec->values)
+        offer_words(spec->values, before);
+    else if (strcmp(spec->argument, "DUR") == 0)
+        offer_words("1s 5s 10s 30s 1m 5m 10m 1h 1d", before);
+    else if (strcmp(spec->argument, "FILE") == 0)
+        printf(":files\n");
+}
+
+static const struct option_spec *find_option(const struct completion *all, const char *name,
+                                             size_t length)
+{
+    for (const struct option_spec *spec = all->flat; spec->name; spec++) {
+        const char *names[] = {spec->name, spec->also[0], spec->also[1]};
+        for (size_t i = 0; i < 3 && names[i]; i++)
+            if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0)
+                return spec;
+    }
+    return NULL;
+}
+
+static bool is_taken(const struct completion *all, int option)
+{
+    return !all->action || command_action_takes(all->action, option);
+}
+
+/* The word begins with '-'. */
+static void offer_options(const struct completion *all)
+{
+    const char *equals = strchr(all->word, '=');
+    char name[80];
+
+    if (equals) {
+        size_t length = (size_t)(equals - all->word);
+        const struct option_spec *spec =
+            length > 2 ? find_option(all, all->word + 2, length - 2) : NULL;
+        snprintf(name, sizeof name, "%.*s=", (int)length, all->word);
+        if (spec && spec->argument)
+            offer_values(spec, name);
+        return;
+    }
+    for (const struct option_spec *spec = all->flat; spec->name; spec++) {
+        const char *names[] = {spec->name, spec->also[0], spec->also[1]};
+        for (size_t i = 0; i < 3 && names[i] && is_taken(all, spec->id); i++) {
+            snprintf(name, sizeof name, "--%s", names[i]);
+            offer(name, spec->help);
+        }
+    }
+}
+
+/* Offers the locks, or the latches, of the store that the line names. A key with characters of
+ * which the shell makes several words is left out. */
+static void offer_keys(const struct completion *all)
+{
+    struct settings settings;
+    struct query query = {0};
+    struct lock_list list = {0};
+    struct answer answer = {0};
+    char fault[256];
+
+    say_set_verbosity(SAY_QUIET);
+    if (settings_read(&settings, &all->arguments, fault, sizeof fault) == STATUS_OK) {
+        if (settings.address.connect_timeout > PATIENCE_NS)
+            settings.address.connect_timeout = PATIENCE_NS;
+        settings.address.server_wait = 0;
+        if (query_open(&query, &settings.address, NULL, fault, sizeof fault))
+            (all->action ? query_latches : query_survey)(&query, NULL, 0, &list, &answer);
+    }
+    for (size_t i = 0; i < list.locks.count; i++)
+        if (!key_fault(list.locks.views[i].key))
+            offer(list.locks.views[i].key, NULL);
+    lock_list_free(&list);
+    query_close(&query);
+    settings_free(&settings);
+}
+
+/* How many KEYs a line of the help asks for: SIZE_MAX for any number. */
+static size_t keys_of(const char *usage)
+{
+    return strstr(usage, "KEY...") || strstr(usage, "GLOB...") ? SIZE_MAX : !!strstr(usage, "KEY");
+}
+
+static void offer_operands(const struct completion *all)
+{
+    const char *usage = all->action ? all->action->wants : all->command->usage[0];
+    const struct command_action *actions = all->command->actions;
+    size_t given = all->arguments.word_count - !!all->action;
+
+    if (actions && !all->action) {
+        for (; given == 0 && actions->name; actions++)
+            offer(actions->name, actions->wants);
+        return;
+    }
+    if (given > 0 && !*all->word && strstr(usage, "-- COMMAND"))
+        offer("--", "COMMAND follows");
+    if (given == 0 && strstr(usage, "PATH"))
+        printf(":files\n");
+    if (given < keys_of(usage) && !(all->action && all->action->new_key))
+        offer_keys(all);
+}
+
+static const struct command_action *find_action(const struct completion *all)
+{
+    const struct command_action *action = all->command->actions;
+
+    if (!action || all->arguments.word_count == 0)
+        return NULL;
+    while (action->name && strcmp(action->name, all->arguments.words[0]) != 0)
+        action++;
+    return action->name ? action : NULL;
+}
+
+int complete(const struct command *command, int count, char **words)
+{
+    struct completion all = {.command = command, .word = words[count - 1]};
+    bool fine = args_parse(count - 1, words, command->options, &all.arguments);
+    int missing = all.arguments.missing;
+
+    args_flatten(command->options, NULL, all.flat);
+    all.action = find_action(&all);
+    if (fine && all.arguments.command)
+        printf(":command\n");
+    else if (fine && *all.word == '-')
+        offer_options(&all);
+    else if (fine)
+        offer_operands(&all);
+    for (const struct option_spec *spec = all.flat; missing && spec->name; spec++)
+        if (spec->id == missing)
+            offer_values(spec, "");
+    args_free(&all.arguments);
+    return command_flush();
+}
