@@ -836,6 +836,8 @@ static bool my_ask(const char *query, struct resp_out *out, struct host_fault *f
 
 /* -- tables ------------------------------------------------------------------------------------ */
 
+/* The view, which is the last statement, may fail: it may be there, the user may lack the right, and
+ * an older server the words. */
 static bool my_make(const char *user, struct host_fault *fault)
 {
     struct sql_text text = {.dialect = &sql_mysql, .table = table_prefix};
@@ -847,6 +849,7 @@ static bool my_make(const char *user, struct host_fault *fault)
         sql_text_end(&text);
         text = (struct sql_text){.dialect = &sql_mysql, .table = table_prefix};
     }
+    sql.commits = sql.count - 1;
     return ask(&sql, NULL, fault) == HOST_DONE;
 }
 

@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 
-/* The view is for people. Its lines are those of host/record.h, what is in them is described in
- * rules/lua/lock.lua: a holder's and a waiter's. It belongs to whoever made it first. */
+/* The views are for people. They split a record into its lines (host/record.h), and those of holders
+ * and waiters into their words (rules/lua/lock.lua). A view belongs to the user who made it first. */
 static const char *const postgresql_schema[] = {
     "CREATE TABLE IF NOT EXISTS @record (\n"
     "    name text PRIMARY KEY,\n"
@@ -17,7 +17,7 @@ static const char *const postgresql_schema[] = {
     "    expires bigint NOT NULL,\n"
     "    state text NOT NULL)",
     "DO $do$ BEGIN IF to_regclass('@locks') IS NULL THEN CREATE VIEW @locks AS\n"
-    "SELECT substring(name, '\\{(.*)\\}$') AS key, role,\n"
+    "SELECT replace(substring(name, '\\{(.*)\\}$'), '\\x', '%') AS key, role,\n"
     "    CASE lower(w[4]) WHEN 'x' THEN 'exclusive' WHEN 's' THEN 'shared' ELSE 'semaphore' END\n"
     "        AS mode,\n"
     "    to_timestamp(CAST(w[3] AS bigint) / 1000.0) AS since,\n"
@@ -83,6 +83,35 @@ static const char *const mysql_schema[] = {
     "    INDEX (expires)) ENGINE=InnoDB",
     NULL};
 
+/* The line of a holder has two more words in front of its owner than that of a waiter, and one more
+ * behind its mode. The owners that nest in it follow it in the same value. */
+static const char mysql_view[] =
+    "CREATE VIEW @locks AS\n"
+    "SELECT SUBSTRING(name, LOCATE('{', name) + 1, CHAR_LENGTH(name) - LOCATE('{', name) - 1)\n"
+    "        AS `key`,\n"
+    "    IF(line LIKE 'q:%', 'waiter', 'holder') AS role,\n"
+    "    CASE LOWER(SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 5 + x), ' ', -1))\n"
+    "        WHEN 'x' THEN 'exclusive' WHEN 's' THEN 'shared' ELSE 'semaphore' END AS mode,\n"
+    "    FROM_UNIXTIME(CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 4 + x), ' ', -1) AS\n"
+    "        UNSIGNED) / 1000) AS since,\n"
+    "    FROM_UNIXTIME(CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 2), ' ', -1) AS\n"
+    "        UNSIGNED) / 1000) AS until,\n"
+    "    SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 6 + y), ' ', -1) AS host,\n"
+    "    SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 7 + y), ' ', -1) AS username,\n"
+    "    SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 8 + y), ' ', -1) AS pid,\n"
+    "    SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 9 + y), ' ', -1) AS command,\n"
+    "    SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 10 + y), ' ', -1) AS label,\n"
+    "    SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 3 + x), ' ', -1) AS owner\n"
+    "FROM (SELECT CONVERT(name USING utf8mb4) AS name, line, IF(line LIKE 'q:%', 0, 2) AS x,\n"
+    "        IF(line LIKE 'q:%', 0, 3) AS y\n"
+    "    FROM @record, JSON_TABLE(CONCAT('[\"', REPLACE(REPLACE(REPLACE(REPLACE(state,\n"
+    "        '\\\\n', '\\nh: '), '\\\\', '\\\\\\\\'), '\"', '\\\\\"'), '\\n', '\",\"'), '\"]'),\n"
+    "        '$[*]' COLUMNS (line LONGTEXT PATH '$')) AS split\n"
+    "    WHERE line LIKE 'q:%' OR line LIKE 'h:%') AS party\n"
+    "WHERE SUBSTRING_INDEX(SUBSTRING_INDEX(line, ' ', 2), ' ', -1) / 1000 > "
+    "UNIX_TIMESTAMP(NOW(6))\n"
+    "ORDER BY `key`, role, since";
+
 static const char *const mysql_grants[] = {"GRANT SELECT, INSERT, UPDATE, DELETE ON @record TO ",
                                            "GRANT SELECT, INSERT, UPDATE, DELETE ON @gate TO ",
                                            "GRANT SELECT, INSERT, UPDATE, DELETE ON @message TO ",
@@ -93,6 +122,7 @@ static const char *const mysql_tables[] = {"record", "gate", "message", NULL};
 const struct sql_dialect sql_mysql = {
     .schema = mysql_schema,
     .grants = mysql_grants,
+    .view = mysql_view,
     .tables = mysql_tables,
     .probe = "SELECT (SELECT count(*) FROM @record WHERE version = 0 AND expires = 0 AND state = "
              "'') + (SELECT count(*) FROM @gate WHERE name = 0) + "
@@ -235,14 +265,18 @@ void sql_add_grants(struct sql_text *text, const char *user)
 bool sql_add_schema(struct sql_text *text, const char *user, size_t i)
 {
     const struct sql_dialect *dialect = text->dialect;
-    size_t count = 0;
+    size_t tables = 0, grants = 0;
 
-    while (dialect->schema[count])
-        count++;
-    if (i < count)
+    while (dialect->schema[tables])
+        tables++;
+    while (user && dialect->grants[grants])
+        grants++;
+    if (i < tables)
         sql_add(text, "%s", dialect->schema[i]);
-    else if (user && dialect->grants[i - count])
-        add_grant(text, user, i - count);
+    else if (i < tables + grants)
+        add_grant(text, user, i - tables);
+    else if (i == tables + grants && dialect->view)
+        sql_add(text, "%s", dialect->view);
     else
         return false;
     return true;
