@@ -158,7 +158,7 @@ static void take_option(int argc, char *const *argv, const struct option_spec *s
 {
     struct given_option *given = &arguments->options[arguments->option_count++];
 
-    *given = (struct given_option){spec->id, optarg};
+    *given = (struct given_option){spec->id, spec->name, optarg};
     if (!optarg && spec->optional && optind < argc && spec->optional(argv[optind]))
         given->value = argv[optind++];
 }

@@ -32,6 +32,7 @@ struct option_spec {
 
 struct given_option {
     int id;
+    const char *name; /* the long one of its row */
     char *value; /* NULL if none */
 };
 

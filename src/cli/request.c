@@ -41,7 +41,7 @@ const struct option_spec request_modes[] = {{.id = OPTION_EXCLUSIVE,
 
 const struct option_spec request_waiting[] = {
     {.heading = "Waiting"},
-    OPTION_ROW_NO_WAIT,
+    NO_WAIT,
     SETTING(WAIT),
     SETTING(CONFLICT_EXIT_CODE),
     SETTING(PRIORITY),

@@ -267,6 +267,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
         FLAG(address.grace)),
 };
 
+const struct option_spec option_no_wait = {.id = OPTION_NO_WAIT,
+                                           .name = "no-wait",
+                                           .also = {"nonblock"},
+                                           .letter = 'n',
+                                           .help = "do not wait"};
+
 const struct option_spec common_options[] = {
     SETTING(URL),
     {.id = OPTION_LOCAL,

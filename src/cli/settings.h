@@ -133,22 +133,29 @@ struct setting_row {
 
 extern const struct setting_row setting_rows[SETTING_COUNT];
 
-/* The options that every command takes. */
-extern const struct option_spec common_options[];
+/* The options that every command takes; -n, which stands beside SETTING_WAIT. */
+extern const struct option_spec common_options[], option_no_wait;
 
-/* Rows for a command's table. */
+/* Rows for a command's table; ..._AS has another help. */
 #define SETTING(NAME)                                                                              \
     {                                                                                              \
         .same = &setting_rows[SETTING_##NAME].option                                               \
     }
+#define SETTING_AS(NAME, HELP)                                                                     \
+    {                                                                                              \
+        .same = &setting_rows[SETTING_##NAME].option, .help = HELP                                 \
+    }
+#define NO_WAIT                                                                                    \
+    {                                                                                              \
+        .same = &option_no_wait                                                                    \
+    }
+#define NO_WAIT_AS(HELP)                                                                           \
+    {                                                                                              \
+        .same = &option_no_wait, .help = HELP                                                      \
+    }
 #define SETTINGS_OPTIONS                                                                           \
     {                                                                                              \
         .table = common_options                                                                    \
-    }
-#define OPTION_ROW_NO_WAIT                                                                         \
-    {                                                                                              \
-        .id = OPTION_NO_WAIT, .name = "no-wait", .also = {"nonblock"}, .letter = 'n',              \
-        .help = "do not wait"                                                                      \
     }
 
 #define SETTING_FAULT_SIZE 200

@@ -17,15 +17,9 @@ enum { OPTION_JSON = OPTION_OTHER };
 
 static const struct option_spec options[] = {
     {.id = OPTION_JSON, .name = "json", .help = "an object, see rlock-doctor(1)"},
-    {.id = SETTING_REPLICAS,
-     .name = "replicas",
-     .argument = "N",
-     .help = "rlock run will be given --replicas N, majority or all"},
-    {.id = SETTING_GRACE, .name = "grace", .help = "rlock run will be given --grace"},
-    {.id = SETTING_LEASE,
-     .name = "lease",
-     .argument = "DUR",
-     .help = "rlock run will be given --lease DUR (default 30s, at least 1s)"},
+    SETTING_AS(REPLICAS, "rlock run will be given --replicas N, majority or all"),
+    SETTING_AS(GRACE, "rlock run will be given --grace"),
+    SETTING_AS(LEASE, "rlock run will be given --lease DUR, at least 1s"),
     SETTINGS_OPTIONS,
     {0}};
 

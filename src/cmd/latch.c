@@ -26,7 +26,7 @@
 #define TTL_DEFAULT_NS (INT64_C(86400) * NS_PER_SEC)
 #define TTL_LEAST_NS   (1 * NS_PER_SEC)
 
-enum { OPTION_TTL = OPTION_OTHER, OPTION_ID, OPTION_JSON, OPTION_KEEP_CREDENTIALS };
+enum { OPTION_TTL = OPTION_OTHER, OPTION_ID, OPTION_JSON };
 
 static const struct option_spec options[] = {
     {.id = OPTION_TTL,
@@ -37,24 +37,13 @@ static const struct option_spec options[] = {
      .name = "id",
      .argument = "ID",
      .help = "count-down, run: count only once for ID, a word like KEY"},
-    {.id = OPTION_NO_WAIT,
-     .name = "no-wait",
-     .also = {"nonblock"},
-     .letter = 'n',
-     .help = "wait: do not wait, end with 75"},
-    {.id = SETTING_WAIT,
-     .name = "wait",
-     .also = {"timeout"},
-     .letter = 'w',
-     .argument = "DUR",
-     .help = "wait: at most DUR (default: for ever)"},
+    NO_WAIT_AS("wait: do not wait, end with 75"),
+    SETTING_AS(WAIT, "wait: at most DUR (default: for ever)"),
     {.id = OPTION_JSON,
      .name = "json",
      .help = "status: an object; list: an array of objects; see rlock-latch(1)"},
-    {.id = OPTION_KEEP_CREDENTIALS,
-     .name = "keep-credentials",
-     .help = "run: leave RLOCK_PASSWORD, and the password in RLOCK_URL, in the command's "
-             "environment"},
+    SETTING_AS(KEEP_CREDENTIALS, "run: leave RLOCK_PASSWORD, and the password in RLOCK_URL, in the "
+                                 "command's environment"),
     SETTINGS_OPTIONS,
     {0}};
 
@@ -70,7 +59,7 @@ struct latch {
     int64_t number, ttl;
     const char *id;             /* the user's, or NULL */
     char word[OWNER_UUID_SIZE]; /* a fresh one */
-    bool as_json, keep_credentials;
+    bool as_json;
     struct json_library json;
 
     struct latch_operation *operation; /* under way, or NULL */
@@ -405,7 +394,7 @@ static int run_command(struct latch *latch)
     if (status != STATUS_OK)
         return status;
     memcpy(word, latch->end.answer.latch.word, sizeof word);
-    environment_make(&environment, environ, NULL, latch->keep_credentials);
+    environment_make(&environment, environ, NULL, latch->settings.keep_credentials);
     run_messages_init(&messages, latch->key, latch->arguments.command[0]);
     const struct fenced_plan run = {.job = {.command = latch->arguments.command,
                                             .environment = &environment,
@@ -425,7 +414,7 @@ static int run_command(struct latch *latch)
 static const struct command_action actions[] = {
     {"set", "KEY N", {OPTION_TTL}, true},
     {"count-down", "KEY [N]", {OPTION_ID}, false},
-    {"run", "KEY -- COMMAND", {OPTION_ID, OPTION_KEEP_CREDENTIALS}, false},
+    {"run", "KEY -- COMMAND", {OPTION_ID, SETTING_KEEP_CREDENTIALS}, false},
     {"wait", "KEY", {SETTING_WAIT, OPTION_NO_WAIT}, false},
     {"status", "KEY", {OPTION_JSON}, false},
     {"list", "one KEY or GLOB at most", {OPTION_JSON}, false},
@@ -460,15 +449,6 @@ static const struct verb *find_verb(const struct latch *latch, int *status)
     return NULL;
 }
 
-static const struct option_spec *spec_of(int id)
-{
-    const struct option_spec *spec = options;
-
-    while (spec->id != id)
-        spec++;
-    return spec;
-}
-
 /* Refuses options of another verb, which would be ignored. */
 static int check_options(const struct latch *latch, const struct verb *verb)
 {
@@ -476,7 +456,7 @@ static int check_options(const struct latch *latch, const struct verb *verb)
         int id = latch->arguments.options[i].id;
         if (!command_action_takes(verb->action, id))
             return command_misused(latch->command, "%s takes no --%s", verb->action->name,
-                                   spec_of(id)->name);
+                                   latch->arguments.options[i].name);
     }
     return STATUS_OK;
 }
@@ -492,7 +472,6 @@ static int check_values(struct latch *latch)
     latch->id = id ? id->value : NULL;
     latch->ttl = TTL_DEFAULT_NS;
     latch->as_json = command_option(&latch->arguments, OPTION_JSON) != NULL;
-    latch->keep_credentials = command_option(&latch->arguments, OPTION_KEEP_CREDENTIALS) != NULL;
     if (fault)
         return command_misused(latch->command, "KEY '%s' %s", urls_show(latch->key, shown), fault);
     if (!decimal_parse(number, 1, LATCH_NUMBER_MAX, &latch->number))

@@ -12,20 +12,15 @@
 
 enum { OPTION_TOKEN = OPTION_OTHER };
 
-/* Rows for the tables of both. */
-#define RENEW_RELEASE_OPTIONS                                                                      \
-    {.id = OPTION_TOKEN,                                                                           \
-     .name = "owner",                                                                              \
-     .argument = "TOKEN",                                                                          \
-     .help = "the owner token that rlock acquire printed (RLOCK_OWNER)"},                          \
-        {.id = SETTING_REPLICAS,                                                                   \
-         .name = "replicas",                                                                       \
-         .argument = "N",                                                                          \
-         .help = "as at acquisition: N replicas, a majority or all have to have it"},              \
-    {                                                                                              \
-        .id = SETTING_GRACE, .name = "grace",                                                      \
-        .help = "as at acquisition: the store may have forgotten the lock"                         \
-    }
+static const struct option_spec renew_release_options[] = {
+    {.id = OPTION_TOKEN,
+     .name = "owner",
+     .argument = "TOKEN",
+     .help = "the owner token that rlock acquire printed (RLOCK_OWNER)"},
+    SETTING_AS(REPLICAS, "as at acquisition: N replicas, a majority or all must have it"),
+    SETTING_AS(GRACE, "as at acquisition: the store may have forgotten the lock"),
+    SETTINGS_OPTIONS,
+    {0}};
 
 struct renew_release {
     const struct command *command;
@@ -184,14 +179,13 @@ static void end(struct renew_release *action)
 /* -- renew ------------------------------------------------------------------------------------- */
 
 static const struct option_spec renew_options[] = {
-    RENEW_RELEASE_OPTIONS,
     {.id = SETTING_LEASE,
      .name = "lease",
      .argument = "DUR",
      .help =
          "from now on the lease is DUR long, at least 1s (default: as asked for when the lock was "
          "acquired)"},
-    SETTINGS_OPTIONS,
+    {.table = renew_release_options},
     {0}};
 
 static int renew(struct renew_release *action)
@@ -235,8 +229,6 @@ const struct command command_renew = {
 };
 
 /* -- release ----------------------------------------------------------------------------------- */
-
-static const struct option_spec release_options[] = {RENEW_RELEASE_OPTIONS, SETTINGS_OPTIONS, {0}};
 
 static int release(struct renew_release *action)
 {
@@ -282,6 +274,6 @@ const struct command command_release = {
                "  token=$(rlock acquire --keep $$ deploy) || exit\n"
                "  ./deploy.sh production\n"
                "  rlock release --owner \"$token\" deploy\n",
-    .options = release_options,
+    .options = renew_release_options,
     .run = run_release,
 };

@@ -90,17 +90,8 @@ static const struct option_spec reserve_options[] = {
      .letter = 'm',
      .argument = "TEXT",
      .help = "what for; shown to others (required)"},
-    {.id = OPTION_NO_WAIT,
-     .name = "no-wait",
-     .also = {"nonblock"},
-     .letter = 'n',
-     .help = "do not wait"},
-    {.id = SETTING_WAIT,
-     .name = "wait",
-     .also = {"timeout"},
-     .letter = 'w',
-     .argument = "DUR",
-     .help = "wait at most DUR (default: for ever)"},
+    NO_WAIT,
+    SETTING(WAIT),
     SETTINGS_OPTIONS,
     {0}};
 
@@ -185,9 +176,8 @@ static int refuse_inside(const struct reserve *all, const struct lock_party *hol
 {
     char who[DESCRIBE_PARTY_SIZE];
 
-    command_error(all->command,
-                  "%s: it would wait for itself: it runs inside %s, which holds it", all->key,
-                  describe_party(&holder->who, who, sizeof who));
+    command_error(all->command, "%s: it would wait for itself: it runs inside %s, which holds it",
+                  all->key, describe_party(&holder->who, who, sizeof who));
     say_hint("reserve KEY before the run: runs of the same user nest in a reservation");
     return STATUS_CONFIG;
 }
