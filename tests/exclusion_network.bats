@@ -72,6 +72,19 @@ a_lost_b_alone() {
     a_lost_b_alone
 }
 
+@test "an answer that is late does not prolong a lease: it counts from before the request" {
+    start_proxy
+    fault delay down 1500
+    work a k 100 -u "redis://${proxy[proxy]}" --lease 6s --no-renew -- tree ignore
+    working a
+    work b k 0.3 --lease 10s
+    finish a
+    [[ $status == 124 ]]
+    finish b
+    [[ $status == 0 ]]
+    no_overlap
+}
+
 @test "the network comes back in time: nothing was lost" {
     start_proxy
     stay a k -u "redis://${proxy[proxy]}" --lease 18s
