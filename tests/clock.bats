@@ -107,6 +107,26 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     took 7900 25000 "$start"
 }
 
+@test "H32 a command that comes to its start after its lease is not started" {
+    local agent
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_late.so SHIM_GO=$T/go \
+        bg a rlock run --lease 3s k -- sh -c ": >'$T/ran'"
+    poll_until 10 held k
+    agent=$(agent_of "${pid[a]}")
+    kill -STOP "$agent"
+    bg b rlock run k -- sh -c ": >'$T/b'; until [ -e '$T/end' ]; do sleep 0.02; done"
+    poll_until 20 test -e "$T/b"
+    : >"$T/go"
+    kill -CONT "$agent"
+    finish a
+    [[ $status == 79 ]]
+    : >"$T/end"
+    finish b
+    [[ $status == 0 && ! -e $T/ran ]]
+    # It was not there to be stopped either.
+    [[ $(<"$T/a.err") != *stopping* ]]
+}
+
 @test "H32 all of a holder sleeps longer than its lease: the command does not go on" {
     local agent pids after
     work a k 100 --lease 9s -- tree
