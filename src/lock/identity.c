@@ -1,4 +1,4 @@
-/* The line that tells others who asks for a lock. */
+/* The line that tells other users of the store which process asks for a lock. */
 #include "lock/identity.h"
 
 #include <inttypes.h>
@@ -26,15 +26,15 @@ void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value)
         length = IDENTITY_WORD_MAX;
         while (length > IDENTITY_WORD_MAX - 3 && is_continuation(value[length]))
             length--;
-        if (is_continuation(value[length])) /* no UTF-8: it has no boundaries */
+        if (is_continuation(value[length])) /* not UTF-8: it has no boundaries */
             length = IDENTITY_WORD_MAX;
     }
     memmove(word, value, length);
     word[length] = '\0';
 }
 
-/* A word that is "-" itself is coded, as a bare "-" stands for nothing; and so is "=", as the notes
- * behind the words have it, which scripts look for: none is made by a label of that look. */
+/* "-" as a word is encoded, as a bare "-" stands for nothing; "=" is, too, so that no label looks
+ * like a note, for which scripts search. */
 static void word_print(const char *word, char coded[CODED_MAX + 1])
 {
     bool dash = strcmp(word, "-") == 0;
@@ -91,13 +91,13 @@ char *identity_note(const char *line, const char *name, int64_t number)
 {
     char *noted = NULL;
 
-    /* A note is no word of the identity: there are five before it. */
+    /* A note needs the five words of an identity before it. */
     return asprintf(&noted, "%s %s=%" PRId64, *line ? line : IDENTITY_UNKNOWN, name, number) < 0
                ? NULL
                : noted;
 }
 
-/* Behind the words of the identity. NULL: there is none. */
+/* Searches behind the words of the identity. NULL: there is none. */
 static const char *find_note(const char *text, size_t length, const char *name, size_t *size)
 {
     const char *end = text + length;

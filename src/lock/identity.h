@@ -1,6 +1,6 @@
-/* Who asks for a lock, as the store keeps it: host, user, pid, command and label in one line of
- * percent-encoded words, "-" for what is not known. Notes may follow, words like waited=1500: a
- * reader passes over those that it does not know, as versions without notes do. */
+/* The identity of a process that asks for a lock, as the store keeps it: host, user, pid, command
+ * and label in one line of percent-encoded words, "-" for one that is not known. Notes may follow,
+ * words like waited=1500; a reader ignores those that it does not know. */
 #ifndef RLOCK_LOCK_IDENTITY_H
 #define RLOCK_LOCK_IDENTITY_H
 
@@ -31,19 +31,19 @@ void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value);
 /* Five words: host user pid command label; and the version as a note. The caller frees. */
 char *identity_print(const struct identity *who);
 
-/* Reads what identity_print() wrote, from "text" of "length" bytes; foreign or damaged words come
- * out as unknown, never as an error: it is only shown to people. */
+/* Reads the line of identity_print() from "text" of "length" bytes. Foreign or damaged words are
+ * unknown, not an error: they are only shown to people. */
 void identity_parse(const char *text, size_t length, struct identity *who);
 
-/* The line with the note NAME=NUMBER behind it; "number" is not negative. The caller frees; NULL
- * without memory. */
+/* Returns the line with the note NAME=NUMBER behind it; "number" is not negative. The caller frees;
+ * NULL without memory. */
 char *identity_note(const char *line, const char *name, int64_t number);
 
-/* The number of the note NAME in "text" of "length" bytes; 0 if there is none, or one that makes no
- * sense. */
+/* Returns the number of the note NAME in "text" of "length" bytes; 0 if there is none, or it is not
+ * a number. */
 int64_t identity_noted(const char *text, size_t length, const char *name);
 
-/* The text of a note; "" if there is none, and false. */
+/* Copies the text of a note. False and "" if there is none. */
 bool identity_noted_word(const char *text, size_t length, const char *name,
                          char word[IDENTITY_WORD_MAX + 1]);
 

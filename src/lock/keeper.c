@@ -5,20 +5,20 @@
  *               the end.
  *   WAITING     In the queue. The store pokes, or the heartbeat is due: TRYING. The store hands the
  *               lock over: HELD. The user's time is up: the end.
- *   PAUSED      The owner is absent, so nothing is acquired, and what is handed over is given back.
- *               The store pokes: RELEASING, as it may be the place in the queue that keeps others
- *               out. keeper_resume(): TRYING.
+ *   PAUSED      The owner is absent, so nothing is acquired, and a hand-over is released. The store
+ *               pokes: RELEASING, as the place in the queue may keep others out. keeper_resume():
+ *               TRYING.
  *   CONFIRMING  A grant that came late is renewed before it is called held. Renewed in time: HELD;
  *               refused or not answered: TRYING; late too often: the end.
  *   HELD        Renewed whenever that is due. Refused, or the lease has run out: LOST.
  *   LOST        keeper_release() is still due.
- *   RELEASING   What the store has of ours is given back; attempts go on until "release_until".
- *               Done: OVER, or TRYING if keeper_restart() asked for it.
+ *   RELEASING   The lock and the place in the queue are released, with attempts until
+ *               "release_until". Done: OVER, or TRYING if keeper_restart() asked for it.
  *   OVER        The last event was sent.
  *
  * "The end" is OVER, by way of RELEASING where something may be left in the store. Each of
  * keeper_release(), keeper_cancel() and keeper_restart() leads to RELEASING from any state. There
- * is one request at a time ("busy"): what comes while one is under way waits for its answer. */
+ * is one request at a time ("busy"): an event during a request waits for its answer. */
 #include "lock/keeper.h"
 
 #include <stdio.h>
@@ -32,41 +32,40 @@
 #include "lock/throttle.h"
 #include "net/loop.h"
 
-/* Who is handed the lock has to hear from the store before it would have to end what the lock is
- * for: so much time is left for that at least, or it asks first. */
+/* After a hand-over the store must confirm the lock before its command would have to end: with less
+ * time left than this, the waiter asks before it holds. */
 #define CONFIRM_NS (1 * NS_PER_SEC)
-/* How long after that the store is asked, where nobody else comes in by that answer: a machine that
- * is starting a command has no processor to spare, and one that ends before is not asked about. */
+/* How long after a hand-over the store is asked, where no other waiter comes in by that answer: a
+ * machine that is starting a command has no processor to spare, and a short command may have ended
+ * by then. */
 #define CONFIRM_AFTER_NS (10 * NS_PER_MS)
-/* A holder listens for who asks for the lock within a second: the request that listens is sent so
- * long after what was granted or renewed by one that did not. Where the store cannot listen then
- * either, the next one is sent after twice as long. */
+/* A holder listens for requests for its lock within a second: a renewal that listens is sent this
+ * long after a grant or a renewal that did not. Where the store cannot listen then either, the next
+ * one is sent after twice as long. */
 #define LISTEN_AFTER_NS (950 * NS_PER_MS)
 #define LISTEN_MOST     10 /* doublings */
-/* How often a waiter asks again, and by how much that is spread. The store keeps its place for
- * 7 s. */
+/* The heartbeat of a waiter, and by how much it is spread. The store keeps its place for 7 s. */
 #define HEARTBEAT_NS (2500 * NS_PER_MS)
 #define SPREAD_NS    (250 * NS_PER_MS)
-/* How many grants, and renewals that were to confirm them, may come too late: one by chance, one
- * from a server that has to be sent the script first. */
+/* How many grants and confirmations may come too late: one by chance, one from a server that has to
+ * be sent the script first. */
 #define LATE_MAX 3
-/* How long the answer to a request is waited for that is under way when the user wants to go. A
- * server that writes it after the connection is closed drops that connection, with the release in
- * it unread. */
+/* How long to wait for the answer to the request under way when the user cancels. A server that
+ * writes it after the connection is closed drops that connection, with the release in it unread. */
 #define LAST_ANSWER_NS (200 * NS_PER_MS)
-/* A timer that is so late was not delayed by other work: the machine or the process stood still. */
+/* A timer this late was not delayed by other work: the machine or the process stood still. */
 #define STAND_STILL_NS (2 * NS_PER_SEC)
 /* One attempt to release; there may be several. */
 #define RELEASE_NS (2 * NS_PER_SEC)
 
 enum state { TRYING, WAITING, PAUSED, CONFIRMING, HELD, LOST, RELEASING, OVER };
 
-/* What the store may have of this owner, a lock or a place in a queue. */
+/* How much of this owner may be in the store: a lock, a place in a queue, a request. */
 struct doubt {
     enum {
         STORE_IS_EMPTY,  /* nothing: no request can have been executed */
-        STORE_HAS_TOLD,  /* what the latest answer to an acquisition says */
-        STORE_MAY_GRANT, /* a lock besides: an acquisition was not answered */
+        STORE_HAS_TOLD,  /* as the latest answer to an acquisition says */
+        STORE_MAY_GRANT, /* besides, an acquisition was not answered, and may be granted */
     } state;
     struct moment until; /* a request that was not answered may be executed until then */
     bool unlimited;      /* or at any time */
@@ -104,7 +103,7 @@ struct keeper {
     struct moment began;   /* since when */
     char *who;             /* the identity in the latest acquisition; NULL: as in the plan */
     struct answer refusal; /* the latest */
-    bool replaced;         /* whoever held it was asked to give it back */
+    bool replaced;         /* the holders were asked to release it */
     bool called;           /* the store has poked since the latest acquisition was sent */
     unsigned late;         /* how many grants and confirmations came too late */
 
@@ -140,7 +139,7 @@ static struct moment now_of(const struct keeper *keeper)
     return loop_now(keeper->loop);
 }
 
-/* A request that is given up may be executed as long as it counts. */
+/* A request that was not answered may still be executed. */
 static void note_in_flight(struct keeper *keeper, const struct answer *answer)
 {
     if (answer->maybe_done)
@@ -170,7 +169,7 @@ static bool may_be_granted(const struct keeper *keeper)
     return keeper->doubt.state == STORE_MAY_GRANT;
 }
 
-/* Whether the store may have a grant or a place that no answer has told of, or get a request for
+/* Whether the store may have a grant or a place that no answer has reported, or get a request for
  * one later. */
 static bool may_be_in_store(const struct keeper *keeper)
 {
@@ -178,7 +177,7 @@ static bool may_be_in_store(const struct keeper *keeper)
            !moment_reached(keeper->doubt.until, now_of(keeper));
 }
 
-/* What was granted, for each key of the plan. */
+/* grants: for each key of the plan. */
 static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
 {
     const struct acquire_request *plan = &keeper->plan.request;
@@ -187,15 +186,15 @@ static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
     held_keys_choose(&keeper->granted, plan->keys, plan->key_count, keeper->grants);
 }
 
-/* What a renewal has told of the keys that were granted. */
+/* grants: for each key that was granted, from a renewal. */
 static void note_renewed_grants(struct keeper *keeper, const struct lock_grant *grants)
 {
     for (size_t i = 0; i < keeper->granted.count; i++)
         keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] = grants[i];
 }
 
-/* Whether any of the keys may be granted, for all that is known. */
-static bool is_any_granted(const struct keeper *keeper)
+/* Whether each of the keys may be granted. */
+static bool may_all_be_granted(const struct keeper *keeper)
 {
     return keeper->granted.count == 0 || may_be_granted(keeper);
 }
@@ -203,7 +202,7 @@ static bool is_any_granted(const struct keeper *keeper)
 /* The keys that were granted. Where that is not known, or another grant may be under way, all. */
 static const char *const *granted_keys(const struct keeper *keeper, size_t *count)
 {
-    bool all = is_any_granted(keeper);
+    bool all = may_all_be_granted(keeper);
 
     *count = all ? keeper->plan.request.key_count : keeper->granted.count;
     return all ? keeper->plan.request.keys : keeper->granted.keys;
@@ -263,7 +262,7 @@ static void start_release(struct keeper *keeper, struct moment until)
         schedule(keeper, until);
 }
 
-/* Ends for a reason that is known already; what may be left in the store goes first. */
+/* clean: nothing can be left in the store; otherwise that is released first. */
 static void end_with(struct keeper *keeper, enum keeper_ending ending, const struct answer *why,
                      bool clean)
 {
@@ -311,8 +310,8 @@ static int64_t listen_after(const struct keeper *keeper)
     return LISTEN_AFTER_NS << doublings;
 }
 
-/* Others who can hold the lock together with this one are called by the renewal behind its
- * hand-over. */
+/* The renewal behind a hand-over also wakes waiters that can hold the lock together with this
+ * one. */
 static struct moment renew_at(const struct keeper *keeper)
 {
     struct moment now = now_of(keeper), due = MOMENT_NEVER;
@@ -331,8 +330,8 @@ static void note_hearing(struct keeper *keeper, const struct answer *answer)
     keeper->deaf = answer->deaf ? keeper->deaf + 1 : 0;
 }
 
-/* A store may say each time that the lease counts from long ago, so that the next renewal is due at
- * once: the throttle bounds how often it is asked. */
+/* The throttle bounds the requests where each answer says that the lease counts from long ago, so
+ * that the next renewal is due at once. */
 static void hold(struct keeper *keeper)
 {
     struct moment renewal = renew_at(keeper);
@@ -347,7 +346,7 @@ static void hold(struct keeper *keeper)
         schedule(keeper, moment_max(renewal, throttle_next(&keeper->pace)));
 }
 
-/* The store says from when the lease counts, and may have granted less than it was asked for. */
+/* A store may grant less than it was asked for. */
 static void take_lease(struct keeper *keeper, const struct answer *answer)
 {
     int64_t asked = keeper->plan.request.lease, granted = answer->lease;
@@ -364,7 +363,7 @@ static void begin_holding(struct keeper *keeper)
     keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
 
-/* Whether it was said in the store that somebody who asks for the lock is heard. */
+/* Whether the holder's record promises that it hears requests for the lock. */
 static bool is_asked_for(const struct keeper *keeper)
 {
     const char *who = keeper->plan.request.who;
@@ -372,7 +371,7 @@ static bool is_asked_for(const struct keeper *keeper)
     return who && identity_noted(who, strlen(who), LOCK_NOTE_HEARS) > 0;
 }
 
-/* The last request of the process that has died may be executed until the lease ends. */
+/* The last request of the process that died may be executed until the lease ends. */
 static void continue_holding(struct keeper *keeper, const struct keeper_past *past)
 {
     const char *who = keeper->plan.request.who;
@@ -393,7 +392,7 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
         renew(keeper);
 }
 
-/* The one of the plan's keys that an answer about the granted ones names, from 1; 0: no one. */
+/* Which of the plan's keys an answer about the granted ones names, from 1; 0: none. */
 static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 {
     size_t count;
@@ -401,12 +400,12 @@ static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
     granted_keys(keeper, &count);
     if (count == 1 || answer->key >= count)
         return 0;
-    return 1 + (is_any_granted(keeper) ? answer->key : keeper->granted.asked[answer->key]);
+    return 1 + (may_all_be_granted(keeper) ? answer->key : keeper->granted.asked[answer->key]);
 }
 
 #define HOLDER_SIZE 200
 
-/* Why the store refuses what the owner should have. */
+/* Why the store refuses a renewal or a release. */
 static struct keeper_loss loss_of(const struct keeper *keeper, const struct answer *answer,
                                   char holder[HOLDER_SIZE])
 {
@@ -496,13 +495,13 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
           (struct operation){.verb = VERB_RENEW, .renew = request, .until = until, .done = done});
 }
 
-/* How long there is before what the lock is for has to end. */
+/* ns until the command would have to end. */
 static int64_t time_left(const struct keeper *keeper)
 {
     return moment_until(now_of(keeper), lease_term_at(keeper->lease, keeper->plan.kill_after));
 }
 
-/* What was handed over is over soon: there is to be time for two attempts more. */
+/* The lease of a hand-over ends soon: time for two more attempts must be left. */
 static int64_t renewal_timeout(const struct keeper *keeper)
 {
     int64_t usual = lease_request_timeout(keeper->lease.length, keeper->round_trip);
@@ -522,8 +521,7 @@ static void renew(struct keeper *keeper)
 
 /* -- trying and waiting ----------------------------------------------------------------------- */
 
-/* A store that grants nothing to anybody (GRACE) has failed; one that others hold a lock in has
- * not. */
+/* A store that grants nothing at all (GRACE) has failed; a store with another holder has not. */
 static void end_refused(struct keeper *keeper, bool clean)
 {
     bool held = keeper->refusal.cause != CAUSE_GRACE;
@@ -553,7 +551,7 @@ static void wait_on(struct keeper *keeper)
     schedule(keeper, moment_min(due, keeper->plan.wait_until));
 }
 
-/* Who waits in vain leaves no place in the queue behind, for others to wait behind. */
+/* An owner that ends leaves no place in the queue, which would keep others waiting. */
 static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
     bool placed = keeper->refusal.position > 0;
@@ -575,7 +573,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
     }
 }
 
-/* When a request is given up: after so many ns, and not long after the user stops waiting. */
+/* When a request times out: after ns, and not long after the user stops waiting. */
 static struct moment latest(const struct keeper *keeper, int64_t ns)
 {
     struct moment now = now_of(keeper), until = moment_plus(now, ns);
@@ -590,8 +588,8 @@ static bool time_is_up(const struct keeper *keeper)
     return keeper->plan.wait && moment_reached(keeper->plan.wait_until, now_of(keeper));
 }
 
-/* The machine, or this process, has eaten the time: what the store said last is old, so that the
- * store is asked once more. */
+/* Where the machine or this process stood still, the latest answer is old: the store is asked once
+ * more. */
 static bool stood_still(const struct keeper *keeper)
 {
     struct moment late = moment_plus(keeper->plan.wait_until, STAND_STILL_NS);
@@ -627,8 +625,7 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
                  !may_be_in_store(keeper));
 }
 
-/* A lease is worth nothing that is over when its grant arrives, or that cannot be renewed in
- * time. */
+/* A lease is useless if it is over when its grant arrives, or cannot be renewed in time. */
 static void end_too_far(struct keeper *keeper)
 {
     int64_t lease = keeper->lease.length;
@@ -653,8 +650,8 @@ static int64_t worth_waiting(const struct keeper *keeper)
     return lease_round_trip_most(keeper->lease.length, keeper->plan.renew);
 }
 
-/* A grant that comes late is renewed before it is believed: perhaps it was the connection's first
- * request, or this process was stopped. */
+/* Renews a late grant before it is trusted: perhaps it was the connection's first request, or this
+ * process was stopped. */
 static void confirm(struct keeper *keeper)
 {
     struct moment until = latest(keeper, worth_waiting(keeper));
@@ -678,7 +675,7 @@ static void take_grant(struct keeper *keeper, const struct answer *answer)
         confirm(keeper);
 }
 
-/* The lock may be held all the same. The user is not told of a server that is slow once. */
+/* The lock may be held all the same. The user is not told of one slow answer. */
 static void not_confirmed(struct keeper *keeper, const struct answer *answer)
 {
     bool slow = answer->cause == CAUSE_UNREACHABLE && answer->maybe_done;
@@ -760,8 +757,8 @@ static const char *who_waited(struct keeper *keeper, struct moment now)
     return keeper->who;
 }
 
-/* A waiter without heartbeats is passed over by those behind it, and may come back to its place. A
- * request that was not answered may be executed yet: its grant is given back when that is over. */
+/* A waiter without heartbeats is passed by those behind it, and may return to its place. A request
+ * that was not answered may still be executed: its grant is released when that is over. */
 static void pause_trying(struct keeper *keeper)
 {
     keeper->state = PAUSED;
@@ -789,16 +786,16 @@ void keeper_resume(struct keeper *keeper)
     acquire(keeper, keeper->outage.contacted && keeper->plan.wait);
 }
 
-/* It may be the turn of an owner that is absent, and then its place in the queue keeps all others
- * out: the place is released, and the owner has it back later where the store can give it back. */
+/* It may be the turn of an absent owner, whose place in the queue then keeps all others out: the
+ * place is released, and returned to the owner later if the store can. */
 static void step_aside(struct keeper *keeper)
 {
     keeper->called = false;
     keeper_restart(keeper);
 }
 
-/* A first try does not listen: it costs less, and most are granted. One that listens is made after
- * a refusal and with every heartbeat, so that no release goes unnoticed in between. */
+/* A first try does not listen: it costs less, and most are granted. After a refusal, and with every
+ * heartbeat, one that listens follows, so that no release goes unnoticed. */
 static void acquire(struct keeper *keeper, bool listen)
 {
     if (owner_is_absent(keeper)) {
@@ -836,8 +833,8 @@ static void acquire(struct keeper *keeper, bool listen)
 
 /* -- releasing ------------------------------------------------------------------------------- */
 
-/* A release that was not answered may be executed yet: nothing is acquired before it counts no
- * more. */
+/* A release that was not answered may still be executed: nothing is acquired before that time is
+ * over. */
 static void try_again(struct keeper *keeper)
 {
     bool in_flight =
@@ -892,7 +889,7 @@ static void on_released(void *arg, const struct answer *answer)
             schedule(keeper, moment_min(outage_pause(&keeper->outage, now), keeper->release_until));
             return;
         }
-        /* The store fails now: nobody knows whether others hold the lock. */
+        /* The store fails now: whether others hold the lock is not known. */
         if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
             set_result(keeper, KEEPER_FAILED, &keeper->release_failure);
         else if (!known)
@@ -940,8 +937,8 @@ static void send_release(struct keeper *keeper)
 
 /* -- timers and the store's events ------------------------------------------------------------- */
 
-/* The request that was under way when the user wanted to go is not answered. Over a connection that
- * is up, all is given back at once; otherwise there may be time for another connection. */
+/* The request that was under way when the user cancelled is not answered. Over a connection that is
+ * up, all is released at once; otherwise there may be time for another connection. */
 static void go_without_answer(struct keeper *keeper)
 {
     static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
@@ -993,8 +990,8 @@ static void on_timer(struct loop_timer *timer)
     }
 }
 
-/* The store is asked at once, as far as the throttle allows; while renewals are on hold, as soon as
- * they are not any more. */
+/* Asks the store at once, as far as the throttle allows; while renewals are on hold, as soon as
+ * that ends. */
 static void on_poked(void *arg)
 {
     struct keeper *keeper = arg;
@@ -1025,8 +1022,7 @@ static bool is_enough(const struct keeper *keeper)
     return time_left(keeper) >= (trips > CONFIRM_NS ? trips : CONFIRM_NS);
 }
 
-/* A grant that was not asked for just now, and counts from the heartbeat before it. The renewal
- * that is due soon has the store confirm it. */
+/* The grant counts from the heartbeat before it. The renewal that is due soon confirms it. */
 static void on_handed(void *arg, const struct answer *grant)
 {
     struct keeper *keeper = arg;
@@ -1042,13 +1038,13 @@ static void on_handed(void *arg, const struct answer *grant)
         note_grants(keeper, grant->grants);
         begin_holding(keeper);
     } else {
-        keeper->doubt.state = STORE_MAY_GRANT; /* it has, and has not confirmed it yet */
+        keeper->doubt.state = STORE_MAY_GRANT;
         on_poked(keeper);
     }
 }
 
-/* What was granted is gone, and so is the place in the queue. The answer to a request that is under
- * way takes that into account. */
+/* The lock and the place in the queue are gone. The answer to a request that is under way takes that
+ * into account. */
 static void on_session_lost(void *arg, const char *why)
 {
     struct keeper *keeper = arg;
@@ -1061,8 +1057,8 @@ static void on_session_lost(void *arg, const char *why)
 
 static const struct store_events store_events = {on_poked, on_handed, on_session_lost};
 
-/* A store that has answered before and refuses to work is given up after a lease: by then all its
- * holders are gone. */
+/* A store that has answered before and fails is given up after a lease: by then all its holders are
+ * gone. */
 static int64_t longest_outage(const struct keeper_plan *plan)
 {
     int64_t lease = plan->request.lease, connecting = plan->connect_timeout;
@@ -1113,7 +1109,7 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
         keeper->doubt.state = STORE_MAY_GRANT;
         keeper->inherited = true;
         keeper->doubt.until = moment_plus(now_of(keeper), plan->connect_timeout);
-        /* The process that has died would have given up by now, had the store never answered it. */
+        /* The process that died would have ended by now, had the store never answered it. */
         if (moment_reached(moment_plus(past->began, plan->server_wait), now_of(keeper)))
             outage_inherit(&keeper->outage, moment_plus(past->not_before, plan->connect_timeout));
         schedule(keeper, past->not_before);
@@ -1167,7 +1163,7 @@ void keeper_cancel(struct keeper *keeper, struct moment until)
         schedule(keeper, moment_min(until, moment_plus(now_of(keeper), LAST_ANSWER_NS)));
 }
 
-/* An owner that is absent does not wait for the lock: there is time to give it back. */
+/* An absent owner does not wait for the lock: there is time to release it. */
 void keeper_restart(struct keeper *keeper)
 {
     struct moment until = moment_plus(now_of(keeper), LEASE_LAST_CALL_NS);

@@ -18,7 +18,7 @@ bool key_is_glob(const char *text);
 bool key_globs_may_meet(const char *one, const char *other);
 /* The key that a pattern without wildcards stands for: a\*b is a*b. The caller frees. */
 char *key_from_pattern(const char *pattern);
-/* The pattern that stands for this key alone. The caller frees. */
+/* The pattern that matches only this key. The caller frees. */
 char *key_to_pattern(const char *key);
 
 /* The store's name of a lock: PREFIX:{KEY}. The braces make the key the Cluster hash tag. The

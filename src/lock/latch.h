@@ -1,5 +1,5 @@
-/* What a count-down latch looks like from outside, and what can be asked of it. Plain data; whoever
- * was handed a pointer to it borrows it for the call. */
+/* The state of a count-down latch, and requests about one. Plain data; a pointer to it is borrowed
+ * for the call. */
 #ifndef RLOCK_LOCK_LATCH_H
 #define RLOCK_LOCK_LATCH_H
 
@@ -21,9 +21,9 @@ struct latch_request {
     const char *key;
     enum latch_verb verb;
     const char *id; /* COUNT: what was counted under it once is not counted again */
-    bool unnamed;   /* COUNT: id is no user's, but made up for this call */
-    /* SET: fresh for each call: tells the latch from all that had, or will have, the same name.
-     * COUNT: counts on that latch alone; NULL: on whichever has the name. */
+    bool unnamed;   /* COUNT: the id was made for this call, not given by the user */
+    /* SET: fresh for each call: tells the latch from others that had, or will have, the same name.
+     * COUNT: counts only on that latch; NULL: on any that has the name. */
     const char *word;
     int64_t number; /* SET: how many there are to count; COUNT: how many at once */
     int64_t ttl;    /* SET: ns */
@@ -35,7 +35,7 @@ struct latch_request {
 struct latch_state {
     char word[LATCH_WORD_SIZE];
     int64_t number, left; /* how many in all; how many are left, 0: open */
-    int64_t since_ms;     /* the store's wall clock, ms since 1970: for display alone */
+    int64_t since_ms;     /* the store's wall clock, ms since 1970: only for display */
     int64_t age_ms;       /* the same as an age, by the store's own clock */
     int64_t ttl_ms;       /* until it expires, open or not */
     int64_t unnamed;      /* LIST: calls that counted without an id */

@@ -8,8 +8,8 @@ static int64_t drift(int64_t lease)
     return lease / 100 + 2 * NS_PER_MS;
 }
 
-/* What a KILL takes to be sent, and the tree to be gone, on a busy machine: half a second, of a
- * short lease less. */
+/* The time to send a KILL and for the tree to be gone on a busy machine: half a second, less for a
+ * short lease. */
 static int64_t kill_margin(int64_t lease)
 {
     int64_t least = lease / 10, share = lease / 50;
@@ -45,8 +45,8 @@ struct moment lease_kill_at(struct lease lease)
 
 struct moment lease_term_at(struct lease lease, int64_t kill_after)
 {
-    /* Two thirds for a round trip of a third and one that is waited for, and something for the way
-     * to the command. */
+    /* Two thirds for a round trip of a third and the one before it, and some time for the way to the
+     * command. */
     int64_t length = lease.length, renewing = length / 10 * 7, most = length / 4;
     int64_t until_kill = length - drift(length) - kill_margin(length);
 
@@ -55,7 +55,7 @@ struct moment lease_term_at(struct lease lease, int64_t kill_after)
     return moment_plus(lease_kill_at(lease), kill_after < most ? -kill_after : -most);
 }
 
-/* How many round trips a lease takes. */
+/* How many round trips fit into a lease. */
 static int64_t trips(bool renewed)
 {
     return renewed ? 3 : 2;

@@ -1,8 +1,8 @@
-/* When a lease ends, when to renew it, when its command has to stop: arithmetic alone.
+/* When a lease ends, when to renew it, when its command must stop: only arithmetic.
  *
  * A lease of L that counts from t is trusted until t + L - drift, never longer: the server counts
- * from a later moment, and its clock may run up to 1 % fast. Within that time the command has to be
- * dead, so KILL comes earlier by the time a kill takes, and TERM earlier still. */
+ * from a later moment, and its clock may run up to 1 % fast. Within that time the command must be
+ * dead, so KILL comes earlier by the time that a kill takes, and TERM earlier still. */
 #ifndef RLOCK_LOCK_LEASE_H
 #define RLOCK_LOCK_LEASE_H
 
@@ -12,17 +12,17 @@
 
 #define LEASE_MIN_NS (1 * NS_PER_SEC)
 
-/* A lease that is held: nobody else is granted the lock before "end". */
+/* A lease that is held: no other owner is granted the lock before "end". */
 struct lease {
     struct moment end;
-    int64_t length; /* ns: as the store has granted it */
+    int64_t length; /* ns: as granted by the store */
 };
 
 /* The end of a lease of "length" ns that counts from "from". */
 struct moment lease_end(struct moment from, int64_t length);
 
-/* The length of a lease that begins "now" and is trusted until "end". No longer than what is left
- * of the one whose end that is. */
+/* The length of a lease that begins "now" and is trusted until "end"; not longer than the rest of
+ * the lease that has that end. */
 int64_t lease_rest(struct moment now, struct moment end);
 
 /* The moment to send the next renewal: a third of the lease after "from". */
@@ -37,22 +37,22 @@ struct moment lease_kill_at(struct lease lease);
 struct moment lease_term_at(struct lease lease, int64_t kill_after);
 
 /* The longest round trip at which a lease can be kept, a third of it: a renewal that is sent then,
- * or as soon as the one before is answered, is answered before the TERM. Of a lease that is not to
- * be renewed, the half: the other half is for the command. */
+ * or as soon as the one before is answered, is answered before the TERM. For a lease that is not
+ * renewed, half of it: the other half is for the command. */
 int64_t lease_round_trip_most(int64_t lease, bool renewed);
 
 /* A lease, in whole seconds, that can be kept at such a round trip. */
 int64_t lease_for_round_trip(int64_t round_trip, bool renewed);
 
-/* How long one renewal may go unanswered before its connection is given up: a sixth of the lease,
- * at most 5 s; but at least four times the round trip as it was measured last, 0 if it was not. */
+/* The time limit of one renewal, after which its connection is dropped: a sixth of the lease, at
+ * most 5 s; but at least four times the round trip that was measured last, 0 if none was. */
 int64_t lease_request_timeout(int64_t lease, int64_t round_trip);
 
-/* How long one request may take beyond the time that its user wants to wait. */
+/* By how much one request may exceed the time that its user wants to wait. */
 #define LEASE_LAST_CALL_NS (1 * NS_PER_SEC)
 
-/* When a request that is sent "now" is given up, of a user who wants to wait until then: not long
- * after it. */
+/* When a request that is sent "now" times out, for a user who waits until then: not long after
+ * it. */
 struct moment lease_last_call(struct moment now, struct moment until);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a lock looks like from outside: its holders and its queue, as any store reports them. Plain
- * data; whoever was handed a pointer to it borrows it for the call. */
+/* The state of a lock, its holders and its queue, as any store reports it. Plain data; a pointer to
+ * it is borrowed for the call. */
 #ifndef RLOCK_LOCK_LOCK_H
 #define RLOCK_LOCK_LOCK_H
 
@@ -9,46 +9,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An owner token is the path of its ancestors' tokens and its own, outermost first, as "UUID.UUID":
- * who nests in whom is told by prefix, in the store as well. */
+/* An owner token is the path of the ancestors' UUIDs and its own, outermost first, as "UUID.UUID": an
+ * owner nests in the owners that are prefixes of it. */
 #define OWNER_DEPTH 16
 #define OWNER_SIZE  (OWNER_DEPTH * 37)
 
-/* Notes that the store has behind who holds a lock (identity.h): how long it waited before, in ms.
- * Where --at-least keeps it after its command: 1, the time from the acquisition to the end of the
- * command in ms, and its exit status or the signal that it died of; no time where that is not
- * known. The same of how a run ended that the store remembers, and of how it ended otherwise.
- * Of a waiter, the group that it is the latest of; its priority; how
- * long others may go before those that wait, in ms; when its turn is (lua/inspect.lua); and how
- * many of its keys it wants. */
-#define LOCK_NOTE_WAITED   "waited"
-#define LOCK_NOTE_PRIORITY "priority"
-#define LOCK_NOTE_TURN     "turn"
-#define LOCK_NOTE_BOUND    "bound"
-#define LOCK_NOTE_KEPT     "kept"
-#define LOCK_NOTE_GROUP    "latest" /* of which only the last to come waits */
-#define LOCK_NOTE_TAKE     "take"   /* N/M: it wants N of the M keys that it has asked for */
-/* 1: it asks those that hold it to give it back. */
-#define LOCK_NOTE_REPLACE "replace"
-/* 1: whoever holds it hears of it when it is asked to give it back. */
-#define LOCK_NOTE_HEARS "hears"
-/* When it was asked to, by the store's wall clock in ms; by whom, and why, as in the record of a
- * run that was revoked. */
-#define LOCK_NOTE_ASKED "asked"
-#define LOCK_NOTE_BY    "by"
-#define LOCK_NOTE_WHY   "why"
-/* 1: it was taken for a person, not for a process. */
-#define LOCK_NOTE_RESERVED "reserved"
-/* Of a pause: which GLOB it is of. */
-#define LOCK_NOTE_GLOB     "glob"
-#define LOCK_NOTE_RAN      "ran"
-#define LOCK_NOTE_EXIT     "exit"
-#define LOCK_NOTE_SIGNAL   "signal"
+/* Notes that the store has behind an identity (identity.h). */
+#define LOCK_NOTE_WAITED   "waited"   /* ms before it was granted */
+#define LOCK_NOTE_PRIORITY "priority" /* of a waiter */
+#define LOCK_NOTE_TURN     "turn"     /* of a waiter (lua/inspect.lua) */
+#define LOCK_NOTE_BOUND    "bound"    /* ms in the queue after which no waiter is passed */
+#define LOCK_NOTE_KEPT     "kept"     /* 1: --at-least keeps the lock after its command */
+#define LOCK_NOTE_GROUP    "latest"   /* the group, of whose waiters only the latest remains */
+#define LOCK_NOTE_TAKE     "take"     /* N/M: it wants N of the M keys of its request */
+#define LOCK_NOTE_REPLACE  "replace"  /* 1: it asks the holders to release */
+#define LOCK_NOTE_HEARS    "hears"    /* 1: the holder hears when it is asked to release */
+#define LOCK_NOTE_ASKED    "asked"    /* when it was asked, by the store's wall clock in ms */
+#define LOCK_NOTE_BY       "by"       /* by whom it was asked, or by whom a run was revoked */
+#define LOCK_NOTE_WHY      "why"      /* the same: why */
+#define LOCK_NOTE_RESERVED "reserved" /* 1: taken for a person, not for a process */
+#define LOCK_NOTE_GLOB     "glob"     /* of a pause: its GLOB */
+/* How the command ended: ms since the acquisition, absent if not known; exit status; signal. */
+#define LOCK_NOTE_RAN    "ran"
+#define LOCK_NOTE_EXIT   "exit"
+#define LOCK_NOTE_SIGNAL "signal"
 
 #define LOCK_PRIORITY_MAX 9  /* and the least is -9 */
-#define LOCK_TURN_PLAIN   12 /* of a waiter that says nothing else */
+#define LOCK_TURN_PLAIN   12 /* of a waiter without a note */
 #define LOCK_TURN_LAST    (LOCK_TURN_PLAIN + LOCK_PRIORITY_MAX)
-/* After that long in the queue nobody goes before a waiter that has come later. */
+/* After this time in the queue a waiter is not passed by later ones. */
 #define LOCK_PRIORITY_BOUND_NS (15 * 60 * NS_PER_SEC)
 
 #define LOCK_NOTE_UNUSED    "unused"
@@ -73,25 +62,24 @@ static inline const char *lock_mode_name(enum lock_mode mode)
     return names[mode];
 }
 
-/* What a holder got, for each key. */
+/* A grant of one key. */
 struct lock_grant {
     uint64_t fence;
-    unsigned slot; /* 1 to the limit; 0 without one */
-    unsigned
-        limit;   /* that the store keeps, whichever was asked for; 0: it keeps none, or not told */
-    bool nested; /* of a quorum's member: it has an ancestor there, whose fence this is */
-    bool absent; /* fewer keys were asked for than there are, and this one is not held */
+    unsigned slot;  /* 1 to the limit; 0 without one */
+    unsigned limit; /* that the store keeps, whichever was asked for; 0: none, or not told */
+    bool nested;    /* from a quorum's member: this is the fence of an ancestor there */
+    bool absent;    /* fewer keys were asked for than there are, and this one is not held */
 };
 
 /* How the use of a lock ended. */
 enum lock_ending {
     LOCK_USED,      /* by itself, as far as is known */
     LOCK_UNUSED,    /* nothing was done under it */
-    LOCK_REFUSED,   /* nothing was granted: it waited in vain */
+    LOCK_REFUSED,   /* it was never granted */
     LOCK_TIMED_OUT, /* the command was stopped when its time was up */
     LOCK_LOST,      /* the command ran when the lock was lost */
-    LOCK_EXPIRED,   /* the lease ended, and the holder never said anything */
-    LOCK_REVOKED,   /* somebody took the lock away */
+    LOCK_EXPIRED,   /* the lease ended without a word from the holder */
+    LOCK_REVOKED,   /* the lock was taken away */
     LOCK_KILLED,    /* rlock was killed; its agent ended the command and released the lock */
 };
 
@@ -104,45 +92,44 @@ struct lock_end {
     int64_t ran_ms;
 };
 
-/* That somebody takes a lock away from its holder. */
+/* A lock is taken away from its holder. */
 struct revocation {
     bool known;
-    int64_t asked_ms; /* the holder was asked then: the store's wall clock, ms since 1970; 0: not */
-    int64_t ago_ms;   /* of a run: it ended so long ago */
+    int64_t asked_ms; /* when the holder was asked: the store's wall clock, ms since 1970; 0: not */
+    int64_t ago_ms;   /* of a run: since its end */
     char by[IDENTITY_WORD_MAX + 1];  /* "build@ci-3 pid 4121"; "": not told */
     char why[IDENTITY_WORD_MAX + 1]; /* "": not told */
 };
 
-/* One who holds the lock, or waits for it. */
+/* A holder or a waiter. */
 struct lock_party {
     char owner[OWNER_SIZE];
     enum lock_mode mode;
-    unsigned slot;    /* holder of a semaphore, otherwise 0 */
-    unsigned count;   /* holder: it and those nested in it */
-    int64_t since_ms; /* the store's wall clock, ms since 1970: for display alone */
-    int64_t age_ms;   /* the same as an age, by the store's own clock */
-    int64_t left_ms;  /* holder: what is left of the lease */
-    int64_t
-        waited_ms; /* holder: how long it waited before it was granted; 0 where that is not known */
+    unsigned slot;     /* holder of a semaphore, otherwise 0 */
+    unsigned count;    /* holder: it and those nested in it */
+    int64_t since_ms;  /* the store's wall clock, ms since 1970: only for display */
+    int64_t age_ms;    /* the same as an age, by the store's own clock */
+    int64_t left_ms;   /* holder: what is left of the lease */
+    int64_t waited_ms; /* holder: before it was granted; 0: not known */
     int priority;      /* waiter */
     unsigned turn;     /* waiter, while a store sorts them: the lower ones come first */
     int64_t heard_ms;  /* holder: how long ago it acquired, or last renewed its lease */
     uint64_t fence;    /* holder */
     struct identity who;
     bool unread;   /* its entry may not be read: only owner, mode and count are known */
-    bool in_group; /* of which only the last to come waits */
+    bool in_group; /* LOCK_NOTE_GROUP */
     char group[IDENTITY_WORD_MAX + 1]; /* "": that of the key's name */
     unsigned take, of; /* waiter: how many it wants of how many keys; 0: not told, of one or all */
     bool reserved;     /* holder: by a person, and no process has it */
     bool kept; /* holder: its command has ended, --at-least keeps the lock as long as the lease */
     struct lock_end end; /* kept: how */
-    /* Holder: it was asked to give the lock back. Of a run: it was taken from it. */
+    /* Holder: it was asked to release. Run: the lock was taken from it. */
     struct revocation revoked;
 };
 
-/* One who held the lock before. */
+/* A holder of the past. */
 struct lock_run {
-    struct lock_party by; /* owner, mode, slot, since, waited, fence, who, end, revoked alone */
+    struct lock_party by; /* only owner, mode, slot, since, waited, fence, who, end, revoked */
     int64_t ended_ms;     /* the store's wall clock, ms since 1970 */
     int64_t ended_ago_ms; /* by the store's own clock */
     int64_t held_ms;
@@ -154,8 +141,8 @@ struct lock_tally {
     int64_t count, last_ms;
 };
 
-/* What happened to a lock since the store remembers it. Versions of rlock that do not count leave
- * nothing here; no number ever goes down while the store remembers the lock. */
+/* The counters of a lock since the store remembers it. No number decreases while the store remembers
+ * the lock. */
 struct lock_memory {
     int64_t acquired;
     int64_t ended;     /* runs */
@@ -164,21 +151,19 @@ struct lock_memory {
      * wall clock; 0: there was none. */
     int64_t success_began_ms, success_ended_ms;
     int64_t success_ago_ms;    /* since that one ended, by the store's own clock */
-    struct lock_tally refused; /* who wanted it and went away */
+    struct lock_tally refused; /* requests that were not granted */
     struct lock_tally failed, timed_out, lost, expired, revoked; /* runs */
 };
 
-/* What a survey (store/store.h) tells of one key: of a lock; or of a latch, where it was asked for
- * latches. */
+/* The report of a survey (store/store.h) about one lock or latch. */
 struct lock_view {
     const char *key;
     enum lock_mode mode; /* while held */
     unsigned limit;      /* of the semaphore, otherwise 0 */
     bool limited;        /* the store keeps a limit */
     unsigned stored_limit;
-    struct lock_party
-        pause;      /* whoever has paused it, until left_ms from now; owner "": it is not */
-    /* The pause is that of a GLOB, cut to so much of it; "": of this key alone. */
+    struct lock_party pause; /* by whom it is paused, until left_ms from now; owner "": it is not */
+    /* The GLOB of the pause, cut to this size; "": the pause is of this key. */
     char pause_glob[IDENTITY_WORD_MAX + 1];
     uint64_t fence; /* last one issued, 0 if none */
     const struct lock_party *holders;
@@ -189,7 +174,7 @@ struct lock_view {
     const struct lock_run *runs; /* the last ones that have ended, the oldest first */
     size_t run_count;
     struct latch_state latch; /* of a latch; its number is 0 where this is a lock */
-    const char *misfit;       /* why what was asked for by its name is none; NULL if it is one */
+    const char *misfit;       /* why the key is not a lock or latch; NULL if it is one */
 };
 
 #endif

@@ -8,8 +8,8 @@
 #include "base/duration.h"
 #include "lock/lease.h"
 
-/* Nobody wants to read of a shorter absence; nor of silence that may be no more than a long way:
- * two round trips come before the first answer, and more with TLS. */
+/* A shorter absence is not worth a message; nor is silence that may be a long way: two round trips
+ * come before the first answer, and more with TLS. */
 #define ABSENCE_NS (1 * NS_PER_SEC)
 #define SILENCE_NS (3 * NS_PER_SEC)
 
@@ -80,7 +80,7 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
     return why->cause != CAUSE_DENIED && (!over || (outage->patient && is_away(why)));
 }
 
-/* "explains": until now there was mere silence. */
+/* explains: there was only silence until now. */
 static void note_first(struct outage *outage, const struct answer *why, bool explains)
 {
     if (!outage->told)
@@ -89,7 +89,7 @@ static void note_first(struct outage *outage, const struct answer *why, bool exp
         outage->events->trouble(outage->arg, why);
 }
 
-/* Those beyond the limit count as told. */
+/* Reasons beyond the limit count as told. */
 static bool is_new_reason(struct outage *outage, const char *text)
 {
     for (size_t i = 0; i < outage->reason_count; i++)

@@ -1,4 +1,4 @@
-/* Who asks for a lock. */
+/* The identity of this process. */
 #include "lock/own_identity.h"
 
 #include <pwd.h>
@@ -18,8 +18,8 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* The password database comes last: it may be a slow directory service, and even where it is a file
- * it takes a tenth of a millisecond that a container without USER would pay each time. */
+/* The password database comes last: it may be a slow directory service, and even a file takes a
+ * tenth of a millisecond. */
 static void set_user(struct identity *who)
 {
     const char *name = variable("USER");

@@ -1,4 +1,4 @@
-/* Who asks for a lock: this process, as others are to see it. */
+/* The identity of this process. */
 #ifndef RLOCK_LOCK_OWN_IDENTITY_H
 #define RLOCK_LOCK_OWN_IDENTITY_H
 
@@ -12,7 +12,7 @@ void own_identity_fill(struct identity *who, const char *program, pid_t pid);
 /* Fills in a person, not a process: host and user, unless anonymous, and the label. */
 void own_identity_person(struct identity *who, bool anonymous, const char *label);
 
-/* What this process's connections are called, as "rlock:ci-3:4121": printable ASCII without spaces.
+/* The name of this process's connections, as "rlock:ci-3:4121": printable ASCII without spaces.
  * anonymous: "rlock". */
 void own_identity_client(char *out, size_t size, bool anonymous);
 

@@ -6,11 +6,11 @@
 
 #define UUID_LENGTH (OWNER_UUID_SIZE - 1)
 
-/* The third group of a UUID of rlock acquire's: version 8 is for anybody's own use (RFC 9562). */
+/* The third group of a UUID of rlock acquire's: version 8 is for private use (RFC 9562). */
 #define MARK_AT 14
 static const char mark[] = {'8', 'a', 'c', 'c'};
 
-/* As they are made, nothing else: the store compares them byte by byte. */
+/* Only as they are made: the store compares them byte by byte. */
 static bool is_uuid(const char *text)
 {
     for (int i = 0; i < UUID_LENGTH; i++) {
@@ -30,7 +30,7 @@ const char *owner_fault(const char *text)
         if (*text++ != '.')
             break;
     }
-    return "is no owner token";
+    return "is not an owner token";
 }
 
 static bool is_marked(const char *uuid)

@@ -1,5 +1,5 @@
-/* Owner tokens: the path of its ancestors' tokens and its own, outermost first, as "UUID.UUID".
- * What rlock acquire takes has a UUID that tells so, which makes no difference to a store. Pure. */
+/* Owner tokens: the UUIDs of the ancestors and its own, outermost first, as "UUID.UUID". A UUID
+ * tells whether rlock acquire has made it, which makes no difference to a store. Pure. */
 #ifndef RLOCK_LOCK_OWNER_H
 #define RLOCK_LOCK_OWNER_H
 
@@ -8,23 +8,22 @@
 
 #define OWNER_UUID_SIZE 37 /* one UUID in lower case, as text */
 
-/* NULL when "text" is an owner token. Otherwise what is wrong with it, as "is no owner token" (a
- * constant). */
+/* NULL when "text" is an owner token. Otherwise what is wrong with it (a constant). */
 const char *owner_fault(const char *text);
 
 /* Makes a random UUID one of rlock acquire's: of version 8, and "acc" in the same group. */
 void owner_mark(char uuid[OWNER_UUID_SIZE]);
 
-/* Whether a token is one of rlock acquire's, and no rlock run's. */
+/* Whether rlock acquire made the token, not rlock run. */
 bool owner_is_acquired(const char *owner);
 
-/* A shell that acquires one lock after the other nests each in those before. The one that "owner"
- * is nested in becomes "outer"; false if there is none, or if not both are rlock acquire's. May be
- * the same buffer. */
+/* A shell that acquires one lock after the other nests each in those before. Copies the token in
+ * which "owner" is nested to "outer", which may be the same buffer. False if there is none, or if
+ * rlock acquire did not make both. */
 bool owner_acquired_in(const char *owner, char outer[OWNER_SIZE]);
 
-/* Makes the token of one that nests in "outer", which may be NULL or "" for nobody. False if it
- * would be nested too deep. */
+/* Makes the token of an owner that nests in "outer"; NULL or "": in none. False if it would be
+ * nested too deep. */
 bool owner_nest(const char *outer, const char *uuid, char owner[OWNER_SIZE]);
 
 /* Makes the token of a sibling of "other". */

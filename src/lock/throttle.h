@@ -10,12 +10,19 @@
 
 /* Zero: nothing was asked yet. */
 struct throttle {
-    struct moment due; /* when the next one would be at the steady pace */
+    struct moment due; /* when the next question would come at the steady pace */
 };
 
-/* One was asked at "now". */
-void throttle_note(struct throttle *throttle, struct moment now);
-/* The next one is not to be asked before; the past: it may be asked. */
-struct moment throttle_next(const struct throttle *throttle);
+/* Notes a question at "now". */
+static inline void throttle_note(struct throttle *throttle, struct moment now)
+{
+    throttle->due = moment_plus(moment_max(throttle->due, now), THROTTLE_PAUSE_NS);
+}
+
+/* The earliest moment for the next question, which may be in the past. */
+static inline struct moment throttle_next(const struct throttle *throttle)
+{
+    return moment_plus(throttle->due, -(THROTTLE_BURST - 1) * THROTTLE_PAUSE_NS);
+}
 
 #endif

@@ -7,7 +7,7 @@
 /* A connection that broke when it was younger than this has shown nothing: it may be a peer that
  * ends each connection after one answer. */
 #define STEADY_NS NS_PER_SEC
-/* Whoever is cut off so again and again is told after 200 to 400 ms at first. */
+/* Of repeated breaks the first is told after 200 to 400 ms. */
 #define BREAKS_LEAST 3
 
 static void due(struct loop_timer *timer)

@@ -1,5 +1,5 @@
-/* Tells whoever owns a connection that it broke: at once, as the server may have lost what it knew;
- * but after a pause where it breaks again and again, as behind a proxy that ends each one. */
+/* Tells the owner of a connection that it broke: at once, as the server may have lost its data; but
+ * after a pause where it breaks again and again, as behind a proxy that ends each one. */
 #ifndef RLOCK_STORE_BREAKS_H
 #define RLOCK_STORE_BREAKS_H
 

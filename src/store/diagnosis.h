@@ -1,5 +1,5 @@
-/* What the doctor finds out about a lock store: findings, each with what to do about it. The
- * store's record has the function that looks (store_record.h). */
+/* The doctor's findings about a lock store, each with advice. The store's record has the function
+ * that examines it (store_record.h). */
 #ifndef RLOCK_STORE_DIAGNOSIS_H
 #define RLOCK_STORE_DIAGNOSIS_H
 
@@ -17,7 +17,7 @@ struct finding {
     const char *check; /* a word that stays: "eviction" */
     enum level level;
     char text[300];
-    char advice[700]; /* "" if nothing is to be done, or the hint says it */
+    char advice[700]; /* "": there is none, or the hint says it */
     enum hint hint;
 };
 
@@ -29,14 +29,14 @@ struct diagnosis {
     enum level worst;
 };
 
-/* What is measured of every server. A negative number or an empty text: it could not be told. */
+/* Measurements of a server. A negative number or an empty text: not known. */
 #define UNTOLD (-1)
 
 struct server_figures {
     char software[24], version[24]; /* "redis" or "valkey", "7.0.15" */
     int64_t ping_median_ns, ping_max_ns;
     int64_t uptime_s;
-    int64_t ahead_ms; /* of its clock, ahead of this host's; INT64_MIN: it could not be told */
+    int64_t ahead_ms; /* of its clock, ahead of this host's; INT64_MIN: not known */
     int64_t replicas;
     int64_t memory, maxmemory; /* bytes; the first is what counts against the second */
 };
@@ -45,15 +45,15 @@ struct server_figures {
 struct checked_server {
     char name[300]; /* its URL, without password */
     bool reached;
-    char said[192]; /* why not, in its own words; "": it did not say */
+    char said[192]; /* why not, in its own words; "": none */
     struct server_figures figures;
     struct diagnosis diagnosis;
 };
 
-/* What is looked at, and for whom. */
+/* The subject of an examination. */
 struct checkup_plan {
     const struct store_address *address;
-    int64_t lease; /* ns: that is to be kept */
+    int64_t lease; /* ns: that must be possible */
 };
 
 struct checkup {
@@ -62,23 +62,22 @@ struct checkup {
     struct diagnosis whole; /* of several: about all of them together */
 };
 
-/* Adds a finding; advice: "" if nothing is to be done. */
+/* Adds a finding; advice: "": there is none. */
 void diagnosis_add(struct diagnosis *diagnosis, const char *check, enum level level,
                    const char *advice, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* What to do about the finding that was added last. */
+/* Gives the finding that was added last a hint. */
 void diagnosis_hint(struct diagnosis *diagnosis, enum hint hint);
 
-/* "0.12 ms", as durations so short are written nowhere else. Returns out. */
+/* Prints a short duration as "0.12 ms". Returns out. */
 const char *diagnosis_print_ms(int64_t ns, char out[32]);
 
-/* Sorts what "count" pings took, 1 at least, and tells their median and the longest, in ns. */
+/* Sorts the durations of at least one ping, and returns their median and the longest, in ns. */
 void diagnosis_sort_pings(int64_t *pings, size_t count, int64_t *median, int64_t *longest);
 
 /* "fine", "note", "warning", "unfit" */
 const char *level_name(enum level level);
 
-/* Adds a server of which nothing is known yet. What it returns is valid until the next one is
- * added. */
+/* Adds a server, of which nothing is known yet. Valid until the next one is added. */
 struct checked_server *checkup_add(struct checkup *checkup, const struct url *url);
 void checkup_free(struct checkup *checkup);
 

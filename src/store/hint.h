@@ -1,5 +1,5 @@
-/* What a user can do about a failure: a store names it, and cli/hints.c words it, as that takes the
- * spelling of options. */
+/* Hints for a user about a failure: a store names one, and cli/hints.c words it, as that needs the
+ * names of options. */
 #ifndef RLOCK_STORE_HINT_H
 #define RLOCK_STORE_HINT_H
 
@@ -7,9 +7,9 @@ enum hint {
     HINT_NONE, /* nothing in particular: the cause of the answer may tell more */
 
     /* How rlock was called. */
-    HINT_NAME,  /* of a host: look it up */
-    HINT_AWAY,  /* wait for it, or look at it */
-    HINT_LOCAL, /* say where the store is; nobody has said it, and there is a store for this host */
+    HINT_NAME,     /* of a host: look it up */
+    HINT_AWAY,     /* wait for it, or look at it */
+    HINT_LOCAL,    /* say where the store is, as no one was named; there is one for this host */
     HINT_CLUSTER,  /* a Cluster and a single server have URLs of their own */
     HINT_PASSWORD, /* give one */
     HINT_PASSWORD_OR_RIGHTS,

@@ -1,5 +1,4 @@
-/* One server of a quorum: a store (store/store.h) that is told more with a request than other
- * stores, and tells more with an answer. */
+/* One server of a quorum: a store (store/store.h) with more in its requests and answers. */
 #ifndef RLOCK_STORE_MEMBER_H
 #define RLOCK_STORE_MEMBER_H
 
@@ -7,7 +6,7 @@
 
 #define MEMBER_SERVER_SIZE 48
 
-/* What a member is told with an acquisition or a renewal (operation.terms). */
+/* Further terms of an acquisition or a renewal at a member (operation.terms). */
 struct member_terms {
     /* For each key, the fence to note instead of the one that the member has, which is lower; and
      * an acquisition is of what is held elsewhere already. NULL: none. */
@@ -22,11 +21,11 @@ struct seniority {
     int64_t service_ms; /* for how long it has been one, as far as it remembers */
 };
 
-/* What a member tells of itself. */
+/* A member's report about itself. */
 struct member_report {
     /* Which process of which server it was connected to last; "": it has not told yet. */
     char server[MEMBER_SERVER_SIZE];
-    bool sent;                  /* what is under way has gone out, and may be done */
+    bool sent;                  /* the request under way was sent, and may be executed */
     struct seniority seniority; /* as told with the latest answer */
 };
 

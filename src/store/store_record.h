@@ -1,7 +1,6 @@
-/* What there is to know of a kind of lock store before one is opened: how it is addressed, what
- * it can do, how it is opened and examined. One const record beside each store; the list of them
- * is stores.c. Whoever wants to know something of a store asks its record, never the scheme's
- * name. */
+/* The record of a kind of lock store: how it is addressed, its abilities, how it is opened and
+ * examined. One const record beside each store; stores.c lists them. Everything outside asks the
+ * record, and never compares schemes. */
 #ifndef RLOCK_STORE_STORE_RECORD_H
 #define RLOCK_STORE_STORE_RECORD_H
 
@@ -16,30 +15,30 @@ struct store;
 struct store_address;
 struct url;
 
-/* What one store can do, and another cannot. Commands ask before they connect. */
+/* Abilities that not all stores have. Commands ask before they connect. */
 enum store_ability {
     STORE_READERS = 1 << 0,      /* locks of many readers or one writer */
     STORE_SEMAPHORES = 1 << 1,   /* locks of up to N holders */
     STORE_SEVERAL_KEYS = 1 << 2, /* one lock over several keys, all or none */
-    STORE_QUEUE = 1 << 3,        /* who waits is served in the order of arrival */
-    STORE_AT_LEAST = 1 << 4,     /* a lock that was given back stays for the rest of its time */
+    STORE_QUEUE = 1 << 3,        /* waiters are served in the order of arrival */
+    STORE_AT_LEAST = 1 << 4,     /* a released lock stays for the rest of its time */
     STORE_REPLICAS = 1 << 5,     /* a grant waits for replicas */
     STORE_GRACE = 1 << 6,        /* grants nothing new while it may have forgotten locks */
     STORE_MARK = 1 << 7,         /* a new server can be told that it has forgotten nothing */
     STORE_FORCE = 1 << 8,        /* a lock can be taken away from its holder */
     STORE_LATCHES = 1 << 9,      /* count-down latches */
     STORE_DETACHED = 1 << 10,    /* a lock outlives the session that acquired it */
-    STORE_GROUPS = 1 << 11,      /* who queues up sends away those of its group */
+    STORE_GROUPS = 1 << 11,      /* a waiter replaces those of its group */
     STORE_MIRROR = 1 << 12,      /* another program's lock is held together with ours */
     STORE_LIMITS = 1 << 13,      /* the limit of a semaphore is kept beside it */
-    STORE_MEMORY = 1 << 14,      /* remembers who has held a lock, and what happened to it */
+    STORE_MEMORY = 1 << 14,      /* remembers former holders and counts events */
     STORE_TOGETHER = 1 << 15,    /* decides about several keys in one step */
-    STORE_PRIORITIES = 1 << 16,  /* some who wait are served before others */
+    STORE_PRIORITIES = 1 << 16,  /* some waiters are served before others */
     STORE_PAUSES = 1 << 17,      /* no new owner is let in for a while */
     STORE_ANY = 1 << 18,         /* of several keys, grants as many as asked for that are free */
-    STORE_ASK = 1 << 19,         /* a holder can be asked to give a lock back */
-    STORE_REPLACE = 1 << 20,     /* and so can whoever comes ask for it */
-    STORE_GLOB_PAUSES = 1 << 21, /* pauses hold for all keys that a GLOB fits, be they new */
+    STORE_ASK = 1 << 19,         /* a holder can be asked to release a lock */
+    STORE_REPLACE = 1 << 20,     /* an acquisition can ask the holders to release */
+    STORE_GLOB_PAUSES = 1 << 21, /* pauses for all keys that a GLOB matches, also new ones */
 };
 
 struct store_record {
@@ -53,7 +52,7 @@ struct store_record {
     bool is_voted;        /* its servers vote: some may grant a lock that is not granted then */
     bool fails_over;      /* another server takes the place of one that fails */
     bool tls_by_settings; /* settings about TLS turn it on; otherwise the scheme alone does */
-    bool no_password;     /* nobody is asked for one */
+    bool no_password;     /* the user is not asked for one */
     /* The kinds of other programs' locks that it can hold besides, ended by NULL. NULL without
      * STORE_MIRROR, and where several URLs make the store: there each has them. */
     const char *const *mirrors;
@@ -82,7 +81,7 @@ struct store_record {
     bool is_polled; /* a pooler may keep messages from it: the first who waits asks by itself */
 
     /* Command number i of those that an administrator prepares it with, which the caller frees;
-     * NULL: there are no more. user: who gets the rights that rlock needs; NULL: nobody. */
+     * NULL: there are no more. user: gets the rights that rlock needs; NULL: none. */
     char *(*schema)(const struct store_address *address, const char *user, size_t i);
     bool grants; /* VERB_MARK executes all of them */
 

@@ -24,8 +24,7 @@ static void list_schemes(char *out, size_t size)
     text_append(out, size, " are known");
 }
 
-/* What stands before "://" may be anything: only what looks like a scheme is quoted. Returns
- * out. */
+/* Quotes the text before "://" only if it looks like a scheme. Returns out. */
 static const char *say_unknown(const char *scheme, char *out, size_t size)
 {
     size_t length = strspn(scheme, SCHEME_CHARACTERS);

@@ -1,5 +1,5 @@
-/* Addresses of lock stores: parse them, print them without their password. What may follow a
- * scheme is told by the store's record. */
+/* Addresses of lock stores: parse them, print them without their password. The store's record
+ * parses the rest of an address behind its scheme. */
 #ifndef RLOCK_STORE_URL_H
 #define RLOCK_STORE_URL_H
 
@@ -26,13 +26,13 @@ struct url {
     /* Of a Unix socket or file, of the directory of a database's socket, or of a node without its
      * '/'; NULL: none. */
     const char *path;
-    const char *master; /* what Sentinels call it; NULL: none */
+    const char *master; /* its name among Sentinels; NULL: none */
     int db;
     const char *database; /* of a database server; NULL: none */
-    const char *table;    /* what the names of its tables begin with; NULL: as usual */
+    const char *table;    /* the prefix of its tables' names; NULL: the usual one */
 };
 
-/* Parses into *url, which the caller gives back with url_free(). False with a message in "fault"
+/* Parses into *url, which the caller frees with url_free(). False with a message in "fault"
  * that follows "the URL" and quotes nothing of the text but the scheme (it may hold a password):
  * "has no host", "has a port that is not a number from 1 to 65535", "has the unknown scheme
  * 'foo' …". *url is then empty and needs no url_free(). */

@@ -84,7 +84,7 @@ static const char *check_name(const char *host)
         return "has no host";
     if (host[strspn(host, DIGITS LETTERS "._-")])
         return "has a character in its host that no host name has";
-    return host_is_name(host) ? NULL : "has a host that is no host name";
+    return host_is_name(host) ? NULL : "has a host that is not a host name";
 }
 
 static const char *take_host(struct url_host *to, char *text, int default_port)

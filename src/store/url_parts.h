@@ -1,4 +1,4 @@
-/* What the records of the stores take addresses apart with, and print them.
+/* Parts of addresses: functions that the stores' records parse and print them with.
  *
  * The functions that parse work in place, in url->text, and return NULL or what is wrong with
  * the address. Faults are constants that follow "the URL": nothing of the text, which may hold a

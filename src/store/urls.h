@@ -14,13 +14,12 @@ bool urls_password_span(const char *text, size_t from, size_t *start, size_t *le
 /* Overwrites the passwords of what looks like addresses in "text" with asterisks. */
 void urls_blot(char *text);
 
-/* What somebody wrote, for a message: without those passwords, whatever else it was meant to be,
- * and cut to a fair length, "..." for the rest. Returns "out". */
+/* Prints the user's text for a message: without those passwords, and cut to a fair length, "..." for
+ * the rest. Returns "out". */
 #define URLS_SHOWN_SIZE 84
 char *urls_show(const char *text, char out[URLS_SHOWN_SIZE]);
 
-/* True where both lead to the same server, going by what is written; another database there is
- * no other server. */
+/* True if both name the same server, whatever its database. */
 bool urls_same_server(const struct url *a, const struct url *b);
 
 #endif

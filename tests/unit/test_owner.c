@@ -5,7 +5,7 @@
 
 #define A    "6c807ae5-d3fd-554c-dcae-87fe288c8e42"
 #define B    "00000000-0000-0000-0000-000000000000"
-#define NONE "is no owner token"
+#define NONE "is not an owner token"
 #define FOUR A "." A "." A "." A
 
 static const struct {

@@ -188,7 +188,7 @@ static const struct {
     "postgresql, postgresqls, mysql, mysqls, mariadb, mariadbs and local are known)"
 #define NO_HOST   "has no host"
 #define BAD_HOST  "has a character in its host that no host name has"
-#define NO_NAME   "has a host that is no host name"
+#define NO_NAME   "has a host that is not a host name"
 #define BAD_PORT  "has a port that is not a number from 1 to 65535"
 #define BAD_DB    "has a database that is not a number from 0 to 999999"
 #define BAD_CODE  "has a '%' without two hexadecimal digits (write %25 for it)"

@@ -1,8 +1,84 @@
 /* A look at the masters of a Redis Cluster. */
 #include "store/cluster/checkup.h"
 
-#include "store/cluster/facts.h"
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "net/loop.h"
+#include "store/cluster/cluster.h"
 #include "store/redis/doctor/checkup.h"
+
+/* -- the masters ------------------------------------------------------------------------------- */
+
+struct cluster_facts {
+    struct cluster_node *masters;
+    size_t count;   /* 0: none is known, for the reason in "failure" */
+    unsigned slots; /* that any of them has */
+    struct answer failure;
+};
+
+struct inquiry {
+    struct loop *loop;
+    struct answer answer;
+};
+
+static void map_read(void *arg, const struct answer *answer)
+{
+    struct inquiry *inquiry = arg;
+
+    inquiry->answer = *answer;
+    loop_stop(inquiry->loop);
+}
+
+static void take_map(const struct cluster_map *map, struct cluster_facts *facts)
+{
+    size_t *nodes = mem_zeroed((map->node_count + 1) * sizeof *nodes);
+
+    facts->count = cluster_map_masters(map, nodes);
+    facts->masters = mem_zeroed((facts->count + 1) * sizeof *facts->masters);
+    for (size_t i = 0; i < facts->count; i++)
+        facts->masters[i] = map->nodes[nodes[i]];
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
+        facts->slots += cluster_map_find(map, slot) != CLUSTER_NOWHERE;
+    free(nodes);
+}
+
+static bool ask(struct inquiry *inquiry, const struct store_address *address,
+                struct cluster_facts *facts, char *fault, size_t size)
+{
+    struct moment until = moment_plus(moment_now(), address->connect_timeout);
+    struct cluster *cluster = cluster_new(inquiry->loop, address, NULL, fault, size);
+
+    if (!cluster)
+        return false;
+    cluster_read_map(cluster, until, map_read, inquiry);
+    loop_run(inquiry->loop);
+    facts->failure = inquiry->answer;
+    if (inquiry->answer.verdict == VERDICT_GRANTED)
+        take_map(cluster_map_of(cluster), facts);
+    cluster_free(cluster);
+    return true;
+}
+
+/* Asks the nodes of address->urls[0] for the masters, for connect_timeout at most. False with a
+ * message in "fault" if this process cannot even ask. */
+static bool ask_masters(const struct store_address *address, struct cluster_facts *facts,
+                        char *fault, size_t size)
+{
+    struct inquiry inquiry = {.loop = loop_new()};
+
+    *facts = (struct cluster_facts){0};
+    if (!inquiry.loop) {
+        snprintf(fault, size, "cannot wait for the Cluster: %s", strerror(errno));
+        return false;
+    }
+    bool able = ask(&inquiry, address, facts, fault, size);
+    loop_free(inquiry.loop);
+    return able;
+}
+
+/* -- judging ----------------------------------------------------------------------------------- */
 
 void cluster_judge(const struct checkup *masters, unsigned slots, unsigned all,
                    struct diagnosis *diagnosis)
@@ -18,7 +94,7 @@ void cluster_judge(const struct checkup *masters, unsigned slots, unsigned all,
     }
     if (slots < all)
         diagnosis_add(diagnosis, "cluster", LEVEL_UNFIT, "redis-cli --cluster fix",
-                      "%u of %u slots are nobody's: keys there cannot be locked", all - slots, all);
+                      "%u of %u slots have no node: keys there cannot be locked", all - slots, all);
     else if (unfit > 0)
         diagnosis_add(diagnosis, "cluster", LEVEL_UNFIT, "mend the others",
                       "%zu of %zu masters are fit: keys of the others cannot be locked",
@@ -71,7 +147,7 @@ bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, cha
                    size_t size)
 {
     struct cluster_facts facts;
-    bool able = cluster_facts_ask(plan->address, &facts, fault, size);
+    bool able = ask_masters(plan->address, &facts, fault, size);
 
     if (able && facts.count > 0)
         able = check_masters(plan, &facts, checkup, fault, size);
@@ -79,6 +155,6 @@ bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, cha
         able = check_any(plan, checkup, fault, size);
     else if (able)
         redis_check_none(plan, plan->address->urls, &facts.failure, checkup);
-    cluster_facts_free(&facts);
+    free(facts.masters);
     return able;
 }

@@ -30,7 +30,7 @@ struct cluster {
 
     /* The request under way. */
     bool busy;
-    unsigned slot;  /* CLUSTER_SLOTS: of none, asked of that node or for the map alone */
+    unsigned slot;  /* CLUSTER_SLOTS: none: a node or only the map is asked */
     bool maps_only; /* reads the map; of the operation, "until", "done" and "arg" count */
     struct operation operation;
     struct moment retry_until;
@@ -41,7 +41,7 @@ struct cluster {
     unsigned redirections, failures;
     struct answer failure; /* why it may have to be given up; GRANTED: nothing so far */
     struct loop_timer timer;
-    void (*due)(struct cluster *cluster); /* what it is for */
+    void (*due)(struct cluster *cluster); /* its purpose */
 };
 
 static void start(struct cluster *cluster);
@@ -59,7 +59,7 @@ static void finish(struct cluster *cluster, const struct answer *answer)
     cluster->operation.done(cluster->operation.arg, answer);
 }
 
-/* What must not happen while somebody is still calling us. */
+/* Delays a step that must not happen within a call from outside. */
 static void later(struct cluster *cluster, struct moment when, void (*due)(struct cluster *cluster))
 {
     cluster->due = due;
@@ -84,7 +84,7 @@ static void fail(struct cluster *cluster, enum cause cause, const char *text)
     answer_fail(&cluster->failure, cause, "%s", text);
 }
 
-/* What happened to one node happened to all of them. */
+/* The failure of one node is the failure of all of them. */
 static void describe_outage(const struct cluster *cluster, struct answer *failure)
 {
     char why[sizeof failure->text];
@@ -245,7 +245,7 @@ static void follow(struct cluster *cluster, const char *moved)
     send(cluster, to);
 }
 
-/* Whom to ask next time goes by who has answered. */
+/* Notes which nodes answer, for the choice of the next one. */
 static void note(struct cluster *cluster, const struct answer *answer)
 {
     struct cluster_node *node = &cluster->map->nodes[cluster->node];
@@ -282,7 +282,7 @@ static void answered(void *arg, const struct answer *answer)
     }
 }
 
-/* Whom to ask about a slot that nobody is known to have. */
+/* The node to ask about a slot that no node is known to have. */
 static size_t best_node(const struct cluster *cluster)
 {
     size_t *nodes = mem_zeroed(cluster->map->node_count * sizeof *nodes), best;
@@ -365,7 +365,7 @@ static void read_ahead(struct loop_timer *timer)
         cluster_map_reader_start(cluster->reader, until, was_read_ahead, cluster);
 }
 
-/* Those that no node speaks of any more. */
+/* Forgets the nodes that no other node mentions any more. */
 static void forget_stale_nodes(struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->map->node_count; i++) {

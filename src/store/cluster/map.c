@@ -35,7 +35,7 @@ unsigned cluster_slot(const char *name)
     return crc16(name, strlen(name)) % CLUSTER_SLOTS;
 }
 
-/* "?" is a node that is to be called by a name, and the one that says so has not heard it. */
+/* "?" is a node with a name that the answering node has not heard yet. */
 static bool is_host(const char *host, size_t length)
 {
     return length < CLUSTER_HOST_SIZE && !(length == 1 && *host == '?') &&

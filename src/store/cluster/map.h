@@ -1,5 +1,5 @@
 /* The slots of a Redis Cluster: which slot a key is in, and which node has the slot, read from what
- * nodes tell. This module asks nobody. Pure. */
+ * nodes tell. Pure. */
 #ifndef RLOCK_STORE_CLUSTER_MAP_H
 #define RLOCK_STORE_CLUSTER_MAP_H
 
@@ -17,8 +17,8 @@
 
 struct redisReply;
 
-/* The slot of a key, by its name in the store. What is between its first '{' and the '}' that
- * follows counts alone, if there is anything between them. */
+/* The slot of a key, by its name in the store. Only the text between its first '{' and the next '}'
+ * counts, if there is any. */
 unsigned cluster_slot(const char *name);
 
 struct cluster_node {
@@ -30,7 +30,7 @@ struct cluster_node {
     struct moment answered, failed; /* when it did so last; 0: never */
 };
 
-/* What a node answers that does not have the slot: "MOVED SLOT HOST:PORT", or "ASK …" where it is
+/* The answer of a node that does not have the slot: "MOVED SLOT HOST:PORT", or "ASK …" where it is
  * handing the slot over and this key has gone already. */
 struct cluster_redirection {
     bool ask;

@@ -29,13 +29,13 @@ struct cluster_map_reader {
     struct attempt attempts[ATTEMPTS_MAX];
     int64_t pause; /* ns */
     bool busy;
-    bool over;             /* nobody else is to be asked */
-    struct answer outcome; /* so far; GRANTED: nobody has failed yet */
+    bool over;             /* no other node is asked */
+    struct answer outcome; /* so far; GRANTED: no node has failed yet */
     size_t rank;           /* of whom it is of */
     struct moment until;
     store_done *done;
     void *arg;
-    /* When the next node is to be asked, or attempts that are over are to be freed: not while one
+    /* When to ask the next node, or to free attempts that are over: not while one
      * of them is calling us. */
     struct loop_timer onward;
 };

@@ -7,7 +7,7 @@
 #include "store/redis/store.h"
 
 struct node {
-    struct url url; /* of this node alone */
+    struct url url; /* only of this node */
     struct store_address address;
     char host[CLUSTER_HOST_SIZE];
     struct store *store; /* NULL: not opened, or closed again */

@@ -1,8 +1,8 @@
 /* Several keys, one after the other.
  *
  * An acquisition waits for the first key in its queue. When it is granted, the others are tried at
- * once. If one of them is refused, what was taken is given back, and that one's queue is the next
- * to wait in.
+ * once. If one of them is refused, all are released, and that one's queue is the next to wait
+ * in.
  *
  * Keys that are always in use are never free at the same time by chance. An owner that has
  * missed them a few times queues for all: at the front of the first one's queue without taking
@@ -24,7 +24,7 @@
 
 #define NO_KEY SIZE_MAX
 
-/* What may be ours at a key. */
+/* The owner's share in a key. */
 enum hold { HOLD_NOTHING, HOLD_PLACE, HOLD_LOCK };
 
 struct several_keys {
@@ -44,9 +44,9 @@ struct several_keys {
         struct acquire_request acquire;
         struct renew_request renew;
         struct release_request release;
-    } one; /* what it asks */
+    } one; /* the request about it */
 
-    /* An acquisition; what is known from one to the next. */
+    /* Kept from one acquisition to the next. */
     char *last_owner;
     enum hold holds[LOCK_KEYS_MAX];
     size_t waiting;            /* the key in whose queue it begins; NO_KEY */
@@ -205,7 +205,7 @@ static void released(void *arg, const struct answer *answer)
         release_next(several);
 }
 
-/* The last one first: whoever waits for that key alone is called before whoever waits for all. */
+/* The last one first: a waiter for only that key is woken before a waiter for all. */
 static void release_next(struct several_keys *several)
 {
     struct release_request *one = &several->one.release;
@@ -237,14 +237,14 @@ static bool is_taken(const struct answer *answer)
     return answer->cause == CAUSE_HELD || answer->cause == CAUSE_CLOSED;
 }
 
-/* -- acquiring: giving back -------------------------------------------------------------------- */
+/* -- acquiring: releasing ---------------------------------------------------------------------- */
 
 static void start_round(struct several_keys *several);
-static void give_back_next(struct several_keys *several);
+static void release_taken_next(struct several_keys *several);
 
-/* Whether what is held at a key has to go, after the result. Nothing is held while another key is
- * waited for, no place in a queue is kept beyond that key, and nothing is left where it failed.
- * After silence, the next try finds out. */
+/* Whether a key must be released after the result. No lock is held while another key is waited for,
+ * no place in a queue is kept beyond that key, and nothing is left where it failed. After silence,
+ * the next try finds out. */
 static bool must_go(const struct several_keys *several, size_t key)
 {
     const struct answer *result = &several->result;
@@ -257,7 +257,7 @@ static bool must_go(const struct several_keys *several, size_t key)
            (!waits || strcmp(several->keys[key], several->keys[result->key]) > 0);
 }
 
-static void key_given_back(void *arg, const struct answer *answer)
+static void taken_released(void *arg, const struct answer *answer)
 {
     struct several_keys *several = arg;
     struct answer *result = &several->result;
@@ -272,10 +272,10 @@ static void key_given_back(void *arg, const struct answer *answer)
         result->key = several->key;
         result->maybe_done = true;
     }
-    give_back_next(several);
+    release_taken_next(several);
 }
 
-static void give_back_key(struct several_keys *several, size_t key)
+static void release_taken_key(struct several_keys *several, size_t key)
 {
     const struct acquire_request *request = several->base.operation.acquire;
     struct release_request *one = &several->one.release;
@@ -288,17 +288,17 @@ static void give_back_key(struct several_keys *several, size_t key)
                                     .end.how = LOCK_UNUSED,
                                     .in_time = true};
     ask(several, (struct operation){.verb = VERB_RELEASE, .release = one},
-        several->base.operation.until, key_given_back);
+        several->base.operation.until, taken_released);
 }
 
-static void give_back_next(struct several_keys *several)
+static void release_taken_next(struct several_keys *several)
 {
     size_t count = several->key_count;
 
     for (; several->step < count; several->step++) {
         size_t key = several->order[count - 1 - several->step];
         if (must_go(several, key)) {
-            give_back_key(several, key);
+            release_taken_key(several, key);
             return;
         }
     }
@@ -308,13 +308,13 @@ static void give_back_next(struct several_keys *several)
         finish(several);
 }
 
-static void give_back(struct several_keys *several, const struct answer *why, bool again)
+static void release_taken(struct several_keys *several, const struct answer *why, bool again)
 {
     several->result = *why;
     several->result.key = several->key;
     several->again = again;
     several->step = 0;
-    give_back_next(several);
+    release_taken_next(several);
 }
 
 /* -- acquiring: taking ------------------------------------------------------------------------- */
@@ -328,7 +328,7 @@ static bool has_taken(const struct several_keys *several)
     return false;
 }
 
-/* What the answer says of the key. A place stays until it is given back or used. */
+/* Notes the answer about the key. A place stays until it is released or used. */
 static void note(struct several_keys *several, const struct answer *answer, bool queued)
 {
     enum hold *hold = &several->holds[several->key];
@@ -377,7 +377,7 @@ static void key_taken(void *arg, const struct answer *answer)
     if (to_wait)
         several->waiting = several->key;
     several->misses += to_wait && !first;
-    give_back(several, answer, to_wait && !first && ++several->rounds < ROUNDS_MAX);
+    release_taken(several, answer, to_wait && !first && ++several->rounds < ROUNDS_MAX);
 }
 
 /* The one that is waited for; after it, and where there is none, by their bytes. */
@@ -421,7 +421,7 @@ static void stood(void *arg, const struct answer *answer)
     if (answer->verdict == VERDICT_GRANTED || next)
         stand_next(several);
     else
-        give_back(several, answer, false);
+        release_taken(several, answer, false);
 }
 
 static void stand_next(struct several_keys *several)
@@ -487,7 +487,7 @@ static void poked(void *arg)
     store_poke(arg);
 }
 
-/* One key was asked for alone. */
+/* Only one key was asked for. */
 static void handed(void *arg, const struct answer *grant)
 {
     struct several_keys *several = of(arg);
@@ -496,7 +496,7 @@ static void handed(void *arg, const struct answer *grant)
     store_hand(&several->base, grant);
 }
 
-/* What was taken is to be taken again. */
+/* All keys must be taken again. */
 static void lost(void *arg, const char *why)
 {
     struct several_keys *several = of(arg);

@@ -9,7 +9,7 @@
 
 #include "store/store.h"
 
-/* Takes "single" over. What is about one key alone it passes on. */
+/* Takes "single" over, and passes on the operations about one key. */
 struct store *several_keys_open(struct loop *loop, struct store *single);
 
 #endif

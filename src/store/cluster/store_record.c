@@ -30,7 +30,7 @@ static bool beside(const char *prefix, const char *key, const char *name)
     return same;
 }
 
-/* It has no grace: nobody can know which of the nodes have lost writes. */
+/* It has no grace: which of the nodes have lost writes cannot be known. */
 const struct store_record cluster_record = {
     .scheme = "cluster",
     .secure = "clusters",

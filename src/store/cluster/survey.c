@@ -22,11 +22,11 @@ struct cluster_survey {
 
     const char **globs; /* of the patterns */
     size_t glob_count;
-    /* To be asked about one by one: first those that the patterns name; then those that a node had
-     * no more when it was to look at them. */
+    /* Keys to ask about one by one: first those that the patterns name; then those that had moved to
+     * another node. */
     char **keys;
     size_t key_count, named_count;
-    struct survey_request part; /* what a node is asked */
+    struct survey_request part; /* the question to a node */
     char *pattern;              /* of the key that it is asked about; NULL */
     struct lock_views views;    /* of all nodes */
     size_t *masters, master_count;

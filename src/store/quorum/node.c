@@ -51,7 +51,7 @@ static void begin(struct quorum_node *node, const struct quorum_order *order)
     store_start(node->member.store, &operation);
 }
 
-/* What the answer tells about the node. */
+/* Updates the state of the node by its answer. */
 static void learn(struct quorum_node *node, const struct answer *answer)
 {
     bool known = answer->verdict != VERDICT_UNKNOWN;
@@ -68,7 +68,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
         break;
     case TASK_RENEW:
         if (answer->cause == CAUSE_REVOKED)
-            return; /* it has the lock until that is given back */
+            return; /* it has the lock until the release */
         break;
     case TASK_RELEASE:
         if (known && node->doing.bar)
@@ -79,7 +79,7 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     if (known)
         node->held = answer->verdict == VERDICT_GRANTED && node->doing.task != TASK_RELEASE;
     if (known && !node->held && node->doing.task != TASK_RENEW)
-        node->confirmed.ns = 0; /* what is not there any more was not taken away */
+        node->confirmed.ns = 0; /* the entry is gone, and was not taken away */
     if (known && node->held) {
         node->evicted = false;
         node->deaf = answer->deaf;

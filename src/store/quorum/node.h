@@ -1,5 +1,5 @@
-/* One node of a quorum: a store that executes one order at a time, the order that it executes next,
- * and what is known of our entry there. */
+/* One node of a quorum: a store that executes one order at a time, the next order, and the state of
+ * our entry there. */
 #ifndef RLOCK_STORE_QUORUM_NODE_H
 #define RLOCK_STORE_QUORUM_NODE_H
 
@@ -30,12 +30,12 @@ struct quorum_reply {
     const struct quorum_order *order;
     const struct answer *answer;
     const struct member_report *report;
-    /* Our entry is not there: somebody took it away, it has not run out and was not forgotten. */
+    /* Our entry was taken away there: it had not run out and was not forgotten. */
     bool evicted;
 };
 
-/* What all nodes are asked alike; each reads it when it executes its order. That of a lock is about
- * the same keys and owner in all three: a renewal may have nodes acquire it as well. */
+/* The requests to all nodes; each node reads them when it executes its order. Acquisition, renewal
+ * and release are about the same lock: a renewal may let nodes acquire it as well. */
 struct quorum_requests {
     struct acquire_request acquire;
     struct renew_request renew;
@@ -57,7 +57,7 @@ struct quorum_node {
     bool replica;                    /* the server is one, going by its latest answer */
     bool answered;                   /* the latest order was answered */
     bool held;                       /* our entry is there */
-    bool deaf;                       /* and it does not listen for who asks for it */
+    bool deaf;                       /* the node does not report requests for the lock */
     bool unsure;                     /* our entry may be there: an acquisition was not answered */
     bool inherited;     /* a dead process may have acquired it there; no order has ended since */
     bool evicted;       /* our entry was taken away, and no majority has confirmed the lock since */
@@ -70,7 +70,7 @@ struct quorum_node {
  * before this has returned. */
 void quorum_node_order(struct quorum_node *node, struct quorum_order order);
 
-/* What it tells of itself now; valid until its next order. */
+/* Returns the node's report about itself; valid until its next order. */
 const struct member_report *quorum_node_report(const struct quorum_node *node);
 /* Whether an entry of ours may be there, or may come yet. */
 bool quorum_node_may_hold(const struct quorum_node *node);

@@ -197,7 +197,7 @@ static enum quorum_outcome outcome_of_take(struct count votes, size_t majority, 
         return QUORUM_FAILED;
     if (votes.yes + votes.none >= majority || !is_heard(votes, majority))
         return QUORUM_OPEN;
-    /* Where only doubts stand in the way, it is no contention. */
+    /* With doubts only, there is no contention. */
     if (votes.no + votes.nothing > 0)
         return QUORUM_REFUSED;
     return votes.none == 0 ? QUORUM_FAILED : QUORUM_OPEN;
@@ -319,7 +319,7 @@ static void answer_carried(const struct quorum *quorum, struct answer *answer)
     }
 }
 
-/* A key of another kind on so many nodes that waiting is no use is told rather than a holder. */
+/* A key of another kind on so many nodes that waiting is useless comes before a holder. */
 static const struct quorum_ballot *misfit_of(const struct quorum *quorum)
 {
     const struct quorum_ballot *found = NULL;
@@ -347,7 +347,7 @@ static void answer_refused(const struct quorum *quorum, struct answer *answer)
     if (quorum->rule != QUORUM_READ && answer->cause != CAUSE_MISFIT &&
         answer->cause != CAUSE_CHANGED && answer->cause != CAUSE_REVOKED)
         answer->cause = quorum->rule == QUORUM_TAKE ? CAUSE_HELD : CAUSE_NOT_HOLDER;
-    answer->position = 0; /* nobody stands in line */
+    answer->position = 0; /* there is no queue */
     answer->requeued = false;
 }
 

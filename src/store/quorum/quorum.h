@@ -21,9 +21,9 @@ enum vote {
 enum quorum_rule {
     QUORUM_TAKE,   /* YES: granted; NO: refused */
     QUORUM_KEEP,   /* YES: renewed; NO: taken away; VOID: not to be had there now */
-    QUORUM_RETURN, /* ours. YES: given back; NO: was taken away before; VOID: nothing was there */
-    QUORUM_FREE,   /* somebody's. YES: given back; NO: was not theirs; VOID: nobody's */
-    QUORUM_READ,   /* YES: read to the end, or held by nobody; NO: cannot be read, or held */
+    QUORUM_RETURN, /* ours. YES: released; NO: was taken away before; VOID: there was nothing */
+    QUORUM_FREE,   /* another owner's. YES: released; NO: not its own; VOID: there was no holder */
+    QUORUM_READ,   /* YES: read to the end, or free; NO: cannot be read, or held */
 };
 
 enum quorum_outcome {

@@ -16,10 +16,10 @@
 
 /* How long a node has for an order without a vote. */
 #define AFTERMATH_NS (2 * NS_PER_SEC)
-/* Between two tries of one who waits. */
+/* Between two tries of a waiter. */
 #define PAUSE_LEAST_NS (50 * NS_PER_MS)
 #define PAUSE_MOST_NS  (500 * NS_PER_MS)
-/* Tries of one who does not wait, where several have tried at once and none of them got it. */
+/* Tries of an owner that does not wait, where several tried at once and none got it. */
 #define TRIES          6
 #define RETRY_LEAST_NS (10 * NS_PER_MS)
 #define RETRY_MOST_NS  (60 * NS_PER_MS)
@@ -29,12 +29,12 @@
  * differ. */
 #define PROPOSAL_NS (50 * NS_PER_MS)
 
-/* What this process has to do with the lock that it asked for last. */
+/* This process's relation to the lock of its latest request. */
 enum quorum_hold {
-    HOLD_FOREIGN, /* another process acquired it, if anybody did */
+    HOLD_FOREIGN, /* another process may have acquired it */
     HOLD_SOUGHT,  /* an acquisition is under way */
     HOLD_OURS,
-    HOLD_OVER, /* given back or lost, or not acquired: nothing of it is to be left */
+    HOLD_OVER, /* released, lost or not acquired: no entry must remain */
 };
 
 struct quorum_store {
@@ -48,7 +48,7 @@ struct quorum_store {
     char owner[OWNER_SIZE]; /* of the lock in the requests, which is held or was */
     enum quorum_hold hold;
     struct moment ends;      /* held: when the lease ends */
-    struct loop_timer pause; /* until the next try of one who waits */
+    struct loop_timer pause; /* until the next try of a waiter */
     struct answer refusal;   /* of the latest try */
 
     /* The operation under way. */
@@ -57,7 +57,7 @@ struct quorum_store {
     enum quorum_stage {
         STAGE_VOTING,
         STAGE_RETRYING, /* a try failed, and the next follows */
-        STAGE_LEAVING,  /* it failed for good; nodes give it back before that is told */
+        STAGE_LEAVING,  /* it failed for good; nodes release it before that is told */
         STAGE_TOLD,     /* the answer was known before: it is given when the loop turns */
     } stage;
     struct quorum_round round; /* VOTING */
@@ -75,7 +75,7 @@ static struct moment now_of(const struct quorum_store *store)
 
 /* -- what an answer means ---------------------------------------------------------------------- */
 
-/* What is to be made of a node's reply: a vote, or first another order. */
+/* The judgement on a node's reply: a vote, or first another order. */
 struct judgement {
     enum vote vote;
     enum quorum_task then; /* NONE: vote */
@@ -115,7 +115,7 @@ static bool is_absent(const struct answer *answer)
 }
 
 /* Whether this answer to a renewal calls for giving the node the lock: the node has forgotten it or
- * never had it, and nobody has taken it away there. */
+ * never had it, and it was not taken away there. */
 static bool is_missing(const struct quorum_store *store, const struct quorum_reply *reply)
 {
     return is_absent(reply->answer) && may_fill(store) && !reply->evicted;
@@ -146,9 +146,9 @@ static struct judgement judge_releasing(const struct quorum_store *store,
 
 static struct judgement judge_forcing(const struct answer *answer)
 {
-    bool nobody = answer->verdict == VERDICT_REFUSED && !answer->holder.owner[0];
+    bool is_free = answer->verdict == VERDICT_REFUSED && !answer->holder.owner[0];
 
-    return (struct judgement){.vote = nobody ? VOTE_VOID : vote_of(answer)};
+    return (struct judgement){.vote = is_free ? VOTE_VOID : vote_of(answer)};
 }
 
 static struct judgement judge(const struct quorum_store *store, const struct quorum_reply *reply)
@@ -164,7 +164,7 @@ static struct judgement judge(const struct quorum_store *store, const struct quo
     return (struct judgement){.vote = vote_of(reply->answer)};
 }
 
-/* -- nodes that are no quorum ------------------------------------------------------------------ */
+/* -- nodes that are not a quorum --------------------------------------------------------------- */
 
 /* A node before this one that is the same server; NULL: there is none. */
 static const struct quorum_node *twin_of(const struct quorum_store *store,
@@ -179,8 +179,7 @@ static const struct quorum_node *twin_of(const struct quorum_store *store,
     return NULL;
 }
 
-/* What is known to be wrong with the nodes, as an answer: one server under two names. False:
- * nothing. */
+/* Finds one server under two names, as an answer. False: there is none. */
 static bool find_fault(const struct quorum_store *store, struct answer *fault)
 {
     *fault = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT};
@@ -196,14 +195,14 @@ static bool find_fault(const struct quorum_store *store, struct answer *fault)
     return false;
 }
 
-/* Whether what this node has answered is such that the operation cannot go on. */
+/* Whether this node's answer ends the operation. */
 static bool is_fault(const struct quorum_store *store, const struct quorum_node *node,
                      const struct answer *heard, struct answer *fault)
 {
     bool held = store->task == TASK_RENEW || store->task == TASK_RELEASE;
 
     if (held && store->hold != HOLD_FOREIGN)
-        return false; /* what is held is not lost for it */
+        return false; /* a held lock is not lost for it */
     if (find_fault(store, fault))
         return true;
     if (node->replica)
@@ -228,7 +227,7 @@ static void begin_round(struct quorum_store *store, enum quorum_rule rule)
     quorum_round_begin(&store->round, rule, store->requests.acquire.lease, store->until);
 }
 
-/* Gives a node an order whose answer is no vote. */
+/* Gives a node an order whose answer is not a vote. */
 static void order_without_vote(struct quorum_store *store, struct quorum_node *node,
                                enum quorum_task task)
 {
@@ -304,9 +303,8 @@ static void pause_between(struct quorum_store *store, struct loop_timer *timer, 
     loop_arm(store->loop, timer, moment_plus(now_of(store), jitter_between(least, most)));
 }
 
-/* Nodes give back what a try may have got, also those that did not answer. The owner may come
- * again. */
-static void give_back(struct quorum_store *store)
+/* Has nodes release the entries of a try, also those that did not answer. The owner may return. */
+static void release_try(struct quorum_store *store)
 {
     store->hold = HOLD_OVER;
     for (size_t i = 0; i < store->count; i++) {
@@ -315,7 +313,7 @@ static void give_back(struct quorum_store *store)
     }
 }
 
-/* Refused, but nobody has it: others tried at the same time. */
+/* Refused without a holder: others tried at the same time. */
 static bool is_contested(const struct quorum_store *store)
 {
     const struct answer *answer = &store->answer;
@@ -371,12 +369,12 @@ static bool is_any_busy(const struct quorum_store *store)
     return false;
 }
 
-/* The try has failed, with store->answer: it is given back, and tried again or told. */
+/* Ends a failed try, with store->answer: it is released, and tried again or reported. */
 static void end_try(struct quorum_store *store)
 {
     struct moment latest = moment_plus(now_of(store), time_to_leave(store));
 
-    give_back(store);
+    release_try(store);
     quorum_round_end(&store->round);
     if (may_retry(store)) {
         store->stage = STAGE_RETRYING;
@@ -403,8 +401,8 @@ static void end_stage(struct loop_timer *timer)
 
 /* -- deciding ---------------------------------------------------------------------------------- */
 
-/* Whoever asks for the lock does so on a majority of the nodes: one of those that listen is among
- * them if they are a majority as well. */
+/* Another owner asks for the lock on a majority of the nodes: one that listens is among them if
+ * these are a majority as well. */
 static bool is_deaf(const struct quorum_store *store)
 {
     size_t listening = 0;
@@ -533,7 +531,7 @@ static void decide(struct quorum_store *store)
 
 /* -- what nodes say ---------------------------------------------------------------------------- */
 
-/* A reply that is no vote: what the node is to do about it. */
+/* Has the node mend its entry after a reply that is not a vote. */
 static void mend(struct quorum_store *store, struct quorum_node *node,
                  const struct quorum_reply *reply)
 {
@@ -585,7 +583,7 @@ static struct quorum_store *of(struct store *base)
     return MEM_CONTAINER(struct quorum_store, base, base);
 }
 
-/* Answers when the loop turns, and asks nobody. */
+/* Answers when the loop turns, without asking a node. */
 static void tell(struct quorum_store *store, const struct answer *answer)
 {
     store->answer = *answer;
@@ -711,8 +709,8 @@ static void renew_all(struct quorum_store *store)
     }
 }
 
-/* A process that died has acquired it, and this one goes on. As it does not know which nodes have
- * the lock, it asks all of them to renew; when a majority has, the others may be given it. */
+/* Continues for a process that died and had acquired the lock. As the nodes that have it are not
+ * known, all are asked to renew; after a majority has, the others may be given it. */
 static void take_over(struct quorum_store *store, const struct lock_grant *grants)
 {
     struct quorum_requests *requests = &store->requests;
@@ -777,7 +775,7 @@ static bool send_release_nowait(struct quorum_store *store)
     return gone;
 }
 
-/* Ends what is under way: nobody hears of it. */
+/* Ends the operation under way without "done". */
 static void stop(struct quorum_store *store)
 {
     store->task = TASK_NONE;
@@ -861,8 +859,8 @@ static void pause_is_over(struct loop_timer *timer)
     store_poke(&store->base);
 }
 
-/* Somebody asks for the lock, or the connection to a node broke: it may have lost its data. A
- * waiter has nothing there. */
+/* Another owner asks for the lock, or the connection to a node broke, which may have lost its data.
+ * A waiter has no entry there. */
 static void node_poked(void *arg)
 {
     struct quorum_store *store = arg;
@@ -871,7 +869,7 @@ static void node_poked(void *arg)
         store_poke(&store->base);
 }
 
-/* What has not been released yet is released over the connections that are up. */
+/* Entries that have not been released yet are released over the connections that are up. */
 static void quorum_shut(struct store *base)
 {
     struct quorum_store *store = of(base);

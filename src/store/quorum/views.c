@@ -27,7 +27,7 @@ void quorum_views_add(struct quorum_views *views, size_t node, const struct lock
 
 /* -- key after key ----------------------------------------------------------------------------- */
 
-/* What nodes report of one key. */
+/* The reports of all nodes about one key. */
 struct reports {
     const char *key; /* NULL: there are no more keys */
     const struct lock_view *views[QUORUM_NODES_MAX];
@@ -50,7 +50,7 @@ static const struct lock_view *next_of(const struct quorum_views *views,
     return reports->next[node] < its->count ? &its->views[reports->next[node]] : NULL;
 }
 
-/* Goes on to the next key; from the first one, where all is zero. False: there are no more. */
+/* Proceeds to the next key; to the first one if all is zero. False: there are no more. */
 static bool next_key(const struct quorum_views *views, struct reports *reports)
 {
     const struct lock_view *first = NULL;
@@ -186,7 +186,7 @@ static struct lock_party *merge_holders(const struct reports *reports, size_t ma
     return holders;
 }
 
-/* Whether none of the holders would have a majority with the missing nodes alone. */
+/* Whether no holder would have a majority only with the missing nodes. */
 static bool is_clear(const struct reports *reports, size_t majority, size_t missing)
 {
     struct holding holding;
@@ -216,7 +216,7 @@ bool quorum_views_are_clear(struct quorum_views *views, size_t missing)
 
 /* -- the list ---------------------------------------------------------------------------------- */
 
-/* What is said of a key that is a lock on less than a majority; NULL if it is one. */
+/* Why the key is not a lock on a majority; NULL if it is one. */
 static const char *common_misfit(const struct reports *reports, size_t majority, size_t missing)
 {
     const char *misfit = NULL;
@@ -242,7 +242,7 @@ static void report(const struct reports *reports, size_t majority, size_t missin
         if (reports->views[i]->fence > view.fence)
             view.fence = reports->views[i]->fence;
     }
-    /* Tries that failed have raised it on some nodes: nobody was told of those. */
+    /* Failed tries have raised it on some nodes, and were told to no owner. */
     for (size_t i = 0; i < view.holder_count; i++) {
         if (i == 0 || holders[i].fence > view.fence)
             view.fence = holders[i].fence;

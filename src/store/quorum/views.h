@@ -1,5 +1,4 @@
-/* What the nodes of a quorum report of their locks, made into one: who holds a lock by a majority.
- * Pure. */
+/* The reports of a quorum's nodes about their locks, merged: the holders by a majority. Pure. */
 #ifndef RLOCK_STORE_QUORUM_VIEWS_H
 #define RLOCK_STORE_QUORUM_VIEWS_H
 
