@@ -27,7 +27,7 @@ DISTURBED = (0, 69, 75, 79)  # how a run may end to which nothing was done but t
 
 
 class History:
-    """What there is to judge."""
+    """The record of a run, which is judged."""
 
     some, launched = {}, {}  # in records that do not have it yet
 
@@ -53,7 +53,7 @@ def history_of(record):
 
 
 class Chaos(Contest):
-    """Goes on until there is something to see: by chance its store may be away for most of the
+    """Continues until there is something to see: by chance its store may be away for most of the
     time. Five times as long, at most."""
 
     def __init__(self, deployment, seed, seconds):
@@ -111,7 +111,7 @@ def play(store, seed, seconds):
 
 
 def left_behind(contest):
-    """What is held or waited for when all have gone, and what was killed is dead."""
+    """Returns the keys that are held or waited for when all contenders have ended."""
     end = time.monotonic() + PLENTY / 2
     locks = ["it was not asked"]
     while locks and time.monotonic() < end:
@@ -138,7 +138,7 @@ def promises(history):
     yield "fencing tokens rise", fences(history.runs, lossy=history.deployment.overlap > 0)
     if history.launched:
         yield from explained(history)
-    yield "nobody waits for ever", history.stuck
+    yield "no contender waits for ever", history.stuck
     # Where a reader's lock may be lost unnoticed, its attempt to write is nested in nothing and may
     # succeed, which it calls 1.
     fair = DISTURBED + ((1,) if history.deployment.overlap else ())
@@ -150,7 +150,7 @@ def promises(history):
 
 
 def explained(history):
-    """What an independent checker says of the operations. Where a promise admits that a store loses
+    """Returns the verdict of an independent checker on the operations. Where a promise admits that a store loses
     a lock, no order explains what is seen then."""
     path = f"chaos-{history.store}.edn"
     well = {name for name, status in history.ends.items()

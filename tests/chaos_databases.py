@@ -38,7 +38,7 @@ class DatabaseServer(Server):
                 os.chmod(path, 0o711)
 
     def sql(self, text, database):
-        """An administrator's; what it prints."""
+        """Runs it as an administrator, and returns its output."""
         raise NotImplementedError
 
     def answers(self):

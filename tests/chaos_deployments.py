@@ -32,7 +32,7 @@ def until(what, condition):
     end = time.monotonic() + READY
     while not condition():
         if time.monotonic() > end:
-            raise TimeoutError(f"in vain: {what}")
+            raise TimeoutError(f"timed out: {what}")
         time.sleep(0.05)
 
 
@@ -90,7 +90,7 @@ class RedisServer(Server):
         return self.ask("ping") == "PONG"
 
     def ask(self, *words, seconds=3):
-        """What redis-cli prints, or nothing."""
+        """Returns the output of redis-cli, or nothing."""
         words = ["redis-cli", "-p", self.port, *words]
         try:
             done = subprocess.run(
@@ -113,7 +113,7 @@ class RedisServer(Server):
 
 
 class Deployment:
-    """Some nodes. What is done to one is undone before anything else is done to any."""
+    """Some nodes. A fault of one is undone before the next fault of any."""
 
     missing = None  # what is not here that it needs
     modes, several, one_more, at_least = ("write", "read", "limit"), True, True, True

@@ -1,5 +1,5 @@
 """Frozen machines for the chaos run: a supervisor and its agent are stopped together for longer
-than the lease, while their command goes on and writes. One resource takes each write; another one
+than the lease, while their command continues to write. One resource takes each write; another one
 is behind `rlock fence`.
 """
 import os, random, shutil, signal, subprocess, tempfile, threading, time
@@ -113,7 +113,7 @@ def play(seed, seconds):
 
 
 class History:
-    """What there is to judge."""
+    """The record of a run, which is judged."""
 
     def __init__(self, record):
         self.__dict__.update(record)

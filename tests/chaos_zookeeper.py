@@ -48,7 +48,7 @@ class Zookeeper(Deployment):
 
     name = "ZooKeeper, three servers"
     promise = "never two, whatever happens to them while a majority keeps its data"
-    # Who takes one more may wait for somebody who waits for what it has, see rlock-stores(7).
+    # A holder that takes one more may deadlock with another one, see rlock-stores(7).
     one_more, at_least = False, False
 
     def build(self):

@@ -5,7 +5,7 @@ A deployment of a store has: .url, .directory for the logs, .modes, .several (ma
 keys?), .any (or some of several?), .options for each run and .disturbances, what can be done to it:
 name -> function(chance). .decides: what else is wanted or done there, of "pause", "priority" and
 "latest".
-What each contender did is in Contest.log (the traces of worker), in .queues (what status showed
+The acts of each contender are in Contest.log (the traces of worker), in .queues (what status showed
 meanwhile), .launched, .wishes, .ended and .ends; .hits says what was done to whom, .disturbances
 what was done and when.
 """
@@ -36,7 +36,7 @@ def now_ns():
 
 
 class Wish:
-    """What one contender wants: the options and keys of a run, and the script to run under them."""
+    """The plan of a contender: the options and keys of a run, and the script to run under them."""
 
     def __init__(self, contest, chance, name):
         self.contest, self.chance, self.name = contest, chance, name
@@ -81,7 +81,7 @@ class Wish:
         return shlex.join([WORKER, self.contest.log, name, seconds, "grant"])
 
     def nested(self, name, mode, held, more=False):
-        """A run of some of the keys "held", those of its caller alone, and perhaps of one more. If
+        """A run of some of the keys "held", just those of its caller, and perhaps of one more. If
         two siblings' children could want what the other sibling holds, they would wait for each
         other, and so would any user's."""
         options = [
@@ -121,7 +121,7 @@ class Wish:
         """Plain, nested, two siblings, or an attempt to make a write lock of a read lock."""
         plain, rng = self.work(self.name), self.chance.random()
         if self.some:
-            return plain  # nobody knows yet which keys nested ones could want
+            return plain  # the keys that nested ones may want are not known yet
         if rng < 0.15:
             # One more key while others are held: always the same one is last, or it were the users
             # who wait for each other.

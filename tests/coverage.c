@@ -12,7 +12,7 @@ int __real_raise(int signo);
 int __wrap_execvpe(const char *file, char *const argv[], char *const envp[]);
 int __real_execvpe(const char *file, char *const argv[], char *const envp[]);
 
-/* What is written is not counted again: after vfork() the memory is the parent's. */
+/* Resets the counters, too, so that none counts twice: after vfork() the memory is the parent's. */
 static void write_counts(void)
 {
     __gcov_dump();

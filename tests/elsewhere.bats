@@ -23,7 +23,7 @@ pkill*) exec elsewhere kill "$host" ;;
 *) exec env -i PATH="$PATH" T="$T" sh -c "${*//\/srv\//$T/srv/}" ;;
 esac
 END
-    # The last word before the image or the command that is no option, or --unit, is the name.
+    # The name is --unit, or the last word before the image or the command that is not an option.
     cat >"$T/bin/docker" <<'END'
 #!/bin/sh
 case $1 in
@@ -70,7 +70,7 @@ stopped() {
         stopped "$one"
         [[ $name == bench-[0-9]* ]]
         no_more "$name"
-        # And so it would go on:
+        # Without it the work continues:
         sed -i "s/--stop '[^']*'//" "$T/recipe"
         : >"$LOG"
         run -124 sh "$T/recipe" 3>&-
@@ -81,7 +81,7 @@ stopped() {
     done
 }
 
-@test "H151 ssh: -tt hangs up, without it the work goes on, and --stop ends it" {
+@test "H151 ssh: -tt hangs up, without it the work continues, and --stop ends it" {
     stopped ssh
     [[ $name == bench-1 ]]
     poll_until 10 no_more bench-1

@@ -20,18 +20,17 @@ setup() {
     export CI_COMMIT_SHA=0123abc GITHUB_ENV=$T/github RLOCK_PASSWORD=secret
     : >"$GITHUB_ENV"
 
-    # A command that is wrapped is told what it was given, and no more happens; but scripts call
-    # rlock themselves.
+    # Records the arguments of a wrapped command; scripts call rlock themselves.
     cat >"$T/bin/ran" <<'END'
 #!/bin/sh
 echo "$RLOCK_KEY $RLOCK_MODE${RLOCK_SLOT:+ $RLOCK_SLOT}: $*" >>"$LOG"
 case $*$RLOCK_KEY in
 ./migrate.sh?* | ./deploy.sh?*)
-    "$RLOCK" run -n "${RLOCK_KEY%% *}" -- true && "$RLOCK" status -q nobody && echo "nested in $RLOCK_KEY" >>"$LOG"
+    "$RLOCK" run -n "${RLOCK_KEY%% *}" -- true && "$RLOCK" status -q nothing && echo "nested in $RLOCK_KEY" >>"$LOG"
     ;;
 esac
 END
-    # What is wrapped is not here: "ran" is run instead. Nor is the server.
+    # Instead of the wrapped command, which is not here, "ran" is run; the server is the test's.
     cat >"$T/bin/rlock" <<'END'
 #!/bin/bash
 export RLOCK_URL=$URL

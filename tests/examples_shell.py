@@ -67,7 +67,7 @@ def github(text):
             if "${{" in step.get("run", ""):
                 raise ValueError("an expression inside a shell line is an injection")
             if "run" in step:
-                # What a step leaves for those after it.
+                # Variables that a step leaves for the next ones.
                 yield step["name"], f'{variables}set -a; . "$GITHUB_ENV"; set +a\n{step["run"]}'
             elif "uses" not in step:
                 raise ValueError("a step that does nothing")
@@ -90,7 +90,7 @@ def kubernetes(text):
         raise ValueError("restarts")
     for container in pod["containers"]:
         if not all(isinstance(word, str) for word in container["command"]):
-            raise ValueError("a word of the command is no string")
+            raise ValueError("a word of the command is not a string")
         names = [entry["name"] for entry in container["env"]]
         words = [re.sub(r"\$\((\w+)\)", lambda found: names[names.index(found[1])], word)
                  for word in container["command"]]

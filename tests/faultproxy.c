@@ -7,7 +7,7 @@
  * CONTROL is the path of a Unix socket. LISTEN and TARGET are a path that starts with '/' or
  * HOST:PORT with a numeric IPv4 host; port 0 lets the kernel choose. "up" is from client to target.
  *
- *   pass                  no faults; what was held back flows again, what was dropped is gone
+ *   pass                  no faults; held data flows again, dropped data is gone
  *   delay up|down MS      every chunk arrives MS later
  *   drop up|down          read and throw away
  *   hold up|down          read nothing more (a cable that is cut: TCP keeps the data for later)
@@ -18,7 +18,7 @@
  *   refuse                reset all connections and accept no more, until "pass"
  *   target ADDRESS        where new connections go
  *   on up|down TEXT CMD   once, on the first connection on which a chunk with TEXT goes by ("any":
- *                         every chunk): one of the above up to rst, on that connection alone; the
+ *                         every chunk): one of the above up to rst, only on that connection; the
  *                         chunk itself still gets through, but for rst
  *   stats                 "accepted A open O up BYTES down BYTES"
  *
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
               stderr);
         return 64;
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody cleans up after a bats that was killed */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a killed bats does not clean up */
     raise_limit();
     listener = listen_on(&home);
     int commands = listen_on(&control);

@@ -1,17 +1,15 @@
-# What all the .bats files share: a private redis-server, background commands, faults, exclusion
-# logs.
+# Shared by all .bats files: a private redis-server, background commands, faults, exclusion logs.
 # shellcheck shell=bash disable=SC2119,SC2120,SC2154
 #
-# From outside: RLOCK, the program to test; RLOCK_TEST_TOOLS, where faultproxy, worker and the shims
-# are. In a test: T, its directory; REDIS_SOCK, the server's socket (RLOCK_URL leads there).
+# From outside: RLOCK, the program to test; RLOCK_TEST_TOOLS, the directory of faultproxy, worker and
+# the shims. In a test: T, its directory; REDIS_SOCK, the server's socket (RLOCK_URL leads there).
 #
-# Nothing here sleeps for a condition: poll_until has a deadline. No time here is an upper limit
-# that a busy machine could miss: what a test waits for is given many times as long as it takes, and
-# only what hangs is ended.
+# No function sleeps for a condition: poll_until has a deadline, many times as long as the condition
+# takes, so that a busy machine cannot miss it.
 
 bats_require_minimum_version 1.5.0
 
-# Also where a file is run by hand: the tests have text in many scripts, and read what programs say.
+# Also if a file is run by hand: tests use text in many scripts, and read messages of programs.
 export LC_ALL=C.UTF-8
 unset LANGUAGE
 # Seconds for a test; it has to be more than what it waits for.
@@ -21,10 +19,10 @@ TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 RLOCK=$(realpath "${RLOCK:-$TESTS/../rlock}")
 RLOCK_TEST_TOOLS=$(realpath "${RLOCK_TEST_TOOLS:-$(dirname "$RLOCK")/tests}")
 export RLOCK RLOCK_TEST_TOOLS
-# A sanitizer's library would not come first where a shim is preloaded; that does no harm.
+# A preloaded shim comes before a sanitizer's library; that does no harm.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
-# "${no_proc[@]}" COMMAND...: it has no /proc. A sanitizer reads its options there, and has to find
-# them: LeakSanitizer would end a process whose threads it cannot list.
+# "${no_proc[@]}" COMMAND...: runs it without /proc. A sanitizer needs its options there:
+# LeakSanitizer would end a process whose threads it cannot list.
 # shellcheck disable=SC2016,SC2034 # the inner shell's own; for the tests
 no_proc=(unshare --mount sh -c 'umount -l /proc && exec "$0" "$@"')
 if grep -q __asan_init "$RLOCK"; then
@@ -50,17 +48,17 @@ start_file() {
     redis_start
 }
 
-# clean_environment: for setup_file, where it does not call start_file: whoever runs the tests has
-# set nothing for rlock.
+# clean_environment: for a setup_file that does not call start_file: unsets the settings of the user
+# who runs the tests.
 clean_environment() {
     unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD XDG_CONFIG_HOME NO_COLOR
     unset CI CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
     export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR" TERM=xterm
 }
 
-# free_ports NUMBER: below those that the kernel gives to connections, and nobody else's as long as
-# files run side by side: whoever is left over from a server that another test has ended must not
-# meet this one. The ports 10000 above are free as well, for a cluster's nodes among themselves.
+# free_ports NUMBER: prints ports below those that the kernel gives to connections, and in a range of
+# this file: a late client of another file's server must not reach this one. The ports 10000 above
+# are free as well, for the bus of a cluster.
 free_ports() {
     local file files=("$TESTS"/*.bats)
     for file in "${!files[@]}"; do
@@ -89,9 +87,9 @@ teardown_file() {
     redis_stop
 }
 
-# trace_errors_only: bats notes before each command where it is, which takes two fifths of the
-# processor's time of a file. It is enough to note it where a command fails. The trap is one line,
-# since its own lines would count.
+# trace_errors_only: bats records the place of each command before it runs, in two fifths of a file's
+# processor time. The place of a failed command suffices. The trap is one line, since its own lines
+# would count.
 trace_errors_only() {
     declare -F bats_debug_trap bats_check_status_from_trap >/dev/null || return 0
     trap - DEBUG
@@ -99,7 +97,7 @@ trace_errors_only() {
     trap 'bats_check_status_from_trap; [[ -n $BATS_DEBUG_LAST_STACK_TRACE_IS_VALID ]] || bats_debug_trap "$BASH_SOURCE"; BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1' ERR
 }
 
-# start_test: for setup, before all else.
+# start_test: for setup, as the first command.
 start_test() {
     trace_errors_only
     T=$BATS_TEST_TMPDIR
@@ -121,8 +119,8 @@ teardown() {
     fi
 }
 
-# After a failure: what was seen last, what the background commands said and what the server logged.
-# All of it is kept under RLOCK_TEST_FAILED, if that is set, in FILE/NUMBER.
+# After a failure: prints the last results, the output of background commands and the server's log,
+# and keeps them in RLOCK_TEST_FAILED/FILE/NUMBER, if that is set.
 show_evidence() {
     local file evidence
     printf '%s\n' "$output" >"$T/run.output"
@@ -141,13 +139,12 @@ show_evidence() {
     echo "$BATS_TEST_DESCRIPTION" >"$evidence/NAME"
 }
 
-# Ends what this test has left running, found by the variable that it all inherits.
+# Kills the processes that this test has left, which all inherit its variable.
 end_processes() {
     local file
     # shellcheck disable=SC2013 # the names have no white space
     for file in $(grep -lsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" /proc/[0-9]*/environ); do
-        # Where there is much to look at, one has ended since then, and its number may be another
-        # process's.
+        # Meanwhile the process may have ended, and another one may have its number.
         grep -qsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" "$file" || continue
         file=${file%/environ}
         kill -KILL "${file#/proc/}" 2>/dev/null || true
@@ -163,7 +160,7 @@ redis() {
     redis-cli -e -s "$REDIS_SOCK" "$@" 3>&-
 }
 
-# The lines of docs/data.md that begin with "ACL SETUSER $1", which are typed as one.
+# Prints the lines of docs/data.md from "ACL SETUSER $1" on, which are one command.
 rights_in_manual() {
     sed -n "/^    ACL SETUSER $1/,/^\$/p" "$TESTS/../docs/data.md"
 }
@@ -176,12 +173,12 @@ manual_rights() {
     echo "${command#*>PASSWORD }"
 }
 
-# For passwords, prefixes that those rights do not cover, and those who ask for more.
+# For passwords, for prefixes that those rights do not cover, and for further commands.
 as_default_user() {
     RLOCK_URL=unix://$REDIS_SOCK
 }
 
-# A user "limited" with password "pw" and these rights.
+# Makes a user "limited" with password "pw" and these rights.
 limited_user() {
     # shellcheck disable=SC2046 # they are words
     redis acl setuser limited reset on '>pw' $(manual_rights)
@@ -195,8 +192,7 @@ redis_answers() {
     [[ $(env -u REDISCLI_AUTH redis-cli -s "$REDIS_SOCK" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
 }
 
-# Starts the server on the data that there is. RLOCK_URL's user has no more rights than the manual
-# says.
+# Starts the server on the present data. The user in RLOCK_URL has only the rights of the manual.
 redis_start() {
     mkdir -p "$REDIS_DIR"
     # shellcheck disable=SC2086,SC2046 # they are words
@@ -222,17 +218,16 @@ redis_restart_empty() {
     redis_start
 }
 
-# The commands that clients have asked the server for, by name: redis_calls evalsha
+# redis_calls evalsha: prints how often clients have sent that command.
 redis_calls() {
     redis info commandstats | sed -n "s/^cmdstat_$1:calls=\([0-9]*\).*/\1/p" | grep . || echo 0
 }
 
 # ---------------------------------------------------------------- conditions
 
-# poll_until SECONDS COMMAND...: until it succeeds. SECONDS are more than it takes on a machine that
-# has nothing else to do; it is given 15 s more, or twice that. Up to 10 s are 25 s at most, so that
-# what is to happen at once does not pass for having happened at the end of a lease of 30 s, which
-# is the default.
+# poll_until SECONDS COMMAND...: repeats it until it succeeds. SECONDS suffice on an idle machine; the
+# deadline is 15 s later, or twice as late. 10 s become 25 s at most, so that an event that must come
+# at once is not mistaken for the end of the default lease of 30 s.
 poll_until() {
     local seconds=$(($1 < 15 ? $1 + 15 : 2 * $1)) errors=${T:-$BATS_FILE_TMPDIR}/poll.errors \
         start=${EPOCHREALTIME/[.,]/} passed
@@ -244,20 +239,19 @@ poll_until() {
             cat "$errors"
             return 1
         fi
-        # What takes long is asked less often.
+        # Poll less often after a while.
         pause $((passed < 200000 ? 30 : passed < 1000000 ? 80 : 200))
     done
 }
 
-# acknowledged NUMBER COMMAND...: so many replicas of the server that the redis-cli COMMAND asks
-# have what it writes now. A replica that is "online" need not be sent anything yet: the master
-# waits for its first acknowledgement, which may be a second away. A message is a write that leaves
-# no key.
+# acknowledged NUMBER COMMAND...: NUMBER replicas of the server that the redis-cli COMMAND asks have a
+# write of this moment. The master sends an "online" replica nothing before its first
+# acknowledgement, which may take a second. A message is a write that leaves no key.
 acknowledged() {
     [[ $(printf '%s\n' 'publish acknowledged now' "wait $1 1000" | "${@:2}" | tail -n 1) == "$1" ]]
 }
 
-# pause MS: without a process.
+# pause MS: sleeps without a process.
 pause() {
     local fifo=$BATS_FILE_TMPDIR/nothing seconds
     printf -v seconds '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
@@ -285,7 +279,7 @@ in_state() {
     { read -r line <"/proc/$1/stat"; } 2>/dev/null && [[ ${line##*) } == "$2"* ]]
 }
 
-# listens SOCKET: a socket has a name before it does.
+# listens SOCKET: true once it accepts connections; its name exists earlier.
 listens() {
     awk -v path="$1" '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' \
         /proc/net/unix
@@ -312,17 +306,16 @@ within() {
     fi
 }
 
-# took LOW HIGH START [END]: from START to END (now), by now_ms, were LOW to HIGH ms; more where
-# everything takes long here and now. HIGH is less than what it would take if it went wrong, and no
-# less: where that is a lease of 30 s or no end at all, "finish" is enough.
+# took LOW HIGH START [END]: from START to END (now), by now_ms, LOW to HIGH ms have passed; the limit
+# grows on a slow machine. HIGH is just less than the time of a failure: if that is a lease of 30 s
+# or no end at all, "finish" is enough.
 took() {
     local passed=$((${4:-$(now_ms)} - $3)) high=$2
     ((passed <= high)) || high=$((high + 100 * $(unit_ms)))
     within "$1" "$high" "$passed"
 }
 
-# What the smallest run of a program takes, five times: some 10 ms where there is nothing else to
-# do.
+# Prints the time of five runs of a small program, in ms: some 10 on an idle machine.
 unit_ms() {
     local start
     start=$(now_ms)
@@ -332,8 +325,8 @@ unit_ms() {
     echo $(($(now_ms) - start))
 }
 
-# A duration to wait for in vain: long enough to ask the server here and now, or it would be the
-# server that is missing.
+# Prints a duration for a wait that must fail: long enough for a request to the server, on the machine
+# as it is now.
 moment() {
     echo "$((200 + 20 * $(unit_ms)))ms"
 }
@@ -348,7 +341,7 @@ held() {
     ((answer == 75))
 }
 
-# How many wait for KEY: they alone have a position. Nothing where it cannot be told.
+# Prints the number of waiters for KEY, which alone have a position; nothing if that is unknown.
 waiters() {
     local answer
     answer=$("$RLOCK" status --json "$1" 3>&-) || return
@@ -359,7 +352,7 @@ has_waiters() {
     [[ $(waiters "$1") == "$2" ]]
 }
 
-# has_place NAME KEY POSITION: the process that "bg" started waits there, as that number.
+# has_place NAME KEY POSITION: the process that "bg" started has that place in the queue.
 has_place() {
     local position
     position=$("$RLOCK" status --json "$2" 3>&- |
@@ -367,7 +360,7 @@ has_place() {
     [[ $position == "$3" ]]
 }
 
-# holds NAME KEY: the process that "bg" started.
+# holds NAME KEY: the process that "bg" started holds KEY.
 holds() {
     "$RLOCK" status --json "$2" 3>&- | jq -e ".[0].holders[] | select(.pid == ${pid[$1]})" >/dev/null
 }
@@ -380,14 +373,14 @@ no_waiters() {
     done
 }
 
-# What is left of the lease of KEY's first holder, in ms.
+# Prints the rest of the lease of KEY's first holder, in ms.
 lease_left() {
     local answer
     answer=$("$RLOCK" status --json "$1" 3>&-) || return
     [[ $answer =~ \"lease_left_ms\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
 }
 
-# renewed KEY: until its lease has been renewed once more.
+# renewed KEY: waits for the next renewal of its lease.
 renewed() {
     local least=99999999
     poll_until 30 is_renewed "$1"
@@ -401,7 +394,7 @@ is_renewed() {
     return 1
 }
 
-# has_left KEY MS: more than that. After a while of less, it has been renewed.
+# has_left KEY MS: its lease has more than that left; so it was renewed, if it had less before.
 has_left() {
     local left
     left=$(lease_left "$1") && ((left > $2))
@@ -409,46 +402,45 @@ has_left() {
 
 # ---------------------------------------------------------------- commands
 
-# In the foreground; bounded, since bats cannot end what "run" waits for. A process that outlives
-# the test must not hold the descriptor that bats waits for.
+# Runs rlock in the foreground, with a time limit, since bats cannot end a command of "run". A process
+# that outlives the test must not hold the descriptor that bats waits for.
 rlock() {
     timeout --foreground -k 5 240 "$RLOCK" "$@" 3>&-
 }
 
-# bounded COMMAND...: another's program that answers at once, or hangs: bats cannot end it then.
-# The bound is more than any stand-still of the machine that a test survives.
+# bounded COMMAND...: another program that answers at once, or hangs, when bats cannot end it. The
+# limit exceeds any stand-still of the machine that a test survives.
 bounded() {
     timeout --foreground -k 5 120 "$@"
 }
 
-# bg NAME COMMAND...: in the background; its pid is ${pid[NAME]}, its output NAME.out and NAME.err.
-# Without a shell's job control INT and QUIT would start out as ignored, and others are where the
-# tests were started so.
+# bg NAME COMMAND...: runs it in the background; its pid is ${pid[NAME]}, its output NAME.out and
+# NAME.err. Signals have their default actions: a shell without job control ignores INT and QUIT, and
+# the caller of the tests may ignore others.
 bg() {
     local name=$1
     shift
     [[ $1 != rlock ]] || set -- "$RLOCK" "${@:2}"
-    # What an earlier one of that name has said is gone when this returns.
+    # When this returns, the output of an earlier one of that name is gone.
     : >"$T/$name.out" 2>"$T/$name.err"
     env --default-signal "$@" </dev/null >"$T/$name.out" 2>"$T/$name.err" 3>&- &
     pid[$name]=$!
 }
 
-# on_terminal COMMAND...: with a dialogue on standard input, as terminal.py reads it.
+# on_terminal COMMAND...: runs it on a terminal, with a dialogue for terminal.py on standard input.
 on_terminal() {
     "$TESTS/terminal.py" "$@" 3>&-
 }
 
-# as_job COMMAND...: what it starts in the background can be stopped as by Ctrl-Z, whoever runs the
-# tests: the kernel ignores TSTP in a process group that no other process of its session could
-# continue.
+# as_job COMMAND...: its background processes can be stopped as by Ctrl-Z: the kernel ignores TSTP in
+# a process group that no other process of its session could continue.
 as_job() {
     set -m
     "$@"
     set +m
 }
 
-# finish NAME [SECONDS]: waits for its end, as poll_until does, and sets status.
+# finish NAME [SECONDS]: waits for its end as poll_until does, and sets status.
 finish() {
     poll_until "${2:-10}" gone "${pid[$1]}"
     # shellcheck disable=SC2034 # for the test, as after "run"
@@ -456,8 +448,8 @@ finish() {
     wait "${pid[$1]}" || status=$?
 }
 
-# one_after_the_other NUMBER [SCRIPT]: so many that want key k at the same time each have it alone;
-# the shell runs SCRIPT meanwhile. Their traces are in $LOG.
+# one_after_the_other NUMBER [SCRIPT]: NUMBER contenders want key k at the same time, and only one has
+# it at a time; each runs SCRIPT meanwhile. Their traces are in $LOG.
 one_after_the_other() {
     local i
     for ((i = 0; i < $1; i++)); do
@@ -490,7 +482,7 @@ stay() {
     poll_until 10 test -e "$T/$name.up"
 }
 
-# Its command was not disturbed.
+# ends_well NAME: its command ends now, and was not disturbed before.
 ends_well() {
     alive "${pid[$1]}"
     : >"$T/$1.go"
@@ -498,8 +490,8 @@ ends_well() {
     [[ $status == 9 ]]
 }
 
-# queue NAME KEY [OPTION...]: a background rlock that waits in KEY's queue; writes NAME to the log
-# when it is its turn.
+# queue NAME KEY [OPTION...]: a background rlock that waits in KEY's queue, and writes NAME to the log
+# at its turn.
 queue() {
     local name=$1 key=$2 before
     shift 2
@@ -508,7 +500,7 @@ queue() {
     poll_until 15 has_waiters "$key" $((before + 1))
 }
 
-# line_up NAME PLACE OPTION...: waits for k as number PLACE, to hold it until it is told to end.
+# line_up NAME PLACE OPTION...: a background rlock that waits for k as number PLACE, and then holds it.
 line_up() {
     bg "$1" rlock run "${@:3}" k -- sleep 1000
     poll_until 10 has_waiters k "$2"
@@ -518,7 +510,7 @@ agent_of() {
     pgrep -P "$1" -x rlock-agent
 }
 
-# kill_agent NAME: and waits for the next one, which is $agent then.
+# kill_agent NAME: kills it and waits for the next one, which is $agent then.
 kill_agent() {
     local before
     poll_until 10 has_agent "$1"
@@ -527,13 +519,12 @@ kill_agent() {
     poll_until 10 has_agent "$1" "$before"
 }
 
-# has_agent NAME [PID]: another one than that.
+# has_agent NAME [PID]: it has an agent, other than PID.
 has_agent() {
     agent=$(agent_of "${pid[$1]}") && [[ $agent != "${2-}" ]]
 }
 
-# stop_both NAME: rlock and its agent, before either does anything about the other one. Sets
-# "agent".
+# stop_both NAME: stops rlock and its agent, before either reacts to the other one. Sets "agent".
 stop_both() {
     agent=$(agent_of "${pid[$1]}")
     kill -STOP "${pid[$1]}" "$agent"
@@ -548,7 +539,7 @@ kill_both() {
     kill -KILL "${pid[$1]}" "$agent"
 }
 
-# The command's process, by its parent and that it is not the agent.
+# command_of PID: prints the command's process, a child that is not the agent.
 command_of() {
     local one
     for one in $(pgrep -P "$1"); do
@@ -585,8 +576,8 @@ no_overlap() {
          { seen[$1]; last = $1 } END { exit bad || NR == 0 }' "$LOG"
 }
 
-# any_contenders TIMES SECONDS KEY...: five that want some of some of the KEYs, whichever those are,
-# TIMES each. Nobody has a KEY beside another one, and each gets its own within SECONDS.
+# any_contenders TIMES SECONDS KEY...: five contenders take some of some KEYs, TIMES each. No two have
+# a KEY at the same time, and each gets its KEYs within SECONDS.
 any_contenders() {
     local i key
     contender() {
@@ -623,11 +614,11 @@ any_contenders() {
 
 # ---------------------------------------------------------------- faults
 
-# start_proxy [NAME [LISTEN [TARGET]]]: a proxy to the server; its address is ${proxy[NAME]}.
+# start_proxy [NAME [LISTEN [TARGET]]]: starts a proxy to the server; ${proxy[NAME]} is its address.
 start_proxy() {
     local name=${1:-proxy} listen=${2:-127.0.0.1:0} target=${3:-$REDIS_SOCK}
     declare -gA proxy
-    # What another of this name has left would be taken for this one's address.
+    # The file of another one of this name would be taken for this one's address.
     [[ ! -e $T/$name.address ]]
     "$RLOCK_TEST_TOOLS/faultproxy" "$T/$name.ctl" "$listen" "$target" \
         </dev/null >"$T/$name.address" 2>"$T/$name.err" 3>&- &
@@ -637,7 +628,7 @@ start_proxy() {
     proxy[$name]=$(<"$T/$name.address")
 }
 
-# fault COMMAND...: for the proxy named "proxy"; fault_of NAME COMMAND... for another.
+# fault COMMAND...: controls the proxy named "proxy"; fault_of NAME COMMAND... another one.
 fault() {
     fault_of proxy "$@"
 }
@@ -653,7 +644,7 @@ server_clock_file() {
     server_clock 0
 }
 
-# server_clock MS|freeze: another time of day for a server started with REDIS_PRELOAD or
+# server_clock MS|freeze: sets the clock of a server started with REDIS_PRELOAD or
 # DATABASE_PRELOAD=shim_clock.so.
 server_clock() {
     printf '%-32s' "$1" 1<>"$SHIM_CLOCK_FILE"
@@ -661,23 +652,23 @@ server_clock() {
 
 # ---------------------------------------------------------------- a server in trouble
 
-# Two holders, called and of the keys "long" and "short". Trouble that begins now and lasts until
-# "trouble_is_felt" costs the short one its lease. The long one's is renewed after 6 s, which fails,
-# is tried again, and is trusted for 17 s.
+# Starts two holders "long" and "short" of keys with these names. Trouble that begins now and lasts
+# until "trouble_is_felt" costs the short one its lease. The long one's renewal after 6 s fails and is
+# retried; its lease is trusted for 17 s.
 two_holders() {
     stay long long --lease 18s --kill-after 0
     work short short 1000 --lease 2s -- tree
     working short
 }
 
-# The short one was stopped in time, and the long one has said that it could not renew.
+# The short one was stopped in time, and the long one has reported a failed renewal.
 trouble_is_felt() {
     finish short
     [[ $status == 79 ]]
     poll_until 15 contains "$T/long.err" "rlock: long: "
 }
 
-# When the trouble is over the long one is renewed and goes on; and nobody had the short one's lock
+# After the trouble the long one is renewed and continues; no other owner had the short one's lock
 # beside it.
 long_goes_on() {
     poll_until 15 has_left long 13500
@@ -690,7 +681,7 @@ long_goes_on() {
 
 # ---------------------------------------------------------------- assertions
 
-# refused STATUS COMMAND...: rlock ends with that; $stderr is what it has said.
+# refused STATUS COMMAND...: rlock ends with that; its messages are in $stderr.
 refused() {
     run "-$1" --separate-stderr rlock "${@:2}"
 }

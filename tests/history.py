@@ -35,7 +35,7 @@ def holdings(runs):
 
 
 def fields(holding, limits):
-    """What its events say of it from the beginning, and what they say when it was granted."""
+    """Returns its members from the first event, and those from its grant."""
     run, key = holding.run, holding.key
     if holding.within:
         # Those that nest in one holder of a semaphore share its slot, one after the other.
@@ -87,7 +87,7 @@ def events(runs, launched, ended, wishes, well, limits):
                 kind = "fail" if name in some else "info"
                 end = max(ended.get(name, last), launched[name])
                 add(operation(name, "acquire", asked, {}, (launched[name], end, kind)))
-    # What happens at the same moment may have happened in either order.
+    # Events of the same moment may have happened in either order.
     return sorted(found, key=lambda event: (event["time"], event["type"] != "invoke"))
 
 
@@ -115,7 +115,7 @@ CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "linearizable
 
 
 def faults(path):
-    """What the checker, a program of its own, has against the history in a file."""
+    """Returns the objections of the checker, a program of its own, to the history in a file."""
     done = subprocess.run(
         [sys.executable, "-B", CHECKER, path],
         stdout=subprocess.PIPE,

@@ -8,7 +8,7 @@ teardown_file() { :; }
 setup() {
     T=$BATS_TEST_TMPDIR
     BUILD=${top_builddir:-$(dirname "$RLOCK")}
-    [[ -e $BUILD/Makefile ]] || skip "$BUILD is no build directory"
+    [[ -e $BUILD/Makefile ]] || skip "$BUILD is not a build directory"
 }
 
 teardown() { :; }
@@ -18,7 +18,7 @@ make_alone() {
     env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s -C "$BUILD" "$@" 3>&-
 }
 
-# Those in the pages of a directory that are no addresses: to files and directories.
+# The links in the pages of a directory to files and directories.
 links_lead_somewhere() {
     local page link links=0
     for page in "$1"/*.md "$1"/docs/*.md; do

@@ -113,7 +113,7 @@ def fences(runs, lossy=False):
 
 
 class Queue:
-    """What was in a queue at one moment: (name, mode) in order."""
+    """A queue at one moment: (name, mode) in order."""
 
     def __init__(self, key, taken_ns, waiters):
         self.key, self.taken_ns, self.waiters = key, taken_ns, waiters
@@ -143,7 +143,7 @@ def order(runs, queues, launched, disturbed, limits):
 
     for queue in queues:
         key = queue.key
-        # Those who gave up stood in nobody's way after that; nested ones pass others, and are
+        # Those who gave up stood in no one's way after that; nested ones pass others, and are
         # passed.
         waiters = [one for one in queue.waiters if (one[0], key) in granted and "." not in one[0]]
         late = [

@@ -1,4 +1,4 @@
-/* The build links this, and nobody runs it: all functions of the libraries that rlock opens at run
+/* The build links this, and never runs it: all functions of the libraries that rlock opens at run
  * time, taken from those libraries by the linker. One that a library does not have stops the
  * build. */
 #include "cli/json.h"

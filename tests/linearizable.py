@@ -199,7 +199,7 @@ class Fence:
 
 
 class Both:
-    """What two models allow."""
+    """The intersection of two models."""
 
     def __init__(self, one, two):
         self.one, self.two, self.empty = one, two, (one.empty, two.empty)
@@ -248,7 +248,7 @@ def explain(history):
     stack, seen, furthest, stuck = [(0, frozenset(), model.empty)], set(), -1, None
     while stack:
         at, early, state = stack.pop()
-        # What leaves no choice.
+        # Steps without a choice.
         while at < len(history):
             operation, end = history[at]
             if operation.f == "release" and not end:

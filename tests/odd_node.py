@@ -2,7 +2,7 @@
 test's choice.
 
 odd_node.py PORT ERROR...: each error once, the last one from then on. It says to have all slots.
-What it is asked goes to standard output, a word a request."""
+Prints its requests, a word each."""
 import socketserver, sys
 
 port, errors = int(sys.argv[1]), sys.argv[2:]

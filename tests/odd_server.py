@@ -6,7 +6,7 @@ asked for is a line on standard output. KIND:
   negative  nothing is granted for -2^63 ms
   huge      nothing is granted for 2^63-1 ms, and as many are ahead
   stale     whatever it is asked came too late
-  calls     somebody holds it; whoever listens is called, again and again
+  calls     another owner holds it; listeners get a message again and again
   twice     each answer twice
   escapes   it has no keys, when it is asked for the first time; then an error with control
   characters other     the answer to another question"""

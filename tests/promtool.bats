@@ -1,4 +1,4 @@
-# What Prometheus's own promtool makes of rlock's metrics, and of the alert rules and the dashboard
+# Prometheus's own promtool reads rlock's metrics, and of the alert rules and the dashboard
 # in examples/. Debian's package prometheus has it: 19 MB to fetch, which is why this is among the
 # long tests.
 

@@ -37,7 +37,7 @@ take() {
     run -75 rlock run -n k -- true
 }
 
-@test "a lease that has run out is not held any more, also where nobody has taken it" {
+@test "a lease that has run out is not held any more, also if no other owner has taken it" {
     local one
     take mine --lease 1s k
     poll_until 10 is_free k
@@ -132,9 +132,9 @@ take() {
     local command
     as_default_user
     take mine k
-    redis acl setuser nobody reset on '>pw' +ping +time +role
+    redis acl setuser powerless reset on '>pw' +ping +time +role
     redis acl setuser elsewhere reset on '>pw' '~*' '&*' +@all -select
-    for command in "-u unix://nobody:pw@$REDIS_SOCK" "-u unix://elsewhere:pw@$REDIS_SOCK?db=3"; do
+    for command in "-u unix://powerless:pw@$REDIS_SOCK" "-u unix://elsewhere:pw@$REDIS_SOCK?db=3"; do
         # shellcheck disable=SC2086 # words
         run -77 --separate-stderr rlock release $command --owner "$mine" k
         stderr_line ': no right to run '
@@ -148,9 +148,9 @@ take() {
     stderr_line 'wrong password, or no such user$'
     [[ $stderr != *"may have been released"* ]]
     RLOCK_PASSWORD=s3cret run -75 rlock status -q k
-    # One that anybody may release is released, whatever becomes of the password.
+    # If every user may release it, a refused password does not matter.
     REDISCLI_AUTH=s3cret redis acl setuser default nopass
-    run -77 --separate-stderr rlock release -u "unix://nobody:wrong@$REDIS_SOCK" --owner "$mine" k
+    run -77 --separate-stderr rlock release -u "unix://powerless:wrong@$REDIS_SOCK" --owner "$mine" k
     stderr_line 'may have been released all the same$'
     run -0 rlock status -q k
 }

@@ -1,6 +1,5 @@
 # The files of a release where jobs run: RLOCK_RELEASE is the directory that "make release" has
-# made. Not part of any check: .ci/release-check runs it. It takes root, busybox-static,
-# qemu-user-static and skopeo.
+# made. .ci/release-check runs this file, as root; it needs busybox-static, qemu-user-static, skopeo.
 
 load helper
 load certificates
@@ -20,7 +19,6 @@ setup_file() {
 
 setup() {
     start_test
-    # What a test may leave.
     ROOT=$BATS_TEST_TMPDIR/root
     mkdir -p "$ROOT/bin"
     cp "$(command -v busybox)" "$ROOT/bin/busybox"
@@ -42,7 +40,7 @@ bare() {
     "${clean[@]}" "${variables[@]}" chroot "$ROOT" /rlock "$@"
 }
 
-# It has come to pass: the command ran, under a lock.
+# works_bare [VARIABLE=VALUE...] URL: a command runs under a lock.
 works_bare() {
     local -a before=()
     while [[ ${1-} == [A-Z]*=* ]]; do
@@ -96,7 +94,7 @@ works_bare() {
     [[ $(jq -r '.[0].holders[0].command' <<<"$output") == sh ]]
 }
 
-@test "names are looked up by resolv.conf alone, and those that are not there are said so" {
+@test "names are looked up with just resolv.conf, and an unknown name is reported" {
     local server
     cat >"$T/dns.py" <<'END'
 import socket, sys
@@ -134,7 +132,7 @@ END
         mkdir -p "$ROOT${place%/*}"
         cp "$CERTS/ca.pem" "$ROOT$place"
         works_bare "$SECURE"
-        # What is named is looked at instead.
+        # SSL_CERT_FILE replaces the usual places.
         cp "$CERTS/other.pem" "$ROOT/other.pem" 2>/dev/null || authority other
         run -69 bare SSL_CERT_FILE=/other.pem run --server-wait 0 -u "$SECURE" k -- true
         rm "$ROOT$place"
@@ -153,7 +151,7 @@ END
     works_bare SSL_CERT_FILE=/own.pem "$SECURE"
 }
 
-@test "a user that nobody knows, without a home; a root that cannot be written" {
+@test "a user without an entry and a home; a root that cannot be written" {
     run -0 "${clean[@]}" chroot --userspec 4711:4711 "$ROOT" /rlock run -u "$STORE" k -- echo ran
     [[ $output == ran ]]
     run -0 "${clean[@]}" HOME=/nowhere chroot --userspec 4711:4711 "$ROOT" /rlock run -u "$STORE" k -- \
@@ -211,7 +209,7 @@ END
     tar xf "$T/image/${layer#sha256:}" -C "$ROOT"
     run -0 "${clean[@]}" chroot "$ROOT" /usr/bin/rlock status -u "$STORE"
     run -64 "${clean[@]}" chroot "$ROOT" /usr/bin/rlock top --frobnicate
-    # What is signed by an authority that everybody trusts; ours is not.
+    # It has the usual authorities; that of the test is not trusted.
     grep -q 'BEGIN CERTIFICATE' "$ROOT/etc/ssl/certs/ca-certificates.crt"
     run -69 "${clean[@]}" chroot "$ROOT" /usr/bin/rlock run --server-wait 0 -u "$SECURE" k -- /usr/bin/rlock
     [[ $output == *'not trusted'* ]]
@@ -246,8 +244,8 @@ END
     [[ $(jq '[.packages[] | select(.licenseDeclared == "NOASSERTION")] | length' "$spdx") == 0 ]]
 }
 
-# What qemu-user cannot do: start further programs of that machine (unless the kernel is told, by
-# binfmt_misc), so that the companions and drivers are only tried by themselves.
+# Under qemu-user a program cannot start another one of that machine (unless binfmt_misc has it), so
+# the companions and drivers are only tried by themselves.
 @test "arm64 under qemu-user: locks, waiting, TLS, JSON; each program starts" {
     local arm program
     [[ $ARCH == amd64 ]] || skip 'this is an arm64 machine'

@@ -1,7 +1,7 @@
 /* shim_clock: LD_PRELOADed, it gives a process another time of day. For the tests.
  *
  * The text in the file $SHIM_CLOCK_FILE says which: a number of milliseconds to add, or "freeze" to
- * stand still from now on. The file is mapped, so it is to be overwritten in place, never cut
+ * stand still from now on. The file is mapped, so overwrite it in place, never cut
  * short. CLOCK_MONOTONIC and CLOCK_BOOTTIME stay as they are. */
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,21 +1,20 @@
 #!/usr/bin/env -S python3 -B
 """suite.py [-C BUILD] TARGET [FILE...]: builds the tests and runs them, for quickstart.
 
-Prints how far it is from the first second on: how much is built, a line for each file of tests
-that has ended, and, twice a minute, which files still run. TARGET is make's "check", "check-long"
-or "check-nightly"; with FILEs only those are run. Files that failed are run once more, one at a
-time, and both results are printed. A failure stays a failure, unless the machine stood still while
-the file ran for the first time and the file passes when it is run alone. The last line has the
-totals.
+Prints its progress from the first second on: how much is built, a line for each file of tests that
+has ended, and, twice a minute, which files still run. TARGET is make's "check", "check-long" or
+"check-nightly"; with FILEs only those are run. Files that failed are run once more, one at a time,
+and both results are printed. A failure stays a failure, unless the machine stood still during the
+first run and the file passes in the second. The last line has the totals.
 
-A ticker notices that the machine stood still: a tick that is due every quarter of a second comes
-more than two seconds late.
+A ticker notices that the machine stood still: a tick, due every quarter of a second, comes more
+than two seconds late.
 """
 import argparse, glob, os, re, shutil, subprocess, sys, threading, time
 
 LATE = 2.0  # seconds
 QUIET = 30.0  # seconds without a line, before a line says which files still run
-MANY = 20  # so many failed files do not fail by chance: they are not run once more
+MANY = 20  # failed files; more do not fail by chance, and are not run once more
 LINE = re.compile(r"\[ *\d+/\d+\] ")
 color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
@@ -55,7 +54,7 @@ class Ticker(threading.Thread):
         return after
 
     def during(self, begin, end):
-        """The longest stop that touches this time, in seconds; 0 if there is none."""
+        """Returns the longest stop that touches this time, in seconds; 0 if there is none."""
         return max((b - a for a, b, _ in self.stops if a < end and b > begin), default=0)
 
 
@@ -102,12 +101,12 @@ class Suite:
     # -- building
 
     def build_tests(self):
-        """Builds all that the tests need. False if that failed; the reason is printed then."""
+        """Builds all that the tests need. Prints the reason and returns False if that failed."""
         title("Building rlock and its tests")
         steps = sum(self.steps_to(goal) for goal in self.goals)
         log_name, built, told = os.path.join(self.build, "make.log"), 0, now()
         with open(log_name, "w", encoding="utf-8") as log:
-            # One after the other: two goals at once would compile the same files at once.
+            # One after the other: two makes at once would compile the same files.
             for goal in self.goals:
                 make = self.make(
                     "V=0", f"-j{os.cpu_count() or 1}", *goal,
@@ -128,7 +127,7 @@ class Suite:
         return False
 
     def steps_to(self, goal):
-        """How many files make compiles and links for this goal, as things are now."""
+        """Returns how many files make would compile and link for this goal."""
         plan = subprocess.run(
             ["make", "-n", "-C", self.build, *goal],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -166,14 +165,14 @@ class Suite:
             return make.wait()
 
     def print_lines(self, output):
-        """Prints the driver's lines; the rest is make's own."""
+        """Prints the lines of the test driver, and omits those of make."""
         for line in output:
             if LINE.match(line) or line.startswith("    "):
                 say(line.rstrip("\n"))
                 self.told = now()
 
     def look(self):
-        """Notes which files run and which have ended, and says so after a time without a line."""
+        """Notes which files run and which have ended; prints that after a time without a line."""
         for path in glob.glob(f"{self.build}/tests/**/*.log", recursive=True):
             span = self.spans.setdefault(self.relative(path), [now(), None])
             if span[1] is None and os.path.exists(path[: -len("log")] + "trs"):
@@ -195,7 +194,7 @@ class Suite:
     # -- after the run
 
     def run_again(self):
-        """Runs failed files once more, each alone. What they first said is kept beside."""
+        """Runs failed files once more, one at a time. Keeps the output of their first run."""
         failed = sorted(name for name, file in self.done.items() if file.count("FAIL"))
         if not failed or len(failed) > MANY:
             return
@@ -219,7 +218,7 @@ class Suite:
                 self.done[name] = again
 
     def source(self, name):
-        """The file's name as make knows it in TESTS."""
+        """Returns the file's name for make's TESTS."""
         top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
         for ending in (".bats", ".py", ".sh"):
             if os.path.exists(os.path.join(top, name + ending)):
@@ -251,7 +250,7 @@ class Suite:
             return 1
         counts["FAIL"] += len(unended)
         if status and not failed and not self.ticker.stops and not counts["FAIL"]:
-            counts["FAIL"] = 1  # make failed, and no test says why
+            counts["FAIL"] = 1  # make failed without a failed test
         minutes, seconds = divmod(int(now() - self.begin), 60)
         say(f"\n{len(self.done)} files in {minutes} min {seconds:02d} s")
         skipped = f", {counts['SKIP']} skipped" if counts["SKIP"] else ""

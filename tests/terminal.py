@@ -57,7 +57,7 @@ class Terminal:
             return
         try:
             data = os.read(self.fd, 65536)
-        except OSError:  # EIO: nobody has the terminal open any more
+        except OSError:  # EIO: no process has the terminal open any more
             data = b""
         if not data:
             time.sleep(timeout)

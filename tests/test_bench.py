@@ -18,7 +18,7 @@ HISTORIES = [
     ("the other way round", "+ 0 0\n- 0 10\n+ 3 20\n- 3 30\n+ 2 40\n- 2 50\n+ 1 60\n- 1 70\n",
      ([0, 3, 2, 1], [1e-5] * 3, 0, 1.5, 6e-8)),
     ("two at once", "+ 0 0\n+ 1 5\n- 0 7\n- 1 9\n", ([0, 1], [], 2, 0, 2e-9)),
-    ("nobody was served", "", ([], [], 0, 0, 0)),
+    ("no client was served", "", ([], [], 0, 0, 0)),
 ]
 TRACE = """1 1.000 execve("rlock", ["rlock"], 0x1 /* 4 vars */) = 0
 1 1.001 clone(child_stack=NULL) = 2

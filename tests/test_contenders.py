@@ -46,7 +46,7 @@ def ended_badly(contest):
 
 def left_behind(contest):
     """When the leases and the places in the queue of all that was killed have ended, nothing is
-    held or waited for; what is dead goes with the next who comes."""
+    held or waited for; the next client removes dead entries."""
     end = time.monotonic() + max(LEASE, PLACE_TTL) + 2
     while contest.status() and time.monotonic() < end:
         time.sleep(0.1)
@@ -58,7 +58,7 @@ def left_behind(contest):
         subprocess.run(words, env=contest.env, check=True)
     for name in contest.deployment.server.call("KEYS", "*"):
         fields = contest.deployment.server.call("HKEYS", name)
-        # What it remembers of former runs stays, and a pause that has ended.
+        # The records of former runs stay, and a pause that has ended.
         kinds = {field.split(":")[0] if field[:2] in ("n:", "r:") else field for field in fields}
         if not kinds <= set("kfqtacnrp"):
             yield f"{name} has {' '.join(fields)}"
@@ -120,7 +120,7 @@ def results(contest):
     with open(contest.log) as file:
         runs = read_runs(file)
     faults, pairs = order(runs, contest.queues, contest.launched, set(contest.hits), LIMITS)
-    yield "nobody waits for ever", [f"{name}: not within {PLENTY} s" for name in contest.stuck]
+    yield "no contender waits for ever", [f"{name}: not within {PLENTY} s" for name in contest.stuck]
     yield "each ended as it should", list(ended_badly(contest))
     yield "no writer beside anyone, no more than a semaphore's limit", exclusion(runs, LIMITS)
     yield "status never showed otherwise", contest.faults

@@ -82,7 +82,7 @@ def queue(*names):
     return Queue("k", 0, [(name, modes[name[0]]) for name in names])
 
 
-# Who came, in order; the queue that was seen; who was launched later; disturbed; faults and pairs
+# The arrivals, in order; the queue that was seen; later arrivals; disturbed; faults and pairs
 # looked at.
 ORDER = [
     ("in order", came("x1", "x2", "x3"), queue("x1", "x2", "x3"), "", "", 0, 3),

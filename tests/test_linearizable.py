@@ -154,7 +154,7 @@ def orders(some):
 
 
 class Lock:
-    """What grants, one call after the other. broken: how often it grants what it should not, or
+    """Grants, one call after the other. broken: how often it grants what it should not, or
     gives an old token."""
 
     def __init__(self, chance, modes, limit, broken=0.0):
@@ -269,7 +269,7 @@ def results():
     yield from written()
 
 
-# Who ran when, with which token of k; whether that can be.
+# Rows: the runs, with their times and tokens of k; whether that is possible.
 CONTESTS = [
     ("one after the other", True, [("1", 5, 9, 1), ("2", 10, 12, 2)]),
     ("alive for one stamp", True, [("1", 5, 5, 1), ("2", 6, 6, 2)]),
@@ -283,7 +283,7 @@ CONTESTS = [
 
 
 def written():
-    """What history.py writes of a contest is read again, and says the same."""
+    """The history that history.py writes of a contest is the same when it is read again."""
     for what, verdict, times in CONTESTS:
         runs = [Run(name, begin, end, grants={"k": token}) for name, begin, end, token in times]
         roots = {run.name.split(".")[0] for run in runs}

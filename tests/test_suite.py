@@ -87,14 +87,14 @@ CASES = [
         "1 passed, 1 failed",
     ),
     (
-        "the machine stood still and the file passes alone: it counts as passed",
+        "the machine stood still, and the second run passes: it counts as passed",
         {"a": [FAIL, PASS], "b": [PASS]}, ALWAYS, 0,
         ["tests/a: first 1 failed; alone 1 passed", "tests/a: passed; the machine had stood still",
          "The machine stood still for"],
         "2 passed, 0 failed",
     ),
     (
-        "the machine stood still and the file fails alone: it stays a failure",
+        "the machine stood still, and the second run fails: it stays a failure",
         {"a": [FAIL, FAIL], "b": [PASS]}, ALWAYS, 1,
         ["tests/a: first 1 failed; alone 1 failed"], "1 passed, 1 failed",
     ),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What clang-tidy thinks of the sources, one result a file. What it leaves out is in .clang-tidy.
+# Runs clang-tidy, one result a file. .clang-tidy lists its checks.
 set -eu
 top=$(cd "${top_srcdir:-$(dirname "$0")/..}" && pwd)
 build=${top_builddir:-$top/build}
@@ -17,7 +17,7 @@ fi
 libraries="$(pkg-config --cflags libpq 2>/dev/null || :) $(pkg-config --cflags libmariadb \
     2>/dev/null || :) $(pkg-config --cflags lua5.1 2>/dev/null || :)"
 
-# tidy FILE: several at a time; what it found is printed in one piece.
+# tidy FILE: runs beside others, so it prints its findings in one piece.
 export top build libraries
 # shellcheck disable=SC2016 # for the inner shell
 tidy='

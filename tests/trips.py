@@ -12,7 +12,7 @@ def serve(client):
     with client, server:
         while True:
             ready = select.select([client, server], [], [])[0]
-            # What has been asked before is counted before what is answered now.
+            # Earlier requests are counted before the present answer.
             if client in ready:
                 piece = client.recv(1 << 20)
                 if not piece:

@@ -26,7 +26,7 @@ END
     chmod +x "$RLOCK"
 }
 
-# clean PROCESSES: so many at least were looked at, and nothing was found. What valgrind says of
+# clean PROCESSES: at least that many were examined, without a finding. The report of valgrind on
 # itself, as that it does not know a system call, comes between dashes.
 clean() {
     local found

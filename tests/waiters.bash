@@ -2,7 +2,7 @@
 # helper.
 # shellcheck shell=bash disable=SC2154
 
-# place_is_kept [OPTION...]: of those who wait for k while their agents are killed. Nobody is shown
+# place_is_kept [OPTION...]: of waiters for k while their agents are killed. No one is shown
 # who is not there, and the lock is never idle.
 place_is_kept() {
     local name

@@ -29,7 +29,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* What rlock has told the command about its lock. */
+/* The variables that rlock has set for the command. */
 static const char *grant(void)
 {
     static const char *const names[] = {"RLOCK_MODE", "RLOCK_SLOT", "RLOCK_KEY", "RLOCK_FENCE"};

@@ -129,7 +129,7 @@ END
         systemd-tmpfiles --create --root="$T" "$PACKAGING/systemd/rlock.conf"
 }
 
-# What systemd would start, by the words of ExecStart and the variables of Environment.
+# Starts ExecStart as systemd would, with the variables of Environment.
 @test "systemd: the template runs its script under the lock of its name" {
     cat >"$T/start" <<END
 set -f
