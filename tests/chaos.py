@@ -150,8 +150,8 @@ def promises(history):
 
 
 def explained(history):
-    """Returns the verdict of an independent checker on the operations. Where a promise admits that a store loses
-    a lock, no order explains what is seen then."""
+    """Returns the verdict of an independent checker on the operations. If the promise of a store
+    admits a lost lock, there may be no order that explains them."""
     path = f"chaos-{history.store}.edn"
     well = {name for name, status in history.ends.items()
             if not status and not history.disturbed(name)}  # fmt: skip

@@ -1,8 +1,9 @@
 # Shared by all .bats files: a private redis-server, background commands, faults, exclusion logs.
 # shellcheck shell=bash disable=SC2119,SC2120,SC2154
 #
-# From outside: RLOCK, the program to test; RLOCK_TEST_TOOLS, the directory of faultproxy, worker and
-# the shims. In a test: T, its directory; REDIS_SOCK, the server's socket (RLOCK_URL leads there).
+# From outside: RLOCK, the program to test; RLOCK_TEST_TOOLS, the directory of faultproxy, worker
+# and the shims. In a test: T, its directory; REDIS_SOCK, the server's socket (RLOCK_URL leads
+# there).
 #
 # No function sleeps for a condition: poll_until has a deadline, many times as long as the condition
 # takes, so that a busy machine cannot miss it.
@@ -56,9 +57,9 @@ clean_environment() {
     export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR" TERM=xterm
 }
 
-# free_ports NUMBER: prints ports below those that the kernel gives to connections, and in a range of
-# this file: a late client of another file's server must not reach this one. The ports 10000 above
-# are free as well, for the bus of a cluster.
+# free_ports NUMBER: prints ports below those that the kernel gives to connections, and in a range
+# of this file: a late client of another file's server must not reach this one. The ports 10000
+# above are free as well, for the bus of a cluster.
 free_ports() {
     local file files=("$TESTS"/*.bats)
     for file in "${!files[@]}"; do
@@ -87,9 +88,9 @@ teardown_file() {
     redis_stop
 }
 
-# trace_errors_only: bats records the place of each command before it runs, in two fifths of a file's
-# processor time. The place of a failed command suffices. The trap is one line, since its own lines
-# would count.
+# trace_errors_only: bats records the place of each command before it runs, in two fifths of a
+# file's processor time. The place of a failed command suffices. The trap is one line, since its own
+# lines would count.
 trace_errors_only() {
     declare -F bats_debug_trap bats_check_status_from_trap >/dev/null || return 0
     trap - DEBUG
@@ -225,9 +226,9 @@ redis_calls() {
 
 # ---------------------------------------------------------------- conditions
 
-# poll_until SECONDS COMMAND...: repeats it until it succeeds. SECONDS suffice on an idle machine; the
-# deadline is 15 s later, or twice as late. 10 s become 25 s at most, so that an event that must come
-# at once is not mistaken for the end of the default lease of 30 s.
+# poll_until SECONDS COMMAND...: repeats it until it succeeds. SECONDS suffice on an idle machine;
+# the deadline is 15 s later, or twice as late. 10 s become 25 s at most, so that an event that must
+# come at once is not mistaken for the end of the default lease of 30 s.
 poll_until() {
     local seconds=$(($1 < 15 ? $1 + 15 : 2 * $1)) errors=${T:-$BATS_FILE_TMPDIR}/poll.errors \
         start=${EPOCHREALTIME/[.,]/} passed
@@ -244,8 +245,8 @@ poll_until() {
     done
 }
 
-# acknowledged NUMBER COMMAND...: NUMBER replicas of the server that the redis-cli COMMAND asks have a
-# write of this moment. The master sends an "online" replica nothing before its first
+# acknowledged NUMBER COMMAND...: NUMBER replicas of the server that the redis-cli COMMAND asks have
+# a write of this moment. The master sends an "online" replica nothing before its first
 # acknowledgement, which may take a second. A message is a write that leaves no key.
 acknowledged() {
     [[ $(printf '%s\n' 'publish acknowledged now' "wait $1 1000" | "${@:2}" | tail -n 1) == "$1" ]]
@@ -306,9 +307,9 @@ within() {
     fi
 }
 
-# took LOW HIGH START [END]: from START to END (now), by now_ms, LOW to HIGH ms have passed; the limit
-# grows on a slow machine. HIGH is just less than the time of a failure: if that is a lease of 30 s
-# or no end at all, "finish" is enough.
+# took LOW HIGH START [END]: from START to END (now), by now_ms, LOW to HIGH ms have passed; the
+# limit grows on a slow machine. HIGH is just less than the time of a failure: if that is a lease of
+# 30 s or no end at all, "finish" is enough.
 took() {
     local passed=$((${4:-$(now_ms)} - $3)) high=$2
     ((passed <= high)) || high=$((high + 100 * $(unit_ms)))
@@ -325,8 +326,8 @@ unit_ms() {
     echo $(($(now_ms) - start))
 }
 
-# Prints a duration for a wait that must fail: long enough for a request to the server, on the machine
-# as it is now.
+# Prints a duration for a wait that must fail: long enough for a request to the server, on the
+# machine as it is now.
 moment() {
     echo "$((200 + 20 * $(unit_ms)))ms"
 }
@@ -402,8 +403,8 @@ has_left() {
 
 # ---------------------------------------------------------------- commands
 
-# Runs rlock in the foreground, with a time limit, since bats cannot end a command of "run". A process
-# that outlives the test must not hold the descriptor that bats waits for.
+# Runs rlock in the foreground, with a time limit, since bats cannot end a command of "run". A
+# process that outlives the test must not hold the descriptor that bats waits for.
 rlock() {
     timeout --foreground -k 5 240 "$RLOCK" "$@" 3>&-
 }
@@ -415,8 +416,8 @@ bounded() {
 }
 
 # bg NAME COMMAND...: runs it in the background; its pid is ${pid[NAME]}, its output NAME.out and
-# NAME.err. Signals have their default actions: a shell without job control ignores INT and QUIT, and
-# the caller of the tests may ignore others.
+# NAME.err. Signals have their default actions: a shell without job control ignores INT and QUIT,
+# and the caller of the tests may ignore others.
 bg() {
     local name=$1
     shift
@@ -432,8 +433,8 @@ on_terminal() {
     "$TESTS/terminal.py" "$@" 3>&-
 }
 
-# as_job COMMAND...: its background processes can be stopped as by Ctrl-Z: the kernel ignores TSTP in
-# a process group that no other process of its session could continue.
+# as_job COMMAND...: its background processes can be stopped as by Ctrl-Z: the kernel ignores TSTP
+# in a process group that no other process of its session could continue.
 as_job() {
     set -m
     "$@"
@@ -448,8 +449,8 @@ finish() {
     wait "${pid[$1]}" || status=$?
 }
 
-# one_after_the_other NUMBER [SCRIPT]: NUMBER contenders want key k at the same time, and only one has
-# it at a time; each runs SCRIPT meanwhile. Their traces are in $LOG.
+# one_after_the_other NUMBER [SCRIPT]: NUMBER contenders want key k at the same time, and only one
+# has it at a time; each runs SCRIPT meanwhile. Their traces are in $LOG.
 one_after_the_other() {
     local i
     for ((i = 0; i < $1; i++)); do
@@ -490,8 +491,8 @@ ends_well() {
     [[ $status == 9 ]]
 }
 
-# queue NAME KEY [OPTION...]: a background rlock that waits in KEY's queue, and writes NAME to the log
-# at its turn.
+# queue NAME KEY [OPTION...]: a background rlock that waits in KEY's queue, and writes NAME to the
+# log at its turn.
 queue() {
     local name=$1 key=$2 before
     shift 2
@@ -500,7 +501,8 @@ queue() {
     poll_until 15 has_waiters "$key" $((before + 1))
 }
 
-# line_up NAME PLACE OPTION...: a background rlock that waits for k as number PLACE, and then holds it.
+# line_up NAME PLACE OPTION...: a background rlock that waits for k as number PLACE, and then holds
+# it.
 line_up() {
     bg "$1" rlock run "${@:3}" k -- sleep 1000
     poll_until 10 has_waiters k "$2"
@@ -576,8 +578,8 @@ no_overlap() {
          { seen[$1]; last = $1 } END { exit bad || NR == 0 }' "$LOG"
 }
 
-# any_contenders TIMES SECONDS KEY...: five contenders take some of some KEYs, TIMES each. No two have
-# a KEY at the same time, and each gets its KEYs within SECONDS.
+# any_contenders TIMES SECONDS KEY...: five contenders take some of some KEYs, TIMES each. No two
+# have a KEY at the same time, and each gets its KEYs within SECONDS.
 any_contenders() {
     local i key
     contender() {
@@ -653,8 +655,8 @@ server_clock() {
 # ---------------------------------------------------------------- a server in trouble
 
 # Starts two holders "long" and "short" of keys with these names. Trouble that begins now and lasts
-# until "trouble_is_felt" costs the short one its lease. The long one's renewal after 6 s fails and is
-# retried; its lease is trusted for 17 s.
+# until "trouble_is_felt" costs the short one its lease. The long one's renewal after 6 s fails and
+# is retried; its lease is trusted for 17 s.
 two_holders() {
     stay long long --lease 18s --kill-after 0
     work short short 1000 --lease 2s -- tree

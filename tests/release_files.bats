@@ -1,5 +1,6 @@
 # The files of a release where jobs run: RLOCK_RELEASE is the directory that "make release" has
-# made. .ci/release-check runs this file, as root; it needs busybox-static, qemu-user-static, skopeo.
+# made. .ci/release-check runs this file, as root; it needs busybox-static, qemu-user-static,
+# skopeo.
 
 load helper
 load certificates

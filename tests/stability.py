@@ -177,8 +177,8 @@ def _(store):
 def _(store):
     keys = words(section("Configuration files").partition("An unknown key")[0])
     manual = read("man/rlock.1").partition("The keys are the long names")[2]
-    same("the manual", re.findall(r"^\.Ql ([-a-z]+)", manual.partition("An option without")[0], re.M),
-         keys)
+    manual = manual.partition("An option without")[0]
+    same("the manual", re.findall(r"^\.Ql ([-a-z]+)", manual, re.M), keys)
     path = os.path.join(store.place, "config")
     with open(path, "w", encoding="utf-8") as file:
         file.write("".join(f"{key} =\n" for key in keys) + "no-such-key = 1\n")

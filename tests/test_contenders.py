@@ -120,7 +120,8 @@ def results(contest):
     with open(contest.log) as file:
         runs = read_runs(file)
     faults, pairs = order(runs, contest.queues, contest.launched, set(contest.hits), LIMITS)
-    yield "no contender waits for ever", [f"{name}: not within {PLENTY} s" for name in contest.stuck]
+    stuck = [f"{name}: not within {PLENTY} s" for name in contest.stuck]
+    yield "no contender waits for ever", stuck
     yield "each ended as it should", list(ended_badly(contest))
     yield "no writer beside anyone, no more than a semaphore's limit", exclusion(runs, LIMITS)
     yield "status never showed otherwise", contest.faults
