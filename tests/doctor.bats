@@ -336,7 +336,7 @@ compare() {
     redis acl setuser partly reset on '>pw' $(manual_rights) -hdel
     run -69 --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
     finding rights unfit "no lock can be released"
-    json '.findings | any(.check == "lock" and .level == "unfit" and (.text | contains("could not be given back")))'
+    json '.findings | any(.check == "lock" and .level == "unfit" and (.text | contains("could not be released")))'
     # Where somebody else has that lock it is not known whether this user could.
     redis flushall
     hold a rlock-doctor
