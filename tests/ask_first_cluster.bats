@@ -4,15 +4,6 @@ load helper
 load cluster
 load decisions
 
-setup_file() { cluster_file; }
-teardown_file() {
-    cluster_stop
-    redis_stop
-}
-
-setup() { cluster_setup; }
-teardown() { cluster_teardown; }
-
 @test "H45 a Cluster: the holder is asked, of one key and of several at different nodes" {
     local key=${at[0]} other=${at[1]}
     asks_holder "$key"

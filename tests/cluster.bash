@@ -2,8 +2,8 @@
 # 127.0.0.1. Loaded after helper, whose server is there besides. A node is called by its port.
 # shellcheck shell=bash disable=SC2154
 
-# cluster_file [REDIS OPTION...]: for setup_file; the last option takes the port. RLOCK_URL names
-# all its nodes.
+# cluster_file [REDIS OPTION...]: for another setup_file; the last option takes the port. RLOCK_URL
+# names all its nodes.
 # CLUSTER_CLI: what redis-cli needs to reach them.
 cluster_file() {
     start_file
@@ -13,6 +13,8 @@ cluster_file() {
     export CLUSTER_NODES RLOCK_URL
     cluster_make
 }
+
+setup_file() { cluster_file; }
 
 cluster_make() {
     local node
@@ -26,6 +28,11 @@ cluster_make() {
     poll_until 30 is_whole
 }
 
+teardown_file() {
+    cluster_stop
+    redis_stop
+}
+
 cluster_stop() {
     local node
     for node in $CLUSTER_NODES; do
@@ -33,9 +40,8 @@ cluster_stop() {
     done
 }
 
-# For setup: whole and empty, whatever the test before has done to it. One that failed may have left
-# anything.
-cluster_setup() {
+# Whole and empty, whatever the test before has done to it. One that failed may have left anything.
+setup() {
     local node
     start_test
     for node in $CLUSTER_NODES; do
@@ -60,7 +66,7 @@ cluster_setup() {
     done
 }
 
-cluster_teardown() {
+teardown() {
     [[ -n $BATS_TEST_COMPLETED ]] || {
         : >"$CLUSTER_DIR/spoilt"
         show_evidence
@@ -247,7 +253,7 @@ another_than() {
     tr ' ' '\n' <<<"$(masters)" | grep -v "^$(master_of "$1")\$" | grep -m 1 .
 }
 
-# When a key's lease ends, ms; 0: nobody has it.
+# When a key's lease ends, ms; 0: it is free.
 end_of() {
     local left
     left=$("$RLOCK" status --json "$1" 3>&- | jq '.[0].holders[0].lease_left_ms // 0')

@@ -6,15 +6,6 @@ load cluster
 load decisions
 load waiters
 
-setup_file() { cluster_file; }
-teardown_file() {
-    cluster_stop
-    redis_stop
-}
-
-setup() { cluster_setup; }
-teardown() { cluster_teardown; }
-
 url_of() {
     echo "cluster://127.0.0.1:$1"
 }
@@ -47,9 +38,9 @@ url_of() {
     [[ $(cluster_calls evalsha) -le 11 ]]
 }
 
-# Of clients, at all nodes; what is asked here is none. A node that has not answered counts as a
-# failure.
-are_connected() { # NUMBER
+# are_connected NUMBER: so many clients at all nodes, without those that ask here. A node that does
+# not answer counts as a failure.
+are_connected() {
     local node
     for node in $CLUSTER_NODES; do
         { cli "$node" client list type normal && cli "$node" client list type pubsub; } \
@@ -86,7 +77,7 @@ are_connected() { # NUMBER
     [[ $(<"$LOG") == $'w1\nw2\nw3' ]]
 }
 
-# The renewal behind a hand-over says that it is one; whoever asks for the lock anew says nothing.
+# The renewal behind a hand-over says that it is one; a new acquisition does not.
 @test "who waits starts from the message that hands it the lock, and does not ask again" {
     local node
     hold a "${at[1]}"
@@ -296,7 +287,7 @@ end_rounds() {
     rm "$T/enough"
 }
 
-# Whoever has come to a key goes before the next one comes.
+# A holder of a key leaves before the next one comes.
 each_alone() {
     awk '{ inside = $1 in now }
         inside && now[$1] != $2 { print $2 " at " $1 " beside " now[$1]; bad = 1 }
@@ -380,13 +371,13 @@ have_had_turns() {
     finish w
     [[ $status == 79 ]]
     contains "$T/w.err" "$b"
-    # Given back at once, or on a busy machine at the end of that short lease.
+    # Released at once, or on a busy machine at the end of that short lease.
     poll_until 6 "$RLOCK" status -q "$a" "$b" "$c"
 }
 
-# ---------------------------------------------------------------- what is no Cluster
+# ---------------------------------------------------------------- other servers
 
-@test "H135 several keys: the agent is killed, and the next one renews and gives back all of them" {
+@test "H135 several keys: the agent is killed, and the next one renews and releases all of them" {
     local key
     stay a "${at[0]}" --lease 9s "${at[@]:1}"
     kill_agent a
@@ -417,7 +408,7 @@ have_had_turns() {
     done
 }
 
-@test "a single server is no Cluster, and says so" {
+@test "a single server is refused as a Cluster" {
     local port
     port=$(free_ports 1)
     redis config set port "$port" >/dev/null
@@ -430,7 +421,7 @@ have_had_turns() {
     redis config set port 0 >/dev/null
 }
 
-@test "a Cluster is no single server, and says so" {
+@test "a Cluster is refused as a single server" {
     local master url
     master=$(master_of "${at[0]}")
     url=redis://127.0.0.1:$master
@@ -632,7 +623,7 @@ is_taken_away() {
     json '.findings[0] | .check == "cluster" and .level == "unfit" and (.text | startswith("1 of 16384 slots"))'
 }
 
-@test "doctor: what is no Cluster, or does not answer, is unfit: 69" {
+@test "doctor: a single server, or one that does not answer, is unfit: 69" {
     run -69 --separate-stderr rlock doctor -u "cluster://127.0.0.1:$(free_ports 1)"
     stderr_line '^rlock: doctor: not fit to hold locks: reach: cannot reach cluster://'
     local port
@@ -643,7 +634,7 @@ is_taken_away() {
     redis config set port 0
 }
 
-@test "H126 a waiter that is stopped is passed over, and has its turn when it goes on" {
+@test "H126 a waiter that is stopped is passed over, and has its turn when it continues" {
     local key first=${at[0]} second=${at[1]}
     # The second one is waited for, then the first one.
     for key in "$first" "$second"; do
@@ -662,12 +653,12 @@ is_taken_away() {
     done
 }
 
-@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+@test "H143 a waiter's agent is killed: the place is kept, and no dead process is shown" {
     place_is_kept
     place_is_kept --limit 1
 }
 
-@test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
+@test "H144 a stopped waiter is passed over, and has its turn when it continues" {
     passed_over / /
     passed_over --limit 1 / --limit 1 / --limit 1
 }

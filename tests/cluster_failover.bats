@@ -4,15 +4,6 @@
 load helper
 load cluster
 
-setup_file() { cluster_file; }
-teardown_file() {
-    cluster_stop
-    redis_stop
-}
-
-setup() { cluster_setup; }
-teardown() { cluster_teardown; }
-
 # All who are connected to a node, or were, know the map.
 has_looked() {
     [[ $(cluster_calls 'cluster|slots') -ge 2 ]]
@@ -83,13 +74,13 @@ has_looked() {
     finish a
     [[ $status == 79 ]]
     # ms of b's first trace to a's last one: a third of the lease, and the time that it takes to
-    # stop. It would go on for up to 15 s if it found out by the end of its lease.
+    # stop. It would run for up to 15 s if it found out by the end of its lease.
     within -60000 10000 "$(awk '$1 == "a" { end = $3 } $1 == "b" && !begin { begin = $3 }
         END { print int((end - begin) / 1000000) }' "$LOG")"
 }
 
 # The URL names one node, as most do; the rest is learnt in good time.
-@test "H55 H57 every node of the URL dies: holder and waiter go on with those that they learnt of" {
+@test "H55 H57 every node of the URL dies: holder and waiter continue with nodes that they learnt of" {
     local key=${at[0]} old
     old=$(master_of "$key")
     work a "$key" 100 -u "cluster://127.0.0.1:$old" --lease 20s
@@ -136,7 +127,7 @@ dead_seeds() {
     ends a
 }
 
-@test "a master is replaced on request: nobody notices" {
+@test "a master is replaced on request, unnoticed" {
     local key=${at[0]} old
     old=$(master_of "$key")
     work a "$key" 100 --lease 20s
@@ -173,7 +164,7 @@ dead_seeds() {
     run -0 rlock run -w 1m --server-wait 1m "$key" -- true
 }
 
-# What a partition does to a master that is alone: it does not hear of the others.
+# The effect of a partition on a master that is alone: it does not hear of the others.
 @test "H56 a master that sees no majority serves no more, and its holders end in time" {
     local key=${at[0]} alone node
     alone=$(master_of "$key")

@@ -4,17 +4,6 @@ load helper
 load cluster
 load flights
 
-setup_file() { cluster_file; }
-
-setup() { cluster_setup; }
-
-teardown() { cluster_teardown; }
-
-teardown_file() {
-    cluster_stop
-    redis_stop
-}
-
 by_seeds() {
     local seeds
     seeds=$(printf ',127.0.0.1:%s' "$@")

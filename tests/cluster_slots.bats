@@ -3,15 +3,6 @@
 load helper
 load cluster
 
-setup_file() { cluster_file; }
-teardown_file() {
-    cluster_stop
-    redis_stop
-}
-
-setup() { cluster_setup; }
-teardown() { cluster_teardown; }
-
 @test "H52 H58 a slot moves: the lock in it is kept, and the waiter gets its turn" {
     local key=${at[0]} i
     work a "$key" 100 --lease 12s

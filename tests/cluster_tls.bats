@@ -1,4 +1,4 @@
-# A Redis Cluster whose nodes speak TLS alone, to each other as well.
+# A Redis Cluster whose nodes speak only TLS, also to each other.
 
 load helper
 load certificates
@@ -20,14 +20,6 @@ setup_file() {
         "tls-key = $CERTS/client.key" \
         >"$RLOCK_CONFIG"
 }
-
-teardown_file() {
-    cluster_stop
-    redis_stop
-}
-
-setup() { cluster_setup; }
-teardown() { cluster_teardown; }
 
 @test "over TLS each key is locked at its master, whichever node the URL names" {
     local key node

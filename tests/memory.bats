@@ -121,7 +121,7 @@ no_entry() {
     run -0 rlock run -n k -- true
 }
 
-@test "a session that has ended, with --on-lost continue: the command goes on, and ends with 79" {
+@test "a session that has ended, with --on-lost continue: the command continues, and ends with 79" {
     stay a k --on-lost continue --lease 10m
     end_session k
     poll_until 10 contains "$T/a.err" 'its session has ended'
@@ -131,7 +131,7 @@ no_entry() {
     [[ $status == 79 ]]
 }
 
-@test "an agent that dies: the next one goes on with the session, and hears of its end" {
+@test "an agent that dies: the next one continues the session, and hears of its end" {
     local before
     hold a k --lease 10m
     before=$(end_of_lease)
@@ -178,7 +178,7 @@ no_entry() {
 
 @test "what it cannot do is refused unasked: 64 from the command line, 78 from a file" {
     local words
-    mv "$SERVER" "$T/away" # who asks it finds nobody: 69
+    mv "$SERVER" "$T/away" # a question to it ends with 69
     while IFS='|' read -r words lack; do
         # shellcheck disable=SC2086 # a list of words
         refused 64 $words

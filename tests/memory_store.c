@@ -60,7 +60,7 @@ struct memory_store {
     /* The operation under way is done when the loop turns. */
     struct loop_timer turn;
 
-    /* What is looked for from time to time. */
+    /* Looked for from time to time. */
     struct loop_timer look;
     char listens_to[NAME_SIZE]; /* the lock whose end it waits for; "": none */
     char held[NAME_SIZE];       /* "": nothing */

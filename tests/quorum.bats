@@ -1,5 +1,5 @@
-# Several --url: an exclusive lock of a majority of servers that know nothing of each other. What it
-# does, and what it refuses; quorum_faults.bats has what goes wrong.
+# Several --url: an exclusive lock of a majority of servers that know nothing of each other. Its
+# abilities, and its refusals; quorum_faults.bats has the faults.
 
 load helper
 load quorums
@@ -43,7 +43,7 @@ setup_file() { quorum_file 3; }
     [[ $output =~ "3 of 3 servers are fit, 2 are needed".*"acquired in" ]]
 }
 
-@test "acquire --keep: what is held is renewed, and given back on all" {
+@test "acquire --keep: the lock is renewed, and released on all" {
     bg script sleep 1000
     run -0 rlock acquire --lease 12s --keep "${pid[script]}" k
     local owner=$output
@@ -101,7 +101,7 @@ setup_file() { quorum_file 3; }
     poll_until 5 holds_at "$owner" k 1 2 3
 }
 
-@test "who waits gets it soon after it was given back; there is no queue" {
+@test "a waiter gets it soon after its release; there is no queue" {
     hold a k --lease 60s
     bg b rlock run k -- sh -c "echo b >'$LOG'"
     poll_until 5 contains "$T/b.err" 'waiting for k, held by'
@@ -230,7 +230,7 @@ setup_file() { quorum_file 3; }
     run -0 rlock status --json k stray
     json ".[0].holders[0].owner == \"$owner\" and .[1].holders == []"
     run -0 rlock status -q stray
-    # What one that does not answer may have, too, is taken for held.
+    # A lock that a silent server may have, too, counts as held.
     node_kill 3
     run -0 rlock status --json k
     json ".[0].holders[0].owner == \"$owner\""
@@ -298,7 +298,7 @@ setup_file() { quorum_file 3; }
     [[ $status == 0 && $(<"$LOG") == asleep ]]
 }
 
-@test "H143 a waiter's agent is killed: it has its turn, and nobody is shown who is not there" {
+@test "H143 a waiter's agent is killed: it has its turn, and no dead process is shown" {
     stay a k --lease 60s
     bg b rlock run --lease 60s k -- sh -c "echo b >>'$LOG'"
     poll_until 10 contains "$T/b.err" "waiting for k"

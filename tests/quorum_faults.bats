@@ -10,7 +10,7 @@ setup_file() {
     quorum_file 5
 }
 
-# three: RLOCK_URL leads to the first three alone.
+# three: RLOCK_URL leads only to the first three.
 three() {
     RLOCK_URL=$(node_urls 1 2 3)
 }
@@ -80,7 +80,7 @@ up_for() {
     refused 69 run -n k -- true
 }
 
-@test "no majority: 69, and it is no contention" {
+@test "no majority: 69, and not contention" {
     local i
     for i in 1 2 3; do
         node_kill "$i"
@@ -134,7 +134,7 @@ up_for() {
     done
 }
 
-@test "H86 given back while a node stands still: given back there, too" {
+@test "H86 released while a node stands still: released there, too" {
     hold a k
     poll_until 5 held_on_all k 1 2 3 4 5
     node_signal 5 STOP
@@ -178,7 +178,7 @@ for_nodes() {
 # ---------------------------------------------------------------- nodes that forget
 
 # forgets COMMAND...: with the lock held by two of three, the second of which then loses its data by
-# that command, and the third, which knows nothing of it, nobody gets it.
+# that command, and the third, which knows nothing of it, no other owner gets it.
 forgets() {
     three
     in_use 1 2 3
@@ -187,14 +187,14 @@ forgets() {
     node_signal 3 STOP
     hold a k
     "$@"
-    # What the holder does about it is another test's.
+    # Another test is about the holder's reaction.
     kill -STOP "${pid[a]}" "$(agent_of "${pid[a]}")"
     node_signal 3 CONT
     node 2 del 'rlock:{k}'
     node 3 del 'rlock:{k}'
     refused 75 run -n k -- touch "$T/ran"
     [[ ! -e $T/ran ]]
-    poll_until 5 nothing_at k 2 3 # what it was given is given back
+    poll_until 5 nothing_at k 2 3 # the failed try is released
 }
 
 restart_empty() {
@@ -369,8 +369,7 @@ flush_unseen() {
     kill -STOP "${pid[a]}" "$(agent_of "${pid[a]}")"
     finish b
     [[ $status == 0 ]]
-    # Nobody was there to stop the command; nobody else can be, either, where the whole machine
-    # stands still.
+    # Neither process could stop the command, as where the whole machine stands still.
     kill -CONT "${pid[a]}" "$(agent_of "${pid[a]}")"
     finish a
     [[ $status == 79 ]]
@@ -378,7 +377,7 @@ flush_unseen() {
 
 # ---------------------------------------------------------------- clocks
 
-@test "H27 H28 H29 the clock of one node jumps or stands still: nobody else gets the lock" {
+@test "H27 H28 H29 the clock of one node jumps or stands still: no other owner gets the lock" {
     local to
     three
     node_kill 2
@@ -445,7 +444,7 @@ two_are_gone() {
     done
 }
 
-@test "H16 H44 nodes in trouble, one after the other, under contention: nobody overlaps" {
+@test "H16 H44 nodes in trouble, one after the other, under contention: no overlap" {
     local i one round
     for i in 1 2 3 4; do
         bg "w$i" bash -c "until test -e '$T/enough'; do

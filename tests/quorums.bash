@@ -78,7 +78,8 @@ node_urls() {
     echo "${urls[*]}"
 }
 
-# node NUMBER COMMAND...: asks one. What sets it up in another way costs it the next test.
+# node NUMBER COMMAND...: asks one. After a change of its configuration it restarts for the next
+# test.
 node() {
     case ${2,,} in
     config | acl | replicaof | swapdb) : >"$QUORUM/$1/dirty" ;;
@@ -140,7 +141,7 @@ holds_at() {
     done
 }
 
-# nothing_at KEY NUMBER...: nobody's on any of these.
+# nothing_at KEY NUMBER...: free on each of these.
 nothing_at() {
     holds_at '' "$@"
 }

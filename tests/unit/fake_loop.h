@@ -5,7 +5,7 @@
 
 #include "net/loop.h"
 
-/* One turn of the loop: time goes on to what is due next, and that happens, in net/loop.h's order.
+/* One turn of the loop: time advances to the next timer, and that happens, in net/loop.h's order.
  * False if nothing ever will. The store's answers are what descriptors are to the real one. */
 bool fake_turn(struct loop *loop);
 /* When the next turn is due; never, if nothing is. Where there are several loops, each a process of
@@ -17,7 +17,7 @@ void fake_turn_at(struct loop *loop, struct moment now);
 void fake_suspend(struct loop *loop, int64_t ns);
 /* Timers with this "fire" stand for descriptors. */
 void fake_descriptor(struct loop *loop, void (*fire)(struct loop_timer *timer));
-/* The descriptors that are watched, linked by "next"; whoever plays the other end calls "ready". */
+/* The descriptors that are watched, linked by "next"; the test of the other end calls "ready". */
 struct loop_io *fake_ios(const struct loop *loop);
 
 #endif

@@ -64,7 +64,7 @@ static const struct {
     {'x', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_DENIED, .text = "denied"}},
 };
 
-/* What the caller has to reckon with from now on. */
+/* Updates what the caller must expect from now on. */
 static void draw_conclusions(struct fake_store *store, const struct answer *answer)
 {
     bool acquire = strchr("aql", store->call);
@@ -114,7 +114,7 @@ static void reply(struct loop_timer *timer)
     done(store->done_arg, &answer);
 }
 
-/* Takes the next word of the answers, if it is not the last: when it is to be given. */
+/* Takes the next word of the answers, if it is not the last. Returns when to give it. */
 static struct moment take_answer(struct fake_store *store)
 {
     char *end = (char *)(uintptr_t)store->answers + 1;

@@ -32,7 +32,7 @@ struct fake_store {
     struct loop_timer reply;
     store_done *done; /* NULL: nothing is under way */
     void *done_arg;
-    char call;   /* what is: a acquire, q and queue, l and listen, r renew, h the same of what was
+    char call;   /* it is: a acquire, q and queue, l and listen, r renew, h the same of what was
                                  handed over, f release, u uncertainly */
     char answer; /* as above */
     struct moment until;
@@ -45,8 +45,8 @@ struct fake_store {
     bool loose;                /* an acquisition may be under way yet */
     struct moment loose_until; /* and not be executed any more */
     bool parted;       /* a release, waited for or not, was sent since it may have held it */
-    char log[1500];    /* what happened, in words */
-    const char *fault; /* what no caller may do; NULL: nothing of that kind */
+    char log[1500];    /* the events, in words */
+    const char *fault; /* the caller's first; NULL: none */
 };
 
 void fake_store_init(struct fake_store *store, struct loop *loop, const char *answers);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whoever waits for a free lock has it by then. */
+/* A waiter for a free lock has it by then. */
 #define SOON_NS (3 * NS_PER_SEC)
 
 void simulation_accuse(struct simulation *sim, const char *fault)
@@ -85,7 +85,7 @@ static void on_waiting(void *arg, const struct answer *refusal)
     struct client *client = arg;
 
     if (refusal->cause != CAUSE_HELD || refusal->position != 0)
-        simulation_accuse(client->sim, "waits for nobody, or in a line");
+        simulation_accuse(client->sim, "waits without a holder, or in a queue");
 }
 
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
@@ -100,7 +100,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     }
     struct moment since = client->asked.ns > sim->freed.ns ? client->asked : sim->freed;
     if (sim->calm && moment_until(since, loop_now(sim->loop)) > SOON_NS)
-        simulation_accuse(sim, "it was free, and nobody got it");
+        simulation_accuse(sim, "it was free, and no owner got it");
     if (grants[0].fence <= sim->fence && !client->passing)
         simulation_accuse(sim, "a fence that is not higher than the one before");
     if (grants[0].fence > sim->fence)
@@ -169,7 +169,7 @@ static void on_over(void *arg, const struct keeper_end *end)
 static const struct keeper_events events = {
     on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, NULL};
 
-/* The quorum is closed by itself; what was copied for it is freed by store_close(). */
+/* The quorum is closed by itself. */
 static void close_store(struct store *base)
 {
     (void)base;

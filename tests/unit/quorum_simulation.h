@@ -47,7 +47,7 @@ struct simulation {
     int64_t lease;
     bool calm;           /* nothing fails, so that who waits gets it soon */
     bool killing;        /* of clients that take turns */
-    struct moment freed; /* when it was last given back */
+    struct moment freed; /* when it was last released */
     uint64_t fence;      /* the last one */
     unsigned grants;
     const char *fault;
@@ -72,7 +72,7 @@ size_t simulation_entries(const struct simulation *sim, const struct client *cli
 void client_open(struct client *client, bool wait);
 /* The process ends; or is killed, so that it says nothing any more. */
 void client_close(struct client *client, bool killed);
-/* Gives it back. */
+/* Releases it. */
 void client_release(struct client *client);
 /* So many times, from "first" ns on: acquires, waiting or not, holds it for up to 6 s, gives it
  * back. */

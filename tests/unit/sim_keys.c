@@ -137,7 +137,7 @@ static struct sim_link *of(struct store *base)
     return (struct sim_link *)base;
 }
 
-/* Who is first is called, if it listens and is not asking for something already. Where there is no
+/* The first waiter is woken, if it listens and is not asking already. Where there is no
  * queue, all are that listen. */
 static void call_first(struct sim_server *server, const struct sim_key *key)
 {

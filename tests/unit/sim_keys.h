@@ -13,11 +13,11 @@
 
 struct sim_link;
 
-/* What it knows of one key: who holds it, and who waits, in the order of arrival. Owners are told
+/* One key: its holder, and its waiters in the order of arrival. Owners are told
  * apart by their address. */
 struct sim_key {
     const char *name;
-    const char *holder; /* NULL: nobody */
+    const char *holder; /* NULL: none */
     struct sim_place {
         const char *owner;
         struct moment since, until;
@@ -30,10 +30,10 @@ struct sim_server {
     unsigned seed;
     bool has_queue;
     unsigned silent;  /* of 100 answers, so many are lost */
-    const char *dead; /* a key whose server answers nobody; NULL */
+    const char *dead; /* a key whose server does not answer; NULL */
     struct sim_key keys[SIM_KEYS];
     struct sim_link *links[SIM_LINKS];
-    const char *fault; /* what a store was asked and must not be; NULL */
+    const char *fault; /* a wrong request to a store; NULL */
 };
 
 /* With queues, and all is answered. */

@@ -12,11 +12,11 @@ enum verb { ACQUIRE, RENEW, RELEASE };
 
 static const struct member_terms no_terms;
 
-/* A request on its way; it gets there even if nobody waits for the answer any more. */
+/* A request on its way; it arrives even if no one waits for the answer any more. */
 struct sim_message {
     struct loop_timer timer; /* first: of both kinds */
     struct sim_node *node;
-    struct sim_link *link; /* NULL: nobody waits */
+    struct sim_link *link; /* NULL: the answer is not waited for */
     unsigned life;         /* of the node when it was sent */
     enum verb verb;
     char owner[SIM_OWNER];
@@ -265,7 +265,7 @@ static void move(struct sim_message *message)
 
     wall = now;
     if (message->life != node->lives || node->down || sim_below(1000) < node->loss) {
-        drop(message); /* whoever waits finds out in time */
+        drop(message); /* its link finds out in time */
     } else if (node->still.ns > now.ns) {
         loop_arm(node->loop, &message->timer, node->still);
     } else if (!message->executed) {
@@ -284,7 +284,7 @@ static void move(struct sim_message *message)
     }
 }
 
-/* What descriptors are to real stores. */
+/* In place of the descriptors of real stores. */
 static void fire(struct loop_timer *timer)
 {
     if (timer->owner)

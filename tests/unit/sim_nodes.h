@@ -44,10 +44,10 @@ void sim_node_kill(struct sim_node *node);
 void sim_node_start(struct sim_node *node, bool forgetful);
 /* The entry is taken away; the node knows of it. */
 void sim_node_evict(struct sim_node *node);
-/* Whose entry is there and alive; NULL: nobody's. */
+/* The owner of the entry that is there and alive; NULL: none. */
 const char *sim_node_holder(const struct sim_node *node);
 
-/* A store on that node alone. */
+/* A store with only that node. */
 struct member sim_link(struct sim_node *node);
 /* The address of that store leads to another node from now on; the connection breaks. */
 void sim_link_lead(struct store *link, struct sim_node *node);

@@ -12,7 +12,7 @@
 #define GRACE_NS (30 * NS_PER_SEC) /* the longest of all */
 #define PLACE_NS (7 * NS_PER_SEC)
 
-/* What becomes of a request where the network is bad. */
+/* The fate of a request in a bad network. */
 enum fate { LOST, ANSWER_LOST, CUT_OFF, NOT_SENT, NOT_READY, SLOW, FATES };
 
 unsigned simulation_chance(struct simulation *sim, unsigned limit)
@@ -71,7 +71,7 @@ static struct simulation_event *plan(struct simulation *sim, enum simulation_kin
 
 static bool is_free(const struct simulation *sim, struct moment now)
 {
-    return sim->holder == NOBODY || moment_reached(sim->expires, now);
+    return sim->holder == NO_OWNER || moment_reached(sim->expires, now);
 }
 
 static void poke(struct simulation *sim)
@@ -89,7 +89,7 @@ static void publish(struct simulation *sim, struct moment now, const char *text)
     snprintf(event->text, sizeof event->text, "%s", text);
 }
 
-/* What is published comes soon, late, twice or never. */
+/* A published message comes soon, late, twice or never. */
 static void publish_badly(struct simulation *sim, struct moment now, const char *text)
 {
     unsigned fate = simulation_chance(sim, 8);
@@ -100,7 +100,7 @@ static void publish_badly(struct simulation *sim, struct moment now, const char 
         publish(sim, moment_plus(now, some_time(sim, 20000)), text);
 }
 
-/* Whoever may publish, but not read the lock, knows at most what was published before. */
+/* A client that may publish, but not read the lock, knows at most earlier messages. */
 static void forge(struct simulation *sim, struct moment now)
 {
     char text[64];
@@ -153,7 +153,7 @@ static struct moment expiry(struct simulation *sim, struct moment from, int64_t 
     return moment_plus(from, lease - lease * simulation_chance(sim, 101) / 10000);
 }
 
-/* What a session has got is between a half and all of what was asked for. It counts from the latest
+/* A session is granted between a half and all of the requested lease. It counts from the latest
  * heartbeat, up to a third of that before the request, and never ends an earlier grant sooner. */
 static void grant_session(struct simulation *sim, const struct simulation_event *event,
                           struct moment now, bool held, struct answer *answer)
@@ -199,7 +199,7 @@ static struct answer acquire(struct simulation *sim, const struct simulation_eve
         return answer_unknown(CAUSE_NOT_READY, false);
     if (!moment_reached(sim->barred, now))
         return answer_unknown(CAUSE_UNREACHABLE, false);
-    if (sim->holder == NOBODY && !moment_reached(sim->grace, now)) {
+    if (sim->holder == NO_OWNER && !moment_reached(sim->grace, now)) {
         sim->queued = true;
         held.cause = CAUSE_GRACE;
         held.grace_ms = moment_until(now, sim->grace) / NS_PER_MS;
@@ -222,7 +222,7 @@ static struct answer acquire(struct simulation *sim, const struct simulation_eve
 static struct answer renew(struct simulation *sim, const struct simulation_event *event,
                            struct moment now)
 {
-    bool again = sim->holder == NOBODY && event->claims && !moment_reached(sim->grace, now) &&
+    bool again = sim->holder == NO_OWNER && event->claims && !moment_reached(sim->grace, now) &&
                  !sim->given_back;
 
     if (again && now.ns > event->not_after.ns)
@@ -238,7 +238,7 @@ static struct answer release(struct simulation *sim, const struct simulation_eve
                              struct moment now)
 {
     bool had = sim->holder == CALLER;
-    bool forgotten = sim->holder == NOBODY && !moment_reached(sim->grace, now);
+    bool forgotten = sim->holder == NO_OWNER && !moment_reached(sim->grace, now);
 
     if (event->in_time && now.ns > event->not_after.ns)
         return answer_unknown(CAUSE_NOT_READY, false);
@@ -247,20 +247,20 @@ static struct answer release(struct simulation *sim, const struct simulation_eve
     if (event->uncertain)
         sim->barred = moment_plus(now, BAR_NS);
     if (had)
-        sim->holder = NOBODY;
+        sim->holder = NO_OWNER;
     if (!had && !forgotten)
         return (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
     return (struct answer){.verdict = VERDICT_GRANTED};
 }
 
-/* Whoever had the lock has it still, and does not know. The other one never says so again. */
+/* The holder does not know that the lock is forgotten. The other owner never asks for it again. */
 static void forget(struct simulation *sim, struct moment now)
 {
     simulation_log(sim, now, "all is forgotten");
     sim->given_back = false;
-    if (sim->holder != NOBODY)
+    if (sim->holder != NO_OWNER)
         sim->was_holder = sim->holder;
-    sim->holder = NOBODY;
+    sim->holder = NO_OWNER;
     sim->queued = false;
     sim->grace = moment_plus(now, GRACE_NS);
 }
@@ -271,19 +271,19 @@ static bool may_lose_session(const struct simulation *sim, struct moment now)
     return sim->in_sessions && sim->holder == CALLER && loop_now(sim->loop).ns == now.ns;
 }
 
-/* What the session held is free for others at once. A grant that is on its way back is void. */
+/* Locks of the session are free at once. A grant that is on its way back is void. */
 static void lose_session(struct simulation *sim, struct moment now)
 {
     simulation_log(sim, now, "session lost");
     sim->sessions_lost++;
-    sim->holder = NOBODY;
+    sim->holder = NO_OWNER;
     sim->queued = false;
     if (sim->done && !sim->releasing && sim->answer.verdict == VERDICT_GRANTED)
         sim->answer = answer_unknown(CAUSE_NOT_READY, false);
     store_lose(&sim->base, "the session is lost");
 }
 
-/* Somebody else takes the lock when it is free, and gives it back, or dies with it. */
+/* The other owner takes the lock when it is free, and releases it, or dies with it. */
 static void let_other_try(struct simulation *sim, struct moment now)
 {
     if (sim->forgetful && simulation_chance(sim, 20) == 0) {
@@ -291,13 +291,13 @@ static void let_other_try(struct simulation *sim, struct moment now)
     } else if (may_lose_session(sim, now) && simulation_chance(sim, 20) == 0) {
         lose_session(sim, now);
     } else if (sim->holder == OTHER && simulation_chance(sim, 3)) {
-        sim->holder = NOBODY;
+        sim->holder = NO_OWNER;
         hand_over(sim, now);
     } else if (sim->queued && simulation_chance(sim, 8) == 0) {
         forge(sim, now);
     } else if (is_free(sim, now) && moment_reached(sim->grace, now) && !sim->queued &&
                simulation_chance(sim, 3)) {
-        sim->was_holder = NOBODY;
+        sim->was_holder = NO_OWNER;
         if (sim->held_until.ns > now.ns)
             simulation_accuse(sim, "two hold the lock");
         simulation_log(sim, now, "other takes it");

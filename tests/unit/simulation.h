@@ -31,7 +31,7 @@ struct simulation {
     unsigned failing; /* of 16 requests, so many fare badly */
 
     /* The server. */
-    enum { NOBODY, CALLER, OTHER } holder;
+    enum { NO_OWNER, CALLER, OTHER } holder;
     struct moment expires;
     uint64_t fence;
     struct moment barred; /* the caller's acquisitions until then */
@@ -43,11 +43,11 @@ struct simulation {
     struct moment grace;               /* nothing new is granted until then */
     char offered[HANDOVER_TOKEN_SIZE]; /* with the caller's place; "": nothing */
     struct moment place_until;         /* as long as the caller waits without a call */
-    struct moment offer_until;         /* what is handed over lasts until then */
+    struct moment offer_until;         /* until when a hand-over lasts */
     unsigned handed_over;
     bool given_back; /* for good by the caller, since it has forgotten all */
 
-    /* What is on its way, and what will happen. */
+    /* Messages on their way, and future events. */
     struct simulation_event {
         struct loop_timer timer;
         enum simulation_kind kind; /* FREE: not in use */
@@ -73,12 +73,12 @@ struct simulation {
     int64_t asked;            /* ns: the lease of the latest acquisition */
     bool owed; /* a release: as far as the answers tell, the caller may hold the lock */
 
-    /* What the caller believes, as it is told by whoever listens to it. */
+    /* The caller's belief, set by the test that listens to it. */
     struct moment held_until; /* in the past: not held */
     uint64_t held_fence;
-    bool quiet; /* nobody else comes any more */
+    bool quiet; /* no other owner comes any more */
     const char *fault;
-    char log[4000]; /* what happened, and when */
+    char log[4000]; /* the events, and when */
 };
 
 /* To be zeroed before. */

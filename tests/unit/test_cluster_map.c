@@ -194,7 +194,8 @@ static void test_numbers(void)
 
     memset(host, 'h', CLUSTER_HOST_SIZE);
     host[CLUSTER_HOST_SIZE] = '\0';
-    tap_ok(cluster_map_node(map, host, 1) == CLUSTER_NOWHERE, "a name that is too long is no node");
+    tap_ok(cluster_map_node(map, host, 1) == CLUSTER_NOWHERE,
+           "a name that is too long is not a node");
     tap_ok(cluster_map_node(map, host + 1, 1) == 0, "the longest name is");
     tap_ok(cluster_map_node(map, host + 1, 2) == 1, "another port is another node");
     tap_ok(cluster_map_node(map, host + 1, 1) == 0, "the same one is not");
@@ -227,7 +228,7 @@ static const struct {
     {"one that others speak of before a seed that they do not",
      {{0, 1, "s"}, {0, 9, "c"}, {0, 9, "sc"}, {0, 2, "s"}},
      "1203"},
-    {"nobody asks whom nobody speaks of", {{0, 0, "s"}, {9, 0, ""}, {0, 0, "c"}}, "20"},
+    {"a node that no other mentions is not asked", {{0, 0, "s"}, {9, 0, ""}, {0, 0, "c"}}, "20"},
 };
 
 static void test_candidates(void)
@@ -283,7 +284,7 @@ static void test_forgetting(void)
                !cluster_map_is_stale(map, 2),
            "its number is another one's");
     cluster_map_forget(map, 2);
-    tap_ok(cluster_map_node(map, "", 1) == CLUSTER_NOWHERE, "no host is no node");
+    tap_ok(cluster_map_node(map, "", 1) == CLUSTER_NOWHERE, "an empty host is not a node");
     for (int i = 0; i < 20000; i++) {
         char words[80];
         snprintf(words, sizeof words, "*1 *4 0 16383 *2 a 1 *2 pod%d 1", i);

@@ -23,7 +23,7 @@ static const struct {
     {{"h", "u", "c", "l", 2147483647, ""}, "h u 2147483647 c l"},
 };
 
-/* What strangers may have left in the store. */
+/* Lines that other programs may have left in the store. */
 static const struct {
     const char *line;
     struct identity who;

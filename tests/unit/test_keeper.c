@@ -13,9 +13,9 @@
 #define LEAVE_NS   (8 * NS_PER_SEC)
 #define TURNS_MAX  20000
 
-/* "answers": fake_store.h. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a give
- * back and try again, s and w away and back, v verify, h hold renewals, u hold them no more, p
- * poke, o hand the lock over, e lose the session, zN stopped for N s. "wanted": the calls with
+/* "answers": fake_store.h. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a release
+ * and try again, s and w away and back, v verify, h hold renewals, u end that, p poke, o hand the lock
+ * over, e lose the session, zN stopped for N s. "wanted": the calls with
  * their answers ("l-": a listening try, refused) and the events. */
 struct schedule {
     const char *name;
@@ -87,7 +87,7 @@ static const struct schedule schedules[] = {
     {"a renewal heard beyond the lease", 0, 0, "+ +500 0", "10100 z60 75000 r",
      "a+ held lost r+ f0 over:released"},
 
-    /* Who asks for what is held is not heard at first. */
+    /* A request of another owner is not heard at first. */
     {"deaf at first, for less than a second", 0, 0, "d +", "949 r", "ad held f+ over:released"},
     {"deaf at first, for a second", 0, 0, "d +", "1000 r", "ad held r+ ext f+ over:released"},
     {"deaf at first, and renewed as ever", 0, 0, "d + 0", "10900 r",
@@ -198,7 +198,7 @@ static const struct schedule schedules[] = {
      "q- l- wait l- f0 over:refused"},
     {"the time is up in an outage", 6000, 0, "- - ?", "",
      "q- l- wait l? trouble l? u? over:failed"},
-    {"the time is up, nobody answers", 2000, 0, "- - .", "", "q- l- wait f. over:failed"},
+    {"the time is up, no answer", 2000, 0, "- - .", "", "q- l- wait f. over:failed"},
     {"the time is up, no connection", 2000, 0, "- - !", "", "q- l- wait f! over:failed"},
     {"the time is up before the answer", 2000, 0, "+2500", "", "q. u. over:failed"},
     {"granted in the last moment", 2000, 0, "+1999 +", "3000 r", "q+ held f+ over:released"},
@@ -222,7 +222,7 @@ static const struct schedule schedules[] = {
     /* Going. */
     {"cancelled while waiting", -1, 0, "- - +", "1000 c", "q- l- wait f+ over:cancelled"},
     {"cancelled, had no place", -1, 0, "- - 0", "1000 c", "q- l- wait f0 over:cancelled"},
-    {"cancelled, nobody answers", -1, 0, "- - .", "1000 c", "q- l- wait f. over:cancelled"},
+    {"cancelled, no answer", -1, 0, "- - .", "1000 c", "q- l- wait f. over:cancelled"},
     {"cancelled during a try", -1, 0, "+3000", "1000 c", "bye over:cancelled"},
     {"cancelled during a try, granted", -1, 0, "+100 +", "50 c", "q+ f+ over:cancelled"},
     {"cancelled during a try, refused", -1, 0, "-100 0", "50 c", "q- f0 over:cancelled"},
@@ -237,15 +237,15 @@ static const struct schedule schedules[] = {
      "q- l- wait f. over:cancelled"},
     {"cancelled before a retry", -1, 0, "? +", "10 c", "q? u+ over:cancelled"},
     {"cancelled, held", -1, 0, "+", "1000 c", "q+ held f+ over:cancelled"},
-    {"cancelled, held by nobody any more", -1, 0, "+ 0", "1000 c", "q+ held f0 over:cancelled"},
+    {"cancelled, not held any more", -1, 0, "+ 0", "1000 c", "q+ held f0 over:cancelled"},
     {"cancelled during a release", -1, 0, "+ .", "1000 r 1500 c", "q+ held bye over:cancelled"},
     {"back to the queue", -1, 0, "+ + - - + +", "1000 a 6000 r",
      "q+ held f+ q- l- wait l+ held f+ over:released"},
     {"back to the queue, it was gone", -1, 0, "+ 0 + +", "1000 a 2000 r",
      "q+ held f0 q+ held f+ over:released"},
-    {"back to the queue, nobody answers", -1, 0, "+ . + +", "1000 a 4000 r",
+    {"back to the queue, no answer", -1, 0, "+ . + +", "1000 a 4000 r",
      "q+ held f. q+ held f+ over:released"},
-    /* Whoever it is for is away. */
+    /* The owner is away. */
     {"away while it is waited for", -1, 0, "- - +", "1000 s 20000 w 21000 r",
      "q- l- wait l+ held f+ over:released"},
     {"away, poked, and back in the queue", -1, 0, "- - + - +", "1000 s 1500 p 20000 w 26000 r",
@@ -297,12 +297,12 @@ struct life {
     struct moment begun;
     struct moment deadline; /* while held */
     bool held, leaving, over;
-    bool away;     /* whoever it is for */
+    bool away;     /* the owner */
     bool troubled; /* and told so */
     int loss_count;
-    struct moment leave_by; /* when the keeper is to be over; never, where it was not told so */
-    char why[256];          /* what it ended with */
-    const char *fault;      /* what no keeper may do */
+    struct moment leave_by; /* the keeper must be over then; never, if it was not told so */
+    char why[256];          /* of its end */
+    const char *fault;      /* the first one of the keeper; NULL: none */
 };
 
 static void accuse(struct life *life, const char *fault)
@@ -335,7 +335,7 @@ static void on_waiting(void *arg, const struct answer *refusal)
     struct life *life = arg;
 
     if (refusal->cause != CAUSE_HELD && refusal->cause != CAUSE_GRACE)
-        accuse(life, "waiting for nobody");
+        accuse(life, "waiting without a reason");
     note(life, "wait");
 }
 
@@ -411,11 +411,11 @@ static void on_over(void *arg, const struct keeper_end *end)
 
     note(life, endings[end->ending]);
     if (life->store.holds && !life->store.parted)
-        accuse(life, "left without trying to give it back");
+        accuse(life, "left without trying to release it");
     if (end->ending == KEEPER_RELEASED && life->store.holds)
         accuse(life, "said to be released, but was not");
     if (end->ending == KEEPER_NOT_ACQUIRED && end->refusal->cause != CAUSE_HELD)
-        accuse(life, "not acquired, but nobody held it");
+        accuse(life, "not acquired, but it was not held");
     if (loop_now(life->loop).ns > life->leave_by.ns && !strchr(life->schedule->actions, 'z'))
         accuse(life, "over later than it was told");
     snprintf(life->why, sizeof life->why, "%s", end->text);
@@ -443,7 +443,7 @@ static void arm_action(struct life *life)
     loop_arm(life->loop, &life->action, moment_plus(life->begun, ms * NS_PER_MS));
 }
 
-/* Commands end, and grants are given back, only if there was one. */
+/* A command ends, and a grant is released, only if there was one. */
 static void act(struct loop_timer *timer)
 {
     struct life *life = timer->owner;
@@ -484,10 +484,10 @@ static void act(struct loop_timer *timer)
         arm_action(life);
 }
 
-/* Goes on after a keeper that is dead. */
+/* Continues for a keeper that is dead. */
 struct succession {
     struct schedule schedule;
-    char past;     /* w it waited, h held, r was to give back */
+    char past;     /* w it waited, h held, r was releasing */
     int begun_ms;  /* ago */
     int future_ms; /* the rest of the lease, or how long what was asked for may be done yet */
 };
@@ -511,8 +511,8 @@ static const struct succession successions[] = {
      8000},
     {{"a fixed lease", 0, -30000, "+", "5000 r", "u+ over:released"}, 'h', 9000, 15000},
     {{"a fixed lease ends", 0, -30000, "0", "20000 r", "lost f0 over:released"}, 'h', 9000, 15000},
-    {{"to be given back", 0, 0, "+", "10 r", "u+ over:released"}, 'r', 9000, 15000},
-    {{"given back already", 0, 0, "0", "10 r", "u0 over:released"}, 'r', 9000, 15000},
+    {{"to be released", 0, 0, "+", "10 r", "u+ over:released"}, 'r', 9000, 15000},
+    {{"released already", 0, 0, "0", "10 r", "u0 over:released"}, 'r', 9000, 15000},
     {{"in the same place", -1, 0, "- - +", "9000 r", "l- wait l- wait l+ held f+ over:released"},
      'w',
      9000,
@@ -543,7 +543,7 @@ static void take_over(struct life *life, const struct succession *succession,
     life->keeper = keeper_take_over(life->loop, &life->store.base, plan, &past, &events, life);
 }
 
-/* What a schedule is run under. */
+/* The conditions of a schedule. */
 struct setting {
     int64_t server_wait_ms;
     const struct succession *succession; /* NULL where nothing was before */
@@ -640,7 +640,7 @@ static void test_schedules(void)
                       (struct setting){CONNECT_MS, &successions[i], LOCK_EXCLUSIVE});
 }
 
-/* What is told in the end: the server's word rather than that it was silent afterwards. */
+/* The reason at the end: the server's word rather than that it was silent afterwards. */
 static const struct {
     const char *answers, *wanted;
 } reasons[] = {

@@ -1,9 +1,10 @@
 /* Some of several keys: about which of them the keeper asks the store. All are asked for; when some
- * are granted, renewals and releases are about those alone, unless another grant may be under
+ * are granted, renewals and releases are only about those, unless another grant may be under
  * way. */
 #include "lock/keeper.h"
 
 #include "fake_loop.h"
+#include "quiet_events.h"
 #include "tap.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 /* -- a store ----------------------------------------------------------------------------------- */
 
-/* What is answered to acquisitions, a character each: a, b or c: that key is granted; -: refused;
+/* The answers to acquisitions, a character each: a, b or c: that key is granted; -: refused;
  * ?: not answered in time, and perhaps done. The last one is repeated. All else is granted. It
  * writes down a word for each call that is unlike the one before: acquire, renew, free (a release),
  * sure (a release by one who is uncertain), each with the keys; "acquire*": by a successor. */
@@ -113,35 +114,9 @@ struct life {
     struct recorder store;
     struct keeper *keeper;
     struct loop_timer timer;
-    char action; /* after a while: r release, c cancel, a give back and try again; 0: none */
+    char action; /* after a while: r release, c cancel, a release and try again; 0: none */
     bool over;
 };
-
-static void on_waiting(void *arg, const struct answer *refusal)
-{
-    (void)arg;
-    (void)refusal;
-}
-
-static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
-{
-    (void)arg;
-    (void)lease;
-    (void)grants;
-}
-
-static void on_extended(void *arg, struct lease lease, bool forgotten)
-{
-    (void)arg;
-    (void)lease;
-    (void)forgotten;
-}
-
-static void on_lost(void *arg, const struct keeper_loss *loss)
-{
-    (void)arg;
-    (void)loss;
-}
 
 static void on_over(void *arg, const struct keeper_end *end)
 {
@@ -152,23 +127,11 @@ static void on_over(void *arg, const struct keeper_end *end)
     loop_disarm(life->loop, &life->timer);
 }
 
-static void on_trouble(void *arg, const struct answer *why)
-{
-    (void)arg;
-    (void)why;
-}
-
-static void on_recovered(void *arg, int64_t after)
-{
-    (void)arg;
-    (void)after;
-}
-
-static const struct keeper_events events = {.waiting = on_waiting,
-                                            .held = on_held,
-                                            .extended = on_extended,
-                                            .outage = {on_trouble, on_recovered},
-                                            .lost = on_lost,
+static const struct keeper_events events = {.waiting = quiet_answer,
+                                            .held = quiet_held,
+                                            .extended = quiet_extended,
+                                            .outage = {quiet_answer, quiet_recovered},
+                                            .lost = quiet_lost,
                                             .over = on_over};
 
 static void act(struct loop_timer *timer)

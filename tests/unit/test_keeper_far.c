@@ -4,6 +4,7 @@
 #include "lock/keeper.h"
 
 #include "fake_loop.h"
+#include "quiet_events.h"
 #include "lock/lease.h"
 #include "tap.h"
 
@@ -25,7 +26,7 @@ struct far {
     struct loop *loop;
     int64_t trip, connect_timeout;
     bool connected;
-    struct moment expires; /* the lease; in the past: nobody holds it */
+    struct moment expires; /* the lease; in the past: it is free */
     struct question {
         enum store_verb what;
         int64_t lease, trip;
@@ -178,16 +179,6 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     trust(life, lease);
 }
 
-static void on_trouble(void *arg, const struct answer *why)
-{
-    (void)arg, (void)why;
-}
-
-static void on_recovered(void *arg, int64_t after)
-{
-    (void)arg, (void)after;
-}
-
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct life *life = arg;
@@ -206,7 +197,7 @@ static void on_over(void *arg, const struct keeper_end *end)
 }
 
 static const struct keeper_events events = {
-    on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, NULL};
+    on_waiting, on_held, on_extended, {quiet_answer, quiet_recovered}, on_lost, on_over, NULL};
 
 /* -- a keeper from start to end ---------------------------------------------------------------- */
 
@@ -260,7 +251,7 @@ static void finish(struct life *life, struct keeper *keeper)
 {
     while (!life->over && fake_turn(life->far.loop))
         ;
-    /* What is on its way arrives. */
+    /* Questions on their way arrive. */
     struct moment last = moment_plus(loop_now(life->far.loop), 4 * life->far.trip);
     while (loop_now(life->far.loop).ns < last.ns && fake_turn(life->far.loop))
         ;
@@ -291,7 +282,7 @@ static void live_near(struct life *life)
         accuse(life, "not released");
 }
 
-/* Too far: an end, soon, and why. What cannot even be greeted in time is out of reach. */
+/* Too far: an end, soon, and why. A server that cannot even be greeted in time is out of reach. */
 static void live_far(struct life *life, enum waiting waiting)
 {
     int64_t lease = life->plan.request.lease, trip = life->far.trip;

@@ -4,6 +4,7 @@
 #include "lock/keeper.h"
 
 #include "simulation.h"
+#include "quiet_events.h"
 #include "tap.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ struct life {
     struct loop_timer action;
     unsigned actions; /* that are left */
     bool held, leaving, over, stopped;
-    bool away; /* nobody is there to take a grant */
+    bool away; /* the owner cannot take a grant */
     struct moment leave_by;
     enum keeper_ending ending;
     unsigned holds, losses, returns,
@@ -44,18 +45,13 @@ static void take_deadline(struct life *life, struct moment deadline)
 {
     struct simulation *sim = &life->sim;
 
-    bool had = sim->holder == NOBODY && sim->was_holder == CALLER;
+    bool had = sim->holder == NO_OWNER && sim->was_holder == CALLER;
 
     if ((sim->holder != CALLER && !had) || sim->fence != sim->held_fence)
         simulation_accuse(sim, "held against the server's word");
     else if (sim->expires.ns < deadline.ns)
         simulation_accuse(sim, "a deadline behind the server's");
     sim->held_until = deadline;
-}
-
-static void on_waiting(void *arg, const struct answer *refusal)
-{
-    (void)arg, (void)refusal;
 }
 
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
@@ -85,16 +81,6 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     take_deadline(life, lease.end);
 }
 
-static void on_trouble(void *arg, const struct answer *why)
-{
-    (void)arg, (void)why;
-}
-
-static void on_recovered(void *arg, int64_t after)
-{
-    (void)arg, (void)after;
-}
-
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct life *life = arg;
@@ -115,7 +101,7 @@ static void on_over(void *arg, const struct keeper_end *end)
     if (life->over)
         simulation_accuse(&life->sim, "over twice");
     if (life->sim.owed)
-        simulation_accuse(&life->sim, "left without trying to give it back");
+        simulation_accuse(&life->sim, "left without trying to release it");
     if (loop_now(life->loop).ns > life->leave_by.ns && !life->stopped)
         simulation_accuse(&life->sim, "over later than it was told");
     life->over = true;
@@ -131,7 +117,7 @@ static bool is_absent(void *arg)
 }
 
 static const struct keeper_events events = {
-    on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, is_absent};
+    quiet_answer, on_held, on_extended, {quiet_answer, quiet_recovered}, on_lost, on_over, is_absent};
 
 static void leave(struct life *life, bool cancel)
 {

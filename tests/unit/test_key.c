@@ -33,7 +33,7 @@ static const struct {
     {"\xf0\x90\x80\x80", NULL}, /* U+10000 */
     {"\xf0\x9f\x94\x92", NULL}, /* U+1F512, a lock */
     {"\xf4\x8f\xbf\xbf", NULL}, /* U+10FFFF */
-    {"\xe2\x80\x8b", NULL},     /* U+200B is no white space to Unicode */
+    {"\xe2\x80\x8b", NULL},     /* U+200B is not white space to Unicode */
 
     {"", EMPTY},
     {" ", SPACE},
@@ -218,11 +218,21 @@ static const struct {
     const char *one, *other;
     bool may;
 } meetings[] = {
-    {"deploy", "deploy", true},      {"deploy", "deploys", false},   {"deploy", "*", true},
-    {"deploy-*", "ci-*", false},     {"deploy-*", "de*", true},      {"deploy-*", "deploy", false},
-    {"*-a", "*-b", true},            {"a\\*", "a*", true},           {"a\\*b", "a\\*c", false},
-    {"a\\*b", "ab", false},          {"a?", "a", true},              {"[ab]c", "x", true},
-    {"\\d\\e*", "deploy", true},     {"\\d\\e*", "\\dx*", false},  {"", "", true},
+    {"deploy", "deploy", true},
+    {"deploy", "deploys", false},
+    {"deploy", "*", true},
+    {"deploy-*", "ci-*", false},
+    {"deploy-*", "de*", true},
+    {"deploy-*", "deploy", false},
+    {"*-a", "*-b", true},
+    {"a\\*", "a*", true},
+    {"a\\*b", "a\\*c", false},
+    {"a\\*b", "ab", false},
+    {"a?", "a", true},
+    {"[ab]c", "x", true},
+    {"\\d\\e*", "deploy", true},
+    {"\\d\\e*", "\\dx*", false},
+    {"", "", true},
     {"", "a", false},
 };
 

@@ -41,7 +41,7 @@ static void same(const char *what, int64_t lease, int64_t got, int64_t wanted)
         tap_note("got %" PRId64 " ns, wanted %" PRId64 " ns", got, wanted);
 }
 
-/* What is left of a lease, as one that begins now, ends when it would have and no later. */
+/* The rest of a lease, as one that begins now, ends when that would have, not later. */
 static void test_rest(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {

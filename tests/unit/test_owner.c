@@ -45,7 +45,7 @@ static void test_nest(void)
     char owner[OWNER_SIZE], deepest[OWNER_SIZE] = "";
     int depth = 0;
 
-    tap_ok(owner_nest(NULL, A, owner) && strcmp(owner, A) == 0, "nobody's child");
+    tap_ok(owner_nest(NULL, A, owner) && strcmp(owner, A) == 0, "without an ancestor");
     tap_ok(owner_nest("", A, owner) && strcmp(owner, A) == 0, "the child of an empty word");
     tap_ok(owner_nest(A, B, owner) && strcmp(owner, A "." B) == 0, "a child");
     for (; depth <= OWNER_DEPTH && owner_nest(deepest, A, owner); depth++)
@@ -58,7 +58,7 @@ static void test_nest(void)
                tap_same(strrchr(owner, '.') + 1, B),
            "and so is its sibling");
     owner_beside(A, B, owner);
-    tap_ok(tap_same(owner, B), "nobody's child has siblings as well");
+    tap_ok(tap_same(owner, B), "siblings without an ancestor");
 }
 
 /* R was taken by rlock run, the others by rlock acquire. */

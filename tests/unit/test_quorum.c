@@ -1,5 +1,5 @@
-/* How votes are counted: all there are, for up to five nodes; whose YES is doubtful; what is
- * answered. And what several nodes report of their locks. */
+/* How votes are counted: all combinations for up to five nodes; doubtful votes; the
+ * answers. And the reports of several nodes about their locks. */
 #include "store/quorum/quorum.h"
 #include "store/quorum/views.h"
 #include "tap.h"
@@ -35,7 +35,7 @@ static size_t count_of(const enum vote *votes, size_t count, enum vote vote)
     return found;
 }
 
-/* What must be, whatever the nodes say. */
+/* Invariants, whatever the nodes say. */
 static const char *fault_of(enum quorum_rule rule, const enum vote *votes, size_t count)
 {
     struct quorum quorum;
@@ -264,7 +264,9 @@ static void test_reasons(void)
         quorum_begin(&quorum, QUORUM_TAKE, 3, 30000);
         for (size_t i = 0; i < 3; i++)
             quorum_cast(&quorum, i, i == 2 ? VOTE_YES : VOTE_UNKNOWN, NULL,
-                        i == 2 ? &answers[VOTE_YES] : i < gone ? &away : &full);
+                        i == 2     ? &answers[VOTE_YES]
+                        : i < gone ? &away
+                                   : &full);
         quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
         tap_ok(answer.full == (gone < 2), "%zu full, %zu away: waited for like a queue", 2 - gone,
                gone);
@@ -275,7 +277,7 @@ static void test_reasons(void)
     quorum_cast(&quorum, 2, VOTE_NO, NULL, &answers[VOTE_NO]);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
     tap_ok(answer.cause == CAUSE_HELD && strcmp(answer.holder.owner, "other") == 0,
-           "a misfit on one node is no reason to give up");
+           "a misfit on one node does not end the wait");
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &misfit);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer);
     tap_ok(answer.cause == CAUSE_MISFIT, "one on two of three is");
@@ -283,7 +285,7 @@ static void test_reasons(void)
 
 /* -- views ----------------------------------------------------------------------------------- */
 
-/* What nodes report: "NODE KEY OWNER FENCE LEFT" each, "-" for no holder; and what is made of
+/* Reports of nodes: "NODE KEY OWNER FENCE LEFT" each, "-" for no holder; and what is made of
  * it. */
 static const struct {
     const char *name;

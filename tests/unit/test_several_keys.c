@@ -122,7 +122,7 @@ static void act(struct loop_timer *timer)
         return;
     }
     if (taker->state == HOLDING && !taker->lost && count_held(taker) != request_of(taker).key_count)
-        taker->fault = "lost a key that nobody took from it";
+        taker->fault = "lost a key that was not taken from it";
     taker->state = RELEASING;
     taker->has = false;
     taker->release = (struct release_request){.keys = taker->keys,
@@ -158,7 +158,7 @@ struct run {
     bool has_queue;
     unsigned silent, expiring; /* of 100 answers, of 10000 turns */
     const char *keys[OWNERS][SIM_KEYS + 1];
-    unsigned turns_least; /* that each gets while nobody else gets more than ... */
+    unsigned turns_least; /* that each gets before another gets more than ... */
     unsigned turns_most;
 };
 
@@ -205,7 +205,7 @@ static bool is_over(const struct run *run)
     return true;
 }
 
-/* What is wrong with it; NULL: nothing. */
+/* The first fault; NULL: none. */
 static const char *find_fault(const struct run *run)
 {
     for (size_t i = 0; i < OWNERS; i++) {
@@ -228,7 +228,7 @@ static const char *play(const struct run *run, unsigned seed)
         if (chance(&server.seed, 10000) < run->expiring && one->store)
             sim_expire(&server, one->owner);
         if (!fake_turn(server.loop) || ++turns == TURNS_MOST)
-            fault = "it does not go on";
+            fault = "it does not end";
         else
             fault = find_fault(run);
     }

@@ -33,8 +33,8 @@ static bool slow_and_dead_nodes_cost_nothing(struct simulation *sim, struct clie
     return quick && a->over && a->ending == KEEPER_RELEASED && holds(b, false, 10 * MS);
 }
 
-static bool without_a_majority_it_is_no_contention(struct simulation *sim, struct client *a,
-                                                   struct client *b)
+static bool without_a_majority_is_not_contention(struct simulation *sim, struct client *a,
+                                                 struct client *b)
 {
     for (size_t i = 0; i < 3; i++)
         sim_node_kill(&sim->nodes[i]);
@@ -66,8 +66,8 @@ static bool a_refused_try_leaves_nothing(struct simulation *sim, struct client *
 }
 
 /* H86 */
-static bool what_was_not_answered_is_given_back(struct simulation *sim, struct client *a,
-                                                struct client *b)
+static bool unanswered_tries_are_released(struct simulation *sim, struct client *a,
+                                          struct client *b)
 {
     bool held = holds(a, false, 10 * MS);
     stand_still(sim, 0, 1500 * MS);
@@ -81,7 +81,7 @@ static bool what_was_not_answered_is_given_back(struct simulation *sim, struct c
     return held && released && simulation_entries(sim, NULL) == 0;
 }
 
-/* H82: the one that forgot, and one that never knew, are no majority. */
+/* H82: the one that forgot, and one that never knew, are not a majority. */
 static bool a_node_that_forgot_does_not_count(struct simulation *sim, struct client *a,
                                               struct client *b)
 {
@@ -168,8 +168,8 @@ static bool a_majority_that_is_lost_is_told_by_the_release(struct simulation *si
     return held && a->over && a->lost && simulation_entries(sim, NULL) == 0;
 }
 
-static bool a_minority_that_is_lost_is_no_loss(struct simulation *sim, struct client *a,
-                                               struct client *b)
+static bool losing_a_minority_is_not_a_loss(struct simulation *sim, struct client *a,
+                                            struct client *b)
 {
     bool held = holds(a, false, 10 * MS);
 
@@ -182,10 +182,10 @@ static bool a_minority_that_is_lost_is_no_loss(struct simulation *sim, struct cl
     return held && a->over && !a->lost && a->ending == KEEPER_RELEASED;
 }
 
-/* A release of which the answers are lost is repeated: what the first one gave back was not taken
+/* A release of which the answers are lost is repeated: the lock of the first one was not taken
  * away. */
-static bool a_repeated_release_is_no_loss(struct simulation *sim, struct client *a,
-                                          struct client *b)
+static bool a_repeated_release_is_not_a_loss(struct simulation *sim, struct client *a,
+                                             struct client *b)
 {
     bool held = holds(a, false, 10 * MS);
 
@@ -297,9 +297,9 @@ static const struct {
     bool (*run)(struct simulation *sim, struct client *a, struct client *b);
 } faults[] = {
     {"a slow and a dead node cost nothing", 5, 30 * S, slow_and_dead_nodes_cost_nothing},
-    {"without a majority it is no contention", 5, 30 * S, without_a_majority_it_is_no_contention},
+    {"a missing majority is not contention", 5, 30 * S, without_a_majority_is_not_contention},
     {"a refused try leaves nothing", 5, 30 * S, a_refused_try_leaves_nothing},
-    {"what was not answered is given back", 3, 30 * S, what_was_not_answered_is_given_back},
+    {"unanswered tries are released", 3, 30 * S, unanswered_tries_are_released},
     {"a node that forgot does not count", 3, 30 * S, a_node_that_forgot_does_not_count},
     {"nodes that forgot are filled", 3, 3 * S, nodes_that_forgot_are_filled},
     {"nodes that forgot are filled, of five", 5, 30 * S, nodes_that_forgot_are_filled},
@@ -312,10 +312,10 @@ static const struct {
      a_majority_that_is_lost_is_told_by_the_release},
     {"a majority that is lost is told by the release, of five", 5, 30 * S,
      a_majority_that_is_lost_is_told_by_the_release},
-    {"a minority that is lost is no loss", 3, 30 * S, a_minority_that_is_lost_is_no_loss},
-    {"a minority that is lost is no loss, of five", 5, 30 * S, a_minority_that_is_lost_is_no_loss},
-    {"a repeated release is no loss", 3, 30 * S, a_repeated_release_is_no_loss},
-    {"a repeated release is no loss, of five", 5, 30 * S, a_repeated_release_is_no_loss},
+    {"losing a minority is not a loss", 3, 30 * S, losing_a_minority_is_not_a_loss},
+    {"losing a minority is not a loss, of five", 5, 30 * S, losing_a_minority_is_not_a_loss},
+    {"a repeated release is not a loss", 3, 30 * S, a_repeated_release_is_not_a_loss},
+    {"a repeated release is not a loss, of five", 5, 30 * S, a_repeated_release_is_not_a_loss},
     {"force in two halves is noticed", 3, 3 * S, force_in_two_halves_is_noticed},
     {"two addresses of one server are one node", 3, 3 * S, twins_are_one_node},
     {"an entry lost on one node is made again", 3, 3 * S, an_entry_lost_on_one_node_is_made_again},

@@ -1,10 +1,11 @@
-/* How often one who waits asks: the pace alone, and a keeper and a latch's waiter under a store
+/* How often a waiter asks: only the pace, and a keeper and a latch's waiter under a store
  * that answers at once, and with each answer gives them a reason to ask again. H130 */
 #include "cmd/latch_operation.h"
 #include "lock/keeper.h"
 #include "lock/throttle.h"
 
 #include "fake_loop.h"
+#include "quiet_events.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -86,36 +87,6 @@ static bool release_nowait(struct store *store, const struct release_request *re
     return true;
 }
 
-static void on_waiting(void *arg, const struct answer *answer)
-{
-    (void)arg, (void)answer;
-}
-
-static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
-{
-    (void)arg, (void)lease, (void)grants;
-}
-
-static void on_extended(void *arg, struct lease lease, bool forgotten)
-{
-    (void)arg, (void)lease, (void)forgotten;
-}
-
-static void on_lost(void *arg, const struct keeper_loss *loss)
-{
-    (void)arg, (void)loss;
-}
-
-static void on_trouble(void *arg, const struct answer *why)
-{
-    (void)arg, (void)why;
-}
-
-static void on_recovered(void *arg, int64_t after)
-{
-    (void)arg, (void)after;
-}
-
 static void on_over(void *arg, const struct keeper_end *end)
 {
     (void)arg, (void)end;
@@ -128,12 +99,12 @@ static void on_operation_over(void *arg, const struct latch_operation_end *end)
 
 static void wait_for_lock(struct eager *eager)
 {
-    static const struct keeper_events events = {.waiting = on_waiting,
-                                                .held = on_held,
-                                                .extended = on_extended,
-                                                .outage.trouble = on_trouble,
-                                                .outage.recovered = on_recovered,
-                                                .lost = on_lost,
+    static const struct keeper_events events = {.waiting = quiet_answer,
+                                                .held = quiet_held,
+                                                .extended = quiet_extended,
+                                                .outage.trouble = quiet_answer,
+                                                .outage.recovered = quiet_recovered,
+                                                .lost = quiet_lost,
                                                 .over = on_over};
     static const char *const keys[] = {"k"};
     struct keeper_plan plan = {
@@ -153,9 +124,9 @@ static void wait_for_lock(struct eager *eager)
 
 static void wait_for_latch(struct eager *eager)
 {
-    static const struct latch_operation_events events = {.waiting = on_waiting,
-                                                         .outage.trouble = on_trouble,
-                                                         .outage.recovered = on_recovered,
+    static const struct latch_operation_events events = {.waiting = quiet_answer,
+                                                         .outage.trouble = quiet_answer,
+                                                         .outage.recovered = quiet_recovered,
                                                          .over = on_operation_over};
     struct latch_operation_plan plan = {.request = {.key = "k", .verb = LATCH_LOOK},
                                         .until_open = true,

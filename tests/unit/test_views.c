@@ -1,11 +1,11 @@
-/* What several servers report of their locks, as one list. */
+/* The reports of several servers about their locks, as one list. */
 #include "store/views.h"
 
 #include "store/store.h"
 #include "tap.h"
 
 /* Words in the order in which they came: "k" is a lock that is held, "k-" one that is free, "k."
- * one that is waited for, "k=" a latch. What the request names. And what is reported. */
+ * one that is waited for, "k=" a latch. The patterns of the request. And the report. */
 static const struct {
     const char *seen;
     const char *patterns[3];
