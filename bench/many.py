@@ -10,7 +10,7 @@ import time
 from crowd import run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
-from script_server import Client, Lock, Server  # noqa: E402
+from script_server import Client, Lock, Server, pairs  # noqa: E402
 
 WAITERS = 10, 100, 1000, 10000
 LOCKS = 100000
@@ -49,8 +49,8 @@ class Measured:
 
 def waits(lock, number, place=""):
     return lock.words(
-        "acquire", owner(number), DAY, DAY, 0, place, 1, "x", 0, 1, WHO % number,
-        "", "offer", f"{number:022d}", DAY,
+        "acquire", owner(number), DAY, place_ttl=DAY, places=place, count=True, who=WHO % number,
+        offer=f"{number:022d}", offer_ms=DAY,
     )
 
 
@@ -111,7 +111,7 @@ def locks(samples, measured):
     calls = [
         [
             "EVALSHA", server.sha["acquire", False], 1, "rlock:{deploy-%d}" % number,
-            owner(number), DAY, 0, 0, "", 0, "x", 0, 1, WHO % number, "",
+            *pairs("acquire", owner(number), DAY, who=WHO % number),
         ]
         for number in range(LOCKS)
     ]
@@ -126,7 +126,7 @@ def locks(samples, measured):
     release = server.sha["release", False]
     server.pipeline(
         [
-            ["EVALSHA", release, 1, "rlock:{deploy-%d}" % number, owner(number), 0, 0]
+            ["EVALSHA", release, 1, "rlock:{deploy-%d}" % number, *pairs("release", owner(number))]
             for number in range(LOCKS)
         ]
     )

@@ -12,14 +12,14 @@ import sys
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
-from script_server import ReplyError, Server, read_script  # noqa: E402
+from script_server import ReplyError, Server, pairs, read_script  # noqa: E402
 
 LOCKS = 100
 FILL = 25  # rounds before any counts
 CALLS = {
-    "acquire": (30000, 7000, 0, "", 0, "x", 0, 1, "host user 16656 command -",
-                "rlock:!paused"),
-    "release": (0, 0, 0, 0, "ran=1 exit=0"),
+    "acquire": {"lease": 30000, "place_ttl": 7000, "not_after": 9999999999999,
+                "who": "host user 16656 command -", "pauses": "rlock:!paused"},
+    "release": {"notes": "ran=1 exit=0"},
 }
 
 
@@ -37,8 +37,8 @@ def turn(server, side, scripts):
     """{script: its cost}, of one round."""
     owners = [str(uuid.uuid4()) for _ in range(LOCKS)]
     return {
-        name: cost(server, [["EVALSHA", scripts[name], 1, f"rlock:{{{side}{n}}}", owner, *words]
-                            for n, owner in enumerate(owners)])
+        name: cost(server, [["EVALSHA", scripts[name], 1, f"rlock:{{{side}{n}}}",
+                             *pairs(name, owner=owner, **words)] for n, owner in enumerate(owners)])
         for name, words in CALLS.items()
     }
 

@@ -2,7 +2,7 @@
 import re
 
 from lock_view import Waiter, nests_in
-from script_server import PLACE_TTL
+from script_server import PLACE_TTL, Empty, pairs
 from script_tap import same, true
 
 
@@ -39,28 +39,35 @@ class Call:
         self.bar, self.at_least, self.purge, self.owners = bar, at_least, purge, owners
         self.how, self.group, self.names = how, group, names
         self.priority, self.bound = priority, bound
+        if waited:
+            self.who += f" waited={waited}"
+        self.sent_who = self.who
         if group is not None:
             self.who += " latest=" + group
         if priority:
             self.who += f" priority={priority}"
         if bound:
             self.who += f" bound={bound}"
-        if waited:
-            self.who += f" waited={waited}"
         self.sent_away = []  # owners that it has sent away from a queue
         self.partly = False  # it held some of the keys, and had to give them back
         self.asked = False  # it held what it was asked to give back
         self.now, self.micros, self.before, self.after, self.reply = 0, 0, [], [], None
 
     def args(self):
-        return {
-            "acquire": [self.owner, self.lease, self.place_ttl, self.not_after, self.places,
-                        int(self.count), self.mode, self.limit, int(self.nest), self.who, ""],
-            "renew": [self.owner, self.lease],
-            "release": [self.owner, self.bar, self.at_least],
-            "force": [int(self.purge), self.how, "why=none", *self.owners],
-            "inspect": [],
+        named = {
+            "acquire": {
+                "lease": self.lease, "place_ttl": self.place_ttl, "not_after": self.not_after,
+                "places": self.places, "count": self.count, "mode": self.mode, "limit": self.limit,
+                "no_nesting": not self.nest, "who": self.sent_who, "priority": self.priority,
+                "bound": self.bound, "latest": None if self.group is None else Empty(self.group),
+            },
+            "renew": {"lease": self.lease},
+            "release": {"bar": self.bar, "at_least": self.at_least},
+            "force": {"purge": self.purge, "how": self.how, "notes": "why=none",
+                      "owners": " ".join(self.owners)},
+            "inspect": {},
         }[self.script]
+        return pairs(self.script, owner=self.owner, **named)
 
     def judge(self):
         """Raises AssertionError for what must not be."""

@@ -4,6 +4,7 @@ import hashlib, os, re, shutil, socket, subprocess, tempfile, time
 LUA = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), os.pardir, "src", "rules", "lua"
 )
+EMBED = os.path.join(LUA, "..", "..", "..", "build-aux", "embed-lua")
 # What the scripts run in: redis-server, or a program that takes its options and speaks as it does.
 PROGRAM = os.environ.get("RLOCK_SCRIPT_SERVER", "redis-server")
 SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init", "adjust", "pauses")
@@ -115,12 +116,9 @@ class Ear(Client):
 
 
 def read_script(name, folder=LUA):
-    """As build-aux/embed-lua puts it together."""
-    with open(os.path.join(folder, name + ".lua")) as file:
-        text = file.read()
-    return re.sub(
-        r"^-- include (\w+)\.lua\n", lambda part: read_script(part[1], folder), text, flags=re.M
-    )
+    """As the program has it."""
+    words = [EMBED, "-p", os.path.join(folder, name + ".lua")]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
 def changed(text, old, new):
@@ -136,8 +134,8 @@ def with_clock_given(text):
 
 
 def without_short_way(text):
-    """acquire.lua, as if there were no heartbeat.lua."""
-    return changed(text, "if only_waits then\n", "if false then\n")
+    """acquire.lua, as if there were no quick_heartbeat.lua."""
+    return changed(text, " or quick_heartbeat()\n", "\n")
 
 
 class Server:
@@ -215,6 +213,30 @@ def is_memory(field):
     return field in ("a", "c") or field[:2] in ("n:", "r:")
 
 
+# The names of the arguments that tests often give by their place.
+ORDER = {
+    "acquire": ("owner", "lease"),
+    "renew": ("owner", "lease"),
+    "release": ("owner", "bar", "at_least"),
+    "force": ("owners",),
+    "inspect": ("runs",),
+    "adjust": ("what",),
+}
+
+
+class Empty(str):
+    """A text that is given though it may be empty."""
+
+
+def pairs(script, *values, **arguments):
+    """The arguments of a script, by name. 0, False, None and "" are not given."""
+    words = []
+    for name, value in (*zip(ORDER.get(script, ()), values), *arguments.items()):
+        if value or isinstance(value, Empty):
+            words += [name, int(value) if value is True else value]
+    return words
+
+
 class Lock:
     """A lock of one key or more. Its scripts see the time "now", in ms; with None, the server's
     own."""
@@ -225,55 +247,52 @@ class Lock:
         self.key = self.keys[0]
         self.call = client.call if client else server.call
 
-    def words(self, script, *args):
+    def words(self, script, *values, **arguments):
+        """The call; values: the arguments that come first in ORDER."""
         keys = list(self.keys)
         if self.now is not None:
             keys += [self.now // 1000, self.now % 1000 * 1000]
-        return ["EVALSHA", self.server.sha[script, self.now is not None], len(keys), *keys, *args]
+        sha = self.server.sha[script, self.now is not None]
+        return ["EVALSHA", sha, len(keys), *keys, *pairs(script, *values, **arguments)]
 
-    def run(self, script, *args):
-        return self.call(*self.words(script, *args))
+    def run(self, script, *values, **arguments):
+        return self.call(*self.words(script, *values, **arguments))
 
-    def acquire_words(self, owner, lease=30000, queue=True, not_after=0, places="", count=True,
-                      mode="x", limit=0, nest=True, who=None, stand=False, grace=False, offer=None,
-                      unless_done=0):
-        place_ttl = -PLACE_TTL if stand else PLACE_TTL if queue else 0
+    def acquire_words(self, owner, lease=30000, queue=True, places="", count=True, nest=True,
+                      who=None, grace=False, offer=None, group=None, **more):
+        if grace:
+            more["epoch"] = MARKER
+        elif offer:
+            more.update(offer=offer, offer_ms=HANDED)
+        if group is not None:
+            more["latest"] = Empty(group)
         who = "who-" + owner if who is None else who
-        more = [PAUSES]
-        more += ["grace", MARKER] if grace else ["offer", offer, HANDED] if offer else []
-        more += ["unless-done", unless_done] if unless_done else []
-        return self.words("acquire", owner, lease, place_ttl, not_after, places, int(count), mode,
-                          limit, int(nest), who, *more)
+        return self.words("acquire", owner, lease, place_ttl=queue and PLACE_TTL, places=places,
+                          count=count, no_nesting=not nest, who=who, pauses=PAUSES, **more)
 
     def acquire(self, owner, **options):
         return self.call(*self.acquire_words(owner, **options))
 
-    def renew(self, owner, lease=30000, strict=False, grace=False, not_after=0, claim=()):
-        return self.run(
-            "renew",
-            owner,
-            lease,
-            int(strict),
-            not_after,
-            *(["grace", MARKER] if grace else []),
-            *claim,
-        )
+    def renew(self, owner, lease=30000, grace=False, **more):
+        return self.run("renew", owner, lease, epoch=grace and MARKER, **more)
 
-    def release(self, owner, bar=0, at_least=0, not_after=0, strict=False, notes="", grace=False):
-        return self.run("release", owner, bar, at_least, not_after, int(strict), notes,
-                        *([MARKER, 30000] if grace else []))
+    def release(self, owner, grace=False, **more):
+        if grace:
+            more.update(epoch=MARKER, lease=30000)
+        return self.run("release", owner, **more)
 
     def init(self, force=False):
         keys = [] if self.now is None else [self.now // 1000, self.now % 1000 * 1000]
         sha = self.server.sha["init", self.now is not None]
-        return self.call("EVALSHA", sha, len(keys), *keys, MARKER, int(force))
+        words = pairs("init", epoch=MARKER, force=force)
+        return self.call("EVALSHA", sha, len(keys), *keys, *words)
 
-    def force(self, *owners, purge=False, how="now", notes=""):
-        return self.run("force", int(purge), how, notes, *owners)
+    def force(self, *owners, how="now", **more):
+        return self.run("force", " ".join(owners), how=how, **more)
 
-    def inspect(self, *part):
+    def inspect(self, **part):
         """All but what it remembers."""
-        reply = self.run("inspect", *part)
+        reply = self.run("inspect", **part)
         return reply[:7] + reply[9:]
 
     def memory(self, runs=20):

@@ -310,7 +310,7 @@ def inspect_parts(lock):
     first = part = lock.inspect()
     owners, parts = [text.split()[1] for text in part[6]], 1
     while len(part) > 7:
-        part = lock.inspect(*part[7:])
+        part = lock.inspect(**dict(zip(("from", "to"), part[7:])))
         same(part[3:6], ["", 0, []], "holders of a later part")
         owners += [text.split()[1] for text in part[6]]
         parts += 1

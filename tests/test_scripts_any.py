@@ -13,7 +13,7 @@ MINUTE = 60000
 
 
 def some(lock, owner, take=1, **options):
-    return lock.acquire(owner, who=f"{WHO} take={take}/{len(lock.keys)}", **options)
+    return lock.acquire(owner, who=WHO, take=f"{take}/{len(lock.keys)}", **options)
 
 
 def granted(reply):

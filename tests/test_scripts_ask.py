@@ -149,7 +149,7 @@ def _(server):
 def _(server):
     lock = held(server)
     since = lock.now
-    same(lock.acquire(B, who="h2 u2 8 d - replace=1")[0], "QUEUED")
+    same(lock.acquire(B, who="h2 u2 8 d -", replace=1)[0], "QUEUED")
     true(line(lock).endswith(f" asked={since} by=u2@h2%20pid%208 why=--replace"), line(lock))
     lock.release(A)
     lock.acquire(B, who=WHO)
@@ -158,11 +158,11 @@ def _(server):
     lock = Lock(server, "some")
     for owner in (A, B):
         fence_of(lock.acquire(owner, who=WHO, mode="l", limit=2))
-    same(lock.acquire(C, who="- - - - - replace=1", mode="l", limit=2)[0], "QUEUED")
+    same(lock.acquire(C, who="- - - - -", replace=1, mode="l", limit=2)[0], "QUEUED")
     true(line(lock).endswith(f" asked={lock.now} why=--replace"), line(lock))
     true(" asked=" not in line(lock, B), line(lock, B))
     lock = held(server, name="many", mode="s")
-    same(lock.acquire(D, who=WHO + " replace=1", mode="s")[0], "GRANTED")
+    same(lock.acquire(D, who=WHO, replace=1, mode="s")[0], "GRANTED")
     true(" asked=" not in line(lock), "it is in nobody's way")
 
 
@@ -180,11 +180,11 @@ def _(server):
                 if " asked=" in one[name].fields().get("h:" + owner, "")]
 
     one["d"].release(D)
-    same(lock.acquire(E, who=WHO + " replace=1 take=2/4")[0], "QUEUED")
+    same(lock.acquire(E, who=WHO, replace=1, take="2/4")[0], "QUEUED")
     same(asked_for(), ["b"], "the first of them cannot be asked, the last one is free")
     same(one["b"].renew(B)[0], "ASKED")
     one["b"].release(B)
-    reply = lock.acquire(E, who=WHO + " take=2/4")
+    reply = lock.acquire(E, who=WHO, take="2/4")
     same([fence != "0" for fence in reply[2]], [False, True, False, True])
     same(asked_for(), [])
     some = Lock(server, "b", "d", now=lock.now)

@@ -26,7 +26,7 @@ def microseconds(server, words):
 def waited_for(lock, number):
     """A holds it, so many wait."""
     fence_of(lock.acquire(A, lease=DAY))
-    return [lock.words("acquire", owner, DAY, DAY, 0, "", 0, "x", 0, 1, "w")
+    return [lock.words("acquire", owner, DAY, place_ttl=DAY, who="w")
             for owner in OWNERS[:number]]
 
 

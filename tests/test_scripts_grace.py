@@ -13,8 +13,8 @@ LEASE = 30000
 
 def claim(reply, mode="x", limit=0, who="who"):
     """What a holder has of what it was granted."""
-    pairs = [part for pair in zip(reply[2], reply[3]) for part in pair]
-    return [mode, limit, who, *pairs]
+    return {"mode": mode, "limit": limit, "who": who, "fences": " ".join(reply[2]),
+            "slots": " ".join(map(str, reply[3]))}
 
 
 def take(lock, owner, **options):
@@ -279,15 +279,15 @@ def _(server):
     lock.now += 1000
     same(grace(lock), LEASE)
     lock.now += 9000
-    same(lock.renew(A, grace=True, claim=mine), ["RENEWED", lock.now, [mine[3]], [0], 2])
+    same(lock.renew(A, grace=True, **mine), ["RENEWED", lock.now, [mine["fences"]], [0], 2])
     sound(lock)
-    same(lock.acquire(B, grace=True)[5:], by(lock, holder(lock, A, mine[3])))
+    same(lock.acquire(B, grace=True)[5:], by(lock, holder(lock, A, mine["fences"])))
     lock.now += 10000
-    same(lock.renew(A, grace=True, claim=mine)[4], 0)
+    same(lock.renew(A, grace=True, **mine)[4], 0)
     lock.now += 29000
     lock.acquire(B, grace=True)
     same(lock.release(A, grace=True), ["RELEASED", lock.now])
-    true(fence_of(lock.acquire(B, grace=True)) > int(mine[3]), "token")
+    true(fence_of(lock.acquire(B, grace=True)) > int(mine["fences"]), "token")
 
 
 @test("not without saying how it was held; not when the time is over; not without grace")
@@ -298,7 +298,7 @@ def _(server):
     same(lock.renew(A)[0], "LOST")
     same(lock.renew(A, grace=True)[0], "LOST")
     lock.now += LEASE
-    same(lock.renew(A, grace=True, claim=mine)[0], "LOST")
+    same(lock.renew(A, grace=True, **mine)[0], "LOST")
     same(lock.fields(), {})
 
 
@@ -307,11 +307,11 @@ def _(server):
     lock = marked(server)
     mine = take(lock, A)
     server.call("FLUSHALL")
-    same(lock.renew(A, grace=True, not_after=lock.now - 1, claim=mine), ["STALE", lock.now])
+    same(lock.renew(A, grace=True, not_after=lock.now - 1, **mine), ["STALE", lock.now])
     same(lock.fields(), {})
-    same(lock.renew(A, grace=True, not_after=lock.now, claim=mine)[0], "RENEWED")
+    same(lock.renew(A, grace=True, not_after=lock.now, **mine)[0], "RENEWED")
     same(
-        lock.renew(A, grace=True, not_after=lock.now - 1, claim=mine),
+        lock.renew(A, grace=True, not_after=lock.now - 1, **mine),
         ["STALE", lock.now],
         "nor where it is known",
     )
@@ -327,9 +327,9 @@ def _(server):
     server.call("RESTORE", lock.key, 0, copy.encode("utf-8", "surrogateescape"), "REPLACE")
     server.call("HSET", MARKER, "r", ELSEWHERE)
     same(lock.acquire(C, grace=True)[0], "QUEUED", "it is held, as far as that is known")
-    same(lock.renew(B, grace=True, claim=new)[4], 2)
+    same(lock.renew(B, grace=True, **new)[4], 2)
     sound(lock)
-    same(lock.renew(A, grace=True, claim=old)[0], "LOST")
+    same(lock.renew(A, grace=True, **old)[0], "LOST")
     same([line.split()[3] for line in lock.inspect()[5]], [B])
 
 
@@ -343,7 +343,7 @@ def _(server):
         claims.append(take(lock, B))
         server.call("FLUSHALL")
         for number in (first, second):
-            lock.renew((A, B)[number], grace=True, claim=claims[number])
+            lock.renew((A, B)[number], grace=True, **claims[number])
         same([line.split()[3] for line in lock.inspect()[5]], [B])
         sound(lock)
 
@@ -354,7 +354,7 @@ def _(server):
     mine = take(lock, A)
     same(lock.force(A), ["RELEASED", lock.now])
     server.call("HSET", MARKER, "r", ELSEWHERE)
-    same(lock.renew(A, grace=True, claim=mine)[0], "LOST")
+    same(lock.renew(A, grace=True, **mine)[0], "LOST")
     same(lock.release(A, bar=1, grace=True)[0], "ABSENT")
 
 
@@ -363,17 +363,17 @@ def _(server):
     lock, one = marked(server, "a", "b"), Lock(server, "b")
     mine = take(lock, A)
     server.call("FLUSHALL")
-    same(lock.renew(A, grace=True, claim=mine)[2], mine[3::2])
+    same(lock.renew(A, grace=True, **mine)[2], mine["fences"].split())
     sound(lock)
     server.call("HDEL", lock.keys[0], "s", "h:" + A)
     server.call("HSET", MARKER, "r", ELSEWHERE)
-    same(lock.renew(A, grace=True, claim=mine)[4], 2, "one of them")
+    same(lock.renew(A, grace=True, **mine)[4], 2, "one of them")
     sound(lock)
     server.call("FLUSHALL")
     one.init()
     take(one, B)
     server.call("HSET", MARKER, "r", ELSEWHERE)
-    reply = lock.renew(A, grace=True, claim=mine)
+    reply = lock.renew(A, grace=True, **mine)
     same([reply[0], server.call("EXISTS", lock.keys[0])], ["LOST", 0])
 
 
@@ -421,12 +421,12 @@ def _(server):
     lock = marked(server)
     mine = take(lock, A)
     server.call("FLUSHALL")
-    same(lock.renew(A, grace=True, claim=mine)[0], "RENEWED")
+    same(lock.renew(A, grace=True, **mine)[0], "RENEWED")
     same(lock.release(A, bar=60000, grace=True), ["RELEASED", lock.now])
-    same(lock.renew(A, grace=True, claim=mine)[0], "LOST")
+    same(lock.renew(A, grace=True, **mine)[0], "LOST")
     server.call("FLUSHALL")
     same(lock.release(A, bar=60000, grace=True), ["RELEASED", lock.now], "forgotten")
-    same(lock.renew(A, grace=True, claim=mine)[0], "LOST")
+    same(lock.renew(A, grace=True, **mine)[0], "LOST")
     sound(lock)
 
 
@@ -492,7 +492,7 @@ def _(server):
         order = list(claims)
         chance.shuffle(order)
         for owner in order:
-            reply = lock.renew(owner, grace=True, claim=claims[owner])
+            reply = lock.renew(owner, grace=True, **claims[owner])
             same(reply[0], "RENEWED", f"{owner} of {order}")
         same(holders(lock), before, f"{order}")
         sound(lock)

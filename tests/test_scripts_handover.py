@@ -162,7 +162,7 @@ def _(server):
     same([owner for owner, *_ in ear.handed()], [B, C], "two")
     lock.renew(B)
     same(ear.handed(), [], "a renewal")
-    same(lock.run("renew", B, 30000, 0, 0, "handed")[0], "RENEWED")
+    same(lock.renew(B, handed=1)[0], "RENEWED")
     same([owner for owner, *_ in ear.handed()], [D, E], "the next")
     same(lock.fields()["s"].split()[:3], ["s", "0", "4"], "state")
     for owner in (B, C, D, E):
@@ -193,7 +193,7 @@ def _(server):
     wait(lock, D, **options)
     lock.release(A)
     same([(owner, slot) for owner, _t, _f, slot in ear.handed()], [(C, "1")], "slot")
-    lock.run("renew", C, 30000, 0, 0, "handed")
+    lock.renew(C, handed=1)
     same(ear.handed(), [], "full")
     lock.release(B)
     same([(owner, slot) for owner, _t, _f, slot in ear.handed()], [(D, "2")], "slot")

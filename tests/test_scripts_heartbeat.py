@@ -1,16 +1,16 @@
 #!/usr/bin/env -S python3 -B
-"""The short way of acquire.lua for a waiter's usual call (heartbeat.lua): whatever happens, the
-script without it answers, writes and tells the same. Prints TAP.
+"""The short way of acquire.lua for a waiter's usual call (quick_heartbeat.lua): whatever happens,
+the script without it answers, writes and tells the same. Prints TAP.
 
 RLOCK_SEED=N chooses another run, RLOCK_OPERATIONS=N its length."""
 import os, random
 from script_server import (
-    HANDED, MARKER, PAUSES, PLACE_TTL, ReplyError, Server, changed, read_script, with_clock_given,
-    without_short_way,
+    HANDED, MARKER, PAUSES, PLACE_TTL, Empty, ReplyError, Server, changed, pairs, read_script,
+    with_clock_given, without_short_way,
 )
 from script_tap import main, same, test, true
 
-TAKEN = "if blocked and #mine == #locks then\n"
+TAKEN = "if not blocked then return nil end\n"
 COUNTER = "taken"
 START = 1700000000000
 # So long that a key's time to live tells them apart, however slow the test is.
@@ -22,10 +22,12 @@ MODES = ("x", 0), ("x", 0), ("x", 0), ("s", 0), ("l", 1), ("l", 2), ("l", 0)
 UNKNOWN_OLDEST = """local held = redis.call('HGET', KEYS[1], 's')
 if held then redis.call('HSET', KEYS[1], 's', (string.gsub(held, '%S+$', '-'))) end"""
 MIRROR = "mirror{%s}"
-NOTES = {
-    " latest=": 0.05, " latest=one": 0.05, " hears=1": 0.5, " waited=1000": 0.1, " replace=1": 0.1,
-    " priority=1": 0.05, " priority=5": 0.05, " bound=1000": 0.05, " bound=10000": 0.05,
-}
+NOTES = {" hears=1": 0.5, " waited=1000": 0.1}
+WISHES = (
+    ("latest", Empty(""), 0.05), ("latest", "one", 0.05), ("replace", 1, 0.1),
+    ("priority", 1, 0.05), ("priority", 5, 0.05), ("bound", 1000, 0.05), ("bound", 10000, 0.05),
+    ("unless_done", 1, 0.05), ("unless_done", 3600000, 0.05),
+)
 HOW_OFTEN = {
     "acquire": 40, "heartbeats": 60, "release": 5, "renew": 8, "new": 10, "pass_time": 12,
     "clock": 1, "adjust": 1.5, "pauses": 0.5, "force": 1, "delete": 0.2, "damage": 1,
@@ -57,8 +59,9 @@ class Pair:
     def taken(self):
         return int(self.servers[0].call("GET", COUNTER) or 0)
 
-    def run(self, now, script, keys, *args):
+    def run(self, now, script, keys, **arguments):
         """The reply; AssertionError if anything differs."""
+        args = pairs(script, **arguments)
         seen = []
         for server, sha, ear in zip(self.servers, self.sha, self.ears):
             digest = sha.get(script) or sha[script, True]
@@ -94,30 +97,28 @@ class Client:
         self.lease = rng.choice(LEASES)
         self.places, self.asleep = "", False
         self.mode, self.limit = rng.choice(MODES)
+        self.who, self.more = "", {}
         if self.mode == "x" and len(self.keys) == 1 and rng.random() < 0.1:
-            self.limit = "string:" + MIRROR % self.keys[0][7:-1]
-        self.who, self.more = "host user 1 cmd -" if rng.random() < 0.9 else "", []
-        if self.who:
-            self.add_notes(rng)
+            self.more["mirror"] = "string:" + MIRROR % self.keys[0][7:-1]
+        if rng.random() < 0.9:
+            self.who = "host user 1 cmd -"
+            self.who += "".join(note for note, share in NOTES.items() if rng.random() < share)
+        self.more |= {name: value for name, value, share in WISHES if rng.random() < share}
+        if len(self.keys) > 1 and rng.random() < 0.2:
+            self.more["take"] = f"{rng.randrange(1, len(self.keys))}/{len(self.keys)}"
         what = rng.random()
         if what < 0.5:
-            self.more = ["offer", f"Tt{Client.born:020d}", HANDED]
+            self.more |= {"offer": f"Tt{Client.born:020d}", "offer_ms": HANDED}
         elif what < 0.55:
-            self.more = ["grace", MARKER]
-        if rng.random() < 0.1:
-            self.more += ["unless-done", rng.choice((1, 3600000))]
+            self.more["epoch"] = MARKER
 
-    def add_notes(self, rng):
-        self.who += "".join(note for note, share in NOTES.items() if rng.random() < share)
-        if len(self.keys) > 1 and rng.random() < 0.2:
-            self.who += f" take={rng.randrange(1, len(self.keys))}/{len(self.keys)}"
-
-    def words(self, rng):
-        place_ttl = rng.choice((PLACE_TTL,) * 12 + (-PLACE_TTL, 0))
-        places = self.places if rng.random() < 0.9 else ""
-        count, nest = int(rng.random() < 0.7), int(rng.random() < 0.95)
-        return [self.owner, self.lease, place_ttl, 0, places, count, self.mode, self.limit, nest,
-                self.who, PAUSES, *self.more]
+    def arguments(self, rng):
+        return {
+            "owner": self.owner, "lease": self.lease, "who": self.who, "pauses": PAUSES,
+            "place_ttl": rng.random() < 0.93 and PLACE_TTL, "stand": rng.random() < 0.07,
+            "places": rng.random() < 0.9 and self.places, "count": rng.random() < 0.7,
+            "mode": self.mode, "limit": self.limit, "no_nesting": rng.random() < 0.05, **self.more,
+        }
 
 
 class History:
@@ -135,11 +136,11 @@ class History:
         what = self.rng.choices(list(HOW_OFTEN), HOW_OFTEN.values())[0]
         getattr(self, what)(self.rng.choice(self.clients))
 
-    def run(self, *words):
-        return self.pair.run(self.now, *words)
+    def run(self, script, keys, **arguments):
+        return self.pair.run(self.now, script, keys, **arguments)
 
     def acquire(self, client):
-        reply = self.run("acquire", client.keys, *client.words(self.rng))
+        reply = self.run("acquire", client.keys, **client.arguments(self.rng))
         client.places = reply[2] if reply[0] == "QUEUED" else ""
         self.answers[reply[0]] = self.answers.get(reply[0], 0) + 1
 
@@ -151,11 +152,11 @@ class History:
                 self.acquire(client)
 
     def release(self, client):
-        self.run("release", client.keys, client.owner, self.rng.choice((0, 0, 0, 60000)), 0, 0, 0,
-                 self.rng.choice(("ran=1 exit=0", "ran=1 exit=1", "unused=1")))
+        self.run("release", client.keys, owner=client.owner, bar=self.rng.choice((0, 0, 0, 60000)),
+                 notes=self.rng.choice(("ran=1 exit=0", "ran=1 exit=1", "unused=1")))
 
     def renew(self, client):
-        self.run("renew", client.keys, client.owner, 0, 0, 0)
+        self.run("renew", client.keys, owner=client.owner)
 
     def new(self, client):
         """Gives up without a word, or is asleep for a while."""
@@ -173,20 +174,21 @@ class History:
         self.now += self.rng.choice((-3600000, -5000, -5000, 3600000))
 
     def adjust(self, client):
-        who = "host user 1 cmd -"
-        self.run("adjust", client.keys[:1], *self.rng.choice((
-            ("limit", 0), ("limit", 1), ("limit", 2), ("limit", ""), ("limit", ""),
-            ("pause", "", 5000, who), ("resume", ""), ("globs", PAUSES),
+        self.run("adjust", client.keys[:1], **self.rng.choice((
+            {"what": "limit", "limit": "0"}, {"what": "limit", "limit": 1},
+            {"what": "limit", "limit": 2}, {"what": "limit"}, {"what": "limit"},
+            {"what": "pause", "ms": 5000, "who": "host user 1 cmd -"}, {"what": "resume"},
+            {"what": "globs", "pauses": PAUSES},
         )))
 
     def pauses(self, _client):
-        self.run("pauses", [PAUSES], *self.rng.choice((
-            ("pause", "rlock:{b*}", 5000, "host user 1 cmd - glob=b*"), ("resume", "rlock:{b*}"),
+        self.run("pauses", [PAUSES], glob="rlock:{b*}", **self.rng.choice((
+            {"what": "pause", "ms": 5000, "who": "host user 1 cmd - glob=b*"}, {"what": "resume"},
         )))
 
     def force(self, client):
-        self.run("force", client.keys[:1], self.rng.randrange(2),
-                 self.rng.choice(("now", "ask", "again", "over")), "by=x", client.owner)
+        self.run("force", client.keys[:1], owners=client.owner, notes="by=x",
+                 purge=self.rng.randrange(2), how=self.rng.choice(("now", "ask", "again", "over")))
 
     def delete(self, client):
         self.pair.call("DEL", client.keys[0])

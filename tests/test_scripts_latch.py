@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """latch.lua by itself: replies, fields, ids, time to live; and against a model. Prints TAP."""
 import os, random
-from script_server import LUA, ReplyError, with_clock_given
+from script_server import ReplyError, pairs, read_script, with_clock_given
 from script_tap import DAY, main, same, test, true
 
 W, V = "w" * 36, "v" * 36  # what tells latches of one name apart
@@ -11,21 +11,21 @@ class Latch:
     """One latch, whose script sees the time "now", in ms; with None, the server's own."""
 
     def __init__(self, server, name="k", now=1700000000000):
-        with open(os.path.join(LUA, "latch.lua")) as file:
-            text = file.read()
+        text = read_script("latch")
         self.server, self.now, self.key = server, now, "rlock:{%s}" % name
         self.text = text if now is None else with_clock_given(text)
 
-    def run(self, *args):
+    def run(self, what, **arguments):
         clock = [] if self.now is None else [self.now // 1000, self.now % 1000 * 1000]
         keys = [self.key] + clock
-        return self.server.call("EVAL", self.text, len(keys), *keys, "latch", *args)
+        return self.server.call("EVAL", self.text, len(keys), *keys,
+                                *pairs("latch", what=what, **arguments))
 
     def set(self, number, word=W, ttl=DAY):
-        return self.run("set", word, number, ttl)
+        return self.run("set", word=word, number=number, ttl=ttl)
 
     def count(self, name, number=1, word=""):
-        return self.run("count", name, number, word)
+        return self.run("count", field=name, number=number, word=word)
 
     def fields(self):
         flat = self.server.call("HGETALL", self.key)
@@ -122,8 +122,10 @@ def _(server):
 @test("a latch that is not there is absent, never open (H90)")
 def _(server):
     latch = Latch(server)
-    for args in (["look"], ["list"], ["count", "d:a", 1, ""], ["count", "d:a", 1, W], ["delete"]):
-        same(latch.run(*args), ["ABSENT", latch.now])
+    same(latch.count("d:a"), ["ABSENT", latch.now])
+    same(latch.count("d:a", 1, W), ["ABSENT", latch.now])
+    for what in ("look", "list", "delete"):
+        same(latch.run(what), ["ABSENT", latch.now])
     same(latch.ttl(), -2, "the key")
 
 
@@ -156,8 +158,9 @@ def _(server):
 def _(server):
     def refused(what):
         before = server.call("DUMP", latch.key)
-        for args in (["look"], ["list"], ["set", W, 1, DAY], ["count", "d:a", 1, ""], ["delete"]):
-            same(latch.run(*args), ["MISFIT", latch.now, what])
+        same([latch.set(1), latch.count("d:a")], [["MISFIT", latch.now, what]] * 2)
+        for verb in ("look", "list", "delete"):
+            same(latch.run(verb), ["MISFIT", latch.now, what])
         same(server.call("DUMP", latch.key), before)
 
     latch = Latch(server)

@@ -8,7 +8,7 @@ TOKEN = "Tt0_-" * 4 + "Tt"
 
 
 def latest(lock, owner, group="", **options):
-    return lock.acquire(owner, who=f"{WHO} latest={group}", **options)
+    return lock.acquire(owner, who=WHO, group=group, **options)
 
 
 def word(reply):

@@ -14,11 +14,12 @@ class Member(Lock):
     run_id = "one"
 
     def acquire(self, owner, fences=(), proposal=0, queue=False, **options):
-        words = self.acquire_words(owner, queue=queue, **options)
-        return self.call(*words, "member", MARKER, self.run_id, proposal, *fences)
+        return super().acquire(owner, queue=queue, member=MARKER, server=self.run_id,
+                               proposal=proposal, fences=" ".join(map(str, fences)), **options)
 
     def renew(self, owner, fences=(), lease=30000):
-        return self.run("renew", owner, lease, 0, 0, "member", MARKER, self.run_id, *fences)
+        return self.run("renew", owner, lease, member=MARKER, server=self.run_id,
+                        fences=" ".join(map(str, fences)))
 
 
 def member(memory, service, *answer, nested=()):

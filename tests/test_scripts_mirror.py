@@ -7,7 +7,7 @@ THEIRS = "their"
 
 
 def with_mirror(lock, owner, kind="string", **options):
-    return lock.acquire(owner, limit=f"{kind}:{THEIRS}", **options)
+    return lock.acquire(owner, mirror=f"{kind}:{THEIRS}", **options)
 
 
 def value(server):
@@ -94,7 +94,7 @@ def _(server):
     same(value(server), "rlock:" + A)
     same(lock.release(A + "." + B)[0], "RELEASED")
     same(value(server), "rlock:" + A)
-    same(lock.acquire(A + "." + C, limit="string:other")[:3], ["MISFIT", lock.now, "mirror"])
+    same(lock.acquire(A + "." + C, mirror="string:other")[:3], ["MISFIT", lock.now, "mirror"])
     same(lock.release(A)[0], "RELEASED")
     same(value(server), None)
 

@@ -2,7 +2,7 @@
 """The scripts of src/rules/lua: pauses of GLOBs, which hold for locks that are there and for
 those that are yet to come. Prints TAP."""
 import random
-from script_server import PAUSES, WEEK, Lock
+from script_server import PAUSES, WEEK, Lock, pairs
 from script_tap import A, B, C, main, same, test, true
 
 WHO = "host user 1 cmd -"
@@ -10,30 +10,31 @@ HOUR = 3600000
 
 
 class Pausable(Lock):
-    def of_globs(self, *args):
+    def of_globs(self, what, glob, **more):
         """pauses.lua is about no lock."""
         keys = [PAUSES, self.now // 1000, self.now % 1000 * 1000]
-        return self.call("EVALSHA", self.server.sha["pauses", True], len(keys), *keys, *args)
+        return self.call("EVALSHA", self.server.sha["pauses", True], len(keys), *keys,
+                         *pairs("pauses", what=what, glob="rlock:{%s}" % glob, **more))
 
     def pause_glob(self, glob, ms=HOUR, mark=True):
-        reply = self.of_globs("pause", "rlock:{%s}" % glob, ms, f"{WHO} glob={glob}")
+        reply = self.of_globs("pause", glob, ms=ms, who=f"{WHO} glob={glob}")
         same(reply, ["ADJUSTED", self.now])
         if mark:
             self.mark()
 
     def resume_glob(self, glob):
-        reply = self.of_globs("resume", "rlock:{%s}" % glob)
+        reply = self.of_globs("resume", glob)
         self.mark()
         return reply[0]
 
     def mark(self):
-        return self.run("adjust", "globs", PAUSES)[0]
+        return self.run("adjust", "globs", pauses=PAUSES)[0]
 
     def pause(self, ms=HOUR):
-        same(self.run("adjust", "pause", PAUSES, ms, WHO), ["ADJUSTED", self.now])
+        same(self.run("adjust", "pause", pauses=PAUSES, ms=ms, who=WHO), ["ADJUSTED", self.now])
 
     def resume(self):
-        return self.run("adjust", "resume", PAUSES)[0]
+        return self.run("adjust", "resume", pauses=PAUSES)[0]
 
     def opens(self):
         """In how many ms somebody is let in; None: at once."""
@@ -47,7 +48,7 @@ class Pausable(Lock):
 
 def pause_told(lock):
     """The pause that inspect tells of; None if it tells of none."""
-    reply = lock.run("inspect", 0, "", PAUSES)
+    reply = lock.run("inspect", pauses=PAUSES)
     return reply[12] if len(reply) > 12 else None
 
 
@@ -83,7 +84,7 @@ def _(server):
 
 @test("pauses: a key with a limit, a bar or waiters that was never acquired is new")
 def _(server):
-    for prepare in (lambda lock: lock.run("adjust", "limit", 3),
+    for prepare in (lambda lock: lock.run("adjust", "limit", limit=3),
                     lambda lock: lock.release(C, bar=60000),
                     lambda lock: lock.acquire(C, stand=True)):
         lock = Pausable(server)
@@ -150,7 +151,8 @@ def _(server):
 def _(server):
     lock = Pausable(server)
     text = f"{lock.now + HOUR} pause {lock.now} x host user 1 cmd glob=k*"
-    same(lock.run("adjust", "pause", PAUSES, HOUR, "host user 1 cmd glob=k*")[0], "ADJUSTED")
+    who = "host user 1 cmd glob=k*"
+    same(lock.run("adjust", "pause", pauses=PAUSES, ms=HOUR, who=who)[0], "ADJUSTED")
     same(lock.fields()["p"], text)
     same(lock.mark(), "NONE")
     same(lock.resume(), "ADJUSTED")
@@ -191,7 +193,7 @@ def _(server):
     lock.pause_glob("n*")
     reply = lock.acquire(A, queue=False)
     same([reply[0], reply[6]], ["CLOSED", 2])
-    reply = lock.acquire(A, queue=False, who=f"{WHO} take=1/2")
+    reply = lock.acquire(A, queue=False, who=WHO, take="1/2")
     same([fence != "0" for fence in reply[2]], [True, False])
 
 
@@ -213,7 +215,7 @@ def _(server):
     server.call("SET", PAUSES, "x")
     same(lock.acquire(A)[0], "GRANTED")
     same(pause_told(lock), None)
-    same(lock.of_globs("pause", "rlock:{k*}", HOUR, WHO), ["MISFIT", lock.now, "damaged", 1])
+    same(lock.of_globs("pause", "k*", ms=HOUR, who=WHO), ["MISFIT", lock.now, "damaged", 1])
     same(server.call("GET", PAUSES), "x")
 
 

@@ -9,8 +9,7 @@ MINUTE = 60000
 
 
 def wait(lock, owner, priority=0, bound=0, **options):
-    notes = f" priority={priority}" * (priority != 0) + f" bound={bound}" * (bound > 0)
-    return lock.acquire(owner, who=WHO + notes, **options)
+    return lock.acquire(owner, who=WHO, priority=priority, bound=bound, **options)
 
 
 def beat(lock, *owners, ms=2500, **options):

@@ -1,4 +1,4 @@
-/* Former runs. */
+/* What a store remembers of former runs. */
 #include "cli/render_history.h"
 
 #include <stdlib.h>

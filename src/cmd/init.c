@@ -1,5 +1,4 @@
-/* rlock init: marks a new server as one that has forgotten nothing; makes the tables of a
- * database. */
+/* rlock init: a server that is new has forgotten nothing, and says so; a database gets tables. */
 #include "cmd/commands.h"
 
 #include <stdio.h>
@@ -10,14 +9,14 @@ enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT };
 static const struct option_spec options[] = {
     {.id = OPTION_FORCE,
      .name = "force",
-     .help = "mark it even if it may have forgotten locks, because none is held"},
+     .help = "mark it even if it may have forgotten locks, because nobody holds any"},
     {.id = OPTION_GRANT,
      .name = "grant",
      .argument = "USER",
      .help = "give USER of the database the rights that rlock needs"},
     {.id = OPTION_PRINT,
      .name = "print",
-     .help = "print the SQL (or for --grant on Redis the ACL), and do nothing"},
+     .help = "print the SQL (of --grant for Redis, the ACL), and do nothing"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -26,7 +25,7 @@ struct init {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    const char *user; /* of --grant, or NULL */
+    const char *user; /* of --grant; NULL: none */
 };
 
 static int mark(struct init *all)
@@ -38,7 +37,7 @@ static int mark(struct init *all)
     query_ask(&all->query, (struct operation){.verb = VERB_MARK, .mark = &request}, &answer);
     if (answer.cause == CAUSE_GRACE) {
         command_error(all->command, "%s", answer.text);
-        say_hint("--force ends that, if no command can be holding a lock");
+        say_hint("--force ends that, if nobody can be holding a lock");
         return STATUS_NO;
     }
     if (answer.verdict != VERDICT_GRANTED)
@@ -49,7 +48,7 @@ static int mark(struct init *all)
     return STATUS_OK;
 }
 
-/* Prints commands for an administrator, and connects to nothing. */
+/* For an administrator: nothing is connected to. */
 static int print(struct init *all)
 {
     const struct store_address *address = &all->settings.address;

@@ -266,6 +266,16 @@ static void make_tables(const struct request *request, const char *user)
     }
 }
 
+/* The value of a script's argument, of those from "first" on; NULL if it is not there. */
+static const char *argument(const struct request *request, size_t first, const char *name)
+{
+    for (size_t i = first; i + 1 < request->count; i += 2) {
+        if (piece_is(request->words[i], name))
+            return word(request, i + 1);
+    }
+    return NULL;
+}
+
 /* EVALSHA or EVAL, a digest or a script, how many keys, keys, arguments. */
 static void do_eval(const struct request *request)
 {
@@ -284,8 +294,7 @@ static void do_eval(const struct request *request)
     } else if (!by_digest && !script_load(scripts, request->words[1], hex, fault, sizeof fault)) {
         resp_error(&request->client->out, fault);
     } else if (strcmp(hex, script_init.sha1) == 0 && !request->server->host->extra) {
-        make_tables(request,
-                    request->count > 5 + (size_t)keys ? word(request, 5 + (size_t)keys) : NULL);
+        make_tables(request, argument(request, 3 + (size_t)keys, "user"));
     } else {
         const struct script_call call = {.hex = hex,
                                          .keys = request->words + 3,

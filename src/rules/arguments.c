@@ -1,13 +1,13 @@
 #include "rules/arguments.h"
 #include "base/mem.h"
 #include "base/percent.h"
+#include "base/strbuf.h"
 #include "lock/key.h"
-#include "rules/grace.h"
 #include "rules/handover.h"
-#include "rules/latch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A place in the queue is kept this long after the last call of its waiter. */
 #define QUEUE_PLACE_MS 7000
@@ -24,18 +24,69 @@ static void call_begin(struct redis_call *call, const struct script *script, con
         call->keys[i] = key_in_store(prefix, keys[i]);
 }
 
-static void call_text(struct redis_call *call, const char *text)
+/* The place of the argument's name; argc if the call has none. */
+static size_t find_argument(const struct redis_call *call, const char *name)
 {
-    call->argv = mem_checked(realloc(call->argv, (call->argc + 1) * sizeof *call->argv));
-    call->argv[call->argc++] = mem_strdup(text);
+    size_t i = 0;
+
+    while (i < call->argc && strcmp(call->argv[i], name) != 0)
+        i += 2;
+    return i;
 }
 
-static void call_number(struct redis_call *call, int64_t number)
+const char *redis_call_get(const struct redis_call *call, const char *name)
+{
+    size_t i = find_argument(call, name);
+    return i < call->argc ? call->argv[i + 1] : NULL;
+}
+
+static void remove_argument(struct redis_call *call, size_t i)
+{
+    free(call->argv[i]);
+    free(call->argv[i + 1]);
+    call->argc -= 2;
+    call->argv[i] = call->argv[call->argc];
+    call->argv[i + 1] = call->argv[call->argc + 1];
+}
+
+void redis_call_set(struct redis_call *call, const char *name, const char *value)
+{
+    size_t i = find_argument(call, name);
+
+    if (i < call->argc)
+        remove_argument(call, i);
+    if (!value)
+        return;
+    call->argv = mem_checked(realloc(call->argv, (call->argc + 2) * sizeof *call->argv));
+    call->argv[call->argc++] = mem_strdup(name);
+    call->argv[call->argc++] = mem_strdup(value);
+}
+
+static void set_number(struct redis_call *call, const char *name, int64_t number)
 {
     char text[24];
 
     snprintf(text, sizeof text, "%" PRId64, number);
-    call_text(call, text);
+    redis_call_set(call, name, text);
+}
+
+/* Arguments that say nothing are left out. */
+static void set_positive(struct redis_call *call, const char *name, int64_t number)
+{
+    if (number > 0)
+        set_number(call, name, number);
+}
+
+static void set_flag(struct redis_call *call, const char *name, bool flag)
+{
+    if (flag)
+        redis_call_set(call, name, "1");
+}
+
+static void set_text(struct redis_call *call, const char *name, const char *text)
+{
+    if (text && *text)
+        redis_call_set(call, name, text);
 }
 
 char *redis_glob_in_store(const char *prefix, const char *glob)
@@ -54,12 +105,6 @@ char *redis_glob_in_store(const char *prefix, const char *glob)
     return out;
 }
 
-void redis_call_replace(struct redis_call *call, size_t i, const char *text)
-{
-    free(call->argv[i]);
-    call->argv[i] = mem_strdup(text);
-}
-
 void redis_call_drop(struct redis_call *call)
 {
     for (size_t i = 0; i < call->argc; i++)
@@ -71,105 +116,112 @@ void redis_call_drop(struct redis_call *call)
     *call = (struct redis_call){.script = NULL};
 }
 
-/* -- the scripts' arguments, in their order --------------------------------------------------- */
-
-static void add_text(void *arg, const char *text)
+char *redis_marker(const char *prefix, const char *what)
 {
-    call_text(arg, text);
+    char *marker = mem_zeroed(strlen(prefix) + strlen(what) + 3);
+
+    sprintf(marker, "%s:!%s", prefix, what);
+    return marker;
 }
 
-static void add_member(struct redis_call *call, const struct redis_terms *terms)
+/* -- the scripts' arguments -------------------------------------------------------------------- */
+
+static void set_mode(struct redis_call *call, enum lock_mode mode, unsigned limit)
 {
-    call_text(call, "member");
-    call_text(call, terms->marker);
-    call->node_at = call->argc;
-    call_text(call, "");
+    static const char *const modes[] = {
+        [LOCK_EXCLUSIVE] = "x", [LOCK_SHARED] = "s", [LOCK_LIMIT] = "l"};
+
+    redis_call_set(call, "mode", modes[mode]);
+    if (mode == LOCK_LIMIT)
+        set_positive(call, "limit", limit);
 }
 
-static void add_fences(struct redis_call *call, const uint64_t *fences, size_t count)
+/* One number for each key, as a list. */
+static void set_list(struct redis_call *call, const char *name,
+                     uint64_t (*number)(const void *numbers, size_t i), const void *numbers,
+                     size_t count)
 {
-    for (size_t i = 0; fences && i < count; i++)
-        call_number(call, (int64_t)fences[i]);
+    struct strbuf list = {.text = NULL};
+
+    for (size_t i = 0; numbers && i < count; i++)
+        strbuf_printf(&list, "%s%" PRIu64, i ? " " : "", number(numbers, i));
+    set_text(call, name, list.text);
+    strbuf_free(&list);
 }
 
-static void note_text(char **who, const char *name, const char *value)
+static uint64_t settled_at(const void *fences, size_t i)
 {
-    const char *line = **who ? *who : IDENTITY_UNKNOWN;
-    char *noted = mem_zeroed(strlen(line) + strlen(name) + strlen(value) + sizeof " =");
-
-    sprintf(noted, "%s %s=%s", line, name, value);
-    free(*who);
-    *who = noted;
+    return ((const uint64_t *)fences)[i];
 }
 
-static void note_number(char **who, const char *name, int64_t value)
+static uint64_t fence_at(const void *grants, size_t i)
 {
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, value);
-    note_text(who, name, text);
+    return ((const struct lock_grant *)grants)[i].fence;
 }
 
-/* Who asks, with notes about the place in the queue that it asks for. */
-static void add_who(struct redis_call *call, const struct acquire_request *request)
+static uint64_t slot_at(const void *grants, size_t i)
+{
+    return ((const struct lock_grant *)grants)[i].slot;
+}
+
+static void set_member(struct redis_call *call, const struct redis_terms *terms,
+                       const struct member_terms *settled)
+{
+    redis_call_set(call, "member", terms->marker);
+    set_list(call, "fences", settled_at, settled->fences, call->key_count);
+    call->names_server = true;
+}
+
+/* The options of a place in the queue. */
+static void set_place(struct redis_call *call, const struct acquire_request *request)
 {
     bool bounds = request->priority_bound && request->priority_bound != LOCK_PRIORITY_BOUND_NS;
-    char *who = mem_strdup(request->who);
 
-    if (request->queue && request->group)
-        note_text(&who, LOCK_NOTE_GROUP, request->group);
-    if (request->replace)
-        note_number(&who, LOCK_NOTE_REPLACE, 1);
-    if (request->queue && request->priority)
-        note_number(&who, LOCK_NOTE_PRIORITY, request->priority);
-    if (request->queue && bounds)
-        note_number(&who, LOCK_NOTE_BOUND, request->priority_bound / NS_PER_MS);
-    if (request->take) {
-        char take[48];
-        snprintf(take, sizeof take, "%zu/%zu", request->take, request->key_count);
-        note_text(&who, LOCK_NOTE_TAKE, take);
-    }
-    call_text(call, who);
-    free(who);
+    if (request->queue || request->stand)
+        set_number(call, "place_ttl", QUEUE_PLACE_MS);
+    set_flag(call, "stand", request->stand);
+    if (!request->queue)
+        return;
+    redis_call_set(call, "latest", request->group);
+    if (request->priority)
+        set_number(call, "priority", request->priority);
+    if (bounds)
+        set_number(call, "bound", request->priority_bound / NS_PER_MS);
 }
 
 void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms,
                         const char *prefix, const struct acquire_request *request,
                         const struct member_terms *settled, bool offers)
 {
+    char take[48];
+
     call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
     call->take = request->take;
     call->ahead = true; /* what it grants can be given back */
-    call_text(call, request->owner);
-    call_number(call, request->lease / NS_PER_MS);
-    call_number(call, request->stand ? -QUEUE_PLACE_MS : request->queue ? QUEUE_PLACE_MS : 0);
-    call_text(call, "0");
-    call_text(call, "");
-    call_text(call, request->listen ? "1" : "0");
-    call_text(call, redis_grace_mode(request->mode));
-    if (request->mirror)
-        call_text(call, request->mirror);
-    else
-        call_number(call, request->mode == LOCK_LIMIT ? request->limit : 0);
-    call_text(call, request->no_nesting ? "0" : "1");
-    add_who(call, request);
-    call_text(call, terms->pauses ? terms->pauses : "");
-    if (terms->grace) {
-        call_text(call, "grace");
-        call_text(call, terms->marker);
-    } else if (terms->member) {
-        add_member(call, terms);
-        call_number(call, (int64_t)settled->proposal);
-        add_fences(call, settled->fences, request->key_count);
-    } else if (offers) {
-        call_text(call, "offer");
-        call_text(call, "");
-        call_number(call, HANDOVER_MS);
+    redis_call_set(call, "owner", request->owner);
+    set_number(call, "lease", request->lease / NS_PER_MS);
+    set_text(call, "who", request->who);
+    if (request->mode != LOCK_EXCLUSIVE)
+        set_mode(call, request->mode, request->limit);
+    set_place(call, request);
+    set_flag(call, "count", request->listen);
+    set_text(call, "mirror", request->mirror);
+    set_flag(call, "no_nesting", request->no_nesting);
+    set_flag(call, "replace", request->replace);
+    if (request->take) {
+        snprintf(take, sizeof take, "%zu/%zu", request->take, request->key_count);
+        redis_call_set(call, "take", take);
     }
-    if (request->unless_done) {
-        call_text(call, "unless-done");
-        call_number(call, request->unless_done / NS_PER_MS);
+    set_positive(call, "unless_done", request->unless_done / NS_PER_MS);
+    set_text(call, "pauses", terms->pauses);
+    if (terms->grace)
+        redis_call_set(call, "epoch", terms->marker);
+    if (terms->member) {
+        set_member(call, terms, settled);
+        set_positive(call, "proposal", (int64_t)settled->proposal);
     }
+    if (offers && !terms->grace && !terms->member)
+        set_number(call, "offer_ms", HANDOVER_MS);
 }
 
 void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
@@ -177,18 +229,21 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
 {
     call_begin(call, &script_renew, prefix, request->keys, request->key_count);
     call->ahead = !terms->grace; /* then it may make a lock */
-    call_text(call, request->owner);
-    call_number(call, request->lease / NS_PER_MS);
-    call_text(call, request->strict ? "1" : "0");
-    call_text(call, "0");
-    if (terms->grace) {
-        redis_grace_renewal(terms->marker, request, add_text, call);
-    } else if (terms->member) {
-        add_member(call, terms);
-        add_fences(call, settled->fences, request->key_count);
-    } else if (request->handed) {
-        call_text(call, "handed");
-    }
+    redis_call_set(call, "owner", request->owner);
+    set_positive(call, "lease", request->lease / NS_PER_MS);
+    set_flag(call, "strict", request->strict);
+    set_flag(call, "handed", request->handed);
+    if (terms->member)
+        set_member(call, terms, settled);
+    if (!terms->grace)
+        return;
+    redis_call_set(call, "epoch", terms->marker);
+    if (!request->grants)
+        return;
+    set_mode(call, request->mode, request->limit);
+    redis_call_set(call, "who", request->who);
+    set_list(call, "fences", fence_at, request->grants, request->key_count);
+    set_list(call, "slots", slot_at, request->grants, request->key_count);
 }
 
 /* The notes behind the record of a holder, when it has come to its end. */
@@ -219,15 +274,14 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
 
     call_begin(call, &script_release, prefix, request->keys, request->key_count);
     call->ahead = !request->in_time; /* which takes the server's clock */
-    call_text(call, request->owner);
-    call_number(call, request->uncertain ? BAR_MS : 0);
-    call_number(call, request->at_least / NS_PER_MS);
-    call_text(call, "0");
-    call_text(call, request->strict ? "1" : "0");
-    call_text(call, print_end(&request->end, notes, sizeof notes));
+    redis_call_set(call, "owner", request->owner);
+    set_positive(call, "bar", request->uncertain ? BAR_MS : 0);
+    set_positive(call, "at_least", request->at_least / NS_PER_MS);
+    set_flag(call, "strict", request->strict);
+    set_text(call, "notes", print_end(&request->end, notes, sizeof notes));
     if (terms->grace) {
-        call_text(call, terms->marker);
-        call_number(call, request->lease / NS_PER_MS);
+        redis_call_set(call, "epoch", terms->marker);
+        set_number(call, "lease", request->lease / NS_PER_MS);
     }
 }
 
@@ -239,9 +293,7 @@ void redis_call_give_back(struct redis_call *call, const struct redis_call *acqu
     call->keys = mem_zeroed((acquisition->key_count + 1) * sizeof *call->keys);
     for (size_t i = 0; i < acquisition->key_count; i++)
         call->keys[call->key_count++] = mem_strdup(acquisition->keys[i]);
-    call_text(call, acquisition->argv[0]);
-    for (int i = 1; i < 5; i++)
-        call_text(call, "0");
+    redis_call_set(call, "owner", redis_call_get(acquisition, "owner"));
 }
 
 /* By whom a lock is taken, and why, as notes: "by=… why=…". */
@@ -262,8 +314,8 @@ static void call_unmirror(struct redis_call *call, const char *prefix,
                           const struct force_request *request)
 {
     call_begin(call, &script_unmirror, prefix, &request->key, 1);
-    call_text(call, request->mirror);
-    call_text(call, request->owner_count ? request->owners[0] : "");
+    redis_call_set(call, "mirror", request->mirror);
+    set_text(call, "token", request->owner_count ? request->owners[0] : NULL);
 }
 
 void redis_call_force(struct redis_call *call, const char *prefix,
@@ -274,17 +326,20 @@ void redis_call_force(struct redis_call *call, const char *prefix,
                                         [FORCE_ASK_AGAIN] = "again",
                                         [FORCE_ASKED_OVER] = "over"};
     char notes[2 * (3 * IDENTITY_WORD_MAX + 8)];
+    struct strbuf owners = {.text = NULL};
 
     if (request->mirror) {
         call_unmirror(call, prefix, request);
         return;
     }
     call_begin(call, &script_force, prefix, &request->key, 1);
-    call_text(call, request->purge ? "1" : "0");
-    call_text(call, words[request->how]);
-    call_text(call, print_revocation(request, notes, sizeof notes));
+    set_flag(call, "purge", request->purge);
+    redis_call_set(call, "how", words[request->how]);
+    set_text(call, "notes", print_revocation(request, notes, sizeof notes));
     for (size_t i = 0; i < request->owner_count; i++)
-        call_text(call, request->owners[i]);
+        strbuf_printf(&owners, "%s%s", i ? " " : "", request->owners[i]);
+    set_text(call, "owners", owners.text);
+    strbuf_free(&owners);
 }
 
 void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
@@ -296,38 +351,37 @@ void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms,
                                         [ADJUST_RESUME] = "resume"};
 
     call_begin(call, &script_adjust, prefix, &request->key, 1);
-    call_text(call, verbs[request->what]);
+    redis_call_set(call, "what", verbs[request->what]);
     if (request->what == ADJUST_LIMIT)
-        call_number(call, request->limit);
-    if (request->what == ADJUST_NO_LIMIT)
-        call_text(call, "");
+        set_number(call, "limit", request->limit);
     if (request->what == ADJUST_PAUSE || request->what == ADJUST_RESUME)
-        call_text(call, terms->pauses ? terms->pauses : "");
+        set_text(call, "pauses", terms->pauses);
     if (request->what == ADJUST_PAUSE) {
-        call_number(call, request->duration / NS_PER_MS);
-        call_text(call, request->who);
+        set_number(call, "ms", request->duration / NS_PER_MS);
+        redis_call_set(call, "who", request->who);
     }
 }
 
-/* The pause of a GLOB, which is written down in the words of SCAN, and in the user's. */
+/* The pause of a GLOB, in the words of SCAN, and in the user's. */
 void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                        const struct adjust_request *request)
 {
     char coded[3 * KEY_MAX_BYTES + 1];
     char *glob = redis_glob_in_store(prefix, request->key);
+    struct strbuf who = {.text = NULL};
 
     call->script = &script_pauses;
     call->keys = mem_zeroed(sizeof *call->keys);
     call->keys[call->key_count++] = mem_strdup(terms->pauses);
-    call_text(call, request->what == ADJUST_PAUSE ? "pause" : "resume");
-    call_text(call, glob);
+    redis_call_set(call, "what", request->what == ADJUST_PAUSE ? "pause" : "resume");
+    redis_call_set(call, "glob", glob);
     if (request->what == ADJUST_PAUSE) {
-        char *who = mem_strdup(request->who);
         percent_encode(request->key, "", coded, sizeof coded);
-        note_text(&who, LOCK_NOTE_GLOB, coded);
-        call_number(call, request->duration / NS_PER_MS);
-        call_text(call, who);
-        free(who);
+        strbuf_printf(&who, "%s " LOCK_NOTE_GLOB "=%s",
+                      *request->who ? request->who : IDENTITY_UNKNOWN, coded);
+        set_number(call, "ms", request->duration / NS_PER_MS);
+        redis_call_set(call, "who", who.text);
+        strbuf_free(&who);
     }
     free(glob);
 }
@@ -335,17 +389,33 @@ void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms,
 void redis_call_latch(struct redis_call *call, const char *prefix,
                       const struct latch_request *request)
 {
+    static const char *const verbs[] = {[LATCH_LOOK] = "look",
+                                        [LATCH_LIST] = "list",
+                                        [LATCH_SET] = "set",
+                                        [LATCH_COUNT] = "count",
+                                        [LATCH_DELETE] = "delete"};
+    char field[KEY_MAX_BYTES + 3];
+
     call_begin(call, &script_latch, prefix, &request->key, 1);
     call->ahead = request->verb != LATCH_DELETE; /* twice would not be once */
-    redis_latch_arguments(request, add_text, call);
+    redis_call_set(call, "what", verbs[request->verb]);
+    if (request->verb != LATCH_SET && request->verb != LATCH_COUNT)
+        return;
+    set_number(call, "number", request->number);
+    set_text(call, "word", request->word);
+    if (request->verb == LATCH_SET) {
+        set_number(call, "ttl", request->ttl / NS_PER_MS);
+    } else {
+        snprintf(field, sizeof field, "%c:%s", request->unnamed ? 'r' : 'd', request->id);
+        redis_call_set(call, "field", field);
+    }
 }
 
 void redis_call_mark(struct redis_call *call, const struct redis_terms *terms,
                      const struct mark_request *request)
 {
     call_begin(call, &script_init, NULL, NULL, 0);
-    call_text(call, terms->marker);
-    call_text(call, request->force ? "1" : "0");
-    if (request->user)
-        call_text(call, request->user);
+    redis_call_set(call, "epoch", terms->marker);
+    set_flag(call, "force", request->force);
+    set_text(call, "user", request->user);
 }

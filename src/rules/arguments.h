@@ -1,16 +1,11 @@
-/* What a request becomes on a Redis server: one call of a script of lua/, with the keys and the
- * arguments in the order in which the script takes them. Pure: no connection, no clock. */
+/* Makes a call of a script of lua/ from a request. The first comment of each script lists its keys
+ * and its arguments, which have names. Pure: no connection, no clock. */
 #ifndef RLOCK_RULES_ARGUMENTS_H
 #define RLOCK_RULES_ARGUMENTS_H
 
 #include "rules/scripts.h"
 #include "store/member.h"
 #include "store/store.h"
-
-/* Arguments that are filled in at the moment of sending, with redis_call_replace(): until when the
- * script may do anything (the server's clock in ms), which acquire.lua, renew.lua and release.lua
- * have at the same place; of acquire.lua the places in the queues, and the token of an offer. */
-enum { REDIS_ARGUMENT_NOT_AFTER = 3, REDIS_ARGUMENT_PLACES = 4, REDIS_ARGUMENT_TOKEN = 12 };
 
 /* One call of a script. It owns its keys and arguments. */
 struct redis_call {
@@ -21,9 +16,9 @@ struct redis_call {
     char **keys; /* as they are called in the store */
     size_t key_count;
     size_t take; /* so many of the keys; 0: all */
-    char **argv;
+    char **argv; /* names, each followed by its value */
     size_t argc;
-    size_t node_at; /* the argument that tells a quorum's member which it is; 0: none does */
+    bool names_server; /* a quorum's member is told its process, in the argument "server" */
 };
 
 /* What is asked of a server besides. The texts are borrowed. */
@@ -67,8 +62,15 @@ void redis_call_mark(struct redis_call *call, const struct redis_terms *terms,
  * NULL: any. The caller frees. */
 char *redis_glob_in_store(const char *prefix, const char *glob);
 
-/* Makes a copy of "text" argument "i", counted from 0, which the call has. */
-void redis_call_replace(struct redis_call *call, size_t i, const char *text);
+/* The value of an argument, borrowed; NULL if the call does not have it. */
+const char *redis_call_get(const struct redis_call *call, const char *name);
+/* Gives the argument a copy of the value; NULL: the call does not have it any more. Filled in when
+ * the call is sent are: of acquire, renew and release "not_after", the server clock in ms until
+ * which the script may do anything; of acquire "places", and the token of an "offer". */
+void redis_call_set(struct redis_call *call, const char *name, const char *value);
+
+/* The key of something that a store keeps besides its locks: PREFIX:!WHAT. The caller frees. */
+char *redis_marker(const char *prefix, const char *what);
 
 /* Frees what the call owns, and makes it empty. */
 void redis_call_drop(struct redis_call *call);

@@ -1,41 +1,12 @@
-/* latch.lua's arguments and replies. */
+/* The replies of latch.lua. */
 #include "rules/latch.h"
 
 #include <hiredis/hiredis.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "lock/key.h"
 #include "rules/error.h"
 #include "rules/reply.h"
-
-static const char *const verbs[] = {[LATCH_LOOK] = "look",
-                                    [LATCH_LIST] = "list",
-                                    [LATCH_SET] = "set",
-                                    [LATCH_COUNT] = "count",
-                                    [LATCH_DELETE] = "delete"};
-
-void redis_latch_arguments(const struct latch_request *request,
-                           void (*add)(void *arg, const char *text), void *arg)
-{
-    char number[24], ttl[24], field[KEY_MAX_BYTES + 3];
-
-    snprintf(number, sizeof number, "%" PRId64, request->number);
-    add(arg, "latch"); /* no owner of a lock is called so, and these have channels, too */
-    add(arg, verbs[request->verb]);
-    if (request->verb == LATCH_SET) {
-        snprintf(ttl, sizeof ttl, "%" PRId64, request->ttl / NS_PER_MS);
-        add(arg, request->word);
-        add(arg, number);
-        add(arg, ttl);
-    } else if (request->verb == LATCH_COUNT) {
-        snprintf(field, sizeof field, "%c:%s", request->unnamed ? 'r' : 'd', request->id);
-        add(arg, field);
-        add(arg, number);
-        add(arg, request->word ? request->word : "");
-    }
-}
 
 static void refuse(struct answer *answer, enum cause cause, const char *text)
 {

@@ -1,4 +1,4 @@
-/* Which script each request calls, with which keys, and with which arguments in which order. */
+/* Which script each request calls, with which keys, and with which arguments. */
 #include "rules/arguments.h"
 
 #include "tap.h"
@@ -24,7 +24,7 @@ static const struct member_terms nothing;
 static const struct member_terms proposed = {.proposal = 77};
 static const struct member_terms settled = {.proposal = 77, .fences = fences};
 
-/* The call as "SCRIPT KEY… flags: ARGUMENT|ARGUMENT|…". */
+/* The call as "SCRIPT KEY… flags: NAME=VALUE|…". */
 static void print(const struct redis_call *call, char *out, size_t size)
 {
     FILE *to = fmemopen(out, size, "w");
@@ -37,11 +37,11 @@ static void print(const struct redis_call *call, char *out, size_t size)
         fprintf(to, " db=%d", call->db);
     if (call->take)
         fprintf(to, " take=%zu", call->take);
-    if (call->node_at)
-        fprintf(to, " node@%zu", call->node_at);
+    if (call->names_server)
+        fprintf(to, " server");
     fprintf(to, ": ");
-    for (size_t i = 0; i < call->argc; i++)
-        fprintf(to, "%s%s", i ? "|" : "", call->argv[i]);
+    for (size_t i = 0; i < call->argc; i += 2)
+        fprintf(to, "%s%s=%s", i ? "|" : "", call->argv[i], call->argv[i + 1]);
     fclose(to);
 }
 
@@ -82,62 +82,62 @@ static const struct {
      &nothing,
      false,
      {.who = "who"},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who"},
     {"of two keys",
      &plain,
      &nothing,
      false,
      {.who = "who", .key_count = 2},
-     "acquire p:{a} p:{b} ahead: us|30000|0|0||0|x|0|1|who|"},
+     "acquire p:{a} p:{b} ahead: owner=us|lease=30000|who=who"},
     {"a place in the queue, and a call",
      &plain,
      &nothing,
      false,
      {.who = "who", .queue = true, .listen = true},
-     "acquire p:{a} ahead: us|30000|7000|0||1|x|0|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000|count=1"},
     {"a place, and never the lock",
      &plain,
      &nothing,
      false,
      {.who = "who", .queue = true, .stand = true},
-     "acquire p:{a} ahead: us|30000|-7000|0||0|x|0|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000|stand=1"},
     {"part of a ms is none",
      &plain,
      &nothing,
      false,
      {.who = "who", .lease = 1999999},
-     "acquire p:{a} ahead: us|1|0|0||0|x|0|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=1|who=who"},
     {"not nested",
      &plain,
      &nothing,
      false,
      {.who = "who", .no_nesting = true},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|0|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|no_nesting=1"},
     {"shared, which has no limit",
      &plain,
      &nothing,
      false,
      {.who = "who", .mode = LOCK_SHARED, .limit = 4},
-     "acquire p:{a} ahead: us|30000|0|0||0|s|0|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|mode=s"},
     {"a semaphore",
      &plain,
      &nothing,
      false,
      {.who = "who", .mode = LOCK_LIMIT, .limit = 4},
-     "acquire p:{a} ahead: us|30000|0|0||0|l|4|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|mode=l|limit=4"},
     {"a semaphore of the limit that is stored",
      &plain,
      &nothing,
      false,
      {.who = "who", .mode = LOCK_LIMIT},
-     "acquire p:{a} ahead: us|30000|0|0||0|l|0|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|mode=l"},
     {"with a mirror",
      &plain,
      &nothing,
      false,
      {.who = "who", .mirror = "redlock:x"},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|redlock:x|1|who|"},
-    {"all the notes",
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|mirror=redlock:x"},
+    {"all the options of a place",
      &plain,
      &nothing,
      false,
@@ -149,92 +149,96 @@ static const struct {
       .priority_bound = S(60),
       .take = 1,
       .key_count = 2},
-     "acquire p:{a} p:{b} ahead take=1: us|30000|7000|0||0|x|0|1|"
-     "who latest=g replace=1 priority=9 bound=60000 take=1/2|"},
+     "acquire p:{a} p:{b} ahead take=1: "
+     "owner=us|lease=30000|who=who|place_ttl=7000|latest=g|priority=9|bound=60000|replace=1|take=1/"
+     "2"},
     {"the group of the key's name",
      &plain,
      &nothing,
      false,
      {.who = "who", .queue = true, .group = ""},
-     "acquire p:{a} ahead: us|30000|7000|0||0|x|0|1|who latest=|"},
-    {"no notes about a queue without one",
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000|latest="},
+    {"no options of a place without one",
      &plain,
      &nothing,
      false,
      {.who = "who", .group = "g", .priority = 9, .priority_bound = S(60)},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who"},
     {"the usual bound is not told",
      &plain,
      &nothing,
      false,
      {.who = "who", .queue = true, .priority_bound = LOCK_PRIORITY_BOUND_NS},
-     "acquire p:{a} ahead: us|30000|7000|0||0|x|0|1|who|"},
-    {"notes of nobody known",
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000"},
+    {"options of an unknown client",
      &plain,
      &nothing,
      false,
      {.who = "", .replace = true},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1|- - - - - replace=1|"},
-    {"nobody known",
+     "acquire p:{a} ahead: owner=us|lease=30000|replace=1"},
+    {"an unknown client",
      &plain,
      &nothing,
      false,
      {.who = ""},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1||"},
+     "acquire p:{a} ahead: owner=us|lease=30000"},
     {"where GLOBs may be paused",
      &pausing,
      &nothing,
      false,
      {.who = "who"},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1|who|p:!paused"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|pauses=p:!paused"},
     {"a marker that is not asked about",
      &marked,
      &nothing,
      false,
      {.who = "who"},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1|who|"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who"},
     {"an offer",
      &pausing,
      &nothing,
      true,
      {.who = "who", .queue = true, .listen = true},
-     "acquire p:{a} ahead: us|30000|7000|0||1|x|0|1|who|p:!paused|offer||9500"},
+     "acquire p:{a} ahead: "
+     "owner=us|lease=30000|who=who|place_ttl=7000|count=1|pauses=p:!paused|offer_ms=9500"},
     {"unless it is done",
      &plain,
      &nothing,
      false,
      {.who = "who", .unless_done = S(3600)},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1|who||unless-done|3600000"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|unless_done=3600000"},
     {"with grace",
      &gracious,
      &nothing,
      false,
      {.who = "who"},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1|who|p:!paused|grace|p:!epoch"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|pauses=p:!paused|epoch=p:!epoch"},
     {"with grace, unless it is done",
      &gracious,
      &nothing,
      false,
      {.who = "who", .unless_done = S(1)},
-     "acquire p:{a} ahead: us|30000|0|0||0|x|0|1|who|p:!paused|grace|p:!epoch|unless-done|1000"},
+     "acquire p:{a} ahead: "
+     "owner=us|lease=30000|who=who|unless_done=1000|pauses=p:!paused|epoch=p:!epoch"},
     {"a member",
      &member,
      &nothing,
      false,
      {.who = "who"},
-     "acquire p:{a} ahead node@13: us|30000|0|0||0|x|0|1|who||member|p:!quorum||0"},
+     "acquire p:{a} ahead server: owner=us|lease=30000|who=who|member=p:!quorum"},
     {"a member that is proposed a fence",
      &member,
      &proposed,
      false,
      {.who = "who", .key_count = 2},
-     "acquire p:{a} p:{b} ahead node@13: us|30000|0|0||0|x|0|1|who||member|p:!quorum||77"},
+     "acquire p:{a} p:{b} ahead server: owner=us|lease=30000|who=who|member=p:!quorum|proposal=77"},
     {"a member that is told the fences",
      &member,
      &settled,
      false,
      {.who = "who", .key_count = 2},
-     "acquire p:{a} p:{b} ahead node@13: us|30000|0|0||0|x|0|1|who||member|p:!quorum||77|51|52"},
+     "acquire p:{a} p:{b} ahead server: owner=us|lease=30000|who=who|member=p:!quorum|fences=51 "
+     "52|proposal=77"},
 };
 
 static void test_acquire(void)
@@ -259,29 +263,42 @@ static const struct {
     struct renew_request request;
     const char *wanted;
 } renewals[] = {
-    {"a renewal", &plain, &nothing, {.key_count = 2}, "renew p:{a} p:{b} ahead: us|30000|0|0"},
-    {"strict", &marked, &nothing, {.strict = true}, "renew p:{a} ahead: us|30000|1|0"},
+    {"a renewal",
+     &plain,
+     &nothing,
+     {.key_count = 2},
+     "renew p:{a} p:{b} ahead: owner=us|lease=30000"},
+    {"strict",
+     &marked,
+     &nothing,
+     {.strict = true},
+     "renew p:{a} ahead: owner=us|lease=30000|strict=1"},
     {"the first one of what was handed over",
      &plain,
      &nothing,
      {.handed = true},
-     "renew p:{a} ahead: us|30000|0|0|handed"},
-    {"with grace", &gracious, &nothing, {.who = "who"}, "renew p:{a}: us|30000|0|0|grace|p:!epoch"},
+     "renew p:{a} ahead: owner=us|lease=30000|handed=1"},
+    {"with grace",
+     &gracious,
+     &nothing,
+     {.who = "who"},
+     "renew p:{a}: owner=us|lease=30000|epoch=p:!epoch"},
     {"with grace, and a claim",
      &gracious,
      &nothing,
      {.who = "who", .mode = LOCK_LIMIT, .limit = 4, .grants = grants, .key_count = 2},
-     "renew p:{a} p:{b}: us|30000|0|0|grace|p:!epoch|l|4|who|41|0|42|3"},
+     "renew p:{a} p:{b}: owner=us|lease=30000|epoch=p:!epoch|mode=l|limit=4|who=who|fences=41 "
+     "42|slots=0 3"},
     {"a member's",
      &member,
      &proposed,
      {.who = "who"},
-     "renew p:{a} ahead node@6: us|30000|0|0|member|p:!quorum|"},
+     "renew p:{a} ahead server: owner=us|lease=30000|member=p:!quorum"},
     {"a member's that is told the fences",
      &member,
      &settled,
      {.key_count = 2},
-     "renew p:{a} p:{b} ahead node@6: us|30000|0|0|member|p:!quorum||51|52"},
+     "renew p:{a} p:{b} ahead server: owner=us|lease=30000|member=p:!quorum|fences=51 52"},
 };
 
 static void test_renew(void)
@@ -302,7 +319,7 @@ static void test_renew_as_before(void)
     struct redis_call call = {.script = NULL};
 
     redis_call_renew(&call, &plain, "p", &request, &nothing);
-    check(&call, "renew p:{a} ahead: us|0|0|0", "for as long as before");
+    check(&call, "renew p:{a} ahead: owner=us", "for as long as before");
 }
 
 static const struct {
@@ -311,45 +328,48 @@ static const struct {
     struct release_request request;
     const char *wanted;
 } releases[] = {
-    {"a release", &marked, {.key_count = 2}, "release p:{a} p:{b} ahead: us|0|0|0|0|"},
-    {"an uncertain one", &plain, {.uncertain = true}, "release p:{a} ahead: us|60000|0|0|0|"},
-    {"not at once", &plain, {.at_least = S(5)}, "release p:{a} ahead: us|0|5000|0|0|"},
-    {"a strict release", &plain, {.strict = true}, "release p:{a} ahead: us|0|0|0|1|"},
-    {"in time, or not at all", &plain, {.in_time = true}, "release p:{a}: us|0|0|0|0|"},
-    {"with grace", &gracious, {.strict = false}, "release p:{a} ahead: us|0|0|0|0||p:!epoch|30000"},
-    {"a member's", &member, {.strict = false}, "release p:{a} ahead: us|0|0|0|0|"},
+    {"a release", &marked, {.key_count = 2}, "release p:{a} p:{b} ahead: owner=us"},
+    {"an uncertain one", &plain, {.uncertain = true}, "release p:{a} ahead: owner=us|bar=60000"},
+    {"not at once", &plain, {.at_least = S(5)}, "release p:{a} ahead: owner=us|at_least=5000"},
+    {"a strict release", &plain, {.strict = true}, "release p:{a} ahead: owner=us|strict=1"},
+    {"in time, or not at all", &plain, {.in_time = true}, "release p:{a}: owner=us"},
+    {"with grace",
+     &gracious,
+     {.strict = false},
+     "release p:{a} ahead: owner=us|epoch=p:!epoch|lease=30000"},
+    {"a member's", &member, {.strict = false}, "release p:{a} ahead: owner=us"},
     {"it was no run",
      &plain,
      {.end = {.how = LOCK_UNUSED}},
-     "release p:{a} ahead: us|0|0|0|0|unused=1"},
-    {"it waited in vain",
+     "release p:{a} ahead: owner=us|notes=unused=1"},
+    {"it waited without success",
      &plain,
      {.end = {.how = LOCK_REFUSED}},
-     "release p:{a} ahead: us|0|0|0|0|refused=1"},
+     "release p:{a} ahead: owner=us|notes=refused=1"},
     {"it expired",
      &plain,
      {.end = {.how = LOCK_EXPIRED}},
-     "release p:{a} ahead: us|0|0|0|0|expired=1"},
+     "release p:{a} ahead: owner=us|notes=expired=1"},
     {"the command has ended",
      &plain,
      {.end = {.known = true, .status = 3, .ran_ms = 1500}},
-     "release p:{a} ahead: us|0|0|0|0|ran=1500 exit=3"},
+     "release p:{a} ahead: owner=us|notes=ran=1500 exit=3"},
     {"in less than a ms",
      &plain,
      {.end = {.known = true}},
-     "release p:{a} ahead: us|0|0|0|0|ran=1 exit=0"},
+     "release p:{a} ahead: owner=us|notes=ran=1 exit=0"},
     {"its time was up",
      &plain,
      {.end = {.how = LOCK_TIMED_OUT, .known = true, .signal = 15, .ran_ms = 20}},
-     "release p:{a} ahead: us|0|0|0|0|timed=1 ran=20 signal=15"},
+     "release p:{a} ahead: owner=us|notes=timed=1 ran=20 signal=15"},
     {"the lock was lost",
      &plain,
      {.end = {.how = LOCK_LOST, .known = true, .signal = 9, .status = 1, .ran_ms = 20}},
-     "release p:{a} ahead: us|0|0|0|0|lost=1 ran=20 signal=9"},
+     "release p:{a} ahead: owner=us|notes=lost=1 ran=20 signal=9"},
     {"it was taken away",
      &plain,
      {.end = {.how = LOCK_REVOKED, .known = true, .status = 1, .ran_ms = 20}},
-     "release p:{a} ahead: us|0|0|0|0|revoked=1 ran=20 exit=1"},
+     "release p:{a} ahead: owner=us|notes=revoked=1 ran=20 exit=1"},
 };
 
 static void test_release(void)
@@ -378,23 +398,20 @@ static void test_places(void)
     redis_call_acquire(&call, &plain, "p", &request, &nothing, true);
     call.db = 5;
     redis_call_give_back(&back, &call);
-    check(&back, "release p:{a} p:{b} whole db=5: us|0|0|0|0", "an acquisition is given back");
-    redis_call_replace(&call, REDIS_ARGUMENT_NOT_AFTER, "LATEST");
-    redis_call_replace(&call, REDIS_ARGUMENT_PLACES, "PLACES");
-    redis_call_replace(&call, REDIS_ARGUMENT_TOKEN, "TOKEN");
+    check(&back, "release p:{a} p:{b} whole db=5: owner=us", "an acquisition is given back");
+    redis_call_set(&call, "not_after", "LATEST");
+    redis_call_set(&call, "places", "PLACES");
+    redis_call_set(&call, "offer", "TOKEN");
+    redis_call_set(&call, "offer", "OTHER");
+    redis_call_set(&call, "places", NULL);
+    redis_call_set(&call, "lease", NULL);
     check(&call,
           "acquire p:{a} p:{b} ahead db=5: "
-          "us|30000|7000|LATEST|PLACES|0|x|0|1|who||offer|TOKEN|9500",
-          "where acquire.lua has what is filled in");
-    redis_call_renew(&call, &member, "p", &renewal, &nothing);
-    redis_call_replace(&call, REDIS_ARGUMENT_NOT_AFTER, "LATEST");
-    redis_call_replace(&call, call.node_at, "NODE");
-    check(&call, "renew p:{a} p:{b} ahead node@6: us|30000|0|LATEST|member|p:!quorum|NODE",
-          "where renew.lua has it");
-    redis_call_release(&call, &plain, "p", &release);
-    redis_call_replace(&call, REDIS_ARGUMENT_NOT_AFTER, "LATEST");
-    check(&call, "release p:{a} p:{b} ahead: us|0|0|LATEST|0|", "where release.lua has it");
-    tap_ok(!call.script && !call.argc && !call.key_count && !call.node_at && !call.db,
+          "owner=us|offer=OTHER|who=who|place_ttl=7000|offer_ms=9500|not_after=LATEST",
+          "arguments that are filled in, once more, and taken out");
+    redis_call_set(&call, "one", NULL);
+    tap_ok(!redis_call_get(&call, "one"), "an argument that is not there");
+    tap_ok(!call.script && !call.argc && !call.key_count && !call.names_server && !call.db,
            "a call that is dropped is empty");
 }
 
@@ -408,24 +425,26 @@ static void test_force(void)
         struct force_request request;
         const char *wanted;
     } rows[] = {
-        {"force", {.by = "", .why = ""}, "force p:{a}: 0|now|"},
+        {"force", {.by = "", .why = ""}, "force p:{a}: how=now"},
         {"force, two owners",
          {.by = "", .why = "", .owners = owners, .owner_count = 2},
-         "force p:{a}: 0|now||one|other"},
-        {"force, and the queue", {.by = "", .why = "", .purge = true}, "force p:{a}: 1|now|"},
+         "force p:{a}: how=now|owners=one other"},
+        {"force, and the queue",
+         {.by = "", .why = "", .purge = true},
+         "force p:{a}: purge=1|how=now"},
         {"ask",
          {.how = FORCE_ASK, .by = "me@x pid 1", .why = "a b"},
-         "force p:{a}: 0|ask|by=me@x%20pid%201 why=a%20b"},
+         "force p:{a}: how=ask|notes=by=me@x%20pid%201 why=a%20b"},
         {"ask again",
          {.how = FORCE_ASK_AGAIN, .by = "me", .why = ""},
-         "force p:{a}: 0|again|by=me"},
+         "force p:{a}: how=again|notes=by=me"},
         {"asked over",
          {.how = FORCE_ASKED_OVER, .by = "", .why = "x", .owners = owners, .owner_count = 1},
-         "force p:{a}: 0|over|why=x|one"},
-        {"a mirror", {.mirror = "redlock:x"}, "unmirror p:{a}: redlock:x|"},
+         "force p:{a}: how=over|notes=why=x|owners=one"},
+        {"a mirror", {.mirror = "redlock:x"}, "unmirror p:{a}: mirror=redlock:x"},
         {"a mirror with its token",
          {.mirror = "redlock:x", .owners = owners, .owner_count = 1, .purge = true},
-         "unmirror p:{a}: redlock:x|one"},
+         "unmirror p:{a}: mirror=redlock:x|token=one"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -449,26 +468,29 @@ static void test_adjust(void)
         {"a limit",
          &pausing,
          {.key = "a", .what = ADJUST_LIMIT, .limit = 3},
-         "adjust p:{a}: limit|3"},
-        {"nobody", &plain, {.key = "a", .what = ADJUST_LIMIT}, "adjust p:{a}: limit|0"},
-        {"no limit", &pausing, {.key = "a", .what = ADJUST_NO_LIMIT}, "adjust p:{a}: limit|"},
+         "adjust p:{a}: what=limit|limit=3"},
+        {"nobody", &plain, {.key = "a", .what = ADJUST_LIMIT}, "adjust p:{a}: what=limit|limit=0"},
+        {"no limit", &pausing, {.key = "a", .what = ADJUST_NO_LIMIT}, "adjust p:{a}: what=limit"},
         {"a pause",
          &pausing,
          {.key = "a", .what = ADJUST_PAUSE, .duration = S(60), .who = "who"},
-         "adjust p:{a}: pause|p:!paused|60000|who"},
+         "adjust p:{a}: what=pause|pauses=p:!paused|ms=60000|who=who"},
         {"a pause without GLOBs",
          &plain,
          {.key = "a", .what = ADJUST_PAUSE, .duration = S(60), .who = "who"},
-         "adjust p:{a}: pause||60000|who"},
-        {"resume", &pausing, {.key = "a", .what = ADJUST_RESUME}, "adjust p:{a}: resume|p:!paused"},
+         "adjust p:{a}: what=pause|ms=60000|who=who"},
+        {"resume",
+         &pausing,
+         {.key = "a", .what = ADJUST_RESUME},
+         "adjust p:{a}: what=resume|pauses=p:!paused"},
         {"a pause of a GLOB",
          &pausing,
          {.key = "a b*", .glob = true, .what = ADJUST_PAUSE, .duration = S(60), .who = "who"},
-         "pauses p:!paused: pause|p:{a b*}|60000|who glob=a%20b*"},
+         "pauses p:!paused: what=pause|glob=p:{a b*}|ms=60000|who=who glob=a%20b*"},
         {"a GLOB is resumed",
          &pausing,
          {.key = "a*", .glob = true, .what = ADJUST_RESUME},
-         "pauses p:!paused: resume|p:{a*}"},
+         "pauses p:!paused: what=resume|glob=p:{a*}"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -488,18 +510,18 @@ static void test_latch(void)
         struct latch_request request;
         const char *wanted;
     } rows[] = {
-        {"look at a latch", {.verb = LATCH_LOOK}, "latch p:{a} ahead: latch|look"},
-        {"list", {.verb = LATCH_LIST}, "latch p:{a} ahead: latch|list"},
+        {"look at a latch", {.verb = LATCH_LOOK}, "latch p:{a} ahead: what=look"},
+        {"list", {.verb = LATCH_LIST}, "latch p:{a} ahead: what=list"},
         {"set",
          {.verb = LATCH_SET, .word = "w", .number = 3, .ttl = S(60)},
-         "latch p:{a} ahead: latch|set|w|3|60000"},
+         "latch p:{a} ahead: what=set|number=3|word=w|ttl=60000"},
         {"count",
          {.verb = LATCH_COUNT, .id = "i", .number = 2},
-         "latch p:{a} ahead: latch|count|d:i|2|"},
+         "latch p:{a} ahead: what=count|number=2|field=d:i"},
         {"count without an id",
          {.verb = LATCH_COUNT, .id = "i", .unnamed = true, .word = "w", .number = 1},
-         "latch p:{a} ahead: latch|count|r:i|1|w"},
-        {"delete", {.verb = LATCH_DELETE}, "latch p:{a}: latch|delete"},
+         "latch p:{a} ahead: what=count|number=1|word=w|field=r:i"},
+        {"delete", {.verb = LATCH_DELETE}, "latch p:{a}: what=delete"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -517,9 +539,9 @@ static void test_mark(void)
     struct redis_call call = {.script = NULL};
 
     redis_call_mark(&call, &gracious, &(struct mark_request){.force = false});
-    check(&call, "init: p:!epoch|0", "a server that is new");
+    check(&call, "init: epoch=p:!epoch", "a server that is new");
     redis_call_mark(&call, &gracious, &(struct mark_request){.force = true});
-    check(&call, "init: p:!epoch|1", "any server");
+    check(&call, "init: epoch=p:!epoch|force=1", "any server");
 }
 
 int main(void)

@@ -1,22 +1,22 @@
--- include database.lua
--- include lock.lua
--- include slots.lua
--- include memory.lua
--- include waiter.lua
--- include queue.lua
--- include holders.lua
--- include globs.lua
+-- Changes what is decided about a lock without holding it.
+--
+-- Key: the lock.
+-- Arguments (those in brackets may be missing):
+--   what       limit, pause, resume, or globs: apply the pauses of GLOBs
+--   [limit]    of limit: how many may hold it from now on; missing: forget that
+--   [pauses]   of all others: the key of the pauses of GLOBs (globs.lua)
+--   [ms, who]  of pause: for how long no newcomer is let in, and the WHO of the one who decides
+-- Answers:
+--   {'ADJUSTED', now}   {'NONE', now}: there is nothing to forget, or to do
+--   {'MISFIT', now, what, 1}
+--- @include "arguments"
+--- @include "holders"
+--- @include "globs"
 
--- What somebody decides about a lock without holding it.
--- ARGV: 'limit', how many may hold it from now on, or '' to forget that;
---       'pause', where the pauses of GLOBs are ('': nowhere), for how many ms nobody is let in, and
---       who says so;   'resume', where they are;   'globs', where they are: does what they say
--- {'ADJUSTED', now}   {'NONE', now}: there is nothing to forget, or to do
--- {'MISFIT', now, what, 1}
-local lock, refusal = load_lock(1, nil, 'po', 'k')
+local lock, refusal = load_families(1, nil, 'po', 'k')
 if not lock then return refusal end
 
--- As many hold it as do; no more come before there is room.
+-- The present holders stay; no newcomer gets in before there is room.
 local function set_limit(limit)
   refresh(lock)
   if lock.held and lock.held.mode ~= 'l' then return { 'MISFIT', now, 'lock', 1 } end
@@ -32,7 +32,7 @@ local function set_limit(limit)
   return { 'ADJUSTED', now }
 end
 
--- What is stored counts no more. Those who hold the lock go on under the limit that they have.
+-- The present holders continue under the limit that they have.
 local function forget_limit()
   if not lock.stored then return { 'NONE', now } end
   lock.stored = nil
@@ -42,26 +42,26 @@ local function forget_limit()
   return { 'ADJUSTED', now }
 end
 
--- The notes behind the five words of whoever has made it.
+-- The notes behind the five words of WHO.
 local NOTES = '^%d+ %S+ %d+ %S+ %S+ %S+ %S+ %S+ %S+( .*)$'
 
--- The pause that somebody has made for this lock alone.
+-- The pause that was made for this lock only.
 local function own_pause()
   local notes = lock.paused and string.match(lock.paused.text, NOTES) or ''
   if not string.find(notes, ' glob=', 1, true) then return lock.paused end
   return lock.also and read_pause(lock.also) or nil
 end
 
--- Of its own pause and those of GLOBs the one that ends last, and then its own, if another lasts
+-- Of its own pause and those of GLOBs, the one that ends last; and its own, if another lasts
 -- longer.
 local function choose(own)
-  local told = ARGV[2] ~= '' and redis.call('HMGET', ARGV[2], 'p')[1]
+  local told = ask.pauses and redis.call('HMGET', ask.pauses, 'p')[1]
   local last = glob_pause(told or nil, lock.key)
   if own and not (last and last.till > own.till) then return own end
   return last, own
 end
 
--- The one that counts is in p, its own besides in po.
+-- Writes the pause that counts to p, and its own to po if that is another one.
 local function set_pause(last, own)
   lock.paused = last
   keep(lock, 0)
@@ -77,7 +77,7 @@ local function set_pause(last, own)
   return { 'ADJUSTED', now }
 end
 
--- In place of a pause of its own that there is.
+-- Pauses it, in place of a pause of its own.
 local function pause(ms, who)
   local till = now + ms
   local own = { till = till, text = whole(till) .. ' pause ' .. whole(now) .. ' x ' .. who }
@@ -89,7 +89,7 @@ local function resume()
   return set_pause(choose(nil))
 end
 
--- A lock that is not there any more is none to be marked.
+-- A lock that does not exist any more is not marked.
 local function mark()
   local last, own = choose(own_pause())
   local same = (last and last.text) == (lock.paused and lock.paused.text)
@@ -97,8 +97,8 @@ local function mark()
   return set_pause(last, own)
 end
 
-if ARGV[1] == 'pause' then return pause(tonumber(ARGV[3]), ARGV[4]) end
-if ARGV[1] == 'resume' then return resume() end
-if ARGV[1] == 'globs' then return mark() end
-if ARGV[2] == '' then return forget_limit() end
-return set_limit(tonumber(ARGV[2]))
+if ask.what == 'pause' then return pause(tonumber(ask.ms), ask.who) end
+if ask.what == 'resume' then return resume() end
+if ask.what == 'globs' then return mark() end
+if not ask.limit then return forget_limit() end
+return set_limit(tonumber(ask.limit))

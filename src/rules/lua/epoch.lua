@@ -1,40 +1,49 @@
 -- Whether the server may have forgotten locks. A server that was started again, emptied, restored
 -- from a file or promoted may have, and grants nothing new until every lease that it may have
 -- forgotten has ended. One hash for all locks, the marker, tells:
---   r, i   run_id and replication id of the server that wrote the marker. A server that has a copy
---          of the marker, from its master or from a file, has another run_id; a server that was a
+--   r, i   run_id and replication id of the server that wrote the marker. A server with a copy of
+--          the marker, from its master or from a file, has another run_id; a server that was a
 --          replica in between has another replication id
---   l      the longest lease that was asked for, in ms. Where the marker was forgotten as well: the
+--   l      the longest lease that was asked for, in ms; if the marker was forgotten as well, the
 --          longest since then
 --   u      until when nothing new is granted
 --   w      when the marker was written
-local AGE = 31536000000 -- ms, a year: a marker that was forgotten costs somebody a lease of time
-local LEASE = 30000 -- ms: where nobody tells one
+--- @include "lock"
 
--- run_id, replication id, and whether the server was a replica before. The replication id also
--- changes when a server gets its first replica, or has had none for long; then no id is before it.
-local function identify()
-  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  local replication = redis.call('INFO', 'replication')
-  local id = string.match(replication, 'master_replid:(%x+)')
-  local before = string.match(replication, 'master_replid2:(%x+)')
-  if not run or not id or not before then
-    error('this server does not tell its run_id and master_replid', 0)
+-- For how many ms the server grants nothing new to an owner that asks for such a lease; mostly 0.
+-- anew: marks the server as one that has forgotten nothing.
+local function grace_left(marker, lease, anew)
+  local AGE = 31536000000 -- ms, a year: a marker that was forgotten costs one lease of waiting
+  local LEASE = 30000     -- ms: where no lease is known
+
+  -- run_id, replication id, and whether the server was a replica before. The replication id also
+  -- changes when a server gets its first replica, or has had none for long; then no id is before
+  -- it.
+  local function identify()
+    local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+    local replication = redis.call('INFO', 'replication')
+    local id = string.match(replication, 'master_replid:(%x+)')
+    local before = string.match(replication, 'master_replid2:(%x+)')
+    if not run or not id or not before then
+      error('this server does not tell its run_id and master_replid', 0)
+    end
+    return run, id, string.find(before, '[^0]') ~= nil
   end
-  return run, id, string.find(before, '[^0]') ~= nil
-end
 
--- PEXPIRE comes first, so that it is written on a full server, too.
-local function write_marker(marker, run, id, longest, till)
-  redis.call('PEXPIRE', marker, AGE)
-  redis.call('HSET', marker, 'r', run, 'i', id, 'l', whole(longest), 'u', whole(till),
-    'w', whole(now))
-  redis.call('PEXPIRE', marker, AGE)
-end
-
--- For how many ms nothing new is granted to an owner that asks for a lease like this; mostly 0.
-local function grace_left(marker, lease)
   local run, id, promoted = identify()
+
+  -- PEXPIRE comes first, so that a full server writes it, too.
+  local function write_marker(longest, till)
+    redis.call('PEXPIRE', marker, AGE)
+    redis.call('HSET', marker, 'r', run, 'i', id, 'l', whole(longest), 'u', whole(till),
+      'w', whole(now))
+    redis.call('PEXPIRE', marker, AGE)
+  end
+
+  if anew then
+    write_marker(0, 0)
+    return 0
+  end
   local m = redis.call('HMGET', marker, 'r', 'i', 'l', 'u', 'w')
   local known, till, written = number(m[3]) or 0, number(m[4]) or 0, number(m[5]) or 0
   local longest = math.max(known, lease)
@@ -44,12 +53,12 @@ local function grace_left(marker, lease)
     if longest == 0 then longest = LEASE end
     left = longest
   elseif left > 0 then
-    -- A longer lease than any before makes it longer, a clock that was set back does not.
+    -- A lease longer than any before makes it longer; a clock that was set back does not.
     left = math.min(left + longest - known, longest)
   end
   local changed = other or m[2] ~= id or longest > known or left > 0 and till ~= now + left
   if changed or written > now or now - written > 86400000 then
-    write_marker(marker, run, id, longest, left > 0 and now + left or 0)
+    write_marker(longest, left > 0 and now + left or 0)
   end
   return left
 end

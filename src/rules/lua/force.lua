@@ -1,33 +1,38 @@
--- include database.lua
--- include lock.lua
--- include slots.lua
--- include memory.lua
--- include waiter.lua
--- include queue.lua
--- include holders.lua
+-- Takes the lock away from exactly the holders named; from none if one of them does not hold it any
+-- more.
+--
+-- Key: the lock.
+-- Arguments (those in brackets may be missing):
+--   owners    separated by spaces
+--   how       now; ask: those that can hear it are asked to release, the others lose it; again:
+--             they were asked before, and some may have left; over: as again, but those that were
+--             asked lose it
+--   [purge]   1: empty the queue as well
+--   [notes]   by whom and why: by=WHOM why=TEXT
+-- Answers:
+--   {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}
+--   {'ASKED', now, 1, how many were asked and still hold it, ms until the last of their leases
+--     ends, one of them}
+--- @include "arguments"
+--- @include "holders"
+--- @include "mirror"
 
--- Takes the lock from exactly the holders named; from nobody if one of them holds it no more.
--- ARGV: 1 to empty the queue too; how: 'now', 'ask' (those that hear of it are asked, the others
---       lose it), 'again' (they were asked before, and some may have gone) or 'over' (the same, and
---       those that were asked lose it); notes that say by whom, and why: by=WHOM why=TEXT; owners…
--- {'RELEASED', now}   {'CHANGED', now, 1, holders, ms, holder}   {'MISFIT', now, what, 1}
--- {'ASKED', now, 1, how many were asked and hold it still, ms until the last lease of them ends,
---  one of them}
-local how, notes = ARGV[2], ARGV[3]
-local lock, refusal = load_lock(1)
+local how, notes, owners = ask.how, ask.notes or '', {}
+for owner in string.gmatch(ask.owners or '', '%S+') do owners[#owners + 1] = owner end
+local lock, refusal = load_families(1)
 if not lock then return refusal end
 
-for i = 4, #ARGV do
-  for _, name in ipairs(lineage(ARGV[i])) do
+for _, owner in ipairs(owners) do
+  for _, name in ipairs(lineage(owner)) do
     local text = not lock.families[name] and redis.call('HGET', lock.key, 'h:' .. name)
     if text then lock.families[name] = read_family(name, text) end
   end
-  if (how == 'now' or how == 'ask') and not (lock.held and find_entry(lock, ARGV[i])) then
+  if (how == 'now' or how == 'ask') and not (lock.held and find_entry(lock, owner)) then
     return { 'CHANGED', now, 1, present(lock) }
   end
 end
 
--- Whoever still waits hears of it, and comes back to its ticket.
+-- The waiters that are alive are notified, and come back to their tickets.
 local function empty_all_queues()
   local fields = redis.call('HGETALL', lock.key)
   local waiters = {}
@@ -41,7 +46,7 @@ local function empty_all_queues()
     lock.queue.first = lock.queue.last + 1
     write_queue(lock, lock.queue)
   end
-  for _, waiter in ipairs(waiters) do poke(lock, waiter) end
+  for _, waiter in ipairs(waiters) do notify(lock, waiter) end
 end
 
 local asked = { 'ASKED', now, 1, 0, 0, '' }
@@ -51,32 +56,27 @@ local function note_asked(e)
 end
 
 local function revoke(e, family)
-  if can_be_asked(e) then poke(lock, e) end -- it finds out at once
+  if can_be_asked(e) then notify(lock, e) end -- it finds out at once
   note_barred(lock, '!' .. e.owner, e.lease)
   e.ended = not is_dead(e) and 'revoked=1' .. (notes ~= '' and ' ' or '') .. notes
   wake_after(lock, e.owner, family, remove(lock, e, family))
 end
 
 keep(lock, 0)
-for i = 4, #ARGV do
+for _, owner in ipairs(owners) do
   local own, family
-  -- A dead one may have gone with another.
-  if lock.held then own, family = find_entry(lock, ARGV[i]) end
+  -- A dead one may have been removed with another.
+  if lock.held then own, family = find_entry(lock, owner) end
   -- One that was not asked is another acquisition than the one that was.
   local over = how == 'now'
     or own and how == 'over' and string.find(own.rest, ' asked=', 1, true)
   if own and not over and can_be_asked(own) then
-    ask(lock, family, own, notes)
+    ask_holder(lock, family, own, notes)
     note_asked(own)
   elseif own then
     revoke(own, family)
   end
 end
-if lock.mirror then
-  local mirrors
--- include mirror.lua
-  mirrors.follow(lock)
-end
-if ARGV[1] == '1' then empty_all_queues() end
-if asked[4] > 0 then return asked end
-return { 'RELEASED', now }
+if lock.mirror then open_mirrors().follow(lock) end
+if ask.purge then empty_all_queues() end
+return asked[4] > 0 and asked or { 'RELEASED', now }

@@ -1,14 +1,20 @@
--- Who holds a lock, whom that keeps out, and who is called when it changes.
+-- The holders of a lock, whom they keep out, and who is called when that changes.
+--- @include "families"
+--- @include "fence"
+--- @include "memory"
+--- @include "queue"
+--- @include "slots"
+
 local FEW = 50 -- holders and waiters
 
--- One more acquisition, as it is to be written.
+-- Counts one more acquisition. Returns the new text of the field a.
 local function count_acquired(lock)
   local before = lock.acquired or number(redis.call('HGET', lock.key, 'a')) or 0
   lock.acquired = before + 1
   return whole(lock.acquired)
 end
 
--- Somebody wanted it and goes away without it. Where nobody has ever had it, there may be no key.
+-- Counts a request that leaves without the lock. A lock that was never acquired may have no key.
 local function count_refusal(lock)
   if lock.fence == 0 then return end
   redis.pcall('HSET', lock.key, tally(lock, 'refused', now_text))
@@ -21,7 +27,7 @@ local function mode_of(family)
   return 's'
 end
 
--- What waits for a holder that is gone waits for those that it nested in.
+-- The waiters for a holder that is gone wait for those that it nested in.
 local function disband(lock, owner)
   local base = 'q:' .. owner
   local text = redis.call('HGET', lock.key, base)
@@ -29,7 +35,7 @@ local function disband(lock, owner)
   if queue then empty_queue(lock, queue) end
 end
 
--- What is known of owners that must not come back, for so many ms more.
+-- Notes for that many ms that the owner must not come back.
 local function note_barred(lock, name, ms)
   local barred = name .. '=' .. whole(now + ms) .. ';'
   for other, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
@@ -41,8 +47,8 @@ local function note_barred(lock, name, ms)
   redis.call('HSET', lock.key, 't', barred, 'k', KIND)
 end
 
--- Takes those out of the family whom "gone" tells. How one ended is in its "ended"; the others are
--- dead.
+-- Removes the entries of the family for which "gone" is true. The "ended" of an entry tells how it
+-- ended; without one it is dead.
 local function thin_out(lock, family, gone)
   local left = {}
   for _, e in ipairs(family.entries) do
@@ -70,7 +76,7 @@ local function clamp(family)
   return changed
 end
 
--- nil if one cannot be read.
+-- All families; nil if one cannot be read.
 local function all_families(lock)
   local only = lock.held.count == 1 and redis.call('HGET', lock.key, 'h:' .. lock.held.oldest)
   local fields = only and { 'h:' .. lock.held.oldest, only } or redis.call('HGETALL', lock.key)
@@ -95,8 +101,8 @@ local function oldest_of(families)
   return name
 end
 
--- Looks at all holders: the dead ones go, the state is told anew. Where one cannot be read nobody
--- goes or comes.
+-- Looks at all holders: removes the dead ones, and writes the state anew. If one cannot be read,
+-- the lock is damaged, and stays as it is.
 local function prune(lock)
   local families = all_families(lock)
   if not families then
@@ -127,18 +133,18 @@ local function prune(lock)
   if lock.held and lock.slots ~= '' then redis.call('HSET', lock.key, 'b', lock.slots) end
 end
 
--- A pause, or a limit of 0, lets those leave who hold it.
+-- A pause, or a limit of 0, keeps newcomers out; the holders may leave.
 local function is_closed(lock)
   return lock.paused or lock.stored == 0
 end
 
--- Holders of whom one may be dead are looked at.
+-- Looks at the holders if one of them may be dead.
 local function refresh(lock)
   if lock.held and is_in_doubt(lock.held) then prune(lock) end
 end
 
--- The one who has held it for longest, in a line; '' if that takes more than a look at a few. A
--- full server need not keep what was found: it is for people alone.
+-- The line of the holder that has held it for longest; '' if finding it takes more than a look at a
+-- few. A full server need not keep what was found: it is only for people.
 local function oldest(lock)
   local held = lock.held
   if held.oldest == '-' and held.count + lock.queue.last - lock.queue.first < FEW then
@@ -148,14 +154,13 @@ local function oldest(lock)
   return string.match(redis.call('HGET', lock.key, 'h:' .. held.oldest) or '', '^[^\n]*')
 end
 
--- All holders: how many, no earlier than when one of them may be gone, and the oldest of them to
--- show, in a line.
+-- All holders: how many, before which time all of them live, and the line of the oldest.
 local function all_holders(lock)
   return { count = lock.held.count, till = lock.held.earliest, shown = oldest(lock) }
 end
 
--- What keeps "mode" out below "parent", or from outside, in the same words; nil if nothing does.
--- "closed": nobody is let in from outside, whether it is held or not.
+-- The holders that keep "mode" out below "parent", or from outside, in the same form; nil if none
+-- does. "closed": no newcomer is let in, whether the lock is held or not.
 local function obstacle(lock, mode, parent, family)
   local found = { count = 0, till = math.huge, shown = '' }
   if parent then
@@ -175,34 +180,34 @@ local function obstacle(lock, mode, parent, family)
   return all_holders(lock)
 end
 
--- Who has the lock, in the words of a refusal.
+-- The holders, in the words of a refusal.
 local function describe(found)
   if not found then return 0, 0, '' end
   return found.count, math.max(found.till - now, 0), found.shown
 end
 
--- Who holds it now, to tell one who does not.
+-- The present holders, in the words of a refusal.
 local function present(lock)
   if lock.held then refresh(lock) end
   return describe(lock.held and all_holders(lock))
 end
 
--- Whether a process has it that hears of it when it is asked to give it back.
+-- Whether a process holds it that hears when it is asked to release the lock.
 local function can_be_asked(e)
   return not is_dead(e) and string.find(e.rest, ' hears=1', 1, true)
     and not string.find(e.rest, ' kept=1', 1, true)
 end
 
--- Asks a holder to give the lock back, once; notes: by whom, and why. It ends no later than its
--- lease as it is now.
-local function ask(lock, family, e, notes)
+-- Asks a holder to release the lock, once; notes: by whom, and why. It ends no later than its
+-- present lease.
+local function ask_holder(lock, family, e, notes)
   if string.find(e.rest, ' asked=', 1, true) then return end
   e.rest = e.rest .. ' asked=' .. whole(now) .. (notes ~= '' and ' ' or '') .. notes
   write_family(lock, family)
-  poke(lock, e)
+  notify(lock, e)
 end
 
--- Where the first one waits for another of its keys: calls the first of those who nest, and may
+-- While the first one waits for another of its keys: calls the first waiter that nests, which may
 -- pass it.
 local function wake_passing(lock, queue, parent, family)
   for ticket = queue.first, math.min(queue.last, queue.first + 100) do
@@ -210,7 +215,7 @@ local function wake_passing(lock, queue, parent, family)
     local waiter = text and read_waiter(text)
     if waiter and waiter.deadline > now and not waiter.elsewhere and waiter.owner ~= lock.owner
       and string.find(waiter.owner, '.', 1, true) then
-      if not obstacle(lock, waiter.mode, parent, family) then poke(lock, waiter) end
+      if not obstacle(lock, waiter.mode, parent, family) then notify(lock, waiter) end
       return
     end
   end
@@ -220,7 +225,7 @@ end
 local function hold(lock, family, e, limit)
   local held = lock.held
     or { mode = e.mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
-  e.rest = string.format('%s %s %.0f %s %.0f ', e.fence, e.owner, e.since, e.mode, e.slot) .. e.who
+  e.rest = string.format('%s %s %d %s %d ', e.fence, e.owner, e.since, e.mode, e.slot) .. e.who
   if not family then
     family = { name = e.owner, entries = {} }
     held.count, held.oldest = held.count + 1, held.oldest or e.owner
@@ -232,8 +237,9 @@ local function hold(lock, family, e, limit)
   write_holders(lock, family)
 end
 
--- What a waiter offers, if it can be taken up: there is room for it, with the same limit as others,
--- and it has left nobody behind who nests in it, whose family it would join.
+-- What a waiter offers, if the lock can be handed over to it: there is room for it, with the same
+-- limit as others, and it has not left behind a holder that nests in it, whose family it would
+-- join.
 local function read_offer(lock, waiter)
   local token, limit, till, lease =
     string.match(waiter.offer or '', '^([%w_-]+)/(%d+)/(%d+)/(%d+)$')
@@ -257,8 +263,9 @@ local function note_waited(waiter)
 end
 
 -- Hands the lock over to the waiter, for a time that counts from the heartbeat that the token came
--- with: so the waiter knows by its own clock how long it may rely on it. It starts from the message
--- alone, and renews. A message that is lost is found by its next heartbeat, as a lost answer is.
+-- with: so the waiter knows by its own clock how long it may rely on it. The message is all it
+-- needs to start, and then it renews. If the message is lost, its next heartbeat has the same
+-- result, as after a lost answer.
 local function hand_over(lock, queue, waiter, offer)
   local fence = next_fence(lock)
   redis.call('HSET', lock.key, 'k', KIND, 'f', fence, 'a', count_acquired(lock))
@@ -269,25 +276,26 @@ local function hand_over(lock, queue, waiter, offer)
        offer.limit)
   clear_place(lock, place_of(queue, waiter.ticket), waiter)
   if queue.first == waiter.ticket then queue.first = waiter.ticket + 1 end
-  tell(lock, waiter, offer.token .. ' ' .. fence .. ' ' .. whole(slot))
+  publish(lock, waiter, offer.token .. ' ' .. fence .. ' ' .. whole(slot))
 end
 
--- Calls who can go now; not who waits for another of its keys, and is called there. Whoever offers
--- to is handed the lock; "poking": nobody is. Of several who can go together it calls two, and each
--- of them calls the next when it has come: so all come soon, and no call takes long. CALLED is the
--- last who was. place_ttl: the first is left alone if it has called within a second, and so knows.
-local function wake(lock, parent, family, poking, place_ttl)
+-- Calls the waiters that can go now, except those that wait for another of their keys and are
+-- called there. A waiter that offers it is handed the lock, unless only_notify is true. Of several
+-- that can go together it calls two, and each of them calls the next one when it has come: so all
+-- come soon, and no call takes long. CALLED is the last one that was called. since: the first is
+-- not called if its place is kept for longer than until that time, as it has just called and knows.
+local function wake(lock, parent, family, only_notify, since)
   local queue = queue_below(lock, parent)
   local head, line = first_in_turn(lock, queue)
   if not head or head.owner == '' or head.owner == lock.owner then return end
   if head.elsewhere then wake_passing(lock, queue, parent, family) end
-  if place_ttl and head.deadline > now + place_ttl - 1000 then return end
+  if since and head.deadline > since then return end
   if obstacle(lock, head.mode, parent, family) then return end
   local first, called = queue.first, line.called
 
   local function call(waiter)
-    local offer = not poking and not parent and read_offer(lock, waiter)
-    if offer then hand_over(lock, queue, waiter, offer) else poke(lock, waiter) end
+    local offer = not only_notify and not parent and read_offer(lock, waiter)
+    if offer then hand_over(lock, queue, waiter, offer) else notify(lock, waiter) end
   end
 
   local room = 2
@@ -295,13 +303,13 @@ local function wake(lock, parent, family, poking, place_ttl)
     if not head.elsewhere then call(head) end
     room = 0
   elseif head.mode == 'l' then
-    -- Where it is free now, the limit as it was; below a parent there is one slot.
+    -- If it is free now, the limit as it was; below a parent there is one slot.
     local limit = not parent and (lock.held and lock.held.limit or lock.limit) or 1
     local taken = not parent and lock.held and lock.held.count or 0
     local coming = math.max(called - line.first + 1, 0)
     room = math.min(room, math.max(limit, 1) - taken - coming)
   end
-  -- Behind who has waited for too long come those with a priority, in a list.
+  -- Behind a waiter that has waited for too long come those with a priority, in a list.
   local ordered = line == queue and parent == nil and next(lists_of(lock))
   local n = math.max(called + 1, line.first)
   local last = math.min(line.last, n + 100)
@@ -309,7 +317,7 @@ local function wake(lock, parent, family, poking, place_ttl)
     local ticket = ticket_at(lock, line, n)
     local waiter = ticket and waiter_at(lock, queue, ticket)
     if waiter then
-      -- Who calls now does not listen yet: whoever comes before it calls it.
+      -- The present caller does not listen yet: the one that comes before it calls it.
       if waiter.mode ~= head.mode or waiter.owner == lock.owner then break end
       if ordered and not is_overdue(lock, waiter) then break end
       line.called = n
@@ -326,7 +334,7 @@ local function wake(lock, parent, family, poking, place_ttl)
   if line ~= queue and line.called ~= called then write_lists(lock) end
 end
 
--- After "owner", who was in "family", has left: whoever is next, beside it or outside.
+-- Calls the next waiter, beside it or outside, after "owner", which was in "family", has left.
 local function wake_after(lock, owner, family, mode_before)
   local parent
   for _, e in ipairs(family and family.entries or {}) do
@@ -337,7 +345,8 @@ local function wake_after(lock, owner, family, mode_before)
   if not parent or mode_before and mode_before ~= mode_of(family) then wake(lock) end
 end
 
--- Takes a holder out, and dead ones of its family. What is left in it may be less exclusive.
+-- Removes a holder, and the dead ones of its family. Returns the mode that the family had: what is
+-- left of it may be less exclusive.
 local function remove(lock, e, family)
   local mode = mode_of(family)
   thin_out(lock, family, function(other) return other == e or is_dead(other) end)
@@ -351,8 +360,7 @@ local function remove(lock, e, family)
   end
   write_holders(lock, family)
   if lock.held and e.slot > 0 and #family.entries == 0 then
-    mark_slot(lock, e.slot, 0)
-    redis.call('HSET', lock.key, 'b', lock.slots)
+    free_slot(lock, e.slot)
   end
   return mode
 end

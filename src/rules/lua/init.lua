@@ -1,17 +1,15 @@
--- include database.lua
--- include lock.lua
--- include epoch.lua
-
 -- Marks a server that has forgotten nothing, so that it grants at once.
--- ARGV: its marker, 1 to do so whatever the marker says, who gets rights in a database (src/host)
--- {'MARKED', now}   {'GRACE', now, ms until it grants anything, '', 0, 0}
-local marker, force = ARGV[1], ARGV[2] == '1'
+--
+-- Arguments (those in brackets may be missing):
+--   epoch     the server's marker (epoch.lua)
+--   [force]   1: mark it whatever the marker says
+--   [user]    who gets rights in a database (src/host)
+-- Answers:
+--   {'MARKED', now}   {'GRACE', now, ms until it grants anything, '', 0, 0}
+--- @include "arguments"
+--- @include "epoch"
 
-if not force and redis.call('EXISTS', marker) == 1 then
-  local left = grace_left(marker, 0)
-  if left > 0 then return { 'GRACE', now, left, '', 0, 0 } end
-  return { 'MARKED', now }
-end
-local run, id = identify()
-write_marker(marker, run, id, 0, 0)
+local anew = ask.force or redis.call('EXISTS', ask.epoch) == 0
+local left = grace_left(ask.epoch, 0, anew)
+if left > 0 then return { 'GRACE', now, left, '', 0, 0 } end
 return { 'MARKED', now }

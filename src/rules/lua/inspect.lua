@@ -1,31 +1,32 @@
--- include database.lua
--- include lock.lua
-
--- Reads all there is, but of a long queue the first part alone. Writes nothing.
--- ARGV: how many of the last runs to tell, and ''; or to go on in a long queue, from which ticket
---       to which; where the pauses of GLOBs are (globs.lua; '': nowhere)
--- {'LOCK', now, fence, mode, limit, {holder…}, {waiter…}, {counter…}, {run…}}, waiters in order,
--- those that nest first; counters: a, the numbers of c, and both of n:WHAT for refused, failed,
--- timed, lost, expired and revoked; runs as they are remembered, the oldest first; of a long queue
--- two more: from which ticket to go on, and to which. What is asked for so comes without holders.
--- Where a limit is stored or the lock is paused, two more follow these, which are 0 where they are
--- not needed: the limit or '', and the pause if there is one.
--- {'MISFIT', now, what, 1}
+-- Reads a lock; of a long queue, only the first part. Writes nothing.
 --
--- Holders and the first waiters are of one moment, so that a lock that changes hands meanwhile is
--- not shown with two holders, or none. What is behind them is of later moments, each ticket once.
-local PART = 200    -- tickets
+-- Key: the lock.
+-- Arguments (those in brackets may be missing):
+--   [runs]       how many of the last runs to tell
+--   [from, to]   continue in a long queue, from that ticket to that one
+--   [pauses]     the key of the pauses of GLOBs (globs.lua)
+-- Answers:
+--   {'LOCK', now, fence, mode, limit, {holder...}, {waiter...}, {counter...}, {run...}}
+--     waiters in order, those that nest first; counters: a, the numbers of c, and both of n:WHAT
+--     for refused, failed, timed, lost, expired and revoked; runs, the oldest first. Of a long
+--     queue two more: from which ticket to continue, and to which; that answer comes without
+--     holders. If a limit is stored or the lock is paused, two more follow these, which are 0 if
+--     they are not needed: the limit or '', and the pause if there is one
+--   {'MISFIT', now, what, 1}
+--
+-- The holders and the first waiters are of one moment, so that a lock that changes hands meanwhile
+-- is not shown with two holders, or none. The rest is of later moments, each ticket once.
+--- @include "arguments"
+--- @include "families"
+--- @include "globs"
+
 local RUNS = 20
-local MANY = 100000 -- tickets that no queue has but one that most have left, or that is damaged
 local lock, refusal = load_lock(1, nil, 'a')
 if not lock then return refusal end
 
--- Whoever comes first would find the pause.
-local globs = lock.fence == 0 and (ARGV[3] or '') ~= '' and redis.pcall('HMGET', ARGV[3], 'p')[1]
-if globs and not lock.paused then
--- include globs.lua
-  lock.paused = glob_pause(globs, lock.key)
-end
+-- The pause that the first one to come would find.
+local globs = lock.fence == 0 and ask.pauses and redis.pcall('HMGET', ask.pauses, 'p')[1]
+if globs and not lock.paused then lock.paused = glob_pause(globs, lock.key) end
 
 local families, waiters, mode, damaged = {}, {}, 's', false
 
@@ -58,40 +59,6 @@ local function any_nested_waits()
   end
 end
 
-local from, to = number(ARGV[1]), number(ARGV[2])
-local goes_on = from and to
-if not goes_on then from, to = lock.queue.first, lock.queue.last end
-
--- Nobody waits for most locks, and of these little needs to be read, or made.
-local quiet = not goes_on and from > to and (not lock.held or lock.held.count == 1)
-if quiet then
-  read_holders()
-  quiet = not any_nested_waits()
-end
-if not quiet then
--- include waiter.lua
--- include queue.lua
--- include waiters.lua
-end
-if damaged then return { 'MISFIT', now, 'damaged', 1 } end
-
-table.sort(families, function(a, b)
-  local one, other = tonumber(a.entries[1].fence), tonumber(b.entries[1].fence)
-  return one < other or one == other and a.name < b.name
-end)
-
-local holders = {}
-for _, family in ipairs(families) do
-  for _, e in ipairs(family.entries) do
-    if not is_dead(e) then
-      holders[#holders + 1] = write_entry(e)
-      if e.mode ~= 's' then mode = e.mode end
-    end
-  end
-end
-if #holders == 0 then mode = '' end
-local limit = mode == 'l' and lock.held and lock.held.limit or 0
-
 local function read_counters()
   local counters = { whole(number(lock.also) or 0) }
   local told = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
@@ -105,7 +72,7 @@ end
 
 local function read_runs(ended)
   local names = {}
-  local most = number(ARGV[2]) and 0 or math.min(number(ARGV[1]) or 0, RUNS)
+  local most = math.min(number(ask.runs) or 0, RUNS)
   for n = math.max(ended - most, 0), ended - 1 do names[#names + 1] = 'r:' .. n % RUNS end
   local runs = {}
   for _, run in ipairs(names[1] and redis.call('HMGET', KEYS[1], unpack(names)) or {}) do
@@ -114,12 +81,46 @@ local function read_runs(ended)
   return runs
 end
 
-local counters = read_counters()
-local runs = read_runs(number(counters[2]) or 0)
-local answer = { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters, counters, runs }
-if from <= to then answer[10], answer[11] = from, to end
-if lock.stored or lock.paused then
-  answer[10], answer[11] = answer[10] or 0, answer[11] or 0
-  answer[12], answer[13] = lock.stored or '', lock.paused and lock.paused.text
+-- The answer; from, to: what is left of the queue.
+local function answer(from, to)
+  if damaged then return { 'MISFIT', now, 'damaged', 1 } end
+  table.sort(families, function(a, b)
+    local one, other = tonumber(a.entries[1].fence), tonumber(b.entries[1].fence)
+    return one < other or one == other and a.name < b.name
+  end)
+  local holders = {}
+  for _, family in ipairs(families) do
+    for _, e in ipairs(family.entries) do
+      if not is_dead(e) then
+        holders[#holders + 1] = write_entry(e)
+        if e.mode ~= 's' then mode = e.mode end
+      end
+    end
+  end
+  if #holders == 0 then mode = '' end
+  local limit = mode == 'l' and lock.held and lock.held.limit or 0
+  local counters = read_counters()
+  local runs = read_runs(number(counters[2]) or 0)
+  local told = { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters, counters, runs }
+  if from and from <= to then told[10], told[11] = from, to end
+  if lock.stored or lock.paused then
+    told[10], told[11] = told[10] or 0, told[11] or 0
+    told[12], told[13] = lock.stored or '', lock.paused and lock.paused.text
+  end
+  return told
 end
-return answer
+
+-- Most locks have no waiters, and for these there is little to read, or to make.
+local function is_quiet()
+  if ask.from or lock.queue.first <= lock.queue.last then return false end
+  if lock.held and lock.held.count ~= 1 then return false end
+  read_holders()
+  return not any_nested_waits()
+end
+
+if is_quiet() then return answer() end
+
+-- As in acquire.lua, the functions that this does not need come behind it.
+--- @include "waiters"
+
+return answer(read_waiters())

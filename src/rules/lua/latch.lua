@@ -1,32 +1,35 @@
--- A count-down latch: one hash holds all there is of it. Needs nothing else.
+-- A count-down latch: everything about it is in one hash.
 --
---   k        kind and version of the layout, "latch/1"; what has another is no latch
---   n        how many had to be counted when it was set
---   l        how many are left; 0: it is open, and stays there to say so until it expires
---   g        which of the latches that had this name: a word of whoever set it
---   s, e     when it was set and when it expires: the server's clock, in ms
+--   k        kind and version of the layout, latch/1; a key with another kind is not a latch
+--   n        the number to count when it was set
+--   l        the number left; 0: it is open, and stays there to say so until it expires
+--   g        a word that tells it from other latches that had this name
+--   s, e     when it was set and when it expires, by the server's clock, in ms
 --   d:ID     how many were counted under that id; the same id again counts nothing
---   r:WORD   the same for a call without an id: asked again, as its answer was lost, it counts once
+--   r:WORD   the same for a call without an id: repeated, as its answer was lost, it counts once
 --
--- A latch that is not there is never an open one: it is absent.
+-- A latch that does not exist is never an open one: it is absent.
 --
--- ARGV: the last word of the channel of those who wait (KEY:WORD), what to do, and for
---   look, list, delete   nothing more
---   set                  g, n, ms to live
---   count                field d:… or r:…, how many, g or '' for any
--- {'LATCH', now, l, n, g, s, e, 1 if this call has counted}; to list, further calls without an id,
---  {id…}
--- {'ABSENT', now}   {'EXISTS', now}   {'OTHER', now}: another g   {'MISFIT', now, what}
--- include database.lua
+-- Key: the latch. Its waiters listen on the channel KEY:latch.
+-- Arguments:
+--   what                 look, list, delete, set or count
+--   word, number, ttl    of set: g, n, and the ms to live
+--   field, number, [word]   of count: the field d:... or r:..., how many, and g if it must be that
+-- Answers:
+--   {'LATCH', now, l, n, g, s, e, 1 if this call has counted}; of list two more: the number of
+--     calls without an id, {id...}
+--   {'ABSENT', now}   {'EXISTS', now}   {'OTHER', now}: another g   {'MISFIT', now, what}
+--- @include "arguments"
+
 local KIND = 'latch/1'
-local key, channel, verb = KEYS[1], KEYS[1] .. ':' .. ARGV[1], ARGV[2]
+local key = KEYS[1]
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 -- Exact, where tostring() rounds to 14 digits.
 local function whole(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end
 
 local function number(text)
@@ -58,13 +61,13 @@ local function describe(latch, counted)
            counted or 0 }
 end
 
--- Pub/sub only makes it quick: those who wait look by themselves as well. A server may forbid it.
+-- Publishing only makes it quick: the waiters look by themselves as well. A server may forbid it.
 local function call_waiters()
-  redis.pcall('PUBLISH', channel, '1')
+  redis.pcall('PUBLISH', key .. ':latch', '1')
 end
 
 local function set(latch)
-  local word, count, ttl = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+  local word, count, ttl = ask.word, tonumber(ask.number), tonumber(ask.ttl)
   if latch then
     -- The answer to this very call was lost.
     if latch.word == word then return describe(latch) end
@@ -80,11 +83,10 @@ local function set(latch)
 end
 
 local function count(latch)
-  local field, most, word = ARGV[3], tonumber(ARGV[4]), ARGV[5]
-  if word ~= '' and word ~= latch.word then return { 'OTHER', now } end
+  local field, most = ask.field, tonumber(ask.number)
+  if ask.word and ask.word ~= latch.word then return { 'OTHER', now } end
   if latch.left == 0 or redis.call('HEXISTS', key, field) == 1 then return describe(latch) end
-  -- First, as it passes on a full server: Redis checks maxmemory at the first write of a script
-  -- alone.
+  -- First, as a full server accepts it: Redis checks maxmemory only at the first write of a script.
   redis.call('PEXPIRE', key, latch.expires - now)
   local counted = math.min(most, latch.left)
   latch.left = latch.left - counted
@@ -115,6 +117,6 @@ local function delete(latch)
 end
 
 local latch, refusal = load_latch()
-if not latch and (verb ~= 'set' or refusal[1] ~= 'ABSENT') then return refusal end
+if not latch and (ask.what ~= 'set' or refusal[1] ~= 'ABSENT') then return refusal end
 local verbs = { look = describe, list = list, set = set, count = count, delete = delete }
-return verbs[verb](latch)
+return verbs[ask.what](latch)

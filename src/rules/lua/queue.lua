@@ -1,25 +1,29 @@
--- Who waits for a lock, and where.
+-- The waiters of a lock, in their queues.
+--- @include "lock"
+--- @include "waiter"
 
-local BOUND = 900000 -- ms: how long who waits is passed by others, where nobody says less
+local BOUND = 900000 -- ms: how long others may pass a waiter, unless a request says less
+local WALK = 10000   -- tickets that one call passes over at most
 
--- As others are told of it: what it offers is between it and the scripts.
+-- The record as others are told of it, without the offer.
 local function show_waiter(w)
   w.elsewhere, w.offer = false, nil
   return write_waiter(w)
 end
 
--- Pub/sub only makes it quick: a lost message costs one heartbeat. A server that forbids it, too.
-local function tell(lock, waiter, message)
+-- Publishing only makes it quick: a lost message costs one heartbeat, and so does a server that
+-- forbids it.
+local function publish(lock, waiter, message)
   redis.pcall('PUBLISH', lock.key .. ':' .. waiter.owner, message)
 end
 
--- Has it ask.
-local function poke(lock, waiter)
-  tell(lock, waiter, '1')
+-- Has a waiter call, or a holder renew.
+local function notify(lock, waiter)
+  publish(lock, waiter, '1')
 end
 
--- Where it is told who waits for a group; nil for who is in none. A group without a name has the
--- key's.
+-- The field that tells the waiter of its group; nil for a waiter without one. A group without a
+-- name has the key's.
 local function group_field(lock, place, who)
   local group = string.match(who, ' latest=(%S*)')
   if not group then return nil end
@@ -27,17 +31,16 @@ local function group_field(lock, place, who)
   return 'g:' .. string.match(place, '^(.*):%d+$') .. ':' .. group
 end
 
--- Priorities, -9 to 9. All waiters have their tickets in the order of arrival, as "q" tells; those
--- of one priority are in a list besides, in their order. Waiters of priority 0 are in no list as
--- long as they come before all that have no higher one. When the first with a lower one comes, they
--- are put into a list (list_all() in acquire.lua), and so is every later one until the lists of 0
--- and below are empty.
+-- Priorities, -9 to 9. All waiters have tickets in the order of arrival, as "q" tells; those of one
+-- priority are also in a list, in their order. Waiters of priority 0 are not in a list as long as
+-- none has a lower one. When the first with a lower one comes, they are put into a list (list_all()
+-- in places.lua), and so is every later one until the lists of 0 and below are empty.
 local HIGHEST, LOWEST = 9, -9
 
--- The lists of those that wait with a priority, by priority; empty ones are none.
+-- The lists of the waiters with a priority, by priority, without the empty ones.
 local function lists_of(lock)
   if lock.lists then return lock.lists end
-  -- Who only looks has the right to HMGET.
+  -- A user that may only look has the right to HMGET.
   local text = redis.call('HMGET', lock.key, 'o')[1] or ''
   lock.lists, lock.bound = {}, number(string.match(text, '^%d+')) or BOUND
   for priority, first, last, called in string.gmatch(text, ' (-?%d):(%d+):(%d+):(%d+)') do
@@ -66,12 +69,12 @@ local function write_lists(lock)
   end
 end
 
--- Where a list has its Nth ticket.
+-- The field of the Nth ticket of a list.
 local function item_of(list, n)
   return 'o:' .. list.priority .. ':' .. whole(n)
 end
 
--- The list that a waiter is in, and where; nil if in none.
+-- The list that a waiter is in, and its number there; nil if it is in none.
 local function list_of(lock, who)
   local priority, n = string.match(who, ' rank=(-?%d):(%d+)')
   local list = priority and lists_of(lock)[tonumber(priority)]
@@ -88,8 +91,8 @@ local function leave_list(lock, who)
   write_lists(lock)
 end
 
--- Whether it has waited for so long that nobody passes it. Who waits for several keys has the same
--- time in all of them, or two could wait for each other.
+-- Whether it has waited for so long that no other waiter passes it. A waiter for several keys has
+-- the same time in all of them, or two could wait for each other.
 local function is_overdue(lock, waiter)
   local due = number(string.match(waiter.who, ' due=(%d+)'))
   if due then return now >= due end
@@ -98,7 +101,7 @@ local function is_overdue(lock, waiter)
   return waited >= math.min(lock.bound, lock.callers_bound or lock.bound)
 end
 
--- waiter: nil where what is there cannot be read.
+-- Clears a place. waiter: its record; nil if that cannot be read.
 local function clear_place(lock, place, waiter)
   redis.call('HDEL', lock.key, place)
   if not waiter then return end
@@ -121,20 +124,21 @@ local function write_queue(lock, queue)
   end
 end
 
--- The queue of those who nest in "parent", or of all others. One that cannot be read is begun anew.
+-- The queue of those that nest in "parent", or of all others. One that cannot be read begins anew.
 local function queue_below(lock, parent)
   if not parent then return lock.queue end
   local base = 'q:' .. parent.owner
   return read_queue(base, redis.call('HGET', lock.key, base)) or read_queue(base)
 end
 
--- The waiter with that ticket, if it lives; then what is there, dead or alive, and its record.
--- Whoever calls (queue.mine is its ticket) is alive. most: the longest that a place is kept, where
--- that is known; a clock that was set back must not keep a dead waiter longer.
+-- The waiter with that ticket, if it is alive; then the waiter, dead or alive, and its record. The
+-- caller (queue.mine is its ticket) is alive.
 local function waiter_at(lock, queue, ticket, most)
   local place = place_of(queue, ticket)
   local text = redis.call('HGET', lock.key, place)
   local found = text and read_waiter(text)
+  -- A clock that was set back must not keep a dead waiter longer than a place is kept, if the
+  -- caller knows that.
   if found and most and found.deadline > now + most then
     found.deadline = now + most
     redis.call('HSET', lock.key, place, write_waiter(found))
@@ -148,8 +152,9 @@ local function waiter_at(lock, queue, ticket, most)
   return found, found, text
 end
 
--- The one that has waited for longest. The dead ones before it, and the holes, go for good. One
--- call looks at so many tickets only, the next goes on: then nobody is first yet.
+-- The waiter that has waited for longest. The dead ones before it, and the holes, are removed. One
+-- call looks at WALK tickets only, and the next call continues: until then no waiter is first,
+-- which an empty owner tells.
 local function first_waiter(lock, queue, most)
   local from = queue.first
   local waiter
@@ -174,7 +179,7 @@ local function ticket_at(lock, line, n)
   return number(redis.call('HGET', lock.key, item_of(line, n)) or nil)
 end
 
--- The same of a list. What older programs have taken out of the queue is a hole here.
+-- The same of a list.
 local function first_in_list(lock, queue, list, most)
   local from = list.first
   local waiter
@@ -195,8 +200,8 @@ local function first_in_list(lock, queue, list, most)
   return waiter
 end
 
--- Whose turn it is, and the line that it stands in: a queue, or a list of it. Those who nest wait
--- in the order of arrival alone.
+-- The waiter whose turn it is, and the line that it stands in: a queue, or a list of it. Those that
+-- nest wait only in the order of arrival.
 local function first_in_turn(lock, queue, most)
   local oldest = first_waiter(lock, queue, most)
   if not oldest or oldest.owner == '' or queue.base ~= 'q' or not next(lists_of(lock)) then
@@ -220,14 +225,14 @@ local function leave_queue(lock)
   lock.place, lock.queue.mine, lock.listed, lock.rank = nil, nil, nil, nil
 end
 
--- Whoever waits in it hears of it and queues again, where it belongs.
+-- The waiters in it are notified, and queue again where they belong.
 local function empty_queue(lock, queue)
   for ticket = queue.first, queue.last do
     local place = place_of(queue, ticket)
     local text = redis.call('HGET', lock.key, place)
     local waiter = text and read_waiter(text)
     if text then clear_place(lock, place, waiter) end
-    if waiter then poke(lock, waiter) end
+    if waiter then notify(lock, waiter) end
   end
   queue.first = queue.last + 1
   write_queue(lock, queue)

@@ -1,4 +1,5 @@
 -- Has an owner hold again what the server has forgotten, while nothing new is granted.
+--- @include "holders"
 
 -- The nearest ancestor of both, or one of them; '' if there is none.
 local function common(one, other)
@@ -25,9 +26,9 @@ local function is_alive(family)
   return false
 end
 
--- Finds who is still known to hold it: of the same family, which has the same token; or before the
--- owner, with a lower one, so that it must be gone; or after it: then the owner is. False if it
--- cannot have it again.
+-- Finds the holders that are still known: one of the same family has the same token; one with a
+-- lower token held it before the owner, so it must be gone; one with a higher token came after the
+-- owner, which must be gone then. Returns false if it cannot hold it again.
 local function look_around(lock, claim)
   lock.stale = {}
   if string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true) then return false end
@@ -46,7 +47,7 @@ local function look_around(lock, claim)
   return true
 end
 
--- Its family is named after whom all of it nest in.
+-- Its family is named after the owner in which all of it nest.
 local function join_family(lock)
   local kin = lock.kin
   local family = { name = kin and common(kin.name, owner) or owner,
@@ -59,12 +60,12 @@ local function join_family(lock)
 end
 
 local function reclaim(lock, claim)
-  local rest = string.format('%s %s %.0f %s %.0f ', claim.fence, owner, now, claim.mode, claim.slot)
+  local rest = string.format('%s %s %d %s %d ', claim.fence, owner, now, claim.mode, claim.slot)
     .. claim.who
-  lock.own = { deadline = now + claim.lease, lease = claim.lease, fence = claim.fence,
+  lock.own = { deadline = now + lease, lease = lease, fence = claim.fence,
                owner = owner, since = now, mode = claim.mode, slot = claim.slot, rest = rest }
   redis.call('HSET', lock.key, 'k', KIND, 'f', whole(math.max(lock.fence, tonumber(claim.fence))))
-  keep(lock, claim.lease)
+  keep(lock, lease)
   for _, family in ipairs(lock.stale) do
     thin_out(lock, family, function() return true end)
     write_family(lock, family)
@@ -75,4 +76,29 @@ local function reclaim(lock, claim)
   write_family(lock, family)
   lock.held = { limit = claim.limit, count = 0 }
   prune(lock)
+end
+
+local function answer_reclaimed(claims)
+  local held, slots = {}, {}
+  for i, lock in ipairs(locks) do
+    if lock.own then renew(lock) else reclaim(lock, claims[i]) end
+    held[i], slots[i] = lock.own.fence, lock.own.slot
+  end
+  return { 'RENEWED', now, held, slots, 2 }
+end
+
+-- Has it hold all its locks again. Returns the answer; nil if it cannot have one of them.
+local function reclaim_all(fences, slots)
+  local claims = {}
+  for i = 1, #KEYS do
+    local lock, refusal = locks[i], nil
+    if not lock then lock, refusal = load_families(i, owner) end
+    if not lock then return refusal end
+    lock.own, lock.family = find_entry(lock, owner)
+    locks[i] = lock
+    claims[i] = { mode = ask.mode, limit = tonumber(ask.limit or 0), who = ask.who,
+                  fence = fences[i], slot = tonumber(slots[i]) }
+    if not lock.own and not look_around(lock, claims[i]) then return nil end
+  end
+  return answer_reclaimed(claims)
 end

@@ -1,8 +1,7 @@
--- What is known of one who waits, as it is written in its place.
+-- The record of a waiter, as it is written in its place.
+--- @include "lock"
 
-local NOBODY = '- - - - -'
-
--- Behind the five words of WHO, or what notes follow them, is what the waiter offers.
+-- What the waiter offers comes behind the five words of WHO and their notes.
 local function read_waiter(text)
   local deadline, owner, since, mode, who =
     string.match(text, '^(%d+) (%S+) (%d+) ([xslXSL]) (.*)$')

@@ -1,4 +1,9 @@
--- All who wait for a lock, for inspect.lua.
+-- The waiters of a lock, for inspect.lua.
+--- @include "queue"
+
+local PART = 200    -- tickets
+local MANY = 100000 -- tickets: a longer queue has mostly holes, or is damaged
+local PLAIN = 12    -- turn of a waiter without a priority
 
 local function add_waiter(base, ticket, text)
   local waiter = text and read_waiter(text)
@@ -24,7 +29,8 @@ local function read_whole()
   end)
 end
 
--- The places from one ticket to another, so many at once. Where the next part begins.
+-- Reads the places from one ticket to another, as far as one part goes. Returns where the next part
+-- begins.
 local function read_part(from, to)
   local names = {}
   for ticket = from, math.min(to, from + PART - 1) do
@@ -35,41 +41,47 @@ local function read_part(from, to)
   return from + #names
 end
 
-if not goes_on then
-  local long = to - from >= PART and to - from < MANY
-  if long then read_holders() end
-  -- Those that nest come first.
-  if not long or any_nested_waits() then
-    read_whole()
-    from = to + 1
-  end
-end
-if from <= to then from = read_part(from, to) end
-
--- Where some have a priority, a note from which readers make out the order: the lower ones come
--- first, of equals those that are told first; without a note, 12. Behind it, where one stands among
--- those of its list: who was dropped may have come back behind who had come later.
-local PLAIN = 12
-local overdue = true
-local function turn_of(base, waiter)
-  if base ~= 'q' then return 1 end
-  overdue = overdue and is_overdue(lock, waiter)
+-- Where some have a priority, a waiter has a note by which readers find the order: the lower
+-- numbers come first, of equals those that are told first; without a note it is PLAIN. Then its
+-- number in its list: one that was dropped may have come back behind others that had come later.
+local function turn_of(one, overdue)
+  if one.base ~= 'q' then return 1 end
   if overdue then return 2 end
-  local list, n = list_of(lock, waiter.who)
+  local list, n = list_of(lock, one.waiter.who)
   if not list then return PLAIN end
   return PLAIN - list.priority, n
 end
 
-if next(lists_of(lock)) then
+local function sort_by_turn()
+  local overdue = true
   for i, one in ipairs(waiters) do
-    local turn, n = turn_of(one.base, one.waiter)
+    overdue = overdue and (one.base ~= 'q' or is_overdue(lock, one.waiter))
+    local turn, n = turn_of(one, overdue)
     one.turn, one.rank = turn, n or i
   end
   table.sort(waiters, function(a, b)
     return a.turn < b.turn or a.turn == b.turn and a.rank < b.rank
   end)
 end
-for i, one in ipairs(waiters) do
-  local noted = one.turn and one.turn ~= PLAIN
-  waiters[i] = show_waiter(one.waiter) .. (noted and ' turn=' .. one.turn or '')
+
+-- Reads the waiters, and the holders. Returns which tickets are left.
+local function read_waiters()
+  local from, to = number(ask.from), number(ask.to)
+  if not (from and to) then
+    from, to = lock.queue.first, lock.queue.last
+    local long = to - from >= PART and to - from < MANY
+    if long then read_holders() end
+    -- Those that nest come first.
+    if not long or any_nested_waits() then
+      read_whole()
+      from = to + 1
+    end
+  end
+  if from <= to then from = read_part(from, to) end
+  if next(lists_of(lock)) then sort_by_turn() end
+  for i, one in ipairs(waiters) do
+    local noted = one.turn and one.turn ~= PLAIN
+    waiters[i] = show_waiter(one.waiter) .. (noted and ' turn=' .. one.turn or '')
+  end
+  return from, to
 end

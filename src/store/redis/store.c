@@ -6,7 +6,6 @@
 #include "rules/answer.h"
 #include "rules/arguments.h"
 #include "rules/error.h"
-#include "rules/grace.h"
 #include "rules/handover.h"
 #include "rules/latch.h"
 #include "rules/scripts.h"
@@ -105,8 +104,8 @@ static struct redis_store *of(struct store *base)
 static void call_add(const struct redis_call *call, struct redis_session *session)
 {
     size_t count = 0;
-    const char **argv = mem_zeroed((4 + call->key_count + call->argc) * sizeof *argv);
-    char key_count[24], select[24];
+    const char **argv = mem_zeroed((5 + call->key_count + call->argc) * sizeof *argv);
+    char key_count[24], db[12];
 
     snprintf(key_count, sizeof key_count, "%zu", call->key_count);
     argv[count++] = call->whole ? "EVAL" : "EVALSHA";
@@ -117,8 +116,9 @@ static void call_add(const struct redis_call *call, struct redis_session *sessio
     for (size_t i = 0; i < call->argc; i++)
         argv[count++] = call->argv[i];
     if (call->db) {
-        snprintf(select, sizeof select, "SELECT %d", call->db);
-        argv[count++] = select;
+        snprintf(db, sizeof db, "%d", call->db);
+        argv[count++] = "database";
+        argv[count++] = db;
     }
     redis_session_add(session, (int)count, argv, NULL);
     free(argv);
@@ -159,7 +159,8 @@ static void forget_channels(struct redis_store *store)
 
 static void note_channel(struct redis_store *store, const char *key)
 {
-    const char *owner = store->call.argv[0];
+    const char *own = redis_call_get(&store->call, "owner");
+    const char *owner = own ? own : "latch"; /* no owner of a lock is called so */
     char *channel = mem_zeroed(strlen(key) + strlen(owner) + 2);
     bool known = store->channel_count == LOCK_KEYS_MAX;
 
@@ -241,7 +242,7 @@ static enum form choose_form(const struct redis_store *store)
 static bool goes_ahead(const struct redis_store *store)
 {
     return store->call.ahead && choose_form(store) == FORM_ALONE && !is_replicated(store) &&
-           !store->call.node_at && !store->in_cluster && !redis_link_is_up(store->link);
+           !store->call.names_server && !store->in_cluster && !redis_link_is_up(store->link);
 }
 
 /* Adds the call, and behind it the WAIT for the replicas: for half of the time that is left, so that
@@ -271,8 +272,8 @@ static void set_not_after(struct redis_store *store, struct moment now)
     int64_t left = moment_until(now, store->until) / NS_PER_MS;
     char not_after[24];
 
-    snprintf(not_after, sizeof not_after, "%" PRId64, clock ? clock + left : 0);
-    redis_call_replace(&store->call, REDIS_ARGUMENT_NOT_AFTER, not_after);
+    snprintf(not_after, sizeof not_after, "%" PRId64, clock + left);
+    redis_call_set(&store->call, "not_after", clock ? not_after : NULL);
 }
 
 /* A server is not given up before it can have answered, as far away as it is. */
@@ -289,7 +290,7 @@ static void offer(struct redis_store *store, struct moment now)
 {
     if (!handover_offer(&store->handover, now))
         store->offers = false;
-    redis_call_replace(&store->call, REDIS_ARGUMENT_TOKEN, store->handover.token);
+    redis_call_set(&store->call, "offer", store->handover.token);
 }
 
 /* What the call says is filled in. */
@@ -297,11 +298,10 @@ static void complete_call(struct redis_store *store, struct moment now)
 {
     if (store->in_time)
         set_not_after(store, now);
-    if (store->call.node_at)
-        redis_call_replace(&store->call, store->call.node_at, store->report.server);
+    if (store->call.names_server)
+        redis_call_set(&store->call, "server", store->report.server);
     if (store->call.script == &script_acquire)
-        redis_call_replace(&store->call, REDIS_ARGUMENT_PLACES,
-                           has_places(store) ? store->places : "");
+        redis_call_set(&store->call, "places", has_places(store) ? store->places : NULL);
     if (store->offers)
         offer(store, now);
 }
@@ -898,7 +898,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
 static void set_marker(struct redis_store *store, const char *what)
 {
     if (store->prefix)
-        store->terms.marker = store->marker = redis_grace_marker(store->prefix, what);
+        store->terms.marker = store->marker = redis_marker(store->prefix, what);
 }
 
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
@@ -912,7 +912,7 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
     set_marker(store, "epoch");
     /* Elsewhere than where the locks are in a Cluster. */
     if (store->prefix && !store->in_cluster)
-        store->terms.pauses = store->pauses = redis_grace_marker(store->prefix, "paused");
+        store->terms.pauses = store->pauses = redis_marker(store->prefix, "paused");
     return &store->base;
 }
 

@@ -228,20 +228,18 @@ static void ask_scan(struct redis_survey *survey, struct moment until)
 
 struct call {
     int argc;
-    const char *argv[8];
+    const char *argv[10];
 };
 
-/* What redis_latch_arguments() says to look at a latch stays; it needs no copy. */
-static void add_word(void *arg, const char *word)
+static void add_argument(struct call *call, const char *name, const char *value)
 {
-    struct call *call = arg;
-    call->argv[call->argc++] = word;
+    call->argv[call->argc++] = name;
+    call->argv[call->argc++] = value;
 }
 
 /* A look at one key, or at the rest of its queue. */
 static void add_look(struct redis_survey *survey, const struct entry *entry)
 {
-    static const struct latch_request look = {.verb = LATCH_LOOK};
     const struct script *script = survey->latches   ? &script_latch
                                   : survey->marking ? &script_adjust
                                                     : &script_inspect;
@@ -253,21 +251,18 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
         call.argv[0] = "EVAL";
         call.argv[1] = script->text;
     }
-    if (survey->latches)
-        redis_latch_arguments(&look, add_word, &call);
     if (entry->rest.from > 0) {
         snprintf(from, sizeof from, "%" PRId64, entry->rest.from);
         snprintf(to, sizeof to, "%" PRId64, entry->rest.to);
-        add_word(&call, from);
-        add_word(&call, to);
-    } else if (survey->marking) {
-        add_word(&call, "globs");
-    } else if (!survey->latches) {
-        add_word(&call, survey->runs);
-        add_word(&call, "");
+        add_argument(&call, "from", from);
+        add_argument(&call, "to", to);
+    } else if (survey->latches || survey->marking) {
+        add_argument(&call, "what", survey->latches ? "look" : "globs");
+    } else {
+        add_argument(&call, "runs", survey->runs);
     }
     if (!survey->latches && survey->pauses)
-        add_word(&call, survey->pauses);
+        add_argument(&call, "pauses", survey->pauses);
     if (survey->asking)
         redis_session_add(survey->session, 1, asking, NULL);
     redis_session_add(survey->session, call.argc, call.argv, NULL);

@@ -1,7 +1,9 @@
--- The usual call of who waits: others keep it out as before, nobody is gone, and all that is to be
--- done is to keep its places for another while. What follows in acquire.lua would come to the same,
--- by twice as many commands, and once the server has made all of its functions; it does whatever is
--- not as usual, or takes more than one look at a lock. Nothing here changes what it finds then.
+-- The usual call of a waiter: holders keep it out as before, and all there is to do is to keep its
+-- places. The rest of acquire.lua would come to the same result, with twice as many commands and
+-- all of its functions; it serves each call that is not as usual, or that takes more than one look
+-- at a lock. Nothing here changes what it finds then.
+--- @include "families"
+--- @include "tickets"
 
 -- The number of its place, if it is in the queue and was not called.
 local function find_ticket(lock)
@@ -11,24 +13,24 @@ local function find_ticket(lock)
     and ticket
 end
 
--- Whether nothing but those who hold it may keep anybody out, and they are known.
+-- Whether only the holders may keep a waiter out, and they are known.
 local function is_plain(lock)
-  local h = lock.held
+  local h, mode, limit = lock.held, ask.mode, ask.limit
   if lock.stored or lock.paused or next(lock.families) then return false end
   if mode == 'l' and limit == 0 then return false end
   return not h or not is_in_doubt(h) and h.oldest ~= '-' and (h.mode == 'l') == (mode == 'l')
     and (mode ~= 'l' or h.limit == limit)
 end
 
--- Whether that is one who waits, and lives.
+-- Whether the text is the record of a waiter that is alive.
 local function is_alive(text)
   local w = text and read_waiter(text)
-  return w and w.deadline > now and w.deadline <= now + place_ttl
+  return w and w.deadline > now and w.deadline <= now + ask.place_ttl
 end
 
--- Its own record, with what is needed besides; nil where more is to be done. Who waits for other
--- keys alone from now on calls others; who did so before has called them.
-local function look(lock)
+-- The caller's own record, with what the answer needs besides; nil if there is more to do. A waiter
+-- that waits only for other keys from now on calls others; one that did so before has called them.
+local function read_place(lock)
   local ticket, queue, held = find_ticket(lock), lock.queue, lock.held
   if not ticket or not is_plain(lock) then return nil end
   local found = redis.call('HMGET', lock.key, lock.place, 'q:' .. whole(queue.first), 'o',
@@ -38,24 +40,30 @@ local function look(lock)
   if not waiter or ordered then return nil end
   local is_first = ticket == queue.first
   if not is_first and not is_alive(found[2]) then return nil end
-  waiter.ticket, waiter.oldest, waiter.kept_out = ticket, found[4] or '', not has_room(held, mode)
+  waiter.ticket, waiter.oldest, waiter.kept_out =
+    ticket, found[4] or '', not has_room(held, ask.mode)
   return (waiter.kept_out or is_first and waiter.elsewhere) and waiter or nil
 end
 
 local function keep_place(lock, waiter)
   waiter.deadline, waiter.elsewhere, waiter.offer =
-    now + place_ttl, not waiter.kept_out, offer(lock)
+    now + ask.place_ttl, not waiter.kept_out, offer(lock)
   keep(lock, 0)
   redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
 end
 
-local mine, blocked = {}, nil
-for i, lock in ipairs(locks) do
-  mine[i] = look(lock)
-  if not mine[i] then break end
-  if mine[i].kept_out then blocked = blocked or i end
-end
-if blocked and #mine == #locks then
+local function quick_heartbeat()
+  if ask.place_ttl == 0 or ask.grace > 0 or not locks[1].place or ask.mirror or ask.done or ask.take
+    or ask.replace then
+    return nil
+  end
+  local mine, blocked = {}, nil
+  for i, lock in ipairs(locks) do
+    mine[i] = read_place(lock)
+    if not mine[i] then return nil end
+    if mine[i].kept_out then blocked = blocked or i end
+  end
+  if not blocked then return nil end
   local places = {}
   for i, lock in ipairs(locks) do
     keep_place(lock, mine[i])

@@ -1,0 +1,65 @@
+-- Reads holders and those that nest in them.
+--- @include "lock"
+
+-- Only the deadline and the lease change; the text of the rest, and of the fence, is kept.
+local function read_entry(line)
+  local deadline, lease, rest, fence, owner, since, mode, slot =
+    string.match(line, '^(%d+) (%d+) ((%d+) ([^ ]+) (%d+) ([xsl]) (%d+) .*)$')
+  if not slot then return nil end
+  local e = { deadline = tonumber(deadline), lease = tonumber(lease), rest = rest, fence = fence,
+              owner = owner, since = tonumber(since), since_text = since, mode = mode,
+              slot = tonumber(slot) }
+  return e.deadline < EXACT and e.lease < EXACT and #fence <= 16 and e.since < EXACT
+    and e.slot < EXACT
+    and e or nil
+end
+
+local function is_dead(e)
+  return e.deadline <= now
+end
+
+-- nil if a line cannot be read, or there is none.
+local function read_family(name, text)
+  if not string.find(text, '\n', 1, true) then
+    local e = read_entry(text)
+    return e and { name = name, entries = { e } }
+  end
+  local family = { name = name, entries = {} }
+  for line in string.gmatch(text, '[^\n]+') do
+    local e = read_entry(line)
+    if not e then return nil end
+    table.insert(family.entries, e)
+  end
+  return #family.entries > 0 and family or nil
+end
+
+-- Reads the loaded families of the lock's owner and its ancestors. Returns the lock; or nil and the
+-- refusal to return.
+local function read_families(lock, which)
+  lock.families = {}
+  for i, name in ipairs(lock.path) do
+    local text = lock.loaded[10 + i]
+    local family = text and read_family(name, text) or nil
+    if text and not (family and lock.held) then return nil, { 'MISFIT', now, 'damaged', which } end
+    lock.families[name] = family
+  end
+  return lock
+end
+
+-- As load_lock(), with the families.
+local function load_families(which, owner, also, besides)
+  local lock, refusal = load_lock(which, owner, also, besides)
+  if not lock then return nil, refusal end
+  return read_families(lock, which)
+end
+
+-- The owner's entry and its family.
+local function find_entry(lock, owner)
+  local path = owner == lock.owner and lock.path or lineage(owner)
+  for i = 1, #path do
+    local family = lock.families[path[i]]
+    for n = 1, family and #family.entries or 0 do
+      if family.entries[n].owner == owner then return family.entries[n], family end
+    end
+  end
+end

@@ -1,0 +1,92 @@
+-- Grants locks, to a newcomer or once more.
+--- @include "quick_grant"
+--- @include "places"
+--- @include "mirror"
+
+local mirrors = ask.mirror and open_mirrors()
+
+local function answer_granted()
+  local fences, slots, limits, any = {}, {}, {}, false
+  for i, lock in ipairs(locks) do
+    local own = lock.own
+    fences[i], slots[i] = own and own.fence or '0', own and own.slot or 0
+    limits[i] = own and lock.stored or 0
+    any = any or own and lock.stored
+  end
+  local answer = { 'GRANTED', now, fences, slots }
+  if any then answer[5], answer[6] = 0, limits end
+  return as_member(answer, locks)
+end
+
+-- As in quick_grant(): first the tokens, then the time to live, then the holder.
+local function issue_fences(taken)
+  for i, lock in ipairs(taken) do
+    local settled = ask.settled and ask.settled[i]
+    lock.issued = lock.parent and not settled and lock.parent.fence or new_fence(lock, i)
+    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence), 'a', count_acquired(lock))
+    keep(lock, ask.lease)
+  end
+end
+
+local function grant(taken)
+  if mirrors then mirrors.take(locks[1], ask.mirror, ask.lease, ask.who) end
+  issue_fences(taken)
+  for _, lock in ipairs(taken) do
+    -- Those that nest in it may be left in its own family.
+    local family = lock.family or lock.families[ask.owner]
+    local slot = family and family.entries[1].slot or ask.mode == 'l' and take_slot(lock) or 0
+    if family then thin_out(lock, family, is_dead) end
+    lock.own = { deadline = now + ask.lease, lease = ask.lease, fence = lock.issued,
+                 owner = ask.owner, since = now, mode = ask.mode, slot = slot, who = ask.who }
+    hold(lock, family, lock.own, limit_of(lock))
+    leave_queue(lock)
+    if ask.mode ~= 'x' then wake(lock, lock.parent, lock.family) end
+  end
+  for _, lock in ipairs(locks) do
+    if not lock.own then leave(lock) end
+  end
+  return answer_granted()
+end
+
+-- The same request again: its answer was lost, or the message that handed it the lock, so that it
+-- has not called the next waiter yet. No other client has passed an entry that is past its
+-- deadline.
+local function extend(taken)
+  if mirrors then mirrors.take(locks[1], ask.mirror, ask.lease, ask.who) end
+  for i, lock in ipairs(taken) do
+    keep(lock, ask.lease)
+    if ask.settled and ask.settled[i] then settle(lock, lock.own, ask.settled[i]) end
+    lock.own.deadline, lock.own.lease = now + ask.lease, ask.lease
+    lock.held.longest = math.max(lock.held.longest, ask.lease)
+    lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
+    write_holders(lock, lock.family)
+    leave_queue(lock)
+    if ask.mode ~= 'x' and not lock.path[2] then wake(lock) end
+  end
+  return answer_granted()
+end
+
+-- The answer to an owner that holds what it asks for. Re-acquiring does not extend a lock that it
+-- was asked to release.
+local function grant_again()
+  local owned, asked = {}, false
+  for _, lock in ipairs(locks) do
+    lock.own, lock.family = find_entry(lock, ask.owner)
+    lock.who = ask.who
+    if lock.own then
+      owned[#owned + 1] = lock
+      asked = asked or string.find(lock.own.rest, ' asked=', 1, true)
+    end
+  end
+  if #owned == ask.needed and not asked
+    and (not mirrors or mirrors.is_held(locks[1], ask.mirror)) then
+    return extend(owned)
+  end
+  -- Some were taken away, or asked for, before it heard the answer to the same request.
+  for _, lock in ipairs(owned) do
+    lock.own.ended = 'unused=1'
+    wake_after(lock, ask.owner, lock.family, remove(lock, lock.own, lock.family))
+    lock.own = nil
+  end
+  for _, lock in ipairs(locks) do lock.parent, lock.family = find_parent(lock) end
+end

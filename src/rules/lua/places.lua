@@ -1,0 +1,186 @@
+-- The caller's places in the queues of acquire.lua.
+--- @include "holders"
+--- @include "tickets"
+
+-- Its priority, and how long it lets others pass it.
+local priority, bound = tonumber(ask.priority or 0), number(ask.bound) or BOUND
+
+-- The places that it had when it called last; behind each, its number in the list of its priority.
+local had, had_listed = {}, {}
+for place, n in string.gmatch(ask.places or '', '([^%s/]+)/?(%d*)') do
+  had[#had + 1], had_listed[#had + 1] = place, number(n)
+end
+
+local function ticket_of(lock, place)
+  local base = lock.queue.base .. ':'
+  return place and string.sub(place, 1, #base) == base and number(string.sub(place, #base + 1))
+    or nil
+end
+
+-- Finds the queue that it belongs to. A place in another queue, or one that was passed over, does
+-- not count.
+local function find_place(lock)
+  lock.queue = queue_below(lock, lock.parent)
+  local ticket = ticket_of(lock, lock.place)
+  if ticket and ticket >= lock.queue.first and ticket <= lock.queue.last then
+    lock.queue.mine = ticket
+    if next(lists_of(lock)) then
+      local _, n = list_of(lock, redis.call('HGET', lock.key, lock.place) or '')
+      lock.listed = n
+    end
+  elseif lock.place then
+    leave_queue(lock)
+  end
+end
+
+-- Whether those of priority 0 are in a list, too.
+local function all_are_listed(lock)
+  for low = LOWEST, 0 do
+    if lists_of(lock)[low] then return true end
+  end
+  return false
+end
+
+-- Puts those of priority 0 into a list, in their order. The caller has no record yet.
+local function list_all(lock)
+  local list = { priority = 0, first = 1, last = 0, called = 0 }
+  for ticket = lock.queue.first, lock.queue.last do
+    local place = place_of(lock.queue, ticket)
+    local text = redis.call('HGET', lock.key, place)
+    local waiter = text and read_waiter(text)
+    if waiter and not list_of(lock, waiter.who) then
+      list.last = list.last + 1
+      if ticket <= lock.queue.called then list.called = list.last end
+      waiter.who = (waiter.who == '' and NOBODY or waiter.who) .. ' rank=0:' .. whole(list.last)
+      redis.call('HSET', lock.key, place, write_waiter(waiter), item_of(list, list.last),
+        whole(ticket))
+    end
+  end
+  lock.lists[0] = list
+end
+
+-- Puts it into the list of its priority: at its former number, if it had one that is not taken.
+local function join_list(lock, former)
+  if lock.queue.base ~= 'q' or priority == 0 and not all_are_listed(lock) then return end
+  if priority < 0 and not all_are_listed(lock) then list_all(lock) end
+  local list = lists_of(lock)[priority]
+    or { priority = priority, first = 1, last = 0, called = 0 }
+  if former and former >= 1 and former <= list.last
+    and redis.call('HEXISTS', lock.key, item_of(list, former)) == 0 then
+    list.first, list.called = math.min(list.first, former), math.min(list.called, former - 1)
+    lock.listed = former
+  else
+    list.last = list.last + 1
+    lock.listed = list.last
+  end
+  lock.rank = ' rank=' .. priority .. ':' .. whole(lock.listed)
+  lock.lists[priority] = list
+  redis.call('HSET', lock.key, item_of(list, lock.listed), whole(lock.queue.mine))
+  write_lists(lock)
+end
+
+-- The smallest bound of those that wait counts.
+local function lower_bound(lock, is_empty)
+  lists_of(lock)
+  local least = is_empty and bound or math.min(bound, lock.bound)
+  if least == lock.bound then return end
+  lock.bound = least
+  write_lists(lock)
+end
+
+-- Tickets are issued once. A waiter that was dropped while it could not call (stopped, cut off, or
+-- the server stopped) comes back to its own ticket, so that an outage does not change the order.
+local function come_back(lock, place, listed)
+  local queue, ticket = lock.queue, ticket_of(lock, place)
+  if queue.mine then return true end
+  if not ticket or ticket < 1 or ticket > queue.last then return false end
+  if redis.call('HEXISTS', lock.key, place) == 1 then return false end
+  queue.mine = ticket
+  lower_bound(lock, queue.first > queue.last)
+  queue.first = math.min(queue.first, ticket)
+  queue.called = math.min(queue.called, ticket - 1)
+  write_queue(lock, queue)
+  lock.place = place
+  redis.call('HSET', lock.key, 'k', KIND, 'w:' .. ask.owner, place)
+  join_list(lock, listed)
+  return true
+end
+
+-- Comes back to all queues or to none: the order of two waiters in one must be that in all others.
+local function come_back_to_all()
+  for i, lock in ipairs(locks) do
+    if not come_back(lock, had[i], had_listed[i]) then
+      for _, each in ipairs(locks) do
+        leave_queue(each)
+      end
+      return false
+    end
+  end
+  return true
+end
+
+local function join_queue(lock)
+  local queue = lock.queue
+  local is_empty = queue.first > queue.last
+  lower_bound(lock, is_empty)
+  if is_empty and queue.base == 'q' and next(lock.lists) then -- they have only holes
+    lock.lists = {}
+    write_lists(lock)
+  end
+  queue.last = queue.last + 1
+  queue.mine = queue.last
+  lock.place = place_of(queue, queue.mine)
+  redis.call('HSET', lock.key, 'k', KIND, 'w:' .. ask.owner, lock.place)
+  join_list(lock)
+end
+
+-- Its record in the queue. All its keys have one time from which on no other waiter passes it.
+local function new_record(lock)
+  local who, least = ask.who .. (lock.rank or ''), bound
+  if locks[2] then
+    for _, each in ipairs(locks) do
+      lists_of(each)
+      least = math.min(least, each.bound)
+    end
+    local before = number(string.match(ask.who, ' waited=(%d+)')) or 0
+    who = (who == '' and NOBODY or who) .. ' due=' .. whole(now - before + least)
+  end
+  return { owner = ask.owner, since = whole(now), mode = ask.mode, who = who }
+end
+
+-- Keeps the place for another while. The record changes only in whether it waits for other keys,
+-- and in what it offers this time. A waiter that was called and cannot go must be called again.
+local function sign_on(lock)
+  local queue = lock.queue
+  local text = redis.call('HGET', lock.key, lock.place)
+  -- Of a group, the one that came last is known.
+  local group = not text and group_field(lock, lock.place, ask.who)
+  if group then redis.call('HSET', lock.key, group, ask.owner) end
+  local waiter = text and read_waiter(text) or new_record(lock)
+  waiter.deadline = now + ask.place_ttl
+  local elsewhere = lock.next and not lock.obstacle and ask.grace == 0
+  if elsewhere and not waiter.elsewhere and lock.is_first then
+    wake_passing(lock, queue, lock.parent, lock.family)
+  end
+  waiter.elsewhere, waiter.offer = elsewhere, offer(lock)
+  redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
+  queue.called = math.min(queue.called, queue.mine - 1)
+  write_queue(lock, queue)
+  local list = lock.listed and lists_of(lock)[priority]
+  if list and list.called >= lock.listed then
+    list.called = lock.listed - 1
+    write_lists(lock)
+  end
+  keep(lock, 0)
+end
+
+-- Leaves the queue. A waiter behind it may be next.
+local function leave(lock)
+  local placed = lock.place
+  leave_queue(lock)
+  if placed then wake(lock, lock.parent, lock.family) end
+end
+
+local function leave_all()
+  for _, lock in ipairs(locks) do leave(lock) end
+end
