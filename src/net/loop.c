@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -195,6 +196,14 @@ static int wait_for_something(struct loop *loop)
     return 0;
 }
 
+/* A blocked signal arrives on a signalfd even if it is ignored. */
+static bool is_ignored(int signo)
+{
+    struct sigaction action;
+
+    return sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static void take_signals(struct loop *loop)
 {
     struct signalfd_siginfo infos[8];
@@ -203,7 +212,8 @@ static void take_signals(struct loop *loop)
     while (got == (ssize_t)sizeof infos && !loop->stopped) {
         got = read(loop->signal_fd, infos, sizeof infos);
         for (ssize_t i = 0; i < got / (ssize_t)sizeof infos[0] && !loop->stopped; i++)
-            loop->caught(loop->owner, (int)infos[i].ssi_signo);
+            if (!is_ignored((int)infos[i].ssi_signo))
+                loop->caught(loop->owner, (int)infos[i].ssi_signo);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,21 +57,23 @@ static int write_file(const struct cgroup *cgroup, const char *name, const char 
 
 /* -- which one ------------------------------------------------------------------------------- */
 
-/* That of this process below the mount, "/" for the topmost; false where version 2 is not used. */
-static bool read_own(char *own, size_t size)
+/* The cgroup of this process below the mount, in the text: "" for the topmost; NULL where version 2
+ * is not used. */
+static const char *read_own(char *text, size_t size)
 {
-    char text[PATH_MAX + 512];
-    const char *line = text;
+    char *line = text;
 
-    if (read_file("/proc/self/cgroup", text, sizeof text) <= 0)
-        return false;
+    if (read_file("/proc/self/cgroup", text, size) <= 0)
+        return NULL;
     while (line && strncmp(line, "0::/", 4) != 0) {
         line = strchr(line, '\n');
         line += line != NULL;
     }
-    if (!line || !*line)
-        return false;
-    return snprintf(own, size, "%.*s", (int)strcspn(line + 3, "\n"), line + 3) < (int)size;
+    if (!line)
+        return NULL;
+    line += strlen("0::");
+    line[strcspn(line, "\n")] = '\0';
+    return strcmp(line, "/") == 0 ? "" : line;
 }
 
 static bool has_value(const char *path, const char *name)
@@ -99,15 +102,15 @@ static bool is_cgroup(const char *path)
 }
 
 /* The cgroup that a new one may be made in. */
-static bool find_parent(char *path, size_t size, bool required)
+static bool find_parent(struct cgroup *parent, bool required)
 {
-    char own[PATH_MAX];
+    const int room = sizeof parent->path - 64; /* for the name of the new one */
+    static char text[PATH_MAX + 512];
+    const char *own = read_own(text, sizeof text);
 
-    if (!read_own(own, sizeof own))
-        return false;
-    for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
-        int length = snprintf(path, size, "%s%s", mounts[i], strcmp(own, "/") == 0 ? "" : own);
-        if (length < (int)size && (required ? is_cgroup(path) : is_delegated(path)))
+    for (size_t i = 0; own && i < sizeof mounts / sizeof *mounts; i++) {
+        int length = snprintf(parent->path, (size_t)room, "%s%s", mounts[i], own);
+        if (length < room && (required ? is_cgroup(parent->path) : is_delegated(parent->path)))
             return true;
     }
     return false;
@@ -115,15 +118,13 @@ static bool find_parent(char *path, size_t size, bool required)
 
 /* -- making one ------------------------------------------------------------------------------ */
 
-static int make(struct cgroup *cgroup, const char *parent)
+/* Makes one below the parent whose path the cgroup has. */
+static int make(struct cgroup *cgroup)
 {
-    int length = snprintf(cgroup->path, sizeof cgroup->path, "%s/" PREFIX "%ld-%llx", parent,
-                          (long)getpid(), (unsigned long long)moment_now().ns);
+    size_t length = strlen(cgroup->path);
 
-    if (length >= (int)sizeof cgroup->path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+    snprintf(cgroup->path + length, sizeof cgroup->path - length, "/" PREFIX "%ld-%llx",
+             (long)getpid(), (unsigned long long)moment_now().ns);
     if (mkdir(cgroup->path, 0755) < 0)
         return -1;
     int fd = open_file(cgroup, "cgroup.kill", O_WRONLY); /* Linux 5.14 */
@@ -137,18 +138,23 @@ static int make(struct cgroup *cgroup, const char *parent)
     return 0;
 }
 
+/* Another process may read it at any time: the first byte says that there is one, and comes last. */
+static void publish(struct cgroup *cgroup, const struct cgroup *made)
+{
+    memcpy(cgroup->path + 1, made->path + 1, sizeof made->path - 1);
+    atomic_thread_fence(memory_order_release);
+    cgroup->path[0] = made->path[0];
+}
+
 int cgroup_make(struct cgroup *cgroup, bool required)
 {
-    char parent[PATH_MAX - 64];
+    static struct cgroup made; /* not on the stack, each page of which would be touched */
 
-    cgroup->path[0] = '\0';
     errno = ENOTSUP;
-    if (!find_parent(parent, sizeof parent, required))
+    if (!find_parent(&made, required) || make(&made) < 0)
         return required ? -1 : 0;
-    if (make(cgroup, parent) == 0)
-        return 0;
-    cgroup->path[0] = '\0';
-    return required ? -1 : 0;
+    publish(cgroup, &made);
+    return 0;
 }
 
 /* Not vfork(): only the C library could have the child return on the memory of its parent. */
@@ -199,7 +205,7 @@ void cgroup_leave(void)
 {
     struct cgroup own;
 
-    if (!find_parent(own.path, sizeof own.path, true))
+    if (!find_parent(&own, true))
         return;
     char *name = strrchr(own.path, '/');
     if (strncmp(name + 1, PREFIX, strlen(PREFIX)) != 0)

@@ -15,17 +15,6 @@ static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, 
                                 SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
                                 SIGXCPU, SIGXFSZ,  SIGVTALRM, SIGPROF, SIGTSTP};
 
-/* Ignored signals must not be blocked: a signal that is both still arrives on a signalfd, and what
- * nohup(1) had switched off would reach the command after all. */
-static void catch_unless_ignored(int signo, sigset_t *caught, sigset_t *ignored)
-{
-    struct sigaction action;
-    if (sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
-        sigaddset(ignored, signo);
-    else
-        sigaddset(caught, signo);
-}
-
 void child_block_signals(struct inherited *inherited)
 {
     struct sigaction chld, by_default = {.sa_handler = SIG_DFL};
@@ -40,16 +29,12 @@ void child_block_signals(struct inherited *inherited)
 
 void child_choose_signals(sigset_t *caught)
 {
-    sigset_t ignored;
-
-    sigemptyset(&ignored);
     sigemptyset(caught);
     sigaddset(caught, SIGCHLD);
     for (size_t i = 0; i < sizeof handed_on / sizeof handed_on[0]; i++)
-        catch_unless_ignored(handed_on[i], caught, &ignored);
+        sigaddset(caught, handed_on[i]);
     for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
-        catch_unless_ignored(signo, caught, &ignored);
-    sigprocmask(SIG_UNBLOCK, &ignored, NULL);
+        sigaddset(caught, signo);
 }
 
 bool child_signal_is_fatal(int signo)
@@ -72,6 +57,19 @@ void child_adopt_orphans(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+/* Those up to "last" become /dev/null: whoever reads from the other end must not wait for this
+ * process. */
+static void close_streams(int last)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int fd = STDIN_FILENO; fd <= last; fd++)
+        if (nothing < 0 || dup2(nothing, fd) < 0)
+            close(fd);
+    if (nothing > STDERR_FILENO)
+        close(nothing);
+}
+
 pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const void *arg),
                         const void *arg)
 {
@@ -81,11 +79,10 @@ pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const 
         return pid;
     setpgid(0, 0); /* what is typed at the terminal is not for it */
     prctl(PR_SET_NAME, name);
-    close_range(STDIN_FILENO, STDOUT_FILENO, 0);
+    close_streams(STDOUT_FILENO);
     if (keep > STDERR_FILENO + 1)
         close_range(STDERR_FILENO + 1, (unsigned)keep - 1, 0);
     close_range((unsigned)keep + 1, ~0U, 0);
-    child_fill_standard_descriptors();
     _exit(work(keep, arg));
 }
 
@@ -122,19 +119,6 @@ int child_run(const struct inherited *inherited, int (*work)(void *arg), void *a
         ended = pid < 0 ? -1 : waitpid(pid, &status, 0);
     } while (ended < 0 && pid > 0 && errno == EINTR);
     return ended < 0 ? -1 : status;
-}
-
-/* Those up to "last" become /dev/null: whoever reads from the other end must not wait for this
- * process. */
-static void close_streams(int last)
-{
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    for (int fd = STDIN_FILENO; fd <= last; fd++)
-        if (nothing < 0 || dup2(nothing, fd) < 0)
-            close(fd);
-    if (nothing > STDERR_FILENO)
-        close(nothing);
 }
 
 pid_t child_fork_survivor(const char *name)

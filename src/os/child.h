@@ -17,9 +17,8 @@ struct inherited {
 
 /* Blocks all signals, before anything is forked, and keeps children to be waited for. */
 void child_block_signals(struct inherited *inherited);
-/* Unblocks those that are ignored: they stay so in all processes to come. "caught" becomes those to
- * be read: SIGCHLD, SIGTSTP, and all that is handed on to a command. SIGPIPE, SIGTTIN and SIGTTOU
- * are only blocked. */
+/* "caught" becomes the signals to read by a loop: SIGCHLD, SIGTSTP, and all that are forwarded to a
+ * command. SIGPIPE, SIGTTIN and SIGTTOU are only blocked. */
 void child_choose_signals(sigset_t *caught);
 /* True if "signo" would by default end a process that does nothing about it. */
 bool child_signal_is_fatal(int signo);

@@ -330,6 +330,14 @@ int procfs_open(struct procfs *procfs)
     return -1;
 }
 
+bool procfs_shows_self(const struct procfs *procfs)
+{
+    char number[16] = "";
+    ssize_t got = readlinkat(procfs->directory, "self", number, sizeof number - 1);
+
+    return procfs->directory && got > 0 && pid_of(number) == getpid();
+}
+
 /* Found out when it is wanted: a plain run does without. */
 bool procfs_is_usable(struct procfs *procfs)
 {

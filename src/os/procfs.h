@@ -49,6 +49,9 @@ int procfs_open(struct procfs *procfs);
 /* False if none is mounted, or it is that of another process name space. Then nothing else is to be
  * asked of it. */
 bool procfs_is_usable(struct procfs *procfs);
+/* The same at less expense, but true as well for the /proc of another name space in which this
+ * process has the same number by chance. */
+bool procfs_shows_self(const struct procfs *procfs);
 void procfs_close(struct procfs *procfs);
 
 /* Around a number of looks: frees the descriptors that were kept for them, and keeps them again. */

@@ -163,7 +163,7 @@ static void on_overdue(struct loop_timer *timer)
 
     if (agent->state != SEEKING && agent->state != OFFERED)
         return;
-    agent->offer->overdue = waiting_refused(&agent->waiting, &agent->waiting.refusal);
+    waiting_latest(&agent->waiting, &agent->offer->overdue);
     send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
 }
 
@@ -262,7 +262,7 @@ static void describe_end(struct agent *agent, const struct keeper_end *end,
         break;
     case KEEPER_NOT_ACQUIRED:
         over->status = agent->plan->conflict_status;
-        agent->offer->refusal = waiting_refused(&agent->waiting, end->refusal);
+        waiting_refused(&agent->waiting, end->refusal, &agent->offer->refusal);
         *news = (struct run_news){.event = RUN_NOT_ACQUIRED, .refusal = &agent->offer->refusal};
         break;
     case KEEPER_FAILED:
@@ -628,7 +628,7 @@ int agent_main(int channel, struct offer *offer, pid_t peer, const struct proces
     char fault[256];
 
     agent.loop = loop_new();
-    if (!agent.loop || procfs_open(&agent.procfs) < 0)
+    if (!agent.loop)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
     agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
     presence_init(&agent.presence, agent.loop, peer, on_look, &agent);
@@ -636,10 +636,12 @@ int agent_main(int channel, struct offer *offer, pid_t peer, const struct proces
     if (!agent.store)
         return refuse(&agent, *plan->address_status, fault);
     start(&agent, callers, past);
-    if (loop_run(agent.loop) < 0)
+    /* While the store connects. */
+    if (procfs_open(&agent.procfs) < 0 || loop_run(agent.loop) < 0)
         return refuse(&agent, STATUS_SYSTEM, strerror(errno));
     store_close(agent.store); /* a quorum may have something left to say */
     keeper_free(agent.keeper);
+    waiting_free(&agent.waiting);
     descendants_free(&agent.descendants);
     if (agent.presence.state == PRESENCE_DEAD)
         cgroup_remove(&offer->cgroup);

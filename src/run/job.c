@@ -115,7 +115,7 @@ int job_prepare(struct job *job)
 {
     if (!job->procfs.directory && procfs_open(&job->procfs) < 0)
         return -1;
-    if (!procfs_is_usable(&job->procfs))
+    if (!procfs_shows_self(&job->procfs))
         run_tell_event(job->plan->events, RUN_NO_PROC);
     enter_cgroup(job);
     return 0;

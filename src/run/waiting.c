@@ -1,8 +1,10 @@
 /* When a user is told why rlock waits. */
 #include "run/waiting.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "run/ancestor.h"
 
 /* Nobody wants to read of a shorter wait, nor of an ancestor in it. */
@@ -22,7 +24,7 @@ static unsigned blocked_key(const struct waiting *waiting, const struct answer *
 static void show(struct loop_timer *timer)
 {
     const struct waiting *waiting = timer->owner;
-    const struct run_refusal refusal = {.answer = waiting->refusal, .age = age_of(waiting)};
+    const struct run_refusal refusal = {.answer = *waiting->refusal, .age = age_of(waiting)};
     int64_t pause = waiting->events->show_wait(waiting->events->arg, &refusal);
 
     if (pause > 0)
@@ -44,16 +46,16 @@ static bool waits_for_itself(const struct waiting *waiting, const struct answer 
 
 static void look_for_ancestor(struct waiting *waiting)
 {
-    const struct lock_party *holder = &waiting->refusal.holder;
+    const struct lock_party *holder = &waiting->refusal->holder;
     const struct run_news news = {.event = RUN_OWN_ANCESTOR,
-                                  .key = blocked_key(waiting, &waiting->refusal),
+                                  .key = blocked_key(waiting, waiting->refusal),
                                   .number = holder->who.pid};
     bool known = strcmp(waiting->examined, holder->owner) == 0;
 
     if (known || moment_until(waiting->began, waiting->heard) < QUIET_NS)
         return;
     strcpy(waiting->examined, holder->owner);
-    if (waiting->told_of_ancestor || !waits_for_itself(waiting, &waiting->refusal))
+    if (waiting->told_of_ancestor || !waits_for_itself(waiting, waiting->refusal))
         return;
     waiting->told_of_ancestor = true;
     run_tell(waiting->events, &news);
@@ -86,7 +88,9 @@ void waiting_heard(struct waiting *waiting, const struct answer *refusal)
         run_tell(waiting->events, &requeued);
     if (refusal->limited)
         tell_limit(waiting, blocked_key(waiting, refusal), refusal->limit);
-    waiting->refusal = *refusal;
+    if (!waiting->refusal)
+        waiting->refusal = mem_zeroed(sizeof *waiting->refusal);
+    *waiting->refusal = *refusal;
     waiting->heard = loop_now(waiting->loop);
     if (!waiting->refused)
         loop_arm(waiting->loop, &waiting->timer, moment_plus(waiting->heard, QUIET_NS));
@@ -143,8 +147,21 @@ void waiting_acquired(struct waiting *waiting, struct lease lease, const struct 
     tell_short_lease(waiting, lease);
 }
 
-struct run_refusal waiting_refused(const struct waiting *waiting, const struct answer *refusal)
+void waiting_refused(const struct waiting *waiting, const struct answer *refusal,
+                     struct run_refusal *out)
 {
-    return (struct run_refusal){
-        .answer = *refusal, .age = age_of(waiting), .ancestor = waits_for_itself(waiting, refusal)};
+    out->answer = *refusal;
+    out->age = age_of(waiting);
+    out->ancestor = waits_for_itself(waiting, refusal);
+}
+
+void waiting_latest(const struct waiting *waiting, struct run_refusal *out)
+{
+    if (waiting->refusal)
+        waiting_refused(waiting, waiting->refusal, out);
+}
+
+void waiting_free(struct waiting *waiting)
+{
+    free(waiting->refusal);
 }

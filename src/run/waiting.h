@@ -11,7 +11,7 @@ struct waiting {
     const struct acquire_request *request;
     const struct run_events *events;
     struct loop_timer timer; /* shows the wait, and shows it anew */
-    struct answer refusal;   /* the latest */
+    struct answer *refusal;  /* the latest; NULL: none yet */
     struct moment heard;     /* when it came; 0: never */
     struct moment began;     /* the wait */
     bool refused;            /* in this wait */
@@ -26,12 +26,17 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
 /* Still refused, for this reason. */
 void waiting_heard(struct waiting *waiting, const struct answer *refusal);
 /* For the last refusal of a wait that has ended: what there is to tell. */
-struct run_refusal waiting_refused(const struct waiting *waiting, const struct answer *refusal);
-/* Hides it; where it goes on, it is shown again. */
+void waiting_refused(const struct waiting *waiting, const struct answer *refusal,
+                     struct run_refusal *out);
+/* The same for the latest refusal of a wait that continues; if there was none, *out stays. */
+void waiting_latest(const struct waiting *waiting, struct run_refusal *out);
+/* Hides what is shown; a wait that continues is shown again. */
 void waiting_hide(const struct waiting *waiting);
 /* It is over: what was drawn is hidden. */
 void waiting_end(struct waiting *waiting);
 /* The same, and the lock is held, for this lease and with that granted for each of its keys. */
 void waiting_acquired(struct waiting *waiting, struct lease lease, const struct lock_grant *grants);
+
+void waiting_free(struct waiting *waiting);
 
 #endif
