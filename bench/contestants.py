@@ -11,15 +11,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Contestant:
     """A name, the start of its command line, and the server behind it (None: none)."""
 
-    waits = True  # where somebody else has the lock
+    waits = True  # for a lock that is held
 
     def __init__(self, name, before, server=None, between=(), env=None):
         self.name, self.before, self.server, self.between = name, before, server, list(between)
         self.env = {**os.environ, **env} if env else None
 
     def key(self, what):
-        """A key for one purpose that is nobody else's: they have different ideas of what belongs
-        there."""
+        """A key of this contestant's own: each keeps other data in it."""
         return f'{what}-{"".join(letter for letter in self.name if letter.isalnum())}'
 
     def argv(self, key, command):
@@ -36,7 +35,7 @@ class Flock(Contestant):
 
 
 class Floor(Contestant):
-    """A list with one element has to be there before."""
+    """A list with one element must exist before."""
 
     def __init__(self, program, redis):
         super().__init__('floor', [program, str(redis.port)], redis)
@@ -68,11 +67,11 @@ def node_path(build):
     return modules if there('node') and os.path.isdir(f'{modules}/redlock') else None
 
 
-def rlock(name, url, *options):
+def rlock(name, url, *options, program=None):
     urls = [url] if isinstance(url, str) else url
     return Contestant(
         name,
-        [os.environ["RLOCK"], "run", *(word for one in urls for word in ("-u", one)), *options],
+        [program or os.environ["RLOCK"], "run", *(word for one in urls for word in ("-u", one)), *options],
         between=["--"],
     )
 
@@ -83,7 +82,24 @@ def node_redlock(name, build, redises):
                       env={'NODE_PATH': node_path(build)})
 
 
-def contestants(build, place, redis):
+def build_commit(build, commit):
+    """The program rlock of another commit, built once, with the compiler of this build."""
+    source = f"{build}/bench/against/{commit}"
+    if not os.path.exists(f"{source}/rlock"):
+        with open(f"{build}/Makefile", encoding="utf-8") as file:
+            cc = next(line.split("=", 1)[1].strip() for line in file if line.startswith("CC ="))
+        os.makedirs(source, exist_ok=True)
+        print(f"note: building {commit} in {source}", flush=True)
+        subprocess.run(
+            f"git -C {HERE}/.. archive {commit} | tar -x && autoreconf -fi && ./configure &&"
+            " make rlock",
+            cwd=source, env={**os.environ, "CC": cc}, shell=True, check=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+    return f"{source}/rlock"
+
+
+def contestants(build, place, redis, against=None):
     """(those that can take part, notes about those that cannot)"""
     port = str(redis.port)
     lock = rlock('rlock', f'redis://127.0.0.1:{port}')
@@ -96,6 +112,10 @@ def contestants(build, place, redis):
         lock,
     ]
     notes = []
+    if against:
+        other = rlock(f"rlock {against}", lock.before[3], program=build_commit(build, against))
+        other.server = redis
+        all_of_them.append(other)
     if there('etcd', 'etcdctl'):
         etcd = Etcd(place)
         all_of_them.append(

@@ -1,11 +1,12 @@
 """The results as a table of tab-separated values, as Markdown, and as pictures by gnuplot."""
 import shutil
+import statistics
 import subprocess
 
 from samples import MEASURES
 
 BEGIN, END = '<!-- results: made by "make bench" -->', '<!-- end of results -->'
-RATIOS = "run", "hand-over"
+RATIOS = "run", "processor", "faults", "hand-over"
 TABLES = [
     ('One run, no other client', ['run', 'processor', 'faults', 'switches', 'round trips']),
     ('Other stores', ['stores']),
@@ -104,15 +105,25 @@ def table(samples, measures):
     return ['| ' + ' | '.join(line) + ' |' for line in lines]
 
 
+def ratio(samples, measure, other, at):
+    """The median of the quotients of each round; without rounds, the quotient of the medians."""
+    ours, theirs = (samples.values.get((measure, who, at), []) for who in ("rlock", other))
+    if not theirs:
+        return None
+    if len(ours) == len(theirs):
+        return statistics.median(a / b for a, b in zip(ours, theirs))
+    return statistics.median(ours) / statistics.median(theirs)
+
+
 def ratios(samples):
-    """What rlock takes, divided by what each of the others takes."""
+    """The figures of rlock, divided by those of each other contestant."""
     rows = [row for row in samples.rows() if row[0] in RATIOS]
     others = [name for name in dict.fromkeys(row[1] for row in rows) if name != "rlock"]
     lines = []
-    for measure, who, at, middle, *_ in rows:
+    for measure, who, at, *_ in rows:
         if who == "rlock" and others:
-            by = (samples.median(measure, other, at) for other in others)
-            cells = [number(middle / value) if value else "–" for value in by]
+            by = (ratio(samples, measure, other, at) for other in others)
+            cells = [number(value) if value else "–" for value in by]
             lines.append([f"{measure} at {at}" if at else measure, *cells])
     if not lines:
         return []
