@@ -58,7 +58,11 @@ END
 resize 10 40
 expect KEY +HOLDERS +AGE +WAITERS
 expect a-key[^\n]*…
-expect \? help +q quit
+expect \? help +q quit +Enter details
+absent / f
+resize 10 22
+expect 1 lock
+absent rlock top
 resize 24 80
 expect KEY +MODE +HOLDERS +AGE +(LEASE +)?WAITERS
 resize 50 200

@@ -115,17 +115,30 @@ static size_t room_for_rows(void)
 
 /* -- what is on it ----------------------------------------------------------------------------- */
 
+static bool fits(const char *text)
+{
+    return utf8_width(text) <= (size_t)COLS;
+}
+
+/* In a narrow window the name goes first, and then the time: the number of locks, or the trouble
+ * with the store, says more. */
 static void draw_heading(const struct top *top)
 {
+    static const char title[] = "rlock top  ";
+    attr_t trouble = top->locks.away ? COLOR_PAIR(COLOR_OF_TROUBLE) : A_NORMAL;
     char *heading = NULL;
     size_t size;
     FILE *out = mem_checked(open_memstream(&heading, &size));
 
-    fputs("rlock top  ", out);
+    fputs(title, out);
     lock_watch_heading(&top->locks, out);
     fclose(out);
-    put_text(LINE_HEADING, top->locks.away ? A_BOLD | COLOR_PAIR(COLOR_OF_TROUBLE) : (attr_t)A_BOLD,
-             heading);
+    const char *shown = heading, *rest;
+    if (!fits(shown))
+        shown += strlen(title);
+    if (!fits(shown) && (rest = strstr(shown, "  ")))
+        shown = rest + strspn(rest, " ");
+    put_text(LINE_HEADING, A_BOLD | trouble, shown);
     free(heading);
 }
 
@@ -252,7 +265,7 @@ static const char help[] = "Keys\n"
                            "?             these keys\n"
                            "q             back; quit\n";
 
-/* As many of them as fit; "? help" is the first. */
+/* "? help" is the first, as the last ones may not fit. */
 static const char *keys_of(const struct top *top)
 {
     if (top->typing)
@@ -262,6 +275,18 @@ static const char *keys_of(const struct top *top)
     if (top->detail)
         return "q back   ? help   p pause   x take away";
     return "? help   q quit   Enter details   / filter   < > sort   p pause   x take away";
+}
+
+/* As many of the keys as fit. */
+static void draw_keys(const struct top *top)
+{
+    const char *keys = keys_of(top);
+    size_t length = strlen(keys), fitting = utf8_fit(keys, (size_t)COLS);
+
+    while (length > fitting && length > 0)
+        for (length--; length > 0 && strncmp(keys + length, "   ", 3) != 0; length--)
+            ;
+    put_line(LINES - 1, A_REVERSE, keys, length);
 }
 
 static void draw(struct top *top)
@@ -281,7 +306,7 @@ static void draw(struct top *top)
         draw_rows(top);
     }
     if (LINES >= LINES_AROUND)
-        put_text(LINES - 1, A_REVERSE, keys_of(top));
+        draw_keys(top);
     refresh();
 }
 
