@@ -42,6 +42,13 @@ quickstart() {
     run -1 --separate-stderr quickstart
     [[ $output == "" && ${#stderr_lines[@]} == 1 ]]
     [[ $stderr == *'no sudo; as root: apt-get install --no-install-recommends gcc '*' redis-server' ]]
+    [[ $stderr == *'static file'*docs/install.md* && $stderr == *' autoconf '* ]]
+    # A release tarball has been configured.
+    touch "$T/configure.ac" "$T/Makefile.am"
+    program ../configure :
+    run -1 --separate-stderr quickstart
+    [[ $stderr == *' gcc '* && $stderr != *autoconf* ]]
+    rm "$T/configure"
     run -1 --separate-stderr quickstart check
     [[ ${#stderr_lines[@]} == 1 && ${lines[-1]} == 'not run: see above' ]]
     [[ $stderr == *'no sudo; as root: apt-get install --no-install-recommends gcc '*' redis-server bats '*' fish' ]]
