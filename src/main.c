@@ -189,7 +189,8 @@ static int refuse(int argc, char **argv)
     return STATUS_USAGE;
 }
 
-/* rlock help --complete [WORD...]: what fits in place of the last word, of a line behind "rlock". */
+/* rlock help --complete [WORD...]: prints words that fit in place of the last one, of a line behind
+ * "rlock". */
 static int complete_line(int count, char **words)
 {
     const struct group *group = groups;

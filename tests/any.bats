@@ -231,9 +231,9 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
 
 @test "--any: what it does not go with is refused before a store is asked" {
     run -64 --separate-stderr rlock run -u unix:///nowhere --any --unless-done 1h a b -- true
-    stderr_line '^rlock: run: --unless-done does not go with --any'
+    stderr_line "^rlock: run: --unless-done '1h' does not go with --any"
     run -64 --separate-stderr rlock run -u unix:///nowhere --any --mirror string:m a b -- true
-    stderr_line '^rlock: run: --mirror goes with an exclusive lock of one KEY alone$'
+    stderr_line '^rlock: run: --mirror needs an exclusive lock of one KEY$'
     local url
     for url in zookeeper://127.0.0.1:1 cluster://127.0.0.1:1; do
         run -64 --separate-stderr rlock run -u "$url" --any a b -- true

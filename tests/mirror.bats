@@ -247,9 +247,9 @@ EOF
     done <<'END'
 --mirror foo:x k|--mirror 'foo:x' is none of string:NAME, redisson:NAME and shedlock:NAME
 --mirror string: k|--mirror 'string:' is none of string:NAME, redisson:NAME and shedlock:NAME
---mirror string:x --read k|--mirror goes with an exclusive lock of one KEY alone
---mirror string:x --limit 2 k|--mirror goes with an exclusive lock of one KEY alone
---mirror string:x k l|--mirror goes with an exclusive lock of one KEY alone
+--mirror string:x --read k|--mirror needs an exclusive lock of one KEY
+--mirror string:x --limit 2 k|--mirror needs an exclusive lock of one KEY
+--mirror string:x k l|--mirror needs an exclusive lock of one KEY
 --mirror string:x --grace k|--mirror does not go with --grace
 --mirror shedlock:x k|redis:// has no --mirror shedlock:
 -u cluster://127.0.0.1:1 --mirror string:x k|--mirror: the keys k and x are in different slots

@@ -422,8 +422,8 @@ EOF
 --mirror redisson k|$DATABASE:// has no --mirror redisson:
 -u redis://127.0.0.1:1 --mirror shedlock:x k|redis:// has no --mirror shedlock:
 --mirror shedlock:$(printf 'x%.0s' {1..65}) k|--mirror .* has a NAME of more than 64 characters
---mirror shedlock:x --read k|--mirror goes with an exclusive lock of one KEY alone
---mirror shedlock:x k l|--mirror goes with an exclusive lock of one KEY alone
+--mirror shedlock:x --read k|--mirror needs an exclusive lock of one KEY
+--mirror shedlock:x k l|--mirror needs an exclusive lock of one KEY
 END
         run -0 rlock run -n --mirror "shedlock:$(printf 'é%.0s' {1..64})" k -- true
         run -0 rlock run -n --mirror "shedlock:it's; a \\ \"name\"" k -- true

@@ -303,7 +303,7 @@ no_connection() {
         --tls-cert "$CERTS/client.pem" --tls-key "$CERTS/ca.key"
     bad "$CERTS/locked.key: .*passphrase" "${ca[@]}" \
         --tls-cert "$CERTS/client.pem" --tls-key "$CERTS/locked.key"
-    bad "--tls-key .* without a certificate" "${ca[@]}" --tls-key "$CERTS/client.key"
+    bad "--tls-key .* requires tls-cert" "${ca[@]}" --tls-key "$CERTS/client.key"
     printf 'url = %s\ntls-ca = %s\n' "$RLOCK_URL" "$CERTS/server.key" >"$T/config"
     unset RLOCK_URL
     run -78 rlock run --config "$T/config" k -- touch "$T/run"
@@ -330,11 +330,11 @@ EOF
             value=$CERTS/ca.pem
             [[ $option != server-name ]] || value=elsewhere.test
             run -64 --separate-stderr rlock run -u "$url" "--tls-$option" "$value" k -- true
-            stderr_line "--tls-$option .* is for TLS, but $url.*rediss://"
+            stderr_line "--tls-$option .* needs TLS, but $url.*rediss://"
         done
         printf 'url = %s\ntls-ca = %s\n' "$url" "$CERTS/ca.pem" >"$T/config"
         RLOCK_URL='' run -78 --separate-stderr rlock run --config "$T/config" k -- true
-        stderr_line "^rlock: run: $T/config:2: tls-ca .* is for TLS"
+        stderr_line "^rlock: run: $T/config:2: tls-ca .* needs TLS"
         # Said of another URL: a default for those with TLS.
         run -0 rlock run --config "$T/config" -u "$url" k -- true
         RLOCK_URL=$url run -0 rlock run --config "$T/config" k -- true

@@ -1,4 +1,4 @@
-/* What all subcommands need. */
+/* The parts that subcommands share. */
 #include "cli/command.h"
 
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/duration.h"
-#include "cli/ability.h"
 #include "cli/describe.h"
 #include "cli/hints.h"
 #include "cli/screen.h"
@@ -40,7 +39,7 @@ void command_error(const struct command *command, const char *fmt, ...)
     say_error("%s: %s", command->name, message);
 }
 
-/* What stands in the wrong place may be a URL with a password. */
+/* A misplaced word may be a URL with a password. */
 int command_misused(const struct command *command, const char *fmt, ...)
 {
     char message[MESSAGE_SIZE];
@@ -170,7 +169,7 @@ int command_check_duration(const struct command *command, const char *word, int6
         return command_misused(command, "DUR '%s' is not a duration, such as 30m or 2h",
                                urls_show(word, shown));
     if (*ns < NS_PER_SEC)
-        return command_misused(command, "DUR has to be at least 1s");
+        return command_misused(command, "DUR must be at least 1s");
     return STATUS_OK;
 }
 

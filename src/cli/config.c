@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Not isspace(): what is white space must not depend on a locale. */
+/* Not isspace(), which depends on the locale. */
 #define BLANKS " \t\r\v\f"
 
 static char *trim(char *text)
@@ -14,7 +14,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* Some editors begin a file with a byte order mark. */
+/* Skips the byte order mark with which some editors begin a file. */
 static void skip_mark(struct config_reader *reader)
 {
     static const char mark[] = "\xef\xbb\xbf";
@@ -24,7 +24,7 @@ static void skip_mark(struct config_reader *reader)
         reader->rest += length;
 }
 
-/* NULL if it cannot be a string. */
+/* Takes a line as a string, without the white space around it. NULL if it has a NUL byte. */
 static char *take_line(struct config_reader *reader)
 {
     char *start = reader->rest;
@@ -52,7 +52,7 @@ int config_next(struct config_reader *reader, struct config_line *line, const ch
             continue;
         char *equals = strchr(text, '=');
         if (!equals || equals == text) {
-            *fault = equals ? "there is no key before the '='" : "not of the form key = value";
+            *fault = equals ? "no key before the '='" : "not of the form key = value";
             return -1;
         }
         *equals = '\0';

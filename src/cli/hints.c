@@ -1,7 +1,9 @@
-/* What a user can do about it. */
+/* Words for hints and abilities. */
 #include "cli/hints.h"
 
-static const char *const words[HINTS] = {
+#include <stdio.h>
+
+static const char *const hints[HINTS] = {
     [HINT_NAME] = "getent hosts NAME asks the same name service",
     [HINT_AWAY] = "--server-wait DUR waits longer for it; rlock doctor looks at it closely",
     [HINT_LOCAL] = "--url or RLOCK_URL says where the lock store is; --local has one for this host",
@@ -13,8 +15,7 @@ static const char *const words[HINTS] = {
     [HINT_KEPT_PASSWORD] =
         ("an outer rlock takes passwords out of its command's environment: give it "
          "--keep-credentials, or use --password-file or a configuration file"),
-    [HINT_RIGHTS] =
-        "rlock doctor names the missing rights; docs/data.md has all of them",
+    [HINT_RIGHTS] = "rlock doctor names the missing rights; docs/data.md has all of them",
     [HINT_LONGER_LEASE] = "a longer --lease, or a server that is nearer",
     [HINT_WAIT_OR_MARK] = "wait, or rlock init --force if nothing is held",
     [HINT_REPLICAS] = "--replicas, if one of them may be promoted",
@@ -48,5 +49,52 @@ const char *hint_words(enum cause cause, enum hint hint)
         hint = HINT_CLUSTER;
     else if (hint == HINT_NONE && cause == CAUSE_DENIED)
         hint = HINT_PASSWORD_OR_RIGHTS;
-    return words[hint];
+    return hints[hint];
+}
+
+static const struct {
+    enum store_ability ability;
+    const char *words;
+} abilities[] = {
+    {STORE_READERS, "--read"},
+    {STORE_SEMAPHORES, "--limit"},
+    {STORE_SEVERAL_KEYS, "locks of several KEYs"},
+    {STORE_QUEUE, "queue"},
+    {STORE_AT_LEAST, "--at-least"},
+    {STORE_REPLICAS, "--replicas"},
+    {STORE_GRACE, "--grace"},
+    {STORE_MARK, "init"},
+    {STORE_FORCE, "force-release"},
+    {STORE_LATCHES, "latches"},
+    {STORE_GROUPS, "--latest"},
+    {STORE_LIMITS, "stored limits"},
+    {STORE_PRIORITIES, "--priority"},
+    {STORE_PAUSES, "pause"},
+    {STORE_GLOB_PAUSES, "pause of a GLOB"},
+    {STORE_REPLACE, "--replace"},
+    {STORE_ASK, "force-release without --now"},
+    {STORE_DETACHED, "acquire without --keep"},
+    {STORE_MIRROR, "--mirror"},
+    {STORE_MEMORY, "memory of former runs"},
+    {STORE_TOGETHER, "--unless-done of several KEYs"},
+    {STORE_ANY, "--any"},
+};
+
+char *ability_print_lack(const struct store_address *address, enum store_ability ability,
+                         char out[ABILITY_LACK_SIZE])
+{
+    const char *words = "";
+
+    for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++)
+        if (abilities[i].ability == ability)
+            words = abilities[i].words;
+    snprintf(out, ABILITY_LACK_SIZE, "%s has no %s", store_record_of(address)->name, words);
+    return out;
+}
+
+const char *ability_instead(enum store_ability ability)
+{
+    return ability == STORE_ANY
+               ? "rlock run --limit N KEY takes one of N slots; RLOCK_SLOT is its number"
+               : NULL;
 }

@@ -1,4 +1,4 @@
-/* What is asked for. */
+/* The request for a lock, out of a command line and settings. */
 #include "cli/request.h"
 
 #include <stdio.h>
@@ -128,7 +128,7 @@ void request_title(const char *const *keys, size_t count, char out[REQUEST_TITLE
     }
 }
 
-/* Of some of the keys, "one of a, b, c"; "2 of a, b, c". */
+/* Makes "a, b, c", or of some of the keys "one of a, b, c" or "2 of a, b, c". */
 static void make_title(struct request *request)
 {
     char all[REQUEST_TITLE_SIZE];
@@ -162,7 +162,7 @@ static bool take_mirror(struct request *request, const char *value, char *fault,
         return fail(fault, size, "--mirror", value, why);
     if (request->mode == LOCK_EXCLUSIVE && request->key_count == 1)
         return true;
-    snprintf(fault, size, "--mirror goes with an exclusive lock of one KEY alone");
+    snprintf(fault, size, "--mirror needs an exclusive lock of one KEY");
     return false;
 }
 
@@ -178,7 +178,7 @@ static bool take_mode(struct request *request, int id)
     return fits;
 }
 
-/* Of the options --any and --take, where each may be NULL. One of one KEY is all there are. */
+/* Judges the options --any and --take, each of which may be NULL. One of one KEY is all of them. */
 static bool take_some(struct request *request, const struct given_option *any,
                       const struct given_option *take, char *fault, size_t size)
 {
@@ -189,7 +189,7 @@ static bool take_some(struct request *request, const struct given_option *any,
         return false;
     }
     if (take && request->key_count == 1)
-        return fail(fault, size, "--take", take->value, "does not go with one KEY alone");
+        return fail(fault, size, "--take", take->value, "does not go with one KEY");
     if (take && !decimal_parse(take->value, 1, (int64_t)request->key_count - 1, &number)) {
         char why[80];
         snprintf(why, sizeof why, "is not a number from 1 to %zu, one less than there are KEYs",
@@ -201,7 +201,7 @@ static bool take_some(struct request *request, const struct given_option *any,
     return true;
 }
 
-/* Of the options --latest and --group, where each may be NULL. */
+/* Judges the options --latest and --group, each of which may be NULL. */
 static bool take_group(struct request *request, const struct given_option *latest,
                        const struct given_option *group, char *fault, size_t size)
 {
@@ -285,14 +285,14 @@ int request_judge(const struct request *request, const struct command *command,
     return mirror_judge(request->mirror, request->keys[0], command, settings);
 }
 
-/* A variable that is set to nothing is not set. */
+/* Returns RLOCK_OWNER; NULL if it is not set, or empty. */
 static const char *outer_owner(void)
 {
     const char *value = getenv("RLOCK_OWNER");
     return value && *value ? value : NULL;
 }
 
-/* By which owner the user has reserved one of the KEYs; all reservations have the same. */
+/* Finds the owner by which the user has reserved one of the KEYs, the same for all of them. */
 static bool find_reservation(const struct request *request, const struct settings *settings,
                              char owner[OWNER_SIZE])
 {
@@ -326,7 +326,7 @@ static int take_owner(struct request *request, const struct command *command,
     }
     why = why ? why : "is nested too deep";
     command_error(command, "RLOCK_OWNER '%s' %s", urls_show(outer, shown), why);
-    say_hint("it is for rlock alone to set; unset it to begin anew");
+    say_hint("only rlock sets it; unset it and retry");
     return STATUS_CONFIG;
 }
 

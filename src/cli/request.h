@@ -1,5 +1,5 @@
-/* What `run` and `acquire` ask the store for: KEYs and the options on mode, waiting, lease and
- * identity, made into a plan for a keeper. */
+/* The request of `run` and `acquire`: KEYs and the options on mode, waiting, lease and identity,
+ * made into a plan for a keeper. */
 #ifndef RLOCK_CLI_REQUEST_H
 #define RLOCK_CLI_REQUEST_H
 
@@ -43,39 +43,39 @@ struct request {
     bool mode_given;
     unsigned limit;    /* 0: the one that is stored */
     const char *group; /* to be the only one of that wait; "": of each key's own; NULL: no matter */
-    bool replace;      /* those that hold it are asked to give it back */
+    bool replace;      /* ask the holders to release it */
     char mirror[MIRROR_SIZE]; /* "KIND:NAME"; "": none */
-    /* By rlock acquire. A shell that acquires and releases in a loop goes on with the token of the
-     * last time, which holds nothing any more: at the deepest level, it takes that one's place
+    /* By rlock acquire. A shell that acquires and releases in a loop still has the token of the
+     * last time, which holds nothing any more: at the deepest level, the new one replaces it
      * instead of being refused. */
     bool acquired;
-    bool hears; /* a process stays that gives the lock back when it is asked to */
+    bool hears; /* a process stays that can be asked to release the lock */
     char owner[OWNER_SIZE];
     char *who;
 };
 
-/* Takes KEYs, mode and limit from a command line; "preset" is one of the mode's options that the
- * name of the command implies, 0: none. False with a fault that is the user's. The request borrows
- * from the arguments. Pure. */
+/* Reads KEYs, mode and limit from a command line; "preset" is the option of the mode that the
+ * command's name implies, 0: none. False with a fault for the user. The request borrows from the
+ * arguments. Pure. */
 bool request_read(struct request *request, const struct arguments *arguments, int preset,
                   char *fault, size_t size);
 
-/* Whether the store that the settings name can do that: STATUS_OK, or says what it cannot, and
- * returns the status for it. */
+/* Returns STATUS_OK if the store that the settings name has the abilities for it. Otherwise says
+ * which one it lacks, and returns the status for it. */
 int request_judge(const struct request *request, const struct command *command,
                   const struct settings *settings);
 
-/* Adds a fresh owner token, nested in RLOCK_OWNER, and who asks: the process "pid", which runs
- * "program". Returns STATUS_OK, or says what is wrong and returns the status for it. */
+/* Adds a fresh owner token, nested in RLOCK_OWNER, and the identity of the process "pid", which
+ * runs "program". Returns STATUS_OK, or says what is wrong and returns the status for it. */
 int request_sign(struct request *request, const struct command *command,
                  const struct settings *settings, const char *program, pid_t pid);
 
-/* Fills in a plan, which borrows from request and settings: to be waited for from now on as the
- * settings say, and renewed. */
+/* Fills in a plan, which borrows from request and settings: it waits from now on, as the settings
+ * say, and renews the lock. */
 void request_plan(const struct request *request, const struct settings *settings,
                   struct keeper_plan *plan);
 
-/* Gives back what request_sign() made. */
+/* Releases the strings of request_sign(). */
 void request_free(struct request *request);
 
 #endif

@@ -10,7 +10,6 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/ability.h"
 #include "cli/describe.h"
 #include "cli/hints.h"
 #include "lock/held_keys.h"

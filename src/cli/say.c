@@ -32,9 +32,9 @@ static struct {
     bool said; /* the last error or warning, so that its hint follows it */
 } say = {.verbosity = SAY_NORMAL, .fd = -1};
 
-/* A pipe or a terminal is opened once more: O_NONBLOCK then holds for this description alone, and
- * neither the command nor the caller's shell finds its standard error non-blocking. Done again
- * after a fork, as the child may have closed all that it inherited. */
+/* Opens a pipe or a terminal once more: O_NONBLOCK then holds only for this description, and
+ * neither the command nor the caller's shell finds its standard error non-blocking. Repeated after a fork,
+ * as the child may have closed all that it inherited. */
 static void open_way_out(void)
 {
     struct stat st;
@@ -68,14 +68,14 @@ static void put(const char *line, size_t length)
     if (say.way == SEND)
         send(say.fd, line, length, MSG_DONTWAIT | MSG_NOSIGNAL);
     else if (write(say.fd, line, length) < 0)
-        return; /* dropped: there is nobody to tell */
+        return; /* dropped: there is no other way to say it */
 }
 
 __attribute__((format(printf, 2, 0))) static void put_line(const char *prefix, const char *fmt,
                                                            va_list args)
 {
     char text[TEXT_SIZE];
-    char line[PIPE_BUF]; /* what is longer may be torn apart, or block half-way */
+    char line[PIPE_BUF]; /* a longer one may be torn apart, or block half-way */
     size_t used;
     int kept = errno;
 
@@ -192,8 +192,7 @@ bool say_on_terminal(void)
     return on;
 }
 
-/* What is typed meanwhile is echoed behind it, as ^C: that must not begin a second line, which
- * would stay. */
+/* Columns for the echo of typed keys, as ^C: it must not begin a second line, which would stay. */
 #define ECHOED 3
 
 size_t say_columns(void)

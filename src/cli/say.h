@@ -1,9 +1,9 @@
 /* Messages to the user: one line, prefixed "rlock: ", in one write to standard error; errno is
  * kept.
  *
- * A message never blocks for long: standard error may be a pipe that nobody reads, and the caller
- * has a lease to renew. What does not fit is dropped. Nothing here knows a password: callers print
- * addresses through url_print(), which leaves it out. Holds the program's only globals. */
+ * A message never blocks for long: standard error may be a pipe without a reader, and the caller
+ * has a lease to renew. A message that does not fit is dropped. No message has a password: callers
+ * print addresses with url_print(), which leaves it out. Holds the program's only globals. */
 #ifndef RLOCK_CLI_SAY_H
 #define RLOCK_CLI_SAY_H
 

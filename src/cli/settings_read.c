@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "cli/ability.h"
 #include "cli/config.h"
+#include "cli/hints.h"
 #include "lock/own_identity.h"
 #include "os/file.h"
 #include "os/secret.h"
@@ -29,7 +29,7 @@ static const char set[] = "yes";
 struct collection {
     struct settings *settings; /* only their "given" and "arena" while collecting */
     const char *urls;          /* those of all --url options; NULL: none so far */
-    char *fault;               /* what is wrong, for the user */
+    char *fault;               /* for the user */
     size_t size;
 };
 
@@ -456,8 +456,8 @@ static int refuse_file(const struct collection *all, enum setting id, const char
     return refuse(all, id, why);
 }
 
-/* What several URLs have to be; they are a quorum. Each must be all there is of a node: one that
- * fails over, or hands on, may forget. */
+/* Judges the URLs. Several make a quorum, of which each node must be a single server: a store that
+ * fails over may forget a lock. */
 static int settle_urls(const struct collection *all, const struct store_address *address)
 {
     const struct url *urls = address->urls;
@@ -478,7 +478,7 @@ static int settle_urls(const struct collection *all, const struct store_address 
     return STATUS_OK;
 }
 
-/* What is asked of the store, but is not among its abilities. */
+/* Refuses a setting for which the store lacks the ability. */
 static int settle_abilities(const struct collection *all, const struct settings *settings)
 {
     const struct store_address *address = &settings->address;
@@ -507,9 +507,9 @@ static int settle_abilities(const struct collection *all, const struct settings 
     return STATUS_OK;
 }
 
-/* A URL's own password comes first, then what is from the highest place. An empty one in a URL that
- * names a user gives way: it is how to name the user of a password kept elsewhere. The local server
- * has none. */
+/* Chooses the passwords. That of a URL comes first, then the one of the highest origin. An empty
+ * password in a URL that names a user does not count: the URL names the user of a password that is
+ * kept elsewhere. The local server has no password. */
 static int settle_passwords(const struct collection *all, struct settings *settings)
 {
     struct store_address *address = &settings->address;
@@ -547,8 +547,8 @@ static int settle_passwords(const struct collection *all, struct settings *setti
     return STATUS_OK;
 }
 
-/* What is set about TLS where the URLs are, or above, is meant for them: it turns TLS on where the
- * scheme leaves that open. Below, it is a default for URLs that have TLS. */
+/* A setting of TLS whose origin is that of the URLs, or higher, is meant for them: it turns TLS on
+ * where the scheme leaves that open. One of a lower origin is a default for URLs with TLS. */
 static int demand_tls(const struct collection *all, struct settings *settings, enum setting id)
 {
     const struct given *given = &all->settings->given[id];
@@ -561,18 +561,16 @@ static int demand_tls(const struct collection *all, struct settings *settings, e
         struct url *url = &settings->urls[i];
         url->tls |= url->record->tls_by_settings;
         if (!url->tls && url->record->secure) {
-            snprintf(without, sizeof without, " is without (write %s://)", url->record->secure);
-            return refuse_url(all, id, "is for TLS, but ", url, without);
+            snprintf(without, sizeof without, " is plain; use %s://", url->record->secure);
+            return refuse_url(all, id, "needs TLS, but ", url, without);
         }
         any |= url->tls;
     }
     return any ? STATUS_OK
-               : refuse_url(all, id, "is for TLS, but ", settings->urls,
-                            " is without (rediss:// has it)");
+               : refuse_url(all, id, "needs TLS, but ", settings->urls, " is plain; use rediss://");
 }
 
-/* Reads one of the files, here and now: a pipe can be read once only, and a file may be gone
- * later. */
+/* Reads one of the files at once: a pipe can be read only once, and a file may be gone later. */
 static int read_tls_file(const struct collection *all, struct settings *settings, enum setting id,
                          struct tls_file *tls)
 {
@@ -610,13 +608,13 @@ static int settle_tls(const struct collection *all, struct settings *settings)
     for (size_t i = 0; i < settings->address.url_count; i++)
         any |= settings->urls[i].tls;
     if (any && status == STATUS_OK && tls->key.path && !tls->cert.path)
-        return refuse(all, SETTING_TLS_KEY, "comes without a certificate (tls-cert)");
+        return refuse(all, SETTING_TLS_KEY, "requires tls-cert");
     for (int i = 0; any && i < 3 && status == STATUS_OK; i++)
         status = read_tls_file(all, settings, (enum setting)(SETTING_TLS_CA + i), files[i]);
     return status;
 }
 
-/* Completes settings->address, whose parts are set. */
+/* Completes settings->address, of which the single settings are set. */
 static int settle_address(const struct collection *all, struct settings *settings)
 {
     const char *owner = getenv("RLOCK_OWNER");

@@ -1,6 +1,6 @@
-/* rlock help --complete WORD...: what fits in place of the last word, for the completions of shells
- * (completions/). Prints a word a line, a tab and what it means; or ":files" or ":command" where
- * the shell knows better. */
+/* rlock help --complete WORD...: the completions of shells (completions/) ask what fits in place of
+ * the last word. Prints a word a line, a tab and its meaning; or ":files" or ":command" where the
+ * shell knows better. */
 #include "cmd/complete.h"
 
 #include <stdio.h>
@@ -116,7 +116,7 @@ static void offer_keys(const struct completion *all)
     settings_free(&settings);
 }
 
-/* How many KEYs a line of the help asks for: SIZE_MAX for any number. */
+/* Returns how many KEYs a line of the help asks for, SIZE_MAX for any number. */
 static size_t keys_of(const char *usage)
 {
     return strstr(usage, "KEY...") || strstr(usage, "GLOB...") ? SIZE_MAX : !!strstr(usage, "KEY");

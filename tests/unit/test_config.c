@@ -26,7 +26,7 @@ static const struct {
     {"a=b\n" MARK "c=d\n", "1:a=b;2:" MARK "c=d;"},
     {"a = 'quoted'\n", "1:a='quoted';"},
     {"a=b\nc\nd=e\n", "1:a=b;2!not of the form key = value"},
-    {" = b\n", "1!there is no key before the '='"},
+    {" = b\n", "1!no key before the '='"},
     {"a=b\nc=d@\n", "1:a=b;2!has a NUL byte in it"},
     {"a=b\nc=d@e\nf=g\n", "1:a=b;2!has a NUL byte in it"},
     {"a=b\n\n# c@\n", "1:a=b;3!has a NUL byte in it"},

@@ -62,15 +62,15 @@ static const struct {
     {"--any --take 2 a b c", 0, "a,b,c exclusive 0, 2 of a, b, c"},
     {"--take=2 a b c --any --limit 3", 0, "a,b,c limit 3, 2 of a, b, c"},
     {"--take 1 a b", 0, "--take without --any"},
-    {"--any --take 1 a", 0, "--take '1' does not go with one KEY alone"},
-    {"--any --take 1 a a", 0, "--take '1' does not go with one KEY alone"},
+    {"--any --take 1 a", 0, "--take '1' does not go with one KEY"},
+    {"--any --take 1 a a", 0, "--take '1' does not go with one KEY"},
     {"--any --take 0 a b", 0,
      "--take '0' is not a number from 1 to 1, one less than there are KEYs"},
     {"--any --take 2 a b a", 0,
      "--take '2' is not a number from 1 to 1, one less than there are KEYs"},
     {"--any --take x a b c", 0,
      "--take 'x' is not a number from 1 to 2, one less than there are KEYs"},
-    {"--any --mirror string:m a b", 0, "--mirror goes with an exclusive lock of one KEY alone"},
+    {"--any --mirror string:m a b", 0, "--mirror needs an exclusive lock of one KEY"},
     {"--any --mirror string:m a", 0, "a exclusive 0"},
 };
 
