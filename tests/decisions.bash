@@ -59,7 +59,7 @@ pauses_globs() {
 asks_holder() {
     hold a "$1" --lease 1h "${@:2}"
     run -0 --separate-stderr rlock force-release --yes --reason why "$1"
-    stderr_line "^rlock: $1 was given back by "
+    stderr_line "^rlock: $1 was released by "
     finish a
     [[ $status == 79 ]]
     contains "$T/a.err" ': why; stopping sh'

@@ -241,7 +241,7 @@ poll_until() {
             return 1
         fi
         # Poll less often after a while.
-        pause $((passed < 200000 ? 30 : passed < 1000000 ? 80 : 200))
+        pause $((passed < 200000 ? 30 : passed < 1000000 ? 80 : passed < 3000000 ? 200 : 400))
     done
 }
 
