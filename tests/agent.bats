@@ -1,4 +1,4 @@
-# The agent dies, as by the kernel's out-of-memory killer: another one goes on with the lock, or
+# The agent dies, as by the kernel's out-of-memory killer: another one takes over with the lock, or
 # with the place in the queue.
 
 load helper
@@ -36,7 +36,7 @@ kill_all_agents() {
     finish b
     [[ $status == 0 ]]
     no_overlap
-    [[ $(grep -c 'its agent was killed (signal 9); another one goes on' "$T/a.err") == 1 ]]
+    [[ $(grep -c 'its agent was killed (signal 9); another one takes over' "$T/a.err") == 1 ]]
 }
 
 @test "H135 killed at any moment of a short run: the command's own status, and nothing is left" {
@@ -124,7 +124,7 @@ kill_all_agents() {
         [[ $status == 0 ]]
     done
     [[ $(tr -d '\n' <"$LOG") == bcd ]]
-    run -0 grep -c 'another one goes on' "$T/b.err"
+    run -0 grep -c 'another one takes over' "$T/b.err"
 }
 
 @test "H135 killed while one of several keys is waited for: all of them are had in the end" {

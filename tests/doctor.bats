@@ -271,24 +271,24 @@ foretold() {
                     echo latch-set latch-count latch-wait latch-show latch-list
                     ;;
                 "nothing works until the server has the scripts from another user") ;;
-                "no lock can be had, no latch set or counted down")
+                "no lock can be acquired, no latch set or counted down")
                     echo new known wait dead dead-readers latch-set latch-count ;;
                 "no KEY that is new to the server can become a lock or a latch")
                     echo new latch-set ;;
-                "no lock can be given back, waited for, or had after a holder that died")
+                "no lock can be released, waited for, or acquired after a holder that died")
                     echo back wait dead dead-readers ;;
-                "no lock can be given back that others wait for, no latch counted down")
+                "no lock that has waiters can be released, no latch counted down")
                     echo latch-count ;;
-                "no lock can be tried or waited for that others hold, or held until they died")
+                "no lock can be tried or waited for that others hold, or held when they died")
                     echo try wait dead dead-readers ;;
                 "no lock can be waited for") echo wait latch-wait ;;
                 "no lock that several hold or wait for can be shown, no latch,"*)
                     echo list latch-show dead-readers ;;
                 "locks and latches cannot be listed") echo list latch-list ;;
-                # These are slower, unsafe, or for options that nobody has given here.
-                "waiters are not woken, but have to ask" | "nobody notices that it is a replica") ;;
+                # These are slower, unsafe, or for options that are not given here.
+                "waiters are not woken, but have to ask" | "a replica is not noticed") ;;
                 "only database 0 can be used" | "CLIENT LIST does not tell "*) ;;
-                *looks*needs\ less | *"may look"* | "which others are missing"*) ;;
+                *looks*needs\ less | *"may only look"* | "which others are missing"*) ;;
                 *) echo "unknown: $text" ;;
             esac
         done | xargs -n 1 | sort -u
@@ -335,8 +335,8 @@ compare() {
     # shellcheck disable=SC2046 # they are words
     redis acl setuser partly reset on '>pw' $(manual_rights) -hdel
     run -69 --separate-stderr rlock doctor --json -u "unix://partly:pw@$REDIS_SOCK"
-    finding rights unfit "no lock can be given back"
-    json '.findings | any(.check == "lock" and .level == "unfit" and (.text | contains("could not be given back")))'
+    finding rights unfit "no lock can be released"
+    json '.findings | any(.check == "lock" and .level == "unfit" and (.text | contains("could not be released")))'
     # Where somebody else has that lock it is not known whether this user could.
     redis flushall
     hold a rlock-doctor
@@ -367,7 +367,7 @@ compare() {
     # As the manual has it, and as the doctor.
     redis acl setuser poor -hset
     run -69 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"
-    finding rights note "it may look"
+    finding rights note "it may only look"
     redis acl setuser poor -hgetall
     run -69 --separate-stderr rlock doctor --json -u "unix://poor:pw@$REDIS_SOCK"
     advice=$(jq -r '.servers[0].findings[] | select(.text | contains("only looks")) | .advice' \

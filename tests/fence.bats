@@ -62,7 +62,7 @@ has() {
     for text in x '5 6' -5 5x ' 5' 99999999999999999999 "$(seq 100)"; do
         echo "$text" >"$F"
         run -78 --separate-stderr fence 7
-        stderr_line 'something else than a token is in it'
+        stderr_line 'it holds something else than a token'
         has "$text"
     done
     run -78 rlock fence /dev/null --token 7

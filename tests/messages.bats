@@ -119,7 +119,7 @@ EOF
     on_terminal "$RLOCK" run --lease 6s --on-lost continue k -- bash -c "$command" <<'EOF'
 expect now-up
 sh redis-cli -s "$REDIS_SOCK" del 'rlock:{k}' >/dev/null
-expect rlock: k: lock lost: .*; bash goes on\r\n
+expect rlock: k: lock lost: .*; bash continues\r\n
 sh : >"$T/go"
 expect the-end
 expect rlock: k: lock lost: [^;]*\r\n
@@ -129,7 +129,7 @@ EOF
     bg a rlock run --lease 6s --on-lost continue k -- bash -c "$command"
     poll_until 10 contains "$T/a.out" now-up
     redis del "rlock:{k}"
-    poll_until 10 contains "$T/a.err" 'goes on'
+    poll_until 10 contains "$T/a.err" 'bash continues'
     : >"$T/go"
     finish a
     [[ $status == 79 ]]

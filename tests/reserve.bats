@@ -17,7 +17,7 @@ left_is() {
 @test "what one has reserved, others wait for and read why; own runs nest in it, one at a time" {
     export XDG_STATE_HOME=$T/state
     run -64 --separate-stderr rlock reserve staging 2h
-    stderr_line '^rlock: reserve: no -m TEXT'
+    stderr_line '^rlock: reserve: -m TEXT is required'
     [[ ! -e $XDG_STATE_HOME ]]
     run -0 --separate-stderr rlock reserve staging 2h -m 'load test'
     [[ ! $output && ! $stderr ]]

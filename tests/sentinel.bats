@@ -146,7 +146,7 @@ tls_files() {
     }
     run --separate-stderr rlock doctor --json
     finding fine sentinels "3 of 3 name the master 127.0.0.1:${port[a]}"
-    finding note replicas "1, which nobody waits for"
+    finding note replicas "1, which no lock waits for"
     run -0 jq -r '.findings[0].level' <<<"$output"
     [[ $output == fine ]] # the lock
     run --separate-stderr rlock doctor --json --replicas 1
@@ -159,7 +159,7 @@ tls_files() {
     run -1 --separate-stderr rlock doctor --json --connect-timeout 3s
     finding warning sentinels \
         "2 of 3 name the master 127.0.0.1:${port[a]}; 127.0.0.1:${port[2]} says nothing"
-    finding warning replicas "nobody to be promoted"
+    finding warning replicas "no server can be promoted"
 }
 
 @test "H40 one Sentinel that names another master is outvoted" {

@@ -444,7 +444,7 @@ END
     run -0 --separate-stderr rlock metrics
     [[ $output == *'rlock_holders{key="k"} 1'* && $output != *'rlock_held_seconds{'* ]]
     refused 75 run -n k -- true
-    stderr_line ': not acquired: held by somebody whose node may not be read$'
+    stderr_line ': not acquired: held by an owner whose node may not be read$'
 }
 
 @test "what it cannot do is refused unasked: 64" {

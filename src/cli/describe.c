@@ -237,7 +237,7 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
     return out;
 }
 
-/* A line to be added to. */
+/* A line that grows. */
 struct line {
     char *out;
     size_t size;
@@ -245,8 +245,8 @@ struct line {
     int64_t later; /* than the refusal, ns */
 };
 
-/* "build@ci-3 pid 4121 (make)", as much of it as is known; a process that has ended has no number
- * any more. False if nothing is. */
+/* "build@ci-3 pid 4121 (make)", as much of it as is known, without the number of a process that has
+ * ended. Returns false if nothing is known. */
 static bool add_who(struct line *line, const struct identity *who, bool ended)
 {
     if (!who->host[0] && !who->user[0])
@@ -254,7 +254,7 @@ static bool add_who(struct line *line, const struct identity *who, bool ended)
     if (who->user[0])
         text_append(line->out, line->size, "%.60s@%.80s", who->user, who->host);
     else
-        text_append(line->out, line->size, "somebody on %.80s", who->host);
+        text_append(line->out, line->size, "someone on %.80s", who->host);
     if (who->pid && !ended && line->detail == DESCRIBE_FULL)
         text_append(line->out, line->size, " pid %ld", who->pid);
     if (who->command[0] && line->detail != DESCRIBE_WITHOUT_COMMAND)
@@ -285,7 +285,7 @@ static void add_holder(struct line *line, const struct lock_party *holder, const
     if (add_who(line, &holder->who, false))
         text_append(line->out, line->size, " ");
     if (holder->unread)
-        text_append(line->out, line->size, "by somebody whose node may not be read");
+        text_append(line->out, line->size, "by an owner whose node may not be read");
     else
         add_age(line, holder);
     add_label(line, &holder->who);
@@ -302,7 +302,7 @@ static void add_kept(struct line *line, const struct lock_party *holder)
     add_label(line, &holder->who);
 }
 
-/* Of several holders the one who has held it for longest. */
+/* Names the holder that has had the lock for longest. */
 static void add_several(struct line *line, const struct answer *refusal, unsigned limit)
 {
     const struct lock_party *oldest = &refusal->holder;
@@ -328,7 +328,7 @@ static void add_several(struct line *line, const struct answer *refusal, unsigne
         add_holder(line, oldest, slots ? "the oldest" : "longest");
 }
 
-/* Another program's lock does not tell who has it. */
+/* The lock of another program does not say who holds it. */
 static void add_foreign(struct line *line, const struct answer *refusal)
 {
     int64_t left = refusal->left_ms * NS_PER_MS - line->later;
@@ -353,7 +353,7 @@ static void add_decision(struct line *line, const struct lock_party *by, const c
 static void add_first(struct line *line, const struct lock_party *first)
 {
     if (!add_who(line, &first->who, false))
-        text_append(line->out, line->size, "somebody else");
+        text_append(line->out, line->size, "someone else");
     text_append(line->out, line->size, " comes first, waiting ");
     add_age(line, first);
     add_label(line, &first->who);
@@ -377,7 +377,7 @@ static void add_successor(struct line *line, const struct lock_party *first)
 {
     text_append(line->out, line->size, "superseded by ");
     if (!add_who(line, &first->who, false))
-        text_append(line->out, line->size, "somebody who came later");
+        text_append(line->out, line->size, "someone who came later");
     add_label(line, &first->who);
 }
 

@@ -1,4 +1,4 @@
-/* Times, the owners of locks, and what keeps somebody from a lock, in words. Pure.
+/* Times, the owners of locks, and the reasons of refusals, in words. Pure.
  *
  * The text is as others wrote it, for cli/say.h, which escapes it; where a function escapes it
  * itself, its comment says so. Each function returns "out" unless it says otherwise. */
@@ -60,7 +60,7 @@ bool lock_has_own_pause(const struct lock_view *lock);
 char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE]);
 /* True if it is known that the run failed. */
 bool run_has_failed(const struct lock_end *end);
-/* Who revoked a lock, and why: " by build@ci-3 pid 4121: hotfix", escaped; "" if neither is
+/* By whom and why a lock was revoked: " by build@ci-3 pid 4121: hotfix", escaped; "" if neither is
  * known. */
 char *describe_revocation(const struct revocation *revoked, char out[DESCRIBE_REVOCATION_SIZE]);
 /* "taken away 12s ago by build@ci-3 pid 4121: hotfix", of a run that ended so. */
@@ -79,13 +79,13 @@ char *describe_kept(const struct lock_party *holder, char *out, size_t size);
 char *describe_decision(const struct lock_party *by, const char *verb, int64_t later, char *out,
                         size_t size);
 
-/* How much is told of the owner in the way. */
+/* How much is said about the owner in the way. */
 enum describe_detail { DESCRIBE_FULL, DESCRIBE_WITHOUT_PID, DESCRIBE_WITHOUT_COMMAND };
 
 /* Why a request with that limit (0: none) was refused, by a refusal that is "later" ns old: "held
  * by build@ci-3 pid 4121 (make) for 25m04s, label nightly", "all 2 slots are taken, the oldest by
  * …", "build@ci-4 pid 99 (sh) comes first, waiting for 3s", "held by a foreign lock jobs for at
- * most 12s"; "" if the store does not tell. */
+ * most 12s"; "" if the store does not say. */
 char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t later,
                         enum describe_detail detail, char *out, size_t size);
 

@@ -1,4 +1,4 @@
-/* Locks that are looked at again and again. */
+/* Locks that are surveyed again and again. */
 #include "cli/lock_watch.h"
 
 #include <string.h>
@@ -35,8 +35,8 @@ static void on_silence(struct loop_timer *timer)
     loop_arm(watch->query->loop, timer, moment_plus(moment_now(), watch->patience));
 }
 
-/* What was seen before stays, unless the store answers. */
-static void look(struct lock_watch *watch, struct answer *answer)
+/* Keeps the last survey if the store does not answer. */
+static void survey(struct lock_watch *watch, struct answer *answer)
 {
     struct lock_list list;
 
@@ -58,7 +58,7 @@ enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *a
     watch->silence.owner = watch;
     if (watch->silent)
         loop_arm(loop, &watch->silence, moment_plus(moment_now(), watch->patience));
-    look(watch, answer);
+    survey(watch, answer);
     loop_disarm(loop, &watch->silence);
     if (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_MISFIT)
         come_back(watch);
@@ -75,7 +75,7 @@ void lock_watch_free(struct lock_watch *watch)
     lock_list_free(&watch->list);
 }
 
-/* -- what is printed --------------------------------------------------------------------------- */
+/* -- printing ---------------------------------------------------------------------------------- */
 
 char *lock_watch_summary(const struct lock_watch *watch, char *out, size_t size)
 {

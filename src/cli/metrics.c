@@ -82,7 +82,7 @@ static void add_number(struct sheet *sheet, const struct lock_view *lock, int64_
     fprintf(sheet->out, "%" PRId64 "\n", number);
 }
 
-/* A clock that was set back makes no time negative. */
+/* If a clock was set back, a time is 0, not negative. */
 static void add_seconds(struct sheet *sheet, const struct lock_view *lock, const char *outcome,
                         int64_t ms)
 {
@@ -120,7 +120,7 @@ static void add_limit(struct sheet *sheet, const struct lock_view *lock)
         add_number(sheet, lock, lock->limited ? lock->stored_limit : lock->limit);
 }
 
-/* There is no sample where the age of a party may not be read. */
+/* There is no sample if the age of a party may not be read. */
 static void add_oldest(struct sheet *sheet, const struct lock_view *lock,
                        const struct lock_party *oldest, const struct lock_party *parties,
                        size_t count)
@@ -197,7 +197,7 @@ static const struct family families[] = {
 
 #define COUNTER(member) add_counter, offsetof(struct lock_memory, member), NULL
 
-/* Of stores with a memory. */
+/* Families of stores with a memory. */
 static const struct family remembered[] = {
     {"rlock_last_end_timestamp_seconds", "gauge", "When a run last ended so.", add_last_ends, 0,
      NULL},
@@ -207,7 +207,7 @@ static const struct family remembered[] = {
     {"rlock_timed_out_total", "counter", "Runs whose command was stopped when its time was up.",
      COUNTER(timed_out.count)},
     {"rlock_lost_total", "counter", "Runs that lost the lock.", COUNTER(lost.count)},
-    {"rlock_expired_total", "counter", "Holders that disappeared without giving the lock back.",
+    {"rlock_expired_total", "counter", "Holders that disappeared without releasing the lock.",
      COUNTER(expired.count)},
     {"rlock_revoked_total", "counter", "Holders that the lock was taken from.",
      COUNTER(revoked.count)},

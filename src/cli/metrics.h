@@ -8,17 +8,17 @@
 
 #include "lock/lock.h"
 
-/* What a scrape begins with in HTTP. */
+/* The type of the text in HTTP. */
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* What a survey of the store has found, each key once; borrowed. */
+/* The result of a survey of the store, each key once; borrowed. */
 struct metrics_source {
-    bool up; /* the store has answered; otherwise nothing is told but that it has not */
+    bool up; /* the store has answered; otherwise rlock_up is the only sample */
     const struct lock_view *locks;
     size_t count;
     const struct lock_view *pauses; /* of GLOBs, which are their keys */
     size_t pause_count;
-    bool memory; /* the store counts what happens to its locks, and tells free ones, too */
+    bool memory; /* the store counts the ends of runs, and lists free locks, too */
 };
 
 /* The whole text, which ends in "# EOF" and a newline, and its length in bytes. The caller

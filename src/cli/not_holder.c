@@ -1,4 +1,4 @@
-/* Who has it, or has taken it away. */
+/* Messages for a user who does not hold the lock. */
 #include "cli/not_holder.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "cli/describe.h"
 #include "cli/render.h"
 
-/* How long a look may take that only a warning depends on. */
+/* How long a survey may take if only a warning depends on it. */
 #define LOOK_NS (1 * NS_PER_SEC)
 
 void not_holder_say(const struct command *command, const char *key, const struct answer *answer,
@@ -32,9 +32,9 @@ void not_holder_say(const struct command *command, const char *key, const struct
         say_warning("%s: %.100s is not %s", command->name, key, words->gone);
 }
 
-/* Asks once, and says nothing. */
-static bool look(const struct settings *settings, const char *const *keys, size_t count,
-                 struct lock_list *list)
+/* Reads the locks, with one attempt and without a message. */
+static bool read_locks(const struct settings *settings, const char *const *keys, size_t count,
+                       struct lock_list *list)
 {
     struct store_address address = settings->address;
     struct query query = {0};
@@ -60,7 +60,7 @@ bool not_holder_say_reserved(const struct command *command, const char *key,
                              const struct settings *settings)
 {
     struct lock_list list;
-    bool known = look(settings, &key, 1, &list);
+    bool known = read_locks(settings, &key, 1, &list);
     const struct lock_party *holder =
         known && list.locks.count > 0 ? holders_reserved(list.locks.views) : NULL;
     char who[DESCRIBE_PARTY_SIZE];
@@ -100,7 +100,7 @@ void not_holder_warn(const struct settings *settings, const char *const *keys, s
 
     if (!store_can(&settings->address, STORE_MEMORY))
         return;
-    if (look(settings, keys, count, &list))
+    if (read_locks(settings, keys, count, &list))
         for (size_t i = 0; i < list.locks.count; i++)
             warn_of(&list.locks.views[i], owner);
     lock_list_free(&list);

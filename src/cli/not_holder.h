@@ -1,29 +1,27 @@
-/* What is said to somebody who does not hold the lock, or not any more. */
+/* Messages for a user who does not hold the lock, or no longer does. */
 #ifndef RLOCK_CLI_NOT_HOLDER_H
 #define RLOCK_CLI_NOT_HOLDER_H
 
 #include "cli/command.h"
 
-/* How a command words it. */
+/* The words of a command. */
 struct not_holder_words {
     const char *what; /* "is not …": "held by that owner" */
     const char *by;   /* "…, but … WHO": "by" */
-    const char *gone; /* "is not …", where nobody has it: "held: it was released" */
+    const char *gone; /* "is not …", if the lock is free: "held: it was released" */
 };
 
-/* Says who has taken the lock away and when, as far as the store remembers that, or else who has
- * it, of an answer NOT_HOLDER. It is a plain no: the status tells it to a user that asked for
- * quiet. */
+/* Explains an answer NOT_HOLDER: who has taken the lock away and when, as far as the store
+ * remembers that, or else who has it. Silent under -q, as the status says no. */
 void not_holder_say(const struct command *command, const char *key, const struct answer *answer,
                     const struct not_holder_words *words);
 
-/* Looks whether KEY is reserved by anybody, and says by whom; false if it is not, or that cannot be
- * found out. */
+/* Says by whom KEY is reserved. Returns false if it is not, or the store does not answer. */
 bool not_holder_say_reserved(const struct command *command, const char *key,
                              const struct settings *settings);
 
-/* Looks whether somebody has taken away what "owner" has reserved of these KEYs, and warns of each.
- * A store that does not answer soon is left to what comes next. */
+/* Warns of each of these KEYs whose reservation by "owner" was taken away. Says nothing if the store
+ * does not answer soon: the next request reports that. */
 void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,
                      const char *owner);
 

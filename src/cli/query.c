@@ -29,7 +29,7 @@ bool query_open(struct query *query, const struct store_address *address, const 
                             .server_wait = who ? address->server_wait : 0};
     query->loop = loop_new();
     if (!query->loop) {
-        snprintf(fault, size, "cannot wait for the store: %s", strerror(errno));
+        snprintf(fault, size, "event loop failed: %s", strerror(errno));
         return false;
     }
     query->store = store_open(query->loop, address, fault, size);
@@ -63,19 +63,18 @@ static void done(void *arg, const struct answer *answer)
     loop_stop(pending->loop);
 }
 
-/* The loop was stopped by somebody else, or cannot run. */
+/* Ends a question whose loop was stopped by a callback, or cannot run. */
 static void give_up(struct query *query, bool failed, struct answer *answer)
 {
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     if (failed) {
         answer->cause = CAUSE_UNREACHABLE;
-        snprintf(answer->text, sizeof answer->text, "cannot wait for the store: %s",
-                 strerror(errno));
+        snprintf(answer->text, sizeof answer->text, "event loop failed: %s", strerror(errno));
     }
     close_store(query);
 }
 
-/* The store does not answer any more when this has returned: "pending" is gone then. */
+/* Asks, and waits for the answer; afterwards the store does not answer any more. */
 static void ask_once(struct query *query, struct operation operation, struct moment until,
                      struct answer *answer)
 {
@@ -85,7 +84,7 @@ static void ask_once(struct query *query, struct operation operation, struct mom
     operation.done = done;
     operation.arg = &pending;
     if (operation.verb == VERB_SURVEY)
-        lock_list_free(operation.survey->each_arg); /* what was read before it failed */
+        lock_list_free(operation.survey->each_arg); /* the results of an attempt that failed */
     store_start(query->store, &operation);
     int failed = loop_run(query->loop);
     if (!pending.answered)
@@ -110,7 +109,7 @@ static void back(void *arg, int64_t after)
     say_store_back(query->who, after);
 }
 
-/* Of a store that has answered once, the next failure is final. */
+/* Begins the outage of the first question. Once the store has answered, the next failure is final. */
 static void begin(struct query *query)
 {
     static const struct outage_events events = {away, back};
@@ -121,7 +120,7 @@ static void begin(struct query *query)
     query->asked = true;
 }
 
-/* False if it was ended by loop_stop() before, as a question is. */
+/* Returns false if a callback ended it by loop_stop(), as it may end a question. */
 static bool pause_until(struct query *query, struct moment until, struct answer *answer)
 {
     query_pause(query, moment_until(moment_now(), until));
@@ -164,7 +163,7 @@ static void keep_pause(void *arg, const struct lock_view *view)
     lock_views_add(&list->pauses, view);
 }
 
-/* The first of them stands for all. */
+/* Refuses by the first misfit. */
 static void refuse_misfits(const struct lock_list *list, struct answer *answer)
 {
     if (answer->verdict != VERDICT_GRANTED || list->misfits.count == 0)
@@ -174,7 +173,7 @@ static void refuse_misfits(const struct lock_list *list, struct answer *answer)
              list->misfits.views->misfit);
 }
 
-/* What takes long is not away. */
+/* A store that takes long to answer is not away. */
 static void heard(void *arg)
 {
     struct query *query = arg;
@@ -182,7 +181,7 @@ static void heard(void *arg)
     outage_end(&query->outage);
 }
 
-/* What the request says, but for who hears of it. */
+/* Runs the survey, and sets the callbacks of the request. */
 static void survey(struct query *query, struct survey_request *request, struct lock_list *list,
                    struct answer *answer)
 {
@@ -234,8 +233,8 @@ void query_read_lock(struct query *query, const char *key, struct lock_list *lis
 
 /* -- what may be asked again after a lost answer --------------------------------------------- */
 
-/* Whether a store that is not ready, or was asked already, is to be asked again; "end" is when to
- * stop. */
+/* Returns true if a store that is not ready, or may have executed an earlier attempt, must be asked
+ * again; "end" is when to stop. */
 static bool may_retry(const struct answer *answer, bool unanswered, struct moment again,
                       struct moment end)
 {
@@ -243,7 +242,7 @@ static bool may_retry(const struct answer *answer, bool unanswered, struct momen
            answer->cause != CAUSE_UNFIT && !moment_reached(end, again);
 }
 
-/* True if one more attempt was left unanswered. */
+/* Asks until there is an answer. Returns true if an earlier attempt had none. */
 static bool ask_until_answered(struct query *query, struct operation operation,
                                struct answer *answer)
 {

@@ -23,9 +23,9 @@ enum {
     COLUMNS
 };
 
-#define LABEL_LEAST 8 /* columns, below which nothing is told by the start of a label */
+#define LABEL_LEAST 8 /* columns; the start of a label says nothing in fewer */
 #define KEY_LEAST   8
-#define KEY_FAIR    16 /* of a key that is cut, so that it can be told who holds it */
+#define KEY_FAIR    16 /* of a key that is cut to leave room for its holder */
 #define HOST_FAIR   12 /* of a host that is cut */
 
 /* "free", "reserved", "exclusive", "shared", "limit 3", "limit" where that is not known; also
@@ -80,7 +80,7 @@ static const char *print_note(const struct lock_view *lock, char *out, size_t si
     return "-";
 }
 
-/* Of several holders: held since the first came, until the last lease ends. */
+/* Several holders have the lock since the first came, until the last lease ends. */
 static void add_row(struct table *table, const struct lock_view *lock, bool color)
 {
     struct table_row *row = table_add(table);
@@ -113,7 +113,7 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
     table_set(row, COLUMN_LABEL, print_note(lock, text, sizeof text));
 }
 
-/* Of a line without the label. */
+/* Returns the width of a line without the label. */
 static int width_of(const struct table *table)
 {
     int total = -TABLE_GAP;
@@ -123,7 +123,7 @@ static int width_of(const struct table *table)
     return total;
 }
 
-/* Of a column of which no more than a fair part is needed. */
+/* Returns the width of a column of which no more than a fair part is needed. */
 static int fair_width(const struct table *table, size_t column, int fair)
 {
     int width = table_width(table, column);
@@ -131,8 +131,8 @@ static int fair_width(const struct table *table, size_t column, int fair)
     return width < fair ? width : fair;
 }
 
-/* Hides what matters least, the lease and then the mode, where a fair part of the key and of the
- * holder would have no room beside it. */
+/* Hides the lease, and then the mode, if a fair part of the key and of the holder would have no room
+ * beside them. */
 static void hide_columns(struct table *table, int width)
 {
     static const size_t least[] = {COLUMN_LEASE, COLUMN_MODE};
@@ -143,8 +143,8 @@ static void hide_columns(struct table *table, int width)
         table->hidden[least[i]] = true;
 }
 
-/* Writes the holder's user and host into its cell, or the host where that is too long; true if it
- * fits. */
+/* Writes the holder's user and host into its cell, or the host if that is too long. Returns true if
+ * it fits. */
 static bool shorten_party(struct table_row *row, const struct identity *who, int room)
 {
     char text[UTF8_ESCAPED_SIZE(2 * IDENTITY_WORD_MAX + 2)];
@@ -160,9 +160,9 @@ static bool shorten_party(struct table_row *row, const struct identity *who, int
     return (int)utf8_width(row->cells[COLUMN_HELD]) <= room;
 }
 
-/* Holders that make the lines longer than the screen become their user and host, their host, or, as
- * several ones do, the number of holders; of one that is kept it is left out how its command ended.
- * Keys that will be cut may be left with no more than a fair part, and so may hosts then. */
+/* Shortens holders that make the lines longer than the screen: to their user and host, to their host,
+ * or, if there are several, to their number; a holder that is kept loses how its command ended. Keys
+ * and hosts that will be cut keep a fair part. */
 static void shorten_holders(struct table *table, const struct lock_view *locks,
                             const struct render_style *style)
 {
@@ -196,8 +196,8 @@ static void cut_keys(struct table *table, int width)
         table_cut(&table->rows[i], COLUMN_KEY, room > KEY_LEAST ? room : KEY_LEAST);
 }
 
-/* Cuts labels to the room that is left. Their column is not there where nobody has one, or none of
- * it would be seen. */
+/* Cuts labels to the room that is left. Hides their column if there are none, or none would be
+ * seen. */
 static void fit_labels(struct table *table, int width)
 {
     int room = width - width_of(table) - TABLE_GAP;
@@ -368,7 +368,7 @@ void render_long(FILE *out, const struct lock_view *locks, size_t count,
 
 /* -- JSON -------------------------------------------------------------------------------------- */
 
-/* A clock that was set back makes no age negative. */
+/* If a clock was set back, an age is 0, not negative. */
 static void put_since(const struct json_library *json, json_t *object,
                       const struct lock_party *party)
 {
@@ -390,7 +390,6 @@ static void put_identity(const struct json_library *json, json_t *object,
     json_put_text(json, object, "version", who->version);
 }
 
-/* By whom and why it is taken away, or was. */
 static void put_revocation(const struct json_library *json, json_t *object,
                            const struct revocation *revoked)
 {
@@ -398,7 +397,7 @@ static void put_revocation(const struct json_library *json, json_t *object,
     json_put_text(json, object, "reason", revoked->why);
 }
 
-/* When it was asked to give the lock back, and by whom; null: it was not. */
+/* When and by whom the holder was asked to release the lock, or null. */
 static void put_asked(const struct json_library *json, json_t *object,
                       const struct lock_party *holder)
 {
@@ -434,7 +433,7 @@ static json_t *holder_object(const struct json_library *json, const struct lock_
     return object;
 }
 
-/* How many it wants of how many keys. */
+/* The number of KEYs that it wants, and of how many. */
 static json_t *any_object(const struct json_library *json, const struct lock_party *waiter)
 {
     json_t *object = json->object();
@@ -486,7 +485,7 @@ static json_t *last_run_object(const struct json_library *json, const struct loc
     return object;
 }
 
-/* What somebody has decided, and until when: a pause, or a reservation. */
+/* A pause or a reservation. */
 static json_t *decision_object(const struct json_library *json, const struct lock_party *by)
 {
     json_t *object = json->object();

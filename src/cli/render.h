@@ -12,19 +12,19 @@
 
 struct render_style {
     bool color;
-    int width; /* of a line; 0: any */
-    bool cut;  /* keys as well, where a line of a table would be longer */
+    int width; /* of a line; 0: unlimited */
+    bool cut;  /* keys, too, if a line of a table would be longer */
 };
 
 /* describe_party(), escaped. Returns out. */
 char *render_party(const struct identity *who, char *out, size_t size);
 #define RENDER_PARTY_SIZE (4 * DESCRIBE_PARTY_SIZE)
 
-/* A row a lock. */
+/* Prints a row for each lock. */
 void render_table(FILE *out, const struct lock_view *locks, size_t count,
                   const struct render_style *style);
 
-/* Every holder, and the queue in its order. */
+/* Prints every holder, and the queue in its order. */
 void render_long(FILE *out, const struct lock_view *locks, size_t count,
                  const struct render_style *style);
 
@@ -32,12 +32,13 @@ void render_long(FILE *out, const struct lock_view *locks, size_t count,
 #define RENDER_PAUSE_SIZE (RENDER_PARTY_SIZE + 4 * KEY_MAX_BYTES + 4 * IDENTITY_WORD_MAX + 128)
 char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZE]);
 
-/* An array of objects, in one line: the locks, then the pauses of GLOBs, whose keys are null. */
+/* Prints an array of objects, in one line: the locks, then the pauses of GLOBs, whose keys are
+ * null. */
 void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,
                  size_t count, const struct lock_view *pauses, size_t pause_count);
 
-/* Puts who has the lock or had it, since when, and how it ended into an object, by the names that a
- * run has there. held_ms: -1: it has not ended. */
+/* Puts a run into an object: who had the lock, since when, and how it ended. held_ms is -1 if it has
+ * not ended. */
 void render_run_members(const struct json_library *json, json_t *object,
                         const struct lock_party *by, int64_t held_ms);
 

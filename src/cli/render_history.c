@@ -1,4 +1,4 @@
-/* What a store remembers of former runs. */
+/* Former runs. */
 #include "cli/render_history.h"
 
 #include <stdlib.h>

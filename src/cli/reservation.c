@@ -16,7 +16,7 @@
 #include "lock/own_identity.h"
 #include "os/file.h"
 
-#define STORE_SIZE 4096 /* of all URLs as text */
+#define STORE_SIZE 4096 /* bytes of all URLs as text */
 #define FILE_MOST  16384
 /* How long after its end a reservation is still looked up: clocks differ. */
 #define KEPT_MS INT64_C(86400000)
@@ -27,7 +27,7 @@ struct entry {
     char *what; /* the lines that say which lock */
 };
 
-/* "" where there is no place for it. The caller frees. */
+/* Returns the directory of the files, or "" if there is none. The caller frees. */
 static char *directory(void)
 {
     const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -80,7 +80,7 @@ static char *path_of(const char *what)
     return mem_checked(path);
 }
 
-/* What is damaged is not there. */
+/* A damaged file counts as missing. */
 static bool read_entry(const char *path, struct entry *entry)
 {
     const struct file_options options = {.limit = FILE_MOST, .again = true};
@@ -158,7 +158,7 @@ void reservation_owner(char owner[OWNER_SIZE])
     strcpy(owner, found ? entry.owner : uuid);
 }
 
-/* With the directories that it is in. */
+/* Makes a directory and its parents. Returns 0 or errno. */
 static int make_directory(char *path)
 {
     for (char *slash = path + 1; *slash; slash++) {

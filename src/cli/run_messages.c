@@ -1,4 +1,4 @@
-/* All that a run and an acquisition say. */
+/* The messages of a run and of an acquisition. */
 #include "cli/run_messages.h"
 
 #include <inttypes.h>
@@ -20,13 +20,13 @@ enum level {
     ERROR,
     WARNING,
     DETAIL,
-    REMINDER, /* an error, on a terminal alone */
-    CONFLICT, /* an error, or less, as the settings say */
-    WAITED,   /* a warning, if the user has read why it waits */
+    REMINDER, /* an error, only on a terminal */
+    CONFLICT, /* an error, or less, by the settings */
+    WAITED,   /* a warning, if the user has read why the command waits */
 };
 
-/* {field}s are filled in; a part in [brackets] is left out where a field in it is empty. A hint is
- * left out likewise. */
+/* {field}s are filled in. A part in [brackets] is left out if a field in it is empty, and so is a
+ * hint. */
 static const struct wording {
     enum level level;
     const char *text, *hint;
@@ -67,13 +67,13 @@ static const struct wording {
     [RUN_STOPPING] = {ERROR, .text = "{lock}: stopping {command}: {why}"},
     [RUN_LOST] = {ERROR, .text = "{lock}: lock lost: {why}"},
     [RUN_LOST_STOPPING] = {ERROR, .text = "{lock}: lock lost: {why}; stopping {command}"},
-    [RUN_LOST_CONTINUES] = {ERROR, .text = "{lock}: lock lost: {why}; {command} goes on"},
+    [RUN_LOST_CONTINUES] = {ERROR, .text = "{lock}: lock lost: {why}; {command} continues"},
     [RUN_STOPPED_BEFORE] = {REMINDER, .text = "{lock}: {command} was stopped: {why}"},
     [RUN_LOST_BEFORE] = {REMINDER, .text = "{lock}: lock lost: {why}"},
     [RUN_LOST_STOPPED_BEFORE] = {REMINDER,
                                  .text = "{lock}: lock lost: {why}; {command} was stopped"},
 
-    [RUN_AGENT_REPLACED] = {WARNING, .text = "{lock}: its agent {end}; another one goes on"},
+    [RUN_AGENT_REPLACED] = {WARNING, .text = "{lock}: its agent {end}; another one takes over"},
     [RUN_AGENT_MISSING] = {WARNING,
                            .text = "{lock}: its agent {end}, and another one cannot be started "
                                    "yet: {why}"},
@@ -101,9 +101,9 @@ static const struct wording {
                               .text = "{lock}: could not be released: {why}; its lease has ended "
                                       "meanwhile"},
 
-    [RUN_OWNER_ENDED] = {ERROR,
-                         .text = "{lock}: not acquired: process {number}, which it was to be kept "
-                                 "for, has ended"},
+    [RUN_OWNER_ENDED] = {ERROR, .text =
+                                    "{lock}: not acquired: process {number}, which it is kept for, "
+                                    "has ended"},
     [RUN_NO_RENEWER] = {ERROR, .text = "{lock}: cannot start its renewer: {why}"},
     [RUN_RENEWER_DIED] = {ERROR, .text = "{lock}: not acquired: its renewer has ended"},
     [RUN_RENEWER_ENDED] = {ERROR, .text = "{lock}: nothing renews it: its renewer has ended"},
@@ -138,7 +138,7 @@ static const char *const causes[RUN_CAUSES] = {
 
 #define MESSAGE_SIZE 2048
 
-/* What a message is made of. */
+/* The source of the fields. */
 struct source {
     const struct run_messages *messages;
     const struct run_news *news;
@@ -160,7 +160,7 @@ static void put_lock(const struct source *source, char *out, size_t size)
     snprintf(out, size, "%s", source->messages->title);
 }
 
-/* The one that it is about. */
+/* The KEY that the message is about. */
 static void put_key(const struct source *source, char *out, size_t size)
 {
     const struct run_news *news = source->news;
@@ -192,7 +192,7 @@ static void put_slot(const struct source *source, char *out, size_t size)
         snprintf(out, size, "%u", source->news->slot);
 }
 
-/* For how many holders it was asked. */
+/* The limit that was asked for. */
 static void put_asked(const struct source *source, char *out, size_t size)
 {
     snprintf(out, size, "%u", source->messages->request->limit);
@@ -219,7 +219,7 @@ static void put_by(const struct source *source, char *out, size_t size)
     snprintf(out, size, "%s", source->news->reason.by);
 }
 
-/* The key that the reason is about. */
+/* The KEY that the reason is about. */
 static void put_part(const struct source *source, char *out, size_t size)
 {
     unsigned key = source->news->reason.key;
@@ -284,7 +284,7 @@ static const struct {
               {"end", put_end},           {"obstacle", put_obstacle},
               {"ancestor", put_ancestor}, {"hint", put_hint}};
 
-/* False if the field is empty. */
+/* Returns false if the field is empty. */
 static bool append_field(const struct source *source, const char *name, size_t length, char *out,
                          size_t size)
 {
@@ -321,9 +321,9 @@ static void fill_in(const struct source *source, const char *form, char *out, si
     }
 }
 
-/* -- telling --------------------------------------------------------------------------------- */
+/* -- saying ---------------------------------------------------------------------------------- */
 
-/* False if nothing is said. */
+/* Returns false if nothing is said. */
 static bool say(struct run_messages *messages, enum level level, const char *text)
 {
     switch (level) {
@@ -337,8 +337,9 @@ static bool say(struct run_messages *messages, enum level level, const char *tex
     return false;
 }
 
-/* Returns DETAIL for a conflict that the settings keep silent. A deployment that a newer one has
- * superseded ends with success then, and must not look as if it had deployed. */
+/* Returns the level of an event: DETAIL for a conflict that the settings keep silent, except for a
+ * deployment that a newer one has superseded: it ends with success, and must not look as if it had
+ * deployed. */
 static enum level level_of(const struct run_messages *messages, const struct wording *wording,
                            const struct run_news *news)
 {
@@ -352,7 +353,7 @@ static enum level level_of(const struct run_messages *messages, const struct wor
     return news->refusal->answer.cause == CAUSE_SUPERSEDED ? WARNING : DETAIL;
 }
 
-/* Most of what is told of a run that goes well: not worth wording it. */
+/* Returns true for most events of a run that goes well, which need no words. */
 static bool is_unheard(const struct run_messages *messages, enum level level)
 {
     return (level == DETAIL && say_verbosity() < SAY_VERBOSE) ||
@@ -380,9 +381,9 @@ static void tell(void *arg, const struct run_news *news)
 /* -- the line that says why it waits --------------------------------------------------------- */
 
 #define ELLIPSIS       "..."
-#define OBSTACLE_LEAST 16 /* columns; of what has less room, nothing is told */
+#define OBSTACLE_LEAST 16 /* columns; an obstacle with less room is left out */
 
-/* ", held by …" or ": X comes first"; a refusal does not always tell who is in the way. */
+/* ", held by …" or ": X comes first", as far as the refusal tells. */
 static void print_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
                            enum describe_detail detail, char *out, size_t size)
 {
@@ -407,7 +408,7 @@ static void print_place(const struct run_messages *messages, const struct answer
     char lack[ABILITY_LACK_SIZE];
 
     if (refusal->first.owner[0] && refusal->position == 1)
-        return; /* of several keys, another one than the one that is told of */
+        return; /* the place is in the queue of another KEY */
     if (refusal->position == 1)
         snprintf(out, size, brief ? "; next" : "; you are next");
     else if (refusal->position > 1)
@@ -419,8 +420,8 @@ static void print_place(const struct run_messages *messages, const struct answer
                  brief ? "" : ability_print_lack(messages->address, STORE_QUEUE, lack));
 }
 
-/* Where there is little room the line becomes shorter piece by piece, and is cut at last: who holds
- * the lock is told rather than the place behind it. */
+/* Where there is little room the line becomes shorter piece by piece, and is cut at last. The holder
+ * matters more than the place in the queue. */
 static void compose_wait(void *arg, size_t columns, char *out, size_t size)
 {
     const struct run_messages *messages = arg;
@@ -485,7 +486,7 @@ static void word_wait(void *arg, const struct run_refusal *refusal, char *out, s
     compose_wait(messages, SIZE_MAX, out, size);
 }
 
-/* As much of it as there is room for in a message of a few words. */
+/* Names the holder in a few words. */
 static void name_holder(void *arg, const struct run_refusal *refusal, char *out, size_t size)
 {
     const struct run_messages *messages = arg;

@@ -3,7 +3,7 @@
 
 #include "cli/say.h"
 
-#define QUIET_NS  (1 * NS_PER_SEC) /* nobody wants to read of a shorter wait */
+#define QUIET_NS  (1 * NS_PER_SEC) /* a shorter wait is not worth a line */
 #define REDRAW_NS (1 * NS_PER_SEC)
 #define REPEAT_NS (60 * NS_PER_SEC)
 

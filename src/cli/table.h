@@ -17,10 +17,10 @@
 
 struct table_row {
     char *cells[TABLE_COLUMNS_MAX];
-    const char *color; /* of the cell in table.colored; NULL: none */
+    const char *color; /* of the cell in table.colored, or NULL */
 };
 
-/* All zero but for "columns" and "colored" at first; table_free() gives back what is in it. */
+/* A table is all zero at first, except for "columns" and "colored". table_free() frees its rows. */
 struct table {
     size_t columns;
     size_t colored; /* the one whose cells have colours */
@@ -44,7 +44,7 @@ void table_cut(struct table_row *row, size_t column, int room);
 /* The same with another sign, of one column, in place of the ellipsis. */
 void table_cut_with(struct table_row *row, size_t column, int room, const char *ellipsis);
 
-/* Of its widest cell. */
+/* Returns the width of the widest cell. */
 int table_width(const struct table *table, size_t column);
 /* The rows, a line each; the last column is not filled up. */
 void table_print(FILE *out, const struct table *table);

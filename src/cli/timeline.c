@@ -19,7 +19,7 @@ enum { COLUMN_BY, COLUMN_LINE, COLUMN_HELD, COLUMN_WAITED, COLUMN_OUTCOME, COLUM
 #define OUTCOME_LEAST 9 /* "timed out" */
 #define CELL_SIZE     4 /* bytes of a cell that is drawn, with its NUL */
 
-/* What a cell shows; two halves of a cell tell apart twice as many runs. */
+/* The contents of a cell. Its halves show twice as many runs apart. */
 struct glyphs {
     const char *held, *held_left, *held_right, *waited, *ellipsis;
 };

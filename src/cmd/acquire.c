@@ -26,7 +26,7 @@ static const struct option_spec options[] = {
      .name = "keep",
      .argument = "PID",
      .help = "leave a process behind that renews the lock until it is released or PID has ended; "
-             "without it nothing renews the lock"},
+             "otherwise nothing renews it"},
     REQUEST_HOW_MANY,
     {.table = request_modes},
     SETTING(NO_REENTRANT),
@@ -87,7 +87,7 @@ static int take_keep(struct acquire *all)
     return STATUS_SYSTEM;
 }
 
-/* In whose name: the process that it is kept for, or else whoever asks. */
+/* Signs for the process that the lock is kept for, or else for the parent. */
 static int sign(struct acquire *all)
 {
     pid_t pid = all->keep ? all->watch.pid : getppid();
@@ -110,7 +110,7 @@ static char *quote(const char *value, char *out)
     return stpcpy(out, "'");
 }
 
-/* A slot that was another lock's would be taken for this one's. */
+/* RLOCK_SLOT of another lock would be taken for this one's. */
 static void compose_exports(const struct environment *environment, char *text)
 {
     for (size_t i = 0; i < ENVIRONMENT_WORDS && environment->words[i]; i++) {
@@ -157,8 +157,8 @@ static void fill_plan(struct acquire *all)
     agent->keeper.renew = all->keep;
 }
 
-/* Locks of flock(1) may be among it, which a process that stays behind, or waits for long, must not
- * keep; and so may be the pipes that settings are read from, which is why it comes after these. */
+/* Closes inherited descriptors: a process that stays behind or waits for long must not keep locks of
+ * flock(1) among them. Settings may come from pipes among them, so this follows reading them. */
 static void close_inherited(void)
 {
     say_let_go();
@@ -185,7 +185,7 @@ static int prepare(struct acquire *all)
     return status;
 }
 
-/* What is evaluated has to fail where this failed: eval "" is 0. */
+/* Makes eval fail where this failed: eval "" is 0. */
 static void print_failure(const struct acquire *all)
 {
     int signo = all->outcome.signal;
@@ -194,10 +194,10 @@ static void print_failure(const struct acquire *all)
         snprintf(text, sizeof text, "(exit %d)\n", signo ? 128 + signo : all->outcome.status);
 
     if (write(STDOUT_FILENO, text, (size_t)length) < 0)
-        return; /* the status says it as well */
+        return; /* the status says it, too */
 }
 
-/* Also where the command line makes no sense. */
+/* True for --export, even if the rest of the command line makes no sense. */
 static bool is_for_eval(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)

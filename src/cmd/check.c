@@ -18,7 +18,7 @@ static const struct option_spec options[] = {
     {.id = OPTION_LIMIT + MEASURE_WAITING,
      .name = "waiting",
      .argument = "[WARN:]CRIT",
-     .help = "the same where somebody has waited for longer"},
+     .help = "the same where a waiter has waited for longer"},
     {.id = OPTION_LIMIT + MEASURE_WAITERS,
      .name = "waiters",
      .argument = "[WARN:]CRIT",
@@ -141,7 +141,7 @@ const struct command command_check = {
                "Example, deployments that hang or queue up:\n"
                "  rlock check --held 30m:2h --waiters 10 'deploy-*'\n"
                "\n"
-               "Example, a nightly job that nobody has done:\n"
+               "Example, a nightly job that was not done:\n"
                "  rlock check --not-done 26h nightly\n",
     .options = options,
     .run = run,

@@ -10,7 +10,7 @@
 #include "cmd/render_doctor.h"
 #include "lock/own_identity.h"
 
-/* The lock that is taken and given back. One for all: it stays, free, for as long as others do. */
+/* The key of the trial lock; one for all doctors, because it stays, free, as long as others do. */
 #define TRIAL_KEY "rlock-doctor"
 
 enum { OPTION_JSON = OPTION_OTHER };
@@ -23,11 +23,11 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-/* What came of taking, renewing and releasing a lock. */
+/* A lock that is acquired, renewed and released for trial. */
 struct trial {
     bool granted, released;
-    bool held_by_other; /* of two doctors, only one can have it */
-    char fault[256];    /* why not */
+    bool held_by_other; /* by another doctor */
+    char fault[256];    /* why it failed */
     int64_t acquire_ns, renew_ns, release_ns;
 };
 
@@ -37,7 +37,7 @@ static void judge_trial(const struct trial *trial, struct diagnosis *diagnosis)
 
     if (trial->granted && !trial->released)
         diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
-                      "acquired in %s, renewed in %s, but it could not be given back: %s",
+                      "acquired in %s, renewed in %s, but it could not be released: %s",
                       diagnosis_print_ms(trial->acquire_ns, acquire),
                       diagnosis_print_ms(trial->renew_ns, renew), trial->fault);
     else if (trial->granted)
@@ -49,7 +49,7 @@ static void judge_trial(const struct trial *trial, struct diagnosis *diagnosis)
     else if (trial->held_by_other)
         diagnosis_add(diagnosis, "lock", LEVEL_FINE, "", "held by another doctor: not tried");
     else
-        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "", "none could be had: %s", trial->fault);
+        diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "", "not acquired: %s", trial->fault);
 }
 
 /* True if enough servers were reached to try a lock. */
@@ -141,8 +141,8 @@ static void try_lock(struct query *query, const struct acquire_request *request,
     }
 }
 
-/* Without replicas and grace: whether there are enough of them is a finding of its own, and to look
- * must not make others wait. */
+/* Takes the lock without --replicas and --grace: the replicas have a finding of their own, and a
+ * checkup must not make others wait. */
 static void take_trial(struct doctor *all)
 {
     const char *key = TRIAL_KEY;
@@ -167,7 +167,7 @@ static void take_trial(struct doctor *all)
 
 #define VERSIONS_MAX 16
 
-/* A version of rlock, and how many holders and waiters have it. */
+/* The number of holders and waiters with a version of rlock. */
 struct users {
     char version[sizeof((struct identity *)NULL)->version];
     size_t count;
@@ -186,7 +186,7 @@ static void count_users(struct users users[VERSIONS_MAX], const struct lock_part
     }
 }
 
-/* A fleet is upgraded one by one: which versions hold locks or wait for them now. */
+/* Reports which versions hold locks or wait for them: hosts are upgraded one by one. */
 static void tell_versions(struct doctor *all)
 {
     struct users users[VERSIONS_MAX] = {{.count = 0}};
@@ -207,7 +207,7 @@ static void tell_versions(struct doctor *all)
     query_close(&query);
     for (size_t i = 0; i < VERSIONS_MAX && users[i].count; i++)
         text_append(text, sizeof text, "%s%s (%zu)", i ? ", " : "",
-                    users[i].version[0] ? users[i].version : "not told", users[i].count);
+                    users[i].version[0] ? users[i].version : "unknown", users[i].count);
     if (*text)
         diagnosis_add(&all->checkup.whole, "rlock", LEVEL_FINE, "",
                       "versions of holders and waiters: %s", text);
@@ -215,7 +215,7 @@ static void tell_versions(struct doctor *all)
 
 /* -- the outcome ------------------------------------------------------------------------------- */
 
-/* The worst in one line, for those who do not read the table. */
+/* Says the worst finding in one line, for users who do not read the table. */
 static void say_unfit(const struct doctor *all)
 {
     const struct finding *worst = worst_of(&all->checkup);

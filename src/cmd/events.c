@@ -8,8 +8,8 @@
 #include "cmd/render_events.h"
 #include "net/loop.h"
 
-/* The locks are looked at so often, but less often where a look takes long: it may take a tenth of
- * the time, and so of the server's. */
+/* The interval between two surveys. It grows if a survey takes long, which may use a tenth of the
+ * time, and so of the server. */
 #define EVERY_NS (500 * NS_PER_MS)
 #define SHARE    10
 
@@ -27,13 +27,13 @@ struct events {
     struct query query;
     struct json_library json;
     bool as_json;
-    struct lock_list list; /* as seen last */
-    struct loop_io output; /* to hear of its end */
-    bool broken;           /* it takes no more */
-    bool away;             /* the store, and that was said */
-    struct moment seen_at; /* when it answered last */
-    int64_t took;          /* that look */
-    int64_t pause;         /* until the next one */
+    struct lock_list list; /* of the last survey */
+    struct loop_io output; /* standard output, watched for its end */
+    bool broken;           /* standard output takes no more */
+    bool away;             /* the store is, and the user was told */
+    struct moment seen_at; /* when the store answered last */
+    int64_t took;          /* ns, the last survey */
+    int64_t pause;         /* ns, until the next one */
 };
 
 static int prepare(struct events *events)
@@ -53,7 +53,7 @@ static int prepare(struct events *events)
                                : status;
 }
 
-/* -- what is printed --------------------------------------------------------------------------- */
+/* -- printing ---------------------------------------------------------------------------------- */
 
 static int print(const struct events *events, const struct transition *event)
 {
@@ -85,7 +85,7 @@ static void go_away(struct events *events, const struct answer *why)
     events->away = true;
 }
 
-/* Who waited and went away meanwhile was seen by nobody. */
+/* A waiter that came and went during the outage was not seen. */
 static int come_back(struct events *events)
 {
     struct moment now = moment_now();
@@ -106,8 +106,8 @@ static int come_back(struct events *events)
 
 /* -- again and again --------------------------------------------------------------------------- */
 
-/* One look may have waited for a store that stood still: what a look takes is the shorter one of
- * two in a row. */
+/* One survey may have waited for a store that stood still, so the shorter one of two in a row
+ * counts. */
 static void note_time(struct events *events, int64_t took, bool first)
 {
     int64_t usual = first || took < events->took ? took : events->took;
@@ -116,9 +116,9 @@ static void note_time(struct events *events, int64_t took, bool first)
     events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
 }
 
-/* Replaces what was seen before, unless the store does not answer. False if there is no going on,
- * with what to end with. */
-static bool look(struct events *events, bool first, int *status)
+/* Surveys the locks, and prints what has happened since the last survey. Returns false with the
+ * exit status if the command must end. */
+static bool print_round(struct events *events, bool first, int *status)
 {
     const struct arguments *given = &events->arguments;
     struct moment began = moment_now();
@@ -160,8 +160,8 @@ static void on_output(struct loop_io *io, int what)
     loop_stop(events->query.loop);
 }
 
-/* Until it is told to end by a signal, of which it dies; or until the store refuses, or nobody
- * reads any more. */
+/* Runs until a fatal signal, and dies of it; or until the store refuses, or the reader of standard
+ * output is gone. */
 static int follow(struct events *events)
 {
     bool first = true;
@@ -170,7 +170,7 @@ static int follow(struct events *events)
     events->output = (struct loop_io){.fd = STDOUT_FILENO, .ready = on_output, .owner = events};
     loop_add(events->query.loop, &events->output);
     for (;;) {
-        if (!look(events, first, &status))
+        if (!print_round(events, first, &status))
             return status;
         first = false;
         query_pause(&events->query, events->pause);

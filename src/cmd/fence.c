@@ -61,8 +61,7 @@ static int no_token(const struct fence *all, const char *why, const char *hint)
     return STATUS_CONFIG;
 }
 
-/* A variable may be handed on by --token "$RLOCK_FENCE", so an empty word, or several, are not a
- * mistake in the line. */
+/* --token "$RLOCK_FENCE" passes a variable on, so an empty word, or several, are not misuse. */
 static int take_token(struct fence *all)
 {
     const struct given_option *option = command_option(&all->arguments, OPTION_TOKEN);
@@ -74,7 +73,7 @@ static int take_token(struct fence *all)
                         "rlock run sets RLOCK_FENCE; over ssh: --token \"$RLOCK_FENCE\"");
     if (strchr(word, ' '))
         return no_token(all, "several tokens, of several keys",
-                        "--token with that of the KEY which protects it");
+                        "--token with the token of the KEY that protects it");
     if (decimal_parse(word, 0, INT64_MAX, &all->token))
         return STATUS_OK;
     urls_show(word, shown);
@@ -120,7 +119,8 @@ static int refuse(const struct fence *all, int error)
         return STATUS_NOT_ACQUIRED;
     case EBADMSG:
         command_error(all->command,
-                      "%s: not a file of a fence: something else than a token is in it", all->path);
+                      "%s: not a file of rlock fence: it holds something else than a token",
+                      all->path);
         return STATUS_CONFIG;
     case EINVAL:
         command_error(all->command, "%s: not a regular file", all->path);
@@ -152,7 +152,7 @@ static int pass(struct fence *all)
 
 /* -- the command ----------------------------------------------------------------------------- */
 
-/* The token came by --token, perhaps: what the command asks next wants it as well. */
+/* Sets RLOCK_FENCE, as the token may have come by --token and the command may need it. */
 static int perform(const struct fence *all)
 {
     char token[24];

@@ -1,4 +1,4 @@
-/* rlock history: who had a lock, when, for how long, how it ended. */
+/* rlock history: the last runs of locks. */
 #include "cmd/commands.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ struct history {
     bool as_json, failed, plot;
     int64_t since; /* ns; 0: all */
     struct lock_list list;
-    struct past_run *runs; /* those to show, borrowed from the list */
+    struct past_run *runs; /* to show; they point into the list */
     size_t count;
 };
 
@@ -89,7 +89,7 @@ static void choose(struct history *history)
     history->count = kept;
 }
 
-/* Fits the window; what is not a terminal gets lines of 80 columns. */
+/* Draws as wide as the window, or 80 columns if there is none. */
 static void draw(const struct history *history)
 {
     int columns = screen_window().columns;
@@ -101,7 +101,7 @@ static void draw(const struct history *history)
     timeline_print(stdout, history->runs[0].key, history->runs, history->count, &style);
 }
 
-static int show(struct history *history)
+static int print(struct history *history)
 {
     const struct arguments *given = &history->arguments;
     struct answer answer;
@@ -132,7 +132,7 @@ static int run(const struct command *command, int argc, char **argv)
         command_takes_patterns(command, &history.arguments, &status)) {
         status = prepare(&history);
         if (status == STATUS_OK)
-            status = show(&history);
+            status = print(&history);
     }
     free(history.runs);
     lock_list_free(&history.list);

@@ -1,4 +1,5 @@
-/* rlock init: a server that is new has forgotten nothing, and says so; a database gets tables. */
+/* rlock init: marks a new server as one that has forgotten nothing; makes the tables of a
+ * database. */
 #include "cmd/commands.h"
 
 #include <stdio.h>
@@ -9,14 +10,14 @@ enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT };
 static const struct option_spec options[] = {
     {.id = OPTION_FORCE,
      .name = "force",
-     .help = "mark it even if it may have forgotten locks, because nobody holds any"},
+     .help = "mark it even if it may have forgotten locks, because none is held"},
     {.id = OPTION_GRANT,
      .name = "grant",
      .argument = "USER",
      .help = "give USER of the database the rights that rlock needs"},
     {.id = OPTION_PRINT,
      .name = "print",
-     .help = "print the SQL (of --grant for Redis, the ACL), and do nothing"},
+     .help = "print the SQL (or for --grant on Redis the ACL), and do nothing"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -25,7 +26,7 @@ struct init {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    const char *user; /* of --grant; NULL: none */
+    const char *user; /* of --grant, or NULL */
 };
 
 static int mark(struct init *all)
@@ -37,7 +38,7 @@ static int mark(struct init *all)
     query_ask(&all->query, (struct operation){.verb = VERB_MARK, .mark = &request}, &answer);
     if (answer.cause == CAUSE_GRACE) {
         command_error(all->command, "%s", answer.text);
-        say_hint("--force ends that, if nobody can be holding a lock");
+        say_hint("--force ends that, if no command can be holding a lock");
         return STATUS_NO;
     }
     if (answer.verdict != VERDICT_GRANTED)
@@ -48,7 +49,7 @@ static int mark(struct init *all)
     return STATUS_OK;
 }
 
-/* For an administrator: nothing is connected to. */
+/* Prints commands for an administrator, and connects to nothing. */
 static int print(struct init *all)
 {
     const struct store_address *address = &all->settings.address;

@@ -1,7 +1,7 @@
 /* rlock latch: count down, on many hosts, to what others wait for.
  *
- * Each verb does one operation on the latch, or two, one after the other. While one is under way
- * the user is told what keeps it waiting; `run` starts its command between two operations. */
+ * Each verb does one operation on the latch, or two, one after the other; `run` executes its command
+ * between two. While an operation waits, a line says why. */
 #include "cmd/commands.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-/* How long a success is tried to be counted with a store that is out of reach. */
+/* How long counting a success is tried with a store that is out of reach. */
 #define COUNT_TIME_NS (30 * NS_PER_SEC)
 
 struct latch {
@@ -55,7 +55,7 @@ struct latch {
     struct arguments arguments;
     struct settings settings;
     struct query query;
-    const char *key; /* of list: a pattern, or NULL */
+    const char *key; /* list: a pattern, or NULL */
     int64_t number, ttl;
     const char *id;             /* the user's, or NULL */
     char word[OWNER_UUID_SIZE]; /* a fresh one */
@@ -63,9 +63,9 @@ struct latch {
     struct json_library json;
 
     struct latch_operation *operation; /* under way, or NULL */
-    struct latch_operation_end end;    /* of the last one */
-    struct status_line status_line;    /* what it waits for */
-    int signal;                        /* this process must die of it; 0 */
+    struct latch_operation_end end;    /* of the last operation */
+    struct status_line status_line;    /* about the operation that waits */
+    int signal;                        /* that this process must die of; 0: none */
 };
 
 /* -- operations ------------------------------------------------------------------------------ */
@@ -113,8 +113,8 @@ static void on_over(void *arg, const struct latch_operation_end *end)
     loop_stop(latch->query.loop);
 }
 
-/* Does one operation; how it ended is in latch->end. False if a signal came first, which is in
- * latch->signal: nothing more can be done then. */
+/* Does one operation; latch->end is its end. Returns false if a signal came first, which is in
+ * latch->signal: the store is closed then. */
 static bool operate(struct latch *latch, const struct latch_operation_plan *plan)
 {
     static const struct latch_operation_events events = {
@@ -153,7 +153,7 @@ static void on_signal(void *owner, int signo)
     }
 }
 
-/* From now on signals are read, so that what was drawn is wiped before this process dies of one. */
+/* Catches signals, so that the line on the terminal is wiped before this process dies of one. */
 static int catch_signals(struct latch *latch)
 {
     struct inherited inherited;
@@ -168,7 +168,7 @@ static int catch_signals(struct latch *latch)
     return STATUS_SYSTEM;
 }
 
-/* -- what is said about how it ended --------------------------------------------------------- */
+/* -- reporting the end of an operation ------------------------------------------------------- */
 
 static int refused(const struct latch *latch, const struct answer *answer, bool plain)
 {
@@ -183,7 +183,7 @@ static int refused(const struct latch *latch, const struct answer *answer, bool 
     return status_of_cause(answer->cause);
 }
 
-/* Expected where nothing was waited for, an error where the time was up. */
+/* With -n this is expected; otherwise the time was up, which is an error. */
 static int closed(const struct latch *latch, const struct answer *answer)
 {
     const struct latch_state *state = &answer->latch;
@@ -197,8 +197,8 @@ static int closed(const struct latch *latch, const struct answer *answer)
     return STATUS_NOT_ACQUIRED;
 }
 
-/* plain: a latch that is not there, or is, is a plain no, which the status tells to who asked for
- * quiet. */
+/* Reports the end of an operation. plain: a latch that is missing, or exists, is a plain no, for
+ * which the status is enough under -q. */
 static int judge(const struct latch *latch, bool plain)
 {
     const struct latch_operation_end *end = &latch->end;
@@ -350,7 +350,7 @@ static int wait_until_open(struct latch *latch)
 
 /* -- run ------------------------------------------------------------------------------------- */
 
-/* Only on the latch that was there before. */
+/* Counts, but only on the latch that was there before. */
 static int count_success(struct latch *latch, const char *word)
 {
     struct latch_operation_plan plan = plan_count(latch);
@@ -363,7 +363,7 @@ static int count_success(struct latch *latch, const char *word)
         return STATUS_SYSTEM;
     query_pause(&latch->query, 0); /* notices a connection that was closed meanwhile */
     if (!operate(latch, &plan)) {
-        command_error(latch->command, "%s: told to end before it was counted", latch->key);
+        command_error(latch->command, "%s: ended by a signal before it was counted", latch->key);
         return STATUS_OK;
     }
     if (answer->cause == CAUSE_ABSENT) {
@@ -433,7 +433,7 @@ static const struct verb {
     {&actions[6], 1, 1, false, delete},
 };
 
-/* What is to be done; NULL with a status where the user did not say. */
+/* Returns the verb that the user gave; NULL with a status if there is none. */
 static const struct verb *find_verb(const struct latch *latch, int *status)
 {
     const struct arguments *given = &latch->arguments;
@@ -483,7 +483,7 @@ static int check_values(struct latch *latch)
         return command_misused(latch->command, "--ttl '%s' is not a duration",
                                urls_show(ttl->value, shown));
     if (latch->ttl < TTL_LEAST_NS)
-        return command_misused(latch->command, "--ttl has to be at least 1s");
+        return command_misused(latch->command, "--ttl must be at least 1s");
     return STATUS_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Asking for an operation on a latch until the store has answered, and waiting for a latch. */
+/* Operations on latches, and waiting for a latch. */
 #include "cmd/latch_operation.h"
 
 #include <stdio.h>
@@ -24,10 +24,10 @@ struct latch_operation {
 
     bool busy;              /* plan.request is under way */
     struct loop_timer next; /* when to ask again */
-    struct throttle pace;   /* of what it asks */
+    struct throttle pace;   /* of the requests */
     struct outage outage;
-    bool unsure;                /* a request that was not answered may have been executed */
-    char word[LATCH_WORD_SIZE]; /* of the latch that is waited for; "": not seen yet */
+    bool unsure;                /* a request without an answer may have been executed */
+    char word[LATCH_WORD_SIZE]; /* identifies the latch that was seen first; "": none yet */
 };
 
 static struct moment now_of(const struct latch_operation *operation)
@@ -51,7 +51,7 @@ static bool time_is_up(const struct latch_operation *operation)
     return !operation->plan.wait || moment_reached(operation->plan.wait_until, now_of(operation));
 }
 
-/* The latest moment to ask. */
+/* Returns the latest moment to ask. */
 static struct moment last_ask(const struct latch_operation *operation)
 {
     return operation->plan.wait ? operation->plan.wait_until : MOMENT_NEVER;
@@ -59,8 +59,8 @@ static struct moment last_ask(const struct latch_operation *operation)
 
 static void answered(void *arg, const struct answer *answer);
 
-/* A first look does not listen: it costs less, and the latch may be open. One that listens is made
- * after it and then again and again, so that nothing goes unnoticed in between. */
+/* The first request does not listen: it costs less, and the latch may be open. All later ones
+ * listen, so that nothing goes unnoticed in between. */
 static void ask(struct latch_operation *operation, bool listen)
 {
     struct moment now = now_of(operation);
@@ -106,8 +106,7 @@ static void wait_on(struct latch_operation *operation, const struct answer *answ
     }
 }
 
-/* Only a latch that says of itself that it is open is open, and only the one that was seen
- * first. */
+/* A latch is open only if the store says so, and only if it is the one that was seen first. */
 static void take_look(struct latch_operation *operation, const struct answer *answer)
 {
     const struct latch_state *latch = &answer->latch;
@@ -128,7 +127,7 @@ static void take_look(struct latch_operation *operation, const struct answer *an
 
 static void take_word(struct latch_operation *operation, const struct answer *answer)
 {
-    /* An earlier request, whose answer was lost, has deleted it. */
+    /* An earlier request, whose answer was lost, has deleted the latch. */
     bool deleted = operation->plan.request.verb == LATCH_DELETE && operation->unsure &&
                    answer->cause == CAUSE_ABSENT;
 
@@ -162,7 +161,7 @@ static void timer_due(struct loop_timer *timer)
         operation->plan.until_open && operation->outage.contacted && !time_is_up(operation));
 }
 
-/* The store is asked at once, as far as the throttle allows. */
+/* Asks the store at once, as far as the throttle allows. */
 static void poked(void *arg)
 {
     struct latch_operation *operation = arg;

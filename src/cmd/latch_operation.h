@@ -1,6 +1,5 @@
 /* An operation on a latch, or waiting until a latch is open: a state machine over store/store.h and
- * a loop, which asks until the store has answered. A latch that does not exist is never taken for
- * an open one. */
+ * a loop, which asks until the store has answered. A missing latch never counts as open. */
 #ifndef RLOCK_CMD_LATCH_OPERATION_H
 #define RLOCK_CMD_LATCH_OPERATION_H
 
@@ -10,13 +9,13 @@
 struct latch_operation;
 
 struct latch_operation_plan {
-    /* All but "listen". What it points to is borrowed for as long as the operation lives. */
+    /* All members but "listen". Its pointers are borrowed until the operation is freed. */
     struct latch_request request;
     bool until_open;          /* LOOK: wait until the latch exists and is open */
-    bool wait;                /* until_open; false: look once */
-    struct moment wait_until; /* MOMENT_NEVER: for ever */
-    int64_t connect_timeout;  /* ns: for one attempt */
-    int64_t server_wait;      /* ns: a store that is away at the start is tried again for so long */
+    bool wait;                /* with until_open; false: look once */
+    struct moment wait_until; /* MOMENT_NEVER: forever */
+    int64_t connect_timeout;  /* ns, of one attempt */
+    int64_t server_wait;      /* ns, how long a store that is away at the start is tried again */
 };
 
 struct latch_operation_end {
@@ -31,9 +30,9 @@ struct latch_operation_end {
 };
 
 struct latch_operation_events {
-    /* The latch is not open yet, or does not exist yet: the latest answer. */
+    /* The latch is not open or does not exist yet; "answer" is the latest one. */
     void (*waiting)(void *arg, const struct answer *answer);
-    /* The store does not answer as it should, and the operation tries again; it answers again. */
+    /* The store fails, and is tried again; it answers again. */
     struct outage_events outage;
     /* The last call. */
     void (*over)(void *arg, const struct latch_operation_end *end);
@@ -43,7 +42,7 @@ struct latch_operation *latch_operation_start(struct loop *loop, struct store *s
                                               const struct latch_operation_plan *plan,
                                               const struct latch_operation_events *events,
                                               void *arg);
-/* Of one that is not over, the store is to be closed first: only that ends what is under way. */
+/* If the operation is not over, close the store first: only that ends the request under way. */
 void latch_operation_free(struct latch_operation *operation);
 
 #endif

@@ -34,7 +34,7 @@ struct local {
     struct local_place place;
 };
 
-/* What is in the server, over all prefixes. */
+/* The locks of the server, under all prefixes. */
 struct usage {
     size_t held, waiting;
 };
@@ -82,12 +82,12 @@ static int end_server(const struct local *local, bool force)
     }
     command_error(local->command, "the server, process %d, does not end", (int)pid);
     if (!force)
-        say_hint("--force kills it; what it has answered is not lost");
+        say_hint("--force kills it; no lock that it has granted is lost");
     return STATUS_UNAVAILABLE;
 }
 
-/* Nobody starts it meanwhile; and whoever takes a lock between the question and the end has it
- * started again, with that lock in its data. */
+/* The caller keeps others from starting the server meanwhile. An acquisition between the question
+ * and the end starts it again, with that lock in its data. */
 static int stop_server(const struct local *local)
 {
     bool force = command_option(&local->arguments, OPTION_FORCE);
@@ -114,7 +114,7 @@ static int stop(struct local *local)
 
     if (held < 0) {
         command_error(local->command, "%s/lock: %s", local->place.directory,
-                      errno == ETIME ? "somebody else starts or stops it" : strerror(errno));
+                      errno == ETIME ? "another process starts or stops it" : strerror(errno));
         return STATUS_UNAVAILABLE;
     }
     int status = stop_server(local);

@@ -48,13 +48,13 @@ static int deliver(const struct metrics *all, const char *text, size_t length)
     }
     int error = file_replace(all->output, text, length);
     if (error == EINVAL)
-        command_error(all->command, "%s: it is no regular file", all->output);
+        command_error(all->command, "%s: not a regular file", all->output);
     else if (error)
         command_error(all->command, "cannot write %s: %s", all->output, strerror(error));
     return error ? STATUS_SYSTEM : STATUS_OK;
 }
 
-/* That the store is away is told to whoever reads the metrics, too. */
+/* Tells the readers of the metrics, too, that the store is away. */
 static int collect(struct metrics *all)
 {
     const struct arguments *given = &all->arguments;

@@ -1,4 +1,4 @@
-/* rlock pause and rlock resume: no new owner is let in for a while. */
+/* rlock pause and rlock resume: no new owner gets a lock for a while. */
 #include "cmd/commands.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static int take_key(struct pause *all)
     return command_check_key(all->command, all->request.key);
 }
 
-/* The pause that a KEY has is that of a GLOB, perhaps. */
+/* The KEY may be paused by a GLOB. */
 static void tell_absent(struct pause *all)
 {
     const char *name = all->command->name, *key = all->request.key;
@@ -56,7 +56,7 @@ static bool is_unused(const struct lock_view *lock)
     return lock->fence == 0 && lock->waiter_count == 0 && !lock->limited && !lock->pause.owner[0];
 }
 
-/* Says whose pause is replaced, and whether there is anything by that name. */
+/* Says whose pause is replaced, and whether the KEY was ever used. */
 static void tell_present(struct pause *all)
 {
     const char *name = all->command->name, *key = all->request.key;
@@ -153,7 +153,7 @@ static int take_pause(struct pause *all)
     if (all->request.duration > PAUSE_MAX_NS)
         return command_misused(all->command, "DUR can be 7d at most");
     if (!message || !*message->value)
-        return command_misused(all->command, "no -m TEXT: others want to know why");
+        return command_misused(all->command, "-m TEXT is required: say why");
     all->request.what = ADJUST_PAUSE;
     return STATUS_OK;
 }
@@ -188,11 +188,11 @@ const struct command command_pause = {
     .name = "pause",
     .summary = "let no new owner take a lock for a while, with a reason",
     .usage = {"pause [OPTIONS] KEY|GLOB DUR -m TEXT"},
-    .example = "Example, no deployment begins during the maintenance; one that runs goes on:\n"
+    .example = "Example, no deployment begins during the maintenance; one that runs continues:\n"
                "  rlock pause deploy 2h -m 'database upgrade'\n"
                "  rlock resume deploy\n"
                "\n"
-               "Example, the same of all of them, and of those that are yet to come:\n"
+               "Example, the same for all of them, including those to come:\n"
                "  rlock pause 'deploy-*' 2h -m 'database upgrade'\n"
                "  rlock resume 'deploy-*'\n",
     .options = pause_options,

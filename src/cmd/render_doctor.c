@@ -1,4 +1,4 @@
-/* What the doctor found, as text and JSON. */
+/* The findings of the doctor, as text and as JSON. */
 #include "cmd/render_doctor.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static const char *advice_of(const struct finding *finding)
     return finding->hint ? hint_words(CAUSE_NONE, finding->hint) : finding->advice;
 }
 
-/* Behind the text, or where that would be longer than the window in a line of its own. */
+/* Prints the advice behind the text, or in a line of its own if the window is too narrow. */
 static void print_advice(FILE *out, const char *text, const char *advice, int width)
 {
     size_t used = TEXT_AT + utf8_width(text) + sizeof " -> " - 1 + utf8_width(advice);
@@ -28,7 +28,6 @@ static void print_advice(FILE *out, const char *text, const char *advice, int wi
         fprintf(out, " -> %s", advice);
 }
 
-/* Errors are the server's words. */
 static void print_findings(FILE *out, const struct diagnosis *diagnosis,
                            const struct render_style *style)
 {
@@ -61,7 +60,7 @@ void render_doctor(FILE *out, const struct checkup *checkup, const struct render
 
 /* -- JSON ------------------------------------------------------------------------------------ */
 
-/* 0, 1 and 69 as words. */
+/* The exit statuses 0, 1 and 69 as words. */
 static const char *verdict_name(enum level level)
 {
     return level < LEVEL_WARNING ? "fit" : level == LEVEL_WARNING ? "warnings" : "unfit";

@@ -1,4 +1,4 @@
-/* What the doctor found, as text and JSON. */
+/* The findings of the doctor, as text and as JSON. */
 #ifndef RLOCK_CMD_RENDER_DOCTOR_H
 #define RLOCK_CMD_RENDER_DOCTOR_H
 

@@ -1,4 +1,4 @@
-/* What happens to locks, a line each. */
+/* Transitions of locks, a line each. */
 #include "cmd/render_events.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static void print_missed(FILE *out, const struct transition *event)
         fprintf(out, "  perhaps more than what follows");
 }
 
-/* "after 3s" that it waited, "after 2m, exit 0" that it was held. */
+/* "after 3s", the time that it waited; "after 2m, exit 0", the time that it was held. */
 static void print_end(FILE *out, const struct transition *event)
 {
     const struct lock_party *by = event->by;

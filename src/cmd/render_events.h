@@ -1,5 +1,5 @@
-/* What happens to locks, a line each, as text for people and as JSON for programs; the names in
- * JSON are a contract, which rlock-events(1) documents. Pure but for the stream that is given. */
+/* Transitions of locks, a line each, as text for people and as JSON for programs; the names in JSON
+ * are a contract, which rlock-events(1) documents. Pure but for the stream that is given. */
 #ifndef RLOCK_CMD_RENDER_EVENTS_H
 #define RLOCK_CMD_RENDER_EVENTS_H
 

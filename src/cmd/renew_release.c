@@ -28,7 +28,7 @@ struct renew_release {
     struct settings settings;
     struct query query;
     const char *key, *owner;
-    char reserved[OWNER_SIZE]; /* the owner, where the user has reserved the key */
+    char reserved[OWNER_SIZE]; /* the owner, if the user has reserved the key */
     char holder[OWNER_SIZE];   /* an ancestor of the owner */
     const char *meant;         /* the owner, or its ancestor that holds the key */
 };
@@ -61,12 +61,12 @@ static int misused_token(const struct renew_release *action, bool option, const 
     return STATUS_CONFIG;
 }
 
-/* The run's command would go on beside that of the next holder. */
+/* The run's command would continue beside that of the next holder. */
 static int refuse_to_end_run(const struct renew_release *action)
 {
-    say_warning("%s: %.100s: no owner token of rlock acquire", action->command->name, action->key);
-    say_hint("RLOCK_OWNER is that of an rlock run, which gives back itself what it has taken; "
-             "--owner TOKEN");
+    say_warning("%s: %.100s: not a token printed by rlock acquire", action->command->name,
+                action->key);
+    say_hint("RLOCK_OWNER belongs to rlock run, which releases its own lock; --owner TOKEN");
     return STATUS_NO;
 }
 
@@ -104,9 +104,9 @@ static bool holds(const struct lock_view *lock, const char *owner)
     return false;
 }
 
-/* A shell that has acquired several locks has the token of the last one alone, which is nested in
- * those of the others. The one that holds KEY is meant, the nearest if there are several; where
- * none does, it is the one given. */
+/* Finds the owner that is meant. A shell that has acquired several locks has only the token of the
+ * last one, which nests in the others: the nearest of these that holds KEY is meant, or, if none
+ * does, the token itself. */
 static bool find_holder(struct renew_release *action, int *status)
 {
     struct lock_list list;
@@ -130,9 +130,8 @@ static bool find_holder(struct renew_release *action, int *status)
     return false;
 }
 
-/* Reads the command line and what else is set, and checks all of it before the store is asked for
- * anything. True if the request is to be made; otherwise *status is what to end with.
- * renew_release_end() in either case. */
+/* Reads the command line and the settings, and checks them before the store is asked. Returns false
+ * with the exit status if there is nothing to ask. end() must follow in either case. */
 static bool begin(struct renew_release *action, const struct command *command, int argc,
                   char **argv, int *status)
 {
@@ -160,7 +159,7 @@ static void say_not_holder(const struct renew_release *action, const struct answ
         say_hint("RLOCK_OWNER names another holder; --owner TOKEN");
 }
 
-/* Says what a REFUSED or UNKNOWN answer means. Returns the status for it. */
+/* Reports a REFUSED or UNKNOWN answer. Returns the exit status. */
 static int refused(const struct renew_release *action, const struct answer *answer)
 {
     if (answer->cause != CAUSE_NOT_HOLDER)
@@ -190,7 +189,7 @@ static const struct option_spec renew_options[] = {
 
 static int renew(struct renew_release *action)
 {
-    /* Only what is said here: the lease in a file or a variable is for acquisitions. */
+    /* The lease in a file or a variable is for acquisitions. */
     bool given = command_option(&action->arguments, SETTING_LEASE);
     const struct renew_request request = {.keys = &action->key,
                                           .key_count = 1,
@@ -241,7 +240,7 @@ static int release(struct renew_release *action)
     struct answer answer;
 
     query_release(&action->query, &request, &answer);
-    /* That it was taken away is told as long as it is asked. */
+    /* The file of a reservation that was taken away stays, so that this is reported each time. */
     if (action->owner == action->reserved && answer.verdict != VERDICT_UNKNOWN &&
         !answer.revoked.known)
         reservation_forget(&action->settings, action->key);

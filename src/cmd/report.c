@@ -49,7 +49,7 @@ static const char *outcome_name(enum outcome outcome)
     return NULL;
 }
 
-/* One value for one key, an array for several. */
+/* Puts one value for one key, or an array for several. */
 static void put_each(const struct json_library *json, json_t *object, const char *name,
                      size_t count,
                      json_t *(*value)(const struct json_library *, const void *each, size_t i),

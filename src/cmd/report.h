@@ -5,18 +5,17 @@
 #include "cli/json.h"
 #include "run/supervisor.h"
 
-/* Where the report goes. */
 struct report {
-    int fd; /* -1: nowhere */
+    int fd; /* -1: there is no report */
     struct json_library json;
 };
 
-/* Makes ready to report to the open descriptor that "text" names, and has it closed when the
- * command starts (but for 0 to 2, which the command needs: a copy is kept). NULL, or what is wrong
- * with the text. json_load() is still to be called. */
+/* Prepares a report to the open descriptor that "text" names. The command does not inherit it,
+ * except for 0 to 2, of which a copy is kept. Returns NULL, or what is wrong with the text. The
+ * caller must call json_load(). */
 const char *report_open(struct report *report, const char *text);
 
-/* Writes the line. False with errno. */
+/* Writes the line. Returns false with errno on failure. */
 bool report_write(const struct report *report, const struct supervisor_outcome *outcome,
                   const struct acquire_request *request);
 

@@ -1,5 +1,5 @@
-/* rlock reserve and rlock extend: a lock for a person. No process stays; what the user has reserved
- * is noted in a file (reservation.h). */
+/* rlock reserve and rlock extend: a lock for a person. No process stays; a file keeps the owner
+ * token (cli/reservation.h). */
 #include "cmd/commands.h"
 
 #include <stdio.h>
@@ -21,7 +21,6 @@
 
 enum { OPTION_MESSAGE = OPTION_OTHER };
 
-/* What both have. */
 struct reserve {
     const struct command *command;
     struct arguments arguments;
@@ -89,7 +88,7 @@ static const struct option_spec reserve_options[] = {
      .name = "message",
      .letter = 'm',
      .argument = "TEXT",
-     .help = "what for; shown to others (required)"},
+     .help = "what it is for; shown to others (required)"},
     NO_WAIT,
     SETTING(WAIT),
     SETTINGS_OPTIONS,
@@ -101,11 +100,10 @@ static int take_message(struct reserve *all)
 
     if (message && *message->value)
         return STATUS_OK;
-    command_misused(all->command, "no -m TEXT: others want to know what it is for");
-    return STATUS_USAGE;
+    return command_misused(all->command, "-m TEXT is required: say what it is for");
 }
 
-/* Nothing is printed: the file has the token. */
+/* Prints nothing: the file has the token. */
 static void compose(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
 {
     (void)arg;
@@ -153,15 +151,14 @@ static void acquire(struct reserve *all, struct acquisition_outcome *outcome)
     request_free(&request);
 }
 
-/* Whether "owner" is "other", or nests in it. */
+/* True if "owner" is "other" or nests in it. */
 static bool is_within(const char *owner, const char *other)
 {
     return strcmp(owner, other) == 0 || owner_nests_in(owner, other);
 }
 
-/* Whether this command runs inside of what the holder holds the lock for: by the owner that is
- * passed on, or, where that got lost on the way, by the processes. A reservation is not nested in
- * it. */
+/* True if the holder is an ancestor of this command: by RLOCK_OWNER, or, if that got lost on the
+ * way, by the processes. */
 static bool runs_inside(const struct reserve *all, const struct lock_party *holder)
 {
     const char *outer = getenv("RLOCK_OWNER");
@@ -182,8 +179,8 @@ static int refuse_inside(const struct reserve *all, const struct lock_party *hol
     return STATUS_CONFIG;
 }
 
-/* A reservation would wait for the run that waits for it. A store that does not answer now is left
- * to the acquisition. */
+/* Refuses a reservation that would wait for the run that waits for it. If the store does not answer
+ * now, the acquisition reports it. */
 static int check_outside(const struct reserve *all)
 {
     struct lock_list list = {0};
@@ -212,7 +209,7 @@ static void confirm(const struct reserve *all)
                     command_print_until(all->length, until));
 }
 
-/* The token is noted before it is asked for: nothing that is held is ever without one. */
+/* The token is saved before the lock is asked for, so no reservation is ever without one. */
 static int reserve(struct reserve *all)
 {
     struct acquisition_outcome outcome;

@@ -77,7 +77,7 @@ static bool has_dashes(int argc, char **argv)
     return false;
 }
 
-/* An option may have taken it for its value, which then makes no sense. */
+/* Says that there is no KEY, or that an option took it for its value, which makes no sense. */
 static int want_key(struct run *run)
 {
     char fault[256];
@@ -87,7 +87,7 @@ static int want_key(struct run *run)
     return command_misused(run->command, "no KEY");
 }
 
-/* The command stands right behind the key, as with flock(1). Shows the line as it should be. */
+/* The command follows the key, as with flock(1). Shows the line as it should be. */
 static int want_dashes(const struct run *run, int argc, char **argv)
 {
     char line[512];
@@ -100,7 +100,7 @@ static int want_dashes(const struct run *run, int argc, char **argv)
     }
     args_print(argv, (size_t)argc, second, line, sizeof line);
     command_error(run->command, "no COMMAND: put -- before it");
-    if (strchr(line, '\\')) /* messages show it escaped: not to be pasted */
+    if (strchr(line, '\\')) /* messages show it escaped, so it cannot be pasted */
         say_hint("rlock %s [OPTIONS] KEY -- COMMAND", run->command->name);
     else
         say_hint("rlock %s%s", line, second == SIZE_MAX ? " -- COMMAND" : "");
@@ -249,7 +249,7 @@ static void prepare_environment(struct run *run)
     bool keep = run->settings.keep_credentials;
     struct environment_lock notified = lock;
 
-    /* What runs under the owner's name is ended with the command. */
+    /* Processes with the owner in their environment are ended with the command. */
     notified.owner = NULL;
     environment_make(&run->environment, environ, &lock, keep);
     if (run->settings.notify)
@@ -334,7 +334,7 @@ const struct command command_read = {
 
 const struct command command_write = {
     .name = "write",
-    .summary = "run a command alone, with no reader beside it (run --write)",
+    .summary = "run a command with no reader beside it (run --write)",
     .usage = {"write [OPTIONS] KEY... -- COMMAND [ARG...]", "write [OPTIONS] KEY... -c STRING"},
     .example = "Example, once everyone under \"rlock read data\" is done:\n"
                "  rlock write data -- ./migrate.sh\n",

@@ -1,4 +1,4 @@
-/* rlock status: who holds what, who waits. */
+/* rlock status: holders and waiters. */
 #include "cmd/commands.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define WATCH_EVERY (2 * NS_PER_SEC)
 #define WATCH_LEAST (100 * NS_PER_MS)
-/* How long an answer may take before it is said that there is none. */
+/* How long an answer may take before the heading says that there is none. */
 #define WATCH_PATIENCE (1 * NS_PER_SEC)
 
 enum { OPTION_ALL = OPTION_OTHER, OPTION_LONG, OPTION_JSON, OPTION_WATCH };
@@ -67,7 +67,7 @@ static int take_watch(struct view *view)
         return command_misused(view->command, "--watch '%s' is not a duration",
                                urls_show(watch->value, shown));
     if (view->every < WATCH_LEAST)
-        return command_misused(view->command, "--watch has to be at least 100ms");
+        return command_misused(view->command, "--watch must be at least 100ms");
     if (view->quiet)
         return command_misused(view->command, "either --quiet or --watch, not both");
     return STATUS_OK;
@@ -100,19 +100,19 @@ static int prepare(struct view *view)
                                : status;
 }
 
-/* The store asked again and again. */
+/* --watch. */
 struct watch {
     struct view *view;
     bool on_screen;
     struct screen screen;
-    int signal;  /* it was told to end by it; 0 */
+    int signal;  /* that ended it, or 0 */
     bool broken; /* standard output takes no more */
 };
 
-/* -- what is shown ----------------------------------------------------------------------------- */
+/* -- printing locks ---------------------------------------------------------------------------- */
 
-/* For lines of so many columns (0: any). */
-static void show(const struct view *view, FILE *out, int columns)
+/* Prints the locks in lines of so many columns (0: any). */
+static void print_locks(const struct view *view, FILE *out, int columns)
 {
     const struct lock_list *list = &view->locks.list;
     char text[RENDER_PAUSE_SIZE];
@@ -136,7 +136,7 @@ static void show(const struct view *view, FILE *out, int columns)
 
 /* -- once -------------------------------------------------------------------------------------- */
 
-static int judge(const struct lock_list *list)
+static int status_of(const struct lock_list *list)
 {
     for (size_t i = 0; i < list->locks.count; i++)
         if (list->locks.views[i].holder_count)
@@ -149,7 +149,7 @@ static int columns_of_terminal(void)
     return screen_is_there() ? screen_window().columns : 0;
 }
 
-/* Which hold for locks that are not there yet. Not among the rows, of which each is a lock. */
+/* The pauses of GLOBs hold for locks that do not exist yet, so they are not among the rows. */
 static void tell_pauses(const struct view *view)
 {
     const struct lock_views *pauses = &view->locks.list.pauses;
@@ -159,7 +159,7 @@ static void tell_pauses(const struct view *view)
         fprintf(stderr, "rlock: %s\n", render_glob_pause(&pauses->views[i], text));
 }
 
-static int look(struct view *view)
+static int print_once(struct view *view)
 {
     struct answer answer;
     int status = STATUS_OK;
@@ -171,19 +171,19 @@ static int look(struct view *view)
     if (view->locks.list.locks.count == 0 && !misfits && !view->as_json)
         say_warning("no locks");
     if (!view->quiet) {
-        show(view, stdout, columns_of_terminal());
+        print_locks(view, stdout, columns_of_terminal());
         status = command_flush();
         tell_pauses(view);
     }
     if (misfits)
         return command_tell_misfits(view->command, &view->locks.list);
-    return view->quiet ? judge(&view->locks.list) : status;
+    return view->quiet ? status_of(&view->locks.list) : status;
 }
 
-/* -- again and again: what is written ---------------------------------------------------------- */
+/* -- --watch: printing ------------------------------------------------------------------------- */
 
-/* As a frame: the heading stays, the rest is cut to what is left of the window. */
-static void draw(struct watch *watch)
+/* Draws a frame: the heading stays, the rest is cut to the lines left in the window. */
+static void draw_frame(struct watch *watch)
 {
     struct view *view = watch->view;
     struct window window = screen_window(), below = {window.columns, window.lines - 2};
@@ -194,7 +194,7 @@ static void draw(struct watch *watch)
     lock_watch_heading(&view->locks, out);
     fclose(out);
     out = mem_checked(open_memstream(&text, &size));
-    show(view, out, window.columns);
+    print_locks(view, out, window.columns);
     fclose(out);
     out = mem_checked(open_memstream(&frame, &size));
     window_fit(out, heading, &window, "");
@@ -209,7 +209,7 @@ static void draw(struct watch *watch)
     free(frame);
 }
 
-static int append(const struct watch *watch)
+static int print_round(const struct watch *watch)
 {
     const struct view *view = watch->view;
     char summary[128], now[DESCRIBE_TIME_SIZE];
@@ -218,15 +218,15 @@ static int append(const struct watch *watch)
         printf("%s  %s\n", describe_local((int64_t)view->locks.seen * 1000, true, now),
                lock_watch_summary(&view->locks, summary, sizeof summary));
     }
-    show(view, stdout, 0);
+    print_locks(view, stdout, 0);
     if (!view->as_json)
         putchar('\n');
     return command_flush();
 }
 
-/* -- again and again: an outage ---------------------------------------------------------------- */
+/* -- --watch: an outage ------------------------------------------------------------------------ */
 
-/* Elsewhere than on a screen, where the heading tells it: once when it begins, and its end. */
+/* Says that an outage begins or ends, unless the heading on a screen says so. */
 static void tell_outage(const struct watch *watch, bool was_away)
 {
     const struct lock_watch *locks = &watch->view->locks;
@@ -245,10 +245,10 @@ static void tell_outage(const struct watch *watch, bool was_away)
 
 static void on_silence(void *arg)
 {
-    draw(arg);
+    draw_frame(arg);
 }
 
-/* -- again and again: signals ------------------------------------------------------------------ */
+/* -- --watch: signals -------------------------------------------------------------------------- */
 
 static void on_signal(void *owner, int signo)
 {
@@ -263,7 +263,7 @@ static void on_signal(void *owner, int signo)
         watch->signal = signo;
         loop_stop(watch->view->query.loop);
     } else if (started && (signo == SIGTSTP || signo == SIGCONT || signo == SIGWINCH)) {
-        draw(watch);
+        draw_frame(watch);
     }
 }
 
@@ -277,10 +277,10 @@ static bool catch_signals(struct watch *watch)
     return loop_signals(watch->view->query.loop, &caught, on_signal, watch) == 0;
 }
 
-/* -- again and again: the rounds --------------------------------------------------------------- */
+/* -- --watch: the rounds ----------------------------------------------------------------------- */
 
-/* True if there is to be another round. */
-static bool go_round(struct watch *watch, struct answer *answer, int *status)
+/* Returns true if another round must follow. */
+static bool watch_once(struct watch *watch, struct answer *answer, int *status)
 {
     struct lock_watch *locks = &watch->view->locks;
     bool was_away = locks->away;
@@ -291,16 +291,16 @@ static bool go_round(struct watch *watch, struct answer *answer, int *status)
     tell_outage(watch, was_away);
     locks->silent = watch->on_screen ? on_silence : NULL;
     if (watch->on_screen)
-        draw(watch);
-    else if (result == LOCK_WATCH_SEEN && (*status = append(watch)) != STATUS_OK)
+        draw_frame(watch);
+    else if (result == LOCK_WATCH_SEEN && (*status = print_round(watch)) != STATUS_OK)
         return false;
     if (!watch->broken)
         query_pause(&watch->view->query, watch->view->every);
     return !watch->signal && !watch->broken;
 }
 
-/* Until it is told to end by a signal, of which it dies; or until the store refuses, or standard
- * output takes no more. An outage of the store does not end it, once there was an answer. */
+/* Runs until a fatal signal, and dies of it; or until the store refuses, or standard output takes no
+ * more. An outage does not end it, once there was an answer. */
 static int watch(struct view *view)
 {
     struct watch watch = {.view = view, .on_screen = !view->as_json && screen_is_there()};
@@ -315,7 +315,7 @@ static int watch(struct view *view)
     }
     bool going = true;
     while (going)
-        going = go_round(&watch, &answer, &status);
+        going = watch_once(&watch, &answer, &status);
     screen_leave(&watch.screen);
     if (watch.signal)
         return supervisor_die_of(watch.signal);
@@ -335,7 +335,7 @@ static int run(const struct command *command, int argc, char **argv)
         command_takes_patterns(command, &view.arguments, &status)) {
         status = prepare(&view);
         if (status == STATUS_OK)
-            status = view.every ? watch(&view) : look(&view);
+            status = view.every ? watch(&view) : print_once(&view);
     }
     lock_watch_free(&view.locks);
     query_close(&view.query);

@@ -113,7 +113,7 @@ static void describe_paused(const struct lock_view *lock, const char *value, con
              utf8_escape(plain, text, sizeof text));
 }
 
-/* What can be measured of a lock, and said about it. */
+/* The measures of a lock, and their words. */
 static const struct {
     const char *name; /* of its number, behind the bar */
     bool is_time;
@@ -314,7 +314,7 @@ static void add_idle_globs(struct strbuf *line, const struct thresholds_subject 
         strbuf_printf(line, " and %zu more", idle - SHOWN_MAX);
 }
 
-/* Of locks within their limits. */
+/* Sums up locks within their limits. */
 static void add_summary(struct strbuf *line, const struct threshold *thresholds,
                         const struct thresholds_subject *subject)
 {

@@ -13,7 +13,7 @@
 /* The exit statuses of such a plugin. */
 enum severity { SEVERITY_OK, SEVERITY_WARNING, SEVERITY_CRITICAL, SEVERITY_UNKNOWN };
 
-/* What is measured; times are in ms. */
+/* The measures; times are in ms. */
 enum measure {
     MEASURE_HELD,     /* since the oldest holder acquired a lock */
     MEASURE_WAITING,  /* since the oldest waiter came */

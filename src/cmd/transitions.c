@@ -1,4 +1,4 @@
-/* Two looks at locks compared. */
+/* Two surveys of locks, compared. */
 #include "cmd/transitions.h"
 
 #include <stdlib.h>
@@ -6,14 +6,14 @@
 
 #include "base/mem.h"
 
-/* One lock, seen twice. */
+/* One lock in two surveys. */
 struct pair {
     struct transitions *found;
     const struct lock_view *before, *after;
-    const struct lock_run *runs; /* that have ended in between, as far as they are remembered */
+    const struct lock_run *runs; /* that ended in between, as far as the store remembers */
     size_t run_count;
-    int64_t now_ms;  /* of the look at "after" */
-    int64_t gone_ms; /* what is not remembered has ended by then */
+    int64_t now_ms;  /* of the survey "after" */
+    int64_t gone_ms; /* runs that are not remembered have ended by then */
 };
 
 static struct transition *add(const struct pair *pair, enum transition_kind kind, int64_t at_ms,
@@ -31,9 +31,10 @@ static struct transition *add(const struct pair *pair, enum transition_kind kind
     return one;
 }
 
-/* -- the same one, seen again ------------------------------------------------------------------ */
+/* -- the same party, seen again ------------------------------------------------------------------ */
 
-/* Most are where they were, or a little before: *from is where to look first, and moves along. */
+/* Most parties are where they were, or a little before: the search begins at *from, which moves
+ * along. */
 static const struct lock_party *find(const struct lock_party *parties, size_t count,
                                      const char *owner, size_t *from)
 {
@@ -71,7 +72,7 @@ static bool has_run(const struct lock_run *runs, size_t count, const struct lock
 
 /* -- what has happened ------------------------------------------------------------------------- */
 
-/* Whether it had to wait is known even if nobody looked meanwhile. */
+/* The holder tells that it had to wait, even if no survey saw it wait. */
 static void add_acquisition(const struct pair *pair, const struct lock_party *holder)
 {
     const struct lock_view *before = pair->before;
@@ -100,7 +101,7 @@ static void add_run(const struct pair *pair, const struct lock_run *run)
     add(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
 }
 
-/* One that --at-least keeps has been remembered as a run when its command ended. */
+/* A holder that --at-least keeps was remembered as a run when its command ended. */
 static void compare_holders(const struct pair *pair)
 {
     const struct lock_view *before = pair->before, *after = pair->after;
@@ -133,7 +134,7 @@ static bool comes_instead(const struct lock_party *later, const struct lock_part
            strcmp(later->group, waiter->group) == 0;
 }
 
-/* Whoever came instead waits, or has had the lock since. */
+/* The waiter that came instead is waiting, or has had the lock since. */
 static bool is_superseded(const struct pair *pair, const struct lock_party *waiter)
 {
     const struct lock_view *after = pair->after;
@@ -148,7 +149,7 @@ static bool is_superseded(const struct pair *pair, const struct lock_party *wait
     return superseded;
 }
 
-/* One that has left. Where it wanted some of its keys alone it may have got others. */
+/* The waiter has left. If it wanted only some of its keys, it may have got others. */
 static void add_end_of_wait(const struct pair *pair, const struct lock_party *waiter)
 {
     if (is_superseded(pair, waiter))
@@ -177,8 +178,8 @@ static bool is_paused(const struct lock_view *lock)
     return lock->pause.owner[0] != '\0';
 }
 
-/* Who ends a pause is not remembered: it ended in time if its time is up. A pause takes the place
- * of one that there is. */
+/* The store does not remember who ended a pause: it ended by itself if its time is up. A pause
+ * replaces an earlier one. */
 static void compare_pauses(const struct pair *pair)
 {
     const struct lock_party *then = &pair->before->pause, *now = &pair->after->pause;
@@ -191,7 +192,7 @@ static void compare_pauses(const struct pair *pair)
         add(pair, TRANSITION_PAUSED, now->since_ms, now);
 }
 
-/* A store that has lost its data counts from 0 again. */
+/* Chooses the runs that ended in between. A store that has lost its data counts from 0 again. */
 static void choose_runs(struct pair *pair)
 {
     const struct lock_view *after = pair->after;
@@ -211,7 +212,7 @@ static void choose_runs(struct pair *pair)
         forgotten ? 0 : more - (int64_t)pair->run_count;
 }
 
-/* What the store's clock said. */
+/* Returns what the store's clock said. */
 static int64_t time_of(const struct lock_view *lock, int64_t otherwise)
 {
     if (lock->run_count > 0)
@@ -223,7 +224,7 @@ static int64_t time_of(const struct lock_view *lock, int64_t otherwise)
     return otherwise;
 }
 
-/* One of them may be NULL: the lock was not known then, or is not now. */
+/* One of the views may be NULL: the lock was not known then, or is not now. */
 static void compare(struct transitions *found, const struct lock_view *before,
                     const struct lock_view *after, int64_t now_ms)
 {
@@ -242,8 +243,8 @@ static void compare(struct transitions *found, const struct lock_view *before,
 
 /* -- in order ---------------------------------------------------------------------------------- */
 
-/* A release hands the lock over in the same ms, and a run may be as short: what is of the older
- * fencing token comes first. Who waits has none yet. */
+/* A release hands the lock over in the same ms, and a run may be as short: the older fencing token
+ * comes first. A waiter has none yet. */
 static uint64_t fence_of(const struct transition *one)
 {
     bool waits = one->kind < TRANSITION_ACQUIRED || !one->by;

@@ -57,19 +57,21 @@ const char *diagnosis_print_ms(int64_t ns, char out[32])
     return out;
 }
 
+const struct server_figures untold_figures = {.ping_median_ns = UNTOLD,
+                                              .ping_max_ns = UNTOLD,
+                                              .uptime_s = UNTOLD,
+                                              .ahead_ms = INT64_MIN,
+                                              .replicas = UNTOLD,
+                                              .memory = UNTOLD,
+                                              .maxmemory = UNTOLD};
+
 struct checked_server *checkup_add(struct checkup *checkup, const struct url *url)
 {
     size_t size = (checkup->count + 1) * sizeof *checkup->servers;
 
     checkup->servers = mem_checked(realloc(checkup->servers, size));
     struct checked_server *server = &checkup->servers[checkup->count++];
-    *server = (struct checked_server){.figures = {.ping_median_ns = UNTOLD,
-                                                  .ping_max_ns = UNTOLD,
-                                                  .uptime_s = UNTOLD,
-                                                  .ahead_ms = INT64_MIN,
-                                                  .replicas = UNTOLD,
-                                                  .memory = UNTOLD,
-                                                  .maxmemory = UNTOLD}};
+    *server = (struct checked_server){.figures = untold_figures};
     url_print(url, server->name, sizeof server->name);
     return server;
 }

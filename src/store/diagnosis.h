@@ -41,6 +41,8 @@ struct server_figures {
     int64_t memory, maxmemory; /* bytes; the first is what counts against the second */
 };
 
+extern const struct server_figures untold_figures;
+
 /* One server that was looked at. */
 struct checked_server {
     char name[300]; /* its URL, without password */

@@ -162,7 +162,7 @@ static const struct {
 static void test_facts(void)
 {
     for (size_t i = 0; i < COUNT(facts); i++) {
-        struct server_facts info = {.uptime_s = UNTOLD}, setting = {.maxmemory = UNTOLD};
+        struct server_facts info = {.figures = untold_figures}, setting = info;
         char lines[600], text[700];
         snprintf(lines, sizeof lines, "run_id:x\r\nuptime_in_seconds:%s\r\n", facts[i].text);
         snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(lines), lines);
@@ -174,7 +174,8 @@ static void test_facts(void)
         reply = decode(text);
         redis_facts_setting(&setting, "maxmemory", reply);
         freeReplyObject(reply);
-        tap_ok(info.uptime_s == facts[i].number && setting.maxmemory == facts[i].number,
+        tap_ok(info.figures.uptime_s == facts[i].number &&
+                   setting.figures.maxmemory == facts[i].number,
                "INFO and CONFIG %s", tap_show(facts[i].text));
     }
 }

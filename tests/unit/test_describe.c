@@ -43,7 +43,7 @@ static const struct {
      .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC, .who = GREEN}},
      .detail = DESCRIBE_WITHOUT_COMMAND},
     {.wanted = "held for 1s", .refusal = {.holders = 1, .holder = {.owner = "o", .age_ms = SEC}}},
-    {.wanted = "held by somebody on ci-3 (make) for 1s",
+    {.wanted = "held by someone on ci-3 (make) for 1s",
      .refusal = {.holders = 1,
                  .holder = {.owner = "o",
                             .age_ms = SEC,
@@ -68,7 +68,7 @@ static const struct {
     {.wanted = "build@ci-3 pid 4121 (make) comes first, waiting for 3s, label green",
      .refusal = {.first = {.owner = "o", .age_ms = SEC, .who = GREEN}},
      .later = 2 * NS_PER_SEC},
-    {.wanted = "somebody else comes first, waiting for 1s",
+    {.wanted = "someone else comes first, waiting for 1s",
      .refusal = {.first = {.owner = "o", .age_ms = SEC}}},
     {.wanted =
          "kept until 03:05; the command ended with 0 after 4.2s; it was run by build@ci-3 (make), "

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "store/cluster/checkup.h"
 #include "store/quorum/checkup.h"
-#include "store/redis/doctor/judge_sentinels.h"
 #include "store/redis/store_record.h"
 #include "cli/hints.h"
 #include "tap.h"
@@ -19,17 +18,17 @@ static void make(struct server_facts *facts, struct wishes *wishes, struct url *
     *wishes = (struct wishes){.url = url, .prefix = "rlock", .lease = 30 * NS_PER_SEC};
     *facts = (struct server_facts){.reached = true,
                                    .connected_ns = NS_PER_MS,
-                                   .ping_median_ns = NS_PER_MS,
-                                   .ping_max_ns = 2 * NS_PER_MS,
-                                   .software = "redis",
-                                   .version = "7.0.15",
+                                   .figures = {.ping_median_ns = NS_PER_MS,
+                                               .ping_max_ns = 2 * NS_PER_MS,
+                                               .software = "redis",
+                                               .version = "7.0.15",
+                                               .uptime_s = 86400,
+                                               .ahead_ms = 3,
+                                               .maxmemory = 1000000,
+                                               .memory = 899000},
                                    .mode = "standalone",
-                                   .uptime_s = 86400,
-                                   .ahead_ms = 3,
                                    .clock_ns = 100 * NS_PER_MS,
                                    .here_ns = 101 * NS_PER_MS,
-                                   .maxmemory = 1000000,
-                                   .memory = 899000,
                                    .run_id = "r",
                                    .grace = {.told = true,
                                              .run_id = "r",
@@ -54,7 +53,7 @@ struct scenario {
 
 static void lack(struct server_facts *facts, const char *name)
 {
-    for (size_t i = 0; rights[i].name; i++)
+    for (size_t i = 0; *rights[i].name; i++)
         facts->lacks[i] |= strcmp(rights[i].name, name) == 0;
 }
 
@@ -82,16 +81,16 @@ static void set(struct scenario *scenario, const char *word)
         lack(facts, value);
     NUMBER(facts->reached, "reached");
     NUMBER(facts->denied, "denied");
-    SCALED(facts->ping_median_ns, "median", NS_PER_MS);
-    SCALED(facts->ping_max_ns, "max", NS_PER_MS);
-    TEXT(facts->version, "version");
+    SCALED(facts->figures.ping_median_ns, "median", NS_PER_MS);
+    SCALED(facts->figures.ping_max_ns, "max", NS_PER_MS);
+    TEXT(facts->figures.version, "version");
     TEXT(facts->mode, "mode");
     SCALED(facts->script_ns, "script", NS_PER_MS);
-    NUMBER(facts->uptime_s, "uptime");
-    NUMBER(facts->ahead_ms, "ahead");
+    NUMBER(facts->figures.uptime_s, "uptime");
+    NUMBER(facts->figures.ahead_ms, "ahead");
     SCALED(facts->clock_ns, "clock", NS_PER_MS);
-    NUMBER(facts->maxmemory, "maxmemory");
-    NUMBER(facts->memory, "memory");
+    NUMBER(facts->figures.maxmemory, "maxmemory");
+    NUMBER(facts->figures.memory, "memory");
     NUMBER(facts->grace.told, "told");
     NUMBER(facts->grace.marked, "marked");
     TEXT(facts->run_id, "run");
@@ -110,7 +109,7 @@ static void set(struct scenario *scenario, const char *word)
     TEXT(facts->save, "save");
     NUMBER(facts->aof_failed, "aof_failed");
     NUMBER(facts->snapshot_failed, "snapshot_failed");
-    NUMBER(facts->replicas, "replicas");
+    NUMBER(facts->figures.replicas, "replicas");
     NUMBER(facts->min_replicas, "min");
     NUMBER(facts->timeout_s, "timeout");
     NUMBER(facts->clients, "clients");
@@ -287,7 +286,7 @@ static void test_row(const char *words, const char *wanted)
     tap_is(got, wanted, "judge_server", words);
 }
 
-#define KEEPS "; ACL SAVE, or CONFIG REWRITE where there is no aclfile, keeps it over a restart"
+#define KEEPS "; ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart"
 #define ALL_RIGHTS                                                                                 \
     "ACL SETUSER default ~rlock:* &rlock:* +select +client|setname +role +time +eval +evalsha "    \
     "+scan +multi +exec +subscribe +unsubscribe +exists +hget +hmget +hset +hdel +hexists "        \
@@ -317,11 +316,11 @@ static const struct {
      RESTARTED("maxmemory 200mb")},
 
     {"grace=1",
-     "it may have forgotten locks: from when the first asks with grace it grants nothing new "
+     "it may have forgotten locks: from the first request with grace on it grants nothing new "
      "for 30s",
      "rlock init, if it has never held locks"},
     {"grace=1 marked=1 its_run=other longest=60000",
-     "restarted or promoted since it was asked last: from when the next asks with grace it "
+     "restarted or promoted since the last request: from the next request with grace on it "
      "grants nothing new for 1m00s",
      "wait, or rlock init --force if nothing is held"},
     {"marked=1 until=1004001",
@@ -331,7 +330,7 @@ static const struct {
 
     /* One command for all that is missing, also of what is not wanted now. */
     {"lacks=scan lacks=hset lacks=hexists lacks=wait lacks=cluster|slots",
-     "without +hset no lock can be had, no latch set or counted down",
+     "without +hset no lock can be acquired, no latch set or counted down",
      "ACL SETUSER default +scan +hset +hexists +wait" KEEPS},
     {"lacks=scan lacks=hset", "without +scan locks and latches cannot be listed", ""},
     {"lacks=scan", "without +scan locks and latches cannot be listed",
@@ -342,7 +341,7 @@ static const struct {
     {"lacks=hexists", "a user who only looks (rlock status, latch status, latch list) needs less",
      LOOKER},
     {"lacks=hset lacks=hdel lacks=publish",
-     "it may look (rlock status, latch status, latch list), and no more", ""},
+     "it may only look (rlock status, latch status, latch list)", ""},
     {"lacks=hset lacks=hgetall",
      "a user who only looks (rlock status, latch status, latch list) needs less", LOOKER},
     {"reached=0 rights_known=0 denied=1 fault=why said=WRONGPASS", "why",

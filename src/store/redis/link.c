@@ -423,8 +423,8 @@ static void undo(struct redis_link *link)
     strbuf_free(&bytes);
 }
 
-/* What came with a greeting that is refused is refused as well, unless other users may do it: its
- * own replies tell. */
+/* A batch that came with a greeting that is refused is refused as well, unless other users may do
+ * it: its own replies tell. */
 static void hear_undoing(struct redis_link *link, redisReply *reply)
 {
     struct redis_batch *batch = link->batch;
@@ -567,7 +567,7 @@ static void end(struct redis_link *link, const char *why)
 
 /* -- the phases ------------------------------------------------------------------------------ */
 
-/* What happens in which phase; NULL cannot happen. */
+/* The phases, and their reaction to each event; NULL: it cannot happen. */
 static const struct {
     void (*overdue)(struct redis_link *link);
     void (*broken)(struct redis_link *link, const char *why);
@@ -616,12 +616,13 @@ struct redis_link *redis_link_new(struct loop *loop, const struct store_address 
     static const struct conn_events conn_events = {connected, replied, broken};
     struct redis_link *link = mem_zeroed(sizeof *link);
 
-    *link = (struct redis_link){.loop = loop,
-                                .address = *address,
-                                .url = address->urls,
-                                .batch = batch,
-                                .events = events,
-                                .arg = arg};
+    /* A literal would touch two pages, most of which a short run never needs. */
+    link->loop = loop;
+    link->address = *address;
+    link->url = address->urls;
+    link->batch = batch;
+    link->events = events;
+    link->arg = arg;
     link->timer = (struct loop_timer){.fire = timed_out, .owner = link};
     link->password = store_address_password(address);
     url_print(link->url, link->name, sizeof link->name);

@@ -71,7 +71,7 @@ bool redis_link_detach(struct redis_link *link);
 bool redis_link_is_up(const struct redis_link *link);
 /* Whether another host may take the server's place. */
 bool redis_link_fails_over(const struct redis_link *link);
-/* What the server has said to the latest greeting. */
+/* The replies to the latest greeting. */
 const struct redis_greeting *redis_link_greeting(const struct redis_link *link);
 /* Returns how long the server took to answer the latest greeting, in ns; 0: none was answered. */
 int64_t redis_link_round_trip(const struct redis_link *link);

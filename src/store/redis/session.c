@@ -330,7 +330,7 @@ void redis_session_check_role(struct redis_session *session)
 
 static void begin(struct redis_session *session, size_t replies, struct moment until)
 {
-    breaks_cancel(&session->breaks); /* whoever sends finds out */
+    breaks_cancel(&session->breaks); /* a broken connection is found now */
     session->batch = (struct redis_batch){
         .state = BATCH_WAITING,
         .commands = session->adding,

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "store/redis/doctor/judge.h"
-#include "store/redis/doctor/judge_sentinels.h"
 
 static struct wishes wishes_for(const struct checkup_plan *plan, const struct url *url)
 {
@@ -33,7 +32,7 @@ static bool check_sentinels(const struct store_address *address, struct diagnosi
     return true;
 }
 
-/* Puts down what is known of it, and what that means. */
+/* Adds a server to the checkup, with its facts and the findings. */
 static struct checked_server *add_server(const struct checkup_plan *plan, const struct url *url,
                                          const struct server_facts *facts, struct checkup *checkup)
 {
@@ -42,15 +41,7 @@ static struct checked_server *add_server(const struct checkup_plan *plan, const 
 
     server->reached = facts->reached;
     snprintf(server->said, sizeof server->said, "%s", facts->said);
-    snprintf(server->figures.software, sizeof server->figures.software, "%s", facts->software);
-    snprintf(server->figures.version, sizeof server->figures.version, "%s", facts->version);
-    server->figures.ping_median_ns = facts->ping_median_ns;
-    server->figures.ping_max_ns = facts->ping_max_ns;
-    server->figures.uptime_s = facts->uptime_s;
-    server->figures.ahead_ms = facts->ahead_ms;
-    server->figures.replicas = facts->replicas;
-    server->figures.memory = facts->memory;
-    server->figures.maxmemory = facts->maxmemory;
+    server->figures = facts->figures;
     judge_server(facts, &wishes, &server->diagnosis);
     return server;
 }

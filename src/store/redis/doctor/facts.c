@@ -96,26 +96,26 @@ void redis_facts_info(struct server_facts *facts, const redisReply *reply)
     if (reply->type != REDIS_REPLY_STRING)
         return;
     const char *info = reply->str;
-    if (!info_text(info, "valkey_version", facts->version, sizeof facts->version))
-        info_text(info, "redis_version", facts->version, sizeof facts->version);
-    info_text(info, "server_name", facts->software, sizeof facts->software);
+    if (!info_text(info, "valkey_version", facts->figures.version, sizeof facts->figures.version))
+        info_text(info, "redis_version", facts->figures.version, sizeof facts->figures.version);
+    info_text(info, "server_name", facts->figures.software, sizeof facts->figures.software);
     info_text(info, "redis_mode", facts->mode, sizeof facts->mode);
     info_text(info, "run_id", facts->run_id, sizeof facts->run_id);
     info_text(info, "maxmemory_policy", facts->policy, sizeof facts->policy);
     if (info_text(info, "aof_enabled", aof, sizeof aof))
         strcpy(facts->appendonly, aof[0] == '1' ? "yes" : "no");
-    info_number(info, "uptime_in_seconds", &facts->uptime_s);
-    info_number(info, "maxmemory", &facts->maxmemory);
+    info_number(info, "uptime_in_seconds", &facts->figures.uptime_s);
+    info_number(info, "maxmemory", &facts->figures.maxmemory);
     info_number(info, "connected_clients", &facts->clients);
     info_number(info, "maxclients", &facts->clients_max);
-    info_number(info, "used_memory", &facts->memory);
-    if (facts->memory > 0)
-        facts->memory -= uncounted(info, facts->memory);
+    info_number(info, "used_memory", &facts->figures.memory);
+    if (facts->figures.memory > 0)
+        facts->figures.memory -= uncounted(info, facts->figures.memory);
     info_text(info, "master_replid", facts->grace.own_replication,
               sizeof facts->grace.own_replication);
     facts->grace.promoted = info_text(info, "master_replid2", before, sizeof before) &&
                             before[strspn(before, "0")] != '\0';
-    facts->replicas = count_replicas(info);
+    facts->figures.replicas = count_replicas(info);
     facts->aof_failed = info_says(info, "aof_last_write_status", "err");
     facts->snapshot_failed = info_says(info, "rdb_last_bgsave_status", "err");
 }
@@ -149,9 +149,9 @@ void redis_facts_hello(struct server_facts *facts, const redisReply *reply)
         if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
             continue;
         if (strcmp(name->str, "server") == 0)
-            snprintf(facts->software, sizeof facts->software, "%.20s", value->str);
+            snprintf(facts->figures.software, sizeof facts->figures.software, "%.20s", value->str);
         if (strcmp(name->str, "version") == 0)
-            snprintf(facts->version, sizeof facts->version, "%.20s", value->str);
+            snprintf(facts->figures.version, sizeof facts->figures.version, "%.20s", value->str);
         if (strcmp(name->str, "mode") == 0)
             snprintf(facts->mode, sizeof facts->mode, "%.20s", value->str);
     }
@@ -181,7 +181,7 @@ void redis_facts_setting(struct server_facts *facts, const char *name, const red
         char *text;
         size_t size;
     } places[] = {
-        {"maxmemory", &facts->maxmemory, NULL, 0},
+        {"maxmemory", &facts->figures.maxmemory, NULL, 0},
         {"maxmemory-policy", NULL, facts->policy, sizeof facts->policy},
         {"appendonly", NULL, facts->appendonly, sizeof facts->appendonly},
         {"appendfsync", NULL, facts->appendfsync, sizeof facts->appendfsync},
@@ -311,7 +311,7 @@ static void hear_ping(struct inquiry *inquiry, redisReply *const *replies, size_
         return;
     inquiry->first_clock_ns = clock;
     inquiry->first_read = inquiry->answered;
-    inquiry->facts->ahead_ms = (clock + took / 2 - clock_wall()) / NS_PER_MS;
+    inquiry->facts->figures.ahead_ms = (clock + took / 2 - clock_wall()) / NS_PER_MS;
 }
 
 static bool ask_pings(struct inquiry *inquiry)
@@ -325,7 +325,8 @@ static bool ask_pings(struct inquiry *inquiry)
         if (!ask(inquiry, 1, hear_ping))
             return false;
     }
-    diagnosis_sort_pings(inquiry->pings, PINGS, &facts->ping_median_ns, &facts->ping_max_ns);
+    diagnosis_sort_pings(inquiry->pings, PINGS, &facts->figures.ping_median_ns,
+                         &facts->figures.ping_max_ns);
     facts->clock_ns = inquiry->last_clock_ns - inquiry->first_clock_ns;
     facts->here_ns = moment_until(inquiry->first_read, inquiry->last_read);
     return true;
@@ -426,7 +427,7 @@ static void hear_frame(struct inquiry *inquiry, redisReply *const *replies, size
 {
     size_t next = 0;
 
-    for (size_t i = 0; rights[i].name && next < count; i++)
+    for (size_t i = 0; *rights[i].name && next < count; i++)
         if (frames(&rights[i]))
             note_lack(inquiry->facts, i, replies[next++]);
     inquiry->facts->rights_known = replies[0]->type != REDIS_REPLY_ERROR;
@@ -436,7 +437,7 @@ static void hear_rights(struct inquiry *inquiry, redisReply *const *replies, siz
 {
     size_t next = 1; /* the first is MULTI's */
 
-    for (size_t i = 0; rights[i].name && next < count; i++)
+    for (size_t i = 0; *rights[i].name && next < count; i++)
         if (!frames(&rights[i]))
             note_lack(inquiry->facts, i, replies[next++]);
 }
@@ -445,14 +446,14 @@ static void add_right(struct inquiry *inquiry, const struct right *right, const 
                       const char *channel)
 {
     const char *argv[RIGHT_WORDS];
+    char call[sizeof right->call], *rest;
     int argc = 0;
 
-    for (; argc < RIGHT_WORDS && right->call[argc]; argc++) {
-        const char *word = right->call[argc];
-        argv[argc] = strcmp(word, RIGHT_KEY) == 0       ? key
-                     : strcmp(word, RIGHT_CHANNEL) == 0 ? channel
-                                                        : word;
-    }
+    strcpy(call, right->call);
+    for (char *word = strtok_r(call, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = strcmp(word, RIGHT_KEY) == 0       ? key
+                       : strcmp(word, RIGHT_CHANNEL) == 0 ? channel
+                                                          : word;
     add(inquiry, argc, argv);
 }
 
@@ -469,7 +470,7 @@ static bool ask_rights(struct inquiry *inquiry)
     bool going = ask(inquiry, 2, hear_frame);
     if (going && inquiry->facts->rights_known) {
         add_words(inquiry, "MULTI", NULL, NULL);
-        for (const struct right *right = rights; right->name; right++) {
+        for (const struct right *right = rights; *right->name; right++) {
             if (frames(right))
                 continue;
             add_right(inquiry, right, key, channel);
@@ -505,17 +506,11 @@ static void inquire(struct inquiry *inquiry)
 static void know_nothing(struct server_facts *facts)
 {
     *facts = (struct server_facts){.connected_ns = UNTOLD,
-                                   .ping_median_ns = UNTOLD,
-                                   .ping_max_ns = UNTOLD,
-                                   .uptime_s = UNTOLD,
-                                   .ahead_ms = INT64_MIN,
-                                   .maxmemory = UNTOLD,
-                                   .memory = UNTOLD,
+                                   .figures = untold_figures,
                                    .grace = {.now_ms = UNTOLD},
                                    .remembers_ms = UNTOLD,
                                    .serves_ms = UNTOLD,
                                    .script_ns = UNTOLD,
-                                   .replicas = UNTOLD,
                                    .min_replicas = UNTOLD,
                                    .timeout_s = UNTOLD,
                                    .clients = UNTOLD,

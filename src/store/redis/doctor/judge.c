@@ -1,6 +1,5 @@
 /* A server's fitness, point by point. */
 #include "store/redis/doctor/judge.h"
-#include "store/redis/doctor/judge_rights.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -14,11 +13,11 @@
 
 #define AHEAD_MOST_MS    1000
 #define STEP_MOST_NS     (500 * NS_PER_MS) /* while it was looked at */
-#define LOOKED_LEAST_NS  (50 * NS_PER_MS)  /* to see a clock go on */
+#define LOOKED_LEAST_NS  (50 * NS_PER_MS)  /* to see a clock advance */
 #define MAJOR_LEAST      5
 #define CLIENTS_MOST     90    /* percent */
 #define MEMORY_MOST      90    /* percent */
-#define GRACE_DEFAULT_MS 30000 /* where nobody has asked for a lease yet, as in lua/epoch.lua */
+#define GRACE_DEFAULT_MS 30000 /* if no lease is known yet, as in lua/epoch.lua */
 #define ASK_ADMIN        "ask with the URL of an administrator, or allow +info and +config|get"
 
 /* -- the way there --------------------------------------------------------------------------- */
@@ -36,14 +35,16 @@ static void judge_latency(const struct server_facts *facts, const struct wishes 
 {
     char connected[32], median[32], most[32], lease[32];
     int64_t timeout = wishes->lease / 6;
-    bool slow = facts->ping_max_ns > timeout / 2 || facts->ping_median_ns > timeout / 5;
+    bool slow =
+        facts->figures.ping_max_ns > timeout / 2 || facts->figures.ping_median_ns > timeout / 5;
 
-    diagnosis_add(
-        diagnosis, "latency", slow ? LEVEL_WARNING : LEVEL_FINE, "",
-        "%s, at most %s; %s to connect%s%s", diagnosis_print_ms(facts->ping_median_ns, median),
-        diagnosis_print_ms(facts->ping_max_ns, most),
-        diagnosis_print_ms(facts->connected_ns, connected), slow ? "; slow for a lease of " : "",
-        slow ? duration_print(wishes->lease, lease, sizeof lease) : "");
+    diagnosis_add(diagnosis, "latency", slow ? LEVEL_WARNING : LEVEL_FINE, "",
+                  "%s, at most %s; %s to connect%s%s",
+                  diagnosis_print_ms(facts->figures.ping_median_ns, median),
+                  diagnosis_print_ms(facts->figures.ping_max_ns, most),
+                  diagnosis_print_ms(facts->connected_ns, connected),
+                  slow ? "; slow for a lease of " : "",
+                  slow ? duration_print(wishes->lease, lease, sizeof lease) : "");
     if (slow)
         diagnosis_hint(diagnosis, HINT_LONGER_LEASE);
 }
@@ -56,11 +57,11 @@ static void judge_encryption(const struct wishes *wishes, struct diagnosis *diag
         diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "none, on this host");
     else if (wishes->secret)
         diagnosis_add(diagnosis, "encryption", LEVEL_WARNING,
-                      "rediss://, if anybody else is on that network",
+                      "rediss://, if other people are on that network",
                       "none: the password and the owners of locks can be read on the way");
     else
         diagnosis_add(diagnosis, "encryption", LEVEL_NOTE,
-                      "rediss://, if anybody else is on that network",
+                      "rediss://, if other people are on that network",
                       "none: the owners of locks can be read on the way");
 }
 
@@ -69,18 +70,19 @@ static void judge_encryption(const struct wishes *wishes, struct diagnosis *diag
 static void judge_version(const struct server_facts *facts, const struct wishes *wishes,
                           struct diagnosis *diagnosis)
 {
-    const char *software = *facts->software ? facts->software : "redis";
-    const char *version = facts->version;
+    const char *software = *facts->figures.software ? facts->figures.software : "redis";
+    const char *version = facts->figures.version;
     int64_t major = 0;
 
     decimal_take(&version, INT_MAX, &major);
-    if (!*facts->version)
+    if (!*facts->figures.version)
         diagnosis_add(diagnosis, "version", LEVEL_NOTE, "", "cannot tell");
     else if (major < MAJOR_LEAST)
         diagnosis_add(diagnosis, "version", LEVEL_UNFIT, "Redis 5.0 or later", "%s %s", software,
-                      facts->version);
+                      facts->figures.version);
     else
-        diagnosis_add(diagnosis, "version", LEVEL_FINE, "", "%s %s", software, facts->version);
+        diagnosis_add(diagnosis, "version", LEVEL_FINE, "", "%s %s", software,
+                      facts->figures.version);
     if (strcmp(facts->mode, "cluster") == 0 && !wishes->url->record->is_sharded)
         diagnosis_add(diagnosis, "mode", LEVEL_UNFIT, "cluster:// as its address",
                       "a node of a cluster, which has only some of the keys");
@@ -108,18 +110,19 @@ static void judge_uptime(const struct server_facts *facts, const struct wishes *
                          struct diagnosis *diagnosis)
 {
     char age[32];
-    bool young = facts->uptime_s >= 0 && facts->uptime_s < wishes->lease / NS_PER_SEC;
+    bool young =
+        facts->figures.uptime_s >= 0 && facts->figures.uptime_s < wishes->lease / NS_PER_SEC;
     bool kept = strcmp(facts->appendonly, "yes") == 0;
 
-    if (facts->uptime_s < 0) {
+    if (facts->figures.uptime_s < 0) {
         diagnosis_add(diagnosis, "restart", LEVEL_NOTE, "", "cannot tell when");
         return;
     }
-    print_seconds(facts->uptime_s, age, sizeof age);
+    print_seconds(facts->figures.uptime_s, age, sizeof age);
     if (young && !kept && !wishes->grace)
         diagnosis_add(
             diagnosis, "restart", LEVEL_WARNING, "wait for one lease before you take locks",
-            "%s ago: what was locked before may be forgotten, and still be worked on", age);
+            "%s ago: locks from before may be forgotten while work under them continues", age);
     else
         diagnosis_add(diagnosis, "restart", LEVEL_FINE, "", "%s ago", age);
 }
@@ -127,7 +130,7 @@ static void judge_uptime(const struct server_facts *facts, const struct wishes *
 static void judge_clock(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     char off[32];
-    int64_t ahead = facts->ahead_ms;
+    int64_t ahead = facts->figures.ahead_ms;
     int64_t step = facts->clock_ns - facts->here_ns;
 
     if (ahead == INT64_MIN) {
@@ -152,8 +155,8 @@ static void judge_clock(const struct server_facts *facts, struct diagnosis *diag
 
 /* -- does it know what was locked before? ------------------------------------------------------ */
 
-/* For how many ms it grants nothing new to those who ask for --grace, once the first of them has
- * come; as grace_left() of lua/epoch.lua. */
+/* Returns for how many ms the server grants nothing new with --grace, once the first such request
+ * has come; as grace_left() of lua/epoch.lua. */
 static int64_t grace_left(const struct server_facts *facts, const struct wishes *wishes, bool *due)
 {
     const struct grace_facts *grace = &facts->grace;
@@ -168,7 +171,7 @@ static int64_t grace_left(const struct server_facts *facts, const struct wishes 
     return grace->until_ms > grace->now_ms ? grace->until_ms - grace->now_ms : 0;
 }
 
-/* Nothing to those who have never heard of it. */
+/* Does not mention grace unless it is used. */
 static void judge_grace(const struct server_facts *facts, const struct wishes *wishes,
                         struct diagnosis *diagnosis)
 {
@@ -187,13 +190,13 @@ static void judge_grace(const struct server_facts *facts, const struct wishes *w
     print_seconds((left + 999) / 1000, time, sizeof time);
     if (due && !grace->marked)
         diagnosis_add(diagnosis, "grace", level, "rlock init, if it has never held locks",
-                      "it may have forgotten locks: from when the first asks with grace it grants "
+                      "it may have forgotten locks: from the first request with grace on it grants "
                       "nothing new for %s",
                       time);
     else if (due)
         diagnosis_add(diagnosis, "grace", level, "",
-                      "restarted or promoted since it was asked last: from when the next asks with "
-                      "grace it grants nothing new for %s",
+                      "restarted or promoted since the last request: from the next request with "
+                      "grace on it grants nothing new for %s",
                       time);
     else if (left > 0)
         diagnosis_add(diagnosis, "grace", level, "",
@@ -212,14 +215,14 @@ struct advice {
     char text[200];
 };
 
-/* As much again, for example. */
+/* Twice as much, for example. */
 static const char *twice(int64_t number, const char *unit, char out[32])
 {
     snprintf(out, 32, "%" PRId64 "%s", number < INT64_MAX / 2 ? 2 * number : number, unit);
     return out;
 }
 
-/* What an administrator types, for now and for after the next restart. */
+/* Returns the commands for an administrator, for now and for after the next restart. */
 static struct advice set_to(const char *setting, const char *value)
 {
     struct advice advice;
@@ -234,7 +237,7 @@ static void judge_eviction(const struct server_facts *facts, struct diagnosis *d
 {
     bool evicts = *facts->policy && strcmp(facts->policy, "noeviction") != 0;
 
-    if (facts->maxmemory == 0)
+    if (facts->figures.maxmemory == 0)
         diagnosis_add(diagnosis, "eviction", LEVEL_FINE, "", "none: it has no limit of memory");
     else if (!*facts->policy)
         diagnosis_add(diagnosis, "eviction", LEVEL_WARNING, ASK_ADMIN,
@@ -257,12 +260,12 @@ static const char *print_bytes(int64_t bytes, char out[32])
 /* Redis refuses, or evicts, at the limit. */
 static void judge_memory(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
-    int64_t most = facts->maxmemory, used = facts->memory;
+    int64_t most = facts->figures.maxmemory, used = facts->figures.memory;
     char now[32], limit[32], more[32];
 
     if (most <= 0 || used < 0)
         return;
-    /* Of both a thousandth, which does not overflow. */
+    /* A thousandth of both, which does not overflow. */
     int64_t percent = used / 1024 * 100 / (most / 1024 > 0 ? most / 1024 : 1);
     bool evicts = *facts->policy && strcmp(facts->policy, "noeviction") != 0;
     print_bytes(used, now);
@@ -323,7 +326,7 @@ static void judge_persistence(const struct server_facts *facts, const struct wis
 
 static void note_unused(int64_t replicas, struct diagnosis *diagnosis)
 {
-    diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, "", "%" PRId64 ", which nobody waits for",
+    diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, "", "%" PRId64 ", which no lock waits for",
                   replicas);
     diagnosis_hint(diagnosis, HINT_REPLICAS);
 }
@@ -331,7 +334,7 @@ static void note_unused(int64_t replicas, struct diagnosis *diagnosis)
 static void judge_replicas(const struct server_facts *facts, const struct wishes *wishes,
                            struct diagnosis *diagnosis)
 {
-    int64_t there = facts->replicas, least = facts->min_replicas;
+    int64_t there = facts->figures.replicas, least = facts->min_replicas;
 
     if (least > 0 && there >= 0 && there < least)
         diagnosis_add(
@@ -349,7 +352,7 @@ static void judge_replicas(const struct server_facts *facts, const struct wishes
                       there);
     else if (there == 0 && wishes->url->record->fails_over)
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start a replica",
-                      "none: there is nobody to be promoted when the master fails");
+                      "none: no server can be promoted when the master fails");
     else if (there < wishes->replicas)
         diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, "start more of them",
                       "%" PRId64 ", but a lock is to wait for %u: none could be had", there,
@@ -359,7 +362,7 @@ static void judge_replicas(const struct server_facts *facts, const struct wishes
     else if (there > 0 && least == 0)
         diagnosis_add(diagnosis, "replicas", LEVEL_NOTE, set_to("min-replicas-to-write", "1").text,
                       "%" PRId64 ", but min-replicas-to-write is 0: a master that is cut off from "
-                      "them goes on",
+                      "them continues",
                       there);
     else
         diagnosis_add(diagnosis, "replicas", LEVEL_FINE, "", "%" PRId64, there);

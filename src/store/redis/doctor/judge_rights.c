@@ -1,11 +1,13 @@
-/* What a user lacks of the rights that rlock needs, what does not work without, and the command
- * that gives them. */
-#include "store/redis/doctor/judge_rights.h"
+/* The rights that the user lacks, what does not work without them, and the command that gives
+ * them. */
+#include "store/redis/doctor/judge.h"
+
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define KEEPS "ACL SAVE, or CONFIG REWRITE where there is no aclfile, keeps it over a restart"
+#define KEEPS "ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart"
 
 /* The worst first. */
 static const struct {
@@ -15,23 +17,23 @@ static const struct {
 } effects[] = {
     {RIGHT_ALL, LEVEL_UNFIT, "nothing works"},
     {RIGHT_SEND, LEVEL_UNFIT, "nothing works until the server has the scripts from another user"},
-    {RIGHT_LOCK, LEVEL_UNFIT, "no lock can be had, no latch set or counted down"},
+    {RIGHT_LOCK, LEVEL_UNFIT, "no lock can be acquired, no latch set or counted down"},
     {RIGHT_NEW, LEVEL_UNFIT, "no KEY that is new to the server can become a lock or a latch"},
     {RIGHT_LEAVE, LEVEL_UNFIT,
-     "no lock can be given back, waited for, or had after a holder that died"},
+     "no lock can be released, waited for, or acquired after a holder that died"},
     {RIGHT_HAND_OVER, LEVEL_UNFIT,
-     "no lock can be given back that others wait for, no latch counted down"},
+     "no lock that has waiters can be released, no latch counted down"},
     {RIGHT_RIVAL, LEVEL_UNFIT,
-     "no lock can be tried or waited for that others hold, or held until they died"},
+     "no lock can be tried or waited for that others hold, or held when they died"},
     {RIGHT_QUEUE, LEVEL_UNFIT, "no lock can be waited for"},
     {RIGHT_SHOW, LEVEL_UNFIT,
      "no lock that several hold or wait for can be shown, no latch, and no lock be had after "
      "several holders that died"},
-    {RIGHT_REPLICAS, LEVEL_UNFIT, "no lock can be had that waits for replicas"},
-    {RIGHT_MEMORY, LEVEL_UNFIT, "no lock can be had of a quorum, or with grace"},
+    {RIGHT_REPLICAS, LEVEL_UNFIT, "no lock can be acquired that waits for replicas"},
+    {RIGHT_MEMORY, LEVEL_UNFIT, "no lock can be acquired in a quorum, or with grace"},
     {RIGHT_WAKE, LEVEL_WARNING, "waiters are not woken, but have to ask"},
     {RIGHT_SURVEY, LEVEL_WARNING, "locks and latches cannot be listed"},
-    {RIGHT_CHECK, LEVEL_WARNING, "nobody notices that it is a replica"},
+    {RIGHT_CHECK, LEVEL_WARNING, "a replica is not noticed"},
     {RIGHT_CLUSTER, LEVEL_WARNING,
      "locks and latches cannot be listed, nor is it known who takes the place of a node"},
     {RIGHT_DB, LEVEL_NOTE, "only database 0 can be used"},
@@ -48,7 +50,7 @@ static bool is_cluster(const struct wishes *wishes)
     return wishes->url->record->is_sharded;
 }
 
-/* What is missing matters to those who want this. */
+/* Whether a missing right matters for what the user requires. */
 static bool is_needed(enum right_use use, const struct wishes *wishes)
 {
     if (use == RIGHT_REPLICAS)
@@ -58,67 +60,45 @@ static bool is_needed(enum right_use use, const struct wishes *wishes)
     return use != RIGHT_CLUSTER || is_cluster(wishes);
 }
 
-/* A list of words as " +hget +hset". */
+/* A list of words such as " +hget +hset". */
 struct words {
     char text[400];
-    size_t used;
 };
 
 static void add_right(struct words *words, size_t right)
 {
-    if (words->used < sizeof words->text)
-        words->used += (size_t)snprintf(words->text + words->used, sizeof words->text - words->used,
-                                        " +%s", rights[right].name);
+    text_append(words->text, sizeof words->text, " +%s", rights[right].name);
 }
 
-/* Those that are missing for one use. */
-static void list_lacks(const struct server_facts *facts, enum right_use use, struct words *words)
-{
-    *words = (struct words){0};
-    for (size_t i = 0; rights[i].name; i++)
-        if (facts->lacks[i] && rights[i].use == use)
-            add_right(words, i);
-}
-
-/* All that are missing, whatever for, so that nobody has to come again; all that there are, if
- * it is not known. */
-static void list_all(const struct server_facts *facts, const struct wishes *wishes,
-                     struct words *words)
-{
-    *words = (struct words){0};
-    for (size_t i = 0; rights[i].name; i++)
-        if ((facts->lacks[i] || !facts->rights_known) &&
-            (rights[i].use != RIGHT_CLUSTER || is_cluster(wishes)))
-            add_right(words, i);
-}
-
-/* A server looks at keys and channels after the command: whether those are allowed is known from
- * a command alone that is. */
+/* The server checks keys and channels after the command: whether those are allowed is known only
+ * from a command that is allowed. */
 static bool is_tried(const struct server_facts *facts, const char *pattern)
 {
-    for (size_t i = 0; rights[i].name; i++)
-        for (size_t word = 0; word < RIGHT_WORDS && rights[i].call[word]; word++)
-            if (strcmp(rights[i].call[word], pattern) == 0 && !facts->lacks[i])
-                return facts->rights_known;
+    for (size_t i = 0; *rights[i].name; i++)
+        if (strstr(rights[i].call, pattern) && !facts->lacks[i])
+            return facts->rights_known;
     return false;
 }
 
-/* The command that gives all that is missing. */
 void judge_rights_cure(const struct server_facts *facts, const struct wishes *wishes, char *out,
                        size_t size)
 {
     bool keys = facts->lacks_keys || !is_tried(facts, RIGHT_KEY);
     bool channels = facts->lacks_channels || !is_tried(facts, RIGHT_CHANNEL);
-    struct words words;
+    struct words words = {""};
 
-    list_all(facts, wishes, &words);
+    /* All rights that are missing for any use; if that is not known, all that there are. */
+    for (size_t i = 0; *rights[i].name; i++)
+        if ((facts->lacks[i] || !facts->rights_known) &&
+            (rights[i].use != RIGHT_CLUSTER || is_cluster(wishes)))
+            add_right(&words, i);
     snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " KEEPS, user_of(wishes),
              keys ? " ~" : "", keys ? 100 : 0, wishes->prefix, keys ? ":*" : "",
              channels ? " &" : "", channels ? 100 : 0, wishes->prefix, channels ? ":*" : "",
              words.text);
 }
 
-/* Of several findings, the first has the advice for all. */
+/* The first of several findings has the advice for all. */
 static void add(const struct server_facts *facts, const struct wishes *wishes, enum level level,
                 const char *text, struct diagnosis *diagnosis, bool *advised)
 {
@@ -134,54 +114,33 @@ static void judge_lacks(const struct server_facts *facts, const struct wishes *w
                         struct diagnosis *diagnosis, bool *advised)
 {
     char text[sizeof diagnosis->findings->text];
-    struct words words;
 
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
-        list_lacks(facts, effects[i].use, &words);
-        if (words.used == 0 || !is_needed(effects[i].use, wishes))
+        struct words words = {""};
+
+        for (size_t right = 0; *rights[right].name; right++)
+            if (facts->lacks[right] && rights[right].use == effects[i].use)
+                add_right(&words, right);
+        if (!*words.text || !is_needed(effects[i].use, wishes))
             continue;
         snprintf(text, sizeof text, "without%.200s %s", words.text, effects[i].effect);
         add(facts, wishes, effects[i].level, text, diagnosis, advised);
     }
 }
 
-static void judge_keys(const struct server_facts *facts, const struct wishes *wishes,
-                       struct diagnosis *diagnosis, bool *advised)
-{
-    char text[200];
-
-    if (facts->lacks_keys) {
-        snprintf(text, sizeof text, "without ~%.100s:* (keys) nothing works", wishes->prefix);
-        add(facts, wishes, LEVEL_UNFIT, text, diagnosis, advised);
-    }
-}
-
-static void judge_channels(const struct server_facts *facts, const struct wishes *wishes,
-                           struct diagnosis *diagnosis, bool *advised)
-{
-    char text[200];
-
-    if (facts->lacks_channels) {
-        snprintf(text, sizeof text,
-                 "without &%.100s:* (channels) waiters are not woken, but have to ask",
-                 wishes->prefix);
-        add(facts, wishes, LEVEL_WARNING, text, diagnosis, advised);
-    }
-}
-
-/* -- who only looks ---------------------------------------------------------------------------- */
+/* -- users who only look ---------------------------------------------------------------------------- */
 
 static bool is_for_looking(size_t right, const struct wishes *wishes)
 {
     return rights[right].looks && (rights[right].use != RIGHT_CLUSTER || is_cluster(wishes));
 }
 
-/* Whether it can take no lock at all, but look at them. */
+/* Whether the user can acquire no lock, but look at them. */
 static bool only_looks(const struct server_facts *facts, const struct wishes *wishes)
 {
     bool looks = facts->rights_known && !facts->lacks_keys, takes = true;
 
-    for (size_t i = 0; rights[i].name; i++) {
+    for (size_t i = 0; *rights[i].name; i++) {
         bool optional = rights[i].use == RIGHT_DB || rights[i].use == RIGHT_NAME;
         if (is_for_looking(i, wishes))
             looks &= !facts->lacks[i] || optional;
@@ -194,14 +153,14 @@ static void tell_of_looking(const struct server_facts *facts, const struct wishe
                             struct diagnosis *diagnosis)
 {
     char advice[sizeof diagnosis->findings->advice];
-    struct words words = {0};
+    struct words words = {""};
 
     if (only_looks(facts, wishes)) {
         diagnosis_add(diagnosis, "rights", LEVEL_NOTE, "",
-                      "it may look (rlock status, latch status, latch list), and no more");
+                      "it may only look (rlock status, latch status, latch list)");
         return;
     }
-    for (size_t i = 0; rights[i].name; i++)
+    for (size_t i = 0; *rights[i].name; i++)
         if (is_for_looking(i, wishes))
             add_right(&words, i);
     snprintf(advice, sizeof advice, "ACL SETUSER looker on >PASSWORD ~%.100s:* -@all%s; " KEEPS,
@@ -217,10 +176,19 @@ void judge_rights(const struct server_facts *facts, const struct wishes *wishes,
 {
     size_t before = diagnosis->count;
     bool advised = false;
+    char text[200];
 
-    judge_keys(facts, wishes, diagnosis, &advised);
+    if (facts->lacks_keys) {
+        snprintf(text, sizeof text, "without ~%.100s:* (keys) nothing works", wishes->prefix);
+        add(facts, wishes, LEVEL_UNFIT, text, diagnosis, &advised);
+    }
     judge_lacks(facts, wishes, diagnosis, &advised);
-    judge_channels(facts, wishes, diagnosis, &advised);
+    if (facts->lacks_channels) {
+        snprintf(text, sizeof text,
+                 "without &%.100s:* (channels) waiters are not woken, but have to ask",
+                 wishes->prefix);
+        add(facts, wishes, LEVEL_WARNING, text, diagnosis, &advised);
+    }
     bool unfit = diagnosis->count > before && diagnosis->findings[before].level == LEVEL_UNFIT;
     if (!facts->rights_known)
         diagnosis_add(diagnosis, "rights", LEVEL_NOTE, "",

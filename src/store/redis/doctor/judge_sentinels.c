@@ -1,5 +1,5 @@
 /* Sentinels as those who know the master, and who have to be enough to name another one. */
-#include "store/redis/doctor/judge_sentinels.h"
+#include "store/redis/doctor/judge.h"
 
 #include <stdio.h>
 #include <string.h>
