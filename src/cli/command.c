@@ -103,6 +103,46 @@ const struct given_option *command_option(const struct arguments *arguments, int
     return NULL;
 }
 
+int command_check_key(const struct command *command, const char *word)
+{
+    const char *fault = key_fault(word);
+    char shown[URLS_SHOWN_SIZE];
+
+    return fault ? command_misused(command, "KEY '%s' %s", urls_show(word, shown), fault)
+                 : STATUS_OK;
+}
+
+static int check_words(const struct command *command, const struct arguments *arguments)
+{
+    static const struct {
+        size_t least, most;
+        const char *wants;
+    } bounds[] = {
+        [WORDS_NONE] = {0, 0, "no KEY"},
+        [WORDS_PATTERNS] = {0, SIZE_MAX, NULL},
+        [WORDS_KEYS] = {1, SIZE_MAX, NULL},
+        [WORDS_KEY] = {1, 1, "one KEY"},
+        [WORDS_KEY_NUMBER] = {1, 2, "one KEY and one N"},
+        [WORDS_KEY_TIME] = {2, 2, "one KEY and one DUR"},
+    };
+    size_t count = arguments->word_count, keys = count;
+    int status = STATUS_OK;
+
+    if (command->words == WORDS_OTHER)
+        return STATUS_OK;
+    if (arguments->command)
+        return command_misused(command, "takes no COMMAND");
+    if (count > bounds[command->words].most)
+        return command_misused(command, "takes %s", bounds[command->words].wants);
+    if (count < bounds[command->words].least)
+        return command_misused(command, count == 0 ? "no KEY" : "no DUR: for how long?");
+    if (command->words > WORDS_KEYS)
+        keys = 1;
+    for (size_t i = 0; i < keys && status == STATUS_OK; i++)
+        status = command_check_key(command, arguments->words[i]);
+    return status;
+}
+
 bool command_parse(const struct command *command, int argc, char **argv,
                    struct arguments *arguments, int *status)
 {
@@ -113,29 +153,8 @@ bool command_parse(const struct command *command, int argc, char **argv,
     else if (!fine)
         *status = command_misused(command, "%s", arguments->fault);
     else
-        return true;
-    return false;
-}
-
-bool command_takes_options_alone(const struct command *command, const struct arguments *arguments,
-                                 int *status)
-{
-    if (arguments->command)
-        *status = command_misused(command, "takes no COMMAND");
-    else if (arguments->word_count > 0)
-        *status = command_misused(command, "takes no KEY");
-    else
-        return true;
-    return false;
-}
-
-int command_check_key(const struct command *command, const char *word)
-{
-    const char *fault = key_fault(word);
-    char shown[URLS_SHOWN_SIZE];
-
-    return fault ? command_misused(command, "KEY '%s' %s", urls_show(word, shown), fault)
-                 : STATUS_OK;
+        *status = check_words(command, arguments);
+    return fine && !command_option(arguments, OPTION_HELP) && *status == STATUS_OK;
 }
 
 void command_confirm(const struct command *command, const char *fmt, ...)
@@ -171,15 +190,6 @@ int command_check_duration(const struct command *command, const char *word, int6
     if (*ns < NS_PER_SEC)
         return command_misused(command, "DUR must be at least 1s");
     return STATUS_OK;
-}
-
-bool command_takes_patterns(const struct command *command, const struct arguments *arguments,
-                            int *status)
-{
-    *status = arguments->command ? command_misused(command, "takes no COMMAND") : STATUS_OK;
-    for (size_t i = 0; *status == STATUS_OK && i < arguments->word_count; i++)
-        *status = command_check_key(command, arguments->words[i]);
-    return *status == STATUS_OK;
 }
 
 bool command_settings(const struct command *command, const struct arguments *arguments,

@@ -15,12 +15,24 @@ struct command_action {
     bool new_key;      /* its KEY is not expected to exist */
 };
 
+/* The words of a command line without COMMAND, which command_parse() checks. */
+enum command_words {
+    WORDS_OTHER, /* the command checks them, and COMMAND */
+    WORDS_NONE,
+    WORDS_PATTERNS, /* KEYs and GLOBs; none: all */
+    WORDS_KEYS,
+    WORDS_KEY,
+    WORDS_KEY_NUMBER, /* N may be missing */
+    WORDS_KEY_TIME
+};
+
 struct command {
     const char *name;
-    const char *summary;                  /* one line of `rlock help` */
-    const char *usage[3];                 /* lines after "rlock ", NULL-terminated */
-    const char *example;                  /* lines of the help */
-    const struct option_spec *options;    /* args.h */
+    const char *summary;               /* one line of `rlock help` */
+    const char *usage[3];              /* lines after "rlock ", NULL-terminated */
+    const char *example;               /* lines of the help */
+    const struct option_spec *options; /* args.h */
+    enum command_words words;
     const struct command_action *actions; /* ended by {0}; NULL: none */
     /* argv[0] is the command's name. Returns rlock's exit status. */
     int (*run)(const struct command *command, int argc, char **argv);
@@ -47,13 +59,10 @@ int command_refused_about(const struct command *command, const char *key,
  * STATUS_OK where there is none. */
 int command_tell_misfits(const struct command *command, const struct lock_list *list);
 
-/* args_parse() for a command. Help that is asked for is printed, faults are said: false, and
- * *status is what to end with. args_free() in either case. */
+/* args_parse() for a command, and checks its words. Prints help that is asked for, reports faults,
+ * and then returns false with the exit status in *status. args_free() must follow in either case. */
 bool command_parse(const struct command *command, int argc, char **argv,
                    struct arguments *arguments, int *status);
-/* Neither KEY nor COMMAND was given; else that is said: false, and *status is what to end with. */
-bool command_takes_options_alone(const struct command *command, const struct arguments *arguments,
-                                 int *status);
 /* STATUS_OK if the word can be a KEY or a GLOB; says what is wrong with it otherwise. */
 int command_check_key(const struct command *command, const char *word);
 /* The same for a time of 1 s at least, which goes to *ns. */
@@ -64,9 +73,6 @@ void command_confirm(const struct command *command, const char *fmt, ...)
 /* "until 21:51 (2h00m left)", of a time that begins now. Returns out. */
 #define COMMAND_UNTIL_SIZE 80
 char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE]);
-/* All words are KEYs and GLOBs, and no COMMAND was given; the same. */
-bool command_takes_patterns(const struct command *command, const struct arguments *arguments,
-                            int *status);
 /* settings_read() for a command; as command_parse(), settings_free() in either case. */
 bool command_settings(const struct command *command, const struct arguments *arguments,
                       struct settings *settings, int *status);

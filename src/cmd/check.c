@@ -119,8 +119,7 @@ static int run(const struct command *command, int argc, char **argv)
     struct check check = {.command = command};
     int status;
 
-    if (command_parse(command, argc, argv, &check.arguments, &status) &&
-        command_takes_patterns(command, &check.arguments, &status)) {
+    if (command_parse(command, argc, argv, &check.arguments, &status)) {
         status = prepare(&check);
         if (status == STATUS_OK)
             status = print(&check);
@@ -144,5 +143,6 @@ const struct command command_check = {
                "Example, a nightly job that was not done:\n"
                "  rlock check --not-done 26h nightly\n",
     .options = options,
+    .words = WORDS_PATTERNS,
     .run = run,
 };

@@ -45,8 +45,7 @@ static int run(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     int status;
 
-    if (command_parse(command, argc, argv, &arguments, &status) &&
-        command_takes_patterns(command, &arguments, &status)) {
+    if (command_parse(command, argc, argv, &arguments, &status)) {
         const char *lack = lacks(command, &arguments);
         status = lack ? command_misused(command, "%s", lack) : execute(command, argv);
     }
@@ -66,6 +65,7 @@ const struct command command_top = {
                "Example, the locks of all deployments:\n"
                "  rlock top 'deploy-*'\n",
     .options = top_options,
+    .words = WORDS_PATTERNS,
     .run = run,
 };
 
@@ -99,5 +99,6 @@ const struct command command_serve = {
                "  rlock serve --listen 0.0.0.0:9750 --allow-host locks.example.com \\\n"
                "      --auth-file /etc/rlock.htpasswd\n",
     .options = serve_options,
+    .words = WORDS_PATTERNS,
     .run = run,
 };

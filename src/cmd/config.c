@@ -60,7 +60,6 @@ static int run(const struct command *command, int argc, char **argv)
     int status;
 
     if (command_parse(command, argc, argv, &arguments, &status) &&
-        command_takes_options_alone(command, &arguments, &status) &&
         command_settings(command, &arguments, &settings, &status)) {
         for (int id = 1; id < SETTING_COUNT; id++)
             print_setting(&settings, (enum setting)id);
@@ -80,5 +79,6 @@ const struct command command_config = {
                "Example, which server is used here, and why:\n"
                "  rlock config | grep '^url'\n",
     .options = options,
+    .words = WORDS_NONE,
     .run = run,
 };

@@ -283,7 +283,6 @@ static int run(const struct command *command, int argc, char **argv)
     int status;
 
     if (command_parse(command, argc, argv, &all.arguments, &status) &&
-        command_takes_options_alone(command, &all.arguments, &status) &&
         command_settings(command, &all.arguments, &all.settings, &status))
         status = examine(&all);
     checkup_free(&all.checkup);
@@ -301,5 +300,6 @@ const struct command command_doctor = {
                "Example, a look at the server before something relies on it:\n"
                "  rlock doctor -u redis://locks.example.com\n",
     .options = options,
+    .words = WORDS_NONE,
     .run = run,
 };

@@ -184,8 +184,7 @@ static int run(const struct command *command, int argc, char **argv)
     struct events events = {.command = command};
     int status;
 
-    if (command_parse(command, argc, argv, &events.arguments, &status) &&
-        command_takes_patterns(command, &events.arguments, &status)) {
+    if (command_parse(command, argc, argv, &events.arguments, &status)) {
         status = prepare(&events);
         if (status == STATUS_OK)
             status = follow(&events);
@@ -207,5 +206,6 @@ const struct command command_events = {
                "Example, for a program, the runs that did not end well:\n"
                "  rlock events --json | jq -c 'select(.event | IN(\"lost\", \"expired\"))'\n",
     .options = options,
+    .words = WORDS_PATTERNS,
     .run = run,
 };

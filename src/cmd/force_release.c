@@ -459,15 +459,6 @@ static int check(struct eviction *all)
     all->now = command_option(given, OPTION_NOW) != NULL;
     all->reason = reason ? reason->value : NULL;
     all->yes = command_option(given, OPTION_YES) != NULL;
-    if (given->command)
-        return command_misused(all->command, "takes no COMMAND");
-    if (given->word_count == 0)
-        return command_misused(all->command, "no KEY");
-    for (size_t i = 0; i < given->word_count; i++) {
-        status = command_check_key(all->command, given->words[i]);
-        if (status != STATUS_OK)
-            return status;
-    }
     if (all->owner && given->word_count > 1)
         return command_misused(all->command, "--owner is for one KEY");
     status = check_mirror(all);
@@ -538,5 +529,6 @@ const struct command command_force_release = {
                "  owner=$(rlock status --json deploy | jq -r '.[0].holders[0].owner')\n"
                "  rlock force-release --yes --owner \"$owner\" deploy\n",
     .options = options,
+    .words = WORDS_KEYS,
     .run = run,
 };

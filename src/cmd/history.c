@@ -128,8 +128,7 @@ static int run(const struct command *command, int argc, char **argv)
     struct history history = {.command = command};
     int status;
 
-    if (command_parse(command, argc, argv, &history.arguments, &status) &&
-        command_takes_patterns(command, &history.arguments, &status)) {
+    if (command_parse(command, argc, argv, &history.arguments, &status)) {
         status = prepare(&history);
         if (status == STATUS_OK)
             status = print(&history);
@@ -152,5 +151,6 @@ const struct command command_history = {
                "Example, how the last deployment ended, for a script:\n"
                "  rlock history --json deploy | jq -r '.[-1].outcome'\n",
     .options = options,
+    .words = WORDS_PATTERNS,
     .run = run,
 };

@@ -102,7 +102,6 @@ static int run(const struct command *command, int argc, char **argv)
     int status;
 
     if (command_parse(command, argc, argv, &all.arguments, &status) &&
-        command_takes_options_alone(command, &all.arguments, &status) &&
         command_settings(command, &all.arguments, &all.settings, &status))
         status = begin(&all);
     query_close(&all.query);
@@ -119,5 +118,6 @@ const struct command command_init = {
                "  rlock init -u redis://locks.example.com\n"
                "  rlock init -u postgresql://admin@db.example.com/locks --grant rlock\n",
     .options = options,
+    .words = WORDS_NONE,
     .run = run,
 };

@@ -42,18 +42,9 @@ static int check(struct limit *all)
     const struct arguments *given = &all->arguments;
     bool forget = command_option(given, OPTION_DELETE) != NULL;
 
-    if (given->command)
-        return command_misused(all->command, "takes no COMMAND");
-    if (given->word_count == 0)
-        return command_misused(all->command, "no KEY");
-    if (given->word_count > 2)
-        return command_misused(all->command, "takes one KEY and one N");
     if (forget && given->word_count > 1)
         return command_misused(all->command, "either N or --delete, not both");
     all->key = given->words[0];
-    int status = command_check_key(all->command, all->key);
-    if (status != STATUS_OK)
-        return status;
     all->change = forget || given->word_count > 1;
     all->request = (struct adjust_request){.key = all->key, .what = ADJUST_NO_LIMIT};
     return given->word_count > 1 ? take_number(all, given->words[1]) : STATUS_OK;
@@ -137,5 +128,6 @@ const struct command command_limit = {
                "  rlock run --limit test-databases -- make integration\n"
                "  rlock limit test-databases 4\n",
     .options = options,
+    .words = WORDS_KEY_NUMBER,
     .run = run,
 };

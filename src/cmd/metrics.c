@@ -89,8 +89,7 @@ static int run(const struct command *command, int argc, char **argv)
     struct metrics all = {.command = command};
     int status;
 
-    if (command_parse(command, argc, argv, &all.arguments, &status) &&
-        command_takes_patterns(command, &all.arguments, &status)) {
+    if (command_parse(command, argc, argv, &all.arguments, &status)) {
         status = prepare(&all);
         if (status == STATUS_OK)
             status = collect(&all);
@@ -111,5 +110,6 @@ const struct command command_metrics = {
                "Example, for the textfile collector of node_exporter:\n"
                "  rlock metrics --output /var/lib/prometheus/node-exporter/rlock.prom 'deploy-*'\n",
     .options = options,
+    .words = WORDS_PATTERNS,
     .run = run,
 };

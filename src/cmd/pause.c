@@ -21,17 +21,11 @@ struct pause {
     struct adjust_request request;
 };
 
-static int take_key(struct pause *all)
+static void take_key(struct pause *all, enum adjustment what)
 {
-    const struct arguments *given = &all->arguments;
-
-    if (given->command)
-        return command_misused(all->command, "takes no COMMAND");
-    if (given->word_count == 0)
-        return command_misused(all->command, "no KEY");
-    all->request.key = given->words[0];
+    all->request.what = what;
+    all->request.key = all->arguments.words[0];
     all->request.glob = key_is_glob(all->request.key);
-    return command_check_key(all->command, all->request.key);
 }
 
 /* The KEY may be paused by a GLOB. */
@@ -139,14 +133,9 @@ static int take_pause(struct pause *all)
 {
     const struct arguments *given = &all->arguments;
     const struct given_option *message = command_option(given, OPTION_MESSAGE);
-    int status = take_key(all);
+    int status;
 
-    if (status != STATUS_OK)
-        return status;
-    if (given->word_count == 1)
-        return command_misused(all->command, "no DUR: for how long?");
-    if (given->word_count > 2)
-        return command_misused(all->command, "takes one KEY or GLOB and one DUR");
+    take_key(all, ADJUST_PAUSE);
     status = command_check_duration(all->command, given->words[1], &all->request.duration);
     if (status != STATUS_OK)
         return status;
@@ -154,7 +143,6 @@ static int take_pause(struct pause *all)
         return command_misused(all->command, "DUR can be 7d at most");
     if (!message || !*message->value)
         return command_misused(all->command, "-m TEXT is required: say why");
-    all->request.what = ADJUST_PAUSE;
     return STATUS_OK;
 }
 
@@ -196,6 +184,7 @@ const struct command command_pause = {
                "  rlock pause 'deploy-*' 2h -m 'database upgrade'\n"
                "  rlock resume 'deploy-*'\n",
     .options = pause_options,
+    .words = WORDS_KEY_TIME,
     .run = run_pause,
 };
 
@@ -203,25 +192,16 @@ const struct command command_pause = {
 
 static const struct option_spec resume_options[] = {SETTINGS_OPTIONS, {0}};
 
-static int take_resume(struct pause *all)
-{
-    int status = take_key(all);
-
-    if (status == STATUS_OK && all->arguments.word_count > 1)
-        status = command_misused(all->command, "takes one KEY or GLOB");
-    all->request.what = ADJUST_RESUME;
-    return status;
-}
-
 static int run_resume(const struct command *command, int argc, char **argv)
 {
     struct pause all = {.command = command};
     int status;
 
     if (command_parse(command, argc, argv, &all.arguments, &status) &&
-        (status = take_resume(&all)) == STATUS_OK &&
-        command_settings(command, &all.arguments, &all.settings, &status))
+        command_settings(command, &all.arguments, &all.settings, &status)) {
+        take_key(&all, ADJUST_RESUME);
         status = change(&all);
+    }
     end(&all);
     return status;
 }
@@ -236,5 +216,6 @@ const struct command command_resume = {
                "Example, with the words of the pause:\n"
                "  rlock resume 'deploy-*'\n",
     .options = resume_options,
+    .words = WORDS_KEY,
     .run = run_resume,
 };

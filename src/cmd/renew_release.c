@@ -33,23 +33,6 @@ struct renew_release {
     const char *meant;         /* the owner, or its ancestor that holds the key */
 };
 
-static bool take_key(struct renew_release *action, int *status)
-{
-    const struct arguments *given = &action->arguments;
-    const struct command *command = action->command;
-
-    action->key = given->words[0];
-    if (given->command)
-        *status = command_misused(command, "takes no COMMAND");
-    else if (given->word_count == 0)
-        *status = command_misused(command, "no KEY");
-    else if (given->word_count > 1)
-        *status = command_misused(command, "takes one KEY");
-    else
-        *status = command_check_key(command, action->key);
-    return *status == STATUS_OK;
-}
-
 static int misused_token(const struct renew_release *action, bool option, const char *why)
 {
     char shown[URLS_SHOWN_SIZE];
@@ -136,9 +119,10 @@ static bool begin(struct renew_release *action, const struct command *command, i
                   char **argv, int *status)
 {
     *action = (struct renew_release){.command = command};
-    if (!command_parse(command, argc, argv, &action->arguments, status) ||
-        !take_key(action, status) ||
-        !command_settings(command, &action->arguments, &action->settings, status) ||
+    if (!command_parse(command, argc, argv, &action->arguments, status))
+        return false;
+    action->key = action->arguments.words[0];
+    if (!command_settings(command, &action->arguments, &action->settings, status) ||
         !take_owner(action, status))
         return false;
     action->meant = action->owner;
@@ -224,6 +208,7 @@ const struct command command_renew = {
     .example = "Example, a script that renews between its steps, and ends if it lost the lock:\n"
                "  rlock renew --owner \"$token\" deploy || exit\n",
     .options = renew_options,
+    .words = WORDS_KEY,
     .run = run_renew,
 };
 
@@ -274,5 +259,6 @@ const struct command command_release = {
                "  ./deploy.sh production\n"
                "  rlock release --owner \"$token\" deploy\n",
     .options = renew_release_options,
+    .words = WORDS_KEY,
     .run = run_release,
 };

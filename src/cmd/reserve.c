@@ -30,29 +30,12 @@ struct reserve {
     char owner[OWNER_SIZE];
 };
 
-static int check(struct reserve *all)
-{
-    const struct arguments *given = &all->arguments;
-
-    if (given->command)
-        return command_misused(all->command, "takes no COMMAND");
-    if (given->word_count == 0)
-        return command_misused(all->command, "no KEY");
-    if (given->word_count == 1)
-        return command_misused(all->command, "no DUR: for how long?");
-    if (given->word_count > 2)
-        return command_misused(all->command, "takes one KEY and one DUR");
-    all->key = given->words[0];
-    int status = command_check_key(all->command, all->key);
-    return status == STATUS_OK ? command_check_duration(all->command, given->words[1], &all->length)
-                               : status;
-}
-
 static bool begin(struct reserve *all, int argc, char **argv, int *status)
 {
     if (!command_parse(all->command, argc, argv, &all->arguments, status))
         return false;
-    *status = check(all);
+    all->key = all->arguments.words[0];
+    *status = command_check_duration(all->command, all->arguments.words[1], &all->length);
     return *status == STATUS_OK;
 }
 
@@ -255,6 +238,7 @@ const struct command command_reserve = {
                "  rlock run staging -- ./deploy.sh staging\n"
                "  rlock release staging\n",
     .options = reserve_options,
+    .words = WORDS_KEY_TIME,
     .run = run_reserve,
 };
 
@@ -325,5 +309,6 @@ const struct command command_extend = {
     .example = "Example, one more hour from now on:\n"
                "  rlock extend staging 1h\n",
     .options = extend_options,
+    .words = WORDS_KEY_TIME,
     .run = run_extend,
 };

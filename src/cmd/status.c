@@ -331,8 +331,7 @@ static int run(const struct command *command, int argc, char **argv)
     struct view view = {.command = command};
     int status;
 
-    if (command_parse(command, argc, argv, &view.arguments, &status) &&
-        command_takes_patterns(command, &view.arguments, &status)) {
+    if (command_parse(command, argc, argv, &view.arguments, &status)) {
         status = prepare(&view);
         if (status == STATUS_OK)
             status = view.every ? watch(&view) : print_once(&view);
@@ -356,5 +355,6 @@ const struct command command_status = {
                "Example, who holds the lock, for a script:\n"
                "  rlock status --json deploy | jq -r '.[0].holders[].host'\n",
     .options = options,
+    .words = WORDS_PATTERNS,
     .run = run,
 };

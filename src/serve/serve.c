@@ -399,8 +399,7 @@ int main(int argc, char **argv)
     int status;
 
     child_fill_standard_descriptors();
-    if (command_parse(server.command, argc, argv, &server.arguments, &status) &&
-        command_takes_patterns(server.command, &server.arguments, &status))
+    if (command_parse(server.command, argc, argv, &server.arguments, &status))
         status = start(&server);
     if (server.http)
         http_stop(server.http);

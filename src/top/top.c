@@ -786,8 +786,7 @@ int main(int argc, char **argv)
 
     child_fill_standard_descriptors();
     terminal_init(&top.terminal);
-    if (command_parse(top.command, argc, argv, &top.arguments, &status) &&
-        command_takes_patterns(top.command, &top.arguments, &status))
+    if (command_parse(top.command, argc, argv, &top.arguments, &status))
         status = start(&top);
     rows_free(&top.rows);
     close_detail(&top);
