@@ -51,58 +51,36 @@ static const char *outcome_name(enum outcome outcome)
 
 /* Puts one value for one key, or an array for several. */
 static void put_each(const struct json_library *json, json_t *object, const char *name,
-                     size_t count,
-                     json_t *(*value)(const struct json_library *, const void *each, size_t i),
-                     const void *each)
+                     json_t *const *values, size_t count)
 {
-    json_t *array;
+    json_t *array = count == 1 ? values[0] : json->array();
 
-    if (count == 1) {
-        json->object_set_new(object, name, value(json, each, 0));
-        return;
-    }
-    array = json->array();
-    for (size_t i = 0; i < count; i++)
-        json->array_append_new(array, value(json, each, i));
+    for (size_t i = 0; count != 1 && i < count; i++)
+        json->array_append_new(array, values[i]);
     json->object_set_new(object, name, array);
-}
-
-static json_t *key_value(const struct json_library *json, const void *keys, size_t i)
-{
-    return json->string(((const char *const *)keys)[i]);
-}
-
-static json_t *fence_value(const struct json_library *json, const void *grants, size_t i)
-{
-    return json->integer((json_int_t)((const struct lock_grant *)grants)[i].fence);
-}
-
-static json_t *slot_value(const struct json_library *json, const void *grants, size_t i)
-{
-    return json->integer(((const struct lock_grant *)grants)[i].slot);
 }
 
 static void put_lock(const struct json_library *json, json_t *object,
                      const struct supervisor_outcome *outcome,
                      const struct acquire_request *request)
 {
-    bool limited = request->mode == LOCK_LIMIT;
+    bool granted = outcome->granted, limited = request->mode == LOCK_LIMIT;
+    json_t *keys[LOCK_KEYS_MAX] = {NULL}, *fences[LOCK_KEYS_MAX] = {NULL};
+    json_t *slots[LOCK_KEYS_MAX] = {NULL};
     struct held_keys held;
 
-    held_keys_choose(&held, request->keys, request->key_count,
-                     outcome->granted ? outcome->grants : NULL);
-    put_each(json, object, "key", held.count, key_value, held.keys);
+    held_keys_choose(&held, request->keys, request->key_count, granted ? outcome->grants : NULL);
+    for (size_t i = 0; i < held.count; i++) {
+        keys[i] = json->string(held.keys[i]);
+        fences[i] = granted ? json->integer((json_int_t)held.grants[i].fence) : json->null();
+        slots[i] = granted && limited ? json->integer(held.grants[i].slot) : json->null();
+    }
+    put_each(json, object, "key", keys, held.count);
     json_put_text(json, object, "mode", lock_mode_name(request->mode));
     json_put_text(json, object, "owner", request->owner);
-    if (outcome->granted) {
-        put_each(json, object, "fence", held.count, fence_value, held.grants);
-        if (limited)
-            put_each(json, object, "slot", held.count, slot_value, held.grants);
-    } else {
-        json_put_null(json, object, "fence");
-        if (limited)
-            json_put_null(json, object, "slot");
-    }
+    put_each(json, object, "fence", fences, granted ? held.count : 1);
+    if (limited)
+        put_each(json, object, "slot", slots, granted ? held.count : 1);
 }
 
 static char *print(const struct json_library *json, const struct supervisor_outcome *outcome,
