@@ -121,15 +121,15 @@ connected() { # over TLS
         finish "$option" 40
         echo "$option: $status" "$(<"$T/$option.err")"
         [[ $status == 64 ]]
-        grep -qE "^rlock: run: --$option '?$T/fifo.*nobody has opened this FIFO for writing within 10 s\$" "$T/$option.err"
+        grep -qE "^rlock: run: --$option '?$T/fifo.*no process has opened this FIFO for writing within 10 s\$" "$T/$option.err"
         [[ $option != config ]] || continue
         finish "of-$option" 40
         [[ $status == 78 ]]
-        grep -qE "^rlock: status: $T/$option.config:1: $option '$T/fifo'.*nobody has opened this FIFO" "$T/of-$option.err"
+        grep -qE "^rlock: status: $T/$option.config:1: $option '$T/fifo'.*no process has opened this FIFO" "$T/of-$option.err"
     done
     finish variable 40
     [[ $status == 78 ]]
-    grep -q "^rlock: status: RLOCK_CONFIG $T/fifo: nobody has opened this FIFO" "$T/variable.err"
+    grep -q "^rlock: status: RLOCK_CONFIG $T/fifo: no process has opened this FIFO" "$T/variable.err"
     [[ ! -e $T/run && $(now_ms) -ge $((start + 10000)) ]]
 }
 

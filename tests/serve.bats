@@ -289,7 +289,7 @@ answers_ada() { # CODE PATH
 }
 
 @test "beyond loopback without a password: a warning" {
-    local where warning="whoever can reach it sees all locks; --auth-file asks for a password"
+    local where warning="everyone who can reach it sees all locks; --auth-file asks for a password"
     echo "ada:$HASH" >"$T/users"
     for where in 0.0.0.0:0 '[::]:0'; do
         bg open rlock serve --listen "$where"

@@ -7,29 +7,31 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* In memory that is shared with whoever else has to end the command. Zeroed: there is none. */
+/* In memory that is shared with the other process that may have to end the command. Zeroed: there
+ * is none. */
 struct cgroup {
     char path[PATH_MAX]; /* "" where there is none */
 };
 
-/* Makes one in that of this process, where systemd has delegated that (Delegate=yes); required: in
- * any case. 0, also where there is none and none is required; -1 with errno. */
+/* Makes a cgroup in that of this process, where systemd has delegated it (Delegate=yes); required:
+ * in any case. Returns 0, also where none is delegated and none is required; -1 with errno. */
 int cgroup_make(struct cgroup *cgroup, bool required);
 static inline bool cgroup_exists(const struct cgroup *cgroup)
 {
     return cgroup && cgroup->path[0];
 }
-/* Forks a process into it. Its pid, and 0 in it; -1 with errno. */
+/* Forks a process into the cgroup. Returns its pid, and 0 in it; -1 with errno. */
 pid_t cgroup_fork(const struct cgroup *cgroup);
-/* This process enters it. -1 with errno. */
+/* Moves this process into the cgroup. -1 with errno. */
 int cgroup_enter(const struct cgroup *cgroup);
 /* Kills all that is in it. */
 void cgroup_kill(const struct cgroup *cgroup);
 /* 1: processes are left in it; 0: none are; -1: it cannot be seen. */
 int cgroup_is_populated(const struct cgroup *cgroup);
-/* Nothing happens while processes are left in it. */
+/* Removes the cgroup, unless processes are left in it. */
 void cgroup_remove(const struct cgroup *cgroup);
-/* This process leaves the cgroup of a command, if it is in one, for a process that outlives it. */
+/* Moves this process, which must outlive a command, out of that command's cgroup, if it is in one.
+ *  */
 void cgroup_leave(void);
 
 #endif

@@ -57,8 +57,8 @@ void child_adopt_orphans(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* Those up to "last" become /dev/null: whoever reads from the other end must not wait for this
- * process. */
+/* Replaces the streams up to "last" by /dev/null: a reader at their other end must not wait for
+ * this process. */
 static void close_streams(int last)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -77,7 +77,7 @@ pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const 
 
     if (pid != 0)
         return pid;
-    setpgid(0, 0); /* what is typed at the terminal is not for it */
+    setpgid(0, 0); /* the signals of the terminal's keys are not for it */
     prctl(PR_SET_NAME, name);
     close_streams(STDOUT_FILENO);
     if (keep > STDERR_FILENO + 1)
@@ -86,7 +86,7 @@ pid_t child_fork_helper(const char *name, int keep, int (*work)(int keep, const 
     _exit(work(keep, arg));
 }
 
-/* A library's handlers are about a state that a child of this process does not have. */
+/* The handlers of a library refer to a state that a child of this process does not have. */
 static void drop_handlers(void)
 {
     struct sigaction action;
@@ -161,7 +161,7 @@ void child_await(pid_t pid, int64_t time_limit)
             end = moment_plus(end, NS_PER_SEC);
             kill(pid, SIGKILL);
         } else {
-            return; /* cannot be killed now; whoever inherits it will reap it */
+            return; /* cannot be killed now; its next parent will reap it */
         }
     }
 }
@@ -214,10 +214,10 @@ __attribute__((noreturn)) static void become(const struct child *child,
     _exit(127);
 }
 
-/* vfork() saves a tenth of a short run. The child changes nothing in the memory that it borrows but
- * what become() is there to write, has no signal handlers, and this process sleeps until it
- * executes. One that has the terminal could be stopped from the keyboard before that, with nobody
- * awake to see it, so there it is a fork(). */
+/* vfork() saves a tenth of a short run. The child changes only the memory that become() must write,
+ * has no signal handlers, and this process sleeps until the child executes. A child that has the
+ * terminal could be stopped from the keyboard before that, while this process sleeps and cannot see
+ * it, so there it is a fork(). */
 int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal)
 {
     pid_t parent = getpid();
@@ -236,7 +236,7 @@ int child_start(struct child *child, const struct child_plan *plan, struct termi
         return -1;
     }
     if (terminal->given)
-        setpgid(pid, pid); /* as it does itself: whoever comes first */
+        setpgid(pid, pid); /* as it does itself: one of the two is first */
     child->pid = child->group = pid;
     child->handle = (int)syscall(SYS_pidfd_open, pid, 0);
     return 0;

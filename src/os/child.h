@@ -9,7 +9,7 @@
 #include "os/cgroup.h"
 #include "os/terminal.h"
 
-/* The signal state this process was started with, to be given back to the command. */
+/* The signal state that this process was started with, for the command. */
 struct inherited {
     sigset_t mask;
     bool ignores_chld;

@@ -19,13 +19,13 @@ struct reading {
     const struct file_options *options;
     struct file *file;
     size_t room;             /* for the text */
-    bool bytewise;           /* what is behind the first line is for somebody else */
+    bool bytewise;           /* another process reads on behind the first line */
     bool opened;             /* by a writer, where one is needed */
     struct moment opened_by; /* it is given up otherwise */
     struct moment read_by;
 };
 
-/* A process substitution, say: nobody opens it for writing any more. */
+/* A process substitution, for example: no process opens it for writing any more. */
 static bool is_anonymous(int fd)
 {
     struct statfs system;
@@ -140,7 +140,7 @@ static void explain(int error, bool opened, const struct file_options *options, 
     else if (error == ETIMEDOUT && opened)
         snprintf(fault, size, "its writer has not finished within %d s", FILE_READ_SECONDS);
     else if (error == ETIMEDOUT)
-        snprintf(fault, size, "nobody has opened this FIFO for writing within %d s",
+        snprintf(fault, size, "no process has opened this FIFO for writing within %d s",
                  FILE_OPENED_SECONDS);
     else
         snprintf(fault, size, "%s", strerror(error));
@@ -189,7 +189,7 @@ static int write_whole(int fd, const char *text, size_t size)
     return 0;
 }
 
-/* As a file is made by open(); mkostemp() makes it for its owner alone. */
+/* Gives the file the mode of open(); mkostemp() makes it for its owner only. */
 static int set_usual_mode(int fd)
 {
     mode_t mask = umask(077);
@@ -198,8 +198,8 @@ static int set_usual_mode(int fd)
     return fchmod(fd, 0666 & ~mask) == 0 ? 0 : errno;
 }
 
-/* Beside the file, so that it can take its place. Its name begins with a dot and does not end as
- * the file's does: who reads all of a directory's "*.prom" passes over it. */
+/* Beside the file, so that it can take its place. Its name begins with a dot and does not end like
+ * the file's: a program that reads all of a directory's "*.prom" passes over it. */
 static char *name_beside(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;

@@ -11,7 +11,7 @@
 #define FILE_OPENED_SECONDS 10
 #define FILE_READ_SECONDS   60
 
-/* How a file is to be read. */
+/* How to read a file. */
 struct file_options {
     size_t limit;   /* bytes; one that is longer is refused */
     bool line;      /* its first line is enough: of a pipe, not a byte behind it is read */
@@ -24,7 +24,7 @@ struct file {
     size_t size;     /* bytes, without that '\0' */
     bool rereadable; /* a regular file or a directory, which can be read again */
     bool public;     /* a regular file that every user of this host may read */
-    bool pipe;       /* or a FIFO: what was read of it is gone */
+    bool pipe;       /* or a FIFO: the bytes that were read are gone */
     unsigned mode;
 };
 
@@ -36,10 +36,10 @@ int file_read(struct file *file, const char *path, const struct file_options *op
 /* Overwrites the text, which may be a secret, and frees it. The other members stay. */
 void file_wipe(struct file *file);
 
-/* Makes the text, of so many bytes, all that a file has: whoever opens it finds the old text or the
- * new one, never a part. It is made anew, with the mode that the umask leaves; where it is a
- * symbolic link, the file behind it is. 0, or an errno, and the old file is as it was; EINVAL where
- * it is no regular file. */
+/* Replaces the contents of a file by the text, of so many bytes, at once: a reader finds the old
+ * text or the new one, never a part. The file is made anew, with the mode that the umask leaves;
+ * behind a symbolic link, the file that it leads to. Returns 0, or an errno, and the old file is as
+ * it was; EINVAL for something else than a regular file. */
 int file_replace(const char *path, const char *text, size_t size);
 
 #endif

@@ -133,8 +133,8 @@ static void ended(void *arg)
 }
 
 /* A process that hangs in the kernel, as on a dead network file system, may outlive a KILL for as
- * long as it hangs. It is reaped when it has ended. Where there is no descriptor left to see that
- * by, whoever inherits it reaps it. */
+ * long as it hangs. It is reaped when it has ended; where no descriptor is left to notice that, its
+ * next parent reaps it. */
 static void reap(struct helper_process *helper_process)
 {
     if (waitpid(helper_process->pid, NULL, WNOHANG) == 0 &&

@@ -1,6 +1,6 @@
-/* Work that may block, done by a process of its own while the loop goes on: a name that is looked
- * up, a server that is started. What it found out comes back whole through a pipe. Or a program
- * that is talked to over a socket, for as long as it is needed. */
+/* Work that may block, done by a process of its own while the loop continues: a name that is looked
+ * up, a server that is started. The finding comes back whole through a pipe. Or a program that this
+ * process talks to over a socket, for as long as it is needed. */
 #ifndef RLOCK_OS_HELPER_PROCESS_H
 #define RLOCK_OS_HELPER_PROCESS_H
 

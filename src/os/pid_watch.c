@@ -10,8 +10,8 @@
 
 #define LOOK_NS (250 * NS_PER_MS)
 
-/* False if it has ended, even if nobody has reaped it yet. born: 0 where it cannot be known, as
- * /proc may hide the processes of others. */
+/* False if it has ended, even if it has not been reaped. born: 0 where it cannot be known, as /proc
+ * may hide the processes of other users. */
 static bool is_alive(pid_t pid, unsigned long long *born)
 {
     struct process process;
@@ -27,7 +27,7 @@ bool pid_watch_open(struct pid_watch *watch, pid_t pid)
     watch->io.fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (watch->io.fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return false;
-    /* The number of a thread is none of a process: kill(2) takes it all the same, pidfd_open(2)
+    /* The number of a thread is not one of a process: kill(2) takes it all the same, pidfd_open(2)
      * says so. */
     bool none = watch->io.fd < 0 && (errno == ESRCH || errno == EINVAL || errno == ENOENT);
     if (!none && is_alive(pid, &watch->born))

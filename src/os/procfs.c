@@ -28,7 +28,7 @@ static bool is_live(char state, long threads)
     return state != 'X' && state != 'x' && (state != 'Z' || threads > 1);
 }
 
-/* 0 if the text is no number of a process. */
+/* Returns 0 if the text is not the number of a process. */
 static pid_t pid_of(const char *text)
 {
     int64_t pid = 0;
@@ -230,7 +230,7 @@ bool procfs_lists_children(const struct procfs *procfs, pid_t pid)
     return fd >= 0;
 }
 
-/* What one thread has forked: numbers, a blank behind each. */
+/* Adds the children of one thread: numbers, with a blank behind each. */
 static bool add_children_of(const struct procfs *procfs, pid_t pid, pid_t thread,
                             struct process_list *list)
 {
@@ -285,7 +285,7 @@ static bool shows_this_process(const struct procfs *procfs)
     ssize_t got = fd < 0 ? 0 : read(fd, status, sizeof status - 1);
 
     if (fd < 0 && process_look_of(errno) == PROCESS_UNSEEN)
-        return true; /* as far as can be told; what is looked for will not be seen either */
+        return true; /* as far as is known; no process will be seen either */
     if (fd >= 0)
         close(fd);
     status[got > 0 ? got : 0] = '\0';

@@ -1,8 +1,6 @@
-/* Processes as /proc shows them (proc(5)).
- *
- * "There is no such process" and "it cannot be read now" are different answers: a process that
- * cannot be read must not be taken for one that has ended. So that descriptors do not run out,
- * procfs_open() keeps in reserve as many as reading takes. */
+/* Processes as /proc shows them (proc(5)). "There is no such process" and "it cannot be read now"
+ * are different answers: a process that cannot be read must not be taken for one that has ended. So
+ * that descriptors do not run out, procfs_open() keeps as many in reserve as reading takes. */
 #ifndef RLOCK_OS_PROCFS_H
 #define RLOCK_OS_PROCFS_H
 
@@ -19,7 +17,7 @@ struct process {
     char state;                 /* a letter of proc(5): 'T' and 't' are stopped, 'Z' has ended */
     bool live;                  /* at least one of its threads has not ended */
     char name[16];              /* as ps shows it, cut off */
-    unsigned long long started; /* clock ticks since boot: a pid of that time is nobody else's */
+    unsigned long long started; /* clock ticks since boot: a pid with that time is unique */
 };
 
 /* Some of them; zeroed it is empty. */
@@ -38,7 +36,7 @@ enum process_look {
 #define PROCFS_RESERVE 3 /* to list processes, read one, and signal it takes one each */
 
 struct procfs {
-    int directory; /* 0, which is a standard stream: none is to be used */
+    int directory; /* 0, which is a standard stream: /proc is not used */
     int reserve[PROCFS_RESERVE];
     bool checked;
 };
@@ -46,7 +44,7 @@ struct procfs {
 /* 0, also where there is no /proc; -1 with errno for want of descriptors or memory. To be closed by
  * procfs_close(). */
 int procfs_open(struct procfs *procfs);
-/* False if none is mounted, or it is that of another process name space. Then nothing else is to be
+/* False if /proc is not mounted, or is that of another process name space. Then nothing else may be
  * asked of it. */
 bool procfs_is_usable(struct procfs *procfs);
 /* The same at less expense, but true as well for the /proc of another name space in which this
@@ -63,7 +61,7 @@ void procfs_end(struct procfs *procfs);
 pid_t procfs_last_pid(const struct procfs *procfs);
 /* Opens a file of a process: -1 with errno, see process_look_of(). */
 int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name);
-/* What an errno of one of its files says. */
+/* Says what the errno of reading one of its files means. */
 enum process_look process_look_of(int error);
 enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process);
 /* False for the number of a thread, which can be read like that of a process. */
@@ -80,7 +78,7 @@ bool procfs_list(const struct procfs *procfs, struct process_list *list);
 
 /* The file /proc/PID/stat, from its beginning; also again, of one that is kept open. */
 enum process_look process_read(int stat, struct process *process);
-/* One process, by whatever is mounted at /proc, where no more is to be asked. */
+/* Reads one process, by any /proc that is mounted, where no more is needed. */
 enum process_look process_find(pid_t pid, struct process *process);
 
 /* False for want of memory. */

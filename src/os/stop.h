@@ -6,9 +6,9 @@
 #include "os/tree.h"
 
 struct stop {
-    struct tree tree;            /* of which this process is the root */
+    struct tree tree;            /* its root is this process */
     const struct child *child;   /* its leader */
-    struct moment kill_at;       /* may be changed while it is going on */
+    struct moment kill_at;       /* may be changed meanwhile */
     struct moment killing_since; /* once killing */
     struct moment give_up;       /* once killing: when to give up if nothing ends until then */
     bool killing;
@@ -28,10 +28,10 @@ enum tree_state stop_ask(const struct tree *tree);
 /* Asks the tree to end, unless kill_at has been reached: then it must not be continued. The caller
  * owns tree, child and kill_at. */
 void stop_begin(struct stop *stop, struct moment now);
-/* Looks how far it is, and goes on with it. */
+/* Looks for processes that are left, and kills them when it is time. */
 enum stop_state stop_turn(struct stop *stop, struct moment now);
-/* A process has ended and was reaped. A tree that goes on forking is never STOP_STUCK; its owner
- * decides for how long to go on. */
+/* Notes that a process has ended and was reaped. A tree that continues to fork is never STOP_STUCK;
+ * the caller decides when to stop killing it. */
 void stop_note_death(struct stop *stop, struct moment now);
 struct moment stop_next(const struct stop *stop, struct moment now);
 

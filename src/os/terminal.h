@@ -37,8 +37,8 @@ void terminal_take(struct terminal *terminal, bool mode);
 
 /* Stops this process as the terminal's "signo" (SIGTSTP, SIGTTIN or SIGTTOU) does, or all of its
  * job with it: a script around rlock, or its neighbours in a pipeline. True when it has been
- * continued, false if the kernel did not stop it, as nobody could continue it (an orphaned process
- * group). */
+ * continued; false if the kernel did not stop it, because no process could continue it (an orphaned
+ * process group). */
 bool terminal_stop(int signo, bool all);
 
 #endif

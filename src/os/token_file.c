@@ -174,8 +174,8 @@ int token_file_open(struct token_file *file, const char *path, int64_t wait,
 
 /* -- writing --------------------------------------------------------------------------------- */
 
-/* A file that has no number yet may not be on the disk itself. Whoever made it may have been killed
- * before it saw to that. */
+/* A file without a number may not be on the disk itself: its maker may have been killed before it
+ * synced the directory. */
 static int sync_directory(const char *path)
 {
     char *target = realpath(path, NULL);

@@ -70,8 +70,9 @@ static bool was_noted(const struct tree *tree, const struct process *process)
     return false;
 }
 
-/* A session is entered by being born into it, so all that are in one that the tree began are of the
- * tree. Its number is given anew only when nobody is left in it, and then to its leader. */
+/* A process is in a session because it was born in it, so all that are in a session that the tree
+ * began are of the tree. Its number is used again only when it is empty, and then for its leader.
+ *  */
 static bool is_in_noted_session(const struct search *search, const struct process *process)
 {
     const struct tree *tree = search->tree;
@@ -100,8 +101,8 @@ static bool is_topmost(struct search *search, const struct process *process)
            (process->started >= tree->since && has_mark(search, process->pid));
 }
 
-/* What its caller had started before it, and, as far as that can be told, what such a process has
- * left to it: that is in the same process group or session, while the command and what it starts
+/* Whether the caller had started the process before, or, as far as can be seen, such a process has
+ * left it behind: it is in the same process group or session, while the command and its processes
  * are in others. */
 static bool is_callers(const struct search *search, const struct process *process)
 {
@@ -161,8 +162,8 @@ static void search_init(struct search *search, const struct tree *tree,
     snprintf(search->mark, sizeof search->mark, "RLOCK_OWNER=%s", tree->owner ? tree->owner : "");
 }
 
-/* A search by descent alone: of all processes, it knows the root, the first of "root". False: that
- * could not be read. */
+/* Prepares a search only by descent: of all processes, it knows the root, the first of "root".
+ * False: that could not be read. */
 static bool search_from_root(struct search *search, const struct tree *tree,
                              struct process_list *root)
 {
@@ -234,9 +235,9 @@ static bool is_child(const struct tree *tree, pid_t pid, bool *complete)
     return found;
 }
 
-/* One that /proc does not show: with hidepid, as proc(5) has it, those of other users, and of the
- * same user whoever must not be traced, as ssh-agent(1). The kernel lists it as a child all the
- * same, until it is reaped. */
+/* Signals a process that /proc does not show: with hidepid, as proc(5) has it, those of other
+ * users, and of the same user those that must not be traced, as ssh-agent(1). The kernel still
+ * lists it as a child, until it is reaped. */
 static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int signo, bool *complete)
 {
     struct process process;
@@ -285,7 +286,7 @@ static bool group_is_ours(const struct tree *tree)
            (kill(tree->group, 0) != 0 && errno == ESRCH);
 }
 
-/* The command's process group alone. Zombies count. */
+/* Signals only the command's process group. Zombies count. */
 static enum tree_state signal_group(const struct tree *tree, int signo)
 {
     if (tree->group <= 0)
@@ -318,8 +319,8 @@ static bool kill_children(const struct search *search)
     return found;
 }
 
-/* What forks and ends at once is faster than a look at all processes. But it becomes a child of the
- * root each time, and the children of one process are soon looked at. */
+/* A process that forks and ends at once is faster than a look at all processes. But its child
+ * becomes a child of the root each time, and the children of one process are soon looked at. */
 static void kill_orphans(const struct tree *tree)
 {
     struct process_list root = {0};
@@ -348,7 +349,7 @@ static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *co
     return true;
 }
 
-/* What forks and ends at once is most often the latest process that there is. Whether it was. */
+/* A process that forks and ends at once is most often the latest one. Returns whether it was. */
 static bool kill_latest(struct search *search, bool *complete)
 {
     const struct procfs *procfs = search->tree->procfs;
@@ -360,12 +361,12 @@ static bool kill_latest(struct search *search, bool *complete)
     return burst > 0;
 }
 
-/* Where this process is not the one that gets the orphans, "all" does not show a process that is
- * born while it is read and whose parent ends before its turn comes. But numbers are given in turn.
- * "last" was the latest one before two lists were read, and what was born since is looked at by its
- * number, in their order, until there is no other one. A parent that has ended by its turn has
- * given its child a number before that, and so a later turn; or the number was no later than
- * "last", and then the child is in the second list. */
+/* Where this process does not inherit the orphans, "all" does not show a process that is born while
+ * it is read and whose parent ends before its turn comes. But numbers are given in turn. "last" was
+ * the latest one before two lists were read, and processes that were born since are looked at by
+ * their numbers, in order, until there are no more. A parent that has ended by its turn has forked
+ * its child before that, and so the child's number has a later turn; or its number was not later
+ * than "last", and then the child is in the second list. */
 static enum tree_state signal_births(const struct tree *tree, const struct process_list *all,
                                      pid_t last, int signo, bool *complete)
 {
@@ -403,7 +404,8 @@ static enum tree_state signal_listed(const struct tree *tree, struct process_lis
     return state;
 }
 
-/* What descends from it, or did. complete: false if not everything could be looked at. */
+/* Signals the processes that descend from the root, or did. complete: false if not everything could
+ * be looked at. */
 static enum tree_state signal_visible(const struct tree *tree, int signo, bool *complete)
 {
     struct process_list all = {0};

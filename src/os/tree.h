@@ -33,8 +33,8 @@ struct tree {
     int leader; /* pidfd of the command, -1: none; a later group of that number has another */
     const char *owner;        /* the acquisition's owner token */
     unsigned long long since; /* the supervisor's start, as in struct process; 0: not known */
-    const struct process_list *callers; /* what the supervisor was started with; NULL: nothing */
-    const struct process_list *noted;   /* what was seen to descend from it */
+    const struct process_list *callers; /* the supervisor's children at its start; NULL: none */
+    const struct process_list *noted;   /* processes that were seen to descend from it */
     size_t noted_count;                 /* of lists */
 };
 

@@ -58,7 +58,7 @@ static void fail_to_print(struct printer *printer, enum run_event event,
     withdraw(printer);
 }
 
-/* What is ready takes at least PIPE_BUF bytes, so this does not block. */
+/* A descriptor that is ready takes at least PIPE_BUF bytes, so this does not block. */
 static void writable(struct loop_io *io, int events)
 {
     struct printer *printer = io->owner;

@@ -24,17 +24,17 @@ struct agent_plan {
     struct keeper_plan keeper;
     struct pid_watch *keep;       /* of PEER_PRINTER: opened; NULL: nothing renews the lock */
     bool watchdog;                /* end the tree of a supervisor that stopped answering */
-    bool wait_descendants;        /* what the command leaves behind is under the lock, too */
+    bool wait_descendants;        /* processes that the command leaves are under the lock, too */
     int64_t patience;             /* ns of a wait after which it is reported; 0: never */
-    const struct stop_plan *stop; /* what is run before the command is stopped; NULL: nothing */
+    const struct stop_plan *stop; /* the command of --stop; NULL: none */
     int conflict_status;          /* exit status when not acquired */
     const struct run_events *events;
 };
 
 /* Runs the agent on its end of the channel, until nothing is held and its peer knows; returns its
- * process's exit status. The caller is a fresh fork with all signals blocked. callers: the
- * supervisor's children that are not the command's; NULL: none. past: what an agent has had that is
- * dead; NULL: this is the first one. */
+ * process's exit status. The caller is a fresh fork with all signals blocked. callers: the children
+ * of the supervisor that are not the command's; NULL: none. past: the state of an agent that has
+ * died; NULL: this is the first one. */
 int agent_main(int channel, struct offer *offer, pid_t peer, const struct process_list *callers,
                const struct keeper_past *past, const struct agent_plan *plan);
 

@@ -21,15 +21,15 @@ struct agent_process {
     struct moment next; /* it has been reaped: when another one may be started */
 };
 
-/* Forks it. -1 with errno. All signals are blocked already. offer: zeroed, in memory that is shared
- * with it. */
+/* Forks the agent. All signals must be blocked already. offer: zeroed, in memory that is shared
+ * with it. -1 with errno. */
 int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
                         const struct process_list *callers, struct offer *offer);
-/* It has been reaped. lease: ns, of the lock that is held or waited for; the next one waits for a
- * small part of it at most. */
+/* Notes that the agent has been reaped. lease: ns, of the lock that is held or waited for; the next
+ * agent waits for a small part of it at most. */
 void agent_process_ended(struct agent_process *agent, int64_t lease);
-/* Forks another one that goes on with what the last one had; not before "next", which is later from
- * one death to the next. -1 with errno: it may be tried again. */
+/* Forks another agent, which continues with the state of the last one; not before "next", which is
+ * later from one death to the next. -1 with errno: the caller may retry. */
 int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
                           const struct process_list *callers, const struct keeper_past *past);
 /* False if it cannot hear: it is gone, or has not read for long. fd goes along, and stays the
@@ -37,7 +37,8 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
 /* Its next report; false if there is none now, or it is gone. */
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report);
-/* Sees to it that it does not outlive this process: at once, unless it has said that it ends. */
+/* Makes sure that the agent does not outlive this process: kills it, unless it has reported that it
+ * ends. */
 void agent_process_end(struct agent_process *agent);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "os/procfs.h"
 
-/* What two clocks may differ by, and the kernel's ticks. */
+/* Two clocks may differ by so much, with the kernel's ticks. */
 #define SLACK_NS (2 * NS_PER_SEC)
 
 static bool has_lived(const struct process *process, int64_t age)

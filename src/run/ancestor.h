@@ -7,9 +7,8 @@
 
 #include "lock/identity.h"
 
-/* Whether "who" is on this host an ancestor process of this one that has lived for "age" ns at
- * least: what is younger has the number of another one that has ended. False where /proc does not
- * tell. */
+/* Whether "who" is an ancestor of this process on this host, and has lived for at least "age" ns: a
+ * younger process has the number of one that has ended. False where /proc cannot be read. */
 bool ancestor_is(const struct identity *who, int64_t age);
 
 #endif

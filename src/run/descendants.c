@@ -1,4 +1,4 @@
-/* Noting what descends from a supervisor. */
+/* Noting the descendants of a supervisor. */
 #include "run/descendants.h"
 
 /* A command that ends at once is not looked at. */
@@ -16,7 +16,7 @@ static void arm(struct descendants *descendants, int64_t pause)
              moment_plus(descendants->looked, pause > least ? pause : least));
 }
 
-/* What is older than the supervisor need not be asked whether it is of the tree. */
+/* A process that is older than the supervisor is not of the tree, whatever its environment says. */
 static void note_start(struct tree *tree)
 {
     struct process root;

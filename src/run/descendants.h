@@ -1,4 +1,4 @@
-/* What descends from a supervisor, noted again and again while it lives: when it is dead, descent
+/* The descendants of a supervisor, noted again and again while it lives: when it is dead, descent
  * cannot be seen any more, and the environment of a process is its own memory, which it may
  * overwrite (setproctitle(3)). */
 #ifndef RLOCK_RUN_DESCENDANTS_H
@@ -18,13 +18,13 @@ struct descendants {
     int64_t least;        /* ns to it in any case */
 };
 
-/* The tree is the caller's, and is told what is noted. */
+/* The caller owns the tree, which refers to the processes that are noted. */
 void descendants_init(struct descendants *descendants, struct loop *loop, struct tree *tree);
 /* The command has been started. */
 void descendants_watch(struct descendants *descendants);
-/* A process of the tree has ended: what it had started may be seen now, and not much later. */
+/* A process of the tree has ended: its children can be seen now, and not for much longer. */
 void descendants_hurry(struct descendants *descendants);
-/* What has been noted stays. */
+/* Stops looking; the processes that were noted stay. */
 void descendants_stop(struct descendants *descendants);
 void descendants_free(struct descendants *descendants);
 

@@ -15,7 +15,7 @@ static bool names(const char *entry, const char *name)
     return strncmp(entry, name, length) == 0 && entry[length] == '=';
 }
 
-/* What an outer rlock said of its lock would be wrong for this one. */
+/* The words of an outer rlock about its own lock would be wrong for this one. */
 static bool is_stale(const char *entry)
 {
     static const char *const stale[] = {"RLOCK_KEY",      "RLOCK_MODE", "RLOCK_OWNER",

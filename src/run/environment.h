@@ -4,12 +4,12 @@
 
 #include "lock/lock.h"
 
-/* What a command is told of its lock before it is held. */
+/* The facts about its lock that a command gets before the lock is held. */
 struct environment_lock {
     const char *const *keys; /* borrowed until environment_free() */
     size_t key_count;
     enum lock_mode mode;
-    const char *owner; /* NULL: not for who is told */
+    const char *owner; /* NULL: the reader must not know it */
 };
 
 #define ENVIRONMENT_WORDS 6 /* about the lock */
@@ -19,7 +19,7 @@ struct environment {
     /* Those about the lock: RLOCK_KEY, RLOCK_MODE, RLOCK_OWNER, and once it is granted
      * RLOCK_LEASE_MS, RLOCK_FENCE and with a limit RLOCK_SLOT; NULL before, and without one. */
     char *words[ENVIRONMENT_WORDS];
-    char *url;               /* what is left of RLOCK_URL, NULL if it is as it was */
+    char *url;               /* RLOCK_URL without its passwords; NULL if it had none */
     const char *const *keys; /* borrowed */
     size_t key_count;
     bool limited;
@@ -33,14 +33,14 @@ char *environment_keys(const char *const *keys, size_t count);
  * to copies, which stay for good. */
 void environment_hide(char **entries);
 
-/* Makes one of "inherited", whose strings it borrows: with what there is to know of the lock;
- * without what an outer rlock said of its own; without passwords unless keep_credentials. lock:
- * NULL where there is none of its own, and the outer one's is not touched. Give back with
+/* Makes an environment of "inherited", whose strings it borrows: adds the facts about the lock, and
+ * leaves out those of an outer rlock, and passwords unless keep_credentials. lock: NULL for a
+ * command without a lock of its own; then the outer one's facts stay. Release with
  * environment_free(). */
 void environment_make(struct environment *environment, char *const *inherited,
                       const struct environment_lock *lock, bool keep_credentials);
-/* The lock is held: adds for how long (ns) and what was granted for each of its keys. Those of them
- * that are not held are told of no more. */
+/* Adds for how long (ns) the lock is held, and the grants of its keys. Keys that are not held are
+ * removed. */
 void environment_grant(struct environment *environment, int64_t lease,
                        const struct lock_grant *grants);
 void environment_free(struct environment *environment);

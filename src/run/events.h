@@ -1,14 +1,13 @@
-/* What a run or an acquisition tells its user while it goes on. Nothing in this folder words a
- * message or writes one: who starts it passes callbacks (cli/run_messages.c). Both the supervisor
- * and the agent call them; the agent is a fork of the supervisor, in which the same pointers are
- * valid. */
+/* The events that a run or an acquisition reports to its user. Nothing in this folder words or
+ * writes a message: the caller passes callbacks (cli/run_messages.c). Both the supervisor and the
+ * agent call them; the agent is a fork of the supervisor, in which the same pointers are valid. */
 #ifndef RLOCK_RUN_EVENTS_H
 #define RLOCK_RUN_EVENTS_H
 
 #include "lock/keeper.h"
 
 enum run_event {
-    RUN_NOTHING, /* nothing is told */
+    RUN_NOTHING, /* nothing to report */
 
     /* The wait. */
     RUN_REQUEUED,     /* number: its new place in the queue */
@@ -28,7 +27,7 @@ enum run_event {
     RUN_FAILED, /* key, reason, cause, hint: the store does not grant it */
 
     /* The command. */
-    RUN_NO_PROC,        /* what the command starts cannot be seen */
+    RUN_NO_PROC,        /* the processes that the command starts cannot be seen */
     RUN_CGROUP,         /* reason: the path of that which the command has */
     RUN_NO_CGROUP_HERE, /* none is delegated */
     RUN_NO_CGROUP,      /* reason: none could be made, though one is required */
@@ -39,7 +38,7 @@ enum run_event {
     RUN_LOST,           /* reason: the lock is lost when the command has ended, or is being ended */
     RUN_LOST_STOPPING,  /* reason: the same, and the command is being ended for it */
     RUN_LOST_CONTINUES, /* reason: the same, and the command continues */
-    /* The same once more when it has ended: what was told then may have gone with an editor's
+    /* The same once more when it has ended: the first message may have gone with an editor's
      * screen. */
     RUN_STOPPED_BEFORE,
     RUN_LOST_BEFORE,
@@ -50,7 +49,7 @@ enum run_event {
     RUN_AGENT_MISSING,  /* the same, but another one could not be started: reason */
     RUN_AGENT_DIED_AGAIN, /* number: as above */
     RUN_AGENTS_DIE,       /* number: as above; no other one is started */
-    RUN_AGENT_GAVE_UP,    /* reason: the agent cannot go on; another one is started */
+    RUN_AGENT_GAVE_UP,    /* reason: the agent cannot continue; another one is started */
     RUN_SURVIVORS, /* the supervisor is dead; some of the command's processes cannot be killed */
     RUN_UNSEEN,    /* the same, and it cannot be seen whether there are any */
     RUN_SYSTEM_REFUSED, /* reason */
@@ -74,7 +73,7 @@ enum run_event {
     RUN_NO_RENEWER,    /* reason: the process that is to renew the lock cannot be started */
     RUN_RENEWER_DIED,  /* before the lock was held */
     RUN_RENEWER_ENDED, /* nothing renews what was printed */
-    RUN_UNDELIVERED,   /* reason: the lock could not be printed, and was given back */
+    RUN_UNDELIVERED,   /* reason: the lock could not be printed, and was released */
 
     RUN_EVENTS
 };
@@ -127,7 +126,7 @@ struct run_news {
     int64_t number;
     unsigned slot;
     int64_t duration; /* ns */
-    bool remains;     /* of the command: what it has left running, as it has ended itself */
+    bool remains;     /* the command has ended; its processes remain */
     enum cause cause;
     enum hint hint;
     struct run_reason reason;
@@ -143,14 +142,13 @@ struct run_events {
     /* Words the line that tells news, or shows why the lock is waited for: without "rlock: ". */
     void (*word)(void *arg, const struct run_news *news, char *out, size_t size);
     void (*word_wait)(void *arg, const struct run_refusal *refusal, char *out, size_t size);
-    /* Who is in the way, in words: by the refusal; NULL: this process itself, which holds the lock.
-     * "" where that is not known. */
+    /* Names the holder: by the refusal; NULL: this process itself, which holds the lock. "" where
+     * it is not known. */
     void (*name_holder)(void *arg, const struct run_refusal *refusal, char *out, size_t size);
-    /* The lock is held, of those keys that were granted, which are told of from now on. NULL: it is
-     * held no more. */
+    /* The lock is held, with these keys, which are named from now on. NULL: it is not held any
+     * more. */
     void (*granted)(void *arg, const struct lock_grant *grants);
-    /* This process has stayed behind, without the streams of the one that the user sees: no more is
-     * told. */
+    /* This process stays behind without the streams that the user sees: no more is reported. */
     void (*detach)(void *arg);
     void *arg;
 };

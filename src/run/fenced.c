@@ -29,7 +29,7 @@ static void on_death(void *arg)
     loop_stop(arg);
 }
 
-/* Until the parent has ended. False: that cannot be waited for. */
+/* Returns when the parent has ended. False if that cannot be waited for. */
 static bool await_death(pid_t parent)
 {
     struct loop *loop = loop_new();
@@ -68,14 +68,14 @@ static int guard(int lock, const void *arg)
 
 struct fenced {
     const struct fenced_plan *plan;
-    struct agent_process agent; /* none: the job has nobody to tell */
+    struct agent_process agent; /* none: the job has no agent to tell */
     struct job job;
     struct loop *loop;
     struct loop_timer clock;
     pid_t guard;
 };
 
-/* What was stopped together with this process has no lease to ask for. */
+/* A command that was stopped together with this process has no lease to ask for. */
 static void settle(struct fenced *all)
 {
     if (all->job.state == JOB_PAUSED) {
@@ -126,8 +126,8 @@ static int prepare(struct fenced *all)
     return all->loop && loop_signals(all->loop, &caught, on_signal, all) == 0 ? 0 : -1;
 }
 
-/* The guard after the command, which is killed with this process by itself: there is nothing else
- * of it yet. */
+/* Starts the guard after the command, which is killed with this process by itself: it has not
+ * started any process yet. */
 static int start(struct fenced *all)
 {
     if (job_start(&all->job) < 0)

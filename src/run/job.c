@@ -8,13 +8,13 @@
 
 #include "lock/lease.h"
 
-/* For the agent to answer, beyond what it gives the store for a renewal. */
+/* The agent has so long to answer, beyond the time that the store has for a renewal. */
 #define VERIFY_NS (1 * NS_PER_SEC)
-/* How often, at most, to look whether what the command has left behind has ended: it takes a while,
- * and where many processes come and go there is always a reason. */
+/* How often, at most, to look whether the processes that the command has left have ended: a look
+ * takes a while, and where many processes come and go there is always a reason for one. */
 #define LOOK_NS (20 * NS_PER_MS)
-/* How long a command that forks faster than it is killed keeps its lock. After that the lock is not
- * renewed any more, and killing goes on until the lease has ended. */
+/* A command that forks faster than it is killed keeps its lock for so long. After that the lock is
+ * not renewed any more, and killing continues until the lease has ended. */
 #define FORKING_NS (30 * NS_PER_SEC)
 
 static void tell(const struct job *job, enum order_kind kind)
@@ -22,7 +22,7 @@ static void tell(const struct job *job, enum order_kind kind)
     agent_process_tell(job->agent, &(struct agent_order){.kind = kind}, -1);
 }
 
-/* Returns what was told. */
+/* Returns the news, to be repeated later. */
 static struct run_news tell_user(const struct job *job, enum run_event event,
                                  const struct run_reason *why)
 {
@@ -54,8 +54,8 @@ static struct tree tree_of(struct job *job)
                          .callers = &job->callers};
 }
 
-/* While it runs, its process group is for the terminal and its shells to form; what it left behind
- * has none in common. */
+/* While the command runs, its process group is for the terminal and its shells to form; the
+ * processes that it leaves have none in common. */
 static void send(struct job *job, int signo)
 {
     const struct tree tree = tree_of(job);
@@ -66,7 +66,7 @@ static void send(struct job *job, int signo)
         child_signal(&job->child, signo);
 }
 
-/* With a fixed lease there is no going on without it. */
+/* Whether the command may continue without the lock; never with a fixed lease. */
 static bool goes_on_without(const struct job *job)
 {
     return job->plan->on_lost != ON_LOST_STOP && job->plan->renew;
@@ -97,7 +97,7 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     return !job->no_cgroup && note_callers(job) ? 0 : -1;
 }
 
-/* One that is required has been made before the lock was asked for. */
+/* A required one was made before the lock was asked for. */
 static void enter_cgroup(const struct job *job)
 {
     struct cgroup *cgroup = cgroup_of(job);
@@ -400,7 +400,7 @@ static void run_out(struct job *job)
         time_out(job, &fixed);
 }
 
-/* It ended by itself. Processes that it left behind are let alone, or waited for. */
+/* It ended by itself. The processes that it left are let run, or waited for. */
 static void end(struct job *job, bool had_terminal)
 {
     job->state = job->plan->wait_descendants && !job->fault ? JOB_LINGERING : JOB_ENDED;
@@ -412,7 +412,7 @@ static void end(struct job *job, bool had_terminal)
     }
 }
 
-/* It was never executed. */
+/* The command was never executed. */
 static void tell_fault(struct job *job)
 {
     const struct run_reason late = {.cause = RUN_CAUSE_TOO_LATE},
@@ -476,10 +476,10 @@ void job_tick(struct job *job)
 
 /* -- stop and continue ----------------------------------------------------------------------- */
 
-/* The command has been stopped by "signo" and this process follows. Whoever waits for this job has
- * to see all of it stopped, as if the command were part of it, so the rest of the job is stopped as
- * well, unless the terminal has done it already. What has happened to the lock meanwhile is asked
- * before the command goes on. */
+/* The command has been stopped by "signo" and this process follows. The shell that waits for this
+ * job must see all of it stopped, as if the command were part of it, so the rest of the job is
+ * stopped as well, unless the terminal has done it already. Before the command continues, the agent
+ * must verify that the lock is still held. */
 static void pause_with(struct job *job, int signo)
 {
     bool all = !job->told_to_stop || job->terminal.given;
@@ -496,8 +496,8 @@ static void pause_with(struct job *job, int signo)
     job->state = JOB_RUNNING;
 }
 
-/* Without a terminal there is no job control, and with a plain SIGSTOP it is none of a job in the
- * background: then the lock of a stopped command is kept. */
+/* There is no job control without a terminal, nor for a plain SIGSTOP of a job in the background:
+ * then the lock of a stopped command is kept. */
 static bool is_job_control(struct job *job, int signo)
 {
     if (job->told_to_stop || job->terminal.given)

@@ -18,14 +18,14 @@ enum on_lost { ON_LOST_STOP, ON_LOST_CONTINUE, ON_LOST_SIGNAL };
 struct job_plan {
     const struct run_events *events;
     char *const *command;            /* argv of the command, NULL-terminated */
-    struct environment *environment; /* its environment, to be told of the grant */
+    struct environment *environment; /* its environment; the grant is added */
     const char *owner;               /* the token of its lock; NULL: it has none */
     bool renew;                      /* the lease is renewed */
     int64_t at_most;                 /* ns from acquisition, 0: no limit */
     int64_t kill_after;              /* ns between TERM and KILL */
     bool cgroup;                     /* it must have one of its own */
-    bool wait_descendants;           /* what the command leaves behind is under the lock, too */
-    struct stop_plan stop;           /* what is run before the command is stopped */
+    bool wait_descendants;           /* processes that the command leaves are under the lock, too */
+    struct stop_plan stop;           /* the command of --stop */
     enum on_lost on_lost;
     int lost_signal; /* ON_LOST_SIGNAL */
 };
@@ -35,7 +35,7 @@ enum job_state {
     JOB_RUNNING,   /* perhaps stopped, but not together with this process */
     JOB_PAUSED,    /* stopped; this process was too, and has just been continued */
     JOB_VERIFYING, /* still stopped: is the lock still ours? */
-    JOB_LINGERING, /* ended by itself; what it left behind is waited for */
+    JOB_LINGERING, /* ended by itself; the processes that it left are waited for */
     JOB_STOPPING,  /* being ended */
     JOB_ENDED,
 };
@@ -43,12 +43,12 @@ enum job_state {
 struct job {
     const struct job_plan *plan;
     enum job_state state;
-    const struct agent_process *agent; /* to be told, and not to be ended with the command */
+    const struct agent_process
+        *agent; /* to receive orders; it must not be ended with the command */
     struct inherited inherited;
     struct terminal terminal;
     struct procfs procfs;
-    struct process_list
-        callers; /* what its caller had started before, as children of this process */
+    struct process_list callers; /* the children of this process that its caller had started */
     struct child child;
     struct stop stop;
     struct stop_command stop_command;
@@ -99,9 +99,9 @@ void job_extend(struct job *job, struct lease lease);
 /* Why it has not been extended yet. */
 void job_note_trouble(struct job *job, const struct run_reason *why);
 void job_lose(struct job *job, const struct run_reason *why);
-/* Hands on a signal that this process got; SIGTSTP stops this process with it. */
+/* Forwards a signal that this process got; SIGTSTP stops this process with it. */
 void job_signal(struct job *job, int signo);
-/* What waitpid() said of it. */
+/* Takes a change of the command's state. status: as of waitpid(). */
 void job_changed(struct job *job, enum child_change change, int status);
 /* Another child of this process has ended. True if it was the command of --stop. */
 bool job_other_ended(struct job *job, pid_t pid, int status);
@@ -112,14 +112,14 @@ void job_reaped(struct job *job);
 /* When PAUSED, and all that the agent had to say has been heard: asks for the present state. */
 void job_verify(struct job *job);
 
-/* Once it has ended, stuck, and nobody renews its lease any more: goes on killing what still forks,
- * until nothing is left or the lease has ended. */
+/* For a job that has ended, stuck, with a lease that is not renewed any more: continues killing the
+ * processes that still fork, until none is left or the lease has ended. */
 void job_kill_on(struct job *job);
 
 /* How the command ended; not known if it was not executed. */
 void job_command_end(const struct job *job, struct lock_end *end);
 
-/* When job_tick() is to be called next. */
+/* When to call job_tick() next. */
 struct moment job_due(const struct job *job);
 void job_tick(struct job *job);
 /* Kills the command at once, for a supervisor that cannot go on. Returns when it is dead, or cannot

@@ -14,7 +14,7 @@
 #include "os/tree.h"
 #include "run/environment.h"
 
-/* What is still there when the time is over has so long to clean up. */
+/* A command that still runs when the time is over has so long to clean up. */
 #define CLEAN_UP_NS (1 * NS_PER_SEC)
 /* How often to look whether what was killed has ended, and when to leave it to itself. */
 #define LOOK_NS     (20 * NS_PER_MS)
@@ -27,7 +27,7 @@ struct work {
     const struct inherited *inherited;
     struct loop *loop;
     struct loop_io socket;
-    struct loop_timer timer; /* the supervisor has ended: when to do something about what goes on */
+    struct loop_timer timer; /* the supervisor has ended: when to end commands that still run */
     struct moment stay_until;
     struct procfs procfs;
     pid_t commands[NOTICE_EVENTS]; /* 0: not started, or ended */
@@ -82,7 +82,7 @@ static void start_command(struct work *work, const struct notice *notice)
     work->commands[notice->event] = pid;
 }
 
-/* What the commands have started in the background is waited for, too. */
+/* Processes that the commands have started in the background are waited for, too. */
 static void leave_if_idle(struct work *work)
 {
     if (work->alone && !child_exists())

@@ -15,7 +15,7 @@
 
 /* Borrowed for as long as the run lasts. */
 struct notifier_plan {
-    const char *command;      /* for sh -c; NULL: nobody is to be notified */
+    const char *command;      /* for sh -c; NULL: none */
     int64_t after;            /* ns of a wait, or of holding the lock, that are long */
     char *const *environment; /* of the command, without what a notice adds */
     const char *const *keys;  /* that are asked for */
@@ -44,12 +44,12 @@ struct notice {
 
 /* The supervisor's end. */
 struct notifier {
-    int socket; /* -1: there is no notifier */
+    int socket; /* -1: none was started */
     bool told[NOTICE_EVENTS];
 };
 
-/* Forks the notifier, if the plan has a command, before any process that is to be told from it. The
- * user is told if that is not possible. "inherited" is for the commands. */
+/* Forks the notifier, if the plan has a command: before any process that must not be taken for its
+ * own. A failure is reported to the user. "inherited" is for the commands. */
 void notifier_start(struct notifier *notifier, const struct notifier_plan *plan,
                     const struct inherited *inherited);
 /* Whether such a notice makes a difference: it is the first of its kind. */

@@ -16,7 +16,7 @@
 #define TELL_NS (50 * NS_PER_MS)
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
-/* What an agent has asked several servers to give back may be done for so long at least. */
+/* The requests that an agent has sent to several servers may be executed for at least so long. */
 #define STRAY_LEAST_NS (2 * NS_PER_SEC)
 
 /* Memory that this process has in common with those that it forks. */
@@ -30,7 +30,7 @@ struct supervisor {
     struct supervisor_outcome *outcome;
     struct loop *loop;
     struct loop_io channel;
-    struct loop_timer clock; /* urgent: what is next due */
+    struct loop_timer clock; /* urgent: the next deadline */
     struct agent_process agent;
     struct job job;
     struct timed_release release;
@@ -38,9 +38,9 @@ struct supervisor {
     struct lock_grant grants[LOCK_KEYS_MAX];
 
     bool held;                         /* the agent says so; the command has not been started */
-    bool extended;                     /* an extension is to be acknowledged */
+    bool extended;                     /* an extension must be acknowledged */
     const struct run_refusal *refusal; /* the last one that was heard of; NULL: none */
-    bool returned;                     /* a grant that was not taken may have been given back */
+    bool returned;                     /* a grant that was not claimed may have been released */
     int end;                           /* of the latest agent that has died, as of waitpid() */
     bool decided;                      /* the outcome is known, as no command was run */
     struct run_news last;              /* decided: why */
@@ -96,7 +96,7 @@ static void release(struct supervisor *s)
         finish(s);
 }
 
-/* While the lock is waited for, held or given back. A user who cancels does not wait for another
+/* While the lock is waited for, held or released. A user who cancels does not wait for another
  * agent. */
 static bool needs_agent(const struct supervisor *s)
 {
@@ -105,7 +105,7 @@ static bool needs_agent(const struct supervisor *s)
 
 /* -- notices --------------------------------------------------------------------------------- */
 
-/* What has happened, as a status and as the line that the user reads. */
+/* Describes the event by a status and by the line that the user reads. */
 static void describe(struct supervisor *s, struct notice *notice)
 {
     const struct run_events *events = events_of(s);
@@ -158,7 +158,7 @@ static struct moment held_long_at(const struct supervisor *s)
     return moment_plus(s->job.acquired, s->plan->notifier.after);
 }
 
-/* Of what has become of the lock so far. */
+/* Sends the notices about the state of the lock so far. */
 static void notify_of_state(struct supervisor *s)
 {
     bool failed =
@@ -208,7 +208,7 @@ static void take_held(struct supervisor *s, const struct agent_report *report)
     memcpy(s->grants, report->grants, sizeof s->grants);
 }
 
-/* The agent's last word where no command was run. */
+/* The agent's last report where no command was run. */
 static void take_refusal(struct supervisor *s, const struct agent_report *over)
 {
     bool refused = over->news.event == RUN_NOT_ACQUIRED;
@@ -274,7 +274,7 @@ static void take(struct supervisor *s, const struct agent_report *report)
     }
 }
 
-/* The agent is no more. */
+/* The agent has ended. */
 static void part(struct supervisor *s)
 {
     loop_remove(s->loop, &s->channel);
@@ -285,9 +285,9 @@ static void part(struct supervisor *s)
 /* -- another agent --------------------------------------------------------------------------- */
 
 /* The agent that died may have acquired some of several keys, or at some of several servers, and a
- * grant that nobody took is given back. A release that is still under way must not free what the
- * next agent acquires, so that one starts later. Otherwise it starts at once, and has the same
- * place in the queue. */
+ * grant that was not claimed is released. A release that is still under way must not free the lock
+ * of the next agent, so that one starts later. Otherwise it starts at once, and keeps the place in
+ * the queue. */
 static struct moment acquire_after(const struct supervisor *s)
 {
     const struct agent_plan *plan = &s->plan->agent;
@@ -320,7 +320,7 @@ static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
     run_tell(events_of(s), &news);
 }
 
-/* What the last one did not live to do. */
+/* Gives the new agent the orders that the last one did not live to carry out. */
 static void instruct_agent(struct supervisor *s)
 {
     s->channel.fd = s->agent.channel;
@@ -348,7 +348,7 @@ static void replace_agent(struct supervisor *s)
         instruct_agent(s);
 }
 
-/* It makes no sense to try again and again, or after the lease. */
+/* Whether it is useless to start another agent: too many have died, or the lease has ended. */
 static bool is_hopeless(const struct supervisor *s)
 {
     if (s->job.state == JOB_IDLE && !s->outcome->granted)
@@ -371,13 +371,13 @@ static void do_without_agent(struct supervisor *s)
     }
 }
 
-/* It has been reaped, so it is not there any more; and all that it said has been heard. */
+/* The agent has been reaped, and all of its reports have been read. */
 static bool lacks_agent(const struct supervisor *s)
 {
     return s->agent.gone && s->agent.pid == 0 && needs_agent(s);
 }
 
-/* A release that nobody has been told of yet does not wait. */
+/* A release that no agent knows of yet does not wait. */
 static struct moment replace_at(const struct supervisor *s, struct moment now)
 {
     bool urgent = s->release.state == RELEASING && !s->release.told;
@@ -539,9 +539,9 @@ static void on_signal(void *owner, int signo)
 
 /* -- the run --------------------------------------------------------------------------------- */
 
-/* The notifier first: what is there before the job is not of the job. Then the agent: while it
- * connects, the rest is made ready, so that nothing that may be refused is left to be asked for
- * when the lock is held. */
+/* The notifier comes first: processes that exist before the job are not the job's. Then the agent:
+ * while it connects, all else that may be refused is prepared, so that nothing can fail when the
+ * lock is held. */
 static int prepare(struct supervisor *s)
 {
     struct shared *shared;

@@ -23,12 +23,12 @@ struct supervisor_outcome {
         OUTCOME_LOST,
         OUTCOME_TIMED_OUT,    /* the time limit, or the end of a lease that is not renewed */
         OUTCOME_NOT_EXECUTED, /* 126, 127 */
-        OUTCOME_INTERRUPTED,  /* told to end while waiting: "signal" says by what */
+        OUTCOME_INTERRUPTED,  /* told to end while waiting: "signal" says by which signal */
         OUTCOME_FAILED,       /* the store, or the operating system */
     } outcome;
     int status;         /* rlock's exit status where signal is 0 */
-    int signal;         /* rlock is to die of this */
-    int command_status; /* what the command ended with: -1 if it was not run or died of a signal */
+    int signal;         /* rlock must die of this */
+    int command_status; /* of the command; -1 if it was not run or died of a signal */
     int command_signal;
     int64_t waited; /* ns */
     int64_t held;

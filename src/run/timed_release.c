@@ -1,13 +1,13 @@
-/* Giving back, and not waiting for ever. */
+/* Releasing, without waiting for ever. */
 #include "run/timed_release.h"
 
 #include <errno.h>
 
-/* For the agent to give the lock back: a bit more than it takes itself, which is until the lease
- * has ended anyway, within bounds. */
+/* The agent has so long to release the lock: a bit more than it takes itself, which is until the
+ * lease has ended anyway, within bounds. */
 #define RELEASE_LEAST_NS (1500 * NS_PER_MS)
 #define RELEASE_MOST_NS  (10 * NS_PER_SEC)
-/* The same when the user wants to go. */
+/* The same when the user wants to leave. */
 #define HURRY_NS (1 * NS_PER_SEC)
 
 void timed_release_fail(const struct timed_release *release, const struct run_reason *why)

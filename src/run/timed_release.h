@@ -1,4 +1,4 @@
-/* Has the agent give back the lock, or the place in the queue, and bounds how long the supervisor
+/* Has the agent release the lock, or the place in the queue, and bounds how long the supervisor
  * waits for that: the agent may not answer. */
 #ifndef RLOCK_RUN_TIMED_RELEASE_H
 #define RLOCK_RUN_TIMED_RELEASE_H
@@ -10,19 +10,20 @@ struct timed_release {
     const struct agent_process *agent;
     const struct job *job;
     enum { STAYING, RELEASING, CANCELLING } state;
-    struct moment by; /* when to go without an answer */
-    bool told;        /* an agent has been told to give it back, and may have done so */
+    struct moment by; /* when to leave without an answer */
+    bool told;        /* an agent has been told to release the lock, and may have done so */
 };
 
-/* Nothing of the command is left: has the lock given back. False if nobody is to be waited for,
- * which has been said then. To be called once more when another agent has taken the place of one
- * that died. */
+/* Has the lock released, as nothing of the command is left. False if there is no release to wait
+ * for, which the user has been told then. Must be called once more when another agent has replaced
+ * one that died. */
 bool timed_release_start(struct timed_release *release);
-/* No command was started. False if nobody is to be waited for. */
+/* Has the place in the queue released, as no command was started. False if there is no answer to
+ * wait for. */
 bool timed_release_cancel(struct timed_release *release);
 /* The user does not want to wait. */
 void timed_release_hurry(struct timed_release *release);
-/* It did not work: warns if something may still be held. */
+/* Reports a failed release, if something may still be held. */
 void timed_release_fail(const struct timed_release *release, const struct run_reason *why);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "run/ancestor.h"
 
-/* Nobody wants to read of a shorter wait, nor of an ancestor in it. */
+/* A shorter wait is not reported, nor is an ancestor in it. */
 #define QUIET_NS (1 * NS_PER_SEC)
 
 /* How old the last refusal is. */
@@ -31,9 +31,9 @@ static void show(struct loop_timer *timer)
         loop_arm(waiting->loop, timer, moment_plus(loop_now(waiting->loop), pause));
 }
 
-/* An ancestor of this process holds the lock, though none of the owners that RLOCK_OWNER tells:
- * that got lost on the way, and so it is not nested in. Of a semaphore's holders another one may
- * make room, and so may those of other keys where some of them are enough. */
+/* An ancestor of this process holds the lock, though RLOCK_OWNER does not name it: the variable was
+ * lost on the way, so this is not nested in it. Another holder of a semaphore may make room, and so
+ * may those of other keys where some of them are enough. */
 static bool waits_for_itself(const struct waiting *waiting, const struct answer *refusal)
 {
     const struct lock_party *holder = &refusal->holder;
@@ -69,7 +69,7 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
     waiting->timer = (struct loop_timer){.fire = show, .owner = waiting};
 }
 
-/* Once: what the store keeps counts for everybody, whatever each has asked for. */
+/* Once per run: the limit that the store keeps counts for all clients, whatever they asked for. */
 static void tell_limit(struct waiting *waiting, unsigned key, unsigned limit)
 {
     const struct run_news news = {.event = RUN_OTHER_LIMIT, .key = key, .number = limit};
@@ -126,7 +126,7 @@ static void tell_grants(struct waiting *waiting, const struct lock_grant *grants
     }
 }
 
-/* A store may have a limit of its own. */
+/* The store may have a limit for leases. */
 static void tell_short_lease(const struct waiting *waiting, struct lease lease)
 {
     const struct run_news news = {.event = RUN_SHORT_LEASE, .duration = lease.length};

@@ -1,5 +1,4 @@
-/* What a user is told while rlock waits for a lock, and of the wait's end: when, not in which
- * words. */
+/* Decides when a user reads why rlock waits, and that the wait has ended; not in which words. */
 #ifndef RLOCK_RUN_WAITING_H
 #define RLOCK_RUN_WAITING_H
 
@@ -15,7 +14,7 @@ struct waiting {
     struct moment heard;     /* when it came; 0: never */
     struct moment began;     /* the wait */
     bool refused;            /* in this wait */
-    bool told_of_ancestor;   /* that holds it, which is for once */
+    bool told_of_ancestor;   /* that holds it; only once */
     bool told_of_limit;
     char examined[OWNER_SIZE]; /* the latest holder that was looked for among them */
 };
@@ -25,14 +24,14 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
                   const struct run_events *events);
 /* Still refused, for this reason. */
 void waiting_heard(struct waiting *waiting, const struct answer *refusal);
-/* For the last refusal of a wait that has ended: what there is to tell. */
+/* Describes the last refusal of a wait that has ended. */
 void waiting_refused(const struct waiting *waiting, const struct answer *refusal,
                      struct run_refusal *out);
 /* The same for the latest refusal of a wait that continues; if there was none, *out stays. */
 void waiting_latest(const struct waiting *waiting, struct run_refusal *out);
 /* Hides what is shown; a wait that continues is shown again. */
 void waiting_hide(const struct waiting *waiting);
-/* It is over: what was drawn is hidden. */
+/* The wait is over: hides what was shown. */
 void waiting_end(struct waiting *waiting);
 /* The same, and the lock is held, for this lease and with that granted for each of its keys. */
 void waiting_acquired(struct waiting *waiting, struct lease lease, const struct lock_grant *grants);

@@ -21,7 +21,7 @@ struct watchdog {
     struct loop *loop;
     int64_t kill_after;    /* ns */
     bool enabled;          /* while the supervisor lives; its death ends the tree in any case */
-    bool wait_descendants; /* what the command leaves behind is under the lock, too */
+    bool wait_descendants; /* processes that the command leaves are under the lock, too */
     struct tree tree;
     struct loop_timer timer; /* urgent */
     enum watchdog_phase phase;

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether "header", the value of a Host header, is an IP address, which nobody's name server can
- * lead elsewhere, or one of the names, in whatever letters, with any port or none. */
+/* Whether "header", the value of a Host header, is an IP address, which no name server can lead
+ * elsewhere, or one of the names, in upper or lower case, with any port or none. */
 bool host_header_is_known(const char *header, const char *const *names, size_t count);
 
 /* Whether that may be one of the names: no port, and nothing that a name cannot have. */

@@ -17,7 +17,7 @@
 #define SILENCE_SECONDS 5U                  /* of a client in the middle of its request */
 #define LIFETIME        (30 * NS_PER_SEC)   /* of a connection, however slow its client is */
 
-/* What the browser may load and run: this page's own files, and nothing else from anywhere. */
+/* The browser may load and run this page's own files, and nothing else. */
 #define POLICY                                                                                     \
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -160,7 +160,7 @@ static bool is_for_browsers(const char *url)
     return strcmp(url, "/metrics") != 0 && strcmp(url, HEALTH) != 0;
 }
 
-/* A browser names the host in each request; who speaks HTTP/1.0 need not, and is none. */
+/* A browser names the host in each request. An HTTP/1.0 client need not, and is not a browser. */
 static bool is_known(const struct http *http, const char *host)
 {
     return !host || !http->events->knows_host || http->events->knows_host(http->arg, host);
@@ -335,7 +335,7 @@ static void run(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG ms;
 
-    /* At the limit it accepts nobody until it is called once more after one has gone. */
+    /* At the limit it accepts no connection until it is called once more after one has ended. */
     do {
         http->one_has_gone = false;
         MHD_run(http->daemon);

@@ -1,8 +1,7 @@
-/* HTTP for rlock serve, by libmicrohttpd, in the caller's loop. It answers GET and HEAD alone:
- * a page, which is part of the program, and the documents that its owner publishes. A connection
- * is for one request and has a limited time; there is a limit to what a request may have in its
- * headers, and to how many connections there are: where they are too many, the oldest one without
- * a whole request has to go. */
+/* HTTP for rlock serve, by libmicrohttpd, in the caller's loop. It answers only GET and HEAD: a
+ * page, which is part of the program, and the documents that its owner publishes. A connection is
+ * for one request and has a limited time. The size of a request's headers and the number of
+ * connections are limited: beyond it, the oldest connection without a whole request is closed. */
 #ifndef RLOCK_SERVE_HTTP_H
 #define RLOCK_SERVE_HTTP_H
 
@@ -14,7 +13,7 @@ struct loop;
 
 enum http_document { HTTP_LOCKS, HTTP_HISTORY, HTTP_TABLE, HTTP_METRICS, HTTP_DOCUMENTS };
 
-/* What is served from now on. The texts become http's, which frees them; whoever asks for one that
+/* Serves these documents from now on. http takes over and frees the texts; a request for one that
  * is NULL waits for the next. */
 struct http_texts {
     struct http_text {
@@ -36,7 +35,7 @@ struct http_events {
     /* Whether that is a user and the password: of all requests but those that ask whether anything
      * is served here. NULL: it is not asked for. */
     enum http_admission (*admits)(void *arg, const char *user, const char *password);
-    const char *about; /* what the page says of the store, as JSON */
+    const char *about; /* what the page says about the store, as JSON */
 };
 
 /* Starts to answer on a descriptor that listens, and is http's from then on. NULL if the library

@@ -8,8 +8,8 @@
 
 enum listener_result {
     LISTENER_OPEN,
-    LISTENER_MISUSED, /* that is no address */
-    LISTENER_REFUSED, /* the system does not let it, or somebody listens there */
+    LISTENER_MISUSED, /* not an address */
+    LISTENER_REFUSED, /* the system refuses, or another program listens there */
 };
 
 struct listener {
@@ -19,8 +19,8 @@ struct listener {
     struct stat file; /* of that, to be recognized */
 };
 
-/* Listens at "address"; a Unix socket that nobody listens on any more is replaced. Otherwise a
- * message that follows the address is in "fault". listener_close() in either case. */
+/* Listens at "address"; a Unix socket without a listener is replaced. Otherwise a message that
+ * follows the address is in "fault". listener_close() in either case. */
 enum listener_result listener_open(struct listener *listener, const char *address, char *fault,
                                    size_t size);
 /* Prints "http://127.0.0.1:9750/", with the port that the kernel has chosen for port 0, or

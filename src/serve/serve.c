@@ -23,12 +23,12 @@
 
 #define AUTH_FILE_MAX ((size_t)1024 * 1024)
 
-/* The store is asked when somebody asks, and no more often than this. */
+/* The store is asked when a client asks, and not more often than this. */
 #define SURVEY_EVERY (1 * NS_PER_SEC)
 /* A wrong password costs as long as this many times the time that it took to find out. */
 #define QUIET_TIMES 4
 #define TABLE_WIDTH 160 /* of the table for browsers without JavaScript */
-/* What has not answered by then is out of reach, to those who wait. */
+/* A store that has not answered by then is out of reach, for the clients that wait. */
 #define PATIENCE (5 * NS_PER_SEC)
 
 struct server {
@@ -46,12 +46,12 @@ struct server {
     char own_name[HOST_NAME_MAX + 1];
     const char **names;
     size_t name_count;
-    struct users *users;       /* who may look; NULL: whoever can connect */
+    struct users *users;       /* the users that may look; NULL: every client that can connect */
     struct moment quiet_until; /* a password was wrong: so long no other is tried */
 
     bool published, has_history;
-    struct moment fresh_until; /* what was published, and when the store may be asked again */
-    bool wanted;               /* somebody waits for the next survey */
+    struct moment fresh_until; /* until when the published documents count */
+    bool wanted;               /* a client waits for the next survey */
     bool history_wanted;       /* with former runs, which cost the store more */
     bool idle;                 /* nothing is under way; loop_stop() begins a survey */
     bool surveying;
@@ -65,7 +65,8 @@ static FILE *open_text(struct http_text *text)
     return mem_checked(open_memstream(&text->text, &text->length));
 }
 
-/* What `rlock status` prints, for programs and for people: free locks only where they are named. */
+/* Prints as `rlock status` does, for programs and for people: free locks only where they are named.
+ *  */
 static void print_locks(const struct server *server, struct http_texts *texts)
 {
     const struct render_style style = {.width = TABLE_WIDTH, .cut = true};
@@ -89,7 +90,7 @@ static void print_locks(const struct server *server, struct http_texts *texts)
     free(shown);
 }
 
-/* What `rlock history --json` prints. */
+/* Prints as `rlock history --json` does. */
 static void print_history(const struct server *server, struct http_text *text)
 {
     size_t count;
@@ -188,7 +189,7 @@ static bool knows_host(void *arg, const char *host)
     return host_header_is_known(host, server->names, server->name_count);
 }
 
-/* Whoever knows no password cannot keep it busy with finding that out. */
+/* A client without a password cannot keep it busy with checks. */
 static enum http_admission admits(void *arg, const char *user, const char *password)
 {
     struct server *server = arg;
@@ -342,7 +343,7 @@ static int open_listener(struct server *server)
     }
     if (server->listener.host)
         add_name(server, server->listener.host);
-    /* Whoever has the path of a Unix socket is no browser. */
+    /* A client of a Unix socket is not a browser. */
     server->events = (struct http_events){.is_fresh = is_fresh,
                                           .knows_host = server->listener.host ? knows_host : NULL,
                                           .admits = server->users ? admits : NULL,
@@ -355,7 +356,7 @@ static int open_listener(struct server *server)
     say_warning("%s: listening on %s", server->command->name,
                 listener_print(&server->listener, shown, sizeof shown));
     if (!server->users && !listener_is_local(&server->listener))
-        say_warning("%s: whoever can reach it sees all locks; " AUTH_FILE " asks for a password",
+        say_warning("%s: everyone who can reach it sees all locks; " AUTH_FILE " asks for a password",
                     server->command->name);
     server->listener.fd = -1; /* http's */
     return STATUS_OK;

@@ -1,4 +1,4 @@
-/* Who may look: the users of a file as htpasswd(1) writes it, with bcrypt. */
+/* The users that may look: those of a file as htpasswd(1) writes it, with bcrypt. */
 #ifndef RLOCK_SERVE_USERS_H
 #define RLOCK_SERVE_USERS_H
 

@@ -9,8 +9,8 @@
 
 enum rows_order {
     ROWS_BY_URGENCY, /* those that others wait for, by how long the first one waits; the others */
-    ROWS_BY_AGE,     /* what is held longest first */
-    ROWS_BY_WAITERS, /* what most wait for first */
+    ROWS_BY_AGE,     /* the longest held first */
+    ROWS_BY_WAITERS, /* the most waiters first */
     ROWS_BY_KEY,
     ROWS_ORDERS
 };

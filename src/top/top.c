@@ -485,7 +485,7 @@ static void on_keys(struct loop_io *io, int events)
 
 /* -- the terminal ------------------------------------------------------------------------------ */
 
-/* False if this job is not in the foreground and nobody can put it there. */
+/* False if this job is not in the foreground and cannot be put there. */
 static bool be_in_foreground(struct top *top)
 {
     if (!terminal_exists(&top->terminal))
@@ -664,7 +664,7 @@ static int pause_or_resume(void *arg)
     return wait_for_enter(run_command(top, &command_pause, pause));
 }
 
-/* What was typed to end the question is not for this process. */
+/* The keys that ended the question are not for this process. */
 static void forget_typed_signals(void)
 {
     const struct timespec at_once = {0};

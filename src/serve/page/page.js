@@ -1,5 +1,5 @@
-// All locks, live. What others wrote only ever becomes text, or an address of http or https. What
-// has not changed stays as it is, so that text stays selected, and the focus where it was.
+// All locks, live. Words of other users only ever become text, or an address of http or https.
+// Elements are changed only if they must be, so that text stays selected, and the focus stays.
 "use strict";
 
 const EVERY = 2000;
@@ -197,7 +197,7 @@ function setBar(svg, n, from, to, top, height, looks, text, span) {
     setText(bar.firstChild, text);
 }
 
-// What failed is higher than what did not: colours are not for everybody.
+// A run that failed is drawn higher than one that did not: not everyone sees colours.
 function setRun(svg, n, piece, lanes, span) {
     const height = (100 - WAITS) / lanes, flat = /bad|odd/.test(piece.looks) ? 0 : .25;
     setBar(svg, n, piece.from, piece.to, height * (piece.lane + flat), height * (.95 - flat),
@@ -270,14 +270,14 @@ function outer(lock) {
 const oldest = (parties) => Math.max(0, ...parties.map((party) => party.age_ms));
 const inUse = (lock) => lock.holders.length > 0 || lock.waiters.length > 0 || Boolean(lock.paused);
 
-// What hurts most comes first, as in rlock top; what is free stands at the end, by its name.
+// The most urgent lock comes first, as in rlock top; free locks are at the end, by name.
 function compare(a, b) {
     return inUse(b) - inUse(a) || (b.waiters.length > 0) - (a.waiters.length > 0) ||
         oldest(b.waiters) - oldest(a.waiters) || oldest(b.holders) - oldest(a.holders) ||
         (a.key < b.key ? -1 : 1);
 }
 
-// What it looks like, and in words.
+// The state, as a class and in words.
 function stateOf(lock) {
     const holders = outer(lock);
     if (holders.length === 0) return lock.paused ? ["paused", "paused"] : ["free", "free"];
@@ -433,7 +433,7 @@ function summary() {
     return count + (waiting > 0 ? ", " + waiting + " waiting" : "");
 }
 
-// Whoever hears the page hears this only when it changes: no time of day is in it.
+// A screen reader reads this only when it changes, so no time of day is in it.
 function say(text, away) {
     document.body.classList.toggle("away", away);
     setText(byId("summary"), text);
@@ -441,7 +441,7 @@ function say(text, away) {
     if (document.title !== plain(title)) document.title = plain(title);
 }
 
-// What was seen last stays.
+// The last state stays on the page.
 function sayAway(why) {
     say("out of reach" + (seen ? " since " + fullClock(seen) : "") + ": " + why, true);
 }
