@@ -309,6 +309,7 @@ struct mark_request {
  * cause ABSENT, EXISTS, CHANGED (COUNT: not that latch any more) or MISFIT. Asking the same again is
  * harmless but for DELETE. */
 enum store_verb {
+    VERB_NONE,
     VERB_ACQUIRE,
     VERB_RENEW,
     VERB_RELEASE,

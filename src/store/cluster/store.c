@@ -1,12 +1,15 @@
-/* A Redis Cluster as a store: each key at the node that has its slot. */
-#include "store/cluster/store.h"
+/* A Redis Cluster as a store: each key at the node that has its slot. And its record, cluster://. */
+#include "store/cluster/store_record.h"
 
 #include "base/mem.h"
 #include "lock/key.h"
 #include "net/loop.h"
+#include "store/cluster/checkup.h"
 #include "store/cluster/cluster.h"
-#include "store/cluster/survey.h"
 #include "store/cluster/several_keys.h"
+#include "store/cluster/survey.h"
+#include "store/redis/store_record.h"
+#include "store/url_parts.h"
 
 struct cluster_store {
     struct store base;
@@ -79,6 +82,7 @@ static void start(struct store *base, const struct operation *operation)
         retry = retry_until(store, operation->until);
         break;
     case VERB_SURVEY: survey(store, operation); return;
+    case VERB_NONE:
     case VERB_MARK: return; /* no Cluster has STORE_MARK */
     }
     cluster_call(store->cluster, slot_of(store, key), operation, retry);
@@ -107,7 +111,6 @@ static void close_cluster(struct store *base)
     free(store);
 }
 
-/* Of one key. */
 static struct store *open_single(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
 {
@@ -126,8 +129,8 @@ static struct store *open_single(struct loop *loop, const struct store_address *
     return &store->base;
 }
 
-struct store *store_cluster_open(struct loop *loop, const struct store_address *address,
-                                 char *fault, size_t size)
+static struct store *open_several(struct loop *loop, const struct store_address *address,
+                                  char *fault, size_t size)
 {
     struct store *single = open_single(loop, address, fault, size);
 
@@ -135,3 +138,43 @@ struct store *store_cluster_open(struct loop *loop, const struct store_address *
         return NULL;
     return several_keys_open(loop, single);
 }
+
+/* -- the record -------------------------------------------------------------------------------- */
+
+static const char *parse(struct url *url, char *rest)
+{
+    char *path;
+    const char *fault = url_take_authority(url, &rest, &path);
+
+    if (fault || (fault = url_take_hosts(url, rest, REDIS_PORT)))
+        return fault;
+    return path && *path ? "has a path (a cluster has one database only)" : NULL;
+}
+
+/* As a key of the same slot. */
+static bool beside(const char *prefix, const char *key, const char *name)
+{
+    char *lock = key_in_store(prefix, key);
+    bool same = cluster_slot(lock) == cluster_slot(name);
+
+    free(lock);
+    return same;
+}
+
+/* It has no grace: which of the nodes have lost writes cannot be known. */
+const struct store_record cluster_record = {
+    .scheme = "cluster",
+    .secure = "clusters",
+    .name = "cluster://",
+    .abilities = REDIS_ABILITIES & ~(unsigned)(STORE_GRACE | STORE_MARK | STORE_TOGETHER |
+                                               STORE_ANY | STORE_GLOB_PAUSES),
+    .mirrors = redis_mirrors,
+    .is_sharded = true,
+    .fails_over = true,
+    .tls_by_settings = true,
+    .beside = beside,
+    .parse = parse,
+    .print = url_append_hosts,
+    .schema = redis_schema,
+    .open = open_several,
+    .check = cluster_check};

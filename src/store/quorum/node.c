@@ -14,39 +14,33 @@ static void begin(struct quorum_node *node, const struct quorum_order *order)
     struct acquire_request acquire = requests->acquire;
     struct release_request release = requests->release;
     struct survey_request survey = requests->survey;
-    struct operation operation = {
-        .terms = &requests->terms, .until = order->until, .done = complete, .arg = node};
+    struct operation operation = {.verb = order->task,
+                                  .terms = &requests->terms,
+                                  .until = order->until,
+                                  .done = complete,
+                                  .arg = node};
 
     node->doing = *order;
-    node->next.task = TASK_NONE;
+    node->next.task = VERB_NONE;
     node->sent = loop_now(node->loop);
     switch (order->task) {
-    case TASK_NONE: return;
-    case TASK_ACQUIRE:
+    case VERB_ACQUIRE:
         acquire.queue = acquire.listen = false;
-        operation.verb = VERB_ACQUIRE;
         operation.acquire = &acquire;
         break;
-    case TASK_RENEW:
-        operation.verb = VERB_RENEW;
-        operation.renew = &requests->renew;
-        break;
-    case TASK_RELEASE:
+    case VERB_RENEW: operation.renew = &requests->renew; break;
+    case VERB_RELEASE:
         release.uncertain = order->bar;
         release.at_least = order->at_least;
         release.in_time = !order->last;
-        operation.verb = VERB_RELEASE;
         operation.release = &release;
         break;
-    case TASK_FORCE:
-        operation.verb = VERB_FORCE;
-        operation.force = &requests->force;
-        break;
-    case TASK_SURVEY:
+    case VERB_FORCE: operation.force = &requests->force; break;
+    case VERB_SURVEY:
         survey.each_arg = node;
-        operation.verb = VERB_SURVEY;
         operation.survey = &survey;
         break;
+    default: break;
     }
     store_start(node->member.store, &operation);
 }
@@ -60,25 +54,25 @@ static void learn(struct quorum_node *node, const struct answer *answer)
     node->inherited = false;
     node->replica = !known && answer->cause == CAUSE_MISFIT;
     switch (node->doing.task) {
-    case TASK_ACQUIRE:
+    case VERB_ACQUIRE:
         if (known)
             node->unsure = false;
         else
             node->unsure |= answer->maybe_done;
         break;
-    case TASK_RENEW:
+    case VERB_RENEW:
         if (answer->cause == CAUSE_REVOKED)
             return; /* it has the lock until the release */
         break;
-    case TASK_RELEASE:
+    case VERB_RELEASE:
         if (known && node->doing.bar)
             node->unsure = false;
         break;
     default: return;
     }
     if (known)
-        node->held = answer->verdict == VERDICT_GRANTED && node->doing.task != TASK_RELEASE;
-    if (known && !node->held && node->doing.task != TASK_RENEW)
+        node->held = answer->verdict == VERDICT_GRANTED && node->doing.task != VERB_RELEASE;
+    if (known && !node->held && node->doing.task != VERB_RENEW)
         node->confirmed.ns = 0; /* the entry is gone, and was not taken away */
     if (known && node->held) {
         node->evicted = false;
@@ -110,17 +104,17 @@ static void complete(void *arg, const struct answer *answer)
 
     learn(node, answer);
     node->evicted |= reply.evicted;
-    node->doing.task = node->next.task = TASK_NONE;
+    node->doing.task = node->next.task = VERB_NONE;
     /* A try that was given up has got nothing here: there is nothing to release. */
-    if (next.task != TASK_NONE &&
-        (next.task != TASK_RELEASE || next.round != 0 || quorum_node_may_hold(node)))
+    if (next.task != VERB_NONE &&
+        (next.task != VERB_RELEASE || next.round != 0 || quorum_node_may_hold(node)))
         begin(node, &next);
     node->heard(node->arg, node, &reply);
 }
 
 void quorum_node_order(struct quorum_node *node, struct quorum_order order)
 {
-    if (node->doing.task == TASK_NONE)
+    if (node->doing.task == VERB_NONE)
         begin(node, &order);
     else
         node->next = order;
@@ -133,19 +127,19 @@ const struct member_report *quorum_node_report(const struct quorum_node *node)
 
 bool quorum_node_may_hold(const struct quorum_node *node)
 {
-    return node->held || node->unsure || node->doing.task == TASK_ACQUIRE ||
-           node->next.task == TASK_ACQUIRE;
+    return node->held || node->unsure || node->doing.task == VERB_ACQUIRE ||
+           node->next.task == VERB_ACQUIRE;
 }
 
 bool quorum_node_release_nowait(struct quorum_node *node)
 {
     struct release_request request = node->requests->release;
 
-    if (node->doing.task == TASK_RELEASE && quorum_node_report(node)->sent && !node->unsure)
+    if (node->doing.task == VERB_RELEASE && quorum_node_report(node)->sent && !node->unsure)
         return true; /* said already */
     request.at_least = 0;
     request.uncertain = true;
-    node->doing.task = node->next.task = TASK_NONE;
+    node->doing.task = node->next.task = VERB_NONE;
     node->held = false;
     return store_release_nowait(node->member.store, &request);
 }

@@ -7,18 +7,9 @@
 
 struct quorum_node;
 
-enum quorum_task {
-    TASK_NONE,
-    TASK_ACQUIRE,
-    TASK_RENEW,
-    TASK_RELEASE,
-    TASK_FORCE,
-    TASK_SURVEY,
-};
-
 struct quorum_order {
-    enum quorum_task task;
-    unsigned round; /* whose vote it is */
+    enum store_verb task; /* NONE: there is no order */
+    unsigned round;       /* whose vote it is */
     struct moment until;
     bool last;        /* RELEASE: the owner does not acquire again */
     bool bar;         /* RELEASE: and must not: an acquisition of its may still arrive */

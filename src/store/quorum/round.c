@@ -41,7 +41,7 @@ void quorum_round_ask(struct quorum_round *round, struct quorum_node *node,
     quorum_node_order(node, order);
 }
 
-void quorum_round_ask_all(struct quorum_round *round, enum quorum_task task)
+void quorum_round_ask_all(struct quorum_round *round, enum store_verb task)
 {
     for (size_t i = 0; i < round->count; i++)
         quorum_round_ask(round, &round->nodes[i], (struct quorum_order){.task = task});

@@ -52,7 +52,7 @@ struct quorum_store {
     struct answer refusal;   /* of the latest try */
 
     /* The operation under way. */
-    enum quorum_task task; /* NONE: there is none */
+    enum store_verb task; /* NONE: there is none */
     struct moment until;
     enum quorum_stage {
         STAGE_VOTING,
@@ -78,7 +78,7 @@ static struct moment now_of(const struct quorum_store *store)
 /* The judgement on a node's reply: a vote, or first another order. */
 struct judgement {
     enum vote vote;
-    enum quorum_task then; /* NONE: vote */
+    enum store_verb then; /* NONE: vote */
 };
 
 static enum vote vote_of(const struct answer *answer)
@@ -94,11 +94,11 @@ static enum vote vote_of(const struct answer *answer)
 static struct judgement judge_acquiring(const struct quorum_store *store,
                                         const struct quorum_reply *reply)
 {
-    bool late = store->settling && reply->order->task == TASK_ACQUIRE &&
+    bool late = store->settling && reply->order->task == VERB_ACQUIRE &&
                 reply->answer->verdict == VERDICT_GRANTED;
 
     if (late && !quorum_is_settled(&store->requests, reply->answer))
-        return (struct judgement){.then = TASK_RENEW};
+        return (struct judgement){.then = VERB_RENEW};
     return (struct judgement){.vote = vote_of(reply->answer)};
 }
 
@@ -127,10 +127,10 @@ static struct judgement judge_renewing(const struct quorum_store *store,
     const struct answer *answer = reply->answer;
     bool useless = answer->verdict == VERDICT_REFUSED || !may_fill(store);
 
-    if (reply->order->task == TASK_ACQUIRE && answer->verdict != VERDICT_UNKNOWN && useless)
+    if (reply->order->task == VERB_ACQUIRE && answer->verdict != VERDICT_UNKNOWN && useless)
         return (struct judgement){.vote = VOTE_VOID};
-    if (reply->order->task == TASK_RENEW && is_missing(store, reply))
-        return (struct judgement){.then = TASK_ACQUIRE};
+    if (reply->order->task == VERB_RENEW && is_missing(store, reply))
+        return (struct judgement){.then = VERB_ACQUIRE};
     return (struct judgement){.vote = vote_of(answer)};
 }
 
@@ -154,12 +154,11 @@ static struct judgement judge_forcing(const struct answer *answer)
 static struct judgement judge(const struct quorum_store *store, const struct quorum_reply *reply)
 {
     switch (store->task) {
-    case TASK_ACQUIRE: return judge_acquiring(store, reply);
-    case TASK_RENEW: return judge_renewing(store, reply);
-    case TASK_RELEASE: return judge_releasing(store, reply);
-    case TASK_FORCE: return judge_forcing(reply->answer);
-    case TASK_SURVEY:
-    case TASK_NONE: break;
+    case VERB_ACQUIRE: return judge_acquiring(store, reply);
+    case VERB_RENEW: return judge_renewing(store, reply);
+    case VERB_RELEASE: return judge_releasing(store, reply);
+    case VERB_FORCE: return judge_forcing(reply->answer);
+    default: break;
     }
     return (struct judgement){.vote = vote_of(reply->answer)};
 }
@@ -199,7 +198,7 @@ static bool find_fault(const struct quorum_store *store, struct answer *fault)
 static bool is_fault(const struct quorum_store *store, const struct quorum_node *node,
                      const struct answer *heard, struct answer *fault)
 {
-    bool held = store->task == TASK_RENEW || store->task == TASK_RELEASE;
+    bool held = store->task == VERB_RENEW || store->task == VERB_RELEASE;
 
     if (held && store->hold != HOLD_FOREIGN)
         return false; /* a held lock is not lost for it */
@@ -212,14 +211,6 @@ static bool is_fault(const struct quorum_store *store, const struct quorum_node 
 
 /* -- beginning and ending ---------------------------------------------------------------------- */
 
-static void prepare(struct quorum_store *store, enum quorum_task task)
-{
-    store->task = task;
-    store->until = store->base.operation.until;
-    store->tries = 0;
-    loop_disarm(store->loop, &store->pause);
-}
-
 static void begin_round(struct quorum_store *store, enum quorum_rule rule)
 {
     store->stage = STAGE_VOTING;
@@ -229,7 +220,7 @@ static void begin_round(struct quorum_store *store, enum quorum_rule rule)
 
 /* Gives a node an order whose answer is not a vote. */
 static void order_without_vote(struct quorum_store *store, struct quorum_node *node,
-                               enum quorum_task task)
+                               enum store_verb task)
 {
     struct moment until = moment_plus(now_of(store), AFTERMATH_NS);
 
@@ -241,7 +232,7 @@ static void complete(struct quorum_store *store)
 {
     struct answer copy = store->answer; /* "done" may begin the next operation */
 
-    store->task = TASK_NONE;
+    store->task = VERB_NONE;
     quorum_round_end(&store->round);
     loop_disarm(store->loop, &store->timer);
     store->base.operation.done(store->base.operation.arg, &copy);
@@ -270,7 +261,7 @@ static void start_try(struct quorum_store *store)
     begin_round(store, QUORUM_TAKE);
     store->hold = HOLD_SOUGHT;
     store->requests.terms = (struct member_terms){.proposal = propose_fence()};
-    quorum_round_ask_all(&store->round, TASK_ACQUIRE);
+    quorum_round_ask_all(&store->round, VERB_ACQUIRE);
 }
 
 /* A majority has granted it. Now all that did get the highest fence; those that have it already
@@ -293,7 +284,7 @@ static void settle(struct quorum_store *store)
         if (ballot->vote != VOTE_YES || quorum_is_settled(requests, &ballot->answer))
             continue;
         quorum_round_cast(round, &store->nodes[i], VOTE_NONE, NULL);
-        quorum_round_ask(round, &store->nodes[i], (struct quorum_order){.task = TASK_RENEW});
+        quorum_round_ask(round, &store->nodes[i], (struct quorum_order){.task = VERB_RENEW});
     }
 }
 
@@ -309,7 +300,7 @@ static void release_try(struct quorum_store *store)
     store->hold = HOLD_OVER;
     for (size_t i = 0; i < store->count; i++) {
         if (quorum_node_may_hold(&store->nodes[i]))
-            order_without_vote(store, &store->nodes[i], TASK_RELEASE);
+            order_without_vote(store, &store->nodes[i], VERB_RELEASE);
     }
 }
 
@@ -363,7 +354,7 @@ static int64_t time_to_leave(const struct quorum_store *store)
 static bool is_any_busy(const struct quorum_store *store)
 {
     for (size_t i = 0; i < store->count; i++) {
-        if (store->nodes[i].doing.task != TASK_NONE && quorum_node_report(&store->nodes[i])->sent)
+        if (store->nodes[i].doing.task != VERB_NONE && quorum_node_report(&store->nodes[i])->sent)
             return true;
     }
     return false;
@@ -420,19 +411,19 @@ static void finish(struct quorum_store *store, enum quorum_outcome outcome)
     bool carried = outcome == QUORUM_CARRIED;
 
     quorum_answer(votes, outcome, answer);
-    if (store->task == TASK_ACQUIRE && !carried) {
+    if (store->task == VERB_ACQUIRE && !carried) {
         end_try(store);
         return;
     }
     if (carried &&
-        (store->task == TASK_ACQUIRE || (store->task == TASK_RENEW && store->hold == HOLD_OURS)))
+        (store->task == VERB_ACQUIRE || (store->task == VERB_RENEW && store->hold == HOLD_OURS)))
         confirm(store);
     answer->deaf = carried && is_deaf(store);
-    if (store->task == TASK_FORCE && carried && approvals == 0) {
+    if (store->task == VERB_FORCE && carried && approvals == 0) {
         answer->verdict = VERDICT_REFUSED;
         answer->cause = CAUSE_CHANGED;
     }
-    if (store->task == TASK_SURVEY && carried)
+    if (store->task == VERB_SURVEY && carried)
         quorum_views_report(&store->views, store->count - approvals, store->base.operation.survey);
     complete(store);
 }
@@ -462,7 +453,7 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
 {
     const struct quorum_round *round = &store->round;
     bool sent = quorum_node_report(node)->sent;
-    bool is_missing = node->doing.task == TASK_RELEASE ? node->answered && !sent : sent;
+    bool is_missing = node->doing.task == VERB_RELEASE ? node->answered && !sent : sent;
 
     /* The node tells whether a majority had the lock still. */
     if (quorum_approvals(&round->votes) < quorum_majority(store->count))
@@ -481,13 +472,13 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
 /* After a majority has decided the vote: for how long to wait for this node nevertheless. */
 static int64_t extra_time(const struct quorum_store *store, const struct quorum_node *node)
 {
-    if (store->task == TASK_ACQUIRE)
+    if (store->task == VERB_ACQUIRE)
         return extra_time_to_acquire(store, node);
     /* A process that did not acquire the lock ends when it has the answer: a node is not asked what
      * was not sent by then. */
     if (store->hold == HOLD_FOREIGN)
         return quorum_round_elapsed(&store->round);
-    return store->task == TASK_RELEASE ? extra_time_to_release(store, node) : 0;
+    return store->task == VERB_RELEASE ? extra_time_to_release(store, node) : 0;
 }
 
 static int64_t longest_extra_time(struct quorum_store *store)
@@ -496,7 +487,7 @@ static int64_t longest_extra_time(struct quorum_store *store)
     size_t missing = store->count - quorum_approvals(votes);
     int64_t longest = 0;
 
-    if (store->task == TASK_SURVEY)
+    if (store->task == VERB_SURVEY)
         return quorum_views_are_clear(&store->views, missing)
                    ? 0
                    : quorum_round_extra_time(&store->round);
@@ -514,7 +505,7 @@ static void decide(struct quorum_store *store)
     enum quorum_outcome outcome = quorum_outcome(votes);
     int64_t extra = 0;
 
-    if (outcome == QUORUM_CARRIED && store->task == TASK_ACQUIRE && !store->settling) {
+    if (outcome == QUORUM_CARRIED && store->task == VERB_ACQUIRE && !store->settling) {
         settle(store);
         outcome = quorum_outcome(votes);
     }
@@ -535,21 +526,21 @@ static void decide(struct quorum_store *store)
 static void mend(struct quorum_store *store, struct quorum_node *node,
                  const struct quorum_reply *reply)
 {
-    enum quorum_task task = reply->order->task;
-    bool acquired = task == TASK_ACQUIRE && reply->answer->verdict == VERDICT_GRANTED;
+    enum store_verb task = reply->order->task;
+    bool acquired = task == VERB_ACQUIRE && reply->answer->verdict == VERDICT_GRANTED;
 
     if (store->hold == HOLD_OURS && acquired && !quorum_is_settled(&store->requests, reply->answer))
-        order_without_vote(store, node, TASK_RENEW);
-    else if (task == TASK_RENEW && is_missing(store, reply))
-        order_without_vote(store, node, TASK_ACQUIRE);
+        order_without_vote(store, node, VERB_RENEW);
+    else if (task == VERB_RENEW && is_missing(store, reply))
+        order_without_vote(store, node, VERB_ACQUIRE);
 }
 
 static void heard_without_vote(struct quorum_store *store, struct quorum_node *node,
                                const struct quorum_reply *reply)
 {
-    if (node->doing.task == TASK_NONE)
+    if (node->doing.task == VERB_NONE)
         mend(store, node, reply);
-    if (store->task != TASK_NONE && store->stage == STAGE_LEAVING && !is_any_busy(store))
+    if (store->task != VERB_NONE && store->stage == STAGE_LEAVING && !is_any_busy(store))
         fail(store);
 }
 
@@ -562,14 +553,14 @@ static void heard(void *arg, struct quorum_node *node, const struct quorum_reply
         return;
     }
     if (is_fault(store, node, reply->answer, &store->answer)) {
-        if (store->task == TASK_ACQUIRE)
+        if (store->task == VERB_ACQUIRE)
             end_try(store);
         else
             complete(store);
         return;
     }
     struct judgement judgement = judge(store, reply);
-    if (judgement.then != TASK_NONE)
+    if (judgement.then != VERB_NONE)
         quorum_round_ask(&store->round, node, (struct quorum_order){.task = judgement.then});
     else
         quorum_round_cast(&store->round, node, judgement.vote, reply);
@@ -680,17 +671,15 @@ static void take_release(struct quorum_store *store, const struct release_reques
     release->returns = request->returns;
 }
 
-static void acquire(struct quorum_store *store, const struct acquire_request *request)
+/* pausing: a waiter that was refused a moment ago would be refused again. */
+static void acquire(struct quorum_store *store, const struct acquire_request *request, bool pausing)
 {
-    /* A waiter that was refused a moment ago would be refused again. */
-    bool pausing = request->listen && store->pause.added;
     struct moment next = store->pause.due;
 
-    prepare(store, TASK_ACQUIRE);
     take_lock(store, request);
     if (is_unfit(store))
         return;
-    if (pausing) {
+    if (pausing && request->listen) {
         tell(store, &store->refusal);
         loop_arm(store->loop, &store->pause, next);
     } else {
@@ -704,7 +693,7 @@ static void renew_all(struct quorum_store *store)
     for (size_t i = 0; i < store->count; i++) {
         struct quorum_node *node = &store->nodes[i];
         bool missing = !node->held && !node->evicted && may_fill(store);
-        struct quorum_order order = {.task = missing ? TASK_ACQUIRE : TASK_RENEW};
+        struct quorum_order order = {.task = missing ? VERB_ACQUIRE : VERB_RENEW};
         quorum_round_ask(&store->round, node, order);
     }
 }
@@ -726,7 +715,6 @@ static void take_over(struct quorum_store *store, const struct lock_grant *grant
 
 static void renew(struct quorum_store *store, const struct renew_request *request)
 {
-    prepare(store, TASK_RENEW);
     take_renewal(store, request);
     if (store->hold == HOLD_FOREIGN && request->grants)
         take_over(store, request->grants);
@@ -741,7 +729,7 @@ static void release_all(struct quorum_store *store, bool bar)
     begin_round(store, store->hold == HOLD_FOREIGN ? QUORUM_FREE : QUORUM_RETURN);
     for (size_t i = 0; i < store->count; i++) {
         struct quorum_node *node = &store->nodes[i];
-        struct quorum_order order = {.task = TASK_RELEASE,
+        struct quorum_order order = {.task = VERB_RELEASE,
                                      .last = !in_time,
                                      .bar = (bar || node->unsure) && !in_time,
                                      .at_least = store->requests.release.at_least};
@@ -758,7 +746,6 @@ static void release_all(struct quorum_store *store, bool bar)
 
 static void release(struct quorum_store *store, const struct release_request *request)
 {
-    prepare(store, TASK_RELEASE);
     take_release(store, request);
     if (store->hold != HOLD_FOREIGN || !is_unfit(store))
         release_all(store, request->uncertain);
@@ -778,7 +765,7 @@ static bool send_release_nowait(struct quorum_store *store)
 /* Ends the operation under way without "done". */
 static void stop(struct quorum_store *store)
 {
-    store->task = TASK_NONE;
+    store->task = VERB_NONE;
     quorum_round_end(&store->round);
     loop_disarm(store->loop, &store->timer);
     loop_disarm(store->loop, &store->pause);
@@ -799,7 +786,6 @@ static void force(struct quorum_store *store, const struct force_request *reques
     struct force_request *force = &store->requests.force;
     struct arena *words = &store->force_words;
 
-    prepare(store, TASK_FORCE);
     arena_free(words);
     *force = *request;
     force->key = keep_word(words, request->key);
@@ -810,7 +796,7 @@ static void force(struct quorum_store *store, const struct force_request *reques
     if (!is_unfit(store)) {
         bool asks = request->mirror && request->owner_count == 0;
         begin_round(store, asks ? QUORUM_READ : QUORUM_FREE);
-        quorum_round_ask_all(&store->round, TASK_FORCE);
+        quorum_round_ask_all(&store->round, VERB_FORCE);
     }
 }
 
@@ -819,13 +805,12 @@ static void see(void *arg, const struct lock_view *view)
     struct quorum_node *node = arg;
     struct quorum_store *store = node->arg;
 
-    if (store->task == TASK_SURVEY && node->doing.round == store->round.number)
+    if (store->task == VERB_SURVEY && node->doing.round == store->round.number)
         quorum_views_add(&store->views, (size_t)(node - store->nodes), view);
 }
 
 static void survey(struct quorum_store *store, const struct survey_request *request)
 {
-    prepare(store, TASK_SURVEY);
     arena_free(&store->survey_words);
     store->requests.survey = *request;
     store->requests.survey.patterns =
@@ -834,16 +819,21 @@ static void survey(struct quorum_store *store, const struct survey_request *requ
     if (!is_unfit(store)) {
         begin_round(store, QUORUM_READ);
         quorum_views_begin(&store->views, store->count);
-        quorum_round_ask_all(&store->round, TASK_SURVEY);
+        quorum_round_ask_all(&store->round, VERB_SURVEY);
     }
 }
 
 static void start(struct store *base, const struct operation *operation)
 {
     struct quorum_store *store = of(base);
+    bool pausing = store->pause.added;
 
+    store->task = operation->verb;
+    store->until = operation->until;
+    store->tries = 0;
+    loop_disarm(store->loop, &store->pause);
     switch (operation->verb) {
-    case VERB_ACQUIRE: acquire(store, operation->acquire); break;
+    case VERB_ACQUIRE: acquire(store, operation->acquire, pausing); break;
     case VERB_RENEW: renew(store, operation->renew); break;
     case VERB_RELEASE: release(store, operation->release); break;
     case VERB_FORCE: force(store, operation->force); break;

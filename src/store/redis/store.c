@@ -851,6 +851,7 @@ static void redis_start(struct store *base, const struct operation *operation)
     case VERB_LATCH: latch(store, operation->latch); break;
     case VERB_ADJUST: adjust(store, operation->adjust); break;
     case VERB_MARK: mark(store, operation->mark); break;
+    case VERB_NONE: break;
     }
 }
 
