@@ -3,7 +3,7 @@
  * network that fails. README.md says what is modelled, what is not, and what follows for the
  * scripts.
  *
- * Each step of an owner or of the server is one d_step, as a script runs alone. Times are
+ * Each step of an owner or of the server is one d_step, as one script runs at a time. Times are
  * counters that every tick takes one from, so nothing here is absolute. A tick comes only when
  * all that is under way has arrived: whatever takes longer is a fault, and there are FAULTS of
  * them at most.
@@ -30,9 +30,9 @@
 #endif
 #define DRIFT    1
 #define PATIENCE 1
-/* What an entry that was handed over lasts longer than the place would have. */
+/* By how much an entry that was handed over outlasts the place. */
 #define MORE     1
-/* For how many ticks nobody may run whose turn it is, once something was lost, late, dead or
+/* For how many ticks the owner whose turn it is may not run, once something was lost, late, dead or
  * stopped: a lease for each fault. */
 #ifndef IDLE_MOST
 #define IDLE_MOST (FAULTS * LEASE)
@@ -45,17 +45,17 @@
 #else
 #define LIMIT 2 /* in MODE_L */
 #endif
-/* How many a script hands over to: fewer than there may be, so that the next has to go on. */
+/* How many a script hands over to: fewer than there may be, so that the next must continue. */
 #define AT_ONCE 1
 #define is_writer(i) (c[i].writes) /* in MODE_S */
 
-/* What an owner does. */
+/* The states of an owner. */
 #define AWAY  0 /* has not come yet, or is gone */
 #define ASK   1 /* TRYING: an acquire is under way */
 #define WAIT  2 /* WAITING: the latest acquire was answered QUEUED, and nothing is under way */
 #define CONF  3 /* CONFIRMING: granted, but too late to start; a renewal is under way */
 #define HELD  4 /* the command runs, or has just ended */
-#define QUIT  5 /* cancelled; what is under way is waited for */
+#define QUIT  5 /* cancelled; the request under way is waited for */
 #define LEAVE 6 /* RELEASING: a release is under way */
 
 /* Requests, and answers. */
@@ -87,7 +87,7 @@ typedef owner {
     unsigned todo : 2; /* the request that it sends next, at once */
     bit busy;          /* one is under way that was not answered at once */
     unsigned age : 2;  /* how many ticks ago it was sent */
-    bit behind;        /* HELD from a message: the renewal behind it goes on with the cascade */
+    bit behind;        /* HELD from a message: the renewal behind it continues the cascade */
 
     /* The network: the request, its answer, one that was given up and may be executed yet, what
      * was published. */
@@ -111,15 +111,15 @@ typedef owner {
     unsigned ticket : 2; /* only the order counts: 1 is the first, 0 none */
     bit barred;
 
-    /* Of the properties alone. */
+    /* Only for the properties. */
     bit evicted; /* by force, and no answer has told it */
-    bit handed;  /* its place became its entry, and it has not called since: "place" goes on */
+    bit handed;  /* its place became its entry, and it has not called since: "place" continues */
     bit hurt;    /* a fault has hit it: others may be served before it */
 }
 owner c[N];
 unsigned faults : 2;
 bit slow;             /* their clocks: they trust a tick longer than exact ones would */
-bit paused;           /* nobody new is let in */
+bit paused;           /* no new owner is let in */
 #ifdef LIMITS
 unsigned limit : 2;   /* of the semaphore */
 #endif
@@ -145,7 +145,7 @@ hidden byte fits;
 #define excluded() (counts(0) + counts(1) + counts(2) <= 1)
 #endif
 
-/* Nobody is served while one waits who came before and was not hit by a fault. */
+/* No owner is served while one waits that came before and was not hit by a fault. */
 inline check_order(i)
 {
     for (k : 0 .. N - 1) {
@@ -390,8 +390,8 @@ inline acquire(i, is_stray)
     fi
 }
 
-/* renew.lua: never makes an entry; one that has run out and is still there was passed over by
- * nobody. */
+/* renew.lua: never makes an entry; one that has run out and is still there was not passed
+ * over. */
 inline renew(i, is_stray, behind_)
 {
     if
@@ -646,8 +646,8 @@ inline fault(i, takes_time)
 }
 
 /* The next agent of an owner. It knows what the supervisor knows: whether the command runs, and
- * until when. What the agent before had sent may be executed yet; what was published while no agent
- * listened is lost. */
+ * until when. Requests of the agent before may still be executed; messages that came while no agent
+ * listened are lost. */
 inline replace_agent(i)
 {
     c[i].stray = (c[i].req -> c[i].req : c[i].stray);
@@ -743,7 +743,7 @@ proctype life(byte i)
         c[i].todo = ACQUIRE;
         sort()
     }
-    /* A round trip in which nothing fails. What others do at the same time comes before it or
+    /* A round trip in which nothing fails. Steps of others at the same time come before it or
      * after it. */
     :: d_step {
         c[i].todo && is_there(i) && !c[i].busy ->
@@ -791,8 +791,8 @@ proctype life(byte i)
     }
     :: d_step { c[i].stray -> c[i].stray = 0; sort() } /* or never, or refused as STALE */
 
-    /* What was published. It does not come before the answer to what was executed earlier: it is
-     * one connection. */
+    /* A published message. It does not come before the answer to an earlier request: it is one
+     * connection. */
     :: d_step {
         c[i].msg && !c[i].ans && is_there(i) ->
         what = c[i].msg;
@@ -812,7 +812,7 @@ proctype life(byte i)
         sort()
     }
 
-    /* The command ends by itself, and the lock is given back. */
+    /* The command ends by itself, and the lock is released. */
     :: d_step { c[i].cmd && (c[i].busy || !is_there(i)) -> c[i].cmd = 0; sort() }
     :: d_step {
         c[i].st == HELD && !c[i].busy && is_there(i) ->
@@ -834,8 +834,8 @@ proctype life(byte i)
         sort()
     }
 
-    /* Faults of a message: lost, late, doubled (the second comes at any time), forged: nobody
-     * guesses a token. */
+    /* Faults of a message: lost, late, doubled (the second comes at any time), forged: no
+     * client guesses a token. */
     :: d_step {
         may_fail && c[i].msg ->
         fault(i, 1);
@@ -866,7 +866,7 @@ proctype life(byte i)
         c[i].late_token = 0;
         sort()
     }
-    /* It is stopped and goes on, or dies; it is taken from its holder by force. */
+    /* It is stopped and continues, or dies; it is taken from its holder by force. */
     :: d_step {
         may_fail && is_there(i) && c[i].st != AWAY ->
         fault(i, 1);

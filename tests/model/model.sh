@@ -3,7 +3,7 @@
 # and fourteen mistakes, each of which must be found. README.md beside it says what that proves.
 #
 # "model.sh FAULTS" is a larger search instead, for as long as it takes: with so many faults (at
-# most 3), of an exclusive lock alone, and with hashes in place of states, so that it may miss some.
+# most 3), only of an exclusive lock, and with hashes in place of states, so that it may miss some.
 set -eu
 model=$(cd "${top_srcdir:-$(dirname "$0")/../..}" && pwd)/tests/model/handover.pml
 
@@ -25,7 +25,8 @@ build() {
         gcc -DSAFETY -DNOREDUCE -DNOFAIR -DNOBOUNDCHECK "$@" -o pan pan.c
 }
 
-# search: bounded in depth and memory, far above what is needed; one that meets a bound is no proof.
+# search: bounded in depth and memory, far above what is needed; a run that meets one proves
+# nothing.
 search() {
     nice ./pan -m200000 -w"$hash_bits"
 }
@@ -100,7 +101,7 @@ finds 'less is left of the place than a stop takes' \
     "-DFAULTS=2 -DBUG_STOP -DIDLE_MOST=15 $slow_stop"
 finds 'a waiter is handed more than is left of its place' '-DFAULTS=1 -DBUG_LEASE'
 finds 'a heartbeat does not find what a lost message has told' '-DFAULTS=1 -DBUG_NO_EXTEND'
-finds 'the renewal of a reader who was handed the lock wakes nobody' \
+finds 'the renewal of a reader that was handed the lock wakes no waiter' \
     '-DFAULTS=0 -DMODE_S -DBUG_CASCADE'
 finds 'the next agent trusts a whole lease' '-DFAULTS=2 -DAGENTS -DBUG_AGENT -DIDLE_MOST=15'
 finds 'an older token of a server that takes over starts a command' \
