@@ -481,9 +481,11 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     keeper->until = until;
     keeper->poked = false;
     *request = (struct renew_request){.owner = plan->owner,
+                                      .no_nesting = plan->no_nesting,
                                       .mode = plan->mode,
                                       .limit = plan->limit,
                                       .who = keeper->who ? keeper->who : plan->who,
+                                      .mirror = plan->mirror,
                                       .lease = plan->lease,
                                       .grants = held ? keeper->granted.grants : NULL,
                                       .handed = keeper->handed,

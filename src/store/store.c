@@ -90,9 +90,11 @@ struct acquire_request operation_lock(const struct operation *operation)
         return (struct acquire_request){.keys = renew->keys,
                                         .key_count = renew->key_count,
                                         .owner = renew->owner,
+                                        .no_nesting = renew->no_nesting,
                                         .mode = renew->mode,
                                         .limit = renew->limit,
                                         .who = renew->who,
+                                        .mirror = renew->mirror,
                                         .lease = renew->lease};
     case VERB_RELEASE:
         return (struct acquire_request){.keys = release->keys,

@@ -101,10 +101,12 @@ struct renew_request {
     const char *const *keys;
     size_t key_count;
     const char *owner;
-    /* As in the acquisition, as the store may have forgotten the lock. */
+    /* As in the acquisition: a store that has forgotten the lock may make it again. */
+    bool no_nesting;
     enum lock_mode mode;
     unsigned limit;
     const char *who;
+    const char *mirror;
     int64_t lease; /* ns; 0: as in the acquisition */
     /* The grant for each key: a store with grace that has forgotten the lock restores it. NULL: a
      * forgotten lock is lost. */

@@ -182,13 +182,16 @@ void client_open(struct client *client, bool wait)
     static unsigned owners;
     struct simulation *sim = client->sim;
     struct store_node nodes[SIM_NODES];
-    struct keeper_plan plan = {
-        .request = {.keys = keys, .key_count = 1, .lease = sim->lease, .who = ""},
-        .wait = wait,
-        .wait_until = MOMENT_NEVER,
-        .renew = true,
-        .connect_timeout = 5 * NS_PER_SEC,
-        .server_wait = 5 * NS_PER_SEC};
+    struct keeper_plan plan = {.request = {.keys = keys,
+                                           .key_count = 1,
+                                           .mirror = "string:m",
+                                           .lease = sim->lease,
+                                           .who = ""},
+                               .wait = wait,
+                               .wait_until = MOMENT_NEVER,
+                               .renew = true,
+                               .connect_timeout = 5 * NS_PER_SEC,
+                               .server_wait = 5 * NS_PER_SEC};
 
     for (size_t i = 0; i < sim->node_count; i++) {
         nodes[i].member = sim_link(&sim->nodes[i]);

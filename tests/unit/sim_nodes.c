@@ -362,6 +362,8 @@ static void link_start(struct store *base, const struct operation *operation)
         until = moment_min(until, moment_plus(loop_now(of(base)->node->loop), TIMEOUT_NS));
     if (acquires && (operation->acquire->queue || operation->acquire->listen))
         fault = "a node was asked to keep a place in a queue";
+    if (acquires && !operation->acquire->mirror)
+        fault = "a node was asked for the lock without its mirror";
     struct sim_message *message = begin(of(base), operation, until);
     if (message && releases)
         message->uncertain = operation->release->uncertain;

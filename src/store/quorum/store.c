@@ -624,9 +624,11 @@ static void keep_lock(struct quorum_store *store, const struct acquire_request *
     requests->renew = (struct renew_request){.keys = acquire->keys,
                                              .key_count = acquire->key_count,
                                              .owner = acquire->owner,
+                                             .no_nesting = acquire->no_nesting,
                                              .mode = acquire->mode,
                                              .limit = acquire->limit,
                                              .who = acquire->who,
+                                             .mirror = acquire->mirror,
                                              .lease = acquire->lease};
     requests->release = (struct release_request){.keys = acquire->keys,
                                                  .key_count = acquire->key_count,
