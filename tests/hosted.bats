@@ -274,23 +274,25 @@ served() {
 
 @test "a view shows holders, those that nest in them, and waiters in SQL" {
     viewed() {
-        local key='"key"'
+        local key='"key"' view='"Looked_2_locks"'
         if [[ $DATABASE == mysql ]]; then
-            key='`key`'
+            key='`key`' view=Looked_2_locks
             database_sql mysql "GRANT CREATE VIEW ON locks.* TO locker@'%'"
-            run -0 rlock init
         fi
+        RLOCK_URL+='?table=Looked_2'
+        run -0 rlock init
+        run -0 rlock run was -- true
         bg a rlock run --keep-credentials --label 'a "b" \c' k -- \
             "$RLOCK" run k -- sh -c ": >'$T/up'; exec sleep 1000"
         poll_until 20 test -e "$T/up"
         queue b k
         hold c s --limit 2
-        database_sql "$DATABASE" "SELECT $key, role, mode, label FROM rlock_locks" |
+        database_sql "$DATABASE" "SELECT $key, role, mode, label FROM $view" |
             tr '\t' '|' >"$T/seen"
         [[ $(cut -d '|' -f 1-3 "$T/seen" | paste -sd ' ') == \
             "k|holder|exclusive k|holder|exclusive k|waiter|exclusive s|holder|semaphore" ]]
         grep -F 'a%20"b"%20' "$T/seen"
-        run -0 database_sql "$DATABASE" "SELECT count(*) FROM rlock_locks
+        run -0 database_sql "$DATABASE" "SELECT count(*) FROM $view
             WHERE since <= current_timestamp(6) AND until > current_timestamp(6)
                 AND username = '$(id -un)'"
         [[ $output == 4 ]]
@@ -298,7 +300,7 @@ served() {
         finish a
         finish b
         finish c
-        [[ $(database_sql "$DATABASE" 'SELECT count(*) FROM rlock_locks') == 0 ]]
+        [[ $(database_sql "$DATABASE" "SELECT count(*) FROM $view") == 0 ]]
     }
     on_each viewed
 }

@@ -418,30 +418,6 @@ limit_statements() {
     on_each tables
 }
 
-@test "a view shows who holds a lock and who waits, to whoever looks with SQL" {
-    looked_at() {
-        local url="$RLOCK_URL?table=Looked_2" name=Looked_2
-        [[ $DATABASE == postgresql ]] || return 0
-        rlock init -u "$url"
-        stay a a-key -u "$url"
-        stay r k -u "$url" --read
-        bg w rlock run -u "$url" k -- true
-        RLOCK_URL=$url poll_until 15 has_waiters k 1
-        rlock run -u "$url" was -- true
-        run database_sql "$DATABASE" "SELECT CONCAT_WS('|', key, role, mode, username, command,
-            host <> '', pid > '1', since < now(), until > now(), owner <> '') FROM \"${name}_locks\""
-        [[ $output == "a-key|holder|exclusive|$(id -un)|sh|t|t|t|t|t
-k|holder|shared|$(id -un)|sh|t|t|t|t|t
-k|waiter|exclusive|$(id -un)|true|t|t|t|t|t" ]]
-        kill "${pid[w]}"
-        finish w
-        ends_well a
-        ends_well r
-        [[ -z $(database_sql "$DATABASE" "SELECT 1 FROM \"${name}_locks\"") ]]
-    }
-    on_each looked_at
-}
-
 @test "?table=: other tables in the same database, of other names; default ones are not touched" {
     named() {
         local name url
