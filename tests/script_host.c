@@ -313,7 +313,7 @@ static void flush(void)
     unit_end(&unit);
 }
 
-static bool reply(const struct piece *words, size_t count, struct resp_out *out)
+static bool reply(const struct piece *words, size_t count, struct strbuf *out)
 {
     if (piece_is(words[0], "config") && count > 1) {
         if (piece_is(words[1], "resetstat"))

@@ -263,7 +263,7 @@ drop_other_user() {
         local -A user=([postgresql]="o't\\h\"er" [mysql]="o't\\h\"er@10.%")
         run -0 rlock init --print --grant "${user[$DATABASE]}"
         echo "wanted: ${wanted[$DATABASE]}"
-        [[ ${lines[-1]} == *"${wanted[$DATABASE]}" ]]
+        [[ $output == *"${wanted[$DATABASE]}"* ]]
         run -64 rlock init --grant ""
     }
     on_each quoted

@@ -364,7 +364,7 @@ while True:
         poll_until 10 test -s "$T/port"
         port=$(<"$T/port")
         if [[ $answer == HTTP* ]]; then
-            no_connection 'TLS: what answers there does not speak it' "${ca[@]}" \
+            no_connection 'TLS: the server there does not speak it' "${ca[@]}" \
                 -u "rediss://127.0.0.1:$port"
             no_connection 'not a Redis server' -u "redis://127.0.0.1:$port"
         else

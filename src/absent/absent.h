@@ -1,13 +1,13 @@
-/* What each function of a library is that a static file has not got. */
+/* In a static file, each function of a library that is missing is one of these. */
 #ifndef RLOCK_ABSENT_ABSENT_H
 #define RLOCK_ABSENT_ABSENT_H
 
 /* Its real arguments do not matter: it looks at none. */
-#define ABSENT(type, name, value) \
-    type name(void);              \
-    type name(void)               \
-    {                             \
-        return value;             \
+#define ABSENT(type, name, value)                                                                  \
+    type name(void);                                                                               \
+    type name(void)                                                                                \
+    {                                                                                              \
+        return value;                                                                              \
     }
 
 #endif

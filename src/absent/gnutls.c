@@ -1,4 +1,4 @@
-/* What libmicrohttpd calls of GnuTLS. But for the first two, that is for a daemon with TLS. */
+/* The functions of GnuTLS that libmicrohttpd calls. But for the first two, that is for a daemon with TLS. */
 #include "absent/absent.h"
 
 #include <stddef.h>

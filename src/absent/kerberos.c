@@ -1,10 +1,10 @@
-/* What libpq calls of GSSAPI, which is Kerberos. It asks first whether there are credentials. */
+/* The functions of GSSAPI that libpq calls, which is Kerberos. It asks first whether there are credentials. */
 #include "absent/absent.h"
 
 #include <stddef.h>
 
 #define GSS_S_UNAVAILABLE (16U << 16)
-#define ABSENT_GSS(name) ABSENT(unsigned, name, GSS_S_UNAVAILABLE)
+#define ABSENT_GSS(name)  ABSENT(unsigned, name, GSS_S_UNAVAILABLE)
 
 ABSENT_GSS(gss_acquire_cred)
 ABSENT_GSS(gss_delete_sec_context)

@@ -1,4 +1,4 @@
-/* What libpq calls of LDAP, for a service whose parameters are in a directory. */
+/* The functions of LDAP that libpq calls, for a service whose parameters are in a directory. */
 #include "absent/absent.h"
 
 #include <stddef.h>

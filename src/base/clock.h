@@ -1,6 +1,6 @@
 /* Time as rlock counts it: absolute moments on CLOCK_BOOTTIME, in nanoseconds.
  *
- * A lease goes on at the server while this machine is suspended, so the clock must too; the wall
+ * A lease continues at the server while this machine is suspended, so the clock must too; the wall
  * clock can be set by anyone. A one-field struct cannot be mixed up with a duration or a time_t. */
 #ifndef RLOCK_BASE_CLOCK_H
 #define RLOCK_BASE_CLOCK_H

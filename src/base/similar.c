@@ -1,4 +1,4 @@
-/* What a mistyped word may have meant. */
+/* Guesses for mistyped words. */
 #include "base/similar.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a mistyped word may have meant. Pure. */
+/* Guesses which word a mistyped one should have been. Pure. */
 #ifndef RLOCK_BASE_SIMILAR_H
 #define RLOCK_BASE_SIMILAR_H
 

@@ -1,7 +1,6 @@
 /* Growable text. */
 #include "base/strbuf.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -47,7 +46,7 @@ void strbuf_putc(struct strbuf *buf, char c)
 }
 
 /* The first attempt only tells how much room is needed. */
-static void add_printed(struct strbuf *buf, const char *format, va_list values)
+void strbuf_vprintf(struct strbuf *buf, const char *format, va_list values)
 {
     va_list again;
 
@@ -65,7 +64,7 @@ void strbuf_printf(struct strbuf *buf, const char *format, ...)
     va_list values;
 
     va_start(values, format);
-    add_printed(buf, format, values);
+    strbuf_vprintf(buf, format, values);
     va_end(values);
 }
 
@@ -75,7 +74,7 @@ char *strbuf_print(const char *format, ...)
     va_list values;
 
     va_start(values, format);
-    add_printed(&buf, format, values);
+    strbuf_vprintf(&buf, format, values);
     va_end(values);
     return buf.text;
 }

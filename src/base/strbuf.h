@@ -7,6 +7,7 @@
 #ifndef RLOCK_BASE_STRBUF_H
 #define RLOCK_BASE_STRBUF_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 struct strbuf {
@@ -20,6 +21,7 @@ void strbuf_puts(struct strbuf *buf, const char *text);
 void strbuf_putc(struct strbuf *buf, char c);
 void strbuf_printf(struct strbuf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void strbuf_vprintf(struct strbuf *buf, const char *format, va_list values);
 
 /* Returns the end of the text, with room for at least "size" bytes behind it. The caller writes
  * there, and tells by strbuf_grew() how many bytes it has written. */

@@ -75,7 +75,7 @@ size_t utf8_fit(const char *text, size_t columns)
     return (size_t)(at - text);
 }
 
-/* What a terminal would act upon. The bidirectional controls make a text read as another one
+/* Characters that a terminal would act upon. The bidirectional controls make a text read as another one
  * (CVE-2021-42574); the two separators break lines in some terminals. */
 static bool acts(uint32_t c)
 {

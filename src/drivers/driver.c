@@ -1,4 +1,4 @@
-/* What the libraries need around them. */
+/* Help for the client libraries. */
 #include "drivers/driver.h"
 
 #include <errno.h>

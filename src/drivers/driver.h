@@ -1,5 +1,5 @@
-/* What the connections to databases share. Each is made by the client library of one kind of
- * server, in a program of its own (src/host), which may block as long as it likes: whoever waits
+/* Shared by the connections to databases. Each is made by the client library of one kind of
+ * server, in a program of its own (src/host), which may block as long as it likes: a client that waits
  * for an answer has a time limit, and the program ends itself at that time. */
 #ifndef RLOCK_DRIVERS_DRIVER_H
 #define RLOCK_DRIVERS_DRIVER_H
@@ -14,7 +14,7 @@ struct driver_target {
     const char *host, *port, *user, *password, *database;
     bool tls; /* the server's certificate and name are verified */
     const char *ca, *certificate, *key;
-    const char *client; /* what the server is told to call the connection */
+    const char *client; /* the connection's name, for the server */
     int seconds;        /* the time limit */
 };
 
@@ -26,7 +26,7 @@ struct driver_fault {
 /* Until it can be read, or written; or until there is an error to be found out. */
 void driver_await(int fd, bool to_write);
 
-/* Who logs in there: the libraries take the process's user where none is given. */
+/* The user who logs in: the libraries take the process's user where none is given. */
 void driver_user(const struct driver_target *target, char *user, size_t size);
 
 /* Looks the host up; where that fails, puts down why, and returns true. */

@@ -104,8 +104,8 @@ static bool is_cut(const char *said)
     return false;
 }
 
-/* The library tells the system's error by a number in brackets at the end alone; where it has
- * waited for the connection, this is not the number of what came of it. */
+/* The library reports the system's error only as a number in brackets at the end; where it has
+ * waited for the connection, that is not the error of the connection. */
 static void fail_to_connect(MYSQL *connection, const struct driver_target *target,
                             struct driver_fault *fault)
 {

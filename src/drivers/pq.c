@@ -30,8 +30,8 @@ const char *pq_warning(void)
     return warning;
 }
 
-/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. Of several that fit
- * the last one counts. False: it is none of these. */
+/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. The
+ * last one that fits counts. False: none does. */
 static bool is_known(const char *state, enum wire_error *error)
 {
     static const struct {
@@ -66,7 +66,7 @@ static bool is_known(const char *state, enum wire_error *error)
     return found;
 }
 
-/* What libpq itself says has no SQLSTATE, and a pooler has the same one of class 08 for all that it
+/* A message of libpq itself has no SQLSTATE, and a pooler has one of class 08 for all that it
  * refuses. Their own words come first; the names of hosts, users and databases come behind them. */
 static enum wire_error error_of_beginning(const char *said)
 {

@@ -11,8 +11,8 @@ PGconn *pq_connect(const struct driver_target *target, struct driver_fault *faul
 
 /* PQexec() on such a connection. */
 PGresult *pq_execute(PGconn *connection, const char *sql);
-/* What the server warned of during the latest of these, in one line; "": of nothing. A cancelled
- * wait for the synchronous standby is a warning beside a success. */
+/* The server's warning during the latest of these, in one line; "": none. A cancelled wait for the
+ * synchronous standby is a warning beside a success. */
 const char *pq_warning(void);
 
 /* Puts down why a statement has failed; result: NULL where there is none. Returns false. */

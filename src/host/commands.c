@@ -125,7 +125,7 @@ static void run_get(struct command_call *call)
     push_value(call->lua, record_find(call->record, piece_of("")));
 }
 
-/* What SET takes besides; false: something else. */
+/* Takes the options of SET; false: another one. */
 static bool take_set_options(struct command_call *call, bool *if_new, int64_t *ms)
 {
     *if_new = false;
@@ -240,7 +240,7 @@ static void run_time(struct command_call *call)
     lua_rawseti(call->lua, -2, 2);
 }
 
-/* How many hear it is known to nobody here, and asked by no script. */
+/* The number of receivers is not known here, and no script asks for it. */
 static void run_publish(struct command_call *call)
 {
     unit_tell(call->unit, call->words[1], call->words[2]);

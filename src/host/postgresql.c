@@ -28,39 +28,32 @@
 
 struct channel {
     struct piece name;
-    char listened[24]; /* what PostgreSQL calls it */
+    char listened[24]; /* its name in PostgreSQL */
     bool is_new;       /* the server has not been told, or has not committed it */
 };
 
 /* One process serves one connection. */
 static PGconn *connection;
-static char record_table[80]; /* as SQL has it, in quotes */
 static char table_prefix[64];
 static bool in_transaction;
 static struct channel *channels;
 static size_t channel_count;
 
-/* A statement that is being put together. */
-struct sql {
-    FILE *file;
-    char *text;
-    size_t size;
-};
-
-static void sql_begin(struct sql *sql)
+/* Text that is being put together; "@record" is the name of the table in what sql_add() adds. */
+static struct sql_text begin_sql(void)
 {
-    sql->file = mem_checked(open_memstream(&sql->text, &sql->size));
+    return (struct sql_text){.dialect = &sql_postgresql, .table = table_prefix};
 }
 
-static void sql_literal(struct sql *sql, const char *text)
+static void sql_literal(struct sql_text *sql, const char *text)
 {
     char *quoted = mem_checked(PQescapeLiteral(connection, text, strlen(text)));
 
-    fputs(quoted, sql->file);
+    strbuf_puts(&sql->out, quoted);
     PQfreemem(quoted);
 }
 
-static void sql_name(struct sql *sql, struct piece name)
+static void sql_name(struct sql_text *sql, struct piece name)
 {
     char *text = record_print_name(name);
 
@@ -84,7 +77,7 @@ static bool is_idle_end(const char *state)
     return state && strcmp(state, "25P03") == 0;
 }
 
-/* What a failed request comes to. commits: it may have been the one that commits. */
+/* Returns the outcome of a failed request. commits: it may have been the one that commits. */
 static enum host_outcome fail(const PGresult *result, bool commits, struct host_fault *fault)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -98,13 +91,12 @@ static enum host_outcome fail(const PGresult *result, bool commits, struct host_
 }
 
 /* Sends what was put together, and frees it. NULL with the outcome where it failed. */
-static PGresult *ask(struct sql *sql, bool commits, enum host_outcome *outcome,
+static PGresult *ask(struct sql_text *sql, bool commits, enum host_outcome *outcome,
                      struct host_fault *fault)
 {
-    fclose(sql->file);
-    PGresult *result = connection ? pq_execute(connection, sql->text) : NULL;
+    PGresult *result = connection ? pq_execute(connection, sql->out.text) : NULL;
     ExecStatusType status = PQresultStatus(result);
-    free(sql->text);
+    strbuf_free(&sql->out);
     *outcome = HOST_DONE;
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
         return result;
@@ -123,84 +115,67 @@ static bool pq_open(const struct host_target *target, struct host_fault *fault)
     if (!connection)
         return false;
     snprintf(table_prefix, sizeof table_prefix, "%s", *target->table ? target->table : "rlock");
-    struct sql_text name = {.dialect = &sql_postgresql, .table = table_prefix};
-    sql_add(&name, "@record");
-    snprintf(record_table, sizeof record_table, "%s", name.bytes);
-    sql_text_end(&name);
     return true;
 }
 
 /* -- locking and reading ----------------------------------------------------------------------- */
 
-/* What is about another program's table is put together elsewhere. Frees it. */
-static void sql_take(struct sql *sql, struct sql_text *text)
-{
-    fputs(text->bytes, sql->file);
-    sql_text_end(text);
-}
-
-static void add_locks(struct sql *sql, const struct unit *unit)
+static void add_locks(struct sql_text *sql, const struct unit *unit)
 {
     struct host_lock *locks = host_locks(unit, table_prefix, 0);
 
     for (size_t i = 0; i < unit->count; i++)
-        fprintf(sql->file, "SELECT pg_advisory_xact_lock%s(%" PRId64 ");",
+        sql_add(sql, "SELECT pg_advisory_xact_lock%s(%" PRId64 ");",
                 locks[i].writes ? "" : "_shared", (int64_t)locks[i].number);
     free(locks);
     for (size_t i = 0; i < unit->count; i++) {
-        struct sql_text text = {.dialect = &sql_postgresql};
         if (!shedlock_has(unit->keys[i].name))
             continue;
-        shedlock_add_lock(&text, &unit->keys[i]);
-        sql_add(&text, ";");
-        sql_take(sql, &text);
+        shedlock_add_lock(sql, &unit->keys[i]);
+        sql_add(sql, ";");
     }
 }
 
 /* The isolation is named because a transaction that keeps its first snapshot would read what was
  * there before it had its locks. */
-static void add_begin(struct sql *sql, const struct unit *unit)
+static void add_begin(struct sql_text *sql, const struct unit *unit)
 {
     if (in_transaction)
-        fputs("ROLLBACK;", sql->file);
+        sql_add(sql, "ROLLBACK;");
     in_transaction = false;
     if (unit->reads_only)
         return;
-    fputs("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
-          "SET LOCAL lock_timeout = " LOCK_TIMEOUT_MS ";"
-          "SET LOCAL idle_in_transaction_session_timeout = " IDLE_TIMEOUT_MS ";",
-          sql->file);
+    sql_add(sql, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
+                 "SET LOCAL lock_timeout = " LOCK_TIMEOUT_MS ";"
+                 "SET LOCAL idle_in_transaction_session_timeout = " IDLE_TIMEOUT_MS ";");
     for (size_t i = 0; i < channel_count; i++)
         if (channels[i].is_new)
-            fprintf(sql->file, "LISTEN %s;", channels[i].listened);
+            sql_add(sql, "LISTEN %s;", channels[i].listened);
     add_locks(sql, unit);
     in_transaction = true;
 }
 
 /* Row 0 has the clock only. A clock that is read in the same statement as the rows, behind the
  * locks, is not behind any that wrote them. */
-static void add_select(struct sql *sql, const struct unit *unit)
+static void add_select(struct sql_text *sql, const struct unit *unit)
 {
     if (unit->count == 0) {
-        fputs("SELECT " NOW_US ", 0, NULL, NULL", sql->file);
+        sql_add(sql, "SELECT " NOW_US ", 0, NULL, NULL");
         return;
     }
-    fputs("SELECT " NOW_US ", k.i, r.version, r.state, CAST(NULL AS bigint) FROM "
-          "(VALUES (0, '')",
-          sql->file);
+    sql_add(sql, "SELECT " NOW_US ", k.i, r.version, r.state, CAST(NULL AS bigint) FROM "
+                 "(VALUES (0, '')");
     for (size_t i = 0; i < unit->count; i++) {
-        fprintf(sql->file, ", (%zu, ", i + 1);
+        sql_add(sql, ", (%zu, ", i + 1);
         sql_name(sql, unit->keys[i].name);
-        fputc(')', sql->file);
+        sql_add(sql, ")");
     }
-    fprintf(sql->file, ") k (i, name) LEFT JOIN %s r ON r.name = k.name", record_table);
+    sql_add(sql, ") k (i, name) LEFT JOIN @record r ON r.name = k.name");
     for (size_t i = 0; i < unit->count; i++) {
-        struct sql_text text = {.dialect = &sql_postgresql};
         if (!shedlock_has(unit->keys[i].name))
             continue;
-        sql_add(&text, " UNION ALL SELECT " NOW_US ", %zu, 1, ", i + 1);
-        shedlock_add_values(&text, &unit->keys[i]);
-        sql_take(sql, &text);
+        sql_add(sql, " UNION ALL SELECT " NOW_US ", %zu, 1, ", i + 1);
+        shedlock_add_values(sql, &unit->keys[i]);
     }
 }
 
@@ -230,9 +205,8 @@ static void roll_back(void)
 static enum host_outcome pq_load(struct unit *unit, struct host_fault *fault)
 {
     enum host_outcome outcome;
-    struct sql sql;
+    struct sql_text sql = begin_sql();
 
-    sql_begin(&sql);
     add_begin(&sql, unit);
     add_select(&sql, unit);
     PGresult *result = ask(&sql, false, &outcome, fault);
@@ -253,53 +227,47 @@ static enum host_outcome pq_load(struct unit *unit, struct host_fault *fault)
 /* A row that is new has the time as its version, so that none that was there before it had a later
  * one. The version is looked at although the key is locked: another one would make the state NULL,
  * which the table refuses. */
-static void add_record(struct sql *sql, const struct unit *unit, const struct unit_key *key)
+static void add_record(struct sql_text *sql, const struct unit *unit, const struct unit_key *key)
 {
     const struct record *record = &key->record;
     int64_t expires = record->type == RECORD_NONE ? 1 : record->expires;
     char *state = record_print(record);
 
-    fputc('(', sql->file);
+    sql_add(sql, "(");
     sql_name(sql, key->name);
-    fprintf(sql->file, ", %" PRId64 ", %" PRId64 ", ",
+    sql_add(sql, ", %" PRId64 ", %" PRId64 ", ",
             record->version ? record->version + 1 : unit->now_us, expires);
     sql_literal(sql, state);
-    fputc(')', sql->file);
+    sql_add(sql, ")");
     free(state);
 }
 
-static void add_records(struct sql *sql, const struct unit *unit)
+static void add_records(struct sql_text *sql, const struct unit *unit)
 {
     bool any = false;
 
     for (size_t i = 0; i < unit->count; i++) {
         if (!unit->keys[i].record.changed || shedlock_has(unit->keys[i].name))
             continue;
-        if (any)
-            fputc(',', sql->file);
-        else
-            fprintf(sql->file, "INSERT INTO %s AS c (name, version, expires, state) VALUES ",
-                    record_table);
+        sql_add(sql, "%s",
+                any ? "," : "INSERT INTO @record AS c (name, version, expires, state) VALUES ");
         add_record(sql, unit, &unit->keys[i]);
         any = true;
     }
     if (any)
-        fputs(" ON CONFLICT (name) DO UPDATE SET version = excluded.version, expires = "
-              "excluded.expires, state = CASE WHEN c.version + 1 = excluded.version THEN "
-              "excluded.state END;",
-              sql->file);
+        sql_add(sql, " ON CONFLICT (name) DO UPDATE SET version = excluded.version, expires = "
+                     "excluded.expires, state = CASE WHEN c.version + 1 = excluded.version THEN "
+                     "excluded.state END;");
 }
 
 /* The rows of another program's table. */
-static void add_theirs(struct sql *sql, const struct unit *unit)
+static void add_theirs(struct sql_text *sql, const struct unit *unit)
 {
     for (size_t i = 0; i < unit->count; i++) {
-        struct sql_text text = {.dialect = &sql_postgresql};
         if (!shedlock_changes(&unit->keys[i]))
             continue;
-        shedlock_add_change(&text, unit, i);
-        sql_add(&text, ";");
-        sql_take(sql, &text);
+        shedlock_add_change(sql, unit, i);
+        sql_add(sql, ";");
     }
 }
 
@@ -310,7 +278,7 @@ static void print_channel(struct piece name, char *out, size_t size)
 
 /* "CHANNEL TEXT". One that is too long is told as a message without a text: somebody who listens
  * looks then. */
-static void add_message(struct sql *sql, const struct unit_message *message)
+static void add_message(struct sql_text *sql, const struct unit_message *message)
 {
     char channel[24], *name = record_print_name(message->channel);
     char *text = record_print_name(message->text);
@@ -318,21 +286,20 @@ static void add_message(struct sql *sql, const struct unit_message *message)
 
     sprintf(both, "%s %s", name, text);
     print_channel(message->channel, channel, sizeof channel);
-    fprintf(sql->file, "SELECT pg_notify('%s', ", channel);
+    sql_add(sql, "SELECT pg_notify('%s', ", channel);
     sql_literal(sql, strlen(both) <= PAYLOAD_MAX ? both : "");
-    fputs(");", sql->file);
+    sql_add(sql, ");");
     free(name);
     free(text);
     free(both);
 }
 
 /* A row that somebody is writing is left to the next one. */
-static void add_purge(struct sql *sql)
+static void add_purge(struct sql_text *sql)
 {
-    fprintf(sql->file,
-            "DELETE FROM %s WHERE name IN (SELECT name FROM %s WHERE expires BETWEEN 1 AND " NOW_US
-            " / 1000 LIMIT 100 FOR UPDATE SKIP LOCKED);",
-            record_table, record_table);
+    sql_add(sql,
+            "DELETE FROM @record WHERE name IN (SELECT name FROM @record WHERE expires BETWEEN 1 "
+            "AND " NOW_US " / 1000 LIMIT 100 FOR UPDATE SKIP LOCKED);");
 }
 
 static void note_listening(void)
@@ -344,18 +311,17 @@ static void note_listening(void)
 static enum host_outcome pq_commit(struct unit *unit, struct host_fault *fault)
 {
     enum host_outcome outcome;
-    struct sql sql;
+    struct sql_text sql = begin_sql();
 
-    sql_begin(&sql);
     if (!in_transaction)
-        fputs("BEGIN;", sql.file);
+        sql_add(&sql, "BEGIN;");
     add_records(&sql, unit);
     add_theirs(&sql, unit);
     for (size_t i = 0; i < unit->message_count; i++)
         add_message(&sql, &unit->messages[i]);
     if (random() % PURGE_EVERY == 0)
         add_purge(&sql);
-    fputs("COMMIT", sql.file);
+    sql_add(&sql, "COMMIT");
     bool listens = in_transaction;
     in_transaction = true;
     PGresult *result = ask(&sql, true, &outcome, fault);
@@ -394,13 +360,12 @@ static bool pq_list(struct piece prefix, void (*each)(void *arg, struct piece na
 {
     char *start = record_print_name(prefix);
     enum host_outcome outcome;
-    struct sql sql;
+    struct sql_text sql = begin_sql();
 
-    sql_begin(&sql);
-    fprintf(sql.file,
-            "SELECT name FROM %s WHERE (expires = 0 OR expires > " NOW_US
+    sql_add(&sql,
+            "SELECT name FROM @record WHERE (expires = 0 OR expires > " NOW_US
             " / 1000) AND left(name, %zu) = ",
-            record_table, strlen(start));
+            strlen(start));
     sql_literal(&sql, start);
     free(start);
     PGresult *result = ask(&sql, false, &outcome, fault);
@@ -477,13 +442,12 @@ static int pq_rest(enum host_ears ears, int *ms)
 
 /* -- questions --------------------------------------------------------------------------------- */
 
-static bool pq_ask(const char *query, struct resp_out *out, struct host_fault *fault)
+static bool pq_ask(const char *query, struct strbuf *out, struct host_fault *fault)
 {
     enum host_outcome outcome;
-    struct sql sql;
+    struct sql_text sql = begin_sql();
 
-    sql_begin(&sql);
-    fputs(query, sql.file);
+    strbuf_puts(&sql.out, query);
     PGresult *result = ask(&sql, false, &outcome, fault);
     int columns = PQntuples(result) > 0 ? PQnfields(result) : 0;
     if (result)
@@ -499,18 +463,14 @@ static bool pq_ask(const char *query, struct resp_out *out, struct host_fault *f
 static bool pq_make(const char *user, struct host_fault *fault)
 {
     enum host_outcome outcome;
-    struct sql sql;
+    struct sql_text sql = begin_sql();
 
-    sql_begin(&sql);
     /* Two that make them at once would see each other fail. */
-    fprintf(sql.file, "BEGIN;SELECT pg_advisory_xact_lock(%" PRId64 ");",
+    sql_add(&sql, "BEGIN;SELECT pg_advisory_xact_lock(%" PRId64 ");",
             (int64_t)host_number(table_prefix, piece_of("")));
-    struct sql_text text = {.dialect = &sql_postgresql, .table = table_prefix};
-    for (size_t i = 0; sql_add_schema(&text, user, i); i++)
-        sql_add(&text, ";");
-    fputs(text.bytes, sql.file);
-    sql_text_end(&text);
-    fputs("COMMIT", sql.file);
+    for (size_t i = 0; sql_add_schema(&sql, user, i); i++)
+        sql_add(&sql, ";");
+    sql_add(&sql, "COMMIT");
     in_transaction = true;
     PQclear(ask(&sql, true, &outcome, fault));
     if (outcome != HOST_DONE)

@@ -2,7 +2,6 @@
 #include "host/resp.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,32 +16,27 @@
 
 char *resp_room(struct resp_in *in, size_t *size)
 {
-    if (in->taken > 0)
-        memmove(in->bytes, in->bytes + in->taken, in->size - in->taken);
-    in->size -= in->taken;
+    strbuf_drop(&in->bytes, in->taken);
     in->taken = 0;
-    if (in->room - in->size < 4096) {
-        in->room = 2 * in->room + 16384;
-        in->bytes = mem_checked(realloc(in->bytes, in->room));
-    }
-    *size = in->room - in->size;
-    return in->bytes + in->size;
+    char *to = strbuf_room(&in->bytes, 4096);
+    *size = in->bytes.room - in->bytes.size - 1;
+    return to;
 }
 
 void resp_received(struct resp_in *in, size_t size)
 {
-    in->size += size;
+    strbuf_grew(&in->bytes, size);
 }
 
 /* "*3\r\n" or "$5\r\n" at *at, which is moved behind it. */
 static enum resp_state take_number(const struct resp_in *in, size_t *at, char kind, int64_t most,
                                    int64_t *number)
 {
-    const char *line = in->bytes + *at;
-    const char *end = memchr(line, '\n', in->size - *at);
+    const char *line = in->bytes.text + *at;
+    const char *end = memchr(line, '\n', in->bytes.size - *at);
 
     if (!end)
-        return in->size - *at > 24 ? RESP_DAMAGED : RESP_MORE;
+        return in->bytes.size - *at > 24 ? RESP_DAMAGED : RESP_MORE;
     if (*line != kind || end - line < 3 || end[-1] != '\r' ||
         !decimal_read(line + 1, (size_t)(end - line) - 2, most, number))
         return RESP_DAMAGED;
@@ -65,22 +59,23 @@ enum resp_state resp_next(struct resp_in *in, const struct piece **words, size_t
     int64_t wanted, size;
     enum resp_state state;
 
-    if (at == in->size)
+    if (at == in->bytes.size)
         return RESP_MORE;
     if ((state = take_number(in, &at, '*', WORDS_MAX, &wanted)) != RESP_COMMAND)
         return state;
     for (size_t i = 0; i < (size_t)wanted; i++) {
-        if (at == in->size)
+        if (at == in->bytes.size)
             return RESP_MORE;
         if ((state = take_number(in, &at, '$', WORD_MAX, &size)) != RESP_COMMAND)
             return state;
-        if (in->size - at < (size_t)size + 2)
+        if (in->bytes.size - at < (size_t)size + 2)
             return RESP_MORE;
-        keep(in, i, (struct piece){in->bytes + at, (size_t)size});
+        keep(in, i, (struct piece){in->bytes.text + at, (size_t)size});
         at += (size_t)size + 2;
     }
     for (size_t i = 0; i < (size_t)wanted; i++)
-        in->bytes[in->words[i].at + in->words[i].size - in->bytes] = '\0'; /* over the CR */
+        in->bytes.text[in->words[i].at + in->words[i].size - in->bytes.text] =
+            '\0'; /* over the CR */
     in->taken = at;
     *words = in->words;
     *count = (size_t)wanted;
@@ -89,76 +84,48 @@ enum resp_state resp_next(struct resp_in *in, const struct piece **words, size_t
 
 void resp_in_free(struct resp_in *in)
 {
-    free(in->bytes);
+    strbuf_free(&in->bytes);
     free(in->words);
     *in = (struct resp_in){0};
 }
 
 /* -- replies ----------------------------------------------------------------------------------- */
 
-static void add(struct resp_out *out, const char *bytes, size_t size)
+void resp_bulk(struct strbuf *out, struct piece piece)
 {
-    if (out->room - out->size < size) {
-        out->room = 2 * out->room + size + 1024;
-        out->bytes = mem_checked(realloc(out->bytes, out->room));
-    }
-    memcpy(out->bytes + out->size, bytes, size);
-    out->size += size;
+    strbuf_printf(out, "$%zu\r\n", piece.size);
+    strbuf_add(out, piece.at, piece.size);
+    strbuf_add(out, "\r\n", 2);
 }
 
-__attribute__((format(printf, 2, 3))) static void add_format(struct resp_out *out,
-                                                             const char *format, ...)
+void resp_null(struct strbuf *out)
 {
-    char text[64];
-    va_list values;
-
-    va_start(values, format);
-    int size = vsnprintf(text, sizeof text, format, values);
-    va_end(values);
-    add(out, text, (size_t)size);
+    strbuf_add(out, "$-1\r\n", 5);
 }
 
-void resp_bulk(struct resp_out *out, struct piece piece)
+void resp_number(struct strbuf *out, int64_t number)
 {
-    add_format(out, "$%zu\r\n", piece.size);
-    add(out, piece.at, piece.size);
-    add(out, "\r\n", 2);
+    strbuf_printf(out, ":%" PRId64 "\r\n", number);
 }
 
-void resp_null(struct resp_out *out)
+void resp_array(struct strbuf *out, size_t count)
 {
-    add(out, "$-1\r\n", 5);
+    strbuf_printf(out, "*%zu\r\n", count);
 }
 
-void resp_number(struct resp_out *out, int64_t number)
+static void add_line(struct strbuf *out, const char *kind, const char *text)
 {
-    add_format(out, ":%" PRId64 "\r\n", number);
+    strbuf_add(out, kind, 1);
+    strbuf_add(out, text, strcspn(text, "\r\n"));
+    strbuf_add(out, "\r\n", 2);
 }
 
-void resp_array(struct resp_out *out, size_t count)
-{
-    add_format(out, "*%zu\r\n", count);
-}
-
-static void add_line(struct resp_out *out, const char *kind, const char *text)
-{
-    add(out, kind, 1);
-    add(out, text, strcspn(text, "\r\n"));
-    add(out, "\r\n", 2);
-}
-
-void resp_status(struct resp_out *out, const char *text)
+void resp_status(struct strbuf *out, const char *text)
 {
     add_line(out, "+", text);
 }
 
-void resp_error(struct resp_out *out, const char *text)
+void resp_error(struct strbuf *out, const char *text)
 {
     add_line(out, "-", text);
-}
-
-void resp_out_free(struct resp_out *out)
-{
-    free(out->bytes);
-    *out = (struct resp_out){0};
 }

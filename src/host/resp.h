@@ -2,12 +2,12 @@
 #ifndef RLOCK_HOST_RESP_H
 #define RLOCK_HOST_RESP_H
 
+#include "base/strbuf.h"
 #include "host/record.h"
 
 /* Commands that have come. All zero at first. */
 struct resp_in {
-    char *bytes;
-    size_t size, room;
+    struct strbuf bytes;
     size_t taken; /* of the commands that were read */
     struct piece *words;
     size_t words_room;
@@ -24,20 +24,14 @@ void resp_received(struct resp_in *in, size_t size);
 enum resp_state resp_next(struct resp_in *in, const struct piece **words, size_t *count);
 void resp_in_free(struct resp_in *in);
 
-/* Replies to be sent. All zero at first. */
-struct resp_out {
-    char *bytes;
-    size_t size, room;
-};
-
-void resp_bulk(struct resp_out *out, struct piece piece);
-void resp_null(struct resp_out *out);
-void resp_number(struct resp_out *out, int64_t number);
+/* These add a reply to the end. */
+void resp_bulk(struct strbuf *out, struct piece piece);
+void resp_null(struct strbuf *out);
+void resp_number(struct strbuf *out, int64_t number);
 /* So many replies follow, which are its elements. */
-void resp_array(struct resp_out *out, size_t count);
-/* One line: what else is in "text" is left out. */
-void resp_status(struct resp_out *out, const char *text);
-void resp_error(struct resp_out *out, const char *text);
-void resp_out_free(struct resp_out *out);
+void resp_array(struct strbuf *out, size_t count);
+/* One line: only the first of "text". */
+void resp_status(struct strbuf *out, const char *text);
+void resp_error(struct strbuf *out, const char *text);
 
 #endif

@@ -27,7 +27,7 @@ struct scripts {
 
 /* -- what a script sees ------------------------------------------------------------------------ */
 
-/* Under an address that nobody else can have. */
+/* A key of the registry that no other code can have. */
 static char self_key;
 
 static struct scripts *scripts_of(lua_State *lua)
@@ -84,7 +84,7 @@ static int call(lua_State *lua, bool raises)
     if (!has_only_words(words, count))
         command_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
     else if (!command_run(lua, scripts->unit, scripts->extra, words, (size_t)count))
-        return luaL_error(lua, "the unit is to be done again");
+        return luaL_error(lua, "the unit must be done again");
     return raises && is_error(lua) ? lua_error(lua) : 1;
 }
 
@@ -187,8 +187,7 @@ static bool is_kept(lua_State *lua, const char *hex)
     return is;
 }
 
-/* Of those that come with the program: what was compiled when it was built, if this machine takes
- * that; else its text. */
+/* Keeps a script of the program's own: its bytecode, if this machine takes that; else its text. */
 static bool keep_own(lua_State *lua, const char *hex)
 {
     for (const struct bytecode *one = bytecodes; one->script; one++) {
@@ -270,13 +269,13 @@ enum script_outcome script_run(struct scripts *scripts, const struct script_call
 
 /* -- its reply --------------------------------------------------------------------------------- */
 
-static void add_value(lua_State *lua, struct resp_out *out);
+static void add_value(lua_State *lua, struct strbuf *out);
 
 /* The table on top: a status, an error, or a list up to its first nil. */
-static void add_table(lua_State *lua, struct resp_out *out)
+static void add_table(lua_State *lua, struct strbuf *out)
 {
     static const char *const lines[] = {"err", "ok"};
-    static void (*const add[])(struct resp_out *, const char *) = {resp_error, resp_status};
+    static void (*const add[])(struct strbuf *, const char *) = {resp_error, resp_status};
     size_t count = 0;
 
     for (size_t i = 0; i < 2; i++) {
@@ -303,7 +302,7 @@ static void add_table(lua_State *lua, struct resp_out *out)
 
 /* The value on top, as Redis sends it: numbers lose what is behind the point, true is 1, false and
  * nil are nothing. */
-static void add_value(lua_State *lua, struct resp_out *out)
+static void add_value(lua_State *lua, struct strbuf *out)
 {
     struct piece piece;
 
@@ -325,7 +324,7 @@ static void add_value(lua_State *lua, struct resp_out *out)
     }
 }
 
-void script_reply(struct scripts *scripts, struct resp_out *out)
+void script_reply(struct scripts *scripts, struct strbuf *out)
 {
     add_value(scripts->lua, out);
 }

@@ -21,7 +21,7 @@ bool script_is_known(struct scripts *scripts, const char *hex);
 /* Whether the script of that digest only reads, most of the time. */
 bool script_reads(const char *hex);
 
-/* What there is to run: a script, or one command. */
+/* A script to run, or one command. */
 struct script_call {
     const char *hex; /* NULL: a command, the words of which are the arguments */
     const struct piece *keys, *arguments;
@@ -31,13 +31,13 @@ struct script_call {
 enum script_outcome {
     SCRIPT_DONE,
     SCRIPT_AGAIN, /* the unit says why */
-    SCRIPT_FAILED /* nothing of what it has written is to be kept */
+    SCRIPT_FAILED /* nothing that it has written may be kept */
 };
 
 /* Runs it. The reply stays until the next call; an error is one as well. */
 enum script_outcome script_run(struct scripts *scripts, const struct script_call *call,
                                struct unit *unit);
 /* Adds the reply of the latest call. */
-void script_reply(struct scripts *scripts, struct resp_out *out);
+void script_reply(struct scripts *scripts, struct strbuf *out);
 
 #endif

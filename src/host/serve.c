@@ -33,9 +33,9 @@ struct words {
 struct client {
     int fd;
     struct resp_in in;
-    struct resp_out out;
+    struct strbuf out;
     struct words channels; /* that it listens to */
-    bool patient;          /* what it listens for may be late */
+    bool patient;          /* its messages may be late */
     bool hears_all;
     bool queues; /* between MULTI and EXEC: */
     struct words *queue;
@@ -49,9 +49,9 @@ struct server {
     struct scripts *scripts;
     struct client **clients;
     size_t client_count;
-    char user[64];           /* who has logged in, or was to */
+    char user[64];           /* who has logged in, or tried to */
     struct host_fault fault; /* of the first OPEN */
-    bool refused;            /* which was in vain */
+    bool refused;            /* it failed */
     bool broken;
 };
 
@@ -119,7 +119,7 @@ static enum host_outcome attempt(struct server *server, const struct script_call
     return outcome;
 }
 
-/* Two that get into each other's way wait for a while, each another one. */
+/* Pauses for a random time, so that two units do not get into each other's way again. */
 static void back_off(unsigned attempts)
 {
     int64_t us = 500 * (1 + random() % (1 << (attempts < 6 ? attempts : 6)));
@@ -153,7 +153,7 @@ static void run(struct server *server, struct client *client, const struct scrip
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-/* Whoever was called has something to do, and waits for no more until it has listened anew. */
+/* A client that has a message has something to do, and waits for no other until it listens anew. */
 static void deliver(struct client *client, struct piece channel, struct piece text)
 {
     for (size_t i = 0; i < client->channels.count; i++) {
@@ -175,12 +175,12 @@ static void hear(void *arg, struct piece channel, struct piece text)
         deliver(server->clients[i], channel, text);
 }
 
-/* For the clients of a test that hear whatever this host tells. */
+/* Some clients in tests hear all messages of this host. */
 static void tell_all(struct server *server, const struct unit *unit)
 {
     for (size_t i = 0; i < server->client_count; i++)
         for (size_t m = 0; server->clients[i]->hears_all && m < unit->message_count; m++) {
-            struct resp_out *out = &server->clients[i]->out;
+            struct strbuf *out = &server->clients[i]->out;
             resp_array(out, 4);
             resp_bulk(out, piece_of("pmessage"));
             resp_bulk(out, piece_of("*"));
@@ -202,7 +202,7 @@ static void reply_subscribed(struct client *client, const char *kind, const stru
 
 /* -- commands ---------------------------------------------------------------------------------- */
 
-/* What a client asks. */
+/* A command of a client. */
 struct request {
     struct server *server;
     struct client *client;
@@ -248,11 +248,11 @@ static void do_open(const struct request *request)
         resp_status(&request->client->out, "OK");
 }
 
-/* init.lua marks a new server, which has forgotten nothing. Of a database that is to make its
- * tables, and the reply is the script's. */
+/* In place of init.lua, which marks a new server that has forgotten nothing: makes the tables, and
+ * replies as the script does. */
 static void make_tables(const struct request *request, const char *user)
 {
-    struct resp_out *out = &request->client->out;
+    struct strbuf *out = &request->client->out;
     struct unit clock = {.reads_only = true};
     struct host_fault fault;
 
@@ -359,7 +359,7 @@ static void note_name(void *arg, struct piece name)
 static void do_scan(const struct request *request)
 {
     struct listing listing = {.pattern = word(request, 3)};
-    struct resp_out *out = &request->client->out;
+    struct strbuf *out = &request->client->out;
     struct host_fault fault;
 
     if (!piece_is(piece_of(word(request, 2)), "match")) {
@@ -459,9 +459,9 @@ static void queue(const struct request *request)
     resp_status(&client->out, "QUEUED");
 }
 
-/* The connection listens from the end of a unit on, so it has to know to what before the first one
- * begins: a message that is told right behind it is heard then. A waiter is called; who holds a
- * lock, and has it renewed, is asked for it now and then. */
+/* The connection listens from the end of a unit on, so it must know its channels before the first
+ * one begins: a message right behind it is heard then. A waiter is called, so it is alert; a holder,
+ * which renews its lock, is asked for it now and then. */
 static void do_exec(const struct request *request)
 {
     struct client *client = request->client;
@@ -503,7 +503,7 @@ static const struct {
     {"client", 1, do_nothing},
 };
 
-/* All that is no business of the connection's is a command over records. */
+/* All other commands are about records. */
 static void run_command(const struct request *request)
 {
     const struct script_call call = {.arguments = request->words, .argument_count = request->count};
@@ -526,7 +526,7 @@ static void perform(const struct request *request)
     limit_time(0);
 }
 
-/* Where there is no database, nothing is done: the reason stays the same. */
+/* Without a database each command fails for the reason that OPEN did. */
 static void obey(const struct request *request)
 {
     struct server *server = request->server;
@@ -548,7 +548,7 @@ static void send_all(struct client *client)
     size_t sent = 0;
 
     while (!client->gone && sent < client->out.size) {
-        ssize_t count = write(client->fd, client->out.bytes + sent, client->out.size - sent);
+        ssize_t count = write(client->fd, client->out.text + sent, client->out.size - sent);
         if (count > 0)
             sent += (size_t)count;
         else if (errno == EAGAIN)
@@ -556,10 +556,10 @@ static void send_all(struct client *client)
         else
             client->gone = errno != EINTR;
     }
-    client->out.size = 0;
+    strbuf_cut(&client->out, 0);
 }
 
-/* What it has asked is done although it has gone. */
+/* The commands of a client are done although it has gone. */
 static void read_commands(struct server *server, struct client *client)
 {
     struct request request = {server, client, NULL, 0};
@@ -601,7 +601,7 @@ static void drop_client(struct server *server, size_t i)
         leave_channel(server, client);
     close(client->fd);
     resp_in_free(&client->in);
-    resp_out_free(&client->out);
+    strbuf_free(&client->out);
     words_free(&client->channels);
     for (size_t q = 0; q < client->queued; q++)
         words_free(&client->queue[q]);
@@ -639,7 +639,7 @@ static void wait_and_read(struct server *server, struct pollfd *fds, size_t firs
         add_client(server, accept4(server->host->listener, NULL, NULL, SOCK_CLOEXEC));
 }
 
-/* False where no more is to be served. */
+/* False: the server ends. */
 static bool turn(struct server *server)
 {
     size_t first = server->host->listener ? 2 : 1;

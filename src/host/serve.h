@@ -15,7 +15,7 @@ struct host {
     int listener; /* on which clients come; 0: there is one, the standard input */
     const struct command_extra *extra;
     /* Replies to a command, or returns false. The words are valid during the call. */
-    bool (*reply)(const struct piece *words, size_t count, struct resp_out *out);
+    bool (*reply)(const struct piece *words, size_t count, struct strbuf *out);
 };
 
 /* Returns the exit status. */

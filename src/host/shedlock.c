@@ -22,7 +22,7 @@ bool shedlock_has(struct piece key)
 static void add_value(struct sql_text *text, const char *value)
 {
     sql_add(text, "%s", text->dialect->text[0]);
-    sql_add_digits(text, value);
+    sql_add_digits(text, value, strlen(value));
     sql_add(text, "%s", text->dialect->text[1]);
 }
 

@@ -15,7 +15,7 @@
 
 struct host_target {
     struct driver_target at;
-    const char *table; /* what the names of its tables begin with */
+    const char *table; /* the beginning of its tables' names */
 };
 
 struct host_fault {
@@ -30,11 +30,11 @@ enum host_outcome {
     HOST_FAILED /* why is in the fault */
 };
 
-/* How those who listen hear. */
+/* How soon messages must be heard. */
 enum host_ears {
-    HOST_DEAF,    /* nobody listens */
+    HOST_DEAF,    /* no client listens */
     HOST_PATIENT, /* a message may be some seconds late */
-    HOST_ALERT    /* somebody waits for it */
+    HOST_ALERT    /* a client waits for it */
 };
 
 struct host_store {
@@ -48,18 +48,18 @@ struct host_store {
                  struct host_fault *fault);
     /* From the end of the next unit on, messages to that channel are heard. */
     void (*listen)(struct piece channel);
-    /* They need not be any more. */
+    /* They need not be heard any more. */
     void (*unlisten)(struct piece channel);
-    /* There is nothing to ask for now. Returns what becomes readable when hear() has something to
-     * do; -1: nothing does. *ms: it has so in so long at the latest; -1: it may take any time. */
+    /* Called when there is nothing to ask for. Returns a descriptor that becomes readable when
+     * hear() has something to do; -1: none does. *ms: hear() must be called by then; -1: any time. */
     int (*rest)(enum host_ears ears, int *ms);
     /* Calls "tell" for each message that has come. False: the connection broke. */
     bool (*hear)(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg);
     /* Replies with the first row that a query finds, all as text: an array, which is empty where
      * there is none. False: it replies nothing. */
-    bool (*ask)(const char *sql, struct resp_out *out, struct host_fault *fault);
-    /* Makes the tables, where they are not there yet; user: who gets the rights that rlock needs;
-     * NULL: nobody. */
+    bool (*ask)(const char *sql, struct strbuf *out, struct host_fault *fault);
+    /* Makes the tables, where they are not there yet, and gives "user", unless NULL, the rights that
+     * rlock needs. */
     bool (*make)(const char *user, struct host_fault *fault);
 };
 

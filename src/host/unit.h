@@ -1,5 +1,5 @@
-/* What one run of a script, or one command, has read and written: it is committed as a whole, or
- * done again from the start. Nothing else is known of the store meanwhile. */
+/* A unit is what one run of a script, or one command, has read and written: it is committed as a
+ * whole, or done again from the start. Nothing else is known of the store meanwhile. */
 #ifndef RLOCK_HOST_UNIT_H
 #define RLOCK_HOST_UNIT_H
 
@@ -23,7 +23,7 @@ struct unit {
     size_t count;
     bool reads_only; /* it locks nothing, until it wants to change something */
     int64_t now_us;  /* the store's clock, read behind all locks; us since 1970 */
-    bool again; /* it needs another key, or another lock on one: to be done again, with those */
+    bool again; /* it needs another key, or another lock on one: it must be done again with those */
     struct unit_message *messages; /* to be told when it is committed */
     size_t message_count;
 };
@@ -31,7 +31,7 @@ struct unit {
 /* Adds a key that is known from the start. */
 void unit_add(struct unit *unit, struct piece name, bool writes);
 /* The record of that key, which does not exist if it has expired. NULL: it was not loaded, or may
- * not be changed; then the unit is to be done again. */
+ * not be changed; then the unit must be done again. */
 struct record *unit_record(struct unit *unit, struct piece name, bool to_write);
 /* Copies both. */
 void unit_tell(struct unit *unit, struct piece channel, struct piece text);

@@ -34,18 +34,17 @@ int conn_adopt(struct conn *conn, int fd);
 /* Drops the connection, what was queued and what was not answered. Harmless if it is closed. */
 void conn_close(struct conn *conn);
 
-/* Whether it broke because the other end speaks something else, or is not to be trusted: trying
- * again is no use. */
+/* Whether it broke because the other end speaks another protocol, or cannot be trusted: another
+ * attempt is of no use. */
 bool conn_is_foreign(const struct conn *conn);
 
 /* The first line of what the other end said in place of RESP; "": it has spoken nothing else. */
 const char *conn_foreign_words(const struct conn *conn);
 
-/* What has not come yet, as text for a caller that gives up waiting. */
+/* Describes what has not come yet, for a caller that gives up waiting. */
 const char *conn_overdue(const struct conn *conn);
 
-/* Sends encoded commands; what cannot go out at once goes later. To be called on an open
- * connection. */
+/* Sends encoded commands, at once or later. The connection must be open. */
 void conn_send(struct conn *conn, const char *bytes, size_t size);
 
 /* Appends one command, encoded, to *bytes. lengths may be NULL for strings. */

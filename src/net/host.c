@@ -1,4 +1,4 @@
-/* What may be a host. */
+/* Names and addresses of hosts. */
 #include "net/host.h"
 
 #include <arpa/inet.h>

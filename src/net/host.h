@@ -1,4 +1,4 @@
-/* What may be a host: a name or a numeric address. Pure. */
+/* Hosts: names or numeric addresses. Pure. */
 #ifndef RLOCK_NET_HOST_H
 #define RLOCK_NET_HOST_H
 

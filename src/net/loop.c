@@ -22,7 +22,7 @@ struct loop {
     size_t room;
     int signal_fd;
     int timer_fd;        /* -1 until a timer has to be waited for */
-    struct moment armed; /* what timer_fd is set to; never too late, perhaps too early */
+    struct moment armed; /* the time of timer_fd; never too late, perhaps too early */
     struct moment now;
     bool stopped;
     void (*caught)(void *owner, int signo);

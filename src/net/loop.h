@@ -1,4 +1,4 @@
-/* What can wake a process: file descriptors, deadlines, signals.
+/* The event loop: file descriptors, deadlines and signals wake a process.
  *
  * poll(2), one absolute timerfd on CLOCK_BOOTTIME and a signalfd. Watchers and timers are embedded
  * in their owner's struct; the loop never allocates or frees one, and each may be removed at any

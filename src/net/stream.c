@@ -26,7 +26,7 @@ struct stream {
     bool remote;             /* by TCP */
     bool heard;              /* the other end has made sense */
     bool known;              /* or had on an earlier connection */
-    bool foreign;            /* trying again is no use */
+    bool foreign;            /* another attempt is of no use */
     unsigned generation;     /* counts closes: a callback may end what is being read */
     char *out;
     size_t out_size, out_sent, out_room;
@@ -221,8 +221,8 @@ static bool send_tls(struct stream *stream)
     return send_queued(stream);
 }
 
-/* A failure is told from the loop, where the next attempt to send meets it again: nobody who asks
- * for something here wants to be called back before this returned. */
+/* A failure is reported from the loop, where the next attempt to send meets it again: no caller wants
+ * to be called back before this returned. */
 void stream_send(struct stream *stream, const char *bytes, size_t size)
 {
     if (!stream->tls) {
@@ -343,7 +343,7 @@ static void receive(struct stream *stream)
     }
 }
 
-/* What the server said before it closed is the reason: "max number of clients", say. */
+/* The server's last words before it closed are the reason: "max number of clients", say. */
 static void break_sending(struct stream *stream)
 {
     unsigned generation = stream->generation;

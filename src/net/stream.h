@@ -14,7 +14,7 @@ struct tls;
 
 struct stream_events {
     void (*connected)(void *arg);
-    /* What came, as it came. stream_close() may be called from here. */
+    /* Bytes, as they came. stream_close() may be called from here. */
     void (*received)(void *arg, const char *bytes, size_t size);
     /* Not by stream_close(): refused, reset, ended by the server. The connection is closed by
      * then. */
@@ -33,19 +33,19 @@ int stream_adopt(struct stream *stream, int fd);
 /* Drops the connection and what was queued. Harmless if it is closed. */
 void stream_close(struct stream *stream);
 
-/* Sends bytes; what cannot go out at once goes later. To be called on an open connection. */
+/* Sends bytes, at once or later. The connection must be open. */
 void stream_send(struct stream *stream, const char *bytes, size_t size);
 
 /* The other end has said something that makes sense: where it ends the connection later, that is no
  * matter of the language. */
 void stream_trust(struct stream *stream);
-/* What the other end says makes no sense, and will not: "broken" with that reason. */
+/* The other end makes no sense, and will not: "broken" with that reason. */
 void stream_refuse(struct stream *stream, const char *why);
 /* Whether it broke because the other end speaks something else, or is not to be trusted: trying
  * again is no use. */
 bool stream_is_foreign(const struct stream *stream);
 
-/* What has not come yet, as text for a caller that gives up waiting. */
+/* Describes what has not come yet, for a caller that gives up waiting. */
 const char *stream_overdue(const struct stream *stream);
 
 #endif

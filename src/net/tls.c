@@ -21,7 +21,7 @@ struct tls_session {
     SSL *ssl;
     BIO *in, *out;    /* belong to ssl */
     char name[256];   /* whose certificate it has to be */
-    const char *flaw; /* why nobody can be verified; NULL: somebody can */
+    const char *flaw; /* why no peer can be verified; NULL: they can */
     int first;        /* byte that came, 0: none yet */
     bool asked;       /* for our certificate */
     bool received;    /* something that was encrypted came in whole */
@@ -172,7 +172,7 @@ static void explain_certificate(const struct tls_session *session, long verdict,
         break;
     case TLS_TRUST_SUBJECT_ONLY:
         snprintf(fault, size,
-                 "TLS: the certificate there names %.60s in its subject (CN) alone, which does not "
+                 "TLS: the certificate there names %.60s only in its subject (CN), which does not "
                  "count: it takes a subjectAltName",
                  session->name);
         break;
@@ -212,14 +212,14 @@ static void explain(const struct tls_session *session, char *fault, size_t size)
         explain_certificate(session, verdict, fault, size);
     else if (session->first < SSL3_RT_CHANGE_CIPHER_SPEC ||
              session->first > SSL3_RT_APPLICATION_DATA)
-        snprintf(fault, size, "TLS: what answers there does not speak it");
+        snprintf(fault, size, "TLS: the server there does not speak it");
     else if (alert)
         explain_alert(session, reason(library), fault, size);
     else
         snprintf(fault, size, "TLS: %s", reason(library));
 }
 
-/* What a call that returned "result" means. */
+/* Tells what a call that returned "result" means. */
 static enum tls_state judge(struct tls_session *session, int result, char *fault, size_t size)
 {
     switch (session->library->SSL_get_error(session->ssl, result)) {

@@ -43,7 +43,7 @@ enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, s
                         char *fault, size_t fault_size);
 /* Encrypts "size" bytes, all of them. False if the session is broken. */
 bool tls_write(struct tls_session *session, const char *bytes, size_t size);
-/* What the peer may have meant when it ended the connection; NULL: no idea. */
+/* Guesses why the peer ended the connection; NULL: not known. */
 const char *tls_guess_refusal(const struct tls_session *session);
 /* Bytes that have to go to the socket: moves up to "size" of them out; returns how many. */
 size_t tls_give(struct tls_session *session, char *bytes, size_t size);

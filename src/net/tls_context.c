@@ -1,4 +1,4 @@
-/* What all sessions have in common: the policy of the host, whom to trust, who we are. */
+/* Shared by all sessions: the host's policy, trusted certificates, and the own one. */
 #include "net/tls_context.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 /* -- OpenSSL's configuration on this host ------------------------------------------------------ */
 
-/* What its last error is about: their texts are not loaded. */
+/* Describes its last error: the library's texts are not loaded. */
 static const char *last_error(const struct tls_library *library)
 {
     const char *about = "";
@@ -110,7 +110,7 @@ static SSL_CTX *new_context(const struct tls_library *library, char *fault, size
 
 /* -- PEM files --------------------------------------------------------------------------------- */
 
-/* What stands in a PEM file that was read before. */
+/* The content of a PEM file that was read before. */
 struct pem {
     const struct tls_library *library;
     BIO *bytes;
@@ -269,7 +269,7 @@ static const char *take_trust(struct tls_trust *trust, const struct tls_library 
     library->SSL_CTX_set_cert_verify_callback(context, verify, trust);
     if (!ca->path)
         return trust_directories(library, context) ? NULL : refused;
-    /* Whatever is in it is trusted, also where it is no root. */
+    /* Each certificate in it is trusted, also one that is not a root. */
     if (library->X509_VERIFY_PARAM_set_flags(library->SSL_CTX_get0_param(context),
                                              X509_V_FLAG_PARTIAL_CHAIN) != 1)
         return refused;

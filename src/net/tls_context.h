@@ -1,4 +1,4 @@
-/* What all sessions have in common: the host's policy, whom to trust, who we are. */
+/* Shared by all sessions: the host's policy, trusted certificates, and the own one. */
 #ifndef RLOCK_NET_TLS_CONTEXT_H
 #define RLOCK_NET_TLS_CONTEXT_H
 
@@ -6,7 +6,7 @@
 #include "net/tls_options.h"
 
 /* Starts OpenSSL, once for the process, under the configuration of this host (openssl.cnf, or the
- * file in OPENSSL_CONF): least versions, ciphers, FIPS. Whoever runs the host sets it for all
+ * file in OPENSSL_CONF): least versions, ciphers, FIPS. The host's administrator sets it for all
  * programs; one that cannot be kept is an error. "ciphers": those for keys with a passphrase may be
  * needed. False with a message in "fault" that names the file. */
 bool tls_context_load_policy(const struct tls_library *library, bool ciphers, char *fault,
@@ -21,8 +21,8 @@ struct tls_trust {
 /* The place among a session's own data (SSL_set_ex_data()) of the name that its certificate has to
  * be for. */
 #define TLS_TRUST_HOST 0
-/* What a connection is refused for with this verdict: its certificate names the host in its subject
- * (CN) alone. */
+/* The reason of a refusal with this verdict: the certificate names the host only in its subject
+ * (CN). */
 #define TLS_TRUST_SUBJECT_ONLY X509_V_ERR_APPLICATION_VERIFICATION
 
 /* Makes a context under the policy, with TLS 1.2 at least, of what stands in the files. "trust" is

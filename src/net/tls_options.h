@@ -1,14 +1,14 @@
-/* What a user says about TLS. */
+/* A user's settings of TLS. */
 #ifndef RLOCK_NET_TLS_OPTIONS_H
 #define RLOCK_NET_TLS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a user gave: borrowed for as long as the struct tls lives. */
+/* A file or directory that a user names: borrowed for as long as the struct tls lives. */
 struct tls_file {
     const char *path; /* NULL: nothing */
-    const char *text; /* what stands in it, of "size" bytes; NULL: it is a directory */
+    const char *text; /* its content, of "size" bytes; NULL: it is a directory */
     size_t size;
     bool rereadable;   /* it can be read again */
     const char *place; /* where it was set: "--tls-ca", "/etc/rlock.conf:3: tls-ca" */

@@ -82,8 +82,8 @@ static bool ask_names(struct examination *of, const char *sql)
     struct sql_text text = text_of(of);
 
     sql_add(&text, "%s", sql);
-    bool answered = ask(of, text.bytes);
-    sql_text_end(&text);
+    bool answered = ask(of, text.out.text);
+    strbuf_free(&text.out);
     return answered;
 }
 
@@ -106,9 +106,9 @@ static void add_names(struct examination *of, const char *check, enum level leve
 
     sql_add(&told, "%s", text);
     sql_add(&advised, "%s", advice);
-    add(of, check, level, told.bytes, advised.bytes);
-    sql_text_end(&told);
-    sql_text_end(&advised);
+    add(of, check, level, told.out.text, advised.out.text);
+    strbuf_free(&told.out);
+    strbuf_free(&advised.out);
 }
 
 /* -- what is the same for all ------------------------------------------------------------------ */
@@ -190,15 +190,15 @@ static bool may(struct examination *of, size_t verb, const char *table)
         trial = at + strlen("%s");
     }
     sql_add(&text, "%s", trial);
-    bool done = ask(of, text.bytes);
-    sql_text_end(&text);
+    bool done = ask(of, text.out.text);
+    strbuf_free(&text.out);
     return done || of->failure.cause != CAUSE_DENIED;
 }
 
 /* Adds "SELECT, DELETE on rlock_record" and the like. */
 static void add_lacks(struct examination *of, const char *table, struct sql_text *lacks)
 {
-    const char *between = lacks->size > 0 ? "; " : "";
+    const char *between = lacks->out.size > 0 ? "; " : "";
     bool some = false;
 
     for (size_t verb = 0; verb < sizeof verbs / sizeof *verbs; verb++) {
@@ -222,15 +222,15 @@ static bool check_rights(struct examination *of)
     for (const char *const *table = of->dialect->tables; *table; table++)
         add_lacks(of, *table, &lacks);
     sql_add_grants(&grants, user);
-    bool fine = lacks.size == 0;
+    bool fine = lacks.out.size == 0;
     if (fine)
         diagnosis_add(&of->server->diagnosis, "rights", LEVEL_FINE, "",
                       "user %.100s may do all that rlock needs", user);
     else
-        diagnosis_add(&of->server->diagnosis, "rights", LEVEL_UNFIT, grants.bytes,
-                      "user %.100s lacks %.180s", user, lacks.bytes);
-    sql_text_end(&lacks);
-    sql_text_end(&grants);
+        diagnosis_add(&of->server->diagnosis, "rights", LEVEL_UNFIT, grants.out.text,
+                      "user %.100s lacks %.180s", user, lacks.out.text);
+    strbuf_free(&lacks.out);
+    strbuf_free(&grants.out);
     return fine;
 }
 

@@ -138,15 +138,6 @@ const struct sql_dialect sql_mysql = {
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-static char *make_room(struct sql_text *text, size_t count)
-{
-    if (text->room - text->size < count) {
-        text->room = 2 * text->room + count + 1024;
-        text->bytes = mem_checked(realloc(text->bytes, text->room));
-    }
-    return text->bytes + text->size;
-}
-
 #define LOWER      "abcdefghijklmnopqrstuvwxyz_"
 #define ANY_NUMBER "0123456789"
 
@@ -166,17 +157,13 @@ static void add_name(struct sql_text *text, const char *word, size_t length)
 /* Replaces "@WORD" in what was added from there on: no value has an '@', as texts are digits. */
 static void name_tables(struct sql_text *text, size_t from)
 {
-    const char *at = memchr(text->bytes + from, '@', text->size - from);
-
-    if (!at)
+    if (!memchr(text->out.text + from, '@', text->out.size - from))
         return;
-    char *added = mem_strdup(text->bytes + from), *rest = added;
-    text->size = from;
+    char *added = mem_strdup(text->out.text + from), *rest = added;
+    strbuf_cut(&text->out, from);
     while (*rest) {
         size_t before = strcspn(rest, "@"), word = 0;
-        memcpy(make_room(text, before + 1), rest, before);
-        text->size += before;
-        text->bytes[text->size] = '\0';
+        strbuf_add(&text->out, rest, before);
         rest += before;
         if (*rest == '@') {
             word = strspn(++rest, LOWER);
@@ -189,36 +176,23 @@ static void name_tables(struct sql_text *text, size_t from)
 
 void sql_add(struct sql_text *text, const char *format, ...)
 {
-    size_t from = text->size;
-    va_list values, again;
+    size_t from = text->out.size;
+    va_list values;
 
     va_start(values, format);
-    va_copy(again, values);
-    size_t count = (size_t)vsnprintf(NULL, 0, format, values);
-    vsnprintf(make_room(text, count + 1), count + 1, format, again);
-    text->size += count;
-    va_end(again);
+    strbuf_vprintf(&text->out, format, values);
     va_end(values);
     name_tables(text, from);
 }
 
-void sql_add_digits(struct sql_text *text, const char *value)
+void sql_add_digits(struct sql_text *text, const void *bytes, size_t size)
 {
     static const char digits[] = "0123456789abcdef";
-    size_t length = strlen(value);
-    char *to = make_room(text, 2 * length);
-    for (size_t i = 0; i < length; i++) {
-        *to++ = digits[(unsigned char)value[i] >> 4];
-        *to++ = digits[(unsigned char)value[i] & 15];
-    }
-    text->size += 2 * length;
-}
 
-static void add_bytes(struct sql_text *text, const char *bytes, size_t count)
-{
-    memcpy(make_room(text, count + 1), bytes, count);
-    text->size += count;
-    text->bytes[text->size] = '\0';
+    for (const unsigned char *byte = bytes; size-- > 0; byte++) {
+        strbuf_putc(&text->out, digits[*byte >> 4]);
+        strbuf_putc(&text->out, digits[*byte & 15]);
+    }
 }
 
 /* Each of its quotation marks twice, and each backslash, which MySQL takes for more. */
@@ -226,13 +200,13 @@ static void add_quoted(struct sql_text *text, const char *word, size_t length)
 {
     const char *quote = text->dialect->grantee;
 
-    add_bytes(text, quote, 1);
+    strbuf_add(&text->out, quote, 1);
     for (size_t i = 0; i < length; i++) {
         if (word[i] == *quote || (word[i] == '\\' && text->dialect->hosts))
-            add_bytes(text, word + i, 1);
-        add_bytes(text, word + i, 1);
+            strbuf_add(&text->out, word + i, 1);
+        strbuf_add(&text->out, word + i, 1);
     }
-    add_bytes(text, quote, 1);
+    strbuf_add(&text->out, quote, 1);
 }
 
 /* In MySQL a user is one of a host; USER alone is the one of any. */
@@ -244,7 +218,7 @@ static void add_grantee(struct sql_text *text, const char *user)
     add_quoted(text, user, at ? (size_t)(at - user) : strlen(user));
     if (!text->dialect->hosts)
         return;
-    add_bytes(text, "@", 1);
+    strbuf_add(&text->out, "@", 1);
     add_quoted(text, host, strlen(host));
 }
 
@@ -280,12 +254,6 @@ bool sql_add_schema(struct sql_text *text, const char *user, size_t i)
     else
         return false;
     return true;
-}
-
-void sql_text_end(struct sql_text *text)
-{
-    free(text->bytes);
-    *text = (struct sql_text){0};
 }
 
 static int value_of(char digit)

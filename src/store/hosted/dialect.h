@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/strbuf.h"
+
 struct sql_dialect {
     const char *const *schema; /* statements that make the tables, ended by NULL, for sql_add() */
     const char *const *grants; /* the same, without the user at its end: all rights there that
@@ -37,16 +39,14 @@ extern const struct sql_dialect sql_postgresql, sql_mysql;
 struct sql_text {
     const struct sql_dialect *dialect;
     const char *table; /* what the names of the tables begin with; NULL: "rlock" */
-    char *bytes;       /* freed by sql_text_end() */
-    size_t size, room;
+    struct strbuf out; /* freed by the caller */
 };
 
 /* "@record" becomes the name of that table, "rlock_record"; likewise whatever else follows an
  * '@'. */
 void sql_add(struct sql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Hexadecimal digits of a text. */
-void sql_add_digits(struct sql_text *text, const char *value);
-void sql_text_end(struct sql_text *text);
+/* Adds hexadecimal digits. */
+void sql_add_digits(struct sql_text *text, const void *bytes, size_t size);
 
 /* Adds statement number i of those that make the tables and, unless the user is NULL, give him his
  * rights. False: there are no more. */

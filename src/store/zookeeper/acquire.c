@@ -21,7 +21,7 @@
 
 /* -- a place in the queues --------------------------------------------------------------------- */
 
-/* What is in the names of the own nodes of a key. */
+/* Returns the words in the names of the own nodes of a key. */
 static const char *const *words_of(const struct zk_store *store, const struct zk_nodes *nodes)
 {
     static const char *const writer[] = {"lock-", "__WRIT__", NULL};

@@ -11,7 +11,7 @@
 
 #define ANSWER_NS (5 * NS_PER_SEC)
 
-/* What one server does with a session. */
+/* A session with one server. */
 struct look {
     struct loop *loop;
     struct zk_session *session;
@@ -83,7 +83,7 @@ static void judge_lease(const struct look *look, int64_t lease, struct diagnosis
     duration_print(lease, wanted, sizeof wanted);
     if (look->timeout < ZK_TIMEOUT_LEAST)
         diagnosis_add(diagnosis, "lease", LEVEL_UNFIT, "set maxSessionTimeout to 40000",
-                      "sessions end after %s at the longest: who waits would lose its place",
+                      "sessions end after %s at the longest: a waiter would lose its place",
                       granted);
     else if (look->timeout < lease)
         diagnosis_add(diagnosis, "lease", LEVEL_NOTE,

@@ -4,7 +4,7 @@
 
 #include "store/diagnosis.h"
 
-/* Of the record (store/store_record.h). */
+/* struct store_record's "check" (store/store_record.h). */
 bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                      size_t size);
 

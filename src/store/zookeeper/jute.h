@@ -19,8 +19,8 @@ void jute_put_string(struct strbuf *out, const char *text);
 size_t jute_begin(struct strbuf *out);
 void jute_end(struct strbuf *out, size_t frame);
 
-/* What is read, borrowed. Where something does not fit in, it is "damaged" from there on, and all
- * that is read is zero or empty. */
+/* Bytes to be read, borrowed. From the first one that does not make sense, they are "damaged", and
+ * all that is read is zero or empty. */
 struct jute_in {
     const char *at, *end;
     bool damaged;

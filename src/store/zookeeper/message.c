@@ -35,7 +35,7 @@ void zk_put_connect(struct strbuf *out, const struct zk_identity *session, int32
     jute_put_int(out, timeout_ms);
     jute_put_long(out, session->id);
     jute_put_buffer(out, session->password, sizeof session->password);
-    jute_put_bool(out, false); /* a server that is read-only is no use */
+    jute_put_bool(out, false); /* a read-only server is of no use */
     jute_end(out, frame);
 }
 

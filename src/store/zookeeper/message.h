@@ -1,5 +1,4 @@
-/* What is said to a ZooKeeper server, and what it says: requests put into a batch, replies taken
- * apart. Pure. */
+/* The messages of ZooKeeper: requests are put into a batch, replies are taken apart. Pure. */
 #ifndef RLOCK_STORE_ZOOKEEPER_MESSAGE_H
 #define RLOCK_STORE_ZOOKEEPER_MESSAGE_H
 
@@ -53,7 +52,7 @@ struct zk_batch {
 
 enum zk_create { ZK_EPHEMERAL, ZK_EPHEMERAL_SEQUENTIAL, ZK_CONTAINER };
 
-/* closed: what is created is for its creator alone, by what it has proved with zk_put_digest(). */
+/* closed: only for its creator, by what that has proved with zk_put_digest(). */
 void zk_container(struct zk_batch *batch, const char *path, bool closed);
 void zk_exists(struct zk_batch *batch, const char *path, bool watch);
 void zk_get(struct zk_batch *batch, const char *path);

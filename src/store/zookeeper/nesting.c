@@ -1,4 +1,4 @@
-/* Who goes before whom in a family. */
+/* The order of those that nest in the same holder. */
 #include "store/zookeeper/nesting.h"
 
 #include <string.h>

@@ -1,10 +1,11 @@
-/* Those who nest in the same holder of a lock, whose nodes all have its number: which of them keeps
- * another one out. Pure.
+/* The owners that nest in the same holder of a lock, whose nodes all have its number: which of them
+ * keeps another one out. Pure.
  *
- * Who nests in another one goes beside it. Siblings, and those within them, exclude each other, and
- * whoever came first is first: of two, the ancestors are compared that they have below the innermost
- * ancestor that both have, as whoever is within the one that came first must not wait for those who
- * wait for that one. An ancestor that has gone counts on: whoever is within it may hold the lock. */
+ * An owner shares the lock with those that it nests in. Siblings, and those within them, exclude
+ * each other, in the order of their arrival: of two, those ancestors are compared that they have
+ * below the innermost ancestor of both, as an owner within the first must not wait for those that
+ * wait for the first. An ancestor that has gone still counts: an owner within it may hold the
+ * lock. */
 #ifndef RLOCK_STORE_ZOOKEEPER_NESTING_H
 #define RLOCK_STORE_ZOOKEEPER_NESTING_H
 
@@ -22,9 +23,8 @@ struct zk_nested {
     const char *node;         /* its path, for the caller; borrowed */
 };
 
-/* The last relative that is before all[own] and keeps it from holding the lock; NULL: nobody does.
- * The result points into "all", which has everyone whose node has that number, and may have those
- * of other families. */
+/* Returns the last one that is before all[own] and keeps it from holding the lock; NULL: none. "all"
+ * are those whose nodes have that number; some of them may not be related. */
 const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t count, size_t own);
 
 #endif

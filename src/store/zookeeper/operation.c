@@ -1,4 +1,4 @@
-/* What the operations share: what they send, read and report. */
+/* What the operations send, read and report. */
 #include "store/zookeeper/operation.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* What the operations on a ZooKeeper ensemble share: the state of the store, and the course of an
- * operation. Only the modules of this folder that are operations include it.
+/* The state of the store, and the course of an operation: shared by the modules of this folder that
+ * are operations, and included only there.
  *
  * An operation is a sequence of steps. A step sends a batch of requests; its row in a table says
  * which function hears the replies, and sends the next batch or ends the operation. */
@@ -33,7 +33,7 @@ struct zk_nodes {
     unsigned slot;    /* of the semaphore */
     int64_t position; /* in its queue; without a place in it: how many wait */
     uint64_t fence;
-    char *data; /* what is in the own nodes */
+    char *data; /* of the own nodes */
 };
 
 enum zk_step {
@@ -54,7 +54,7 @@ enum zk_step {
     ZK_RETAKE,
     ZK_START_ANEW,
     ZK_REFUSE_AND_CLOSE,
-    /* What an acquisition with a limit does besides (semaphore.c). */
+    /* Further steps of an acquisition with a limit (semaphore.c). */
     ZK_LIST_LEASES,
     ZK_COUNT_LEASES,
     ZK_CLAIM,
@@ -78,7 +78,7 @@ enum zk_step {
     ZK_STEPS
 };
 
-/* What the requests of a step do, where it matters that they were not answered. */
+/* The effect of a step's requests, as far as it matters when they are not answered. */
 enum zk_effect {
     ZK_NO_EFFECT,
     ZK_CREATES, /* make nodes of this owner */
@@ -86,7 +86,7 @@ enum zk_effect {
     ZK_REOPENS  /* nothing more; the session is opened again over a new connection */
 };
 
-/* What there is of this owner in the ensemble. */
+/* This owner's nodes in the ensemble. */
 enum zk_place {
     ZK_NO_PLACE,
     ZK_MAY_HAVE_PLACE, /* a request that makes nodes was not answered */
@@ -147,7 +147,7 @@ static inline struct zk_store *zk_store_of(struct store *base)
     return (struct zk_store *)(void *)base;
 }
 
-/* What the operation is about: of a renewal or a release, as far as that says so. */
+/* The request of the operation; a renewal and a release fill in a part of it. */
 static inline const struct acquire_request *zk_request_of(const struct zk_store *store)
 {
     return &store->request;
@@ -171,7 +171,7 @@ static inline bool zk_is_closed(const struct zk_store *store)
 
 /* -- the nodes of the keys --------------------------------------------------------------------- */
 
-/* Forgets all nodes: there is no place any more. */
+/* Forgets all nodes, and the place. */
 void zk_clear_nodes(struct zk_store *store);
 void zk_clear_nested(struct zk_nodes *nodes);
 void zk_clear_ancestors(struct zk_nodes *nodes);
@@ -198,7 +198,7 @@ void zk_wish(struct zk_store *store, int64_t lease);
 void zk_begin(struct zk_store *store, enum zk_step step);
 /* Sends the batch; the step hears the replies. */
 void zk_send(struct zk_store *store, enum zk_step step);
-/* What the session reports of the batch. */
+/* Takes the session's report on the batch. */
 void zk_heard(struct zk_store *store, enum zk_outcome outcome, const struct zk_reply *replies,
               const struct answer *failure);
 

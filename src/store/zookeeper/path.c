@@ -16,7 +16,7 @@ char *zk_path_join(const char *node, const char *child)
     return strbuf_print("%s/%s", node, child);
 }
 
-/* What a node's name may have, going by PathUtils.validatePath() of ZooKeeper, which looks at
+/* Characters that a node's name may have, by PathUtils.validatePath() of ZooKeeper, which looks at
  * UTF-16 and refuses surrogates. A '/' would make it another lock's child, and children of a lock
  * are taken for contenders; '%' is for what is written otherwise. */
 static bool fits_into_name(uint32_t c)

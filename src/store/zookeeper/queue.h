@@ -1,12 +1,11 @@
-/* Who holds a lock, and who waits for it: the children of the lock's node, as Curator's recipes lay
+/* The holders of a lock and its waiters: the children of the lock's node, as Curator's recipes lay
  * them out. Pure.
  *
  * A child is _c_UUID-WORD##########, where ########## is the parent's count of creations. WORD
- * tells readers (__READ__) from all others. A writer of rlock's has two children, lock- for
- * Curator's InterProcessMutex and __WRIT__ for its InterProcessReadWriteLock, because each of these
- * looks at names of its own alone. Whoever has no child in the way that has a lower number holds
- * the lock. A child that is nested in a holder's has the same number, and so is before all that
- * wait. */
+ * tells readers (__READ__) from all others. A writer of rlock has two children, lock- for Curator's
+ * InterProcessMutex and __WRIT__ for its InterProcessReadWriteLock, because each of these only looks
+ * at names of its own. A client holds the lock if no child with a lower number is in its way. A
+ * child that nests in a holder has the holder's number, and so is before all that wait. */
 #ifndef RLOCK_STORE_ZOOKEEPER_QUEUE_H
 #define RLOCK_STORE_ZOOKEEPER_QUEUE_H
 
@@ -18,9 +17,8 @@ struct zk_contender {
     const char *name; /* of the node */
     bool reader;
     int32_t number;
-    int64_t order; /* the numbers overflow: what they are sorted by */
-    /* Whose it is, of any library; "": it does not tell. All with the same one are the same
-     * party. */
+    int64_t order; /* for sorting: the numbers overflow */
+    /* The owner's, in any library; "": unknown. Nodes with the same one are the same party's. */
     char uuid[OWNER_UUID_SIZE];
     bool heads; /* the first node of its party */
     bool holds;
@@ -40,7 +38,8 @@ struct zk_queue {
 int zk_queue_read(const struct zk_reply *children, struct zk_queue *queue);
 void zk_queue_free(struct zk_queue *queue);
 
-/* Of a semaphore: all leases hold it, and all in its queue wait. */
+/* Makes all contenders holders, or none, as all leases of a semaphore hold it, and all in its queue
+ * wait. */
 void zk_queue_set_holding(struct zk_queue *queue, bool holding);
 
 /* The first node of the party; NULL if it has none. */
@@ -52,31 +51,31 @@ const struct zk_contender *zk_queue_ancestor(const struct zk_queue *queue, const
 /* The nearest node that keeps "own" from holding the lock; NULL: none does. */
 const struct zk_contender *zk_queue_in_the_way(const struct zk_queue *queue,
                                                const struct zk_contender *own);
-/* How many parties hold the lock, and how many wait up to "own", who counts as well; NULL: how many
- * wait at all. */
+/* The number of parties that hold the lock, and of those that wait up to "own", which counts as
+ * well; NULL: of all that wait. */
 size_t zk_queue_holders(const struct zk_queue *queue);
 size_t zk_queue_position(const struct zk_queue *queue, const struct zk_contender *own);
-/* Who has held it for longest; NULL: nobody. */
+/* The party that has held it for longest; NULL: none. */
 const struct zk_contender *zk_queue_oldest(const struct zk_queue *queue);
-/* Of a party whose nodes these are, the next node after *at, NULL at first; NULL after the last. */
+/* The next node of that party after *at, NULL at first; NULL after the last. */
 const struct zk_contender *zk_queue_next_of(const struct zk_queue *queue, const char *uuid,
                                             const struct zk_contender *at);
 
 /* -- what is in a node ------------------------------------------------------------------------- */
 
 /* rlock/1 OWNER MODE FENCE LEASE PASSWORD WHO, where the MODE of a semaphore is limit:LIMIT:SLOT.
- * Who nests has FENCE:ELDER:…, an ELDER for each ancestor, outermost first.
- * The password is the session's: whoever may read the node may delete it as well, and a process
- * that takes another one's place goes on with its session. */
+ * An owner that nests has FENCE:CZXID:…, a CZXID for each ancestor, outermost first.
+ * The password is the session's: a user who may read the node may delete it as well, and a process
+ * that takes the place of another continues its session. */
 struct zk_node_data {
     char owner[OWNER_SIZE];
     enum lock_mode mode;
-    uint64_t fence; /* that it has of whom it nests in; 0: its own node's czxid is it */
+    uint64_t fence; /* of the holder that it nests in; 0: its own node's czxid is it */
     /* The czxid of the node that each ancestor had when this one was made, outermost first; 0: it
      * had none. */
     int64_t ancestors[OWNER_DEPTH];
     unsigned limit; /* of a semaphore, otherwise 0 */
-    unsigned slot;  /* that it has of it; 0: none, it waits */
+    unsigned slot;  /* of the semaphore; 0: it waits */
     int64_t lease;  /* ns: as it was granted */
     char password[ZK_PASSWORD_SIZE];
     const char *who; /* the rest, not ended by a NUL when read */
@@ -88,8 +87,8 @@ char *zk_node_data_print(const struct zk_node_data *data);
 /* False if it was not written by rlock. */
 bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data);
 
-/* What is known of a contender by what is in its first node. stat: zeroed if that node may not be
- * read. now_ms: the wall clock, since 1970. */
+/* Describes a contender by the data of its first node. stat: zeroed if that node may not be read.
+ * now_ms: the wall clock, since 1970. */
 void zk_read_party(const struct zk_contender *contender, struct jute_text text,
                    const struct zk_stat *stat, int64_t now_ms, struct lock_party *party);
 

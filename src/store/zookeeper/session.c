@@ -49,14 +49,14 @@ struct zk_session {
 
     /* The connection. */
     struct moment opened;
-    struct strbuf in;    /* what has come and is not a whole frame yet */
-    unsigned generation; /* counts ends: what is being read may end it */
+    struct strbuf in;    /* the beginning of a frame */
+    unsigned generation; /* counts its ends: a frame that is being read may end it */
     struct breaks breaks;
 
     /* The batch. */
     struct zk_batch batch;
     bool busy, sent, noticed; /* noticed: a watch has told something meanwhile */
-    bool writes;              /* what was sent */
+    bool writes;              /* the batch that was sent */
     int32_t first;            /* xid of what was sent */
     struct moment answer_by;
     struct zk_reply *replies; /* each in a block of its own */
@@ -304,7 +304,7 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     }
 }
 
-/* With a batch under way, nobody knows which of the two tells the newer. */
+/* With a batch under way, it is not known which of the two is newer. */
 static void hear_event(struct zk_session *session)
 {
     if (session->busy)
@@ -470,7 +470,7 @@ struct zk_batch *zk_session_batch(struct zk_session *session)
 
 void zk_session_send(struct zk_session *session, bool again, struct moment until)
 {
-    breaks_cancel(&session->breaks); /* whoever sends finds out */
+    breaks_cancel(&session->breaks); /* this batch finds out */
     if (again)
         hang_up(session);
     session->busy = true;

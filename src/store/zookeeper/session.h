@@ -1,9 +1,8 @@
 /* A session with a ZooKeeper ensemble, and the connection that it is on.
  *
  * A session begins with the first batch, and lives at the servers apart from connections: it ends
- * when it is closed, or when the leader has not heard of it for its timeout. Nothing is sent but
- * what is asked for here: no pings, whose answers prove nothing, since every server answers them by
- * itself. A batch goes out in one write; its replies come back together. One batch at a time. A
+ * when it is closed, or when the leader has not heard of it for its timeout. No pings are sent: their
+ * answers prove nothing, since every server answers them by itself. A batch goes out in one write; its replies come back together. One batch at a time. A
  * batch that was not answered in time costs the connection, not the session. */
 #ifndef RLOCK_STORE_ZOOKEEPER_SESSION_H
 #define RLOCK_STORE_ZOOKEEPER_SESSION_H
@@ -24,7 +23,7 @@ struct zk_session_events {
      * answer. The next batch may be started from here. */
     void (*done)(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
                  const struct answer *failure);
-    /* What a request watches has changed, or the connection broke while nothing was under way;
+    /* A watched node has changed, or the connection broke while nothing was under way;
      * where connections break as soon as they are there, after a pause. */
     void (*poked)(void *arg);
 };
@@ -60,12 +59,12 @@ bool zk_session_send_nowait(struct zk_session *session);
 const struct zk_identity *zk_session_identity(const struct zk_session *session);
 /* Goes on with another session, or with none (id 0); ends the connection. */
 void zk_session_take(struct zk_session *session, const struct zk_identity *identity);
-/* When the session was begun or opened on the connection that is up: before that was sent. It is
- * what the timeout counts from, once something that was written on this connection is answered. */
+/* When the session was begun or opened on the connection that is up: before that was sent. The
+ * timeout counts from it, once something that was written on this connection is answered. */
 struct moment zk_session_opened(const struct zk_session *session);
 /* The timeout that the server grants, ns. */
 int64_t zk_session_timeout(const struct zk_session *session);
-/* Whether what is created is for its creator alone: there is a user. */
+/* Whether nodes are only for their creator: there is a user. */
 bool zk_session_is_closed_to_others(const struct zk_session *session);
 
 /* Adds to the text of an answer whose it is: the URL. */

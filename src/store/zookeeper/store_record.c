@@ -10,7 +10,7 @@
 
 #define PORT 2181
 
-/* What is wrong with the path of a node, without the '/' in front. NULL: nothing. */
+/* Returns what is wrong with the path of a node, without the '/' in front; NULL: nothing. */
 static const char *check_node(const char *path)
 {
     size_t length;

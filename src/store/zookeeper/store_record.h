@@ -1,4 +1,4 @@
-/* What there is to know of zookeeper:// before one is opened. */
+/* The record of zookeeper:// and zookeepers:// (store/store_record.h). */
 #ifndef RLOCK_STORE_ZOOKEEPER_STORE_RECORD_H
 #define RLOCK_STORE_ZOOKEEPER_STORE_RECORD_H
 

@@ -38,7 +38,7 @@ struct zk_survey {
     size_t count;
 };
 
-/* Takes the key. Those that are named come first; what the folder has, it has once. */
+/* Takes the key. The named ones come first; the folder has each of its own once. */
 static void add(struct zk_survey *survey, char *key, bool named)
 {
     for (size_t i = 0; i < survey->count && survey->sights[i].named; i++) {
@@ -168,7 +168,7 @@ static int take_names(struct zk_survey *survey, const struct zk_reply *reply)
     return names.in.damaged ? ZK_MARSHALLING : ZK_OK;
 }
 
-/* Another program's node may lie there, which nobody may read. */
+/* Another program's node may lie there, which this user may not read. */
 static int take_queues(struct zk_survey *survey, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < survey->count; i++) {
