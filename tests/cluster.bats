@@ -413,10 +413,10 @@ have_had_turns() {
     port=$(free_ports 1)
     redis config set port "$port" >/dev/null
     run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
-    stderr_line 'this Redis is no Cluster'
+    stderr_line 'this server is not in cluster mode'
     stderr_line '^hint: .*redis://'
     run -69 --separate-stderr rlock status -u "cluster://127.0.0.1:$port"
-    stderr_line 'this Redis is no Cluster'
+    stderr_line 'this server is not in cluster mode'
     [[ ! -e $T/run ]]
     redis config set port 0 >/dev/null
 }

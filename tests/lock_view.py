@@ -1,5 +1,7 @@
 """A lock's hash, read without the help of what wrote it, and what must be true of every one."""
-import itertools, re
+import itertools, os, re
+
+from script_server import LUA
 
 WEEK = 604800000
 ENTRY = re.compile(r"(\d+) (\d+) (\d+) (\S+) (\d+) ([xsl]) (\d+) (.*)", re.S)
@@ -10,6 +12,17 @@ RUN = re.compile(r"(\d+) (\d+) (\S+) (\d+) ([xsl]) (\d+) (.*)", re.S)
 MEMORY = re.compile(r"(\d+) (\d+) (\d+) (\d+)")
 TALLY = re.compile(r"(\d+) (\d+)")
 RUNS = 20
+
+
+def layout():
+    """The names of a lock's fields, as the first comment of lock.lua has them."""
+    with open(os.path.join(LUA, "lock.lua")) as script:
+        comment = script.read().split("-- MODE is")[0]
+    names = ", ".join(re.findall(r"^--   ([^\s,]+(?:, [^\s,]+)*) ", comment, re.M)).split(", ")
+    return re.compile("|".join(re.sub("[A-Z]+", ".+", name) for name in names))
+
+
+LAYOUT = layout()
 
 
 def nests_in(owner, ancestor):
@@ -119,7 +132,7 @@ class View:
             self.tallies[name[2:]] = int(match(TALLY, text)[0])
         elif name.startswith("r:"):
             self.runs[int(name[2:])] = match(RUN, text)
-        elif name not in ("k", "f", "b", "t", "a", "m"):
+        elif not LAYOUT.fullmatch(name):
             self.unknown.append(name)
 
     def living(self):

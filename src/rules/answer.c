@@ -1,4 +1,4 @@
-/* The scripts' words. */
+/* The answers of the scripts. */
 #include "rules/answer.h"
 #include "base/decimal.h"
 #include "base/mem.h"
@@ -80,7 +80,7 @@ static enum lock_ending read_ending(const char *text, size_t length)
     return LOCK_USED;
 }
 
-/* What makes no sense is not known. */
+/* An ending that makes no sense is not known. */
 static void read_end(const char *text, size_t length, struct lock_end *end)
 {
     int64_t signal = identity_noted(text, length, LOCK_NOTE_SIGNAL);
@@ -164,7 +164,7 @@ static bool read_run(const struct redisReply *record, int64_t now, struct lock_r
     return true;
 }
 
-/* What makes no sense is not known. */
+/* Numbers that make no sense are not known. */
 static void read_take(const char *text, size_t length, struct lock_party *waiter)
 {
     char word[IDENTITY_WORD_MAX + 1];
@@ -240,8 +240,8 @@ static void answer_misfit(struct answer *answer, const char *what)
          "an ancestor of this process holds it for reading: a writer inside it would wait "
          "for itself"},
         {"mirror", "an ancestor of this process holds it with another mirror"},
-        {"string", "another key of its mirror's name is there, which is no string"},
-        {"redisson", "another key of its mirror's name is there, which is no lock of Redisson's"},
+        {"string", "another key of its mirror's name is there, which is not a string"},
+        {"redisson", "another key of its mirror's name is there, which is not a lock of Redisson"},
         {"no limit", "no limit is stored for it; rlock limit KEY N stores one"},
         {"latch/1", "the key is a latch; rlock latch status shows it"},
     };
@@ -254,8 +254,8 @@ static void answer_misfit(struct answer *answer, const char *what)
     else if (stored)
         snprintf(answer->text, sizeof answer->text,
                  "it is a semaphore, with a stored limit of %.20s (rlock limit)", stored);
-    else
-        snprintf(answer->text, sizeof answer->text, "the key is no lock but '%.40s'", what);
+    else if (!redis_newer_layout(what, "lock/1", answer->text, sizeof answer->text))
+        snprintf(answer->text, sizeof answer->text, "not a lock: the key holds '%.40s'", what);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(what, known[i].word) == 0)
             snprintf(answer->text, sizeof answer->text, "%s", known[i].text);
@@ -280,7 +280,7 @@ static void read_holders(const redisReply *reply, size_t i, int64_t now, struct 
         memset(&answer->holder, 0, sizeof answer->holder);
 }
 
-/* The same; or, where nobody holds it, who comes first in the queue. */
+/* The same; or, if there is no holder, the first in the queue. */
 static void read_obstacle(const redisReply *reply, size_t i, int64_t now, struct answer *answer)
 {
     const char *text = redis_reply_string(reply, i + 3);
@@ -385,8 +385,8 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
     answer->limited = read_limit(reply, 9, &answer->limit);
 }
 
-/* A waiter's record: who has paused the lock, and for how long yet; and of which GLOB the pause is,
- * "" of none. */
+/* A waiter's record: the party that has paused the lock, the ms that are left, and the GLOB of the
+ * pause, "" of none. */
 static bool read_pause(const redisReply *record, int64_t now, struct lock_party *pause,
                        char glob[IDENTITY_WORD_MAX + 1])
 {
@@ -592,7 +592,7 @@ static bool is_member(const redisReply *reply)
     return word && strcmp(word, "MEMBER") == 0 && reply->elements > 4;
 }
 
-/* What a quorum's member says, and what it tells of itself. */
+/* The answer of a quorum's member, and what it tells of itself. */
 static void read_member(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *nested = redis_reply_list(reply, 4);
@@ -659,7 +659,7 @@ bool redis_answer_belongs(const struct redis_question *question, const struct re
     return false;
 }
 
-/* Reads the records of one list; what cannot be read is left out. The caller frees. */
+/* Reads the records of one list, except those that cannot be read. The caller frees. */
 static struct lock_party *
 read_parties(const redisReply *list, int64_t now,
              bool (*read)(const redisReply *, int64_t, struct lock_party *), size_t *count)

@@ -1,4 +1,4 @@
-/* What a Redis server's replies mean, as answers of a store. Pure: no connection, no clock. */
+/* A Redis server's replies, as answers of a store. Pure: no connection, no clock. */
 #ifndef RLOCK_RULES_ANSWER_H
 #define RLOCK_RULES_ANSWER_H
 
@@ -13,7 +13,7 @@ struct redis_extra {
     int64_t now_ms;     /* the server's clock, 0 if the reply did not say */
     const char *places; /* queued: to be sent with the next try; the reply's */
     bool stale;         /* refused for having come too late: try again with a new clock reading */
-    const char *word;   /* what the script said; NULL: an error, or no word of a script */
+    const char *word;   /* the first word of the answer; NULL: an error, or not of a script */
     size_t grants;      /* of how many keys a grant tells */
     size_t absent;      /* how many of those are not held */
     bool member;        /* told as a quorum's member does: */
@@ -25,7 +25,7 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
 /* Reads "FENCE SLOT", as a lock was handed over with it. False where that cannot be a grant. */
 bool redis_answer_grant(const char *text, struct lock_grant *grant);
 
-/* What a script was called for. */
+/* The purpose of a script's call. */
 struct redis_question {
     const struct script *script;
     size_t keys;
@@ -37,18 +37,18 @@ struct redis_question {
 bool redis_answer_belongs(const struct redis_question *question, const struct redis_extra *extra);
 
 /* The reply of inspect.lua as a view, borrowed by "each" for the call. Fills *answer: GRANTED, or
- * why not. Nothing is reported for a key that is no lock of ours. */
+ * why not. Nothing is reported for a key that is not a lock of ours. */
 void redis_answer_inspect(const struct redisReply *reply, const char *key,
                           void (*each)(void *arg, const struct lock_view *view), void *arg,
                           struct answer *answer);
 
 /* The reply to HMGET of the pauses of GLOBs, as pauses.lua keeps them, at that time of the server,
  * in ms: each that is not over as the view of a lock whose key is the GLOB, borrowed by "each" for
- * the call. What cannot be read is left out. */
+ * the call. Lines that cannot be read are left out. */
 void redis_answer_pauses(const struct redisReply *reply, int64_t now,
                          void (*each)(void *arg, const struct lock_view *view), void *arg);
 
-/* What is left of a long queue behind what that reply has: the tickets to ask for. */
+/* The rest of a long queue behind the part in that reply: the tickets to ask for. */
 struct redis_rest {
     int64_t from, to; /* both 0: nothing */
 };

@@ -197,7 +197,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
 
     call_begin(call, &script_acquire, prefix, request->keys, request->key_count);
     call->take = request->take;
-    call->ahead = true; /* what it grants can be given back */
+    call->ahead = true; /* its grant can be released */
     redis_call_set(call, "owner", request->owner);
     set_number(call, "lease", request->lease / NS_PER_MS);
     set_text(call, "who", request->who);

@@ -12,7 +12,7 @@ struct redis_call {
     const struct script *script; /* NULL: none */
     bool whole;  /* send the script itself: the server does not know it by its digest */
     bool ahead;  /* may come to a server that turns out to be the wrong one */
-    int db;      /* the script itself selects it, as nobody may have done so; 0: it need not */
+    int db;      /* the script itself selects it, as it may be the first to; 0: it need not */
     char **keys; /* as they are called in the store */
     size_t key_count;
     size_t take; /* so many of the keys; 0: all */
@@ -21,7 +21,7 @@ struct redis_call {
     bool names_server; /* a quorum's member is told its process, in the argument "server" */
 };
 
-/* What is asked of a server besides. The texts are borrowed. */
+/* Further requests to a server. The texts are borrowed. */
 struct redis_terms {
     const char *marker; /* a key that tells for how long the server remembers; NULL */
     bool grace;         /* and it is to say whether it may have forgotten locks */
@@ -30,10 +30,10 @@ struct redis_terms {
 };
 
 /* Each of these fills in a call that is empty, as {.script = NULL} or redis_call_drop() leave it,
- * from a request whose texts it copies. prefix: what the keys begin with in the store. They cannot
+ * from a request whose texts it copies. prefix: the beginning of the keys in the store. They cannot
  * fail. Times in requests are in ns, in arguments in ms. */
 
-/* settled: what a quorum's member is told. offers: to take the lock from a message, which only a
+/* settled: the fences for a quorum's member. offers: to take the lock from a message, which only a
  * server without grace and outside of a quorum is told. */
 void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms,
                         const char *prefix, const struct acquire_request *request,
@@ -42,7 +42,7 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
                       const struct renew_request *request, const struct member_terms *settled);
 void redis_call_release(struct redis_call *call, const struct redis_terms *terms,
                         const char *prefix, const struct release_request *request);
-/* Gives back, without any condition, what the acquisition was granted or queued for, by the keys
+/* Releases, without any condition, the locks and places of the acquisition, by the keys
  * and the owner in its call. The script itself is sent. */
 void redis_call_give_back(struct redis_call *call, const struct redis_call *acquisition);
 void redis_call_force(struct redis_call *call, const char *prefix,

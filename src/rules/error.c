@@ -1,12 +1,13 @@
 /* Error replies by their words. */
 #include "rules/error.h"
+#include "base/decimal.h"
 #include "rules/wire_error.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* plain: what it means, said of the server; NULL: what else it says tells more. */
+/* plain: the meaning, in words about the server; NULL: the rest of its text tells more. */
 static const struct error_word {
     const char *word;
     enum redis_error class;
@@ -71,7 +72,7 @@ static const struct error_word *find_word(const char *text)
 {
     size_t length = strcspn(text, " ");
 
-    /* A code of its own comes first: what follows may name users and commands. */
+    /* The code in front comes first: the rest of the text may name users and commands. */
     for (size_t i = 0; i < sizeof error_words / sizeof *error_words; i++) {
         if (strlen(error_words[i].word) == length &&
             strncmp(text, error_words[i].word, length) == 0)
@@ -132,7 +133,7 @@ static void explain_disk(const char *text, char *out, size_t size)
 static void explain(const char *text, const struct error_word *word, char *out, size_t size)
 {
     if (strstr(text, "cluster support disabled"))
-        snprintf(out, size, "this Redis is no Cluster");
+        snprintf(out, size, "this server is not in cluster mode");
     else if (redis_error_class(text) == REDIS_ERROR_CLUSTER)
         snprintf(out, size, "this is a node of a Redis Cluster");
     else if (!*text)
@@ -162,7 +163,7 @@ static enum cause cause_of(enum redis_error class)
     return CAUSE_UNFIT;
 }
 
-/* What a host says of its database. */
+/* The failure of a database, as its host tells it. */
 static void answer_host(const struct host_error *error, struct answer *answer)
 {
     const struct wire_failure *failure = wire_failure_of(error->error);
@@ -205,4 +206,22 @@ void redis_error_senseless(struct answer *answer)
 bool redis_error_is_senseless(const struct answer *answer)
 {
     return answer->verdict == VERDICT_UNKNOWN && answer->cause == CAUSE_UNFIT && answer->maybe_done;
+}
+
+bool redis_newer_layout(const char *kind, const char *known, char *text, size_t size)
+{
+    size_t prefix = strcspn(known, "/") + 1, length = strcspn(kind, " ");
+    int64_t version, ours;
+
+    if (strncmp(kind, known, prefix) != 0 || length > 20 ||
+        !decimal_read(kind + prefix, length - prefix, INT32_MAX, &version) ||
+        !decimal_read(known + prefix, strlen(known + prefix), INT32_MAX, &ours) || version <= ours)
+        return false;
+    if (kind[length])
+        snprintf(text, size, "its layout is %.*s, which needs rlock %.20s or later", (int)length,
+                 kind, kind + length + 1);
+    else
+        snprintf(text, size, "its layout is %.*s, which needs a later rlock: this one knows %s",
+                 (int)length, kind, known);
+    return true;
 }

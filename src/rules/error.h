@@ -1,4 +1,4 @@
-/* What a Redis server's error replies ask for, and what they are as answers of a store. Pure. */
+/* The error replies of a Redis server, by class and as answers of a store. Pure. */
 #ifndef RLOCK_RULES_ERROR_H
 #define RLOCK_RULES_ERROR_H
 
@@ -24,10 +24,14 @@ bool redis_error_is_redirection(const char *text);
 
 /* The answer for an error reply, UNKNOWN or MISFIT, in plain words and in the server's own. */
 void redis_error_answer(const char *text, struct answer *answer);
-/* One for a reply that nothing of ours gives; what was asked for may have been done all the
+/* An answer to a reply that none of our scripts gives; the request may have been done all the
  * same. */
 void redis_error_senseless(struct answer *answer);
 /* Whether it is one. */
 bool redis_error_is_senseless(const struct answer *answer);
+
+/* Words the kind that a key has instead of "known" ("lock/1") if it is a newer layout: "lock/2", or
+ * with the version of rlock that it needs, "lock/2 1.4". Returns false if it is not one. */
+bool redis_newer_layout(const char *kind, const char *known, char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* The hand-over of a lock by one message. A waiter offers, with each acquisition that it listens
  * after, to take the lock as soon as a script hands it over: with a token that it draws for this
- * one acquisition, and that nobody else learns who may not read the lock itself. The script keeps
+ * one acquisition, and that only a client that may read the lock learns. The script keeps
  * token and place together; when the lock becomes free it makes the place the waiter's lease, and
  * publishes "TOKEN FENCE SLOT". Pure but for the randomness of the token. */
 #ifndef RLOCK_RULES_HANDOVER_H
@@ -9,8 +9,8 @@
 #include "store/store.h"
 
 /* How long what was handed over lasts from the acquisition on that offered to take it. That is
- * more than a place in the queue is kept: whoever comes next calls within the difference and learns
- * until when to wait, so that a waiter that has died is in nobody's way for longer. */
+ * more than a place in the queue is kept: the next waiter calls within the difference and learns
+ * until when to wait, so that a waiter that has died blocks the others no longer. */
 #define HANDOVER_MS 9500
 
 #define HANDOVER_TOKEN_SIZE 23 /* 128 bits in base64, and the 0 */

@@ -24,8 +24,8 @@ static void refuse_misfit(struct answer *answer, const char *what)
                  "the key is a lock, or was one within a week; rlock status shows it");
     else if (strcmp(what, "damaged") == 0)
         snprintf(text, sizeof text, "the store's key of that name holds other data, or is damaged");
-    else
-        snprintf(text, sizeof text, "the key is no latch but '%.40s'", what);
+    else if (!redis_newer_layout(what, "latch/1", text, sizeof text))
+        snprintf(text, sizeof text, "not a latch: the key holds '%.40s'", what);
     refuse(answer, CAUSE_MISFIT, text);
 }
 

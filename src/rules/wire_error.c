@@ -42,7 +42,7 @@ static const struct wire_failure failures[] = {
      "a pooler gives each statement another session (pool_mode=statement), but locks take "
      "transactions"},
     {WIRE_READ_ONLY, CAUSE_UNFIT, HINT_NONE, false, "read-only; locks live on the primary"},
-    {WIRE_STRANGER, CAUSE_UNFIT, HINT_NONE, false, "it is no database server of that kind"},
+    {WIRE_STRANGER, CAUSE_UNFIT, HINT_NONE, false, "it is not a database server of that kind"},
     {WIRE_NO_TLS, CAUSE_UNFIT, HINT_NONE, false, NULL},
     {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, true, NULL},
 };

@@ -14,7 +14,7 @@
  * protocol. */
 #define HOST_PROTOCOL "1"
 
-/* What went wrong, as far as it matters. */
+/* The kinds of failure that matter. */
 enum wire_error {
     WIRE_UNREACHABLE = 'u', /* no connection, or it broke: the statement may be done */
     WIRE_ENDED = 'e',       /* the same, because the server has ended it */
@@ -22,7 +22,7 @@ enum wire_error {
 
     /* Not done; may pass. */
     WIRE_CONFLICT = 'c',  /* somebody else was quicker */
-    WIRE_NOT_READY = 'n', /* the server starts up, or is no member of its cluster */
+    WIRE_NOT_READY = 'n', /* the server starts up, or is not a member of its cluster */
     WIRE_BUSY = 'b',      /* it took longer than the server allows */
     WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
     WIRE_NO_SPACE = 's',  /* its disk is full */
@@ -42,7 +42,7 @@ enum wire_error {
     WIRE_STRANGER = 'x',        /* no database server of that kind answers there */
     WIRE_NO_TLS = 'l',          /* the server cannot be trusted, or takes no TLS */
 
-    /* Whatever else: the statement may be done, and it is no use to repeat it. */
+    /* Anything else: the statement may be done, and repeating it is useless. */
     WIRE_UNFIT = 'f',
 };
 
@@ -52,7 +52,7 @@ bool wire_error_breaks(enum wire_error error);
 /* Whether the user is told the server's words. */
 bool wire_error_is_raw(enum wire_error error);
 
-/* What an error means to the user. */
+/* The meaning of an error to the user. */
 struct wire_failure {
     enum wire_error error;
     enum cause cause;
@@ -66,8 +66,8 @@ struct wire_failure {
 /* Of what is not known, that of WIRE_UNREACHABLE. */
 const struct wire_failure *wire_failure_of(enum wire_error error);
 
-/* An error as a host's reply, "RLOCKSTORE …". maybe_done: what was asked may be done all the same.
- * user: who has logged in, or was to; said: the server's words. */
+/* An error as a host's reply, "RLOCKSTORE …". maybe_done: the request may be done all the same.
+ * user: the account that has logged in, or tried to; said: the server's words. */
 struct host_error {
     enum wire_error error;
     bool maybe_done;

@@ -1,7 +1,8 @@
 -- Everything about one lock is in one hash. Its fields, and the only description of them that
 -- others are checked against:
 --
---   k            kind and version of the layout: lock/1
+--   k            kind and version of the layout: lock/1. A later layout may name the version of
+--                rlock that it needs: lock/2 1.4
 --   f            the last fencing token that was issued
 --   s            how the lock is held:  MODE LIMIT FAMILIES EARLIEST LONGEST OLDEST
 --                missing: the lock is free
