@@ -1,11 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""Contenders in all modes, on every kind of store, while everything goes wrong that can. Prints
-TAP.
+"""Contenders in all modes, on every kind of store, with faults of all kinds. Prints TAP.
 
-A history is written for each store, chaos-STORE.json: what was done when, who ran when under which
-token, how each ended. The judge reads nothing else:  chaos.py --judge FILE...  judges histories
-again. Its operations are in chaos-STORE.edn, too, as Knossos reads them; linearizable.py judges
-that.
+Writes a history for each store, chaos-STORE.json: the faults, and the time, token and outcome of
+each run. The judge reads only this file:  chaos.py --judge FILE...  judges histories again. The
+operations are in chaos-STORE.edn, too, as Knossos reads them, for linearizable.py.
 
 RLOCK_SECONDS=N is the time for all stores together (90), RLOCK_STORES="server forgetful sentinel
 replicas cluster quorum postgresql mysql zookeeper frozen" chooses some, RLOCK_SEED=N repeats the
@@ -23,7 +21,7 @@ SECONDS = float(os.environ.get("RLOCK_SECONDS") or 90)
 DEPLOYMENTS = {**REDIS, **DATABASES, **ZOOKEEPER}
 SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 CROWD = 20
-DISTURBED = (0, 69, 75, 79)  # how a run may end to which nothing was done but to its store
+DISTURBED = (0, 69, 75, 79)  # statuses of a run of which only the store was disturbed
 
 
 class History:
@@ -73,7 +71,7 @@ class Chaos(Contest):
 
 
 def play(store, seed, seconds):
-    """The history of one contest, as it can be written down."""
+    """Returns the history of a contest, ready for JSON."""
     directory = tempfile.mkdtemp(prefix="rlock-chaos-")
     deployment = None
     try:
@@ -118,7 +116,7 @@ def left_behind(contest):
         time.sleep(0.2)
         try:
             locks = contest.status()
-        except Exception as fault:  # whatever keeps it from answering
+        except Exception as fault:  # any reason not to answer
             locks = [str(fault)]
     return [str(lock) for lock in locks]
 
@@ -128,7 +126,7 @@ def left_behind(contest):
 
 
 def promises(history):
-    """(what was promised, faults) one after the other."""
+    """Yields (promise, faults)."""
     found = sorted(overlaps(history.runs, LIMITS), reverse=True)
     allowed = history.deployment.overlap * 1000
     largest = found[0][0] if found else 0
@@ -139,8 +137,8 @@ def promises(history):
     if history.launched:
         yield from explained(history)
     yield "no contender waits for ever", history.stuck
-    # Where a reader's lock may be lost unnoticed, its attempt to write is nested in nothing and may
-    # succeed, which it calls 1.
+    # If a reader's lock may be lost unnoticed, its nested attempt to write may succeed, and ends
+    # with 1.
     fair = DISTURBED + ((1,) if history.deployment.overlap else ())
     badly = [f"{name} ended with {status}" for name, status in history.ends.items()
              if not history.disturbed(name) and status not in fair]
@@ -214,7 +212,7 @@ def write(record):
 
 
 def histories(arguments):
-    """Those of the files named, or new ones."""
+    """Yields the histories in the files, or new ones."""
     if arguments[:1] == ["--judge"]:
         for path in arguments[1:]:
             with open(path) as file:

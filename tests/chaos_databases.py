@@ -27,7 +27,7 @@ def run(*words, **how):
 
 
 class DatabaseServer(Server):
-    """Processes of one server: each is hit when it is."""
+    """The processes of a server, which share its faults."""
 
     def __init__(self, directory, port):
         super().__init__(directory, port)
@@ -118,7 +118,7 @@ class MysqlServer(DatabaseServer):
 
 
 class Database(BehindProxy):
-    """One server that writes down all it does before it answers."""
+    """A server that writes each change to its disk before it answers."""
 
     promise = "never two, whatever happens to it while it keeps its data"
     options = ["--keep-credentials"]  # for nested ones

@@ -1,8 +1,7 @@
-"""Stores of real Redis servers for the chaos run, each with what can be done to it and what it
-promises all the same; and what they have in common with other stores (chaos_databases.py,
-chaos_zookeeper.py).
+"""Stores of real Redis servers for the chaos run, each with its faults and its promise; and the
+parts that they share with other stores (chaos_databases.py, chaos_zookeeper.py).
 
-Whatever is done is undone after a while, by a timer; heal() undoes it now.
+A timer undoes each fault after a while; heal() undoes it at once.
 """
 import collections, os, random, shutil, signal, socket, subprocess, threading, time
 
@@ -15,7 +14,7 @@ READY = 30  # s
 
 
 def free_ports(number):
-    """Which no other test uses; a cluster's nodes among themselves use those 10000 above."""
+    """Returns ports that no other test uses; the bus of a cluster uses those 10000 above."""
     ports = []
     for port in random.sample(range(18000, 19000), 1000):
         with socket.socket() as one:
@@ -37,15 +36,14 @@ def until(what, condition):
 
 
 class Server:
-    """A process that serves on a port of 127.0.0.1, with a directory of its own, and keeps there
-    what it was told."""
+    """A process that serves on a port of 127.0.0.1, with a directory of its own for its data."""
 
     def __init__(self, directory, port):
         self.directory, self.port = directory, port
         os.makedirs(directory, exist_ok=True)
 
     def words(self):
-        """The command that starts it."""
+        """Returns the command that starts it."""
         raise NotImplementedError
 
     def answers(self):
@@ -90,7 +88,7 @@ class RedisServer(Server):
         return self.ask("ping") == "PONG"
 
     def ask(self, *words, seconds=3):
-        """Returns the output of redis-cli, or nothing."""
+        """Returns the output of redis-cli, or "" if it failed."""
         words = ["redis-cli", "-p", self.port, *words]
         try:
             done = subprocess.run(
@@ -115,12 +113,12 @@ class RedisServer(Server):
 class Deployment:
     """Some nodes. A fault of one is undone before the next fault of any."""
 
-    missing = None  # what is not here that it needs
+    missing = None  # the program that it needs and that is not installed
     modes, several, one_more, at_least = ("write", "read", "limit"), True, True, True
     any = False
     options = []  # of each rlock run
-    overlap = 0  # s that two may overlap, where the store's promise admits it
-    in_order = False  # first come, first served, whatever is done to it
+    overlap = 0  # s that two may overlap, according to the store's promise
+    in_order = False  # first come, first served, in spite of faults
     settings = ""  # a configuration file for all
 
     def __init__(self, directory):
@@ -164,7 +162,7 @@ class Deployment:
         for node in self.nodes:
             node.stop()
 
-    # -- what can be done to any server -----------------------------------------------------------
+    # -- faults of any server ---------------------------------------------------------------------
 
     def masters(self):
         return self.nodes
@@ -272,9 +270,9 @@ class Redis(Deployment):
         chance.choice(self.masters()).ask("client", "pause", chance.randrange(100, 2000))
 
 
-# Of one lock: publishes again what handed it over, if the token that came with that is among those
-# seen before; tokens of earlier heartbeats; and words that no script writes. Returns the owners
-# that wait and their tokens, one after the other.
+# For one lock: repeats the message that handed it over, if its token is among those seen before,
+# and publishes tokens of earlier heartbeats, and words that no script writes. Returns the waiting
+# owners and their tokens, alternating.
 FORGE = """
     local key, seen = KEYS[1], {}
     local function tell(owner, text) redis.call('PUBLISH', key .. ':' .. owner, text) end
@@ -304,7 +302,7 @@ FORGE = """
 
 
 class Single(BehindProxy, Redis):
-    """One that writes down all it does before it answers."""
+    """A server that writes each change to its disk before it answers."""
 
     name = "one server, with appendfsync always"
     promise = "never two, whatever happens to it while it keeps its data"
@@ -320,7 +318,7 @@ class Single(BehindProxy, Redis):
         self.url = "unix://" + path
 
     def do_forge_messages(self, _chance):
-        """Some of these tokens are used, or lost with their messages, or too old by now."""
+        """Some of these tokens are used, lost with their messages, or too old."""
         for _again in range(5):
             for key in self.nodes[0].ask("keys", "rlock:{*}").split():
                 seen = self.nodes[0].ask("eval", FORGE, 1, key, *self.tokens[key][-40:])
@@ -328,7 +326,7 @@ class Single(BehindProxy, Redis):
 
 
 class Forgetful(Single):
-    """One that writes down nothing."""
+    """A server that writes nothing to its disk."""
 
     name = "one server that keeps nothing, with --grace"
     promise = "never two, whatever it forgets"
@@ -394,7 +392,7 @@ class Sentinels(Redis):
 
 
 class Replicas(Sentinels):
-    """The same, and no renewal counts that no replica has got."""
+    """The same, and a renewal counts only if a replica has it."""
 
     name = "Sentinel, with --replicas 1 and --grace"
     promise = "never two, whoever takes over"
@@ -461,7 +459,7 @@ class Cluster(Redis):
 
 
 class Quorum(Redis):
-    """Five servers that know nothing of each other."""
+    """Five independent servers."""
 
     name = "a quorum of five"
     promise = "never two, while no more than two of the five forget or fail"

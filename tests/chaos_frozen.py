@@ -9,7 +9,7 @@ from contenders import RLOCK, descendants, send
 STORE = "frozen"
 LEASE = 1  # s
 CROWD = 4
-# Writes for a while, whether it may or not, to both resources.
+# Writes to both resources for a while, with or without the lock.
 WRITER = """
 cd "$1"
 for write in $(seq "$2"); do
@@ -29,7 +29,7 @@ def read(directory, name):
 
 
 def late(writes):
-    """How many came with an older token than one before."""
+    """Returns the number of writes with an older token than one before."""
     newest = found = 0
     for token in writes:
         found += token < newest
@@ -38,7 +38,7 @@ def late(writes):
 
 
 class Machines:
-    """So many contenders, and who stops them."""
+    """Contenders, and a thread that stops them."""
 
     def __init__(self, url, directory, seed, seconds):
         self.directory, self.chance = directory, random.Random(f"{seed} {STORE}")
@@ -64,7 +64,7 @@ class Machines:
             self.runs[n].wait()
 
     def holder(self):
-        """The pids of one that runs its command: rlock's and its agent's."""
+        """Returns the pids of a run with a live command: rlock's and its agent's."""
         for run in list(self.runs.values()):
             below = dict(descendants(run.pid)) if run.poll() is None else {}
             agents = [pid for pid, name in below.items() if name == "rlock-agent"]
@@ -73,7 +73,7 @@ class Machines:
         return None
 
     def freeze(self):
-        """One, until its lease is over, and another one has written."""
+        """Stops one until its lease is over and another one has written."""
         pids = self.holder()
         if not pids:
             return

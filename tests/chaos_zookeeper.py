@@ -28,7 +28,7 @@ class ZookeeperServer(Server):
         ]
 
     def mode(self):
-        """leader, follower, or nothing."""
+        """Returns "leader", "follower" or ""."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), 3) as one:
                 one.settimeout(3)
@@ -44,7 +44,7 @@ class ZookeeperServer(Server):
 
 
 class Zookeeper(Deployment):
-    """Three servers, each of which reaches each other one by way of proxies of its own."""
+    """Three servers, each of which reaches the others through proxies of its own."""
 
     name = "ZooKeeper, three servers"
     promise = "never two, whatever happens to them while a majority keeps its data"
@@ -76,7 +76,7 @@ class Zookeeper(Deployment):
         self.url = "zookeeper://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
 
     def lead_astray(self, ports):
-        """ports: those for followers, then those for elections."""
+        """ports: for followers, then for elections."""
         for one, other in itertools.permutations(range(3), 2):
             for kind, port in (("follow", ports[other]), ("elect", ports[3 + other])):
                 control = os.path.join(self.directory, f"{kind}-{one}-{other}")
@@ -90,7 +90,7 @@ class Zookeeper(Deployment):
             proxy.stop()
 
     def between(self, nodes, word):
-        """Tells the network between these and the others."""
+        """Sends a command to the proxies between these and the others."""
         for two, proxies in self.proxies.items():
             if len([one for one in two if self.nodes[one] in nodes]) == 1:
                 for proxy in proxies:

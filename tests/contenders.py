@@ -1,13 +1,12 @@
-"""Contenders for a few locks, in the modes that their store has, and what kills and stops
-some of them.
+"""Contenders for a few locks, in the modes of their store, and faults that kill and stop some.
 
-A deployment of a store has: .url, .directory for the logs, .modes, .several (may one want several
-keys?), .any (or some of several?), .options for each run and .disturbances, what can be done to it:
-name -> function(chance). .decides: what else is wanted or done there, of "pause", "priority" and
-"latest".
-The acts of each contender are in Contest.log (the traces of worker), in .queues (what status showed
-meanwhile), .launched, .wishes, .ended and .ends; .hits says what was done to whom, .disturbances
-what was done and when.
+A deployment of a store has: .url, .directory for the logs, .modes, .several (does it have locks of
+several keys?), .any (or of some of several?), .options for each run and .disturbances, its faults:
+name -> function(chance). .decides: further features, of "pause", "priority" and "latest".
+
+The acts of each contender are in Contest.log (the traces of worker), .queues (the output of status
+meanwhile), .launched, .wishes, .ended and .ends; .hits has the faults of processes, .disturbances
+those of the store, with their times.
 """
 import json, math, os, random, shlex, signal, subprocess, threading, time
 from intervals import Queue
@@ -81,9 +80,8 @@ class Wish:
         return shlex.join([WORKER, self.contest.log, name, seconds, "grant"])
 
     def nested(self, name, mode, held, more=False):
-        """A run of some of the keys "held", just those of its caller, and perhaps of one more. If
-        two siblings' children could want what the other sibling holds, they would wait for each
-        other, and so would any user's."""
+        """Returns a run of some of the keys "held", just those of its caller, and perhaps of one
+        more. Children that want a key of their parent's sibling could deadlock."""
         options = [
             "--lease",
             f"{LEASE}s",
@@ -123,8 +121,8 @@ class Wish:
         if self.some:
             return plain  # the keys that nested ones may want are not known yet
         if rng < 0.15:
-            # One more key while others are held: always the same one is last, or it were the users
-            # who wait for each other.
+            # One more key while others are held: always the same one is last, otherwise the users
+            # themselves would deadlock.
             more = (
                 self.mode != "limit"
                 and self.contest.deployment.one_more
@@ -149,7 +147,7 @@ class Wish:
 
 
 def as_many_as_asked(contest, runs):
-    """The faults of those that have had another number of keys."""
+    """Returns the faults of runs that had another number of keys."""
     for run in runs:
         wanted = contest.some.get(run.name, len(run.grants))
         if len(run.grants) != wanted:
@@ -157,7 +155,7 @@ def as_many_as_asked(contest, runs):
 
 
 class Contest:
-    """For "seconds", "crowd" contenders; then everyone comes to an end."""
+    """Runs "crowd" contenders for "seconds", then lets all end."""
 
     def __init__(self, deployment, seed, seconds, crowd=10):
         self.deployment, self.seed, self.crowd = deployment, seed, crowd
@@ -171,11 +169,11 @@ class Contest:
             RLOCK_CONFIG=getattr(deployment, "config", "/dev/null"),
             LC_ALL="C",
         )
-        # Whose LeakSanitizer has lost the process that it works by, spins for ever: it is not to be
+        # A LeakSanitizer that has lost its helper process spins for ever, so that process is never
         # hit.
         self.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         self.until = time.monotonic() + seconds
-        self.calm = math.inf  # since when nothing is disturbed any more
+        self.calm = math.inf  # time of the last disturbance
         self.running, self.launched, self.ends, self.waits = {}, {}, {}, {}
         self.wishes, self.ended = {}, {}  # (mode, keys); when
         self.some = {}  # of how many keys each wants, where those are not all that it names
@@ -226,8 +224,8 @@ class Contest:
                 time.sleep(chance.uniform(0, 0.2))
 
     def wait_for(self, name, process):
-        """A store that fails again and again may grant nothing for long: who waits has to have its
-        turn when nothing is disturbed any more."""
+        """A store that fails again and again may grant nothing for long: waiters must have their
+        turns after the last disturbance."""
         while name not in self.ends and name not in self.stuck:
             try:
                 self.ends[name] = process.wait(1)
@@ -247,13 +245,13 @@ class Contest:
         return json.loads(done.stdout)
 
     def watch(self):
-        """Notes who waits in which order, and judges what the server shows of the holders."""
+        """Records the queue, and judges the holders that the server shows."""
         while self.goes_on() or self.running:
             time.sleep(0.05)
             try:
                 locks = self.status()
             except subprocess.CalledProcessError:
-                continue  # it was hung up on
+                continue  # the connection was closed
             for lock in locks:
                 waiters = [(one["label"], one["mode"]) for one in lock["waiters"]]
                 self.queues.append(Queue(lock["key"], now_ns(), waiters))
@@ -272,7 +270,7 @@ class Contest:
     # -- the disturbances -------------------------------------------------------------------------
 
     def disturb_all(self, chance):
-        """Most often, the store is disturbed again only when someone has been served since."""
+        """Disturbs the store again, most often only after another grant."""
         served = 0
         while self.goes_on():
             time.sleep(chance.uniform(0.3, 1.3))
@@ -290,7 +288,7 @@ class Contest:
                 self.hit(chance, disturbance)
 
     def pause(self, chance):
-        """Ends by itself, or is resumed before; a store that is away does neither."""
+        """Waits until it ends or is resumed; not while the store is away."""
         key, seconds = chance.choice(["one", "rw"]), chance.uniform(1, 2)
         self.decide("pause", key, f"{seconds:.1f}s", "-m", "contest")
         if chance.random() < 0.5:
@@ -309,8 +307,8 @@ class Contest:
             self.faults.append(f"{' '.join(words)} ended with {done.returncode}")
 
     def hit(self, chance, disturbance):
-        """One process of one run, nested ones too, that nothing was done to yet; more often of one
-        that is in."""
+        """Returns a process of a run, perhaps nested, that was not disturbed yet; more often of a
+        holder."""
         trees = {
             name: descendants(process.pid)
             for name, process in list(self.running.items())
@@ -349,7 +347,7 @@ def send(pid, number):
 
 
 def descendants(pid):
-    """(pid, name) of a process and all below it."""
+    """Returns (pid, name) of a process and its descendants."""
     try:
         with open(f"/proc/{pid}/comm") as file:
             found = [(pid, file.read().strip())]

@@ -14,7 +14,7 @@ from intervals import by_key
 
 
 class Holding:
-    """One key, as one run held it. within: the run that it nests in, by name, or ""."""
+    """One key of one run. within: the name of the run that it nests in, or ""."""
 
     def __init__(self, run, key, within, end):
         self.run, self.key, self.within, self.end = run, key, within, end
@@ -25,7 +25,7 @@ def nests(run, other):
 
 
 def holdings(runs):
-    """All of them, of all keys."""
+    """Returns the holdings of all keys."""
     for key, group in by_key(runs).items():
         for run in group:
             family = [one for one in group if one.grants[key] == run.grants[key]]
@@ -38,7 +38,7 @@ def fields(holding, limits):
     """Returns its members from the first event, and those from its grant."""
     run, key = holding.run, holding.key
     if holding.within:
-        # Those that nest in one holder of a semaphore share its slot, one after the other.
+        # Nested runs of one holder of a semaphore share its slot, one after the other.
         mode = "shared" if run.mode == "shared" else "exclusive"
         return {"key": f"{key} in {holding.within}", "mode": mode}, {}
     asked, granted = {"key": key, "mode": run.mode}, {"fence": run.grants[key]}
@@ -48,7 +48,7 @@ def fields(holding, limits):
 
 
 def operation(name, f, asked, granted, times):
-    """The two events of one. times: (begin, end, how it ended)."""
+    """Returns its two events. times: (begin, end, outcome)."""
     begin, end, kind = times
     common = {"f": f, **asked, "name": name}
     yield {"type": "invoke", **common, "time": begin}
@@ -56,9 +56,9 @@ def operation(name, f, asked, granted, times):
 
 
 def events(runs, launched, ended, wishes, well, limits):
-    """All events in order of time. launched and ended: when each run was started and had ended (ns,
-    by name); wishes: (mode, keys) of each; well: the names of those that ended well and that
-    nothing was done to. Those that have not ended yet end with the last event."""
+    """Returns all events in order of time. launched, ended: the times of each run (ns, by name);
+    wishes: its (mode, keys); well: the names of runs that ended well without a fault. A run that
+    has not ended ends with the last event."""
     last = max([*launched.values(), *ended.values(), *(run.end for run in runs)], default=0)
     number, found, held = itertools.count(), [], set()
 
@@ -83,7 +83,7 @@ def events(runs, launched, ended, wishes, well, limits):
                 asked = {"key": key, "mode": mode}
                 if mode == "limit":
                     asked["limit"] = limits[key]
-                # One that took some of several keys did not take the others.
+                # A run that took some of its keys did not take the others.
                 kind = "fail" if name in some else "info"
                 end = max(ended.get(name, last), launched[name])
                 add(operation(name, "acquire", asked, {}, (launched[name], end, kind)))

@@ -1,13 +1,13 @@
-"""Judges what commands did under their locks, from what they left behind: who was beside whom, and
-in which order they came. Knows what locks promise, and nothing of how they work.
+"""Judges the traces of commands under locks: overlaps, and their order. Knows the promises of
+locks, not how they work.
 
-A run is a command under one acquisition. "7" is one of its own; "7.1" is nested in it.
+A run is a command under one acquisition; run "7.1" is nested in run "7".
 """
 import collections, itertools
 
 
 class Run:
-    """One command: alive from begin to end at least."""
+    """A command, alive at least from begin to end."""
 
     def __init__(self, name, begin, end, mode="exclusive", slot=0, grants=()):
         self.name, self.begin, self.end = name, begin, end
@@ -17,13 +17,13 @@ class Run:
         return self.begin <= other.end and other.begin <= self.end
 
     def line(self, other):
-        """Whether one of them is nested in the other."""
+        """True if one of them is nested in the other."""
         one, two = self.name + ".", other.name + "."
         return one.startswith(two) or two.startswith(one)
 
 
 def read_runs(lines):
-    """From the log of worker with "grant"."""
+    """Reads the log of worker with "grant"."""
     runs = {}
     for line in lines:
         head, _, rest = line.rstrip("\n").partition("\t")
@@ -46,7 +46,7 @@ def by_key(runs):
 
 
 def conflict(key, one, two):
-    """Why they must not have been beside each other, or None."""
+    """Returns why they must not have run at the same time, or None."""
     family = one.grants[key] == two.grants[key]
     if family and one.line(two):
         return None
@@ -58,7 +58,7 @@ def conflict(key, one, two):
 
 
 def overlaps(runs, limits):
-    """(ms, who and why) of those that were beside each other. limits: of the semaphores, by key."""
+    """Returns (ms, names and reason) of overlaps. limits: those of the semaphores, by key."""
     for key, group in by_key(runs).items():
         alive = []
         for run in group:
@@ -77,7 +77,7 @@ def overlaps(runs, limits):
 
 
 def exclusion(runs, limits):
-    """The faults of those that were beside each other, and of slots that there are not."""
+    """Returns the faults: overlaps, and slots beyond the limit."""
     faults = [fault for _ms, fault in overlaps(runs, limits)]
     for run in runs:
         for key in run.grants if run.mode == "limit" else ():
@@ -87,10 +87,10 @@ def exclusion(runs, limits):
 
 
 def fences(runs, lossy=False):
-    """The faults of tokens: who has to come after another has a greater one, who nests the same
-    one. Those who can be together may have begun in another order than they came. lossy: a new
-    master may know only an earlier request of a holder, and give those who nest in it the token of
-    that one."""
+    """Returns the faults of tokens: a later run must have a greater one, a nested run the same one.
+    Runs that can be together may begin in another order than they were granted. lossy: a new
+    master may know only an earlier request of a holder, and give nested runs the token of that
+    one."""
     faults = []
     for key, group in by_key(runs).items():
         firsts = {}
@@ -120,7 +120,7 @@ class Queue:
 
 
 def may_pass(waiters, i, j, limit):
-    """Whether the one at j may go before the one at i: only those who can go together."""
+    """True if the one at j may go before the one at i: both can hold the lock together."""
     modes = {mode for _, mode in waiters[i : j + 1]}
     return modes == {"shared"} or modes == {"limit"} and j - i < limit
 
