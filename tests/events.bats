@@ -8,7 +8,7 @@ listen() {
     poll_until 10 contains "$T/$1.err" 'events: listening'
 }
 
-# What e.out has of an event and its key, in one line.
+# Prints the events of e.out and their keys, in one line.
 heard() {
     jq -r '.event + " " + (.key // "*")' "$T/e.out" | tr '\n' ','
 }
@@ -49,7 +49,7 @@ has_heard() {
     jq -se "map(.pid) == [${pid[b]}, ${pid[c]}, ${pid[b]}]" "$T/e.out"
 }
 
-@test "events: a pause, and its end: by resume, or by itself; who has paused it" {
+@test "events: a pause, by whom, and its end: by resume, or by itself" {
     listen e --json
     rlock pause k 1h -m 'disk full'
     poll_until 10 has_heard 'paused k,'
@@ -75,7 +75,7 @@ has_heard() {
     [[ $(grep -c ' acquired    k .*(true)' "$T/e.out") == 20 ]]
 }
 
-@test "events: goes on after an outage, says so, and tells what was remembered" {
+@test "events: continues after an outage, says so, and has what was remembered" {
     start_proxy
     listen e --json -u "redis://${proxy[proxy]}" --connect-timeout 1s
     fault refuse

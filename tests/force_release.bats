@@ -31,8 +31,7 @@ silence() {
     stderr_line "^1 waiter, the first is $(id -un)@$(hostname) pid ${pid[w]} \(sh\)\$"
     stderr_line "^rlock: k was taken from $(id -un)@$(hostname) pid ${pid[a]} \(sh\)\$"
     finish w
-    # One that has not renewed for more than half of its lease, though it had before; and one that
-    # never has.
+    # A holder that has not renewed for more than half of its lease, and one that never has.
     silence k 40 50
     run -0 --separate-stderr rlock force-release --now --yes k
     stderr_line 'since .*Z, not heard from for 40m[0-9]+s: it may be dead, lease left (20m|19m)'
@@ -56,7 +55,7 @@ silence() {
     alive "${pid[a]}"
 }
 
-@test "where nobody holds the lock: 1" {
+@test "a lock that is free: 1" {
     run -1 --separate-stderr rlock force-release --now --yes k
     stderr_line '^rlock: .*k'
     hold a k
@@ -64,19 +63,20 @@ silence() {
     run -1 rlock force-release --now --yes k
 }
 
-@test "--owner takes the lock from that holder alone" {
-    local owner
+@test "--owner takes the lock only from that holder; several KEYs; the next fence is higher" {
+    local owner before
     hold a k --lease 60s
     owner=$(rlock status --json k | jq -r '.[0].holders[0].owner')
     run -1 rlock force-release --now --yes --owner 00000000-0000-0000-0000-000000000000 k
     run -75 rlock status -q k
+    before=$(rlock status --json k | jq '.[0].fence')
     run -0 rlock force-release --now --yes --owner "$owner" k
     run -0 rlock status -q k
-}
-
-@test "several keys are taken at once" {
-    hold a k1 --lease 60s
-    hold b k2 --lease 60s
+    # shellcheck disable=SC2016
+    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
+    ((output > before))
+    hold b k1 --lease 60s
+    hold c k2 --lease 60s
     run -0 rlock force-release --now --yes k1 k2
     run -0 rlock status -q k1 k2
 }
@@ -101,16 +101,6 @@ silence() {
     finish w1
     finish w2
     [[ $(tr '\n' ' ' <"$LOG") == "w1 w2 " ]]
-}
-
-@test "the fence of the next holder is higher" {
-    local before
-    hold a k --lease 60s
-    before=$(rlock status --json k | jq '.[0].fence')
-    run -0 rlock force-release --now --yes k
-    # shellcheck disable=SC2016
-    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
-    ((output > before))
 }
 
 @test "on a terminal it asks: no changes nothing, yes does it" {
@@ -167,13 +157,10 @@ status 1
 EOF
 }
 
-@test "what is shown has control characters escaped" {
-    hold a k --label $'evil\e[31m'
+@test "the words of a holder are escaped, once" {
+    hold e k --label $'evil\e[31m'
     run -0 rlock force-release --now --yes k
     [[ $output == *evil* && $output != *$'\e'* ]]
-}
-
-@test "what is said of a holder is escaped once" {
     local back='CI\job'
 
     ln -s "$(type -P sleep)" "$T/$back"
@@ -187,14 +174,7 @@ EOF
     finish a
 }
 
-@test "--prefix takes the lock of that prefix alone" {
-    as_default_user
-    hold a k --prefix other --lease 60s
-    run -1 rlock force-release --now --yes k
-    run -0 rlock force-release --now --yes --prefix other k
-}
-
-@test "a name that would be a pattern is that lock alone, a slot is named, -q says nothing" {
+@test "a name like a pattern is only that lock; a slot is named; -q is silent" {
     hold a 'k*'
     hold b kk --limit 3
     run -0 --separate-stderr rlock force-release --now --yes 'k*'

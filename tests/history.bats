@@ -30,7 +30,7 @@ load helper
     [[ ${lines[5]} == *'(sleep)'*'timed out' ]]
 }
 
-@test "who dies is remembered by whoever finds the dead entry; what is kept once, when it ends" {
+@test "a dead holder is remembered when its entry is found; a kept lock once, when it ends" {
     hold a k --lease 1s
     kill_both a
     run -0 rlock run --at-least 60s k -- true
@@ -60,7 +60,7 @@ load helper
     run -64 rlock history k -- true
 }
 
-@test "--plot: a row a run, who waited beside who held; the window's width; no UTF-8; bad usage" {
+@test "--plot: a row a run, with its wait; the width of the window; no UTF-8; bad usage" {
     hold a k
     bg b rlock run k -- sh -c 'exit 3'
     poll_until 10 has_waiters k 1

@@ -30,7 +30,7 @@ at_proxy() {
     [[ $(redis dbsize) == 0 ]]
 }
 
-@test "H90 a latch that is not there is never an open one" {
+@test "H90 a missing latch is never open" {
     absent_is_closed
     [[ $(redis dbsize) == 0 ]]
 }
@@ -62,11 +62,11 @@ at_proxy() {
     [[ $(redis dbsize) == 0 ]]
 }
 
-@test "H90 those who wait go on when it is open, all of them, and not before" {
+@test "H90 all waiters end when the latch opens, and not before" {
     waiters_go_on
 }
 
-@test "a latch that is not set yet is waited for as well" {
+@test "a latch that is not set yet is waited for" {
     unset_is_waited_for
 }
 
@@ -74,7 +74,7 @@ at_proxy() {
     time_is_up
 }
 
-@test "-q is silent where a latch was not waited for, and says so where the time was up" {
+@test "-q is silent after -n, but not after -w" {
     quiet_waits
 }
 
@@ -158,11 +158,11 @@ at_proxy() {
     [[ $status == 0 ]]
 }
 
-@test "a call that is lost is made up for by looking" {
+@test "a waiter that misses a wake-up sees the open latch all the same" {
     rlock latch set k 1
     wait_for w k
     redis acl setuser mute on '>pw' '~*' resetchannels +@all
-    RLOCK_URL=unix://mute:pw@$REDIS_SOCK rlock latch count-down k # may call nobody
+    RLOCK_URL=unix://mute:pw@$REDIS_SOCK rlock latch count-down k # has no right to PUBLISH
     finish w
     [[ $status == 0 ]]
 }
@@ -225,7 +225,7 @@ at_proxy() {
     [[ -z $output ]]
     run -78 --separate-stderr rlock latch list lock
     stderr_line '^rlock: latch: lock: the key is a lock'
-    # -q: as of status, whether all of them are open.
+    # -q: the status says whether all of them are open.
     run -75 --separate-stderr rlock latch list -q
     [[ -z $output && -z $stderr ]]
     run -0 --separate-stderr rlock latch list -q 'a-*'
@@ -239,7 +239,7 @@ at_proxy() {
     [[ ${#lines[@]} == 251 && ${lines[250]} == many-250* ]]
 }
 
-@test "what others called a latch is shown escaped" {
+@test "the names of latches are escaped" {
     rlock latch set $'k\u202e' 1
     run -0 rlock latch list
     [[ $output == *'k\xe2\x80\xae '* ]]
@@ -352,32 +352,20 @@ DIALOGUE
     rlock latch delete k
 }
 
-@test "what makes no sense is refused before anything is connected to" {
+@test "bad usage is refused before a connection is made" {
     export RLOCK_URL=unix://$T/none
-    run -64 rlock latch
-    run -64 rlock latch open k
-    run -64 rlock latch set k
-    run -64 rlock latch set k 0
-    run -64 rlock latch set k 1x
-    run -64 rlock latch set k 1000000001
+    local words
+    for words in '' 'open k' 'set k' 'set k 0' 'set k 1x' 'set k 1000000001' 'set --ttl 10ms k 1' \
+        'set --ttl 1e3 k 1' 'set --id a k 1' 'count-down k 0' 'count-down k 1 2' 'wait' \
+        'wait --ttl 1s k' 'wait k -- true' 'run k' 'run k --' 'delete -w 1s k' 'list a b' \
+        'list --ttl 1s' 'list -- true'; do
+        # shellcheck disable=SC2086 # several words
+        run -64 rlock latch $words
+    done
     run -64 rlock latch set 'a b' 1
-    run -64 rlock latch set --ttl 10ms k 1
-    run -64 rlock latch set --ttl 1e3 k 1
-    run -64 rlock latch set --id a k 1
-    run -64 rlock latch count-down k 0
-    run -64 rlock latch count-down k 1 2
     run -64 rlock latch count-down --id '' k
     run -64 rlock latch count-down --id 'a b' k
-    run -64 rlock latch wait
-    run -64 rlock latch wait --ttl 1s k
-    run -64 rlock latch wait k -- true
-    run -64 rlock latch run k
-    run -64 rlock latch run k --
-    run -64 rlock latch delete -w 1s k
-    run -64 rlock latch list a b
     run -64 rlock latch list 'a b'
-    run -64 rlock latch list --ttl 1s
-    run -64 rlock latch list -- true
     run -0 rlock help latch
     [[ $output == *"rlock latch run"* && $output == *Example* ]]
     run -0 rlock latch wait -h

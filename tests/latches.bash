@@ -35,7 +35,7 @@ counts_once() {
     run -1 rlock latch delete k
 }
 
-# What is not there is not open.
+# A missing latch is not open.
 absent_is_closed() {
     run -1 --separate-stderr rlock latch count-down k
     stderr_line '^rlock: latch: k: no such latch$'
@@ -107,7 +107,7 @@ waiters_go_on() {
     return 1
 }
 
-# One that is not set yet.
+# A latch that is not set yet is waited for.
 unset_is_waited_for() {
     wait_for w k
     rlock latch set k 1

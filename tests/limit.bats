@@ -2,7 +2,7 @@
 
 load helper
 
-# there_are HOLDERS WAITERS: so many, and no slot is somebody else's.
+# there_are HOLDERS WAITERS: so many, and no two holders share a slot.
 there_are() {
     local seen
     seen=$(rlock status --json k | jq -c '.[0] | [.holders, (.holders | unique_by(.slot)), .waiters |
@@ -10,7 +10,7 @@ there_are() {
     [[ $seen == "[$1,$1,$2]" ]]
 }
 
-@test "the stored number is what --limit takes; another one is a warning, and none is needed" {
+@test "--limit takes the stored number; another one is a warning, and none is needed" {
     run -1 rlock limit k
     run -78 --separate-stderr rlock run -n --limit k -- true
     stderr_line '^rlock: k: no limit is stored for it'
@@ -42,7 +42,7 @@ redis_ttl() {
     redis ttl "rlock:{$1}"
 }
 
-@test "growing lets in those who wait, at once; shrinking nobody before there is room; 0 drains" {
+@test "growing lets waiters in at once, shrinking only when there is room; 0 drains" {
     rlock limit k 1
     hold a k --limit
     line_up b 1 --limit 1
@@ -68,12 +68,12 @@ redis_ttl() {
     kill "${pid[c]}" "${pid[d]}"
     finish c
     finish d
-    # Nobody holds it, and nobody is let in.
+    # It is free, and no waiter is let in.
     poll_until 10 there_are 0 1
     poll_until 10 contains "$T/e.err" 'waiting for k, its limit is 0; you are next'
     rlock limit k 1
     poll_until 10 there_are 1 0
-    # Forgotten: who holds it goes on, and its limit is the one that counts.
+    # Forgotten: the holder continues, and its limit counts.
     rlock limit --delete k
     run -1 rlock limit k
     run -1 rlock limit --delete k
@@ -84,7 +84,7 @@ redis_ttl() {
     run -0 rlock run -n k -- true
 }
 
-@test "a holder that has died makes room, whoever finds it" {
+@test "a holder that has died makes room" {
     bg a rlock run --lease 1s --limit 1 k -- sleep 1000
     poll_until 10 held k
     kill -KILL -- "$(agent_of "${pid[a]}")" "${pid[a]}"
@@ -93,14 +93,14 @@ redis_ttl() {
     run -0 rlock run -n --limit k -- true
 }
 
-@test "who nests in a holder is let in while the limit is 0" {
+@test "a nested run gets the lock while the limit is 0" {
     rlock limit k 1
     run -0 rlock run --limit k -- \
         sh -c '"$0" limit k 0 && "$0" run -n --limit k -- echo nested' "$RLOCK"
     [[ $output == nested ]]
 }
 
-@test "a plain lock, a latch, wrong numbers, stores that keep none" {
+@test "a plain lock, a latch, wrong numbers, stores without limits" {
     hold a plain
     run -78 --separate-stderr rlock limit plain 3
     stderr_line '^rlock: limit: plain: it is held as a plain lock'

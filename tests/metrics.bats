@@ -2,7 +2,7 @@
 
 load helper
 
-# metrics [ARGUMENT...]: well-formed text in $output. What promtool makes of it is in promtool.bats.
+# metrics [ARGUMENT...]: well-formed text in $output. promtool.bats checks it with promtool.
 metrics() {
     run -0 --separate-stderr rlock metrics "$@"
     [[ ! $stderr ]]
@@ -84,7 +84,7 @@ has() {
         ((BASH_REMATCH[1] >= before && BASH_REMATCH[1] <= $(date +%s)))
     done
     [[ $output != *'outcome="lost"'* ]]
-    # What is printed is in the manual, and the other way round.
+    # Each metric is in the manual, and the other way round.
     hold b semaphore --limit 2
     metrics
     diff <(sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' <<<"$output" | sort) \
@@ -97,7 +97,7 @@ has() {
     run -0 --separate-stderr rlock metrics --output "$T/rlock.prom"
     [[ ! $output && ! $stderr && $(stat -c %a "$T/rlock.prom") == 640 ]]
     well_formed <"$T/rlock.prom"
-    # Whoever has it open goes on reading the old one.
+    # A reader that has it open continues to read the old one.
     exec 8<"$T/rlock.prom"
     mkdir "$T/elsewhere"
     ln -s "$T/rlock.prom" "$T/elsewhere/link"
@@ -141,7 +141,7 @@ has() {
     well_formed <"$T/file"
 }
 
-@test "what is no lock is told; the metrics of the others are there" {
+@test "a KEY that is not a lock is reported; the metrics of the others are there" {
     rlock latch set gate 1
     hold a k
     run -78 --separate-stderr rlock metrics gate k

@@ -1,4 +1,4 @@
-# rlock pause, resume: nobody new is let in, in any mode, but those who nest in a holder.
+# rlock pause, resume: no new owner gets the lock, in any mode, unless it nests in a holder.
 
 load helper
 
@@ -7,7 +7,7 @@ there_are() {
     [[ $(rlock status --json k | jq -c '.[0] | [.holders, .waiters | length]') == "[$1,$2]" ]]
 }
 
-@test "holders go on, nobody new is let in, and reads why; a release hands it over to nobody" {
+@test "holders continue; new owners are refused, and read why; a release hands over nothing" {
     run -1 rlock resume k
     hold a k
     line_up b 1
@@ -42,7 +42,7 @@ there_are() {
     run -1 rlock resume k
 }
 
-@test "readers beside readers, a semaphore with room: nobody joins; all come when it ends" {
+@test "neither a reader nor a semaphore with room lets another in; all come when it ends" {
     hold r k --read
     rlock pause k 1h -m x
     run -75 rlock run -n --read k -- true
@@ -57,7 +57,7 @@ there_are() {
     run -0 rlock run -n --limit 2 other -- true
 }
 
-@test "who nests in a holder is let in; the end of its time lets in who waits, unasked" {
+@test "a nested run gets the lock; the end of the time lets waiters in, unasked" {
     run -0 rlock run k -- sh -c \
         '"$0" pause k 3s -m short && "$0" run -n k -- echo nested' "$RLOCK"
     [[ $output == nested ]]
@@ -66,7 +66,7 @@ there_are() {
     run -1 rlock resume k
 }
 
-@test "whose pause is replaced, a KEY that was never used, and on a terminal what is so now" {
+@test "whose pause is replaced, a KEY that was never used, and on a terminal the new state" {
     run -0 --separate-stderr rlock pause k 1h -m first
     stderr_line '^rlock: pause: k was never used, or not for a week: is it spelt right\?$'
     run -0 --separate-stderr rlock pause k 2h -m second
@@ -129,7 +129,7 @@ EOF
     run -1 rlock resume k
 }
 
-@test "a GLOB: locks that are held, free, or new; who holds one goes on, nobody else is let in" {
+@test "a GLOB: locks that are held, free, or new; holders continue, new owners are refused" {
     run -1 --separate-stderr rlock resume 'ci/*'
     stderr_line '^rlock: resume: ci/\* is not paused$'
     hold a ci/held --label building
@@ -155,7 +155,7 @@ EOF
     [[ $output == else ]]
     run -0 rlock run -n cis -- echo 'not meant'
     [[ $output == 'not meant' ]]
-    # Who was refused has left nothing there.
+    # A refused request leaves nothing there.
     [[ ! $(redis keys '*{ci/new}*') ]]
     run -0 rlock check
     [[ $output == *'no lock is held, 1 waiting, 1 paused |'* ]]
@@ -169,7 +169,7 @@ EOF
     run -1 rlock resume 'ci/*'
 }
 
-@test "a GLOB: status tells it where no lock is there yet, and which pause a lock is under" {
+@test "a GLOB: status shows it without any lock, and says which pause a lock is under" {
     rlock pause 'ci/*' 1h -m 'disk full'
     rlock pause '*/deploy' 2h -m "$(printf 'new\033disk')"
     local line
@@ -211,7 +211,7 @@ EOF
     stderr_line '^rlock: resume: ci/test is paused as all of ci/\*: resume that$'
 }
 
-@test "a GLOB: the end of its time lets in who waits, unasked; resume does, too, in their order" {
+@test "a GLOB: the end of its time lets waiters in, unasked; so does resume, in their order" {
     local began=$EPOCHREALTIME
     rlock pause 'k*' 3s -m short
     run -0 rlock run -w 30s k -- true
@@ -231,7 +231,7 @@ EOF
     stderr_line 'not acquired: held by'
 }
 
-@test "a GLOB: who nests in a holder is let in, at whatever depth" {
+@test "a GLOB: nested runs get the lock, at any depth" {
     run -0 rlock run k -- sh -c '"$0" pause "*" 1h -m x && "$0" run -n k -- "$0" run -n k -- \
         echo nested; "$0" run -n new -- echo new; echo "$?"' "$RLOCK"
     [[ $output == $'nested\n'*75 ]]

@@ -14,7 +14,7 @@ left_is() {
     ((left > $1 && left <= $2))
 }
 
-@test "what one has reserved, others wait for and read why; own runs nest in it, one at a time" {
+@test "others wait for a reservation and read why; own runs nest in it, one at a time" {
     export XDG_STATE_HOME=$T/state
     run -64 --separate-stderr rlock reserve staging 2h
     stderr_line '^rlock: reserve: -m TEXT is required'
@@ -60,7 +60,7 @@ left_is() {
     run -0 stranger rlock run -n staging -- true
 }
 
-@test "it waits for others, and takes -n and -w; in vain it leaves nothing; its time ends it" {
+@test "it waits for others, and takes -n and -w; a failure leaves nothing; its time ends it" {
     export XDG_STATE_HOME=$T/state
     hold a staging
     run -75 --separate-stderr rlock reserve -n staging 1h -m x
@@ -94,7 +94,7 @@ left_is() {
     run -64 rlock reserve -u zookeeper://127.0.0.1:1 staging 1h -m x
 }
 
-@test "inside a run that holds the KEY: 78 at once, as it would wait for itself; not beside it" {
+@test "inside a run that holds the KEY: 78 at once, because it would wait for itself" {
     export XDG_STATE_HOME=$T/state
     local inside=("$RLOCK" reserve staging 2h -m inside)
     run -78 --separate-stderr rlock run staging -- "${inside[@]}"

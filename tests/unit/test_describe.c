@@ -1,4 +1,4 @@
-/* What a user reads of those who are in the way. */
+/* The words for owners, ends of runs and obstacles. */
 #include "cli/describe.h"
 
 #include <signal.h>

@@ -41,7 +41,7 @@ static const struct {
      "# HELP rlock_up Whether the lock store has answered.\n"
      "# TYPE rlock_up gauge\nrlock_up 1\n# HELP ",
      1},
-    {"one that nests is no holder of its own", "\nrlock_holders{key=\"deploy\"} 2\n", 1},
+    {"a nested holder does not count", "\nrlock_holders{key=\"deploy\"} 2\n", 1},
     {"kept", "\nrlock_kept{key=\"deploy\"} 1\n", 1},
     {"one that is kept holds nothing up", "\nrlock_held_seconds{key=\"deploy\"} 41.250\n", 1},
     {"waiters", "\nrlock_waiters{key=\"deploy\"} 1\n", 1},

@@ -1,4 +1,4 @@
-/* What has happened to locks between two looks at them. */
+/* Transitions of locks between two surveys. */
 #include "cmd/transitions.h"
 
 #include "tap.h"
@@ -53,7 +53,7 @@ static const struct lock_run runs[] = {RUN(LOCK_USED), RUN(LOCK_TIMED_OUT), RUN(
         .key = NULL                                                                                \
     }
 
-/* What is seen of the lock at first, and then; no key: it is not seen. "KIND OWNER TIME" each. */
+/* The lock in two surveys; without a key it is missing. "KIND OWNER TIME" each. */
 static const struct {
     const char *what;
     struct lock_view before, after;
