@@ -2,11 +2,11 @@
 #include "cmd/commands.h"
 #include "cmd/complete.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/similar.h"
-#include "base/text.h"
 #include "os/child.h"
 #include "os/program.h"
 #include "store/urls.h"
@@ -17,43 +17,28 @@
 #endif
 
 /* All commands, as `rlock help` lists them. */
-static const struct group {
-    const char *title;
-    const struct command *const commands[8];
-} groups[] = {
-    {"Run things", {&command_run, &command_read, &command_write, &command_fence}},
-    {"Look",
-     {&command_status, &command_top, &command_history, &command_events, &command_check,
-      &command_metrics, &command_serve}},
-    {"People",
-     {&command_force_release, &command_reserve, &command_extend, &command_pause, &command_resume}},
-    {"Scripts", {&command_acquire, &command_renew, &command_release, &command_latch}},
-    {"The store",
-     {&command_doctor, &command_config, &command_init, &command_limit, &command_local}},
+static const struct {
+    const struct command *command;
+    const char *title; /* of the group that begins with it; NULL: it goes with the one before */
+} commands[] = {
+    {&command_run, "Run things"}, {&command_read, NULL},         {&command_write, NULL},
+    {&command_fence, NULL},       {&command_status, "Look"},     {&command_top, NULL},
+    {&command_history, NULL},     {&command_events, NULL},       {&command_check, NULL},
+    {&command_metrics, NULL},     {&command_serve, NULL},        {&command_force_release, "People"},
+    {&command_reserve, NULL},     {&command_extend, NULL},       {&command_pause, NULL},
+    {&command_resume, NULL},      {&command_acquire, "Scripts"}, {&command_renew, NULL},
+    {&command_release, NULL},     {&command_latch, NULL},        {&command_doctor, "The store"},
+    {&command_config, NULL},      {&command_init, NULL},         {&command_limit, NULL},
+    {&command_local, NULL},
 };
 
-/* The next command behind "at", which is of "group"; NULL behind the last one. */
-static const struct command *next(const struct group **group, const struct command *const **at)
-{
-    while (*group < groups + sizeof groups / sizeof *groups) {
-        if (!*at)
-            *at = (*group)->commands;
-        if (**at)
-            return *(*at)++;
-        (*group)++;
-        *at = NULL;
-    }
-    return NULL;
-}
+#define COUNT (sizeof commands / sizeof *commands)
 
 static const struct command *find(const char *name)
 {
-    const struct group *group = groups;
-    const struct command *const *at = NULL;
-
-    for (const struct command *one; (one = next(&group, &at));)
-        if (strcmp(one->name, name) == 0)
-            return one;
+    for (size_t i = 0; i < COUNT; i++)
+        if (strcmp(commands[i].command->name, name) == 0)
+            return commands[i].command;
     return NULL;
 }
 
@@ -76,10 +61,10 @@ static const char first_screen[] =
 static int print_help(void)
 {
     printf("rlock runs a command while it holds a lock that all your hosts share.\n");
-    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
-        printf("\n%s\n", groups[g].title);
-        for (const struct command *const *at = groups[g].commands; *at; at++)
-            printf("  %-15s %s\n", (*at)->name, (*at)->summary);
+    for (size_t i = 0; i < COUNT; i++) {
+        if (commands[i].title)
+            printf("\n%s\n", commands[i].title);
+        printf("  %-15s %s\n", commands[i].command->name, commands[i].command->summary);
     }
     printf("\nrlock help COMMAND explains one, rlock help options the options of all;\n"
            "rlock --version prints the version.\n"
@@ -108,7 +93,7 @@ static int print_version(void)
     return command_flush();
 }
 
-/* How other tools call it. */
+/* Returns the commands that go by that name in other tools, or NULL. */
 static const char *synonym(const char *name)
 {
     static const struct {
@@ -127,31 +112,24 @@ static const char *synonym(const char *name)
 
 static const struct command *find_similar(const char *name)
 {
-    const struct group *group = groups;
-    const struct command *const *at = NULL;
-
-    for (const struct command *one; (one = next(&group, &at));)
-        if (similar(name, strlen(name), one->name))
-            return one;
+    for (size_t i = 0; i < COUNT; i++)
+        if (similar(name, strlen(name), commands[i].command->name))
+            return commands[i].command;
     return NULL;
 }
 
-/* The line that was meant: the same words behind "rlock run". Those that a shell would take apart
- * are quoted. */
+/* Hints at the line that was meant: the same words behind "rlock run". Words that a shell would take
+ * apart are quoted. */
 static void hint_at_run(int argc, char **argv)
 {
-    char line[512] = "rlock run";
+    struct strbuf line = {0};
 
-    for (int i = 1; i < argc; i++) {
-        bool plain = *argv[i] && !argv[i][strcspn(argv[i], " \t\n'\"\\$`*?[]{}()<>|&;!#~")];
-        const char *quote = plain ? "" : "'";
-        if (strchr(argv[i], '\'')) {
-            say_hint("rlock run KEY -- COMMAND");
-            return;
-        }
-        text_append(line, sizeof line, " %s%s%s", quote, argv[i], quote);
-    }
-    say_hint("%s", line);
+    args_print(argv + 1, (size_t)argc - 1, SIZE_MAX, &line);
+    if (strchr(line.text, '\\')) /* messages show it escaped, so it cannot be pasted */
+        say_hint("rlock run KEY -- COMMAND");
+    else
+        say_hint("rlock run %s", line.text);
+    strbuf_free(&line);
 }
 
 static bool has_dashes(int argc, char **argv)
@@ -193,16 +171,14 @@ static int refuse(int argc, char **argv)
  * "rlock". */
 static int complete_line(int count, char **words)
 {
-    const struct group *group = groups;
-    const struct command *const *at = NULL;
     const struct command *command = count > 1 ? find(words[0]) : NULL;
 
     if (command)
         return complete(command, count, words);
     if (count > 2 || (count == 2 && strcmp(words[0], "help") != 0))
         return STATUS_OK;
-    for (const struct command *one; (one = next(&group, &at));)
-        printf("%s\t%s\n", one->name, one->summary);
+    for (size_t i = 0; i < COUNT; i++)
+        printf("%s\t%s\n", commands[i].command->name, commands[i].command->summary);
     printf(count < 2 ? "help\tthe help of a command\n--version\t\n--help\t\n"
                      : "options\tthose of all commands\n");
     return command_flush();

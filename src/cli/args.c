@@ -210,41 +210,19 @@ void args_free(struct arguments *arguments)
     *arguments = (struct arguments){0};
 }
 
-/* Text that grows in a caller's buffer and is cut at its end, as snprintf() does it. */
-struct page {
-    char *out;
-    size_t size;
-    size_t length;
-};
-
-static void page_add(struct page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void page_add(struct page *page, const char *fmt, ...)
-{
-    bool fits = page->length < page->size;
-    va_list list;
-
-    va_start(list, fmt);
-    int n = vsnprintf(fits ? page->out + page->length : NULL, fits ? page->size - page->length : 0,
-                      fmt, list);
-    va_end(list);
-    if (n > 0)
-        page->length += (size_t)n;
-}
-
 /* Prints words up to the width of a line, from "*column" on; further lines are indented. */
-static void page_wrap(struct page *page, size_t *column, const char *text)
+static void wrap(struct strbuf *out, size_t *column, const char *text)
 {
     for (; *text; text += strspn(text, " ")) {
         size_t length = strcspn(text, " ");
         if (*column > HELP_INDENT && *column + 1 + length > LINE_WIDTH) {
-            page_add(page, "\n%*s", HELP_INDENT, "");
+            strbuf_printf(out, "\n%*s", HELP_INDENT, "");
             *column = HELP_INDENT;
         } else if (*column > HELP_INDENT) {
-            page_add(page, " ");
+            strbuf_putc(out, ' ');
             ++*column;
         }
-        page_add(page, "%.*s", (int)length, text);
+        strbuf_add(out, text, length);
         *column += length;
         text += length;
     }
@@ -256,89 +234,79 @@ static bool is_nothing(const char *initial)
 }
 
 /* Prints what it does, and "(VARIABLE; default VALUE)". */
-static void print_meaning(const struct option_spec *spec, struct page *page)
+static void print_meaning(const struct option_spec *spec, struct strbuf *out)
 {
     const char *initial = is_nothing(spec->initial) ? NULL : spec->initial;
     size_t column = HELP_INDENT;
     char text[400];
 
-    page_wrap(page, &column, spec->help);
+    wrap(out, &column, spec->help);
     if (spec->list)
-        page_wrap(page, &column, spec->list(text, sizeof text));
+        wrap(out, &column, spec->list(text, sizeof text));
     if (spec->variable || initial) {
         snprintf(text, sizeof text, "(%s%s%s%s)", spec->variable ? spec->variable : "",
                  spec->variable && initial ? "; " : "", initial ? "default " : "",
                  initial ? initial : "");
-        page_wrap(page, &column, text);
+        wrap(out, &column, text);
     }
-    page_add(page, "\n");
+    strbuf_putc(out, '\n');
 }
 
-static void print_option(const struct option_spec *spec, struct page *page)
+static void print_option(const struct option_spec *spec, struct strbuf *out)
 {
     const char *names[] = {spec->name, spec->also[0], spec->also[1]};
 
     if (spec->heading)
-        page_add(page, "%s%s\n", page->length ? "\n" : "", spec->heading);
-    size_t start = page->length;
+        strbuf_printf(out, "%s%s\n", out->size ? "\n" : "", spec->heading);
+    size_t start = out->size;
     if (spec->letter)
-        page_add(page, "  -%c", spec->letter);
+        strbuf_printf(out, "  -%c", spec->letter);
     else
-        page_add(page, "    ");
+        strbuf_puts(out, "    ");
     for (size_t i = 0; i < 3 && names[i]; i++)
-        page_add(page, "%s--%s", i || spec->letter ? ", " : "  ", names[i]);
+        strbuf_printf(out, "%s--%s", i || spec->letter ? ", " : "  ", names[i]);
     if (spec->argument)
-        page_add(page, spec->optional ? "[=%s]" : " %s", spec->argument);
+        strbuf_printf(out, spec->optional ? "[=%s]" : " %s", spec->argument);
 
-    size_t column = page->length - start;
+    size_t column = out->size - start;
     if (column + 2 > HELP_INDENT) {
-        page_add(page, "\n");
+        strbuf_putc(out, '\n');
         column = 0;
     }
-    page_add(page, "%*s", (int)(HELP_INDENT - column), "");
-    print_meaning(spec, page);
+    strbuf_printf(out, "%*s", (int)(HELP_INDENT - column), "");
+    print_meaning(spec, out);
 }
 
-size_t args_help(const struct option_spec *table, const struct option_spec *except, char *out,
-                 size_t size)
+void args_help(const struct option_spec *table, const struct option_spec *except,
+               struct strbuf *out)
 {
     struct option_spec flat[ARGS_OPTIONS_MAX + 1];
     size_t count = args_flatten(table, except, flat);
-    struct page page = {out, size, 0};
 
-    if (size > 0)
-        out[0] = '\0';
     for (size_t i = 0; i < count; i++)
-        print_option(&flat[i], &page);
-    return page.length;
+        print_option(&flat[i], out);
 }
 
-static void print_word(const char *word, struct page *page)
+static void print_word(const char *word, struct strbuf *out)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=./:,@%^";
 
     if (*word && word[strspn(word, plain)] == '\0') {
-        page_add(page, "%s", word);
+        strbuf_printf(out, "%s", word);
         return;
     }
-    page_add(page, "'");
+    strbuf_putc(out, '\'');
     for (; *word; word++)
-        page_add(page, *word == '\'' ? "'\"'\"'" : "%c", *word);
-    page_add(page, "'");
+        strbuf_printf(out, *word == '\'' ? "'\"'\"'" : "%c", *word);
+    strbuf_putc(out, '\'');
 }
 
-char *args_print(char *const *words, size_t count, size_t dashes, char *out, size_t size)
+void args_print(char *const *words, size_t count, size_t dashes, struct strbuf *out)
 {
-    struct page page = {out, size, 0};
-
-    if (size > 0)
-        out[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        page_add(&page, i ? " " : "");
-        if (i == dashes)
-            page_add(&page, "-- ");
-        print_word(words[i], &page);
+        strbuf_puts(out, i ? " " : "");
+        strbuf_puts(out, i == dashes ? "-- " : "");
+        print_word(words[i], out);
     }
-    return out;
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/strbuf.h"
+
 #define ARGS_OPTIONS_MAX 80 /* rows, and long names, in one table */
 
 /* A row of a table: an option, or one of the three kinds at the end. A table ends with {0}. */
@@ -33,7 +35,7 @@ struct option_spec {
 struct given_option {
     int id;
     const char *name; /* the long one of its row */
-    char *value; /* NULL if none */
+    char *value;      /* NULL if none */
 };
 
 struct arguments {
@@ -58,13 +60,13 @@ void args_free(struct arguments *arguments);
 size_t args_flatten(const struct option_spec *table, const struct option_spec *except,
                     struct option_spec flat[ARGS_OPTIONS_MAX + 1]);
 
-/* Prints the table's help, "  -n, --no-wait, --nonblock   …" and so on, into out, without the
- * rows of the table "except", which may be NULL. Returns its length as snprintf does. */
-size_t args_help(const struct option_spec *table, const struct option_spec *except, char *out,
-                 size_t size);
+/* Prints the table's help, "  -n, --no-wait, --nonblock   …" and so on, to the end of out, without
+ * the rows of the table "except", which may be NULL. */
+void args_help(const struct option_spec *table, const struct option_spec *except,
+               struct strbuf *out);
 
 /* Prints a command line for a reader who may paste it: words quoted for sh where needed. The word
- * at "dashes" is preceded by "--"; SIZE_MAX for none. Cut at size. Returns out. */
-char *args_print(char *const *words, size_t count, size_t dashes, char *out, size_t size);
+ * at "dashes" is preceded by "--"; SIZE_MAX for none. */
+void args_print(char *const *words, size_t count, size_t dashes, struct strbuf *out);
 
 #endif

@@ -15,7 +15,6 @@
 #include "store/urls.h"
 
 #define MESSAGE_SIZE 1024
-#define HELP_SIZE    8192
 
 bool command_action_takes(const struct command_action *action, int option)
 {
@@ -245,25 +244,28 @@ bool command_has_color(const struct settings *settings)
 
 int command_help(const struct command *command)
 {
-    char options[HELP_SIZE];
+    struct strbuf options = {0};
 
+    args_help(command->options, common_options, &options);
     for (size_t i = 0; i < 3 && command->usage[i]; i++)
         printf("%s rlock %s\n", i ? "      " : "usage:", command->usage[i]);
     printf("\n%s\n\n%s\n", command->summary, command->example);
-    if (args_help(command->options, common_options, options, sizeof options) > 0)
-        printf("%s\n", options);
+    if (options.text)
+        printf("%s\n", options.text);
     printf("Options of all commands, such as --url and -q: rlock help options\n"
            "More: man rlock-%s\n",
            command->name);
+    strbuf_free(&options);
     return command_flush();
 }
 
 int command_help_options(void)
 {
-    char options[HELP_SIZE];
+    struct strbuf options = {0};
 
-    args_help(common_options, NULL, options, sizeof options);
-    printf("Options of all commands\n\n%s\nMore: man rlock\n", options);
+    args_help(common_options, NULL, &options);
+    printf("Options of all commands\n\n%s\nMore: man rlock\n", options.text);
+    strbuf_free(&options);
     return command_flush();
 }
 

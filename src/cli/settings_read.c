@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "cli/config.h"
 #include "cli/hints.h"
@@ -116,7 +117,7 @@ static const char *settle_path(const struct collection *all, const struct source
 {
     const char *home = getenv("HOME"), *slash = strrchr(source->path, '/');
     bool from_home = **value == '~';
-    char *path;
+    const int folder = slash ? (int)(slash - source->path) + 1 : 0;
 
     if (**value == '/' || **value == '\0' || (!from_home && !(slash && source->rereadable)))
         return NULL;
@@ -124,10 +125,9 @@ static const char *settle_path(const struct collection *all, const struct source
         return "has a '~' without a '/' behind it (only one's own home is known)";
     if (from_home && (!home || !*home))
         return "begins with '~', and HOME is not set";
-    int n = from_home
-                ? asprintf(&path, "%s%s", home, *value + 1)
-                : asprintf(&path, "%.*s%s", (int)(slash - source->path) + 1, source->path, *value);
-    *value = arena_take_string(&all->settings->arena, n < 0 ? mem_checked(NULL) : path);
+    *value = arena_take_string(&all->settings->arena,
+                               from_home ? strbuf_print("%s%s", home, *value + 1)
+                                         : strbuf_print("%.*s%s", folder, source->path, *value));
     return NULL;
 }
 
@@ -252,16 +252,15 @@ static const char *user_file(const struct collection *all)
 {
     const char *base = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
-    char *path = NULL;
-    int n = 0;
+    char *path;
 
     if (base && *base == '/') /* the specification has a relative one ignored */
-        n = asprintf(&path, "%s/rlock/config", base);
+        path = strbuf_print("%s/rlock/config", base);
     else if (home && *home)
-        n = asprintf(&path, "%s/.config/rlock/config", home);
-    if (n < 0)
-        mem_checked(NULL);
-    return path ? arena_take_string(&all->settings->arena, path) : NULL;
+        path = strbuf_print("%s/.config/rlock/config", home);
+    else
+        return NULL;
+    return arena_take_string(&all->settings->arena, path);
 }
 
 /* Reads the file that --config or RLOCK_CONFIG names. */
@@ -304,9 +303,8 @@ static int collect_folder(struct collection *all)
         return STATUS_CONFIG;
     }
     for (int i = 0; i < count; i++) {
-        char *path;
-        int n = asprintf(&path, "%s/%s", SYSTEM_FOLDER, entries[i]->d_name);
-        arena_take_string(&all->settings->arena, n < 0 ? mem_checked(NULL) : path);
+        char *path = strbuf_print("%s/%s", SYSTEM_FOLDER, entries[i]->d_name);
+        arena_take_string(&all->settings->arena, path);
         if (status == STATUS_OK)
             status = collect_usual_file(all, path, ORIGIN_SYSTEM);
         free(entries[i]);
@@ -351,10 +349,10 @@ static void collect_environment(struct collection *all)
 /* Several --url mean the same as one with several URLs in it. */
 static void add_url(struct collection *all, const char *url)
 {
-    char *joined = NULL;
-    int n = all->urls ? asprintf(&joined, "%s %s", all->urls, url) : asprintf(&joined, "%s", url);
+    const char *before = all->urls ? all->urls : "";
 
-    all->urls = arena_take_string(&all->settings->arena, n < 0 ? mem_checked(NULL) : joined);
+    all->urls = arena_take_string(&all->settings->arena,
+                                  strbuf_print("%s%s%s", before, *before ? " " : "", url));
 }
 
 /* Moves the URLs out of the arguments, where ps would show their passwords. */

@@ -90,7 +90,7 @@ static int want_key(struct run *run)
 /* The command follows the key, as with flock(1). Shows the line as it should be. */
 static int want_dashes(const struct run *run, int argc, char **argv)
 {
-    char line[512];
+    struct strbuf line = {0};
     size_t second = SIZE_MAX;
 
     for (int i = 1; i < argc; i++) {
@@ -98,12 +98,13 @@ static int want_dashes(const struct run *run, int argc, char **argv)
         if (run->arguments.word_count > 1 && argv[i] == run->arguments.words[1])
             second = (size_t)i;
     }
-    args_print(argv, (size_t)argc, second, line, sizeof line);
+    args_print(argv, (size_t)argc, second, &line);
     command_error(run->command, "no COMMAND: put -- before it");
-    if (strchr(line, '\\')) /* messages show it escaped, so it cannot be pasted */
+    if (strchr(line.text, '\\')) /* messages show it escaped, so it cannot be pasted */
         say_hint("rlock %s [OPTIONS] KEY -- COMMAND", run->command->name);
     else
-        say_hint("rlock %s%s", line, second == SIZE_MAX ? " -- COMMAND" : "");
+        say_hint("rlock %s%s", line.text, second == SIZE_MAX ? " -- COMMAND" : "");
+    strbuf_free(&line);
     return STATUS_USAGE;
 }
 
