@@ -32,7 +32,7 @@ take() {
     run -1 rlock release --owner "$mine" k
 }
 
-@test "--export sets what run gives a command" {
+@test "--export sets the variables that run gives a command" {
     local names
     # shellcheck disable=SC2016
     names='env | sed -n "s/^\(RLOCK_[A-Z_]*\)=.*/\1/p" | grep -vE "URL|CONFIG|TEST" | sort | xargs'
@@ -170,7 +170,7 @@ take() {
     done
 }
 
-@test "H64 told to end at any moment: what it did not tell of is not held" {
+@test "H64 told to end at any moment: a lock that it did not print is not held" {
     local round
     for ((round = 0; round < 80; round++)); do
         run timeout --foreground --preserve-status \
@@ -184,7 +184,7 @@ take() {
     done
 }
 
-@test "what could not be printed is not held" {
+@test "a lock that could not be printed is not held" {
     run -71 --separate-stderr bash -c '"$RLOCK" acquire k >&-' 3>&-
     stderr_line 'cannot write to standard output'
     run -0 rlock status -q k
@@ -284,7 +284,7 @@ EOF
     stderr_line '^hint: RLOCK_OWNER'
 }
 
-@test "two acquisitions of one shell can both be renewed and given back, in either order" {
+@test "two acquisitions of one shell can both be renewed and released, in either order" {
     local order
     cat >"$T/script" <<'EOF'
 eval "$("$RLOCK" acquire --export a)" && eval "$("$RLOCK" acquire --export b)" &&
@@ -308,7 +308,7 @@ EOF
     done
 }
 
-@test "a key that is held twice is given back twice, the last acquisition first" {
+@test "a key that is held twice is released twice, the last acquisition first" {
     # shellcheck disable=SC2016
     run -0 --separate-stderr sh -c 'eval "$("$RLOCK" acquire --export k)"; first=$RLOCK_OWNER
         eval "$("$RLOCK" acquire --export k)"; second=$RLOCK_OWNER
@@ -319,7 +319,7 @@ EOF
     [[ $stderr == "" ]]
 }
 
-@test "what run has taken is not given back by those that it is an ancestor of" {
+@test "the lock of a run is not released by its descendants" {
     # shellcheck disable=SC2016
     run -0 --separate-stderr rlock run k -- sh -c 'eval "$("$RLOCK" acquire --export other)"
         "$RLOCK" release k; echo "$?"; "$RLOCK" renew k; echo "$?"

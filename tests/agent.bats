@@ -167,7 +167,7 @@ kill_all_agents() {
     is_free k
 }
 
-@test "H135 what the store has taken away is told by the next agent" {
+@test "H135 the next agent reports a lock that the store has taken away" {
     stay a k
     has_agent a
     kill -STOP "$agent"
@@ -209,7 +209,7 @@ kill_all_agents() {
     done
 }
 
-@test "H135 killed while the job is stopped: the lock is asked for before the command goes on" {
+@test "H135 killed while the job is stopped: the lock is verified before the command continues" {
     as_job work a k 300 --lease 30s
     working a
     has_agent a
@@ -240,7 +240,7 @@ kill_all_agents() {
     [[ $(grep -c 'its agent was killed' "$T/a.err") == 1 ]]
 }
 
-@test "H135 --wait-descendants: what is left behind is waited for under the lock all the same" {
+@test "H135 --wait-descendants: processes that are left are still waited for under the lock" {
     bg a rlock run --lease 9s --wait-descendants k -- \
         sh -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/up'; exit 9"
     poll_until 10 test -e "$T/up"
@@ -270,7 +270,7 @@ kill_all_agents() {
     [[ ! -s $T/a.err ]]
 }
 
-@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+@test "H143 a waiter's agent is killed: the place is kept, and no waiter is shown that has died" {
     place_is_kept
     place_is_kept --limit 1
     place_is_kept j

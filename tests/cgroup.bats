@@ -79,7 +79,7 @@ cgroup_is_gone() {
     hidden_is_gone
 }
 
-@test "TERM comes first; what hides gets it as well" {
+@test "TERM comes first; hidden processes get it as well" {
     run -124 rlock run --cgroup --at-most 500ms k -- \
         sh -c "trap 'echo TERM >\"\$T/termed\"; exit' TERM; while :; do sleep 0.02; done"
     contains "$T/termed" TERM
@@ -88,7 +88,7 @@ cgroup_is_gone() {
     contains "$T/hidden" TERM
 }
 
-@test "--wait-descendants waits until the cgroup is empty; what else is left behind holds nothing" {
+@test "--wait-descendants waits until the cgroup is empty; other processes that are left hold nothing" {
     bg a rlock run --cgroup --wait-descendants k -- \
         sh -c "setsid -f env -i '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
     poll_until 10 pgrep -f "$RLOCK_TEST_TOOLS/await $T/go"

@@ -1,4 +1,4 @@
-# What a command leaves behind, and where it may hide from those who have to end it.
+# Processes that a command leaves, and where they may hide from rlock, which must end them.
 
 load helper
 
@@ -29,7 +29,7 @@ nobody_left() {
     done
 }
 
-@test "H121 --wait-descendants: nobody gets the lock before a daemon has ended" {
+@test "H121 --wait-descendants: no client gets the lock before a daemon has ended" {
     local i
     for i in {1..6}; do
         rm -f "$LOG"
@@ -59,7 +59,7 @@ trapped() {
 }
 
 # The daemon is told to end like everything else, but may be born after that.
-@test "H121 what a TERM trap starts in the background is ended with the rest, and waited for" {
+@test "H121 processes that a TERM trap starts in the background are ended and waited for, too" {
     local i
     for i in {1..3}; do
         rm -f "$T/end" "$LOG"
@@ -143,7 +143,7 @@ blind() {
     done
 }
 
-@test "H122 no /proc: what rlock stops is gone when it ends, and it says what it cannot see" {
+@test "H122 no /proc: a stopped command is gone when rlock ends, and rlock says what it cannot see" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     run -124 --separate-stderr "${no_proc[@]}" \
         "$RLOCK" run -v --at-most 300ms --kill-after 300ms k -- sh -c "$(pair)" 3>&-
@@ -260,7 +260,7 @@ EOS
     bg a bash "$T/jobs.sh" "$@"
 }
 
-@test "H128 the caller's own processes are left alone when the command is stopped" {
+@test "H128 the caller's own processes are not touched when the command is stopped" {
     with_jobs --lease 6s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" a 100 tree
     working a
     : >"$T/up"
@@ -276,7 +276,7 @@ EOS
     alive "$(<"$T/orphan")"
 }
 
-@test "H128 --wait-descendants does not wait for what the caller had started before" {
+@test "H128 --wait-descendants does not wait for processes that the caller had started before" {
     # shellcheck disable=SC2016
     with_jobs --wait-descendants k -- \
         sh -c ': >"$T/up"; until [ "$(ps -o ppid= -p "$(cat "$T/orphan")" | tr -d " ")" = $PPID ]; do sleep 0.02; done' 2>/dev/null
@@ -412,7 +412,7 @@ ended_meanwhile() {
     [[ $status == 79 ]]
 }
 
-@test "H93 while rlock is stopped: what is left behind is waited for, or ended at the lease: 79" {
+@test "H93 while rlock is stopped: leftovers are waited for, or ended at the lease: 79" {
     bg a rlock run --lease 6s --wait-descendants k -- \
         bash -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/up'; exit 9"
     poll_until 10 test -e "$T/up"

@@ -32,7 +32,7 @@ a_lost_b_alone() {
     contains "$T/a.err" "rlock: "
 }
 
-@test "H5 replies vanish: renewals that nobody heard of do not count" {
+@test "H5 replies vanish: renewals without an answer do not count" {
     contend 6s
     fault drop down
     finish a

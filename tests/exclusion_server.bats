@@ -11,7 +11,7 @@ contend() {
     poll_until 10 has_waiters k 1
 }
 
-@test "the server stops and goes on: the command is stopped before anyone else begins" {
+@test "the server is stopped and continued: the command is stopped before another one begins" {
     contend 6s 100 ignore
     kill -STOP "$(redis_pid)"
     finish a
@@ -31,7 +31,7 @@ contend() {
     run -0 rlock run -w 25s k -- true
 }
 
-@test "H43 the server is killed and comes back with its data: nobody notices" {
+@test "H43 the server is killed and comes back with its data: no client notices" {
     work a k 1000 --lease 15s
     working a
     work b k 0.3

@@ -72,7 +72,7 @@ has() {
     run -71 rlock fence "$T/none/fence" --token 7
 }
 
-@test "a file's mode, owner and links stay; what other programs put around the number does, too" {
+@test "a file's mode, owner and links stay; so does the text that other programs put around the number" {
     printf '0017 \n\n' >"$F"
     chmod 640 "$F"
     ln "$F" "$T/hard"
@@ -110,7 +110,7 @@ has() {
     run -126 fence 4 -- "$F"
     has 4
     run -137 fence 4 -- sh -c 'kill -KILL $$'
-    # What it gets itself is the command's.
+    # A signal to rlock itself is for the command.
     bg a rlock fence "$F" --token 5 -- sh -c "trap 'exit 7' USR1; : >'$T/up'; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/up"
     kill -USR1 "${pid[a]}"
@@ -130,7 +130,7 @@ locked() {
     ((answer == 75))
 }
 
-@test "the file is locked while the command runs, and not for what it leaves in the background" {
+@test "the file is locked while the command runs, and not for processes that it leaves in the background" {
     bg a rlock fence "$F" --token 5 -- "$RLOCK_TEST_TOOLS/await" "$T/go"
     poll_until 10 locked
     has 5
@@ -141,7 +141,7 @@ locked() {
     took 300 5000 "$start"
     run -75 fence 6 -w 0
     [[ ! -e $T/ran ]]
-    # Whoever waits says so, and has its turn.
+    # A waiter says so, and has its turn.
     bg b rlock fence "$F" --token 6
     poll_until 10 contains "$T/b.err" "rlock: fence: waiting for $F, which another fence has locked"
     bg c rlock fence "$F" --token 4 -- touch "$T/ran"
@@ -200,7 +200,7 @@ locked() {
     done
 }
 
-@test "H152 two at once: what was let in never goes back" {
+@test "H152 two at once: the admitted number never falls" {
     for ((i = 0; i < 24; i++)); do
         bg "f$i" rlock fence "$F" --token $((100 + i * 7 % 24)) -- \
             sh -c "echo \"\$RLOCK_FENCE\" >>'$LOG'; echo \"\$RLOCK_FENCE\" >>'$LOG'"

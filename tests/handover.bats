@@ -1,4 +1,4 @@
-# A lock is handed over by one message: what starts from it, and what does not.
+# A lock is handed over by one message: when a command starts from it, and when not.
 
 load helper
 
@@ -11,7 +11,7 @@ queue_for() {
     poll_until 15 has_waiters "$key" 1
 }
 
-# What the first waiter for k offers, without the note's name: TOKEN/LIMIT/UNTIL/LEASE.
+# The offer of the first waiter for k, without the note's name: TOKEN/LIMIT/UNTIL/LEASE.
 offer() {
     redis hget 'rlock:{k}' q:1 | sed -n 's/.* offer=//p'
 }
@@ -46,7 +46,7 @@ offers_anew() {
     old=$(offer)
     poll_until 10 offers_anew "$old"
     new=$(offer)
-    # What was said and never written, or was written and cannot be.
+    # Messages that were sent and never written, or written and impossible.
     for message in "${old%%/*} 5 0" 'AAAAAAAAAAAAAAAAAAAAAA 5 0' "${new%%/*}" "${new%%/*} 5" \
         "${new%%/*} 0 0" "${new%%/*} 5 -1" "${new%%/*} 5 0 0" "${new%%/*} 9007199254740992 0"; do
         redis publish "rlock:{k}:$owner" "$message"
@@ -69,7 +69,7 @@ forge() {
     contains "$T/w.err" 'lock lost'
 }
 
-@test "H136 who reads the token can start a command, which the renewal behind it ends" {
+@test "H136 a client that reads the token can start a command, which the renewal behind it ends" {
     hold a k --lease 60s
     queue_for w k
     poll_until 10 forge
@@ -79,7 +79,7 @@ forge() {
     held k
 }
 
-@test "H136 who is cancelled before it has heard that it was handed the lock gives it back" {
+@test "H136 a waiter that is cancelled before it has heard of its grant releases it" {
     hold a k
     queue_for w k
     queue c k
@@ -90,13 +90,13 @@ forge() {
     kill "${pid[w]}"
     kill -CONT "$(agent_of "${pid[w]}")"
     finish w
-    # Nobody waits for the end of what w was handed.
+    # No client waits for the end of the lease that w was handed.
     poll_until 5 contains "$LOG" c
     finish c
     [[ $(<"$LOG") == c ]]
 }
 
-@test "H45 a renewer that was handed the lock is told at once that somebody asks for it" {
+@test "H45 a renewer that was handed the lock hears at once that another client asks for it" {
     local start
     bg p sleep 1000
     stay a k

@@ -43,7 +43,7 @@ expect out of reach since .*rlock serve does not answer(.|\n)*de<b>ploy
 END
 }
 
-@test "the page has a time line of runs, says what is decided, and links addresses only" {
+@test "the page has a time line of runs, shows pauses and reservations, and links addresses only" {
     local key
     rlock run line -- true
     run -3 rlock run line -- sh -c 'exit 3'
@@ -67,7 +67,7 @@ true document.querySelector(".waited .strip .now title").textContent.startsWith(
 END
 }
 
-@test "the page changes only what has changed: what is selected stays, and so does the focus" {
+@test "the page changes only what has changed: the selection stays, and so does the focus" {
     hold a first --label words
     play <<'END'
 expect first\s+held

@@ -2,7 +2,7 @@
 
 load helper
 
-@test "H96 what the command leaves running goes on, and holds nothing" {
+@test "H96 processes that the command leaves continue, and hold nothing" {
     local one start
     start=$(now_ms)
     run -3 rlock run k -- bash -c "exec >/dev/null 2>&1
@@ -16,7 +16,7 @@ load helper
 }
 
 @test "H96 a lost lock ends everything that the command started" {
-    local one pids time=300.$$ # nobody else sleeps so long
+    local one pids time=300.$$ # no other process sleeps so long
     bg a rlock run --lease 9s k -- bash -c "
         sleep $time & echo \$!; setsid sleep $time & echo \$!; (setsid setsid sleep $time & sleep $time) &
         (env -i sleep $time &) ; env -i setsid sleep $time & echo \$!; : >'$T/up'; sleep $time"
@@ -114,7 +114,7 @@ paused() {
     poll_until 5 in_state "${pid[a]}" T
 }
 
-@test "TSTP for longer than the lease: the lock is kept, and the command goes on" {
+@test "TSTP for longer than the lease: the lock is kept, and the command continues" {
     paused 9s
     run -75 rlock run -w 12s k -- true
     local lines
@@ -197,7 +197,7 @@ paused() {
     run -7 env --ignore-signal=CHLD "$RLOCK" run k -- sh -c 'exit 7'
 }
 
-@test "what nohup ignores stays ignored, for rlock and for the command" {
+@test "signals that nohup ignores stay ignored, for rlock and for the command" {
     bg a env --ignore-signal=HUP "$RLOCK" run k -- \
         sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 4"
     poll_until 10 test -e "$T/up"
@@ -235,7 +235,7 @@ paused() {
     [[ $output != *rlock* ]]
 }
 
-@test "H107 nobody reads standard error: renewals and deadlines go on" {
+@test "H107 standard error is not read: renewals and deadlines continue" {
     mkfifo "$T/full"
     bg reader sleep 300
     exec 8<>"$T/full"
@@ -243,7 +243,7 @@ paused() {
         sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'" \
         </dev/null >/dev/null 2>"$T/full" 3>&- 8>&- &
     pid[a]=$!
-    # Fill the pipe: nobody will ever read it.
+    # Fill the pipe, which is never read.
     timeout 1 dd if=/dev/zero of="$T/full" bs=4096 count=100 2>/dev/null || true
     poll_until 10 held k
     renewed k
@@ -266,7 +266,7 @@ paused() {
     (((${output##*flags:} & 04000) == 0)) || [[ $output != *4000* ]]
 }
 
-@test "H109 no process to be had after the grant: 71, and the lock is given back" {
+@test "H109 no process can be forked after the grant: 71, and the lock is released" {
     [[ $EUID == 0 ]] || skip "only root can take another user's processes away"
     local copy=$BATS_FILE_TMPDIR/bin
     mkdir -p "$copy" && cp -L "$RLOCK" "$copy/rlock" && chmod -R a+rX "$BATS_RUN_TMPDIR"
@@ -309,7 +309,7 @@ paused() {
     [[ $status == 0 || $status == 69 && $output == *"Too many open files"* ]]
 }
 
-@test "H110 program, directory and password file are gone: the lock is kept and given back" {
+@test "H110 program, directory and password file are gone: the lock is kept and released" {
     redis config set requirepass s3cret
     export REDISCLI_AUTH=s3cret
     mkdir "$T/bin" "$T/cwd"
@@ -343,6 +343,6 @@ paused() {
     run -0 rlock status -q k
 }
 
-@test "an unrelated child that rlock was started with is left alone" {
+@test "an unrelated child that rlock was started with is not touched" {
     run -4 bash -c 'sleep 0.2 & exec "$RLOCK" run k -- sh -c "sleep 0.5; exit 4"' 3>&-
 }

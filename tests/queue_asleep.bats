@@ -72,14 +72,14 @@ load waiters
         kill "${pid[b]}"
         finish asleep
         [[ $status == 0 ]]
-        # Its agent may have seen it run just before it was stopped: that grant was given back.
+        # Its agent may have seen it run just before it was stopped: that grant was released.
         within 1 2 "$(grep -c 'acquired, ' "$T/asleep.err")"
         finish later
         [[ $(paste -sd' ' "$LOG") == "w asleep later" ]]
     done
 }
 
-@test "H126 H144 a stopped reader or writer is passed over, and has its turn when it goes on" {
+@test "H126 H144 a stopped reader or writer is passed over, and has its turn when it is continued" {
     passed_over --write / --read / --write
     passed_over --write / --write / --read
     passed_over --read / --write / --read
@@ -91,7 +91,7 @@ load waiters
     passed_over / j / i
 }
 
-@test "H126 a grant that finds its rlock stopped is given back at once" {
+@test "H126 a grant that finds its rlock stopped is released at once" {
     start_proxy
     rlock run k -- true # the server knows the script by now
     fault on up EVALSHA hold down
@@ -109,7 +109,7 @@ load waiters
     [[ $status == 0 && $(<"$LOG") == asleep ]]
 }
 
-@test "H126 a grant that is never heard of, as the connection is cut, is given back as well" {
+@test "H126 a grant that is never heard of, as the connection is cut, is released as well" {
     start_proxy
     rlock run k -- true
     fault on up EVALSHA hold down
@@ -122,7 +122,7 @@ load waiters
     [[ $status == 0 && $(<"$LOG") == asleep ]]
 }
 
-@test "H126 no /proc: a grant that a stopped rlock does not take is given back soon" {
+@test "H126 no /proc: a grant that a stopped rlock does not take is released soon" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     local signal
     for signal in STOP TSTP; do
@@ -143,7 +143,7 @@ load waiters
     done
 }
 
-@test "H126 the time of a waiter goes on while it is stopped" {
+@test "H126 the time of a waiter counts while it is stopped" {
     hold a k --lease 60s
     bg asleep rlock run -w 8s k -- sh -c "echo asleep >>'$LOG'"
     poll_until 15 has_waiters k 1

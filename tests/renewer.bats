@@ -135,7 +135,7 @@ sockets() {
     run -64 rlock acquire --keep "$(<"$T/number")" k
 }
 
-@test "the process ends while it is waited for: nobody takes the lock" {
+@test "the process ends during the wait: no client takes the lock" {
     hold a k
     bg s sleep 1000
     bg w rlock acquire --keep "${pid[s]}" k
@@ -148,7 +148,7 @@ sockets() {
     no_renewer
 }
 
-@test "after a wait it goes on renewing" {
+@test "after a wait it continues to renew" {
     hold a k
     bg s sleep 1000
     bg w rlock acquire --lease 8s --keep "${pid[s]}" k
@@ -162,7 +162,7 @@ sockets() {
     run -0 rlock run -w 25s k -- true
 }
 
-@test "the renewer alone is connected to the store: the other process's end does not concern it" {
+@test "only the renewer is connected to the store: the end of the other process does not affect it" {
     hold a k
     bg s sleep 1000
     bg w rlock acquire --keep "${pid[s]}" k
@@ -176,7 +176,7 @@ sockets() {
     poll_until 5 on_its_own
 }
 
-@test "stopped while it waits: others take the lock, and it is its turn when it goes on" {
+@test "stopped while it waits: others take the lock, and it has its turn when it is continued" {
     hold a k
     bg s sleep 1000
     bg w rlock acquire --keep "${pid[s]}" k
@@ -191,7 +191,7 @@ sockets() {
     held k
 }
 
-@test "killed or interrupted while it waits: nobody waits any more, and nothing stays behind" {
+@test "killed or interrupted while it waits: no waiter and no process stays behind" {
     local signal
     hold a k
     bg s sleep 1000
@@ -218,7 +218,7 @@ sockets() {
     contains "$T/w.err" 'rlock: k: not acquired: its renewer has ended'
 }
 
-@test "what could not be printed is not held, and nothing stays behind" {
+@test "a lock that could not be printed is not held, and nothing stays behind" {
     # shellcheck disable=SC2016
     run -71 bash -c '"$RLOCK" acquire --keep $$ k >&-; status=$?; "$RLOCK" status -q k && exit "$status"' 3>&-
     # shellcheck disable=SC2016
@@ -429,7 +429,7 @@ EOF
     poll_until 3 is_free s
 }
 
-@test "a run nested under acquire --export --keep goes ahead of those who wait" {
+@test "a run nested under acquire --export --keep goes ahead of the waiters" {
     # shellcheck disable=SC2016
     cat >"$T/script" <<'EOF'
 eval "$("$RLOCK" acquire --export --lease 9s --keep $$ k)" || exit

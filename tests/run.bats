@@ -152,7 +152,7 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $output == *term* ]]
 }
 
-@test "--at-most ends the whole tree, also what left the session" {
+@test "--at-most ends the whole tree, also processes that left the session" {
     run -124 rlock run --at-most 6s --kill-after 1s k -- \
         "$RLOCK_TEST_TOOLS/worker" "$LOG" A 100 tree ignore
     [[ $(cut -d' ' -f2 "$LOG" | sort -u | wc -l) == 3 ]]
@@ -233,7 +233,7 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $output == "$plain" && $output == *7* ]]
 }
 
-@test "--label and --no-identity are what others see" {
+@test "other users see --label and --no-identity" {
     hold a k --label "blue green"
     output=$(rlock status --json k)
     json '.[0].holders[0] | .label == "blue green" and .command == "sh" and .pid > 0 and
@@ -280,7 +280,7 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $status == 79 && -e $T/end ]]
 }
 
-@test "--on-lost signal:NAME sends that and goes on" {
+@test "--on-lost signal:NAME sends that signal, and the command continues" {
     bg a rlock run --lease 6s --on-lost signal:USR1 k -- \
         bash -c "trap 'echo usr1 >>\"$T/got\"; exit 0' USR1; : >'$T/up'; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/up"

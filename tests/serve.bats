@@ -1,4 +1,4 @@
-# rlock serve: what it answers, limits on requests and clients, outages, where it listens.
+# rlock serve: its answers, limits on requests and clients, outages, where it listens.
 
 load helper
 
@@ -27,7 +27,7 @@ answers() { # CODE PATH
     [[ $(code "$URL$2") == "$1" ]]
 }
 
-@test "locks.json is what status --json prints, metrics what rlock metrics does, and that is all" {
+@test "locks.json equals status --json, metrics equals rlock metrics, and there is nothing else" {
     rlock run free -- true
     hold a 'de<b>ploy' --label '<script>alert(1)</script>'
     queue w 'de<b>ploy'
@@ -52,7 +52,7 @@ answers() { # CODE PATH
     [[ $(code "${URL}other") == 404 && $(code "${URL}../etc/passwd" --path-as-is) == 404 ]]
 }
 
-@test "the page and what it needs come from here alone" {
+@test "the page and all that it needs come only from this server" {
     local file
     serve
     for file in '' page.css page.js; do
@@ -96,14 +96,14 @@ surveys() {
     (($(surveys) - before <= ($(now_ms) - began) / 1000 + 2))
     # Former runs are another survey, when somebody asks for them.
     answers 200 history.json
-    # Nobody asks, so nothing is asked.
+    # No client asks, so the store is not asked.
     poll_until 5 answers 200 ''
     before=$(surveys)
     sleep 2
     [[ $(surveys) == "$before" ]]
 }
 
-@test "while the store is away it says so at once, and goes on when it is back" {
+@test "while the store is away it says so at once, and continues when it is back" {
     serve
     answers 200 locks.json
     kill -STOP "$(<"$REDIS_DIR/pid")"
@@ -179,7 +179,7 @@ hosts() {
         [[ $(by "$host" metrics) == 200 && $(by "$host" healthz) == 200 ]]
     done
     [[ $(get -H 'Host: evil.example' "${URL}locks.json") == *'rlock serve --allow-host NAME'* ]]
-    # Without one: HTTP/1.1 has to have it, who speaks HTTP/1.0 is no browser.
+    # Without one: HTTP/1.1 requires it, and an HTTP/1.0 client is not a browser.
     [[ $(code -H 'Host:' "${URL}locks.json") == 400 && $(code -H 'Host:' "${URL}metrics") == 400 ]]
     [[ $(code -0 -H 'Host:' "${URL}locks.json") == 200 ]]
     # Of two names, one may be for whoever checks it, and the other for whoever acts by it.
@@ -193,7 +193,7 @@ hosts() {
     [[ $(by localhost locks.json) == 200 && $(by locks.example.com locks.json) == 403 ]]
 }
 
-@test "clients that say nothing, or little, keep nobody else away: the oldest of them has to go" {
+@test "clients that say nothing, or little, keep no other client out: the oldest of them is closed" {
     serve
     cat >"$T/slow.py" <<'END'
 # Half of these clients say nothing, the others a byte at a time, so that none falls silent.
@@ -222,7 +222,7 @@ END
     (($(tail -n 1 "$T/slow.out") >= 60))
 }
 
-@test "/healthz answers as long as rlock serve does, whatever is with the store" {
+@test "/healthz answers as long as rlock serve does, whatever the state of the store" {
     serve
     [[ $(get "${URL}healthz") == ok && $(code -X POST "${URL}healthz") == 405 ]]
     redis_stop

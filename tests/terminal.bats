@@ -22,7 +22,7 @@ EOF
     run -0 rlock status -q k
 }
 
-@test "H99 Ctrl-C ends a command that does not mind it, and the shell goes on" {
+@test "H99 Ctrl-C ends a command that does not handle it, and the shell continues" {
     on_terminal bash --norc -i <<'EOF'
 send PS1='<$((1+1))>'\n
 expect <2>
@@ -62,7 +62,7 @@ status 0
 EOF
 }
 
-@test "H99 Ctrl-Z and fg in time: the command goes on under the lock" {
+@test "H99 Ctrl-Z and fg in time: the command continues under the lock" {
     export T
     on_terminal bash --norc -i <<'EOF'
 send PS1='<$((1+1))>'\n
@@ -85,7 +85,7 @@ status 0
 EOF
 }
 
-@test "H99 Ctrl-Z, the lock goes to another, fg: 79, and the command did not go on" {
+@test "H99 Ctrl-Z, the lock goes to another, fg: 79, and the command did not continue" {
     export T LOG
     on_terminal bash --norc -i <<'EOF'
 send PS1='<$((1+1))>'\n
@@ -246,7 +246,7 @@ status 0
 EOF
 }
 
-@test "the terminal goes away: HUP for the command, and the lock is given back" {
+@test "the terminal goes away: HUP for the command, and the lock is released" {
     export T
     on_terminal "$RLOCK" run k -- \
         bash -c 'trap "echo hup >\"$T/got\"; exit 0" HUP; echo up-now; while :; do sleep 0.05; done' <<'EOF'

@@ -12,7 +12,7 @@ top() {
     TERM=screen "$TESTS/terminal.py" "$RLOCK" top --color never "$@" 3>&-
 }
 
-@test "what is waited for comes first; a lock in full, and back" {
+@test "locks with waiters come first; a lock in full, and back" {
     hold a alpha
     hold b beta --label "some label"
     queue w beta
@@ -187,7 +187,7 @@ END
     run -0 rlock status -q k
 }
 
-@test "the table stays while the store is away, and goes on when it is back" {
+@test "the table stays while the store is away, and continues when it is back" {
     top <<'END'
 expect no locks
 sh "$RLOCK" acquire --lease 1h kept-here
@@ -243,7 +243,7 @@ status 0
 END
 }
 
-@test "it stops with Ctrl-Z, leaves the screen alone meanwhile, and draws again" {
+@test "it stops with Ctrl-Z, does not touch the screen meanwhile, and draws again" {
     hold a k
     "$TESTS/terminal.py" bash --norc -i 3>&- <<'END'
 send PS1='<$((1+1))>'\n

@@ -17,7 +17,7 @@ load helper
     [[ $(tr '\n' ' ' <"$LOG") == "$order" ]]
 }
 
-@test "H66 a hand-over wakes the next waiter alone" {
+@test "H66 a hand-over wakes only the next waiter" {
     local i before calls start
     total() {
         echo $(($(redis info commandstats |
@@ -91,7 +91,7 @@ hand_overs() {
     done
 }
 
-@test "H60 no hand-over is missed between two who take turns" {
+@test "H60 no hand-over is missed between two clients that take turns" {
     local i
     loop() {
         local n
@@ -142,7 +142,7 @@ hand_overs() {
     took 10000 22000 "$start"
 }
 
-@test "--at-least: who waits is there when it is over, not a heartbeat later" {
+@test "--at-least: a waiter is there when it is over, not a heartbeat later" {
     bg a rlock run --at-least 12s k -- \
         sh -c "date +%s%3N >'$T/began'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
     poll_until 10 test -s "$T/began"
@@ -156,7 +156,7 @@ hand_overs() {
     took 11000 14000 "$(<"$T/began")" "$(<"$T/next")"
 }
 
-@test "H65 -n does not pass those who wait" {
+@test "H65 -n does not pass waiters" {
     hold a k
     queue w k
     local agent
@@ -164,7 +164,7 @@ hand_overs() {
     kill -STOP "${pid[w]}" "$agent"
     kill "${pid[a]}"
     finish a
-    # Nobody holds it, but the first in the queue has not been silent for long.
+    # The lock is free, but the first in the queue has not been silent for long.
     run -75 rlock run -n k -- true
     run -75 rlock run -w 1s k -- true
     kill -CONT "$agent" "${pid[w]}"
@@ -199,7 +199,7 @@ hand_overs() {
     [[ $(pgrep -P "${pid[a]}" -c -x rlock-agent) == 1 ]]
 }
 
-@test "H64 a signal while the request is on its way: what is granted then is given back" {
+@test "H64 a signal while the request is on its way: the grant is released" {
     local i
     start_proxy
     fault delay up 2000
@@ -217,7 +217,7 @@ hand_overs() {
     [[ $(redis_calls evalsha) -ge 1 && $(rlock status --json) == "[]" && ! -e $T/run ]]
 }
 
-@test "H64 a signal while the server stands still: what it grants when it goes on is given back" {
+@test "H64 a signal while the server stands still: its later grant is released" {
     local round
     for round in 1 2 3; do
         hold a k
@@ -258,7 +258,7 @@ hand_overs() {
     [[ $output == *"$(hostname)"* && $output =~ [0-9]+m?s && $output == *2* ]]
     bg quiet rlock run -q -w 3s k -- true
     finish quiet
-    [[ $status == 75 && $(wc -l <"$T/quiet.err") == 1 ]] # that it was in vain
+    [[ $status == 75 && $(wc -l <"$T/quiet.err") == 1 ]] # that it was not acquired
 }
 
 @test "not acquired: the holder's age is that of now, not of the last answer" {

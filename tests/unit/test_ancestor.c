@@ -1,4 +1,4 @@
-/* Who is an ancestor of this process, and who has its number only. */
+/* An ancestor of this process, and a process that only has its number. */
 #include "run/ancestor.h"
 
 #include <signal.h>
@@ -22,7 +22,7 @@ static struct identity here(pid_t pid)
     return who;
 }
 
-/* What a grandchild of "root" says of it. */
+/* The verdict of a grandchild of "root" about it. */
 static bool seen_from_below(const struct identity *root)
 {
     int status = 0;

@@ -52,7 +52,7 @@ static void run_for(struct loop *loop, int64_t ns)
     loop_disarm(loop, &timer);
 }
 
-/* Until nobody is left to be reaped. */
+/* Returns when no child is left to reap. */
 static bool is_cleared(struct loop *loop)
 {
     struct moment end = moment_plus(moment_now(), 10 * NS_PER_SEC);
@@ -103,7 +103,7 @@ static void test_stop(struct simulation *sim)
     tap_ok(sim->found == 0, "and nothing is heard of it");
 }
 
-/* Reaping waits for nobody: this process renews leases. */
+/* Reaping never waits: this process renews leases. */
 static void test_hanging(struct simulation *sim)
 {
     siginfo_t info = {0};

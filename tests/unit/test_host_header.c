@@ -69,7 +69,7 @@ int main(void)
     memset(long_header, 'a', sizeof long_header - 1);
     long_header[sizeof long_header - 1] = '\0';
     tap_ok(!host_header_is_known(long_header, names, COUNT(names)), "a long one is not known");
-    tap_ok(!host_header_is_name(long_header), "a long one is no name");
+    tap_ok(!host_header_is_name(long_header), "a long one is not a name");
     for (size_t i = 0; i < COUNT(allowed); i++)
         tap_ok(host_header_is_name(allowed[i].name) == allowed[i].good, "%s is %s name",
                tap_show(allowed[i].name), allowed[i].good ? "a" : "no");
