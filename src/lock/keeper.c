@@ -100,12 +100,12 @@ struct keeper {
     bool inherited; /* the process before has asked for it, and nothing is known since */
 
     /* Trying and waiting. */
-    struct moment began;   /* since when */
-    char *who;             /* the identity in the latest acquisition; NULL: as in the plan */
-    struct answer refusal; /* the latest */
-    bool replaced;         /* the holders were asked to release it */
-    bool called;           /* the store has poked since the latest acquisition was sent */
-    unsigned late;         /* how many grants and confirmations came too late */
+    struct moment began;    /* since when */
+    char *who;              /* the identity in the latest acquisition; NULL: as in the plan */
+    struct answer *refusal; /* the latest; NULL: none yet */
+    bool replaced;          /* the holders were asked to release it */
+    bool called;            /* the store has poked since the latest acquisition was sent */
+    unsigned late;          /* how many grants and confirmations came too late */
 
     /* Holding: the lease as the store has granted it last. */
     struct moment from; /* it counts from then */
@@ -126,7 +126,7 @@ struct keeper {
     struct moment release_until;
     struct moment release_sent_until; /* the latest attempt counts until then */
     bool release_unanswered;          /* one was: if the next finds nothing, that one has worked */
-    struct answer release_failure;    /* why it is not released yet */
+    struct answer *release_failure;   /* why it is not released yet; NULL: no reason yet */
     struct keeper_end result;
 };
 
@@ -215,6 +215,21 @@ static void start(struct keeper *keeper, struct operation operation)
     store_start(keeper->store, &operation);
 }
 
+/* An answer that few runs need is made when it is needed: each page that is touched costs time. */
+static struct answer *allocated(struct answer **answer)
+{
+    if (!*answer)
+        *answer = mem_zeroed(sizeof **answer);
+    return *answer;
+}
+
+static const struct answer *refusal_of(const struct keeper *keeper)
+{
+    static const struct answer none;
+
+    return keeper->refusal ? keeper->refusal : &none;
+}
+
 static bool owner_is_absent(const struct keeper *keeper)
 {
     return keeper->events->absent && keeper->events->absent(keeper->arg);
@@ -254,7 +269,8 @@ static void start_release(struct keeper *keeper, struct moment until)
 {
     keeper->state = RELEASING;
     keeper->release_until = until;
-    keeper->release_failure.cause = CAUSE_NONE;
+    if (keeper->release_failure)
+        keeper->release_failure->cause = CAUSE_NONE;
     disarm(keeper);
     if (!keeper->busy)
         send_release(keeper);
@@ -526,9 +542,10 @@ static void renew(struct keeper *keeper)
 /* A store that grants nothing at all (GRACE) has failed; a store with another holder has not. */
 static void end_refused(struct keeper *keeper, bool clean)
 {
-    bool held = keeper->refusal.cause != CAUSE_GRACE;
+    const struct answer *refusal = refusal_of(keeper);
+    bool held = refusal->cause != CAUSE_GRACE;
 
-    end_with(keeper, held ? KEEPER_NOT_ACQUIRED : KEEPER_FAILED, &keeper->refusal, clean);
+    end_with(keeper, held ? KEEPER_NOT_ACQUIRED : KEEPER_FAILED, refusal, clean);
 }
 
 static void give_up_waiting(struct keeper *keeper)
@@ -539,7 +556,7 @@ static void give_up_waiting(struct keeper *keeper)
 static void wait_on(struct keeper *keeper)
 {
     struct moment now = now_of(keeper);
-    const struct answer *refusal = &keeper->refusal;
+    const struct answer *refusal = refusal_of(keeper);
     int64_t until = refusal->cause == CAUSE_GRACE    ? refusal->grace_ms
                     : refusal->cause == CAUSE_CLOSED ? refusal->opens_ms
                                                      : refusal->left_ms;
@@ -556,9 +573,10 @@ static void wait_on(struct keeper *keeper)
 /* An owner that ends leaves no place in the queue, which would keep others waiting. */
 static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
-    bool placed = keeper->refusal.position > 0;
+    bool placed = refusal_of(keeper)->position > 0;
 
-    keeper->refusal = *answer;
+    *allocated(&keeper->refusal) = *answer;
+    keeper->result.refusal = keeper->refusal;
     keeper->replaced |= answer->holders > 0;
     if (answer->cause == CAUSE_MISFIT) {
         end_with(keeper, KEEPER_FAILED, answer, !placed && !may_be_in_store(keeper));
@@ -767,7 +785,7 @@ static void pause_trying(struct keeper *keeper)
     loop_disarm(keeper->loop, &keeper->next);
     if (may_be_granted(keeper))
         schedule(keeper, keeper->doubt.until);
-    else if (keeper->refusal.cause != CAUSE_NONE)
+    else if (refusal_of(keeper)->cause != CAUSE_NONE)
         schedule(keeper, keeper->plan.wait_until);
 }
 
@@ -885,7 +903,7 @@ static void on_released(void *arg, const struct answer *answer)
         report_release_loss(keeper, answer);
     if (answer->verdict == VERDICT_UNKNOWN) {
         keeper->release_unanswered |= answer->maybe_done;
-        store_note_failure(&keeper->release_failure, answer);
+        store_note_failure(allocated(&keeper->release_failure), answer);
         struct moment now = now_of(keeper);
         if (answer->cause != CAUSE_DENIED && !moment_reached(keeper->release_until, now)) {
             schedule(keeper, moment_min(outage_pause(&keeper->outage, now), keeper->release_until));
@@ -893,9 +911,9 @@ static void on_released(void *arg, const struct answer *answer)
         }
         /* The store fails now: whether others hold the lock is not known. */
         if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
-            set_result(keeper, KEEPER_FAILED, &keeper->release_failure);
+            set_result(keeper, KEEPER_FAILED, keeper->release_failure);
         else if (!known)
-            set_result(keeper, KEEPER_UNRELEASED, &keeper->release_failure);
+            set_result(keeper, KEEPER_UNRELEASED, keeper->release_failure);
     }
     if (answer->verdict != VERDICT_UNKNOWN && !known)
         outage_answered(&keeper->outage, now_of(keeper));
@@ -1077,7 +1095,7 @@ static struct keeper *make(struct loop *loop, struct store *store, const struct 
         (struct keeper){.loop = loop, .store = store, .plan = *plan, .events = events, .arg = arg};
     keeper->next = (struct loop_timer){.fire = on_timer, .owner = keeper};
     keeper->use.how = LOCK_UNUSED;
-    keeper->result.refusal = &keeper->refusal;
+    keeper->result.refusal = refusal_of(keeper);
     keeper->end = (struct loop_timer){.fire = on_lease_end, .owner = keeper, .urgent = true};
     keeper->began = now_of(keeper);
     outage_begin(&keeper->outage, loop, since, plan->server_wait, longest_outage(plan),
@@ -1122,6 +1140,9 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
 void keeper_free(struct keeper *keeper)
 {
     disarm(keeper);
+    outage_free(&keeper->outage);
+    free(keeper->refusal);
+    free(keeper->release_failure);
     free(keeper->who);
     free(keeper);
 }
