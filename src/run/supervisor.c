@@ -10,10 +10,15 @@
 #include "run/agent_process.h"
 #include "run/exit_status.h"
 #include "run/job.h"
-#include "run/timed_release.h"
 
 /* How often, at most, the agent is told that the command's tree has changed. */
 #define TELL_NS (50 * NS_PER_MS)
+/* The agent has so long to release the lock: a bit more than it takes itself, which is until the
+ * lease has ended anyway, within bounds. */
+#define RELEASE_LEAST_NS (1500 * NS_PER_MS)
+#define RELEASE_MOST_NS  (10 * NS_PER_SEC)
+/* The same when the user wants to leave. */
+#define HURRY_NS (1 * NS_PER_SEC)
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
 /* The requests that an agent has sent to several servers may be executed for at least so long. */
@@ -33,12 +38,14 @@ struct supervisor {
     struct loop_timer clock; /* urgent: the next deadline */
     struct agent_process agent;
     struct job job;
-    struct timed_release release;
     struct notifier notifier;
     struct lock_grant grants[LOCK_KEYS_MAX];
 
-    bool held;                         /* the agent says so; the command has not been started */
-    bool extended;                     /* an extension must be acknowledged */
+    enum { STAYING, RELEASING, CANCELLING } leaving;
+    struct moment leave_by; /* leaving: when to leave without an answer */
+    bool release_told;      /* an agent has been told to release the lock, and may have done so */
+    bool held;              /* the agent says so; the command has not been started */
+    bool extended;          /* an extension must be acknowledged */
     const struct run_refusal *refusal; /* the last one that was heard of; NULL: none */
     bool returned;                     /* a grant that was not claimed may have been released */
     int end;                           /* of the latest agent that has died, as of waitpid() */
@@ -62,10 +69,71 @@ static void tell(const struct supervisor *s, enum order_kind kind)
 
 static bool stays(const struct supervisor *s)
 {
-    return s->release.state == STAYING;
+    return s->leaving == STAYING;
 }
 
 /* -- leaving --------------------------------------------------------------------------------- */
+
+/* Reports a failed release, if something may still be held. */
+static void report_unreleased(const struct supervisor *s, const struct run_reason *why)
+{
+    int64_t left = moment_until(moment_now(), s->job.lease.end);
+    const struct run_news news = {.event = left > 0 ? RUN_UNRELEASED : RUN_UNRELEASED_ENDED,
+                                  .duration = left,
+                                  .reason = *why};
+
+    if (s->leaving == RELEASING && !s->job.lost)
+        run_tell(events_of(s), &news);
+}
+
+static struct moment release_by(const struct supervisor *s)
+{
+    struct moment now = moment_now();
+    struct moment least = moment_plus(now, RELEASE_LEAST_NS);
+    struct moment end = s->job.lease.end;
+
+    return moment_reached(end, least) ? least : moment_min(end, moment_plus(now, RELEASE_MOST_NS));
+}
+
+/* Has the lock released, as nothing of the command is left. False if there is no release to wait
+ * for, which the user has been told then: if it is not certain that nothing of the command is left,
+ * the lease must end first. Must be called once more when another agent has replaced one that
+ * died. */
+static bool start_release(struct supervisor *s)
+{
+    const struct job *job = &s->job;
+    struct agent_order order = {.kind = ORDER_RELEASE,
+                                .used = job->state != JOB_IDLE && !job->fault};
+    struct run_reason why = {0};
+
+    job_command_end(job, &order.end); /* all bytes of a message are sent */
+    if (s->leaving != RELEASING)
+        s->leave_by = release_by(s);
+    s->leaving = RELEASING;
+    if (job->cleared)
+        return !s->agent.over && !s->agent.gone; /* it does so already */
+    if (job->stuck)
+        why.cause = RUN_CAUSE_UNKILLED;
+    else if (s->agent.gone)
+        return true; /* another one takes its place */
+    else if (agent_process_tell(&s->agent, &order, -1))
+        s->release_told = true;
+    else if (errno == EAGAIN)
+        why.cause = RUN_CAUSE_AGENT_DEAF;
+    if (why.cause == RUN_CAUSE_TEXT)
+        return true;
+    report_unreleased(s, &why);
+    return false;
+}
+
+/* Has the place in the queue released, as no command was started. False if there is no answer to
+ * wait for. */
+static bool start_cancel(struct supervisor *s)
+{
+    s->leaving = CANCELLING;
+    s->leave_by = moment_plus(moment_now(), HURRY_NS);
+    return agent_process_tell(&s->agent, &(struct agent_order){.kind = ORDER_CANCEL}, -1);
+}
 
 static void finish(struct supervisor *s)
 {
@@ -80,11 +148,11 @@ static void decide(struct supervisor *s, enum outcome outcome, int status)
     s->outcome->status = status;
 }
 
-static void leave_in_vain(struct supervisor *s, enum run_cause cause)
+static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
     const struct run_reason why = {.cause = cause};
 
-    timed_release_fail(&s->release, &why);
+    report_unreleased(s, &why);
     finish(s);
 }
 
@@ -92,7 +160,7 @@ static void release(struct supervisor *s)
 {
     s->outcome->held = moment_until(s->job.acquired, moment_now());
     job_remind(&s->job);
-    if (!timed_release_start(&s->release))
+    if (!start_release(s))
         finish(s);
 }
 
@@ -100,7 +168,7 @@ static void release(struct supervisor *s)
  * agent. */
 static bool needs_agent(const struct supervisor *s)
 {
-    return !s->done && !s->job.lost && !s->job.cleared && s->release.state != CANCELLING;
+    return !s->done && !s->job.lost && !s->job.cleared && s->leaving != CANCELLING;
 }
 
 /* -- notices --------------------------------------------------------------------------------- */
@@ -230,8 +298,8 @@ static void take_over(struct supervisor *s, const struct agent_report *over)
 {
     bool failed = over->news.event != RUN_NOTHING;
 
-    if (s->release.state == RELEASING && failed)
-        timed_release_fail(&s->release, &over->news.reason);
+    if (s->leaving == RELEASING && failed)
+        report_unreleased(s, &over->news.reason);
     else if (!s->decided && s->job.state == JOB_IDLE)
         take_refusal(s, over);
     else if (stays(s)) {
@@ -279,7 +347,7 @@ static void part(struct supervisor *s)
 {
     loop_remove(s->loop, &s->channel);
     if (!stays(s) && !needs_agent(s))
-        leave_in_vain(s, RUN_CAUSE_AGENT_DIED);
+        leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
 }
 
 /* -- another agent --------------------------------------------------------------------------- */
@@ -306,7 +374,7 @@ static void describe_past(const struct supervisor *s, struct keeper_past *past)
 {
     *past = (struct keeper_past){.began = s->began,
                                  .held = s->job.state != JOB_IDLE || s->outcome->granted,
-                                 .released = s->release.told,
+                                 .released = s->release_told,
                                  .lease = s->job.lease,
                                  .waited = s->outcome->waited};
     memcpy(past->grants, s->outcome->grants, sizeof past->grants);
@@ -329,7 +397,7 @@ static void instruct_agent(struct supervisor *s)
         job_introduce(&s->job);
     if (s->job.state == JOB_VERIFYING)
         tell(s, ORDER_VERIFY);
-    if (!stays(s) && !timed_release_start(&s->release))
+    if (!stays(s) && !start_release(s))
         finish(s);
 }
 
@@ -361,7 +429,7 @@ static void do_without_agent(struct supervisor *s)
     const struct run_reason why = {.cause = RUN_CAUSE_AGENT_DIED};
 
     if (!stays(s)) {
-        leave_in_vain(s, RUN_CAUSE_AGENT_DIED);
+        leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
     } else if (s->job.state == JOB_IDLE) {
         tell_end_of_agent(s, RUN_AGENTS_DIE);
         decide(s, OUTCOME_FAILED, STATUS_SYSTEM);
@@ -380,7 +448,7 @@ static bool lacks_agent(const struct supervisor *s)
 /* A release that no agent knows of yet does not wait. */
 static struct moment replace_at(const struct supervisor *s, struct moment now)
 {
-    bool urgent = s->release.state == RELEASING && !s->release.told;
+    bool urgent = s->leaving == RELEASING && !s->release_told;
     return urgent && s->agent.deaths <= DEATHS_MAX ? now : s->agent.next;
 }
 
@@ -438,7 +506,7 @@ static void settle(struct supervisor *s)
         see_to_agent(s);
     notify_of_state(s);
 
-    struct moment due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->release.by;
+    struct moment due = stays(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
     if (!s->clock.added || due.ns != s->clock.due.ns)
@@ -460,8 +528,8 @@ static void on_time(struct loop_timer *timer)
     listen_to_agent(s);
     if (stays(s))
         job_tick(&s->job);
-    else if (!s->done && moment_reached(s->release.by, moment_now()))
-        leave_in_vain(s, RUN_CAUSE_NO_ANSWER);
+    else if (!s->done && moment_reached(s->leave_by, moment_now()))
+        leave_unanswered(s, RUN_CAUSE_NO_ANSWER);
     settle(s);
 }
 
@@ -516,7 +584,7 @@ static void interrupt(struct supervisor *s, int signo)
     } else if (child_signal_is_fatal(signo)) {
         decide(s, OUTCOME_INTERRUPTED, 0);
         s->outcome->signal = signo;
-        if (!timed_release_cancel(&s->release))
+        if (!start_cancel(s))
             finish(s);
     }
 }
@@ -532,7 +600,7 @@ static void on_signal(void *owner, int signo)
     else if (stays(s))
         job_signal(&s->job, signo);
     else if (child_signal_is_fatal(signo))
-        timed_release_hurry(&s->release);
+        s->leave_by = moment_min(s->leave_by, moment_plus(moment_now(), HURRY_NS));
     if (!s->done)
         settle(s);
 }
@@ -598,8 +666,6 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     struct supervisor s = {.plan = plan, .outcome = outcome};
 
     s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
-    s.release =
-        (struct timed_release){.events = plan->agent.events, .agent = &s.agent, .job = &s.job};
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
     if (prepare(&s) < 0 || loop_run(s.loop) < 0) {
         const struct run_reason why = run_reason_errno();
