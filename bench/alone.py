@@ -1,4 +1,4 @@
-"""Runs that nobody disturbs: what a lock costs when it is free."""
+"""Undisturbed runs: the cost of a lock that is free."""
 import itertools
 import os
 import subprocess

@@ -1,6 +1,6 @@
 /* bare [-w] PORT KEY COMMAND...: a lock in Redis as it is written in ten minutes, to measure rlock
  * against. SET NX PX takes it, and a script that compares deletes it. Nothing renews the lease,
- * nobody looks after the command, and those who wait are in no order.
+ * no process watches the command, and waiters are not in order.
  *
  *   without -w   ends with 75 if somebody else has it
  *   with -w      subscribes to the key's channel, and tries again whenever told there */

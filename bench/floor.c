@@ -1,6 +1,6 @@
 /* floor PORT KEY COMMAND...: the least that a command under a lock in Redis can cost. The lock is
  * the one element of a list: BLPOP takes it, first come, first served, and RPUSH puts it back. No
- * lease: who dies keeps it for ever. */
+ * lease: a holder that dies keeps it for ever. */
 #include <hiredis.h>
 #include <stdlib.h>
 #include <sys/wait.h>

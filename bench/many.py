@@ -72,7 +72,7 @@ def queue(samples, measured, count):
 
 
 def inspect(samples, measured, lock, count):
-    """As "status KEY" does: what is behind the reply's nine parts says where to go on."""
+    """As "status KEY" does: the part behind the reply's first nine says where to continue."""
     parts, rest = [], [0, ""]
     while rest and rest[0] != 0 or not parts:
         words = lock.words("inspect", *rest)

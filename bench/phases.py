@@ -5,7 +5,7 @@ import subprocess
 from servers import there
 
 CALLS = 'execve,clone,clone3,fork,vfork,connect,sendto,recvfrom,exit_group'
-# What ends a phase: the first line, from where the one before ended, that fits.
+# The line that ends a phase: the first that fits, from where the one before ended.
 PHASES = [
     ('start, libraries, settings', r'clone|fork\('),
     ('second process', r'connect\('),

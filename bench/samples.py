@@ -37,7 +37,7 @@ MEASURES = {
     "heartbeat, last": ("µs", "the same of the last one's"),
     "hand-over's scripts": ("µs", "the same of the release and of the renewal that follows"),
     "status KEY": ("µs", "the same of all calls for one `rlock status KEY`"),
-    "its longest call": ("µs", "for so long nobody else is served"),
+    "its longest call": ("µs", "for so long no other client is served"),
     "acquisitions": ("1/s", "of free locks, over 50 connections; with redis-benchmark beside it"),
     "renewals": ("1/s", "of a lock for which 1000 wait"),
     "heartbeats": ("1/s", "of one of 1000 waiters"),

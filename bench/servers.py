@@ -76,7 +76,7 @@ class Redis(Server):
 
 
 class Proxy(Server):
-    """A way to a server that takes time. Who connects is let in at once."""
+    """A slow way to a server. Connections are accepted at once."""
 
     def __init__(self, build, place, server):
         self.program, self.control, self.server = f"{build}/tests/faultproxy", f"{place}/c", server
