@@ -128,7 +128,7 @@ def contestants(build, place, redis, against=None):
             )
         )
     else:
-        notes.append('etcdctl lock: left out, there is no etcd or etcdctl here')
+        notes.append('etcdctl lock: left out, etcd or etcdctl is missing')
     all_of_them.append(Contestant('redis-cli', [f'{HERE}/lock-redis-cli', port], redis))
     python = python_with_redis()
     if python:

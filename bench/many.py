@@ -1,6 +1,6 @@
-"""One server with many waiters, many locks, and many keys of others. What processes would need too
-much memory for is done by calling rlock's scripts. Of a script's times the least counts: what else
-the machine does only adds to it."""
+"""One server with many waiters, many locks, and many keys of others. Where processes would need too
+much memory, rlock's scripts are called directly. The least of a script's times counts: other work
+of the machine only adds to it."""
 import os
 import re
 import subprocess

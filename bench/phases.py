@@ -36,7 +36,7 @@ def split(lines):
 
 def phases(samples, place, who, rounds):
     if not there('strace'):
-        samples.note('phases: left out, there is no strace here')
+        samples.note('phases: left out, strace is missing')
         return
     trace = f'{place}/trace'
     for _ in range(rounds):

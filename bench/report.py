@@ -228,7 +228,7 @@ def stack(samples, path, title):
 def pictures(samples, folder):
     """[(title of the table, name of the file)] of those that could be made."""
     if not shutil.which('gnuplot'):
-        samples.note('pictures: left out, there is no gnuplot here')
+        samples.note('pictures: left out, gnuplot is missing')
         return []
     measured = {key[0] for key in samples.values}
     made = []

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""scripts.py FOLDER FOLDER [ROUNDS]: what the scripts of one folder cost the server beside those of
+"""scripts.py FOLDER FOLDER [ROUNDS]: the cost to a server of one folder's scripts beside those of
 another, both in turn against one server of its own.
 
 Each round acquires 100 locks, and releases them; the server itself says how long that took (INFO

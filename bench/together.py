@@ -159,7 +159,7 @@ def far_gap(build, place, who, proxy):
         time.sleep(20 * WAY / 1e3)
         os.close(os.open(gate, os.O_WRONLY))
         if crowd.wait(LIMIT):
-            raise OSError(f'{who.name}: who was far had not been served after {LIMIT} s')
+            raise OSError(f'{who.name}: the distant waiter was not served within {LIMIT} s')
     finally:
         crowd.end()
     return History(log).gaps

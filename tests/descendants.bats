@@ -83,7 +83,7 @@ trapped() {
 }
 
 # All that the command has started has inherited a file that is locked. Where rlock is slower than
-# what it kills, that ends by itself before the lease does.
+# the processes that it kills, they end by themselves before the lease does.
 @test "H92 H121 kill -9 of rlock while its command forks all the time: ended before anyone begins" {
     local i
     for i in {1..3}; do
@@ -207,7 +207,7 @@ hidden_by_user() {
     local signal
     for signal in STOP KILL; do
         rm -f "$LOG"
-        # Its numbers are to be none of the kernel's own processes outside.
+        # Its numbers must not be those of the kernel's own processes outside.
         # shellcheck disable=SC2016
         bg a unshare --pid --fork bash -c 'for i in {1..300}; do (:); done; "$0" "$@"; exit' \
             "$RLOCK" run --lease 6s k -- sh -c "$(pair)"

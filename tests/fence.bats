@@ -249,7 +249,7 @@ locked() {
     stderr_line 'new: No space left on device'
 }
 
-# late_write COMMAND: what "a" has written after "b", when "a" with its agent was stopped for longer
+# late_write COMMAND: prints what "a" has written after "b", when "a" with its agent was stopped for longer
 # than the lease, and then the command found that it may write.
 late_write() {
     rm -f "$T/go" "$T/data" "$T/up"

@@ -22,7 +22,7 @@ offers_anew() {
     [[ -n $now && $now != "$1" ]]
 }
 
-@test "H136 a waiter starts from the message alone, and asks again if its renewal is not answered" {
+@test "H136 a waiter starts by the message only, and asks again if its renewal is not answered" {
     start_proxy
     hold a k
     queue_for w k -v -u "redis://${proxy[proxy]}"

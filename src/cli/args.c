@@ -166,8 +166,8 @@ static void take_option(int argc, char *const *argv, const struct option_spec *s
 static bool parse(int argc, char *const *argv, const struct option_spec *table,
                   struct arguments *arguments)
 {
-    struct getopt_tables tables;
-    int c, at = 1; /* where the call of getopt_long() began */
+    static struct getopt_tables tables; /* each page of a stack frame would be touched */
+    int c, at = 1;                      /* where the call of getopt_long() began */
 
     make_tables(table, &tables);
     opterr = 0;
@@ -191,8 +191,8 @@ static bool parse(int argc, char *const *argv, const struct option_spec *table,
 bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments)
 {
+    static struct option_spec flat[ARGS_OPTIONS_MAX + 1]; /* as the tables of parse() */
     size_t room = (size_t)argc + 1;
-    struct option_spec flat[ARGS_OPTIONS_MAX + 1];
 
     *arguments = (struct arguments){0};
     arguments->options = calloc(room, sizeof *arguments->options);

@@ -364,7 +364,7 @@ static bool kill_latest(struct search *search, bool *complete)
 /* Where this process does not inherit the orphans, "all" does not show a process that is born while
  * it is read and whose parent ends before its turn comes. But numbers are given in turn. "last" was
  * the latest one before two lists were read, and processes that were born since are looked at by
- * their numbers, in order, until there are no more. A parent that has ended by its turn has forked
+ * their numbers, in order, until none is left. A parent that has ended by its turn has forked
  * its child before that, and so the child's number has a later turn; or its number was not later
  * than "last", and then the child is in the second list. */
 static enum tree_state signal_births(const struct tree *tree, const struct process_list *all,

@@ -6,7 +6,7 @@
 
 #include "tap.h"
 
-/* Locks as words "KEY:AGE:WAIT": held for AGE seconds, the first waiter waits for WAIT; 0: nobody
+/* Locks as words "KEY:AGE:WAIT": held for AGE seconds, the first waiter waits for WAIT; 0: none
  * does. The holder's host is h-KEY. */
 static void see(struct lock_views *views, const char *words)
 {

@@ -1,4 +1,4 @@
-/* What belongs to a command's tree, in a /proc that is made of files: while its supervisor lives,
+/* The processes of a command's tree, in a /proc that is made of files: while its supervisor lives,
  * from lists of children and without them, and after its death. */
 #include "os/tree.h"
 
