@@ -109,19 +109,11 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
     conn_encode(bytes, 1, time, NULL);
 }
 
-static const char *string_at(const redisReply *reply, size_t i)
-{
-    return reply->type == REDIS_REPLY_ARRAY && i < reply->elements &&
-                   reply->element[i]->type == REDIS_REPLY_STRING
-               ? reply->element[i]->str
-               : NULL;
-}
-
 /* A Sentinel tells the names of the masters that it watches. */
 static void describe_sentinel(const redisReply *reply, char *text, size_t size)
 {
     const redisReply *names = reply->elements > 1 ? reply->element[1] : NULL;
-    const char *name = names ? string_at(names, 0) : NULL;
+    const char *name = names ? redis_reply_string(names, 0) : NULL;
 
     snprintf(text, size,
              "this is a Sentinel, not a server that keeps data: write sentinel://HOST:PORT/%.60s",
@@ -131,7 +123,7 @@ static void describe_sentinel(const redisReply *reply, char *text, size_t size)
 bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redisReply *reply,
                               struct answer *answer)
 {
-    const char *role = string_at(reply, 0), *master = string_at(reply, 1);
+    const char *role = redis_reply_string(reply, 0), *master = redis_reply_string(reply, 1);
 
     if (!role || strcmp(role, "master") == 0)
         return true;
@@ -152,7 +144,7 @@ bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redi
 
 int redis_greeting_replicas(const struct redisReply *role)
 {
-    const char *word = string_at(role, 0);
+    const char *word = redis_reply_string(role, 0);
     const redisReply *replicas = word ? redis_reply_list(role, 2) : NULL;
 
     if (!replicas || strcmp(word, "master") != 0)

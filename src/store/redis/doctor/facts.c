@@ -15,20 +15,19 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 
-/* The clock of the server has to go on by as much as ours meanwhile, which takes a moment to
- * see. */
+/* The pings take long enough to see whether the server's clock advances as much as ours. */
 #define PINGS     15
 #define PAUSE_NS  (8 * NS_PER_MS)
 #define ANSWER_NS (5 * NS_PER_SEC)
 #define SCRATCH   "rlock-doctor"
 #define CHANNEL   "rlock-doctor:none"
 #define NS_PER_US INT64_C(1000)
-/* In the year 2116; what took how long can be added to it. */
+/* In the year 2116; durations can be added to it. */
 #define CLOCK_MAX_NS (INT64_MAX / 2)
 
-/* -- what replies say -------------------------------------------------------------------------- */
+/* -- reading replies -------------------------------------------------------------------------- */
 
-/* The value of one line of INFO's reply; false if it is not in it. */
+/* Prints the value of one line of INFO's reply; false if there is not such a line. */
 static bool info_text(const char *info, const char *name, char *out, size_t size)
 {
     size_t length = strlen(name);
@@ -43,7 +42,7 @@ static bool info_text(const char *info, const char *name, char *out, size_t size
     return false;
 }
 
-/* Of numbers only the size matters; UNTOLD: it is none. */
+/* Only the size of a number matters; UNTOLD: it is not one. */
 static int64_t number_of(const char *text)
 {
     int64_t number = decimal_size(text, REDIS_NUMBER_MAX);
@@ -122,7 +121,8 @@ void redis_facts_info(struct server_facts *facts, const redisReply *reply)
 
 static const char *text_at(const redisReply *reply, size_t i)
 {
-    return reply->element[i]->type == REDIS_REPLY_STRING ? reply->element[i]->str : "";
+    const char *text = redis_reply_string(reply, i);
+    return text ? text : "";
 }
 
 void redis_facts_grace(struct server_facts *facts, const redisReply *reply)
@@ -287,7 +287,7 @@ static void pause_for(struct inquiry *inquiry, int64_t ns)
     loop_disarm(inquiry->loop, &timer);
 }
 
-/* -- how far, and what time it is there ------------------------------------------------------- */
+/* -- latency and clock ------------------------------------------------------- */
 
 static int64_t clock_of(const redisReply *reply)
 {
@@ -332,7 +332,7 @@ static bool ask_pings(struct inquiry *inquiry)
     return true;
 }
 
-/* -- what it is, and how it is set up ---------------------------------------------------------- */
+/* -- version and settings ---------------------------------------------------------- */
 
 static void hear_self(struct inquiry *inquiry, redisReply *const *replies, size_t count)
 {
@@ -364,7 +364,7 @@ static void hear_markers(struct inquiry *inquiry, redisReply *const *replies, si
     inquiry->facts->told = inquiry->answered;
 }
 
-/* Looked at only: the first who asks for a lock with --grace, or as one of a quorum, writes it. */
+/* Only reads the markers: the first request with --grace, or in a quorum, writes them. */
 static bool ask_markers(struct inquiry *inquiry)
 {
     char *epoch = redis_marker(inquiry->address->prefix, "epoch");
@@ -406,7 +406,7 @@ static bool ask_script(struct inquiry *inquiry)
     return ask(inquiry, 1, hear_script);
 }
 
-/* -- what its user may do ---------------------------------------------------------------------- */
+/* -- rights ---------------------------------------------------------------------- */
 
 static void note_lack(struct server_facts *facts, size_t right, const redisReply *reply)
 {
@@ -496,7 +496,7 @@ static bool greet(struct inquiry *inquiry)
     return true;
 }
 
-/* A server that answers some questions and then no more is not one to rely on. */
+/* A server that stops answering half-way counts as not reached. */
 static void inquire(struct inquiry *inquiry)
 {
     inquiry->facts->reached = greet(inquiry) && ask_pings(inquiry) && ask_self(inquiry) &&
@@ -531,7 +531,7 @@ bool redis_facts_ask(const struct store_address *address, struct server_facts *f
 
     know_nothing(facts);
     if (!inquiry.loop) {
-        snprintf(fault, size, "cannot wait for the server: %s", strerror(errno));
+        snprintf(fault, size, "event loop failed: %s", strerror(errno));
         return false;
     }
     inquiry.session = redis_session_new(inquiry.loop, address, &events, &inquiry, fault, size);
@@ -557,8 +557,8 @@ static void ask_for_facts(struct loop *loop, struct tls *tls, const struct store
     const struct url *url = address->urls;
     struct sentinels *sentinels = sentinels_new(loop, url, tls);
 
-    sentinels_ask_all(sentinels, store_address_password(address),
-                      moment_plus(moment_now(), address->connect_timeout), all_heard, loop);
+    sentinels_ask(sentinels, SENTINELS_ALL, store_address_password(address),
+                  moment_plus(moment_now(), address->connect_timeout), all_heard, loop);
     loop_run(loop);
     facts->count = sentinels_count(sentinels);
     for (size_t i = 0; i < facts->count; i++) {
@@ -578,7 +578,7 @@ bool sentinel_facts_ask(const struct store_address *address, struct sentinel_fac
 
     *facts = (struct sentinel_facts){0};
     if (!loop)
-        snprintf(fault, size, "cannot wait for the Sentinels: %s", strerror(errno));
+        snprintf(fault, size, "event loop failed: %s", strerror(errno));
     bool able = loop && (tls || !address->urls->tls);
     if (able)
         ask_for_facts(loop, tls, address, facts);

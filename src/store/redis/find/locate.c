@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* How often to ask whether the master is still the master, at least: as long may one that was
- * disowned go unnoticed. A small request to each Sentinel; a run shorter than this never makes
- * one. */
+/* How often to ask, at least, whether the master is still the master: a master that was replaced may
+ * go unnoticed for this long. It is a small request to each Sentinel, which shorter runs never
+ * make. */
 #define LOOK_NS (3 * NS_PER_SEC)
 /* How long a look may take. */
 #define LOOK_TIMEOUT_NS (2 * NS_PER_SEC)
@@ -26,13 +26,13 @@ struct locator {
     int count;
     struct resolver *resolver;
     struct helper_process *starter;
-    struct loop_timer failure; /* tells of a search that could not even start */
+    struct loop_timer failure; /* reports a search that could not even start */
     int error;
     void (*done)(void *arg, const struct answer *failure);
     void *arg;
 
-    struct sentinels *sentinels; /* who know where it is; NULL: nobody has to be asked */
-    bool doubtful;               /* what is known was not confirmed since the last connection */
+    struct sentinels *sentinels; /* which know where it is; NULL: there are none */
+    bool doubtful;               /* the master was not confirmed since the last connection */
     char host[256];              /* the master they named, or "" */
     int port;
     char found[300];
@@ -43,14 +43,14 @@ struct locator {
     void *moved_arg;
 };
 
-/* What starting the local server comes to. */
+/* The outcome of starting the local server. */
 struct start {
     bool up;
     char socket[LOCAL_SOCKET_SIZE];
     char fault[160];
 };
 
-static void tell_more(struct locator *locator, enum cause cause, bool nowhere, const char *fault)
+static void report(struct locator *locator, enum cause cause, bool nowhere, const char *fault)
 {
     struct answer failure;
 
@@ -60,15 +60,10 @@ static void tell_more(struct locator *locator, enum cause cause, bool nowhere, c
     locator->done(locator->arg, &failure);
 }
 
-static void tell(struct locator *locator, enum cause cause, const char *fault)
-{
-    tell_more(locator, cause, false, fault);
-}
-
-static void tell_failure(struct loop_timer *timer)
+static void report_error(struct loop_timer *timer)
 {
     struct locator *locator = timer->owner;
-    tell(locator, CAUSE_UNREACHABLE, strerror(locator->error));
+    report(locator, CAUSE_UNREACHABLE, false, strerror(locator->error));
 }
 
 static void fail_soon(struct locator *locator)
@@ -77,8 +72,7 @@ static void fail_soon(struct locator *locator)
     loop_arm(locator->loop, &locator->failure, loop_now(locator->loop));
 }
 
-/* Where the server is if it runs; a directory that is not to be trusted is told of by the
- * search. */
+/* Finds the server if it runs; the search reports a directory that must not be trusted. */
 static void know_local(struct locator *locator)
 {
     char socket[LOCAL_SOCKET_SIZE];
@@ -95,7 +89,7 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
     struct locator *locator = mem_zeroed(sizeof *locator);
 
     *locator = (struct locator){.loop = loop, .url = url, .pace = LOOK_NS};
-    locator->failure = (struct loop_timer){.fire = tell_failure, .owner = locator};
+    locator->failure = (struct loop_timer){.fire = report_error, .owner = locator};
     locator->look = (struct loop_timer){.fire = look, .owner = locator};
     locator->fixed = url->record->program != NULL;
     if (locator->fixed)
@@ -174,7 +168,7 @@ static void resolved(void *arg, const struct endpoint *found, int count, const c
         locator->doubtful = false;
         locator->done(locator->arg, NULL);
     } else {
-        tell_more(locator, CAUSE_UNREACHABLE, count < 0, fault);
+        report(locator, CAUSE_UNREACHABLE, count < 0, fault);
     }
 }
 
@@ -208,8 +202,7 @@ static void started(void *arg, const void *finding)
         locator->count = resolve_path(start.socket, &locator->endpoints[0]);
         locator->done(locator->arg, NULL);
     } else {
-        /* What keeps it from starting does not pass by itself. */
-        tell(locator, CAUSE_UNFIT, start.fault);
+        report(locator, CAUSE_UNFIT, false, start.fault); /* retrying does not help */
     }
 }
 
@@ -223,8 +216,8 @@ static void start_local(struct locator *locator)
 
 /* -- Sentinels ------------------------------------------------------------------------------- */
 
-/* Whether the last master may be tried again although the Sentinels cannot be asked, or not enough
- * of them: their outage need not be ours. But not where even one of them says otherwise. */
+/* Whether the last master may be tried again although too few Sentinels can be asked: their outage
+ * need not be ours. But not if even one of them says otherwise. */
 static bool may_stay(const struct locator *locator, const struct sentinel_vote *vote)
 {
     switch (vote->outcome) {
@@ -264,7 +257,7 @@ static void voted(void *arg, const struct sentinel_vote *vote)
 static void look_soon(struct locator *locator)
 {
     struct moment now = loop_now(locator->loop);
-    /* Spread by the clock: those who were cut off together do not ask together. */
+    /* Spread by the clock: clients that were cut off together do not ask together. */
     int64_t spread = now.ns % (locator->pace / 5);
 
     loop_arm(locator->loop, &locator->look, moment_plus(now, locator->pace - spread));
@@ -286,8 +279,8 @@ static void look(struct loop_timer *timer)
 {
     struct locator *locator = timer->owner;
 
-    sentinels_ask_known(locator->sentinels, locator->password,
-                        moment_plus(loop_now(locator->loop), LOOK_TIMEOUT_NS), looked, locator);
+    sentinels_ask(locator->sentinels, SENTINELS_KNOWN, locator->password,
+                  moment_plus(loop_now(locator->loop), LOOK_TIMEOUT_NS), looked, locator);
 }
 
 /* -- from outside ---------------------------------------------------------------------------- */
@@ -300,8 +293,8 @@ void locator_search(struct locator *locator, const char *password, struct moment
     locator->done = done;
     locator->arg = arg;
     if (locator->sentinels)
-        sentinels_ask(locator->sentinels, password, moment_plus(now, moment_until(now, until) / 2),
-                      voted, locator);
+        sentinels_ask(locator->sentinels, SENTINELS_VOTE, password,
+                      moment_plus(now, moment_until(now, until) / 2), voted, locator);
     else if (locator->startable)
         start_local(locator);
     else

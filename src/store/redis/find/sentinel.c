@@ -7,6 +7,7 @@
 #include "net/loop.h"
 #include "net/resolve.h"
 #include "rules/error.h"
+#include "rules/reply.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -14,8 +15,7 @@
 
 #define PORT_MAX 65535
 
-/* What is asked for at once: the master, and, if they are wanted, the other Sentinels and its own
- * name. */
+/* Asked at once: the master, and, if they are wanted, the other Sentinels and its own id. */
 enum { QUESTION_MASTER, QUESTION_PEERS, QUESTION_ID, QUESTIONS };
 
 enum step { STEP_NONE, STEP_FIND, STEP_CONNECT, STEP_ASK, STEP_AUTH, STEP_LIST };
@@ -29,8 +29,8 @@ struct sentinel {
     void *arg;
 
     struct conn *conn;
-    bool open;     /* the connection; idle if there is no step */
-    bool used;     /* it is one of before, which may be dead without our knowing */
+    bool open;     /* the connection; idle without a step */
+    bool used;     /* it was open before this question, so it may be dead */
     bool told_who; /* it knows the password */
     struct resolver *resolver;
     struct endpoint endpoints[RESOLVE_MAX];
@@ -130,14 +130,6 @@ static void connected(void *arg)
 
 /* -- answers --------------------------------------------------------------------------------- */
 
-static const char *string_at(const redisReply *reply, size_t i)
-{
-    return reply->type == REDIS_REPLY_ARRAY && i < reply->elements &&
-                   reply->element[i]->type == REDIS_REPLY_STRING
-               ? reply->element[i]->str
-               : NULL;
-}
-
 static void fail_by_error(struct sentinel *sentinel, enum sentinel_said said, const char *text)
 {
     struct answer plain = {.verdict = VERDICT_UNKNOWN};
@@ -160,7 +152,7 @@ static void hear_error(struct sentinel *sentinel, const char *text)
         fail_by_error(sentinel, SENTINEL_SILENT, text);
 }
 
-/* A port as text; 0: it is none. */
+/* Reads a port; 0: it is not one. */
 static int port_of(const char *text)
 {
     int64_t port = 0;
@@ -168,14 +160,14 @@ static int port_of(const char *text)
     return text && decimal_read(text, strlen(text), PORT_MAX, &port) ? (int)port : 0;
 }
 
-/* ["name", …, "ip", …, "port", …, "runid", …, …] as a peer; false if it has no address. */
+/* Reads ["name", …, "ip", …, "port", …, "runid", …, …]; false if it has no address. */
 static bool read_peer(const redisReply *fields, struct sentinel_peer *peer)
 {
     const char *host = NULL, *id = NULL, *name;
 
     *peer = (struct sentinel_peer){.port = 0};
-    for (size_t i = 0; (name = string_at(fields, i)) != NULL; i += 2) {
-        const char *value = string_at(fields, i + 1);
+    for (size_t i = 0; (name = redis_reply_string(fields, i)) != NULL; i += 2) {
+        const char *value = redis_reply_string(fields, i + 1);
         if (strcmp(name, "ip") == 0)
             host = value;
         else if (strcmp(name, "port") == 0)
@@ -190,7 +182,7 @@ static bool read_peer(const redisReply *fields, struct sentinel_peer *peer)
     return true;
 }
 
-/* One that may not tell, or does not know how, tells of none, and has no name. */
+/* A Sentinel that may not tell, or does not know how, tells of none, and has no id. */
 static void hear_peers(struct sentinel *sentinel, const redisReply *peers, const redisReply *id)
 {
     size_t told = peers->type == REDIS_REPLY_ARRAY ? peers->elements : 0;
@@ -209,8 +201,8 @@ static void hear_address(struct sentinel *sentinel, const redisReply *reply)
 {
     struct sentinel_word *word = &sentinel->word;
     const char *list[] = {"SENTINEL", "MASTERS"};
-    const char *host = string_at(reply, 0);
-    int port = port_of(string_at(reply, 1));
+    const char *host = redis_reply_string(reply, 0);
+    int port = port_of(redis_reply_string(reply, 1));
 
     if (reply->type == REDIS_REPLY_NIL) {
         send_command(sentinel, STEP_LIST, 2, list);
@@ -223,7 +215,6 @@ static void hear_address(struct sentinel *sentinel, const redisReply *reply)
     }
 }
 
-/* All that was asked is answered. */
 static void hear_answers(struct sentinel *sentinel)
 {
     redisReply *master = sentinel->replies[QUESTION_MASTER];
@@ -239,7 +230,7 @@ static void hear_answers(struct sentinel *sentinel)
     freeReplyObject(master);
 }
 
-/* Takes the reply over. */
+/* Owns the reply from now on. */
 static void hear_answer(struct sentinel *sentinel, redisReply *reply)
 {
     sentinel->replies[sentinel->got++] = reply;
@@ -247,14 +238,14 @@ static void hear_answer(struct sentinel *sentinel, redisReply *reply)
         hear_answers(sentinel);
 }
 
-/* The masters that it knows, by name, for the user. */
+/* Lists the masters that it knows, for the user. */
 static void hear_list(struct sentinel *sentinel, const redisReply *reply)
 {
     char names[sizeof sentinel->word.why] = "";
 
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
         const redisReply *master = reply->element[i];
-        const char *field = string_at(master, 0), *name = string_at(master, 1);
+        const char *field = redis_reply_string(master, 0), *name = redis_reply_string(master, 1);
         size_t used = strlen(names);
         if (field && name && strcmp(field, "name") == 0 && used + strlen(name) + 3 < sizeof names)
             snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", name);
@@ -278,16 +269,15 @@ static void replied(void *arg, redisReply *reply)
         else
             send_questions(sentinel);
         break;
-    default: hang_up(sentinel); break; /* speaks without being asked */
+    default: hang_up(sentinel); break; /* an unsolicited reply */
     }
     freeReplyObject(reply);
 }
 
 /* -- on the way there ------------------------------------------------------------------------ */
 
-/* One more address did not lead there. Without an answer from any of them, the name is looked up
- * anew next time. */
-static void go_on(struct sentinel *sentinel, const char *why)
+/* One more address did not lead there. If all of them fail, the name is looked up anew next time. */
+static void try_next(struct sentinel *sentinel, const char *why)
 {
     sentinel->step = STEP_CONNECT;
     snprintf(sentinel->word.why, sizeof sentinel->word.why, "%s", why);
@@ -309,11 +299,11 @@ static void broken(void *arg, const char *why)
         return;
     if (used && was_open) {
         sentinel->used = false;
-        sentinel->wants_peers = true; /* it may be another one by now */
+        sentinel->wants_peers = true; /* it may be another Sentinel by now */
         sentinel->next = 0;
         connect_next(sentinel);
     } else {
-        go_on(sentinel, why);
+        try_next(sentinel, why);
     }
 }
 
@@ -347,7 +337,7 @@ static void found(void *arg, const struct endpoint *endpoints, int count, const 
     if (count > 0)
         connect_next(sentinel);
     else
-        go_on(sentinel, fault);
+        try_next(sentinel, fault);
 }
 
 static void find(struct sentinel *sentinel)
@@ -364,10 +354,10 @@ static void find(struct sentinel *sentinel)
     loop_arm(sentinel->loop, &sentinel->timer, sentinel->until);
     sentinel->resolver = resolver_start(sentinel->loop, host->name, host->port, found, sentinel);
     if (!sentinel->resolver)
-        go_on(sentinel, strerror(errno));
+        try_next(sentinel, strerror(errno));
 }
 
-/* Tries the next address; every one gets its share of the time that is left. */
+/* Tries the next address, with its share of the time that is left. */
 static void connect_next(struct sentinel *sentinel)
 {
     struct moment now = loop_now(sentinel->loop);
@@ -382,7 +372,7 @@ static void connect_next(struct sentinel *sentinel)
              moment_plus(now, moment_until(now, sentinel->until) / share));
     if (conn_open(sentinel->conn, &sentinel->endpoints[sentinel->next++], sentinel->tls,
                   sentinel->host->name) != 0)
-        go_on(sentinel, strerror(errno));
+        try_next(sentinel, strerror(errno));
 }
 
 /* -- from outside ---------------------------------------------------------------------------- */
@@ -431,7 +421,7 @@ void sentinel_ask(struct sentinel *sentinel, const char *password, bool peers, s
     sentinel->until = until;
     sentinel->used = sentinel->open;
     if (sentinel->open) {
-        /* It may be dead: half of the time is for another. */
+        /* It may be dead: half of the time is for a new one. */
         loop_arm(sentinel->loop, &sentinel->timer, moment_plus(now, moment_until(now, until) / 2));
         send_questions(sentinel);
     } else {

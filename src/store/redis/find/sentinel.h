@@ -11,30 +11,31 @@ struct loop;
 struct sentinel;
 struct tls;
 
-/* Another Sentinel, as one tells of it. */
+/* Another Sentinel that one tells of. */
 struct sentinel_peer {
     char host[256];
     int port;
     char id[SENTINEL_ID_SIZE];
 };
 
-/* The one at that host, who is asked about the URL's master. Both are borrowed like "tls" for as
- * long as the Sentinel lives; tls NULL: plain. "heard" comes once for each question that was not
- * followed by another before its answer, and later than it was asked; another may be asked from
+/* Makes a Sentinel at that host, to be asked about the URL's master. Both are borrowed like "tls"
+ * (NULL: plain) until sentinel_free(). "heard" comes once for each question that was not followed by
+ * another before its answer, never before sentinel_ask() returned; another may be asked from
  * there. */
 struct sentinel *sentinel_new(struct loop *loop, const struct url *url, const struct url_host *host,
                               struct tls *tls, void (*heard)(void *arg), void *arg);
 void sentinel_free(struct sentinel *sentinel);
 
-/* Asks; there is a word by "until" at the latest. password: for one that does not answer without;
- * NULL: none; borrowed until there is. peers: asks for these, too. */
+/* Asks; there is a word by "until" at the latest. password: for a Sentinel that requires one; NULL:
+ * none; borrowed until there is a word. peers: asks for these, too. */
 void sentinel_ask(struct sentinel *sentinel, const char *password, bool peers, struct moment until);
-/* Not asked any more: "heard" does not come for what was asked. */
+/* Ends the question, without its "heard". */
 void sentinel_hush(struct sentinel *sentinel);
-/* The answer, or that it is still ASKED. */
+/* Returns the answer, or that it is still ASKED. */
 const struct sentinel_word *sentinel_word(const struct sentinel *sentinel);
-/* The others, as it told last; borrowed until it is asked again. */
+/* Returns the other Sentinels, as it told last; borrowed until it is asked again. */
 const struct sentinel_peer *sentinel_peers(const struct sentinel *sentinel, size_t *count);
 /* Whether this is a numeric address of its host, as far as that is known. */
 bool sentinel_is_at(const struct sentinel *sentinel, const char *host, int port);
+
 #endif

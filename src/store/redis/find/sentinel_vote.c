@@ -19,7 +19,7 @@ static bool same(const struct sentinel_word *one, const struct sentinel_word *ot
            (one->said != SENTINEL_NAMES || sentinel_names(one, other->host, other->port));
 }
 
-/* One that has two addresses has one vote: that of the first of them that answered. */
+/* A Sentinel with two addresses has one vote: that of the first address that answered. */
 static bool counts(const struct sentinel_word *words, size_t count, size_t i)
 {
     const struct sentinel_word *word = &words[i];
@@ -49,8 +49,8 @@ static size_t count_of(const struct sentinel_word *words, size_t count, enum sen
     return found;
 }
 
-/* How many there are. Of those that are silent, one that the URL names may be one that others tell
- * of by another address; but not before all have answered who will. */
+/* Counts the Sentinels. A silent one that the URL names may be one that others tell of by another
+ * address; that is known only once all answers are there. */
 static size_t count_all(const struct sentinel_word *words, size_t count, bool complete)
 {
     size_t known = 0, named = 0, told = 0;
@@ -70,7 +70,7 @@ static size_t count_all(const struct sentinel_word *words, size_t count, bool co
     return known + (named > told ? named : told);
 }
 
-/* What has the most votes. */
+/* Finds the word with the most votes. */
 static struct sentinel_vote leading(const struct sentinel_word *words, size_t count)
 {
     struct sentinel_vote best = {.outcome = SENTINELS_OPEN};
@@ -88,7 +88,7 @@ static struct sentinel_vote leading(const struct sentinel_word *words, size_t co
     return best;
 }
 
-/* All have answered who will, and no answer has enough votes. */
+/* All answers are there, and none has enough votes. */
 static struct sentinel_vote undecided(const struct sentinel_word *words, size_t count, size_t all)
 {
     struct sentinel_vote vote = {.outcome = SENTINELS_DIFFER, .all = all};

@@ -1,16 +1,15 @@
-/* What the answers of several Sentinels amount to. Pure.
+/* The vote of several Sentinels. Pure.
  *
- * One that was cut off, or slept through a failover, names a master that is none any more. So what
- * counts is what more than half of all Sentinels say: those of the URL, and those that they tell
- * of. One that cannot be reached is one of them, also where its host refuses the connection: a
- * firewall does so as well. */
+ * A Sentinel that was cut off, or slept through a failover, names a former master. So more than half
+ * of all Sentinels must say the same: those of the URL, and those that they tell of. Unreachable
+ * Sentinels count, also if their host refuses the connection: a firewall does so as well. */
 #ifndef RLOCK_STORE_REDIS_SENTINEL_VOTE_H
 #define RLOCK_STORE_REDIS_SENTINEL_VOTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As many are asked; no deployment has more. */
+/* No deployment has more. */
 #define SENTINELS_MAX    64
 #define SENTINEL_ID_SIZE 48
 
@@ -20,15 +19,15 @@ enum sentinel_said {
     SENTINEL_UNKNOWN, /* knows no master of that name */
     SENTINEL_SILENT,  /* no way to it, or no answer: may be running */
     SENTINEL_DENIED,  /* wants other credentials */
-    SENTINEL_UNFIT,   /* is no Sentinel */
+    SENTINEL_UNFIT,   /* is not a Sentinel */
 };
 
-/* Neither named nor told of: it does not count. */
+/* A Sentinel that is neither named nor told of does not count. */
 struct sentinel_word {
     enum sentinel_said said;
     bool named;                /* by the URL */
-    bool told;                 /* by another one, at that address */
-    char id[SENTINEL_ID_SIZE]; /* what Sentinels call it, "": not known */
+    bool told;                 /* by another Sentinel, at that address */
+    char id[SENTINEL_ID_SIZE]; /* "": not known */
     char host[256];            /* of the master named */
     int port;
     char why[128]; /* not NAMES: for the user; UNKNOWN: the masters that it does know, or "" */
@@ -40,7 +39,7 @@ bool sentinel_names(const struct sentinel_word *word, const char *host, int port
 bool sentinel_votes(const struct sentinel_word *word);
 
 enum sentinel_outcome {
-    SENTINELS_OPEN,        /* those who have not answered yet decide */
+    SENTINELS_OPEN,        /* those that have not answered yet decide */
     SENTINELS_NAME,        /* a master */
     SENTINELS_DO_NOT_KNOW, /* a master of that name */
     SENTINELS_DIFFER,      /* and no master has enough votes */
@@ -52,12 +51,12 @@ enum sentinel_outcome {
 
 struct sentinel_vote {
     enum sentinel_outcome outcome;
-    size_t speaker; /* one of those who said so; TOO_FEW: one who names a master, if there is one */
+    size_t speaker; /* one of those that said so; TOO_FEW: one that names a master, if any does */
     size_t votes;   /* NAME, DO_NOT_KNOW: how many said so; otherwise how many have answered */
     size_t all;     /* how many Sentinels there are, as far as is known */
 };
 
-/* Once it is not OPEN any more, later words do not change who is named. */
+/* Once it is not OPEN any more, later words do not change the master. */
 struct sentinel_vote sentinel_vote(const struct sentinel_word *words, size_t count);
 
 #endif

@@ -9,8 +9,8 @@
 struct member {
     struct sentinel *sentinel;
     struct url_host host;
-    char *name;                /* the host's, of one that is not in the URL; NULL */
-    char id[SENTINEL_ID_SIZE]; /* what others call it, "": none has told */
+    char *name;                /* the host's, if it is not in the URL; NULL */
+    char id[SENTINEL_ID_SIZE]; /* by which others know it; "": none has told */
     bool named, told;          /* in the URL; by those that were asked last */
 };
 
@@ -23,7 +23,7 @@ struct sentinels {
     size_t count;
 
     bool asking;
-    bool all; /* every one of them has to say something */
+    enum sentinels_question question;
     char *password;
     struct moment until;
     sentinels_done *done;
@@ -63,11 +63,11 @@ static bool is_complete(const struct sentinels *sentinels)
     return true;
 }
 
-/* -- who there is ---------------------------------------------------------------------------- */
+/* -- the members ---------------------------------------------------------------------------- */
 
 static void heard(void *arg);
 
-/* name: the host's, which is taken over; NULL where the URL has it. */
+/* name: the host's, which the member owns from now on; NULL if the URL has it. */
 static struct member *add_member(struct sentinels *sentinels, struct url_host host, char *name)
 {
     struct member *member = &sentinels->members[sentinels->count++];
@@ -90,7 +90,7 @@ static bool is_in_url(const struct sentinels *sentinels, const struct url_host *
     return false;
 }
 
-/* NULL: it is not known yet. */
+/* Returns NULL if it is not known yet. */
 static struct member *find_member(struct sentinels *sentinels, const struct sentinel_peer *peer)
 {
     for (size_t i = 0; i < sentinels->count; i++) {
@@ -124,7 +124,7 @@ static void learn_of(struct sentinels *sentinels, const struct sentinel_peer *pe
         ask_member(sentinels, member, true);
 }
 
-/* Those that have answered tell of others, who are asked as well. */
+/* Asks the Sentinels that those which have answered tell of. */
 static void learn_of_others(struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->count; i++) {
@@ -148,8 +148,9 @@ static void heard(void *arg)
         return;
     learn_of_others(sentinels);
     struct sentinel_vote vote = take_vote(sentinels);
-    /* Who is slower than needed may finish: that connection serves the next question. */
-    if (vote.outcome == SENTINELS_OPEN || (sentinels->all && !is_complete(sentinels)))
+    /* Slower Sentinels may finish: their connections serve the next question. */
+    if (vote.outcome == SENTINELS_OPEN ||
+        (sentinels->question == SENTINELS_ALL && !is_complete(sentinels)))
         return;
     sentinels->asking = false;
     sentinels->done(sentinels->arg, &vote);
@@ -161,7 +162,7 @@ struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct
 
     *sentinels = (struct sentinels){.loop = loop, .url = url, .tls = tls};
     for (size_t i = 0; i < url->host_count; i++) {
-        if (!is_in_url(sentinels, &url->hosts[i])) /* one that is named twice has one vote */
+        if (!is_in_url(sentinels, &url->hosts[i])) /* one that is listed twice has one vote */
             add_member(sentinels, url->hosts[i], NULL);
     }
     return sentinels;
@@ -177,13 +178,15 @@ void sentinels_free(struct sentinels *sentinels)
     free(sentinels);
 }
 
-/* peers: those that were told of before count once they are told of again. */
-static void ask(struct sentinels *sentinels, bool peers, const char *password, struct moment until,
-                sentinels_done *done, void *arg)
+/* Sentinels that were told of before count once they are told of again. */
+void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question,
+                   const char *password, struct moment until, sentinels_done *done, void *arg)
 {
+    bool peers = question != SENTINELS_KNOWN;
     char *old = sentinels->password;
 
     sentinels->asking = true;
+    sentinels->question = question;
     sentinels->until = until;
     sentinels->done = done;
     sentinels->arg = arg;
@@ -199,33 +202,12 @@ static void ask(struct sentinels *sentinels, bool peers, const char *password, s
     free(old);
 }
 
-void sentinels_ask(struct sentinels *sentinels, const char *password, struct moment until,
-                   sentinels_done *done, void *arg)
-{
-    sentinels->all = false;
-    ask(sentinels, true, password, until, done, arg);
-}
-
-void sentinels_ask_known(struct sentinels *sentinels, const char *password, struct moment until,
-                         sentinels_done *done, void *arg)
-{
-    sentinels->all = false;
-    ask(sentinels, false, password, until, done, arg);
-}
-
-void sentinels_ask_all(struct sentinels *sentinels, const char *password, struct moment until,
-                       sentinels_done *done, void *arg)
-{
-    sentinels->all = true;
-    ask(sentinels, true, password, until, done, arg);
-}
-
 void sentinels_hush(struct sentinels *sentinels)
 {
     sentinels->asking = false;
 }
 
-/* -- what they said -------------------------------------------------------------------------- */
+/* -- their words -------------------------------------------------------------------------- */
 
 bool sentinels_contradict(const struct sentinels *sentinels, const char *host, int port)
 {
@@ -268,8 +250,8 @@ static bool was_listed(const struct sentinels *sentinels, size_t i)
     return false;
 }
 
-/* "10.0.0.2:26379, 10.0.0.3:26379 (Connection refused), 10.0.0.4:26379 (no answer in time)": by
- * their reasons. */
+/* Prints those without an answer by their reasons: "10.0.0.2:26379, 10.0.0.3:26379 (Connection
+ * refused), 10.0.0.4:26379 (no answer in time)". */
 static void list_silent(const struct sentinels *sentinels, char *out, size_t size)
 {
     *out = '\0';
@@ -295,7 +277,7 @@ void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_
 
     list_silent(sentinels, silent, sizeof silent);
     switch (vote->outcome) {
-    case SENTINELS_DO_NOT_KNOW: /* it may be added yet */
+    case SENTINELS_DO_NOT_KNOW: /* it may still be added */
         answer_fail(answer, CAUSE_NOT_READY, "the sentinels know no master '%.60s'%s%s",
                     sentinels->url->master, word->why[0] ? ", but " : "", word->why);
         break;
