@@ -13,8 +13,7 @@
 /* No server has more. */
 #define REPLICAS_MAX 65536
 
-/* In this order. ASKING is without effect on what follows, but the nodes of a Cluster alone
- * understand it. */
+/* In this order. ASKING has no effect here, but only the nodes of a Cluster understand it. */
 enum step {
     STEP_AUTH,
     STEP_NAME,
@@ -109,7 +108,7 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
     conn_encode(bytes, 1, time, NULL);
 }
 
-/* A Sentinel tells the names of the masters that it watches. */
+/* A Sentinel's ROLE has the names of the masters that it watches. */
 static void describe_sentinel(const redisReply *reply, char *text, size_t size)
 {
     const redisReply *names = reply->elements > 1 ? reply->element[1] : NULL;
@@ -129,7 +128,7 @@ bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redi
         return true;
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN};
     greeting->replica = strcmp(role, "slave") == 0;
-    /* In a quorum, a mistake, and not a server that fails. */
+    /* In a quorum it is a mistake of the user, not a server that fails. */
     answer->cause = greeting->replica && greeting->member ? CAUSE_MISFIT : CAUSE_UNFIT;
     if (greeting->replica && master && reply->elements > 2)
         snprintf(answer->text, sizeof answer->text,
@@ -152,7 +151,7 @@ int redis_greeting_replicas(const struct redisReply *role)
     return replicas->elements < REPLICAS_MAX ? (int)replicas->elements : REPLICAS_MAX;
 }
 
-/* 0: it tells none. */
+/* Returns the clock in ms; 0: none. */
 static int64_t clock_of(const redisReply *reply)
 {
     int64_t us = redis_reply_time(reply);
@@ -171,7 +170,7 @@ static void read_node(const redisReply *reply, char node[MEMBER_SERVER_SIZE])
 }
 
 /* A user without ROLE or TIME loses a check, not the lock; a connection without a name loses
- * nothing. But a server that takes nobody says so in answer to whatever comes first. */
+ * nothing. But a server that takes no clients says so in reply to the first command. */
 static bool does_without(const struct redis_greeting *greeting, const char *error)
 {
     bool forbidden = strncmp(error, "NOPERM", 6) == 0;
@@ -190,7 +189,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         redis_error_answer(reply->str, answer);
         return GREETING_REFUSED;
     }
-    /* A Cluster's replica says who the master is, when it is asked for something. */
+    /* A Cluster's replica refers to its master later, in reply to a call. */
     if (greeting->step == STEP_ROLE && !greeting->cluster &&
         !redis_greeting_is_master(greeting, reply, answer))
         return GREETING_REFUSED;

@@ -1,7 +1,7 @@
-/* What is said on every new connection to a Redis server before anything else: who we are, what the
- * connection is called, which database; is it a master (in a Cluster: is it a node of one), what
- * time is it; and of a quorum's member, which server is it. All in one write, with what is asked
- * for first; the replies are judged one by one. */
+/* The greeting that begins each connection to a Redis server: user and password, the name of the
+ * connection, the database; is it a master (in a Cluster: is it a node of one), what is its clock;
+ * and for a quorum's member, which server is it. All in one write, with the first batch; the replies
+ * are judged one by one. */
 #ifndef RLOCK_STORE_REDIS_GREETING_H
 #define RLOCK_STORE_REDIS_GREETING_H
 
@@ -12,18 +12,18 @@ struct strbuf;
 
 struct redis_greeting {
     int db;
-    bool named;                    /* the connection is to be */
-    bool cluster;                  /* it is to be a node of one */
-    int step;                      /* whose reply is next */
-    int64_t clock_ms;              /* the server's, 0 if it does not tell */
-    bool replica;                  /* REFUSED for being one */
+    bool named;                    /* the connection gets a name */
+    bool cluster;                  /* it must be a node of one */
+    int step;                      /* the step whose reply is next */
+    int64_t clock_ms;              /* the server's; 0: it does not tell */
+    bool replica;                  /* REFUSED because it is one */
     bool member;                   /* of a quorum */
     char node[MEMBER_SERVER_SIZE]; /* of a member: its run_id */
     int replicas;                  /* how many it has, -1 if it does not tell */
 };
 
-/* Appends the commands to *bytes. password: NULL for none. client: what the
- * connection is called, "" for nothing. */
+/* Appends the commands to *bytes. password: NULL: none. client: the name of the connection; "":
+ * none. */
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
                           const char *password, const char *client, bool member,
                           struct strbuf *bytes);
@@ -38,15 +38,15 @@ enum greeting_state { GREETING_GOING, GREETING_DONE, GREETING_REFUSED };
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer);
 
-/* How many replies follow the one that was taken last. */
+/* Returns how many replies follow the one that was taken last. */
 int redis_greeting_left(const struct redis_greeting *greeting);
 
-/* Whether a reply to ROLE, which may be asked for later on as well, is not of another server than a
- * master. False: why, in *answer. */
+/* Whether a reply to ROLE, which may be sent later as well, does not exclude a master. False: why, in
+ * *answer. */
 bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redisReply *role,
                               struct answer *answer);
 
-/* How many replicas a master has, by its reply to ROLE; -1 if that says something else. */
+/* Returns how many replicas a master has, by its reply to ROLE; -1: it does not tell. */
 int redis_greeting_replicas(const struct redisReply *role);
 
 #endif

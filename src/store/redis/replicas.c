@@ -1,6 +1,5 @@
-/* WAIT behind a script. It counts the replicas that have all that this connection has written; so a
- * script whose answer is to count must write on each of its ways to that answer, or WAIT speaks of
- * nothing. */
+/* WAIT behind a script. It counts the replicas that have all that this connection has written. So a
+ * script must write something whenever it grants, or WAIT says nothing about the grant. */
 #include "store/redis/replicas.h"
 #include "rules/error.h"
 #include "store/redis/greeting.h"
@@ -19,8 +18,7 @@ static unsigned needed(const struct redis_replicas *replicas)
     case REPLICAS_NONE: return 0;
     case REPLICAS_COUNT: return replicas->number;
     case REPLICAS_MAJORITY: return known / 2 + 1;
-    case REPLICAS_ALL:
-        return known ? known : 1; /* that there are none is no reason to wait for none */
+    case REPLICAS_ALL: return known ? known : 1; /* one at least, even if there are none */
     }
     return 0;
 }
@@ -83,9 +81,9 @@ enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
                                           struct redisReply *const *replies, struct answer *answer)
 {
     const redisReply *wait = replies[0];
-    int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1; /* compared, no more */
+    int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1; /* only compared */
 
-    /* One that has left is missed: perhaps it is a master by now, and this one is not any more. */
+    /* A replica that has left still counts: it may be the master by now, and this server not. */
     int told = depends_on_known(replicas) ? redis_greeting_replicas(replies[1]) : -1;
     if (told > replicas->known)
         replicas->known = told;

@@ -18,20 +18,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* How often to try where the server grants no channel to be woken by. */
+/* How often to try if the server does not grant a channel for wake-ups. */
 #define POLL_NS (500 * NS_PER_MS)
-/* How often to try behind another program, which calls nobody. */
+/* How often to try while another program holds the lock: it wakes no waiter. */
 #define POLL_FOREIGN_NS (200 * NS_PER_MS)
-/* How long a request for a lock or about a latch may go unanswered by a server that has just
- * answered the greeting: asking again is harmless, and finds out what became of the first. */
+/* How long a server that has just answered the greeting may take for a request about a lock or a
+ * latch: asking again is harmless, and tells what became of the first request. */
 #define REQUEST_NS (2 * NS_PER_SEC)
-/* A host may have to wait until its database has ended the transaction of another that stands
- * still, which takes 2 s. */
+/* A host may have to wait until its database has ended the transaction of a stopped client, which
+ * takes 2 s. */
 #define HOST_REQUEST_NS (4 * NS_PER_SEC)
-/* How often the first who waits asks a host that may not be told: behind a pooler that gives each
- * transaction to another session nothing is heard. */
+/* How often the first waiter asks a host that may miss wake-ups: there are none behind a pooler that
+ * gives each transaction to another session. */
 #define POLL_HOST_NS (500 * NS_PER_MS)
-/* How long a release waits for the replicas. They get it anyway; what they miss ends with the
+/* How long a release waits for the replicas. They get it anyway; a lock that they keep ends with its
  * lease. */
 #define RELEASE_REPLICAS_NS (200 * NS_PER_MS)
 
@@ -42,7 +42,7 @@ enum form {
     FORM_BOTH,      /* alone, and behind that once more, listening */
 };
 
-/* What follows from the replies to a call: it is done, or has to be sent again in another way. The
+/* The consequence of the replies to a call: it is done, or must be sent again in another way. The
  * ways are bits. */
 enum next {
     NEXT_DONE = 0,
@@ -73,11 +73,11 @@ struct redis_store {
     char *places;          /* in the queues, as last told; NULL: none */
     char *places_at;       /* the first of those keys */
     struct loop_timer poll;
-    struct handover handover; /* what the latest acquisition has offered */
+    struct handover handover; /* the offer of the latest acquisition */
     /* In a Cluster, the channels that the latest renewals of an owner's keys have listened to. */
     char *channels[LOCK_KEYS_MAX];
     size_t channel_count;
-    int64_t lease; /* ns: that it has asked for */
+    int64_t lease; /* ns: of the latest acquisition */
 
     /* The operation under way, base.operation. */
     struct moment until; /* for the call or the part of a survey that is under way */
@@ -85,12 +85,12 @@ struct redis_store {
     bool listen;
     bool offers;     /* an acquisition, to take the lock from a message */
     bool asking;     /* of a Cluster's node that is about to get the slot */
-    bool in_time;    /* not to be done after "until" */
+    bool in_time;    /* must not be done after "until" */
     enum form form;  /* in which the call was sent last */
     unsigned resent; /* in which ways */
     struct redis_survey *survey;
     int64_t part_time;          /* ns for each part of it */
-    struct redis_survey *marks; /* of a pause of a GLOB: the locks that are to be marked next */
+    struct redis_survey *marks; /* of a pause of a GLOB: the locks to mark next */
     bool listed;                /* the GLOB was paused before, or is now */
 };
 
@@ -144,7 +144,7 @@ static void add_plain(struct redis_store *store, const char *first, const char *
     redis_session_add(store->session, second ? 2 : 1, argv, NULL);
 }
 
-/* ASKING counts for the next command alone, or for a whole transaction. */
+/* ASKING counts only for the next command, or for a whole transaction. */
 static void add_asking(struct redis_store *store)
 {
     if (store->asking)
@@ -173,8 +173,8 @@ static void note_channel(struct redis_store *store, const char *key)
         store->channels[store->channel_count++] = channel;
 }
 
-/* A Cluster's node is asked to renew one key after the other. A batch ends what the one before
- * listened to, so it listens to that as well. */
+/* A Cluster's node renews one key after the other. A batch ends the subscriptions of the one before,
+ * so it listens to those channels as well. */
 static void choose_channels(struct redis_store *store)
 {
     if (!store->in_cluster || store->call.script != &script_renew)
@@ -202,7 +202,7 @@ static void add_listening(struct redis_store *store)
     add_plain(store, "EXEC", NULL);
 }
 
-/* Locks have to be on the replicas, where that is asked for; latches have not. */
+/* Locks must be on the replicas, if the user requires that; latches need not. */
 static bool is_replicated(const struct redis_store *store)
 {
     return store->replicas.rule != REPLICAS_NONE &&
@@ -210,13 +210,13 @@ static bool is_replicated(const struct redis_store *store)
             store->call.script == &script_release);
 }
 
-/* Whether it listens for who is called, not for who asks for what is held. */
-static bool is_called(const struct redis_store *store)
+/* Whether it listens for a wake-up, not for requests to release the lock. */
+static bool is_waiter(const struct redis_store *store)
 {
     return store->listen && store->call.script != &script_renew;
 }
 
-/* Asking the same again does no harm, so a new connection is tried soon. */
+/* Sending it again does no harm, so a new connection is tried soon. */
 static bool is_harmless(const struct redis_store *store)
 {
     return store->call.script == &script_acquire || store->call.script == &script_latch;
@@ -235,10 +235,9 @@ static enum form choose_form(const struct redis_store *store)
     return is_replicated(store) && store->call.script == &script_renew ? FORM_BOTH : FORM_LISTENING;
 }
 
-/* Whether the call goes out with the greeting, on a connection yet to be made. Not where the
- * answers to the greeting are a part of it: a quorum's member is told which it is, and how many
- * replicas there are to wait for is counted. And not to a node of a Cluster: another one may be
- * asked as long as nothing may have been done. */
+/* Whether the call goes out with the greeting of a new connection. Not if it depends on the replies
+ * to the greeting: which member of a quorum the server is, how many replicas it has. And not to a
+ * node of a Cluster: another node can be asked only as long as nothing may have been done. */
 static bool goes_ahead(const struct redis_store *store)
 {
     return store->call.ahead && choose_form(store) == FORM_ALONE && !is_replicated(store) &&
@@ -257,15 +256,15 @@ static size_t add_alone(struct redis_store *store, struct moment now)
     return is_replicated(store) ? 1 + redis_replicas_add(&store->replicas, store->session, ns) : 1;
 }
 
-/* The server's clock; 0: it does not tell. Before it can have told, ours is a guess at it. One that
- * is late costs another trip, as the call comes back STALE; one that is early bounds less. */
+/* Returns the server's clock; 0: it does not tell. Before it can have told, our clock is a guess. If
+ * that is late, the call comes back STALE and costs another trip; if it is early, it bounds less. */
 static int64_t clock_at(const struct redis_store *store, struct moment now)
 {
     int64_t told = redis_session_clock(store->session, now);
     return told || redis_link_is_up(store->link) ? told : clock_wall() / NS_PER_MS;
 }
 
-/* Nobody waits for the answer after "until": the call must not be done later. */
+/* The call must not be done after "until", when its caller does not wait any more. */
 static void set_not_after(struct redis_store *store, struct moment now)
 {
     int64_t clock = clock_at(store, now);
@@ -276,7 +275,7 @@ static void set_not_after(struct redis_store *store, struct moment now)
     redis_call_set(&store->call, "not_after", clock ? not_after : NULL);
 }
 
-/* A server is not given up before it can have answered, as far away as it is. */
+/* Returns how long to wait for a reply: at least two round trips. */
 static int64_t request_time(const struct redis_store *store)
 {
     int64_t trips = 2 * redis_link_round_trip(store->link);
@@ -284,8 +283,7 @@ static int64_t request_time(const struct redis_store *store)
     return trips > least ? trips : least;
 }
 
-/* Each time that the call is sent it has a token of its own: one that was not answered may be done
- * yet. */
+/* Each sending of the call has a token of its own: one that was not answered may still be done. */
 static void offer(struct redis_store *store, struct moment now)
 {
     if (!handover_offer(&store->handover, now))
@@ -293,7 +291,7 @@ static void offer(struct redis_store *store, struct moment now)
     redis_call_set(&store->call, "offer", store->handover.token);
 }
 
-/* What the call says is filled in. */
+/* Fills in the arguments that are known only now. */
 static void complete_call(struct redis_store *store, struct moment now)
 {
     if (store->in_time)
@@ -327,8 +325,8 @@ static void send_call(struct redis_store *store)
     redis_session_send(store->session, replies, channels, store->until);
 }
 
-/* To a server that may turn out to be the wrong one. A release need not be answered to be done: the
- * script itself goes out. */
+/* The server may turn out to be the wrong one. A release is done even if its reply is never read, so
+ * the script itself goes out. */
 static void send_ahead(struct redis_store *store)
 {
     store->call.db = store->db;
@@ -407,7 +405,7 @@ static enum next wait_for_replicas(struct redis_store *store, redisReply *const 
     return NEXT_FOR_REPLICAS;
 }
 
-/* What the script's reply says to the call. */
+/* Turns the script's reply into an answer. */
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
 {
@@ -435,8 +433,8 @@ static bool lacks_script(const struct redis_store *store, const redisReply *repl
            redis_error_class(reply->str) == REDIS_ERROR_NOSCRIPT;
 }
 
-/* What was renewed for the replicas as well has been renewed once more, listening: this tells who has
- * asked for the lock in between. */
+/* The same renewal was sent once more, listening: its reply tells who has asked for the lock in
+ * between. */
 static void hear_behind(struct redis_store *store, redisReply *const *replies,
                         struct answer *renewed)
 {
@@ -451,7 +449,7 @@ static void hear_behind(struct redis_store *store, redisReply *const *replies,
         *renewed = answer;
 }
 
-/* Whether it does not listen for who asks for what was granted, and could. */
+/* Whether it does not hear requests to release what was granted, although it could listen. */
 static bool is_deaf(const struct redis_store *store, const struct answer *answer)
 {
     bool holds = store->call.script == &script_acquire || store->call.script == &script_renew;
@@ -461,7 +459,7 @@ static bool is_deaf(const struct redis_store *store, const struct answer *answer
     return store->form == FORM_BOTH ? answer->deaf : store->form == FORM_ALONE;
 }
 
-/* After how many ns one that waits is to try again though nobody has called it; 0: it is called. */
+/* Returns after how many ns a waiter must try again without a wake-up; 0: wake-ups suffice. */
 static int64_t poll_time(const struct redis_store *store, const struct answer *answer)
 {
     if (answer->foreign && answer->position == 1)
@@ -471,8 +469,8 @@ static int64_t poll_time(const struct redis_store *store, const struct answer *a
     return is_plain(store) ? POLL_NS : 0;
 }
 
-/* The GLOB is told, so that no lock that is new from now on is missed; then those that are there.
- * Also where it was not: whoever has ended its pause may not have come to the end. */
+/* The pause of the GLOB is stored, so no lock that is new from now on is missed; marks the existing
+ * ones. Also if it was not stored: a command that ended the pause may have died half-way. */
 static void start_marks(struct redis_store *store, const struct answer *answer)
 {
     store->listed = answer->verdict == VERDICT_GRANTED;
@@ -483,7 +481,7 @@ static void start_marks(struct redis_store *store, const struct answer *answer)
     redis_survey_ask(store->survey, store->until);
 }
 
-/* That it is to go on with marks. */
+/* Whether marks come next. */
 static bool is_listing(const struct redis_store *store, const struct answer *answer)
 {
     return store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT);
@@ -500,7 +498,7 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     answer->from = redis_session_sent_at(store->session);
     answer->deaf = is_deaf(store, answer);
     int64_t poll = poll_time(store, answer);
-    if (is_called(store) && poll > 0)
+    if (is_waiter(store) && poll > 0)
         loop_arm(store->loop, &store->poll, moment_plus(loop_now(store->loop), poll));
     finish(store, answer);
 }
@@ -586,8 +584,8 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     finish(store, &answer);
 }
 
-/* On a new connection. An acquisition that cannot count for lack of replicas is not made; but a
- * Cluster's node first says whether it has the slot. */
+/* An acquisition that cannot count for lack of replicas is not sent; but a Cluster's node must first
+ * say whether it has the slot. */
 static void greeted(struct redis_store *store)
 {
     struct answer answer;
@@ -599,8 +597,8 @@ static void greeted(struct redis_store *store)
         send_call(store);
 }
 
-/* A lock or a place that was granted by a server which is not the right one is given back there. */
-static void give_back(struct redis_store *store)
+/* Releases the lock or the place that a wrong server has granted. */
+static void release_there(struct redis_store *store)
 {
     struct redis_call call = {.script = NULL};
 
@@ -609,7 +607,7 @@ static void give_back(struct redis_store *store)
     redis_call_drop(&call);
 }
 
-/* A question does nothing, and what was refused was not done. */
+/* A survey changes nothing, and a refused call was not done. */
 static bool misdirected(void *arg, struct redisReply *const *replies, size_t count)
 {
     struct redis_store *store = arg;
@@ -624,11 +622,11 @@ static bool misdirected(void *arg, struct redisReply *const *replies, size_t cou
     read_reply(store, reply, &answer, &extra);
     if (answer.verdict == VERDICT_REFUSED && !extra.places)
         return false;
-    give_back(store);
+    release_there(store);
     return true;
 }
 
-/* The first error that refers to another node; NULL: there is none. */
+/* Returns the first error that refers to another node; NULL: none. */
 static const char *redirection_in(const redisReply *reply)
 {
     const char *found = NULL;
@@ -649,7 +647,7 @@ static void note_redirection(struct redis_store *store, redisReply *const *repli
     snprintf(store->moved, sizeof store->moved, "%s", found ? found : "");
 }
 
-/* A question does nothing, whether it is answered or not. */
+/* A survey changes nothing, whether it is answered or not. */
 static void fail(struct redis_store *store, const struct answer *failure)
 {
     struct answer told = *failure;
@@ -684,8 +682,8 @@ static void broken(void *arg)
     store_poke(&store->base);
 }
 
-/* Whatever is not what a script has written, or comes during a call, is worth no more than a
- * question. */
+/* A message that no script has written, or that comes during a call, only says that asking may be
+ * worthwhile. */
 static void heard(void *arg, const char *message)
 {
     struct redis_store *store = arg;
@@ -717,7 +715,7 @@ static void redis_close(struct store *base)
     free(store);
 }
 
-/* A grant by message is one server's word, about one key alone, to nobody's descendant. */
+/* A grant by message is the word of one server, about one key, to an owner that is not nested. */
 static bool may_offer(const struct redis_store *store, const struct acquire_request *request)
 {
     return request->offer && request->listen && request->queue && request->key_count == 1 &&
@@ -756,8 +754,8 @@ static const struct member_report *report_of_member(const struct store *base)
 static void release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
-    /* A server that did not know another script will not know this one, and perhaps nobody stays to
-     * hear it say so. */
+    /* A server that did not know another script will not know this one, and the caller may end before
+     * the server says so. */
     store->call.whole = store->server_needs & NEXT_WHOLE;
     store->in_time = request->in_time;
     if (!request->returns)
@@ -775,9 +773,9 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
     store->asking = asking;
     redis_call_release(&store->call, &plain, store->prefix, request);
     store->call.db = redis_link_is_up(store->link) ? 0 : store->db;
-    /* A server that has yet to answer what came before finds the connection closed when it does,
-     * and goes on with no more than it has read: 16 KB. Nobody will be there to hear whether it
-     * knows the script by its digest, so the script itself follows. */
+    /* A server that has not answered the call before finds the connection closed when it does, and
+     * handles only the 16 KB that it has read. The reply about a digest that it does not know will
+     * not be read, so the script itself follows. */
     for (int whole = 0; whole <= 1; whole++) {
         store->call.whole = whole;
         add_asking(store);
@@ -798,8 +796,7 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
 {
     if (request->glob) {
         const struct survey_request which = {.patterns = &request->key, .pattern_count = 1};
-        store->marks = redis_survey_new(store->session, store->prefix, &which);
-        redis_survey_pauses(store->marks, store->terms.pauses);
+        store->marks = redis_survey_new(store->session, store->prefix, store->terms.pauses, &which);
         redis_survey_mark(store->marks);
         store->part_time = moment_until(loop_now(store->loop), store->until);
         redis_call_pauses(&store->call, &store->terms, store->prefix, request);
@@ -811,10 +808,8 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
 
 static void survey(struct redis_store *store, const struct survey_request *request)
 {
-    store->survey = redis_survey_new(store->session, store->prefix, request);
+    store->survey = redis_survey_new(store->session, store->prefix, store->terms.pauses, request);
     redis_survey_at_node(store->survey, store->asking);
-    if (store->terms.pauses)
-        redis_survey_pauses(store->survey, store->terms.pauses);
     store->part_time = moment_until(loop_now(store->loop), store->until);
     redis_session_check_role(store->session);
     redis_survey_ask(store->survey, store->until);
@@ -911,7 +906,7 @@ struct store *store_redis_open(struct loop *loop, const struct store_address *ad
         return NULL;
     store->terms.grace = address->grace;
     set_marker(store, "epoch");
-    /* Elsewhere than where the locks are in a Cluster. */
+    /* In a Cluster, that key would be on another node than the locks. */
     if (store->prefix && !store->in_cluster)
         store->terms.pauses = store->pauses = redis_marker(store->prefix, "paused");
     return &store->base;

@@ -4,22 +4,22 @@
 
 #include "store/member.h"
 
-/* For redis://, unix://, sentinel:// and local:; see store_open(). */
+/* For redis://, unix://, sentinel:// and local:, and the hosts of databases; see store_open(). */
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size);
-/* The same as one of a quorum: it does without grace. False with a message in "fault". */
+/* The same as a member of a quorum, without grace. False with a message in "fault". */
 bool store_redis_open_member(struct loop *loop, const struct store_address *address,
                              struct member *member, char *fault, size_t size);
 
-/* For a Cluster's nodes, which are opened one by one with a URL of their own, of that scheme. What
- * belongs elsewhere they refuse: CAUSE_CLUSTER, and store_redis_moved(). */
+/* For a Cluster's nodes, each opened with a URL of its own, of that scheme. A node refuses keys of
+ * other nodes: CAUSE_CLUSTER, and store_redis_moved(). */
 
 /* Whether there is a connection to it. */
 bool store_redis_is_up(const struct store *node);
-/* Where the latest answer refers to, in the node's words (store/cluster/map.h); "": nowhere. To be
- * asked from "done". */
+/* Returns where the latest answer refers to, in the node's words (store/cluster/map.h); "": nowhere.
+ * Valid in "done". */
 const char *store_redis_moved(const struct store *node);
-/* What is started next is meant for a slot that the node is about to get (ASK). */
+/* The next operation is about a slot that the node is about to get (ASK). */
 void store_redis_asking(struct store *node);
 
 #endif

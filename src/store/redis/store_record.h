@@ -10,7 +10,7 @@
 
 #include "store/store_record.h"
 
-/* What gives a user its rights; see store_record.h. */
+/* Returns the command that gives a user its rights; see store_record.h. */
 char *redis_schema(const struct store_address *address, const char *user, size_t i);
 
 extern const struct store_record redis_record, unix_record, sentinel_record;
@@ -19,7 +19,7 @@ extern const struct store_record redis_record, unix_record, sentinel_record;
 
 extern const char *const redis_mirrors[];
 
-/* All that a Redis server can do. */
+/* The abilities of a Redis server. */
 #define REDIS_ABILITIES                                                                            \
     (STORE_READERS | STORE_SEMAPHORES | STORE_SEVERAL_KEYS | STORE_QUEUE | STORE_AT_LEAST |        \
      STORE_REPLICAS | STORE_GRACE | STORE_MARK | STORE_FORCE | STORE_ASK | STORE_REPLACE |         \

@@ -1,4 +1,4 @@
-/* SCAN, and a look at each key; several, where many wait for it. */
+/* SCAN, and a look at each key; several looks if it has many waiters. */
 #include "store/redis/survey.h"
 #include "base/mem.h"
 #include "lock/key.h"
@@ -22,23 +22,17 @@ struct entry {
     char *name;             /* in the store */
     bool named;             /* asked for by its key: reported even when free */
     struct redis_rest rest; /* of its queue, not read yet */
-    struct lock_views read; /* what was, where there is a rest: one view */
+    struct lock_views read; /* one view, if there is a rest */
 };
 
 struct redis_survey {
     struct redis_session *session;
-    char *prefix; /* NULL: any */
-    bool latches; /* it is about those */
-    bool idle;    /* free locks as well */
+    const char *prefix;            /* NULL: any */
+    const char *pauses;            /* the key of those of GLOBs; NULL: none */
+    struct survey_request request; /* without its patterns */
     char runs[16];
-    bool marking; /* it is not about what there is: locks are marked as pauses say */
+    bool marking; /* locks are marked as pauses say, in place of being reported */
     bool marked;  /* one was */
-    char *pauses; /* where those of GLOBs are; NULL: nowhere */
-    void (*each)(void *, const struct lock_view *);
-    void *each_arg;
-    void (*paused)(void *, const struct lock_view *); /* NULL, too, when it was told */
-    void (*heard)(void *);
-    void *heard_arg;
     char **globs; /* as SCAN wants them, over names in the store */
     size_t glob_count, glob_next;
     char cursor[24];
@@ -46,7 +40,7 @@ struct redis_survey {
     struct entry *entries;
     size_t entry_count, entry_next, asked;
     size_t rest_next; /* up to entry_next, from here on a rest may be left */
-    bool going_on;    /* the batch under way asks for one */
+    bool in_rest;     /* the batch under way asks for one */
     bool sorted;
     bool whole_script; /* the server does not know the script by its digest */
     bool asking;       /* each question is preceded by ASKING */
@@ -70,7 +64,8 @@ static void add_glob(struct redis_survey *survey, const char *glob)
     survey->globs[survey->glob_count++] = redis_glob_in_store(survey->prefix, glob);
 }
 
-/* What a lock found in the store is reported as; NULL if it is none of ours. The caller frees. */
+/* Returns the name to report for a key in the store; NULL if it is not a lock of rlock's. The caller
+ * frees. */
 static char *name_of(const struct redis_survey *survey, const char *name)
 {
     return survey->prefix ? key_from_store(survey->prefix, name) : mem_strdup(name);
@@ -85,22 +80,15 @@ static void add_key(struct redis_survey *survey, const char *pattern)
 }
 
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
-                                      const struct survey_request *request)
+                                      const char *pauses, const struct survey_request *request)
 {
     struct redis_survey *survey = mem_zeroed(sizeof *survey);
 
     survey->session = session;
-    survey->prefix = prefix ? mem_strdup(prefix) : NULL;
-    survey->latches = request->latches;
-    survey->idle = request->idle;
+    survey->prefix = prefix;
+    survey->pauses = pauses;
+    survey->request = *request;
     snprintf(survey->runs, sizeof survey->runs, "%u", request->runs);
-    survey->each = request->each;
-    survey->each_arg = request->each_arg;
-    survey->paused = request->paused;
-    survey->heard = request->heard;
-    survey->heard_arg = request->heard_arg;
-    survey->elsewhere = request->elsewhere;
-    survey->elsewhere_arg = request->elsewhere_arg;
     strcpy(survey->cursor, "0");
     if (request->pattern_count == 0)
         add_glob(survey, "*");
@@ -117,11 +105,6 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
 void redis_survey_at_node(struct redis_survey *survey, bool asking)
 {
     survey->asking = asking;
-}
-
-void redis_survey_pauses(struct redis_survey *survey, const char *list)
-{
-    survey->pauses = mem_strdup(list);
 }
 
 void redis_survey_mark(struct redis_survey *survey)
@@ -149,12 +132,10 @@ void redis_survey_free(struct redis_survey *survey)
     }
     free(survey->globs);
     free(survey->entries);
-    free(survey->pauses);
-    free(survey->prefix);
     free(survey);
 }
 
-/* By name; one that was asked for by name first among its doubles. */
+/* By name; among doubles, the one that was asked for by name first. */
 static int compare_entries(const void *a, const void *b)
 {
     const struct entry *left = a, *right = b;
@@ -180,12 +161,12 @@ static void tidy(struct redis_survey *survey)
     survey->sorted = true;
 }
 
-/* How many commands ask for the pauses of GLOBs. */
+/* Asks for the pauses of GLOBs. Returns by how many commands. */
 static size_t ask_pauses(struct redis_survey *survey)
 {
     const char *time[] = {"TIME"}, *pauses[] = {"HMGET", survey->pauses, "p"};
 
-    if (!survey->pauses || !survey->paused)
+    if (!survey->pauses || !survey->request.paused)
         return 0;
     redis_session_add(survey->session, 1, time, NULL);
     redis_session_add(survey->session, 3, pauses, NULL);
@@ -201,18 +182,18 @@ static void tell_pause(void *arg, const struct lock_view *pause)
     for (size_t i = 0; !meets && i < survey->glob_count; i++)
         meets = key_globs_may_meet(survey->globs[i], glob);
     if (meets)
-        survey->paused(survey->each_arg, pause);
+        survey->request.paused(survey->request.each_arg, pause);
     free(glob);
 }
 
-/* Who has no right to look there is told of none. */
+/* A user who may not read them hears of none. */
 static void hear_pauses(struct redis_survey *survey, redisReply *const *replies)
 {
     int64_t us = redis_reply_time(replies[0]);
 
     if (us >= 0)
         redis_answer_pauses(replies[1], us / 1000, tell_pause, survey);
-    survey->paused = NULL;
+    survey->request.paused = NULL;
 }
 
 static void ask_scan(struct redis_survey *survey, struct moment until)
@@ -237,12 +218,12 @@ static void add_argument(struct call *call, const char *name, const char *value)
     call->argv[call->argc++] = value;
 }
 
-/* A look at one key, or at the rest of its queue. */
+/* Adds a look at one key, or at the rest of its queue. */
 static void add_look(struct redis_survey *survey, const struct entry *entry)
 {
-    const struct script *script = survey->latches   ? &script_latch
-                                  : survey->marking ? &script_adjust
-                                                    : &script_inspect;
+    const struct script *script = survey->request.latches ? &script_latch
+                                  : survey->marking       ? &script_adjust
+                                                          : &script_inspect;
     struct call call = {4, {"EVALSHA", script->sha1, "1", entry->name}};
     const char *asking[] = {"ASKING"};
     char from[24], to[24];
@@ -256,22 +237,22 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
         snprintf(to, sizeof to, "%" PRId64, entry->rest.to);
         add_argument(&call, "from", from);
         add_argument(&call, "to", to);
-    } else if (survey->latches || survey->marking) {
-        add_argument(&call, "what", survey->latches ? "look" : "globs");
+    } else if (survey->request.latches || survey->marking) {
+        add_argument(&call, "what", survey->request.latches ? "look" : "globs");
     } else {
         add_argument(&call, "runs", survey->runs);
     }
-    if (!survey->latches && survey->pauses)
+    if (!survey->request.latches && survey->pauses)
         add_argument(&call, "pauses", survey->pauses);
     if (survey->asking)
         redis_session_add(survey->session, 1, asking, NULL);
     redis_session_add(survey->session, call.argc, call.argv, NULL);
 }
 
-/* The entries that the batch under way is about. */
+/* The first of the entries that the batch under way is about. */
 static struct entry *first_asked(const struct redis_survey *survey)
 {
-    return &survey->entries[survey->going_on ? survey->rest_next : survey->entry_next];
+    return &survey->entries[survey->in_rest ? survey->rest_next : survey->entry_next];
 }
 
 static void ask_looks(struct redis_survey *survey, size_t count, struct moment until)
@@ -283,7 +264,7 @@ static void ask_looks(struct redis_survey *survey, size_t count, struct moment u
     redis_session_send_ahead(survey->session, count * (survey->asking + 1u), until, 0);
 }
 
-/* False if there is none. */
+/* Finds the next entry with a rest; false: none. */
 static bool find_rest(struct redis_survey *survey)
 {
     while (survey->rest_next < survey->entry_next &&
@@ -301,12 +282,12 @@ bool redis_survey_ask(struct redis_survey *survey, struct moment until)
     if (!survey->sorted)
         tidy(survey);
     size_t left = survey->entry_count - survey->entry_next;
-    survey->going_on = find_rest(survey);
-    if (survey->going_on)
+    survey->in_rest = find_rest(survey);
+    if (survey->in_rest)
         ask_looks(survey, 1, until);
     else if (left > 0)
         ask_looks(survey, left < PAGE ? left : PAGE, until);
-    return survey->going_on || left > 0;
+    return survey->in_rest || left > 0;
 }
 
 static bool hear_scan(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
@@ -335,7 +316,7 @@ static bool hear_scan(struct redis_survey *survey, const redisReply *reply, stru
     return true;
 }
 
-/* What is reported when the rest of its queue has been read. */
+/* Keeps a lock, to be reported when the rest of its queue has been read. */
 static void keep_lock(void *arg, const struct lock_view *view)
 {
     struct entry *entry = arg;
@@ -351,10 +332,10 @@ static void report_lock(struct redis_survey *survey, struct entry *entry)
     lock_views_order_waiters(&entry->read);
     for (size_t i = 0; i < entry->read.count; i++) {
         const struct lock_view *view = &entry->read.views[i];
-        bool idle = survey->idle && view->fence > 0;
+        bool idle = survey->request.idle && view->fence > 0;
         bool busy = view->holder_count || view->waiter_count || view->pause.owner[0];
         if (entry->named || busy || idle)
-            survey->each(survey->each_arg, view);
+            survey->request.each(survey->request.each_arg, view);
     }
     lock_views_free(&entry->read);
 }
@@ -371,7 +352,7 @@ static void hear_lock(struct redis_survey *survey, struct entry *entry, const ch
         report_lock(survey, entry);
 }
 
-/* One that is not there is nothing to report. */
+/* A latch that does not exist is not reported. */
 static void hear_latch(struct redis_survey *survey, const char *key, const redisReply *reply,
                        struct answer *answer)
 {
@@ -379,12 +360,13 @@ static void hear_latch(struct redis_survey *survey, const char *key, const redis
 
     redis_latch_answer(reply, NULL, NULL, answer, &now_ms);
     if (answer->verdict == VERDICT_GRANTED)
-        survey->each(survey->each_arg, &(struct lock_view){.key = key, .latch = answer->latch});
+        survey->request.each(survey->request.each_arg,
+                             &(struct lock_view){.key = key, .latch = answer->latch});
     else if (answer->cause == CAUSE_ABSENT)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }
 
-/* What is no lock any more need not be marked. */
+/* A key that is not a lock any more need not be marked. */
 static void hear_mark(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
 {
     redis_answer_script(reply, answer, NULL);
@@ -406,17 +388,18 @@ static bool hear_entry(struct redis_survey *survey, struct entry *entry, const r
 
     if (survey->marking)
         hear_mark(survey, reply, answer);
-    else if (survey->latches)
+    else if (survey->request.latches)
         hear_latch(survey, key, reply, answer);
     else
         hear_lock(survey, entry, key, reply, answer);
     bool misfit = answer->cause == CAUSE_MISFIT;
     if (misfit && entry->named)
-        survey->each(survey->each_arg, &(struct lock_view){.key = key, .misfit = answer->text});
-    bool moved = survey->elsewhere && reply->type == REDIS_REPLY_ERROR &&
+        survey->request.each(survey->request.each_arg,
+                             &(struct lock_view){.key = key, .misfit = answer->text});
+    bool moved = survey->request.elsewhere && reply->type == REDIS_REPLY_ERROR &&
                  redis_error_is_redirection(reply->str);
     if (moved)
-        survey->elsewhere(survey->elsewhere_arg, key);
+        survey->request.elsewhere(survey->request.elsewhere_arg, key);
     free(key);
     return answer->verdict == VERDICT_GRANTED || misfit || moved;
 }
@@ -426,7 +409,7 @@ static bool hear_page(struct redis_survey *survey, redisReply *const *replies, s
 {
     size_t step = survey->asking + 1u;
 
-    /* Keys that are elsewhere by now are refused first, whether it knows the script or not. */
+    /* A node refuses keys of other nodes before it looks for the script. */
     for (size_t i = step - 1; i < count && !survey->whole_script; i += step) {
         if (lacks_script(replies[i])) {
             survey->whole_script = true;
@@ -437,7 +420,7 @@ static bool hear_page(struct redis_survey *survey, redisReply *const *replies, s
         if (!hear_entry(survey, first_asked(survey) + i, replies[i * step + step - 1], answer))
             return false;
     }
-    if (!survey->going_on)
+    if (!survey->in_rest)
         survey->entry_next += survey->asked;
     return true;
 }
@@ -450,7 +433,7 @@ bool redis_survey_hear(struct redis_survey *survey, redisReply *const *replies, 
     bool good = survey->scanning ? hear_scan(survey, replies[count - 1], answer)
                                  : hear_page(survey, replies, count, answer);
 
-    if (good && survey->heard)
-        survey->heard(survey->heard_arg);
+    if (good && survey->request.heard)
+        survey->request.heard(survey->request.heard_arg);
     return good;
 }
