@@ -1,4 +1,4 @@
-"""What each script must answer and leave behind, told from what the lock was like before."""
+"""A model of the scripts: the answer of each, and the lock that it leaves behind."""
 import re
 
 from lock_view import Waiter, nests_in
@@ -49,8 +49,8 @@ class Call:
         if bound:
             self.who += f" bound={bound}"
         self.sent_away = []  # owners that it has sent away from a queue
-        self.partly = False  # it held some of the keys, and had to give them back
-        self.asked = False  # it held what it was asked to give back
+        self.partly = False  # it held some of the keys, and had to release them
+        self.asked = False  # it held a lock that it was asked to release
         self.now, self.micros, self.before, self.after, self.reply = 0, 0, [], [], None
 
     def args(self):
@@ -82,7 +82,7 @@ def clamped(deadline, most, now):
 
 
 def others_unchanged(call, gone=()):
-    """Whoever lives and was not named is there as before, but for a clock that was set back."""
+    """Clients that live and were not named are as before, except after a clock was set back."""
     for before, after in zip(call.before, call.after):
         for entry in before.living():
             if entry.owner == call.owner or entry.owner in gone:
@@ -492,7 +492,7 @@ def passes(one, line):
 
 
 class Calls:
-    """Who was called to which key and has not come since."""
+    """The owners that were called to a key and have not come since."""
 
     def __init__(self):
         self.coming = set()  # (key, owner)
@@ -511,13 +511,13 @@ class Calls:
             # Holders that lose the lock or are asked for it hear of it.
             pokes = [owner for key, owner in heard if key == name
                      and not (owner in call.owners and before.entry(owner))]
-            # Who gave some of the keys back may have them all again at the end of the same call.
+            # One that released some of the keys may have them all again at the end of the call.
             called = {(name, owner) for owner in pokes
                       if call.partly or not self.is_told(owner, after)} - self.coming
             self.coming |= called
             place = before.waiters.get(before.places.get(call.owner))
             if call.partly or place and place.base != before.base(call.owner):
-                continue  # both happen to nobody who asks but once
+                continue  # neither happens to a client that asks only once
             for owner in pokes:
                 if owner not in call.sent_away:
                     self.judge_poke(call, owner, before, after)
@@ -568,7 +568,7 @@ class Calls:
                 true(len(coming) <= max(room, 1), f"{len(coming)} are woken for {room} slots")
 
     def judge_first(self, call, name, base, before, after):
-        """Whoever can run from now on is woken now."""
+        """Each waiter that can run from now on is woken now."""
         line = after.line(base)
         first = line[0] if line else None
         if not first or first.owner == call.owner or first.elsewhere:
@@ -588,7 +588,7 @@ class Calls:
 
 
 class Told:
-    """What must never be seen, whatever the hash says: judged by what clients were told alone.
+    """Events that must never be seen, judged only by the answers that clients have had.
 
     Goes by real time, in ms. A server's clock that is set forward excuses what depends on it.
     """

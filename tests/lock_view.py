@@ -52,7 +52,7 @@ class Entry:
         deadline, lease, fence, self.owner, since, self.mode, slot, self.who = match(ENTRY, text)
         self.deadline, self.lease, self.fence = int(deadline), int(lease), int(fence)
         self.since, self.slot, self.family, self.text = int(since), int(slot), family, text
-        self.asked = " asked=" in self.who  # to give it back
+        self.asked = " asked=" in self.who  # to release it
         self.hears = " hears=1" in self.who and " kept=1" not in self.who  # of such a wish
 
 
@@ -76,7 +76,7 @@ class Waiter:
         return self.noted("waited") + view.now - self.since >= view.bound
 
     def group(self):
-        """Of which it waits alone; None."""
+        """The group in which only it waits; None."""
         found = re.search(r" latest=(\S*)", self.who)
         return found and found[1]
 
@@ -163,7 +163,7 @@ class View:
         return others if mode != "s" or any(entry.mode != "s" for entry in others) else []
 
     def of_group(self, owner, group, name):
-        """Who else waits in its queue for the group of this lock, which is called "name"; None."""
+        """The other waiter of the group in its queue, or None; name: of this lock's key."""
         if group is None:
             return None
         return next((one for one in self.waiters.values()
@@ -293,9 +293,9 @@ class View:
                 yield f"{priority}: from {first} to {last}, with {numbers}"
         if not {priority for priority, _n in self.items} <= set(self.lists):
             yield f"lists {self.lists} of {self.items}"
-        alone = {one.owner for one in self.waiters.values() if one.group() is not None}
-        if sorted(alone) != sorted(self.groups.values()):
-            yield f"{alone} wait for a group alone, and g: says {self.groups}"
+        waiting = {one.owner for one in self.waiters.values() if one.group() is not None}
+        if sorted(waiting) != sorted(self.groups.values()):
+            yield f"{waiting} are the waiters of groups, and g: says {self.groups}"
         for owner, place in self.places.items():
             if place not in self.waiters:
                 yield f"{owner} is said to have {place}"

@@ -5,7 +5,7 @@ LUA = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), os.pardir, "src", "rules", "lua"
 )
 EMBED = os.path.join(LUA, "..", "..", "..", "build-aux", "embed-lua")
-# What the scripts run in: redis-server, or a program that takes its options and speaks as it does.
+# The scripts run in redis-server, or in a program that takes its options and speaks as it does.
 PROGRAM = os.environ.get("RLOCK_SCRIPT_SERVER", "redis-server")
 SCRIPTS = ("acquire", "renew", "release", "force", "inspect", "init", "adjust", "pauses")
 MARKER = "rlock:!epoch"

@@ -1,4 +1,4 @@
-"""What the tests of the scripts have in common: how to say what is expected, and TAP."""
+"""Shared by the tests of the scripts: words for expected records, and TAP."""
 import os, signal, sys, traceback
 from script_server import PLACE_TTL, Lock, Server
 

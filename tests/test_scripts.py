@@ -53,7 +53,7 @@ def _(server):
     same(lock.acquire(A), ["GRANTED", lock.now, [str(fence)], [0]])
     same(lock.fields()["h:" + A], holder(lock, A, fence, since=granted_at), "h")
     lock.now += 40000
-    same(lock.acquire(A), ["GRANTED", lock.now, [str(fence)], [0]], "run out, but nobody came")
+    same(lock.acquire(A), ["GRANTED", lock.now, [str(fence)], [0]], "run out, but none came")
     same(lock.fields()["h:" + A], holder(lock, A, fence, since=granted_at), "h")
     same(sorted(lock.fields()), sorted(["k", "f", "s", "h:" + A]))
 
@@ -103,7 +103,7 @@ def _(server):
     same(lock.release(A, not_after=lock.now)[0], "RELEASED")
 
 
-@test("acquire: an owner that gave up is BARRED, and nobody else is (H2)")
+@test("acquire: an owner that gave up is BARRED, and no other is (H2)")
 def _(server):
     lock = Lock(server)
     same(lock.release(A, bar=60000), ["ABSENT", lock.now, *by(lock)], "before there was a key")
@@ -149,7 +149,7 @@ def _(server):
     same(lock.fields(), before)
 
 
-@test("release: one that waits leaves the queue, and gives back what ran out but is there")
+@test("release: one that waits leaves the queue, and releases a lease that ran out but is there")
 def _(server):
     lock, fence = held_by_a(server, B, C)
     same(lock.release(B), ["ABSENT", lock.now, *by(lock, holder(lock, A, fence))])
@@ -257,7 +257,7 @@ def _(server):
     same(lock.fields(), before)
 
 
-@test("force: the queue is emptied on request alone, and waiters come back in their order")
+@test("force: the queue is emptied only on request, and waiters come back in their order")
 def _(server):
     lock, fence = held_by_a(server, B, C, D)
     same(lock.force(purge=True), ["RELEASED", lock.now])
@@ -409,7 +409,7 @@ def _(server):
     lock.release(A)
     lock.now += PLACE_TTL + 5000
     fence_of(lock.acquire(B))
-    same(lock.acquire(C)[:5], ["QUEUED", lock.now, "q:2", 1, 0], "and C, nobody passed it")
+    same(lock.acquire(C)[:5], ["QUEUED", lock.now, "q:2", 1, 0], "and C, no waiter passed it")
 
 
 @test("queue: one that was dropped comes back to its ticket and says so (H63)")
@@ -437,7 +437,7 @@ def _(server):
     fence_of(lock.acquire(A))
     same(lock.acquire(E, places="q:4")[2:5], ["q:1", 1, 1], "issued by a lock that is gone")
     for owner, place in ((B, "q:0"), (C, "q:x"), (D, "x")):
-        same(lock.acquire(owner, places=place)[4], 1, f"{place} is no place")
+        same(lock.acquire(owner, places=place)[4], 1, f"{place} is not a place")
     lock.release(A)
     fence_of(lock.acquire(E))
 
@@ -516,7 +516,7 @@ def _(server):
     same(lock.acquire(C, queue=False)[3:], by(lock, lock.fields()["h:" + A]), "the holder shown")
 
 
-@test("clock set back: the holder renews, nobody is let in (H28)")
+@test("clock set back: the holder renews, no newcomer is let in (H28)")
 def _(server):
     lock, fence = held_by_a(server)
     lock.now -= 3600000

@@ -154,7 +154,7 @@ def _(server):
     same(one(ab, "a").acquire("f" * 36)[0], "GRANTED", "nobody waits at a")
 
 
-@test("any: a waiter that is dead keeps nobody out, at none of its keys")
+@test("any: a dead waiter keeps no other out, at none of its keys")
 def _(server):
     lock = Lock(server, *NAMES)
     for name, owner in zip(NAMES, (A, B, C)):
@@ -268,7 +268,7 @@ def _(server):
 
 class Contenders:
     """Owners who want some, all or one of a few keys, and call in any order; each of them gives
-    back what it holds. Nobody dies, so nobody is to be left waiting."""
+    back what it holds. No client dies, so none must be left waiting."""
 
     NAMES = "abcd"
 
@@ -315,7 +315,7 @@ class Contenders:
                 same(list(View(lock.fields(), self.now).faults(lock.ttl())), [], name)
 
 
-@test("any: by chance: nobody has too many, no key two holders, and in the end all have had theirs")
+@test("any: by chance: no client has too many, no key two holders, and all get theirs in the end")
 def _(server):
     for seed in range(40):
         server.call("FLUSHALL")

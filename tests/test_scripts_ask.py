@@ -18,7 +18,7 @@ def line(lock, owner=A):
 
 
 def asked(lock, since, left, owner=A):
-    """What it is told, and whoever asks again."""
+    """The answer to it, and to another that asks again."""
     true(line(lock, owner).endswith(f" {WHO} asked={since} {NOTES}"), line(lock, owner))
     return ["ASKED", lock.now, 1, 1, left, line(lock, owner)]
 
@@ -95,14 +95,14 @@ def _(server):
     ear = server.listen()
     lock.now += 29000
     lock.acquire(B)
-    same(lock.acquire(A, who=WHO)[0], "QUEUED", "it is given back")
+    same(lock.acquire(A, who=WHO)[0], "QUEUED", "it is released")
     same(ear.heard(), [B], "the next is woken")
     same(lock.force(A, how="again"), ["RELEASED", lock.now])
     lock = held(server, name="alone")
     lock.force(A, how="ask", notes=NOTES)
     lock.now += 29000
     fence_of(lock.acquire(A, who=WHO))
-    true(" asked=" not in line(lock), "acquired anew, where nobody waits")
+    true(" asked=" not in line(lock), "acquired anew, without a waiter")
     lock.now += 2000
     same(lock.force(A, how="over", notes=NOTES), asked(lock, lock.now, 28000), "asked anew")
     lock.now += 28000

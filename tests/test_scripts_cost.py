@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What the scripts of src/rules/lua cost the server, by its own statistics: ratios alone.
+"""The cost of the scripts of src/rules/lua, by the server's own statistics: only ratios.
 Prints TAP."""
 import re
 from script_server import PLACE_TTL, Lock, read_script, without_short_way
@@ -172,7 +172,7 @@ def _(server):
     true(4 * short <= 3 * long, f"{short} us, and {long} us without it")
 
 
-@test("cost: to look at a lock that nobody waits for, not all that is remembered is read")
+@test("cost: a look at a lock without waiters does not read all that is remembered")
 def _(server):
     lock = Lock(server)
     for held in (False, True):

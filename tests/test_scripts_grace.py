@@ -12,7 +12,7 @@ LEASE = 30000
 
 
 def claim(reply, mode="x", limit=0, who="who"):
-    """What a holder has of what it was granted."""
+    """The claim of a holder to what it was granted."""
     return {"mode": mode, "limit": limit, "who": who, "fences": " ".join(reply[2]),
             "slots": " ".join(map(str, reply[3]))}
 
@@ -31,7 +31,7 @@ def marked(server, *names):
 
 
 def grace(lock, owner=D, **options):
-    """For how long nothing is granted; 0: it was granted to owner, and is given back."""
+    """For how long nothing is granted; 0: it was granted to owner, and is released."""
     reply = lock.acquire(owner, queue=False, grace=True, **options)
     if reply[0] == "GRANTED":
         lock.release(owner)
@@ -55,7 +55,7 @@ def marker(server):
 
 
 @test(
-    "a server that knows nothing grants nothing for one lease, then goes on as if it was marked"
+    "a server that knows nothing grants nothing for one lease, then continues as if it was marked"
 )
 def _(server):
     lock = Lock(server)
@@ -302,7 +302,7 @@ def _(server):
     same(lock.fields(), {})
 
 
-@test("not where that comes late: it may have been given back meanwhile")
+@test("not where that comes late: it may have been released meanwhile")
 def _(server):
     lock = marked(server)
     mine = take(lock, A)
@@ -390,12 +390,12 @@ def _(server):
         server.call("CONFIG", "SET", "maxmemory", "0")
 
 
-# -- giving it back
+# -- releasing it
 # -----------------------------------------------------------------------------------
 
 
 @test(
-    "given back though it was forgotten: as if it had been there; when the time is over it was lost"
+    "released though it was forgotten: as if it had been there; when the time is over it was lost"
 )
 def _(server):
     lock = marked(server)
@@ -407,7 +407,7 @@ def _(server):
     same(lock.release(A, grace=True)[0], "ABSENT")
 
 
-@test("given back where another is known to have it: lost")
+@test("released where another is known to have it: lost")
 def _(server):
     lock = marked(server)
     take(lock, A)
@@ -416,7 +416,7 @@ def _(server):
     same(lock.release(A, grace=True)[0], "ABSENT")
 
 
-@test("once given back for good it is not had again, by a renewal of before that comes later")
+@test("once released for good it is not had again, by a renewal of before that comes later")
 def _(server):
     lock = marked(server)
     mine = take(lock, A)
@@ -435,7 +435,7 @@ def _(server):
 
 
 def holders(lock):
-    """Who holds it how, as far as it can be known again."""
+    """The holders and their modes, as far as they can be known again."""
     view = View(lock.fields(), lock.now)
     kin = sorted(sorted(entry.owner for entry in family) for family in view.families.values())
     return kin, sorted((one.owner, one.mode, one.slot, one.fence, one.who) for one in view.entries)

@@ -48,7 +48,7 @@ def _(server):
     same(entry(lock, B)[:2], [str(lock.now + 30000), "30000"], "a whole lease")
 
 
-@test("handed: the token is the latest heartbeat's, and nobody is shown it")
+@test("handed: the token is the latest heartbeat's, and no client is shown it")
 def _(server):
     lock, ear = Lock(server), server.listen()
     hold(lock, A)
@@ -123,7 +123,7 @@ def _(server):
     same([owner for owner, *_ in ear.handed()], [C], "handed")
 
 
-@test("handed: who cancels before the message comes gives back what it was handed")
+@test("handed: one that cancels before the message comes releases what it was handed")
 def _(server):
     lock, ear = Lock(server), server.listen()
     hold(lock, A)
@@ -219,7 +219,7 @@ def _(server):
     same(len(lock.fields()["h:" + A].split("\n")), 2, "its family")
 
 
-@test("handed: nobody who nests in a holder")
+@test("handed: never to one that nests in a holder")
 def _(server):
     lock, ear = Lock(server), server.listen()
     for owner in (A, A + ".1"):
@@ -251,7 +251,7 @@ def _(server):
     same(entry(lock, B)[:2], [str(lock.now + HANDED), str(HANDED)], "entry")
 
 
-@test("handed: what is no offer of ours is none")
+@test("handed: an offer that is not ours does not count")
 def _(server):
     lock, ear = Lock(server), server.listen()
     fine = TOKEN + "/0/9/9"

@@ -194,7 +194,7 @@ class History:
         self.pair.call("DEL", client.keys[0])
 
     def damage(self, client):
-        """What other programs, older ones, or nobody at all would write."""
+        """Writes as other programs, or none at all, would do."""
         key, place = client.keys[0], (client.places or "q:1").split()[0].split("/")[0]
         self.pair.call(*self.rng.choice((
             ("HDEL", key, place), ("HDEL", key, "q:1"), ("HSET", key, place, "what"),

@@ -82,7 +82,7 @@ def _(server):
     same(latch.count("d:a"), latch.says(2, 3))
     same(latch.count("d:a", 2), latch.says(2, 3))
     same(latch.fields(), before)
-    same(latch.count("r:a"), latch.says(1, 3, counted=1), "a call's own word is no id")
+    same(latch.count("r:a"), latch.says(1, 3, counted=1), "the word of a call is not an id")
 
 
 @test("count: never below 0; it stays open, and nothing more is written")
@@ -154,7 +154,7 @@ def _(server):
     same(latch.ttl(), -2, "the key")
 
 
-@test("a lock, another type and what cannot be read are no latches (H21)")
+@test("a lock, another type and an unreadable hash are refused as latches (H21)")
 def _(server):
     def refused(what):
         before = server.call("DUMP", latch.key)

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What a lock remembers of those who held it. Prints TAP."""
+"""The memory that a lock has of its runs. Prints TAP."""
 from script_server import PLACE_TTL, Lock
 from script_tap import A, B, C, D, fence_of, main, same, test, true
 
@@ -50,7 +50,7 @@ def _(server):
     same([run.split(" ", 6)[6] for run in runs], ["a expired=1", "b revoked=1"])
 
 
-@test("memory: an acquisition that was given back unused is no run; who did not get it is counted")
+@test("memory: an unused acquisition does not count as a run; a refused request is counted")
 def _(server):
     lock = Lock(server)
     lock.acquire(A)
@@ -110,7 +110,7 @@ def _(server):
     same(lock.memory()[0]["acquired"], 3)
 
 
-@test("unless-done: only a success that began lately, in all keys; nobody who waits passes it")
+@test("unless-done: only a success that began lately, in all keys; no waiter passes it")
 def _(server):
     both, one, other = Lock(server, "k", "m"), Lock(server, "k"), Lock(server, "m")
 
@@ -128,7 +128,7 @@ def _(server):
     same(one.acquire(A, unless_done=10000)[:4], ["DONE", one.now, 1, 5])
     true(f" {D} " in one.acquire(A, unless_done=10000)[4], "the run that succeeded is told")
     fence_of(one.acquire(A, unless_done=5))
-    # Whoever has it already hears so again.
+    # A client that has it already hears so again.
     fence_of(one.acquire(A, unless_done=10000))
     one.release(A, notes="unused=1")
     fence_of(both.acquire(A, unless_done=10000))
@@ -163,7 +163,7 @@ def _(server):
     fence_of(lock.acquire(B, unless_done=10000))
 
 
-@test("memory: damage to it harms nobody, and it does not outlive the lock's week (H21)")
+@test("memory: damage to it harms no client, and it does not outlive the lock's week (H21)")
 def _(server):
     lock = Lock(server)
     huge = "9" * 400

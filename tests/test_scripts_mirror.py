@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What the scripts of src/rules/lua make of a mirror, another library's key. Prints TAP."""
+"""The scripts of src/rules/lua with a mirror, another library's key. Prints TAP."""
 from script_tap import A, B, C, fence_of, main, same, test, true
 from script_server import Lock
 
@@ -18,7 +18,7 @@ def left(server):
     return server.call("PTTL", THEIRS)
 
 
-@test("it is taken and given back with the lock, and renewed with it")
+@test("it is taken and released with the lock, and renewed with it")
 def _(server):
     lock = Lock(server)
     fence_of(with_mirror(lock, A, lease=9000))
@@ -86,7 +86,7 @@ def _(server):
     same(value(server), None)
 
 
-@test("it belongs to a family: taken by the inner one, given back by the outer one")
+@test("it belongs to a family: taken by the inner one, released by the outer one")
 def _(server):
     lock = Lock(server)
     fence_of(lock.acquire(A))
@@ -99,7 +99,7 @@ def _(server):
     same(value(server), None)
 
 
-@test("nobody else is handed the lock with it; who waits with it is called")
+@test("no other client is handed the lock with it; its waiter is called")
 def _(server):
     lock = Lock(server)
     fence_of(with_mirror(lock, A))

@@ -166,7 +166,7 @@ class Simulation:
         self.clients[number].asleep = not self.clients[number].asleep
 
     def play_leave(self):
-        """All that hold go, all that wait come, until nobody is left; and nothing is."""
+        """All holders go, all waiters come, until no client and no field is left."""
         self.real += 60 * 86400 * 1000000
         for turn in range(60):
             waiting = [client for client in self.clients

@@ -68,7 +68,7 @@ def _(server):
     fence_of(lock.acquire(C))
 
 
-@test("read: a waiting writer that died stops nobody for long (H72)")
+@test("read: a waiting writer that died stops no other for long (H72)")
 def _(server):
     lock = Lock(server)
     read(lock, A)
@@ -103,7 +103,7 @@ def _(server):
     ear.close()
 
 
-@test("read: readers woken that never come hold up nobody else: whoever is next calls itself")
+@test("read: readers that were woken and never come hold up no other: the next one calls itself")
 def _(server):
     lock = Lock(server)
     fence_of(lock.acquire(A))
@@ -140,7 +140,7 @@ def _(server):
     lock.release(B)
     same(lock.release(B)[0], "ABSENT", "released twice")
     same(slot_of(take(lock, D)), 2)
-    same(take(lock, E)[0], "QUEUED", "a slot was given back twice")
+    same(take(lock, E)[0], "QUEUED", "a slot was released twice")
     lock.now += 20000
     lock.renew(B), lock.renew(C), lock.renew(D)
     lock.now += 10000
@@ -359,7 +359,7 @@ def _(server):
     free(server, "b")
 
 
-@test("keys: in opposite orders, nobody waits for ever (H78)")
+@test("keys: in opposite orders, no client waits for ever (H78)")
 def _(server):
     there, back, a = Lock(server, "a", "b"), Lock(server, "b", "a"), Lock(server, "a")
     fence_of(a.acquire(C))
@@ -386,7 +386,7 @@ def _(server):
     fences_of(both.acquire(B))
 
 
-@test("keys: one of three is lost, and says so; the rest is given back (H80)")
+@test("keys: one of three is lost, and says so; the rest is released (H80)")
 def _(server):
     three = Lock(server, "a", "b", "c")
     fences_of(three.acquire(A))
@@ -447,7 +447,7 @@ def stands(lock, owner, position=1, holders=0, **options):
     same((reply[0], reply[3], reply[6]), ("QUEUED", position, holders), owner[0])
 
 
-@test("stand: the first of them is not granted what is free, and nobody passes it")
+@test("stand: the first of them is not granted what is free, and no waiter passes it")
 def _(server):
     lock = Lock(server)
     stands(lock, A)
@@ -549,7 +549,7 @@ def _(server):
     same(lock.acquire(A + ".4", queue=False)[-1].split(" ")[3], A2)
 
 
-@test("where very many hold it nobody is told rather than not the oldest")
+@test("where very many hold it no holder is told rather than not the oldest")
 def _(server):
     lock = Lock(server)
     owners = ["%036d" % number for number in range(200)]

@@ -70,7 +70,7 @@ def _(server):
     same(lock.acquire(A)[0], "GRANTED")
 
 
-@test("pauses: nobody looks for one of a lock that was acquired before, but at its mark")
+@test("pauses: a lock that was acquired before is looked at only for its mark")
 def _(server):
     lock = Pausable(server)
     lock.acquire(A)
@@ -96,7 +96,7 @@ def _(server):
         server.call("FLUSHALL")
 
 
-@test("pauses: a lock that is not there is not marked, what is no lock is left alone")
+@test("pauses: a lock that is not there is not marked, another key is left alone")
 def _(server):
     lock = Pausable(server)
     lock.pause_glob("k*", mark=False)
@@ -158,7 +158,7 @@ def _(server):
     same(lock.resume(), "ADJUSTED")
 
 
-@test("pauses: those that are over go with the next one; what has them lives longer than they do")
+@test("pauses: those that are over go with the next one; their key lives longer than they do")
 def _(server):
     lock = Pausable(server)
     lock.pause_glob("a*", HOUR)

@@ -31,7 +31,7 @@ def order(lock):
 
 
 def served(lock, ear, holder, offers):
-    """Who is handed the lock, one after the other."""
+    """The owners that are handed the lock, one after the other."""
     ear.heard()
     line = []
     for _owner in range(offers):
@@ -178,7 +178,7 @@ def _(server):
     same(served(lock, ear, A, 4), line, "served")
 
 
-@test("priority: dead ones of any list are passed; what an old program takes out is no hole")
+@test("priority: dead ones of any list are passed; a place that was taken out leaves no hole")
 def _(server):
     lock = Lock(server)
     lock.acquire(A, lease=100 * MINUTE)

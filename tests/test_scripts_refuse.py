@@ -1,9 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/rules/lua on what is no lock, and on servers that refuse. Prints TAP."""
+"""The scripts of src/rules/lua on other keys than locks, and on servers that refuse. Prints TAP."""
 from script_server import PLACE_TTL, WEEK, Client, Lock, ReplyError
 from script_tap import A, B, C, D, DAY, E, by, fence_of, held_by_a, holder, main, same, test, true
 
-# -- what is no lock, or a damaged one ------------------------------------------------------------
+# -- other keys, or damaged locks -----------------------------------------------------------------
 
 
 def each_call(lock):
@@ -87,7 +87,7 @@ QUEUES = (
 
 
 @test(
-    "damage: a holder that cannot be read is MISFIT to itself, and lets nobody in beside it (H21)"
+    "damage: a holder that cannot be read is MISFIT to itself, and lets no other in beside it (H21)"
 )
 def _(server):
     for text in LINES:
@@ -125,7 +125,7 @@ def _(server):
     refused(server, Lock(server), {"s": None}, "damaged", only="holder")
 
 
-@test("damage: a last token that is no number is MISFIT to everyone, held or free (H21)")
+@test("damage: a last token that is not a number is MISFIT to everyone, held or free (H21)")
 def _(server):
     for text in NUMBERS:
         refused(server, Lock(server), {"f": text}, "damaged")
@@ -175,7 +175,7 @@ def _(server):
             true(isinstance(reply, list), f"{name}: {reply}")
 
 
-@test("damage: a waiter that cannot be read lets nobody in beside the holder (H21)")
+@test("damage: a waiter that cannot be read lets no other in beside the holder (H21)")
 def _(server):
     for text in (
         "",
@@ -240,7 +240,7 @@ def _(server):
         refused(server, Lock(server), {"k": kind}, kind, free=True)
 
 
-@test("damage: a hash that is no lock is MISFIT and left alone (H21)")
+@test("damage: a hash that is not a lock is MISFIT and left alone (H21)")
 def _(server):
     refused(server, Lock(server), {"user": "bob"}, "damaged", free=True)
     refused(server, Lock(server), {"k": None}, "damaged")
@@ -415,7 +415,7 @@ def _(server):
         server.call("PEXPIRE", lock.key, 1000000)
         lock.force(A)
         left("forced", WEEK)
-        # What it was acquired with is enough.
+        # The arguments of its acquisition are enough.
         lock.acquire(A)
         lock.release(A)
         left("release", WEEK)

@@ -1,4 +1,4 @@
-/* What is made of a server's replies: errors, the scripts' words, and nonsense. */
+/* A server's replies as answers: errors, the scripts' words, and nonsense. */
 #include "rules/answer.h"
 #include "rules/error.h"
 #include "rules/scripts.h"
@@ -162,7 +162,7 @@ static const struct {
     {"*7 'HELD' :1000 :0 :1 :1 :4000 '5000_3000_7_own_400_s_0_-_-_-_-_-'",
      "refused/held holders 1 till 4000 by own of @ 0   s fence 7 age 600 left 4000"},
     {"*7 'HELD' :1000 :4 :1 :0 :0 ''", "refused/held position 4"},
-    /* Nobody holds it: who comes first. */
+    /* Without a holder: the first waiter. */
     {"*7 'HELD' :1000 :4 :1 :0 :0 '5000_w1_900_s_h_u_8_c_l'",
      "refused/held position 4 first w1 of u@h 8 c l s age 100"},
     {"*9 'QUEUED' :1000 'q:3' :2 :0 :2 :0 :0 '5000_w1_900_s_h_u_8_c_l'",
@@ -258,7 +258,7 @@ static const struct {
     {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_xx_0_h_u_9_c_l'", "refused/not-holder"},
     {"*6 'LOST' :1000 :1 :0 :0 '5000_3000_7_own_400_x_4294967296_h_u_9_c_l'", "refused/not-holder"},
 
-    /* H130: numbers that nobody can reckon with, in each place. */
+    /* H130: numbers that are too large to reckon with, in each place. */
     {"*4 'GRANTED' :9223372036854775807 *1 '9007199254740991' *1 :100000",
      "granted fence 9007199254740991 slot 100000"},
     {"*4 'GRANTED' :-9223372036854775808 *1 '9007199254740992' *1 :0", NONE},
@@ -337,7 +337,7 @@ static const struct {
      "'5000_3000_8_more_400_x_0_h_u_9_c_l_waited=9223372036854775807' *0",
      "fence 7; holder own x 1 600 4000 waited 250; holder more x 1 600 4000 waited 4611686018427; "
      "granted"},
-    /* Kept by --at-least; what makes no sense is not known. */
+    /* Kept by --at-least; nonsense is not known. */
     {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l_kept=1' *0",
      "fence 7; holder own x 1 600 4000 kept; granted"},
     {"*7 'LOCK' :1000 '7' 'x' :0 *1 '5000_3000_7_own_400_x_0_h_u_9_c_l_kept=1_ran=4213_exit=0' *0",
@@ -416,7 +416,7 @@ static size_t encode(const char *brief, char *out)
     return (size_t)(p - out);
 }
 
-/* NULL if it is no reply, or not a whole one. */
+/* NULL if it is not a reply, or not a whole one. */
 static redisReply *decode(const char *text, size_t length)
 {
     redisReader *reader = redisReaderCreate();
@@ -569,7 +569,7 @@ static void test_replies(void)
     }
 }
 
-/* What one script says, another one that was asked has not. */
+/* The answer of one script does not belong to another. */
 static void test_belonging(void)
 {
     static const struct {
@@ -610,7 +610,7 @@ static void test_belonging(void)
     }
 }
 
-/* A member's grant tells how long it remembers, nobody else's does. */
+/* Only a member's grant tells how long it remembers. */
 static void test_membership(void)
 {
     struct redis_extra plain = {.word = "GRANTED", .grants = 1};

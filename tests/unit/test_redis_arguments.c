@@ -58,7 +58,7 @@ static void check(struct redis_call *call, const char *wanted, const char *what)
     redis_call_drop(call);
 }
 
-/* What is the same in all the requests about locks. */
+/* The request with the members that all of them share. */
 #define COMPLETE(request)                                                                          \
     do {                                                                                           \
         (request)->keys = keys;                                                                    \
@@ -338,7 +338,7 @@ static const struct {
      {.strict = false},
      "release p:{a} ahead: owner=us|epoch=p:!epoch|lease=30000"},
     {"a member's", &member, {.strict = false}, "release p:{a} ahead: owner=us"},
-    {"it was no run",
+    {"it had no run",
      &plain,
      {.end = {.how = LOCK_UNUSED}},
      "release p:{a} ahead: owner=us|notes=unused=1"},
@@ -384,7 +384,7 @@ static void test_release(void)
     }
 }
 
-/* What is filled in when the call is sent, and what gives an acquisition back. */
+/* Arguments that are filled in when the call is sent, and the release of an acquisition. */
 static void test_places(void)
 {
     struct acquire_request request = {.who = "who", .queue = true, .key_count = 2};
@@ -398,7 +398,7 @@ static void test_places(void)
     redis_call_acquire(&call, &plain, "p", &request, &nothing, true);
     call.db = 5;
     redis_call_give_back(&back, &call);
-    check(&back, "release p:{a} p:{b} whole db=5: owner=us", "an acquisition is given back");
+    check(&back, "release p:{a} p:{b} whole db=5: owner=us", "an acquisition is released");
     redis_call_set(&call, "not_after", "LATEST");
     redis_call_set(&call, "places", "PLACES");
     redis_call_set(&call, "offer", "TOKEN");

@@ -1,4 +1,4 @@
-/* What is made of latch.lua's replies: above all, that nothing but a sound latch is ever open. */
+/* The replies of latch.lua as answers: above all, only a sound latch is ever open. */
 #include "rules/latch.h"
 
 #include "tap.h"
@@ -62,7 +62,7 @@ static const struct {
     {"*7 latch 1000 0 3 w 400 5000", NONE},
     {"*2 OPEN 1000", NONE},
 
-    /* H130: numbers that nobody can reckon with. */
+    /* H130: numbers that are too large to reckon with. */
     {"*10 LATCH 1000 9007199254740991 9007199254740991 w 9007199254740991 9007199254740992 0 "
      "9007199254740991 *0",
      "w: 9007199254740991 of 9007199254740991, since 9007199254740991, ttl 4611686018427"},

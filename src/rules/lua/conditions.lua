@@ -1,4 +1,4 @@
--- What acquire.lua must know before it looks at the locks.
+-- Conditions that acquire.lua checks before it looks at the locks.
 --- @include "request"
 --- @include "entries"
 --- @include "globs"

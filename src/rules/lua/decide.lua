@@ -1,4 +1,4 @@
--- What acquire.lua does about each lock.
+-- The decision of acquire.lua about each lock.
 --- @include "turns"
 --- @include "groups"
 --- @include "grant"

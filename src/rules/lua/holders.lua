@@ -237,7 +237,7 @@ local function hold(lock, family, e, limit)
   write_holders(lock, family)
 end
 
--- What a waiter offers, if the lock can be handed over to it: there is room for it, with the same
+-- The offer of a waiter, if the lock can be handed over to it: there is room for it, with the same
 -- limit as others, and it has not left behind a holder that nests in it, whose family it would
 -- join.
 local function read_offer(lock, waiter)

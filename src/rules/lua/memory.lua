@@ -1,4 +1,4 @@
--- What a lock remembers of its runs. It is for people: if the server has no room for it, the lock
+-- The memory that a lock has of its runs. It is for people: if the server has no room for it, the lock
 -- works as well.
 --- @include "lock"
 

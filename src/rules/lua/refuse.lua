@@ -1,7 +1,7 @@
 -- The answers of acquire.lua to a caller that is kept out.
 --- @include "decide"
 
--- What keeps it out, in the words of a refusal: the holders, or else the first in the queue.
+-- The obstacle, in the words of a refusal: the holders, or else the first in the queue.
 local function describe_reason(lock, found)
   local first = not lock.is_first and lock.first
   if found or not first or not first.who then return describe(found) end

@@ -1,7 +1,7 @@
 -- The record of a waiter, as it is written in its place.
 --- @include "lock"
 
--- What the waiter offers comes behind the five words of WHO and their notes.
+-- The offer comes behind the five words of WHO and their notes.
 local function read_waiter(text)
   local deadline, owner, since, mode, who =
     string.match(text, '^(%d+) (%S+) (%d+) ([xslXSL]) (.*)$')
