@@ -88,6 +88,14 @@ char *describe_party(const struct identity *who, char *out, size_t size)
     return out;
 }
 
+bool lock_is_held_by(const struct lock_view *lock, const char *owner)
+{
+    for (size_t i = 0; i < lock->holder_count; i++)
+        if (strcmp(lock->holders[i].owner, owner) == 0)
+            return true;
+    return false;
+}
+
 bool holder_is_nested(const struct lock_view *lock, const struct lock_party *holder)
 {
     for (size_t i = 0; strchr(holder->owner, '.') && i < lock->holder_count; i++)

@@ -72,14 +72,6 @@ bool not_holder_say_reserved(const struct command *command, const char *key,
     return holder;
 }
 
-static bool holds(const struct lock_view *lock, const char *owner)
-{
-    for (size_t i = 0; i < lock->holder_count; i++)
-        if (strcmp(lock->holders[i].owner, owner) == 0)
-            return true;
-    return false;
-}
-
 static void warn_of(const struct lock_view *lock, const char *owner)
 {
     const struct lock_run *latest = NULL;
@@ -88,7 +80,7 @@ static void warn_of(const struct lock_view *lock, const char *owner)
     for (size_t i = 0; i < lock->run_count; i++)
         if (strcmp(lock->runs[i].by.owner, owner) == 0)
             latest = &lock->runs[i];
-    if (latest && latest->by.revoked.known && !holds(lock, owner))
+    if (latest && latest->by.revoked.known && !lock_is_held_by(lock, owner))
         say_warning("%.100s: your reservation was %s", lock->key,
                     describe_past_revocation(&latest->by.revoked, past));
 }

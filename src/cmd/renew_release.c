@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/describe.h"
 #include "cli/not_holder.h"
 #include "cli/reservation.h"
 #include "lock/owner.h"
@@ -79,14 +80,6 @@ static bool take_owner(struct renew_release *action, int *status)
     return *status == STATUS_OK;
 }
 
-static bool holds(const struct lock_view *lock, const char *owner)
-{
-    for (size_t i = 0; i < lock->holder_count; i++)
-        if (strcmp(lock->holders[i].owner, owner) == 0)
-            return true;
-    return false;
-}
-
 /* Finds the owner that is meant. A shell that has acquired several locks has only the token of the
  * last one, which nests in the others: the nearest of these that holds KEY is meant, or, if none
  * does, the token itself. */
@@ -102,7 +95,7 @@ static bool find_holder(struct renew_release *action, int *status)
     query_read_lock(&action->query, action->key, &list, &answer);
     strcpy(holder, action->owner);
     do {
-        found = list.locks.count > 0 && holds(list.locks.views, holder);
+        found = list.locks.count > 0 && lock_is_held_by(list.locks.views, holder);
     } while (!found && owner_acquired_in(holder, holder));
     if (found)
         action->meant = holder;
