@@ -3,12 +3,12 @@
 # TLS, too, with a certificate for 127.0.0.1.
 # shellcheck shell=bash disable=SC2154
 
-# database_tables NAME: what is empty again after each test, besides DATABASE_TABLES.
+# database_tables NAME: the tables that are empty after each test, besides DATABASE_TABLES.
 database_tables() {
     [[ $1 == mysql ]] && echo rlock_record rlock_message || echo rlock_record
 }
 
-# database_all_tables NAME: the same, and what is never empty.
+# database_all_tables NAME: these, and those that are never empty.
 database_all_tables() {
     database_tables "$1"
     [[ $1 != mysql ]] || echo rlock_gate
@@ -51,7 +51,7 @@ databases_start() {
     export POSTGRESQL_PORT=${ports[0]} MYSQL_PORT=${ports[1]} DATABASES=
     POSTGRESQL_BIN=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
     export POSTGRESQL_BIN
-    # What other users can reach.
+    # Other users must reach them.
     chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" 2>/dev/null || true
     authority ca
     authority other

@@ -134,7 +134,7 @@ class Run:
 
 def lead(command, output, log):
     """The leader of a session in which the command is a job, as in a shell on a terminal of which
-    there is none: Whoever runs the tests, with a terminal or without, they see the same. Does not
+    there is none: with a terminal or without, the tests see the same. Does not
     return."""
     os.setsid()
     pid = os.fork()
@@ -248,7 +248,7 @@ def main():
     shutil.rmtree(evidence, ignore_errors=True)
     began, results = time.monotonic(), Results()
     log = os.open(options.log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
-    # What a test leaves without a parent becomes a child of this process, and can be ended.
+    # Processes that a test leaves without a parent become children of this one, and can be ended.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     run = Run(options.command, log)
 

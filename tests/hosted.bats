@@ -137,7 +137,7 @@ let_go() {
     on_each killed
 }
 
-@test "H148 a client that stands still inside its transaction holds nobody up for long" {
+@test "H148 a client that stands still inside its transaction holds no other up for long" {
     still() {
         held_back "INSERT INTO"
         bg a rlock run -u "$through" k -- touch "$T/ran"
@@ -203,7 +203,7 @@ served() {
     rm "$LOG"
 }
 
-@test "MariaDB: who waits sleeps in the server and is woken; where that is refused, it looks" {
+@test "MariaDB: a waiter sleeps in the server and is woken; where that is refused, it looks" {
     local took woken through
     with_mariadb
     served "$RLOCK_URL"
@@ -221,7 +221,7 @@ served() {
     ((woken * 2 < took))
 }
 
-@test "H9 MariaDB: a waiter for whom there is no second connection keeps its place" {
+@test "H9 MariaDB: a waiter that cannot have a second connection keeps its place" {
     local before
     version() { database_sql mysql "SELECT version FROM rlock_record WHERE name = 'rlock:{k}'"; }
     later() { (($(version) > before + 2)); }

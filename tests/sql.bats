@@ -29,7 +29,7 @@ setup_file() { databases_start; }
     on_each one_after_the_other 10
 }
 
-@test "first come, first served; who is next is told, and who gives up is passed over" {
+@test "first come, first served; the next one is told, and one that gives up is passed over" {
     line() {
         stay holder k
         queue a k
@@ -61,7 +61,7 @@ setup_file() { databases_start; }
     on_each crash
 }
 
-@test "readers together, a writer alone, in the order of arrival" {
+@test "readers together, writers one by one, in the order of arrival" {
     readers() {
         stay one k --read
         stay two k --read
@@ -113,7 +113,7 @@ setup_file() { databases_start; }
     on_each slots
 }
 
-@test "several keys, in different orders: all or none, and nobody waits in a circle" {
+@test "several keys, in different orders: all or none, and no circle of waiters" {
     several() {
         local i
         for i in 1 2 3 4; do
@@ -135,7 +135,7 @@ setup_file() { databases_start; }
     on_each several
 }
 
-@test "a nested lock is granted at once, before everybody who waits" {
+@test "a nested lock is granted at once, before all waiters" {
     nested() {
         cat >"$T/inner" <<END
 "$RLOCK" run --keep-credentials -n k -- \
@@ -189,7 +189,7 @@ END
     on_each tokens
 }
 
-@test "acquire --keep: whoever reads both of its streams does not wait for what stays behind" {
+@test "acquire --keep: a reader of both of its streams does not wait for its renewer" {
     kept() {
         # shellcheck disable=SC2016
         run -0 timeout 30 bash -c 'token=$("$RLOCK" acquire --keep $$ k 2>&1) &&
@@ -214,7 +214,7 @@ END
     on_each restart
 }
 
-@test "an agent that is killed: the next one goes on; nothing is left of either driver" {
+@test "an agent that is killed: the next one continues; nothing is left of either driver" {
     replaced() {
         stay a k --lease 30s
         kill_agent a
@@ -282,7 +282,7 @@ change_password() {
     on_each changed
 }
 
-@test "PostgreSQL: another server is no wrong password" {
+@test "PostgreSQL: another server is not a wrong password" {
     [[ $DATABASES == *postgresql*mysql* ]] || skip 'there are not both'
     refused 69 run -u "postgresql://locker:x@127.0.0.1:$MYSQL_PORT/locks" k -- true
     [[ $stderr != *password* ]]
@@ -298,7 +298,7 @@ allow() {
     esac
 }
 
-@test "H9 too many connections of the user: whoever wants another tries again" {
+@test "H9 too many connections of the user: a further one is tried again" {
     limited() {
         allow 1
         stay a other
@@ -380,7 +380,7 @@ limit_statements() {
     json 'length == 3 and all(.[].holders | length == 1; .)'
 }
 
-@test "what it cannot do, and a server that is not there, in clear words" {
+@test "features that it lacks, and a server that is not there, in clear words" {
     words() {
         refused 64 run --grace k -- true
         refused 64 run --replicas 1 k -- true
@@ -493,7 +493,7 @@ limit_statements() {
     [[ $(wc -l <"$T/curious.out") == 1 ]]
 }
 
-@test "with TLS: a server that is vouched for alone" {
+@test "with TLS: only a server that is vouched for" {
     encrypted() {
         local url=${RLOCK_URL/:/s:}
         hold a k
@@ -512,12 +512,12 @@ limit_statements() {
     on_each encrypted
 }
 
-@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+@test "H143 a waiter's agent is killed: the place is kept, and only those are shown who are there" {
     on_each place_is_kept
     on_each place_is_kept --limit 1
 }
 
-@test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
+@test "H144 a stopped waiter is passed over, and has its turn when it continues" {
     on_each passed_over / /
     on_each passed_over --limit 1 / --limit 1 / --limit 1
 }

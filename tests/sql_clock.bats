@@ -43,7 +43,7 @@ gets() {
     on_each right moved
 }
 
-@test "H138 a clock set back by an hour: who is dead blocks for its lease, and its kind too" {
+@test "H138 a clock set back by an hour: a dead holder blocks for its lease, and a dead reader" {
     dead() {
         hold dead k --lease 5s
         hold slot s --lease 5s --limit 2
@@ -60,7 +60,7 @@ gets() {
     on_each right dead
 }
 
-@test "H138 a clock set back by an hour: who lives keeps its lock; a dead waiter is passed" {
+@test "H138 a clock set back by an hour: a live holder keeps its lock; a dead waiter is passed" {
     alive_and_dead() {
         stay a k --lease 9s
         queue gone k

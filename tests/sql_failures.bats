@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What the user reads when a database does not serve: in words, at once or after a while, and with
+# The messages of a database that does not serve: in words, at once or after a while, and with
 # which status.
 # shellcheck disable=SC2154
 load helper
@@ -220,7 +220,7 @@ drop_other_user() {
     unset RLOCK_PASSWORD
 }
 
-@test "a user without rights: named, with who gives them; the doctor has all at once" {
+@test "a user without rights: named, with the remedy; the doctor has all at once" {
     rightless() {
         local -A grant=([postgresql]='ON rlock_record TO "other"'
             [mysql]="ON rlock_record TO 'other'@'%'")
@@ -281,7 +281,7 @@ drop_other_user() {
     on_each counted
 }
 
-@test "H134 a password that an outer rlock has taken out is missed, and it is said what took it" {
+@test "H134 a password that an outer rlock has taken out is missed, and the message says so" {
     missed() {
         RLOCK_URL=${RLOCK_URL/:p%20w@/@}
         export RLOCK_PASSWORD='p w'

@@ -1,4 +1,4 @@
-# A statement that a database server holds up before it reads: what it then sees is newer than the
+# A statement that a database server holds up before it reads: the rows are then newer than the
 # statement.
 
 load helper
@@ -13,8 +13,8 @@ setup_file() {
     done
 }
 
-# The views of ?table=gated are the tables, behind a gate: who uses a view waits for a lock on the
-# gate, and nobody else does.
+# The views of ?table=gated are the tables, behind a gate: only the user of a view waits for a
+# lock on the gate.
 gate_build() {
     local to
     local -A people=([postgresql]=PUBLIC [mysql]="locker@'%'")

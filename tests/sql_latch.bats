@@ -41,7 +41,7 @@ through_proxy() {
     RLOCK_URL=$DATABASE://locker:p%20w@${proxy[$1]}/locks
 }
 
-@test "H91 in a database what is done counts once, whatever becomes of its answer" {
+@test "H91 in a database a count is counted once, whatever becomes of its answer" {
     lost() {
         local often=(--connect-timeout 2s --server-wait 30s)
         through_proxy "$DATABASE"
@@ -65,14 +65,14 @@ through_proxy() {
     on_each lost
 }
 
-@test "H90 those who wait for a latch in a database go on when it is open, and not before" {
+@test "H90 waiters for a latch in a database continue when it is open, and not before" {
     on_each waiters_go_on
 }
 
-@test "PostgreSQL calls those who wait, when it is set, open or deleted" {
+@test "PostgreSQL calls the waiters when it is set, open or deleted" {
     [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
     DATABASES=postgresql
-    # Who is not called looks every 2.5 s, and is not so lucky five times.
+    # A waiter that is not called looks every 2.5 s, and is not so lucky five times.
     called() {
         local i start total=0
         for i in 1 2 3 4 5; do
@@ -177,7 +177,7 @@ misfit() {
     stderr_line "the key is a $1[;,].* rlock .*status shows it\$"
 }
 
-@test "a latch and a lock never share a row; fencing tokens go on behind a latch" {
+@test "a latch and a lock never share a row; fencing tokens continue behind a latch" {
     apart() {
         local before after owner=01234567-89ab-4def-8123-456789abcdef verb
         rlock run was -- true

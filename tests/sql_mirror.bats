@@ -122,7 +122,7 @@ waits() {
     poll_until 10 contains "$T/$1.err" "held by a foreign lock nightly (app-1) for at most"
 }
 
-@test "held by rlock, it is refused to Java; given back, it is free for Java" {
+@test "held by rlock, it is refused to Java; released, it is free for Java" {
     held_here() {
         local uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
         stay a k --lease 60s --mirror shedlock:nightly
@@ -143,7 +143,7 @@ waits() {
     on_each held_here
 }
 
-@test "held by Java, it is refused to rlock, which says who has it, waits, and is next" {
+@test "held by Java, it is refused to rlock, which names the holder, waits, and is next" {
     held_there() {
         java_takes nightly 3600 app-1
         refused 75 run -n --mirror shedlock:nightly k -- touch "$T/ran"
@@ -151,7 +151,7 @@ waits() {
         refused 75 run -w 500ms --mirror shedlock:nightly k -- touch "$T/ran"
         [[ ! -e $T/ran && $(locked_by nightly) == app-1 ]]
         run -0 rlock run -n k -- true
-        # Whoever waits has its place before those that do not ask for the mirror.
+        # A waiter has its place before those that do not ask for the mirror.
         bg a rlock run --mirror shedlock:nightly k -- sh -c "echo a >>'$LOG'"
         waits a
         queue b k
@@ -160,7 +160,7 @@ waits() {
         finish a
         finish b
         [[ $(xargs <"$LOG") == "a b" ]]
-        # Nobody gives it back: it ends.
+        # It is not released: it ends.
         java_takes nightly 2 app-1
         run -0 rlock run -w 30s --mirror shedlock:nightly k -- true
         # lockAtLeastFor of Java's.
@@ -172,7 +172,7 @@ waits() {
     on_each held_there
 }
 
-@test "force-release takes it from Java, as it was shown, and from nobody else" {
+@test "force-release takes it from Java, as it was shown, and from no other program" {
     forced() {
         refused 1 force-release --yes --mirror shedlock:nightly k
         stderr_line 'nightly is not held by another program'
@@ -233,7 +233,7 @@ EOF
         java_refused nightly
         run -0 rlock release --owner "$owner" k
         java_takes nightly 60 app-1
-        # Whose lease has ended has lost it to whoever came.
+        # A holder whose lease has ended has lost it to the next one.
         owner=$(rlock acquire --lease 1s --mirror shedlock:other k)
         poll_until 10 java_takes other 60 app-1
         run -1 rlock renew --owner "$owner" k
@@ -242,7 +242,7 @@ EOF
     on_each follows
 }
 
-@test "taken or given back by somebody else, it is a lost lock" {
+@test "taken or released by another program, it is a lost lock" {
     theft() {
         hold a k --lease 6s --mirror shedlock:nightly
         sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(after "$(utc)" 3600)"
@@ -261,7 +261,7 @@ EOF
         sql "DELETE FROM shedlock WHERE name = 'n2'"
         finish c 20
         [[ $status == 79 ]]
-        # Whoever had it in between, however short: another one may have run.
+        # Another program had it in between, however short: it may have run.
         hold d k --lease 6s --mirror shedlock:n2
         sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(utc) WHERE name = 'n2'"
         finish d 20
@@ -404,7 +404,7 @@ EOF
     on_each zones
 }
 
-@test "without its table nothing is run; what it does not go with is refused unasked" {
+@test "without its table nothing is run; options that do not fit are refused unasked" {
     words() {
         sql 'ALTER TABLE shedlock RENAME TO elsewhere'
         refused 69 run -n --server-wait 0 --mirror shedlock:nightly k -- touch "$T/ran"

@@ -82,7 +82,7 @@ has_two_sessions() {
     one_after_the_other 10
 }
 
-@test "first come, first served, though nobody can be called" {
+@test "first come, first served, although no waiter can be called" {
     stay holder k
     queue a k
     queue b k

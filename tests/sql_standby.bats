@@ -1,4 +1,4 @@
-# PostgreSQL with a synchronous standby: what was granted is there when that one is promoted.
+# PostgreSQL with a synchronous standby: granted locks are there when it is promoted.
 
 load helper
 load certificates
@@ -18,7 +18,7 @@ setup() {
     RLOCK_URL=$(database_url postgresql)
 }
 
-# What one test has changed is not there for the next.
+# Changes of one test are not there for the next.
 teardown() {
     [[ $DATABASES == *postgresql* ]] || return 0
     splitter_kill

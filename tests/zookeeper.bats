@@ -45,7 +45,7 @@ strange_sessions_ended() {
     sort -nuc "$T/fences"
 }
 
-@test "who waits is served in the order of arrival, and -w ends in time" {
+@test "waiters are served in the order of arrival, and -w ends in time" {
     stay a k
     queue b k
     queue c k
@@ -85,7 +85,7 @@ strange_sessions_ended() {
     [[ $status == 0 ]]
 }
 
-@test "an agent that dies: the next one goes on with the session" {
+@test "an agent that dies: the next one continues the session" {
     local owner
     stay a k --lease 9s
     owner=$(owner_of k)
@@ -96,7 +96,7 @@ strange_sessions_ended() {
     ends_well a
 }
 
-@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+@test "H143 a waiter's agent is killed: the place is kept, and only those are shown who are there" {
     place_is_kept
     place_is_kept --limit 1
     place_is_kept j
@@ -129,7 +129,7 @@ killed_unheard() {
     killed_unheard lease- 1 0 --limit 1
 }
 
-@test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
+@test "H144 a stopped waiter is passed over, and has its turn when it continues" {
     passed_over --write / --read / --write
     passed_over --write / --write / --read
     passed_over --read / --write / --read
@@ -176,7 +176,7 @@ END
     run -1 rlock force-release --now --yes k
 }
 
-@test "readers share a lock, a writer does not, and nobody passes who came first" {
+@test "readers share a lock, a writer does not, and none passes an earlier one" {
     stay a k --read
     stay b k --read
     has_holders k 2
@@ -342,7 +342,7 @@ END
     ends_well a
 }
 
-@test "nested: the inner one has it at once, before who waits, with the outer one's fence" {
+@test "nested: the inner one has it at once, before all waiters, with the outer one's fence" {
     bg a rlock run k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
         '$RLOCK' run -n k -- sh -c 'echo \$RLOCK_FENCE' >'$T/inner'; echo \$RLOCK_FENCE >'$T/outer'
         '$RLOCK' run -n --read k -- true && '$RLOCK' run -n k other -- true"
@@ -355,7 +355,7 @@ END
     [[ $status == 0 ]]
 }
 
-@test "nested: siblings take turns, and who is within one does not wait for the other" {
+@test "nested: siblings take turns, and an owner within one does not wait for the other" {
     local mode
     # 1 holds; 1.1 waits while 1.2, and 1.2.1 in it, have it.
     for mode in --write '--limit 2'; do
@@ -411,13 +411,13 @@ END
     run -75 rlock status -q .
 }
 
-@test "digest: what one user locks, another one cannot touch" {
+@test "digest: a lock of one user, another one cannot touch" {
     RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} hold a mine
     refused 77 run -n mine -- true
     RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} refused 75 run -n mine -- true
 }
 
-@test "H134 a password that an outer rlock has taken out is missed, and it is said what took it" {
+@test "H134 a password that an outer rlock has taken out is missed, and the message says so" {
     local url=${RLOCK_URL/'//'/'//one@'}
     RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} hold mine mine
     RLOCK_PASSWORD=pw RLOCK_URL=$url run -77 --separate-stderr rlock run other -- \
@@ -447,7 +447,7 @@ END
     stderr_line ': not acquired: held by an owner whose node may not be read$'
 }
 
-@test "what it cannot do is refused unasked: 64" {
+@test "features that it lacks are refused unasked: 64" {
     export RLOCK_URL=zookeeper://127.0.0.1:1
     while IFS='|' read -r words lack; do
         # shellcheck disable=SC2086 # a list of words
@@ -499,7 +499,7 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     [[ ! -e $T/ran ]]
 }
 
-@test "zookeepers:// speaks TLS, with a server that is vouched for alone" {
+@test "zookeepers:// speaks TLS, only with a server that is vouched for" {
     local url
     authority ca
     authority other

@@ -55,7 +55,7 @@ waits_behind() {
     [[ ! -e $T/$1.up ]]
 }
 
-# A Java or Python program that holds the lock gives it back, and was not disturbed.
+# A Java or Python program that holds the lock releases it, and was not disturbed.
 goes() {
     : >"$T/$1.go"
     finish "$1" 60

@@ -90,7 +90,7 @@ through() {
     echo "zookeeper://${hosts#,}/test/$BATS_TEST_NUMBER"
 }
 
-@test "H137 the leader is killed: who holds the lock keeps it, and nobody else has it" {
+@test "H137 the leader is killed: the holder keeps the lock, and no other client has it" {
     local one leader
     stay a k --lease 30s
     for one in 1 2 3; do
@@ -105,10 +105,10 @@ through() {
     poll_until 60 serves "${port[$leader]}"
 }
 
-@test "H137 a follower is cut off: the command is dead before anybody else has the lock" {
+@test "H137 a follower is cut off: the command is dead before another client has the lock" {
     dead_before_the_next follower
 }
 
-@test "H137 a leader is cut off: the command is dead before anybody else has the lock" {
+@test "H137 a leader is cut off: the command is dead before another client has the lock" {
     dead_before_the_next leader
 }

@@ -38,7 +38,7 @@ struct command_extra {
 };
 
 /* Runs the command and leaves one value, an error for one that there is not. extra: NULL, but in
- * tests. False, and the unit says so, where it is to be done again; nothing is left then. */
+ * tests. False if the unit must be done again; nothing is left then. */
 bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
                  const struct piece *words, size_t count);
 

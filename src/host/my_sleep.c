@@ -153,8 +153,8 @@ static void end_sleep(void)
     mysql_free_result(result);
 }
 
-/* Ends this client's own sleep, by way of another connection. If there is none to be had, it ends by
- * itself soon. */
+/* Ends this client's own sleep, by way of another connection. If there is none to be had, it
+ * ends by itself soon. */
 static void awake(void)
 {
     struct driver_fault fault;

@@ -1,9 +1,10 @@
 /* Records in MySQL and MariaDB. A unit is one transaction of two requests, each of several
  * statements: the first locks its keys and reads, the second writes and commits.
  *
- * A key is locked by a row of the table "gate", whose number is made of the key's name. All of its
- * rows are there from the start, so that a key without a record is locked as any other is, and no
- * gap between rows is ever locked, on which two that write new records would wait for each other. */
+ * A key is locked by a row of the table "gate", whose number is made of the key's name. All of
+ * its rows are there from the start, so that a key without a record is locked as any other is,
+ * and no gap between rows is ever locked, on which two that write new records would wait for
+ * each other. */
 #include "host/mysql.h"
 
 #include <inttypes.h>
@@ -334,8 +335,8 @@ static bool my_answer(const char *query, struct strbuf *out, struct host_fault *
 
 /* -- tables ------------------------------------------------------------------------------------ */
 
-/* The view, which is the last statement, may fail: it may be there, the user may lack the right, and
- * an older server the words. */
+/* The view, which is the last statement, may fail: it may be there, the user may lack the right,
+ * and an older server the words. */
 static bool my_make(const char *user, struct host_fault *fault)
 {
     struct my_sql sql = my_sql();

@@ -459,9 +459,9 @@ static void queue(const struct request *request)
     resp_status(&client->out, "QUEUED");
 }
 
-/* The connection listens from the end of a unit on, so it must know its channels before the first
- * one begins: a message right behind it is heard then. A waiter is called, so it is alert; a holder,
- * which renews its lock, is asked for it now and then. */
+/* The connection listens from the end of a unit on, so it must know its channels before the
+ * first one begins: a message right behind it is heard then. A waiter is called, so it is alert;
+ * a holder, which renews its lock, is asked for it now and then. */
 static void do_exec(const struct request *request)
 {
     struct client *client = request->client;

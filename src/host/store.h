@@ -51,15 +51,16 @@ struct host_store {
     /* They need not be heard any more. */
     void (*unlisten)(struct piece channel);
     /* Called when there is nothing to ask for. Returns a descriptor that becomes readable when
-     * hear() has something to do; -1: none does. *ms: hear() must be called by then; -1: any time. */
+     * hear() has something to do; -1: none does. *ms: hear() must be called by then; -1: any
+     * time. */
     int (*rest)(enum host_ears ears, int *ms);
     /* Calls "tell" for each message that has come. False: the connection broke. */
     bool (*hear)(void (*tell)(void *arg, struct piece channel, struct piece text), void *arg);
     /* Replies with the first row that a query finds, all as text: an array, which is empty where
      * there is none. False: it replies nothing. */
     bool (*ask)(const char *sql, struct strbuf *out, struct host_fault *fault);
-    /* Makes the tables, where they are not there yet, and gives "user", unless NULL, the rights that
-     * rlock needs. */
+    /* Makes the tables, where they are not there yet, and gives "user", unless NULL, the rights
+     * that rlock needs. */
     bool (*make)(const char *user, struct host_fault *fault);
 };
 

@@ -221,8 +221,8 @@ static bool send_tls(struct stream *stream)
     return send_queued(stream);
 }
 
-/* A failure is reported from the loop, where the next attempt to send meets it again: no caller wants
- * to be called back before this returned. */
+/* A failure is reported from the loop, where the next attempt to send meets it again: no caller
+ * wants to be called back before this returned. */
 void stream_send(struct stream *stream, const char *bytes, size_t size)
 {
     if (!stream->tls) {
@@ -236,7 +236,7 @@ void stream_send(struct stream *stream, const char *bytes, size_t size)
     }
 }
 
-/* Goes on with the handshake; whatever it says goes out, also to tell the server why it failed. Our
+/* Continues the handshake; all that it says goes out, also to tell the server why it failed. Our
  * last words of it leave together with the first ones of the caller. */
 static void shake_hands(struct stream *stream)
 {
@@ -290,7 +290,7 @@ static void decryption_ended(struct stream *stream, enum tls_state state, const 
         ended(stream, state == TLS_CLOSED ? CLOSED : strerror(error));
 }
 
-/* Goes on with TLS after bytes have come in, and hands out what it decrypts. Inlined, its buffers
+/* Continues TLS after bytes have come in, and hands out what it decrypts. Inlined, its buffers
  * would be on the stack of every connection, and each page of it makes a short run 3 us longer. */
 __attribute__((noinline)) static void decrypt(struct stream *stream)
 {

@@ -42,7 +42,7 @@ void stream_trust(struct stream *stream);
 /* The other end makes no sense, and will not: "broken" with that reason. */
 void stream_refuse(struct stream *stream, const char *why);
 /* Whether it broke because the other end speaks something else, or is not to be trusted: trying
- * again is no use. */
+ * again is of no use. */
 bool stream_is_foreign(const struct stream *stream);
 
 /* Describes what has not come yet, for a caller that gives up waiting. */

@@ -280,7 +280,8 @@ static const char *take_trust(struct tls_trust *trust, const struct tls_library 
 
 /* -- a context --------------------------------------------------------------------------------- */
 
-/* What is wrong, and in which file; that has no path where the system's certificates are meant. */
+/* Says what is wrong, and in which file; that has no path where the system's certificates are
+ * meant. */
 struct refusal {
     const struct tls_file *file;
     const char *why; /* NULL: nothing */

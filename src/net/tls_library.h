@@ -1,7 +1,7 @@
-/* The functions of OpenSSL that tls and tls_context use, loaded when needed. Linked, it would cost a
- * plain `rlock run` almost half of its time again. The program `libraries` of the build is linked
- * with it, so that a function that is not there, or has another type, is found by compiler and
- * linker. */
+/* The functions of OpenSSL that tls and tls_context use, loaded when needed. Linked, it would
+ * cost a plain `rlock run` almost half of its time again. The program `libraries` of the build
+ * is linked with it, so that a function that is not there, or has another type, is found by
+ * compiler and linker. */
 #ifndef RLOCK_NET_TLS_LIBRARY_H
 #define RLOCK_NET_TLS_LIBRARY_H
 

@@ -1,4 +1,4 @@
-/* Decimal numbers of others, and those in a server's replies: what is taken for which number.
+/* Decimal numbers of others, and those in a server's replies: which text is which number.
  * H130 */
 #include "base/decimal.h"
 #include "rules/reply.h"

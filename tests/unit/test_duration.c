@@ -1,4 +1,4 @@
-/* Durations: what is one, what it means, how it is shown. */
+/* Durations: how they are read and shown. */
 #include "base/duration.h"
 
 #include <inttypes.h>

@@ -23,7 +23,7 @@ static const struct {
     {"127.0.0.1", true, true},
     {"::1", false, true},
     {"2001:db8::ffff:127.0.0.1", false, true},
-    /* What would turn verification off, or make it weaker. */
+    /* These would turn verification off, or make it weaker. */
     {"", false, false},
     {".", false, false},
     {"..", false, false},

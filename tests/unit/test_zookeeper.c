@@ -71,7 +71,7 @@ static const struct {
     const char *judged; /* in the order of numbers */
     size_t holders;
 } queues[] = {
-    {"nobody", {NULL}, "", 0},
+    {"none", {NULL}, "", 0},
     {"a writer's two nodes are one", {LOCK(A, "0000000000"), WRITE(A, "0000000001")}, "HH", 1},
     {"the second waits for the first",
      {WRITE(B, "0000000003"), LOCK(B, "0000000002"), LOCK(A, "0000000000"), WRITE(A, "0000000001")},
@@ -86,7 +86,7 @@ static const struct {
      {READ(A, "0000000000"), READ(B, "0000000001"), LOCK(C, "0000000002")},
      "HH1",
      2},
-    {"nested in a writer: before who waits",
+    {"nested in a writer: before the waiters",
      {LOCK(A, "0000000000"), WRITE(A, "0000000001"), LOCK(C, "0000000002"), LOCK(B, "0000000000"),
       WRITE(B, "0000000000")},
      "HHHH3",
@@ -105,7 +105,7 @@ static const struct {
      "H0",
      1},
     {"without a UUID", {"lock-0000000000", "lock-0000000001"}, "H0", 1},
-    {"what is no contender's", {"jobs", "locks", "lock-12", LOCK(A, "0000000007")}, "H", 1},
+    {"names of no contender", {"jobs", "locks", "lock-12", LOCK(A, "0000000007")}, "H", 1},
 };
 
 static void read_children(const char *const *names, struct strbuf *out, struct zk_reply *reply)
@@ -201,12 +201,12 @@ static const struct {
     const char *what, *slots;
     unsigned taken, slot;
 } rooms[] = {
-    {"nobody", "", 0, 1},
+    {"none", "", 0, 1},
     {"the lowest slot that is free", "13", 2, 2},
     {"those that are taken need not be in order", "321", 3, 4},
-    {"who nests has the slot of whom it nests in", "1122", 2, 3},
+    {"an owner that nests has its holder's slot", "1122", 2, 3},
     {"other programs have none, but count", "0200", 4, 1},
-    {"what has gone does not count", "-1-", 1, 2},
+    {"a lease that has gone does not count", "-1-", 1, 2},
 };
 
 static void put_lease(struct strbuf *out, char slot)
@@ -257,8 +257,8 @@ static void test_elders(void)
         char text[200];
         snprintf(text, sizeof text, "rlock/1 %s shared %s 9000 00000000000000000000000000000000 -",
                  A, *fence);
-        tap_ok(!zk_node_data_parse((struct jute_text){text, strlen(text)}, &back), "no ancestors: %s",
-               *fence);
+        tap_ok(!zk_node_data_parse((struct jute_text){text, strlen(text)}, &back),
+               "no ancestors: %s", *fence);
     }
 }
 
@@ -351,7 +351,7 @@ static void test_families(void)
         const char *what;
         struct zk_nested all[4];
         size_t count, own;
-        int in_the_way; /* -1: nobody */
+        int in_the_way; /* -1: none */
     } cases[] = {
         {"an ancestor", {{A, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}}, 2, 1, -1},
         {"a descendant", {{A, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}}, 2, 0, -1},
@@ -428,7 +428,7 @@ static void test_families(void)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct zk_nested *all = cases[i].all,
-                              *other = zk_nested_in_the_way(all, cases[i].count, cases[i].own);
+                               *other = zk_nested_in_the_way(all, cases[i].count, cases[i].own);
         int seen = other ? (int)(other - all) : -1;
         if (!tap_ok(seen == cases[i].in_the_way, "in the way of a relative: %s", cases[i].what))
             tap_note("%d", seen);
@@ -495,7 +495,7 @@ static void test_surveys(void)
 
     tap_ok(survey(ZK_NO_NODE, "*", &looked) == ZK_OK && looked.views == 1 && looked.holders == 0 &&
                looked.waiters == 1,
-           "a lock that ends while somebody looks is held by nobody");
+           "a lock that ends during the look has no holder");
     tap_ok(survey(ZK_NO_AUTH, "k", &looked) == ZK_OK && looked.holders == 1 && looked.unread &&
                looked.age_ms == 0,
            "a holder whose node may not be read has no age");

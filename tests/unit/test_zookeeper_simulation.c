@@ -37,7 +37,7 @@ struct player {
     const char *keys[KEYS];
     struct loop_timer action;
     unsigned rounds, actions; /* that are left */
-    bool away, on_hold;       /* nobody is there to take a grant; nothing is renewed */
+    bool away, on_hold;       /* no process takes a grant; nothing is renewed */
 
     bool held, leaving, over, lost;
     bool forced; /* somebody took its nodes away */
@@ -46,7 +46,7 @@ struct player {
     enum keeper_ending ending;
 };
 
-/* Who has had a lock. */
+/* An owner that has had a lock. */
 struct past_grant {
     const char *key;
     bool reader;
@@ -374,7 +374,7 @@ static void plan_action(struct player *player)
                                                                   : zk_any_time(world, 8000))));
 }
 
-/* Somebody who holds a lock, to nest in; NULL: nobody does. */
+/* A holder to nest in; NULL: there is none. */
 static const struct player *find_holder(struct player *player)
 {
     struct life *life = player->life;
@@ -488,7 +488,7 @@ static void die(struct player *player)
     zk_network_kill(world_of(player), player->loop);
 }
 
-/* When nothing fails any more everybody comes to an end: whoever waits, waits. */
+/* When nothing fails any more every life comes to an end. */
 static void act_calmly(struct player *player)
 {
     player->away = false;
@@ -721,9 +721,9 @@ static void live(struct life *life, unsigned seed)
         if (!world->calm && moment_reached(calm, now))
             zk_world_calm(world);
         if (moment_reached(end, now))
-            zk_accuse(world, "somebody waits for ever");
+            zk_accuse(world, "a waiter waits for ever");
     }
-    /* What is left goes with its sessions. */
+    /* The rest goes with its sessions. */
     end = moment_plus(now, 120 * NS_PER_SEC);
     zk_world_calm(world);
     while (!world->fault && !moment_reached(end, now))

@@ -498,7 +498,7 @@ static void take_back(struct zk_world *world, struct operation *operation)
     struct zk_node *node = operation->made;
 
     if (node && operation->kind == OP_CREATE)
-        node->czxid = node->dzxid = -1; /* nobody ever sees it */
+        node->czxid = node->dzxid = -1; /* no request ever sees it */
     else if (node && operation->kind == OP_DELETE && node->dzxid == world->zxid)
         node->dzxid = 0;
 }
@@ -853,7 +853,7 @@ static void take_frame(struct zk_conn *conn, const struct jute_in *frame)
     loop_arm(conn->world->loop, &conn->timer, soon(conn->world, 60));
 }
 
-/* One after the other: what was written is answered before what comes behind it is looked at. */
+/* One after the other: a write is answered before the request behind it is looked at. */
 static void process(struct zk_conn *conn)
 {
     struct jute_in frame;
@@ -981,7 +981,7 @@ static void kill_server(struct zk_server *server)
         lose_leader(world, 4000);
 }
 
-/* The others choose another leader, if it takes long; when it goes on it does not know at once. */
+/* The others choose another leader, if it takes long; when it continues it does not know at once. */
 static void wake_leader(struct loop_timer *timer)
 {
     struct zk_server *server = timer->owner;

@@ -25,7 +25,7 @@ struct zk_chunk {
     char bytes[];
 };
 
-/* What becomes of a chunk where the network is bad. */
+/* The fate of a chunk where the network is bad. */
 enum fate { LOST, ANSWER_LOST, HALF, SILENT, SLOW, FATES };
 
 static struct zk_world *current;
@@ -240,7 +240,7 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
     return 0;
 }
 
-/* What was sent before goes on. */
+/* Earlier chunks continue. */
 void stream_close(struct stream *stream)
 {
     struct zk_conn *conn = stream->conn;

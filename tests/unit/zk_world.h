@@ -5,7 +5,7 @@
  * What the servers do to each other: a leader decides on all that is written, if a majority is in
  * contact with it, and counts when sessions end; a new leader counts all of them anew. A follower
  * answers reads by itself, from what it has heard of so far, and passes everything else on. One
- * that is cut off goes on answering reads until it notices; a leader that is cut off also opens
+ * that is cut off keeps answering reads until it notices; a leader that is cut off also opens
  * sessions again. Servers are stopped, and killed. */
 #ifndef ZK_WORLD_H
 #define ZK_WORLD_H
@@ -24,7 +24,7 @@ struct zk_world;
 
 enum zk_chunk_kind { CHUNK_OPEN, CHUNK_BYTES, CHUNK_END };
 
-/* What is on its way in one direction, in order. */
+/* Chunks on their way in one direction, in order. */
 struct zk_lane {
     struct zk_chunk *first;
     struct loop *loop;       /* of whom it goes to */
@@ -44,7 +44,7 @@ struct zk_conn {
     struct zk_world *world;
     struct stream *stream; /* NULL: the client has left it */
     struct zk_lane up, down;
-    bool silent; /* nothing gets through any more, and nobody is told */
+    bool silent; /* nothing gets through any more, and neither end is told */
 
     /* The server's side. */
     int server;
@@ -53,11 +53,11 @@ struct zk_conn {
     struct strbuf in;
     struct zk_watch *watches;
 
-    /* What waits for the leader: a request as it came, or the first words. */
+    /* Waits for the leader: a request as it came, or the first words. */
     enum { CONN_FREE, CONN_FORWARDED, CONN_DECIDED } pending;
     struct strbuf request;
     struct strbuf reply; /* when it is decided */
-    int64_t decided;       /* its zxid: the server has to have that before it replies */
+    int64_t decided;     /* its zxid: the server has to have that before it replies */
     struct zk_session_row *opens;
     bool closes;
     struct loop_timer timer;
@@ -97,7 +97,7 @@ struct zk_server {
 
 enum zk_end_of_node { NODE_GIVEN_BACK, NODE_EXPIRED, NODE_TAKEN_AWAY };
 
-/* Whoever is to judge hears of the nodes of sessions, when that is decided. */
+/* The judge hears of the nodes of sessions, when that is decided. */
 struct zk_judge {
     void (*made)(void *arg, const char *path);
     void (*gone)(void *arg, const char *path, enum zk_end_of_node how);
@@ -108,7 +108,7 @@ struct zk_world {
     unsigned seed;
     unsigned failing; /* of 100 chunks, so many fare badly */
     bool calm;        /* nothing fails any more */
-    bool ended;       /* what is sent goes nowhere */
+    bool ended;       /* nothing arrives any more */
     const struct zk_judge *judge;
     void *judge_arg;
 

@@ -14,7 +14,7 @@ struct loop;
 struct ensemble *ensemble_new(struct loop *loop, const struct url *url);
 void ensemble_free(struct ensemble *ensemble);
 
-/* Goes on to the next server, and finds its address: "found" comes once, perhaps before this
+/* Takes the next server, and finds its address: "found" comes once, perhaps before this
  * returned; NULL with a reason where there is none. */
 void ensemble_next(struct ensemble *ensemble,
                    void (*found)(void *arg, const struct endpoint *endpoint, const char *fault),

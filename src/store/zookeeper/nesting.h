@@ -23,8 +23,8 @@ struct zk_nested {
     const char *node;         /* its path, for the caller; borrowed */
 };
 
-/* Returns the last one that is before all[own] and keeps it from holding the lock; NULL: none. "all"
- * are those whose nodes have that number; some of them may not be related. */
+/* Returns the last one that is before all[own] and keeps it from holding the lock; NULL: none.
+ * "all" are those whose nodes have that number; some of them may not be related. */
 const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t count, size_t own);
 
 #endif

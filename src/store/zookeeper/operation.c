@@ -1,4 +1,4 @@
-/* What the operations send, read and report. */
+/* The course of an operation, and the requests and reports that operations share. */
 #include "store/zookeeper/operation.h"
 
 #include <stdio.h>

@@ -2,10 +2,11 @@
  * them out. Pure.
  *
  * A child is _c_UUID-WORD##########, where ########## is the parent's count of creations. WORD
- * tells readers (__READ__) from all others. A writer of rlock has two children, lock- for Curator's
- * InterProcessMutex and __WRIT__ for its InterProcessReadWriteLock, because each of these only looks
- * at names of its own. A client holds the lock if no child with a lower number is in its way. A
- * child that nests in a holder has the holder's number, and so is before all that wait. */
+ * tells readers (__READ__) from all others. A writer of rlock has two children, lock- for
+ * Curator's InterProcessMutex and __WRIT__ for its InterProcessReadWriteLock, because each of
+ * these only looks at names of its own. A client holds the lock if no child with a lower number
+ * is in its way. A child that nests in a holder has the holder's number, and so is before all
+ * that wait. */
 #ifndef RLOCK_STORE_ZOOKEEPER_QUEUE_H
 #define RLOCK_STORE_ZOOKEEPER_QUEUE_H
 

@@ -1,9 +1,10 @@
 /* A session with a ZooKeeper ensemble, and the connection that it is on.
  *
- * A session begins with the first batch, and lives at the servers apart from connections: it ends
- * when it is closed, or when the leader has not heard of it for its timeout. No pings are sent: their
- * answers prove nothing, since every server answers them by itself. A batch goes out in one write; its replies come back together. One batch at a time. A
- * batch that was not answered in time costs the connection, not the session. */
+ * A session begins with the first batch, and lives at the servers apart from connections: it
+ * ends when it is closed, or when the leader has not heard of it for its timeout. No pings are
+ * sent: their answers prove nothing, since every server answers them by itself. A batch goes out
+ * in one write; its replies come back together. One batch at a time. A batch that was not
+ * answered in time costs the connection, not the session. */
 #ifndef RLOCK_STORE_ZOOKEEPER_SESSION_H
 #define RLOCK_STORE_ZOOKEEPER_SESSION_H
 
@@ -57,7 +58,7 @@ bool zk_session_send_nowait(struct zk_session *session);
 
 /* id 0: there is none. */
 const struct zk_identity *zk_session_identity(const struct zk_session *session);
-/* Goes on with another session, or with none (id 0); ends the connection. */
+/* Continues with another session, or with none (id 0); ends the connection. */
 void zk_session_take(struct zk_session *session, const struct zk_identity *identity);
 /* When the session was begun or opened on the connection that is up: before that was sent. The
  * timeout counts from it, once something that was written on this connection is answered. */
