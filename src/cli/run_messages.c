@@ -131,6 +131,10 @@ static const char *const causes[RUN_CAUSES] = {
     [RUN_CAUSE_TAKEN_BY_UNKNOWN] = "[{part}: ]the store has given it to another holder",
     [RUN_CAUSE_GONE] = "[{part}: ]the store no longer has it",
     [RUN_CAUSE_MIRROR_TAKEN] = "[{part}: ]its mirror {text} was taken by another program",
+    [RUN_CAUSE_TOO_FAR] = "a round trip of {limit} is too long for a lease of {lease}; it takes "
+                          "{needed} or more",
+    [RUN_CAUSE_GRANTED_TOO_LITTLE] = "a round trip of {limit} is too long for a lease of {lease}, "
+                                     "which is all that the store grants",
     [RUN_CAUSE_MIRROR_DELETED] = "[{part}: ]its mirror {text} was deleted",
 };
 
@@ -233,6 +237,16 @@ static void put_limit(const struct source *source, char *out, size_t size)
     duration_print(source->news->reason.duration, out, size);
 }
 
+static void put_lease(const struct source *source, char *out, size_t size)
+{
+    duration_print(source->news->reason.lease, out, size);
+}
+
+static void put_needed(const struct source *source, char *out, size_t size)
+{
+    duration_print(source->news->reason.needed, out, size);
+}
+
 static void put_end(const struct source *source, char *out, size_t size)
 {
     int status = (int)source->news->number;
@@ -281,6 +295,7 @@ static const struct {
               {"duration", put_duration}, {"why", put_why},
               {"text", put_text},         {"by", put_by},
               {"part", put_part},         {"limit", put_limit},
+              {"lease", put_lease},       {"needed", put_needed},
               {"end", put_end},           {"obstacle", put_obstacle},
               {"ancestor", put_ancestor}, {"hint", put_hint}};
 

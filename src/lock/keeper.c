@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "base/jitter.h"
 #include "base/mem.h"
 #include "lock/held_keys.h"
@@ -648,19 +647,14 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
 /* A lease is useless if it is over when its grant arrives, or cannot be renewed in time. */
 static void end_too_far(struct keeper *keeper)
 {
-    int64_t lease = keeper->lease.length;
-    int64_t needed = lease_for_round_trip(keeper->took, keeper->plan.renew);
-    char trip[32], is[32], wanted[64] = ", which is all that the store grants";
-    struct answer why;
+    static const struct answer unfit = {.cause = CAUSE_UNFIT};
+    bool granted_less = keeper->lease.length != keeper->plan.request.lease;
 
-    duration_print(keeper->took / NS_PER_MS * NS_PER_MS, trip, sizeof trip);
-    duration_print(lease, is, sizeof is);
-    if (lease == keeper->plan.request.lease)
-        snprintf(wanted, sizeof wanted, "; it takes %s or more",
-                 duration_print(needed, (char[32]){""}, 32));
-    answer_fail(&why, CAUSE_UNFIT, "a round trip of %s is too long for a lease of %s%s", trip, is,
-                wanted);
-    end_with(keeper, KEEPER_FAILED, &why, false);
+    keeper->result.far.round_trip = keeper->took;
+    keeper->result.far.lease = keeper->lease.length;
+    keeper->result.far.needed =
+        granted_less ? 0 : lease_for_round_trip(keeper->took, keeper->plan.renew);
+    end_with(keeper, KEEPER_FAILED, &unfit, false);
 }
 
 static void on_confirmed(void *arg, const struct answer *answer);

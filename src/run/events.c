@@ -37,6 +37,17 @@ struct run_reason run_reason_errno(void)
     return run_reason_text(strerror(errno));
 }
 
+static struct run_reason reason_of_failure(const struct keeper_end *end)
+{
+    if (!end->far.round_trip)
+        return run_reason_text(end->text);
+    return (struct run_reason){.cause = end->far.needed ? RUN_CAUSE_TOO_FAR
+                                                        : RUN_CAUSE_GRANTED_TOO_LITTLE,
+                               .duration = end->far.round_trip / NS_PER_MS * NS_PER_MS,
+                               .lease = end->far.lease,
+                               .needed = end->far.needed};
+}
+
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
 {
     size_t key = end->refusal->key;
@@ -46,7 +57,7 @@ struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
                              .key = of_one ? (unsigned)key + 1 : 0,
                              .cause = end->cause,
                              .hint = end->hint,
-                             .reason = run_reason_text(end->text)};
+                             .reason = reason_of_failure(end)};
 }
 
 void run_tell_server_said(const struct run_events *events, const char *said)

@@ -101,14 +101,17 @@ enum run_cause {
     RUN_CAUSE_GONE,
     RUN_CAUSE_MIRROR_TAKEN, /* text: the mirror's name */
     RUN_CAUSE_MIRROR_DELETED,
+    /* A lease cannot be kept at a round trip of "duration": lease, needed. */
+    RUN_CAUSE_TOO_FAR,
+    RUN_CAUSE_GRANTED_TOO_LITTLE, /* the same, and the store grants no more */
 
     RUN_CAUSES
 };
 
 struct run_reason {
     enum run_cause cause;
-    unsigned key;     /* which one of several that were asked for, from 1; 0: all */
-    int64_t duration; /* ns */
+    unsigned key;                    /* which one of several that were asked for, from 1; 0: all */
+    int64_t duration, lease, needed; /* ns */
     char by[256], text[256];
 };
 
