@@ -2,6 +2,15 @@
 
 load helper
 
+# in_shell: plays the dialogue of standard input with an interactive shell, whose prompt is <2>.
+in_shell() {
+    on_terminal bash --norc -i < <(
+        printf '%s\n' "send PS1='<\$((1+1))>'\\n" 'expect <2>'
+        cat
+        printf '%s\n' 'send exit 0\n' 'status 0'
+    )
+}
+
 @test "H99 Ctrl-C reaches the command once, and rlock waits for its clean-up" {
     cat >"$T/command" <<'EOF'
 trap 'echo got-int; n=$((n + 1))' INT
@@ -23,9 +32,7 @@ EOF
 }
 
 @test "H99 Ctrl-C ends a command that does not handle it, and the shell continues" {
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" run k -- sleep 1000\n
 until ! "$RLOCK" status -q k
 send \x03
@@ -33,16 +40,12 @@ expect <2>
 send echo "status=$?"\n
 expect status=130
 sh "$RLOCK" status -q k
-send exit 0\n
-status 0
 EOF
 }
 
 @test "H99 Ctrl-C and Ctrl-\\ while waiting: prompt end, no place in the queue" {
     hold a k
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" run k -- echo no\n
 until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
 send \x03
@@ -57,16 +60,12 @@ expect <2>
 send echo "status=$?"\n
 expect status=131
 sh [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 0 ]
-send exit 0\n
-status 0
 EOF
 }
 
 @test "H99 Ctrl-Z and fg in time: the command continues under the lock" {
     export T
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
 until grep -q '^a' "$T/log"
 send \x1a
@@ -80,16 +79,12 @@ expect <2>
 send echo "status=$?"\n
 expect status=130
 sh "$RLOCK" status -q k
-send exit 0\n
-status 0
 EOF
 }
 
 @test "H99 Ctrl-Z, the lock goes to another, fg: 79, and the command did not continue" {
     export T LOG
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
 until grep -q '^a' "$T/log"
 send \x1a
@@ -101,8 +96,6 @@ send fg\n
 expect <2>
 send echo "status=$?"\n
 expect status=79
-send exit 0\n
-status 0
 EOF
     no_overlap
 }
@@ -110,9 +103,7 @@ EOF
 @test "H99 Ctrl-Z while waiting, then fg: it has its turn" {
     hold a k --lease 60s
     export HOLDER=${pid[a]}
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" run k -- echo "it"s-mine\n
 until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
 send \x1a
@@ -122,17 +113,13 @@ sh kill $HOLDER
 send fg\n
 expect its-mine
 expect <2>
-send exit 0\n
-status 0
 EOF
 }
 
 @test "H126 Ctrl-Z while waiting: others take the lock, and it is the job's turn after fg" {
     hold a k --lease 60s
     export HOLDER=${pid[a]}
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send (true; "$RLOCK" run --lease 60s k -- echo "it"s-mine) | cat\n
 until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
 send \x1a
@@ -145,15 +132,11 @@ absent its-mine
 send fg\n
 expect its-mine
 expect <2>
-send exit 0\n
-status 0
 EOF
 }
 
 @test "H99 a command in the background does not take the terminal" {
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" run k -- sleep 1000 &\n
 expect <2>
 until ! "$RLOCK" status -q k
@@ -163,8 +146,6 @@ send fg\n
 until [ "$(ps -o tpgid= -p $PTY_PID)" != "$(ps -o pgid= -p $PTY_PID)" ]
 send \x03
 expect <2>
-send exit 0\n
-status 0
 EOF
 }
 
@@ -212,25 +193,19 @@ expect 1999
 send q
 status 0
 EOF
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" run k -- cat "$T/numbers" | less\n
 expect 1010
 send G
 expect 1999
 send q
 expect <2>
-send exit 0\n
-status 0
 EOF
 }
 
 @test "a command whose output is piped can ask on the terminal" {
     export T
-    on_terminal bash --norc -i <<'EOF'
-send PS1='<$((1+1))>'\n
-expect <2>
+    in_shell <<'EOF'
 send "$RLOCK" run k -- sh -c 'read -r x </dev/tty; echo "re:$x"' | cat\n
 until ! "$RLOCK" status -q k
 send abc\n
@@ -241,8 +216,6 @@ until ! "$RLOCK" status -q k
 send silent\n
 expect got:silent
 expect <2>
-send exit 0\n
-status 0
 EOF
 }
 
