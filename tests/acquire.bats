@@ -195,6 +195,26 @@ take() {
     run -0 rlock status -q k
 }
 
+@test "killed while it waits, or before the token was out: nothing is held, none queues" {
+    hold a k
+    bg w rlock acquire k
+    poll_until 10 has_waiters k 1
+    kill -KILL "${pid[w]}"
+    finish w 5
+    poll_until 5 has_waiters k 0
+    kill "${pid[a]}"
+    finish a
+    mkfifo "$T/fifo"
+    exec 7<>"$T/fifo"
+    head -c 65536 /dev/zero >&7
+    "$RLOCK" acquire k >&7 2>"$T/w.err" 3>&- 7>&- &
+    pid[w]=$!
+    poll_until 10 held k
+    kill -KILL "${pid[w]}"
+    poll_until 5 is_free k
+    exec 7>&-
+}
+
 @test "a reader that takes nothing: a signal ends it, and nothing is held" {
     mkfifo "$T/fifo"
     exec 7<>"$T/fifo"
