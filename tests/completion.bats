@@ -9,7 +9,7 @@ setup() {
     export PATH=$T/bin:$PATH COMPLETIONS=$TESTS/../completions TERM=dumb
 }
 
-# bash_offers LINE: what Tab Tab would show.
+# bash_offers LINE: the words that Tab Tab shows.
 bash_offers() {
     bash --norc -c '
         . /usr/share/bash-completion/bash_completion

@@ -145,7 +145,7 @@ prefix_used() { # the prefix of the one key in the database
     run -0 rlock run --config "$T/config" k -- true
 }
 
-@test "an unknown key in a config file is a warning, with file and line; what is known counts" {
+@test "an unknown key in a config file is a warning, with file and line; the known ones count" {
     as_default_user
     printf 'fence-style = new\nprefix = p\n\nnonsense\t=  s3cret\n' >"$T/config"
     run -0 --separate-stderr rlock run --config "$T/config" k -- true
@@ -155,13 +155,13 @@ prefix_used() { # the prefix of the one key in the database
     [[ $(prefix_used) == p ]]
     run -0 --separate-stderr rlock run -q --config "$T/config" k -- true
     [[ -z $stderr ]]
-    # A value that is wrong is none, wherever it stands.
+    # A wrong value is an error, whatever overrides it.
     echo 'lease = 5x' >>"$T/config"
     run -78 --separate-stderr rlock run -q --config "$T/config" --lease 5s k -- true
     [[ $stderr == "rlock: run: $T/config:5: lease '5x' is not a duration"* ]]
 }
 
-@test "a config file that is named has to be there; the usual ones need not" {
+@test "a config file that is named must exist; the usual ones need not" {
     local name
     for name in "$T/none" "$T/none/none" "$T/config/none"; do
         : >"$T/config"
@@ -197,7 +197,7 @@ prefix_used() { # the prefix of the one key in the database
         reads "$place" "$T/etc/config"
         reads "$place" etc/config
     done
-    # Said with the path that is meant.
+    # The message has the completed path.
     echo 'password-file = none' >"$T/etc/config"
     run -78 --separate-stderr rlock status --config etc/config
     stderr_line "^rlock: status: etc/config:1: password-file 'etc/none' cannot be read: No such file"
@@ -211,7 +211,7 @@ prefix_used() { # the prefix of the one key in the database
     stderr_line "etc/config:1: password-file '~root/none' has a '~' without"
     # Beside a pipe there is nothing: as on a command line.
     run -0 rlock status --config <(echo password-file = etc/password)
-    # There it is the shell's to say what '~' is.
+    # On a command line, '~' is for the shell.
     cp "$T/etc/password" '~'
     run -0 rlock status --password-file '~'
 }
@@ -258,13 +258,13 @@ prefix_used() { # the prefix of the one key in the database
         run -0 --separate-stderr rlock run --config "$T/key" k -- true
         [[ -z $stderr ]]
     done
-    # There is none in it.
+    # A file without a password.
     printf 'url = unix://%s\npassword-file = password\npassword =\n' "$REDIS_SOCK" >"$T/config"
     sed -i 3d "$T/config"
     chmod 644 "$T/config"
     RLOCK_URL='' run -0 --separate-stderr rlock run --config "$T/config" k -- true
     [[ -z $stderr ]]
-    # Of a pipe nobody else reads anything.
+    # No other user reads a pipe.
     run -0 --separate-stderr rlock run --password-file <(echo s3cret) k -- true
     [[ -z $stderr ]]
 }
@@ -340,7 +340,7 @@ END
         --prefix rlock k -- true
 }
 
-@test "a variable that is empty is not set; white space is no value" {
+@test "an empty variable counts as not set; white space is refused" {
     as_default_user
     local name
     for name in RLOCK_PREFIX RLOCK_SERVER_WAIT RLOCK_PASSWORD RLOCK_CONFIG RLOCK_OWNER NO_COLOR; do
@@ -570,7 +570,7 @@ END
     [[ $output != *s3cret* ]]
 }
 
-@test "what a store cannot do is refused unasked: 64 from the command line, 78 from a file" {
+@test "a lack of the store is refused before it is asked: 64 from the command line, 78 from a file" {
     # A server that is asked would not be there: 69.
     run -64 --separate-stderr rlock run --grace -u cluster://127.0.0.1:1 k -- true
     stderr_line '^rlock: run: cluster:// has no --grace$'
@@ -584,7 +584,7 @@ END
     stderr_line '^rlock: run: zookeeper:// has no --priority$'
 }
 
-@test "options of run in a file: what they do, and what they do not go with" {
+@test "options of run in a file: their effect, and --any, with which unless-done does not go" {
     as_default_user
     printf '%s = yes\n' keep-credentials no-renew wait-descendants no-reentrant >"$T/config"
     printf 'unless-done = 1h\npriority = -9\nstop = true\n' >>"$T/config"

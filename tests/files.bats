@@ -21,7 +21,7 @@ setup() {
     chmod 600 "$T/config"
 }
 
-content() { # OPTION: what its file has to hold
+content() { # OPTION: a file for it
     case $1 in
     config) printf '# settings\nprefix = rlock\n' ;;
     password-file) echo s3cret ;;
@@ -31,7 +31,7 @@ content() { # OPTION: what its file has to hold
     esac
 }
 
-# pieces OPTION: its content, as a writer has it who takes its time.
+# pieces OPTION: its content, from a slow writer.
 pieces() {
     local text third
     text=$(content "$1")
@@ -43,7 +43,7 @@ pieces() {
     printf '%s\n' "${text:2 * third}"
 }
 
-# Each subcommand that asks a store, one a line; setup_commands makes what they need.
+# Each subcommand that asks a store, one a line; setup_commands prepares locks and latches.
 commands() {
     printf '%s\n' 'run k -- true' 'read k -- true' 'write k -- true' 'acquire other' \
         'acquire --keep KEEPER kept' \

@@ -1,8 +1,8 @@
-# What a user of run and acquire reads: on a terminal, in a log, in a mail from cron.
+# Messages of run and acquire: on a terminal, in a log, in a mail from cron.
 
 load helper
 
-# A program that has a screen of its own, as vi has, until it is told to end.
+# A program with a screen of its own, as vi has, until TERM.
 editor() {
     cat >"$T/editor" <<'EOF'
 trap 'printf "\033[?1049l"; exit 1' TERM
@@ -26,8 +26,8 @@ said() {
 
 # ---------------------------------------------------------------- cron
 
-# mailed STATUS LINES REGEX OPTION...: what a job would have mailed from cron; the first line is
-# like REGEX.
+# mailed STATUS LINES REGEX OPTION...: a job mails so many lines from cron; the first one matches
+# REGEX.
 mailed() {
     local wanted=$1 number=$2 regex=$3
     shift 3
@@ -90,7 +90,7 @@ mailed() {
     said a '^rlock: k: lock lost: .*; stopping sh$'
 }
 
-@test "a lock that is lost beside an editor is told again when its screen has gone" {
+@test "a lock that is lost beside an editor is reported again when its screen has gone" {
     editor
     on_terminal "$RLOCK" run --lease 6s k -- bash "$T/editor" <<'EOF'
 expect editing-now
@@ -102,7 +102,7 @@ status 79
 EOF
 }
 
-@test "a time limit that an editor reaches is told again when its screen has gone" {
+@test "a time limit that an editor reaches is reported again when its screen has gone" {
     editor
     on_terminal "$RLOCK" run -q --at-most 1s k -- bash "$T/editor" <<'EOF'
 expect stopping bash: time limit reached
@@ -112,7 +112,7 @@ status 124
 EOF
 }
 
-@test "a command that goes on without its lock is told of it again, on a terminal alone" {
+@test "the loss of a lock is repeated after a command that continued, only on a terminal" {
     # shellcheck disable=SC2016
     local command='echo now-up; "$RLOCK_TEST_TOOLS/await" "$T/go"; echo "the-end"'
     export T
@@ -156,7 +156,7 @@ EOF
     said q
 }
 
-@test "in a CI job a terminal is no terminal: plain lines, and a trace of the wait" {
+@test "in a CI job a terminal does not count: plain lines, and a trace of the wait" {
     hold a k
     export HOLDER=${pid[a]}
     on_terminal env CI=true "$RLOCK" run k -- echo "mine now" <<'EOF'
@@ -231,7 +231,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     json '.[0].holders[0].kept == false'
 }
 
-@test "how a command ended whose lock is kept: by a signal, stopped, nobody knows" {
+@test "how a command ended whose lock is kept: by a signal, stopped, unknown" {
     bg a rlock run --at-least 60s a -- sh -c 'kill -KILL $$'
     bg b rlock run --at-least 60s --at-most 500ms b -- sleep 100
     bg c rlock run --at-least 60s c -- sh -c ": >'$T/c.up'; exec sleep 100"
@@ -265,7 +265,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     stderr_line '^rlock: r: not acquired: held by 2 readers, longest by .* for .*, label first$'
 }
 
-@test "where nobody holds it that keeps one out: who comes first" {
+@test "without a holder that is in the way: the one that comes first is named" {
     hold a r --read
     bg w rlock run --write --label writer r -- true
     poll_until 10 has_waiters r 1
@@ -276,7 +276,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     grep -qE '^rlock: waiting for r: .* comes first, waiting for .*, label writer; you are number 2 in the queue$' "$T/v.err"
 }
 
-@test "who waits for an ancestor that holds it, as RLOCK_OWNER got lost, is told so, once" {
+@test "a waiter for an ancestor, because RLOCK_OWNER got lost, reads so, once" {
     local hint='^hint: pass RLOCK_OWNER on, as by sudo --preserve-env=RLOCK_OWNER'
     bg a rlock run --lease 20s k -- \
         sh -c "echo \$\$ >'$T/pid'; env -u RLOCK_OWNER '$RLOCK' run k -- true"
@@ -286,7 +286,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
         "^rlock: k: rlock waits for itself: pid ${pid[a]}, which holds it, is an ancestor of this process$" "$hint"
     kill "${pid[a]}"
     finish a
-    # A shell that has taken it, and has not exported the token.
+    # A shell that has acquired it, and has not exported the token.
     bg s bash -c 'token=$("$RLOCK" acquire --lease 20s s); "$RLOCK" run -q -w 5s s -- true; echo "$?"'
     finish s
     [[ $(<"$T/s.out") == 75 ]]
@@ -297,7 +297,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     stderr_line '^rlock: k: not acquired: held by .* \(sh\) for .*; that is an ancestor of this process$'
 }
 
-@test "who waits for somebody else, or for one of several slots, does not wait for itself" {
+@test "a waiter for another process, or for one of several slots, does not wait for itself" {
     hold a k
     bg w rlock run -w 4s k -- true
     bg s rlock run --limit 2 s -- sh -c "env -u RLOCK_OWNER '$RLOCK' run --limit 2 s -- \

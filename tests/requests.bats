@@ -1,4 +1,4 @@
-# Requests and replies that are lost, late, cut or nonsense.
+# Requests and replies that are lost, late, cut or malformed.
 
 load helper
 
@@ -10,7 +10,7 @@ setup() {
     export T
 }
 
-# For commands under the lock: what faultproxy's client needs.
+# Prints the command that sets a fault, for commands under the lock.
 set_fault() {
     printf '%q ' "$RLOCK_TEST_TOOLS/faultproxy" -s "$T/proxy.ctl" "$@"
 }
@@ -83,7 +83,7 @@ set_fault() {
         finish "r$i"
         [[ $status == 143 ]]
     done
-    # What was sent arrives 1.5 s later, and what takes it back comes behind it.
+    # The request arrives 1.5 s later, followed by the one that withdraws it.
     for i in 1 2 3 4; do
         poll_until 10 eval "fault_of p$i stats | grep -q 'open 0'"
     done
@@ -194,8 +194,8 @@ set_fault() {
     [[ ! -e $T/run ]]
 }
 
-# A link on which requests arrive and answers do not. half_open NAME KEY [OPTION...]: somebody waits
-# for KEY behind one, at first with answers; "mute" takes them away, and KEY's holder with them.
+# A link on which requests arrive and answers do not. half_open NAME KEY [OPTION...]: a waiter for
+# KEY behind one, at first with answers; "mute" drops them, and ends KEY's holder.
 half_open() {
     local name=$1 key=$2
     shift 2
@@ -280,12 +280,12 @@ mute() {
     done
     redis acl setuser fenced -select
     mute w fenced
-    redis flushdb # what the set-up left there
+    redis flushdb # keys of the set-up
     for name in w fenced; do
         finish "$name" 30
         [[ $status == 69 ]]
     done
     RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" poll_until 5 is_free w
-    # To who may not choose another database, the first one is none of its business.
+    # A user that may not choose another database changes nothing in the first one.
     [[ $(redis dbsize) == 0 && ! -e $T/run ]]
 }

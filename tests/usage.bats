@@ -1,8 +1,8 @@
-# What is refused before any connection is made (64), and what cannot be reached or used.
+# Command lines that are refused before a connection (64); stores that cannot be reached or used.
 
 load helper
 
-# The address of nobody: a connection to it would end in 69, not 64.
+# No server is there: a connection would end in 69, not 64.
 setup_file() {
     start_file
     export RLOCK_URL=unix:///nowhere/at/all
@@ -29,7 +29,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     usage run k -c true -- true
 }
 
-@test "the first screen and the help fit a terminal; a slip is told with what was meant" {
+@test "the first screen and the help fit a terminal; a slip gets a suggestion" {
     local screen
     run -64 --separate-stderr rlock
     [[ ! $output && ${#stderr_lines[@]} -le 15 && ${stderr_lines[0]} == 'rlock runs a command while'* ]]

@@ -1,4 +1,4 @@
-/* What a subcommand is, and what all of them need: one const record each, walked by main.c. */
+/* Subcommands: one const record each, which main.c lists, and the functions that they share. */
 #ifndef RLOCK_CLI_COMMAND_H
 #define RLOCK_CLI_COMMAND_H
 
@@ -47,7 +47,7 @@ void command_error(const struct command *command, const char *fmt, ...)
 /* The same, and points to the help. Returns STATUS_USAGE. */
 int command_misused(const struct command *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for what is asked of a store that cannot do it, before anything is sent. */
+/* The same for a store that lacks an ability, before anything is sent. */
 int command_lacks(const struct command *command, const struct store_address *address,
                   enum store_ability ability);
 /* Says why the store did not do it, with a hint where one helps. Returns the status for it. */
@@ -55,22 +55,22 @@ int command_refused(const struct command *command, const struct answer *answer);
 int command_refused_about(const struct command *command, const char *key,
                           const struct answer *answer);
 
-/* A line for each KEY that was asked for by its name and is no lock: the status for it, or
- * STATUS_OK where there is none. */
+/* Prints a line for each KEY that was named and is not a lock. Returns the status for it, or
+ * STATUS_OK if there is none. */
 int command_tell_misfits(const struct command *command, const struct lock_list *list);
 
 /* args_parse() for a command, and checks its words. Prints help that is asked for, reports faults,
  * and then returns false with the exit status in *status. args_free() must follow in either case. */
 bool command_parse(const struct command *command, int argc, char **argv,
                    struct arguments *arguments, int *status);
-/* STATUS_OK if the word can be a KEY or a GLOB; says what is wrong with it otherwise. */
+/* Returns STATUS_OK if the word can be a KEY or a GLOB; otherwise says what is wrong with it. */
 int command_check_key(const struct command *command, const char *word);
-/* The same for a time of 1 s at least, which goes to *ns. */
+/* The same for a time of at least 1 s, which goes to *ns. */
 int command_check_duration(const struct command *command, const char *word, int64_t *ns);
-/* Says on a terminal, unless under -q, what is so now; elsewhere scripts expect silence. */
+/* Confirms what was done, on a terminal and unless -q; elsewhere scripts expect silence. */
 void command_confirm(const struct command *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* "until 21:51 (2h00m left)", of a time that begins now. Returns out. */
+/* Prints "until 21:51 (2h00m left)", of a time that begins now. Returns out. */
 #define COMMAND_UNTIL_SIZE 80
 char *command_print_until(int64_t ns, char out[COMMAND_UNTIL_SIZE]);
 /* settings_read() for a command; as command_parse(), settings_free() in either case. */
@@ -87,10 +87,10 @@ int command_open(const struct command *command, const struct settings *settings,
                  struct query *query);
 /* json_load() for a command; the same. */
 int command_load_json(const struct command *command, struct json_library *json);
-/* Whether what is printed to standard output is to have colours. */
+/* Returns whether to print colours to standard output. */
 bool command_has_color(const struct settings *settings);
 
-/* The option as last given, or NULL. */
+/* Returns the option as last given, or NULL. */
 const struct given_option *command_option(const struct arguments *arguments, int id);
 
 /* Prints the help of one command, or of the options that all have, to standard output. Returns an
@@ -98,8 +98,8 @@ const struct given_option *command_option(const struct arguments *arguments, int
 int command_help(const struct command *command);
 int command_help_options(void);
 
-/* Writes out what was printed to standard output: STATUS_OK, or says why not and returns
- * STATUS_SYSTEM. A reader that went away is not worth a message. */
+/* Flushes standard output. Returns STATUS_OK, or says why not and returns STATUS_SYSTEM. A reader
+ * that went away is not reported. */
 int command_flush(void);
 
 #endif

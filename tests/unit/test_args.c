@@ -1,4 +1,4 @@
-/* Command lines: what is understood of them, in which words they are refused. */
+/* Command lines: how they are read and refused; their help. */
 #include "cli/args.h"
 
 #include "tap.h"

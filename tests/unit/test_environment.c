@@ -1,4 +1,4 @@
-/* What a command under a lock finds in its environment. */
+/* The environment of a command under a lock. */
 #include "run/environment.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static const struct {
 };
 
 static const char *const one[] = {"k"}, *const three[] = {"k", "\303\274", "a:b"};
-/* The same three, of which the last one alone is held. */
+/* The same three, of which only the last one is held. */
 static const char *const third[] = {"k", "\303\274", "a:b"};
 static const struct lock_grant grants[] = {{.fence = UINT64_MAX, .slot = 7},
                                            {.fence = 1, .slot = 4000000000},

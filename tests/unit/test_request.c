@@ -1,4 +1,4 @@
-/* What is asked for, out of a command line. */
+/* The request for a lock, out of a command line. */
 #include "cli/request.h"
 
 #include "lock/key.h"

@@ -1,4 +1,4 @@
-/* Addresses of stores: what they say, what is wrong with them, how they are shown. */
+/* Addresses of stores: how they are read, refused and shown. */
 #include "store/url.h"
 #include "store/cluster/store_record.h"
 #include "store/hosted/store_record.h"
@@ -12,7 +12,7 @@
 
 static const struct {
     const char *text;
-    struct url url; /* .text is not looked at */
+    struct url url; /* without .text */
     const char *shown;
 } good[] = {
     {"redis://localhost",
