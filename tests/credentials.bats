@@ -106,13 +106,13 @@ END
     blameless rlock run k -- "$RLOCK" status -u "unix://may:@$REDIS_SOCK"
 }
 
-# A user with a password that nobody else's environment has.
+# A user with a password that is in no other environment.
 setup_bob() {
     redis acl setuser bob on '>hidd3n' '~*' '&*' '+@all'
     unset REDISCLI_AUTH
 }
 
-# What others of the same user see of a process.
+# The view of other processes of the same user.
 seen() {
     tr '\0' '\n' <"/proc/$1/environ"
     tr '\0' ' ' <"/proc/$1/cmdline"
@@ -142,7 +142,7 @@ seen() {
     ((count >= 7))
 }
 
-@test "H103 --keep-credentials gives the command what it was, and rlock shows it to nobody" {
+@test "H103 --keep-credentials gives the command the password, and rlock shows it to no one" {
     setup_bob
     local url
     for url in "unix://$REDIS_SOCK" "unix://:hidd3n@$REDIS_SOCK" \

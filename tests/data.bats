@@ -28,7 +28,7 @@ restart_empty() {
     lost_soon 3500 restart_empty
 }
 
-@test "H44 FLUSHALL: noticed at the next renewal, and the waiter goes on" {
+@test "H44 FLUSHALL: noticed at the next renewal, and the waiter continues" {
     bg w bash -c 'until grep -qs "^a " "$1"; do sleep 0.02; done; exec "$RLOCK" run k -- true' \
         bash "$LOG"
     flush_with_waiter() {

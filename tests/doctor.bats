@@ -144,7 +144,7 @@ only() {
     [[ $(redis keys '*') == "" ]]
 }
 
-@test "a server that is out of reach, refuses the password or is no Redis is unfit: 69" {
+@test "a server that is out of reach, refuses the password or is not Redis is unfit: 69" {
     run -69 --separate-stderr rlock doctor -u unix:///nowhere/sock
     [[ $output == *"unfit    reach"*"No such file"* ]]
     stderr_line '^rlock: doctor: not fit to hold locks: reach: cannot reach unix:///nowhere/sock'
@@ -207,7 +207,7 @@ only() {
                 [[ $status == 69 ]] && finding rights unfit "+info" "ACL SETUSER partly +info"
                 ;;
             multi)
-                # What else is missing is not known then: the command gives all.
+                # Other missing rights are not known then: the command gives all.
                 [[ $status == 69 ]] &&
                     finding rights unfit "+multi" "ACL SETUSER partly ~rlock:* &rlock:* +select"
                 finding rights unfit "+multi" " +multi +exec"
@@ -236,7 +236,7 @@ as_partly() {
     fi
 }
 
-# do_everything RIGHT: what a user without it cannot do, in "broken". The keys dead-… have run out
+# do_everything RIGHT: tries all as a user without it; failures in "broken". The keys dead-… have run out
 # by now.
 do_everything() {
     local right=$1
@@ -259,7 +259,7 @@ do_everything() {
     as_partly latch-list 0 rlock latch list
 }
 
-# What the doctor's words, in $output, say that cannot be done.
+# Prints what fails according to the doctor's words in $output.
 foretold() {
     jq -r '.servers[0].findings[] | select(.check == "rights" and .level != "fine") | .text' \
         <<<"$output" |
@@ -423,7 +423,7 @@ compare() {
     run -75 rlock run --grace --lease 60s -n k -- true || true
     run -1 --separate-stderr rlock doctor --json --grace --lease 60s
     finding grace warning "grants nothing new for another "
-    # Who has not asked for it is told, too.
+    # Users who have not asked for it are told, too.
     run -0 --separate-stderr rlock doctor --json
     finding grace note "grants nothing new for another "
 }
@@ -465,7 +465,7 @@ compare() {
     local documented scripts around
     documented=$(rights_in_manual rlock |
         grep -o '+[a-z|]*' | tr -d + | sort -u)
-    # What --mirror needs besides is in a list of its own.
+    # The other needs of --mirror are in a list of their own.
     scripts=$(find "$TESTS/../src/rules/lua" -name '*.lua' ! -name mirror.lua -print0 |
         xargs -0 grep -ohE "redis\.p?call\('[A-Z]+'" |
         sed "s/.*'\(.*\)'/\1/" | tr A-Z a-z | sort -u)
@@ -490,7 +490,7 @@ compare() {
     finding persistence warning "cannot tell" "+info"
     only warning eviction persistence
     json '.servers[0] | .version != null and .uptime_s == null and .replicas == null'
-    # With INFO alone, as at many providers, the most of it is known.
+    # With only INFO, as at many providers, most of it is known.
     redis acl setuser plain +info
     run -0 rlock doctor --json -u "unix://plain:pw@$REDIS_SOCK"
     finding persistence fine

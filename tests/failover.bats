@@ -43,14 +43,14 @@ link_is_down() {
     no_overlap
 }
 
-@test "H41 a run that starts while there is no master waits for the new one" {
+@test "H41 a run that starts without a master waits for the new one" {
     disturb
     server_kill a
     run -0 rlock run --connect-timeout 1m k -- true
     [[ $(on b exists 'rlock:{k}') == 1 ]]
 }
 
-@test "the master is gone and there is no other: 69 after the time for connecting" {
+@test "the master is gone without a successor: 69 after the time for connecting" {
     local before
     disturb
     server_kill b
@@ -61,7 +61,7 @@ link_is_down() {
     stderr_line "^rlock: .*cannot reach sentinel://.*the master 127.0.0.1:${port[a]}: Connection refused"
 }
 
-@test "H49 the master is stopped, and comes back as a replica: nobody works with it" {
+@test "H49 the master is stopped, and comes back as a replica: it gets no client" {
     hold x k --lease 30s
     server_signal a STOP
     b_is_master
@@ -73,7 +73,7 @@ link_is_down() {
     run -0 rlock run k -- true
 }
 
-# all_renewed START: each of the twenty has been since then. Whoever has not has less left of its
+# all_renewed START: each of the twenty has been since then. One that has not has less left of its
 # lease of 15 s.
 all_renewed() {
     local left needed=$((15000 - ($(now_ms) - $1)))
@@ -82,7 +82,7 @@ all_renewed() {
     ((left > needed))
 }
 
-@test "H41 a failover by hand, while twenty locks are renewed: nobody loses one" {
+@test "H41 a failover by hand, while twenty locks are renewed: none is lost" {
     local i start
     for i in {1..20}; do
         stay "r$i" "key$i" --lease 15s
@@ -97,13 +97,13 @@ all_renewed() {
     done
 }
 
-@test "H39 H51 a master that the Sentinels do not reach is left; the lock goes on at the new one" {
+@test "H39 H51 a master that the Sentinels do not reach is left; the lock continues at the new one" {
     hold x k --lease 60s
     queue w k
     poll_until 5 has_clients a 2
     cut_off a watcher
     poll_until 20 all_name b
-    # Nobody has told the old one.
+    # The old one has not been told.
     has_role a master
     poll_until 6 has_clients a 0
     run -0 rlock status k
@@ -182,7 +182,7 @@ all_renewed() {
     done
     for i in {1..6}; do
         finish "x$i" 40
-        # Who came to the new master before the other one has it there.
+        # A holder that came to the new master before the other one has it there.
         [[ $status == 79 || $status == 0 ]]
         finish "y$i"
         [[ $status == 0 ]]
@@ -190,7 +190,7 @@ all_renewed() {
     done
 }
 
-@test "H40 Sentinels that went away disturb nobody" {
+@test "H40 Sentinels that went away do no harm" {
     stay x k --lease 9s
     disturb
     server_kill 1

@@ -38,7 +38,7 @@ begun() {
     start=$(now_ms)
     run -69 --separate-stderr rlock run -n --lease 9s k -- touch "$T/run"
     stderr_line '^rlock: k: the server may have lost locks; it grants nothing new for another 9s$'
-    # Nobody holds it, so it is no contention.
+    # It is free, so this is not contention.
     run -69 rlock run -n -E 0 --lease 9s k -- touch "$T/run"
     run -69 rlock acquire -w 200ms --lease 9s k
     [[ ! -e $T/run ]]
@@ -53,7 +53,7 @@ begun() {
     run -0 rlock init
 }
 
-@test "H44 emptied: the holder has its lock again, nobody else gets it, then the next one does" {
+@test "H44 emptied: the holder has its lock again, and no other client until it ends" {
     work a k 1000 --lease 12s
     working a
     queue w k --lease 12s
@@ -111,7 +111,7 @@ begun() {
     [[ $status == 79 ]]
 }
 
-@test "H43 back with its data: what is held stays, and nothing new for one lease" {
+@test "H43 back with its data: held locks stay, and nothing new for one lease" {
     redis config set appendonly yes
     redis config set appendfsync always
     poll_until 10 eval '[[ $(redis info persistence) == *aof_rewrite_in_progress:0* ]]'
@@ -192,7 +192,7 @@ begun() {
     run -0 rlock renew --owner "$kept" k
     run -0 rlock release --owner "$kept" k
     run -1 rlock renew --owner "$other" other
-    # Nobody else can have it all the same.
+    # No other client can have it all the same.
     run -69 rlock run -n --lease 1m other -- touch "$T/run"
     [[ ! -e $T/run ]]
     run -0 rlock release --owner "$other" other
@@ -263,7 +263,7 @@ begun() {
     [[ $(redis_calls evalsha) == 2 ]]
 }
 
-@test "H20 INFO is a right that grace needs, and nobody else" {
+@test "H20 INFO is a right that only grace needs" {
     redis acl setuser noinfo reset on '>pw' '~*' '&*' '+@all' -info
     export RLOCK_URL=unix://noinfo:pw@$REDIS_SOCK
     without_grace run -0 rlock run k -- true

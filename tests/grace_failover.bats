@@ -44,13 +44,13 @@ without_grace() {
     RLOCK_CONFIG=/dev/null "$@"
 }
 
-@test "H38 the replica that takes over lacks the lock: the holder keeps it, nobody else gets it" {
+@test "H38 the replica that takes over lacks the lock: the holder keeps it, and no other client gets it" {
     lagging one
     lag one
     work a k 1000 --lease 12s
     working a
     take_over one
-    # Whoever comes first; this one may be before the holder.
+    # The first client; this one may be before the holder.
     work b k 0.3 --lease 9s
     run -69 rlock run -n --lease 9s other -- touch "$T/run"
     poll_until 5 held k
@@ -157,7 +157,7 @@ without_grace() {
     no_overlap
 }
 
-@test "H39 an old master goes on: --replicas ends its holder before the new one grants" {
+@test "H39 an old master continues: --replicas ends its holder before the new one grants" {
     replica_start one
     # The holder stays with the old master, everybody else is at the new one.
     work a k 100 --lease 9s --replicas 1 -u "unix://$REDIS_SOCK" -- tree

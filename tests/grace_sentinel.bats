@@ -27,7 +27,7 @@ teardown_file() {
     redis_stop
 }
 
-@test "H38 H41 failover, and the replica has all: what is held stays, nothing new for one lease" {
+@test "H38 H41 failover, and the replica has all: held locks stay, nothing new for one lease" {
     work a k 1000 --lease 20s
     working a
     server_kill a
@@ -46,7 +46,7 @@ teardown_file() {
     no_overlap
 }
 
-@test "H38 failover to a replica that lagged: the holder has it again, nobody else gets it" {
+@test "H38 failover to a replica that lagged: the holder has it again, and no other client" {
     # The replica hears of nothing any more.
     on a acl setuser copier off
     on a client kill user copier
@@ -65,7 +65,7 @@ teardown_file() {
     no_overlap
 }
 
-@test "H39 the old master goes on: with --replicas its holder is stopped in time" {
+@test "H39 the old master continues: with --replicas its holder is stopped in time" {
     work a k 100 --lease 15s --replicas 1 -u "redis://127.0.0.1:${port[a]}" -- tree
     working a
     # Neither Sentinels nor the replica reach it any more.

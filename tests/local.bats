@@ -121,7 +121,7 @@ as_root() {
         first=$(servers)
         kill -KILL "$first"
         poll_until 5 gone "$first"
-        poll_until 10 server_count 1 # whoever asks first starts it
+        poll_until 10 server_count 1 # the first request starts it
         run -75 rlock run -n k -- true
     done
     kill "${pid[a]}"
@@ -133,7 +133,7 @@ as_root() {
     server_count 1
 }
 
-@test "H135 the agent is killed: the server goes on, and the next agent renews there" {
+@test "H135 the agent is killed: the server continues, and the next agent renews there" {
     stay a k --lease 12s
     local one
     one=$(servers)
@@ -266,7 +266,7 @@ END
     [[ ! -e $T/ran ]]
 }
 
-@test "H16 a full disk: 69 and why, and it goes on when there is room" {
+@test "H16 a full disk: 69 and why, and it continues when there is room" {
     as_root
     unshare -m true 2>/dev/null || skip "no mount name space here"
     cat >"$T/full" <<'END'
@@ -344,12 +344,12 @@ END
     [[ ! -e $PLACE ]]
 }
 
-@test "H143 a waiter's agent is killed: the place is kept, and nobody is shown who is not there" {
+@test "H143 a waiter's agent is killed: the place is kept, and no dead waiter is shown" {
     place_is_kept
     place_is_kept --limit 1
 }
 
-@test "H144 a stopped waiter is passed over, and has its turn when it goes on" {
+@test "H144 a stopped waiter is passed over, and has its turn when it continues" {
     passed_over / /
     passed_over --limit 1 / --limit 1 / --limit 1
 }

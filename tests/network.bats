@@ -91,7 +91,7 @@ enough() {
     kill "$cli_PID"
 }
 
-@test "a server that takes nobody: what it says is told, with its status" {
+@test "a server that takes no clients: its words are reported, with its status" {
     local word
     # A server that says so to each connection, and ends it.
     for word in 'ERR max number of clients reached' 'DENIED Redis is running in protected mode'; do
@@ -207,7 +207,7 @@ while True:
     [[ $status == 143 ]]
 }
 
-@test "H73 a renewal under way when the command ends is no lost lock, and takes nothing back" {
+@test "H73 a renewal under way when the command ends is not a lost lock, and undoes nothing" {
     local i
     # After a third of the lease; answered half a second later.
     fault delay down 500
@@ -292,7 +292,7 @@ busiest_second() {
     bg latch rlock latch wait -u "redis://rlock:pw@127.0.0.1:$port_latch" latch
     finish holder
     [[ $status == 0 ]]
-    # Who comes late is served nevertheless.
+    # A late client is served nevertheless.
     kill "${pid[other]}"
     rlock latch count-down latch
     finish waiter
@@ -310,7 +310,7 @@ distance() {
     fault delay down $(($1 / 2))
 }
 
-# After three seconds it is said that there is no answer yet.
+# After three seconds a message says that there is no answer yet.
 but_for_silence() {
     grep -v 'no answer from the store yet; trying again$\|the store is back after' || true
 }

@@ -195,7 +195,7 @@ static bool half_write(struct link *link, int way)
     return !(link->half[UP].shut && link->half[DOWN].shut);
 }
 
-/* What to poll one end for; lowers *wait to the ms until something is due there. */
+/* Returns the events to poll one end for; lowers *wait to the ms until something is due there. */
 static int end_events(const struct link *link, int way, int64_t now, int64_t *wait)
 {
     const struct half *in = &link->half[way], *out = &link->half[!way];

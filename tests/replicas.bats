@@ -1,4 +1,4 @@
-# --replicas: what counts only once it is on the replicas.
+# --replicas: grants that count only once they are on the replicas.
 
 load helper
 load replicas
@@ -163,7 +163,7 @@ boottime_ns() {
     ((last - start < 8000000000))
     # Not at the first renewal that failed.
     contains "$T/a.err" 'only 0 of 1 replicas have it; trying again'
-    # The server itself had it all the time, and gives it away when it was given back.
+    # The server itself had it all the time, and grants it after the release.
     work b k 0.2
     finish b
     no_overlap
@@ -238,7 +238,7 @@ boottime_ns() {
     # Of three round trips (greeting, acquisition, release) and 800 ms each, no more.
     took 0 $((without + 1500)) "$start"
     [[ $(count evalsha) == 2 && $(count wait) == 2 && $(count role) == 1 ]]
-    # What another client does: is it the master, the lock, its replica.
+    # The other client asks: is it the master, the lock, its replica.
     start=$(now_ms)
     printf '%s\n' role 'set other 1' 'wait 1 1000' |
         redis-cli -h "${proxy[proxy]%:*}" -p "${proxy[proxy]##*:}" 3>&- >/dev/null
@@ -269,7 +269,7 @@ waits_more_than() {
     (($(count wait) + $(count subscribe) == $(count evalsha) + $(count eval) && $(count role) == 0))
 }
 
-@test "H20 WAIT is a right that --replicas needs, and nobody else" {
+@test "H20 WAIT is a right that only --replicas needs" {
     replica_start one
     redis acl setuser nowait reset on '>pw' '~*' '&*' '+@all' -wait
     export RLOCK_URL=unix://nowait:pw@$REDIS_SOCK

@@ -127,7 +127,7 @@ are_clients() {
     poll_until 10 are_clients rlock
     kill "${pid[b]}"
     finish b
-    # What cannot be in a name is replaced. (A name space for the host name takes privileges.)
+    # Characters that cannot be in a name are replaced. (A name space for the host name takes privileges.)
     if unshare -u true 2>/dev/null; then
         # shellcheck disable=SC2016 # for the inner shell
         unshare -u sh -c 'printf "a b" >/proc/sys/kernel/hostname && exec "$@"' sh "$RLOCK" \
@@ -183,7 +183,7 @@ are_clients() {
     [[ $output == *k* ]]
 }
 
-@test "H21 a hash that is no lock, or a damaged one: not granted, left alone" {
+@test "H21 a hash that is not a lock, or a damaged one: not granted, left alone" {
     local name before
     redis hset 'rlock:{foreign}' name anna age 7
     hold a damaged

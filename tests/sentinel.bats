@@ -207,7 +207,7 @@ sent_more_than() {
     poll_until 5 all_closed
     run -0 fault_of one stats
     [[ $output == "accepted 2 open 0 "* ]]
-    # Who is there is asked when it connects; after that, who is the master, in 62 bytes.
+    # Sentinels are asked for others when it connects; later only for the master, in 62 bytes.
     ((($(bytes_up one) - 2 * once) % 62 == 0))
 }
 

@@ -89,7 +89,7 @@ setup_file() { start_file --enable-protected-configs yes; }
     [[ ! -e $T/run ]]
 }
 
-@test "H49 a server is a replica for a moment: a short lease ends its command, a long one goes on" {
+@test "H49 a server is a replica for a moment: a short lease ends its command, a long one continues" {
     two_holders
     redis replicaof 127.0.0.1 1
     trouble_is_felt

@@ -69,7 +69,7 @@ two_lines() {
     done
 }
 
-# late COMMAND...: it is asked while there is no server; status is its status.
+# late COMMAND...: runs it without a server; status is its status.
 late() {
     bg a rlock "$@" --server-wait 1m
     poll_until 10 contains "$T/a.err" "trying again"
@@ -193,7 +193,7 @@ late() {
     start=$(now_ms)
     run -69 rlock release --owner $TOKEN --connect-timeout 1500ms k
     took 1500 12000 "$start"
-    # What is silent has the time of one connection in any case, and no more than that because of
+    # A silent server has the time of one connection in any case, and no more than that because of
     # others.
     late_starts
     kill -STOP "$(<"$LATE/pid")"
@@ -207,7 +207,7 @@ late() {
     [[ ! -e $T/run ]]
 }
 
-@test "-w includes it: 69, since an outage is no contention" {
+@test "-w includes it: 69, since an outage is not contention" {
     local start
     start=$(now_ms)
     run -69 --separate-stderr rlock run -w 1500ms -E 0 --server-wait 1m k -- touch "$T/run"
@@ -242,7 +242,7 @@ at_once() {
     [[ $stderr != *again* ]]
 }
 
-@test "what does not pass is not tried again: a wrong password, what is no Redis" {
+@test "a lasting failure is not retried: a wrong password, a server that is not Redis" {
     local port command
     late_starts --requirepass s3cret
     for command in 'run k' 'acquire k' status "release k --owner $TOKEN" 'latch status l'; do
@@ -317,7 +317,7 @@ while True:
     poll_until 10 test -s "$T/closing.out"
     port=$(head -n 1 "$T/closing.out")
     run -69 rlock run -n -u "redis://127.0.0.1:$port" --server-wait 4s k -- true
-    # What was asked for may have been done, and is given back for another second.
+    # The request may have been done, and is undone for another second.
     within 2 22 "$(grep -c one "$T/closing.out")"
     : >"$T/closing.out"
     run -69 rlock status -u "redis://127.0.0.1:$port" --server-wait 4s

@@ -1,4 +1,4 @@
-# Encrypted connections: who is trusted, and what is said where nobody is.
+# Encrypted connections: trusted servers, and the messages about others.
 
 load helper
 load certificates
@@ -110,7 +110,7 @@ no_connection() {
     run ! loaded "${pid[b]}"
 }
 
-@test "a certificate that nobody trusted vouches for is refused" {
+@test "a certificate without a trusted issuer is refused" {
     no_connection 'not trusted: .*see tls-ca'
     no_connection 'not trusted: .*see tls-ca' --tls-ca "$CERTS/other.pem"
     server_certificate self
@@ -119,7 +119,7 @@ no_connection() {
     run -0 rlock run --tls-ca "$CERTS/self.pem" k -- true
 }
 
-@test "what is in --tls-ca is trusted, also where it is no root" {
+@test "a certificate in --tls-ca is trusted, also if it is not a root" {
     server_certificate below
     no_connection 'not trusted' "${ca[@]}"
     run -0 rlock run --tls-ca "$CERTS/middle.pem" k -- true
@@ -129,10 +129,10 @@ no_connection() {
     no_connection 'not trusted' --tls-ca "$CERTS/other.pem"
 }
 
-@test "what only looks like a certificate to trust vouches for nobody" {
+@test "a file that only looks like a trusted certificate vouches for none" {
     mkdir "$T/empty"
     no_connection 'not trusted' --tls-ca "$T/empty"
-    # What the system trusts does not stand in for it.
+    # The certificates that the system trusts do not replace it.
     SSL_CERT_FILE=$CERTS/ca.pem no_connection 'not trusted' --tls-ca "$T/empty"
     SSL_CERT_FILE=$CERTS/ca.pem no_connection 'not trusted' --tls-ca "$CERTS/other.pem"
 }

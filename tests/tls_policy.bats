@@ -20,7 +20,7 @@ rlock() {
     OPENSSL_CONF=$POLICY timeout --foreground -k 5 50 "$RLOCK" "$@" 3>&-
 }
 
-# policy LINE...: what the system has for every connection.
+# policy LINE...: the system's policy for every connection.
 policy() {
     printf '%s\n' 'openssl_conf = init' '[init]' 'ssl_conf = ssl' '[ssl]' 'system_default = all' \
         '[all]' \
@@ -42,7 +42,7 @@ does_not_run() {
     does_not_run 69 '^rlock: k: cannot reach rediss:.*TLS: .*protocol version'
     redis config set tls-protocols TLSv1.3
     run -0 rlock run "${ca[@]}" k -- true
-    # What it allows besides, rlock does not.
+    # rlock refuses the rest of what it allows.
     policy 'MinProtocol = TLSv1' 'CipherString = DEFAULT:@SECLEVEL=0'
     redis config set tls-protocols TLSv1.1
     does_not_run 69 '^rlock: k: cannot reach rediss:.*TLS: '
@@ -94,7 +94,7 @@ does_not_run() {
     broken ''
     printf 'openssl_conf = none\n' >"$POLICY"
     broken none
-    # FIPS alone, where there is nothing that has it.
+    # Only FIPS, without a provider that has it.
     printf '%s\n' 'openssl_conf = init' '[init]' 'alg_section = all' '[all]' \
         'default_properties = fips=yes' >"$POLICY"
     broken 'no TLS'

@@ -95,7 +95,7 @@ setup() {
     redis_stop
     finish a
     [[ $status == 79 ]]
-    # What it is told before the last connection ends is not lost: the status is rlock's own.
+    # A message before the last connection ends is not lost: the status is rlock's own.
     redis_start
     hold b k --lease 30s
     redis client kill type normal skipme yes
@@ -162,13 +162,13 @@ connections() {
     redis info stats | sed -n 's/^total_connections_received:\([0-9]*\).*/\1/p'
 }
 
-@test "acquire --keep leaves a renewer that goes on with the connection" {
+@test "acquire --keep leaves a renewer that continues the connection" {
     sleep 1000 &
     local keeper=$! owner before
     before=$(connections)
     owner=$(rlock acquire --keep "$keeper" --lease 9s k)
     sleep 10 # longer than the lease
-    # Whoever handed it over has sent no release there: of these two, one is our own question.
+    # The process that handed it over has sent no release there: of these two, one is our own question.
     [[ $(connections) == $((before + 2)) ]]
     run -0 rlock renew --owner "$owner" k
     run -0 rlock release --owner "$owner" k

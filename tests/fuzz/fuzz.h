@@ -1,5 +1,5 @@
-/* What the fuzz targets share. Each is one function that takes any bytes; clang's libFuzzer calls
- * it with those that it thinks up, replay.c with those of the corpus. What must never be ends the
+/* Shared by the fuzz targets. Each is one function that takes any bytes; clang's libFuzzer calls
+ * it with those that it thinks up, replay.c with those of the corpus. A broken invariant ends the
  * process. */
 #ifndef FUZZ_H
 #define FUZZ_H

@@ -90,7 +90,7 @@ static void check_answer(const char *answer, size_t size)
     MUST(said || !memmem(answer, size, SECRET, strlen(SECRET)));
 }
 
-/* What there is to read; false at its end. */
+/* Reads what has come; false at its end. */
 static bool take(int fd, char *answer, size_t room, size_t *size)
 {
     ssize_t count = recv(fd, answer + *size, room - *size, MSG_DONTWAIT);

@@ -1,7 +1,7 @@
 /* A server, or Sentinels and a server, a cluster, a quorum, that say anything at any time: each
  * operation of a store ends once and in time, and nothing is left behind.
  *
- * First byte: which store, and what it has to promise. Three more: what is asked of it. The rest:
+ * The first byte chooses the store and its promises, three more its operations. The rest:
  * wire.h. */
 #include "fake_loop.h"
 #include "fuzz.h"
@@ -33,7 +33,7 @@ struct life {
     struct store *store;
     bool busy, parted;
     size_t acquiring; /* how many keys */
-    size_t take;      /* how many of them are to be held */
+    size_t take;      /* how many of them must be held */
     struct moment until;
     unsigned reports;
 };

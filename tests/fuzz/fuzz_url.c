@@ -1,4 +1,4 @@
-/* Addresses: what is parsed can be printed and parsed again; no password is ever shown. */
+/* Addresses: after parsing, each can be printed and parsed again; no password is ever shown. */
 #include "fuzz.h"
 #include "store/url.h"
 #include "store/urls.h"

@@ -1,4 +1,4 @@
-/* What a ZooKeeper server replies, read as each kind of reply: nothing is read that is not there,
+/* Any reply of a ZooKeeper server, read as each kind of reply: nothing is read that is not there,
  * and what names children is judged. The first byte: which kind. */
 #include "fuzz.h"
 #include "store/zookeeper/message.h"
@@ -13,7 +13,8 @@ static void read_queue(const struct zk_reply *reply)
         MUST(zk_queue_holders(&queue) <= queue.count);
         MUST(queue.count == 0 || zk_queue_oldest(&queue));
         for (size_t i = 0; i < queue.count; i++) {
-            const struct zk_contender *one = &queue.all[i], *other = zk_queue_in_the_way(&queue, one);
+            const struct zk_contender *one = &queue.all[i],
+                                      *other = zk_queue_in_the_way(&queue, one);
             MUST(!other || other->order < one->order);
             MUST(!one->heads || one->holds == !other);
         }

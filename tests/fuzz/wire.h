@@ -17,7 +17,7 @@ struct loop;
 
 /* Puts the input on the wire. Borrowed. */
 void wire_feed(const uint8_t *data, size_t size);
-/* One thing happens: a socket connects, something arrives, or time goes on. False if nothing ever
+/* One thing happens: a socket connects, something arrives, or time passes. False if nothing ever
  * will. */
 bool wire_turn(struct loop *loop);
 /* Sockets that are open. */

@@ -130,7 +130,7 @@ static void set(struct scenario *scenario, const char *word)
         abort();
 }
 
-/* What differs from a good server; and what is not fine, as "check level". */
+/* The differences from a good server; and the findings that are not fine, as "check level". */
 static const struct {
     const char *words, *wanted;
 } rows[] = {
@@ -297,7 +297,7 @@ static void test_row(const char *words, const char *wanted)
 #define RESTARTED(setting)                                                                         \
     "CONFIG SET " setting "; CONFIG REWRITE, or the same in redis.conf, keeps it over a restart"
 
-/* What is said of such a server, and what to do about it; NULL: nothing. */
+/* The finding about such a server, and the advice; NULL: none. */
 static const struct {
     const char *words, *text, *advice;
 } sayings[] = {
@@ -375,7 +375,7 @@ static void test_saying(const char *words, const char *text, const char *advice)
            advice, "and advises", words);
 }
 
-/* What each error reply says is missing: the words of 6.0, 6.2, 7.0 and 7.2. */
+/* The right that each error reply says is missing: the words of 6.0, 6.2, 7.0 and 7.2. */
 static const struct {
     const char *error;
     enum rights_lack wanted;
@@ -444,7 +444,7 @@ static void test_quorum(const char *levels, const char *wanted)
     tap_is(got, wanted, "quorum_judge", levels);
 }
 
-/* What each Sentinel says: A or B, names it as the master; u, knows none; s, silent; d, denied. */
+/* The word of each Sentinel: A or B, names it as the master; u, knows none; s, silent; d, denied. */
 static const struct {
     const char *words, *wanted, *part;
 } sentinels[] = {

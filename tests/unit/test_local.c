@@ -142,7 +142,7 @@ static void test_force(const struct local_place *place)
     server_end(&server);
 }
 
-/* Its number is somebody else's when the signal is to be sent. */
+/* Its number is another process's when the signal is due. */
 static void test_bystander(const struct local_place *place)
 {
     struct server server = server_start(place, false);
@@ -166,7 +166,7 @@ int main(void)
     test_force(&place);
     test_bystander(&place);
     tap_ok(killed_by_number == 0 || syscall(SYS_pidfd_open, getpid(), 0) < 0,
-           "H128 nobody is signalled by a number");
+           "H128 no process is signalled by a number");
     remove(strcat(strcpy(fault, place.directory), "/server"));
     remove(place.directory);
     remove(directory);

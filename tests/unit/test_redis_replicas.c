@@ -72,7 +72,7 @@ static const struct {
     {REPLICAS_ALL, 0, 2, "0", 0, "not ready: only 0 of 2 replicas have it"},
     {REPLICAS_ALL, 0, 2, "2", 1, "yes"},
     {REPLICAS_MAJORITY, 0, 2, "1", 1, "not ready: only 1 of 2 replicas has it"},
-    /* What ROLE does not tell is as it was. */
+    /* A ROLE that does not tell changes nothing. */
     {REPLICAS_ALL, 0, 2, "2", -1, "yes"},
     {REPLICAS_ALL, 0, 2, "1", -1, "not ready: only 1 of 2 replicas has it"},
 };

@@ -1,4 +1,4 @@
-/* What the words of several Sentinels amount to. H39, H40, H133 */
+/* The vote of several Sentinels. H39, H40, H133 */
 #include "store/redis/find/sentinel_vote.h"
 
 #include <ctype.h>
@@ -6,7 +6,7 @@
 #include "tap.h"
 
 /* A letter for each Sentinel: A to C the master that it names; ? has not answered, u knows no such
- * master, s silent, d denies, f is no Sentinel. Before it: + others tell of it, and the URL does
+ * master, s silent, d denies, f is not a Sentinel. Before it: + others tell of it, and the URL does
  * not name it; = both. After it: a digit by which it is known. */
 static const struct {
     const char *words;
@@ -171,7 +171,7 @@ static void test_speaker(void)
            "another port is another master");
 }
 
-/* Whatever those say who have not answered yet: what is decided stays so. */
+/* Later words do not change a decision. */
 static void test_decided_is_decided(void)
 {
     static const char letters[] = "?ABusdf";

@@ -39,8 +39,8 @@ static const char *take_socket(struct url *url, char *value)
     return fault;
 }
 
-/* socket: what the other programs of that database call the path of its Unix socket, or of the
- * directory that it is in. */
+/* socket: the name that other programs of that database use for the path of its Unix socket, or of
+ * the directory of it. */
 static const char *take_query(struct url *url, char *query, const char *socket)
 {
     const char *fault = NULL;

@@ -1,12 +1,12 @@
-/* URLs of databases: what follows "SCHEME://", as the records of stores have it parsed and printed
+/* URLs of databases: the part behind "SCHEME://", parsed and printed for the records of stores
  * (store/store_record.h). Pure. */
 #ifndef RLOCK_STORE_HOSTED_ADDRESS_H
 #define RLOCK_STORE_HOSTED_ADDRESS_H
 
 #include "store/url.h"
 
-/* The longest ?table=NAME: what the tables are called is a little longer, and databases take names
- * of up to 63 characters. */
+/* The longest ?table=NAME: names of tables are a little longer, and databases take up to 63
+ * characters. */
 #define HOSTED_TABLE_MAX 53
 
 const char *hosted_parse_postgresql(struct url *url, char *rest);

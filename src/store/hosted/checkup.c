@@ -1,4 +1,4 @@
-/* Questions to a database server, one after the other, and what the answers mean for locks. */
+/* Asks a database server one question after the other, and judges the answers. */
 #include "store/hosted/checkup.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static void add_names(struct examination *of, const char *check, enum level leve
     strbuf_free(&advised.out);
 }
 
-/* -- what is the same for all ------------------------------------------------------------------ */
+/* -- common to all ------------------------------------------------------------------ */
 
 static void check_ping(struct examination *of)
 {
@@ -127,7 +127,7 @@ static void check_ping(struct examination *of)
                          &of->server->figures.ping_max_ns);
 }
 
-/* Leases are counted by the server's clock alone, so a difference does no harm by itself. */
+/* Leases are counted only by the server's clock, so a difference does no harm by itself. */
 static void check_clock(struct examination *of)
 {
     char sql[200];
@@ -146,7 +146,7 @@ static void check_clock(struct examination *of)
         add(of, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
 }
 
-/* A proxy that splits reads from writes may have another server answer what does not write.
+/* A proxy that splits reads from writes may send reads to another server.
  * Requests for locks say at once that they write, and go to the one that takes the writes. */
 static void check_reads(struct examination *of)
 {
@@ -266,7 +266,7 @@ static bool check_tables(struct examination *of)
 
 /* -- connections ------------------------------------------------------------------------------- */
 
-/* Both in decimal; "own": how many of them this user may have, if that is less. */
+/* All in decimal; "own": how many of them this user may have, if that is less. */
 static void tell_connections(struct examination *of, const char *taken, const char *most,
                              const char *own)
 {
@@ -454,7 +454,7 @@ static void check_my_shedlock(struct examination *of)
         add(of, "shedlock", LEVEL_FINE, "table shedlock is there, to be a mirror", "");
 }
 
-/* Whoever tells a message ends the sleep of the one that waits for it, over another connection. */
+/* A host that publishes a message ends the sleep of the waiter by another connection. */
 static void check_my_wake_up(struct examination *of)
 {
     char sql[240] = "KILL QUERY ";

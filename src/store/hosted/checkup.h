@@ -1,4 +1,4 @@
-/* What the doctor looks at in a database server. */
+/* The examination of a database server by the doctor. */
 #ifndef RLOCK_STORE_HOSTED_CHECKUP_H
 #define RLOCK_STORE_HOSTED_CHECKUP_H
 

@@ -58,7 +58,7 @@ const struct sql_dialect sql_postgresql = {
 /* When the statement arrived. */
 #define MYSQL_NOW "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
-/* What a host locks in place of a record, which need not be there: host/mysql.c. */
+/* A host locks this in place of a record, which may not exist: host/mysql.c. */
 #define GATES                                                                                      \
     "INSERT IGNORE INTO @gate (name)\n"                                                            \
     "    WITH digit (n) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3\n"   \
@@ -141,8 +141,7 @@ const struct sql_dialect sql_mysql = {
 #define LOWER      "abcdefghijklmnopqrstuvwxyz_"
 #define ANY_NUMBER "0123456789"
 
-/* Only a name that is in need of it is quoted: PostgreSQL tells large letters from small ones in
- * quotes alone. */
+/* Quotes only a name that needs it: PostgreSQL distinguishes upper case only within quotes. */
 static void add_name(struct sql_text *text, const char *word, size_t length)
 {
     const char *table = text->table ? text->table : "rlock";
@@ -209,7 +208,7 @@ static void add_quoted(struct sql_text *text, const char *word, size_t length)
     strbuf_add(&text->out, quote, 1);
 }
 
-/* In MySQL a user is one of a host; USER alone is the one of any. */
+/* In MySQL a user belongs to a host; without one, to any. */
 static void add_grantee(struct sql_text *text, const char *user)
 {
     const char *at = text->dialect->hosts ? strrchr(user, '@') : NULL;

@@ -1,11 +1,11 @@
-/* What one kind of database server wants to be told, in its words. Pure.
+/* The SQL of each kind of database server. Pure.
  *
  * The table "record", or of another name that the URL says, has a row for what would be a key in
  * Redis (host/record.h), with a version that each change adds 1 to. MySQL has two tables besides,
  * to lock keys and to tell messages (host/mysql.c).
  *
- * Text goes back and forth in hexadecimal digits where it comes from somebody else: there is
- * nothing to quote, and no encoding. */
+ * Text from other programs goes back and forth in hexadecimal digits: nothing needs quotes, and
+ * there is no encoding. */
 #ifndef RLOCK_STORE_HOSTED_DIALECT_H
 #define RLOCK_STORE_HOSTED_DIALECT_H
 
@@ -22,14 +22,14 @@ struct sql_dialect {
     const char *view; /* makes a view for people, where it may fail; NULL: the schema does */
     const char *const *tables; /* their names, ended by NULL */
     const char *probe;         /* a query that touches all of their columns that matter */
-    const char *grantee;       /* what stands around a user's name */
+    const char *grantee;       /* around a user's name */
     bool hosts;                /* a user is one of a host */
-    char quote;                /* around a name that has to be quoted */
+    char quote;                /* around a name that must be quoted */
     const char *server; /* an expression, a text that differs from server to server, of functions
                          * that a proxy takes for reads */
     const char *now;    /* an expression, us since 1970: when the statement arrived, or later */
-    /* Of another program's table (host/shedlock.h): what stands around the digits of a literal, and
-     * around a text that becomes digits; and us until lock_until. */
+    /* For another program's table (host/shedlock.h): around the digits of a literal, and around a
+     * text that becomes digits; and us until lock_until. */
     const char *text[2], *text_hex[2], *utc_left;
 };
 
@@ -38,24 +38,24 @@ extern const struct sql_dialect sql_postgresql, sql_mysql;
 /* A statement in the making. */
 struct sql_text {
     const struct sql_dialect *dialect;
-    const char *table; /* what the names of the tables begin with; NULL: "rlock" */
+    const char *table; /* the beginning of the tables' names; NULL: "rlock" */
     struct strbuf out; /* freed by the caller */
 };
 
-/* "@record" becomes the name of that table, "rlock_record"; likewise whatever else follows an
+/* "@record" becomes the name of that table, "rlock_record"; likewise any other word behind an
  * '@'. */
 void sql_add(struct sql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Adds hexadecimal digits. */
 void sql_add_digits(struct sql_text *text, const void *bytes, size_t size);
 
-/* Adds statement number i of those that make the tables and, unless the user is NULL, give him his
- * rights. False: there are no more. */
+/* Adds statement number i of those that make the tables and, unless the user is NULL, give that user
+ * its rights. False: no more statements. */
 bool sql_add_schema(struct sql_text *text, const char *user, size_t i);
 
-/* Adds those that give him his rights, all of them. */
+/* Adds all statements that give the user its rights. */
 void sql_add_grants(struct sql_text *text, const char *user);
 
-/* Hexadecimal digits as text; the caller frees. NULL if they are none, or hold a NUL. */
+/* Decodes hexadecimal digits; the caller frees. NULL if they are not digits, or hold a NUL. */
 char *sql_unhex(const char *digits);
 
 #endif

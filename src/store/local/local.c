@@ -22,13 +22,13 @@
 #include <unistd.h>
 
 #define SESSIONS "/run/user/"
-#define LOOK_NS  (3 * NS_PER_MS) /* between one look at something that is waited for and the next */
+#define LOOK_NS  (3 * NS_PER_MS) /* between two looks at something that is waited for */
 
 /* How long to wait for: */
 #define ANSWER_SEC 1                 /* the answer of a server that runs to a PING */
 #define SOCKET_NS  (1 * NS_PER_SEC)  /* the socket of one that has just been started, or ends */
-#define END_NS     (5 * NS_PER_SEC)  /* the end of one that nobody can reach any more */
-#define START_NS   (30 * NS_PER_SEC) /* a new one to have read its data */
+#define END_NS     (5 * NS_PER_SEC)  /* the end of a server that cannot be reached any more */
+#define START_NS   (30 * NS_PER_SEC) /* a new server to have read its data */
 
 #define LOG_MAX          262144 /* bytes, after which the log begins anew */
 #define DIRECTORY_FILENO 3      /* in the server */
@@ -51,8 +51,8 @@ static bool may_be_made_in(const char *parent, const char *path)
     return lstat(path, &there) == 0 || faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* The same for all commands of a user, whatever there is so far: who looks elsewhere has another
- * lock. */
+/* The same for all commands of a user, whatever exists so far: a command that looks elsewhere would
+ * have another lock. */
 static bool choose(struct local_place *place, char *fault, size_t size)
 {
     const char *session = getenv("XDG_RUNTIME_DIR");
@@ -76,7 +76,7 @@ static bool choose(struct local_place *place, char *fault, size_t size)
     return true;
 }
 
-/* What is ours and closed to others cannot be put out of the way by them: its parent is ours, or
+/* Other users cannot replace a directory that is ours and closed to them: its parent is ours, or
  * sticky. */
 static bool check(const struct local_place *place, char *fault, size_t size)
 {
@@ -187,7 +187,7 @@ static bool has_ended(const struct local_place *place, int64_t timeout)
 }
 
 /* Its number may be another process's by the time that it is signalled. A descriptor is the
- * server's if the number is the server's yet when the descriptor is there. */
+ * server's if the number still is when the descriptor is open. */
 static void signal_server(const struct local_place *place, int signo)
 {
     pid_t pid = local_server(place);
@@ -221,7 +221,7 @@ bool local_end(const struct local_place *place, bool force, int64_t timeout)
 
 enum state { STATE_DEAD, STATE_LOADING, STATE_UP };
 
-/* One that takes connections and is silent is for those who want something of it to judge. */
+/* A server that takes connections but is silent is left to its clients to judge. */
 static enum state listen_to(int fd)
 {
     const struct timeval timeout = {.tv_sec = ANSWER_SEC};
@@ -251,8 +251,8 @@ static enum state state_of(const struct local_place *place)
     return state;
 }
 
-/* Waits until it answers; "pid" is it, if it is a child. False if it ended or was not there in
- * time. */
+/* Waits until the server answers; "pid" is its process, if it is a child. False if it ended or did
+ * not answer in time. */
 static bool comes_up(const struct local_place *place, pid_t pid, int64_t timeout)
 {
     struct moment end = moment_plus(moment_now(), timeout);
@@ -268,9 +268,9 @@ static bool comes_up(const struct local_place *place, pid_t pid, int64_t timeout
     return true;
 }
 
-/* -- what is started ------------------------------------------------------------------------- */
+/* -- the program ------------------------------------------------------------------------- */
 
-/* The program, by its absolute path. */
+/* Finds the program by its absolute path. */
 static bool find_program(char *path, size_t size)
 {
     static const char *const names[] = {"redis-server", "valkey-server"};
@@ -289,8 +289,7 @@ static bool find_program(char *path, size_t size)
     return false;
 }
 
-/* It is to outlive this process, and may have to serve others longer than a limit on this one
- * allows. */
+/* The server outlives this process, and must not inherit its limits. */
 static void lift_limits(void)
 {
     static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE};
@@ -334,10 +333,9 @@ static bool take_descriptors(const struct local_place *place, int log)
     return fcntl(STDIN_FILENO, F_SETLK, &lock) == 0 && fchdir(DIRECTORY_FILENO) == 0;
 }
 
-/* appendfsync no: every write is handed to the kernel before it is answered, so a server that is
- * killed loses nothing. With "everysec" it holds writes back while the disk is slow. What the
- * kernel loses at a power failure is nobody's any more: all who held something were on this
- * host. */
+/* appendfsync no: each write is handed to the kernel before it is answered, so a server that is
+ * killed loses nothing. With "everysec" it delays writes while the disk is slow. A power failure
+ * loses locks, but also ends all their holders: they were on this host. */
 __attribute__((noreturn)) static void become_server(const struct local_place *place, int log)
 {
     static const char *const options[][2] = {{"--port", "0"},
@@ -383,7 +381,7 @@ static bool make_link(const struct local_place *place, char *fault, size_t size)
     return false;
 }
 
-/* A full disk does not keep it from starting to say so. */
+/* Even with a full disk it starts, and can say so. */
 static int open_log(const struct local_place *place, off_t *start)
 {
     struct stat stat;
@@ -397,7 +395,7 @@ static int open_log(const struct local_place *place, off_t *start)
     return log;
 }
 
-/* The last line of the log without pid and time; "" if nothing was written since "start". */
+/* Copies the last line of the log without pid and time; "" if nothing was written since "start". */
 static void read_reason(int log, off_t start, char *out, size_t size)
 {
     char text[1024];
@@ -450,8 +448,8 @@ static bool launch(const struct local_place *place, char *fault, size_t size)
     return up;
 }
 
-/* With the start lock held. One that lives without a socket is either not quite there, or about to
- * go, or somebody has removed the socket: it is ended, and its data is read by another one. */
+/* With the start lock held. A server without a socket is starting, about to end, or has lost the
+ * socket: it is ended, and a new one reads its data. */
 static bool replace(const struct local_place *place, char *fault, size_t size)
 {
     pid_t pid = local_server(place);
