@@ -179,6 +179,7 @@ def _(store):
     manual = read("man/rlock.1").partition("The keys are the long names")[2]
     manual = manual.partition("An option without")[0]
     same("the manual", re.findall(r"^\.Ql ([-a-z]+)", manual, re.M), keys)
+    same("rlock config", re.findall(r"^([-a-z]+) =", store.run("config"), re.M), keys)
     path = os.path.join(store.place, "config")
     with open(path, "w", encoding="utf-8") as file:
         file.write("".join(f"{key} =\n" for key in keys) + "no-such-key = 1\n")
