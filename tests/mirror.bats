@@ -63,7 +63,7 @@ waits() {
     refused 75 run -w 300ms --mirror string:their k -- touch "$T/ran"
     stderr_line 'held by a foreign lock their, which has no end'
     refused 78 run -n --mirror redisson:their k -- touch "$T/ran"
-    stderr_line 'another key of its mirror.s name is there, which is no lock of Redisson.s'
+    stderr_line 'another key of its mirror.s name is there, which is not a lock of Redisson'
     [[ ! -e $T/ran && $(redis get their) == somebody ]]
     run -0 rlock run -n k -- true
     # One who waits has its place before those that do not ask for the mirror.
