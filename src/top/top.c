@@ -573,15 +573,12 @@ static bool catch_signals(struct top *top)
 
 #define WORDS_MORE 4 /* besides its options, of a command that is run here */
 
-/* The option as it would be typed. The caller frees. */
-static char *spell_option(const struct top *top, const struct given_option *option)
+/* Returns the option as it would be typed. The caller frees. */
+static char *spell_option(const struct given_option *option)
 {
-    const struct option_spec *spec = top->command->options;
     char *word;
 
-    while (spec->id != option->id)
-        spec++;
-    if (asprintf(&word, "--%s%s%s", spec->name, option->value ? "=" : "",
+    if (asprintf(&word, "--%s%s%s", option->name, option->value ? "=" : "",
                  option->value ? option->value : "") < 0)
         abort();
     return word;
@@ -597,7 +594,7 @@ static int run_command(const struct top *top, const struct command *command,
 
     words[0] = mem_strdup(command->name);
     for (size_t i = 1; i < count; i++)
-        words[i] = spell_option(top, &top->arguments.options[i - 1]);
+        words[i] = spell_option(&top->arguments.options[i - 1]);
     for (; *more; more++)
         words[count++] = mem_strdup(*more);
     return command->run(command, (int)count, words);
