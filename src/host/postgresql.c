@@ -276,15 +276,13 @@ static void print_channel(struct piece name, char *out, size_t size)
     snprintf(out, size, "rlock_%016" PRIx64, host_number(table_prefix, name));
 }
 
-/* "CHANNEL TEXT". One that is too long is told as a message without a text: somebody who listens
- * looks then. */
+/* "CHANNEL TEXT". One that is too long is sent without a text: a client that hears it looks then. */
 static void add_message(struct sql_text *sql, const struct unit_message *message)
 {
     char channel[24], *name = record_print_name(message->channel);
     char *text = record_print_name(message->text);
-    char *both = mem_checked(malloc(strlen(name) + strlen(text) + 2));
+    char *both = strbuf_print("%s %s", name, text);
 
-    sprintf(both, "%s %s", name, text);
     print_channel(message->channel, channel, sizeof channel);
     sql_add(sql, "SELECT pg_notify('%s', ", channel);
     sql_literal(sql, strlen(both) <= PAYLOAD_MAX ? both : "");
@@ -294,7 +292,7 @@ static void add_message(struct sql_text *sql, const struct unit_message *message
     free(both);
 }
 
-/* A row that somebody is writing is left to the next one. */
+/* A row that another client is writing is left to the next one. */
 static void add_purge(struct sql_text *sql)
 {
     sql_add(sql,

@@ -2,6 +2,7 @@
 #include "net/stream.h"
 #include "base/jitter.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "net/loop.h"
 #include "net/resolve.h"
 #include "net/tls.h"
@@ -28,8 +29,8 @@ struct stream {
     bool known;              /* or had on an earlier connection */
     bool foreign;            /* another attempt is of no use */
     unsigned generation;     /* counts closes: a callback may end what is being read */
-    char *out;
-    size_t out_size, out_sent, out_room;
+    struct strbuf out;
+    size_t out_sent;
 };
 
 #define CLOSED "the server closed the connection"
@@ -58,7 +59,7 @@ struct stream *stream_new(struct loop *loop, const struct stream_events *events,
 void stream_free(struct stream *stream)
 {
     stream_close(stream);
-    free(stream->out);
+    strbuf_free(&stream->out);
     free(stream);
 }
 
@@ -71,7 +72,8 @@ void stream_close(struct stream *stream)
     close(stream->io.fd);
     stream->io.fd = -1;
     stream->generation++;
-    stream->out_size = stream->out_sent = 0;
+    strbuf_cut(&stream->out, 0);
+    stream->out_sent = 0;
     tls_end(stream->tls);
     stream->tls = NULL;
 }
@@ -183,9 +185,9 @@ static bool send_queued(struct stream *stream)
 {
     bool sound = true;
 
-    while (sound && stream->out_sent < stream->out_size) {
-        ssize_t n = send(stream->io.fd, stream->out + stream->out_sent,
-                         stream->out_size - stream->out_sent, MSG_NOSIGNAL);
+    while (sound && stream->out_sent < stream->out.size) {
+        ssize_t n = send(stream->io.fd, stream->out.text + stream->out_sent,
+                         stream->out.size - stream->out_sent, MSG_NOSIGNAL);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (n < 0)
@@ -193,21 +195,12 @@ static bool send_queued(struct stream *stream)
         else
             stream->out_sent += (size_t)n;
     }
-    if (stream->out_sent == stream->out_size)
-        stream->out_sent = stream->out_size = 0;
-    stream->io.events = LOOP_READ | (stream->out_size ? LOOP_WRITE : 0);
-    return sound;
-}
-
-/* Queues bytes for the wire. */
-static void queue(struct stream *stream, const char *bytes, size_t size)
-{
-    if (stream->out_size + size > stream->out_room) {
-        stream->out_room = stream->out_size + size;
-        stream->out = mem_checked(realloc(stream->out, stream->out_room));
+    if (stream->out_sent == stream->out.size) {
+        strbuf_cut(&stream->out, 0);
+        stream->out_sent = 0;
     }
-    memcpy(stream->out + stream->out_size, bytes, size);
-    stream->out_size += size;
+    stream->io.events = LOOP_READ | (stream->out.size ? LOOP_WRITE : 0);
+    return sound;
 }
 
 /* Sends what TLS has to say; false with errno if the connection is broken. */
@@ -217,7 +210,7 @@ static bool send_tls(struct stream *stream)
     size_t size;
 
     while ((size = tls_give(stream->tls, bytes, sizeof bytes)) > 0)
-        queue(stream, bytes, size);
+        strbuf_add(&stream->out, bytes, size);
     return send_queued(stream);
 }
 
@@ -226,7 +219,7 @@ static bool send_tls(struct stream *stream)
 void stream_send(struct stream *stream, const char *bytes, size_t size)
 {
     if (!stream->tls) {
-        queue(stream, bytes, size);
+        strbuf_add(&stream->out, bytes, size);
         if (stream->io.fd >= 0 && !stream->connecting)
             send_queued(stream);
     } else if (tls_write(stream->tls, bytes, size)) {
