@@ -118,8 +118,7 @@ static const struct command *find_similar(const char *name)
     return NULL;
 }
 
-/* Hints at the line that was meant: the same words behind "rlock run". Words that a shell would take
- * apart are quoted. */
+/* Hints at the line that was meant: the same words behind "rlock run", quoted for a shell. */
 static void hint_at_run(int argc, char **argv)
 {
     struct strbuf line = {0};

@@ -60,7 +60,7 @@ int command_refused_about(const struct command *command, const char *key,
 int command_tell_misfits(const struct command *command, const struct lock_list *list);
 
 /* args_parse() for a command, and checks its words. Prints help that is asked for, reports faults,
- * and then returns false with the exit status in *status. args_free() must follow in either case. */
+ * and then returns false with the exit status in *status. args_free() in either case. */
 bool command_parse(const struct command *command, int argc, char **argv,
                    struct arguments *arguments, int *status);
 /* Returns STATUS_OK if the word can be a KEY or a GLOB; otherwise says what is wrong with it. */

@@ -33,8 +33,8 @@ static struct {
 } say = {.verbosity = SAY_NORMAL, .fd = -1};
 
 /* Opens a pipe or a terminal once more: O_NONBLOCK then holds only for this description, and
- * neither the command nor the caller's shell finds its standard error non-blocking. Repeated after a fork,
- * as the child may have closed all that it inherited. */
+ * neither the command nor the caller's shell finds its standard error non-blocking. Repeated after
+ * a fork, as the child may have closed all that it inherited. */
 static void open_way_out(void)
 {
     struct stat st;
