@@ -193,13 +193,13 @@ no_connection() {
     [[ ! -e $T/run ]]
 }
 
-@test "H129 a certificate that names its host as its subject alone is refused, and it is said why" {
+@test "H129 a certificate that names its host only in its subject is refused, and it says why" {
     local name
     for name in localhost 127.0.0.1; do
         openssl req -x509 "${new_key[@]}" -keyout "$CERTS/cn.key" -out "$CERTS/cn.pem" -days 2 \
             -subj "/CN=$name" 2>/dev/null
         server_certificate cn
-        no_connection "names $name in its subject \\(CN\\) alone.* takes a subjectAltName" \
+        no_connection "names $name only in its subject \\(CN\\).* takes a subjectAltName" \
             --tls-ca "$CERTS/cn.pem" \
             -u "rediss://$name:$TLS_PORT"
         no_connection "is not for elsewhere\.test" --tls-ca "$CERTS/cn.pem" \
