@@ -630,7 +630,7 @@ is_taken_away() {
     port=$(free_ports 1)
     redis config set port "$port"
     run -69 --separate-stderr rlock doctor --json -u "cluster://127.0.0.1:$port"
-    json '.servers[0].findings | any(.check == "reach" and (.text | contains("no Cluster")))'
+    json '.servers[0].findings | any(.check == "reach" and (.text | contains("not in cluster mode")))'
     redis config set port 0
 }
 
