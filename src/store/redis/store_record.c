@@ -83,38 +83,30 @@ char *redis_schema(const struct store_address *address, const char *user, size_t
 
 const char *const redis_mirrors[] = {"string", "redisson", NULL};
 
+#define REDIS_RECORD                                                                               \
+    .abilities = REDIS_ABILITIES, .mirrors = redis_mirrors, .schema = redis_schema,                \
+    .open = store_redis_open, .check = redis_check
+
 const struct store_record redis_record = {.scheme = "redis",
                                           .secure = "rediss",
                                           .name = "redis://",
-                                          .abilities = REDIS_ABILITIES,
-                                          .mirrors = redis_mirrors,
                                           .parse = parse_redis,
                                           .print = print_redis,
-                                          .schema = redis_schema,
-                                          .open = store_redis_open,
                                           .open_member = store_redis_open_member,
-                                          .check = redis_check};
+                                          REDIS_RECORD};
 
 const struct store_record unix_record = {.scheme = "unix",
                                          .name = "unix://",
-                                         .abilities = REDIS_ABILITIES,
-                                         .mirrors = redis_mirrors,
                                          .parse = parse_unix,
                                          .print = print_unix,
-                                         .schema = redis_schema,
-                                         .open = store_redis_open,
                                          .open_member = store_redis_open_member,
-                                         .check = redis_check};
+                                         REDIS_RECORD};
 
 const struct store_record sentinel_record = {.scheme = "sentinel",
                                              .secure = "sentinels",
                                              .name = "sentinel://",
-                                             .abilities = REDIS_ABILITIES,
-                                             .mirrors = redis_mirrors,
                                              .fails_over = true,
                                              .tls_by_settings = true,
                                              .parse = parse_sentinel,
                                              .print = print_sentinel,
-                                             .schema = redis_schema,
-                                             .open = store_redis_open,
-                                             .check = redis_check};
+                                             REDIS_RECORD};

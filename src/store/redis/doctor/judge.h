@@ -6,7 +6,7 @@
 #include "store/redis/doctor/facts.h"
 #include "store/store_record.h"
 
-/* What the user requires of a server. */
+/* The requirements of the user. */
 struct wishes {
     const struct url *url;
     const char *prefix;

@@ -1,12 +1,11 @@
-/* Sentinels as those who know the master, and who have to be enough to name another one. */
+/* Do the Sentinels agree on the master, and are they enough to name another one? */
 #include "store/redis/doctor/judge.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "base/text.h"
 
 #define LEAST 3
 
-/* The first who does not say what the majority says. */
+/* Finds the first Sentinel that does not agree with the majority. */
 static size_t find_odd(const struct sentinel_facts *facts, const struct sentinel_word *common)
 {
     size_t i = 0;
@@ -20,16 +19,15 @@ static size_t find_odd(const struct sentinel_facts *facts, const struct sentinel
 static void describe(const struct sentinel_facts *facts, size_t i, char *out, size_t size)
 {
     const struct sentinel_word *word = &facts->words[i];
-    int used = snprintf(out, size, "%s:%d ", facts->hosts[i].name, facts->hosts[i].port);
 
-    if (used < 0 || (size_t)used >= size)
-        return;
+    *out = '\0';
+    text_append(out, size, "%s:%d ", facts->hosts[i].name, facts->hosts[i].port);
     if (word->said == SENTINEL_NAMES)
-        snprintf(out + used, size - (size_t)used, "names %s:%d", word->host, word->port);
+        text_append(out, size, "names %s:%d", word->host, word->port);
     else if (word->said == SENTINEL_UNKNOWN)
-        snprintf(out + used, size - (size_t)used, "knows no such master");
+        text_append(out, size, "knows no such master");
     else
-        snprintf(out + used, size - (size_t)used, "says nothing (%s)", word->why);
+        text_append(out, size, "says nothing (%s)", word->why);
 }
 
 static void judge_majority(const struct sentinel_facts *facts, const struct sentinel_vote *vote,
@@ -42,7 +40,7 @@ static void judge_majority(const struct sentinel_facts *facts, const struct sent
     if (vote->votes < all) {
         describe(facts, find_odd(facts, common), odd, sizeof odd);
         diagnosis_add(diagnosis, "sentinels", LEVEL_WARNING,
-                      "mend the others: without most of them there is no failover",
+                      "repair the others: a failover needs most of them",
                       "%zu of %zu name the master %.60s:%d; %s", vote->votes, all, common->host,
                       common->port, odd);
     } else {

@@ -45,7 +45,7 @@ extern const struct right rights[RIGHTS_MAX];
  * Cluster. */
 char *rights_command(const char *user, const char *prefix, bool clustered);
 
-/* What is missing, by an error reply to such a call. */
+/* The missing right, by an error reply to such a call. */
 enum rights_lack {
     RIGHTS_FINE, /* another error, or none: the right is there */
     RIGHTS_LACK_COMMAND,
