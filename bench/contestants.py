@@ -1,4 +1,4 @@
-"""Who is compared: ways to run a command under a lock."""
+"""The contestants: ways to run a command under a lock."""
 import os
 import subprocess
 import sys

@@ -73,7 +73,7 @@ def available():
 
 
 class Crowd:
-    """What was started and has not been waited for yet."""
+    """Processes that were started and not waited for yet."""
 
     def __init__(self):
         self.leaders = []

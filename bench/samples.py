@@ -1,4 +1,4 @@
-"""What was measured: samples by measure, contestant and parameter, and what is said about them."""
+"""Samples by measure, contestant and parameter, and what is said about them."""
 import statistics
 
 # The unit of each measure, and what it is.

@@ -15,7 +15,7 @@ numbers = itertools.count()
 
 
 class History:
-    """What the commands under one lock have written down."""
+    """The records of the commands under one lock."""
 
     def __init__(self, path):
         with open(path, encoding="ascii") as file:
@@ -46,7 +46,7 @@ class History:
 
 
 def look(samples, who, waiters, crowd):
-    """What holder and waiters cost while nothing happens."""
+    """The cost of a holder and waiters while nothing happens."""
     holder, waiting = crowd.leaders[0], crowd.leaders[1:]
     if waiters == 10:
         samples.add("holding", who.name, "", sum(map(memory, crowd.processes([holder]))) / 1e6)

@@ -78,11 +78,11 @@ take() {
     # shellcheck disable=SC2016
     for shell in sh bash dash; do
         command -v "$shell" >/dev/null || continue
-        run -75 "$shell" -c 'eval "$("$RLOCK" acquire --export -q -n k)" || exit; echo went on' 3>&-
+        run -75 "$shell" -c 'eval "$("$RLOCK" acquire --export -q -n k)" || exit; echo continued' 3>&-
         [[ $output == "" ]]
-        run -64 "$shell" -c 'eval "$("$RLOCK" acquire --export --bogus k 2>&-)" || exit; echo went on' 3>&-
+        run -64 "$shell" -c 'eval "$("$RLOCK" acquire --export --bogus k 2>&-)" || exit; echo continued' 3>&-
         [[ $output == "" ]]
-        run -69 "$shell" -c 'eval "$("$RLOCK" acquire --export -u unix:///nowhere k 2>&-)" || exit; echo went on' 3>&-
+        run -69 "$shell" -c 'eval "$("$RLOCK" acquire --export -u unix:///nowhere k 2>&-)" || exit; echo continued' 3>&-
         [[ $output == "" ]]
         bg b "$shell" -ec 'x=$(sh -c "echo \$\$ >\"\$T/number\"; exec \"\$RLOCK\" acquire --export k 2>&-") || :
             eval "$x"'

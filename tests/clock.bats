@@ -127,7 +127,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     [[ $(<"$T/a.err") != *stopping* ]]
 }
 
-@test "H32 all of a holder sleeps longer than its lease: the command does not go on" {
+@test "H32 all of a holder sleeps longer than its lease: the command does not continue" {
     local agent pids after
     work a k 100 --lease 9s -- tree
     working a
@@ -144,7 +144,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     finish a
     [[ $status == 79 ]]
     finish b
-    # What is left is the moment until rlock itself is scheduled; without it they would have a
+    # There remains the moment until rlock itself is scheduled; without it they would have a
     # hundred seconds.
     after=$(awk '$1 == "b" { b = 1 } $1 == "a" && b { n++ } END { print n + 0 }' "$LOG")
     within 0 3000 "$after"

@@ -164,7 +164,7 @@ dead_seeds() {
     run -0 rlock run -w 1m --server-wait 1m "$key" -- true
 }
 
-# The effect of a partition on a master that is alone: it does not hear of the others.
+# The effect of a partition on an isolated master: it does not hear of the others.
 @test "H56 a master that sees no majority serves no more, and its holders end in time" {
     local key=${at[0]} alone node
     alone=$(master_of "$key")

@@ -326,7 +326,7 @@ tls-cert
 tls-key
 END
     [[ ! -e $T/run ]]
-    # What has no variable has none.
+    # Settings without a variable.
     RLOCK_URL=gopher://h run -78 --separate-stderr rlock status
     stderr_line '^rlock: status: RLOCK_URL has the unknown scheme'
     RLOCK_PREFIX='a b' run -78 --separate-stderr rlock status

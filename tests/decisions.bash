@@ -1,8 +1,8 @@
-# What people decide about a lock, for the files that have a store where that works otherwise than
+# Decisions of people about a lock, for the files that have a store where that works otherwise than
 # with one server. Loaded after helper.
 # shellcheck shell=bash disable=SC2154
 
-# pauses KEY: holders go on, nobody new is let in, all read why.
+# pauses KEY: holders continue, no new owner is let in, all read why.
 pauses() {
     hold a "$1"
     run -0 rlock pause "$1" 1h -m 'disk full'
@@ -54,7 +54,7 @@ pauses_globs() {
     run -1 rlock resume "$1-*"
 }
 
-# asks_holder KEY [OPTION...]: the holder gives it back, and says who has asked for it, and why. Its
+# asks_holder KEY [OPTION...]: the holder releases it, and says who has asked for it, and why. Its
 # first renewal would be due after 20 minutes.
 asks_holder() {
     hold a "$1" --lease 1h "${@:2}"

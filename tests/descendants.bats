@@ -70,7 +70,7 @@ trapped() {
     done
 }
 
-# It would go on for half a minute or more, and ends while /proc is read, which takes long.
+# It would continue for half a minute or more, and ends while /proc is read, which takes long.
 @test "H121 a command that forks faster than /proc can be read is ended, and the lock is free" {
     local i
     for i in {1..3}; do

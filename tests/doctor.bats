@@ -69,7 +69,7 @@ only() {
     only warning eviction
 }
 
-@test "a server that keeps no data, or snapshots alone, is a warning: 1" {
+@test "a server that keeps no data, or only snapshots, is a warning: 1" {
     redis config set appendonly no
     run -1 rlock doctor --json --lease 1s
     finding persistence warning "forgets all locks" "appendonly yes"

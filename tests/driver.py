@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 class Results:
-    """What a file has said in TAP."""
+    """The TAP output of a file."""
 
     def __init__(self):
         self.plan, self.skipped = None, None  # how many tests there are; why there are none
@@ -52,11 +52,11 @@ class Results:
         if status is None:
             self.faults.append(f"it was ended after {TIMEOUT:g} s")
         if self.plan is None:
-            self.faults.append("it says no plan: that is no TAP")
+            self.faults.append("it has no plan: that is not TAP")
         for number in range(1, (self.plan or 0) + 1):
             if number not in self.tests:
                 name = names[number - 1] if len(names) == self.plan else "?"
-                self.tests[number] = ("FAIL", f"{name}: it was to be run, and has no result")
+                self.tests[number] = ("FAIL", f"{name}: it should have run, and has no result")
         if self.plan is not None and len(self.tests) > self.plan:
             self.faults.append(f"it says {len(self.tests)} results where its plan has {self.plan}")
         if status and not self.count("FAIL"):
@@ -88,7 +88,7 @@ class Run:
         os.close(output)
 
     def lines(self, deadline):
-        """What it prints, a line at a time, until it has ended; or until the deadline."""
+        """Yields its output, a line at a time, until its end or the deadline."""
         more = True
         while self.status is None and time.monotonic() < deadline:
             if more and select.select([self.pipe], [], [], 0.1)[0]:

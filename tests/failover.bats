@@ -20,7 +20,7 @@ link_is_down() {
     on "$1" info replication | grep -q 'master_link_status:down'
 }
 
-@test "H38 H41 the master is killed: the holder keeps the lock, the waiters go on in their order" {
+@test "H38 H41 the master is killed: the holder keeps the lock, the waiters continue in their order" {
     local i order=""
     work x k 1000 --lease 30s
     working x

@@ -101,7 +101,7 @@ connected() { # over TLS
     RLOCK_CONFIG=$T/config run -0 rlock status -q k
 }
 
-@test "H131 a FIFO that nobody writes is an error after 10 s, for every file option" {
+@test "H131 a FIFO without a writer is an error after 10 s, for every file option" {
     local option start
     mkfifo "$T/fifo"
     start=$(now_ms)

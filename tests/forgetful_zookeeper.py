@@ -7,11 +7,11 @@ import asyncio
 import struct
 import sys
 
-# What a client says first: its length, the protocol's version, the last change seen, the timeout,
+# A client's first words: their length, the protocol's version, the last change seen, the timeout,
 # the session, and its password after the length of that.
 BEFORE = struct.calcsize('>iiqi')
 SESSION = struct.pack('>qi16x', 0, 16)
-# What the server answers: its length, the protocol's version, the timeout, the session.
+# The answer of the server: its length, the protocol's version, the timeout, the session.
 ANSWER = struct.Struct('>iiiQ')
 
 

@@ -1,4 +1,4 @@
-# What is asked first goes out with the greeting, in one write; it counts on the right server alone.
+# The first request goes out with the greeting, in one write; it counts only on the right server.
 
 load helper
 
@@ -87,7 +87,7 @@ does_not_run() {
     [[ ! -e $T/run ]]
 }
 
-@test "a wrong password, where the script is granted without one: given back, and not used" {
+@test "a wrong password, where the script is granted without one: released, and not used" {
     local before
     hold other other # who has the lock otherwise keeps it
     before=$(redis_calls eval)
@@ -98,7 +98,7 @@ does_not_run() {
     run -75 rlock run -n other -- true
 }
 
-@test "a replica that takes writes: granted, given back, and not used" {
+@test "a replica that takes writes: granted, released, and not used" {
     redis replicaof 127.0.0.1 1
     redis config set replica-read-only no
     does_not_run 69 "$RLOCK_URL" 'read-only replica'

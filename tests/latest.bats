@@ -1,4 +1,4 @@
-# --latest: of those that wait for a group, the last one alone.
+# --latest: of those that wait for a group, only the last one.
 
 load helper
 
@@ -50,7 +50,7 @@ was_sent_away() {
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'b c e f ' ]]
 }
 
-@test "--latest: one that was stopped while another came ends when it goes on" {
+@test "--latest: one that was stopped while another came ends when it continues" {
     hold a k
     queue b k --latest
     kill -STOP "${pid[b]}" "$(agent_of "${pid[b]}")"
@@ -64,7 +64,7 @@ was_sent_away() {
     [[ $status == 75 && $(<"$LOG") == c ]]
 }
 
-@test "--latest: --group alone, and a store that has none, are refused before anything is opened" {
+@test "--latest: just --group, and a store that has none, are refused before anything is opened" {
     run -64 rlock run --group g k -- true
     [[ $output == *'--group without --latest'* ]]
     run -64 rlock run --latest --group 'a b' k -- true

@@ -147,7 +147,7 @@ as_root() {
     ends_well a
 }
 
-@test "fencing tokens and latches of a server that was stopped or killed go on" {
+@test "fencing tokens and latches of a server that was stopped or killed continue" {
     local before after one
     before=$(rlock run k -- sh -c 'echo "$RLOCK_FENCE"')
     run -0 rlock latch set build 3

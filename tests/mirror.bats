@@ -43,7 +43,7 @@ waits() {
     poll_until 10 contains "$T/$1.err" "held by a foreign lock"
 }
 
-@test "the other program's key is held with the lock, for as long, and given back" {
+@test "the other program's key is held with the lock, for as long, and released" {
     run -0 rlock run --lease 40s --mirror string:their k -- sh -c "
         redis-cli -s '$REDIS_SOCK' get their; redis-cli -s '$REDIS_SOCK' pttl their"
     [[ ${lines[0]} == rlock:* ]]
@@ -110,7 +110,7 @@ waits() {
     [[ $(redis exists their) == 0 ]]
 }
 
-@test "it goes with its holder: given back, kept, taken away, run out" {
+@test "it goes with its holder: released, kept, taken away, run out" {
     run -0 rlock run --mirror string:their --at-least 60s k -- true
     within 40000 60000 "$(redis pttl their)"
     run -0 rlock force-release --now --yes k
@@ -124,7 +124,7 @@ waits() {
     poll_until 10 is_free k
     run -0 rlock run -w 20s --mirror string:their k -- redis-cli -s "$REDIS_SOCK" get their
     [[ $output == rlock:* ]]
-    # Whoever waits is not handed the lock past a stranger, and is served when that has gone.
+    # A waiter is not handed the lock past a stranger, and is served when that has gone.
     stay a k --mirror string:their
     queue b k --mirror string:their
     redis set their stranger >/dev/null
@@ -178,7 +178,7 @@ END
     run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 60 }' "$LOG"
 }
 
-@test "force-release takes it from the other program, as it was shown, and from nobody else" {
+@test "force-release takes it from the other program, as it was shown, and from no other one" {
     refused 1 force-release --yes --mirror string:their k
     stderr_line 'their is not held by another program'
     redis set their stranger >/dev/null

@@ -1,4 +1,4 @@
-# What a user reads and a program is told of readers, semaphores, several keys and nesting;
+# Messages to users and variables of programs about readers, semaphores, several keys and nesting;
 # --at-least and
 # --wait-descendants.
 

@@ -108,7 +108,7 @@ class Copy:
 
 
 def try_mutant(copy, mutant):
-    """What became of it: (the test that found it, or None, seconds), or a text that says why it
+    """Returns its fate: (the test that found it, or None, seconds), or a text that says why it
     cannot be tried."""
     path = os.path.join(copy.top, mutant["file"])
     with open(path) as file:

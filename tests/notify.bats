@@ -44,7 +44,7 @@ was_told() {
     poll_until 10 was_told "lost k <.* pid ${pid[a]} \(sh\)> [01] 1"
 }
 
-# What it inherited would be the lock's for as long as it runs.
+# An inherited descriptor would be the lock's for as long as it runs.
 @test "--notify: its command sees no password, no owner, and no descriptor but the streams" {
     # shellcheck disable=SC2016 # its own variables
     RLOCK_PASSWORD=secret RLOCK_URL=unix://rlock:secret@$REDIS_SOCK SEEN=$T/seen \
@@ -65,7 +65,7 @@ was_told() {
     ends_well a
 }
 
-# It ignores TERM, fills a pipe that nobody reads, and hangs.
+# It ignores TERM, fills a pipe without a reader, and hangs.
 stubborn() {
     # shellcheck disable=SC2016 # its own variables
     echo '[ "$RLOCK_EVENT" = held ] || exit 0

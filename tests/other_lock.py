@@ -21,7 +21,7 @@ LEASE_MS = 20000
 
 
 class Plain:
-    """A string that is there as long as somebody has the lock; whoever waits asks again."""
+    """A string that is there as long as an owner has the lock; waiters ask again."""
 
     def __init__(self, client, name):
         self.client, self.name, self.value = client, name, uuid.uuid4().hex
@@ -45,7 +45,7 @@ class Plain:
 
 
 class PythonRedisLock(Plain):
-    """Whoever gives lock:NAME back pushes one element to lock-signal:NAME, and is waited for so."""
+    """A release of lock:NAME pushes one element to lock-signal:NAME, and is waited for so."""
 
     def wait(self):
         self.client.blpop(["lock-signal:" + self.name.removeprefix("lock:")])
@@ -56,7 +56,7 @@ class PythonRedisLock(Plain):
 
 
 class Listening(Plain):
-    """Whoever waits hears a message, and takes no other way."""
+    """A waiter hears a message, and takes no other way."""
 
     def prepare(self):
         self.messages = self.client.pubsub()

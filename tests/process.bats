@@ -126,7 +126,7 @@ paused() {
     [[ $status == 143 ]]
 }
 
-@test "H99 TSTP, and the lock is taken away: the command does not go on beside another" {
+@test "H99 TSTP, and the lock is taken away: the command does not continue beside another" {
     paused 20s
     work b k 0.3
     poll_until 10 has_waiters k 1
@@ -138,7 +138,7 @@ paused() {
     no_overlap
 }
 
-@test "H99 TSTP, and the agent stands still, too: the command does not go on beside another" {
+@test "H99 TSTP, and the agent stands still, too: the command does not continue beside another" {
     paused 9s
     kill -STOP "$agent"
     work b k 0.3
@@ -149,7 +149,7 @@ paused() {
     no_overlap
 }
 
-@test "H99 TSTP, and the agent is killed: the command does not go on" {
+@test "H99 TSTP, and the agent is killed: the command does not continue" {
     paused 9s
     kill -KILL "$agent"
     work b k 0.3

@@ -10,7 +10,7 @@
 enum { UP, DOWN };                 /* client to target, target to client */
 enum { LINKS = 1100, LINE = 512 }; /* connections at most; bytes of a command */
 
-/* What one direction suffers. */
+/* The faults of one direction. */
 struct fault {
     bool drop, hold;
     int64_t delay, trickle; /* ms */

@@ -50,7 +50,7 @@ end_replicas() {
     done
 }
 
-# promote NAME: from now on it is a master. What is at the proxy's address goes to it, if there is a
+# promote NAME: from now on it is a master. Traffic at the proxy's address goes to it, if there is a
 # proxy.
 promote() {
     on "$1" replicaof no one >/dev/null

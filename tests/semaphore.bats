@@ -78,7 +78,7 @@ slots_are() {
     [[ $status == 0 ]]
 }
 
-@test "a limit that is no number from 1 to 100000: 64" {
+@test "a limit that is not a number from 1 to 100000: 64" {
     local limit
     for limit in 0 -1 1.5 x "" 100001 99999999999999999999; do
         run -64 rlock run --limit="$limit" k -- true

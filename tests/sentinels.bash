@@ -225,7 +225,7 @@ is_settled() {
     done
 }
 
-# What the Sentinels and the servers had to say.
+# The logs of the Sentinels and the servers.
 show_deployment() {
     local one
     for one in a b 1 2 3; do

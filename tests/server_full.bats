@@ -5,7 +5,7 @@ load crowds
 
 setup_file() { start_file --enable-protected-configs yes; }
 
-@test "H15 a server that cannot save: renewals go on afterwards" {
+@test "H15 a server that cannot save: renewals continue afterwards" {
     mkdir "$T/data"
     redis config set dir "$T/data"
     two_holders

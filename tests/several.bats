@@ -121,7 +121,7 @@ holders() {
     run -0 rlock run k{1..32} -- true
 }
 
-@test "H80 one of three is lost: the command is stopped, and the others are given back" {
+@test "H80 one of three is lost: the command is stopped, and the others are released" {
     local lost
     for lost in a c; do
         work w "a" 100 --lease 9s b c

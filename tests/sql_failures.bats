@@ -68,7 +68,7 @@ told() {
 @test "H145 a name service that is away is waited for; a name that does not exist is not" {
     resolved() {
         bent_names
-        bg a "$OWN" run -u "$DATABASE://u:p@nobody.invalid/locks" --server-wait 1m k -- true
+        bg a "$OWN" run -u "$DATABASE://u:p@nowhere.invalid/locks" --server-wait 1m k -- true
         poll_until 20 contains "$T/a.err" 'trying again'
         rm "$T/away"
         finish a

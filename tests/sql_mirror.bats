@@ -327,7 +327,7 @@ EOF
     on_each together
 }
 
-@test "a statement that is executed late takes neither of the two alone, nor for longer" {
+@test "a statement that is executed late takes neither of just the two, nor for longer" {
     late() {
         rlock run --mirror shedlock:nightly k -- true
         # Somebody has our row for longer than the lease, and than rlock waits for the statement.

@@ -8,7 +8,7 @@ setup() {
     start_daemon
 }
 
-@test "H151 work of a daemon goes on after a stop; with --stop it has ended before TERM" {
+@test "H151 work of a daemon continues after a stop; with --stop it has ended before TERM" {
     run -124 --separate-stderr rlock run --at-most 1s k -- elsewhere run a
     working a
     run -1 no_more a
@@ -63,7 +63,7 @@ setup() {
     finish a
     [[ $status == 143 && ! -e $T/stopped ]]
     run -64 rlock run --stop '' k -- true
-    # One that does not read is no trouble either.
+    # One that does not read does no harm either.
     run -124 --separate-stderr rlock run --at-most 500ms --stop 'cat; touch "$T/stopped"' k -- sleep 1000 < <(sleep 100)
     [[ -e $T/stopped && $stderr != *--stop* ]]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What runs the test files counts what they say, and what they should have said. Prints TAP."""
+"""The driver of test files counts their results, and the missing ones. Prints TAP."""
 import os, re, subprocess, sys, tempfile, time
 
 DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver.py")
@@ -19,19 +19,19 @@ FILES = [
         "one is lost",
         "echo 1..3; echo ok 1; echo ok 3",
         ["PASS", "FAIL", "PASS"],
-        "2 ?: it was to be run",
+        "2 ?: it should have run",
     ),
     (
         "one is lost, another failed",
         "echo 1..3; echo not ok 1 a; echo ok 3; exit 1",
         ["FAIL", "FAIL", "PASS"],
-        "2 ?: it was",
+        "2 ?: it should",
     ),
     (
         "the last are lost",
         "echo 1..3; echo ok 1; kill -KILL $$",
         ["PASS", "FAIL", "FAIL"],
-        "3 ?: it was to be run",
+        "3 ?: it should have run",
     ),
     (
         "one too many",
@@ -45,9 +45,9 @@ FILES = [
         ["PASS", "PASS", "FAIL"],
         "it says the result of test 1",
     ),
-    ("no plan", "echo ok 1", ["PASS", "FAIL"], "it says no plan"),
-    ("no TAP", "echo all is well", ["FAIL"], "it says no plan"),
-    ("nothing", ":", ["FAIL"], "it says no plan"),
+    ("no plan", "echo ok 1", ["PASS", "FAIL"], "it has no plan"),
+    ("no TAP", "echo all is well", ["FAIL"], "it has no plan"),
+    ("nothing", ":", ["FAIL"], "it has no plan"),
     (
         "a crash",
         "echo ok 1; echo 1..1; kill -SEGV $$",
@@ -168,7 +168,7 @@ def interrupted(directory):
             yield f"status {driver.returncode}"
     with open(f"{directory}/up", encoding="ascii") as file:
         if alive(int(file.read())):
-            yield "the file goes on"
+            yield "the file continues"
     if os.path.exists(f"{directory}/x.trs"):
         yield "there are results"
 

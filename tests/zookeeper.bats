@@ -15,7 +15,7 @@ owner_of() {
     rlock status --json "$1" | jq -r '.[0].holders[0].owner'
 }
 
-# strange_sessions_ended: those that began where a's was to be opened again: after the relay's port,
+# strange_sessions_ended: those that began instead of opening a's again: after the relay's port,
 # the session of the run before, and a's own.
 strange_sessions_ended() {
     local dump one

@@ -43,7 +43,7 @@ struct arguments {
     size_t option_count;
     char **words; /* before "--", no options; NULL-terminated */
     size_t word_count;
-    char *const *command; /* what follows "--", NULL-terminated; NULL when there is no "--" */
+    char *const *command; /* the words after "--", NULL-terminated; NULL when there is no "--" */
     char fault[256];
     int missing; /* the option at the end that lacks its argument; 0: none */
 };

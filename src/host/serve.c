@@ -49,7 +49,7 @@ struct server {
     struct scripts *scripts;
     struct client **clients;
     size_t client_count;
-    char user[64];           /* who has logged in, or tried to */
+    char user[64];           /* that has logged in, or tried to */
     struct host_fault fault; /* of the first OPEN */
     bool refused;            /* it failed */
     bool broken;

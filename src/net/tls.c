@@ -182,7 +182,7 @@ static void explain_certificate(const struct tls_session *session, long verdict,
     }
 }
 
-/* With TLS 1.3 a server judges our certificate when we are already done; what it says then is lost
+/* With TLS 1.3 a server judges our certificate when we are already done; its alert is lost
  * when it closes a connection that it has not read to the end. */
 const char *tls_guess_refusal(const struct tls_session *session)
 {

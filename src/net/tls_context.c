@@ -33,7 +33,7 @@ static void explain_policy(const struct tls_library *library, const char *why, c
 }
 
 /* Without what a short run would pay for and not use: the texts are of errors that are not those of
- * TLS. By itself OpenSSL would go on without a configuration that it cannot read or does not
+ * TLS. By itself OpenSSL would continue without a configuration that it cannot read or does not
  * understand. */
 static bool start_library(const struct tls_library *library, bool ciphers, unsigned long strictness)
 {

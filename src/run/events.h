@@ -69,7 +69,7 @@ enum run_event {
     RUN_UNRELEASED_ENDED, /* reason; the lease has ended meanwhile */
 
     /* A lock for a script. */
-    RUN_OWNER_ENDED,   /* number: the pid of the process that the lock was to be kept for */
+    RUN_OWNER_ENDED,   /* number: the pid of the process that the lock should be kept for */
     RUN_NO_RENEWER,    /* reason: the process that is to renew the lock cannot be started */
     RUN_RENEWER_DIED,  /* before the lock was held */
     RUN_RENEWER_ENDED, /* nothing renews what was printed */

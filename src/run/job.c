@@ -159,7 +159,7 @@ int job_start(struct job *job)
 
 /* -- its end --------------------------------------------------------------------------------- */
 
-/* The end of the lease bounds a clean-up, but for a command that went on without the lock. */
+/* The end of the lease bounds a clean-up, but for a command that continued without the lock. */
 static struct moment kill_at(const struct job *job)
 {
     struct moment at = moment_plus(job->stopping_since, job->plan->kill_after);
@@ -318,7 +318,7 @@ void job_reaped(struct job *job)
 
 /* -- the lease ------------------------------------------------------------------------------- */
 
-/* When something has to be done about a lease that is not extended. A command that may go on
+/* When something has to be done about a lease that is not extended. A command that may continue
  * without the lock has until the very end, as a renewal may still come; but not if it wants a
  * signal. */
 static struct moment danger_at(const struct job *job)

@@ -122,8 +122,8 @@ void job_command_end(const struct job *job, struct lock_end *end);
 /* When to call job_tick() next. */
 struct moment job_due(const struct job *job);
 void job_tick(struct job *job);
-/* Kills the command at once, for a supervisor that cannot go on. Returns when it is dead, or cannot
- * be killed. */
+/* Kills the command at once, for a supervisor that cannot continue. Returns when it is dead, or
+ * cannot be killed. */
 void job_abandon(struct job *job);
 
 #endif

@@ -35,7 +35,7 @@ struct http_events {
     /* Whether that is a user and the password: of all requests but those that ask whether anything
      * is served here. NULL: it is not asked for. */
     enum http_admission (*admits)(void *arg, const char *user, const char *password);
-    const char *about; /* what the page says about the store, as JSON */
+    const char *about; /* the data of the page about the store, as JSON */
 };
 
 /* Starts to answer on a descriptor that listens, and is http's from then on. NULL if the library

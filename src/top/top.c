@@ -69,7 +69,7 @@ struct top {
     char *detail;    /* the KEY of the lock that is shown in full; NULL: all are shown as rows */
     char *pattern;   /* of "full", which finds one lock; kept while the store is asked */
     size_t scrolled; /* lines of it that are above the window */
-    bool resting;    /* between two surveys, where loop_stop() ends the pause alone */
+    bool resting;    /* between two surveys, where loop_stop() only ends the pause */
     char *subject;   /* the KEY of the lock that a question is about; or NULL */
     const struct question *question;
     bool quit;

@@ -64,7 +64,7 @@ static inline const char *tap_show(const char *text)
     return out;
 }
 
-/* Equal as strings, where NULL equals NULL alone. */
+/* Equal as strings, where NULL only equals NULL. */
 static inline bool tap_same(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;

@@ -19,7 +19,7 @@ struct simulation {
     int found; /* 0: nothing yet, -1: it ended without a finding */
 };
 
-static pid_t spared; /* was to be killed, and is as one that hangs in the kernel */
+static pid_t spared; /* should be killed, and is like one that hangs in the kernel */
 static bool spare;
 
 /* In place of the C library's. */

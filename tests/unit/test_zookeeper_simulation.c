@@ -1,5 +1,5 @@
 /* Keepers with ZooKeeper stores, each a process of its own, far from an ensemble that fails: no two
- * ever hold a lock who must not, tokens grow, nobody waits for ever, and nothing is left behind.
+ * hold a lock that excludes them, tokens grow, no one waits for ever, and nothing is left behind.
  *
  * RLOCK_LIVES: how many lives; the first argument: the seed of the first one, to repeat it. */
 #include "lock/keeper.h"
@@ -159,8 +159,8 @@ static void judge_holding(struct player *player)
     }
 }
 
-/* Whoever comes later has a greater one than those that it had to wait for. Who nests in another
- * one has that one's. */
+/* A later owner has a greater token than those that it waited for. A nested one has that of its
+ * ancestor. */
 static void judge_fences(struct player *player)
 {
     struct life *life = player->life;
@@ -200,8 +200,8 @@ static bool is_clean(const struct player *player)
     return gone && player->life->world.denied == 0;
 }
 
-/* Whether it was the last one that its owner's part of the lock is held by. What an unanswered
- * request has made goes with its session, when the owner has another one. */
+/* Whether it was the last one that its owner's part of the lock is held by. A node of an unanswered
+ * request goes with its session, when the owner has another one. */
 static bool was_last(const struct zk_world *world, const char *path, const char *owner)
 {
     const char *dot = strrchr(owner, '.'), *name = strrchr(path, '/');

@@ -2,7 +2,7 @@
  * byte by byte to servers that decode and answer it (zk_ensemble.c), over connections that take
  * the place of net/stream.c (zk_network.c) and are late, cut, or silent, as chance has it.
  *
- * What the servers do to each other: a leader decides on all that is written, if a majority is in
+ * The servers among each other: a leader decides on all that is written, if a majority is in
  * contact with it, and counts when sessions end; a new leader counts all of them anew. A follower
  * answers reads by itself, from what it has heard of so far, and passes everything else on. One
  * that is cut off keeps answering reads until it notices; a leader that is cut off also opens
@@ -127,7 +127,7 @@ struct zk_world {
     struct zk_conn *conns;
 
     /* Sessions that live, and that an old leader has taken for ended: they began after it was cut
-     * off. Whoever is told so leaves the session to its timeout. */
+     * off. A store that hears so leaves the session to its timeout. */
     unsigned denied;
 
     /* So that a world without faults is noticed. */
@@ -139,7 +139,7 @@ struct zk_world {
 
 /* Takes the place of the system's chance (ld --wrap=getrandom), so that a seed is a life. */
 void zk_world_begin(struct zk_world *world, unsigned seed, const struct zk_judge *judge, void *arg);
-/* Nothing fails from now on; what has failed recovers. */
+/* Nothing fails from now on, and each fault recovers. */
 void zk_world_calm(struct zk_world *world);
 void zk_world_end(struct zk_world *world);
 

@@ -39,7 +39,7 @@
 enum form {
     FORM_ALONE,     /* with WAIT behind it, if it has to be on replicas */
     FORM_LISTENING, /* in a transaction with SUBSCRIBE; nothing in it can wait for replicas */
-    FORM_BOTH,      /* alone, and behind that once more, listening */
+    FORM_BOTH,      /* by itself, and then once more, listening */
 };
 
 /* The consequence of the replies to a call: it is done, or must be sent again in another way. The

@@ -45,7 +45,7 @@ struct zk_session {
     struct moment until;     /* to be there */
     size_t ways;             /* servers that have not been tried yet */
     struct answer failure;   /* of the latest one */
-    bool look_due;           /* the timer is to go on to the next server */
+    bool look_due;           /* the timer moves on to the next server */
 
     /* The connection. */
     struct moment opened;
