@@ -73,11 +73,11 @@ def queue(samples, measured, count):
 
 def inspect(samples, measured, lock, count):
     """As "status KEY" does: the part behind the reply's first nine says where to continue."""
-    parts, rest = [], [0, ""]
-    while rest and rest[0] != 0 or not parts:
-        words = lock.words("inspect", *rest)
+    parts, first, last = [], 0, 0
+    while first or not parts:
+        words = lock.words("inspect", **{"from": first, "to": last})
         parts.append(measured.least(words))
-        rest = measured.server.call(*words)[9:11]
+        first, last = measured.server.call(*words)[9:11] or (0, 0)
         if len(parts) > count:
             raise OSError("status KEY does not come to the end of the queue")
     samples.add("status KEY", "rlock", count, sum(parts))
@@ -88,7 +88,7 @@ def hand_on(samples, measured, lock, count):
     """The release hands the lock to the first waiter, who renews it at once."""
     holder, spent = HOLDER, []
     for number in range(1, min(count, ROUNDS) + 1):
-        _, release = measured.cost(lock.words("release", holder, 0, 0))
+        _, release = measured.cost(lock.words("release", holder))
         reply, renewal = measured.cost(lock.words("renew", owner(number), DAY))
         if reply[0] != "RENEWED":
             raise OSError(f"the lock was not handed over: {reply}")
