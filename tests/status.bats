@@ -371,9 +371,10 @@ EOF
     run bash -c '"$RLOCK" status k >&-'
     [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
     rlock latch set gate 1
-    # A text larger than the buffer fails before the end, where its errno may be gone.
-    run bash -c '"$RLOCK" help run >/dev/full'
-    [[ $status == 71 && $output == "rlock: cannot write to standard output"* ]]
+    # A text much larger than the buffer fails before the end, where its errno is gone.
+    held_many 30
+    run bash -c '"$RLOCK" status --json >/dev/full'
+    [[ $status == 71 && $output == "rlock: cannot write to standard output" ]]
     run bash -c '"$RLOCK" latch list >/dev/full'
     [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
 }
