@@ -48,8 +48,10 @@ has() {
     hold b sem --limit 3
     hold c '"c'
     rlock run --at-least 1h --limit 3 sem -- true
+    XDG_STATE_HOME=$T/state rlock reserve lab 1h -m 'load test'
     queue w '"c'
     metrics
+    has 'rlock_reserved{key="lab"} 1' 'rlock_reserved{key="sem"} 0'
     has 'rlock_holders{key="a\\b"} 1' 'rlock_waiters{key="\"c"} 1' \
         'rlock_kept{key="a\\b"} 0' 'rlock_holders{key="sem"} 2' 'rlock_kept{key="sem"} 1' \
         'rlock_limit{key="sem"} 3' 'rlock_waiters{key="sem"} 0' \

@@ -105,6 +105,11 @@ static void add_paused(struct sheet *sheet, const struct lock_view *lock)
     add_number(sheet, lock, lock->pause.owner[0] != '\0');
 }
 
+static void add_reserved(struct sheet *sheet, const struct lock_view *lock)
+{
+    add_number(sheet, lock, holders_reserved(lock) != NULL);
+}
+
 static void add_kept(struct sheet *sheet, const struct lock_view *lock)
 {
     int64_t kept = 0;
@@ -186,6 +191,8 @@ static const struct family families[] = {
      NULL},
     {"rlock_paused", "gauge", "1 while no new owner is let in, by rlock pause.", add_paused, 0,
      add_glob_pause},
+    {"rlock_reserved", "gauge", "1 while the lock is reserved for a person, by rlock reserve.",
+     add_reserved, 0, NULL},
     {"rlock_limit", "gauge", "How many may hold the semaphore at once.", add_limit, 0, NULL},
     {"rlock_held_seconds", "gauge",
      "How long the oldest holder with a command has held the lock; 0 if there is none.", add_held,
