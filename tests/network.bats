@@ -331,7 +331,8 @@ but_for_silence() {
     poll_until 10 is_free k
 }
 
-@test "H125 a round trip of a quarter of the lease: the lock is had, and kept" {
+@test "H125 a round trip of a quarter of the lease, to a new server: the lock is had, and kept" {
+    redis script flush
     distance 2200
     bg a rlock run -n -u "$PROXY" --connect-timeout 30s --lease 9s k -- \
         sh -c ": >'$T/up'; sleep 20; exit 9"

@@ -35,6 +35,9 @@
  * lease. */
 #define RELEASE_REPLICAS_NS (200 * NS_PER_MS)
 
+/* The share of the lease that a renewal may take, as in lease_request_timeout(). */
+#define TRIP_SHARE 6
+
 /* How the call goes out. */
 enum form {
     FORM_ALONE,     /* with WAIT behind it, if it has to be on replicas */
@@ -70,6 +73,7 @@ struct redis_store {
 
     /* Known from one operation to the next. */
     unsigned server_needs; /* PLAIN: it forbids SUBSCRIBE; WHOLE: it did not know a script */
+    bool knows_renewal;    /* the server has executed that script on this connection */
     char *places;          /* in the queues, as last told; NULL: none */
     char *places_at;       /* the first of those keys */
     struct loop_timer poll;
@@ -515,6 +519,7 @@ static enum next judge_call(struct redis_store *store, redisReply *const *replie
         return next;
     if (lacks_script(store, reply))
         return NEXT_WHOLE;
+    store->knows_renewal |= store->call.script == &script_renew && !is_error(reply);
     read_reply(store, reply, answer, &extra);
     store->report.seniority = extra.seniority;
     if (extra.now_ms)
@@ -652,6 +657,7 @@ static void fail(struct redis_store *store, const struct answer *failure)
 {
     struct answer told = *failure;
 
+    store->knows_renewal = false;
     told.maybe_done &= !store->survey || redis_survey_is_marking(store->survey);
     finish(store, &told);
 }
@@ -679,6 +685,7 @@ static void broken(void *arg)
 {
     struct redis_store *store = arg;
 
+    store->knows_renewal = false;
     store_poke(&store->base);
 }
 
@@ -697,7 +704,9 @@ static void heard(void *arg, const char *message)
 
 static void poll_due(struct loop_timer *timer)
 {
-    broken(timer->owner);
+    struct redis_store *store = timer->owner;
+
+    store_poke(&store->base);
 }
 
 static void redis_close(struct store *base)
@@ -736,11 +745,19 @@ static void acquire(struct redis_store *store, const struct acquire_request *req
     send_first(store);
 }
 
-/* A renewal on a new connection goes out with the greeting: the next one listens. */
+/* Whether a renewal has no time for a second trip: its command would have to end before. */
+static bool is_far(const struct redis_store *store, int64_t lease)
+{
+    return 2 * redis_link_round_trip(store->link) > lease / TRIP_SHARE;
+}
+
+/* A renewal on a new connection goes out with the greeting: the next one listens. On a long way the
+ * script itself goes out, until the server is known to have it. */
 static void renew(struct redis_store *store, const struct renew_request *request,
                   const struct member_terms *settled)
 {
     redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
+    store->call.whole = request->lease && !store->knows_renewal && is_far(store, request->lease);
     store->in_time = true;
     store->listen = request->listen && redis_link_is_up(store->link);
     send_first(store);
