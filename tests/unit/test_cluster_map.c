@@ -2,9 +2,9 @@
  * could not be asked. */
 #include "store/cluster/map.h"
 
+#include "replies.h"
 #include "tap.h"
 
-#include <hiredis/hiredis.h>
 #include <stdlib.h>
 
 static const struct {
@@ -58,9 +58,8 @@ static const struct {
     {"CROSSSLOT Keys in request don't hash to the same slot", "none"},
 };
 
-/* A reply as words: 7 is a number, ~ is nothing, *3 begins a list of three, - is an empty text, all
- * else is a text. Which nodes there are afterwards, and which has which slots. The map had a node
- * "old" with all slots. */
+/* A reply as words (replies.h). Which nodes there are afterwards, and which has which slots. The map
+ * had a node "old" with all slots. */
 static const struct {
     const char *reply, *wanted;
 } maps[] = {
@@ -104,31 +103,6 @@ static const struct {
     {"*1 *4 0 9 *2 a 65536 *2 b 9223372036854775807", "old:6379"},
 };
 
-static redisReply *parse(const char *words)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-    char part[120];
-
-    for (size_t length; *words; words += length + (words[length] == ' ')) {
-        length = strcspn(words, " ");
-        if (*words == '*')
-            snprintf(part, sizeof part, "%.*s\r\n", (int)length, words);
-        else if (*words == '~')
-            strcpy(part, "$-1\r\n");
-        else if (*words == '-')
-            strcpy(part, "$0\r\n\r\n");
-        else if (*words >= '0' && *words <= '9')
-            snprintf(part, sizeof part, ":%.*s\r\n", (int)length, words);
-        else
-            snprintf(part, sizeof part, "$%zu\r\n%.*s\r\n", length, (int)length, words);
-        redisReaderFeed(reader, part, strlen(part));
-    }
-    redisReaderGetReply(reader, &reply);
-    redisReaderFree(reader);
-    return reply;
-}
-
 /* "=0-9,20-20": the slots of a node. */
 static size_t print_slots(const struct cluster_map *map, size_t node, char *out, size_t size)
 {
@@ -159,7 +133,7 @@ static void print(const struct cluster_map *map, bool read, char *out, size_t si
 static void test_map(const char *words, const char *wanted)
 {
     struct cluster_map *map = cluster_map_new();
-    redisReply *reply = parse(words);
+    redisReply *reply = reply_of_words(words);
     char got[400];
 
     cluster_map_node(map, "old", 6379);
@@ -256,7 +230,7 @@ static void test_candidates(void)
 
 static void read_map(struct cluster_map *map, const char *words)
 {
-    redisReply *reply = parse(words);
+    redisReply *reply = reply_of_words(words);
 
     cluster_map_read(map, reply, "me");
     freeReplyObject(reply);
@@ -304,18 +278,15 @@ static void test_many(void)
     struct cluster_map *map = cluster_map_new();
     size_t times = 8 * CLUSTER_SLOTS;
     char *text = malloc(30 * times + 100), *at = text;
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
+    redisReply *reply;
 
     at += sprintf(at, "*1\r\n*%zu\r\n:0\r\n:9\r\n", times + 3);
     for (size_t i = 0; i <= times; i++)
         at += sprintf(at, "*2\r\n$1\r\na\r\n:1\r\n");
-    redisReaderFeed(reader, text, (size_t)(at - text));
-    redisReaderGetReply(reader, &reply);
+    reply = reply_of(text, (size_t)(at - text));
     tap_ok(reply && !cluster_map_read(map, reply, "me") && map->node_count == 0,
            "more nodes than a Cluster can have");
     freeReplyObject(reply);
-    redisReaderFree(reader);
     free(text);
     cluster_map_free(map);
 }

@@ -5,9 +5,9 @@
 #include "store/redis/doctor/facts.h"
 #include "store/redis/greeting.h"
 
+#include "replies.h"
 #include "tap.h"
 
-#include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -67,18 +67,6 @@ static void test_texts(void)
 
 /* -- in replies ------------------------------------------------------------------------------ */
 
-static redisReply *decode(const char *text)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-
-    if (redisReaderFeed(reader, text, strlen(text)) != REDIS_OK ||
-        redisReaderGetReply(reader, &reply) != REDIS_OK || !reply)
-        abort();
-    redisReaderFree(reader);
-    return reply;
-}
-
 /* The only element of a list, as each of the readers takes it. */
 static const struct {
     const char *element;
@@ -106,7 +94,7 @@ static void test_elements(void)
     for (size_t i = 0; i < COUNT(elements); i++) {
         char text[60];
         snprintf(text, sizeof text, "*1\r\n%s\r\n", elements[i].element);
-        redisReply *reply = decode(text);
+        redisReply *reply = reply_of(text, strlen(text));
         tap_ok(redis_reply_whole(reply, 0) == elements[i].whole &&
                    redis_reply_count(reply, 0) == elements[i].count &&
                    redis_reply_span(reply, 0) == elements[i].span &&
@@ -142,7 +130,7 @@ static const struct {
 static void test_times(void)
 {
     for (size_t i = 0; i < COUNT(times); i++) {
-        redisReply *reply = decode(times[i].reply);
+        redisReply *reply = reply_of(times[i].reply, strlen(times[i].reply));
         tap_ok(redis_reply_time(reply) == times[i].us, "TIME %s", tap_show(times[i].reply));
         freeReplyObject(reply);
     }
@@ -166,12 +154,12 @@ static void test_facts(void)
         char lines[600], text[700];
         snprintf(lines, sizeof lines, "run_id:x\r\nuptime_in_seconds:%s\r\n", facts[i].text);
         snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(lines), lines);
-        redisReply *reply = decode(text);
+        redisReply *reply = reply_of(text, strlen(text));
         redis_facts_info(&info, reply);
         freeReplyObject(reply);
         snprintf(text, sizeof text, "*2\r\n$1\r\nx\r\n$%zu\r\n%s\r\n", strlen(facts[i].text),
                  facts[i].text);
-        reply = decode(text);
+        reply = reply_of(text, strlen(text));
         redis_facts_setting(&setting, "maxmemory", reply);
         freeReplyObject(reply);
         tap_ok(info.figures.uptime_s == facts[i].number &&
@@ -187,8 +175,8 @@ static void test_replicas(void)
     at += sprintf(at, "*3\r\n$6\r\nmaster\r\n:0\r\n*70000\r\n");
     for (int i = 0; i < 70000; i++)
         at += sprintf(at, "$-1\r\n");
-    redisReply *reply = decode(many), *none = decode("*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"),
-               *odd = decode("*3\r\n$6\r\nmaster\r\n:0\r\n:9223372036854775807\r\n");
+    redisReply *reply = reply_of(many, strlen(many)), *none = reply_of_words("*3 master 0 *0"),
+               *odd = reply_of_words("*3 master 0 9223372036854775807");
     tap_ok(redis_greeting_replicas(reply) == 65536, "more replicas than a server can have");
     tap_ok(redis_greeting_replicas(none) == 0 && redis_greeting_replicas(odd) == -1,
            "none, and a number instead of them");

@@ -4,9 +4,9 @@
 #include "rules/scripts.h"
 
 #include "chance.h"
+#include "replies.h"
 #include "tap.h"
 
-#include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -416,19 +416,6 @@ static size_t encode(const char *brief, char *out)
     return (size_t)(p - out);
 }
 
-/* NULL if it is not a reply, or not a whole one. */
-static redisReply *decode(const char *text, size_t length)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-
-    if (redisReaderFeed(reader, text, length) != REDIS_OK ||
-        redisReaderGetReply(reader, &reply) != REDIS_OK)
-        reply = NULL;
-    redisReaderFree(reader);
-    return reply;
-}
-
 static void print_party(const struct lock_party *party, char *out)
 {
     char slot[16] = "";
@@ -540,7 +527,7 @@ static void test_replies(void)
     char text[1000] = "", got[4000];
 
     for (size_t i = 0; i < COUNT(replies); i++) {
-        redisReply *reply = decode(text, encode(replies[i].reply, text));
+        redisReply *reply = reply_of(text, encode(replies[i].reply, text));
         struct answer answer;
         struct redis_extra extra;
         memset(&answer, 'x', sizeof answer);
@@ -551,7 +538,7 @@ static void test_replies(void)
         freeReplyObject(reply);
     }
     for (size_t i = 0; i < COUNT(inspections); i++) {
-        redisReply *reply = decode(text, encode(inspections[i].reply, text));
+        redisReply *reply = reply_of(text, encode(inspections[i].reply, text));
         struct answer answer;
         struct redis_extra extra = {0};
         memset(&answer, 'x', sizeof answer);
@@ -562,7 +549,7 @@ static void test_replies(void)
         freeReplyObject(reply);
     }
     for (size_t i = 0; i < COUNT(rests); i++) {
-        redisReply *reply = decode(text, encode(rests[i].reply, text));
+        redisReply *reply = reply_of(text, encode(rests[i].reply, text));
         struct redis_rest rest = redis_answer_rest(reply), wanted = rests[i].wanted;
         tap_ok(rest.from == wanted.from && rest.to == wanted.to, "rest: %s", rests[i].reply);
         freeReplyObject(reply);
@@ -653,7 +640,7 @@ static void test_nul(void)
 {
     static const char text[] = "*4\r\n$9\r\nGRANTED\0x\r\n:1000\r\n*1\r\n$1\r\n7\r\n*1\r\n:0\r\n";
     static const char fence[] = "*4\r\n$7\r\nGRANTED\r\n:1000\r\n*1\r\n$3\r\n7\0x\r\n*1\r\n:0\r\n";
-    redisReply *word = decode(text, sizeof text - 1), *number = decode(fence, sizeof fence - 1);
+    redisReply *word = reply_of(text, sizeof text - 1), *number = reply_of(fence, sizeof fence - 1);
     struct answer answer;
 
     redis_answer_script(word, &answer, NULL);
@@ -700,7 +687,7 @@ static void test_damage(void)
                                text);
         for (unsigned times = 1 + chance(&seed, 3); times > 0; times--)
             text[chance(&seed, (unsigned)length)] = bytes[chance(&seed, sizeof bytes - 1)];
-        redisReply *reply = decode(text, length);
+        redisReply *reply = reply_of(text, length);
         if (!reply)
             continue;
         struct answer answer;

@@ -1,16 +1,15 @@
 /* The replies of latch.lua as answers: above all, only a sound latch is ever open. */
 #include "rules/latch.h"
 
+#include "replies.h"
 #include "tap.h"
 
-#include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #define NONE "unknown: the server's answer makes no sense (maybe done)"
 
-/* A reply as words: 7 is a number, ~ is nothing, *3 begins a list of three, -X is an error, all
- * else is a text. */
+/* A reply as words (replies.h). */
 static const struct {
     const char *reply, *wanted;
 } rows[] = {
@@ -77,29 +76,6 @@ static const struct {
     {"*1 *2 ABSENT 1000", NONE},
 };
 
-static redisReply *parse(const char *words)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-    char part[200];
-
-    for (size_t length; *words; words += length + (words[length] == ' ')) {
-        length = strcspn(words, " ");
-        if (*words == '*' || *words == '-')
-            snprintf(part, sizeof part, "%.*s\r\n", (int)length, words);
-        else if (*words == '~')
-            strcpy(part, "$-1\r\n");
-        else if (*words >= '0' && *words <= '9')
-            snprintf(part, sizeof part, ":%.*s\r\n", (int)length, words);
-        else
-            snprintf(part, sizeof part, "$%zu\r\n%.*s\r\n", length, (int)length, words);
-        redisReaderFeed(reader, part, strlen(part));
-    }
-    redisReaderGetReply(reader, &reply);
-    redisReaderFree(reader);
-    return reply;
-}
-
 static void add_id(void *arg, const char *id)
 {
     strcat(strcat(arg, ", "), id);
@@ -127,7 +103,7 @@ static void print(const struct answer *answer, const char *ids, char *out, size_
 int main(void)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {
-        redisReply *reply = parse(rows[i].reply);
+        redisReply *reply = reply_of_words(rows[i].reply);
         char ids[100] = "", got[400];
         struct answer answer;
         int64_t now;
