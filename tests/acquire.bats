@@ -88,8 +88,7 @@ take() {
             eval "$x"'
         poll_until 10 has_waiters k 1
         kill "$(<"$T/number")"
-        finish b
-        [[ $status == 143 ]]
+        ends_with b 143
     done
 }
 
@@ -148,8 +147,7 @@ take() {
     queue c k
     run -0 rlock release --owner "$mine" k
     finish a
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     poll_until 10 contains "$T/b.out" -
     [[ $(<"$LOG") == a ]]
     run -0 rlock release --owner "$(<"$T/b.out")" k
@@ -202,8 +200,7 @@ take() {
     kill -KILL "${pid[w]}"
     finish w 5
     poll_until 5 has_waiters k 0
-    kill "${pid[a]}"
-    finish a
+    terminate a
     mkfifo "$T/fifo"
     exec 7<>"$T/fifo"
     head -c 65536 /dev/zero >&7
@@ -250,8 +247,7 @@ take() {
     run -75 rlock acquire -n --read k # behind the writer
     run -0 rlock release --owner "$one" k
     run -0 rlock release --owner "$two" k
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     run -75 rlock acquire -n --read k
 }
 
@@ -292,8 +288,7 @@ EOF
     : >"$T/go"
     finish s
     [[ $status == 0 ]] # 4: it had nothing left to be nested in, and the next had come
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "a nested owner does not release its ancestor's lock" {

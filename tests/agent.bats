@@ -33,8 +33,7 @@ kill_all_agents() {
     poll_until 10 eval '(($(now_ms) - since > 13000))'
     renewed k
     ends_well a
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     no_overlap
     [[ $(grep -c 'its agent was killed (signal 9); another one takes over' "$T/a.err") == 1 ]]
 }
@@ -46,8 +45,7 @@ kill_all_agents() {
         poll_until 10 eval 'n=$(agent_of "${pid[a]}") || gone "${pid[a]}"'
         pause $((i % 20 * 2 + 1))
         [[ -z $n ]] || kill -KILL "$n" 2>/dev/null || true
-        finish a
-        [[ $status == 9 ]]
+        ends_with a 9
         is_free k
     done
     [[ $(wc -l <"$T/ran") == 40 ]]
@@ -65,9 +63,7 @@ kill_all_agents() {
     done
     renewed k
     renewed k
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
 }
 
 @test "H135 no agent reaches the store any more: the command is stopped in time" {
@@ -78,11 +74,9 @@ kill_all_agents() {
     kill -STOP "$(redis_pid)"
     kill_agent a
     kill_agent a
-    finish a 20
-    [[ $status == 79 ]]
+    ends_with a 79 20
     kill -CONT "$(redis_pid)"
-    finish b 20
-    [[ $status == 0 ]]
+    ends_with b 0 20
     no_overlap
 }
 
@@ -93,8 +87,7 @@ kill_all_agents() {
     kill -STOP "$(redis_pid)"
     agents=$(kill_all_agents a)
     kill -CONT "$(redis_pid)"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     within 1 16 "$agents"
 }
 
@@ -120,8 +113,7 @@ kill_all_agents() {
     poll_until 10 has_waiters k 3
     ends_well a
     for name in b c d; do
-        finish $name
-        [[ $status == 0 ]]
+        ends_with $name 0
     done
     [[ $(tr -d '\n' <"$LOG") == bcd ]]
     run -0 grep -c 'another one takes over' "$T/b.err"
@@ -146,8 +138,7 @@ kill_all_agents() {
     : >"$T/a.go"
     poll_until 10 eval '! pgrep -P "${pid[a]}" -x sh'
     kill -KILL "$agent"
-    finish a
-    [[ $status == 9 ]]
+    ends_with a 9
     is_free k
     run -1 grep 'could not be released' "$T/a.err"
 }
@@ -161,8 +152,7 @@ kill_all_agents() {
     : >"$T/a.go"
     poll_until 10 eval '[[ -z $(pgrep -P "${pid[a]}" -r R,S,D) ]]'
     kill -CONT "${pid[a]}"
-    finish a
-    [[ $status == 9 ]]
+    ends_with a 9
     run ! grep 'could not be released' "$T/a.err"
     is_free k
 }
@@ -173,8 +163,7 @@ kill_all_agents() {
     kill -STOP "$agent"
     redis flushall
     kill -KILL "$agent"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" 'the store no longer has it'
 }
 
@@ -221,9 +210,7 @@ kill_all_agents() {
     kill -CONT "${pid[a]}"
     poll_until 10 eval '(($(wc -l <"$LOG") > lines))'
     renewed k
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
 }
 
 @test "H135 killed while the command is being stopped: the next agent gives the lock back" {
@@ -234,8 +221,7 @@ kill_all_agents() {
     pause 500
     alive "$agent"
     : >"$T/go"
-    finish a
-    [[ $status == 124 ]]
+    ends_with a 124
     is_free k
     [[ $(grep -c 'its agent was killed' "$T/a.err") == 1 ]]
 }
@@ -250,8 +236,7 @@ kill_all_agents() {
     renewed k
     run -75 rlock run -n k -- true
     : >"$T/go"
-    finish a
-    [[ $status == 9 ]]
+    ends_with a 9
     is_free k
 }
 

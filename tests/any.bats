@@ -52,8 +52,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     no_waiters a b c
     holds w b
     holds x a
-    kill "${pid[w]}"
-    finish w
+    terminate w
     run -0 rlock status -q b
     run -0 rlock history --json
     json '[.[] | select(.key == "b")] | length == 2'
@@ -153,8 +152,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     bg w rlock run --any a d -- sh -c "$told"
     poll_until 10 has_place w d 1
     rlock resume d
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     contains "$T/w.out" KEY=d
 }
 
@@ -168,8 +166,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     poll_until 10 contains "$T/v.err" 'waiting for one of b, a: b: '
     grep -qE '^rlock: waiting for one of b, a: b: .* comes first, waiting for [0-9.]+m?s$' "$T/v.err"
     kill "${pid[x]}"
-    finish v
-    [[ $status == 0 ]]
+    ends_with v 0
 }
 
 @test "--take: so many of them, all at once, or none" {
@@ -243,8 +240,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     bg old rlock run --latest --group deploy --any a b -- true
     poll_until 10 has_place old b 1
     bg new rlock run --latest --group deploy --any a b -- sh -c "echo new >>'$LOG'; exec sleep 1000"
-    finish old 20
-    [[ $status == 75 ]]
+    ends_with old 75 20
     contains "$T/old.err" superseded
     poll_until 10 has_place new b 1
     bg urgent rlock run --priority 5 --any a b -- sh -c "echo urgent >>'$LOG'"
@@ -272,8 +268,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     renewed b
     alive "${pid[w]}"
     redis del 'rlock:{b}'
-    finish w
-    [[ $status == 79 ]]
+    ends_with w 79
     contains "$T/w.err" 'rlock: b: lock lost: '
     run -0 rlock status -q b c
 }
@@ -292,8 +287,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     kill_agent v
     poll_until 10 has_place v b 1
     ends_well w
-    finish v
-    [[ $status == 0 ]]
+    ends_with v 0
     contains "$T/v.out" KEY=b
     no_waiters a b c
 }
@@ -307,8 +301,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     hold y b
     run -75 rlock run -n --any --take 1 a b --notify "echo \$RLOCK_EVENT \$RLOCK_KEY >>'$LOG'" -- true
     poll_until 10 contains "$LOG" 'not-acquired a b'
-    kill "${pid[y]}"
-    finish y
+    terminate y
     run -0 rlock run --any a b --report-fd 7 -- true 7>"$T/report"
     [[ $(jq -c '[.key, (.fence | type)]' "$T/report") == '["b","number"]' ]]
     run -0 rlock run --any --take 2 a b c --report-fd 7 -- true 7>"$T/report"

@@ -4,8 +4,7 @@ load helper
 
 # evicted NAME BY [KEY]: the command of NAME was stopped, and rlock said by whom.
 evicted() {
-    finish "$1"
-    [[ $status == 79 ]]
+    ends_with "$1" 79
     contains "$T/$1.err" "lock lost: ${3:+$3: }revoked by $2"
 }
 
@@ -51,10 +50,8 @@ slow_end() {
     run -0 rlock status k
     [[ $output == *'revoked '*" by $(me)"*': why; it is asked to release it'* ]]
     : >"$T/a.go"
-    finish f
-    [[ $status == 0 ]]
-    finish a
-    [[ $status == 79 ]]
+    ends_with f 0
+    ends_with a 79
 }
 
 # hears NAME KEY...: the holder NAME has just begun, and is asked for the KEYs.
@@ -88,8 +85,7 @@ hears() {
         bg b rlock run --lease 1h $mode k -- sh -c ": >'$T/b.up'; exec sleep 1000"
         poll_until 10 has_waiters k 1
         rm -f "$T/b.up"
-        kill "${pid[a]}"
-        finish a
+        terminate a
         poll_until 10 test -e "$T/b.up"
         hears b k
     done
@@ -101,8 +97,7 @@ hears() {
     poll_until 10 test -e "$T/a.up"
     run -0 --separate-stderr rlock force-release --yes k
     stderr_line '^rlock: k was released by 2 holders'
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     is_free k
 }
 
@@ -142,8 +137,7 @@ listens() {
     stderr_line '^rlock: k: asked '
     stderr_line 'when the lease had ended$'
     kill -CONT "$(agent_of "${pid[a]}")" || true
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     hold b dead --lease 4s
     kill_both b
     run -0 rlock force-release --yes dead
@@ -156,8 +150,7 @@ listens() {
     poll_until 10 contains "$T/f.err" 'asked '
     kill -KILL "$(agent_of "${pid[a]}")"
     evicted a "$(me)"
-    finish f
-    [[ $status == 0 ]]
+    ends_with f 0
 }
 
 @test "H45 force-release waits for a server that is away after the holder was asked" {
@@ -169,8 +162,7 @@ listens() {
     poll_until 20 contains "$T/f.err" 'trying again'
     fault pass
     : >"$T/a.go"
-    finish f 30
-    [[ $status == 0 ]]
+    ends_with f 0 30
     contains "$T/f.err" 'k was released by'
     finish a
 }
@@ -205,8 +197,7 @@ listens() {
     stderr_line '^rlock: k was taken from '
     is_free k
     kill -USR1 "${pid[a]}"
-    finish a 40
-    [[ $status == 79 ]]
+    ends_with a 79 40
     contains "$T/a.err" "revoked by $(me)"
     contains "$T/a.err" ': no time'
     run -1 rlock force-release --now --yes k
@@ -251,10 +242,8 @@ listens() {
     poll_until 10 contains "$T/f2.err" 'asked '
     : >"$T/go"
     finish a
-    finish f1
-    [[ $status == 0 ]]
-    finish f2
-    [[ $status == 0 ]]
+    ends_with f1 0
+    ends_with f2 0
 }
 
 @test "H45 --replace with --any asks the holder of only one KEY" {
@@ -284,8 +273,7 @@ listens() {
     queue w1 k
     bg w2 rlock run --replace k -- sh -c "echo w2 >>'$LOG'"
     evicted a "$(me)"
-    finish w1
-    [[ $status == 0 ]]
+    ends_with w1 0
     finish w2
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'w1 w2 ' ]]
 }

@@ -11,8 +11,7 @@ load decisions
     poll_until 10 test -e "$T/b.up"
     run -0 --separate-stderr rlock force-release --yes "$other"
     stderr_line "^rlock: $other was released by "
-    finish b
-    [[ $status == 79 ]]
+    ends_with b 79
     poll_until 5 is_free "$key"
 }
 
@@ -27,8 +26,7 @@ load decisions
         poll_until 10 listens_to "${keys[@]}"
         run -0 --separate-stderr rlock force-release --yes "$key"
         stderr_line "^rlock: $key was released by "
-        finish b
-        [[ $status == 79 ]]
+        ends_with b 79
         rm "$T/b.up"
     done
 }
@@ -49,7 +47,6 @@ listens_to() {
     local key=${at[0]}
     hold a "$key" --lease 9s
     run -0 rlock run --replace "$key" -- true
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" ': --replace; stopping'
 }

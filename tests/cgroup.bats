@@ -66,16 +66,14 @@ cgroup_is_gone() {
     run -0 rlock run k -- true
     hidden_is_gone
     kill -CONT "${pid[a]}"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     : >"$LOG"
     bg a rlock run --cgroup --lease 2s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
     working x
     stop_both a
     run -0 rlock run k -- true
     kill -CONT "${pid[a]}" "$agent"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     hidden_is_gone
 }
 
@@ -95,8 +93,7 @@ cgroup_is_gone() {
     poll_until 10 test -z "$(pgrep -P "${pid[a]}" -x sh || true)"
     held k
     : >"$T/go"
-    finish a
-    [[ $status == 3 ]]
+    ends_with a 3
     rm "$T/go"
     run -3 rlock run --cgroup k -- \
         sh -c "grep ^0:: /proc/self/cgroup >'$T/own'; setsid -f '$RLOCK_TEST_TOOLS/await' '$T/go' >/dev/null 2>&1; exit 3"

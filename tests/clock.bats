@@ -46,8 +46,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     server_clock 60000
     run -0 rlock run k -- true
     start=$(now_ms)
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     took 0 20000 "$start" # a third of the lease, or all of it
 }
 
@@ -102,8 +101,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so SHIM_CLOCK_FILE=$file bg w rlock run -w 8s k -- true
     poll_until 10 has_waiters k 1
     printf '%-32s' 86400000 1<>"$file"
-    finish w
-    [[ $status == 75 ]]
+    ends_with w 75
     took 7900 25000 "$start"
 }
 
@@ -118,8 +116,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     poll_until 20 test -e "$T/b"
     : >"$T/go"
     kill -CONT "$agent"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     : >"$T/end"
     finish b
     [[ $status == 0 && ! -e $T/ran ]]
@@ -141,8 +138,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     kill -CONT "$agent" "${pid[a]}"
     # shellcheck disable=SC2086
     kill -CONT $pids 2>/dev/null || true
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     finish b
     # There remains the moment until rlock itself is scheduled; without it they would have a
     # hundred seconds.

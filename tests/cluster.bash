@@ -271,9 +271,7 @@ renews() {
 
 # ends NAME: told to, it does; it has not lost its lock before.
 ends() {
-    kill "${pid[$1]}"
-    finish "$1"
-    [[ $status == 143 ]]
+    terminate "$1" 143
 }
 
 # A key's master is replaced by its replica.

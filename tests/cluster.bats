@@ -70,8 +70,7 @@ are_connected() {
     forget_calls
     kill "${pid[a]}"
     for i in 1 2 3; do
-        finish "w$i"
-        [[ $status == 0 ]]
+        ends_with "w$i" 0
     done
     [[ $(cluster_calls publish) -ge 3 ]]
     [[ $(<"$LOG") == $'w1\nw2\nw3' ]]
@@ -124,8 +123,7 @@ are_connected() {
     rlock latch set gate 2
     bg w rlock latch wait gate
     rlock latch count-down gate 2
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     run -1 rlock latch set gate 1
     run -78 rlock run gate -- true
 }
@@ -144,8 +142,7 @@ are_connected() {
     run -0 rlock run --mirror string "$key" -- true
     hold a "$key" --mirror "string:their{$key}"
     run -75 --separate-stderr rlock run -n --mirror "string:their{$key}" "$key" -- true
-    kill "${pid[a]}"
-    finish a
+    terminate a
     poll_until 5 is_free "$key"
     for node in $(masters); do
         cli "$node" set "their{$key}" stranger px 60000 2>/dev/null | grep -qx OK && break
@@ -206,8 +203,7 @@ are_connected() {
     run -1 rlock force-release -u "$first" --now --yes --owner nobody "$key"
     run -0 rlock force-release -u "$first" --now --yes --owner "$owner" "$key"
     is_free "$key"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     run -1 rlock force-release -u "$first" --now --yes "$key"
 }
 
@@ -281,8 +277,7 @@ end_rounds() {
     local name
     : >"$T/enough"
     for name; do
-        finish "$name" 40
-        [[ $status == 0 ]]
+        ends_with "$name" 0 40
     done
     rm "$T/enough"
 }
@@ -304,8 +299,7 @@ each_alone() {
     rounds p5 20 0 "$a"
     rounds p6 20 0.01 "$c"
     for i in 1 2 3 4 5 6; do
-        finish "p$i" 40
-        [[ $status == 0 ]]
+        ends_with "p$i" 0 40
     done
     each_alone
     [[ $(wc -l <"$LOG") == 400 ]]
@@ -349,8 +343,7 @@ have_had_turns() {
     hold x "$b"
     bg w rlock run "$a" "$b" -- true
     poll_until 10 has_waiters "$b" 1
-    kill "${pid[w]}"
-    finish w
+    terminate w
     [[ $status == 143 && $(waiters "$b") == 0 ]]
     kill "${pid[x]}"
     poll_until 5 is_free "$b"
@@ -368,8 +361,7 @@ have_had_turns() {
     run -0 --separate-stderr rlock status --json
     json 'map(.holders | length) == [1, 1, 1]'
     run -0 rlock force-release --now --yes "$b"
-    finish w
-    [[ $status == 79 ]]
+    ends_with w 79
     contains "$T/w.err" "$b"
     # Released at once, or on a busy machine at the end of that short lease.
     poll_until 6 "$RLOCK" status -q "$a" "$b" "$c"
@@ -526,8 +518,7 @@ announces() {
     run -0 rlock run "${at[1]}" "${at[2]}" -- true
     run -0 rlock status
     kill "${pid[a]}"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     run -77 rlock run -u "cluster://rlock:wrong@127.0.0.1:${CLUSTER_NODES%% *}" "${at[1]}" -- true
 }
 

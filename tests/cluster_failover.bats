@@ -22,8 +22,7 @@ has_looked() {
     fence=$(jq '.[0].fence' <<<"$output")
     renews "$key"
     ends a
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     no_overlap
     poll_until 5 is_free "$key"
     run -0 rlock run "$key" -- sh -c 'echo $RLOCK_FENCE'
@@ -50,8 +49,7 @@ has_looked() {
     poll_until 10 test -s "$LOG.short"
     # The replica is not to take over within the short lease.
     kill -STOP "$(node_pid "$replica")" "$(node_pid "$old")"
-    finish short
-    [[ $status == 79 ]]
+    ends_with short 79
     kill -CONT "$(node_pid "$replica")"
     poll_until 20 taken_over "$key" "$old"
     renews "$key"
@@ -71,8 +69,7 @@ has_looked() {
     kill -CONT "$(node_pid "$replica")"
     poll_until 15 taken_over "$key" "$old"
     run -0 rlock run -w 1m "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 3
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     # ms of b's first trace to a's last one: a third of the lease, and the time that it takes to
     # stop. It would run for up to 15 s if it found out by the end of its lease.
     within -60000 10000 "$(awk '$1 == "a" { end = $3 } $1 == "b" && !begin { begin = $3 }
@@ -93,8 +90,7 @@ has_looked() {
     poll_until 10 taken_over "$key" "$old"
     renews "$key"
     ends a
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     no_overlap
 }
 
@@ -138,8 +134,7 @@ dead_seeds() {
     poll_until 10 taken_over "$key" "$old"
     renews "$key"
     ends a
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     no_overlap
 }
 
@@ -155,10 +150,8 @@ dead_seeds() {
     run -69 rlock run -w 1s "$key" -- true
     run -69 rlock status --connect-timeout 1s
     run -69 rlock force-release --now --yes --connect-timeout 1s "$key"
-    finish a
-    [[ $status == 79 ]]
-    finish w 20
-    [[ $status == 69 ]]
+    ends_with a 79
+    ends_with w 69 20
     node_start "$old"
     poll_until 15 sh -c "redis-cli -p $old cluster info | grep -q cluster_state:ok"
     run -0 rlock run -w 1m --server-wait 1m "$key" -- true
@@ -173,8 +166,7 @@ dead_seeds() {
     for node in $CLUSTER_NODES; do
         [[ $node == "$alone" ]] || kill -STOP "$(node_pid "$node")"
     done
-    finish a 20
-    [[ $status == 79 ]]
+    ends_with a 79 20
     contains "$T/a.err" 'the Cluster is down'
     run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$alone" \
         --connect-timeout 2s "$key" -- true
@@ -199,8 +191,7 @@ dead_seeds() {
     poll_until 10 taken_over "$key" "$old"
     run -0 rlock latch count-down "$key"
     [[ $output == 0 ]]
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "several keys: one's master dies, and all of them are kept" {

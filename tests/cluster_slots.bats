@@ -16,8 +16,7 @@ load cluster
     done
     ends a
     [[ ! -s $T/a.err ]]
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     no_overlap
     is_free "$key"
 }
@@ -32,8 +31,7 @@ load cluster
         move_slot "$key" "$(another_than "$key")"
     done
     for i in 1 2 3 4; do
-        finish "p$i" 40
-        [[ $status == 0 ]]
+        ends_with "p$i" 0 40
     done
     no_overlap
     is_free "$key"
@@ -51,8 +49,7 @@ load cluster
     run -75 rlock run -n "$here" -- true
     [[ $(rlock status --json "$here" | jq '.[0].waiters | length') == 1 ]]
     kill "${pid[a]}"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     [[ $(cli "$source" cluster countkeysinslot "$slot") == 1 ]]
 
     # One that is nowhere yet begins at the target, whatever that knows of scripts.

@@ -35,8 +35,7 @@ setup_file() {
     bg w rlock run "${at[@]}" -- true
     poll_until 10 has_waiters "${at[0]}" 1
     kill "${pid[${at[0]}]}" "${pid[${at[1]}]}" "${pid[${at[2]}]}"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "a node's certificate has to be for the address that the Cluster tells, or the name given" {

@@ -13,8 +13,7 @@ lost_soon() {
     working a
     "$@"
     start=$(now_ms)
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     took 0 "$limit" "$start"
     contains "$T/a.err" "rlock: "
 }
@@ -36,8 +35,7 @@ restart_empty() {
         redis flushall
     }
     lost_soon 9000 flush_with_waiter
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "H45 DEL by an administrator: noticed at the next renewal" {

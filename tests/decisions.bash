@@ -9,8 +9,7 @@ pauses() {
     renewed "$1"
     bg b rlock run "$1" -- sleep 1000
     poll_until 15 has_waiters "$1" 1
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -75 --separate-stderr rlock run -n "$1" -- true
     stderr_line "^rlock: $1: not acquired: paused by .* until .* left\\): disk full\$"
     run -0 rlock status --json
@@ -19,8 +18,7 @@ pauses() {
     run -0 rlock resume "$1"
     poll_until 10 held "$1"
     run -1 rlock resume "$1"
-    kill "${pid[b]}"
-    finish b
+    terminate b
     # Listed though it was never used.
     run -0 rlock pause "$1-new" 1h -m new
     run -0 rlock status
@@ -41,16 +39,14 @@ pauses_globs() {
         run -75 --separate-stderr rlock run -n "$1-$name" -- true
         stderr_line "^rlock: $1-$name: not acquired: paused by .* until .* left\\): disk full\$"
     done
-    kill "${pid[g]}"
-    finish g
+    terminate g
     bg h rlock run "$1-new" -- sleep 1000
     poll_until 15 has_waiters "$1-new" 1
     run -0 rlock status
     [[ $output == *"$1-new "*"free, paused"*"$1-*: paused by "* ]]
     run -0 rlock resume "$1-*"
     poll_until 10 held "$1-new"
-    kill "${pid[h]}"
-    finish h
+    terminate h
     run -1 rlock resume "$1-*"
 }
 
@@ -60,8 +56,7 @@ asks_holder() {
     hold a "$1" --lease 1h "${@:2}"
     run -0 --separate-stderr rlock force-release --yes --reason why "$1"
     stderr_line "^rlock: $1 was released by "
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" ': why; stopping sh'
 }
 

@@ -53,8 +53,7 @@ trapped() {
             trap '$2; exit' TERM
             : >'$T/ready'
             while :; do sleep 0.02; done"
-        finish a
-        [[ $status == 124 ]]
+        ends_with a 124
     done
 }
 
@@ -93,8 +92,7 @@ trapped() {
         poll_until 10 test -e "$T/up"
         kill -KILL "${pid[a]}"
         bg b rlock run k -- flock -n "$T/lives" true
-        finish b 60
-        [[ $status == 0 ]]
+        ends_with b 0 60
     done
 }
 
@@ -124,8 +122,7 @@ blind() {
     work b k 0.3 --lease 10s
     poll_until 10 has_waiters k 1
     kill -"$1" "$a"
-    finish b 30
-    [[ $status == 0 ]]
+    ends_with b 0 30
     no_overlap
     pair_ended
     kill -KILL "$a" 2>/dev/null || true
@@ -184,8 +181,7 @@ hidden_by_user() {
         bg a "${as_user[@]}" "$T/rlock" run --at-most 5s --kill-after 1s k -- \
             sh -c "$daemon c 100 untraced ignore; sleep 300"
         working c
-        finish a 30
-        [[ $status == 124 ]]
+        ends_with a 124 30
         nobody_left
         rm "$LOG"
         hidden_by_user "$hidden"
@@ -268,8 +264,7 @@ EOS
     poll_until 10 eval '[[ $(ps -o ppid= -p "$(<"$T/orphan")" | tr -d " ") == "${pid[a]}" ]]'
     kill -STOP "$(redis_pid)"
     kill -KILL "$(agent_of "${pid[a]}")"
-    finish a 20
-    [[ $status == 79 ]]
+    ends_with a 79 20
     kill -CONT "$(redis_pid)"
     nobody_left
     alive "$(<"$T/job")"
@@ -280,8 +275,7 @@ EOS
     # shellcheck disable=SC2016
     with_jobs --wait-descendants k -- \
         sh -c ': >"$T/up"; until [ "$(ps -o ppid= -p "$(cat "$T/orphan")" | tr -d " ")" = $PPID ]; do sleep 0.02; done' 2>/dev/null
-    finish a 10
-    [[ $status == 0 ]]
+    ends_with a 0 10
     alive "$(<"$T/job")"
     alive "$(<"$T/orphan")"
 }
@@ -408,8 +402,7 @@ ended_meanwhile() {
     : >"$T/go"
     poll_until 10 gone "$agent"
     kill -CONT "${pid[a]}"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
 }
 
 @test "H93 while rlock is stopped: leftovers are waited for, or ended at the lease: 79" {
@@ -421,8 +414,7 @@ ended_meanwhile() {
     work b k 0.2
     finish b 20
     kill -CONT "${pid[a]}"
-    finish a
-    [[ $status == 9 ]]
+    ends_with a 9
     bg a rlock run --lease 6s --wait-descendants k -- \
         bash -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' c 100 &
         : >'$T/up2'; exit 9"
@@ -432,8 +424,7 @@ ended_meanwhile() {
     work d k 0.2
     finish d 20
     kill -CONT "${pid[a]}"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     nobody_left
     no_overlap
 }

@@ -25,8 +25,7 @@ has_heard() {
     hold a k
     queue b k -E 1
     poll_until 10 has_heard 'acquired k,released k,acquired k,waiting k,'
-    kill -TERM "${pid[b]}"
-    finish b
+    terminate b
     poll_until 10 has_heard 'acquired k,released k,acquired k,waiting k,refused k,'
     run -0 rlock force-release --now --yes k
     poll_until 10 has_heard 'acquired k,released k,acquired k,waiting k,refused k,revoked k,'
@@ -35,8 +34,7 @@ has_heard() {
         (.[1] | .label == "nightly" and .outcome == "exit 3" and .held_ms >= 0) and
         (.[2:4] | all(.outcome == null and .held_ms == null)) and .[3].fence == null' "$T/e.out"
     kill -INT "${pid[e]}"
-    finish e
-    [[ $status == 130 ]]
+    ends_with e 130
 }
 
 @test "events: who is sent away by --latest was superseded" {

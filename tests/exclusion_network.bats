@@ -15,10 +15,8 @@ contend() {
 
 a_lost_b_alone() {
     local one
-    finish a
-    [[ $status == 79 ]]
-    finish b
-    [[ $status == 0 ]]
+    ends_with a 79
+    ends_with b 0
     no_overlap
     for one in $tree; do
         gone "$one"
@@ -35,8 +33,7 @@ a_lost_b_alone() {
 @test "H5 replies vanish: renewals without an answer do not count" {
     contend 6s
     fault drop down
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     finish b 20
     no_overlap
 }
@@ -78,10 +75,8 @@ a_lost_b_alone() {
     work a k 100 -u "redis://${proxy[proxy]}" --lease 6s --no-renew -- tree ignore
     working a
     work b k 0.3 --lease 10s
-    finish a
-    [[ $status == 124 ]]
-    finish b
-    [[ $status == 0 ]]
+    ends_with a 124
+    ends_with b 0
     no_overlap
 }
 

@@ -21,8 +21,7 @@ contend() {
 
 b_alone() {
     local one
-    finish b 20
-    [[ $status == 0 ]]
+    ends_with b 0 20
     no_overlap
     for one in $tree; do
         gone "$one"
@@ -32,8 +31,7 @@ b_alone() {
 @test "H92 kill -9 of rlock: its tree is gone before anyone else begins" {
     contend 6s ignore
     kill -KILL "$a"
-    finish a
-    [[ $status == 137 ]]
+    ends_with a 137
     poll_until 2 gone "$command"
     b_alone
 }
@@ -49,8 +47,7 @@ b_alone() {
     kill -STOP "$a"
     b_alone
     kill -CONT "$a"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
 }
 
 @test "H93 SIGSTOP of rlock for a moment is forgiven" {
@@ -59,16 +56,14 @@ b_alone() {
     kill -STOP "${pid[a]}"
     sleep 0.5 # the moment
     kill -CONT "${pid[a]}"
-    finish a
-    [[ $status == 9 ]]
+    ends_with a 9
 }
 
 @test "H75 SIGSTOP of the agent: rlock ends the command in time" {
     contend 6s ignore
     kill -STOP "$agent"
     b_alone
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
 }
 
 @test "H75 kill -9 of the agent, then of rlock: the tree is gone before anyone else begins" {
@@ -76,8 +71,7 @@ b_alone() {
     kill_agent a
     renewed k
     kill -KILL "$a"
-    finish a
-    [[ $status == 137 ]]
+    ends_with a 137
     b_alone
 }
 

@@ -14,18 +14,15 @@ contend() {
 @test "the server is stopped and continued: the command is stopped before another one begins" {
     contend 6s 100 ignore
     kill -STOP "$(redis_pid)"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     kill -CONT "$(redis_pid)"
-    finish b 20
-    [[ $status == 0 ]]
+    ends_with b 0 20
     no_overlap
 }
 
 @test "the server stops just while the command ends: the command's status, and a warning" {
     bg a rlock run --lease 3s k -- sh -c "kill -STOP $(redis_pid); exit 6"
-    finish a
-    [[ $status == 6 ]]
+    ends_with a 6
     contains "$T/a.err" "rlock: "
     kill -CONT "$(redis_pid)"
     run -0 rlock run -w 25s k -- true
@@ -40,22 +37,17 @@ contend() {
     redis_start
     run -75 rlock run -n k -- true
     renewed k
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b 20
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0 20
     no_overlap
 }
 
 @test "H43 the server comes back with its data after the lease: the next one has the lock" {
     contend 6s 100 ignore
     redis_stop
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     redis_start
-    finish b 20
-    [[ $status == 0 ]]
+    ends_with b 0 20
     no_overlap
 }
 
@@ -67,8 +59,7 @@ contend() {
     redis_start
     run -75 rlock run -n k -- true
     work b k 0.2
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     no_overlap
 }
 

@@ -32,12 +32,9 @@ link_is_down() {
     server_kill a
     b_is_master
     run -75 rlock run -n k -- true
-    kill "${pid[x]}"
-    finish x
-    [[ $status == 143 ]]
+    terminate x 143
     for i in 1 2 3; do
-        finish "w$i" 20
-        [[ $status == 0 ]]
+        ends_with "w$i" 0 20
     done
     [[ $(grep -o '^w.' "$LOG" | tr '\n' ' ') == "$order" ]]
     no_overlap
@@ -68,8 +65,7 @@ link_is_down() {
     server_signal a CONT
     poll_until 30 has_role a slave
     run -75 rlock run -n k -- true
-    kill "${pid[x]}"
-    finish x
+    terminate x
     run -0 rlock run k -- true
 }
 
@@ -109,8 +105,7 @@ all_renewed() {
     run -0 rlock status k
     alive "${pid[x]}"
     kill "${pid[x]}"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "H38 a lock that the new master never had is lost, soon" {
@@ -122,11 +117,9 @@ all_renewed() {
     poll_until 20 all_name b
     has_role a master
     work y k 1
-    finish x 10
-    [[ $status == 79 ]]
+    ends_with x 79 10
     contains "$T/x.err" "lock lost: the store " # has given it away, or does not have it
-    finish y
-    [[ $status == 0 ]]
+    ends_with y 0
     within -60000 15000 "$(overlap x y)"
 }
 
@@ -138,10 +131,8 @@ all_renewed() {
     work y k 1
     poll_until 10 has_waiters k 1
     server_kill a
-    finish y 30
-    [[ $status == 0 ]]
-    finish x 10
-    [[ $status == 79 ]]
+    ends_with y 0 30
+    ends_with x 79 10
     within -60000 15000 "$(overlap x y)"
 }
 
@@ -159,8 +150,7 @@ all_renewed() {
     b_is_master
     finish x 30
     [[ $status == 79 || $status == 0 ]]
-    finish y 20
-    [[ $status == 0 ]]
+    ends_with y 0 20
     within -60000 9000 "$(overlap x y)"
 }
 
@@ -184,8 +174,7 @@ all_renewed() {
         finish "x$i" 40
         # A holder that came to the new master before the other one has it there.
         [[ $status == 79 || $status == 0 ]]
-        finish "y$i"
-        [[ $status == 0 ]]
+        ends_with "y$i" 0
         within -60000 4000 "$(overlap "x$i" "y$i")"
     done
 }

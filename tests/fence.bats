@@ -114,13 +114,10 @@ has() {
     bg a rlock fence "$F" --token 5 -- sh -c "trap 'exit 7' USR1; : >'$T/up'; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/up"
     kill -USR1 "${pid[a]}"
-    finish a
-    [[ $status == 7 ]]
+    ends_with a 7
     bg a rlock fence "$F" --token 5 -- sh -c ": >'$T/up2'; exec sleep 1000"
     poll_until 10 test -e "$T/up2"
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
 }
 
 # locked: another one is refused at once.
@@ -148,8 +145,7 @@ locked() {
     has 5
     : >"$T/go"
     finish a
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     finish c
     [[ $status == 79 && ! -e $T/ran ]]
     has 6
@@ -158,11 +154,8 @@ locked() {
     poll_until 10 locked
     bg b rlock fence "$F" --token 6
     poll_until 10 contains "$T/b.err" waiting
-    kill "${pid[b]}"
-    finish b
-    [[ $status == 143 ]]
-    kill "${pid[a]}"
-    finish a
+    terminate b 143
+    terminate a
     # Its standard streams are its own business.
     run -0 bash -c '"$RLOCK" fence "$1" --token 7 -- sh -c "sleep 1000 >/dev/null 2>&1 & echo left"' sh "$F" 3>&-
     [[ $output == left ]]
@@ -177,8 +170,7 @@ locked() {
     echo 8 >"$T/other"
     mv "$T/other" "$F"
     : >"$T/go"
-    finish b
-    [[ $status == 79 ]]
+    ends_with b 79
     has 8
 }
 

@@ -95,9 +95,7 @@ connected() { # over TLS
     hold a k --lease 20s --config <(cat "$T/config")
     (($(redis client kill type normal skipme yes) >= 1))
     poll_until 15 connected
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
     RLOCK_CONFIG=$T/config run -0 rlock status -q k
 }
 
@@ -123,12 +121,10 @@ connected() { # over TLS
         [[ $status == 64 ]]
         grep -qE "^rlock: run: --$option '?$T/fifo.*no process has opened this FIFO for writing within 10 s\$" "$T/$option.err"
         [[ $option != config ]] || continue
-        finish "of-$option" 40
-        [[ $status == 78 ]]
+        ends_with "of-$option" 78 40
         grep -qE "^rlock: status: $T/$option.config:1: $option '$T/fifo'.*no process has opened this FIFO" "$T/of-$option.err"
     done
-    finish variable 40
-    [[ $status == 78 ]]
+    ends_with variable 78 40
     grep -q "^rlock: status: RLOCK_CONFIG $T/fifo: no process has opened this FIFO" "$T/variable.err"
     [[ ! -e $T/run && $(now_ms) -ge $((start + 10000)) ]]
 }
@@ -141,8 +137,7 @@ connected() { # over TLS
     [[ $status == 0 && ! -s $T/a.err ]]
     bg b rlock run --config "$T/config" --password-file "$T/fifo" k -- true
     bg silent sh -c ": >'$T/fifo'"
-    finish b 30
-    [[ $status == 64 ]]
+    ends_with b 64 30
     grep -q "first line is empty" "$T/b.err"
 }
 
@@ -228,8 +223,7 @@ connected() { # over TLS
     poll_until 15 test -e "$T/up"
     redis config set requirepass changed
     REDISCLI_AUTH=changed redis client kill type normal skipme yes
-    finish a 30
-    [[ $status == 79 ]]
+    ends_with a 79 30
     run ! grep -E 'fd/|No such file|FIFO' "$T/a.err"
     # A FIFO in place of a file is not waited for: the lock is kept as far as its lease.
     REDISCLI_AUTH=changed redis config set requirepass s3cret
@@ -240,6 +234,5 @@ connected() { # over TLS
     mkfifo "$T/password"
     redis config set requirepass changed
     REDISCLI_AUTH=changed redis client kill type normal skipme yes
-    finish b 30
-    [[ $status == 79 ]]
+    ends_with b 79 30
 }

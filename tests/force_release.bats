@@ -6,8 +6,7 @@ load helper
     hold a k --lease 9s --label "the victim"
     run -0 rlock force-release --now --yes k
     [[ $output == *"the victim"* ]]
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" "rlock: "
     run -0 rlock status -q k
 }
@@ -88,8 +87,7 @@ silence() {
     poll_until 10 has_waiters k 1
     forced=$(date +%s%3N)
     run -0 rlock force-release --now --yes k
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     took 0 2000 "$forced" "$(<"$T/start")"
 }
 
@@ -122,8 +120,7 @@ expect the victim
 send y\n
 status 0
 EOF
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
 }
 
 @test "the lock changes hands while it asks: 1, the new holder keeps it" {
@@ -190,8 +187,7 @@ EOF
     hold a k
     queue w k --no-renew # one that renews would be handed the lock
     kill -STOP "$(agent_of "${pid[w]}")" "${pid[w]}"
-    kill "${pid[a]}"
-    finish a
+    terminate a
     is_free k
     run -0 --separate-stderr rlock force-release --now --yes --purge k
     stderr_line '^rlock: the queue of k was emptied'

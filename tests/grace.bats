@@ -63,13 +63,10 @@ begun() {
     poll_until 10 held k
     run -75 rlock run -n --lease 12s k -- touch "$T/run"
     [[ ! -e $T/run ]]
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
     contains "$T/a.err" 'k: the store had forgotten it, and has it again'
     finish b 20
-    finish w 20
-    [[ $status == 0 ]]
+    ends_with w 0 20
     no_overlap
 }
 
@@ -78,8 +75,7 @@ begun() {
     working a
     redis flushall
     without_grace work b k 4
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     finish b
     run -1 no_overlap
 }
@@ -107,8 +103,7 @@ begun() {
     without_grace stay b k --lease 60s
     redis flushall
     : >"$T/b.go"
-    finish b
-    [[ $status == 79 ]]
+    ends_with b 79
 }
 
 @test "H43 back with its data: held locks stay, and nothing new for one lease" {
@@ -145,8 +140,7 @@ begun() {
     lose_data
     poll_until 3 held k
     run -0 rlock force-release --now --yes k
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     is_free k
 }
 

@@ -56,12 +56,9 @@ without_grace() {
     poll_until 5 held k
     run -75 rlock run -n --lease 9s k -- touch "$T/run"
     [[ ! -e $T/run ]]
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
     contains "$T/a.err" 'the store had forgotten it, and has it again'
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     no_overlap
 }
 
@@ -74,8 +71,7 @@ without_grace() {
     take_over one
     RLOCK_URL=unix://$T/one/sock without_grace work b k 2
     working b
-    finish a 20
-    [[ $status == 79 ]]
+    ends_with a 79 20
     finish b
     run -1 no_overlap
 }
@@ -91,8 +87,7 @@ without_grace() {
     kill -KILL "${pid[a]}" "$agent"
     start=$(now_ms)
     work b k 0.2 --lease 9s
-    finish b 20
-    [[ $status == 0 ]]
+    ends_with b 0 20
     took 8500 40000 "$start"
     end_of_a=$(awk '$1 == "a" { end = $3 } END { print end }' "$LOG")
     ((end_of_a < $(awk '$1 == "b" { print $3; exit }' "$LOG")))
@@ -109,11 +104,8 @@ without_grace() {
     take_over one
     poll_until 5 contains "$T/a.err" 'has it again'
     work b k 0.2 --lease 9s
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0
     no_overlap
 }
 
@@ -128,11 +120,8 @@ without_grace() {
     work b k 0.2 --lease 9s
     poll_until 10 held k
     renewed k
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0
     no_overlap
 }
 
@@ -149,11 +138,8 @@ without_grace() {
     work b k 0.2 --lease 9s
     poll_until 15 held k
     renewed k
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0
     no_overlap
 }
 
@@ -166,10 +152,8 @@ without_grace() {
     promote one
     on one del 'rlock:{k}' >/dev/null # as if it had lagged
     work b k 0.5 --lease 9s
-    finish a
-    [[ $status == 79 ]]
-    finish b
-    [[ $status == 0 ]]
+    ends_with a 79
+    ends_with b 0
     no_overlap
 }
 

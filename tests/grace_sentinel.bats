@@ -38,11 +38,8 @@ teardown_file() {
     [[ ! -e $T/run ]]
     work b k 0.2 --lease 20s
     poll_until 10 has_waiters k 1
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b 20
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0 20
     no_overlap
 }
 
@@ -57,11 +54,8 @@ teardown_file() {
     b_is_master
     work b k 0.2 --lease 20s
     poll_until 20 contains "$T/a.err" 'the store had forgotten it, and has it again'
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b 20
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0 20
     no_overlap
 }
 
@@ -74,10 +68,8 @@ teardown_file() {
     b_is_master
     on b del 'rlock:{k}' >/dev/null # as if it had lagged
     work b k 0.5 --lease 15s
-    finish a 20
-    [[ $status == 79 ]]
-    finish b 20
-    [[ $status == 0 ]]
+    ends_with a 79 20
+    ends_with b 0 20
     no_overlap
 }
 
@@ -89,11 +81,9 @@ teardown_file() {
     done
     on 1 sentinel failover mymaster >/dev/null
     b_is_master
-    kill "${pid[a]}"
-    finish a
+    terminate a
     for one in 1 2 3; do
-        finish "w$one" 20
-        [[ $status == 0 ]]
+        ends_with "w$one" 0 20
     done
     [[ $(xargs <"$LOG") == "w1 w2 w3" ]]
 }

@@ -33,8 +33,7 @@ offers_anew() {
     [[ $(<"$LOG") == w ]]
     poll_until 15 has_left k 10000
     touch "$T/w.end"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     is_free k
 }
 
@@ -56,8 +55,7 @@ offers_anew() {
     kill "${pid[a]}"
     poll_until 10 contains "$LOG" w
     touch "$T/w.end"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 # forge: as one who may read the lock as well; nothing while w has asked and not heard.
@@ -73,8 +71,7 @@ forge() {
     hold a k --lease 60s
     queue_for w k
     poll_until 10 forge
-    finish w
-    [[ $status == 79 ]]
+    ends_with w 79
     contains "$T/w.err" 'the store has given it to'
     held k
 }
@@ -103,8 +100,7 @@ forge() {
     bg r rlock acquire --lease 2m --keep "${pid[p]}" k
     poll_until 15 offers_anew ''
     ends_well a
-    finish r
-    [[ $status == 0 ]]
+    ends_with r 0
     start=$(now_ms)
     run -0 --separate-stderr rlock force-release --yes k
     stderr_line '^rlock: k was released by '

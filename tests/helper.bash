@@ -449,6 +449,22 @@ finish() {
     wait "${pid[$1]}" || status=$?
 }
 
+# ends_with NAME STATUS [SECONDS]: finishes, with that status.
+ends_with() {
+    finish "$1" "${@:3}"
+    [[ $status == "$2" ]] || {
+        echo "$1 ended with $status, not with $2"
+        return 1
+    }
+}
+
+# terminate NAME [STATUS]: sends it TERM, and finishes; with that status.
+terminate() {
+    kill "${pid[$1]}"
+    finish "$1"
+    [[ $status == "${2:-$status}" ]]
+}
+
 # one_after_the_other NUMBER [SCRIPT]: NUMBER contenders want key k at the same time, and only one
 # has it at a time; each runs SCRIPT meanwhile. Their traces are in $LOG.
 one_after_the_other() {
@@ -487,8 +503,7 @@ stay() {
 ends_well() {
     alive "${pid[$1]}"
     : >"$T/$1.go"
-    finish "$1"
-    [[ $status == 9 ]]
+    ends_with "$1" 9
 }
 
 # queue NAME KEY [OPTION...]: a background rlock that waits in KEY's queue, and writes NAME to the
@@ -665,8 +680,7 @@ two_holders() {
 
 # The short one was stopped in time, and the long one has reported a failed renewal.
 trouble_is_felt() {
-    finish short
-    [[ $status == 79 ]]
+    ends_with short 79
     poll_until 15 contains "$T/long.err" "rlock: long: "
 }
 

@@ -138,8 +138,7 @@ END
     poll_until 15 has_waiters w 2
     : >"$T/go"
     finish a
-    finish b
-    [[ $status == 75 ]]
+    ends_with b 75
     finish c
     [[ $status == 75 && ! -e $T/again ]]
     run -64 rlock run --unless-done 8d k -- true

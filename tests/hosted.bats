@@ -57,8 +57,7 @@ let_go() {
         poll_until 10 has_waiters k1 1
         bg high rlock run --priority 5 k1 -- sh -c "echo high >>'$LOG'"
         poll_until 10 has_waiters k1 2
-        kill "${pid[a]}"
-        finish a
+        terminate a
         finish low 30
         finish high
         [[ $(<"$LOG") == high$'\n'low ]]
@@ -67,11 +66,9 @@ let_go() {
         bg old rlock run --latest k -- true
         poll_until 10 has_waiters k 1
         bg new rlock run --latest --replace k -- true
-        finish old
-        [[ $status == 75 ]]
+        ends_with old 75
         contains "$T/old.err" superseded
-        finish new 30
-        [[ $status == 0 ]]
+        ends_with new 0 30
         finish a
         [[ $status != 0 ]]
     }
@@ -87,8 +84,7 @@ let_go() {
         contains "$T/a.err" 'revoked by'
         run -0 rlock run k -- true
         poll_until 15 contains "$T/events.out" '"k"'
-        kill "${pid[events]}"
-        finish events
+        terminate events
         run -0 rlock metrics
         [[ $output == *'rlock_'*'key="k"'* ]]
     }
@@ -100,10 +96,8 @@ let_go() {
         hold a k --lease 60s
         bg b rlock run -v k -- true
         poll_until 10 has_waiters k 1
-        kill "${pid[a]}"
-        finish a
-        finish b
-        [[ $status == 0 ]]
+        terminate a
+        ends_with b 0
     }
     on_each handed
 }
@@ -147,8 +141,7 @@ let_go() {
         kill -KILL "${pid[a]}"
         finish a
         let_go
-        kill "${pid[relay]}"
-        finish relay
+        terminate relay
     }
     on_each still
 }
@@ -163,8 +156,7 @@ let_go() {
         finish a 60
         [[ $status != 0 && ! -e $T/ran ]]
         run -0 rlock resume 'n*'
-        kill "${pid[relay]}"
-        finish relay
+        terminate relay
     }
     on_each paused
 }
@@ -192,11 +184,9 @@ served() {
     done
     poll_until 15 sleepers 5
     start=${EPOCHREALTIME/[.,]/}
-    kill "${pid[first]}"
-    finish first
+    terminate first
     for i in {1..5}; do
-        finish "w$i" 40
-        [[ $status == 0 ]]
+        ends_with "w$i" 0 40
     done
     took=$(((${EPOCHREALTIME/[.,]/} - start) / 1000))
     [[ $(xargs <"$LOG") == '1 2 3 4 5' ]]
@@ -233,10 +223,8 @@ served() {
     before=$(version)
     poll_until 30 later
     database_sql mysql "ALTER USER locker@'%' WITH MAX_USER_CONNECTIONS 0"
-    kill "${pid[a]}"
-    finish a
-    finish b
-    [[ $status == 0 ]]
+    terminate a
+    ends_with b 0
 }
 
 @test "H117 a record that another program has written meanwhile is not written over" {
@@ -256,8 +244,7 @@ served() {
         finish a 60
         database_sql "$DATABASE" 'DROP TABLE held'
         [[ $status == 75 && ! -e $T/ran ]]
-        kill "${pid[relay]}"
-        finish relay
+        terminate relay
     }
     on_each written_over
 }

@@ -82,8 +82,7 @@ at_proxy() {
     rlock latch set k 1
     wait_for w k
     redis flushall
-    finish w
-    [[ $status == 1 ]]
+    ends_with w 1
     contains "$T/w.err" vanished
 }
 
@@ -96,8 +95,7 @@ at_proxy() {
     wait_for w k
     within 3500000 3600000 "$(redis pttl 'rlock:{k}')"
     redis pexpire 'rlock:{k}' 1 # the hour is over
-    finish w
-    [[ $status == 1 ]]
+    ends_with w 1
     contains "$T/w.err" vanished
 }
 
@@ -106,8 +104,7 @@ at_proxy() {
     wait_for w k
     redis_stop
     redis_start
-    finish w
-    [[ $status == 1 ]]
+    ends_with w 1
     contains "$T/w.err" vanished
 }
 
@@ -131,8 +128,7 @@ at_proxy() {
     poll_until 10 contains "$T/w.err" "cannot reach"
     rlock latch count-down k
     fault pass
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "a server that becomes a replica meanwhile is not waited at as if it were the latch's" {
@@ -142,8 +138,7 @@ at_proxy() {
     poll_until 20 contains "$T/w.err" "this is a read-only replica of 127.0.0.1:1"
     redis replicaof no one
     rlock latch count-down k
-    finish w 60
-    [[ $status == 0 ]]
+    ends_with w 0 60
 }
 
 @test "waiting survives a restart of a server that keeps its data" {
@@ -154,8 +149,7 @@ at_proxy() {
     redis_stop
     REDIS_OPTIONS="--appendonly yes" redis_start
     rlock latch count-down k 2
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "a waiter that misses a wake-up sees the open latch all the same" {
@@ -163,8 +157,7 @@ at_proxy() {
     wait_for w k
     redis acl setuser mute on '>pw' '~*' resetchannels +@all
     RLOCK_URL=unix://mute:pw@$REDIS_SOCK rlock latch count-down k # has no right to PUBLISH
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "an outage is not a latch that stays closed" {
@@ -173,8 +166,7 @@ at_proxy() {
     bg w rlock latch wait -u "redis://${proxy[proxy]}" -w 6s k
     poll_until 10 has_subscribers k 1
     fault refuse
-    finish w
-    [[ $status == 69 ]]
+    ends_with w 69
     run -69 --separate-stderr rlock latch wait -u "unix://$T/none" k
     stderr_line '^rlock: latch: cannot reach .*, for [1-9][0-9]*s$'
     run -69 rlock latch count-down -u "unix://$T/none" k
@@ -323,8 +315,7 @@ DIALOGUE
     poll_until 10 contains "$T/a.err" "cannot reach"
     alive "${pid[a]}"
     fault pass
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     is_left k 1
 }
 
@@ -332,8 +323,7 @@ DIALOGUE
     start_proxy
     rlock latch set k 1
     bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(at_proxy refuse)"
-    finish a 35
-    [[ $status == 69 ]]
+    ends_with a 69 35
     contains "$T/a.err" "the command succeeded, but was not counted"
     is_left k 1
 }

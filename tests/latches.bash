@@ -88,8 +88,7 @@ six_wait() {
     start=$(now_ms)
     rlock latch count-down k
     for i in 1 2 3 4 5 6; do
-        finish "w$i"
-        [[ $status == 0 ]]
+        ends_with "w$i" 0
     done
     elapsed=$(($(now_ms) - start))
     rlock latch delete k
@@ -114,8 +113,7 @@ unset_is_waited_for() {
     sleep 0.3 # it is set, and not open
     alive "${pid[w]}"
     rlock latch count-down k
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 # -w: 75 when the time is up.
@@ -148,8 +146,7 @@ another_is_not_waited_for() {
     rlock latch delete k
     rlock latch set k 1
     rlock latch count-down k
-    finish w
-    [[ $status == 1 ]]
+    ends_with w 1
     contains "$T/w.err" vanished
 }
 
@@ -177,18 +174,14 @@ runs_hand_signals_on() {
     bg a rlock latch run k -- sh -c "trap 'exit 3' USR1; : >'$T/up'; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/up"
     kill -USR1 "${pid[a]}"
-    finish a
-    [[ $status == 3 ]]
+    ends_with a 3
     bg a rlock latch run k -- sh -c "trap 'exit 0' TERM; : >'$T/up2'; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/up2"
     is_left k 1
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 0 ]]
+    terminate a 0
     is_left k 0
     bg a rlock latch run k -- sh -c "kill -KILL \$\$"
-    finish a
-    [[ $status == 137 ]]
+    ends_with a 137
 }
 
 # list: nothing at first; then three latches, besides a lock and one that was there.

@@ -10,12 +10,10 @@ was_sent_away() {
     hold a k
     queue b k --latest
     bg c rlock run --latest -E 3 k -- sh -c "echo c >>'$LOG'"
-    finish b
-    [[ $status == 75 ]]
+    ends_with b 75
     grep -q '^rlock: k: not acquired: superseded by .* pid .* (sh)$' "$T/b.err"
     bg d rlock run --latest k -- sh -c "echo d >>'$LOG'"
-    finish c
-    [[ $status == 3 ]]
+    ends_with c 3
     kill "${pid[a]}"
     finish d
     [[ $status == 0 && $(<"$LOG") == d ]]
@@ -25,15 +23,13 @@ was_sent_away() {
     hold a k
     queue b k --latest -E 0
     bg c rlock run --latest -q -E 0 k -- true
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     bg d rlock run --latest k -- true
     tail -n 1 "$T/b.err" | grep '^rlock: k: not acquired: superseded by .* pid .* (true)$'
     finish c
     [[ $status == 0 && ! -s $T/c.err ]]
     kill "${pid[a]}"
-    finish d
-    [[ $status == 0 ]]
+    ends_with d 0
 }
 
 @test "--latest: other groups, those that gave no --latest, and holders are left alone" {
@@ -43,8 +39,7 @@ was_sent_away() {
     queue d k --latest --group two
     queue e k --latest --group three
     bg f rlock run --latest --group two k -- sh -c "echo f >>'$LOG'"
-    finish d
-    [[ $status == 75 ]]
+    ends_with d 75
     kill "${pid[a]}"
     finish f
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'b c e f ' ]]
@@ -57,8 +52,7 @@ was_sent_away() {
     bg c rlock run --latest k -- sh -c "echo c >>'$LOG'"
     poll_until 15 was_sent_away
     kill "${pid[a]}"
-    finish c 20
-    [[ $status == 0 ]]
+    ends_with c 0 20
     kill -CONT "$(agent_of "${pid[b]}")" "${pid[b]}"
     finish b 20
     [[ $status == 75 && $(<"$LOG") == c ]]

@@ -54,12 +54,10 @@ redis_ttl() {
     rlock limit k 2
     run -75 --separate-stderr rlock run -n --limit k -- true
     stderr_line '^rlock: k: not acquired: its limit is 2, 3 still hold it, the oldest by .*'
-    kill "${pid[a]}"
-    finish a
+    terminate a
     poll_until 10 there_are 2 1
     run -75 --separate-stderr rlock run -n --limit k -- true
-    kill "${pid[b]}"
-    finish b
+    terminate b
     poll_until 10 there_are 2 0
     rlock limit k 0
     run -75 --separate-stderr rlock run -n --limit k -- true
@@ -79,8 +77,7 @@ redis_ttl() {
     run -1 rlock limit --delete k
     run -75 rlock run -n --limit 1 k -- true
     run -78 rlock run -n --limit 2 k -- true
-    kill "${pid[e]}"
-    finish e
+    terminate e
     run -0 rlock run -n k -- true
 }
 

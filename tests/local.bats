@@ -104,8 +104,7 @@ as_root() {
         PATH="$T/bin:$PATH" work "w$i" k 0.01
     done
     for i in {1..20}; do
-        finish "w$i" 40
-        [[ $status == 0 ]]
+        ends_with "w$i" 0 40
     done
     no_overlap
     [[ $(wc -l <"$T/starts") == 1 ]]
@@ -124,11 +123,8 @@ as_root() {
         poll_until 10 server_count 1 # the first request starts it
         run -75 rlock run -n k -- true
     done
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0
     no_overlap
     server_count 1
 }
@@ -173,8 +169,7 @@ as_root() {
     gone "$first"
     server_count 1
     alive "${pid[a]}"
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -0 rlock run -n k -- true
 }
 
@@ -309,8 +304,7 @@ END
     poll_until 10 server_count 1
     alive "${pid[a]}"
     run -75 rlock run --prefix other -n k -- true
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -0 rlock local stop
     server_count 0
     run -0 rlock local stop

@@ -102,8 +102,7 @@ no_entry() {
         while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/up"
     mv "$SERVER" "$T/away"
-    finish a 10
-    [[ $status == 79 ]]
+    ends_with a 79 10
     # By the clock that the store counts with, in hundredths of a second: of the last renewal, which
     # was written there.
     end=$(sed -n 's/^lock [^ ]* [^ ]* [^ ]* [^ ]* \([0-9]*\)[0-9]\{7\} .*/\1/p' "$T/away")
@@ -115,8 +114,7 @@ no_entry() {
     hold a k --lease 10m
     has_entry k
     end_session k
-    finish a 10
-    [[ $status == 79 ]]
+    ends_with a 79 10
     contains "$T/a.err" 'its session has ended'
     run -0 rlock run -n k -- true
 }
@@ -127,8 +125,7 @@ no_entry() {
     poll_until 10 contains "$T/a.err" 'its session has ended'
     alive "${pid[a]}"
     : >"$T/a.go"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
 }
 
 @test "an agent that dies: the next one continues the session, and hears of its end" {
@@ -139,8 +136,7 @@ no_entry() {
     poll_until 10 is_renewed_since "$before"
     alive "${pid[a]}"
     end_session k
-    finish a 10
-    [[ $status == 79 ]]
+    ends_with a 79 10
     contains "$T/a.err" 'its session has ended'
 }
 
@@ -171,8 +167,7 @@ no_entry() {
     run -75 rlock status -q one
     run -0 rlock status -q free
     run -0 rlock force-release --now --yes one
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     run -1 rlock force-release --now --yes one
 }
 

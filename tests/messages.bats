@@ -85,8 +85,7 @@ mailed() {
     bg a rlock run -q --lease 6s k -- sh -c ": >'$T/up'; exec sleep 100"
     poll_until 10 test -e "$T/up"
     redis del "rlock:{k}"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     said a '^rlock: k: lock lost: .*; stopping sh$'
 }
 
@@ -131,8 +130,7 @@ EOF
     redis del "rlock:{k}"
     poll_until 10 contains "$T/a.err" 'bash continues'
     : >"$T/go"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     said a 'lock lost'
 }
 
@@ -254,8 +252,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     hold b s --limit 2 --label second
     run -75 --separate-stderr rlock run -n --limit 2 s -- true
     stderr_line "^rlock: s: not acquired: all 2 slots are taken, the oldest by .*@$(hostname) pid ${pid[a]} \(sh\) for .*, label first$"
-    kill "${pid[a]}"
-    finish a
+    terminate a
     hold c s --limit 2 --label third
     run -75 --separate-stderr rlock run -n --limit 2 s -- true
     stderr_line 'the oldest by .*, label second$'
@@ -284,8 +281,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     sleep 3 # that it is for once: the next heartbeat has been
     said a 'waiting for k, held by' \
         "^rlock: k: rlock waits for itself: pid ${pid[a]}, which holds it, is an ancestor of this process$" "$hint"
-    kill "${pid[a]}"
-    finish a
+    terminate a
     # A shell that has acquired it, and has not exported the token.
     bg s bash -c 'token=$("$RLOCK" acquire --lease 20s s); "$RLOCK" run -q -w 5s s -- true; echo "$?"'
     finish s

@@ -34,8 +34,7 @@ other() {
 
 goes() {
     : >"$T/$1.go"
-    finish "$1"
-    [[ $status == 0 ]]
+    ends_with "$1" 0
 }
 
 # waits NAME: it has found the lock held.
@@ -82,8 +81,7 @@ waits() {
         hold a k --lease 3s --mirror string:their
         # shellcheck disable=SC2086 # they are words
         redis $what >/dev/null
-        finish a 20
-        [[ $status == 79 ]]
+        ends_with a 79 20
         is_free k
         [[ $what == del* || $(redis getdel their) == stranger ]]
     done
@@ -100,8 +98,7 @@ waits() {
         '$RLOCK' run -n --mirror string:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
         '$RLOCK' run k -- sh -c ': >\"$T/in\"; \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' &
         '$RLOCK_TEST_TOOLS/await' '$T/in'"
-    finish a 20
-    [[ $status == 0 ]]
+    ends_with a 0 20
     contains "$T/other" 'with another mirror'
     [[ $(redis exists their) == 1 ]]
     refused 75 run -n --mirror string:their elsewhere -- true
@@ -131,8 +128,7 @@ waits() {
     run -0 rlock force-release --now --yes k
     waits b
     redis del their >/dev/null
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
 }
 
 @test "each library's waiter is woken by rlock, and rlock waits for each library's holder" {
@@ -146,8 +142,7 @@ waits() {
         bg "$kind-c" rlock run --mirror "$mirror:$name" k -- true
         waits "$kind-c"
         goes "$kind-b"
-        finish "$kind-c"
-        [[ $status == 0 ]]
+        ends_with "$kind-c" 0
     done <<'END'
 redis-py their string
 plain their string
@@ -167,13 +162,10 @@ END
             echo r$i >>'$LOG'"
     done
     for i in {1..10}; do
-        finish "r$i" 30
-        [[ $status == 0 ]]
+        ends_with "r$i" 0 30
     done
-    finish p 30
-    [[ $status == 0 ]]
-    finish q 30
-    [[ $status == 0 ]]
+    ends_with p 0 30
+    ends_with q 0 30
     # Each has noted its name twice in a row.
     run -0 awk 'NR % 2 { one = $1; next } $1 != one { exit 1 } END { exit NR != 60 }' "$LOG"
 }

@@ -123,8 +123,7 @@ is_parent_of_left() {
 @test "--at-least: a lock that was lost is not kept" {
     hold a k --at-least 1h
     run -0 rlock force-release --now --yes k
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     is_free k
 }
 
@@ -132,8 +131,7 @@ is_parent_of_left() {
     lingering a
     held k
     kill "$(<"$T/left")"
-    finish a
-    [[ $status == 3 ]]
+    ends_with a 3
     is_free k
 }
 
@@ -142,8 +140,7 @@ is_parent_of_left() {
     renewed k
     held k
     kill "$(<"$T/left")"
-    finish a
-    [[ $status == 3 ]]
+    ends_with a 3
 }
 
 @test "--wait-descendants: also for those in sessions of their own" {
@@ -156,28 +153,23 @@ END
     poll_until 10 is_parent_of_left "${pid[a]}"
     held k
     : >"$T/go"
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     is_free k
 }
 
 @test "--wait-descendants: a signal goes to them" {
     lingering a
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 3 ]]
+    terminate a 3
     gone "$(<"$T/left")"
 }
 
 @test "--wait-descendants: --at-most, a lost lock, kill -9 end them" {
     lingering a --at-most 6s
-    finish a
-    [[ $status == 124 ]]
+    ends_with a 124
     gone "$(<"$T/left")"
     lingering b
     run -0 rlock force-release --now --yes k
-    finish b
-    [[ $status == 79 ]]
+    ends_with b 79
     gone "$(<"$T/left")"
     lingering c
     kill -KILL "${pid[c]}"

@@ -18,11 +18,9 @@ holders() {
     poll_until 10 test -s "$T/outer"
     queue w k
     : >"$T/go"
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     [[ -s $T/inner && $(<"$T/inner") == "$(<"$T/outer")" ]]
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "each has its own entry; the lock is free when the last is gone" {
@@ -38,13 +36,11 @@ holders() {
     bg a rlock run k -- sh \
         -c "$(inner run k -- sh -c ": >'$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/go'") &
         '$RLOCK_TEST_TOOLS/await' '$T/in'"
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     run -75 rlock run -n k -- true
     queue w k
     : >"$T/go"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "two children of one holder exclude each other, ahead of who waits" {
@@ -57,8 +53,7 @@ holders() {
     work w k 0.1
     poll_until 10 has_waiters k 1
     : >"$T/go"
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     finish w
     no_overlap
     [[ $(cut -d' ' -f1 "$LOG" | sort -u | wc -l) == 4 ]]
@@ -77,8 +72,7 @@ holders() {
         $(inner run k -- sh -c "echo +2 >>'$LOG'; $(inner run k -- sh -c "echo 2.1 >>'$LOG'; sleep 0.5"); echo -2 >>'$LOG'") &
         until grep -qs 2.1 '$LOG'; do sleep 0.02; done
         $(inner run k -- sh -c "echo 1 >>'$LOG'"); wait"
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     [[ $(tr '\n' ' ' <"$LOG") == "+2 2.1 -2 1 " ]]
 }
 
@@ -103,8 +97,7 @@ holders() {
 @test "of several keys, those of an ancestor are granted at once, and the others are acquired" {
     hold b b
     run -75 rlock run a -- "$RLOCK" run -n a b -- true
-    kill "${pid[b]}"
-    finish b
+    terminate b
     run -0 rlock run a -- \
         sh -c "echo \$RLOCK_FENCE; $(inner run -n b a -- sh -c 'echo ${RLOCK_FENCE#* }')"
     [[ ${lines[0]} == "${lines[1]}" ]]
@@ -120,8 +113,7 @@ holders() {
     : >"$T/go"
     poll_until 10 has_waiters more 2
     kill "${pid[x]}"
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     finish w
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "nested w " ]]
 }
@@ -130,8 +122,7 @@ holders() {
     rlock run k -- sh -c 'echo "$RLOCK_OWNER" >'"'$T/owner'"
     hold a k
     run -75 env RLOCK_OWNER="$(<"$T/owner")" "$RLOCK" run -n k -- true
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -0 env RLOCK_OWNER="$(<"$T/owner")" "$RLOCK" run -n k -- true
 }
 
@@ -157,8 +148,7 @@ END
         "$RLOCK_TEST_TOOLS/worker" "$LOG" in 100
     working in
     redis del 'rlock:{k}'
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     work w k 0.2
     finish w
     no_overlap
@@ -174,7 +164,6 @@ END
     poll_until 10 has_waiters k 1
     inner=$(pgrep -P "$(command_of "${pid[a]}")" -x rlock | head -n 1)
     kill -KILL "$inner"
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     no_overlap
 }

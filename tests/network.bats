@@ -34,8 +34,7 @@ enough() {
     contains "$T/a.err" "cannot reach $PROXY"
     run -1 grep -i tls "$T/a.err"
     fault pass
-    kill "${pid[a]}"
-    finish a
+    terminate a
 }
 
 @test "the hint to --local is for those who have no address configured" {
@@ -153,8 +152,7 @@ while True:
     fault target "$T/other/sock"
     fault rst
     start=$(now_ms)
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     took 0 8000 "$start" # it would be renewed after ten
     kill "$(<"$T/other/pid")"
 }
@@ -202,9 +200,7 @@ while True:
     SHIM_DNS_FILE=$T/hang LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so \
         bg w rlock run -u redis://localhost:1 --connect-timeout 10m k -- true
     poll_until 10 agent_of "${pid[w]}"
-    kill -TERM "${pid[w]}"
-    finish w
-    [[ $status == 143 ]]
+    terminate w 143
 }
 
 @test "H73 a renewal under way when the command ends is not a lost lock, and undoes nothing" {
@@ -264,8 +260,7 @@ time.sleep(60)' "$T/other/sock"
     alive "${pid[one]}"
     kill -CONT "$server"
     for crowded in waiter one; do
-        finish "$crowded"
-        [[ $status == 0 ]]
+        ends_with "$crowded" 0
     done
     kill "$server"
 }
@@ -290,15 +285,12 @@ busiest_second() {
     bg holder rlock run -u "redis://rlock:pw@127.0.0.1:$port_holder" k -- sleep 5
     bg waiter rlock run -u "redis://rlock:pw@127.0.0.1:$port_waiter" waited-for -- true
     bg latch rlock latch wait -u "redis://rlock:pw@127.0.0.1:$port_latch" latch
-    finish holder
-    [[ $status == 0 ]]
+    ends_with holder 0
     # A late client is served nevertheless.
     kill "${pid[other]}"
     rlock latch count-down latch
-    finish waiter
-    [[ $status == 0 ]]
-    finish latch
-    [[ $status == 0 ]]
+    ends_with waiter 0
+    ends_with latch 0
     for one in holder waiter latch; do
         within 1 9 "$(busiest_second "$T/$one-proxy.out")"
     done

@@ -26,8 +26,7 @@ was_told() {
     run -75 rlock run -n --notify "$(told)" k -- true
     poll_until 10 was_told "not-acquired k $holder [01] 0"
     ends_well a
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     was_told "held k $holder [01] 1"
     was_told "waiting k $holder 1 0"
 }
@@ -39,8 +38,7 @@ was_told() {
     poll_until 10 was_told 'timed-out other <.*> [01] 1'
     run -69 rlock run -u "unix://$T/none" --server-wait 0 --notify "$(told)" k -- true
     poll_until 10 was_told 'not-acquired k <> [01] 0'
-    finish a 20
-    [[ $status == 79 ]]
+    ends_with a 79 20
     poll_until 10 was_told "lost k <.* pid ${pid[a]} \(sh\)> [01] 1"
 }
 
@@ -91,16 +89,14 @@ worded() {
     poll_until 10 has_waiters k 1
     fault refuse
     poll_until 10 was_told 'waiting 69 k: cannot reach .*; trying again'
-    finish c 30
-    [[ $status == 69 ]]
+    ends_with c 69 30
     poll_until 10 was_told 'not-acquired 69 k: cannot reach .*'
     ends_well a
     run -124 rlock run --at-most 200ms --notify "$(worded)" l -- sleep 1000
     poll_until 10 was_told 'timed-out 124 l: stopping sleep: time limit reached .*'
     hold d l --lease 9s --notify "$(worded)"
     redis del 'rlock:{l}'
-    finish d 20
-    [[ $status == 79 ]]
+    ends_with d 79 20
     poll_until 10 was_told 'lost 79 l: lock lost: .*; stopping sh'
 }
 
@@ -120,8 +116,7 @@ worded() {
     poll_until 10 gone "$(<"$T/b.command")"
     poll_until 10 is_free b
     : >"$T/go"
-    finish a
-    [[ $status == 9 ]]
+    ends_with a 9
     is_free a
     for one in a b; do
         poll_until 15 gone "$(<"$T/$one.hook")"

@@ -17,8 +17,7 @@ there_are() {
     run -0 rlock status k
     [[ $output == *"exclusive, paused"*"paused by $(id -un)@$(hostname) until "* ]]
     [[ $output == *": disk full"* ]]
-    kill "${pid[a]}"
-    finish a
+    terminate a
     there_are 0 1
     local mode
     for mode in --write --read '--limit=2'; do
@@ -139,8 +138,7 @@ EOF
     run -0 --separate-stderr rlock pause 'ci/*' 1h -m 'disk full'
     [[ ! $output && ! $stderr ]]
     renewed ci/held
-    kill "${pid[a]}"
-    finish a
+    terminate a
     local key mode
     for key in ci/held ci/used ci/new; do
         for mode in --write --read --limit=2; do

@@ -24,8 +24,7 @@ load helper
     poll_until 10 eval '[[ $(pgrep -fc "^sleep $time\$") == 7 ]]'
     pids=$(pgrep -f "^sleep $time\$")
     redis del 'rlock:{k}'
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     for one in $pids; do
         gone "$one"
     done
@@ -39,8 +38,7 @@ load helper
     kill -KILL "${pid[w]}"
     poll_until 5 gone "$agent"
     poll_until 12 has_waiters k 0
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -0 rlock run -w 25s k -- true
     [[ ! -e $LOG ]]
 }
@@ -69,9 +67,7 @@ load helper
 @test "a signal ends a command that does not mind it, and rlock the same way" {
     bg a rlock run k -- sleep 300
     poll_until 10 held k
-    kill -TERM "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
     run -0 rlock status -q k
 }
 
@@ -85,8 +81,7 @@ load helper
     poll_until 5 eval '[[ $(wc -l <"$T/got") == 2 ]]'
     run -75 rlock run -n k -- true
     touch "$T/go"
-    finish a
-    [[ $status == 6 ]]
+    ends_with a 6
 }
 
 @test "TSTP stops the command, then rlock; CONT continues both" {
@@ -100,9 +95,7 @@ load helper
     kill -CONT "${pid[a]}"
     poll_until 5 in_state "$command" S
     run -75 rlock run -n k -- true
-    kill -TERM "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
 }
 
 # paused LEASE: a works and was stopped as by Ctrl-Z; $agent is its agent.
@@ -121,9 +114,7 @@ paused() {
     lines=$(wc -l <"$LOG")
     kill -CONT "${pid[a]}"
     poll_until 5 eval '(($(wc -l <"$LOG") > lines))'
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
 }
 
 @test "H99 TSTP, and the lock is taken away: the command does not continue beside another" {
@@ -133,8 +124,7 @@ paused() {
     run -0 rlock force-release --now --yes k
     finish b
     kill -CONT "${pid[a]}"
-    finish a 5
-    [[ $status == 79 ]]
+    ends_with a 79 5
     no_overlap
 }
 
@@ -144,8 +134,7 @@ paused() {
     work b k 0.3
     finish b
     kill -CONT "$agent" "${pid[a]}"
-    finish a 5
-    [[ $status == 79 ]]
+    ends_with a 79 5
     no_overlap
 }
 
@@ -155,8 +144,7 @@ paused() {
     work b k 0.3
     finish b
     kill -CONT "${pid[a]}"
-    finish a 5
-    [[ $status == 79 ]]
+    ends_with a 79 5
     no_overlap
 }
 
@@ -204,8 +192,7 @@ paused() {
     kill -HUP "${pid[a]}"
     kill -HUP -- "-$(command_of "${pid[a]}")"
     touch "$T/go"
-    finish a
-    [[ $status == 4 ]]
+    ends_with a 4
 }
 
 @test "H98 TERM at any moment: no lock, no process is left" {
@@ -214,8 +201,7 @@ paused() {
         bg a rlock run --lease 60s k -- sleep 300
         sleep "0.0$((RANDOM % 40))" # not for a condition: any moment
         kill -TERM "${pid[a]}" 2>/dev/null || true
-        finish a
-        [[ $status == 143 ]]
+        ends_with a 143
     done
     run -0 rlock status -q k
     poll_until 5 eval '! grep -lsqz "^RLOCK_TEST_ID=$T\$" $(grep -ls "^rlock\|^sleep" /proc/[0-9]*/comm | sed s/comm/environ/)'
@@ -225,8 +211,7 @@ paused() {
     bg a rlock run k -- bash -c "for i in {1..50}; do (true & ) ; done; : >'$T/up'; sleep 300"
     poll_until 20 test -e "$T/up"
     poll_until 5 eval '! ps -o stat= --ppid "${pid[a]}" | grep Z'
-    kill "${pid[a]}"
-    finish a
+    terminate a
     local i
     for i in {1..30}; do
         rlock run k -- true
@@ -248,15 +233,13 @@ paused() {
     poll_until 10 held k
     renewed k
     : >"$T/go"
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
     env --default-signal=INT "$RLOCK" run -v --lease 9s k -- \
         "$RLOCK_TEST_TOOLS/worker" "$LOG" a 100 </dev/null >/dev/null 2>"$T/full" 3>&- 8>&- &
     pid[a]=$!
     working a
     redis del 'rlock:{k}'
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     exec 8>&-
 }
 
@@ -338,8 +321,7 @@ paused() {
     local one
     one=$(pgrep -P "${pid[a]}")
     kill -TERM "$one"
-    finish a
-    [[ $status == 143 ]]
+    ends_with a 143
     run -0 rlock status -q k
 }
 

@@ -28,8 +28,7 @@ load waiters
     agent=$(agent_of "${pid[asleep]}")
     kill -STOP "$agent" "${pid[asleep]}"
     poll_until 20 has_waiters k 0
-    kill "${pid[a]}"
-    finish a
+    terminate a
     kill -CONT "$agent" "${pid[asleep]}"
     finish asleep 10
     [[ $status == 0 && $(<"$LOG") == asleep ]]
@@ -70,8 +69,7 @@ load waiters
         kill -CONT "${pid[asleep]}"
         poll_until 10 has_waiters k 2
         kill "${pid[b]}"
-        finish asleep
-        [[ $status == 0 ]]
+        ends_with asleep 0
         # Its agent may have seen it run just before it was stopped: that grant was released.
         within 1 2 "$(grep -c 'acquired, ' "$T/asleep.err")"
         finish later
@@ -159,8 +157,6 @@ load waiters
     queue w1 k
     queue w2 k
     run -0 rlock force-release --now --yes --purge k
-    finish w1 20
-    [[ $status == 0 ]]
-    finish w2 20
-    [[ $status == 0 ]]
+    ends_with w1 0 20
+    ends_with w2 0 20
 }

@@ -107,10 +107,8 @@ setup_file() { quorum_file 3; }
     poll_until 5 contains "$T/b.err" 'waiting for k, held by'
     contains "$T/b.err" '; a quorum has no queue'
     [[ $(waiters k) == 0 ]]
-    kill "${pid[a]}"
-    finish a
-    finish b
-    [[ $status == 0 ]]
+    terminate a
+    ends_with b 0
 }
 
 @test "what a quorum cannot do is refused unasked: 64 from the command line, 78 from a file" {
@@ -245,8 +243,7 @@ setup_file() { quorum_file 3; }
     node 3 del 'rlock:{k}'
     run -0 rlock force-release --now --yes k
     poll_until 5 nothing_at k 1 2
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" 'lock lost'
     poll_until 2 nothing_at k 1 2 3
     run -1 rlock force-release --now --yes k
@@ -287,8 +284,7 @@ setup_file() { quorum_file 3; }
     poll_until 10 contains "$T/asleep.err" "waiting for k"
     kill -STOP "${pid[asleep]}"
     poll_until 5 in_state "${pid[asleep]}" T
-    kill "${pid[a]}"
-    finish a
+    terminate a
     for _ in 1 2 3 4 5; do
         run -0 rlock run -n k -- sleep 0.3
     done

@@ -138,8 +138,7 @@ up_for() {
     hold a k
     poll_until 5 held_on_all k 1 2 3 4 5
     node_signal 5 STOP
-    kill "${pid[a]}"
-    finish a
+    terminate a
     poll_until 5 nothing_at k 1 2 3 4
     node_signal 5 CONT
     poll_until 5 nothing_at k 5
@@ -157,8 +156,7 @@ up_for() {
         sleep "0.$round"
         start=$(now_ms)
         kill -INT "${pid[w]}"
-        finish w
-        [[ $status == 130 ]]
+        ends_with w 130
         took 0 4000 "$start"
         for_nodes CONT 1 2 3
         finish a
@@ -309,11 +307,8 @@ flush_unseen() {
     work b k 0.3 --lease 15s
     node_restart 1 2 3
     poll_until 9 held_on_all k 1 2 3 4 5
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b 40
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0 40
     no_overlap
 }
 
@@ -328,15 +323,13 @@ flush_unseen() {
     for i in 1 2 3; do
         node_signal "$i" STOP
     done
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" 'k: no quorum, 3 of 5 servers failed'
     contains "$T/a.err" 'lock lost'
     for i in 1 2 3; do
         node_signal "$i" CONT
     done
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     no_overlap
 }
 
@@ -357,8 +350,7 @@ flush_unseen() {
     kill -KILL "${pid[a]}" "$agent"
     refused 75 run -n k -- true
     work b k 0.3
-    finish b 20
-    [[ $status == 0 ]]
+    ends_with b 0 20
     no_overlap
 }
 
@@ -367,12 +359,10 @@ flush_unseen() {
     working a
     work b k 0.3
     kill -STOP "${pid[a]}" "$(agent_of "${pid[a]}")"
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     # Neither process could stop the command, as where the whole machine stands still.
     kill -CONT "${pid[a]}" "$(agent_of "${pid[a]}")"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
 }
 
 # ---------------------------------------------------------------- clocks
@@ -393,11 +383,8 @@ flush_unseen() {
         renewed k
         poll_until 5 held_on_all k 1 2 3
     done
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b 20
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0 20
     no_overlap
 }
 
@@ -411,8 +398,7 @@ flush_unseen() {
             bg "c$i" rlock run k -- sh -c "echo begin >>'$LOG'; echo end >>'$LOG'"
         done
         for i in 1 2 3 4; do
-            finish "c$i" 20
-            [[ $status == 0 ]]
+            ends_with "c$i" 0 20
         done
     done
     [[ $(paste -sd' ' "$LOG") == $(printf 'begin end %.0s' {1..20} | sed 's/ $//') ]]
@@ -524,8 +510,7 @@ while any(field.startswith("h:") for field in server.call("HKEYS", "rlock:{k}"))
 assert open(f"/proc/{rlock}/stat").read().rsplit(")")[-1].split()[0] != "Z"
 os.kill(int(slow_server), signal.SIGCONT)
 END
-    finish a
-    [[ $status == 9 ]]
+    ends_with a 9
     poll_until 10 eval '[[ -z "$(holder_at 1 k)$(holder_at 2 k)$(holder_at 3 k)$(holder_at 4 k)" ]]'
 }
 
@@ -535,8 +520,7 @@ END
     kill -STOP "$agent"
     run -0 rlock force-release --now --yes k
     kill -KILL "$agent"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
 }
 
 @test "H9 a quorum whose servers are full is waited for as a queue is, not with -n" {

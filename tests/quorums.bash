@@ -157,8 +157,7 @@ held_on_all() {
 in_use() {
     hold user used
     poll_until 5 held_on_all used "$@"
-    kill "${pid[user]}"
-    finish user
+    terminate user
     poll_until 5 nothing_at used "$@"
 }
 

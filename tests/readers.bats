@@ -37,8 +37,7 @@ waits() {
 done_well() {
     local name
     for name; do
-        finish "$name"
-        [[ $status == 0 ]]
+        ends_with "$name" 0
     done
 }
 
@@ -195,10 +194,8 @@ log_is() {
         sh -c ": >'$T/up1'; '$RLOCK_TEST_TOOLS/await' '$T/up2'; '$RLOCK' write k -- true"
     bg r2 rlock read k -- \
         sh -c ": >'$T/up2'; '$RLOCK_TEST_TOOLS/await' '$T/up1'; '$RLOCK' write k -- true"
-    finish r1 5
-    [[ $status == 78 ]]
-    finish r2 5
-    [[ $status == 78 ]]
+    ends_with r1 78 5
+    ends_with r2 78 5
 }
 
 @test "H71 a writer that leaves its own reader behind wakes those who can read" {

@@ -263,8 +263,7 @@ END
     [[ $(jq -r '.[0].holders[0].command' <<<"$output") == sh ]]
     bg w qemu-aarch64-static "$arm/rlock" run -u "$STORE" k -- touch "$T/ran"
     poll_until 30 has_waiters k 1
-    kill -TERM "${pid[a]}"
-    finish a
+    terminate a
     finish w
     [[ $status == 0 && -e $T/ran ]]
     for program in rlock-top rlock-serve; do

@@ -154,8 +154,7 @@ sockets() {
     bg w rlock acquire --lease 8s --keep "${pid[s]}" k
     poll_until 10 has_waiters k 1
     kill "${pid[a]}"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     renewed k
     run -75 rlock run -n k -- true
     kill "${pid[s]}"
@@ -170,8 +169,7 @@ sockets() {
     # The one socket is that between the two.
     [[ $(sockets "${pid[w]}") == 1 && $(sockets "$(renewers)") == 2 ]]
     kill "${pid[a]}"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     on_its_own() { [[ $(sockets "$(renewers)") == 1 ]]; }
     poll_until 5 on_its_own
 }
@@ -240,7 +238,7 @@ sockets() {
     "$RLOCK" acquire --keep $$ k >&7 2>"$T/w.err" 3>&- 7>&- &
     pid[w]=$!
     poll_until 10 held k
-    kill -TERM "${pid[w]}"
+    kill "${pid[w]}"
     finish w 3
     [[ $status == 143 ]]
     run -0 rlock status -q k
@@ -442,8 +440,7 @@ EOF
     poll_until 10 test -e "$T/up"
     queue w k
     : >"$T/go"
-    finish s
-    [[ $status == 0 ]]
+    ends_with s 0
     finish w 5
     [[ $(tr '\n' ' ' <"$LOG") == "nested w " ]]
 }

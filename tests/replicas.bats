@@ -59,10 +59,8 @@ count_anew() {
     [[ $(count wait) -gt 1 ]]
     hold b j --lease 1h --replicas 1
     run -0 --separate-stderr rlock force-release --yes k j
-    finish a
-    [[ $status == 79 ]]
-    finish b
-    [[ $status == 79 ]]
+    ends_with a 79
+    ends_with b 79
 }
 
 @test "the lock is on the replica when the command starts, and gone from it when rlock ends" {
@@ -99,8 +97,7 @@ count_anew() {
     stay a k --replicas all --lease 15s
     replica_start two
     kill -STOP "$(replica_pid two)"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" 'only 1 of 2 replicas has it'
 }
 
@@ -110,8 +107,7 @@ count_anew() {
     stay a k --replicas all --lease 15s
     stay b other --replicas 1 --lease 15s
     on two replicaof no one >/dev/null
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" 'only 1 of 2 replicas has it'
     run -0 rlock run --replicas all k -- true
     renewed other
@@ -157,8 +153,7 @@ boottime_ns() {
     working a
     start=$(boottime_ns)
     kill -STOP "$(replica_pid one)"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     last=$(awk 'END { print $3 }' "$LOG")
     ((last - start < 8000000000))
     # Not at the first renewal that failed.
@@ -185,10 +180,8 @@ boottime_ns() {
     hold a k
     queue w k --replicas 1 --lease 20s
     count_anew
-    kill "${pid[a]}"
-    finish a
-    finish w
-    [[ $status == 0 ]]
+    terminate a
+    ends_with w 0
     (($(count wait) >= 1))
 }
 
@@ -326,7 +319,6 @@ waits_more_than() {
     working b
     kill -STOP "$(replica_pid one)"
     kill_agent b
-    finish b 20
-    [[ $status == 79 ]]
+    ends_with b 79 20
     kill -CONT "$(replica_pid one)"
 }

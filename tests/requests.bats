@@ -80,8 +80,7 @@ set_fault() {
         kill -TERM "${pid[r$i]}"
     done
     for i in 1 2 3 4; do
-        finish "r$i"
-        [[ $status == 143 ]]
+        ends_with "r$i" 143
     done
     # The request arrives 1.5 s later, followed by the one that withdraws it.
     for i in 1 2 3 4; do
@@ -130,8 +129,7 @@ set_fault() {
     working a
     fault trickle down 400
     work b k 0.3
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     finish b
     no_overlap
 }
@@ -145,8 +143,7 @@ set_fault() {
     working a
     fault cut down 5
     work b k 0.3
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     finish b
     no_overlap
 }
@@ -164,8 +161,7 @@ set_fault() {
     [[ ! -s $T/a.err ]]
     alive "${pid[a]}"
     kill "${pid[a]}"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     run -0 rlock status --json long
     kill "${pid[flush]}"
 }
@@ -220,8 +216,7 @@ mute() {
     done
     mute w16 w17 w18 w19
     for seconds in 16 17 18 19; do
-        finish "w$seconds" 30
-        [[ $status == 69 ]]
+        ends_with "w$seconds" 69 30
         poll_until 5 is_free "k$seconds"
         [[ $(waiters "k$seconds") == 0 ]]
     done
@@ -239,8 +234,7 @@ mute() {
         kill -TERM "${pid[w$i]}"
     done
     for i in {1..9}; do
-        finish "w$i" 30
-        [[ $status == 143 ]]
+        ends_with "w$i" 143 30
         poll_until 5 is_free "k$i"
         [[ $(waiters "k$i") == 0 ]]
     done
@@ -259,8 +253,7 @@ mute() {
         fault_of "p$i" drop down
     done
     for i in 1 2; do
-        finish "w$i" 30
-        [[ $status == 69 ]]
+        ends_with "w$i" 69 30
         poll_until 5 is_free "k$i"
     done
     [[ ! -e $T/run ]]
@@ -282,8 +275,7 @@ mute() {
     mute w fenced
     redis flushdb # keys of the set-up
     for name in w fenced; do
-        finish "$name" 30
-        [[ $status == 69 ]]
+        ends_with "$name" 69 30
     done
     RLOCK_URL="unix://rlock:pw@$REDIS_SOCK?db=3" poll_until 5 is_free w
     # A user that may not choose another database changes nothing in the first one.

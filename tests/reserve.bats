@@ -37,8 +37,7 @@ left_is() {
     run -75 rlock run -n staging -- true
     # Reserved as well: a run of both nests in each.
     rlock reserve other 1h -m both
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -0 rlock run -n staging other -- echo nested
     [[ $output == nested ]]
     run -0 rlock release other
@@ -69,10 +68,8 @@ left_is() {
     [[ ! $(ls "$XDG_STATE_HOME/rlock") ]]
     bg r rlock reserve staging 2s -m short
     poll_until 10 has_waiters staging 1
-    kill "${pid[a]}"
-    finish a
-    finish r
-    [[ $status == 0 ]]
+    terminate a
+    ends_with r 0
     run -0 stranger rlock run -w 20s staging -- true
     run -1 --separate-stderr rlock extend staging 1h
     stderr_line 'is not reserved by you: it was released, or its time is over$'

@@ -31,8 +31,7 @@ setup_file() { start_file; }
     start=$(now_ms)
     redis client kill type normal skipme yes
     work b k 0.2
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     took 1200 20000 "$start"
     finish b
     no_overlap
@@ -52,10 +51,8 @@ setup_file() { start_file; }
     run -75 rlock run -n new -- true
     run -0 rlock resume 'n*'
     run -0 rlock force-release --now --yes k
-    finish w 2
-    [[ $status == 0 ]]
-    finish a
-    [[ $status == 79 ]]
+    ends_with w 0 2
+    ends_with a 79
     [[ ! -s $T/w.err ]]
 }
 
@@ -87,11 +84,9 @@ setup_file() { start_file; }
     export RLOCK_URL=unix://nochannels:pw@$REDIS_SOCK
     hold a k --lease 60s
     queue w k
-    kill "${pid[a]}"
-    finish a
+    terminate a
     [[ $status == 143 && ! -s $T/a.err ]]
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     run -0 rlock status -q k
 }
 
@@ -100,11 +95,9 @@ setup_file() { start_file; }
     export RLOCK_URL=unix://nopubsub:pw@$REDIS_SOCK
     hold a k --lease 60s
     queue w k
-    kill "${pid[a]}"
-    finish a
+    terminate a
     [[ $status == 143 && ! -s $T/a.err ]]
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 # are_clients NAME...: these connections with names has the server, in that order, and no others.
@@ -125,8 +118,7 @@ are_clients() {
     finish w
     hold b k --no-identity
     poll_until 10 are_clients rlock
-    kill "${pid[b]}"
-    finish b
+    terminate b
     # Characters that cannot be in a name are replaced. (A name space for the host name takes privileges.)
     if unshare -u true 2>/dev/null; then
         # shellcheck disable=SC2016 # for the inner shell

@@ -17,8 +17,7 @@ slots_are() {
     run -75 rlock run -n --limit 2 k -- true
     queue c k --limit 2
     kill "${pid[a]}"
-    finish c
-    [[ $status == 0 ]]
+    ends_with c 0
     run -0 rlock run -n --limit 2 k -- true
 }
 
@@ -50,13 +49,11 @@ slots_are() {
     stderr_line '^rlock: k: .*3'
     run -78 rlock run -n k -- true
     run -78 rlock run -n --read k -- true
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -0 rlock run -n --limit 5 k -- true
     hold w k
     run -78 rlock run -n --limit 5 k -- true
-    kill "${pid[w]}"
-    finish w
+    terminate w
     hold r k --read
     run -78 rlock run -n --limit 1 k -- true
 }
@@ -70,12 +67,10 @@ slots_are() {
     bg c rlock run --limit 2 k -- true
     poll_until 10 has_waiters k 3
     rlock resume k
-    finish b
-    [[ $status == 78 ]]
+    ends_with b 78
     run -0 rlock status --json k
     json ".[0].waiters | all(.pid != ${pid[b]})" # for seven seconds, if it had gone without a word
-    finish c
-    [[ $status == 0 ]]
+    ends_with c 0
 }
 
 @test "a limit that is not a number from 1 to 100000: 64" {
@@ -148,8 +143,7 @@ END
     poll_until 10 has_waiters k 1
     agent=$(agent_of "${pid[dead]}")
     kill -KILL "${pid[dead]}"
-    finish next
-    [[ $status == 0 ]]
+    ends_with next 0
     no_overlap
 }
 
@@ -165,8 +159,7 @@ END
     # One slot: so one after the other.
     kill "${pid[a]}"
     for ((i = 1; i <= 8; i++)); do
-        finish "w$i"
-        [[ $status == 0 ]]
+        ends_with "w$i" 0
     done
     [[ $(tr '\n' ' ' <"$LOG") == "$order" ]]
 }
@@ -182,8 +175,7 @@ END
     poll_until 15 has_waiters k 20
     before=$(redis_calls publish)
     for i in 1 2 3; do
-        kill "${pid[h$i]}"
-        finish "h$i"
+        terminate "h$i"
         poll_until 10 has_waiters k $((20 - i))
     done
     within 3 4 $(($(redis_calls publish) - before))

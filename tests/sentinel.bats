@@ -17,8 +17,7 @@ tls_files() {
     run -0 rlock status k
     [[ $output == "k: exclusive"* ]]
     run -0 rlock force-release --now --yes k
-    finish x
-    [[ $status == 79 ]]
+    ends_with x 79
     run -0 rlock latch set l 1
     run -0 rlock latch count-down l
     run -0 rlock latch wait l
@@ -37,8 +36,7 @@ tls_files() {
     asks_holder k
     hold b k --lease 9s
     run -0 rlock run --replace k -- true
-    finish b
-    [[ $status == 79 ]]
+    ends_with b 79
 }
 
 @test "Sentinels of the URL that do not run cost no time, wherever they stand" {
@@ -128,8 +126,7 @@ tls_files() {
     for one in 1 2 3; do
         on "$one" sentinel monitor yourmaster 127.0.0.1 "${port[a]}" 2
     done
-    finish a
-    [[ $status == 0 ]]
+    ends_with a 0
 }
 
 @test "servers taken for Sentinels, and a Sentinel for a server: said so" {
@@ -202,8 +199,7 @@ sent_more_than() {
     ((once < 200))
     hold x k
     poll_until 10 sent_more_than $((2 * once))
-    kill "${pid[x]}"
-    finish x
+    terminate x
     poll_until 5 all_closed
     run -0 fault_of one stats
     [[ $output == "accepted 2 open 0 "* ]]

@@ -304,8 +304,7 @@ answers_ada() { # CODE PATH
     for where in 127.0.0.1:0 127.1.2.3:0 '[::1]:0' '[::ffff:127.0.0.1]:0' "unix:$T/local"; do
         bg near rlock serve --listen "$where"
         poll_until 10 contains "$T/near.err" "listening on"
-        kill -TERM "${pid[near]}"
-        finish near
+        terminate near
         fails contains "$T/near.err" "$warning"
     done
 }
@@ -322,8 +321,7 @@ answers_ada() { # CODE PATH
     bg two rlock serve --listen "unix:$T/sock"
     poll_until 10 contains "$T/two.err" "listening on"
     [[ $(code --unix-socket "$T/sock" http://x/metrics) == 200 ]]
-    kill -TERM "${pid[two]}"
-    finish two
+    terminate two
     [[ $status == 0 && ! -e $T/sock ]]
     echo text >"$T/file"
     run -71 rlock serve --listen "unix:$T/file"

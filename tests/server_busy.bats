@@ -57,9 +57,7 @@ setup_file() { start_file --enable-debug-command yes; }
     fault on down any delay down 5400
     work a k 1 -u "redis://${proxy[proxy]}" --lease 6s
     work b k 0.5 --lease 6s
-    finish a
-    [[ $status == 0 ]]
-    finish b
-    [[ $status == 0 ]]
+    ends_with a 0
+    ends_with b 0
     no_overlap
 }

@@ -48,8 +48,7 @@ setup_file() { start_file --enable-protected-configs yes; }
     renewed k
     ends_well a
     [[ ! -s $T/a.err ]]
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     run -0 rlock force-release --now --yes other
     run -0 rlock status -q k other
 }
@@ -118,10 +117,8 @@ fill() {
     alive "${pid[a]}"
     alive "${pid[b]}"
     crowd_leaves
-    finish a
-    [[ $status == 0 ]]
-    finish b
-    [[ $status == 0 ]]
+    ends_with a 0
+    ends_with b 0
     contains "$T/b.err" 'the store is back'
     redis config set maxclients 10000
     [[ ! -e $T/ran ]]
@@ -134,8 +131,7 @@ fill() {
         bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"
     done
     for i in {1..24}; do
-        finish "j$i" 60
-        [[ $status == 0 ]]
+        ends_with "j$i" 0 60
     done
     [[ $(wc -l <"$LOG") == 24 ]]
     redis config set maxclients 10000

@@ -62,8 +62,7 @@ two_lines() {
             "rlock: k: cannot reach $RLOCK_URL: No such file or directory; trying again"
         alive "${pid[a]}"
         late_starts
-        finish a
-        [[ $status == 9 ]]
+        ends_with a 9
         two_lines a k
         late_ends
     done
@@ -117,8 +116,7 @@ late() {
     poll_until 10 contains "$T/a.err" 'trying again'
     poll_until 10 contains "$T/b.err" 'trying again'
     kill -CONT "$server"
-    finish a
-    [[ $status == 9 ]]
+    ends_with a 9
     two_lines a k
     finish b
     two_lines b status 'no locks'
@@ -132,8 +130,7 @@ late() {
     bg a rlock run -n --server-wait 1m k -- sh -c 'exit 9'
     poll_until 10 contains "$T/a.err" 'trying again'
     late_starts --key-load-delay 1000 --loading-process-events-interval-bytes 1024 || true
-    finish a 30
-    [[ $status == 9 ]]
+    ends_with a 9 30
     two_lines a k
 }
 
@@ -153,11 +150,9 @@ late() {
     poll_until 10 contains "$T/a.err" 'no quorum, 2 of 3 servers failed'
     poll_until 10 contains "$T/b.err" 'no quorum, 2 of 3 servers failed'
     node_start 3
-    finish a 60
-    [[ $status == 9 ]]
+    ends_with a 9 60
     two_lines a k
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
     two_lines b status 'no locks'
 }
 

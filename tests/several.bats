@@ -76,8 +76,7 @@ holders() {
         bg "l$i" bash -c "set -- $one; loop \"\$@\""
     done
     for i in 1 2 3 4; do
-        finish "l$i" 40
-        [[ $status == 0 ]]
+        ends_with "l$i" 0 40
     done
     # All have a in common.
     no_overlap
@@ -91,13 +90,11 @@ holders() {
     hold h2 b
     queue w a b
     queue v a
-    kill "${pid[h1]}"
-    finish h1
+    terminate h1
     # First come, first served in each queue: v waits for w, though a is free.
     run -75 rlock run -n a -- true
     kill "${pid[h2]}"
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     finish v
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w v " ]]
 }
@@ -127,8 +124,7 @@ holders() {
         work w "a" 100 --lease 9s b c
         working w
         redis del "rlock:{$lost}"
-        finish w 5
-        [[ $status == 79 ]]
+        ends_with w 79 5
         contains "$T/w.err" "$lost"
         run -0 rlock status -q a b c
         rm "$LOG"
@@ -141,9 +137,7 @@ holders() {
     work next b 0.2
     poll_until 10 has_waiters b 1
     run -0 rlock force-release --now --yes b
-    finish w
-    [[ $status == 79 ]]
+    ends_with w 79
     run -0 rlock status -q a c
-    finish next
-    [[ $status == 0 ]]
+    ends_with next 0
 }

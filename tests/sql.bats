@@ -38,8 +38,7 @@ setup_file() { databases_start; }
         poll_until 10 contains "$T/a.err" 'you are next'
         run -0 rlock status --json k
         json '.[0].waiters | length == 3 and .[0].position == 1'
-        kill -TERM "${pid[b]}"
-        finish b
+        terminate b
         ends_well holder
         finish a
         finish c
@@ -103,12 +102,10 @@ setup_file() { databases_start; }
         refused 75 run -n --limit 2 k -- true
         refused 78 run -n --limit 3 k -- true
         refused 78 run -n k -- true
-        kill -TERM "${pid[one]}"
-        finish one
+        terminate one
         run -0 rlock run --limit 2 k -- sh -c 'echo $RLOCK_SLOT'
         [[ $output == 1 ]]
-        kill -TERM "${pid[two]}"
-        finish two
+        terminate two
     }
     on_each slots
 }
@@ -121,10 +118,8 @@ setup_file() { databases_start; }
             bg "y$i" rlock run b a -- sh -c "echo y >>'$LOG'"
         done
         for i in 1 2 3 4; do
-            finish "x$i" 40
-            [[ $status == 0 ]]
-            finish "y$i" 40
-            [[ $status == 0 ]]
+            ends_with "x$i" 0 40
+            ends_with "y$i" 0 40
         done
         [[ $(wc -l <"$LOG") == 8 ]]
         stay holder b
@@ -146,8 +141,7 @@ END
         poll_until 10 test -e "$T/up"
         queue b k
         : >"$T/go"
-        finish a
-        [[ $status == 0 ]]
+        ends_with a 0
         finish b
         [[ $(<"$LOG") == b ]]
         refused 78 run --keep-credentials --read k -- "$RLOCK" run --write k -- true
@@ -165,8 +159,7 @@ END
         run -0 rlock run -n k -- true
         hold a k --lease 3s
         run -0 rlock force-release --now --yes k
-        finish a 20
-        [[ $status == 79 ]]
+        ends_with a 79 20
         run -1 rlock force-release --now --yes k
     }
     on_each taken
@@ -241,8 +234,7 @@ END
         one=$(pgrep -P "$(agent_of "${pid[a]}")")
         [[ -n $one && ! -s /proc/$one/environ ]]
         [[ $(tr '\0' ' ' <"/proc/$one/cmdline") == "rlock-$DATABASE " ]]
-        kill -TERM "${pid[a]}"
-        finish a
+        terminate a
         one=$DATABASE://locker:wrongpw@127.0.0.1:$(database_port "$DATABASE")/locks
         refused 77 run -u "$one" k -- true
         [[ $stderr != *wrongpw* && $stderr == *"127.0.0.1"* ]]
@@ -438,8 +430,7 @@ limit_statements() {
             run -0 rlock run -n k l -- true
             run -0 rlock status --json
             json '. == []'
-            kill -TERM "${pid[a]}"
-            finish a
+            terminate a
             finish b
             [[ $status == 0 && $(<"$LOG") == b ]]
             rm "$LOG"
@@ -461,8 +452,7 @@ limit_statements() {
         esac
         hold a k
         refused 75 run -n -u "$url" k -- true
-        kill -TERM "${pid[a]}"
-        finish a
+        terminate a
         run -0 rlock run -u "$url" k -- true
         run rlock doctor -u "$url"
         [[ $output == *"a Unix socket"* ]]
@@ -499,8 +489,7 @@ limit_statements() {
         hold a k
         refused 75 run -u "$url" --tls-ca "$CERTS/ca.pem" -n k -- touch "$T/ran"
         stderr_line '^rlock: k: not acquired: held by '
-        kill "${pid[a]}"
-        finish a
+        terminate a
         run -0 rlock run -u "$url" --tls-ca "$CERTS/ca.pem" k -- sh -c 'echo "$RLOCK_KEY"'
         [[ $output == k ]]
         refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/other.pem" k -- touch "$T/ran"

@@ -71,8 +71,7 @@ told() {
         bg a "$OWN" run -u "$DATABASE://u:p@nowhere.invalid/locks" --server-wait 1m k -- true
         poll_until 20 contains "$T/a.err" 'trying again'
         rm "$T/away"
-        finish a
-        [[ $status == 69 ]]
+        ends_with a 69
         contains "$T/a.err" 'there is no host of that name'
         contains "$T/a.err" 'hint: getent hosts NAME'
     }
@@ -107,8 +106,7 @@ url_shown() {
         sed "s/${library//./\\.}/${library//lib/lix}/g" "$real" >"$T/own/rlock-$DATABASE"
         chmod +x "$T/own/rlock-$DATABASE"
         bg a "$OWN" run --server-wait 1m k -- true
-        finish a 20
-        [[ $status == 69 ]]
+        ends_with a 69 20
         contains "$T/a.err" "cannot be started: ${library//lib/lix}"
         [[ $(wc -l <"$T/a.err") == 2 ]]
     }
@@ -128,8 +126,7 @@ url_shown() {
         printf '\177ELF' >"$T/own/rlock-$DATABASE"
         chmod +x "$T/own/rlock-$DATABASE"
         bg b "$OWN" run --server-wait 1m k -- true
-        finish b 20
-        [[ $status == 69 ]]
+        ends_with b 69 20
         contains "$T/b.err" "the program rlock-$DATABASE cannot be started: Exec format error"
     }
     on_each absent
@@ -155,8 +152,7 @@ server_takes() {
             bg "j$i" rlock run k -- sh -c "echo x >>'$LOG'"
         done
         for i in {1..24}; do
-            finish "j$i" 90
-            [[ $status == 0 ]]
+            ends_with "j$i" 0 90
         done
         [[ $(wc -l <"$LOG") == 24 ]]
         server_takes 100

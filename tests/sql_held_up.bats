@@ -63,8 +63,7 @@ waits_behind() {
 
 # not_before NAME SECONDS: its command has not begun earlier.
 not_before() {
-    finish "$1" 30
-    [[ $status == 0 ]]
+    ends_with "$1" 0 30
     awk -v least="$2" '{ print "begun at " $1 ", not before " least; exit !($1 >= least) }' \
         "$T/$1.begun"
 }
@@ -98,8 +97,7 @@ not_before() {
         pause 1200
         queue b k
         open_gate
-        finish look 30
-        [[ $status == 0 ]]
+        ends_with look 0 30
         jq -e '.[0].waiters | length == 1' "$T/look.out"
         kill "${pid[a]}"
         finish b

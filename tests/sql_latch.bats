@@ -80,8 +80,7 @@ through_proxy() {
             rlock latch set k 1
             start=$(now_ms)
             rlock latch count-down k
-            finish w
-            [[ $status == 0 ]]
+            ends_with w 0
             total=$((total + $(now_ms) - start))
             rlock latch delete k
         done
@@ -133,8 +132,7 @@ expire() {
         json '.ttl_left_ms > 3500000 and .ttl_left_ms <= 3600000'
         wait_for w k
         expire k
-        finish w
-        [[ $status == 1 ]]
+        ends_with w 1
         contains "$T/w.err" vanished
         # An open one, too.
         rlock latch set --ttl 1h l 1
@@ -149,8 +147,7 @@ expire() {
         rlock latch set --ttl 1h m 1
         wait_for w m
         tables_are_emptied
-        finish w
-        [[ $status == 1 ]]
+        ends_with w 1
         contains "$T/w.err" vanished
     }
     on_each vanishes
@@ -165,8 +162,7 @@ expire() {
         run -69 rlock latch count-down --server-wait 0 k
         database_start "$DATABASE"
         rlock latch count-down k 2
-        finish w 30
-        [[ $status == 0 ]]
+        ends_with w 0 30
     }
     on_each restart
 }
@@ -255,10 +251,8 @@ k latch/2
             bg "d$i" rlock latch count-down --id one k
         done
         for i in {1..12}; do
-            finish "c$i" 30
-            [[ $status == 0 ]]
-            finish "d$i" 30
-            [[ $status == 0 ]]
+            ends_with "c$i" 0 30
+            ends_with "d$i" 0 30
         done
         run -0 rlock latch status --json k
         json '.unnamed + (.ids | length) == 12 and .left == 0'
@@ -285,8 +279,7 @@ k latch/2
         bg w rlock latch wait -u "$url" k
         poll_until 10 contains "$T/w.err" "waiting for latch k"
         rlock latch count-down -u "$url" k
-        finish w
-        [[ $status == 0 ]]
+        ends_with w 0
         rlock latch delete -u "$url" k
     }
     on_each named

@@ -181,8 +181,7 @@ waits() {
         waits a
         run -0 --separate-stderr rlock force-release --yes --mirror shedlock:nightly k
         stderr_line '^nightly \(app-1\), the mirror of k, is held by another program, and ends in (59m|1h)'
-        finish a
-        [[ $status == 0 ]]
+        ends_with a 0
         java_takes nightly 3600 app-1
         "$BATS_TEST_DIRNAME/terminal.py" "$RLOCK" force-release --mirror shedlock:nightly k 3>&- <<EOF
 expect Take it away
@@ -246,26 +245,22 @@ EOF
     theft() {
         hold a k --lease 6s --mirror shedlock:nightly
         sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(after "$(utc)" 3600)"
-        finish a 30
-        [[ $status == 79 ]]
+        ends_with a 79 30
         contains "$T/a.err" 'lock lost: its mirror nightly (app-1) was taken by another program'
         is_free k
         [[ $(locked_by nightly) == app-1 ]]
         lasts nightly 3000000
         hold b k --lease 6s --mirror shedlock:n2
         sql "UPDATE shedlock SET lock_until = $(utc) WHERE name = 'n2'"
-        finish b 20
-        [[ $status == 79 ]]
+        ends_with b 79 20
         contains "$T/b.err" 'lock lost: its mirror n2 was deleted'
         hold c k --lease 6s --mirror shedlock:n2
         sql "DELETE FROM shedlock WHERE name = 'n2'"
-        finish c 20
-        [[ $status == 79 ]]
+        ends_with c 79 20
         # Another program had it in between, however short: it may have run.
         hold d k --lease 6s --mirror shedlock:n2
         sql "UPDATE shedlock SET locked_by = 'app-1', lock_until = $(utc) WHERE name = 'n2'"
-        finish d 20
-        [[ $status == 79 ]]
+        ends_with d 79 20
     }
     on_each theft
 }
@@ -280,8 +275,7 @@ EOF
             '$RLOCK' run k l --lease 12s -- \
                 sh -c ': >\"$T/in\"; \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' &
             '$RLOCK_TEST_TOOLS/await' '$T/in'"
-        finish a 20
-        [[ $status == 0 ]]
+        ends_with a 0 20
         contains "$T/other" 'with another mirror'
         java_refused nightly
         renewed k
@@ -307,8 +301,7 @@ EOF
                 sleep 0.02; echo r$i >>'$LOG'"
         done
         for i in r{1..8}; do
-            finish "$i" 60
-            [[ $status == 0 ]]
+            ends_with "$i" 0 60
         done
         wait "${java[@]}"
         # Each has noted its name twice in a row.

@@ -103,8 +103,7 @@ has_two_sessions() {
     bg w rlock latch wait ready
     run -0 rlock latch set ready 1
     run -0 rlock latch count-down ready
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
 }
 
 @test "a holder that is killed blocks the next one for its lease" {
@@ -112,8 +111,7 @@ has_two_sessions() {
     bg b rlock run k -- true
     poll_until 15 has_waiters k 1
     kill_both a
-    finish b 30
-    [[ $status == 0 ]]
+    ends_with b 0 30
 }
 
 @test "the pooler is killed and comes back: the lock stays, and so does the place in the queue" {

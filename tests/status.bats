@@ -145,8 +145,7 @@ no_controls() { # in $output, but for the ends of lines
     run -0 --separate-stderr rlock status -q free other
     [[ $output == "" && $stderr == "" ]]
     run -0 rlock status k
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -0 rlock status -q k
 }
 
@@ -297,8 +296,7 @@ EOF
     poll_until 10 eval '(($(wc -l <"$T/watch.out") > times))'
     [[ $(wc -l <"$T/watch.err") == 2 && $(<"$T/watch.out") != *$'\e'* ]]
     kill -INT "${pid[watch]}"
-    finish watch
-    [[ $status == 130 ]]
+    ends_with watch 130
     # JSON has nothing for people.
     bg watch rlock status --watch 100ms --json
     poll_until 10 eval '(($(wc -l <"$T/watch.out") > 2))'

@@ -48,8 +48,7 @@ setup() {
     poll_until 10 test -z "$(command_of "${pid[a]}" | xargs ps -o comm= -p 2>/dev/null | grep await)"
     held k
     : >"$T/go"
-    finish a
-    [[ $status == 124 ]]
+    ends_with a 124
     is_free k
 }
 
@@ -59,8 +58,7 @@ setup() {
     run -5 --separate-stderr rlock run --stop 'touch "$T/stopped"' k -- sh -c 'exit 5'
     [[ ! $stderr ]]
     hold a k --stop 'touch "$T/stopped"'
-    kill "${pid[a]}"
-    finish a
+    terminate a
     [[ $status == 143 && ! -e $T/stopped ]]
     run -64 rlock run --stop '' k -- true
     # One that does not read does no harm either.
@@ -113,8 +111,7 @@ setup() {
     no_more a
     [[ $(grep -c '^a ' "$LOG") == $(grep -c '^a ' "$T/then") ]]
     kill -CONT "${pid[a]}"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     run -1 contains "$T/a.err" '--stop'
 }
 
@@ -125,8 +122,7 @@ setup() {
     bg b rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go"
     poll_until 15 holds b k
     kill -CONT "${pid[a]}" "$agent"
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     contains "$T/a.err" 'rlock: k: no time was left for the command of --stop'
     [[ ! -e $T/gone.b ]]
     : >"$T/go"

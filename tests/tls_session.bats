@@ -54,11 +54,8 @@ setup() {
     sleep 1 # of a stalled handshake
     fault pass
     renewed k
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
-    finish b
-    [[ $status == 0 ]]
+    terminate a 143
+    ends_with b 0
 }
 
 @test "connections are cut again and again: the lock is renewed all the same" {
@@ -83,8 +80,7 @@ setup() {
     working a
     fault blackhole
     work b k 0.2
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     finish b
     no_overlap
 }
@@ -93,15 +89,12 @@ setup() {
     hold a k --lease 9s
     : >"$T/redis.dirty"
     redis_stop
-    finish a
-    [[ $status == 79 ]]
+    ends_with a 79
     # A message before the last connection ends is not lost: the status is rlock's own.
     redis_start
     hold b k --lease 30s
     redis client kill type normal skipme yes
-    kill "${pid[b]}"
-    finish b
-    [[ $status == 143 ]]
+    terminate b 143
     run -0 rlock status -q k
 }
 
@@ -116,8 +109,7 @@ setup() {
     json '.[0].waiters | length == 100'
     kill "${pid[a]}"
     for n in {1..100}; do
-        finish "w$n" 50
-        [[ $status == 0 ]]
+        ends_with "w$n" 0 50
         # A hundred handshakes may keep a busy machine from an answer for three seconds.
         run ! grep -vE ' (waiting for|acquired after) |no answer from the store yet|is back after' \
             "$T/w$n.err"
@@ -133,8 +125,7 @@ setup() {
         bg b rlock run k -- sh -c "date +%s%3N >'$T/got'"
         poll_until 15 has_waiters k 1
         start=$(now_ms)
-        kill "${pid[a]}"
-        finish a
+        terminate a
         finish b
         echo "$(($(<"$T/got") - start)) ms"
         # The slow way, by heartbeat, takes up to 2.5 s.
@@ -191,7 +182,5 @@ connections() {
     cp "$CERTS/other.pem" "$T/trusted.pem"
     printf 'tls-ca = %s/other.pem\n' "$CERTS" >"$T/config"
     renewed k
-    kill "${pid[a]}"
-    finish a
-    [[ $status == 143 ]]
+    terminate a 143
 }

@@ -44,8 +44,7 @@ clean() {
     run -75 --separate-stderr rlock run -w 8s k -- true # to connect takes a part of it
     bg third rlock run k -- true
     poll_until 20 has_waiters k 2
-    kill -TERM "${pid[third]}"
-    finish third
+    terminate third
     ((status == 143))
     : >"$T/go"
     finish first

@@ -11,8 +11,7 @@ load helper
     done
     kill "${pid[a]}"
     for ((i = 1; i <= 30; i++)); do
-        finish "w$i" 30
-        [[ $status == 0 ]]
+        ends_with "w$i" 0 30
     done
     [[ $(tr '\n' ' ' <"$LOG") == "$order" ]]
 }
@@ -104,10 +103,8 @@ hand_overs() {
     start=$(now_ms)
     bg one bash -c 'loop 1'
     bg two bash -c 'loop 2'
-    finish one 50
-    [[ $status == 0 ]]
-    finish two 50
-    [[ $status == 0 ]]
+    ends_with one 0 50
+    ends_with two 0 50
     # A missed wake-up is found by the next heartbeat, 2.5 s later.
     run -0 jq -s "map(select(.waited_ms > 2000 + 100 * $(unit_ms))) | length" "$T/report.1" \
         "$T/report.2"
@@ -122,8 +119,7 @@ hand_overs() {
     kill_both a
     left=$(lease_left k)
     start=$(now_ms)
-    finish w
-    [[ $status == 0 ]]
+    ends_with w 0
     took $((left - 1000)) $((left + 2000)) "$start"
 }
 
@@ -135,10 +131,8 @@ hand_overs() {
     queue w k
     kill_both a
     start=$(now_ms)
-    finish first
-    [[ $status == 75 ]]
-    finish w
-    [[ $status == 0 ]]
+    ends_with first 75
+    ends_with w 0
     took 10000 22000 "$start"
 }
 
@@ -149,10 +143,8 @@ hand_overs() {
     bg w rlock run k -- sh -c "date +%s%3N >'$T/next'"
     poll_until 10 has_waiters k 1
     : >"$T/go"
-    finish a
-    [[ $status == 0 ]]
-    finish w
-    [[ $status == 0 ]]
+    ends_with a 0
+    ends_with w 0
     took 11000 14000 "$(<"$T/began")" "$(<"$T/next")"
 }
 
@@ -162,8 +154,7 @@ hand_overs() {
     local agent
     agent=$(agent_of "${pid[w]}")
     kill -STOP "${pid[w]}" "$agent"
-    kill "${pid[a]}"
-    finish a
+    terminate a
     # The lock is free, but the first in the queue has not been silent for long.
     run -75 rlock run -n k -- true
     run -75 rlock run -w 1s k -- true
@@ -191,8 +182,7 @@ hand_overs() {
         kill -TERM "${pid[w$i]}"
     done
     for ((i = 0; i < 20; i++)); do
-        finish "w$i" 10
-        [[ $status == 143 ]]
+        ends_with "w$i" 143 10
     done
     [[ $(waiters k) == 0 && ! -e $T/run ]]
     [[ $(redis hkeys "rlock:{k}" | grep -c '^w:') == 0 ]]
@@ -210,8 +200,7 @@ hand_overs() {
     pause 500 # for one of them to have asked
     kill "${pid[w1]}" "${pid[w2]}" "${pid[w3]}"
     for i in 1 2 3; do
-        finish "w$i"
-        [[ $status == 143 ]]
+        ends_with "w$i" 143
     done
     poll_until 10 eval '[[ $(fault stats) == *"open 0"* ]]'
     [[ $(redis_calls evalsha) -ge 1 && $(rlock status --json) == "[]" && ! -e $T/run ]]
@@ -241,8 +230,7 @@ hand_overs() {
     hold a k --lease 60s
     queue w1 k
     queue w2 k
-    kill -TERM "${pid[w1]}"
-    finish w1
+    terminate w1
     kill "${pid[a]}"
     finish w2 5
     [[ $status == 0 && $(<"$LOG") == w2 ]]
@@ -308,8 +296,7 @@ hand_overs() {
     redis_start
     start=$(now_ms)
     for ((i = 1; i <= 20; i++)); do
-        finish "w$i" 30
-        [[ $status == 0 ]]
+        ends_with "w$i" 0 30
     done
     [[ $(sort -u "$LOG" | wc -l) == 20 ]]
     # Some for each to begin with, and a heartbeat of each waiter every 2.5 s at most.

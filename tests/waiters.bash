@@ -19,8 +19,7 @@ place_is_kept() {
     json '.[0] | (.holders | length == 1) and (.waiters | length == 2)'
     ends_well a
     for name in b c; do
-        finish $name 30
-        [[ $status == 0 ]]
+        ends_with $name 0 30
     done
     [[ $(xargs <"$LOG") == "b c" ]]
     is_free k

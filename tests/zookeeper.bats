@@ -81,8 +81,7 @@ strange_sessions_ended() {
     hold a k --lease 4s
     queue b k
     kill_both a
-    finish b 30
-    [[ $status == 0 ]]
+    ends_with b 0 30
 }
 
 @test "an agent that dies: the next one continues the session" {
@@ -112,8 +111,7 @@ killed_unheard() {
         --connect-timeout 60s "${@:4}" k -- sh -c 'exit 9'
     poll_until 10 eval "has_holders k $2 && has_waiters k $3"
     kill -KILL "$(agent_of "${pid[a]}")"
-    finish a 30
-    [[ $status == 9 ]]
+    ends_with a 9 30
     is_free k
     has_waiters k 0
     kill "${pid[proxy]}"
@@ -170,8 +168,7 @@ END
 @test "force-release: the command is stopped at once, whatever is left of the lease" {
     hold a k --lease 40s
     run -0 rlock force-release --now --yes k
-    finish a 10
-    [[ $status == 79 ]]
+    ends_with a 79 10
     contains "$T/a.err" 'lock lost'
     run -1 rlock force-release --now --yes k
 }
@@ -200,10 +197,8 @@ END
         bg "ba$i" rlock run b a -- sh -c "echo + >>'$LOG'; echo - >>'$LOG'"
     done
     for i in {1..8}; do
-        finish "ab$i" 60
-        [[ $status == 0 ]]
-        finish "ba$i" 60
-        [[ $status == 0 ]]
+        ends_with "ab$i" 0 60
+        ends_with "ba$i" 0 60
     done
     [[ $(xargs <"$LOG") == "$(printf '+ - %.0s' {1..16} | xargs)" ]]
 }
@@ -249,8 +244,7 @@ slots() {
     [[ $(sort -n "$T/slots" | xargs) == "1 2 3 4 5 6 7 8" ]]
     : >"$T/go"
     for i in {1..8}; do
-        finish "r$i"
-        [[ $status == 0 ]]
+        ends_with "r$i" 0
     done
 }
 
@@ -317,10 +311,8 @@ END
     hold c k --limit 1 --lease 40s
     queue d k --limit 1
     run -0 rlock force-release --now --yes k
-    finish c 10
-    [[ $status == 79 ]]
-    finish d
-    [[ $status == 0 ]]
+    ends_with c 79 10
+    ends_with d 0
 }
 
 @test "a semaphore: acquire --keep, renew and release by another process; an agent that dies" {
@@ -351,8 +343,7 @@ END
     : >"$T/go"
     finish a
     [[ $status == 0 && -s $T/inner && $(<"$T/inner") == "$(<"$T/outer")" ]]
-    finish b
-    [[ $status == 0 ]]
+    ends_with b 0
 }
 
 @test "nested: siblings take turns, and an owner within one does not wait for the other" {
@@ -512,8 +503,7 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     hold a k
     refused 75 run -u "$url" --tls-ca "$CERTS/ca.pem" -n k -- touch "$T/ran"
     stderr_line '^rlock: k: not acquired: held by '
-    kill "${pid[a]}"
-    finish a
+    terminate a
     run -0 rlock run -u "$url" --tls-ca "$CERTS/ca.pem" --lease 10s k -- sh -c 'echo "$RLOCK_KEY"'
     [[ $output == k ]]
     refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/other.pem" k -- touch "$T/ran"
@@ -533,14 +523,12 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     work a k 1000 -u "$there" --lease 20s
     working a
     work b k 0.3
-    finish a 30
-    [[ $status == 79 ]]
+    ends_with a 79 30
     # While b waits for the end of the session that a has had.
     poll_until 5 strange_sessions_ended
     run works b
     [[ $status == 1 ]]
-    finish b 30
-    [[ $status == 0 ]]
+    ends_with b 0 30
     no_overlap
     run -69 rlock doctor -u "$there"
     [[ $output == *"unfit    session      it opens no session again, as ClickHouse Keeper"* ]]

@@ -58,8 +58,7 @@ waits_behind() {
 # A Java or Python program that holds the lock releases it, and was not disturbed.
 goes() {
     : >"$T/$1.go"
-    finish "$1" 60
-    [[ $status == 0 ]]
+    ends_with "$1" 0 60
 }
 
 @test "Curator's mutex waits for rlock, rlock for the mutex, and all are served in their order" {
@@ -88,8 +87,7 @@ goes() {
     run -75 rlock run -n --read k -- true
     queue b k --read
     goes a
-    finish b 60
-    [[ $status == 0 ]]
+    ends_with b 0 60
     stay c k
     java_lock d write k
     waits_behind d k 1
@@ -160,8 +158,7 @@ goes() {
     poll_until 60 is_up a
     queue b k --limit 1
     kill -KILL "${pid[a]}"
-    finish b 60
-    [[ $status == 0 ]]
+    ends_with b 0 60
     hold c k --limit 1 --lease 4s
     java_lock d 1 k
     poll_until 60 has_waiters k 1
@@ -176,8 +173,7 @@ goes() {
     poll_until 60 is_up a
     queue b k
     kill -KILL "${pid[a]}"
-    finish b 60
-    [[ $status == 0 ]]
+    ends_with b 0 60
     hold c k --lease 4s
     java_lock d mutex k
     waits_behind d k 1

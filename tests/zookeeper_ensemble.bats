@@ -70,10 +70,8 @@ dead_before_the_next() {
         RLOCK_URL=$(through $others) poll_until 10 has_waiters k 1
         pause $((RANDOM % 2000))
         cut_off "$one" blackhole
-        finish a 30
-        [[ $status == 79 ]]
-        finish b 90
-        [[ $status == 0 ]]
+        ends_with a 79 30
+        ends_with b 0 90
         echo "round $round: worked until $(tail -n 1 "$T/works"), the next from $(<"$T/begins")"
         awk -v until="$(tail -n 1 "$T/works")" '{ exit !($1 > until) }' "$T/begins"
         cut_off "$one" pass
