@@ -73,9 +73,9 @@ set_fault() {
     for i in 1 2 3 4; do
         start_proxy "p$i"
         fault_of "p$i" delay up 1500
-        bg "r$i" rlock run -u "redis://${proxy[p$i]}" --lease 60s "k$i" -- touch "$T/run"
     done
     for i in 1 2 3 4; do
+        bg "r$i" rlock run -u "redis://${proxy[p$i]}" --lease 60s "k$i" -- touch "$T/run"
         poll_until 10 eval "fault_of p$i stats | grep -q 'open 1'"
         kill -TERM "${pid[r$i]}"
     done

@@ -45,8 +45,10 @@ static void close_store(struct query *query)
 
 void query_close(struct query *query)
 {
-    if (query->asked)
+    if (query->asked) {
         outage_end(&query->outage);
+        outage_free(&query->outage);
+    }
     close_store(query);
     if (query->loop)
         loop_free(query->loop);
