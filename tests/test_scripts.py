@@ -1,7 +1,10 @@
 #!/usr/bin/env -S python3 -B
 """Each script of src/rules/lua by itself: replies, fields, the queue, clocks and tokens.
 Prints TAP."""
-from script_server import PLACE_TTL, Lock
+import os
+import re
+
+from script_server import LUA, PLACE_TTL, Lock
 from script_tap import (
     A,
     B,
@@ -20,6 +23,14 @@ from script_tap import (
 )
 
 # -- each script by itself ------------------------------------------------------------------------
+
+
+@test("no number is written with %d: it passes through a long, of 32 bits on some servers")
+def _(_server):
+    for name in sorted(os.listdir(LUA)):
+        with open(os.path.join(LUA, name), encoding="utf-8") as file:
+            formats = re.findall(r"string\.format\(\s*'([^']*)'", file.read())
+        same((name, [text for text in formats if re.search("%[dixu]", text)]), (name, []))
 
 
 @test("acquire: a free lock is granted, and all it leaves is the lock")

@@ -6,7 +6,7 @@ local function nests_in(owner, ancestor)
 end
 
 local function write_entry(e)
-  return string.format('%d %d ', e.deadline, e.lease) .. e.rest
+  return string.format('%.0f %.0f ', e.deadline, e.lease) .. e.rest
 end
 
 -- The nearest ancestor of the lock's owner that holds it, and its family.

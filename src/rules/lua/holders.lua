@@ -225,7 +225,7 @@ end
 local function hold(lock, family, e, limit)
   local held = lock.held
     or { mode = e.mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
-  e.rest = string.format('%s %s %d %s %d ', e.fence, e.owner, e.since, e.mode, e.slot) .. e.who
+  e.rest = string.format('%s %s %.0f %s %.0f ', e.fence, e.owner, e.since, e.mode, e.slot) .. e.who
   if not family then
     family = { name = e.owner, entries = {} }
     held.count, held.oldest = held.count + 1, held.oldest or e.owner

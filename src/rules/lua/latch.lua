@@ -29,7 +29,7 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 -- Exact, where tostring() rounds to 14 digits.
 local function whole(number)
-  return string.format('%d', number)
+  return string.format('%.0f', number)
 end
 
 local function number(text)

@@ -72,8 +72,9 @@ local us_text = clock[1] .. string.sub('00000' .. clock[2], -6)
 local now_text = string.sub(us_text, 1, -4)
 
 -- A whole number as text, exact up to 2^53: .. and tostring() round to 14 digits, and take longer.
+-- %d would convert it to a long, which has 32 bits on some servers.
 local function whole(number)
-  return string.format('%d', number)
+  return string.format('%.0f', number)
 end
 
 -- Digits only, and exact: tonumber() also accepts inf, nan, 0x10 and 1e3, with which a loop over
@@ -107,7 +108,7 @@ local function read_held(text)
 end
 
 local function state_text(h)
-  return string.format('%s %d %d %d %d ', h.mode, h.limit, h.count, h.earliest, h.longest)
+  return string.format('%s %.0f %.0f %.0f %.0f ', h.mode, h.limit, h.count, h.earliest, h.longest)
     .. h.oldest
 end
 

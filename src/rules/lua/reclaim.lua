@@ -60,7 +60,7 @@ local function join_family(lock)
 end
 
 local function reclaim(lock, claim)
-  local rest = string.format('%s %s %d %s %d ', claim.fence, owner, now, claim.mode, claim.slot)
+  local rest = string.format('%s %s %.0f %s %.0f ', claim.fence, owner, now, claim.mode, claim.slot)
     .. claim.who
   lock.own = { deadline = now + lease, lease = lease, fence = claim.fence,
                owner = owner, since = now, mode = claim.mode, slot = claim.slot, rest = rest }
