@@ -600,3 +600,14 @@ END
     run -124 rlock run --lease 3s l -- sleep 60
     run -78 rlock run l -- "$RLOCK" run -n l -- true
 }
+
+@test "unless-done in a file is for run only: acquire and reserve, which run nothing, do without" {
+    as_default_user
+    echo 'unless-done = 1h' >"$T/config"
+    export RLOCK_CONFIG=$T/config
+    run -0 rlock run k -- true
+    run -75 rlock run k -- true
+    run -0 --separate-stderr rlock acquire k
+    run -0 rlock release --owner "$output" k
+    run -0 rlock reserve -m try k 1m
+}

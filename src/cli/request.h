@@ -44,6 +44,7 @@ struct request {
     unsigned limit;    /* 0: the one that is stored */
     const char *group; /* to be the only one of that wait; "": of each key's own; NULL: no matter */
     bool replace;      /* ask the holders to release it */
+    int64_t unless_done;      /* ns; 0: whatever was run before; a setting of "run" only */
     char mirror[MIRROR_SIZE]; /* "KIND:NAME"; "": none */
     /* By rlock acquire. A shell that acquires and releases in a loop still has the token of the
      * last time, which holds nothing any more: at the deepest level, the new one replaces it

@@ -158,6 +158,7 @@ static int judge(struct run *run)
     if (settings->unless_done && command_option(&run->arguments, OPTION_ANY))
         return command_refuse_setting(run->command, settings, SETTING_UNLESS_DONE,
                                       "does not go with --any: each KEY has its own history");
+    run->request.unless_done = settings->unless_done;
     return request_judge(&run->request, run->command, settings);
 }
 
