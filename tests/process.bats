@@ -172,6 +172,20 @@ paused() {
     done
 }
 
+@test "the store is away, and rlock is stopped: its agent kills the command, and the lock is lost" {
+    bg a rlock run --lease 3s --kill-after 0 k -- \
+        sh -c "trap '' TERM; : >'$T/up'; while :; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up"
+    command=$(command_of "${pid[a]}")
+    kill -STOP "$(redis_pid)" "${pid[a]}"
+    poll_until 15 in_state "$command" Z
+    pause 200 # the agent has time to take that for an end of the command by itself
+    kill -CONT "${pid[a]}"
+    finish a
+    kill -CONT "$(redis_pid)"
+    [[ $status == 79 ]]
+}
+
 @test "H98 the command starts with the signals that rlock was started with" {
     local plain
     plain=$(env --ignore-signal=USR1 --block-signal=USR2 grep -E '^Sig(Blk|Ign)' /proc/self/status)

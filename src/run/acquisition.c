@@ -234,7 +234,8 @@ bool acquisition_confirm(const struct acquisition_plan *plan, struct acquisition
 {
     struct agent_report report;
 
-    agent_process_hear(&outcome->agent, &report);
+    while (agent_process_hear(&outcome->agent, &report))
+        continue; /* behind the last one is its end */
     bool lives = !outcome->agent.gone && !outcome->agent.over;
     atomic_store(&outcome->agent.offer->delivered, lives);
     if (lives)

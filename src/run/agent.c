@@ -242,9 +242,11 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
     struct agent *agent = arg;
     const struct run_reason reason = run_reason_loss(loss);
 
+    if (withdraw(agent))
+        return;
     if (has_printer(agent) && agent->state == HOLDING)
         lose_renewed(agent, loss);
-    else if (is_leaving(agent) || !withdraw(agent))
+    else
         report_loss(agent, &reason);
 }
 
@@ -385,13 +387,14 @@ static void take_release(struct agent *agent, const struct agent_order *order)
 /* A printer may have claimed the lock, and was not able to print it. */
 static void take_cancel(struct agent *agent)
 {
-    bool held = has_printer(agent) && agent->state == HOLDING;
-
+    if (has_printer(agent) && agent->state == HOLDING) {
+        release(agent, NULL);
+        return;
+    }
     agent->state = CANCELLING;
     watchdog_dismiss(&agent->watchdog);
     waiting_end(&agent->waiting);
-    keeper_cancel(agent->keeper,
-                  held ? release_by(agent) : moment_plus(loop_now(agent->loop), CANCEL_NS));
+    keeper_cancel(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS));
 }
 
 static void on_command_end(struct loop_io *io, int events)
@@ -501,14 +504,14 @@ static void on_listen(void *arg)
     drain_channel(arg);
 }
 
-/* Whether the supervisor must claim a grant, or release the lock after its command has ended. One
- * that is ending its command must first see to what the command has started. */
+/* Whether the supervisor must claim a grant, or release the lock after its command has ended by
+ * itself. One that is ending its command must first see to what the command has started. */
 static bool awaits_reaction(const struct agent *agent)
 {
     const struct watchdog *watchdog = &agent->watchdog;
-    bool ending = watchdog->stopping || watchdog_has_alarmed(watchdog);
+    bool by_itself = watchdog->phase == WATCHDOG_WATCHING && !watchdog->stopping;
 
-    return agent->state == OFFERED || (agent->state == HOLDING && agent->ended && !ending);
+    return agent->state == OFFERED || (agent->state == HOLDING && agent->ended && by_itself);
 }
 
 /* A command that ended by itself while the lock was held has lost nothing. */

@@ -64,10 +64,5 @@ static inline bool watchdog_delays_term(const struct watchdog *watchdog)
 {
     return watchdog->phase == WATCHDOG_DELAYING;
 }
-/* Whether something has been done to the tree, under the present lease. */
-static inline bool watchdog_has_alarmed(const struct watchdog *watchdog)
-{
-    return watchdog->phase >= WATCHDOG_DELAYING;
-}
 
 #endif
