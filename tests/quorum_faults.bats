@@ -134,7 +134,10 @@ up_for() {
     done
 }
 
+# A server that does not know the script of releases drops a release behind an unanswered renewal:
+# with the script it is longer than what the server has read when it finds the connection closed.
 @test "H86 released while a node stands still: released there, too" {
+    rlock run k -- true
     hold a k
     poll_until 5 held_on_all k 1 2 3 4 5
     node_signal 5 STOP
