@@ -32,6 +32,48 @@ begun() {
     poll_until 10 test -e "$T/$name.up"
 }
 
+@test "init --minimum-version: older programs are refused; those that hold the lock continue" {
+    without_grace rlock run there -- true
+    hold a held
+    on_terminal "$RLOCK" init --minimum-version 99.10.0 <<'EOF'
+expect init: locks are acquired only by rlock 99.10.0 or later
+status 0
+EOF
+    run -0 --separate-stderr rlock init -q --minimum-version 99.10.0
+    [[ ! $output && ! $stderr ]]
+    local key
+    for key in there held new; do
+        run -78 --separate-stderr rlock run -n "$key" -- true
+        stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "
+        run -78 rlock acquire -n "$key"
+    done
+    renewed held
+    kill "${pid[a]}"
+    finish a
+    is_free held
+    run -69 --separate-stderr rlock doctor --json
+    json '.findings | any(.check == "minimum" and .level == "fine")'
+    as_default_user
+    without_grace run -0 rlock run --prefix other new -- true
+    run -0 rlock init --minimum-version 0.0.0
+    run -0 rlock run new -- true
+    local wrong
+    for wrong in '' 1 1.2 1.2.3.4 1.2.x 1.2.3- -1.2.3 1.2.100000; do
+        run -64 rlock init --minimum-version "$wrong"
+    done
+    for wrong in --force --print --grant=x; do
+        run -64 --separate-stderr rlock init "$wrong" --minimum-version 1.0.0
+        stderr_line 'minimum-version does nothing else'
+    done
+    for wrong in cluster://127.0.0.1:1 zookeeper://127.0.0.1:1; do
+        without_grace run -64 --separate-stderr rlock init -u "$wrong" --minimum-version 1.0.0
+        stderr_line "${wrong%%:*}:// has no init --minimum-version$"
+    done
+    without_grace run -64 --separate-stderr rlock init -u redis://127.0.0.1:1 \
+        -u redis://127.0.0.1:2 --minimum-version 1.0.0
+    stderr_line 'a quorum has no init --minimum-version$'
+}
+
 @test "a new server grants nothing for one lease, and says so; rlock init says that it is new" {
     local start
     redis flushall

@@ -25,6 +25,28 @@ setup_file() { databases_start; }
     on_each alone
 }
 
+@test "a minimum version refuses older programs, of locks that are there and of new ones" {
+    minimum() {
+        run -0 rlock run there -- true
+        run -0 rlock init --minimum-version 1.0.0
+        run -0 rlock run there -- true
+        run -0 --separate-stderr rlock init --minimum-version 99.10.0
+        stderr_line 'this rlock is .*, and cannot acquire any more'
+        local key
+        for key in there new; do
+            refused 78 run "$key" -- touch "$T/ran"
+            stderr_line "^rlock: $key: the store asks for rlock 99.10.0 or later; this is rlock "
+        done
+        [[ ! -e $T/ran ]]
+        run -69 rlock doctor
+        [[ $output == *"minimum "*"only by rlock 99.10.0 or later"* ]]
+        run -0 rlock init --minimum-version 0.0.0
+        run -0 rlock run there -- true
+        run -0 rlock run new -- true
+    }
+    on_each minimum
+}
+
 @test "ten that want the same lock have it one after the other" {
     on_each one_after_the_other 10
 }

@@ -254,4 +254,70 @@ def _(server):
     same(lock.acquire(A, queue=False)[0], "GRANTED")
 
 
+def set_minimum(lock, version, *marked):
+    keys = [PAUSES, lock.now // 1000, lock.now % 1000 * 1000]
+    reply = lock.call("EVALSHA", lock.server.sha["pauses", True], len(keys), *keys,
+                      *pairs("pauses", what="minimum", version=version))
+    same(reply, ["ADJUSTED", lock.now])
+    for each in marked:
+        each.mark()
+
+
+def refusal(lock, version, **more):
+    reply = lock.acquire(B, version=version, **more)
+    return reply[2] if reply[0] == "MISFIT" else lock.release(B) and None
+
+
+@test("minimum version: versions are compared as numbers; a caller without one is the oldest")
+def _(server):
+    lock = Pausable(server)
+    for minimum, version, fits in (
+        ("1.10.0", "1.9.9", False), ("1.9.9", "1.10.0", True), ("1.0.0", "1.0.0", True),
+        ("2.0.0", "1.99999.99999", False), ("1.0.1", "1.0.0", False), ("1.0.0", "2.0.0-rc1", True),
+        ("0.0.1", None, False), ("1.0.0", "x", False),
+    ):
+        server.call("FLUSHALL")
+        set_minimum(lock, minimum)
+        wanted = None if fits else f"minimum {minimum}"
+        same(refusal(lock, version), wanted, f"{version}, new, of {minimum}")
+        same(server.call("EXISTS", lock.key), int(fits))
+        same(refusal(lock, version, queue=False), wanted, f"{version}, again, of {minimum}")
+
+
+@test("minimum version: locks that are there are marked, new ones take it over, all writes keep it")
+def _(server):
+    old, free, new, other = (Pausable(server, name) for name in ("old", "free", "new", "other"))
+    old.acquire(A, version="1.0.0")
+    free.acquire(A, version="1.0.0")
+    free.release(A)
+    set_minimum(old, "1.2.0", old, free, new)
+    same(server.call("EXISTS", new.key), 0, "a lock that is not there is not made")
+    # A holder continues; the next one has to be new enough, as well as a waiter.
+    same(old.renew(A)[0], "RENEWED")
+    same([refusal(lock, "1.1.9") for lock in (old, free, new)], ["minimum 1.2.0"] * 3)
+    same(old.acquire(B, version="1.2.0", offer="t" * 22)[0], "QUEUED")
+    old.release(A)
+    same(old.acquire(B, version="1.2.0")[0], "GRANTED")
+    old.release(B)
+    free.run("adjust", "limit", limit=3)
+    free.pause()
+    free.resume()
+    same(new.acquire(A, version="1.2.0", who=WHO)[0], "GRANTED")
+    same(new.acquire(B, version="1.2.0", latest="")[0], "QUEUED")
+    same([lock.fields()["k"] for lock in (old, free, new)], ["lock/1 1.2.0"] * 3)
+    # Another lock of several, one by one and together.
+    both = Lock(server, "other", "old")
+    same(both.acquire(C, version="1.1.9")[2:], ["minimum 1.2.0", 1])
+    # Pauses and the version share a hash, and neither ends the other.
+    old.pause_glob("o*")
+    old.resume_glob("o*")
+    true(server.call("PTTL", PAUSES) > 1000 * WEEK, "the version stays")
+    same(refusal(other, "1.1.9"), "minimum 1.2.0")
+    set_minimum(old, "0.0.0", old, free, new)
+    same([refusal(lock, "1.1.9") for lock in (old, other)], [None] * 2)
+    same([lock.fields()["k"] for lock in (old, free, new, other)], ["lock/1"] * 4)
+    old.set("k", "lock/1 x")
+    same(refusal(old, "9.0.0"), "lock/1 x")
+
+
 main()

@@ -71,6 +71,7 @@ static const struct {
     {STORE_PRIORITIES, "--priority"},
     {STORE_PAUSES, "pause"},
     {STORE_GLOB_PAUSES, "pause of a GLOB"},
+    {STORE_MINIMUM, "init --minimum-version"},
     {STORE_REPLACE, "--replace"},
     {STORE_ASK, "force-release without --now"},
     {STORE_DETACHED, "acquire without --keep"},

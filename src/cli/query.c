@@ -165,6 +165,13 @@ static void keep_pause(void *arg, const struct lock_view *view)
     lock_views_add(&list->pauses, view);
 }
 
+static void keep_minimum(void *arg, const char *version)
+{
+    struct lock_list *list = arg;
+
+    snprintf(list->minimum, sizeof list->minimum, "%s", version);
+}
+
 /* Refuses by the first misfit. */
 static void refuse_misfits(const struct lock_list *list, struct answer *answer)
 {
@@ -191,6 +198,7 @@ static void survey(struct query *query, struct survey_request *request, struct l
     request->each = keep;
     request->each_arg = list;
     request->paused = keep_pause;
+    request->minimum = keep_minimum;
     request->heard = heard;
     request->heard_arg = query;
     query_ask(query, (struct operation){.verb = VERB_SURVEY, .survey = request}, answer);

@@ -21,6 +21,7 @@ struct lock_list {
     struct lock_views locks;
     struct lock_views misfits; /* named KEYs that are something else */
     struct lock_views pauses;  /* of GLOBs, which are their keys */
+    char minimum[24];          /* the version of rlock that the store asks for; "": any */
 };
 
 /* A callback of signals or timers may end a call by loop_stop(): the answer is then UNKNOWN without

@@ -1,11 +1,15 @@
 /* rlock init: marks a new server as one that has forgotten nothing; makes the tables of a
- * database. */
+ * database; sets the version of rlock that a store asks for. */
 #include "cmd/commands.h"
+
+#include "base/decimal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT };
+enum { OPTION_FORCE = OPTION_OTHER, OPTION_PRINT, OPTION_GRANT, OPTION_MINIMUM };
+
+#define PART_MAX 99999 /* of a version, as in minimum.lua */
 
 static const struct option_spec options[] = {
     {.id = OPTION_FORCE,
@@ -18,6 +22,10 @@ static const struct option_spec options[] = {
     {.id = OPTION_PRINT,
      .name = "print",
      .help = "print the SQL (or for --grant on Redis the ACL), and do nothing"},
+    {.id = OPTION_MINIMUM,
+     .name = "minimum-version",
+     .argument = "X.Y.Z",
+     .help = "only let this rlock or a later one acquire (0.0.0: any), and do no more"},
     SETTINGS_OPTIONS,
     {0}};
 
@@ -71,13 +79,61 @@ static int print(struct init *all)
     return STATUS_OK;
 }
 
+/* Reads X.Y.Z as one number; what follows it only if "exact" is false. -1: it is not a version. */
+static int64_t read_version(const char *text, bool exact)
+{
+    int64_t number = 0, part;
+
+    for (int i = 0; i < 3; i++) {
+        if (i > 0 && *text++ != '.')
+            return -1;
+        if (!decimal_take(&text, PART_MAX, &part))
+            return -1;
+        number = number * (PART_MAX + 1) + part;
+    }
+    return exact && *text ? -1 : number;
+}
+
+static int set_minimum(struct init *all, const char *version)
+{
+    const struct adjust_request request = {
+        .key = "*", .glob = true, .what = ADJUST_MINIMUM, .version = version};
+    int64_t minimum = read_version(version, true);
+    struct answer answer;
+
+    for (int id = OPTION_FORCE; id < OPTION_MINIMUM; id++)
+        if (command_option(&all->arguments, id))
+            return command_misused(all->command, "--minimum-version does nothing else: give the "
+                                                 "other options in a second call");
+    if (minimum < 0)
+        return command_misused(all->command, "--minimum-version: not a version X.Y.Z: %s", version);
+    if (!store_can(&all->settings.address, STORE_MINIMUM))
+        return command_lacks(all->command, &all->settings.address, STORE_MINIMUM);
+    int status = command_open(all->command, &all->settings, &all->query);
+    if (status != STATUS_OK)
+        return status;
+    query_ask(&all->query, (struct operation){.verb = VERB_ADJUST, .adjust = &request}, &answer);
+    if (answer.verdict != VERDICT_GRANTED)
+        return command_refused(all->command, &answer);
+    if (read_version(PACKAGE_VERSION, false) < minimum)
+        say_warning("init: this rlock is %s, and cannot acquire any more", PACKAGE_VERSION);
+    if (minimum > 0)
+        command_confirm(all->command, "locks are acquired only by rlock %s or later", version);
+    else
+        command_confirm(all->command, "locks are acquired by any rlock");
+    return STATUS_OK;
+}
+
 static int begin(struct init *all)
 {
     const struct store_address *address = &all->settings.address;
     const struct store_record *record = store_record_of(address);
 
     const struct given_option *grant = command_option(&all->arguments, OPTION_GRANT);
+    const struct given_option *minimum = command_option(&all->arguments, OPTION_MINIMUM);
 
+    if (minimum)
+        return set_minimum(all, minimum->value);
     all->user = grant ? grant->value : NULL;
     if (all->user && !*all->user) {
         command_error(all->command, "--grant: the name of a user is empty");
@@ -113,10 +169,13 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_init = {
     .name = "init",
     .summary = "prepare a server for --grace, or make the tables of a database",
-    .usage = {"init [OPTIONS]"},
+    .usage = {"init [OPTIONS]", "init --minimum-version X.Y.Z"},
     .example = "Examples, for a server and a database that were just set up:\n"
                "  rlock init -u redis://locks.example.com\n"
-               "  rlock init -u postgresql://admin@db.example.com/locks --grant rlock\n",
+               "  rlock init -u postgresql://admin@db.example.com/locks --grant rlock\n"
+               "\n"
+               "Example, an older rlock acquires no lock there any more:\n"
+               "  rlock init --minimum-version 1.2.0\n",
     .options = options,
     .words = WORDS_NONE,
     .run = run,

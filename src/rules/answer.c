@@ -228,6 +228,9 @@ static const char *limit_behind(const char *word, const char *what)
     return *limit && limit[strspn(limit, "0123456789")] == '\0' ? limit : NULL;
 }
 
+/* In front of a version. */
+#define MINIMUM "minimum "
+
 static void answer_misfit(struct answer *answer, const char *what)
 {
     static const struct {
@@ -254,6 +257,10 @@ static void answer_misfit(struct answer *answer, const char *what)
     else if (stored)
         snprintf(answer->text, sizeof answer->text,
                  "it is a semaphore, with a stored limit of %.20s (rlock limit)", stored);
+    else if (strncmp(what, MINIMUM, strlen(MINIMUM)) == 0)
+        snprintf(answer->text, sizeof answer->text,
+                 "the store asks for rlock %.20s or later; this is rlock %s",
+                 what + strlen(MINIMUM), PACKAGE_VERSION);
     else if (!redis_newer_layout(what, "lock/1", answer->text, sizeof answer->text))
         snprintf(answer->text, sizeof answer->text, "not a lock: the key holds '%.40s'", what);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

@@ -214,6 +214,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
     }
     set_positive(call, "unless_done", request->unless_done / NS_PER_MS);
     set_text(call, "pauses", terms->pauses);
+    redis_call_set(call, "version", PACKAGE_VERSION);
     if (terms->grace)
         redis_call_set(call, "epoch", terms->marker);
     if (terms->member) {
@@ -362,7 +363,7 @@ void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms,
     }
 }
 
-/* The pause of a GLOB, in the words of SCAN, and in the user's. */
+/* The pause of a GLOB, in the words of SCAN, and in the user's; or the minimum version. */
 void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                        const struct adjust_request *request)
 {
@@ -373,6 +374,12 @@ void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms,
     call->script = &script_pauses;
     call->keys = mem_zeroed(sizeof *call->keys);
     call->keys[call->key_count++] = mem_strdup(terms->pauses);
+    if (request->what == ADJUST_MINIMUM) {
+        redis_call_set(call, "what", "minimum");
+        redis_call_set(call, "version", request->version);
+        free(glob);
+        return;
+    }
     redis_call_set(call, "what", request->what == ADJUST_PAUSE ? "pause" : "resume");
     redis_call_set(call, "glob", glob);
     if (request->what == ADJUST_PAUSE) {

@@ -280,22 +280,27 @@ struct survey_request {
     /* Told of each pause of a GLOB that may match what a GLOB among the patterns matches, as of a
      * lock with the GLOB for its key. Only with STORE_GLOB_PAUSES. NULL: not told. */
     void (*paused)(void *arg, const struct lock_view *view);
+    /* Told the minimum version, if the store has one. Not without "paused". NULL: not told. */
+    void (*minimum)(void *arg, const char *version);
 };
 
 /* An administrator's decision about a lock, made without holding it: how many may hold it (LIMIT,
- * NO_LIMIT), or whether new owners are let in, except those that nest in a holder (PAUSE, RESUME).
+ * NO_LIMIT), or whether new owners are let in, except those that nest in a holder (PAUSE, RESUME);
+ * or the version of rlock that all locks of the prefix ask for (MINIMUM).
  * GRANTED; REFUSED for ABSENT where there is nothing to forget, or for MISFIT. Asking the same again
  * is harmless. */
-enum adjustment { ADJUST_LIMIT, ADJUST_NO_LIMIT, ADJUST_PAUSE, ADJUST_RESUME };
+enum adjustment { ADJUST_LIMIT, ADJUST_NO_LIMIT, ADJUST_PAUSE, ADJUST_RESUME, ADJUST_MINIMUM };
 struct adjust_request {
     const char *key;
     /* PAUSE and RESUME: "key" is a GLOB, for all locks that it matches, also future ones. The pause
-     * of a lock that ends last counts, its own or a GLOB's. Only with STORE_GLOB_PAUSES. */
+     * of a lock that ends last counts, its own or a GLOB's. Only with STORE_GLOB_PAUSES. MINIMUM:
+     * set, with the GLOB "*". Only with STORE_MINIMUM. */
     bool glob;
     enum adjustment what;
-    unsigned limit;   /* LIMIT: 0 lets no owner in */
-    int64_t duration; /* PAUSE: ns */
-    const char *who;  /* PAUSE: identity_print()ed, its label says why */
+    unsigned limit;      /* LIMIT: 0 lets no owner in */
+    int64_t duration;    /* PAUSE: ns */
+    const char *who;     /* PAUSE: identity_print()ed, its label says why */
+    const char *version; /* MINIMUM: X.Y.Z; 0.0.0: any */
 };
 
 /* Tells a new server that it has forgotten nothing, so that it grants at once, also with grace; a

@@ -39,6 +39,7 @@ enum store_ability {
     STORE_ASK = 1 << 19,         /* a holder can be asked to release a lock */
     STORE_REPLACE = 1 << 20,     /* an acquisition can ask the holders to release */
     STORE_GLOB_PAUSES = 1 << 21, /* pauses for all keys that a GLOB matches, also new ones */
+    STORE_MINIMUM = 1 << 22,     /* refuses acquisitions of an older rlock than it asks for */
 };
 
 struct store_record {

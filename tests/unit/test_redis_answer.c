@@ -189,6 +189,8 @@ static const struct {
      "refused/misfit its layout is lock/2, which needs a later rlock: this one knows lock/1"},
     {"*3 'MISFIT' :1000 'lock/10_1.4.2'",
      "refused/misfit its layout is lock/10, which needs rlock 1.4.2 or later"},
+    {"*3 'MISFIT' :1000 'minimum_99.10.0'",
+     "refused/misfit the store asks for rlock 99.10.0 or later; this is rlock " PACKAGE_VERSION},
     {"*3 'MISFIT' :1000 'lock/0'", "refused/misfit not a lock: the key holds 'lock/0'"},
     {"*3 'MISFIT' :1000 'lock/_2'", "refused/misfit not a lock: the key holds 'lock/ 2'"},
     {"*2 'MISFIT' :1000", "refused/misfit not a lock: the key holds '?'"},

@@ -24,7 +24,13 @@ static const struct member_terms nothing;
 static const struct member_terms proposed = {.proposal = 77};
 static const struct member_terms settled = {.proposal = 77, .fences = fences};
 
-/* The call as "SCRIPT KEY… flags: NAME=VALUE|…". */
+/* Each acquisition has it. */
+static bool is_own_version(const char *name, const char *value)
+{
+    return strcmp(name, "version") == 0 && strcmp(value, PACKAGE_VERSION) == 0;
+}
+
+/* The call as "SCRIPT KEY… flags: NAME=VALUE|…", without our version. */
 static void print(const struct redis_call *call, char *out, size_t size)
 {
     FILE *to = fmemopen(out, size, "w");
@@ -40,8 +46,10 @@ static void print(const struct redis_call *call, char *out, size_t size)
     if (call->names_server)
         fprintf(to, " server");
     fprintf(to, ": ");
-    for (size_t i = 0; i < call->argc; i += 2)
-        fprintf(to, "%s%s=%s", i ? "|" : "", call->argv[i], call->argv[i + 1]);
+    for (size_t i = 0; i < call->argc; i += 2) {
+        if (!is_own_version(call->argv[i], call->argv[i + 1]))
+            fprintf(to, "%s%s=%s", i ? "|" : "", call->argv[i], call->argv[i + 1]);
+    }
     fclose(to);
 }
 
@@ -250,6 +258,9 @@ static void test_acquire(void)
         COMPLETE(&request);
         redis_call_acquire(&call, acquisitions[i].terms, "p", &request, acquisitions[i].settled,
                            acquisitions[i].offers);
+        const char *version = redis_call_get(&call, "version");
+        if (!version || strcmp(version, PACKAGE_VERSION) != 0)
+            redis_call_set(&call, "version", "missing");
         check(&call, acquisitions[i].wanted, acquisitions[i].what);
     }
 }
@@ -491,6 +502,10 @@ static void test_adjust(void)
          &pausing,
          {.key = "a*", .glob = true, .what = ADJUST_RESUME},
          "pauses p:!paused: what=resume|glob=p:{a*}"},
+        {"a minimum version",
+         &pausing,
+         {.key = "*", .glob = true, .what = ADJUST_MINIMUM, .version = "7.8.9"},
+         "pauses p:!paused: what=minimum|version=7.8.9"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -22,7 +22,8 @@
 --   [take]         N/M: take N of the M locks; not in a quorum
 --   [unless_done]  ms: take none of the locks if a run of each succeeded and began less than that
 --                  ago
---   [pauses]       the key of the pauses of GLOBs (globs.lua)
+--   [pauses]       the key of the pauses of GLOBs (globs.lua), and of the minimum version
+--   [version]      the caller's version of rlock, X.Y.Z (minimum.lua)
 --   [offer, offer_ms]   a token, and the ms from now on for which it takes the lock if that is
 --                  handed over to it with the token (holders.lua)
 --   [epoch]        the server's marker (epoch.lua)

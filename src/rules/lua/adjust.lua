@@ -2,7 +2,7 @@
 --
 -- Key: the lock.
 -- Arguments (those in brackets may be missing):
---   what       limit, pause, resume, or globs: apply the pauses of GLOBs
+--   what       limit, pause, resume, or globs: apply the pauses of GLOBs and the minimum version
 --   [limit]    of limit: how many may hold it from now on; missing: forget that
 --   [pauses]   of all others: the key of the pauses of GLOBs (globs.lua)
 --   [ms, who]  of pause: for how long no newcomer is let in, and the WHO of the one who decides
@@ -12,6 +12,7 @@
 --- @include "arguments"
 --- @include "holders"
 --- @include "globs"
+--- @include "minimum"
 
 local lock, refusal = load_families(1, nil, 'po', 'k')
 if not lock then return refusal end
@@ -22,7 +23,7 @@ local function set_limit(limit)
   if lock.held and lock.held.mode ~= 'l' then return { 'MISFIT', now, 'lock', 1 } end
   lock.stored, lock.limit = limit, limit
   keep(lock, 0)
-  redis.call('HSET', lock.key, 'k', KIND, 'l', whole(limit))
+  redis.call('HSET', lock.key, 'k', lock.kind, 'l', whole(limit))
   if lock.held then
     lock.held.limit = limit
     redis.call('HSET', lock.key, 's', state_text(lock.held))
@@ -67,7 +68,7 @@ local function set_pause(last, own)
   keep(lock, 0)
   if not own then redis.call('HDEL', lock.key, 'po') end
   if last then
-    redis.call('HSET', lock.key, 'k', KIND, 'p', last.text)
+    redis.call('HSET', lock.key, 'k', lock.kind, 'p', last.text)
     if own then redis.call('HSET', lock.key, 'po', own.text) end
     keep(lock, 0)
   else
@@ -93,8 +94,11 @@ end
 local function mark()
   local last, own = choose(own_pause())
   local same = (last and last.text) == (lock.paused and lock.paused.text)
-  if same or not lock.besides then return { 'NONE', now } end
-  return set_pause(last, own)
+  if not lock.besides then return { 'NONE', now } end
+  set_minimum(lock, ask.pauses and redis.call('HMGET', ask.pauses, 'v')[1] or nil)
+  if lock.kind ~= lock.besides then redis.call('HSET', lock.key, 'k', lock.kind) end
+  if not same then return set_pause(last, own) end
+  return { lock.kind ~= lock.besides and 'ADJUSTED' or 'NONE', now }
 end
 
 if ask.what == 'pause' then return pause(tonumber(ask.ms), ask.who) end

@@ -23,7 +23,7 @@ local function issue_fences(taken)
   for i, lock in ipairs(taken) do
     local settled = ask.settled and ask.settled[i]
     lock.issued = lock.parent and not settled and lock.parent.fence or new_fence(lock, i)
-    redis.call('HSET', lock.key, 'k', KIND, 'f', whole(lock.fence), 'a', count_acquired(lock))
+    redis.call('HSET', lock.key, 'k', lock.kind, 'f', whole(lock.fence), 'a', count_acquired(lock))
     keep(lock, ask.lease)
   end
 end

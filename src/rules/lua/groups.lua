@@ -29,7 +29,7 @@ local function note_sent_away(lock, other)
   local lines = { other .. ' ' .. write_waiter(me) }
   local known = redis.call('HGET', lock.key, 'g') or ''
   for line in string.gmatch(known, '[^\n]+') do table.insert(lines, #lines, line) end
-  redis.call('HSET', lock.key, 'k', KIND, 'g',
+  redis.call('HSET', lock.key, 'k', lock.kind, 'g',
     table.concat(lines, '\n', math.max(#lines - SENT_AWAY, 0) + 1))
 end
 

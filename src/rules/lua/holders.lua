@@ -44,7 +44,7 @@ local function note_barred(lock, name, ms)
     end
   end
   lock.barred = barred
-  redis.call('HSET', lock.key, 't', barred, 'k', KIND)
+  redis.call('HSET', lock.key, 't', barred, 'k', lock.kind)
 end
 
 -- Removes the entries of the family for which "gone" is true. The "ended" of an entry tells how it
@@ -268,7 +268,7 @@ end
 -- result, as after a lost answer.
 local function hand_over(lock, queue, waiter, offer)
   local fence = next_fence(lock)
-  redis.call('HSET', lock.key, 'k', KIND, 'f', fence, 'a', count_acquired(lock))
+  redis.call('HSET', lock.key, 'k', lock.kind, 'f', fence, 'a', count_acquired(lock))
   keep(lock, offer.lease)
   local slot = waiter.mode == 'l' and take_slot(lock) or 0
   hold(lock, nil, { deadline = offer.till, lease = offer.lease, fence = fence, owner = waiter.owner,

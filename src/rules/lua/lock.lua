@@ -2,7 +2,8 @@
 -- others are checked against:
 --
 --   k            kind and version of the layout: lock/1. A later layout may name the version of
---                rlock that it needs: lock/2 1.4
+--                rlock that it needs: lock/2 1.4. In a store with a minimum version (minimum.lua):
+--                lock/1 X.Y.Z
 --   f            the last fencing token that was issued
 --   s            how the lock is held:  MODE LIMIT FAMILIES EARLIEST LONGEST OLDEST
 --                missing: the lock is free
@@ -150,7 +151,8 @@ local function load_lock(which, owner, also, besides)
     local damaged = string.find(v.err, 'WRONGTYPE', 1, true)
     return nil, damaged and { 'MISFIT', now, 'damaged', which } or v
   end
-  if v[1] and v[1] ~= KIND then return nil, { 'MISFIT', now, v[1], which } end
+  local minimum = v[1] and v[1] ~= KIND and string.match(v[1], '^lock/1 (%d+%.%d+%.%d+)$')
+  if v[1] and v[1] ~= KIND and not minimum then return nil, { 'MISFIT', now, v[1], which } end
   local fence, held, queue = number(v[2] or '0'), v[3] and read_held(v[3]), read_queue('q', v[6])
   local stored = v[8] and number(v[8]) or nil
   local sound = (v[1] or redis.call('EXISTS', key) == 0) and fence and (held or not v[3]) and queue
@@ -160,10 +162,10 @@ local function load_lock(which, owner, also, besides)
     and (not v[7] or string.find(v[7], '^%l+ %S+ .'))
   if not sound then return nil, { 'MISFIT', now, 'damaged', which } end
   if stored and held and held.mode == 'l' then held.limit = stored end
-  return { key = key, owner = owner, path = path, fence = fence, held = held, stored = stored,
-           limit = stored or held and held.limit, slots = v[4] or '', barred = v[5] or '',
-           queue = queue, place = v[10] or nil, mirror = v[7] or nil,
-           paused = v[9] and read_pause(v[9]) or nil, also = v[known + 1],
+  return { key = key, kind = v[1] or KIND, minimum = minimum or nil, owner = owner, path = path,
+           fence = fence, held = held, stored = stored, limit = stored or held and held.limit,
+           slots = v[4] or '', barred = v[5] or '', queue = queue, place = v[10] or nil,
+           mirror = v[7] or nil, paused = v[9] and read_pause(v[9]) or nil, also = v[known + 1],
            besides = v[known + 2], loaded = v }
 end
 

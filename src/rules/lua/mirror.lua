@@ -146,7 +146,7 @@ local function open_mirrors()
     end
     redis.call('PEXPIRE', m.key, lease)
     lock.mirror = m.kind .. ' ' .. m.holder .. ' ' .. m.name
-    redis.call('HSET', lock.key, 'k', KIND, 'm', lock.mirror)
+    redis.call('HSET', lock.key, 'k', lock.kind, 'm', lock.mirror)
   end
 
   -- Before a renewal: nil as long as the mirror is held with the lock, or is not this holder's at

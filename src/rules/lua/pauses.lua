@@ -1,16 +1,18 @@
--- Changes the pauses of GLOBs (globs.lua). adjust.lua marks the locks.
+-- Changes the pauses of GLOBs (globs.lua) or the minimum version (minimum.lua). adjust.lua marks
+-- the locks.
 --
 -- Key: the hash of those pauses.
 -- Arguments:
---   what      pause or resume
---   glob      the GLOB
+--   what      pause, resume, or minimum
+--   version   of minimum: X.Y.Z; 0.0.0: none
+--   glob      of the others: the GLOB
 --   ms, who   of pause: for how long, and the WHO of the one who decides
 -- Answers:
 --   {'ADJUSTED', now}   {'NONE', now}: it is not paused   {'MISFIT', now, what, 1}
 --- @include "arguments"
 --- @include "lock"
 
-local told = redis.pcall('HMGET', KEYS[1], 'p')
+local told = redis.pcall('HMGET', KEYS[1], 'p', 'v')
 if told.err then
   return string.find(told.err, 'WRONGTYPE', 1, true) and { 'MISFIT', now, 'damaged', 1 } or told
 end
@@ -30,16 +32,27 @@ if ask.what == 'pause' then
   local till = now + tonumber(ask.ms)
   lines[#lines + 1] = ask.glob .. ' ' .. whole(till) .. ' pause ' .. whole(now) .. ' x ' .. ask.who
   latest = math.max(latest, till)
-elseif not there then
+elseif ask.what == 'resume' and not there then
   return { 'NONE', now }
 end
+local minimum = told[2]
+if ask.what == 'minimum' then minimum = ask.version ~= '0.0.0' and ask.version end
 
--- PEXPIRE comes first, so that a pause can be ended on a full server, too.
-redis.call('PEXPIRE', KEYS[1], WEEK)
+-- A minimum version stays. PEXPIRE comes first, so that a pause can be ended on a full server, too.
+local function keep_for(ms)
+  redis.call('PEXPIRE', KEYS[1], whole(minimum and 100 * YEAR or ms))
+end
+
+keep_for(WEEK)
 if lines[1] then
   redis.call('HSET', KEYS[1], 'p', table.concat(lines, '\n'))
-  redis.call('PEXPIRE', KEYS[1], latest - now + WEEK)
 else
   redis.call('HDEL', KEYS[1], 'p')
 end
+if minimum and ask.what == 'minimum' then
+  redis.call('HSET', KEYS[1], 'v', minimum)
+elseif told[2] and not minimum then
+  redis.call('HDEL', KEYS[1], 'v')
+end
+keep_for(math.max(latest - now, 0) + WEEK)
 return { 'ADJUSTED', now }

@@ -101,7 +101,7 @@ local function come_back(lock, place, listed)
   queue.called = math.min(queue.called, ticket - 1)
   write_queue(lock, queue)
   lock.place = place
-  redis.call('HSET', lock.key, 'k', KIND, 'w:' .. ask.owner, place)
+  redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. ask.owner, place)
   join_list(lock, listed)
   return true
 end
@@ -130,7 +130,7 @@ local function join_queue(lock)
   queue.last = queue.last + 1
   queue.mine = queue.last
   lock.place = place_of(queue, queue.mine)
-  redis.call('HSET', lock.key, 'k', KIND, 'w:' .. ask.owner, lock.place)
+  redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. ask.owner, lock.place)
   join_list(lock)
 end
 

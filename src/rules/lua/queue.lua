@@ -63,7 +63,7 @@ local function write_lists(lock)
     end
   end
   if next(lock.lists) or lock.bound ~= BOUND then
-    redis.call('HSET', lock.key, 'k', KIND, 'o', text)
+    redis.call('HSET', lock.key, 'k', lock.kind, 'o', text)
   else
     redis.call('HDEL', lock.key, 'o')
   end

@@ -48,7 +48,7 @@ local function quick_grant(known)
   for i, lock in ipairs(locks) do
     local fence, last = new_fence(lock, i)
     fences[i] = fence
-    redis.call('HSET', lock.key, 'k', KIND, 'f', last, 'a', whole(lock.acquired + 1))
+    redis.call('HSET', lock.key, 'k', lock.kind, 'f', last, 'a', whole(lock.acquired + 1))
     keep(lock, lease)
   end
   for i, lock in ipairs(locks) do

@@ -64,7 +64,8 @@ local function reclaim(lock, claim)
     .. claim.who
   lock.own = { deadline = now + lease, lease = lease, fence = claim.fence,
                owner = owner, since = now, mode = claim.mode, slot = claim.slot, rest = rest }
-  redis.call('HSET', lock.key, 'k', KIND, 'f', whole(math.max(lock.fence, tonumber(claim.fence))))
+  redis.call('HSET', lock.key, 'k', lock.kind,
+    'f', whole(math.max(lock.fence, tonumber(claim.fence))))
   keep(lock, lease)
   for _, family in ipairs(lock.stale) do
     thin_out(lock, family, function() return true end)

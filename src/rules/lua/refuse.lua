@@ -49,7 +49,7 @@ end
 -- Gives it a place in the queue of each lock, or keeps that. Returns the answer.
 local function queue(decision)
   for _, each in ipairs(locks) do
-    if each.unmarked then redis.call('HSET', each.key, 'k', KIND, 'p', each.paused.text) end
+    if each.unmarked then redis.call('HSET', each.key, 'k', each.kind, 'p', each.paused.text) end
     if not each.queue.mine then join_queue(each) end
   end
   local places = {}

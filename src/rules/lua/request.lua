@@ -1,6 +1,7 @@
 -- The request of acquire.lua, and the locks that it is about.
 --- @include "arguments"
 --- @include "lock"
+--- @include "minimum"
 
 local locks = {}
 
@@ -32,8 +33,8 @@ local function parse_request()
 end
 
 -- Loads all the locks. Returns the refusal to return, if there is one. ask.globs: the pauses of
--- GLOBs, if one of the locks was never acquired; a pause marks each lock that was. A client that
--- has no right to the key of the pauses acquires locks all the same.
+-- GLOBs, if one of the locks was never acquired; a pause marks each lock that was, and so does a
+-- minimum version. A client that has no right to the key of the pauses acquires locks all the same.
 local function load_request()
   local unused = false
   for i = 1, #KEYS do
@@ -42,5 +43,12 @@ local function load_request()
     locks[i], lock.acquired = lock, number(lock.also) or 0
     unused = unused or lock.fence == 0
   end
-  ask.globs = unused and ask.pauses and redis.pcall('HMGET', ask.pauses, 'p')[1]
+  local told = unused and ask.pauses and redis.pcall('HMGET', ask.pauses, 'p', 'v') or {}
+  ask.globs = told[1]
+  for i, lock in ipairs(locks) do
+    if told[2] and lock.fence == 0 then set_minimum(lock, told[2]) end
+    if lock.minimum and is_older(ask.version, lock.minimum) then
+      return { 'MISFIT', now, 'minimum ' .. lock.minimum, i }
+    end
+  end
 end

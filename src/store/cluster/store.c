@@ -167,7 +167,7 @@ const struct store_record cluster_record = {
     .secure = "clusters",
     .name = "cluster://",
     .abilities = REDIS_ABILITIES & ~(unsigned)(STORE_GRACE | STORE_MARK | STORE_TOGETHER |
-                                               STORE_ANY | STORE_GLOB_PAUSES),
+                                               STORE_ANY | STORE_GLOB_PAUSES | STORE_MINIMUM),
     .mirrors = redis_mirrors,
     .is_sharded = true,
     .fails_over = true,

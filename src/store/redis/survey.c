@@ -161,15 +161,15 @@ static void tidy(struct redis_survey *survey)
     survey->sorted = true;
 }
 
-/* Asks for the pauses of GLOBs. Returns by how many commands. */
+/* Asks for the pauses of GLOBs and the minimum version. Returns by how many commands. */
 static size_t ask_pauses(struct redis_survey *survey)
 {
-    const char *time[] = {"TIME"}, *pauses[] = {"HMGET", survey->pauses, "p"};
+    const char *time[] = {"TIME"}, *pauses[] = {"HMGET", survey->pauses, "p", "v"};
 
     if (!survey->pauses || !survey->request.paused)
         return 0;
     redis_session_add(survey->session, 1, time, NULL);
-    redis_session_add(survey->session, 3, pauses, NULL);
+    redis_session_add(survey->session, 4, pauses, NULL);
     return 2;
 }
 
@@ -193,6 +193,10 @@ static void hear_pauses(struct redis_survey *survey, redisReply *const *replies)
 
     if (us >= 0)
         redis_answer_pauses(replies[1], us / 1000, tell_pause, survey);
+    const char *minimum =
+        replies[1]->type == REDIS_REPLY_ARRAY ? redis_reply_string(replies[1], 1) : NULL;
+    if (minimum && survey->request.minimum)
+        survey->request.minimum(survey->request.each_arg, minimum);
     survey->request.paused = NULL;
 }
 

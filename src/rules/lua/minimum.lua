@@ -1,0 +1,19 @@
+-- The minimum version of rlock for all locks of a prefix. The hash of the pauses of GLOBs
+-- (globs.lua) has it in its field v, and each lock that was acquired, in its field k: setting it
+-- marks those. So only a request for a lock that was never acquired looks here.
+--- @include "lock"
+
+-- minimum: nil or 0.0.0: none.
+local function set_minimum(lock, minimum)
+  lock.minimum = minimum ~= '0.0.0' and minimum or nil
+  lock.kind = lock.minimum and KIND .. ' ' .. lock.minimum or KIND
+end
+
+-- Whether a program of that version is older; also if it does not tell its version.
+local function is_older(version, minimum)
+  local function rank(text)
+    local x, y, z = string.match(text or '', '^(%d+)%.(%d+)%.(%d+)')
+    return x and (tonumber(x) * 100000 + tonumber(y)) * 100000 + tonumber(z) or 0
+  end
+  return rank(version) < rank(minimum)
+end
