@@ -217,6 +217,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -64 --separate-stderr rlock run -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 \
         -u redis://127.0.0.1:3 --any a b -- true
     stderr_line 'has no --any$'
+    stderr_line '^hint: rlock help run$'
     RLOCK_URL=zookeeper://127.0.0.1:1 run -64 rlock run --any a b -- true
 }
 

@@ -56,7 +56,7 @@ int command_misused(const struct command *command, const char *fmt, ...)
 int command_lacks(const struct command *command, const struct store_address *address,
                   enum store_ability ability)
 {
-    const char *instead = ability_instead(ability);
+    const char *instead = ability_instead(address, ability);
     char lack[ABILITY_LACK_SIZE];
 
     ability_print_lack(address, ability, lack);

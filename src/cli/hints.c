@@ -93,9 +93,9 @@ char *ability_print_lack(const struct store_address *address, enum store_ability
     return out;
 }
 
-const char *ability_instead(enum store_ability ability)
+const char *ability_instead(const struct store_address *address, enum store_ability ability)
 {
-    return ability == STORE_ANY
+    return ability == STORE_ANY && store_can(address, STORE_SEMAPHORES)
                ? "rlock run --limit N KEY takes one of N slots; RLOCK_SLOT is its number"
                : NULL;
 }

@@ -14,7 +14,7 @@ const char *hint_words(enum cause cause, enum hint hint);
 char *ability_print_lack(const struct store_address *address, enum store_ability ability,
                          char out[ABILITY_LACK_SIZE]);
 
-/* Returns a hint at what to use instead, a constant; NULL if there is nothing. */
-const char *ability_instead(enum store_ability ability);
+/* Returns a hint at what to use instead in that store, a constant; NULL if there is nothing. */
+const char *ability_instead(const struct store_address *address, enum store_ability ability);
 
 #endif
