@@ -16,8 +16,7 @@ take() {
     [[ $output =~ ^[0-9a-f-]{36}$ && $stderr == "" ]]
     mine=$output
     run -75 rlock run -n k -- true
-    run -0 rlock status --json k
-    json ".[0].holders[0].owner == \"$mine\""
+    status_json k ".[0].holders[0].owner == \"$mine\""
     run -0 --separate-stderr rlock release --owner "$mine" k
     [[ $output == "" && $stderr == "" ]]
     run -0 rlock status -q k
@@ -233,8 +232,7 @@ take() {
     output=${output#*$'\n'}
     json ".[0].holders[0] | .pid == $mine and .command == \"bash\" and .label == \"build 7\""
     run -0 rlock acquire --no-identity anonymous
-    run -0 rlock status --json anonymous
-    json '.[0].holders[0] | .pid == null and .command == null and .host == null'
+    status_json anonymous '.[0].holders[0] | .pid == null and .command == null and .host == null'
 }
 
 @test "readers share, a writer waits for both" {

@@ -52,8 +52,7 @@ kill_all_agents() {
 }
 
 @test "H135 killed while a renewal is not answered: the next agent renews" {
-    work a k 100 --lease 15s
-    working a
+    at_work a k 100 --lease 15s
     for _ in 1 2; do
         renewed k
         kill -STOP "$(redis_pid)"
@@ -67,8 +66,7 @@ kill_all_agents() {
 }
 
 @test "H135 no agent reaches the store any more: the command is stopped in time" {
-    work a k 100 --lease 12s -- ignore
-    working a
+    at_work a k 100 --lease 12s -- ignore
     work b k 0.2
     poll_until 10 has_waiters k 1
     kill -STOP "$(redis_pid)"
@@ -82,8 +80,7 @@ kill_all_agents() {
 
 @test "H135 no agent lives until it has renewed: few are started, the command is stopped in time" {
     local agents
-    work a k 100 --lease 6s
-    working a
+    at_work a k 100 --lease 6s
     kill -STOP "$(redis_pid)"
     agents=$(kill_all_agents a)
     kill -CONT "$(redis_pid)"

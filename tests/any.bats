@@ -42,8 +42,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     poll_until 15 contains "$T/w.err" 'rlock: waiting for one of a, b, c: a, held by '
     run -0 rlock status b
     [[ $output == *'exclusive, any 1 of 3'* ]]
-    run -0 rlock status --json
-    json '[.[].waiters[].any] | unique == [{"take": 1, "of": 3}]'
+    status_json '[.[].waiters[].any] | unique == [{"take": 1, "of": 3}]'
     json '[.[].waiters[].owner] | length == 3 and (unique | length == 1)'
     kill "${pid[y]}"
     poll_until 10 contains "$T/w.out" SLOT
@@ -262,8 +261,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
 
 @test "H80 --any: the KEY that is held is lost: 79; another one does not matter" {
     hold x a
-    work w c 100 --any --lease 9s a b
-    working w
+    at_work w c 100 --any --lease 9s a b
     holds w b
     redis del 'rlock:{c}'
     renewed b

@@ -45,8 +45,7 @@ slow_end() {
     renewed k
     bg f rlock force-release --yes --reason why k
     poll_until 2 contains "$T/a.err" 'revoked by' # its next renewal is 3 s away
-    run -0 rlock status --json k
-    json '.[0].holders[0].revoked | .reason == "why" and .by != null and .since != null'
+    status_json k '.[0].holders[0].revoked | .reason == "why" and .by != null and .since != null'
     run -0 rlock status k
     [[ $output == *'revoked '*" by $(me)"*': why; it is asked to release it'* ]]
     : >"$T/a.go"

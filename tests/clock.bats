@@ -41,8 +41,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 
 @test "H27 someone else is faster after the jump: noticed at the next renewal" {
     local start
-    work a k 100 --lease 30s -- tree
-    working a
+    at_work a k 100 --lease 30s -- tree
     server_clock 60000
     run -0 rlock run k -- true
     start=$(now_ms)
@@ -126,15 +125,13 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 
 @test "H32 all of a holder sleeps longer than its lease: the command does not continue" {
     local agent pids after
-    work a k 100 --lease 9s -- tree
-    working a
+    at_work a k 100 --lease 9s -- tree
     poll_until 10 eval '[[ $(cut -d" " -f2 "$LOG" | sort -u | wc -l) == 3 ]]'
     agent=$(agent_of "${pid[a]}")
     pids=$(cut -d' ' -f2 "$LOG" | sort -u)
     # shellcheck disable=SC2086
     kill -STOP "${pid[a]}" "$agent" $pids
-    work b k 1
-    working b
+    at_work b k 1
     kill -CONT "$agent" "${pid[a]}"
     # shellcheck disable=SC2086
     kill -CONT $pids 2>/dev/null || true

@@ -197,8 +197,7 @@ are_connected() {
 
 @test "force-release by way of another node takes the lock from the holder that was shown" {
     local key=${at[2]} owner first=cluster://127.0.0.1:${CLUSTER_NODES%% *}
-    work a "$key" 100 --lease 9s
-    working a
+    at_work a "$key" 100 --lease 9s
     owner=$(rlock status --json "$key" | jq -r '.[0].holders[0].owner')
     run -1 rlock force-release -u "$first" --now --yes --owner nobody "$key"
     run -0 rlock force-release -u "$first" --now --yes --owner "$owner" "$key"
@@ -352,8 +351,7 @@ have_had_turns() {
 
 @test "several keys: renewed all of them, and one that is lost is all lost" {
     local a=${at[0]} b=${at[1]} c=${at[2]} key start
-    work w "$a" 1000 "$b" "$c" --lease 6s --kill-after 0
-    working w
+    at_work w "$a" 1000 "$b" "$c" --lease 6s --kill-after 0
     start=$(end_of "$a")
     for key in "$a" "$b" "$c"; do
         poll_until 20 ends_later "$key" "$start"

@@ -12,8 +12,7 @@ has_looked() {
 @test "H55 a master dies: its replica takes over, and no lock is lost that it had" {
     local key=${at[0]} old fence
     old=$(master_of "$key")
-    work a "$key" 100 --lease 20s
-    working a
+    at_work a "$key" 100 --lease 20s
     bg w rlock run --lease 20s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     node_kill "$old"
@@ -42,8 +41,7 @@ has_looked() {
     local key=${at[2]} old replica
     old=$(master_of "$key")
     replica=$(replica_of "$old")
-    work long "$key" 100 --lease 30s
-    working long
+    at_work long "$key" 100 --lease 30s
     bg short rlock run --lease 3s "$(key_at "$old" 9)" -- \
         "$RLOCK_TEST_TOOLS/worker" "$LOG.short" s 100 tree
     poll_until 10 test -s "$LOG.short"
@@ -63,8 +61,7 @@ has_looked() {
     replica=$(replica_of "$old")
     kill -STOP "$(node_pid "$replica")"
     cli "$old" client kill type replica
-    work a "$key" 100 --lease 15s
-    working a
+    at_work a "$key" 100 --lease 15s
     node_kill "$old"
     kill -CONT "$(node_pid "$replica")"
     poll_until 15 taken_over "$key" "$old"
@@ -80,8 +77,7 @@ has_looked() {
 @test "H55 H57 every node of the URL dies: holder and waiter continue with nodes that they learnt of" {
     local key=${at[0]} old
     old=$(master_of "$key")
-    work a "$key" 100 -u "cluster://127.0.0.1:$old" --lease 20s
-    working a
+    at_work a "$key" 100 -u "cluster://127.0.0.1:$old" --lease 20s
     bg w rlock run -u "cluster://127.0.0.1:$old" --lease 20s "$key" -- \
         "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
@@ -114,8 +110,7 @@ dead_seeds() {
     run -0 --separate-stderr rlock run -u "cluster://${DEAD}127.0.0.1:$old" "$key" -- true
     [[ $stderr != *reach* ]]
     run -0 rlock status -u "cluster://${DEAD}127.0.0.1:$old"
-    work a "$key" 100 -u "cluster://${DEAD}127.0.0.1:$old" --lease 20s
-    working a
+    at_work a "$key" 100 -u "cluster://${DEAD}127.0.0.1:$old" --lease 20s
     poll_until 10 has_looked "$old"
     node_kill "$old"
     poll_until 10 taken_over "$key" "$old"
@@ -126,8 +121,7 @@ dead_seeds() {
 @test "a master is replaced on request, unnoticed" {
     local key=${at[0]} old
     old=$(master_of "$key")
-    work a "$key" 100 --lease 20s
-    working a
+    at_work a "$key" 100 --lease 20s
     bg w rlock run --lease 20s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     cli "$(replica_of "$old")" cluster failover >/dev/null
@@ -161,8 +155,7 @@ dead_seeds() {
 @test "H56 a master that sees no majority serves no more, and its holders end in time" {
     local key=${at[0]} alone node
     alone=$(master_of "$key")
-    work a "$key" 100 --lease 12s -- tree
-    working a
+    at_work a "$key" 100 --lease 12s -- tree
     for node in $CLUSTER_NODES; do
         [[ $node == "$alone" ]] || kill -STOP "$(node_pid "$node")"
     done
@@ -197,8 +190,7 @@ dead_seeds() {
 @test "several keys: one's master dies, and all of them are kept" {
     local a=${at[0]} b=${at[1]} c=${at[2]} old
     old=$(master_of "$b")
-    work w "$a" 100 "$b" "$c" --lease 20s
-    working w
+    at_work w "$a" 100 "$b" "$c" --lease 20s
     node_kill "$old"
     poll_until 10 taken_over "$b" "$old"
     renews "$b"

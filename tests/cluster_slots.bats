@@ -5,8 +5,7 @@ load cluster
 
 @test "H52 H58 a slot moves: the lock in it is kept, and the waiter gets its turn" {
     local key=${at[0]} i
-    work a "$key" 100 --lease 12s
-    working a
+    at_work a "$key" 100 --lease 12s
     bg w rlock run --lease 12s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
     poll_until 10 has_waiters "$key" 1
     for i in 1 2 3; do
@@ -90,8 +89,7 @@ load cluster
 
 @test "several keys: one moves to the master of another, and all of them are renewed" {
     local a=${at[0]} b=${at[1]} c=${at[2]}
-    work w "$a" 100 "$b" "$c" --lease 12s
-    working w
+    at_work w "$a" 100 "$b" "$c" --lease 12s
     move_slot "$a" "$(master_of "$c")"
     renews "$b"
     move_slot "$b" "$(master_of "$c")"

@@ -55,8 +55,7 @@ setup_file() {
 @test "H55 a master dies: the lock is kept over TLS" {
     local key=${at[0]} old
     old=$(master_of "$key")
-    work a "$key" 100 --lease 12s
-    working a
+    at_work a "$key" 100 --lease 12s
     node_kill "$old"
     poll_until 10 taken_over "$key" "$old"
     renews "$key"

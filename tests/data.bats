@@ -9,8 +9,7 @@ setup_file() { start_file --databases 16; }
 lost_soon() {
     local limit=$1 start
     shift
-    work a k 100 --lease 15s -- tree
-    working a
+    at_work a k 100 --lease 15s -- tree
     "$@"
     start=$(now_ms)
     ends_with a 79

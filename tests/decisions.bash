@@ -12,8 +12,7 @@ pauses() {
     terminate a
     run -75 --separate-stderr rlock run -n "$1" -- true
     stderr_line "^rlock: $1: not acquired: paused by .* until .* left\\): disk full\$"
-    run -0 rlock status --json
-    json "map(select(.key == \"$1\")) | length == 1 and (.[0] | .holders == [] and
+    status_json "map(select(.key == \"$1\")) | length == 1 and (.[0] | .holders == [] and
         (.waiters | length == 1) and .paused.reason == \"disk full\" and .paused.left_ms > 3000000)"
     run -0 rlock resume "$1"
     poll_until 10 held "$1"
@@ -70,8 +69,7 @@ limits() {
     poll_until 10 has_waiters "$1" 0
     run -0 rlock limit "$1"
     [[ $output == 2 ]]
-    run -0 rlock status --json "$1"
-    json '.[0] | .stored_limit == 2 and (.holders | length == 2)'
+    status_json "$1" '.[0] | .stored_limit == 2 and (.holders | length == 2)'
     kill "${pid[c]}" "${pid[d]}"
     poll_until 10 is_free "$1"
     run -0 rlock limit --delete "$1"
@@ -87,8 +85,7 @@ reserves() {
     run -0 rlock run -n "$1" -- echo nested
     [[ $output == nested ]]
     run -0 rlock extend "$1" 2h
-    run -0 rlock status --json "$1"
-    json '.[0].reserved | .reason == "load test" and .left_ms > 7000000'
+    status_json "$1" '.[0].reserved | .reason == "load test" and .left_ms > 7000000'
     run -0 rlock release "$1"
     run -1 rlock extend "$1" 1h
 }

@@ -5,8 +5,7 @@ load helper
 # contend LEASE [FLAG...]: a works through a proxy, b waits beside it.
 contend() {
     start_proxy
-    work a k 100 -u "redis://${proxy[proxy]}" --lease "$1" -- tree "${@:2}"
-    working a
+    at_work a k 100 -u "redis://${proxy[proxy]}" --lease "$1" -- tree "${@:2}"
     poll_until 10 eval '[[ $(cut -d" " -f2 "$LOG" | sort -u | wc -l) == 3 ]]'
     work b k 0.3 --lease 10s
     poll_until 10 has_waiters k 1
@@ -72,8 +71,7 @@ a_lost_b_alone() {
 @test "an answer that is late does not prolong a lease: it counts from before the request" {
     start_proxy
     fault delay down 1500
-    work a k 100 -u "redis://${proxy[proxy]}" --lease 6s --no-renew -- tree ignore
-    working a
+    at_work a k 100 -u "redis://${proxy[proxy]}" --lease 6s --no-renew -- tree ignore
     work b k 0.3 --lease 10s
     ends_with a 124
     ends_with b 0

@@ -7,8 +7,7 @@ load helper
 
 # contend LEASE [FLAG...]: a works, b waits.
 contend() {
-    work a k 100 --lease "$1" -- tree "${@:2}"
-    working a
+    at_work a k 100 --lease "$1" -- tree "${@:2}"
     poll_until 10 eval '[[ $(cut -d" " -f2 "$LOG" | sort -u | wc -l) == 3 ]]'
     work b k 0.3 --lease 10s
     poll_until 10 has_waiters k 1
@@ -76,8 +75,7 @@ b_alone() {
 }
 
 @test "H94 both killed within a moment: the command dies with them" {
-    work a k 100 --lease 9s -- ignore
-    working a
+    at_work a k 100 --lease 9s -- ignore
     work b k 0.3
     poll_until 10 has_waiters k 1
     command=$(command_of "${pid[a]}")
@@ -88,8 +86,7 @@ b_alone() {
 }
 
 @test "H94 both stopped, then both killed: the command dies with them" {
-    work a k 100 --lease 9s -- ignore
-    working a
+    at_work a k 100 --lease 9s -- ignore
     command=$(command_of "${pid[a]}")
     agent=$(agent_of "${pid[a]}")
     kill -STOP "${pid[a]}" "$agent"

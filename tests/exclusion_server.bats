@@ -5,8 +5,7 @@ load helper
 setup_file() { start_file --appendonly yes --appendfsync always; }
 
 contend() {
-    work a k "$2" --lease "$1" -- tree "${@:3}"
-    working a
+    at_work a k "$2" --lease "$1" -- tree "${@:3}"
     work b k 0.3 --lease 10s
     poll_until 10 has_waiters k 1
 }
@@ -29,8 +28,7 @@ contend() {
 }
 
 @test "H43 the server is killed and comes back with its data: no client notices" {
-    work a k 1000 --lease 15s
-    working a
+    at_work a k 1000 --lease 15s
     work b k 0.3
     poll_until 10 has_waiters k 1
     redis_stop
@@ -52,8 +50,7 @@ contend() {
 }
 
 @test "H43 a holder and its server are killed: the lock is free after its lease" {
-    work a k 100 --lease 15s -- ignore
-    working a
+    at_work a k 100 --lease 15s -- ignore
     kill_both a
     redis_stop
     redis_start

@@ -22,8 +22,7 @@ link_is_down() {
 
 @test "H38 H41 the master is killed: the holder keeps the lock, the waiters continue in their order" {
     local i order=""
-    work x k 1000 --lease 30s
-    working x
+    at_work x k 1000 --lease 30s
     for i in 1 2 3; do
         queue "w$i" k --lease 30s
         order+="w$i "
@@ -111,8 +110,7 @@ all_renewed() {
 @test "H38 a lock that the new master never had is lost, soon" {
     cut_off a copier
     poll_until 5 link_is_down b
-    work x k 100 --lease 60s
-    working x
+    at_work x k 100 --lease 60s
     cut_off a watcher
     poll_until 20 all_name b
     has_role a master
@@ -126,8 +124,7 @@ all_renewed() {
 @test "H38 the master dies before the replica has heard of the lock: the holder finds out at once" {
     cut_off a copier
     poll_until 5 link_is_down b
-    work x k 100 --lease 60s
-    working x
+    at_work x k 100 --lease 60s
     work y k 1
     poll_until 10 has_waiters k 1
     server_kill a
@@ -142,8 +139,7 @@ all_renewed() {
     printf '%-32s' 120000 >"$SHIM_CLOCK_FILE"
     SHIMMED=b deploy
     disturb
-    work x k 15 --lease 30s
-    working x
+    at_work x k 15 --lease 30s
     work y k 0.5 --lease 30s
     poll_until 10 has_waiters k 1
     server_kill a
@@ -158,8 +154,7 @@ all_renewed() {
     local i
     # At all times between two looks.
     for i in {1..6}; do
-        work "x$i" "k$i" 30 --lease 4s
-        working "x$i"
+        at_work "x$i" "k$i" 30 --lease 4s
         sleep 0.7
     done
     cut_off a copier

@@ -135,8 +135,7 @@ until "$RLOCK" status --json k | jq -e '.[0].holders[0].label == "second"'
 send y\n
 status 1
 EOF
-    run -0 rlock status --json k
-    json '.[0].holders[0].label == "second"'
+    status_json k '.[0].holders[0].label == "second"'
     alive "${pid[b]}"
     # It says who has it now.
     hold c k2 --lease 60s

@@ -96,8 +96,7 @@ EOF
 }
 
 @test "H44 emptied: the holder has its lock again, and no other client until it ends" {
-    work a k 1000 --lease 12s
-    working a
+    at_work a k 1000 --lease 12s
     queue w k --lease 12s
     redis flushall
     work b k 0.2 --lease 12s

@@ -47,8 +47,7 @@ without_grace() {
 @test "H38 the replica that takes over lacks the lock: the holder keeps it, and no other client gets it" {
     lagging one
     lag one
-    work a k 1000 --lease 12s
-    working a
+    at_work a k 1000 --lease 12s
     take_over one
     # The first client; this one may be before the holder.
     work b k 0.3 --lease 9s
@@ -80,8 +79,7 @@ without_grace() {
     local start agent
     lagging one
     lag one
-    work a k 100 --lease 9s
-    working a
+    at_work a k 100 --lease 9s
     stop_both a # it does not have it again
     take_over one
     kill -KILL "${pid[a]}" "$agent"
@@ -99,8 +97,7 @@ without_grace() {
     poll_until 5 eval '[[ $(on one hexists "rlock:{k}" s) == 1 ]]'
     lag one
     ends_well before
-    work a k 1000 --lease 12s
-    working a
+    at_work a k 1000 --lease 12s
     take_over one
     poll_until 5 contains "$T/a.err" 'has it again'
     work b k 0.2 --lease 9s
@@ -113,8 +110,7 @@ without_grace() {
     export SHIM_CLOCK_FILE=$T/clock
     printf '%-32s' 120000 >"$SHIM_CLOCK_FILE"
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so replica_start one
-    work a k 1000 --lease 12s
-    working a
+    at_work a k 1000 --lease 12s
     poll_until 5 eval '[[ $(on one hexists "rlock:{k}" s) == 1 ]]'
     take_over one
     work b k 0.2 --lease 9s
@@ -131,8 +127,7 @@ without_grace() {
     replica_start one
     lagging two --port "$number" --bind 127.0.0.1
     lag two
-    work a k 1000 --lease 12s --replicas 1
-    working a
+    at_work a k 1000 --lease 12s --replicas 1
     take_over two
     on one replicaof 127.0.0.1 "$number" >/dev/null
     work b k 0.2 --lease 9s
@@ -146,8 +141,7 @@ without_grace() {
 @test "H39 an old master continues: --replicas ends its holder before the new one grants" {
     replica_start one
     # The holder stays with the old master, everybody else is at the new one.
-    work a k 100 --lease 9s --replicas 1 -u "unix://$REDIS_SOCK" -- tree
-    working a
+    at_work a k 100 --lease 9s --replicas 1 -u "unix://$REDIS_SOCK" -- tree
     poll_until 5 eval '[[ $(on one hexists "rlock:{k}" s) == 1 ]]'
     promote one
     on one del 'rlock:{k}' >/dev/null # as if it had lagged

@@ -28,8 +28,7 @@ teardown_file() {
 }
 
 @test "H38 H41 failover, and the replica has all: held locks stay, nothing new for one lease" {
-    work a k 1000 --lease 20s
-    working a
+    at_work a k 1000 --lease 20s
     server_kill a
     b_is_master
     run -75 rlock run -n --lease 20s k -- touch "$T/run"
@@ -47,8 +46,7 @@ teardown_file() {
     # The replica hears of nothing any more.
     on a acl setuser copier off
     on a client kill user copier
-    work a k 1000 --lease 20s
-    working a
+    at_work a k 1000 --lease 20s
     [[ $(on b exists 'rlock:{k}') == 0 ]]
     server_kill a
     b_is_master
@@ -60,8 +58,7 @@ teardown_file() {
 }
 
 @test "H39 the old master continues: with --replicas its holder is stopped in time" {
-    work a k 100 --lease 15s --replicas 1 -u "redis://127.0.0.1:${port[a]}" -- tree
-    working a
+    at_work a k 100 --lease 15s --replicas 1 -u "redis://127.0.0.1:${port[a]}" -- tree
     # Neither Sentinels nor the replica reach it any more.
     cut_off a copier
     cut_off a watcher

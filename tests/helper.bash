@@ -587,6 +587,12 @@ working() {
     poll_until "${2:-15}" works "$1"
 }
 
+# at_work: as work, and returns when its first trace is in the log.
+at_work() {
+    work "$@"
+    working "$1"
+}
+
 # No two names have their lines in the log interleaved.
 no_overlap() {
     awk '$1 != last && $1 in seen { print "overlap: " $1 " again after " last ", line " NR; bad = 1 }
@@ -674,8 +680,7 @@ server_clock() {
 # is retried; its lease is trusted for 17 s.
 two_holders() {
     stay long long --lease 18s --kill-after 0
-    work short short 1000 --lease 2s -- tree
-    working short
+    at_work short short 1000 --lease 2s -- tree
 }
 
 # The short one was stopped in time, and the long one has reported a failed renewal.
@@ -723,4 +728,10 @@ json() {
         printf 'not so: %s\n%s\n' "$1" "$output"
         return 1
     fi
+}
+
+# status_json [KEY...] FILTER: what status tells about these passes jq's FILTER.
+status_json() {
+    run -0 rlock status --json "${@:1:$#-1}"
+    json "${@: -1}"
 }

@@ -98,8 +98,7 @@ END
     [[ $output == "" ]]
     run -0 rlock status --all
     [[ ${#lines[@]} == 2 && ${lines[1]} == k*free* ]]
-    run -0 rlock status --json never
-    json '.[0].last_run == null'
+    status_json never '.[0].last_run == null'
     run -64 rlock status --all -u zookeeper://h
 }
 

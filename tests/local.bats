@@ -112,8 +112,7 @@ as_root() {
 
 @test "H42 H43 the server is killed: it is started again with its data, nothing is lost" {
     local first i
-    work a k 1000 --lease 12s
-    working a
+    at_work a k 1000 --lease 12s
     work b k 0.1
     poll_until 10 has_waiters k 1
     for i in 1 2 3; do

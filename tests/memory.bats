@@ -162,8 +162,7 @@ no_entry() {
     hold a one
     run -0 rlock status --json
     json 'length == 1 and .[0].key == "one" and .[0].mode == "exclusive" and .[0].waiters == []'
-    run -0 rlock status --json 'o*' free
-    json 'map(.key) == ["free", "one"] and .[0].holders == []'
+    status_json 'o*' free 'map(.key) == ["free", "one"] and .[0].holders == []'
     run -75 rlock status -q one
     run -0 rlock status -q free
     run -0 rlock force-release --now --yes one

@@ -214,8 +214,7 @@ ENDED='kept until [0-9][0-9]:[0-9][0-9]; the command ended with 3 after [0-9.]+m
     [[ $output =~ $ENDED && $output != *"$pid"* ]]
     run -0 rlock status k
     [[ $output =~ $ENDED ]]
-    run -0 rlock status --json k
-    json '.[0].holders | length == 1 and .[0].kept == true'
+    status_json k '.[0].holders | length == 1 and .[0].kept == true'
     run -75 --separate-stderr rlock run -n k -- true
     stderr_line "^rlock: k: not acquired: $ENDED; it was run by .* \\(sh\\), label nightly\$"
     [[ $stderr != *"$pid"* ]]

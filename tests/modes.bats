@@ -84,8 +84,7 @@ is_parent_of_left() {
     poll_until 10 held k
     poll_until 10 sh -c '[ "$("$0" status --json k | jq ".[0].holders | length")" = 2 ]' "$RLOCK"
     hold b k --limit 3
-    run -0 rlock status --json k
-    json '.[0].mode == "limit" and .[0].limit == 3 and (.[0].holders | length == 3)'
+    status_json k '.[0].mode == "limit" and .[0].limit == 3 and (.[0].holders | length == 3)'
     json '[.[0].holders[] | [.slot, .count]] == [[1, 2], [1, 1], [2, 1]]'
     json '.[0].holders | (.[0].owner + ".") as $outer | .[1].owner | startswith($outer)'
     run -0 rlock status 'k*'

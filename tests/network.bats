@@ -147,8 +147,7 @@ while True:
     redis-server --port 0 --unixsocket "$T/other/sock" --dir "$T/other" --save "" \
         --pidfile "$T/other/pid" --daemonize yes 3>&- >/dev/null
     poll_until 10 listens "$T/other/sock"
-    work a k 100 -u "$PROXY" --lease 30s
-    working a
+    at_work a k 100 -u "$PROXY" --lease 30s
     fault target "$T/other/sock"
     fault rst
     start=$(now_ms)

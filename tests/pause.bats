@@ -29,8 +29,7 @@ there_are() {
     # Listed though it is free.
     run -0 rlock status
     [[ ${lines[0]} == *LABEL && ${lines[1]} == *"free, paused"*"paused by "*": disk full" ]]
-    run -0 rlock status --json
-    json '.[0] | .reserved == null and .stored_limit == null and (.paused |
+    status_json '.[0] | .reserved == null and .stored_limit == null and (.paused |
         .user == "'"$(id -un)"'" and .host == "'"$(hostname)"'" and .reason == "disk full" and
         .left_ms > 3500000 and .since < .until and (.until | test("Z$")))'
     run -0 rlock check
@@ -283,11 +282,9 @@ EOF
     done | redis >"$T/replies"
     rlock latch set kgate 1
     rlock pause 'k*' 1h -m x
-    run -0 rlock status --json
-    json 'length == 351 and all(.paused.glob == "k*") and .[350].key == null'
+    status_json 'length == 351 and all(.paused.glob == "k*") and .[350].key == null'
     [[ ! $(redis hget 'rlocks:{k7}' p) ]]
     run -75 rlock latch status kgate
     run -0 rlock resume 'k*'
-    run -0 rlock status --json
-    json 'length == 0'
+    status_json 'length == 0'
 }

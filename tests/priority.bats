@@ -23,8 +23,7 @@ load helper
     queue d k --label latest=k
     queue e k --label latest=k
     run -75 rlock run -n --label replace=1 k -- true
-    run -0 rlock status --json k
-    json '.[0].waiters | map([.label, .priority]) ==
+    status_json k '.[0].waiters | map([.label, .priority]) ==
         [[null, null], ["priority=9", null], ["latest=k", null], ["latest=k", null]]'
     renewed k
     kill "${pid[a]}"

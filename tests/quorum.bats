@@ -225,13 +225,11 @@ setup_file() { quorum_file 3; }
     owner=$(owner_of k)
     node 2 copy 'rlock:{k}' 'rlock:{stray}'
     node 3 del 'rlock:{k}'
-    run -0 rlock status --json k stray
-    json ".[0].holders[0].owner == \"$owner\" and .[1].holders == []"
+    status_json k stray ".[0].holders[0].owner == \"$owner\" and .[1].holders == []"
     run -0 rlock status -q stray
     # A lock that a silent server may have, too, counts as held.
     node_kill 3
-    run -0 rlock status --json k
-    json ".[0].holders[0].owner == \"$owner\""
+    status_json k ".[0].holders[0].owner == \"$owner\""
     run -75 rlock status -q stray
     node_signal 2 STOP
     refused 69 status --connect-timeout 3s

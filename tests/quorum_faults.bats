@@ -305,8 +305,7 @@ flush_unseen() {
 }
 
 @test "H42 a majority that forgets at once: its holder has it again before anybody else" {
-    work a k 1000 --lease 15s
-    working a
+    at_work a k 1000 --lease 15s
     work b k 0.3 --lease 15s
     node_restart 1 2 3
     poll_until 9 held_on_all k 1 2 3 4 5
@@ -319,8 +318,7 @@ flush_unseen() {
 
 @test "H37 the majority is lost: the command ends before the lease: 79; then the next one starts" {
     local i
-    work a k 100 --lease 9s -- tree
-    working a
+    at_work a k 100 --lease 9s -- tree
     work b k 0.3
     poll_until 20 contains "$T/b.err" 'waiting for k, held by' # not one that has yet to be answered
     for i in 1 2 3; do
@@ -347,8 +345,7 @@ flush_unseen() {
 }
 
 @test "H92 the holder is killed: free after its lease, and no sooner" {
-    work a k 100 --lease 12s -- ignore
-    working a
+    at_work a k 100 --lease 12s -- ignore
     stop_both a
     kill -KILL "${pid[a]}" "$agent"
     refused 75 run -n k -- true
@@ -358,8 +355,7 @@ flush_unseen() {
 }
 
 @test "H32 holder and agent stand still beyond the lease: the next one works, they end with 79" {
-    work a k 100 --lease 9s
-    working a
+    at_work a k 100 --lease 9s
     work b k 0.3
     kill -STOP "${pid[a]}" "$(agent_of "${pid[a]}")"
     ends_with b 0
@@ -377,8 +373,7 @@ flush_unseen() {
     NODE_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so node_start 2
     : >"$QUORUM/2/dirty"
     poll_until 20 has_status 0 run --lease 1s old -- true # it is an old one
-    work a k 1000 --lease 12s
-    working a
+    at_work a k 1000 --lease 12s
     work b k 0.2 --lease 12s
     for to in 60000 -3600000 freeze 0; do
         server_clock "$to"

@@ -447,6 +447,5 @@ EOF
 
 @test "the process that it is kept for is named as the holder" {
     holding a k
-    run -0 rlock status --json k
-    json ".[0].holders[0] | .pid == ${pid[a]} and .command == \"sh\""
+    status_json k ".[0].holders[0] | .pid == ${pid[a]} and .command == \"sh\""
 }

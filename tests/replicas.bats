@@ -149,8 +149,7 @@ boottime_ns() {
 @test "H37 renewals that no replica hears of do not count: stopped before the lease ends" {
     local start last
     replica_start one
-    work a k 100 --replicas 1 --lease 8s -- tree
-    working a
+    at_work a k 100 --replicas 1 --lease 8s -- tree
     start=$(boottime_ns)
     kill -STOP "$(replica_pid one)"
     ends_with a 79
@@ -298,8 +297,7 @@ waits_more_than() {
 @test "H38 a master that dies right after the grant: its replica has the lock" {
     replica_start one
     start_proxy
-    work a k 100 --lease 15s -u "redis://${proxy[proxy]}" --replicas 1
-    working a
+    at_work a k 100 --lease 15s -u "redis://${proxy[proxy]}" --replicas 1
     redis_stop
     promote one
     RLOCK_URL=unix://$T/one/sock run -75 rlock run -n k -- touch "$T/run"
@@ -315,8 +313,7 @@ waits_more_than() {
     kill_agent a
     renewed k
     ends_well a
-    work b k 100 --replicas 1 --lease 12s
-    working b
+    at_work b k 100 --replicas 1 --lease 12s
     kill -STOP "$(replica_pid one)"
     kill_agent b
     ends_with b 79 20

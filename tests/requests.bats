@@ -125,8 +125,7 @@ set_fault() {
     stderr_line "$PROXY"
     [[ ! -e $T/run ]]
     fault pass
-    work a k 100 -u "$PROXY" --lease 4s -- tree
-    working a
+    at_work a k 100 -u "$PROXY" --lease 4s -- tree
     fault trickle down 400
     work b k 0.3
     ends_with a 79
@@ -139,8 +138,7 @@ set_fault() {
     run -69 rlock run -u "$PROXY" --connect-timeout 1s k -- touch "$T/run"
     [[ ! -e $T/run ]]
     fault pass
-    work a k 100 -u "$PROXY" --lease 4s -- tree
-    working a
+    at_work a k 100 -u "$PROXY" --lease 4s -- tree
     fault cut down 5
     work b k 0.3
     ends_with a 79

@@ -25,8 +25,7 @@ left_is() {
     [[ $(stat -c %a "$XDG_STATE_HOME"/rlock "$XDG_STATE_HOME"/rlock/* | xargs) == "700 600" ]]
     run -0 rlock status staging
     [[ $output == *"load test"* ]]
-    run -0 rlock status --json staging
-    json '.[0] | .holders[0].reserved and .paused == null and (.reserved |
+    status_json staging '.[0] | .holders[0].reserved and .paused == null and (.reserved |
         .user == "'"$(id -un)"'" and .host == "'"$(hostname)"'" and .reason == "load test" and
         .left_ms > 7000000 and .since < .until)'
     run -75 --separate-stderr stranger rlock run -n staging -- true

@@ -24,8 +24,7 @@ setup_file() { start_file; }
     local start
     redis config set requirepass first
     export REDISCLI_AUTH=first RLOCK_PASSWORD=first
-    work a k 100 --lease 9s
-    working a
+    at_work a k 100 --lease 9s
     redis config set requirepass second
     export REDISCLI_AUTH=second RLOCK_PASSWORD=second
     start=$(now_ms)

@@ -165,8 +165,7 @@ returncode() { # negative for death by a signal, as python sees it
 @test "--no-renew stops the command before the lease ends: 124" {
     local start
     start=$(now_ms)
-    work a k 100 --no-renew --lease 6s
-    working a
+    at_work a k 100 --no-renew --lease 6s
     work b k 0.2
     ends_with a 124
     took 4000 20000 "$start"

@@ -137,8 +137,7 @@ END
 @test "H88 a killed holder's slot is taken by who waits, not beside its command" {
     local agent
     hold a k --limit 2 --lease 60s
-    work dead k 100 --limit 2 --lease 4s -- ignore
-    working dead
+    at_work dead k 100 --limit 2 --lease 4s -- ignore
     work next k 0.2 --limit 2
     poll_until 10 has_waiters k 1
     agent=$(agent_of "${pid[dead]}")

@@ -121,8 +121,7 @@ holders() {
 @test "H80 one of three is lost: the command is stopped, and the others are released" {
     local lost
     for lost in a c; do
-        work w "a" 100 --lease 9s b c
-        working w
+        at_work w "a" 100 --lease 9s b c
         redis del "rlock:{$lost}"
         ends_with w 79 5
         contains "$T/w.err" "$lost"
@@ -132,8 +131,7 @@ holders() {
 }
 
 @test "H80 one of three is taken away: the next may have it at once, and never beside" {
-    work w "a" 100 --lease 9s b c -- ignore
-    working w
+    at_work w "a" 100 --lease 9s b c -- ignore
     work next b 0.2
     poll_until 10 has_waiters b 1
     run -0 rlock force-release --now --yes b

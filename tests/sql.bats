@@ -58,8 +58,7 @@ setup_file() { databases_start; }
         queue b k
         queue c k
         poll_until 10 contains "$T/a.err" 'you are next'
-        run -0 rlock status --json k
-        json '.[0].waiters | length == 3 and .[0].position == 1'
+        status_json k '.[0].waiters | length == 3 and .[0].position == 1'
         terminate b
         ends_well holder
         finish a
@@ -175,8 +174,7 @@ END
     taken() {
         run -0 rlock run --at-least 10m k -- true
         refused 75 run -n k -- true
-        run -0 rlock status --json k
-        json '.[0].holders[0].kept'
+        status_json k '.[0].holders[0].kept'
         run -0 rlock force-release --now --yes k
         run -0 rlock run -n k -- true
         hold a k --lease 3s
@@ -450,8 +448,7 @@ limit_statements() {
             bg b rlock run -u "$url" k -- sh -c "echo b >>'$LOG'"
             RLOCK_URL=$url poll_until 15 has_waiters k 1
             run -0 rlock run -n k l -- true
-            run -0 rlock status --json
-            json '. == []'
+            status_json '. == []'
             terminate a
             finish b
             [[ $status == 0 && $(<"$LOG") == b ]]

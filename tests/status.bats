@@ -9,10 +9,8 @@ no_controls() { # in $output, but for the ends of lines
 @test "where nothing is locked: no row, an empty list, 0" {
     run -0 --separate-stderr rlock status
     [[ $output == "" ]]
-    run -0 rlock status --json
-    json '. == []'
-    run -0 rlock status --json k
-    json 'length == 1 and .[0].key == "k" and .[0].holders == [] and .[0].waiters == []'
+    status_json '. == []'
+    status_json k 'length == 1 and .[0].key == "k" and .[0].holders == [] and .[0].waiters == []'
 }
 
 @test "--json has the names and types of the manual" {
@@ -79,22 +77,16 @@ no_controls() { # in $output, but for the ends of lines
     hold a deploy-a
     hold b deploy-b
     hold c nightly
-    run -0 rlock status --json 'deploy-*'
-    json 'map(.key) | sort == ["deploy-a", "deploy-b"]'
-    run -0 rlock status --json 'deploy-[ac]' 'night?y'
-    json 'map(.key) | sort == ["deploy-a", "nightly"]'
-    run -0 rlock status --json 'nothing*'
-    json '. == []'
-    run -0 rlock status --json nightly free 'deploy-a'
-    json 'map(.key) | sort == ["deploy-a", "free", "nightly"]'
+    status_json 'deploy-*' 'map(.key) | sort == ["deploy-a", "deploy-b"]'
+    status_json 'deploy-[ac]' 'night?y' 'map(.key) | sort == ["deploy-a", "nightly"]'
+    status_json 'nothing*' '. == []'
+    status_json nightly free 'deploy-a' 'map(.key) | sort == ["deploy-a", "free", "nightly"]'
     hold d 'a*b'
     hold e 'axb'
     hold f 'a\b'
-    run -0 rlock status --json 'a[*]b'
-    json 'map(.key) == ["a*b"]'
+    status_json 'a[*]b' 'map(.key) == ["a*b"]'
     run -75 rlock status -q 'a\*b'
-    run -0 rlock status --json 'a\*b' 'a\\b'
-    json 'map(.key) == ["a*b", "a\\b"]'
+    status_json 'a\*b' 'a\\b' 'map(.key) == ["a*b", "a\\b"]'
 }
 
 @test "a KEY that is not a lock hides none of the others" {
@@ -117,24 +109,19 @@ no_controls() { # in $output, but for the ends of lines
     for key in b-2 a.b a-b ab a b; do
         hold "$key" "$key"
     done
-    run -0 rlock status --json
-    json 'map(.key) == ["a", "a-b", "a.b", "ab", "b", "b-2"]'
+    status_json 'map(.key) == ["a", "a-b", "a.b", "ab", "b", "b-2"]'
     run -0 rlock status
     [[ $(cut -d' ' -f1 <<<"$output" | xargs) == "KEY a a-b a.b ab b b-2" ]]
-    run -0 rlock status --json free b 'a*' b-2
-    json 'map(.key) == ["a", "a-b", "a.b", "ab", "b", "b-2", "free"]'
+    status_json free b 'a*' b-2 'map(.key) == ["a", "a-b", "a.b", "ab", "b", "b-2", "free"]'
 }
 
 @test "another prefix is another name space, also to globs" {
     as_default_user
     hold a k --prefix one
     hold b k --prefix two
-    run -0 rlock status --json --prefix one
-    json 'length == 1 and .[0].holders[0].pid == '"${pid[a]}"
-    run -0 rlock status --json --prefix 'on*'
-    json '. == []'
-    run -0 rlock status --json
-    json '. == []'
+    status_json --prefix one 'length == 1 and .[0].holders[0].pid == '"${pid[a]}"
+    status_json --prefix 'on*' '. == []'
+    status_json '. == []'
 }
 
 @test "-q: 0 when all are free, 75 when one is held, nothing printed" {
@@ -153,8 +140,7 @@ no_controls() { # in $output, but for the ends of lines
     local long
     printf -v long '%0800d' 0
     hold l long --label "größe 漢字 \"quoted\" \\ back $long"
-    run -0 rlock status --json long
-    json '.[0].holders[0].label | startswith("größe 漢字 \"quoted\" \\ back 000000000")'
+    status_json long '.[0].holders[0].label | startswith("größe 漢字 \"quoted\" \\ back 000000000")'
     hold a k --label $'evil\e[31m\nline\x07\x9b'
     run -0 rlock status k
     [[ $output == *evil* && $output == *line* ]]
@@ -162,8 +148,7 @@ no_controls() { # in $output, but for the ends of lines
     run -75 rlock run -n k -- true
     no_controls
     [[ ${#lines[@]} == 1 ]]
-    run -0 rlock status --json k
-    json '.[0].holders[0].label | startswith("evil\u001b[31m\nline\u0007")'
+    status_json k '.[0].holders[0].label | startswith("evil\u001b[31m\nline\u0007")'
 }
 
 @test "each of many locks has a row; foreign keys, under the prefix or not, have none" {
@@ -329,8 +314,7 @@ EOF
     run -0 --separate-stderr rlock status 'many-*'
     [[ ${#lines[@]} == 1001 && ${lines[1]} == many-0001* && ${lines[1000]} == many-1000* &&
         -z $stderr ]]
-    run -0 rlock status --json 'many-*'
-    json 'length == 1000 and map(.key) == (map(.key) | sort)'
+    status_json 'many-*' 'length == 1000 and map(.key) == (map(.key) | sort)'
     # As of any command at the head of a pipe; it is more than a pipe holds.
     run bash -c '"$RLOCK" status --long "many-*" 2>"$1" | head -n 1; exit ${PIPESTATUS[0]}' \
         - "$T/err"
@@ -349,8 +333,7 @@ EOF
                     now + 600000, i, now), 'w:owner' .. i, place)
             end" 1 "rlock:{$key}" "$([[ $key == long ]] && echo 450 || echo 1001)"
     done
-    run -0 rlock status --json 'long*'
-    json 'map([.key, (.holders | length), (.waiters | length)]) ==
+    status_json 'long*' 'map([.key, (.holders | length), (.waiters | length)]) ==
           [["long", 1, 450], ["longer", 1, 1001]]'
     json 'all(.waiters | map(.owner) == [range(1; length + 1) | "owner\(.)"])'
     run -0 rlock status

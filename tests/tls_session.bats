@@ -76,8 +76,7 @@ setup() {
 }
 
 @test "a network that stays dark: the command is stopped before its lease ends" {
-    work a k 100 -u "$PROXY" --lease 9s
-    working a
+    at_work a k 100 -u "$PROXY" --lease 9s
     fault blackhole
     work b k 0.2
     ends_with a 79

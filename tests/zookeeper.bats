@@ -216,8 +216,7 @@ slots() {
     [[ $output == "3 limit" ]]
     stay c k --limit 3
     [[ $(slots) == '[1,2,3]' ]]
-    run -0 rlock status --json k
-    json '.[0].mode == "limit" and .[0].limit == 3 and .[0].waiters == []'
+    status_json k '.[0].mode == "limit" and .[0].limit == 3 and .[0].waiters == []'
     refused 75 run -n --limit 3 k -- touch "$T/ran"
     stderr_line '^rlock: k: not acquired: all 3 slots are taken, the oldest by .* \(sh\)'
     queue d k --limit 3
@@ -394,10 +393,8 @@ END
     hold a 'a/b%c'
     hold b .
     hold c 'üñ🔒'
-    run -0 rlock status --json
-    json 'map(.key) | sort == [".", "a/b%c", "üñ🔒"]'
-    run -0 rlock status --json 'a*' free
-    json 'map(.key) == ["a/b%c", "free"] and .[1].holders == []'
+    status_json 'map(.key) | sort == [".", "a/b%c", "üñ🔒"]'
+    status_json 'a*' free 'map(.key) == ["a/b%c", "free"] and .[1].holders == []'
     run -0 rlock status zookeeper
     run -75 rlock status -q .
 }
@@ -520,8 +517,7 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     poll_until 10 test -s "$T/relay.out"
     there=zookeeper://127.0.0.1:$(<"$T/relay.out")/test/$BATS_TEST_NUMBER
     run -0 rlock run -u "$there" k -- true
-    work a k 1000 -u "$there" --lease 20s
-    working a
+    at_work a k 1000 -u "$there" --lease 20s
     work b k 0.3
     ends_with a 79 30
     # While b waits for the end of the session that a has had.

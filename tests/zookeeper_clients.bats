@@ -134,8 +134,7 @@ goes() {
     java_lock a 2 k
     poll_until 60 is_up a
     stay b k --limit 2
-    run -0 rlock status --json k
-    json '.[0].mode == "limit" and (.[0].holders | length) == 2'
+    status_json k '.[0].mode == "limit" and (.[0].holders | length) == 2'
     run -75 rlock run -n --limit 2 k -- true
     queue c k --limit 2
     java_lock d 2 k
