@@ -5,22 +5,8 @@ import os
 import re
 
 from script_server import LUA, PLACE_TTL, Lock
-from script_tap import (
-    A,
-    B,
-    C,
-    D,
-    E,
-    by,
-    fence_of,
-    held_by_a,
-    holder,
-    main,
-    same,
-    test,
-    true,
-    waiter,
-)
+from script_tap import A, B, C, D, E, by, fence_of, held_by_a, holder, main
+from script_tap import same, test, true, waiter
 
 # -- each script by itself ------------------------------------------------------------------------
 
@@ -309,13 +295,6 @@ def _(server):
     true(lock.ttl() <= 100000000, "the key's time to live was extended")
 
 
-@test("inspect: ten and more waiters are in the order of numbers, not of text")
-def _(server):
-    owners = ["%036d" % number for number in range(12)]
-    lock, _fence = held_by_a(server, *owners)
-    same([text.split()[1] for text in lock.inspect()[6]], owners)
-
-
 def inspect_parts(lock):
     """The first part, the owners of all waiters in their order, and how many parts there were."""
     first = part = lock.inspect()
@@ -412,15 +391,6 @@ def _(server):
     lock.now += 1
     fence_of(lock.acquire(E))
     same(sorted(lock.fields()), ["f", "h:" + E, "k", "q", "s"])
-
-
-@test("queue: whoever calls is alive, late or not")
-def _(server):
-    lock, _fence = held_by_a(server, B, C)
-    lock.release(A)
-    lock.now += PLACE_TTL + 5000
-    fence_of(lock.acquire(B))
-    same(lock.acquire(C)[:5], ["QUEUED", lock.now, "q:2", 1, 0], "and C, no waiter passed it")
 
 
 @test("queue: one that was dropped comes back to its ticket and says so (H63)")

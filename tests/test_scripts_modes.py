@@ -21,23 +21,6 @@ def wait(lock, *owners, **options):
 # -- readers and writers --------------------------------------------------------------------------
 
 
-@test("read: many together, each with a greater token; a writer waits for the last")
-def _(server):
-    lock = Lock(server)
-    fences = [fence_of(lock.acquire(owner, mode="s")) for owner in (A, B, C)]
-    same(sorted(set(fences)), fences, "tokens")
-    same(lock.inspect()[3:5], ["s", 0], "mode, limit")
-    reply = lock.acquire(D)
-    same(reply[5:8], [1, 3, 30000], "which key, holders, ms")
-    true(reply[8] in lock.inspect()[5], "a holder")
-    for owner in (A, B):
-        lock.release(owner)
-        wait(lock, D)
-    lock.release(C)
-    fence_of(lock.acquire(D))
-    wait(lock, A, mode="s")
-
-
 @test("read: a waiting writer stops newcomers, and so gets in (H68)")
 def _(server):
     lock = Lock(server)
@@ -111,17 +94,6 @@ def _(server):
     lock.release(A)
     lock.now += 1000
     read(lock, D, E)
-
-
-@test("read: the last writer before readers gives up, and they are called")
-def _(server):
-    ear, lock = server.listen(), Lock(server)
-    read(lock, A)
-    wait(lock, B)
-    wait(lock, C, D, mode="s")
-    lock.release(B)
-    same(ear.heard(), [C, D])
-    ear.close()
 
 
 # -- semaphores -----------------------------------------------------------------------------------
@@ -211,16 +183,6 @@ def _(server):
     fence_of(lock.acquire(B))
 
 
-@test("nested: releases and renews its own alone")
-def _(server):
-    lock, _fence = held_by_a(server)
-    same(lock.release(A1)[0], "ABSENT")
-    same(lock.renew(A1)[0], "LOST")
-    lock.acquire(A1, lease=60000)
-    lock.release(A1)
-    same(lock.renew(A)[0], "RENEWED")
-
-
 @test("nested: two of one holder exclude each other, in their order, ahead of all from outside")
 def _(server):
     ear, lock = server.listen(), held_by_a(server, B)[0]
@@ -304,35 +266,6 @@ def _(server):
     same(lock.acquire(A)[0], "QUEUED", "as anybody else")
     lock.release(A1)
     fence_of(lock.acquire(B))
-
-
-@test("nested: a slot is shared, and is free when the last has left")
-def _(server):
-    lock = Lock(server)
-    same([slot_of(take(lock, owner, limit=2)) for owner in (A, B, A1)], [1, 2, 1])
-    lock.release(A)
-    same(take(lock, C, limit=2)[0], "QUEUED")
-    lock.release(A1)
-    same(slot_of(take(lock, C, limit=2)), 1)
-
-
-@test("force: several at once, dead ones among them, those that nest in them with them or not")
-def _(server):
-    lock, _fence = held_by_a(server, B)
-    lock.acquire(A1)
-    same(lock.force(A)[0], "RELEASED")
-    wait(lock, B)
-    same(lock.force(A, A1)[0], "CHANGED", "one is gone")
-    lock.now += 30000
-    same(lock.force(A1)[0], "RELEASED")
-    fence_of(lock.acquire(B))
-    fence_of(lock.acquire(B + ".1"))
-    lock.now += 30000
-    same(lock.force(B, B + ".1")[0], "RELEASED", "both dead")
-    read(lock, C, D, E)
-    lock.now += 30000
-    same(lock.force(C, D, E)[0], "RELEASED", "dead readers")
-    same(lock.inspect()[5], [])
 
 
 # -- several keys ---------------------------------------------------------------------------------
@@ -423,19 +356,6 @@ def _(server):
     a.release(A)
     same(ear.pokes(), [("rlock:{a}", B)])
     fences_of(both.acquire(B))
-    ear.close()
-
-
-@test("keys: a release wakes who is first for each")
-def _(server):
-    ear = server.listen()
-    a, b, both = Lock(server, "a"), Lock(server, "b"), Lock(server, "a", "b")
-    fences_of(both.acquire(A))
-    wait(a, B)
-    wait(b, C, mode="s")
-    wait(b, D, mode="s")
-    both.release(A)
-    same(ear.pokes(), [("rlock:{a}", B), ("rlock:{b}", C), ("rlock:{b}", D)])
     ear.close()
 
 
