@@ -1,11 +1,7 @@
 # Semaphores: never more than N at once, a slot of its own for each, and nothing to leak.
 
 load helper
-
-# slots: of the live holders, in order.
-slots() {
-    "$RLOCK" status --json k 3>&- | jq -c '[.[0].holders[].slot] | sort'
-}
+load waiters
 
 slots_are() {
     [[ $(slots) == "$1" ]]
@@ -84,34 +80,7 @@ slots_are() {
 }
 
 @test "H88 twenty at a semaphore of three, some killed: never more than three, and none is leaked" {
-    local i
-    export WORKER=$RLOCK_TEST_TOOLS/worker LOG RLOCK
-    loop() {
-        local n
-        for ((n = 0; n < 6; n++)); do
-            "$RLOCK" run -q --lease 5s --limit 3 k -- "$WORKER" "$LOG" "$1.$n" 0.05 grant
-        done
-    }
-    export -f loop
-    for ((i = 0; i < 20; i++)); do
-        bg "c$i" bash -c "loop $i"
-    done
-    for ((i = 0; i < 5; i++)); do
-        sleep 0.3 # not for a condition: any moment
-        kill -KILL "$(pgrep -P "${pid[c$i]}" -x rlock)" || true
-    done
-    for ((i = 0; i < 20; i++)); do
-        finish "c$i" 40
-    done
-    run -0 python3 -B - "$TESTS" "$LOG" <<'END'
-import sys
-sys.path.insert(0, sys.argv[1])
-from intervals import exclusion, fences, read_runs
-runs = read_runs(open(sys.argv[2]))
-faults = exclusion(runs, {"k": 3}) + fences(runs)
-print(len(runs), *faults, sep="\n")
-sys.exit(bool(faults) or len(runs) < 100)
-END
+    crowded_semaphore 6 5 40
     poll_until 8 is_free k
     hold a k --limit 3
     hold b k --limit 3

@@ -1,4 +1,4 @@
-# Waiters whose agent dies, or that are stopped: the same for every kind of store. Loaded after
+# Waiters and holders that are killed or stopped: the same for every kind of store. Loaded after
 # helper.
 # shellcheck shell=bash disable=SC2154
 
@@ -57,4 +57,42 @@ passed_over() {
         finish asleep
     }
     [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
+}
+
+# slots: of the live holders, in order.
+slots() {
+    "$RLOCK" status --json k 3>&- | jq -c '[.[0].holders[].slot] | sort'
+}
+
+# crowded_semaphore ROUNDS KILLED SECONDS: 20 want one of three slots, so many times each, and so many
+# of them are killed; each ends within these seconds. There are never more than three at once.
+crowded_semaphore() {
+    local i
+    export WORKER=$RLOCK_TEST_TOOLS/worker LOG RLOCK ROUNDS=$1
+    loop() {
+        local n
+        for ((n = 0; n < ROUNDS; n++)); do
+            "$RLOCK" run -q --lease 5s --limit 3 k -- "$WORKER" "$LOG" "$1.$n" 0.05 grant
+        done
+    }
+    export -f loop
+    for ((i = 0; i < 20; i++)); do
+        bg "c$i" bash -c "loop $i"
+    done
+    for ((i = 0; i < $2; i++)); do
+        sleep 0.3 # not for a condition: any moment
+        kill -KILL "$(pgrep -P "${pid[c$i]}" -x rlock)" || true
+    done
+    for ((i = 0; i < 20; i++)); do
+        finish "c$i" "$3"
+    done
+    run -0 python3 -B - "$TESTS" "$LOG" $((ROUNDS * 50 / 3)) <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from intervals import exclusion, fences, read_runs
+runs = read_runs(open(sys.argv[2]))
+faults = exclusion(runs, {"k": 3}) + fences(runs)
+print(len(runs), *faults, sep="\n")
+sys.exit(bool(faults) or len(runs) < int(sys.argv[3]))
+END
 }

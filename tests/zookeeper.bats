@@ -33,7 +33,6 @@ strange_sessions_ended() {
     stay a k
     refused 75 run -n k -- touch "$T/ran"
     stderr_line '^rlock: k: not acquired: held by .* \(sh\)'
-    [[ ! -e $T/ran ]]
     run -0 rlock run -n other -- true
     has_holders k 1
     ends_well a
@@ -203,11 +202,6 @@ END
     [[ $(xargs <"$LOG") == "$(printf '+ - %.0s' {1..16} | xargs)" ]]
 }
 
-# slots: of the live holders, in order.
-slots() {
-    "$RLOCK" status --json k 3>&- | jq -c '[.[0].holders[].slot] | sort'
-}
-
 @test "a semaphore: N at once, each with a slot of its own, and the next is called in its turn" {
     local i
     stay a k --limit 3
@@ -248,34 +242,7 @@ slots() {
 }
 
 @test "H88 a semaphore of three for twenty, some killed: never more than three" {
-    local i
-    export WORKER=$RLOCK_TEST_TOOLS/worker LOG RLOCK
-    loop() {
-        local n
-        for ((n = 0; n < 3; n++)); do
-            "$RLOCK" run -q --lease 5s --limit 3 k -- "$WORKER" "$LOG" "$1.$n" 0.05 grant
-        done
-    }
-    export -f loop
-    for ((i = 0; i < 20; i++)); do
-        bg "c$i" bash -c "loop $i"
-    done
-    for ((i = 0; i < 4; i++)); do
-        pause 300 # any moment
-        kill -KILL "$(pgrep -P "${pid[c$i]}" -x rlock)" || true
-    done
-    for ((i = 0; i < 20; i++)); do
-        finish "c$i" 90
-    done
-    run -0 python3 -B - "$TESTS" "$LOG" <<'END'
-import sys
-sys.path.insert(0, sys.argv[1])
-from intervals import exclusion, fences, read_runs
-runs = read_runs(open(sys.argv[2]))
-faults = exclusion(runs, {"k": 3}) + fences(runs)
-print(len(runs), *faults, sep="\n")
-sys.exit(bool(faults) or len(runs) < 50)
-END
+    crowded_semaphore 3 4 90
     poll_until 20 has_holders k 0
 }
 
@@ -484,7 +451,6 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
         refused 75 run --server-wait 0 -n -u \
             "zookeeper://$host:${port[1]}/test/$BATS_TEST_NUMBER" k -- touch "$T/ran"
     done
-    [[ ! -e $T/ran ]]
 }
 
 @test "zookeepers:// speaks TLS, only with a server that is vouched for" {
@@ -508,7 +474,6 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     url=${url/127.0.0.1/localhost}
     refused 69 run -u "$url" --server-wait 0 --tls-ca "$CERTS/ca.pem" k -- touch "$T/ran"
     stderr_line 'is not for localhost'
-    [[ ! -e $T/ran ]]
 }
 
 @test "H113 a session cannot be opened again: the lock is lost in time, and nothing stays behind" {
