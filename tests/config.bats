@@ -505,8 +505,7 @@ END
     start_proxy
     rlock run -u "redis://${proxy[proxy]}/4" k -- true
     [[ $(redis -n 4 dbsize) == 1 && $(redis dbsize) == 0 ]]
-    run -69 --separate-stderr rlock run -u "unix://$REDIS_SOCK?db=99" k -- touch "$T/run"
-    [[ ! -e $T/run ]]
+    refused 69 run -u "unix://$REDIS_SOCK?db=99" k -- touch "$T/run"
 }
 
 @test "H19 a password is taken from the address, RLOCK_PASSWORD, a file and the config file" {

@@ -702,9 +702,12 @@ long_goes_on() {
 
 # ---------------------------------------------------------------- assertions
 
-# refused STATUS COMMAND...: rlock ends with that; its messages are in $stderr.
+# refused STATUS COMMAND...: rlock ends with that; its messages are in $stderr. A command that ends
+# with touch $T/ran, or $T/run, has not run.
 refused() {
+    local trace=${*: -1}
     run "-$1" --separate-stderr rlock "${@:2}"
+    [[ $trace != "$T"/r[au]n || ! -e $trace ]]
 }
 
 # has_status STATUS COMMAND...: the same, to be polled for.

@@ -254,7 +254,6 @@ served() {
     database_sql mysql 'DELETE FROM rlock_gate'
     refused 69 run --server-wait 0 k -- touch "$T/ran"
     stderr_line 'has no tables for locks'
-    [[ ! -e $T/ran ]]
     run -0 rlock init
     run -0 rlock run k -- true
 }

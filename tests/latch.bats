@@ -170,13 +170,12 @@ at_proxy() {
     run -69 --separate-stderr rlock latch wait -u "unix://$T/none" k
     stderr_line '^rlock: latch: cannot reach .*, for [1-9][0-9]*s$'
     run -69 rlock latch count-down -u "unix://$T/none" k
-    run -69 rlock latch run -u "unix://$T/none" k -- touch "$T/ran"
-    [[ ! -e $T/ran ]]
+    refused 69 latch run -u "unix://$T/none" k -- touch "$T/ran"
 }
 
 @test "a latch and a lock never share a key" {
     rlock latch set k 1
-    run -78 rlock run k -- touch "$T/ran"
+    refused 78 run k -- touch "$T/ran"
     run -78 --separate-stderr rlock status k
     [[ -z $output ]]
     stderr_line '^rlock: status: k: the key is a latch; rlock latch status shows it$'
@@ -189,8 +188,7 @@ at_proxy() {
     stderr_line '^rlock: latch: lock: the key is a lock, or was one within a week; rlock status shows it$'
     run -78 rlock latch delete lock
     run -78 rlock latch wait -w 5s lock
-    run -78 rlock latch run lock -- touch "$T/ran"
-    [[ ! -e $T/ran ]]
+    refused 78 latch run lock -- touch "$T/ran"
     held lock
     is_left k 1
     run -0 rlock status

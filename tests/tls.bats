@@ -260,8 +260,7 @@ no_connection() {
         "$CERTS"/{ca.pem,client.pem,client.key} "$T/password" >"$T/config"
     export RLOCK_CONFIG=$T/config
     refuse() { # OPTION...
-        run -77 --separate-stderr rlock run "$@" k -- touch "$T/run"
-        [[ ! -e $T/run ]]
+        refused 77 run "$@" k -- touch "$T/run"
     }
     refuse -u "rediss://limited:no@127.0.0.1:$TLS_PORT"
     stderr_line '^rlock: k: rediss://127.0.0.1:[0-9]+/0: user limited: wrong password, or no such user$'
