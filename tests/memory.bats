@@ -140,7 +140,7 @@ no_entry() {
 
 @test "acquire --keep: renewed by the process that stays, and with renew, until it is released" {
     local owner
-    server_allows 3000
+    server_allows 9000
     sleep 1000 &
     pid[keeper]=$!
     run -0 rlock acquire --keep "${pid[keeper]}" k
