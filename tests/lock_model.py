@@ -2,7 +2,7 @@
 import re
 
 from lock_view import Waiter, nests_in
-from script_server import PLACE_TTL, Empty, pairs
+from script_server import NEAR, PLACE_TTL, Empty, pairs
 from script_tap import same, true
 
 
@@ -32,13 +32,14 @@ class Call:
         priority=0,
         bound=0,
         waited=0,
+        far_ttl=0,
     ):
         self.script, self.owner, self.lease, self.place_ttl = script, owner, lease, place_ttl
         self.not_after, self.places, self.count = not_after, places, count
         self.mode, self.limit, self.nest, self.who = mode, limit, nest, who
         self.bar, self.at_least, self.purge, self.owners = bar, at_least, purge, owners
         self.how, self.group, self.names = how, group, names
-        self.priority, self.bound = priority, bound
+        self.priority, self.bound, self.far_ttl, self.near = priority, bound, far_ttl, NEAR
         if waited:
             self.who += f" waited={waited}"
         self.sent_who = self.who
@@ -56,7 +57,8 @@ class Call:
     def args(self):
         named = {
             "acquire": {
-                "lease": self.lease, "place_ttl": self.place_ttl, "not_after": self.not_after,
+                "lease": self.lease, "place_ttl": self.place_ttl, "far_ttl": self.far_ttl,
+                "not_after": self.not_after,
                 "places": self.places, "count": self.count, "mode": self.mode, "limit": self.limit,
                 "no_nesting": not self.nest, "who": self.sent_who, "priority": self.priority,
                 "bound": self.bound, "latest": None if self.group is None else Empty(self.group),
@@ -367,6 +369,15 @@ def judge_granted(call):
         true(call.owner not in after.places, "it has the lock, and waits")
 
 
+def kept_for(call, one, after):
+    """ms for which the caller's place is kept."""
+    distance = (one.ticket - after.queues[one.base][0]) / call.near
+    first = after.line(one.base)[0]
+    if not call.far_ttl or distance <= 1 or after.lists or one.base != "q" or first.far is not None:
+        return call.place_ttl
+    return max(call.place_ttl, min(call.far_ttl, int(call.place_ttl * distance * distance)))
+
+
 def judge_queued(call, blocked, found, mine, dropped, ready):
     same(call.reply[0], "QUEUED")
     _word, now, told, position, anew, *holders = call.reply
@@ -375,8 +386,11 @@ def judge_queued(call, blocked, found, mine, dropped, ready):
          [view.places[call.owner] for view in call.after], "places")
     for i, (before, after) in enumerate(zip(call.before, call.after)):
         one = after.waiters[after.places[call.owner]]
-        place = (before.base(call.owner), call.now + call.place_ttl)
-        same((one.base, one.deadline), place, "place")
+        kept = kept_for(call, one, after)
+        place = (before.base(call.owner), call.now + kept, PLACE_TTL if kept > PLACE_TTL else None)
+        same((one.base, one.deadline, one.far), place, "place")
+        if kept > PLACE_TTL:
+            same(call.reply[10], kept, "kept")
         same((one.mode, one.elsewhere), (call.mode, ready[i]), "mode, waits for another key")
         last = before.queues.get(one.base, (1, 0, 0))[1]
         same(one.ticket, mine[i] or last + 1, "ticket")
@@ -491,6 +505,12 @@ def passes(one, line):
     return "." in one.owner and line[0].elsewhere
 
 
+def told_to_call(call, before, after):
+    """The waiters that were far and have come near; the caller among them, which does not matter."""
+    return [one.owner for place, one in before.waiters.items() if one.far
+            and (one.owner == call.owner or place in after.waiters and after.waiters[place].far == 0)]
+
+
 class Calls:
     """The owners that were called to a key and have not come since."""
 
@@ -511,6 +531,9 @@ class Calls:
             # Holders that lose the lock or are asked for it hear of it.
             pokes = [owner for key, owner in heard if key == name
                      and not (owner in call.owners and before.entry(owner))]
+            for owner in told_to_call(call, before, after):
+                if owner in pokes:
+                    pokes.remove(owner)  # it may be called as well
             # One that released some of the keys may have them all again at the end of the call.
             called = {(name, owner) for owner in pokes
                       if call.partly or not self.is_told(owner, after)} - self.coming

@@ -58,7 +58,9 @@ class Entry:
 
 class Waiter:
     def __init__(self, text, base, ticket):
-        deadline, self.owner, since, mode, self.who = match(WAITER, text)
+        deadline, self.owner, since, mode, who = match(WAITER, text)
+        self.who, _note, far = who.partition(" far=")
+        self.far = int(far) if far else None
         self.deadline, self.since, self.mode = int(deadline), int(since), mode.lower()
         self.elsewhere, self.base, self.ticket = mode.isupper(), base, ticket
         self.priority = self.noted("priority")
@@ -203,6 +205,13 @@ class View:
         yield from self.faults_of_holders()
         yield from self.faults_of_queues()
         yield from self.faults_of_memory()
+
+    def faults_of_far(self, near):
+        """Those among the first ones are near, and so are all that are in a list."""
+        first = self.queues["q"][0]
+        for place, one in self.waiters.items():
+            if one.far and (one.ticket < first + near or one.base != "q" or one.item):
+                yield f"{place} is far, and the first is {first}"
 
     def faults_of_state(self):
         if not self.entries:

@@ -12,6 +12,8 @@ MARKER = "rlock:!epoch"
 PAUSES = "rlock:!paused"
 CLOCK = "redis.call('TIME')"
 PLACE_TTL = 7000  # ms a place in the queue is kept without a call
+FAR_TTL = 120000  # the same at most, of a waiter that is far from its turn
+NEAR = 20  # tickets of the queue whose waiters are not
 HANDED = 9500  # ms from that call that a lock lasts which is handed over
 WEEK = 604800000  # ms that the key of an idle lock lives
 
@@ -127,6 +129,11 @@ def changed(text, old, new):
     return text.replace(old, new)
 
 
+def with_near(text, near):
+    """The script with that many tickets instead of NEAR."""
+    return re.sub(r"(?m)^local NEAR = \d+", f"local NEAR = {near}", text)
+
+
 def with_clock_given(text):
     """The script with two more KEYS, the last ones, for its clock: seconds and microseconds."""
     taken = "local given = { KEYS[#KEYS - 1], KEYS[#KEYS] }; KEYS[#KEYS] = nil; KEYS[#KEYS] = nil; "
@@ -144,6 +151,7 @@ class Server:
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="rlock-scripts-")
         self.path = os.path.join(self.directory, "socket")
+        self.near = NEAR
         self.start()
 
     def start(self):
@@ -159,9 +167,14 @@ class Server:
                 if time.monotonic() > deadline or self.process.poll() is not None:
                     raise
                 time.sleep(0.01)
+        self.load_all()
+
+    def load_all(self, near=None):
+        """Loads the scripts; near: tickets, instead of NEAR, from now on."""
+        self.near = near or self.near
         self.sha = {}
         for name in SCRIPTS:
-            text = read_script(name)
+            text = with_near(read_script(name), self.near)
             for given, body in ((False, text), (True, with_clock_given(text))):
                 self.sha[name, given] = hashlib.sha1(body.encode()).hexdigest()
                 if self.client.call("SCRIPT", "LOAD", body) != self.sha[name, given]:

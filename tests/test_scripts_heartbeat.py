@@ -5,8 +5,8 @@ the script without it answers, writes and tells the same. Prints TAP.
 RLOCK_SEED=N chooses another run, RLOCK_OPERATIONS=N its length."""
 import os, random
 from script_server import (
-    HANDED, MARKER, PAUSES, PLACE_TTL, Empty, ReplyError, Server, changed, pairs, read_script,
-    with_clock_given, without_short_way,
+    FAR_TTL, HANDED, MARKER, PAUSES, PLACE_TTL, Empty, ReplyError, Server, changed, pairs,
+    read_script, with_clock_given, with_near, without_short_way,
 )
 from script_tap import main, same, test, true
 
@@ -28,6 +28,7 @@ WISHES = (
     ("priority", 1, 0.05), ("priority", 5, 0.05), ("bound", 1000, 0.05), ("bound", 10000, 0.05),
     ("unless_done", 1, 0.05), ("unless_done", 3600000, 0.05),
 )
+NEAR = 2  # tickets: those behind them may be far
 HOW_OFTEN = {
     "acquire": 40, "heartbeats": 60, "release": 5, "renew": 8, "new": 10, "pass_time": 12,
     "clock": 1, "adjust": 1.5, "pauses": 0.5, "force": 1, "delete": 0.2, "damage": 1,
@@ -40,7 +41,9 @@ class Pair:
 
     def __init__(self, server):
         self.servers = server, Server()
-        given = with_clock_given(read_script("acquire"))
+        for one in self.servers:
+            one.load_all(NEAR)
+        given = with_clock_given(with_near(read_script("acquire"), NEAR))
         counting = changed(given, TAKEN, f"{TAKEN}redis.call('INCR', '{COUNTER}')\n")
         self.sha = [
             dict(server.sha, acquire=server.load(counting)),
@@ -113,7 +116,10 @@ class Client:
             self.more["epoch"] = MARKER
 
     def arguments(self, rng):
+        may_be_far = len(self.keys) == 1 and "." not in self.owner and not (
+            self.more.keys() - {"offer", "offer_ms", "bound", "replace"})
         return {
+            "far_ttl": may_be_far and FAR_TTL,
             "owner": self.owner, "lease": self.lease, "who": self.who, "pauses": PAUSES,
             "place_ttl": rng.random() < 0.93 and PLACE_TTL, "stand": rng.random() < 0.07,
             "places": rng.random() < 0.9 and self.places, "count": rng.random() < 0.7,

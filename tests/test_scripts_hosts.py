@@ -8,10 +8,10 @@ TOOLS = os.path.abspath(os.environ.get("RLOCK_TEST_TOOLS", "tests"))
 PROGRAMS = {
     "memory": "script-host", "postgresql": "script-host-postgresql", "mariadb": "script-host-mysql"
 }
-FILES = """test_scripts test_scripts_any test_scripts_ask test_scripts_grace test_scripts_handover
-    test_scripts_heartbeat test_scripts_latch test_scripts_latest test_scripts_memory
-    test_scripts_mirror test_scripts_model test_scripts_modes test_scripts_pauses
-    test_scripts_priority test_scripts_refuse""".split()
+FILES = """test_scripts test_scripts_any test_scripts_ask test_scripts_far test_scripts_grace
+    test_scripts_handover test_scripts_heartbeat test_scripts_latch test_scripts_latest
+    test_scripts_memory test_scripts_mirror test_scripts_model test_scripts_modes
+    test_scripts_pauses test_scripts_priority test_scripts_refuse""".split()
 # They are about users' rights and replicas, which a host has not.
 WITHOUT = ["rights: without any channel", "a process that was a replica in between"]
 # A record is written as a whole, so they take minutes in a database; and one that forgets all.

@@ -11,7 +11,7 @@ RLOCK_SEED=N chooses another run, RLOCK_OPERATIONS=N its length.
 import os, random, time
 from lock_model import Call, Calls, Told
 from lock_view import View
-from script_server import PLACE_TTL, Lock, ReplyError, is_memory
+from script_server import FAR_TTL, NEAR, PLACE_TTL, Lock, ReplyError, is_memory
 from script_tap import main, same, test, true
 
 BAR = 60000  # ms
@@ -79,9 +79,13 @@ class Simulation:
         call.after = [self.view(name) for name in names]
         kind = call.script + " " + call.reply[0] + " " + call.mode
         self.seen[kind] = self.seen.get(kind, 0) + 1
+        call.near = self.server.near
         call.judge()
         for name, ttl, view in zip(names, looked[::2], call.after):
             same(list(view.faults(ttl)), [], f"faults of {name}")
+            same(list(view.faults_of_far(self.server.near)), [], f"far ones of {name}")
+            far = any(one.far for one in view.waiters.values())
+            self.seen["far waiters"] = self.seen.get("far waiters", 0) + far
         self.calls.judge(call, names, heard)
         self.told.sees(call, names, self.real // 1000, self.modes)
         return call.reply
@@ -104,10 +108,13 @@ class Simulation:
     def play_acquire(self, number, lease, queue, late, count, forgot, lost):
         client = self.clients[number]
         not_after = 0 if late is None else self.now - late
+        may_be_far = queue and len(client.keys) == 1 and "." not in client.owner
+        may_be_far = may_be_far and client.group is None and not client.priority
         call = Call("acquire", client.owner, lease=lease, place_ttl=PLACE_TTL if queue else 0,
                     not_after=not_after, places="" if forgot else client.places, count=count,
                     mode=client.mode, limit=client.limit, nest=client.nest,
-                    who="w " + client.owner + (" hears=1" if client.number % 2 else ""),
+                    far_ttl=FAR_TTL if may_be_far else 0,
+                    who="w - - - " + client.owner + (" hears=1" if client.number % 2 else ""),
                     group=client.group if queue else None, names=client.keys,
                     priority=client.priority, bound=client.bound,
                     waited=(self.real - client.began) // 1000)
@@ -121,7 +128,7 @@ class Simulation:
         if which < len(self.gone):
             old = self.gone[which]
             self.send(Call("acquire", old["owner"], lease=5000, place_ttl=PLACE_TTL if queue else 0,
-                           mode=old["mode"], limit=old["limit"], who="ghost"), old["keys"])
+                           mode=old["mode"], limit=old["limit"], who="- - - - ghost"), old["keys"])
 
     def play_renew(self, number, lease):
         client = self.clients[number]
@@ -238,7 +245,9 @@ def someone(rng, simulation, number):
 
 
 def wish(rng, simulation, number, modes):
-    """A new owner: half of them nest in somebody."""
+    """A new owner: half of them nest in somebody. Most of those that may be far do not."""
+    if simulation.server.near < NEAR and rng.random() < 0.75:
+        return ("new", number, None, ("a",), *rng.choice(modes), True)
     others = [other for other in range(len(simulation.clients)) if other != number]
     parent = someone(rng, simulation, rng.choice(others)) if rng.random() < 0.5 else None
     parent = parent if parent != number else None
@@ -345,8 +354,20 @@ def tell(server, ear, operations, fault, seed):
 
 @test("model: random operations agree with it, and nothing that must not happen does")
 def _(server):
+    compare(server)
+
+
+@test("model: the same where all but the first two waiters are far")
+def _(server):
+    near = server.near
+    server.load_all(near=2)
+    compare(server, share=2)
+    server.load_all(near=near)
+
+
+def compare(server, share=1):
     seed = int(os.environ.get("RLOCK_SEED") or 1)
-    left = int(os.environ.get("RLOCK_OPERATIONS") or 20000)
+    left = int(os.environ.get("RLOCK_OPERATIONS") or 20000) // share
     print(f"# RLOCK_SEED={seed}, {left} operations")
     rng, ear, seen = random.Random(seed), server.listen(), {}
     while left > 0:

@@ -43,9 +43,13 @@
  * one is sent after twice as long. */
 #define LISTEN_AFTER_NS (950 * NS_PER_MS)
 #define LISTEN_MOST     10 /* doublings */
-/* The heartbeat of a waiter, and by how much it is spread. The store keeps its place for 7 s. */
-#define HEARTBEAT_NS (2500 * NS_PER_MS)
-#define SPREAD_NS    (250 * NS_PER_MS)
+/* The heartbeat of a waiter. The store keeps its place for 7 s. For how much longer it keeps the
+ * place of a waiter that is far from its turn, it says, and pokes when the turn is near: such a place
+ * has room for some heartbeats, too. */
+#define HEARTBEAT_NS     (2500 * NS_PER_MS)
+#define BEATS_IN_A_PLACE 3
+/* By which part of it a heartbeat is spread. */
+#define SPREAD 10
 /* How many grants and confirmations may come too late: one by chance, one from a server that has to
  * be sent the script first. */
 #define LATE_MAX 3
@@ -104,6 +108,7 @@ struct keeper {
     struct answer *refusal; /* the latest; NULL: none yet */
     bool replaced;          /* the holders were asked to release it */
     bool called;            /* the store has poked since the latest acquisition was sent */
+    bool disturbed;         /* it did so during that acquisition, so its answer may be old */
     unsigned late;          /* how many grants and confirmations came too late */
 
     /* Holding: the lease as the store has granted it last. */
@@ -559,7 +564,10 @@ static void wait_on(struct keeper *keeper)
     int64_t until = refusal->cause == CAUSE_GRACE    ? refusal->grace_ms
                     : refusal->cause == CAUSE_CLOSED ? refusal->opens_ms
                                                      : refusal->left_ms;
-    struct moment due = moment_plus(now, jitter_spread(HEARTBEAT_NS, SPREAD_NS));
+    int64_t beat = refusal->kept_ms * NS_PER_MS / BEATS_IN_A_PLACE;
+    if (beat < HEARTBEAT_NS || keeper->disturbed)
+        beat = HEARTBEAT_NS;
+    struct moment due = moment_plus(now, jitter_spread(beat, beat / SPREAD));
 
     /* Only the first in the queue asks when the holder's lease ends, or the store grants again. */
     if (refusal->position == 1 && until > 0)
@@ -833,7 +841,7 @@ static void acquire(struct keeper *keeper, bool listen)
     request->offer = listen && keeper->plan.renew && request->key_count == 1;
     throttle_note(&keeper->pace, now);
     keeper->state = TRYING;
-    keeper->handed = keeper->called = false;
+    keeper->handed = keeper->called = keeper->disturbed = false;
     keeper->granted.count = 0;
     keeper->sent = now;
     keeper->until =
@@ -1015,6 +1023,7 @@ static void on_poked(void *arg)
     bool paused = keeper->state == PAUSED && keeper->doubt.state != STORE_IS_EMPTY;
 
     keeper->poked = held && keeper->busy;
+    keeper->disturbed |= keeper->busy && keeper->state == TRYING;
     if (keeper->busy || (keeper->state != WAITING && !held && !paused))
         return;
     keeper->called = !held;

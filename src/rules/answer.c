@@ -390,6 +390,7 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
     answer->requeued = redis_reply_says(reply, 4, 1);
     read_obstacle(reply, 5, extra->now_ms, answer);
     answer->limited = read_limit(reply, 9, &answer->limit);
+    answer->kept_ms = redis_reply_span(reply, 10);
 }
 
 /* A waiter's record: the party that has paused the lock, the ms that are left, and the GLOB of the
@@ -454,6 +455,7 @@ static void read_closed(const redisReply *reply, struct answer *answer, struct r
     answer->key = redis_reply_index(reply, 6, LOCK_KEYS_MAX);
     char glob[IDENTITY_WORD_MAX + 1];
     answer->limited = !read_pause_at(reply, 7, extra->now_ms, &answer->first, glob);
+    answer->kept_ms = redis_reply_span(reply, 8);
 }
 
 static void read_done(const redisReply *reply, struct answer *answer, struct redis_extra *extra)

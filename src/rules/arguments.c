@@ -11,6 +11,9 @@
 
 /* A place in the queue is kept this long after the last call of its waiter. */
 #define QUEUE_PLACE_MS 7000
+/* The same at most where many come before it: with 1,000 waiters, the mean time between two calls of
+ * one of them is 25 s at least. */
+#define FAR_PLACE_MS 120000
 /* How long an owner is barred whose acquisition may still be under way somewhere. */
 #define BAR_MS 60000
 
@@ -189,6 +192,15 @@ static void set_place(struct redis_call *call, const struct acquire_request *req
         set_number(call, "bound", request->priority_bound / NS_PER_MS);
 }
 
+/* Whether the waiter may call less often as long as many come before it: it learns by a message when
+ * its turn is near, and nothing but its turn would end its wait. */
+static bool may_be_far(const struct redis_terms *terms, const struct acquire_request *request)
+{
+    return request->queue && request->listen && !request->stand && request->key_count == 1 &&
+           !request->group && !request->priority && !request->take && !request->mirror &&
+           !request->unless_done && !strchr(request->owner, '.') && !terms->grace && !terms->member;
+}
+
 void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms,
                         const char *prefix, const struct acquire_request *request,
                         const struct member_terms *settled, bool offers)
@@ -204,6 +216,8 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
     if (request->mode != LOCK_EXCLUSIVE)
         set_mode(call, request->mode, request->limit);
     set_place(call, request);
+    if (may_be_far(terms, request))
+        set_number(call, "far_ttl", FAR_PLACE_MS);
     set_flag(call, "count", request->listen);
     set_text(call, "mirror", request->mirror);
     set_flag(call, "no_nesting", request->no_nesting);

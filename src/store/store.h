@@ -196,6 +196,8 @@ struct answer {
     /* Refused by another program's lock, or the lack of it: the mirror with the name in "text".
      * left_ms 0: it has no end. */
     bool foreign;
+    int64_t
+        kept_ms;   /* in the queue, far from its turn: how long it need not ask; 0: it must often */
     bool requeued; /* the owner had been dropped from the queue, and is in it again */
     /* Refused: the oldest holder; without one, "first" in the queue, or if it is CLOSED, who has
      * paused it. Owner "": there is none, or it is not known. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define HELD_MS  20000
+#define KEPT_MS  30000
 #define GRACE_MS 1000
 #define NOT_SENT '_' /* an answer of our own */
 
@@ -50,6 +51,14 @@ static const struct {
       .position = 1,
       .holders = 1,
       .left_ms = HELD_MS,
+      .holder = {.owner = "other", .left_ms = HELD_MS}}},
+    {'k',
+     {.verdict = VERDICT_REFUSED,
+      .cause = CAUSE_HELD,
+      .position = 30,
+      .holders = 1,
+      .left_ms = HELD_MS,
+      .kept_ms = KEPT_MS,
       .holder = {.owner = "other", .left_ms = HELD_MS}}},
     {'0', {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER}},
     {'m', {.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT, .text = "misfit"}},

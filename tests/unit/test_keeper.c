@@ -170,6 +170,13 @@ static const struct schedule schedules[] = {
     /* Waiting. */
     {"granted at a heartbeat", -1, 0, "- - - +", "9000 r",
      "q- l- wait l- wait l+ held f+ over:released"},
+    {"far: a heartbeat is due when a third of the kept time is over", -1, 0, "- k +", "12000 r",
+     "q- lk wait l+ held f+ over:released"},
+    {"far: and not before", -1, 0, "- k +", "8900 c", "q- lk wait f+ over:cancelled"},
+    {"far: poked when it comes near", -1, 0, "- k - +", "1000 p 6000 r",
+     "q- lk wait q- l+ held f+ over:released"},
+    {"far: poked during the request", -1, 0, "- k500 - +", "100 p 9000 r",
+     "q- lk wait l- wait l+ held f+ over:released"},
     {"granted when poked", -1, 0, "- - + +", "1000 p 5000 r",
      "q- l- wait q+ held f+ over:released"},
     {"poked for nothing", -1, 0, "- - - - +", "1000 p 5000 r",

@@ -156,6 +156,11 @@ static const struct {
     {"*9 'QUEUED' :1000 'q:3_q:9' :2 :0 :2 :3 :50 '5000_3000_7_a.b_400_l_2_h_u_9_c_l'",
      "refused/held position 2 places q:3 q:9 key 1 holders 3 till 50 by a.b of u@h 9 c l l 2 fence "
      "7 age 600 left 4000"},
+    /* Of a far waiter: how long its place is kept. */
+    {"*11 'QUEUED' :1000 'q:3' :30 :0 :1 :0 :0 '' ~ :12345",
+     "refused/held position 30 places q:3 kept 12345"},
+    {"*11 'QUEUED' :1000 'q:3' :30 :0 :1 :0 :0 '' :4 :-12345",
+     "refused/held position 30 places q:3"},
     {"*9 'QUEUED' :1000 'q:3' :1 :1 :1 :0 :0 ''", "refused/held position 1 places q:3 requeued"},
     {"*9 'QUEUED' :1000 'q:3' :1 :0 :1 :0 :0 'garbage'", "refused/held position 1 places q:3"},
     {"*9 'QUEUED' :1000 'q:3' :1 :0 :1 :0 :0 ~", "refused/held position 1 places q:3"},
@@ -464,6 +469,8 @@ static void summarise(const struct answer *answer, const struct redis_extra *ext
         out += sprintf(out, " holders %" PRId64, answer->holders);
     if (answer->left_ms)
         out += sprintf(out, " till %" PRId64, answer->left_ms);
+    if (answer->kept_ms)
+        out += sprintf(out, " kept %" PRId64, answer->kept_ms);
     if (answer->grace_ms)
         out += sprintf(out, " grace %" PRId64, answer->grace_ms);
     out += sprintf(out, "%s%s%s%s", answer->forgotten ? " forgotten" : "",

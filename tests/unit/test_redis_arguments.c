@@ -102,7 +102,7 @@ static const struct {
      &nothing,
      false,
      {.who = "who", .queue = true, .listen = true},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000|count=1"},
+     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000|far_ttl=120000|count=1"},
     {"a place, and never the lock",
      &plain,
      &nothing,
@@ -208,7 +208,8 @@ static const struct {
      true,
      {.who = "who", .queue = true, .listen = true},
      "acquire p:{a} ahead: "
-     "owner=us|lease=30000|who=who|place_ttl=7000|count=1|pauses=p:!paused|offer_ms=9500"},
+     "owner=us|lease=30000|who=who|place_ttl=7000|far_ttl=120000|count=1|pauses=p:!paused|offer_ms="
+     "9500"},
     {"unless it is done",
      &plain,
      &nothing,

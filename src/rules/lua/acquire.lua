@@ -12,6 +12,9 @@
 --   [no_nesting]   1: refuse it below an ancestor that holds the lock
 --   [not_after]    server's clock in ms: do nothing later than that
 --   [place_ttl]    ms that a place in a queue is kept without a call; missing: do not queue
+--   [far_ttl]      the same, at most, where many come before it; a waiter that is told so much must
+--                  call when it is poked. Only for one lock, of an owner that does not nest, with
+--                  none of latest, priority, take, mirror, unless_done, epoch and member
 --   [stand]        1: take none of the locks, even if all are free
 --   [places]       the places that the answer before told
 --   [count]        1: leave out the holes when the position is counted
@@ -33,15 +36,17 @@
 --   {'GRANTED', now, {fence...}, {slot...}}   if a limit is stored, two more: 0, {that limit, or
 --     0...}. The fence of a lock that was not taken is 0; the caller does not wait for it any more
 --   {'QUEUED', now, places, position, 1 if queued anew, which key, holders, ms, the oldest holder
---     or the first waiter, the stored limit}   of several of which it takes some, the key is one
---     that is not free, the ms tell when the first may be, and the position is the best of them
+--     or the first waiter, the stored limit, ms that a far waiter's place is kept}   of several of
+--     which it takes some, the key is one that is not free, the ms tell when the first may be, and
+--     the position is the best of them
 --   {'SUPERSEDED', now, which key, the waiter that came instead}
 --   {'DONE', now, which key, ms since the run began, the run, '' if it is forgotten}
 --     after these two it does not wait for any of them any more
 --   {'HELD', now, how many wait, which key, holders, ms until the first may be dead, the oldest
 --     holder or the first waiter, the stored limit}
 --   {'CLOSED', now, ms until it opens (0: not known), places or '', position, 1 if queued anew,
---     which key, the pause}   no newcomer is let in; without a pause its limit is 0
+--     which key, the pause, ms as QUEUED has them}   no newcomer is let in; without a pause its
+--     limit is 0
 --   {'GRACE', now, ms until it grants anything, places or '', position, 1 if queued anew}   no
 --     known client holds it
 --   {'STALE', now}   {'BARRED', now}   {'MISFIT', now, what, which key}

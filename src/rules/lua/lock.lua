@@ -19,7 +19,9 @@
 --                MODE is a capital if the waiter waits only for another of its keys. Notes in WHO
 --                repeat its options: latest=GROUP replace=1 priority=N bound=MS take=N/M. Behind
 --                WHO, of a waiter that accepts the lock by message:
---                offer=TOKEN/LIMIT/UNTIL/LEASE
+--                offer=TOKEN/LIMIT/UNTIL/LEASE; or, of one that is far from its turn and calls less
+--                often, far=MS: for how long its place is kept when it has come near; far=0: it
+--                has, and was told to call
 --   w:OWNER      the place of that waiter
 --   o            how long others may pass a waiter, in ms, and for each priority with which a
 --                waiter is in q (0 only beside lower ones), a list:
@@ -119,10 +121,10 @@ local function is_in_doubt(held)
 end
 
 local function read_queue(base, text)
-  if not text then return { base = base, first = 1, last = 0, called = 0 } end
+  if not text then return { base = base, first = 1, last = 0, called = 0, near_from = 1 } end
   local first, last, called = string.match(text, '^(%d+) (%d+) (%d+)$')
   local queue = { base = base, first = tonumber(first), last = tonumber(last),
-                  called = tonumber(called) }
+                  called = tonumber(called), near_from = tonumber(first) }
   local sound = called and queue.first < EXACT and queue.last < EXACT and queue.called < EXACT
     and queue.first >= 1 and queue.last >= queue.first - 1
   return sound and queue or nil

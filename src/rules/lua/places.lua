@@ -41,7 +41,8 @@ local function all_are_listed(lock)
   return false
 end
 
--- Puts those of priority 0 into a list, in their order. The caller has no record yet.
+-- Puts those of priority 0 into a list, in their order. The caller has no record yet. None of them
+-- is far any more: the first of the list may be far from the first of the queue.
 local function list_all(lock)
   local list = { priority = 0, first = 1, last = 0, called = 0 }
   for ticket = lock.queue.first, lock.queue.last do
@@ -52,6 +53,7 @@ local function list_all(lock)
       list.last = list.last + 1
       if ticket <= lock.queue.called then list.called = list.last end
       waiter.who = (waiter.who == '' and NOBODY or waiter.who) .. ' rank=0:' .. whole(list.last)
+      if waiter.far then bring_near(lock, waiter) end
       redis.call('HSET', lock.key, place, write_waiter(waiter), item_of(list, list.last),
         whole(ticket))
     end
@@ -157,12 +159,15 @@ local function sign_on(lock)
   local group = not text and group_field(lock, lock.place, ask.who)
   if group then redis.call('HSET', lock.key, group, ask.owner) end
   local waiter = text and read_waiter(text) or new_record(lock)
-  waiter.deadline = now + ask.place_ttl
+  -- Until the first has called, which was told to, all that call stay near: it may be dead.
+  local usual = queue.base == 'q' and not next(lists_of(lock))
+    and not (lock.first and lock.first.far)
+  keep_place(lock, waiter, queue.mine, usual and ask.far_ttl or 0)
   local elsewhere = lock.next and not lock.obstacle and ask.grace == 0
   if elsewhere and not waiter.elsewhere and lock.is_first then
     wake_passing(lock, queue, lock.parent, lock.family)
   end
-  waiter.elsewhere, waiter.offer = elsewhere, offer(lock)
+  waiter.elsewhere = elsewhere
   redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
   queue.called = math.min(queue.called, queue.mine - 1)
   write_queue(lock, queue)

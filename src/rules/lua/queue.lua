@@ -7,19 +7,19 @@ local WALK = 10000   -- tickets that one call passes over at most
 
 -- The record as others are told of it, without the offer.
 local function show_waiter(w)
-  w.elsewhere, w.offer = false, nil
+  w.elsewhere, w.offer, w.far = false, nil, nil
   return write_waiter(w)
 end
 
 -- Publishing only makes it quick: a lost message costs one heartbeat, and so does a server that
 -- forbids it.
 local function publish(lock, waiter, message)
-  redis.pcall('PUBLISH', lock.key .. ':' .. waiter.owner, message)
+  return redis.pcall('PUBLISH', lock.key .. ':' .. waiter.owner, message)
 end
 
 -- Has a waiter call, or a holder renew.
 local function notify(lock, waiter)
-  publish(lock, waiter, '1')
+  return publish(lock, waiter, '1')
 end
 
 -- The field that tells the waiter of its group; nil for a waiter without one. A group without a
@@ -115,7 +115,37 @@ local function place_of(queue, ticket)
   return queue.base .. ':' .. whole(ticket)
 end
 
+-- Has a far waiter call, and keeps its place only until it must have done so; until then its mark
+-- is far=0. The caller writes the record. Where the server forbids to publish, waiters find their
+-- turn by their calls.
+local function bring_near(lock, waiter)
+  if waiter.far == 0 then return end
+  local told = waiter.deadline <= now or notify(lock, waiter)
+  if type(told) == 'table' and told.err then return end
+  waiter.deadline, waiter.far = math.min(waiter.deadline, now + waiter.far), 0
+end
+
+-- Brings those near that come to be so as the first ticket moves. Many that died at the same time
+-- must not keep the others for long: with each dead waiter that was passed, more are asked. So each
+-- waiter among the first ones has called, or was told to, since it has come so near.
+local function bring_all_near(lock, queue)
+  local from = math.max(queue.near_from + NEAR, queue.first)
+  local last = queue.first + NEAR * (1 + math.min(queue.dead or 0, NEAR)) - 1
+  local names = {}
+  queue.near_from, queue.dead = queue.first, 0
+  for ticket = from, math.min(last, queue.last) do names[#names + 1] = place_of(queue, ticket) end
+  if queue.base ~= 'q' or not names[1] then return end
+  for i, text in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
+    local waiter = text and read_waiter(text)
+    if waiter and waiter.far and waiter.far > 0 then
+      bring_near(lock, waiter)
+      redis.call('HSET', lock.key, names[i], write_waiter(waiter))
+    end
+  end
+end
+
 local function write_queue(lock, queue)
+  bring_all_near(lock, queue)
   if queue.base ~= 'q' and queue.first > queue.last then
     redis.call('HDEL', lock.key, queue.base)
   else
@@ -165,7 +195,10 @@ local function first_waiter(lock, queue, most)
     elseif queue.first - from == WALK then
       waiter = { owner = '' }
     else
-      if text then clear_place(lock, place_of(queue, queue.first), found) end
+      if text then
+        clear_place(lock, place_of(queue, queue.first), found)
+        queue.dead = (queue.dead or 0) + 1
+      end
       queue.first = queue.first + 1
     end
   end

@@ -22,10 +22,10 @@ local function is_plain(lock)
     and (mode ~= 'l' or h.limit == limit)
 end
 
--- Whether the text is the record of a waiter that is alive.
+-- Whether the text is the record of a waiter that is alive, and was not told to call.
 local function is_alive(text)
   local w = text and read_waiter(text)
-  return w and w.deadline > now and w.deadline <= now + ask.place_ttl
+  return w and not w.far and w.deadline > now and w.deadline <= now + ask.place_ttl
 end
 
 -- The caller's own record, with what the answer needs besides; nil if there is more to do. A waiter
@@ -45,9 +45,9 @@ local function read_place(lock)
   return (waiter.kept_out or is_first and waiter.elsewhere) and waiter or nil
 end
 
-local function keep_place(lock, waiter)
-  waiter.deadline, waiter.elsewhere, waiter.offer =
-    now + ask.place_ttl, not waiter.kept_out, offer(lock)
+local function keep_place_quickly(lock, waiter)
+  keep_place(lock, waiter, waiter.ticket, ask.far_ttl)
+  waiter.elsewhere = not waiter.kept_out
   keep(lock, 0)
   redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
 end
@@ -66,11 +66,13 @@ local function quick_heartbeat()
   if not blocked then return nil end
   local places = {}
   for i, lock in ipairs(locks) do
-    keep_place(lock, mine[i])
+    keep_place_quickly(lock, mine[i])
     places[i] = lock.place
   end
   local lock, waiter = locks[blocked], mine[blocked]
-  return { 'QUEUED', now, table.concat(places, ' '),
-           in_use(lock, lock.queue, lock.queue.first, waiter.ticket), 0, blocked,
-           lock.held.count, lock.held.earliest - now, string.match(waiter.oldest, '^[^\n]*') }
+  local queued = { 'QUEUED', now, table.concat(places, ' '),
+                   in_use(lock, lock.queue, lock.queue.first, waiter.ticket), 0, blocked,
+                   lock.held.count, lock.held.earliest - now,
+                   string.match(waiter.oldest, '^[^\n]*') }
+  return tell_kept(queued, lock, 11)
 end

@@ -10,8 +10,9 @@ end
 
 local function describe_closed(decision, places, waiting)
   local pause = locks[decision.which].paused
-  return { 'CLOSED', now, pause and pause.till - now or 0, places, waiting, ask.dropped and 1 or 0,
-           decision.which, pause and pause.text or '' }
+  local closed = { 'CLOSED', now, pause and pause.till - now or 0, places, waiting,
+                   ask.dropped and 1 or 0, decision.which, pause and pause.text or '' }
+  return tell_kept(closed, locks[1], 9)
 end
 
 -- The answer to a caller that does not wait.
@@ -73,5 +74,5 @@ local function queue(decision)
                    describe_reason(lock, found) }
   if ask.take then queued[8] = soonest() end
   queued[10] = lock.stored
-  return queued
+  return tell_kept(queued, lock, 11)
 end

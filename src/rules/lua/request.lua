@@ -11,6 +11,7 @@ local function parse_request()
   if ask.not_after and now > tonumber(ask.not_after) then return { 'STALE', now } end
   ask.lease_text, ask.lease = ask.lease, tonumber(ask.lease)
   ask.place_ttl, ask.limit = tonumber(ask.place_ttl or 0), tonumber(ask.limit or 0)
+  ask.far_ttl = tonumber(ask.far_ttl or 0)
   ask.mode, ask.who = ask.mode or 'x', ask.who or ''
   ask.needed, ask.grace = #KEYS, 0
   if ask.latest or ask.replace or ask.priority or ask.bound or ask.take then

@@ -11,6 +11,25 @@ local function offer(lock)
   return table.concat({ ask.offer, whole(limit_of(lock)), whole(now + lasts), whole(lasts) }, '/')
 end
 
+-- Keeps its place for another while: the longer, the further back it is. A far waiter offers
+-- nothing, as its offer would be too old when its turn comes. The caller writes the record.
+local function keep_place(lock, waiter, ticket, far_ttl)
+  local share = (ticket - lock.queue.first) / NEAR
+  local kept = math.min(far_ttl, math.floor(ask.place_ttl * share * share))
+  waiter.far = share > 1 and kept > ask.place_ttl and ask.place_ttl or nil
+  waiter.deadline = now + (waiter.far and kept or ask.place_ttl)
+  waiter.offer = not waiter.far and offer(lock) or nil
+  lock.kept = waiter.far and kept
+end
+
+-- Adds to an answer how long the place of a far waiter is kept.
+local function tell_kept(answer, lock, at)
+  if not lock.kept then return answer end
+  for i = #answer + 1, at - 1 do answer[i] = false end
+  answer[at] = lock.kept
+  return answer
+end
+
 -- How many tickets of a line, from one to another, are in use. Only a request that counts leaves
 -- out the holes, and no more than a hundred: the cost of a heartbeat must not grow with the queue.
 local function in_use(lock, line, first, last)

@@ -1,20 +1,30 @@
 -- The record of a waiter, as it is written in its place.
 --- @include "lock"
 
--- The offer comes behind the five words of WHO and their notes.
+-- Waiters as near to the first one call often. One that is further back calls the less often the
+-- further back it is, and is told when it comes near.
+local NEAR = 20 -- tickets
+
+-- An offer, or the mark of a far waiter, comes behind the five words of WHO and their notes.
 local function read_waiter(text)
   local deadline, owner, since, mode, who =
     string.match(text, '^(%d+) (%S+) (%d+) ([xslXSL]) (.*)$')
   deadline = number(deadline)
   if not deadline then return nil end
-  local words, offer = string.match(who, '^(%S+ %S+ %S+ %S+ %S+.-) offer=(%S+)$')
-  return { deadline = deadline, owner = owner, since = since, mode = string.lower(mode),
-           elsewhere = mode < 'a', who = words or who, offer = offer }
+  local waiter = { deadline = deadline, owner = owner, since = since, mode = string.lower(mode),
+                   elsewhere = mode < 'a', who = who }
+  local words, what, value = string.match(who, '^(%S+ %S+ %S+ %S+ %S+.-) (%l+)=(%S+)$')
+  if what == 'offer' then waiter.who, waiter.offer = words, value end
+  if what == 'far' and number(value) then waiter.who, waiter.far = words, number(value) end
+  return waiter
 end
 
 local function write_waiter(w)
   local who = w.who
-  if w.offer then who = (who == '' and NOBODY or who) .. ' offer=' .. w.offer end
+  if w.offer or w.far then
+    who = (who == '' and NOBODY or who)
+      .. (w.offer and ' offer=' .. w.offer or ' far=' .. whole(w.far))
+  end
   return whole(w.deadline) .. ' ' .. w.owner .. ' ' .. w.since .. ' '
     .. (w.elsewhere and string.upper(w.mode) or w.mode) .. ' ' .. who
 end
