@@ -71,7 +71,8 @@ def rlock(name, url, *options, program=None):
     urls = [url] if isinstance(url, str) else url
     return Contestant(
         name,
-        [program or os.environ["RLOCK"], "run", *(word for one in urls for word in ("-u", one)), *options],
+        [program or os.environ["RLOCK"], "run", *(word for one in urls for word in ("-u", one)),
+         *options],
         between=["--"],
     )
 

@@ -4,8 +4,8 @@ which test finds it and how soon. WORDs select the guards whose name contains on
 --write, the table goes into PAGE, between the lines "<!-- mutants -->".
 
 It works on a copy of the checkout, in mutants/ of the build directory (top_builddir), configured as
-that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its file
-exactly once are failures. "make mutants" calls it; all of them take about an hour on two cores.
+that is. A guard that no test finds, a mutant that does not compile, and a text that is not in its
+file exactly once are failures. "make mutants" calls it.
 """
 import argparse, os, re, shlex, shutil, signal, subprocess, sys, time
 

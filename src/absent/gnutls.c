@@ -1,4 +1,5 @@
-/* The functions of GnuTLS that libmicrohttpd calls. But for the first two, that is for a daemon with TLS. */
+/* The functions of GnuTLS that libmicrohttpd calls. But for the first two, that is for a daemon
+ * with TLS. */
 #include "absent/absent.h"
 
 #include <stddef.h>

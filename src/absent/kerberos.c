@@ -1,4 +1,5 @@
-/* The functions of GSSAPI that libpq calls, which is Kerberos. It asks first whether there are credentials. */
+/* The functions of GSSAPI that libpq calls, which is Kerberos. It asks first whether there are
+ * credentials. */
 #include "absent/absent.h"
 
 #include <stddef.h>

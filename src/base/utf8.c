@@ -75,8 +75,8 @@ size_t utf8_fit(const char *text, size_t columns)
     return (size_t)(at - text);
 }
 
-/* Characters that a terminal would act upon. The bidirectional controls make a text read as another one
- * (CVE-2021-42574); the two separators break lines in some terminals. */
+/* Characters that a terminal would act upon. The bidirectional controls make a text read as another
+ * one (CVE-2021-42574); the two separators break lines in some terminals. */
 static bool acts(uint32_t c)
 {
     return c == UTF8_INVALID || c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c ||

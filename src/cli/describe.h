@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "store/store.h"
 
-/* -- times and signals: all times are wall clocks, in ms since 1970; "?" if one makes no sense -- */
+/* -- times and signals: wall clocks, in ms since 1970; "?" if one makes no sense -- */
 
 #define DESCRIBE_TIME_SIZE 40
 

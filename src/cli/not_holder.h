@@ -20,8 +20,8 @@ void not_holder_say(const struct command *command, const char *key, const struct
 bool not_holder_say_reserved(const struct command *command, const char *key,
                              const struct settings *settings);
 
-/* Warns of each of these KEYs whose reservation by "owner" was taken away. Says nothing if the store
- * does not answer soon: the next request reports that. */
+/* Warns of each of these KEYs whose reservation by "owner" was taken away. Says nothing if the
+ * store does not answer soon: the next request reports that. */
 void not_holder_warn(const struct settings *settings, const char *const *keys, size_t count,
                      const char *owner);
 

@@ -111,7 +111,8 @@ static void back(void *arg, int64_t after)
     say_store_back(query->who, after);
 }
 
-/* Begins the outage of the first question. Once the store has answered, the next failure is final. */
+/* Begins the outage of the first question. Once the store has answered, the next failure is
+ * final. */
 static void begin(struct query *query)
 {
     static const struct outage_events events = {away, back};

@@ -1,4 +1,5 @@
-/* Questions to a store by a command that has nothing else to do: every call waits for the answer. */
+/* Questions to a store by a command that has nothing else to do: every call waits for the
+ * answer. */
 #ifndef RLOCK_CLI_QUERY_H
 #define RLOCK_CLI_QUERY_H
 
@@ -52,8 +53,8 @@ void query_latches(struct query *query, const char *const *patterns, size_t coun
 /* Asks any other question whose answer ends it. Sets "until", "done" and "arg" of the operation. */
 void query_ask(struct query *query, struct operation operation, struct answer *answer);
 
-/* Renews or releases for a holder. A lost answer is asked for again until the time is up; if nothing
- * is held after a release without an answer, the release has worked. */
+/* Renews or releases for a holder. A lost answer is asked for again until the time is up; if
+ * nothing is held after a release without an answer, the release has worked. */
 void query_renew(struct query *query, const struct renew_request *request, struct answer *answer);
 void query_release(struct query *query, const struct release_request *request,
                    struct answer *answer);

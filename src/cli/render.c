@@ -131,8 +131,8 @@ static int fair_width(const struct table *table, size_t column, int fair)
     return width < fair ? width : fair;
 }
 
-/* Hides the lease, and then the mode, if a fair part of the key and of the holder would have no room
- * beside them. */
+/* Hides the lease, and then the mode, if a fair part of the key and of the holder would have no
+ * room beside them. */
 static void hide_columns(struct table *table, int width)
 {
     static const size_t least[] = {COLUMN_LEASE, COLUMN_MODE};
@@ -160,9 +160,9 @@ static bool shorten_party(struct table_row *row, const struct identity *who, int
     return (int)utf8_width(row->cells[COLUMN_HELD]) <= room;
 }
 
-/* Shortens holders that make the lines longer than the screen: to their user and host, to their host,
- * or, if there are several, to their number; a holder that is kept loses how its command ended. Keys
- * and hosts that will be cut keep a fair part. */
+/* Shortens holders that make the lines longer than the screen: to their user and host, to their
+ * host, or, if there are several, to their number; a holder that is kept loses how its command
+ * ended. Keys and hosts that will be cut keep a fair part. */
 static void shorten_holders(struct table *table, const struct lock_view *locks,
                             const struct render_style *style)
 {

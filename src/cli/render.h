@@ -1,6 +1,6 @@
 /* Locks, as text for people and as JSON for programs. In text, everything that others wrote is
- * escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1) documents. Pure but
- * for the stream that is given. */
+ * escaped (base/utf8.h); the names in JSON are a contract, which rlock-status(1) documents. Pure
+ * but for the stream that is given. */
 #ifndef RLOCK_CLI_RENDER_H
 #define RLOCK_CLI_RENDER_H
 
@@ -37,8 +37,8 @@ char *render_glob_pause(const struct lock_view *pause, char out[RENDER_PAUSE_SIZ
 void render_json(FILE *out, const struct json_library *json, const struct lock_view *locks,
                  size_t count, const struct lock_view *pauses, size_t pause_count);
 
-/* Puts a run into an object: who had the lock, since when, and how it ended. held_ms is -1 if it has
- * not ended. */
+/* Puts a run into an object: who had the lock, since when, and how it ended. held_ms is -1 if it
+ * has not ended. */
 void render_run_members(const struct json_library *json, json_t *object,
                         const struct lock_party *by, int64_t held_ms);
 

@@ -1,7 +1,7 @@
 /* The locks that this user has reserved: a file each in $XDG_STATE_HOME/rlock, which only the user
- * may read, with the owner token. So the user's later commands find it, and runs nest in that owner.
- * All reservations have one token, so that a run of several KEYs nests in each. A file says that a
- * lock was reserved; only the store knows whether it still is. */
+ * may read, with the owner token. So the user's later commands find it, and runs nest in that
+ * owner. All reservations have one token, so that a run of several KEYs nests in each. A file says
+ * that a lock was reserved; only the store knows whether it still is. */
 #ifndef RLOCK_CLI_RESERVATION_H
 #define RLOCK_CLI_RESERVATION_H
 

@@ -435,8 +435,8 @@ static void print_place(const struct run_messages *messages, const struct answer
                  brief ? "" : ability_print_lack(messages->address, STORE_QUEUE, lack));
 }
 
-/* Where there is little room the line becomes shorter piece by piece, and is cut at last. The holder
- * matters more than the place in the queue. */
+/* Where there is little room the line becomes shorter piece by piece, and is cut at last. The
+ * holder matters more than the place in the queue. */
 static void compose_wait(void *arg, size_t columns, char *out, size_t size)
 {
     const struct run_messages *messages = arg;

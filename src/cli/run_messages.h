@@ -1,5 +1,5 @@
-/* The events of a run or an acquisition (run/events.h) in words: one table has all messages of `run`
- * and `acquire`. */
+/* The events of a run or an acquisition (run/events.h) in words: one table has all messages of
+ * `run` and `acquire`. */
 #ifndef RLOCK_CLI_RUN_MESSAGES_H
 #define RLOCK_CLI_RUN_MESSAGES_H
 

@@ -157,8 +157,8 @@ static void fill_plan(struct acquire *all)
     agent->keeper.renew = all->keep;
 }
 
-/* Closes inherited descriptors: a process that stays behind or waits for long must not keep locks of
- * flock(1) among them. Settings may come from pipes among them, so this follows reading them. */
+/* Closes inherited descriptors: a process that stays behind or waits for long must not keep locks
+ * of flock(1) among them. Settings may come from pipes among them, so this follows reading them. */
 static void close_inherited(void)
 {
     say_let_go();

@@ -1,7 +1,7 @@
 /* rlock latch: count down, on many hosts, to what others wait for.
  *
- * Each verb does one operation on the latch, or two, one after the other; `run` executes its command
- * between two. While an operation waits, a line says why. */
+ * Each verb does one operation on the latch, or two, one after the other; `run` executes its
+ * command between two. While an operation waits, a line says why. */
 #include "cmd/commands.h"
 
 #include <errno.h>

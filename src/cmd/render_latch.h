@@ -1,6 +1,6 @@
 /* Latches, as text for people and as JSON for programs. In text, everything that others wrote is
- * escaped; the names in JSON are a contract, which rlock-latch(1) documents. Pure but for the stream
- * that is given. */
+ * escaped; the names in JSON are a contract, which rlock-latch(1) documents. Pure but for the
+ * stream that is given. */
 #ifndef RLOCK_CMD_RENDER_LATCH_H
 #define RLOCK_CMD_RENDER_LATCH_H
 

@@ -299,8 +299,8 @@ static bool watch_once(struct watch *watch, struct answer *answer, int *status)
     return !watch->signal && !watch->broken;
 }
 
-/* Runs until a fatal signal, and dies of it; or until the store refuses, or standard output takes no
- * more. An outage does not end it, once there was an answer. */
+/* Runs until a fatal signal, and dies of it; or until the store refuses, or standard output takes
+ * no more. An outage does not end it, once there was an answer. */
 static int watch(struct view *view)
 {
     struct watch watch = {.view = view, .on_screen = !view->as_json && screen_is_there()};

@@ -31,7 +31,7 @@ static struct transition *add(const struct pair *pair, enum transition_kind kind
     return one;
 }
 
-/* -- the same party, seen again ------------------------------------------------------------------ */
+/* -- the same party, seen again ---------------------------------------------------------------- */
 
 /* Most parties are where they were, or a little before: the search begins at *from, which moves
  * along. */

@@ -1,6 +1,6 @@
 /* Shared by the connections to databases. Each is made by the client library of one kind of
- * server, in a program of its own (src/host), which may block as long as it likes: a client that waits
- * for an answer has a time limit, and the program ends itself at that time. */
+ * server, in a program of its own (src/host), which may block as long as it likes: a client that
+ * waits for an answer has a time limit, and the program ends itself at that time. */
 #ifndef RLOCK_DRIVERS_DRIVER_H
 #define RLOCK_DRIVERS_DRIVER_H
 

@@ -276,7 +276,8 @@ static void print_channel(struct piece name, char *out, size_t size)
     snprintf(out, size, "rlock_%016" PRIx64, host_number(table_prefix, name));
 }
 
-/* "CHANNEL TEXT". One that is too long is sent without a text: a client that hears it looks then. */
+/* "CHANNEL TEXT". One that is too long is sent without a text: a client that hears it looks
+ * then. */
 static void add_message(struct sql_text *sql, const struct unit_message *message)
 {
     char channel[24], *name = record_print_name(message->channel);

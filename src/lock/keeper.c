@@ -1066,8 +1066,8 @@ static void on_handed(void *arg, const struct answer *grant)
     }
 }
 
-/* The lock and the place in the queue are gone. The answer to a request that is under way takes that
- * into account. */
+/* The lock and the place in the queue are gone. The answer to a request that is under way takes
+ * that into account. */
 static void on_session_lost(void *arg, const char *why)
 {
     struct keeper *keeper = arg;

@@ -45,8 +45,8 @@ struct moment lease_kill_at(struct lease lease)
 
 struct moment lease_term_at(struct lease lease, int64_t kill_after)
 {
-    /* Two thirds for a round trip of a third and the one before it, and some time for the way to the
-     * command. */
+    /* Two thirds for a round trip of a third and the one before it, and some time for the way to
+     * the command. */
     int64_t length = lease.length, renewing = length / 10 * 7, most = length / 4;
     int64_t until_kill = length - drift(length) - kill_margin(length);
 

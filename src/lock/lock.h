@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An owner token is the path of the ancestors' UUIDs and its own, outermost first, as "UUID.UUID": an
- * owner nests in the owners that are prefixes of it. */
+/* An owner token is the path of the ancestors' UUIDs and its own, outermost first, as "UUID.UUID":
+ * an owner nests in the owners that are prefixes of it. */
 #define OWNER_DEPTH 16
 #define OWNER_SIZE  (OWNER_DEPTH * 37)
 
@@ -141,8 +141,8 @@ struct lock_tally {
     int64_t count, last_ms;
 };
 
-/* The counters of a lock since the store remembers it. No number decreases while the store remembers
- * the lock. */
+/* The counters of a lock since the store remembers it. No number decreases while the store
+ * remembers the lock. */
 struct lock_memory {
     int64_t acquired;
     int64_t ended;     /* runs */

@@ -138,7 +138,8 @@ static int make(struct cgroup *cgroup)
     return 0;
 }
 
-/* Another process may read it at any time: the first byte says that there is one, and comes last. */
+/* Another process may read it at any time: the first byte says that there is one, and comes
+ * last. */
 static void publish(struct cgroup *cgroup, const struct cgroup *made)
 {
     memcpy(cgroup->path + 1, made->path + 1, sizeof made->path - 1);

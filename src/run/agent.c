@@ -68,7 +68,8 @@ static bool was_claimed(const struct agent *agent)
     return agent->state == HOLDING || agent->state == LOST || agent->state == RELEASING;
 }
 
-/* A report that is not sent is missed by a supervisor that cannot read; the watchdog sees to that. */
+/* A report that is not sent is missed by a supervisor that cannot read; the watchdog sees to
+ * that. */
 static void send_report(struct agent *agent, const struct agent_report *report)
 {
     if (agent->presence.state != PRESENCE_DEAD)
@@ -352,9 +353,9 @@ static void on_failed(void *arg, enum tree_state state)
 
 /* -- what the supervisor says ---------------------------------------------------------------- */
 
-/* From now on, the renewer ends with the process that it renews for, and with nothing else: a signal
- * to all that a script has started must not free the lock while the script still cleans up. A
- * keeper that has verified the lock hears of requests for it. */
+/* From now on, the renewer ends with the process that it renews for, and with nothing else: a
+ * signal to all that a script has started must not free the lock while the script still cleans up.
+ * A keeper that has verified the lock hears of requests for it. */
 static void stay_behind(struct agent *agent)
 {
     events_of(agent)->detach(events_of(agent)->arg);
@@ -457,8 +458,8 @@ static void take(struct agent *agent, const struct agent_order *order, int fd)
     }
 }
 
-/* The peer is dead. Everything that a supervisor has started is ended; it may have started a command
- * without reporting it. */
+/* The peer is dead. Everything that a supervisor has started is ended; it may have started a
+ * command without reporting it. */
 static void be_alone(struct agent *agent)
 {
     agent->presence.state = PRESENCE_DEAD;

@@ -1,12 +1,12 @@
-/* The agent: the process that speaks to the store. It acquires, waits, renews and releases through a
- * keeper, and has a peer, which has forked it: the supervisor of a command, or the printer of
+/* The agent: the process that speaks to the store. It acquires, waits, renews and releases through
+ * a keeper, and has a peer, which has forked it: the supervisor of a command, or the printer of
  * `rlock acquire`. It may block (DNS, a stuck server); its peer has deadlines for that.
  *
  * It reports every new deadline to the supervisor, and guards it in turn: when the supervisor dies
  * or stops answering, the agent ends the command's tree before the lease ends.
  *
- * When a printer has ended, and has printed the lock, the agent ends, too; or, with "keep", it stays
- * behind as the lock's renewer, without a terminal, until that process ends. */
+ * When a printer has ended, and has printed the lock, the agent ends, too; or, with "keep", it
+ * stays behind as the lock's renewer, without a terminal, until that process ends. */
 #ifndef RLOCK_RUN_AGENT_H
 #define RLOCK_RUN_AGENT_H
 

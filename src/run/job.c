@@ -496,8 +496,8 @@ static void pause_with(struct job *job, int signo)
     job->state = JOB_RUNNING;
 }
 
-/* Job control needs a terminal, and for a plain SIGSTOP a job in the foreground; without it, the lock
- * of a stopped command is kept. */
+/* Job control needs a terminal, and for a plain SIGSTOP a job in the foreground; without it, the
+ * lock of a stopped command is kept. */
 static bool is_job_control(struct job *job, int signo)
 {
     if (job->told_to_stop || job->terminal.given)

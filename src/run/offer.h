@@ -1,5 +1,5 @@
-/* Memory that an agent shares with its peer. The agent offers a grant, and then one of the two claims
- * it: the peer to use the lock, or the agent to withdraw the grant. The first claim
+/* Memory that an agent shares with its peer. The agent offers a grant, and then one of the two
+ * claims it: the peer to use the lock, or the agent to withdraw the grant. The first claim
  * decides. So a grant can be withdrawn at any time without a command starting at that very
  * moment. */
 #ifndef RLOCK_RUN_OFFER_H

@@ -356,7 +356,8 @@ static int open_listener(struct server *server)
     say_warning("%s: listening on %s", server->command->name,
                 listener_print(&server->listener, shown, sizeof shown));
     if (!server->users && !listener_is_local(&server->listener))
-        say_warning("%s: everyone who can reach it sees all locks; " AUTH_FILE " asks for a password",
+        say_warning("%s: everyone who can reach it sees all locks; " AUTH_FILE
+                    " asks for a password",
                     server->command->name);
     server->listener.fd = -1; /* http's */
     return STATUS_OK;

@@ -54,8 +54,8 @@ struct store_address {
 /* Returns the password for the first of the URLs; NULL: none. */
 const char *store_address_password(const struct store_address *address);
 
-/* Whether the password is missing, perhaps because the rlock around this one has taken it out of the
- * environment. In a URL with a user, an empty one is left. */
+/* Whether the password is missing, perhaps because the rlock around this one has taken it out of
+ * the environment. In a URL with a user, an empty one is left. */
 bool store_lost_password(const struct store_address *address);
 
 struct acquire_request {
@@ -64,16 +64,16 @@ struct acquire_request {
     /* The token (lock/owner.h) of this acquisition only: a store takes a second request of the same
      * owner for a repetition of the first. */
     const char *owner;
-    /* That number of the keys, fewer than key_count, or none: the first ones that are free. The same
-     * request again is granted the same keys. Only with STORE_ANY. 0: all of them. */
+    /* That number of the keys, fewer than key_count, or none: the first ones that are free. The
+     * same request again is granted the same keys. Only with STORE_ANY. 0: all of them. */
     size_t take;
     bool inherited;  /* the store may know the owner from another process, which has died */
     bool no_nesting; /* refuse (MISFIT) a lock that an ancestor of the owner holds */
     enum lock_mode mode;
     unsigned limit;  /* LOCK_LIMIT: how many holders; 0: as many as the store keeps for the key */
     const char *who; /* identity_print()ed, or "" */
-    /* "KIND:NAME", another program's lock that is held as long as this one, of one key and exclusive
-     * (cli/request.h). NULL: none. */
+    /* "KIND:NAME", another program's lock that is held as long as this one, of one key and
+     * exclusive (cli/request.h). NULL: none. */
     const char *mirror;
     int64_t lease; /* ns */
 
@@ -85,8 +85,8 @@ struct acquire_request {
      * of each key's name. NULL: none. */
     const char *group;
     bool replace; /* the holders are asked to release, as far as they hear of it */
-    /* Refuse (CAUSE_DONE) if for each key a run that began less than this many ns ago has succeeded.
-     * 0: never. Only with STORE_MEMORY, and for several keys with STORE_TOGETHER. */
+    /* Refuse (CAUSE_DONE) if for each key a run that began less than this many ns ago has
+     * succeeded. 0: never. Only with STORE_MEMORY, and for several keys with STORE_TOGETHER. */
     int64_t unless_done;
     /* With "queue": up to LOCK_PRIORITY_MAX above or below 0, the higher the sooner; and after how
      * many ns in the queue no waiter is passed any more: the smallest of the queue counts. 0:
@@ -258,8 +258,8 @@ struct force_request {
 
 /* Reports locks one by one to "each", then completes: GRANTED when all were read. Each key is
  * reported once, in no particular order; keys that are not locks of rlock's are left out. A survey
- * may continue beyond "until": it calls "heard" (may be NULL) after each part, and has the same time
- * again for the next. */
+ * may continue beyond "until": it calls "heard" (may be NULL) after each part, and has the same
+ * time again for the next. */
 struct survey_request {
     /* Keys and globs, none for every lock that is held or waited for; a backslash takes the
      * character after it literally. A key without wildcards is always reported, also when it is
@@ -289,8 +289,8 @@ struct survey_request {
 /* An administrator's decision about a lock, made without holding it: how many may hold it (LIMIT,
  * NO_LIMIT), or whether new owners are let in, except those that nest in a holder (PAUSE, RESUME);
  * or the version of rlock that all locks of the prefix ask for (MINIMUM).
- * GRANTED; REFUSED for ABSENT where there is nothing to forget, or for MISFIT. Asking the same again
- * is harmless. */
+ * GRANTED; REFUSED for ABSENT where there is nothing to forget, or for MISFIT. Asking the same
+ * again is harmless. */
 enum adjustment { ADJUST_LIMIT, ADJUST_NO_LIMIT, ADJUST_PAUSE, ADJUST_RESUME, ADJUST_MINIMUM };
 struct adjust_request {
     const char *key;
@@ -314,9 +314,9 @@ struct mark_request {
         *user; /* gets the rights that rlock needs, if the record says "grants"; NULL: none */
 };
 
-/* LATCH: GRANTED with the latch as it is now (deleted: was), whether it is open or not; REFUSED with
- * cause ABSENT, EXISTS, CHANGED (COUNT: not that latch any more) or MISFIT. Asking the same again is
- * harmless but for DELETE. */
+/* LATCH: GRANTED with the latch as it is now (deleted: was), whether it is open or not; REFUSED
+ * with cause ABSENT, EXISTS, CHANGED (COUNT: not that latch any more) or MISFIT. Asking the same
+ * again is harmless but for DELETE. */
 enum store_verb {
     VERB_NONE,
     VERB_ACQUIRE,

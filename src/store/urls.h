@@ -14,8 +14,8 @@ bool urls_password_span(const char *text, size_t from, size_t *start, size_t *le
 /* Overwrites the passwords of what looks like addresses in "text" with asterisks. */
 void urls_blot(char *text);
 
-/* Prints the user's text for a message: without those passwords, and cut to a fair length, "..." for
- * the rest. Returns "out". */
+/* Prints the user's text for a message: without those passwords, and cut to a fair length, "..."
+ * for the rest. Returns "out". */
 #define URLS_SHOWN_SIZE 84
 char *urls_show(const char *text, char out[URLS_SHOWN_SIZE]);
 

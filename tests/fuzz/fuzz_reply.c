@@ -1,5 +1,5 @@
-/* Any reply of a server, to any question: it is turned into an answer that makes sense, which can be
- * computed with and shown. */
+/* Any reply of a server, to any question: it is turned into an answer that makes sense, which can
+ * be computed with and shown. */
 #include "base/strbuf.h"
 #include "cli/render.h"
 #include "cmd/render_doctor.h"

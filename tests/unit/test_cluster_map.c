@@ -58,8 +58,8 @@ static const struct {
     {"CROSSSLOT Keys in request don't hash to the same slot", "none"},
 };
 
-/* A reply as words (replies.h). Which nodes there are afterwards, and which has which slots. The map
- * had a node "old" with all slots. */
+/* A reply as words (replies.h). Which nodes there are afterwards, and which has which slots. The
+ * map had a node "old" with all slots. */
 static const struct {
     const char *reply, *wanted;
 } maps[] = {

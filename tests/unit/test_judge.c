@@ -444,7 +444,8 @@ static void test_quorum(const char *levels, const char *wanted)
     tap_is(got, wanted, "quorum_judge", levels);
 }
 
-/* The word of each Sentinel: A or B, names it as the master; u, knows none; s, silent; d, denied. */
+/* The word of each Sentinel: A or B, names it as the master; u, knows none; s, silent; d,
+ * denied. */
 static const struct {
     const char *words, *wanted, *part;
 } sentinels[] = {

@@ -13,9 +13,9 @@
 #define LEAVE_NS   (8 * NS_PER_SEC)
 #define TURNS_MAX  20000
 
-/* "answers": fake_store.h. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a release
- * and try again, s and w away and back, v verify, h hold renewals, u end that, p poke, o hand the lock
- * over, e lose the session, zN stopped for N s. "wanted": the calls with
+/* "answers": fake_store.h. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a
+ * release and try again, s and w away and back, v verify, h hold renewals, u end that, p poke, o
+ * hand the lock over, e lose the session, zN stopped for N s. "wanted": the calls with
  * their answers ("l-": a listening try, refused) and the events. */
 struct schedule {
     const char *name;

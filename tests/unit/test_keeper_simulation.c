@@ -117,7 +117,8 @@ static bool is_absent(void *arg)
 }
 
 static const struct keeper_events events = {
-    quiet_answer, on_held, on_extended, {quiet_answer, quiet_recovered}, on_lost, on_over, is_absent};
+    quiet_answer, on_held, on_extended, {quiet_answer, quiet_recovered},
+    on_lost,      on_over, is_absent};
 
 static void leave(struct life *life, bool cancel)
 {

@@ -400,13 +400,9 @@ static void test_release(void)
 static void test_places(void)
 {
     struct acquire_request request = {.who = "who", .queue = true, .key_count = 2};
-    struct renew_request renewal = {.key_count = 2};
-    struct release_request release = {.key_count = 2};
     struct redis_call call = {.script = NULL}, back = {.script = NULL};
 
     COMPLETE(&request);
-    COMPLETE(&renewal);
-    COMPLETE(&release);
     redis_call_acquire(&call, &plain, "p", &request, &nothing, true);
     call.db = 5;
     redis_call_give_back(&back, &call);

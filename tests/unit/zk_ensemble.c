@@ -981,7 +981,8 @@ static void kill_server(struct zk_server *server)
         lose_leader(world, 4000);
 }
 
-/* The others choose another leader, if it takes long; when it continues it does not know at once. */
+/* The others choose another leader, if it takes long; when it continues it does not know at
+ * once. */
 static void wake_leader(struct loop_timer *timer)
 {
     struct zk_server *server = timer->owner;

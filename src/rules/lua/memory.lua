@@ -1,5 +1,5 @@
--- The memory that a lock has of its runs. It is for people: if the server has no room for it, the lock
--- works as well.
+-- The memory that a lock has of its runs. It is for people: if the server has no room for it, the
+-- lock works as well.
 --- @include "lock"
 
 -- The field n:WHAT and its new text, with one more, at that time.

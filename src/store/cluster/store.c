@@ -1,4 +1,5 @@
-/* A Redis Cluster as a store: each key at the node that has its slot. And its record, cluster://. */
+/* A Redis Cluster as a store: each key at the node that has its slot. And its record,
+ * cluster://. */
 #include "store/cluster/store_record.h"
 
 #include "base/mem.h"

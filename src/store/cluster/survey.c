@@ -22,8 +22,8 @@ struct cluster_survey {
 
     const char **globs; /* of the patterns */
     size_t glob_count;
-    /* Keys to ask about one by one: first those that the patterns name; then those that had moved to
-     * another node. */
+    /* Keys to ask about one by one: first those that the patterns name; then those that had moved
+     * to another node. */
     char **keys;
     size_t key_count, named_count;
     struct survey_request part; /* the question to a node */

@@ -8,8 +8,9 @@
 
 #include "base/mem.h"
 
-/* The views are for people. They split a record into its lines (host/record.h), and those of holders
- * and waiters into their words (rules/lua/lock.lua). A view belongs to the user who made it first. */
+/* The views are for people. They split a record into its lines (host/record.h), and those of
+ * holders and waiters into their words (rules/lua/lock.lua). A view belongs to the user who made it
+ * first. */
 static const char *const postgresql_schema[] = {
     "CREATE TABLE IF NOT EXISTS @record (\n"
     "    name text PRIMARY KEY,\n"

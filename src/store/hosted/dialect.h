@@ -48,8 +48,8 @@ void sql_add(struct sql_text *text, const char *format, ...) __attribute__((form
 /* Adds hexadecimal digits. */
 void sql_add_digits(struct sql_text *text, const void *bytes, size_t size);
 
-/* Adds statement number i of those that make the tables and, unless the user is NULL, give that user
- * its rights. False: no more statements. */
+/* Adds statement number i of those that make the tables and, unless the user is NULL, give that
+ * user its rights. False: no more statements. */
 bool sql_add_schema(struct sql_text *text, const char *user, size_t i);
 
 /* Adds all statements that give the user its rights. */

@@ -2,10 +2,10 @@
  * nodes has granted it. Each node is a store of its own that knows nothing of the others.
  *
  * All nodes are asked at once, and what a majority says is the answer; a slow or dead node costs
- * nothing. Nodes continue with their orders after the answer: a grant that comes too late is released,
- * or kept where the lock is held. While it is held, each renewal also acquires it on nodes that do
- * not have it. A try that fails is released on all nodes. There is no queue: a waiter tries again
- * after a random pause. */
+ * nothing. Nodes continue with their orders after the answer: a grant that comes too late is
+ * released, or kept where the lock is held. While it is held, each renewal also acquires it on
+ * nodes that do not have it. A try that fails is released on all nodes. There is no queue: a waiter
+ * tries again after a random pause. */
 #ifndef RLOCK_STORE_QUORUM_STORE_H
 #define RLOCK_STORE_QUORUM_STORE_H
 

@@ -1,7 +1,7 @@
 /* The greeting that begins each connection to a Redis server: user and password, the name of the
  * connection, the database; is it a master (in a Cluster: is it a node of one), what is its clock;
- * and for a quorum's member, which server is it. All in one write, with the first batch; the replies
- * are judged one by one. */
+ * and for a quorum's member, which server is it. All in one write, with the first batch; the
+ * replies are judged one by one. */
 #ifndef RLOCK_STORE_REDIS_GREETING_H
 #define RLOCK_STORE_REDIS_GREETING_H
 
@@ -41,8 +41,8 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
 /* Returns how many replies follow the one that was taken last. */
 int redis_greeting_left(const struct redis_greeting *greeting);
 
-/* Whether a reply to ROLE, which may be sent later as well, does not exclude a master. False: why, in
- * *answer. */
+/* Whether a reply to ROLE, which may be sent later as well, does not exclude a master. False: why,
+ * in *answer. */
 bool redis_greeting_is_master(struct redis_greeting *greeting, const struct redisReply *role,
                               struct answer *answer);
 

@@ -19,7 +19,8 @@ struct redis_replicas {
  * UNKNOWN. */
 bool redis_replicas_possible(const struct redis_replicas *replicas, struct answer *answer);
 
-/* Adds WAIT to the batch, behind the script, with a limit of "ns". Returns the number of replies. */
+/* Adds WAIT to the batch, behind the script, with a limit of "ns". Returns the number of
+ * replies. */
 size_t redis_replicas_add(struct redis_replicas *replicas, struct redis_session *session,
                           int64_t ns);
 

@@ -28,11 +28,11 @@
 /* A host may have to wait until its database has ended the transaction of a stopped client, which
  * takes 2 s. */
 #define HOST_REQUEST_NS (4 * NS_PER_SEC)
-/* How often the first waiter asks a host that may miss wake-ups: there are none behind a pooler that
- * gives each transaction to another session. */
+/* How often the first waiter asks a host that may miss wake-ups: there are none behind a pooler
+ * that gives each transaction to another session. */
 #define POLL_HOST_NS (500 * NS_PER_MS)
-/* How long a release waits for the replicas. They get it anyway; a lock that they keep ends with its
- * lease. */
+/* How long a release waits for the replicas. They get it anyway; a lock that they keep ends with
+ * its lease. */
 #define RELEASE_REPLICAS_NS (200 * NS_PER_MS)
 
 /* The share of the lease that a renewal may take, as in lease_request_timeout(). */
@@ -177,8 +177,8 @@ static void note_channel(struct redis_store *store, const char *key)
         store->channels[store->channel_count++] = channel;
 }
 
-/* A Cluster's node renews one key after the other. A batch ends the subscriptions of the one before,
- * so it listens to those channels as well. */
+/* A Cluster's node renews one key after the other. A batch ends the subscriptions of the one
+ * before, so it listens to those channels as well. */
 static void choose_channels(struct redis_store *store)
 {
     if (!store->in_cluster || store->call.script != &script_renew)
@@ -248,8 +248,9 @@ static bool goes_ahead(const struct redis_store *store)
            !store->call.names_server && !store->in_cluster && !redis_link_is_up(store->link);
 }
 
-/* Adds the call, and behind it the WAIT for the replicas: for half of the time that is left, so that
- * an answer comes before the connection is given up. Returns how many replies there will be. */
+/* Adds the call, and behind it the WAIT for the replicas: for half of the time that is left, so
+ * that an answer comes before the connection is given up. Returns how many replies there will
+ * be. */
 static size_t add_alone(struct redis_store *store, struct moment now)
 {
     int64_t ns = moment_until(now, store->until) / 2;
@@ -260,8 +261,9 @@ static size_t add_alone(struct redis_store *store, struct moment now)
     return is_replicated(store) ? 1 + redis_replicas_add(&store->replicas, store->session, ns) : 1;
 }
 
-/* Returns the server's clock; 0: it does not tell. Before it can have told, our clock is a guess. If
- * that is late, the call comes back STALE and costs another trip; if it is early, it bounds less. */
+/* Returns the server's clock; 0: it does not tell. Before it can have told, our clock is a guess.
+ * If that is late, the call comes back STALE and costs another trip; if it is early, it bounds
+ * less. */
 static int64_t clock_at(const struct redis_store *store, struct moment now)
 {
     int64_t told = redis_session_clock(store->session, now);
@@ -332,8 +334,8 @@ static void send_call(struct redis_store *store)
     redis_session_send(store->session, replies, channels, store->until);
 }
 
-/* The server may turn out to be the wrong one. A release is done even if its reply is never read, so
- * the script itself goes out. */
+/* The server may turn out to be the wrong one. A release is done even if its reply is never read,
+ * so the script itself goes out. */
 static void send_ahead(struct redis_store *store)
 {
     store->call.db = store->db;
@@ -592,8 +594,8 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     finish(store, &answer);
 }
 
-/* An acquisition that cannot count for lack of replicas is not sent; but a Cluster's node must first
- * say whether it has the slot. */
+/* An acquisition that cannot count for lack of replicas is not sent; but a Cluster's node must
+ * first say whether it has the slot. */
 static void greeted(struct redis_store *store)
 {
     struct answer answer;
@@ -774,8 +776,8 @@ static const struct member_report *report_of_member(const struct store *base)
 static void release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
-    /* A server that did not know another script will not know this one, and the caller may end before
-     * the server says so. */
+    /* A server that did not know another script will not know this one, and the caller may end
+     * before the server says so. */
     store->call.whole = store->server_needs & NEXT_WHOLE;
     store->in_time = request->in_time;
     if (!request->returns)

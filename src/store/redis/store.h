@@ -16,8 +16,8 @@ bool store_redis_open_member(struct loop *loop, const struct store_address *addr
 
 /* Whether there is a connection to it. */
 bool store_redis_is_up(const struct store *node);
-/* Returns where the latest answer refers to, in the node's words (store/cluster/map.h); "": nowhere.
- * Valid in "done". */
+/* Returns where the latest answer refers to, in the node's words (store/cluster/map.h); "":
+ * nowhere. Valid in "done". */
 const char *store_redis_moved(const struct store *node);
 /* The next operation is about a slot that the node is about to get (ASK). */
 void store_redis_asking(struct store *node);

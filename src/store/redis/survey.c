@@ -44,8 +44,6 @@ struct redis_survey {
     bool sorted;
     bool whole_script; /* the server does not know the script by its digest */
     bool asking;       /* each question is preceded by ASKING */
-    void (*elsewhere)(void *, const char *);
-    void *elsewhere_arg;
 };
 
 static void add_entry(struct redis_survey *survey, char *name, bool named)
@@ -64,8 +62,8 @@ static void add_glob(struct redis_survey *survey, const char *glob)
     survey->globs[survey->glob_count++] = redis_glob_in_store(survey->prefix, glob);
 }
 
-/* Returns the name to report for a key in the store; NULL if it is not a lock of rlock's. The caller
- * frees. */
+/* Returns the name to report for a key in the store; NULL if it is not a lock of rlock's. The
+ * caller frees. */
 static char *name_of(const struct redis_survey *survey, const char *name)
 {
     return survey->prefix ? key_from_store(survey->prefix, name) : mem_strdup(name);

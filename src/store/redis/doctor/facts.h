@@ -15,7 +15,8 @@ struct store_address;
 
 /* In all of these, a negative number or an empty text means that it could not be told. */
 
-/* The marker of --grace in the store, and whether this is the server that wrote it (lua/epoch.lua). */
+/* The marker of --grace in the store, and whether this is the server that wrote it
+ * (lua/epoch.lua). */
 struct grace_facts {
     bool told; /* whether there is a marker */
     bool marked;
@@ -81,8 +82,8 @@ bool redis_facts_ask(const struct store_address *address, struct server_facts *f
 /* Fills in the facts of a server that could not be reached, for that reason. */
 void redis_facts_none(struct server_facts *facts, const struct answer *failure);
 
-/* Asks the Sentinels of address->urls[0], for less than connect_timeout. False with a message in "fault" if
- * the question could not even be asked here. */
+/* Asks the Sentinels of address->urls[0], for less than connect_timeout. False with a message in
+ * "fault" if the question could not even be asked here. */
 bool sentinel_facts_ask(const struct store_address *address, struct sentinel_facts *facts,
                         char *fault, size_t size);
 

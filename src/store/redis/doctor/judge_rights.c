@@ -128,7 +128,7 @@ static void judge_lacks(const struct server_facts *facts, const struct wishes *w
     }
 }
 
-/* -- users who only look ---------------------------------------------------------------------------- */
+/* -- users who only look ----------------------------------------------------------------------- */
 
 static bool is_for_looking(size_t right, const struct wishes *wishes)
 {

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* How often to ask, at least, whether the master is still the master: a master that was replaced may
- * go unnoticed for this long. It is a small request to each Sentinel, which shorter runs never
+/* How often to ask, at least, whether the master is still the master: a master that was replaced
+ * may go unnoticed for this long. It is a small request to each Sentinel, which shorter runs never
  * make. */
 #define LOOK_NS (3 * NS_PER_SEC)
 /* How long a look may take. */

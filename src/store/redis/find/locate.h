@@ -45,8 +45,8 @@ void locator_set_lease(struct locator *locator, int64_t lease);
  * master. "moved" comes once, when it is not. */
 void locator_watch(struct locator *locator, const char *password, void (*moved)(void *arg),
                    void *arg);
-/* Ends a search and a watch, without their callbacks; to be called when the connection has ended. If
- * the server may have moved, the next connection needs a search. */
+/* Ends a search and a watch, without their callbacks; to be called when the connection has ended.
+ * If the server may have moved, the next connection needs a search. */
 void locator_stop(struct locator *locator);
 
 #endif

@@ -276,7 +276,8 @@ static void replied(void *arg, redisReply *reply)
 
 /* -- on the way there ------------------------------------------------------------------------ */
 
-/* One more address did not lead there. If all of them fail, the name is looked up anew next time. */
+/* One more address did not lead there. If all of them fail, the name is looked up anew next
+ * time. */
 static void try_next(struct sentinel *sentinel, const char *why)
 {
     sentinel->step = STEP_CONNECT;

@@ -19,8 +19,8 @@ struct sentinel_peer {
 };
 
 /* Makes a Sentinel at that host, to be asked about the URL's master. Both are borrowed like "tls"
- * (NULL: plain) until sentinel_free(). "heard" comes once for each question that was not followed by
- * another before its answer, never before sentinel_ask() returned; another may be asked from
+ * (NULL: plain) until sentinel_free(). "heard" comes once for each question that was not followed
+ * by another before its answer, never before sentinel_ask() returned; another may be asked from
  * there. */
 struct sentinel *sentinel_new(struct loop *loop, const struct url *url, const struct url_host *host,
                               struct tls *tls, void (*heard)(void *arg), void *arg);

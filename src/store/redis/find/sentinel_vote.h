@@ -1,8 +1,9 @@
 /* The vote of several Sentinels. Pure.
  *
- * A Sentinel that was cut off, or slept through a failover, names a former master. So more than half
- * of all Sentinels must say the same: those of the URL, and those that they tell of. Unreachable
- * Sentinels count, also if their host refuses the connection: a firewall does so as well. */
+ * A Sentinel that was cut off, or slept through a failover, names a former master. So more than
+ * half of all Sentinels must say the same: those of the URL, and those that they tell of.
+ * Unreachable Sentinels count, also if their host refuses the connection: a firewall does so as
+ * well. */
 #ifndef RLOCK_STORE_REDIS_SENTINEL_VOTE_H
 #define RLOCK_STORE_REDIS_SENTINEL_VOTE_H
 
