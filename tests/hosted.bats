@@ -131,6 +131,25 @@ let_go() {
     on_each killed
 }
 
+@test "a run that is killed while the host acquires for it leaves no lock behind" {
+    killed() {
+        local agent host
+        held_back "INSERT INTO"
+        bg a rlock run -u "$through" k -- touch "$T/ran"
+        poll_until 20 test -e "$T/go.held"
+        agent=$(agent_of "${pid[a]}")
+        host=$(pgrep -P "$agent" -f "rlock-.*$DATABASE")
+        kill -KILL "${pid[a]}"
+        finish a
+        poll_until 20 gone "$agent"
+        let_go
+        poll_until 20 gone "$host"
+        is_free k
+        terminate relay
+    }
+    on_each killed
+}
+
 @test "H148 a client that stands still inside its transaction holds no other up for long" {
     still() {
         held_back "INSERT INTO"

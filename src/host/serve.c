@@ -543,6 +543,7 @@ static void obey(const struct request *request)
 
 /* -- sockets ----------------------------------------------------------------------------------- */
 
+/* A client that reads no more may have written before it went: reading finds out that it is gone. */
 static void send_all(struct client *client)
 {
     size_t sent = 0;
@@ -553,8 +554,8 @@ static void send_all(struct client *client)
             sent += (size_t)count;
         else if (errno == EAGAIN)
             driver_await(client->fd, true);
-        else
-            client->gone = errno != EINTR;
+        else if (errno != EINTR)
+            break;
     }
     strbuf_cut(&client->out, 0);
 }
