@@ -202,7 +202,11 @@ local function first_waiter(lock, queue, most)
       queue.first = queue.first + 1
     end
   end
-  if queue.first ~= from then write_queue(lock, queue) end
+  if queue.first ~= from then
+    write_queue(lock, queue)
+    -- It may have come near by that.
+    if waiter and waiter.far then waiter = waiter_at(lock, queue, queue.first, most) end
+  end
   return waiter
 end
 
