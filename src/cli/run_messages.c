@@ -131,10 +131,10 @@ static const char *const causes[RUN_CAUSES] = {
     [RUN_CAUSE_TAKEN_BY_UNKNOWN] = "[{part}: ]the store has given it to another holder",
     [RUN_CAUSE_GONE] = "[{part}: ]the store no longer has it",
     [RUN_CAUSE_MIRROR_TAKEN] = "[{part}: ]its mirror {text} was taken by another program",
-    [RUN_CAUSE_TOO_FAR] = "a round trip of {limit} is too long for a lease of {lease}; it takes "
-                          "{needed} or more",
-    [RUN_CAUSE_GRANTED_TOO_LITTLE] = "a round trip of {limit} is too long for a lease of {lease}, "
-                                     "which is all that the store grants",
+    [RUN_CAUSE_TOO_FAR] = ("a round trip of {limit} is too long for a lease of {lease}; it takes "
+                           "{needed} or more"),
+    [RUN_CAUSE_GRANTED_TOO_LITTLE] = ("a round trip of {limit} is too long for a lease of {lease}, "
+                                      "which is all that the store grants"),
     [RUN_CAUSE_MIRROR_DELETED] = "[{part}: ]its mirror {text} was deleted",
 };
 

@@ -163,12 +163,12 @@ static const char *take_replicas(struct settings *settings, const char *value, c
                       .option.help = HELP,                                                         \
                       __VA_ARGS__}
 
-#define IN(KIND, MEMBER)     .kind = KIND, .offset = offsetof(struct settings, MEMBER)
+#define IN(KIND, MEMBER)     .kind = (KIND), .offset = offsetof(struct settings, MEMBER)
 #define ANY_DURATION(MEMBER) IN(KIND_DURATION, MEMBER)
 #define DURATION(MEMBER, LEAST, MOST, WRONG)                                                       \
-    IN(KIND_DURATION, MEMBER), .least = LEAST, .most = MOST, .wrong = WRONG
+    IN(KIND_DURATION, MEMBER), .least = (LEAST), .most = (MOST), .wrong = WRONG
 #define NUMBER(MEMBER, LEAST, MOST, WRONG)                                                         \
-    IN(KIND_NUMBER, MEMBER), .least = LEAST, .most = MOST, .wrong = WRONG
+    IN(KIND_NUMBER, MEMBER), .least = (LEAST), .most = (MOST), .wrong = WRONG
 #define FLAG(MEMBER)        IN(KIND_FLAG, MEMBER)
 #define ANY_TEXT(MEMBER)    IN(KIND_TEXT, MEMBER)
 #define TEXT(MEMBER, CHECK) IN(KIND_TEXT, MEMBER), .check = CHECK

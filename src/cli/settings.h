@@ -143,7 +143,7 @@ extern const struct option_spec common_options[], option_no_wait;
     }
 #define SETTING_AS(NAME, HELP)                                                                     \
     {                                                                                              \
-        .same = &setting_rows[SETTING_##NAME].option, .help = HELP                                 \
+        .same = &setting_rows[SETTING_##NAME].option, .help = (HELP)                               \
     }
 #define NO_WAIT                                                                                    \
     {                                                                                              \
@@ -151,7 +151,7 @@ extern const struct option_spec common_options[], option_no_wait;
     }
 #define NO_WAIT_AS(HELP)                                                                           \
     {                                                                                              \
-        .same = &option_no_wait, .help = HELP                                                      \
+        .same = &option_no_wait, .help = (HELP)                                                    \
     }
 #define SETTINGS_OPTIONS                                                                           \
     {                                                                                              \
