@@ -128,7 +128,8 @@ class Simulation:
         if which < len(self.gone):
             old = self.gone[which]
             self.send(Call("acquire", old["owner"], lease=5000, place_ttl=PLACE_TTL if queue else 0,
-                           mode=old["mode"], limit=old["limit"], who="- - - - ghost"), old["keys"])
+                           mode=old["mode"], limit=old["limit"], who="- - - - ghost",
+                           priority=old["priority"], bound=old["bound"]), old["keys"])
 
     def play_renew(self, number, lease):
         client = self.clients[number]

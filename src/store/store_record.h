@@ -79,7 +79,6 @@ struct store_record {
     /* The host (src/host) that is asked in place of a server, by the name of its program, which
      * rlock starts; NULL: there is none. */
     const char *program;
-    bool is_polled; /* a pooler may keep messages from it: the first who waits asks by itself */
 
     /* Command number i of those that an administrator prepares it with, which the caller frees;
      * NULL: there are no more. user: gets the rights that rlock needs; NULL: none. */

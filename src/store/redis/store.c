@@ -28,9 +28,6 @@
 /* A host may have to wait until its database has ended the transaction of a stopped client, which
  * takes 2 s. */
 #define HOST_REQUEST_NS (4 * NS_PER_SEC)
-/* How often the first waiter asks a host that may miss wake-ups: there are none behind a pooler
- * that gives each transaction to another session. */
-#define POLL_HOST_NS (500 * NS_PER_MS)
 /* How long a release waits for the replicas. They get it anyway; a lock that they keep ends with
  * its lease. */
 #define RELEASE_REPLICAS_NS (200 * NS_PER_MS)
@@ -67,7 +64,6 @@ struct redis_store {
     struct redis_replicas replicas;
     bool in_cluster;
     bool has_host;               /* it is not a server, but a host before a database */
-    bool is_polled;              /* which may miss wake-ups */
     char moved[300];             /* store_redis_moved() */
     struct member_report report; /* as one of a quorum */
 
@@ -309,7 +305,7 @@ static void complete_call(struct redis_store *store, struct moment now)
     if (store->offers)
         offer(store, now);
     /* Who may miss the message that its turn is near asks often. */
-    if (is_plain(store) || store->is_polled)
+    if (is_plain(store))
         redis_call_set(&store->call, "far_ttl", NULL);
 }
 
@@ -473,8 +469,6 @@ static int64_t poll_time(const struct redis_store *store, const struct answer *a
 {
     if (answer->foreign && answer->position == 1)
         return POLL_FOREIGN_NS;
-    if (store->is_polled && answer->position == 1)
-        return POLL_HOST_NS;
     return is_plain(store) ? POLL_NS : 0;
 }
 
@@ -907,7 +901,6 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->record->is_sharded;
     store->has_host = address->urls->record->program != NULL;
-    store->is_polled = address->urls->record->is_polled;
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     return store;
