@@ -232,9 +232,10 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
         if (zk_is_limited(store))
             zk_queue_set_holding(&queues[i], true);
         const struct zk_contender *one = zk_queue_ancestor(&queues[i], store->owner);
-        nodes->nests = one && strlen(one->name) < sizeof nodes->holder;
+        bool nests = one && strlen(one->name) < sizeof nodes->holder;
+        nodes->nests = nests;
         zk_clear_ancestors(nodes);
-        if (!nodes->nests)
+        if (!nests)
             continue;
         key = i;
         if (request->no_nesting)
