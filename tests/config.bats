@@ -569,7 +569,7 @@ END
     [[ $output != *s3cret* ]]
 }
 
-@test "a lack of the store is refused before it is asked: 64 from the command line, 78 from a file" {
+@test "what the store lacks is refused unasked: 64 from the command line, 78 from a file" {
     # A server that is asked would not be there: 69.
     run -64 --separate-stderr rlock run --grace -u cluster://127.0.0.1:1 k -- true
     stderr_line '^rlock: run: cluster:// has no --grace$'

@@ -140,7 +140,7 @@ blind() {
     done
 }
 
-@test "H122 no /proc: a stopped command is gone when rlock ends, and rlock says what it cannot see" {
+@test "H122 no /proc: a stopped command is gone when rlock ends, which says what it cannot see" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     run -124 --separate-stderr "${no_proc[@]}" \
         "$RLOCK" run -v --at-most 300ms --kill-after 300ms k -- sh -c "$(pair)" 3>&-

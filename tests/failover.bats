@@ -20,7 +20,7 @@ link_is_down() {
     on "$1" info replication | grep -q 'master_link_status:down'
 }
 
-@test "H38 H41 the master is killed: the holder keeps the lock, the waiters continue in their order" {
+@test "H38 H41 the master is killed: the holder keeps the lock, the waiters keep their order" {
     local i order=""
     at_work x k 1000 --lease 30s
     for i in 1 2 3; do
@@ -92,7 +92,7 @@ all_renewed() {
     done
 }
 
-@test "H39 H51 a master that the Sentinels do not reach is left; the lock continues at the new one" {
+@test "H39 H51 a master that the Sentinels do not reach is left; the lock is kept at the new one" {
     hold x k --lease 60s
     queue w k
     poll_until 5 has_clients a 2

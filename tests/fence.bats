@@ -72,7 +72,7 @@ has() {
     run -71 rlock fence "$T/none/fence" --token 7
 }
 
-@test "a file's mode, owner and links stay; so does the text that other programs put around the number" {
+@test "a file's mode, owner and links stay, and the text that others put around the number" {
     printf '0017 \n\n' >"$F"
     chmod 640 "$F"
     ln "$F" "$T/hard"
@@ -127,7 +127,7 @@ locked() {
     ((answer == 75))
 }
 
-@test "the file is locked while the command runs, and not for processes that it leaves in the background" {
+@test "the file is locked while the command runs, not for what it leaves in the background" {
     bg a rlock fence "$F" --token 5 -- "$RLOCK_TEST_TOOLS/await" "$T/go"
     poll_until 10 locked
     has 5
@@ -241,8 +241,8 @@ locked() {
     stderr_line 'new: No space left on device'
 }
 
-# late_write COMMAND: prints what "a" has written after "b", when "a" with its agent was stopped for longer
-# than the lease, and then the command found that it may write.
+# late_write COMMAND: prints what "a" has written after "b", when "a" with its agent was stopped for
+# longer than the lease, and then the command found that it may write.
 late_write() {
     rm -f "$T/go" "$T/data" "$T/up"
     bg a rlock run --lease 2s k -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; $1"

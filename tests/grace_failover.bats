@@ -44,7 +44,7 @@ without_grace() {
     RLOCK_CONFIG=/dev/null "$@"
 }
 
-@test "H38 the replica that takes over lacks the lock: the holder keeps it, and no other client gets it" {
+@test "H38 the replica that takes over lacks the lock: the holder keeps it, no other gets it" {
     lagging one
     lag one
     at_work a k 1000 --lease 12s

@@ -506,9 +506,10 @@ def passes(one, line):
 
 
 def told_to_call(call, before, after):
-    """The waiters that were far and have come near; the caller among them, which does not matter."""
-    return [one.owner for place, one in before.waiters.items() if one.far
-            and (one.owner == call.owner or place in after.waiters and after.waiters[place].far == 0)]
+    """The waiters that were far and have come near, and perhaps the caller."""
+    return [one.owner for place, one in before.waiters.items()
+            if one.far and (one.owner == call.owner
+                            or place in after.waiters and after.waiters[place].far == 0)]
 
 
 class Calls:

@@ -161,7 +161,7 @@ sockets() {
     run -0 rlock run -w 25s k -- true
 }
 
-@test "only the renewer is connected to the store: the end of the other process does not affect it" {
+@test "only the renewer is connected to the store: it survives the end of the other process" {
     hold a k
     bg s sleep 1000
     bg w rlock acquire --keep "${pid[s]}" k

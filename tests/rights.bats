@@ -117,7 +117,8 @@ are_clients() {
     hold b k --no-identity
     poll_until 10 are_clients rlock
     terminate b
-    # Characters that cannot be in a name are replaced. (A name space for the host name takes privileges.)
+    # Characters that cannot be in a name are replaced. (A name space for the host name takes
+    # privileges.)
     if unshare -u true 2>/dev/null; then
         # shellcheck disable=SC2016 # for the inner shell
         unshare -u sh -c 'printf "a b" >/proc/sys/kernel/hostname && exec "$@"' sh "$RLOCK" \

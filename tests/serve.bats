@@ -193,7 +193,7 @@ hosts() {
     [[ $(by localhost locks.json) == 200 && $(by locks.example.com locks.json) == 403 ]]
 }
 
-@test "clients that say nothing, or little, keep no other client out: the oldest of them is closed" {
+@test "clients that say nothing, or little, keep no client out: the oldest of them is closed" {
     serve
     cat >"$T/slow.py" <<'END'
 # Half of these clients say nothing, the others a byte at a time, so that none falls silent.

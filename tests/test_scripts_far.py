@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts of src/rules/lua: waiters that are far from their turn call less often. Prints TAP."""
+"""The scripts of src/rules/lua: waiters far from their turn call less often. Prints TAP."""
 from script_server import FAR_TTL, NEAR, PLACE_TTL, Lock
 from script_tap import main, same, test, true
 

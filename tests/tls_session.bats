@@ -157,7 +157,8 @@ connections() {
     before=$(connections)
     owner=$(rlock acquire --keep "$keeper" --lease 9s k)
     sleep 10 # longer than the lease
-    # The process that handed it over has sent no release there: of these two, one is our own question.
+    # The process that handed it over has sent no release there: of these two, one is our own
+    # question.
     [[ $(connections) == $((before + 2)) ]]
     run -0 rlock renew --owner "$owner" k
     run -0 rlock release --owner "$owner" k

@@ -64,8 +64,8 @@ slots() {
     "$RLOCK" status --json k 3>&- | jq -c '[.[0].holders[].slot] | sort'
 }
 
-# crowded_semaphore ROUNDS KILLED SECONDS: 20 want one of three slots, so many times each, and so many
-# of them are killed; each ends within these seconds. There are never more than three at once.
+# crowded_semaphore ROUNDS KILLED SECONDS: 20 want one of three slots, so many times each, and so
+# many of them are killed; each ends within these seconds. There are never more than three at once.
 crowded_semaphore() {
     local i
     export WORKER=$RLOCK_TEST_TOOLS/worker LOG RLOCK ROUNDS=$1

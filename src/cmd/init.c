@@ -79,7 +79,7 @@ static int print(struct init *all)
     return STATUS_OK;
 }
 
-/* Reads X.Y.Z as one number; what follows it only if "exact" is false. -1: it is not a version. */
+/* Reads X.Y.Z as one number; more text may follow unless "exact". -1: it is not a version. */
 static int64_t read_version(const char *text, bool exact)
 {
     int64_t number = 0, part;

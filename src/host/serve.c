@@ -543,7 +543,8 @@ static void obey(const struct request *request)
 
 /* -- sockets ----------------------------------------------------------------------------------- */
 
-/* A client that reads no more may have written before it went: reading finds out that it is gone. */
+/* A client that reads no more may have written before it went: reading finds out that it is
+ * gone. */
 static void send_all(struct client *client)
 {
     size_t sent = 0;

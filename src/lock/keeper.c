@@ -44,8 +44,8 @@
 #define LISTEN_AFTER_NS (950 * NS_PER_MS)
 #define LISTEN_MOST     10 /* doublings */
 /* The heartbeat of a waiter. The store keeps its place for 7 s. For how much longer it keeps the
- * place of a waiter that is far from its turn, it says, and pokes when the turn is near: such a place
- * has room for some heartbeats, too. */
+ * place of a waiter that is far from its turn, it says, and pokes when the turn is near: such a
+ * place has room for some heartbeats, too. */
 #define HEARTBEAT_NS     (2500 * NS_PER_MS)
 #define BEATS_IN_A_PLACE 3
 /* By which part of it a heartbeat is spread. */

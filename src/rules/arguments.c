@@ -11,8 +11,8 @@
 
 /* A place in the queue is kept this long after the last call of its waiter. */
 #define QUEUE_PLACE_MS 7000
-/* The same at most where many come before it: with 1,000 waiters, the mean time between two calls of
- * one of them is 25 s at least. */
+/* The same at most where many come before it: with 1,000 waiters, the mean time between two calls
+ * of one of them is 25 s at least. */
 #define FAR_PLACE_MS 120000
 /* How long an owner is barred whose acquisition may still be under way somewhere. */
 #define BAR_MS 60000
@@ -192,8 +192,8 @@ static void set_place(struct redis_call *call, const struct acquire_request *req
         set_number(call, "bound", request->priority_bound / NS_PER_MS);
 }
 
-/* Whether the waiter may call less often as long as many come before it: it learns by a message when
- * its turn is near, and nothing but its turn would end its wait. */
+/* Whether the waiter may call less often as long as many come before it: it learns by a message
+ * when its turn is near, and nothing but its turn would end its wait. */
 static bool may_be_far(const struct redis_terms *terms, const struct acquire_request *request)
 {
     return request->queue && request->listen && !request->stand && request->key_count == 1 &&

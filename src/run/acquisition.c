@@ -229,13 +229,13 @@ void acquisition_run(const struct acquisition_plan *plan, struct acquisition_out
 }
 
 /* Nothing is sent: that would wake the renewer up in this process's place, and leave time to kill
- * this one. */
+ * this one. The report behind the last one is its end. */
 bool acquisition_confirm(const struct acquisition_plan *plan, struct acquisition_outcome *outcome)
 {
     struct agent_report report;
 
-    while (agent_process_hear(&outcome->agent, &report))
-        continue; /* behind the last one is its end */
+    while (agent_process_hear(&outcome->agent, &report)) {
+    }
     bool lives = !outcome->agent.gone && !outcome->agent.over;
     atomic_store(&outcome->agent.offer->delivered, lives);
     if (lives)

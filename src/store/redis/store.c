@@ -304,7 +304,7 @@ static void complete_call(struct redis_store *store, struct moment now)
         redis_call_set(&store->call, "places", has_places(store) ? store->places : NULL);
     if (store->offers)
         offer(store, now);
-    /* Who may miss the message that its turn is near asks often. */
+    /* A waiter that may miss the message that its turn is near asks often. */
     if (is_plain(store))
         redis_call_set(&store->call, "far_ttl", NULL);
 }
