@@ -86,7 +86,7 @@ cgroup_is_gone() {
     contains "$T/hidden" TERM
 }
 
-@test "--wait-descendants waits until the cgroup is empty; without it, the processes left hold nothing" {
+@test "--wait-descendants waits until the cgroup is empty; else, the processes left hold nothing" {
     bg a rlock run --cgroup --wait-descendants k -- \
         sh -c "setsid -f env -i '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
     poll_until 10 pgrep -f "$RLOCK_TEST_TOOLS/await $T/go"

@@ -74,7 +74,7 @@ has_looked() {
 }
 
 # The URL names one node, as most do; the rest is learnt in good time.
-@test "H55 H57 every node of the URL dies: holder and waiter continue with those that they learnt of" {
+@test "H55 H57 every node of the URL dies: holder and waiter go by those they learnt of" {
     local key=${at[0]} old
     old=$(master_of "$key")
     at_work a "$key" 100 -u "cluster://127.0.0.1:$old" --lease 20s

@@ -236,8 +236,8 @@ as_partly() {
     fi
 }
 
-# do_everything RIGHT: tries all as a user without it; failures in "broken". The keys dead-… have run
-# out by now.
+# do_everything RIGHT: tries all as a user without it; failures in "broken". The keys dead-… have
+# run out by now.
 do_everything() {
     local right=$1
     broken=

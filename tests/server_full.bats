@@ -85,7 +85,7 @@ setup_file() { start_file --enable-protected-configs yes; }
     stderr_line '[Rr]eplica|[Rr]ead.?only'
 }
 
-@test "H49 a server is a replica for a moment: a short lease ends its command, a long one does not" {
+@test "H49 a server is a replica for a moment: a short lease ends its command, no long one does" {
     two_holders
     redis replicaof 127.0.0.1 1
     trouble_is_felt
