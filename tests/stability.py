@@ -195,14 +195,19 @@ def _(store):
             raise AssertionError(f"rlock does not know {key}: {store.error}")
 
 
-@test("schemes of URLs")
-def _(_store):
+def in_sources(folder, pattern):
+    """Returns the matches of the pattern in the .c files of a folder and those below it."""
     found = set()
-    for folder, _, names in os.walk(os.path.join(TOP, "src/store")):
+    for place, _, names in os.walk(os.path.join(TOP, folder)):
         for name in names:
             if name.endswith(".c"):
-                text = read(os.path.join(folder, name))
-                found |= set(re.findall(r'\.(?:scheme|secure|alias) = "(\w+)"', text))
+                found |= set(re.findall(pattern, read(os.path.join(place, name))))
+    return found
+
+
+@test("schemes of URLs")
+def _(_store):
+    found = in_sources("src/store", r'\.(?:scheme|secure|alias) = "(\w+)"')
     same("schemes", found, [word for row in rows("URLs")[1:] for word in words(" ".join(row))])
 
 
@@ -258,12 +263,7 @@ def _(store):
 
 @test("events")
 def _(_store):
-    found = set()
-    for folder, _, names in os.walk(os.path.join(TOP, "src")):
-        for name in names:
-            if name.endswith(".c"):
-                text = read(os.path.join(folder, name))
-                found |= set(re.findall(r'\[TRANSITION_\w+\] = "([-a-z]+)"', text))
+    found = in_sources("src", r'\[TRANSITION_\w+\] = "([-a-z]+)"')
     same("events", found, words(section("Events")))
 
 

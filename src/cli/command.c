@@ -102,7 +102,8 @@ const struct given_option *command_option(const struct arguments *arguments, int
     return NULL;
 }
 
-int command_check_key(const struct command *command, const char *word)
+/* Returns STATUS_OK if the word can be a KEY or a GLOB; otherwise says what is wrong with it. */
+static int check_key(const struct command *command, const char *word)
 {
     const char *fault = key_fault(word);
     char shown[URLS_SHOWN_SIZE];
@@ -138,7 +139,7 @@ static int check_words(const struct command *command, const struct arguments *ar
     if (command->words > WORDS_KEYS)
         keys = 1;
     for (size_t i = 0; i < keys && status == STATUS_OK; i++)
-        status = command_check_key(command, arguments->words[i]);
+        status = check_key(command, arguments->words[i]);
     return status;
 }
 

@@ -63,9 +63,8 @@ int command_tell_misfits(const struct command *command, const struct lock_list *
  * and then returns false with the exit status in *status. args_free() in either case. */
 bool command_parse(const struct command *command, int argc, char **argv,
                    struct arguments *arguments, int *status);
-/* Returns STATUS_OK if the word can be a KEY or a GLOB; otherwise says what is wrong with it. */
-int command_check_key(const struct command *command, const char *word);
-/* The same for a time of at least 1 s, which goes to *ns. */
+/* Returns STATUS_OK if the word is a time of at least 1 s, which goes to *ns; otherwise says what
+ * is wrong with it. */
 int command_check_duration(const struct command *command, const char *word, int64_t *ns);
 /* Confirms what was done, on a terminal and unless -q; elsewhere scripts expect silence. */
 void command_confirm(const struct command *command, const char *fmt, ...)

@@ -34,7 +34,8 @@ bool piece_is(struct piece piece, const char *word)
     return piece.size == strlen(word) && strncasecmp(piece.at, word, piece.size) == 0;
 }
 
-char *piece_copy(struct piece piece)
+/* Returns a copy with a NUL behind it. The caller frees. */
+static char *piece_copy(struct piece piece)
 {
     char *copy = mem_checked(malloc(piece.size + 1));
 

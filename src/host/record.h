@@ -17,9 +17,7 @@ struct piece piece_of(const char *text);
 bool piece_equal(struct piece a, struct piece b);
 /* Without regard to small and large letters. */
 bool piece_is(struct piece piece, const char *word);
-/* With a NUL behind it; the caller frees. */
-char *piece_copy(struct piece piece);
-/* The same as a piece, for piece_drop(). */
+/* Returns a copy with a NUL behind it, for piece_drop(). */
 struct piece piece_duplicate(struct piece piece);
 void piece_drop(struct piece *piece);
 

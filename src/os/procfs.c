@@ -57,7 +57,8 @@ static bool parse(const char *text, struct process *process)
     return true;
 }
 
-enum process_look process_read(int stat, struct process *process)
+/* The file /proc/PID/stat, from its beginning; also again, of one that is kept open. */
+static enum process_look read_stat(int stat, struct process *process)
 {
     char text[1024];
     ssize_t got = pread(stat, text, sizeof text - 1, 0);
@@ -76,7 +77,7 @@ enum process_look process_find(pid_t pid, struct process *process)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return process_look_of(errno);
-    enum process_look look = process_read(fd, process);
+    enum process_look look = read_stat(fd, process);
     close(fd);
     return look;
 }
@@ -95,7 +96,7 @@ enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct pro
 
     if (fd < 0)
         return process_look_of(errno);
-    enum process_look look = process_read(fd, process);
+    enum process_look look = read_stat(fd, process);
     close(fd);
     return look;
 }

@@ -76,8 +76,6 @@ bool procfs_add_children(const struct procfs *procfs, const struct process *proc
  * had. */
 bool procfs_list(const struct procfs *procfs, struct process_list *list);
 
-/* The file /proc/PID/stat, from its beginning; also again, of one that is kept open. */
-enum process_look process_read(int stat, struct process *process);
 /* Reads one process, by any /proc that is mounted, where no more is needed. */
 enum process_look process_find(pid_t pid, struct process *process);
 

@@ -38,7 +38,7 @@ static char *schema(const struct sql_dialect *dialect, const struct store_addres
 {
     struct sql_text text = {.dialect = dialect, .table = address->urls->table};
 
-    return sql_add_schema(&text, user, i) ? text.out.text : NULL;
+    return sql_add_schema(&text, user, i) ? strbuf_detach(&text.out) : NULL;
 }
 
 static char *schema_postgresql(const struct store_address *address, const char *user, size_t i)

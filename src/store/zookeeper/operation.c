@@ -74,12 +74,21 @@ void zk_set_text(char **to, char *text)
     *to = text;
 }
 
+/* ns: no more than the server grants. A server that is opened for the first time has not
+ * said yet what that is. */
+static int64_t granted_lease(const struct zk_store *store)
+{
+    int64_t timeout = zk_session_timeout(store->session);
+
+    return timeout && timeout < store->lease ? timeout : store->lease;
+}
+
 void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes)
 {
     const struct acquire_request *request = zk_request_of(store);
     struct zk_node_data data = {.mode = request->mode,
                                 .fence = nodes->nests ? nodes->fence : 0,
-                                .lease = zk_granted_lease(store),
+                                .lease = granted_lease(store),
                                 .limit = zk_is_limited(store) ? request->limit : 0,
                                 .slot = nodes->slot,
                                 .who = request->who,
@@ -101,7 +110,7 @@ static void update_data(struct zk_store *store, struct zk_nodes *nodes)
 
     if (!zk_node_data_parse(text, &data))
         return;
-    data.lease = zk_granted_lease(store);
+    data.lease = granted_lease(store);
     if (*request->who) {
         data.who = request->who;
         data.who_size = strlen(request->who);
@@ -246,14 +255,6 @@ void zk_tell_error(struct zk_store *store, int error)
     zk_tell_failure(store, &answer);
 }
 
-/* A server that is opened for the first time has not said yet what it grants. */
-int64_t zk_granted_lease(const struct zk_store *store)
-{
-    int64_t timeout = zk_session_timeout(store->session);
-
-    return timeout && timeout < store->lease ? timeout : store->lease;
-}
-
 struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key)
 {
     store->refusal = (struct answer){.verdict = VERDICT_REFUSED, .cause = cause, .key = key};
@@ -291,7 +292,7 @@ void zk_refuse_and_close(struct zk_store *store)
 void zk_grant(struct zk_store *store)
 {
     struct answer answer = {
-        .verdict = VERDICT_GRANTED, .from = store->from, .lease = zk_granted_lease(store)};
+        .verdict = VERDICT_GRANTED, .from = store->from, .lease = granted_lease(store)};
 
     for (size_t i = 0; i < store->key_count; i++)
         answer.grants[i] =

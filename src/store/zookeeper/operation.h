@@ -221,9 +221,6 @@ struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t
 /* The same, MISFIT: others hold the key as a semaphore of that limit; 0: it is not known. */
 struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit);
 
-/* ns: no more than the server grants. */
-int64_t zk_granted_lease(const struct zk_store *store);
-
 /* -- reading ----------------------------------------------------------------------------------- */
 
 /* Reads the children of one node for each key. False, and the operation has ended, if they cannot

@@ -125,7 +125,9 @@ static const char *text_at(const redisReply *reply, size_t i)
     return text ? text : "";
 }
 
-void redis_facts_grace(struct server_facts *facts, const redisReply *reply)
+/* Reads the marker of --grace: run_id, replication id, longest lease, until when. INFO and the
+ * clock, grace.now_ms, must have been read. */
+static void read_grace(struct server_facts *facts, const redisReply *reply)
 {
     struct grace_facts *grace = &facts->grace;
 
@@ -157,7 +159,9 @@ void redis_facts_hello(struct server_facts *facts, const redisReply *reply)
     }
 }
 
-void redis_facts_member(struct server_facts *facts, const redisReply *reply)
+/* Reads the marker of a quorum's member: run_id, since when it remembers, when it was first asked.
+ * INFO and the clock must have been read. */
+static void read_member(struct server_facts *facts, const redisReply *reply)
 {
     int64_t now = facts->grace.now_ms;
 
@@ -359,8 +363,8 @@ static void hear_markers(struct inquiry *inquiry, redisReply *const *replies, si
 {
     (void)count;
     inquiry->facts->grace.now_ms = clock_of(replies[0]) / NS_PER_MS;
-    redis_facts_grace(inquiry->facts, replies[1]);
-    redis_facts_member(inquiry->facts, replies[2]);
+    read_grace(inquiry->facts, replies[1]);
+    read_member(inquiry->facts, replies[2]);
     inquiry->facts->told = inquiry->answered;
 }
 

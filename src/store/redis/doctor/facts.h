@@ -90,11 +90,6 @@ bool sentinel_facts_ask(const struct store_address *address, struct sentinel_fac
 /* Each reads one reply; a reply that is an error tells nothing. Pure. */
 void redis_facts_hello(struct server_facts *facts, const struct redisReply *reply);
 void redis_facts_info(struct server_facts *facts, const struct redisReply *reply);
-/* These read the reply of HMGET to the marker of --grace: run_id, replication id, longest lease,
- * until when; and to that of a quorum's member: run_id, since when it remembers, when it was first
- * asked. To be called after INFO and the clock, grace.now_ms. */
-void redis_facts_grace(struct server_facts *facts, const struct redisReply *reply);
-void redis_facts_member(struct server_facts *facts, const struct redisReply *reply);
 /* The settings to CONFIG GET one by one, NULL-terminated; reads one of them. */
 extern const char *const redis_facts_settings[];
 void redis_facts_setting(struct server_facts *facts, const char *name,
