@@ -105,20 +105,24 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 }
 
 @test "H32 a command that comes to its start after its lease is not started" {
-    local agent
-    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_late.so SHIM_GO=$T/go \
+    local agent child
+    export SHIM_GO=$T/go SHIM_EXECUTED=$T/executed
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_late.so \
         bg a rlock run --lease 3s k -- sh -c ": >'$T/ran'"
     poll_until 10 held k
     agent=$(agent_of "${pid[a]}")
     kill -STOP "$agent"
     bg b rlock run k -- sh -c ": >'$T/b'; until [ -e '$T/end' ]; do sleep 0.02; done"
     poll_until 20 test -e "$T/b"
+    child=$(command_of "${pid[a]}")
     : >"$T/go"
+    # Only then: the agent would kill it.
+    poll_until 10 gone "$child"
     kill -CONT "$agent"
     ends_with a 79
     : >"$T/end"
     finish b
-    [[ $status == 0 && ! -e $T/ran ]]
+    [[ $status == 0 && ! -e $T/executed && ! -e $T/ran ]]
     # It was not there to be stopped either.
     [[ $(<"$T/a.err") != *stopping* ]]
 }
