@@ -89,4 +89,8 @@ static inline int tap_done(void)
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Inputs with one outcome, for a table at file scope, and a loop over them. */
+#define INPUTS(...)         ((const char *const[]){__VA_ARGS__, NULL})
+#define EACH(input, inputs) for (const char *const *input = (inputs); *input; input++)
+
 #endif

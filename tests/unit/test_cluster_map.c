@@ -35,28 +35,14 @@ static const struct {
     {"MOVED 0 node-1.example.com:1", "moved 0 node-1.example.com 1"},
     {"MOVED 16383 ::1:65535", "moved 16383 ::1 65535"},
     {"MOVED 1 :6379", "moved 1  6379"},
-
-    {"", "none"},
-    {"MOVED", "none"},
-    {"MOVED 1", "none"},
-    {"MOVED 1 h", "none"},
-    {"MOVED 1 h:", "none"},
-    {"MOVED 1 h:0", "none"},
-    {"MOVED 1 h:65536", "none"},
-    {"MOVED 1 h:-1", "none"},
-    {"MOVED 1 h:6379 ", "none"},
-    {"MOVED 1 h:6379x", "none"},
-    {"MOVED 1 ?:6379", "none"},
-    {"MOVED 1 a/b:6379", "none"},
-    {"MOVED 16384 h:6379", "none"},
-    {"MOVED -1 h:6379", "none"},
-    {"MOVED 99999999999999999999 h:6379", "none"},
-    {"MOVED x h:6379", "none"},
-    {"MOVED  1 h:6379", "none"},
-    {"ASK  h:6379", "none"},
-    {"MOVEDX 1 h:6379", "none"},
-    {"CROSSSLOT Keys in request don't hash to the same slot", "none"},
 };
+
+static const char *const *const no_redirections =
+    INPUTS("", "MOVED", "MOVED 1", "MOVED 1 h", "MOVED 1 h:", "MOVED 1 h:0", "MOVED 1 h:65536",
+           "MOVED 1 h:-1", "MOVED 1 h:6379 ", "MOVED 1 h:6379x", "MOVED 1 ?:6379",
+           "MOVED 1 a/b:6379", "MOVED 16384 h:6379", "MOVED -1 h:6379",
+           "MOVED 99999999999999999999 h:6379", "MOVED x h:6379", "MOVED  1 h:6379", "ASK  h:6379",
+           "MOVEDX 1 h:6379", "CROSSSLOT Keys in request don't hash to the same slot");
 
 /* A reply as words (replies.h). Which nodes there are afterwards, and which has which slots. The
  * map had a node "old" with all slots. */
@@ -84,24 +70,15 @@ static const struct {
     {"*1 *4 0 9 *1 a *2 7 2", "old:6379"},
     {"*1 *3 0 9 *2 a b", "old:6379"},
     {"*1 *3 0 9 *2 x/y 1", "old:6379"},
-
-    /* Nothing has changed. */
-    {"*0", "no: old:6379=0-16383"},
-    {"~", "no: old:6379=0-16383"},
-    {"7", "no: old:6379=0-16383"},
-    {"a", "no: old:6379=0-16383"},
-    {"*1 *2 0 9", "no: old:6379=0-16383"},
-    {"*1 7", "no: old:6379=0-16383"},
-    {"*2 *3 0 9 *2 a 1 7", "no: old:6379=0-16383"},
-    {"*1 *3 0 16384 *2 a 1", "no: old:6379=0-16383"},
-    {"*1 *3 9 8 *2 a 1", "no: old:6379=0-16383"},
-    {"*1 *3 a 8 *2 a 1", "no: old:6379=0-16383"},
     /* H130 */
-    {"*1 *3 0 9223372036854775807 *2 a 1", "no: old:6379=0-16383"},
-    {"*1 *3 9223372036854775807 9223372036854775807 *2 a 1", "no: old:6379=0-16383"},
-    {"*2 *3 0 9 *2 a 1 *3 0 16383 *2 b 1", "no: old:6379=0-16383"},
     {"*1 *4 0 9 *2 a 65536 *2 b 9223372036854775807", "old:6379"},
 };
+
+/* Those that change nothing. */
+static const char *const *const no_maps = INPUTS(
+    "*0", "~", "7", "a", "*1 *2 0 9", "*1 7", "*2 *3 0 9 *2 a 1 7", "*1 *3 0 16384 *2 a 1",
+    "*1 *3 9 8 *2 a 1", "*1 *3 a 8 *2 a 1", "*1 *3 0 9223372036854775807 *2 a 1",
+    "*1 *3 9223372036854775807 9223372036854775807 *2 a 1", "*2 *3 0 9 *2 a 1 *3 0 16383 *2 b 1");
 
 /* "=0-9,20-20": the slots of a node. */
 static size_t print_slots(const struct cluster_map *map, size_t node, char *out, size_t size)
@@ -300,8 +277,12 @@ int main(void)
     }
     for (size_t i = 0; i < COUNT(redirections); i++)
         test_redirection(redirections[i].text, redirections[i].wanted);
+    EACH(text, no_redirections)
+        test_redirection(*text, "none");
     for (size_t i = 0; i < COUNT(maps); i++)
         test_map(maps[i].reply, maps[i].wanted);
+    EACH(text, no_maps)
+        test_map(*text, "no: old:6379=0-16383");
     test_numbers();
     test_candidates();
     test_forgetting();
