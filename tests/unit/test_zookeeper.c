@@ -3,8 +3,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "store/zookeeper/nesting.h"
-#include "store/zookeeper/leases.h"
 #include "store/zookeeper/message.h"
 #include "store/zookeeper/path.h"
 #include "store/zookeeper/queue.h"

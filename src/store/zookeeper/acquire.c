@@ -4,16 +4,13 @@
  * LOCKS' nodes first where they are missing; LOOK at the queues. Where another client is in the
  * way, DESCRIBE it and refuse. With a limit, a lease comes next (semaphore.c). Then, in a holder
  * that this owner nests in, FIND and READ the NESTED ones; WATCH the own nodes, and grant. */
-#include "store/zookeeper/acquire.h"
+#include "store/zookeeper/operation.h"
 
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "net/loop.h"
-#include "store/zookeeper/adopt.h"
-#include "store/zookeeper/nesting.h"
 #include "store/zookeeper/path.h"
-#include "store/zookeeper/semaphore.h"
 
 /* So many heartbeats ask whether the nodes in the way are still there; the next one reads the whole
  * queue, for the position. */
@@ -29,7 +26,7 @@ static const char *const *words_of(const struct zk_store *store, const struct zk
     static const char *const place[] = {"lock-", NULL};
     static const char *const lease[] = {"lease-", NULL};
 
-    switch (zk_request_of(store)->mode) {
+    switch (store->request.mode) {
     case LOCK_SHARED: return reader;
     case LOCK_LIMIT: return nodes->nests ? lease : place;
     default: return writer;
@@ -78,7 +75,7 @@ static void add_creations(struct zk_store *store, struct zk_multi *multi, struct
                  zk_owner_uuid(store->owner), *words, (int)nodes->number);
         char *path = zk_path_join(parent, name);
         zk_multi_create(multi, same ? ZK_EPHEMERAL : ZK_EPHEMERAL_SEQUENTIAL, path, nodes->data,
-                        zk_is_closed(store));
+                        store->closed);
         free(path);
     }
 }
@@ -87,13 +84,13 @@ static void add_creations(struct zk_store *store, struct zk_multi *multi, struct
  * both share is before it in all of them. */
 static void create(struct zk_store *store)
 {
-    struct zk_multi multi = zk_multi(zk_batch_of(store));
+    struct zk_multi multi = zk_multi(store->batch);
 
     for (size_t i = 0; i < store->key_count; i++)
         add_creations(store, &multi, &store->nodes[i]);
     zk_multi_end(&multi);
     for (size_t i = 0; i < store->key_count; i++)
-        zk_children(zk_batch_of(store), store->nodes[i].queue, false);
+        zk_children(store->batch, store->nodes[i].queue, false);
     store->place = ZK_MAY_HAVE_PLACE;
     zk_send(store, ZK_CREATE);
 }
@@ -124,8 +121,7 @@ static void take_queues(struct zk_store *store, const struct zk_reply *replies);
 
 static void created(struct zk_store *store, const struct zk_reply *replies)
 {
-    size_t index;
-    int error = zk_multi_error(replies, &index);
+    int error = zk_multi_error(replies, NULL);
 
     store->place = ZK_NO_PLACE;
     if (error == ZK_NO_NODE) {
@@ -152,16 +148,16 @@ static void make_locks(struct zk_store *store)
         slash += 1 + strcspn(slash + 1, "/");
         char kept = *slash;
         *slash = '\0';
-        zk_container(zk_batch_of(store), folder, zk_is_closed(store));
+        zk_container(store->batch, folder, store->closed);
         if (!kept)
             break;
     }
     for (size_t i = 0; i < store->key_count; i++) {
         const struct zk_nodes *nodes = &store->nodes[i];
-        zk_container(zk_batch_of(store), nodes->key, zk_is_closed(store));
+        zk_container(store->batch, nodes->key, store->closed);
         if (zk_is_limited(store)) {
-            zk_container(zk_batch_of(store), nodes->locks, zk_is_closed(store));
-            zk_container(zk_batch_of(store), nodes->leases, zk_is_closed(store));
+            zk_container(store->batch, nodes->locks, store->closed);
+            zk_container(store->batch, nodes->leases, store->closed);
         }
     }
     free(folder);
@@ -196,14 +192,14 @@ static void ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
     const char *parent = parent_of(store, nodes), *at = store->owner, *dot;
     char uuid[OWNER_UUID_SIZE];
 
-    zk_get_child(zk_batch_of(store), parent, nodes->holder);
+    zk_get_child(store->batch, parent, nodes->holder);
     for (size_t i = 0; i < OWNER_DEPTH && (dot = strchr(at, '.')); i++, at = dot + 1) {
         snprintf(uuid, sizeof uuid, "%.*s", (int)(dot - at), at);
         const struct zk_contender *ancestor = zk_queue_find(queue, uuid);
         if (!ancestor)
             continue;
         nodes->ancestors[i] = zk_path_join(parent, ancestor->name);
-        zk_get(zk_batch_of(store), nodes->ancestors[i]);
+        zk_get(store->batch, nodes->ancestors[i]);
     }
 }
 
@@ -214,13 +210,13 @@ static void find_ancestors(struct zk_store *store)
         return;
     }
     for (size_t i = 0; i < store->key_count; i++)
-        zk_children(zk_batch_of(store), holders_of(store, &store->nodes[i]), false);
+        zk_children(store->batch, holders_of(store, &store->nodes[i]), false);
     zk_send(store, ZK_FIND_ANCESTORS);
 }
 
 static void found_ancestors(struct zk_store *store, const struct zk_reply *replies)
 {
-    const struct acquire_request *request = zk_request_of(store);
+    const struct acquire_request *request = &store->request;
     struct zk_queue queues[LOCK_KEYS_MAX];
     const char *misfit = NULL;
     size_t key = 0;
@@ -250,7 +246,7 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
     if (misfit) {
         zk_session_drop_batch(store->session);
         zk_refuse(store, CAUSE_MISFIT, key, misfit);
-    } else if (zk_batch_of(store)->count > 0) {
+    } else if (store->batch->count > 0) {
         zk_send(store, ZK_READ_ANCESTORS);
     } else {
         create(store);
@@ -300,7 +296,7 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
         }
         if (!zk_node_data_parse(text, &holder))
             holder = (struct zk_node_data){0};
-        if (zk_is_limited(store) && holder.limit != zk_request_of(store)->limit) {
+        if (zk_is_limited(store) && holder.limit != store->request.limit) {
             zk_refuse(store, CAUSE_MISFIT, i, zk_begin_misfit(store, i, holder.limit)->text);
             return;
         }
@@ -314,10 +310,10 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
 
 static void be_refused(struct zk_store *store)
 {
-    if (zk_request_of(store)->queue) {
+    if (store->request.queue) {
         zk_send(store, ZK_DESCRIBE);
     } else {
-        zk_close(zk_batch_of(store));
+        zk_close(store->batch);
         zk_send(store, ZK_DESCRIBE_AND_CLOSE);
     }
 }
@@ -329,7 +325,7 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
     struct jute_text text;
     struct zk_stat stat;
 
-    if (zk_request_of(store)->queue && !zk_is_in_the_way(store, &replies)) {
+    if (store->request.queue && !zk_is_in_the_way(store, &replies)) {
         zk_begin(store, ZK_LOOK);
         return;
     }
@@ -346,7 +342,7 @@ static void described(struct zk_store *store, const struct zk_reply *replies)
         store->refusal.left_ms = holder->left_ms;
     }
     store->refused = loop_now(store->loop);
-    if (!zk_request_of(store)->queue)
+    if (!store->request.queue)
         zk_forget(store);
     zk_refuse_again(store);
 }
@@ -362,7 +358,7 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
         return;
     strcpy(refusal->holder.owner, oldest->uuid);
     refusal->holder.mode = oldest->reader ? LOCK_SHARED : LOCK_EXCLUSIVE;
-    zk_get_child(zk_batch_of(store), store->nodes[key].queue, oldest->name);
+    zk_get_child(store->batch, store->nodes[key].queue, oldest->name);
 }
 
 /* The own nodes have gone. */
@@ -441,9 +437,9 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
     if (lost) {
         lose(store);
     } else if (in_the_way) {
-        if (zk_request_of(store)->queue)
+        if (store->request.queue)
             zk_watch_in_the_way(store);
-        zk_get(zk_batch_of(store), in_the_way);
+        zk_get(store->batch, in_the_way);
         be_refused(store);
     } else {
         zk_begin(store, ZK_WATCH);
@@ -462,7 +458,7 @@ static void note_nested(struct zk_store *store, struct zk_nodes *nodes,
         if (!one->heads || (one->number != nodes->number && !zk_is_limited(store)))
             continue;
         char *path = zk_path_join(holders_of(store, nodes), one->name);
-        zk_get(zk_batch_of(store), path);
+        zk_get(store->batch, path);
         nodes->nested[nodes->nested_count++] = path;
     }
 }
@@ -472,8 +468,8 @@ static void find_nested(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         if (store->nodes[i].nests)
-            zk_children(zk_batch_of(store), holders_of(store, &store->nodes[i]), false);
-    if (zk_batch_of(store)->count > 0)
+            zk_children(store->batch, holders_of(store, &store->nodes[i]), false);
+    if (store->batch->count > 0)
         zk_send(store, ZK_FIND_NESTED);
     else
         zk_begin(store, ZK_WATCH);
@@ -525,8 +521,8 @@ static bool judge_place(struct zk_store *store, struct zk_nodes *nodes,
     const struct zk_contender *other = own ? zk_queue_in_the_way(queue, own) : NULL;
 
     zk_set_text(&nodes->in_the_way, other ? zk_path_join(nodes->queue, other->name) : NULL);
-    nodes->position = zk_request_of(store)->queue ? (int64_t)zk_queue_position(queue, own)
-                                                  : (int64_t)zk_queue_position(queue, NULL) - 1;
+    nodes->position = store->request.queue ? (int64_t)zk_queue_position(queue, own)
+                                           : (int64_t)zk_queue_position(queue, NULL) - 1;
     return own;
 }
 
@@ -563,7 +559,7 @@ static void judge(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS
     if (lost) {
         lose(store);
     } else if (refused < store->key_count) {
-        if (zk_request_of(store)->queue)
+        if (store->request.queue)
             zk_watch_in_the_way(store);
         note_refusal(store, refused, &queues[refused]);
         be_refused(store);
@@ -590,7 +586,7 @@ static void take_queues(struct zk_store *store, const struct zk_reply *replies)
 static void look(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
-        zk_children(zk_batch_of(store), store->nodes[i].queue, false);
+        zk_children(store->batch, store->nodes[i].queue, false);
     zk_send(store, ZK_LOOK);
 }
 
@@ -601,7 +597,7 @@ static void look(struct zk_store *store)
 static void beat(struct zk_store *store)
 {
     zk_watch_in_the_way(store);
-    zk_exists(zk_batch_of(store), store->nodes[0].own[0], false);
+    zk_exists(store->batch, store->nodes[0].own[0], false);
     zk_send(store, ZK_BEAT);
 }
 
@@ -618,7 +614,7 @@ static void heard_beat(struct zk_store *store, const struct zk_reply *replies)
 /* The session is begun first: its password belongs into the nodes. */
 static void begin(struct zk_store *store)
 {
-    const struct acquire_request *request = zk_request_of(store);
+    const struct acquire_request *request = &store->request;
 
     zk_make_nodes(store);
     snprintf(store->owner, sizeof store->owner, "%s", request->owner);
@@ -639,7 +635,7 @@ static void began(struct zk_store *store, const struct zk_reply *replies)
  * it. */
 static void start_anew(struct zk_store *store)
 {
-    zk_close(zk_batch_of(store));
+    zk_close(store->batch);
     zk_send(store, ZK_START_ANEW);
 }
 
@@ -672,8 +668,7 @@ static void retake(struct zk_store *store)
 
 static void retaken(struct zk_store *store, const struct zk_reply *replies)
 {
-    size_t index;
-    int error = zk_multi_error(&replies[0], &index);
+    int error = zk_multi_error(&replies[0], NULL);
 
     if (error == ZK_NO_NODE) {
         lose(store);
@@ -714,13 +709,13 @@ const struct zk_step_row zk_acquire_steps[ZK_STEPS] = {
 /* Whether a waiter need only ask if its refusal still holds. */
 static bool is_heartbeat(struct zk_store *store)
 {
-    return zk_request_of(store)->queue && store->refusal.cause == CAUSE_HELD &&
+    return store->request.queue && store->refusal.cause == CAUSE_HELD &&
            !zk_semaphore_leads(store) && store->heartbeats++ < HEARTBEATS;
 }
 
 void zk_acquire(struct zk_store *store)
 {
-    if (!zk_is_own(store) && zk_request_of(store)->inherited) {
+    if (!zk_is_own(store) && store->request.inherited) {
         zk_adopt(store, ZK_RETAKE, ZK_BEGIN);
         return;
     }

@@ -1,5 +1,5 @@
 /* A look at a ZooKeeper ensemble. */
-#include "store/zookeeper/checkup.h"
+#include "store/zookeeper/store_record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "net/loop.h"
+#include "store/diagnosis.h"
 #include "store/zookeeper/session.h"
 
 #define ANSWER_NS (5 * NS_PER_SEC)

@@ -60,7 +60,7 @@ void zk_name_nodes(const struct zk_store *store, struct zk_nodes *nodes, const c
 
 void zk_make_nodes(struct zk_store *store)
 {
-    const struct acquire_request *request = zk_request_of(store);
+    const struct acquire_request *request = &store->request;
 
     zk_clear_nodes(store);
     for (size_t i = 0; i < request->key_count; i++)
@@ -85,7 +85,7 @@ static int64_t granted_lease(const struct zk_store *store)
 
 void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes)
 {
-    const struct acquire_request *request = zk_request_of(store);
+    const struct acquire_request *request = &store->request;
     struct zk_node_data data = {.mode = request->mode,
                                 .fence = nodes->nests ? nodes->fence : 0,
                                 .lease = granted_lease(store),
@@ -104,7 +104,7 @@ void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes)
 /* Brings what is in a node up to date. */
 static void update_data(struct zk_store *store, struct zk_nodes *nodes)
 {
-    const struct acquire_request *request = zk_request_of(store);
+    const struct acquire_request *request = &store->request;
     struct jute_text text = {nodes->data, strlen(nodes->data)};
     struct zk_node_data data;
 
@@ -120,7 +120,7 @@ static void update_data(struct zk_store *store, struct zk_nodes *nodes)
 
 void zk_write_own(struct zk_store *store)
 {
-    struct zk_multi multi = zk_multi(zk_batch_of(store));
+    struct zk_multi multi = zk_multi(store->batch);
 
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_nodes *nodes = &store->nodes[i];
@@ -144,7 +144,7 @@ void zk_forget(struct zk_store *store)
 
 bool zk_is_own(const struct zk_store *store)
 {
-    return strcmp(store->owner, zk_request_of(store)->owner) == 0 &&
+    return strcmp(store->owner, store->request.owner) == 0 &&
            zk_session_identity(store->session)->id != 0;
 }
 
@@ -153,7 +153,7 @@ bool zk_is_own(const struct zk_store *store)
 static const struct zk_step_row *row_of(enum zk_step step)
 {
     const struct zk_step_row *const tables[] = {zk_acquire_steps, zk_semaphore_steps,
-                                                zk_adopt_steps, zk_store_steps};
+                                                zk_store_steps};
     size_t i = 0;
 
     while (!tables[i][step].begin && !tables[i][step].heard)
@@ -189,9 +189,10 @@ static void failed(struct zk_store *store, enum zk_effect effect, const struct a
     zk_tell_failure(store, failure);
 }
 
-void zk_heard(struct zk_store *store, enum zk_outcome outcome, const struct zk_reply *replies,
+void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
               const struct answer *failure)
 {
+    struct zk_store *store = arg;
     const struct zk_step_row *row = row_of(store->step);
 
     switch (outcome) {
@@ -234,23 +235,24 @@ void zk_refuse_not_held(struct zk_store *store, size_t key)
 
 void zk_tell_error(struct zk_store *store, int error)
 {
+    static const struct {
+        enum zk_error error;
+        enum cause cause;
+        const char *text;
+    } known[] = {
+        {ZK_NO_AUTH, CAUSE_DENIED, "the server does not allow it: the nodes are others'"},
+        {ZK_INVALID_ACL, CAUSE_DENIED, "the server knows no such user"},
+        {ZK_UNIMPLEMENTED, CAUSE_UNFIT, "the server is older than ZooKeeper 3.5"},
+        {ZK_QUOTA_EXCEEDED, CAUSE_UNFIT, "the quota is exceeded"},
+        {ZK_NOT_READ_ONLY, CAUSE_NOT_READY, "the server has no majority, and is read-only"},
+        {ZK_THROTTLED, CAUSE_NOT_READY, "the server is too busy"},
+    };
     struct answer answer;
 
-    switch (error) {
-    case ZK_NO_AUTH:
-        answer_fail(&answer, CAUSE_DENIED, "the server does not allow it: the nodes are others'");
-        break;
-    case ZK_INVALID_ACL: answer_fail(&answer, CAUSE_DENIED, "the server knows no such user"); break;
-    case ZK_UNIMPLEMENTED:
-        answer_fail(&answer, CAUSE_UNFIT, "the server is older than ZooKeeper 3.5");
-        break;
-    case ZK_QUOTA_EXCEEDED: answer_fail(&answer, CAUSE_UNFIT, "the quota is exceeded"); break;
-    case ZK_NOT_READ_ONLY:
-        answer_fail(&answer, CAUSE_NOT_READY, "the server has no majority, and is read-only");
-        break;
-    case ZK_THROTTLED: answer_fail(&answer, CAUSE_NOT_READY, "the server is too busy"); break;
-    default: answer_fail(&answer, CAUSE_NOT_READY, "the server answers with error %d", error);
-    }
+    answer_fail(&answer, CAUSE_NOT_READY, "the server answers with error %d", error);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if ((int)known[i].error == error)
+            answer_fail(&answer, known[i].cause, "%s", known[i].text);
     zk_session_sign(store->session, &answer);
     zk_tell_failure(store, &answer);
 }
@@ -285,7 +287,7 @@ void zk_refuse_again(struct zk_store *store)
 
 void zk_refuse_and_close(struct zk_store *store)
 {
-    zk_close(zk_batch_of(store));
+    zk_close(store->batch);
     zk_send(store, ZK_REFUSE_AND_CLOSE);
 }
 
@@ -339,14 +341,14 @@ bool zk_next_created(struct jute_in *in, const char *parent, char **node)
 void zk_watch_own(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
-        zk_exists(zk_batch_of(store), store->nodes[i].own[0], true);
+        zk_exists(store->batch, store->nodes[i].own[0], true);
 }
 
 void zk_watch_in_the_way(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         if (store->nodes[i].in_the_way)
-            zk_exists(zk_batch_of(store), store->nodes[i].in_the_way, true);
+            zk_exists(store->batch, store->nodes[i].in_the_way, true);
 }
 
 bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **replies)

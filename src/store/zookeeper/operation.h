@@ -63,11 +63,10 @@ enum zk_step {
     ZK_VERIFY,
     ZK_RULE_OUT,
     ZK_READ_LIMIT,
-    /* Another process' nodes (adopt.c). */
+    /* Another process' nodes, and all else (store.c). */
     ZK_FIND_NODES,
     ZK_READ_NODES,
     ZK_MISSING,
-    /* All else (store.c). */
     ZK_RENEW,
     ZK_RELEASE,
     ZK_NOT_HELD,
@@ -101,6 +100,8 @@ struct zk_store {
     struct loop *loop;
     char *folder;
     struct zk_session *session;
+    struct zk_batch *batch; /* the session's */
+    bool closed;            /* nodes are for their creator only: there is a user */
 
     char owner[OWNER_SIZE]; /* whose session it is; "": it has no owner */
     enum zk_place place;
@@ -115,7 +116,7 @@ struct zk_store {
     unsigned heartbeats; /* since the queue was looked at */
 
     /* The operation under way. */
-    struct acquire_request request;
+    struct acquire_request request; /* a renewal and a release fill in a part of it */
     enum zk_step step;
     enum zk_step adopted, missing; /* follow a search for another process' nodes */
     size_t absent;                 /* the key that "missing" is about */
@@ -140,33 +141,27 @@ struct zk_step_row {
 
 /* The tables of the modules: each has rows for its own steps. */
 extern const struct zk_step_row zk_acquire_steps[ZK_STEPS], zk_semaphore_steps[ZK_STEPS],
-    zk_adopt_steps[ZK_STEPS], zk_store_steps[ZK_STEPS];
+    zk_store_steps[ZK_STEPS];
+
+/* Performs an acquisition, also one that continues an earlier one (acquire.c). */
+void zk_acquire(struct zk_store *store);
+/* Whether the owner waits for a semaphore, and is the first in the queue of each key
+ * (semaphore.c). */
+bool zk_semaphore_leads(const struct zk_store *store);
+/* Looks for the nodes of the request's owner, a holder's or a waiter's (store.c). The step
+ * "adopted" follows if each key has some: the session that made them is the store's then, and
+ * nothing was written in it yet. Otherwise "missing" follows, with store->absent as the first key
+ * that has none. */
+void zk_adopt(struct zk_store *store, enum zk_step adopted, enum zk_step missing);
 
 static inline struct zk_store *zk_store_of(struct store *base)
 {
     return (struct zk_store *)(void *)base;
 }
 
-/* The request of the operation; a renewal and a release fill in a part of it. */
-static inline const struct acquire_request *zk_request_of(const struct zk_store *store)
-{
-    return &store->request;
-}
-
 static inline bool zk_is_limited(const struct zk_store *store)
 {
-    return zk_request_of(store)->mode == LOCK_LIMIT;
-}
-
-static inline struct zk_batch *zk_batch_of(struct zk_store *store)
-{
-    return zk_session_batch(store->session);
-}
-
-/* Whether what is created is for its creator only. */
-static inline bool zk_is_closed(const struct zk_store *store)
-{
-    return zk_session_is_closed_to_others(store->session);
+    return store->request.mode == LOCK_LIMIT;
 }
 
 /* -- the nodes of the keys --------------------------------------------------------------------- */
@@ -198,8 +193,8 @@ void zk_wish(struct zk_store *store, int64_t lease);
 void zk_begin(struct zk_store *store, enum zk_step step);
 /* Sends the batch; the step hears the replies. */
 void zk_send(struct zk_store *store, enum zk_step step);
-/* Takes the session's report on the batch. */
-void zk_heard(struct zk_store *store, enum zk_outcome outcome, const struct zk_reply *replies,
+/* Takes the session's report on the batch; arg: the store (struct zk_session_events). */
+void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
               const struct answer *failure);
 
 /* Each of these ends the operation. */

@@ -2,7 +2,7 @@
 #ifndef RLOCK_STORE_ZOOKEEPER_PATH_H
 #define RLOCK_STORE_ZOOKEEPER_PATH_H
 
-#include "store/zookeeper/jute.h"
+#include "store/zookeeper/message.h"
 
 /* The node that all locks are children of: the URL's path, without its '/' in front; where it has
  * none, /PREFIX. "" is the root. The caller frees. */

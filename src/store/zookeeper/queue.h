@@ -96,4 +96,37 @@ void zk_read_party(const struct zk_contender *contender, struct jute_text text,
 /* The last UUID of an owner token, which is its own. */
 const char *zk_owner_uuid(const char *owner);
 
+/* -- those that nest in the same holder -------------------------------------------------------- */
+
+/* Their nodes all have the holder's number. An owner shares the lock with those that it nests in.
+ * Siblings, and those within them, exclude each other, in the order of their arrival: of two, those
+ * ancestors are compared that they have below the innermost ancestor of both, as an owner within
+ * the first must not wait for those that wait for the first. An ancestor that has gone still
+ * counts: an owner within it may hold the lock. */
+struct zk_nested {
+    char owner[OWNER_SIZE];
+    int64_t since; /* the zxid that made its node */
+    bool reader;
+    const int64_t *ancestors; /* as struct zk_node_data has them, borrowed; NULL: none */
+    const char *node;         /* its path, for the caller; borrowed */
+};
+
+/* Returns the last one that is before all[own] and keeps it from holding the lock; NULL: none.
+ * "all" are those whose nodes have that number; some of them may not be related. */
+const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t count, size_t own);
+
+/* -- the leases of a semaphore ----------------------------------------------------------------- */
+
+/* Each lease is a child _c_UUID-lease-########## of KEY/leases, as Curator's
+ * InterProcessSemaphoreV2 makes them. Curator knows no slots, and keeps no limit; rlock's leases
+ * tell both in what is in them. Those that nest in a holder have its slot, and count with it. */
+struct zk_room {
+    unsigned taken;
+    unsigned slot;  /* the lowest that is free, from 1 */
+    unsigned limit; /* that rlock's leases tell, the first of them; 0: there is none */
+};
+
+/* data: of each lease the reply to zk_get(); one that has gone meanwhile does not count. */
+struct zk_room zk_leases_room(const struct zk_reply *data, size_t count);
+
 #endif

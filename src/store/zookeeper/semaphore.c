@@ -4,13 +4,12 @@
  * VERIFY the result where another program may have made one without the mutex. RECOUNT does that
  * for leases that a process claimed which has died. RULE OUT is for a plain lock of a key that has,
  * or had, a semaphore; it READs the LIMIT of one that is held, to refuse. */
-#include "store/zookeeper/semaphore.h"
+#include "store/zookeeper/operation.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "store/zookeeper/leases.h"
 #include "store/zookeeper/path.h"
 
 /* An acquisition that does not wait, and finds room and others that are about to take a lease,
@@ -37,8 +36,8 @@ static void ask_leases(struct zk_store *store, bool watch)
         const struct zk_nodes *nodes = &store->nodes[i];
         if (nodes->leased)
             continue;
-        zk_children(zk_batch_of(store), nodes->leases, watch);
-        zk_children(zk_batch_of(store), nodes->key, false);
+        zk_children(store->batch, nodes->leases, watch);
+        zk_children(store->batch, nodes->key, false);
     }
 }
 
@@ -84,8 +83,8 @@ static void ask_data(struct zk_store *store, enum zk_step step)
 
     for (size_t i = 0; i < store->key_count; i++)
         for (size_t j = 0; j < store->leases[i].count; j++)
-            zk_get_child(zk_batch_of(store), store->nodes[i].leases, store->leases[i].all[j].name);
-    if (zk_batch_of(store)->count > 0)
+            zk_get_child(store->batch, store->nodes[i].leases, store->leases[i].all[j].name);
+    if (store->batch->count > 0)
         zk_send(store, step);
     else
         zk_semaphore_steps[step].heard(store, &none);
@@ -100,7 +99,7 @@ static void verify(struct zk_store *store)
     bool crowded = false;
 
     for (size_t i = 0; i < store->key_count; i++)
-        crowded |= store->leases[i].count > zk_request_of(store)->limit;
+        crowded |= store->leases[i].count > store->request.limit;
     if (crowded)
         ask_data(store, ZK_VERIFY);
     else
@@ -113,7 +112,7 @@ static void verified(struct zk_store *store, const struct zk_reply *replies)
 
     for (size_t i = 0; i < store->key_count; i++) {
         struct zk_room room = zk_leases_room(replies, store->leases[i].count);
-        over |= room.taken > zk_request_of(store)->limit;
+        over |= room.taken > store->request.limit;
         replies += store->leases[i].count;
     }
     store->requeued |= over;
@@ -144,7 +143,7 @@ static void make_leases(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
         if (!store->nodes[i].leased)
-            zk_container(zk_batch_of(store), store->nodes[i].leases, zk_is_closed(store));
+            zk_container(store->batch, store->nodes[i].leases, store->closed);
     zk_send(store, ZK_MAKE_LEASES);
 }
 
@@ -169,7 +168,7 @@ static void made_leases(struct zk_store *store, const struct zk_reply *replies)
 /* Claims leases for all places, or none. Their names are as Curator makes them. */
 static void claim(struct zk_store *store)
 {
-    struct zk_multi multi = zk_multi(zk_batch_of(store));
+    struct zk_multi multi = zk_multi(store->batch);
     char name[NAME_SIZE];
 
     snprintf(name, sizeof name, "_c_%s-lease-", zk_owner_uuid(store->owner));
@@ -179,7 +178,7 @@ static void claim(struct zk_store *store)
             continue;
         zk_print_data(store, nodes);
         char *path = zk_path_join(nodes->leases, name);
-        zk_multi_create(&multi, ZK_EPHEMERAL_SEQUENTIAL, path, nodes->data, zk_is_closed(store));
+        zk_multi_create(&multi, ZK_EPHEMERAL_SEQUENTIAL, path, nodes->data, store->closed);
         zk_multi_delete(&multi, nodes->own[0]);
         free(path);
     }
@@ -207,8 +206,7 @@ static bool note_claimed(struct zk_store *store, const struct zk_reply *reply)
 
 static void claimed(struct zk_store *store, const struct zk_reply *replies)
 {
-    size_t index;
-    int error = zk_multi_error(&replies[0], &index);
+    int error = zk_multi_error(&replies[0], NULL);
 
     if (error == ZK_NO_NODE) {
         make_leases(store);
@@ -256,7 +254,7 @@ static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
     refusal->position = store->nodes[key].position;
     note_holders(refusal, &store->leases[key], data);
     store->refused = loop_now(store->loop);
-    if (zk_request_of(store)->queue)
+    if (store->request.queue)
         zk_refuse_again(store);
     else
         zk_refuse_and_close(store);
@@ -278,7 +276,7 @@ static void linger(struct zk_store *store)
  * their way. */
 static void list_leases(struct zk_store *store)
 {
-    bool queue = zk_request_of(store)->queue;
+    bool queue = store->request.queue;
 
     if (queue)
         zk_watch_in_the_way(store);
@@ -288,7 +286,7 @@ static void list_leases(struct zk_store *store)
 
 static void listed(struct zk_store *store, const struct zk_reply *replies)
 {
-    if (zk_request_of(store)->queue && !zk_is_in_the_way(store, &replies))
+    if (store->request.queue && !zk_is_in_the_way(store, &replies))
         zk_begin(store, ZK_LOOK);
     else if (read_leases(store, replies))
         ask_data(store, ZK_COUNT_LEASES);
@@ -297,7 +295,7 @@ static void listed(struct zk_store *store, const struct zk_reply *replies)
 /* Reads what is in the leases of all keys. */
 static void counted(struct zk_store *store, const struct zk_reply *replies)
 {
-    const struct acquire_request *request = zk_request_of(store);
+    const struct acquire_request *request = &store->request;
     size_t refused = store->key_count;
     const struct zk_reply *data = replies;
     unsigned taken = 0;
@@ -333,8 +331,8 @@ static void counted(struct zk_store *store, const struct zk_reply *replies)
 static void rule_out(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++) {
-        zk_children(zk_batch_of(store), store->nodes[i].leases, false);
-        zk_children(zk_batch_of(store), store->nodes[i].locks, false);
+        zk_children(store->batch, store->nodes[i].leases, false);
+        zk_children(store->batch, store->nodes[i].locks, false);
     }
     zk_send(store, ZK_RULE_OUT);
 }
@@ -353,8 +351,7 @@ static void found_semaphores(struct zk_store *store, const struct zk_reply *repl
             return;
         }
         if (found)
-            zk_get_child(zk_batch_of(store), i % 2 ? nodes->locks : nodes->leases,
-                         queue.all[0].name);
+            zk_get_child(store->batch, i % 2 ? nodes->locks : nodes->leases, queue.all[0].name);
         zk_queue_free(&queue);
         if (!found)
             continue;

@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/jitter.h"
 #include "base/mem.h"
 #include "net/loop.h"
+#include "net/resolve.h"
 #include "net/stream.h"
 #include "net/tls.h"
 #include "store/breaks.h"
-#include "store/zookeeper/ensemble.h"
 
 /* An int on the wire. */
 #define TIMEOUT_MAX_MS (1 << 30)
@@ -40,7 +41,9 @@ struct zk_session {
     enum phase phase;
     struct stream *stream;
     struct tls *tls; /* NULL: plain */
-    struct ensemble *ensemble;
+    size_t at;       /* the server, of those in the URL */
+    unsigned turn;   /* of the addresses that a name has, another one each time */
+    struct resolver *resolver;
     struct loop_timer timer; /* armed on the way, and while a batch is under way */
     struct moment until;     /* to be there */
     size_t ways;             /* servers that have not been tried yet */
@@ -64,12 +67,22 @@ struct zk_session {
     size_t wanted, got;
 };
 
-static void look_for_next(struct zk_session *session);
+static const struct url_host *host_of(const struct zk_session *session)
+{
+    return &session->url->hosts[session->at];
+}
+
+static void stop_resolver(struct zk_session *session)
+{
+    if (session->resolver)
+        resolver_stop(session->resolver);
+    session->resolver = NULL;
+}
 
 static void hang_up(struct zk_session *session)
 {
     loop_disarm(session->loop, &session->timer);
-    ensemble_stop(session->ensemble);
+    stop_resolver(session);
     stream_close(session->stream);
     session->phase = PHASE_DOWN;
     strbuf_cut(&session->in, 0);
@@ -93,7 +106,7 @@ void zk_session_sign(const struct zk_session *session, struct answer *answer)
 /* An UNKNOWN answer, signed; of several servers, it says which one. */
 static struct answer failure_of(const struct zk_session *session, enum cause cause, const char *why)
 {
-    const struct url_host *host = ensemble_host(session->ensemble);
+    const struct url_host *host = host_of(session);
     struct answer answer;
 
     if (session->url->host_count > 1)
@@ -106,7 +119,7 @@ static struct answer failure_of(const struct zk_session *session, enum cause cau
 
 /* -- the end of a batch ------------------------------------------------------------------------ */
 
-static void empty_batch(struct zk_session *session)
+void zk_session_drop_batch(struct zk_session *session)
 {
     int32_t next = session->batch.xid + (int32_t)session->batch.count;
 
@@ -130,7 +143,7 @@ static void complete(struct zk_session *session, enum zk_outcome outcome,
     size_t got = session->got;
 
     loop_disarm(session->loop, &session->timer);
-    empty_batch(session);
+    zk_session_drop_batch(session);
     session->replies = NULL;
     session->frames = NULL;
     session->got = session->wanted = 0;
@@ -183,30 +196,46 @@ static void way_failed(struct zk_session *session, enum cause cause, const char 
         fail(session, &session->failure);
 }
 
-static void found(void *arg, const struct endpoint *endpoint, const char *fault)
+static void found(struct zk_session *session, const struct endpoint *endpoint)
+{
+    session->phase = PHASE_CONNECTING;
+    if (stream_open(session->stream, endpoint, session->tls, host_of(session)->name) != 0)
+        way_failed(session, CAUSE_UNREACHABLE, strerror(errno));
+}
+
+static void resolved(void *arg, const struct endpoint *all, int count, const char *fault)
 {
     struct zk_session *session = arg;
+    struct endpoint one = {0};
 
-    if (!endpoint) {
+    if (count > 0)
+        one = all[session->turn++ % (unsigned)count];
+    stop_resolver(session);
+    if (count > 0)
+        found(session, &one);
+    else
         way_failed(session, CAUSE_UNREACHABLE, fault);
-        return;
-    }
-    session->phase = PHASE_CONNECTING;
-    if (stream_open(session->stream, endpoint, session->tls,
-                    ensemble_host(session->ensemble)->name) != 0)
-        way_failed(session, CAUSE_UNREACHABLE, strerror(errno));
 }
 
 static void look_for_next(struct zk_session *session)
 {
     struct moment now = loop_now(session->loop);
     int64_t left = moment_until(now, session->until);
+    struct endpoint endpoint;
 
     session->look_due = false;
     loop_arm(session->loop, &session->timer,
              moment_plus(now, left > 0 ? left / (int64_t)session->ways : 0));
     session->ways--;
-    ensemble_next(session->ensemble, found, session);
+    session->at = (session->at + 1) % session->url->host_count;
+    const struct url_host *host = host_of(session);
+    if (resolve_numeric(host->name, host->port, &endpoint)) {
+        found(session, &endpoint);
+        return;
+    }
+    session->resolver = resolver_start(session->loop, host->name, host->port, resolved, session);
+    if (!session->resolver)
+        way_failed(session, CAUSE_UNREACHABLE, strerror(errno));
 }
 
 static void start(struct zk_session *session)
@@ -242,7 +271,7 @@ static void send_batch(struct zk_session *session)
     session->sent = true;
     session->writes = session->batch.writes || session->batch.closes;
     session->first = session->batch.xid;
-    empty_batch(session);
+    zk_session_drop_batch(session);
 }
 
 static void expire(struct zk_session *session)
@@ -435,7 +464,7 @@ struct zk_session *zk_session_new(struct loop *loop, const struct store_address 
         free(session);
         return NULL;
     }
-    session->ensemble = ensemble_new(loop, session->url);
+    session->at = jitter() % session->url->host_count; /* so that clients spread over the servers */
     session->stream = stream_new(loop, &stream_events, session);
     return session;
 }
@@ -445,7 +474,6 @@ void zk_session_free(struct zk_session *session)
     hang_up(session);
     breaks_cancel(&session->breaks);
     stream_free(session->stream);
-    ensemble_free(session->ensemble);
     tls_discard(session->tls);
     strbuf_free(&session->in);
     strbuf_free(&session->batch.out);
@@ -456,11 +484,6 @@ void zk_session_free(struct zk_session *session)
 void zk_session_wish(struct zk_session *session, int64_t timeout)
 {
     session->wish = timeout > ZK_TIMEOUT_LEAST ? timeout : ZK_TIMEOUT_LEAST;
-}
-
-void zk_session_drop_batch(struct zk_session *session)
-{
-    empty_batch(session);
 }
 
 struct zk_batch *zk_session_batch(struct zk_session *session)
@@ -503,7 +526,7 @@ bool zk_session_send_nowait(struct zk_session *session)
         send_batch(session);
     if (!up)
         hang_up(session);
-    empty_batch(session);
+    zk_session_drop_batch(session);
     return sent;
 }
 
@@ -526,9 +549,4 @@ struct moment zk_session_opened(const struct zk_session *session)
 int64_t zk_session_timeout(const struct zk_session *session)
 {
     return session->timeout;
-}
-
-bool zk_session_is_closed_to_others(const struct zk_session *session)
-{
-    return session->url->user != NULL;
 }

@@ -65,8 +65,6 @@ void zk_session_take(struct zk_session *session, const struct zk_identity *ident
 struct moment zk_session_opened(const struct zk_session *session);
 /* The timeout that the server grants, ns. */
 int64_t zk_session_timeout(const struct zk_session *session);
-/* Whether nodes are only for their creator: there is a user. */
-bool zk_session_is_closed_to_others(const struct zk_session *session);
 
 /* Adds to the text of an answer whose it is: the URL. */
 void zk_session_sign(const struct zk_session *session, struct answer *answer);

@@ -8,20 +8,151 @@
  * which touches the session; that a write is answered shows that the leader had a majority then, so
  * that whoever leads next counts from later. Each renewal opens the session again over a new
  * connection, and writes. */
-#include "store/zookeeper/store.h"
+#include "store/zookeeper/store_record.h"
 
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "net/loop.h"
-#include "store/zookeeper/acquire.h"
-#include "store/zookeeper/adopt.h"
+#include "store/zookeeper/operation.h"
 #include "store/zookeeper/path.h"
 #include "store/zookeeper/survey.h"
 
 static void refuse_not_held(struct zk_store *store)
 {
     zk_refuse_not_held(store, store->absent);
+}
+
+/* -- another process' nodes --------------------------------------------------------------------- */
+
+/* Where the owner may have nodes: a holder or a waiter below KEY; the holder of a semaphore below
+ * KEY/leases, and a waiter below KEY/locks. */
+enum { PLACES = 3 };
+
+static const char *parent_of(const struct zk_nodes *nodes, size_t place)
+{
+    return place == 0 ? nodes->key : place == 1 ? nodes->leases : nodes->locks;
+}
+
+static void miss(struct zk_store *store, size_t key)
+{
+    store->absent = key;
+    zk_begin(store, ZK_MISSING);
+}
+
+static void missing(struct zk_store *store)
+{
+    zk_begin(store, store->missing);
+}
+
+/* Notes the owner's nodes among the children at each place. Returns an error of the server's, or
+ * ZK_OK. */
+static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
+                      const struct zk_reply *replies)
+{
+    const char *uuid = zk_owner_uuid(store->request.owner);
+
+    for (size_t place = 0; place < PLACES && !nodes->own[0]; place++) {
+        const struct zk_contender *one = NULL;
+        struct zk_queue queue;
+        int error = zk_queue_read(&replies[place], &queue);
+        if (error != ZK_OK)
+            return error;
+        for (size_t i = 0; i < NODES_MAX && (one = zk_queue_next_of(&queue, uuid, one)); i++) {
+            nodes->own[i] = zk_path_join(parent_of(nodes, place), one->name);
+            nodes->number = one->number;
+        }
+        zk_queue_free(&queue);
+    }
+    return ZK_OK;
+}
+
+/* The session that the nodes were looked for in is closed. */
+static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
+{
+    for (size_t i = 0; i < store->key_count; i++) {
+        int error = find_nodes(store, &store->nodes[i], replies + PLACES * i);
+        if (error == ZK_OK)
+            continue;
+        zk_tell_error(store, error);
+        return;
+    }
+    for (size_t i = 0; i < store->key_count; i++) {
+        const struct zk_nodes *nodes = &store->nodes[i];
+        if (!nodes->own[0]) {
+            zk_session_drop_batch(store->session);
+            miss(store, i);
+            return;
+        }
+        for (size_t j = 0; j < NODES_MAX && nodes->own[j]; j++)
+            zk_get(store->batch, nodes->own[j]);
+    }
+    zk_close(store->batch);
+    zk_send(store, ZK_READ_NODES);
+}
+
+/* Takes what is in one node of a key, and its session where none is known yet. A node of another
+ * session is one of a request that came late: it goes with that session. Returns false if the node
+ * is not the owner's. */
+static bool take_node(struct zk_store *store, struct zk_nodes *nodes, char **node,
+                      const struct zk_reply *reply, struct zk_identity *identity)
+{
+    struct zk_node_data data;
+    struct jute_text text;
+    struct zk_stat stat;
+
+    if (zk_read_data(reply, &text, &stat) != ZK_OK || !zk_node_data_parse(text, &data) ||
+        strcmp(data.owner, store->request.owner) != 0)
+        return false;
+    if (identity->id && identity->id != stat.session) {
+        zk_set_text(node, NULL);
+        return node != &nodes->own[0];
+    }
+    identity->id = stat.session;
+    memcpy(identity->password, data.password, sizeof identity->password);
+    if (node != &nodes->own[0])
+        return true;
+    nodes->slot = data.slot;
+    nodes->leased = data.slot > 0;
+    nodes->nests = data.fence > 0;
+    nodes->fence = data.fence ? data.fence : (uint64_t)stat.czxid;
+    zk_set_text(&nodes->data, mem_checked(strndup(text.bytes, text.size)));
+    if (!store->request.lease)
+        zk_wish(store, data.lease);
+    return true;
+}
+
+static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
+{
+    struct zk_identity identity = {0};
+
+    for (size_t i = 0; i < store->key_count; i++) {
+        struct zk_nodes *nodes = &store->nodes[i];
+        for (size_t j = 0; j < NODES_MAX && nodes->own[j]; j++) {
+            if (take_node(store, nodes, &nodes->own[j], replies++, &identity))
+                continue;
+            zk_forget(store);
+            miss(store, i);
+            return;
+        }
+    }
+    zk_session_take(store->session, &identity);
+    snprintf(store->owner, sizeof store->owner, "%s", store->request.owner);
+    store->place = ZK_HAS_PLACE;
+    zk_begin(store, store->adopted);
+}
+
+void zk_adopt(struct zk_store *store, enum zk_step adopted, enum zk_step missing_step)
+{
+    zk_forget(store);
+    zk_make_nodes(store);
+    zk_wish(store, store->request.lease);
+    store->adopted = adopted;
+    store->missing = missing_step;
+    for (size_t i = 0; i < store->key_count; i++)
+        for (size_t place = 0; place < PLACES; place++)
+            zk_children(store->batch, parent_of(&store->nodes[i], place), false);
+    zk_send(store, ZK_FIND_NODES);
 }
 
 /* -- renewing ---------------------------------------------------------------------------------- */
@@ -35,13 +166,12 @@ static void send_renewal(struct zk_store *store)
 
 static void renewed(struct zk_store *store, const struct zk_reply *replies)
 {
-    size_t index, key;
-    int error = zk_multi_error(&replies[0], &index);
+    int error = zk_multi_error(&replies[0], NULL);
+    size_t key = zk_missing(store, replies + 1);
 
-    key = zk_missing(store, replies + 1);
     if (error == ZK_NO_NODE || (error == ZK_OK && key < store->key_count)) {
         zk_clear_nodes(store);
-        zk_refuse_not_held(store, key < zk_request_of(store)->key_count ? key : 0);
+        zk_refuse_not_held(store, key < store->request.key_count ? key : 0);
     } else if (error != ZK_OK) {
         zk_tell_error(store, error);
     } else {
@@ -68,13 +198,13 @@ static void renew(struct zk_store *store)
 static void add_release(struct zk_store *store)
 {
     if (store->place == ZK_HAS_PLACE) {
-        struct zk_multi multi = zk_multi(zk_batch_of(store));
+        struct zk_multi multi = zk_multi(store->batch);
         for (size_t i = 0; i < store->key_count; i++)
             for (size_t j = 0; j < NODES_MAX && store->nodes[i].own[j]; j++)
                 zk_multi_delete(&multi, store->nodes[i].own[j]);
         zk_multi_end(&multi);
     }
-    zk_close(zk_batch_of(store));
+    zk_close(store->batch);
 }
 
 static void send_release(struct zk_store *store)
@@ -142,8 +272,7 @@ static bool is_told(const struct force_request *request, const struct zk_contend
 static void forced(struct zk_store *store, const struct zk_reply *replies)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
-    size_t index;
-    int error = zk_multi_error(replies, &index);
+    int error = zk_multi_error(replies, NULL);
 
     if (error == ZK_NO_NODE)
         zk_refuse(store, CAUSE_CHANGED, 0, "its holders are others by now");
@@ -185,7 +314,7 @@ static void take_away(struct zk_store *store, struct zk_queue queues[3])
 {
     const struct zk_nodes *nodes = &store->nodes[0];
     size_t owners = store->base.operation.force->owner_count;
-    struct zk_multi multi = zk_multi(zk_batch_of(store));
+    struct zk_multi multi = zk_multi(store->batch);
 
     zk_queue_set_holding(&queues[1], true);
     zk_queue_set_holding(&queues[2], false);
@@ -235,9 +364,9 @@ static void force(struct zk_store *store, const struct force_request *request)
     zk_name_nodes(store, nodes, request->key);
     store->key_count = 1;
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
-    zk_children(zk_batch_of(store), nodes->key, false);
-    zk_children(zk_batch_of(store), nodes->leases, false);
-    zk_children(zk_batch_of(store), nodes->locks, false);
+    zk_children(store->batch, nodes->key, false);
+    zk_children(store->batch, nodes->leases, false);
+    zk_children(store->batch, nodes->locks, false);
     zk_send(store, ZK_LIST_HOLDERS);
 }
 
@@ -246,9 +375,9 @@ static void force(struct zk_store *store, const struct force_request *request)
 static void surveyed(struct zk_store *store, const struct zk_reply *replies)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
-    int error = zk_survey_take(store->survey, replies, zk_batch_of(store));
+    int error = zk_survey_take(store->survey, replies, store->batch);
 
-    if (error == ZK_OK && zk_batch_of(store)->count > 0) {
+    if (error == ZK_OK && store->batch->count > 0) {
         zk_send(store, ZK_SURVEY);
         return;
     }
@@ -266,7 +395,7 @@ static void survey(struct zk_store *store, const struct survey_request *request)
 {
     zk_survey_free(store->survey);
     zk_session_wish(store->session, ZK_TIMEOUT_LEAST);
-    store->survey = zk_survey_new(store->folder, request, zk_batch_of(store));
+    store->survey = zk_survey_new(store->folder, request, store->batch);
     zk_send(store, ZK_SURVEY);
 }
 
@@ -297,6 +426,9 @@ static void zk_start(struct store *base, const struct operation *operation)
 /* -- the store --------------------------------------------------------------------------------- */
 
 const struct zk_step_row zk_store_steps[ZK_STEPS] = {
+    [ZK_FIND_NODES] = {NULL, found_nodes, ZK_MISSING, ZK_NO_EFFECT},
+    [ZK_READ_NODES] = {NULL, read_nodes, ZK_MISSING, ZK_NO_EFFECT},
+    [ZK_MISSING] = {missing, NULL, ZK_MISSING, ZK_NO_EFFECT},
     [ZK_RENEW] = {send_renewal, renewed, ZK_NOT_HELD, ZK_REOPENS},
     [ZK_RELEASE] = {send_release, released, ZK_NOT_HELD, ZK_CLOSES},
     [ZK_NOT_HELD] = {refuse_not_held, NULL, ZK_NOT_HELD, ZK_NO_EFFECT},
@@ -305,12 +437,6 @@ const struct zk_step_row zk_store_steps[ZK_STEPS] = {
     [ZK_SURVEY] = {NULL, surveyed, ZK_INTERRUPTED, ZK_NO_EFFECT},
     [ZK_INTERRUPTED] = {be_interrupted, NULL, ZK_INTERRUPTED, ZK_NO_EFFECT},
 };
-
-static void answered(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
-                     const struct answer *failure)
-{
-    zk_heard(arg, outcome, replies, failure);
-}
 
 static void poked(void *arg)
 {
@@ -332,7 +458,7 @@ static void zk_end(struct store *base)
     loop_disarm(store->loop, &store->linger);
     if (zk_session_identity(store->session)->id && store->place == ZK_NO_PLACE) {
         zk_session_drop_batch(store->session);
-        zk_close(zk_batch_of(store));
+        zk_close(store->batch);
         zk_session_send_nowait(store->session);
     }
     zk_clear_nodes(store);
@@ -347,7 +473,7 @@ static const struct store_ops ops = {zk_end, zk_start, zk_release_nowait};
 struct store *zookeeper_open(struct loop *loop, const struct store_address *address, char *fault,
                              size_t size)
 {
-    static const struct zk_session_events events = {answered, poked};
+    static const struct zk_session_events events = {zk_heard, poked};
 
     if (address->password && !address->urls->user) {
         snprintf(fault, size,
@@ -361,9 +487,12 @@ struct store *zookeeper_open(struct loop *loop, const struct store_address *addr
     store->linger = (struct loop_timer){.fire = lingered, .owner = store};
     store->folder = zk_path_folder(address->urls->path, address->prefix);
     store->session = zk_session_new(loop, address, &events, store, fault, size);
-    if (store->session)
-        return &store->base;
-    free(store->folder);
-    free(store);
-    return NULL;
+    if (!store->session) {
+        free(store->folder);
+        free(store);
+        return NULL;
+    }
+    store->batch = zk_session_batch(store->session);
+    store->closed = address->urls->user != NULL;
+    return &store->base;
 }

@@ -1,12 +1,10 @@
-/* zookeeper:// and zookeepers://. */
+/* The record of zookeeper:// and zookeepers://. */
 #include "store/zookeeper/store_record.h"
 
 #include <string.h>
 
 #include "base/text.h"
 #include "store/url_parts.h"
-#include "store/zookeeper/checkup.h"
-#include "store/zookeeper/store.h"
 
 #define PORT 2181
 

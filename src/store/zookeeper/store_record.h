@@ -1,9 +1,15 @@
-/* The record of zookeeper:// and zookeepers:// (store/store_record.h). */
+/* zookeeper:// and zookeepers://: a ZooKeeper ensemble as a store (store/store.h). */
 #ifndef RLOCK_STORE_ZOOKEEPER_STORE_RECORD_H
 #define RLOCK_STORE_ZOOKEEPER_STORE_RECORD_H
 
 #include "store/store_record.h"
 
 extern const struct store_record zookeeper_record;
+
+/* Members of the record (store.c, checkup.c). */
+struct store *zookeeper_open(struct loop *loop, const struct store_address *address, char *fault,
+                             size_t size);
+bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
+                     size_t size);
 
 #endif

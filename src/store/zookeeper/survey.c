@@ -84,9 +84,7 @@ static void ask_parties(struct sight *sight, struct zk_batch *batch, const struc
     for (size_t i = 0; i < queue->count; i++) {
         if (!queue->all[i].heads)
             continue;
-        char *path = zk_path_join(parent, queue->all[i].name);
-        zk_get(batch, path);
-        free(path);
+        zk_get_child(batch, parent, queue->all[i].name);
         sight->seen[sight->seen_count++] =
             (struct seen){.contender = &queue->all[i], .limited = *folder};
     }
