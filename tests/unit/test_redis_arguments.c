@@ -70,184 +70,79 @@ static void check(struct redis_call *call, const char *wanted, const char *what)
 #define COMPLETE(request)                                                                          \
     do {                                                                                           \
         (request)->keys = keys;                                                                    \
-        (request)->key_count = (request)->key_count ? (request)->key_count : 1;                    \
+        (request)->key_count = OR((request)->key_count, 1);                                        \
         (request)->owner = "us";                                                                   \
-        (request)->lease = (request)->lease ? (request)->lease : S(30);                            \
+        (request)->lease = OR((request)->lease, S(30));                                            \
     } while (0)
+#define OR(given, usual) ((given) ? (given) : (usual))
+
+/* What is not said is as in most rows. */
+#define ROW(name, call, ...)                                                                       \
+    {                                                                                              \
+        .what = (name), .wanted = call, __VA_ARGS__                                                \
+    }
+#define TRY     "acquire p:{a} ahead: owner=us|lease=30000|who=who"
+#define PLACE   TRY "|place_ttl=7000"
+#define RENEW   "renew p:{a} ahead: owner=us|lease=30000"
+#define RELEASE "release p:{a} ahead: owner=us"
 
 /* -- acquire ----------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *what;
-    const struct redis_terms *terms;
-    const struct member_terms *settled;
+    const char *what, *wanted;
+    const struct redis_terms *terms;    /* NULL: plain */
+    const struct member_terms *settled; /* NULL: nothing */
     bool offers;
-    struct acquire_request request;
-    const char *wanted;
+    struct acquire_request request; /* of "who" */
 } acquisitions[] = {
-    {"a try",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who"},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who"},
-    {"of two keys",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .key_count = 2},
-     "acquire p:{a} p:{b} ahead: owner=us|lease=30000|who=who"},
-    {"a place in the queue, and a call",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .queue = true, .listen = true},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000|far_ttl=120000|count=1"},
-    {"a place, and never the lock",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .queue = true, .stand = true},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000|stand=1"},
-    {"part of a ms is none",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .lease = 1999999},
-     "acquire p:{a} ahead: owner=us|lease=1|who=who"},
-    {"not nested",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .no_nesting = true},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|no_nesting=1"},
-    {"shared, which has no limit",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .mode = LOCK_SHARED, .limit = 4},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|mode=s"},
-    {"a semaphore",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .mode = LOCK_LIMIT, .limit = 4},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|mode=l|limit=4"},
-    {"a semaphore of the limit that is stored",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .mode = LOCK_LIMIT},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|mode=l"},
-    {"with a mirror",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .mirror = "redlock:x"},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|mirror=redlock:x"},
-    {"all the options of a place",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who",
-      .queue = true,
-      .group = "g",
-      .replace = true,
-      .priority = 9,
-      .priority_bound = S(60),
-      .take = 1,
-      .key_count = 2},
-     "acquire p:{a} p:{b} ahead take=1: "
-     "owner=us|lease=30000|who=who|place_ttl=7000|latest=g|priority=9|bound=60000|replace=1|take=1/"
-     "2"},
-    {"the group of the key's name",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .queue = true, .group = ""},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000|latest="},
-    {"no options of a place without one",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .group = "g", .priority = 9, .priority_bound = S(60)},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who"},
-    {"the usual bound is not told",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .queue = true, .priority_bound = LOCK_PRIORITY_BOUND_NS},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|place_ttl=7000"},
-    {"options of an unknown client",
-     &plain,
-     &nothing,
-     false,
-     {.who = "", .replace = true},
-     "acquire p:{a} ahead: owner=us|lease=30000|replace=1"},
-    {"an unknown client",
-     &plain,
-     &nothing,
-     false,
-     {.who = ""},
-     "acquire p:{a} ahead: owner=us|lease=30000"},
-    {"where GLOBs may be paused",
-     &pausing,
-     &nothing,
-     false,
-     {.who = "who"},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|pauses=p:!paused"},
-    {"a marker that is not asked about",
-     &marked,
-     &nothing,
-     false,
-     {.who = "who"},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who"},
-    {"an offer",
-     &pausing,
-     &nothing,
-     true,
-     {.who = "who", .queue = true, .listen = true},
-     "acquire p:{a} ahead: "
-     "owner=us|lease=30000|who=who|place_ttl=7000|far_ttl=120000|count=1|pauses=p:!paused|offer_ms="
-     "9500"},
-    {"unless it is done",
-     &plain,
-     &nothing,
-     false,
-     {.who = "who", .unless_done = S(3600)},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|unless_done=3600000"},
-    {"with grace",
-     &gracious,
-     &nothing,
-     false,
-     {.who = "who"},
-     "acquire p:{a} ahead: owner=us|lease=30000|who=who|pauses=p:!paused|epoch=p:!epoch"},
-    {"with grace, unless it is done",
-     &gracious,
-     &nothing,
-     false,
-     {.who = "who", .unless_done = S(1)},
-     "acquire p:{a} ahead: "
-     "owner=us|lease=30000|who=who|unless_done=1000|pauses=p:!paused|epoch=p:!epoch"},
-    {"a member",
-     &member,
-     &nothing,
-     false,
-     {.who = "who"},
-     "acquire p:{a} ahead server: owner=us|lease=30000|who=who|member=p:!quorum"},
-    {"a member that is proposed a fence",
-     &member,
-     &proposed,
-     false,
-     {.who = "who", .key_count = 2},
-     "acquire p:{a} p:{b} ahead server: owner=us|lease=30000|who=who|member=p:!quorum|proposal=77"},
-    {"a member that is told the fences",
-     &member,
-     &settled,
-     false,
-     {.who = "who", .key_count = 2},
-     "acquire p:{a} p:{b} ahead server: owner=us|lease=30000|who=who|member=p:!quorum|fences=51 "
-     "52|proposal=77"},
+    ROW("a try", TRY),
+    ROW("of two keys", "acquire p:{a} p:{b} ahead: owner=us|lease=30000|who=who",
+        .request.key_count = 2),
+    ROW("a place in the queue, and a call", PLACE "|far_ttl=120000|count=1", .request.queue = true,
+        .request.listen = true),
+    ROW("a place, and never the lock", PLACE "|stand=1", .request.queue = true,
+        .request.stand = true),
+    ROW("part of a ms is none", "acquire p:{a} ahead: owner=us|lease=1|who=who",
+        .request.lease = 1999999),
+    ROW("not nested", TRY "|no_nesting=1", .request.no_nesting = true),
+    ROW("shared, which has no limit", TRY "|mode=s", .request.mode = LOCK_SHARED,
+        .request.limit = 4),
+    ROW("a semaphore", TRY "|mode=l|limit=4", .request.mode = LOCK_LIMIT, .request.limit = 4),
+    ROW("a semaphore of the limit that is stored", TRY "|mode=l", .request.mode = LOCK_LIMIT),
+    ROW("with a mirror", TRY "|mirror=redlock:x", .request.mirror = "redlock:x"),
+    ROW("all the options of a place",
+        "acquire p:{a} p:{b} ahead take=1: "
+        "owner=us|lease=30000|who=who|place_ttl=7000|latest=g|priority=9|bound=60000|replace=1|"
+        "take=1/2",
+        .request.queue = true, .request.group = "g", .request.replace = true, .request.priority = 9,
+        .request.priority_bound = S(60), .request.take = 1, .request.key_count = 2),
+    ROW("the group of the key's name", PLACE "|latest=", .request.queue = true,
+        .request.group = ""),
+    ROW("no options of a place without one", TRY, .request.group = "g", .request.priority = 9,
+        .request.priority_bound = S(60)),
+    ROW("the usual bound is not told", PLACE, .request.queue = true,
+        .request.priority_bound = LOCK_PRIORITY_BOUND_NS),
+    ROW("options of an unknown client", "acquire p:{a} ahead: owner=us|lease=30000|replace=1",
+        .request.who = "", .request.replace = true),
+    ROW("an unknown client", "acquire p:{a} ahead: owner=us|lease=30000", .request.who = ""),
+    ROW("where GLOBs may be paused", TRY "|pauses=p:!paused", .terms = &pausing),
+    ROW("a marker that is not asked about", TRY, .terms = &marked),
+    ROW("an offer", PLACE "|far_ttl=120000|count=1|pauses=p:!paused|offer_ms=9500",
+        .terms = &pausing, .offers = true, .request.queue = true, .request.listen = true),
+    ROW("unless it is done", TRY "|unless_done=3600000", .request.unless_done = S(3600)),
+    ROW("with grace", TRY "|pauses=p:!paused|epoch=p:!epoch", .terms = &gracious),
+    ROW("with grace, unless it is done", TRY "|unless_done=1000|pauses=p:!paused|epoch=p:!epoch",
+        .terms = &gracious, .request.unless_done = S(1)),
+    ROW("a member", "acquire p:{a} ahead server: owner=us|lease=30000|who=who|member=p:!quorum",
+        .terms = &member),
+    ROW("a member that is proposed a fence",
+        "acquire p:{a} p:{b} ahead server: "
+        "owner=us|lease=30000|who=who|member=p:!quorum|proposal=77",
+        .terms = &member, .settled = &proposed, .request.key_count = 2),
+    ROW("a member that is told the fences",
+        "acquire p:{a} p:{b} ahead server: owner=us|lease=30000|who=who|member=p:!quorum|fences=51 "
+        "52|proposal=77",
+        .terms = &member, .settled = &settled, .request.key_count = 2),
 };
 
 static void test_acquire(void)
@@ -257,8 +152,9 @@ static void test_acquire(void)
         struct redis_call call = {.script = NULL};
 
         COMPLETE(&request);
-        redis_call_acquire(&call, acquisitions[i].terms, "p", &request, acquisitions[i].settled,
-                           acquisitions[i].offers);
+        request.who = OR(request.who, "who");
+        redis_call_acquire(&call, OR(acquisitions[i].terms, &plain), "p", &request,
+                           OR(acquisitions[i].settled, &nothing), acquisitions[i].offers);
         const char *version = redis_call_get(&call, "version");
         if (!version || strcmp(version, PACKAGE_VERSION) != 0)
             redis_call_set(&call, "version", "missing");
@@ -269,48 +165,26 @@ static void test_acquire(void)
 /* -- renew, release ---------------------------------------------------------------------------- */
 
 static const struct {
-    const char *what;
-    const struct redis_terms *terms;
-    const struct member_terms *settled;
+    const char *what, *wanted;
+    const struct redis_terms *terms;    /* NULL: plain */
+    const struct member_terms *settled; /* NULL: nothing */
     struct renew_request request;
-    const char *wanted;
 } renewals[] = {
-    {"a renewal",
-     &plain,
-     &nothing,
-     {.key_count = 2},
-     "renew p:{a} p:{b} ahead: owner=us|lease=30000"},
-    {"strict",
-     &marked,
-     &nothing,
-     {.strict = true},
-     "renew p:{a} ahead: owner=us|lease=30000|strict=1"},
-    {"the first one of what was handed over",
-     &plain,
-     &nothing,
-     {.handed = true},
-     "renew p:{a} ahead: owner=us|lease=30000|handed=1"},
-    {"with grace",
-     &gracious,
-     &nothing,
-     {.who = "who"},
-     "renew p:{a}: owner=us|lease=30000|epoch=p:!epoch"},
-    {"with grace, and a claim",
-     &gracious,
-     &nothing,
-     {.who = "who", .mode = LOCK_LIMIT, .limit = 4, .grants = grants, .key_count = 2},
-     "renew p:{a} p:{b}: owner=us|lease=30000|epoch=p:!epoch|mode=l|limit=4|who=who|fences=41 "
-     "42|slots=0 3"},
-    {"a member's",
-     &member,
-     &proposed,
-     {.who = "who"},
-     "renew p:{a} ahead server: owner=us|lease=30000|member=p:!quorum"},
-    {"a member's that is told the fences",
-     &member,
-     &settled,
-     {.key_count = 2},
-     "renew p:{a} p:{b} ahead server: owner=us|lease=30000|member=p:!quorum|fences=51 52"},
+    ROW("a renewal", "renew p:{a} p:{b} ahead: owner=us|lease=30000", .request.key_count = 2),
+    ROW("strict", RENEW "|strict=1", .terms = &marked, .request.strict = true),
+    ROW("the first one of what was handed over", RENEW "|handed=1", .request.handed = true),
+    ROW("with grace", "renew p:{a}: owner=us|lease=30000|epoch=p:!epoch", .terms = &gracious,
+        .request.who = "who"),
+    ROW("with grace, and a claim",
+        "renew p:{a} p:{b}: owner=us|lease=30000|epoch=p:!epoch|mode=l|limit=4|who=who|fences=41 "
+        "42|slots=0 3",
+        .terms = &gracious, .request.who = "who", .request.mode = LOCK_LIMIT, .request.limit = 4,
+        .request.grants = grants, .request.key_count = 2),
+    ROW("a member's", "renew p:{a} ahead server: owner=us|lease=30000|member=p:!quorum",
+        .terms = &member, .settled = &proposed, .request.who = "who"),
+    ROW("a member's that is told the fences",
+        "renew p:{a} p:{b} ahead server: owner=us|lease=30000|member=p:!quorum|fences=51 52",
+        .terms = &member, .settled = &settled, .request.key_count = 2),
 };
 
 static void test_renew(void)
@@ -320,7 +194,8 @@ static void test_renew(void)
         struct redis_call call = {.script = NULL};
 
         COMPLETE(&request);
-        redis_call_renew(&call, renewals[i].terms, "p", &request, renewals[i].settled);
+        redis_call_renew(&call, OR(renewals[i].terms, &plain), "p", &request,
+                         OR(renewals[i].settled, &nothing));
         check(&call, renewals[i].wanted, renewals[i].what);
     }
 }
@@ -335,53 +210,33 @@ static void test_renew_as_before(void)
 }
 
 static const struct {
-    const char *what;
-    const struct redis_terms *terms;
+    const char *what, *wanted;
+    const struct redis_terms *terms; /* NULL: plain */
     struct release_request request;
-    const char *wanted;
 } releases[] = {
-    {"a release", &marked, {.key_count = 2}, "release p:{a} p:{b} ahead: owner=us"},
-    {"an uncertain one", &plain, {.uncertain = true}, "release p:{a} ahead: owner=us|bar=60000"},
-    {"not at once", &plain, {.at_least = S(5)}, "release p:{a} ahead: owner=us|at_least=5000"},
-    {"a strict release", &plain, {.strict = true}, "release p:{a} ahead: owner=us|strict=1"},
-    {"in time, or not at all", &plain, {.in_time = true}, "release p:{a}: owner=us"},
-    {"with grace",
-     &gracious,
-     {.strict = false},
-     "release p:{a} ahead: owner=us|epoch=p:!epoch|lease=30000"},
-    {"a member's", &member, {.strict = false}, "release p:{a} ahead: owner=us"},
-    {"it had no run",
-     &plain,
-     {.end = {.how = LOCK_UNUSED}},
-     "release p:{a} ahead: owner=us|notes=unused=1"},
-    {"it waited without success",
-     &plain,
-     {.end = {.how = LOCK_REFUSED}},
-     "release p:{a} ahead: owner=us|notes=refused=1"},
-    {"it expired",
-     &plain,
-     {.end = {.how = LOCK_EXPIRED}},
-     "release p:{a} ahead: owner=us|notes=expired=1"},
-    {"the command has ended",
-     &plain,
-     {.end = {.known = true, .status = 3, .ran_ms = 1500}},
-     "release p:{a} ahead: owner=us|notes=ran=1500 exit=3"},
-    {"in less than a ms",
-     &plain,
-     {.end = {.known = true}},
-     "release p:{a} ahead: owner=us|notes=ran=1 exit=0"},
-    {"its time was up",
-     &plain,
-     {.end = {.how = LOCK_TIMED_OUT, .known = true, .signal = 15, .ran_ms = 20}},
-     "release p:{a} ahead: owner=us|notes=timed=1 ran=20 signal=15"},
-    {"the lock was lost",
-     &plain,
-     {.end = {.how = LOCK_LOST, .known = true, .signal = 9, .status = 1, .ran_ms = 20}},
-     "release p:{a} ahead: owner=us|notes=lost=1 ran=20 signal=9"},
-    {"it was taken away",
-     &plain,
-     {.end = {.how = LOCK_REVOKED, .known = true, .status = 1, .ran_ms = 20}},
-     "release p:{a} ahead: owner=us|notes=revoked=1 ran=20 exit=1"},
+    ROW("a release", "release p:{a} p:{b} ahead: owner=us", .terms = &marked,
+        .request.key_count = 2),
+    ROW("an uncertain one", RELEASE "|bar=60000", .request.uncertain = true),
+    ROW("not at once", RELEASE "|at_least=5000", .request.at_least = S(5)),
+    ROW("a strict release", RELEASE "|strict=1", .request.strict = true),
+    ROW("in time, or not at all", "release p:{a}: owner=us", .request.in_time = true),
+    ROW("with grace", RELEASE "|epoch=p:!epoch|lease=30000", .terms = &gracious),
+    ROW("a member's", RELEASE, .terms = &member),
+    ROW("it had no run", RELEASE "|notes=unused=1", .request.end.how = LOCK_UNUSED),
+    ROW("it waited without success", RELEASE "|notes=refused=1", .request.end.how = LOCK_REFUSED),
+    ROW("it expired", RELEASE "|notes=expired=1", .request.end.how = LOCK_EXPIRED),
+    ROW("the command has ended", RELEASE "|notes=ran=1500 exit=3", .request.end.known = true,
+        .request.end.status = 3, .request.end.ran_ms = 1500),
+    ROW("in less than a ms", RELEASE "|notes=ran=1 exit=0", .request.end.known = true),
+    ROW("its time was up", RELEASE "|notes=timed=1 ran=20 signal=15",
+        .request.end.how = LOCK_TIMED_OUT, .request.end.known = true, .request.end.signal = 15,
+        .request.end.ran_ms = 20),
+    ROW("the lock was lost", RELEASE "|notes=lost=1 ran=20 signal=9", .request.end.how = LOCK_LOST,
+        .request.end.known = true, .request.end.signal = 9, .request.end.status = 1,
+        .request.end.ran_ms = 20),
+    ROW("it was taken away", RELEASE "|notes=revoked=1 ran=20 exit=1",
+        .request.end.how = LOCK_REVOKED, .request.end.known = true, .request.end.status = 1,
+        .request.end.ran_ms = 20),
 };
 
 static void test_release(void)
@@ -391,7 +246,7 @@ static void test_release(void)
         struct redis_call call = {.script = NULL};
 
         COMPLETE(&request);
-        redis_call_release(&call, releases[i].terms, "p", &request);
+        redis_call_release(&call, OR(releases[i].terms, &plain), "p", &request);
         check(&call, releases[i].wanted, releases[i].what);
     }
 }
@@ -429,30 +284,25 @@ static void test_force(void)
 {
     static const char *const owners[] = {"one", "other"};
     static const struct {
-        const char *what;
+        const char *what, *wanted;
         struct force_request request;
-        const char *wanted;
     } rows[] = {
-        {"force", {.by = "", .why = ""}, "force p:{a}: how=now"},
-        {"force, two owners",
-         {.by = "", .why = "", .owners = owners, .owner_count = 2},
-         "force p:{a}: how=now|owners=one other"},
-        {"force, and the queue",
-         {.by = "", .why = "", .purge = true},
-         "force p:{a}: purge=1|how=now"},
-        {"ask",
-         {.how = FORCE_ASK, .by = "me@x pid 1", .why = "a b"},
-         "force p:{a}: how=ask|notes=by=me@x%20pid%201 why=a%20b"},
-        {"ask again",
-         {.how = FORCE_ASK_AGAIN, .by = "me", .why = ""},
-         "force p:{a}: how=again|notes=by=me"},
-        {"asked over",
-         {.how = FORCE_ASKED_OVER, .by = "", .why = "x", .owners = owners, .owner_count = 1},
-         "force p:{a}: how=over|notes=why=x|owners=one"},
-        {"a mirror", {.mirror = "redlock:x"}, "unmirror p:{a}: mirror=redlock:x"},
-        {"a mirror with its token",
-         {.mirror = "redlock:x", .owners = owners, .owner_count = 1, .purge = true},
-         "unmirror p:{a}: mirror=redlock:x|token=one"},
+        ROW("force", "force p:{a}: how=now", .request.by = "", .request.why = ""),
+        ROW("force, two owners", "force p:{a}: how=now|owners=one other", .request.by = "",
+            .request.why = "", .request.owners = owners, .request.owner_count = 2),
+        ROW("force, and the queue", "force p:{a}: purge=1|how=now", .request.by = "",
+            .request.why = "", .request.purge = true),
+        ROW("ask", "force p:{a}: how=ask|notes=by=me@x%20pid%201 why=a%20b",
+            .request.how = FORCE_ASK, .request.by = "me@x pid 1", .request.why = "a b"),
+        ROW("ask again", "force p:{a}: how=again|notes=by=me", .request.how = FORCE_ASK_AGAIN,
+            .request.by = "me", .request.why = ""),
+        ROW("asked over", "force p:{a}: how=over|notes=why=x|owners=one",
+            .request.how = FORCE_ASKED_OVER, .request.by = "", .request.why = "x",
+            .request.owners = owners, .request.owner_count = 1),
+        ROW("a mirror", "unmirror p:{a}: mirror=redlock:x", .request.mirror = "redlock:x"),
+        ROW("a mirror with its token", "unmirror p:{a}: mirror=redlock:x|token=one",
+            .request.mirror = "redlock:x", .request.owners = owners, .request.owner_count = 1,
+            .request.purge = true),
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -468,41 +318,33 @@ static void test_force(void)
 static void test_adjust(void)
 {
     static const struct {
-        const char *what;
+        const char *what, *wanted;
         const struct redis_terms *terms;
         struct adjust_request request;
-        const char *wanted;
     } rows[] = {
-        {"a limit",
-         &pausing,
-         {.key = "a", .what = ADJUST_LIMIT, .limit = 3},
-         "adjust p:{a}: what=limit|limit=3"},
-        {"nobody", &plain, {.key = "a", .what = ADJUST_LIMIT}, "adjust p:{a}: what=limit|limit=0"},
-        {"no limit", &pausing, {.key = "a", .what = ADJUST_NO_LIMIT}, "adjust p:{a}: what=limit"},
-        {"a pause",
-         &pausing,
-         {.key = "a", .what = ADJUST_PAUSE, .duration = S(60), .who = "who"},
-         "adjust p:{a}: what=pause|pauses=p:!paused|ms=60000|who=who"},
-        {"a pause without GLOBs",
-         &plain,
-         {.key = "a", .what = ADJUST_PAUSE, .duration = S(60), .who = "who"},
-         "adjust p:{a}: what=pause|ms=60000|who=who"},
-        {"resume",
-         &pausing,
-         {.key = "a", .what = ADJUST_RESUME},
-         "adjust p:{a}: what=resume|pauses=p:!paused"},
-        {"a pause of a GLOB",
-         &pausing,
-         {.key = "a b*", .glob = true, .what = ADJUST_PAUSE, .duration = S(60), .who = "who"},
-         "pauses p:!paused: what=pause|glob=p:{a b*}|ms=60000|who=who glob=a%20b*"},
-        {"a GLOB is resumed",
-         &pausing,
-         {.key = "a*", .glob = true, .what = ADJUST_RESUME},
-         "pauses p:!paused: what=resume|glob=p:{a*}"},
-        {"a minimum version",
-         &pausing,
-         {.key = "*", .glob = true, .what = ADJUST_MINIMUM, .version = "7.8.9"},
-         "pauses p:!paused: what=minimum|version=7.8.9"},
+        ROW("a limit", "adjust p:{a}: what=limit|limit=3", .terms = &pausing, .request.key = "a",
+            .request.what = ADJUST_LIMIT, .request.limit = 3),
+        ROW("nobody", "adjust p:{a}: what=limit|limit=0", .terms = &plain, .request.key = "a",
+            .request.what = ADJUST_LIMIT),
+        ROW("no limit", "adjust p:{a}: what=limit", .terms = &pausing, .request.key = "a",
+            .request.what = ADJUST_NO_LIMIT),
+        ROW("a pause", "adjust p:{a}: what=pause|pauses=p:!paused|ms=60000|who=who",
+            .terms = &pausing, .request.key = "a", .request.what = ADJUST_PAUSE,
+            .request.duration = S(60), .request.who = "who"),
+        ROW("a pause without GLOBs", "adjust p:{a}: what=pause|ms=60000|who=who", .terms = &plain,
+            .request.key = "a", .request.what = ADJUST_PAUSE, .request.duration = S(60),
+            .request.who = "who"),
+        ROW("resume", "adjust p:{a}: what=resume|pauses=p:!paused", .terms = &pausing,
+            .request.key = "a", .request.what = ADJUST_RESUME),
+        ROW("a pause of a GLOB",
+            "pauses p:!paused: what=pause|glob=p:{a b*}|ms=60000|who=who glob=a%20b*",
+            .terms = &pausing, .request.key = "a b*", .request.glob = true,
+            .request.what = ADJUST_PAUSE, .request.duration = S(60), .request.who = "who"),
+        ROW("a GLOB is resumed", "pauses p:!paused: what=resume|glob=p:{a*}", .terms = &pausing,
+            .request.key = "a*", .request.glob = true, .request.what = ADJUST_RESUME),
+        ROW("a minimum version", "pauses p:!paused: what=minimum|version=7.8.9", .terms = &pausing,
+            .request.key = "*", .request.glob = true, .request.what = ADJUST_MINIMUM,
+            .request.version = "7.8.9"),
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -514,26 +356,23 @@ static void test_adjust(void)
     }
 }
 
-/* More about their arguments is in test_redis_latch. */
 static void test_latch(void)
 {
     static const struct {
-        const char *what;
+        const char *what, *wanted;
         struct latch_request request;
-        const char *wanted;
     } rows[] = {
-        {"look at a latch", {.verb = LATCH_LOOK}, "latch p:{a} ahead: what=look"},
-        {"list", {.verb = LATCH_LIST}, "latch p:{a} ahead: what=list"},
-        {"set",
-         {.verb = LATCH_SET, .word = "w", .number = 3, .ttl = S(60)},
-         "latch p:{a} ahead: what=set|number=3|word=w|ttl=60000"},
-        {"count",
-         {.verb = LATCH_COUNT, .id = "i", .number = 2},
-         "latch p:{a} ahead: what=count|number=2|field=d:i"},
-        {"count without an id",
-         {.verb = LATCH_COUNT, .id = "i", .unnamed = true, .word = "w", .number = 1},
-         "latch p:{a} ahead: what=count|number=1|word=w|field=r:i"},
-        {"delete", {.verb = LATCH_DELETE}, "latch p:{a}: what=delete"},
+        ROW("look at a latch", "latch p:{a} ahead: what=look", .request.verb = LATCH_LOOK),
+        ROW("list", "latch p:{a} ahead: what=list", .request.verb = LATCH_LIST),
+        ROW("set", "latch p:{a} ahead: what=set|number=3|word=w|ttl=60000",
+            .request.verb = LATCH_SET, .request.word = "w", .request.number = 3,
+            .request.ttl = S(60)),
+        ROW("count", "latch p:{a} ahead: what=count|number=2|field=d:i",
+            .request.verb = LATCH_COUNT, .request.id = "i", .request.number = 2),
+        ROW("count without an id", "latch p:{a} ahead: what=count|number=1|word=w|field=r:i",
+            .request.verb = LATCH_COUNT, .request.id = "i", .request.unnamed = true,
+            .request.word = "w", .request.number = 1),
+        ROW("delete", "latch p:{a}: what=delete", .request.verb = LATCH_DELETE),
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
