@@ -47,18 +47,19 @@ static inline const char *tap_show(const char *text)
     static int next;
     char *out = room[next++ % 4];
     char *p = out;
+    int i = 0;
 
     if (!text)
         return "NULL";
     *p++ = '"';
-    for (int i = 0; i < TAP_SHOWN && text[i]; i++) {
+    for (; i < TAP_SHOWN && text[i]; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c < ' ' || c >= 0x7f || c == '\\' || c == '#' || c == '"')
             p += sprintf(p, "\\x%02x", c);
         else
             *p++ = text[i];
     }
-    if (strnlen(text, TAP_SHOWN + 1) > TAP_SHOWN)
+    if (text[i])
         p += sprintf(p, "...(%zu bytes)", strlen(text));
     strcpy(p, "\"");
     return out;
