@@ -2,18 +2,325 @@
  * when. */
 #include "lock/keeper.h"
 
-#include "chance.h"
-#include "fake_store.h"
-#include "tap.h"
-
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "chance.h"
+#include "fake_loop.h"
+#include "store/store.h"
+#include "tap.h"
+
+/* -- a store that answers as it was told ---------------------------------------------------------- */
+
+/* The answers, in the order they are given, whatever is asked: words of one of
+ *   +  granted
+ *   /  the same, for half the time that was asked for
+ *   <  the same, counted from before the call: three tenths of the time that was asked for
+ *   *  the same; a renewal: though it was forgotten, or 0 where the caller does not say what was
+ *      granted
+ *   d  granted, and does not listen for who asks for it
+ *   -  refused: held by someone else, whose lease has 20 s left
+ *   0  refused: the caller holds nothing; to an acquisition the same as -
+ *   g  refused: the store may have forgotten who holds it, for 1 s; to others than an acquisition
+ *      the same as 0
+ *   m  refused: the key is something else
+ *   ?  unknown, but it may have been done
+ *   !  unknown, not done: there is no connection
+ *   ~  unknown, not done: the server is not ready
+ *   x  unknown, not done: permission denied
+ *   .  none, which is unknown at the end of the time for it
+ *   ,  the same, not done: there is no connection all that time, for a release without waiting
+ *      either
+ * and after how many ms: "-", "+4000". The last one is repeated. */
+struct fake_store {
+    struct store base;
+    struct loop *loop;
+    const char *answers;
+    struct loop_timer reply;
+    store_done *done; /* NULL: nothing is under way */
+    void *done_arg;
+    char call;   /* it is: a acquire, q and queue, l and listen, r renew, h the same of what was
+                                 handed over, f release, u uncertainly */
+    char answer; /* as above */
+    struct moment until;
+    struct moment sent; /* the latest request for a lease, or from when its grant counts */
+    int64_t lease;      /* asked for by it, or granted */
+    bool offered; /* the latest acquisition, if refused, takes the lock without being asked again */
+    char owner[OWNER_SIZE];
+    bool holds;                /* the caller may hold the lock, as far as the answers tell */
+    bool loose;                /* an acquisition may be under way yet */
+    struct moment loose_until; /* and not be executed any more */
+    bool parted;       /* a release, waited for or not, was sent since it may have held it */
+    char log[1500];    /* the events, in words */
+    const char *fault; /* the first one; NULL: none */
+};
+
+#define HELD_MS  20000
+#define KEPT_MS  30000
+#define GRACE_MS 1000
+#define NOT_SENT '_' /* an answer of our own */
+
+static struct fake_store *of(struct store *base)
+{
+    return (struct fake_store *)base;
+}
+
+/* Adds a word to the log; a call that is repeated is there once. */
+static void fake_log(struct fake_store *store, const char *word)
+{
+    size_t used = strlen(store->log);
+
+    if (strlen(word) == 2 && used > 2 && strncmp(store->log + used - 3, word, 2) == 0)
+        return;
+    snprintf(store->log + used, sizeof store->log - used, "%s ", word);
+}
+
+static void accuse(struct fake_store *store, const char *fault)
+{
+    if (!store->fault)
+        store->fault = fault;
+}
+
+static const struct {
+    char letter;
+    struct answer answer;
+} meanings[] = {
+    {'+', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
+    {'/', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
+    {'<', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
+    {'*', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}, .forgotten = true}},
+    {'d', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}, .deaf = true}},
+    {'g',
+     {.verdict = VERDICT_REFUSED,
+      .cause = CAUSE_GRACE,
+      .position = 1,
+      .grace_ms = GRACE_MS,
+      .text = "grace"}},
+    {'-',
+     {.verdict = VERDICT_REFUSED,
+      .cause = CAUSE_HELD,
+      .position = 1,
+      .holders = 1,
+      .left_ms = HELD_MS,
+      .holder = {.owner = "other", .left_ms = HELD_MS}}},
+    {'k',
+     {.verdict = VERDICT_REFUSED,
+      .cause = CAUSE_HELD,
+      .position = 30,
+      .holders = 1,
+      .left_ms = HELD_MS,
+      .kept_ms = KEPT_MS,
+      .holder = {.owner = "other", .left_ms = HELD_MS}}},
+    {'0', {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER}},
+    {'m', {.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT, .text = "misfit"}},
+    {'?',
+     {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true, .text = "mute"}},
+    {'.',
+     {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true, .text = "mute"}},
+    {',', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "no connection"}},
+    {NOT_SENT, {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "too late"}},
+    {'!', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "refused"}},
+    {'~', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "loading"}},
+    {'x', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_DENIED, .text = "denied"}},
+};
+
+/* Updates what the caller must expect from now on. */
+static void draw_conclusions(struct fake_store *store, const struct answer *answer)
+{
+    bool acquire = strchr("aql", store->call);
+    bool release = strchr("fu", store->call);
+
+    if (acquire && answer->verdict == VERDICT_UNKNOWN && answer->maybe_done)
+        store->holds = store->loose = true, store->loose_until = store->until;
+    else if (acquire && answer->verdict == VERDICT_GRANTED)
+        store->holds = true, store->loose = false;
+    else if (acquire && answer->verdict == VERDICT_REFUSED)
+        store->holds = store->loose = false;
+    else if (answer->verdict == VERDICT_REFUSED || (release && answer->verdict == VERDICT_GRANTED))
+        store->holds = store->loose = false;
+    if (acquire && (answer->verdict == VERDICT_GRANTED || answer->maybe_done))
+        store->parted = false;
+}
+
+/* The store grants in its own way. */
+static void grant(struct fake_store *store, struct answer *answer)
+{
+    if (store->answer == '/') {
+        store->lease /= 2;
+        answer->lease = store->lease;
+    } else if (store->answer == '<') {
+        store->sent = moment_plus(store->sent, -store->lease / 10 * 3);
+        answer->from = store->sent;
+    }
+}
+
+static void reply(struct loop_timer *timer)
+{
+    struct fake_store *store = timer->owner;
+    store_done *done = store->done;
+    struct answer answer;
+    size_t i = 0;
+
+    while (meanings[i].letter != store->answer)
+        i++;
+    answer = meanings[i].answer;
+    grant(store, &answer);
+    store->done = NULL;
+    store->offered &= answer.verdict == VERDICT_REFUSED;
+    draw_conclusions(store, &answer);
+    if (store->answer != NOT_SENT)
+        fake_log(store, (char[]){store->call, store->answer, '\0'});
+    done(store->done_arg, &answer);
+}
+
+/* Takes the next word of the answers, if it is not the last. Returns when to give it. */
+static struct moment take_answer(struct fake_store *store)
+{
+    char *end = (char *)(uintptr_t)store->answers + 1;
+    long delay = 0;
+
+    store->answer = *store->answers;
+    if (*end && *end != ' ')
+        delay = strtol(store->answers + 1, &end, 10);
+    if (*end)
+        store->answers = end + 1;
+    return moment_plus(loop_now(store->loop), delay * NS_PER_MS);
+}
+
+/* Starts a call. One whose time is over is not even sent. */
+static void begin(struct fake_store *store, char call, const struct operation *operation)
+{
+    const char *owner = operation_lock(operation).owner;
+    struct moment until = operation->until;
+    bool late = moment_reached(until, loop_now(store->loop));
+    struct moment due = late ? loop_now(store->loop) : take_answer(store);
+
+    if (store->done)
+        accuse(store, "two operations at a time");
+    if (store->owner[0] && strcmp(store->owner, owner) != 0)
+        accuse(store, "another owner");
+    snprintf(store->owner, sizeof store->owner, "%s", owner);
+    store->call = call;
+    store->until = until;
+    store->done = operation->done;
+    store->done_arg = operation->arg;
+    if (strchr("aql", call) && store->answer == '0')
+        store->answer = '-';
+    if (!strchr("aql", call) && store->answer == 'g')
+        store->answer = '0';
+    if (call == 'r' && store->answer == '*' && !operation->renew->grants)
+        store->answer = '0';
+    if (late) {
+        store->answer = NOT_SENT;
+    } else if (store->answer == ',') {
+        due = until;
+    } else if (store->answer == '.' || due.ns > until.ns) {
+        store->answer = '.';
+        due = until;
+    }
+    loop_arm(store->loop, &store->reply, due);
+}
+
+static void begin_renewal(struct fake_store *store, const struct operation *operation)
+{
+    const struct renew_request *request = operation->renew;
+
+    begin(store, request->handed ? 'h' : 'r', operation);
+    if (request->grants && request->grants[0].fence != 7)
+        accuse(store, "renewed something that was not granted");
+}
+
+static void begin_release(struct fake_store *store, const struct operation *operation)
+{
+    bool uncertain = operation->release->uncertain;
+
+    if (store->loose && !uncertain && !moment_reached(store->loose_until, loop_now(store->loop)))
+        accuse(store, "released without care for an acquisition that may be under way");
+    store->parted = true;
+    begin(store, uncertain ? 'u' : 'f', operation);
+}
+
+static void start(struct store *base, const struct operation *operation)
+{
+    struct fake_store *store = of(base);
+
+    if (operation->verb == VERB_RELEASE) {
+        begin_release(store, operation);
+        return;
+    }
+    store->sent = loop_now(store->loop);
+    store->lease = operation_lock(operation).lease;
+    if (operation->verb == VERB_RENEW) {
+        begin_renewal(store, operation);
+        return;
+    }
+    store->offered = operation->acquire->offer;
+    begin(store,
+          operation->acquire->listen  ? 'l'
+          : operation->acquire->queue ? 'q'
+                                      : 'a',
+          operation);
+}
+
+static bool release_nowait(struct store *base, const struct release_request *request)
+{
+    struct fake_store *store = of(base);
+
+    (void)request;
+    loop_disarm(store->loop, &store->reply);
+    store->done = NULL;
+    if (store->answer == ',')
+        return false;
+    store->parted = true;
+    fake_log(store, "bye");
+    return true;
+}
+
+static void close_store(struct store *base)
+{
+    (void)base;
+}
+
+static const struct store_ops fake_ops = {close_store, start, release_nowait};
+
+static void fake_store_init(struct fake_store *store, struct loop *loop, const char *answers)
+{
+    *store = (struct fake_store){.base = {.ops = &fake_ops}, .loop = loop, .answers = answers};
+    store->reply = (struct loop_timer){.fire = reply, .owner = store};
+    fake_descriptor(loop, reply);
+}
+
+/* As another's release hands over what the latest acquisition was refused, for 9.5 s from when that
+ * was sent. Nothing if it has not offered to take it, or something is under way. */
+static void fake_hand(struct fake_store *store)
+{
+    int64_t lasts = 9500 * NS_PER_MS, beyond = store->lease - lasts;
+    struct answer grant = {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}};
+
+    if (store->done || !store->offered || store->holds)
+        return;
+    grant.from = moment_plus(store->sent, beyond > 0 ? -beyond : 0);
+    store->lease = beyond > 0 ? lasts : store->lease;
+    store->holds = true;
+    store->parted = store->offered = false;
+    store_hand(&store->base, &grant);
+}
+
+/* As a session that has expired. */
+static void fake_lose(struct fake_store *store)
+{
+    store->holds = false;
+    store_lose(&store->base, "the session has expired");
+}
+
+/* -- its keeper ----------------------------------------------------------------------------------- */
 
 #define CONNECT_MS 5000
 #define LEAVE_NS   (8 * NS_PER_SEC)
 #define TURNS_MAX  20000
 
-/* "answers": fake_store.h. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a
+/* "answers": as above. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a
  * release and try again, s and w away and back, v verify, h hold renewals, u end that, p poke, o
  * hand the lock over, e lose the session, zN stopped for N s. "wanted": the calls with
  * their answers ("l-": a listening try, refused) and the events. */
@@ -309,19 +616,12 @@ struct life {
     int loss_count;
     struct moment leave_by; /* the keeper must be over then; never, if it was not told so */
     char why[256];          /* of its end */
-    const char *fault;      /* the first one of the keeper; NULL: none */
 };
-
-static void accuse(struct life *life, const char *fault)
-{
-    if (!life->fault)
-        life->fault = fault;
-}
 
 static void note(struct life *life, const char *event)
 {
     if (life->over)
-        accuse(life, "an event after the last one");
+        accuse(&life->store, "an event after the last one");
     fake_log(&life->store, event);
 }
 
@@ -331,9 +631,9 @@ static void take_deadline(struct life *life, struct moment deadline)
     int64_t lease = life->store.lease;
 
     if (moment_reached(deadline, loop_now(life->loop)))
-        accuse(life, "the lease has ended already");
+        accuse(&life->store, "the lease has ended already");
     if (deadline.ns > life->store.sent.ns + lease - lease / 100)
-        accuse(life, "a deadline behind the lease");
+        accuse(&life->store, "a deadline behind the lease");
     life->deadline = deadline;
 }
 
@@ -342,7 +642,7 @@ static void on_waiting(void *arg, const struct answer *refusal)
     struct life *life = arg;
 
     if (refusal->cause != CAUSE_HELD && refusal->cause != CAUSE_GRACE)
-        accuse(life, "waiting without a reason");
+        accuse(&life->store, "waiting without a reason");
     note(life, "wait");
 }
 
@@ -352,13 +652,13 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
 
     note(life, "held");
     if (life->held)
-        accuse(life, "held twice");
+        accuse(&life->store, "held twice");
     if (life->away)
-        accuse(life, "held by one who is away");
+        accuse(&life->store, "held by one who is away");
     if (grants[0].fence != 7)
-        accuse(life, "not the fence that came with it");
+        accuse(&life->store, "not the fence that came with it");
     if (!life->store.holds)
-        accuse(life, "held against the store's word");
+        accuse(&life->store, "held against the store's word");
     life->held = true;
     take_deadline(life, lease.end);
 }
@@ -371,7 +671,7 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
         note(life, "again");
     note(life, "ext");
     if (!life->held)
-        accuse(life, "extended, but not held");
+        accuse(&life->store, "extended, but not held");
     take_deadline(life, lease.end);
 }
 
@@ -380,7 +680,7 @@ static void on_trouble(void *arg, const struct answer *why)
     struct life *life = arg;
 
     if (!why->text[0])
-        accuse(life, "trouble without a reason");
+        accuse(&life->store, "trouble without a reason");
     note(life, "trouble");
     life->troubled = true;
 }
@@ -390,9 +690,9 @@ static void on_recovered(void *arg, int64_t after)
     struct life *life = arg;
 
     if (!life->troubled || after < 0)
-        accuse(life, "recovered without any trouble");
+        accuse(&life->store, "recovered without any trouble");
     if (life->over)
-        accuse(life, "recovered after the end");
+        accuse(&life->store, "recovered after the end");
     life->troubled = false;
 }
 
@@ -402,11 +702,11 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
 
     note(life, "lost");
     if (loss->cause == LOSS_STATED && !*loss->text)
-        accuse(life, "lost without a reason");
+        accuse(&life->store, "lost without a reason");
     if (!life->held && !life->leaving)
-        accuse(life, "lost, but not held");
+        accuse(&life->store, "lost, but not held");
     if (++life->loss_count > 1)
-        accuse(life, "lost twice");
+        accuse(&life->store, "lost twice");
     life->held = false;
 }
 
@@ -418,13 +718,13 @@ static void on_over(void *arg, const struct keeper_end *end)
 
     note(life, endings[end->ending]);
     if (life->store.holds && !life->store.parted)
-        accuse(life, "left without trying to release it");
+        accuse(&life->store, "left without trying to release it");
     if (end->ending == KEEPER_RELEASED && life->store.holds)
-        accuse(life, "said to be released, but was not");
+        accuse(&life->store, "said to be released, but was not");
     if (end->ending == KEEPER_NOT_ACQUIRED && end->refusal->cause != CAUSE_HELD)
-        accuse(life, "not acquired, but it was not held");
+        accuse(&life->store, "not acquired, but it was not held");
     if (loop_now(life->loop).ns > life->leave_by.ns && !strchr(life->schedule->actions, 'z'))
-        accuse(life, "over later than it was told");
+        accuse(&life->store, "over later than it was told");
     snprintf(life->why, sizeof life->why, "%s", end->text);
     life->over = true;
     life->held = false;
@@ -478,7 +778,7 @@ static void act(struct loop_timer *timer)
     } else if (what == 'h' || what == 'u') {
         keeper_hold_renewals(life->keeper, what == 'h');
     } else if (what == 'p') {
-        fake_poke(&life->store);
+        store_poke(&life->store.base);
     } else if (what == 'o') {
         fake_hand(&life->store);
     } else if (what == 'e') {
@@ -593,16 +893,14 @@ static void run_under(struct life *life, const struct schedule *schedule,
     arm_action(life);
     while (fake_turn(loop)) {
         if (life->held && !life->leaving && moment_reached(life->deadline, loop_now(loop)))
-            accuse(life, "held beyond the lease");
+            accuse(&life->store, "held beyond the lease");
         if (++turns == TURNS_MAX) {
-            accuse(life, "no end");
+            accuse(&life->store, "no end");
             break;
         }
     }
     if (!life->over)
-        accuse(life, "never over");
-    if (!life->fault)
-        life->fault = life->store.fault;
+        accuse(&life->store, "never over");
     keeper_free(life->keeper);
     store_close(&life->store.base);
     loop_free(loop);
@@ -621,12 +919,12 @@ static void test_schedule(const struct schedule *schedule, struct setting settin
     char *end = strrchr(life.store.log, ' ');
     if (end)
         *end = '\0';
-    if (tap_ok(!life.fault && strcmp(life.store.log, schedule->wanted) == 0, "%s: %s",
+    if (tap_ok(!life.store.fault && strcmp(life.store.log, schedule->wanted) == 0, "%s: %s",
                schedule->name, schedule->wanted))
         return;
     tap_note("got %s", life.store.log);
-    if (life.fault)
-        tap_note("%s", life.fault);
+    if (life.store.fault)
+        tap_note("%s", life.store.fault);
 }
 
 /* The next ones are called by the renewal behind a hand-over. */
@@ -705,14 +1003,14 @@ static void test_any(void)
         unsigned seed = part * 500, end = seed + 500;
         char answers[400], actions[400];
         struct schedule schedule = {.answers = answers, .actions = actions};
-        struct life life = {.fault = NULL};
-        for (; seed < end && !life.fault; seed++) {
+        struct life life = {.loop = NULL};
+        for (; seed < end && !life.store.fault; seed++) {
             make_schedule(seed, &schedule, answers, actions);
             run(&life, &schedule);
         }
-        if (tap_ok(!life.fault, "500 schedules by chance"))
+        if (tap_ok(!life.store.fault, "500 schedules by chance"))
             continue;
-        tap_note("%s (seed %u)", life.fault, seed - 1);
+        tap_note("%s (seed %u)", life.store.fault, seed - 1);
         tap_note("lease %d, wait %d, answers %s, actions %s", schedule.lease_ms, schedule.wait_ms,
                  answers, actions);
         tap_note("got %s", life.store.log);

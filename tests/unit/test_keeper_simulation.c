@@ -3,12 +3,551 @@
  * back. */
 #include "lock/keeper.h"
 
-#include "simulation.h"
-#include "quiet_events.h"
-#include "tap.h"
-
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "chance.h"
+#include "fake_loop.h"
+#include "quiet_events.h"
+#include "rules/handover.h"
+#include "store/store.h"
+#include "tap.h"
+
+/* -- the server and the network ------------------------------------------------------------------- */
+
+/* A store that is a real lock server, only elsewhere: requests and answers are late, lost, cut off,
+ * as chance has it; the server's clock runs fast, and somebody else wants the same lock all the
+ * time. Some servers forget everything now and then, and grant nothing new for a while. Some grant
+ * locks to sessions: for less time than was asked for, another time with each renewal, counted from
+ * a heartbeat; and sessions get lost. All others hand the lock over by a message, which may be
+ * lost, late, doubled, or forged. The simulation knows who really holds the lock, and accuses a
+ * caller who believes otherwise. */
+#define SIMULATION_EVENTS 64
+
+enum simulation_kind {
+    SIMULATION_FREE,
+    SIMULATION_ACQUIRE,
+    SIMULATION_RENEW,
+    SIMULATION_RELEASE,
+    SIMULATION_ANSWER,
+    SIMULATION_MESSAGE,
+    SIMULATION_OTHER
+};
+
+struct simulation {
+    struct store base;
+    struct loop *loop;
+    unsigned seed;
+    unsigned failing; /* of 16 requests, so many fare badly */
+
+    /* The server. */
+    enum { NO_OWNER, CALLER, OTHER } holder;
+    struct moment expires;
+    uint64_t fence;
+    struct moment barred; /* the caller's acquisitions until then */
+    bool queued;
+    bool forgetful;
+    bool in_sessions;
+    unsigned short_grants, sessions_lost;
+    int was_holder;                    /* when it forgot */
+    struct moment grace;               /* nothing new is granted until then */
+    char offered[HANDOVER_TOKEN_SIZE]; /* with the caller's place; "": nothing */
+    struct moment place_until;         /* as long as the caller waits without a call */
+    struct moment offer_until;         /* until when a hand-over lasts */
+    unsigned handed_over;
+    bool given_back; /* for good by the caller, since it has forgotten all */
+
+    /* Messages on their way, and future events. */
+    struct simulation_event {
+        struct loop_timer timer;
+        enum simulation_kind kind; /* FREE: not in use */
+        struct simulation *sim;
+        int64_t lease;
+        struct moment sent, not_after;
+        bool uncertain, in_time;
+        bool claims;     /* it says what was granted */
+        unsigned number; /* of the request */
+        bool answered;   /* by an ANSWER of its own */
+        struct moment answer_at;
+        char text[64];                   /* a message */
+        char token[HANDOVER_TOKEN_SIZE]; /* of an acquisition */
+    } events[SIMULATION_EVENTS];
+    struct answer answer; /* to the request under way */
+    store_done *done;     /* NULL: none is */
+    void *done_arg;
+    unsigned number;
+    bool acquiring;           /* it is to acquire */
+    bool releasing;           /* or to release */
+    bool hearing;             /* a message */
+    struct handover handover; /* as the store knows it */
+    int64_t asked;            /* ns: the lease of the latest acquisition */
+    bool owed; /* a release: as far as the answers tell, the caller may hold the lock */
+
+    /* The caller's belief, set by the test that listens to it. */
+    struct moment held_until; /* in the past: not held */
+    uint64_t held_fence;
+    bool quiet; /* no other owner comes any more */
+    const char *fault;
+    char log[4000]; /* the events, and when */
+};
+
+#define BAR_NS   (60 * NS_PER_SEC)
+#define OTHER_NS (12 * NS_PER_SEC) /* the other's longest lease */
+#define GRACE_NS (30 * NS_PER_SEC) /* the longest of all */
+#define PLACE_NS (7 * NS_PER_SEC)
+
+/* The fate of a request in a bad network. */
+enum fate { LOST, ANSWER_LOST, CUT_OFF, NOT_SENT, NOT_READY, SLOW, FATES };
+
+static void accuse(struct simulation *sim, const char *fault)
+{
+    if (!sim->fault)
+        sim->fault = fault;
+}
+
+/* One more word for the log; "when": by the server's time. */
+static void note_at(struct simulation *sim, struct moment when, const char *what)
+{
+    size_t used = strlen(sim->log);
+
+    if (used > sizeof sim->log / 2) {
+        memmove(sim->log, sim->log + used / 2, used - used / 2 + 1);
+        used -= used / 2;
+    }
+    snprintf(sim->log + used, sizeof sim->log - used, "%.3f %s, ", (double)when.ns / 1e9 - 1000,
+             what);
+}
+
+static struct simulation *of(struct store *base)
+{
+    return (struct simulation *)base;
+}
+
+/* Mostly short, sometimes long. */
+static int64_t some_time(struct simulation *sim, unsigned most_ms)
+{
+    unsigned limit = chance(&sim->seed, 4) ? 1 + most_ms / 50 : most_ms;
+    return (int64_t)chance(&sim->seed, limit) * NS_PER_MS;
+}
+
+static void happen(struct loop_timer *timer);
+
+static struct simulation_event *plan(struct simulation *sim, enum simulation_kind kind,
+                                     struct moment when)
+{
+    for (size_t i = 0; i < SIMULATION_EVENTS; i++) {
+        struct simulation_event *event = &sim->events[i];
+        if (event->kind != SIMULATION_FREE)
+            continue;
+        *event = (struct simulation_event){.kind = kind, .sim = sim, .number = sim->number};
+        event->timer = (struct loop_timer){.fire = happen, .owner = event};
+        loop_arm(sim->loop, &event->timer, when);
+        return event;
+    }
+    abort();
+}
+
+/* -- the server ------------------------------------------------------------------------------ */
+
+static bool is_free(const struct simulation *sim, struct moment now)
+{
+    return sim->holder == NO_OWNER || moment_reached(sim->expires, now);
+}
+
+static void poke(struct simulation *sim)
+{
+    if (sim->queued && chance(&sim->seed, 4))
+        store_poke(&sim->base);
+}
+
+/* -- hand-overs ------------------------------------------------------------------------------ */
+
+static void publish(struct simulation *sim, struct moment now, const char *text)
+{
+    struct simulation_event *event = plan(sim, SIMULATION_MESSAGE, now);
+
+    snprintf(event->text, sizeof event->text, "%s", text);
+}
+
+/* A published message comes soon, late, twice or never. */
+static void publish_badly(struct simulation *sim, struct moment now, const char *text)
+{
+    unsigned fate = chance(&sim->seed, 8);
+
+    if (fate > 0)
+        publish(sim, moment_plus(now, some_time(sim, fate == 1 ? 20000 : 200)), text);
+    if (fate == 2)
+        publish(sim, moment_plus(now, some_time(sim, 20000)), text);
+}
+
+/* A client that may publish, but not read the lock, knows at most earlier messages. */
+static void forge(struct simulation *sim, struct moment now)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%s %llu 0", chance(&sim->seed, 2) ? "AAAAAAAAAAAAAAAAAAAAAA" : "1",
+             (unsigned long long)sim->fence + 1);
+    publish(sim, moment_plus(now, some_time(sim, 3000)), text);
+}
+
+/* The other one gives the lock back: to the caller, if it waits and is alive. */
+static void hand_over(struct simulation *sim, struct moment now)
+{
+    char text[64];
+
+    if (!sim->queued || !sim->offered[0] || moment_reached(sim->place_until, now)) {
+        poke(sim);
+        return;
+    }
+    sim->holder = CALLER;
+    sim->fence++;
+    sim->expires = sim->offer_until;
+    sim->queued = false;
+    sim->handed_over++;
+    note_at(sim, now, "handed over");
+    snprintf(text, sizeof text, "%s %llu 0", sim->offered, (unsigned long long)sim->fence);
+    publish_badly(sim, now, text);
+}
+
+/* At the caller's. */
+static void hear(struct simulation *sim, const char *text)
+{
+    struct answer grant;
+
+    if (sim->done)
+        return;
+    sim->hearing = true;
+    if (handover_take(&sim->handover, text, sim->asked, &grant)) {
+        sim->owed = true;
+        store_hand(&sim->base, &grant);
+    } else {
+        store_poke(&sim->base);
+    }
+    sim->hearing = false;
+}
+
+/* The server's clock runs up to 1 % fast. */
+static struct moment expiry(struct simulation *sim, struct moment from, int64_t lease)
+{
+    return moment_plus(from, lease - lease * chance(&sim->seed, 101) / 10000);
+}
+
+/* A session is granted between a half and all of the requested lease. It counts from the latest
+ * heartbeat, up to a third of that before the request, and never ends an earlier grant sooner. */
+static void grant_session(struct simulation *sim, const struct simulation_event *event,
+                          struct moment now, bool held, struct answer *answer)
+{
+    int64_t lease = event->lease / 100 * (50 + chance(&sim->seed, 51));
+    int64_t age = lease / 300 * chance(&sim->seed, 100);
+    struct moment expires = expiry(sim, moment_plus(now, -age), lease);
+
+    sim->short_grants += lease < event->lease;
+    sim->expires = held ? moment_max(sim->expires, expires) : expires;
+    answer->lease = lease;
+    answer->from = moment_plus(event->sent, -age);
+}
+
+/* held: the caller has it already. */
+static struct answer grant(struct simulation *sim, const struct simulation_event *event,
+                           struct moment now, bool held)
+{
+    struct answer answer = {.verdict = VERDICT_GRANTED, .grants = {{.fence = sim->fence}}};
+
+    sim->holder = CALLER;
+    if (sim->in_sessions)
+        grant_session(sim, event, now, held, &answer);
+    else
+        sim->expires = expiry(sim, now, event->lease);
+    return answer;
+}
+
+static struct answer answer_unknown(enum cause cause, bool maybe_done)
+{
+    struct answer answer = {.verdict = VERDICT_UNKNOWN, .cause = cause, .maybe_done = maybe_done};
+
+    snprintf(answer.text, sizeof answer.text, "failure %d", cause);
+    return answer;
+}
+
+static struct answer acquire(struct simulation *sim, const struct simulation_event *event,
+                             struct moment now)
+{
+    struct answer held = {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .position = 1};
+
+    if (now.ns > event->not_after.ns)
+        return answer_unknown(CAUSE_NOT_READY, false);
+    if (!moment_reached(sim->barred, now))
+        return answer_unknown(CAUSE_UNREACHABLE, false);
+    if (sim->holder == NO_OWNER && !moment_reached(sim->grace, now)) {
+        sim->queued = true;
+        held.cause = CAUSE_GRACE;
+        held.grace_ms = moment_until(now, sim->grace) / NS_PER_MS;
+        return held;
+    }
+    if (sim->holder == CALLER || is_free(sim, now)) {
+        bool again = sim->holder == CALLER && !moment_reached(sim->expires, now);
+        sim->fence += !again;
+        sim->queued = sim->given_back = false;
+        return grant(sim, event, now, again);
+    }
+    sim->queued = true;
+    memcpy(sim->offered, event->token, sizeof sim->offered);
+    sim->place_until = expiry(sim, now, PLACE_NS);
+    sim->offer_until = expiry(sim, now, HANDOVER_MS * NS_PER_MS);
+    held.left_ms = moment_until(now, sim->expires) / NS_PER_MS;
+    return held;
+}
+
+static struct answer renew(struct simulation *sim, const struct simulation_event *event,
+                           struct moment now)
+{
+    bool again = sim->holder == NO_OWNER && event->claims && !moment_reached(sim->grace, now) &&
+                 !sim->given_back;
+
+    if (again && now.ns > event->not_after.ns)
+        return answer_unknown(CAUSE_NOT_READY, false);
+    if (sim->holder != CALLER && !again)
+        return (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
+    struct answer granted = grant(sim, event, now, !again);
+    granted.forgotten = again;
+    return granted;
+}
+
+static struct answer release(struct simulation *sim, const struct simulation_event *event,
+                             struct moment now)
+{
+    bool had = sim->holder == CALLER;
+    bool forgotten = sim->holder == NO_OWNER && !moment_reached(sim->grace, now);
+
+    if (event->in_time && now.ns > event->not_after.ns)
+        return answer_unknown(CAUSE_NOT_READY, false);
+    sim->queued = false;
+    sim->given_back |= event->uncertain;
+    if (event->uncertain)
+        sim->barred = moment_plus(now, BAR_NS);
+    if (had)
+        sim->holder = NO_OWNER;
+    if (!had && !forgotten)
+        return (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
+    return (struct answer){.verdict = VERDICT_GRANTED};
+}
+
+/* The holder does not know that the lock is forgotten. The other owner never asks for it again. */
+static void forget(struct simulation *sim, struct moment now)
+{
+    note_at(sim, now, "all is forgotten");
+    sim->given_back = false;
+    if (sim->holder != NO_OWNER)
+        sim->was_holder = sim->holder;
+    sim->holder = NO_OWNER;
+    sim->queued = false;
+    sim->grace = moment_plus(now, GRACE_NS);
+}
+
+/* A session ends before its lease does only if the caller can hear of it at once. */
+static bool may_lose_session(const struct simulation *sim, struct moment now)
+{
+    return sim->in_sessions && sim->holder == CALLER && loop_now(sim->loop).ns == now.ns;
+}
+
+/* Locks of the session are free at once. A grant that is on its way back is void. */
+static void lose_session(struct simulation *sim, struct moment now)
+{
+    note_at(sim, now, "session lost");
+    sim->sessions_lost++;
+    sim->holder = NO_OWNER;
+    sim->queued = false;
+    if (sim->done && !sim->releasing && sim->answer.verdict == VERDICT_GRANTED)
+        sim->answer = answer_unknown(CAUSE_NOT_READY, false);
+    store_lose(&sim->base, "the session is lost");
+}
+
+/* The other owner takes the lock when it is free, and releases it, or dies with it. */
+static void let_other_try(struct simulation *sim, struct moment now)
+{
+    if (sim->forgetful && chance(&sim->seed, 20) == 0) {
+        forget(sim, now);
+    } else if (may_lose_session(sim, now) && chance(&sim->seed, 20) == 0) {
+        lose_session(sim, now);
+    } else if (sim->holder == OTHER && chance(&sim->seed, 3)) {
+        sim->holder = NO_OWNER;
+        hand_over(sim, now);
+    } else if (sim->queued && chance(&sim->seed, 8) == 0) {
+        forge(sim, now);
+    } else if (is_free(sim, now) && moment_reached(sim->grace, now) && !sim->queued &&
+               chance(&sim->seed, 3)) {
+        sim->was_holder = NO_OWNER;
+        if (sim->held_until.ns > now.ns)
+            accuse(sim, "two hold the lock");
+        note_at(sim, now, "other takes it");
+        sim->holder = OTHER;
+        sim->fence++;
+        sim->expires = moment_plus(now, some_time(sim, OTHER_NS / NS_PER_MS));
+    }
+    if (!sim->quiet)
+        plan(sim, SIMULATION_OTHER, moment_plus(now, 1 + some_time(sim, 3000)));
+}
+
+static void answer(struct simulation *sim)
+{
+    store_done *done = sim->done;
+
+    sim->done = NULL;
+    sim->handover.open = sim->acquiring && sim->answer.verdict == VERDICT_REFUSED;
+    if (sim->acquiring)
+        sim->owed = sim->answer.verdict == VERDICT_GRANTED || sim->answer.maybe_done ||
+                    (sim->owed && sim->answer.verdict == VERDICT_UNKNOWN);
+    else if (sim->answer.verdict == VERDICT_REFUSED)
+        sim->owed = false;
+    done(sim->done_arg, &sim->answer);
+}
+
+/* At the time it was planned for: the server knows nothing of our process being stopped. */
+static void happen(struct loop_timer *timer)
+{
+    struct simulation_event event = *(struct simulation_event *)timer->owner, *self = timer->owner;
+    struct simulation *sim = event.sim;
+    struct answer result = {0};
+    static const char *const names[] = {"", "acquire", "renew", "release", "answer", "message", ""};
+
+    self->kind = SIMULATION_FREE;
+    if (event.kind != SIMULATION_OTHER)
+        note_at(sim, timer->due, names[event.kind]);
+    switch (event.kind) {
+    case SIMULATION_ACQUIRE: result = acquire(sim, &event, timer->due); break;
+    case SIMULATION_RENEW: result = renew(sim, &event, timer->due); break;
+    case SIMULATION_RELEASE: result = release(sim, &event, timer->due); break;
+    case SIMULATION_OTHER: let_other_try(sim, timer->due); break;
+    case SIMULATION_ANSWER:
+        if (sim->done && event.number == sim->number)
+            answer(sim);
+        break;
+    case SIMULATION_MESSAGE: hear(sim, event.text); break;
+    case SIMULATION_FREE: break;
+    }
+    if (!event.answered || event.number != sim->number || !sim->done)
+        return;
+    sim->answer = result;
+    plan(sim, SIMULATION_ANSWER, event.answer_at);
+}
+
+/* -- the network ----------------------------------------------------------------------------- */
+
+/* Sends a request: it may be done, at some time, and its answer may come, in time. */
+static void post(struct simulation *sim, enum simulation_kind kind,
+                 const struct operation *operation, bool answered)
+{
+    struct moment now = loop_now(sim->loop), until = operation->until;
+    const struct lock_grant *grants = kind == SIMULATION_RENEW ? operation->renew->grants : NULL;
+    static const char *const fates[] = {"lost",      "answer lost", "cut off", "not sent",
+                                        "not ready", "slow",        "sent"};
+    bool bad = chance(&sim->seed, 16) < sim->failing;
+    enum fate fate = bad ? chance(&sim->seed, FATES) : FATES;
+    struct moment there = moment_plus(now, some_time(sim, fate == SLOW ? 20000 : 200));
+    struct moment back = moment_plus(there, some_time(sim, fate == SLOW ? 20000 : 200));
+
+    note_at(sim, now, fates[fate]);
+    if (fate == NOT_SENT || fate == NOT_READY) {
+        sim->answer = answer_unknown(fate == NOT_SENT ? CAUSE_UNREACHABLE : CAUSE_NOT_READY, false);
+        plan(sim, SIMULATION_ANSWER, moment_min(until, moment_plus(now, some_time(sim, 300))));
+        return;
+    }
+    bool comes =
+        answered && fate != LOST && fate != ANSWER_LOST && fate != CUT_OFF && back.ns <= until.ns;
+    if (fate != LOST) {
+        struct simulation_event *event = plan(sim, kind, there);
+        event->lease = operation_lock(operation).lease;
+        event->sent = now;
+        event->not_after = until;
+        if (kind == SIMULATION_RELEASE) {
+            event->uncertain = operation->release->uncertain;
+            event->in_time = operation->release->in_time;
+        }
+        event->claims = grants && grants[0].fence == sim->held_fence;
+        event->answered = comes;
+        event->answer_at = back;
+        if (kind == SIMULATION_ACQUIRE)
+            memcpy(event->token, sim->handover.token, sizeof event->token);
+    }
+    if (answered && !comes) {
+        sim->answer = answer_unknown(CAUSE_UNREACHABLE, true);
+        plan(sim, SIMULATION_ANSWER,
+             fate == CUT_OFF ? moment_min(until, moment_plus(now, some_time(sim, 300))) : until);
+    }
+}
+
+static void start(struct store *base, const struct operation *operation)
+{
+    static const enum simulation_kind kinds[] = {[VERB_ACQUIRE] = SIMULATION_ACQUIRE,
+                                                 [VERB_RENEW] = SIMULATION_RENEW,
+                                                 [VERB_RELEASE] = SIMULATION_RELEASE};
+    struct simulation *sim = of(base);
+    enum simulation_kind kind = kinds[operation->verb];
+
+    if (sim->done)
+        accuse(sim, "two operations at a time");
+    if (kind == SIMULATION_ACQUIRE) {
+        sim->asked = operation->acquire->lease;
+        sim->handover = (struct handover){0};
+        if (operation->acquire->offer && !sim->forgetful && !sim->in_sessions)
+            handover_offer(&sim->handover, loop_now(sim->loop));
+    }
+    sim->done = operation->done;
+    sim->done_arg = operation->arg;
+    sim->number++;
+    sim->acquiring = kind == SIMULATION_ACQUIRE;
+    sim->releasing = kind == SIMULATION_RELEASE;
+    sim->answer = (struct answer){.verdict = VERDICT_UNKNOWN};
+    sim->handover.open = false;
+    sim->owed &= kind != SIMULATION_RELEASE;
+    post(sim, kind, operation, true);
+}
+
+/* The caller need not send a release again only if this one was sent. */
+static bool release_nowait(struct store *base, const struct release_request *request)
+{
+    struct simulation *sim = of(base);
+    const struct operation operation = {
+        .verb = VERB_RELEASE, .release = request, .until = loop_now(sim->loop)};
+
+    sim->done = NULL;
+    sim->number++;
+    if (chance(&sim->seed, 4) == 0)
+        return false;
+    sim->owed = false;
+    post(sim, SIMULATION_RELEASE, &operation, false);
+    return true;
+}
+
+static void close_store(struct store *base)
+{
+    (void)base;
+}
+
+/* To be zeroed before. */
+static void sim_begin(struct simulation *sim, struct loop *loop, unsigned seed)
+{
+    static const struct store_ops ops = {close_store, start, release_nowait};
+
+    sim->base.ops = &ops;
+    sim->loop = loop;
+    sim->seed = seed;
+    chance_for_system(&sim->seed); /* the same seed is the same life */
+    sim->failing = chance(&sim->seed, 4) ? chance(&sim->seed, 14) : 0;
+    sim->forgetful = chance(&sim->seed, 3) == 0;
+    sim->in_sessions = !sim->forgetful && chance(&sim->seed, 2);
+    if (!sim->forgetful && !sim->in_sessions && chance(&sim->seed, 4)) {
+        sim->holder = OTHER;
+        sim->fence = 1;
+        sim->expires = moment_plus(loop_now(loop), OTHER_NS);
+    }
+    sim->held_until = sim->barred = sim->grace = loop_now(loop);
+    fake_descriptor(loop, happen);
+    plan(sim, SIMULATION_OTHER, moment_plus(loop_now(loop), some_time(sim, 3000)));
+}
+
+/* -- the keeper ----------------------------------------------------------------------------------- */
 
 #define SCHEDULES 20000
 #define PART      1000
@@ -32,7 +571,7 @@ struct life {
 
 static void note(struct life *life, const char *what)
 {
-    simulation_log(&life->sim, loop_now(life->loop), what);
+    note_at(&life->sim, loop_now(life->loop), what);
 }
 
 static void let_go(struct life *life)
@@ -48,9 +587,9 @@ static void take_deadline(struct life *life, struct moment deadline)
     bool had = sim->holder == NO_OWNER && sim->was_holder == CALLER;
 
     if ((sim->holder != CALLER && !had) || sim->fence != sim->held_fence)
-        simulation_accuse(sim, "held against the server's word");
+        accuse(sim, "held against the server's word");
     else if (sim->expires.ns < deadline.ns)
-        simulation_accuse(sim, "a deadline behind the server's");
+        accuse(sim, "a deadline behind the server's");
     sim->held_until = deadline;
 }
 
@@ -60,9 +599,9 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
 
     note(life, "HELD");
     if (life->held || life->leaving)
-        simulation_accuse(&life->sim, "held twice, or after the end");
+        accuse(&life->sim, "held twice, or after the end");
     if (life->away)
-        simulation_accuse(&life->sim, "held by one who is away");
+        accuse(&life->sim, "held by one who is away");
     life->held = true;
     life->holds++;
     life->started += life->sim.hearing;
@@ -77,7 +616,7 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     note(life, "EXTENDED");
     life->returns += forgotten;
     if (!life->held)
-        simulation_accuse(&life->sim, "extended, but not held");
+        accuse(&life->sim, "extended, but not held");
     take_deadline(life, lease.end);
 }
 
@@ -88,7 +627,7 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
     (void)loss;
     note(life, "LOST");
     if (!life->held && !life->leaving)
-        simulation_accuse(&life->sim, "lost, but not held");
+        accuse(&life->sim, "lost, but not held");
     life->losses++;
     let_go(life);
 }
@@ -99,11 +638,11 @@ static void on_over(void *arg, const struct keeper_end *end)
 
     note(life, "OVER");
     if (life->over)
-        simulation_accuse(&life->sim, "over twice");
+        accuse(&life->sim, "over twice");
     if (life->sim.owed)
-        simulation_accuse(&life->sim, "left without trying to release it");
+        accuse(&life->sim, "left without trying to release it");
     if (loop_now(life->loop).ns > life->leave_by.ns && !life->stopped)
-        simulation_accuse(&life->sim, "over later than it was told");
+        accuse(&life->sim, "over later than it was told");
     life->over = true;
     life->ending = end->ending;
     let_go(life);
@@ -136,7 +675,7 @@ static void leave(struct life *life, bool cancel)
 
 static void plan_action(struct life *life)
 {
-    int64_t pause = simulation_chance(&life->sim, simulation_chance(&life->sim, 2) ? 300 : 9000);
+    int64_t pause = chance(&life->sim.seed, chance(&life->sim.seed, 2) ? 300 : 9000);
 
     loop_arm(life->loop, &life->action, moment_plus(loop_now(life->loop), pause * NS_PER_MS));
 }
@@ -144,13 +683,13 @@ static void plan_action(struct life *life)
 static void act(struct loop_timer *timer)
 {
     struct life *life = timer->owner;
-    unsigned what = simulation_chance(&life->sim, 12);
+    unsigned what = chance(&life->sim.seed, 12);
 
     if (life->actions == 0)
         leave(life, true);
     else if (what == 0 && life->held)
         leave(life, false);
-    else if (what == 1 && simulation_chance(&life->sim, 3) == 0)
+    else if (what == 1 && chance(&life->sim.seed, 3) == 0)
         leave(life, true);
     else if (what == 2)
         keeper_verify(life->keeper);
@@ -172,7 +711,7 @@ static void act(struct loop_timer *timer)
     } else if (what == 6) {
         note(life, "STOP");
         life->stopped = true;
-        fake_suspend(life->loop, simulation_chance(&life->sim, 40000) * NS_PER_MS);
+        fake_suspend(life->loop, chance(&life->sim.seed, 40000) * NS_PER_MS);
     }
     if (life->actions-- > 0 && !life->over && !life->leaving)
         plan_action(life);
@@ -185,18 +724,18 @@ static void begin(struct life *life, unsigned seed)
     int lease, wait;
 
     *life = (struct life){.loop = loop_new(), .leave_by = MOMENT_NEVER};
-    simulation_begin(&life->sim, life->loop, seed);
-    lease = leases[simulation_chance(&life->sim, COUNT(leases))];
-    wait = waits[simulation_chance(&life->sim, COUNT(waits))];
+    sim_begin(&life->sim, life->loop, seed);
+    lease = leases[chance(&life->sim.seed, COUNT(leases))];
+    wait = waits[chance(&life->sim.seed, COUNT(waits))];
     life->plan = (struct keeper_plan){
         .request =
             {.keys = keys, .key_count = 1, .owner = "us", .lease = lease * NS_PER_MS, .who = ""},
         .wait = wait != 0,
         .wait_until = wait < 0 ? MOMENT_NEVER : moment_plus(loop_now(life->loop), wait * NS_PER_MS),
-        .renew = simulation_chance(&life->sim, 8) > 0,
+        .renew = chance(&life->sim.seed, 8) > 0,
         .connect_timeout = 5 * NS_PER_SEC,
         .server_wait = 5 * NS_PER_SEC};
-    life->actions = simulation_chance(&life->sim, 30);
+    life->actions = chance(&life->sim.seed, 30);
     life->action = (struct loop_timer){.fire = act, .owner = life};
     life->keeper = keeper_start(life->loop, &life->sim.base, &life->plan, &events, life);
     plan_action(life);
@@ -210,13 +749,13 @@ static void live(struct life *life, unsigned seed)
     begin(life, seed);
     while (!life->sim.fault && fake_turn(life->loop)) {
         if (++turns == TURNS_MAX)
-            simulation_accuse(&life->sim, "no end");
+            accuse(&life->sim, "no end");
     }
     if (!life->over)
-        simulation_accuse(&life->sim, "never over");
+        accuse(&life->sim, "never over");
     bool clean = life->ending == KEEPER_RELEASED || life->ending == KEEPER_NOT_ACQUIRED;
     if ((clean || life->sim.failing == 0) && life->sim.holder == CALLER)
-        simulation_accuse(&life->sim, "gone, but holds the lock");
+        accuse(&life->sim, "gone, but holds the lock");
     keeper_free(life->keeper);
     store_close(&life->sim.base);
     loop_free(life->loop);
