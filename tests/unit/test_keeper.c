@@ -8,6 +8,7 @@
 
 #include "chance.h"
 #include "fake_loop.h"
+#include "keepers.h"
 #include "store/store.h"
 #include "tap.h"
 
@@ -277,12 +278,7 @@ static bool release_nowait(struct store *base, const struct release_request *req
     return true;
 }
 
-static void close_store(struct store *base)
-{
-    (void)base;
-}
-
-static const struct store_ops fake_ops = {close_store, start, release_nowait};
+static const struct store_ops fake_ops = {close_nothing, start, release_nowait};
 
 static void fake_store_init(struct fake_store *store, struct loop *loop, const char *answers)
 {
@@ -863,22 +859,13 @@ static void run_under(struct life *life, const struct schedule *schedule,
     int64_t lease_ms = schedule->lease_ms ? labs(schedule->lease_ms) : 30000;
     struct loop *loop = loop_new();
     struct moment now = loop_now(loop);
-    static const char *const keys[] = {"k"};
-    struct keeper_plan plan = {.request = {.keys = keys,
-                                           .key_count = 1,
-                                           .owner = "us",
-                                           .mode = setting->mode,
-                                           .lease = lease_ms * NS_PER_MS,
-                                           .who = ""},
-                               .wait = schedule->wait_ms != 0,
-                               .wait_until = schedule->wait_ms < 0
-                                                 ? MOMENT_NEVER
-                                                 : moment_plus(now, schedule->wait_ms * NS_PER_MS),
-                               .renew = schedule->lease_ms >= 0,
-                               .connect_timeout = CONNECT_MS * NS_PER_MS,
-                               .server_wait = setting->server_wait_ms * NS_PER_MS};
+    struct keeper_plan plan =
+        plan_of("us", lease_ms * NS_PER_MS, schedule->wait_ms * NS_PER_MS, now);
     int turns = 0;
 
+    plan.request.mode = setting->mode;
+    plan.renew = schedule->lease_ms >= 0;
+    plan.server_wait = setting->server_wait_ms * NS_PER_MS;
     *life = (struct life){.schedule = schedule,
                           .loop = loop,
                           .actions = schedule->actions,

@@ -4,18 +4,16 @@
 #include "lock/keeper.h"
 
 #include "fake_loop.h"
-#include "quiet_events.h"
+#include "keepers.h"
 #include "tap.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define LEASE_NS   (30 * NS_PER_SEC)
-#define CONNECT_NS (5 * NS_PER_SEC)
-#define LEAVE_NS   (8 * NS_PER_SEC)
-#define WHILE_NS   (40 * NS_PER_SEC)
-#define TURNS_MAX  10000
-#define KEYS       3
+#define LEASE_NS  (30 * NS_PER_SEC)
+#define LEAVE_NS  (8 * NS_PER_SEC)
+#define WHILE_NS  (40 * NS_PER_SEC)
+#define TURNS_MAX 10000
 
 /* -- a store ----------------------------------------------------------------------------------- */
 
@@ -102,11 +100,6 @@ static bool release_nowait(struct store *base, const struct release_request *req
     return true;
 }
 
-static void close_store(struct store *base)
-{
-    (void)base;
-}
-
 /* -- its keeper -------------------------------------------------------------------------------- */
 
 struct life {
@@ -175,19 +168,8 @@ static const struct {
 
 static void live(size_t i)
 {
-    static const struct store_ops ops = {close_store, start, release_nowait};
+    static const struct store_ops ops = {close_nothing, start, release_nowait};
     static const char *const keys[] = {"a", "b", "c"};
-    const struct keeper_plan plan = {.request = {.keys = keys,
-                                                 .key_count = KEYS,
-                                                 .take = 1,
-                                                 .owner = "us",
-                                                 .lease = LEASE_NS,
-                                                 .who = ""},
-                                     .wait = true,
-                                     .wait_until = MOMENT_NEVER,
-                                     .renew = true,
-                                     .connect_timeout = CONNECT_NS,
-                                     .server_wait = 60 * NS_PER_SEC};
     struct life life = {.loop = loop_new(), .action = lives[i].action};
     struct moment now = loop_now(life.loop);
     struct keeper_past past = {.began = now,
@@ -195,8 +177,13 @@ static void live(size_t i)
                                .held = lives[i].past == 'h',
                                .lease = {moment_plus(now, LEASE_NS), LEASE_NS},
                                .grants = {{.absent = true}, {.fence = 7}, {.absent = true}}};
+    struct keeper_plan plan = plan_of("us", LEASE_NS, -1, now);
     int turns = 0;
 
+    plan.request.keys = keys;
+    plan.request.key_count = COUNT(keys);
+    plan.request.take = 1;
+    plan.server_wait = 60 * NS_PER_SEC;
     life.store =
         (struct recorder){.base.ops = &ops, .loop = life.loop, .answers = lives[i].answers};
     life.store.reply = (struct loop_timer){.fire = reply, .owner = &life.store};

@@ -4,7 +4,7 @@
 #include "lock/keeper.h"
 
 #include "fake_loop.h"
-#include "quiet_events.h"
+#include "keepers.h"
 #include "lock/lease.h"
 #include "tap.h"
 
@@ -203,15 +203,10 @@ static const struct keeper_events events = {
 
 enum waiting { NO_WAIT, WAIT, WAIT_FOR_EVER };
 
-static void close_store(struct store *base)
-{
-    (void)base;
-}
-
 static void begin(struct life *life, int64_t lease, int64_t trip, enum waiting waiting)
 {
-    static const struct store_ops ops = {close_store, far_start, release_nowait};
-    static const char *const keys[] = {"k"};
+    static const struct store_ops ops = {close_nothing, far_start, release_nowait};
+    int64_t wait = waiting == NO_WAIT ? 0 : waiting == WAIT ? 3 * lease : -1;
 
     *life = (struct life){.far = {.base = {.ops = &ops}, .trip = trip}};
     current = &life->far;
@@ -219,13 +214,8 @@ static void begin(struct life *life, int64_t lease, int64_t trip, enum waiting w
     life->far.connect_timeout = 5 * S > 4 * lease ? 5 * S : 4 * lease;
     life->begun = loop_now(life->far.loop);
     life->far.expires = life->begun;
-    life->plan = (struct keeper_plan){
-        .request = {.keys = keys, .key_count = 1, .owner = "us", .lease = lease, .who = ""},
-        .wait = waiting != NO_WAIT,
-        .wait_until = waiting == WAIT ? moment_plus(life->begun, 3 * lease) : MOMENT_NEVER,
-        .renew = true,
-        .connect_timeout = life->far.connect_timeout,
-        .server_wait = life->far.connect_timeout};
+    life->plan = plan_of("us", lease, wait, life->begun);
+    life->plan.connect_timeout = life->plan.server_wait = life->far.connect_timeout;
 }
 
 static struct keeper *start(struct life *life)

@@ -9,7 +9,7 @@
 
 #include "chance.h"
 #include "fake_loop.h"
-#include "quiet_events.h"
+#include "keepers.h"
 #include "rules/handover.h"
 #include "store/store.h"
 #include "tap.h"
@@ -520,15 +520,10 @@ static bool release_nowait(struct store *base, const struct release_request *req
     return true;
 }
 
-static void close_store(struct store *base)
-{
-    (void)base;
-}
-
 /* To be zeroed before. */
 static void sim_begin(struct simulation *sim, struct loop *loop, unsigned seed)
 {
-    static const struct store_ops ops = {close_store, start, release_nowait};
+    static const struct store_ops ops = {close_nothing, start, release_nowait};
 
     sim->base.ops = &ops;
     sim->loop = loop;
@@ -719,7 +714,6 @@ static void act(struct loop_timer *timer)
 
 static void begin(struct life *life, unsigned seed)
 {
-    static const char *const keys[] = {"k"};
     static const int leases[] = {1000, 3000, 30000}, waits[] = {-1, -1, 0, 1500, 20000};
     int lease, wait;
 
@@ -727,14 +721,8 @@ static void begin(struct life *life, unsigned seed)
     sim_begin(&life->sim, life->loop, seed);
     lease = leases[chance(&life->sim.seed, COUNT(leases))];
     wait = waits[chance(&life->sim.seed, COUNT(waits))];
-    life->plan = (struct keeper_plan){
-        .request =
-            {.keys = keys, .key_count = 1, .owner = "us", .lease = lease * NS_PER_MS, .who = ""},
-        .wait = wait != 0,
-        .wait_until = wait < 0 ? MOMENT_NEVER : moment_plus(loop_now(life->loop), wait * NS_PER_MS),
-        .renew = chance(&life->sim.seed, 8) > 0,
-        .connect_timeout = 5 * NS_PER_SEC,
-        .server_wait = 5 * NS_PER_SEC};
+    life->plan = plan_of("us", lease * NS_PER_MS, wait * NS_PER_MS, loop_now(life->loop));
+    life->plan.renew = chance(&life->sim.seed, 8) > 0;
     life->actions = chance(&life->sim.seed, 30);
     life->action = (struct loop_timer){.fire = act, .owner = life};
     life->keeper = keeper_start(life->loop, &life->sim.base, &life->plan, &events, life);

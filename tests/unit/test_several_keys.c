@@ -35,8 +35,7 @@ struct sim_server {
     struct loop *loop;
     unsigned seed;
     bool has_queue;
-    unsigned silent;  /* of 100 answers, so many are lost */
-    const char *dead; /* a key whose server does not answer; NULL */
+    unsigned silent; /* of 100 answers, so many are lost */
     struct sim_key keys[SIM_KEYS];
     struct sim_link *links[SIM_LINKS];
     const char *fault; /* a wrong request to a store; NULL */
@@ -54,12 +53,6 @@ static void sim_server_begin(struct sim_server *server, unsigned seed)
     *server = (struct sim_server){.loop = loop_new(), .seed = seed, .has_queue = true};
     for (size_t i = 0; i < SIM_KEYS; i++)
         server->keys[i].name = names[i];
-}
-
-/* All connections have been closed. */
-static void sim_server_end(struct sim_server *server)
-{
-    loop_free(server->loop);
 }
 
 static struct sim_key *sim_find_key(struct sim_server *server, const char *name)
@@ -192,16 +185,10 @@ static void call_first(struct sim_server *server, const struct sim_key *key)
     }
 }
 
-static bool is_dead(const struct sim_link *link)
-{
-    return link->server->dead && strcmp(link->key->name, link->server->dead) == 0;
-}
-
 static void obey(struct loop_timer *timer)
 {
     static const struct answer mute = {
         .verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true};
-    static const struct answer away = {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE};
     struct sim_link *link = timer->owner;
     struct sim_server *server = link->server;
     struct sim_key *key = link->key;
@@ -209,10 +196,6 @@ static void obey(struct loop_timer *timer)
     bool changed = false;
 
     link->busy = false;
-    if (is_dead(link)) {
-        link->done(link->arg, &away);
-        return;
-    }
     if (link->verb == VERB_ACQUIRE) {
         acquire_key(server, key, link->owner, &link->request, &answer);
         bool listens = link->request.listen && answer.verdict == VERDICT_REFUSED;
@@ -236,7 +219,6 @@ static struct sim_key *key_of(struct sim_server *server, const char *const *keys
 static void start(struct store *base, const struct operation *operation)
 {
     struct sim_link *link = of(base);
-    struct moment now = loop_now(link->server->loop);
 
     if (link->busy)
         link->server->fault = "the store was asked while it was busy";
@@ -247,8 +229,7 @@ static void start(struct store *base, const struct operation *operation)
     link->done = operation->done;
     link->arg = operation->arg;
     int64_t trip = (1 + chance(&link->server->seed, 5)) * NS_PER_MS;
-    loop_arm(link->server->loop, &link->timer,
-             is_dead(link) ? moment_max(now, operation->until) : moment_plus(now, trip));
+    loop_arm(link->server->loop, &link->timer, moment_plus(loop_now(link->server->loop), trip));
 }
 
 static bool release_nowait(struct store *base, const struct release_request *request)
@@ -488,7 +469,7 @@ static void end(void)
         loop_disarm(server.loop, &takers[i].timer);
         store_close(takers[i].store);
     }
-    sim_server_end(&server);
+    loop_free(server.loop);
 }
 
 static bool is_over(const struct run *run)

@@ -5,7 +5,7 @@
 #include "lock/throttle.h"
 
 #include "fake_loop.h"
-#include "quiet_events.h"
+#include "keepers.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -106,14 +106,7 @@ static void wait_for_lock(struct eager *eager)
                                                 .outage.recovered = quiet_recovered,
                                                 .lost = quiet_lost,
                                                 .over = on_over};
-    static const char *const keys[] = {"k"};
-    struct keeper_plan plan = {
-        .request = {.keys = keys, .key_count = 1, .owner = "us", .who = "", .lease = 30 * S},
-        .wait = true,
-        .wait_until = MOMENT_NEVER,
-        .renew = true,
-        .connect_timeout = 5 * S,
-        .server_wait = 5 * S};
+    const struct keeper_plan plan = plan_of("us", 30 * S, -1, loop_now(eager->loop));
     struct moment end = moment_plus(loop_now(eager->loop), MINUTE);
     struct keeper *keeper = keeper_start(eager->loop, &eager->base, &plan, &events, NULL);
 

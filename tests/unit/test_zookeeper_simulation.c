@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "keepers.h"
 #include "tap.h"
 #include "zk_world.h"
 
@@ -298,16 +299,6 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     take_lease(player, lease);
 }
 
-static void on_trouble(void *arg, const struct answer *why)
-{
-    (void)arg, (void)why;
-}
-
-static void on_recovered(void *arg, int64_t after)
-{
-    (void)arg, (void)after;
-}
-
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct player *player = arg;
@@ -347,7 +338,7 @@ static bool is_absent(void *arg)
 }
 
 static const struct keeper_events events = {
-    on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, is_absent};
+    on_waiting, on_held, on_extended, {quiet_answer, quiet_recovered}, on_lost, on_over, is_absent};
 
 /* -- what a player does ------------------------------------------------------------------------ */
 
@@ -431,17 +422,11 @@ static void begin(struct player *player)
     for (size_t i = 0; outer && i < player->plan.request.key_count; i++)
         if (index_of(outer, player->keys[i]) < 0)
             wait = wait < 0 ? 20000 : wait; /* it might wait for ever: rlock-stores(7) says so */
-    player->plan = (struct keeper_plan){
-        .request = {.keys = player->keys,
-                    .key_count = player->plan.request.key_count,
-                    .owner = player->owner,
-                    .lease = lease * NS_PER_MS,
-                    .who = ""},
-        .wait = wait != 0,
-        .wait_until = wait < 0 ? MOMENT_NEVER : moment_plus(now_of(player), wait * NS_PER_MS),
-        .renew = zk_chance(world, 8) > 0,
-        .connect_timeout = 5 * NS_PER_SEC,
-        .server_wait = 5 * NS_PER_SEC};
+    size_t key_count = player->plan.request.key_count;
+    player->plan = plan_of(player->owner, lease * NS_PER_MS, wait * NS_PER_MS, now_of(player));
+    player->plan.request.keys = player->keys;
+    player->plan.request.key_count = key_count;
+    player->plan.renew = zk_chance(world, 8) > 0;
     if (life->limit) {
         player->plan.request.mode = LOCK_LIMIT;
         player->plan.request.limit = life->limit;
