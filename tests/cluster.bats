@@ -365,8 +365,6 @@ have_had_turns() {
     poll_until 6 "$RLOCK" status -q "$a" "$b" "$c"
 }
 
-# ---------------------------------------------------------------- other servers
-
 @test "H135 several keys: the agent is killed, and the next one renews and releases all of them" {
     local key
     stay a "${at[0]}" --lease 9s "${at[@]:1}"
@@ -398,6 +396,57 @@ have_had_turns() {
     done
 }
 
+# ---------------------------------------------------------------- the holder is asked
+
+@test "H45 a Cluster: the holder is asked, of one key and of several at different nodes" {
+    local key=${at[0]} other=${at[1]}
+    asks_holder "$key"
+    bg b rlock run --lease 9s "$key" "$other" -- sh -c ": >'$T/b.up'; exec sleep 1000"
+    poll_until 10 test -e "$T/b.up"
+    run -0 --separate-stderr rlock force-release --yes "$other"
+    stderr_line "^rlock: $other was released by "
+    ends_with b 79
+    poll_until 5 is_free "$key"
+}
+
+# Each KEY is renewed by itself; the renewal of one does not end the listening of another.
+@test "H45 a Cluster: the holder of several keys at one node hears of each of them" {
+    local key node keys
+    node=$(masters | cut -d ' ' -f 1)
+    keys=("$(key_at "$node" a)" "$(key_at "$node" b)" "${at[1]}")
+    for key in "${keys[@]}"; do
+        bg b rlock run --lease 1h "${keys[@]}" -- sh -c ": >'$T/b.up'; exec sleep 1000"
+        poll_until 10 test -e "$T/b.up"
+        poll_until 10 listens_to "${keys[@]}"
+        run -0 --separate-stderr rlock force-release --yes "$key"
+        stderr_line "^rlock: $key was released by "
+        ends_with b 79
+        rm "$T/b.up"
+    done
+}
+
+# listens_to KEY...: someone listens for who asks for them, at some node.
+listens_to() {
+    local key node found
+    for key; do
+        found=
+        for node in $(masters); do
+            found+=$(cli "$node" pubsub channels "rlock:{$key}:*")
+        done
+        [[ $found ]] || return
+    done
+}
+
+@test "a Cluster: --replace asks the holder, and has the lock after it" {
+    local key=${at[0]}
+    hold a "$key" --lease 9s
+    run -0 rlock run --replace "$key" -- true
+    ends_with a 79
+    contains "$T/a.err" ': --replace; stopping'
+}
+
+# ---------------------------------------------------------------- other servers
+
 @test "a single server is refused as a Cluster" {
     local port
     port=$(free_ports 1)
@@ -408,7 +457,11 @@ have_had_turns() {
     run -69 --separate-stderr rlock status -u "cluster://127.0.0.1:$port"
     stderr_line 'this server is not in cluster mode'
     [[ ! -e $T/run ]]
+    run -69 --separate-stderr rlock doctor --json -u "cluster://127.0.0.1:$port"
+    json '.servers[0].findings | any(.check == "reach" and (.text | contains("not in cluster mode")))'
     redis config set port 0 >/dev/null
+    run -69 --separate-stderr rlock doctor --server-wait 0 -u "cluster://127.0.0.1:$(free_ports 1)"
+    stderr_line '^rlock: doctor: not fit to hold locks: reach: cannot reach cluster://'
 }
 
 @test "a Cluster is refused as a single server" {
@@ -453,8 +506,7 @@ have_had_turns() {
     run -0 rlock status
     kill "${pid[proxy]}"
     run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$(master_of "${at[0]}")" \
-        --connect-timeout 4s \
-        "${at[2]}" -- true
+        --server-wait 0 "${at[2]}" -- true
     stderr_line "cannot reach cluster://${proxy[proxy]}"
     cli "$node" config set cluster-announce-port 0 >/dev/null
     poll_until 10 announces "127.0.0.1:$node"
@@ -559,19 +611,18 @@ odd() {
 
 @test "H57 a redirection that names no host ends with 69, and is told" {
     local port where
+    refers() { # TEXT WHERE
+        odd "n$port" "$port" "MOVED $2"
+        refused 69 run -u "cluster://127.0.0.1:$port" --server-wait 0 k -- touch "$T/run"
+        stderr_line "$1"
+    }
     for where in '1 ?:7000' '1 127.0.0.1:0' '1 127.0.0.1:70000' '99999 127.0.0.1:7000' '1 7000' \
         ''; do
         port=$(free_ports 1)
-        odd "n$port" "$port" "MOVED $where"
-        refused 69 run -u "cluster://127.0.0.1:$port" \
-            --connect-timeout 3s k -- touch "$T/run"
-        stderr_line "the Cluster refers to no host: MOVED"
+        refers "the Cluster refers to no host: MOVED" "$where"
     done
     port=$(free_ports 1)
-    odd x "$port" "MOVED 1 :$port"
-    refused 69 run -u "cluster://127.0.0.1:$port" --connect-timeout 3s k -- \
-        touch "$T/run"
-    stderr_line "one node after the other: MOVED 1 :$port"
+    refers "one node after the other: MOVED 1 :$port" "1 :$port"
 }
 
 # is_taken_away SLOT: from all nodes, which tell each other of it until the last one has lost it.
@@ -609,34 +660,18 @@ is_taken_away() {
     json '.findings[0] | .check == "cluster" and .level == "unfit" and (.text | startswith("1 of 16384 slots"))'
 }
 
-@test "doctor: a single server, or one that does not answer, is unfit: 69" {
-    run -69 --separate-stderr rlock doctor -u "cluster://127.0.0.1:$(free_ports 1)"
-    stderr_line '^rlock: doctor: not fit to hold locks: reach: cannot reach cluster://'
-    local port
-    port=$(free_ports 1)
-    redis config set port "$port"
-    run -69 --separate-stderr rlock doctor --json -u "cluster://127.0.0.1:$port"
-    json '.servers[0].findings | any(.check == "reach" and (.text | contains("not in cluster mode")))'
-    redis config set port 0
-}
-
-@test "H126 a waiter that is stopped is passed over, and has its turn when it continues" {
-    local key first=${at[0]} second=${at[1]}
-    # The second one is waited for, then the first one.
-    for key in "$first" "$second"; do
-        rm -f "$LOG"
-        hold a "$key" --lease 60s
-        queue asleep "$key" --lease 60s "$first$([[ $key != "$first" ]] || echo -only)"
-        queue w "$key"
-        kill -STOP "${pid[asleep]}"
-        kill "${pid[a]}"
-        finish w 20
-        [[ $status == 0 && $(<"$LOG") == w ]]
-        run -0 rlock run -n "$first" "$second" -- true
-        kill -CONT "${pid[asleep]}"
-        finish asleep 20
-        [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
-    done
+@test "H126 a waiter for several keys that is stopped is passed over, and has its turn later" {
+    hold a "${at[1]}" --lease 60s
+    queue asleep "${at[1]}" --lease 60s "${at[0]}"
+    queue w "${at[1]}"
+    kill -STOP "${pid[asleep]}"
+    kill "${pid[a]}"
+    finish w 20
+    [[ $status == 0 && $(<"$LOG") == w ]]
+    run -0 rlock run -n "${at[@]:0:2}" -- true
+    kill -CONT "${pid[asleep]}"
+    finish asleep 20
+    [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
 }
 
 @test "H143 a waiter's agent is killed: the place is kept, and no dead process is shown" {

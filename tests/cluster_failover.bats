@@ -9,22 +9,31 @@ has_looked() {
     [[ $(cluster_calls 'cluster|slots') -ge 2 ]]
 }
 
-@test "H55 a master dies: its replica takes over, and no lock is lost that it had" {
-    local key=${at[0]} old fence
+# survives FAILOVER [OPTION...]: a holds a key and w waits for it while "FAILOVER MASTER" has its
+# master replaced.
+survives() {
+    local key=${at[0]} old
     old=$(master_of "$key")
-    at_work a "$key" 100 --lease 20s
-    bg w rlock run --lease 20s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    at_work a "$key" 100 --lease 20s "${@:2}"
+    work w "$key" 0.2 --lease 20s "${@:2}"
     poll_until 10 has_waiters "$key" 1
-    node_kill "$old"
+    "$1" "$old"
     poll_until 10 taken_over "$key" "$old"
-    run -0 --separate-stderr rlock status --json "$key"
-    fence=$(jq '.[0].fence' <<<"$output")
     renews "$key"
     ends a
     ends_with w 0
     no_overlap
-    poll_until 5 is_free "$key"
-    run -0 rlock run "$key" -- sh -c 'echo $RLOCK_FENCE'
+}
+
+@test "H55 a master dies: its replica takes over, and no lock is lost that it had" {
+    local fence
+    note_and_kill() {
+        fence=$(rlock status --json "$key" | jq '.[0].fence')
+        node_kill "$1"
+    }
+    survives note_and_kill
+    poll_until 5 is_free "${at[0]}"
+    run -0 rlock run "${at[0]}" -- sh -c 'echo $RLOCK_FENCE'
     ((output > fence && fence > 0))
 }
 
@@ -75,19 +84,11 @@ has_looked() {
 
 # The URL names one node, as most do; the rest is learnt in good time.
 @test "H55 H57 every node of the URL dies: holder and waiter go by those they learnt of" {
-    local key=${at[0]} old
-    old=$(master_of "$key")
-    at_work a "$key" 100 -u "cluster://127.0.0.1:$old" --lease 20s
-    bg w rlock run -u "cluster://127.0.0.1:$old" --lease 20s "$key" -- \
-        "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
-    poll_until 10 has_waiters "$key" 1
-    poll_until 10 has_looked "$old"
-    node_kill "$old"
-    poll_until 10 taken_over "$key" "$old"
-    renews "$key"
-    ends a
-    ends_with w 0
-    no_overlap
+    learn_and_kill() {
+        poll_until 10 has_looked "$1"
+        node_kill "$1"
+    }
+    survives learn_and_kill -u "cluster://127.0.0.1:$(master_of "${at[0]}")"
 }
 
 # dead_seeds: DEAD is a dozen addresses of which half refuse, and half take a connection and never
@@ -119,17 +120,8 @@ dead_seeds() {
 }
 
 @test "a master is replaced on request, unnoticed" {
-    local key=${at[0]} old
-    old=$(master_of "$key")
-    at_work a "$key" 100 --lease 20s
-    bg w rlock run --lease 20s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
-    poll_until 10 has_waiters "$key" 1
-    cli "$(replica_of "$old")" cluster failover >/dev/null
-    poll_until 10 taken_over "$key" "$old"
-    renews "$key"
-    ends a
-    ends_with w 0
-    no_overlap
+    request() { cli "$(replica_of "$1")" cluster failover >/dev/null; }
+    survives request
 }
 
 @test "H55 a master without a replica is down: that is an outage and no contention" {

@@ -1,12 +1,14 @@
-# A Redis Cluster whose slots move to other masters, under locks that are held or waited for.
+# A Redis Cluster whose slots move to other masters, under locks that are held or waited for, and
+# one whose answers are lost.
 
 load helper
 load cluster
+load flights
 
 @test "H52 H58 a slot moves: the lock in it is kept, and the waiter gets its turn" {
     local key=${at[0]} i
     at_work a "$key" 100 --lease 12s
-    bg w rlock run --lease 12s "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" w 0.2
+    work w "$key" 0.2 --lease 12s
     poll_until 10 has_waiters "$key" 1
     for i in 1 2 3; do
         move_slot "$key" "$(another_than "$key")"
@@ -98,4 +100,14 @@ load cluster
     ends w
     [[ ! -s $T/w.err ]]
     run -0 rlock status -q "$a" "$b" "$c"
+}
+
+by_seeds() {
+    local seeds
+    seeds=$(printf ',127.0.0.1:%s' "$@")
+    echo "cluster://${seeds:1}"
+}
+
+@test "H141 an answer of a Cluster that is lost, whichever it is: it runs once, the lock is free" {
+    each_flight "$(tr ' ' , <<<"$CLUSTER_NODES")" by_seeds
 }

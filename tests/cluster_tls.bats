@@ -51,16 +51,6 @@ setup_file() {
     refused 69 run -u "${first/clusters/cluster}" "$key" -- touch "$T/run"
 }
 
-@test "H55 a master dies: the lock is kept over TLS" {
-    local key=${at[0]} old
-    old=$(master_of "$key")
-    at_work a "$key" 100 --lease 12s
-    node_kill "$old"
-    poll_until 10 taken_over "$key" "$old"
-    renews "$key"
-    ends a
-}
-
 @test "H131 certificates that were read from pipes serve for every node" {
     run -7 --separate-stderr rlock run --config /dev/null --tls-ca <(cat "$CERTS/ca.pem") \
         --tls-cert <(cat "$CERTS/client.pem") \

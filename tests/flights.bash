@@ -7,7 +7,7 @@
 # and options, with a port for each of SERVERS. Each runs its command once, ends with 0, and leaves
 # a lock that is free.
 each_flight() {
-    local how flight
+    local how flight FLIGHTS_FAILED=
     for how in FIN RST; do
         flight=0
         while one_flight "$how" $((++flight)) "$@"; do
@@ -16,6 +16,7 @@ each_flight() {
         echo "$how: $((flight - 1)) flights"
         ((flight > 2)) || return 1
     done
+    [[ ! $FLIGHTS_FAILED ]]
 }
 
 # Fails where there was no such flight.

@@ -3,6 +3,7 @@
 
 load helper
 load quorums
+load decisions
 
 setup_file() { quorum_file 3; }
 
@@ -128,6 +129,8 @@ setup_file() { quorum_file 3; }
     stderr_line '^rlock: run: a quorum has no --replicas$'
     refused 64 run --grace k -- true
     stderr_line '^rlock: run: a quorum has no --grace$'
+    refused 64 run --replace k -- true
+    stderr_line '^rlock: run: a quorum has no --replace$'
     echo 'grace = yes' >"$T/config"
     refused 78 run --config "$T/config" k -- true
     stderr_line "^rlock: run: $T/config:1: a quorum has no --grace$"
@@ -245,6 +248,19 @@ setup_file() { quorum_file 3; }
     contains "$T/a.err" 'lock lost'
     poll_until 2 nothing_at k 1 2 3
     run -1 rlock force-release --now --yes k
+}
+
+@test "H45 a quorum: the holder is asked, gives the lock back everywhere, and says by whom" {
+    asks_holder k
+    poll_until 5 nothing_at k 1 2 3
+    run -0 rlock run -n k -- true
+}
+
+@test "H45 a quorum: a holder that does not hear of it loses the lock when its lease ends" {
+    hold a k --lease 4s
+    kill_both a
+    run -0 rlock force-release --yes k
+    run -0 rlock run -w 10s k -- true
 }
 
 @test "force-release without a majority: 69" {

@@ -11,9 +11,7 @@ in_clear() { echo "$DATABASE://locker:p%20w@127.0.0.1:$1/locks"; }
 in_tls() { echo "$(in_clear "$1" | sed "s/^$DATABASE/&s/") --tls-ca $CERTS/ca.pem"; }
 
 lost() {
-    FLIGHTS_FAILED=
     each_flight "$(database_port "$DATABASE")" "$1"
-    [[ -z $FLIGHTS_FAILED ]]
 }
 
 @test "H141 an answer that is lost, whichever it is: it runs once, and the lock is free" {

@@ -432,7 +432,6 @@ in_clear() { echo "zookeeper://127.0.0.1:$1/test/$BATS_TEST_NUMBER"; }
 in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERTS/ca.pem"; }
 
 @test "H141 an answer of ZooKeeper that is lost, whichever it is, with and without TLS" {
-    FLIGHTS_FAILED=
     RLOCK_URL=$(in_clear "${port[1]}")
     each_flight "${port[1]}" in_clear
     authority ca
@@ -441,7 +440,6 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
         "${port[1]}"
     poll_until 20 test -s "$T/relay.out"
     each_flight "$(<"$T/relay.out")" in_tls
-    [[ -z $FLIGHTS_FAILED ]]
 }
 
 @test "H140 ZooKeeper: localhost and 127.0.0.1 are the server at that port" {
