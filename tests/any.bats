@@ -326,6 +326,38 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     jq -se 'map(select(.event == "refused")) == []' "$T/e.out"
 }
 
+# contender NAME: takes some of some of the keys a to d, fifteen times.
+contender() {
+    local n keys some
+    RANDOM=$1
+    for ((n = 0; n < 15; n++)); do
+        # shellcheck disable=SC2207 # words
+        keys=($(shuf -e a b c d --random-source=<(yes "$1 $n") | head -n $((2 + RANDOM % 3))))
+        some=$((1 + RANDOM % (${#keys[@]} - 1)))
+        # shellcheck disable=SC2016
+        "$RLOCK" run -q -w 60s --any --take "$some" "${keys[@]}" -- sh -c '
+            set -- "$1" "$2" '"$some"' $RLOCK_KEY
+            test $# = $((3 + $3)) || exit 1
+            for one in 1 2; do
+                for key in $RLOCK_KEY; do echo "$1" >>"$2.$key"; done
+                sleep 0.02
+            done' sh "$1.$n" "$LOG" || exit 1
+    done
+}
+
 @test "H78 --any: contenders for random sets never overlap at a KEY" {
-    any_contenders 15 60 a b c d
+    local i key
+    export -f contender
+    export LOG
+    for i in 1 2 3 4 5; do
+        bg "l$i" bash -c "contender $i"
+    done
+    for i in 1 2 3 4 5; do
+        ends_with "l$i" 0 60
+    done
+    for key in a b c d; do
+        LOG=$LOG.$key no_overlap
+        no_waiters "$key"
+        is_free "$key"
+    done
 }

@@ -2,70 +2,49 @@
 
 load helper
 
-# contend LEASE [FLAG...]: a works through a proxy, b waits beside it.
-contend() {
-    start_proxy
-    at_work a k 100 -u "redis://${proxy[proxy]}" --lease "$1" -- tree "${@:2}"
-    poll_until 10 eval '[[ $(cut -d" " -f2 "$LOG" | sort -u | wc -l) == 3 ]]'
-    work b k 0.3 --lease 10s
-    poll_until 10 has_waiters k 1
-    tree=$(cut -d' ' -f2 "$LOG" | sort -u)
+# networked ROW LEASE FLAG: contends through the proxy ROW.
+networked() {
+    start_proxy "$1"
+    contend "$1" "$2" -u "redis://${proxy[$1]}" -- "$3"
 }
 
+# a_lost_b_alone ROW
 a_lost_b_alone() {
-    local one
-    ends_with a 79
-    ends_with b 0
-    no_overlap
-    for one in $tree; do
-        gone "$one"
+    ends_with "a$1" 79
+    b_alone "$1"
+}
+
+# All at the same time, since each of them waits for the end of a lease.
+@test "H5 H95 a broken network: the tree is dead before another begins, TERM ignored or not" {
+    local row flag faults fault
+    local -A rows=([dark]='ignore blackhole' [requests_vanish]='obey drop up'
+        [replies_vanish]='obey drop down' [refused]='ignore refuse'
+        [slow_as_the_lease]='ignore delay up 3000/delay down 3000')
+    for row in "${!rows[@]}"; do
+        read -r flag faults <<<"${rows[$row]}"
+        networked "$row" 6s "$flag"
+        for fault in "${faults%%/*}" "${faults##*/}"; do
+            # shellcheck disable=SC2086 # they are words
+            fault_of "$row" $fault
+        done
     done
-}
-
-@test "H5 H95 a black hole: the tree is dead before the lease ends, TERM ignored or not" {
-    contend 6s ignore
-    fault blackhole
-    a_lost_b_alone
-    contains "$T/a.err" "rlock: "
-}
-
-@test "H5 replies vanish: renewals without an answer do not count" {
-    contend 6s
-    fault drop down
-    ends_with a 79
-    finish b 20
-    no_overlap
-}
-
-@test "H5 requests vanish: the command is stopped before anyone else begins" {
-    contend 6s
-    fault drop up
-    a_lost_b_alone
-}
-
-@test "connections are refused from now on: the command is stopped before anyone else begins" {
-    contend 6s ignore
-    fault refuse
-    a_lost_b_alone
+    for row in "${!rows[@]}"; do
+        echo "--- $row"
+        a_lost_b_alone "$row"
+        contains "$T/a$row.err" 'rlock: '
+    done
 }
 
 @test "connections are reset again and again: the lock is kept; refused: stopped in time" {
-    contend 9s
-    while alive "${pid[a]}" && ((${n:=0} < 8)); do
-        fault rst
-        n=$((n + 1))
+    networked cut 9s obey
+    for _ in {1..8}; do
+        alive "${pid[acut]}"
+        fault_of cut rst
         sleep 0.5 # the period of the fault
     done
-    alive "${pid[a]}"
-    fault refuse
-    a_lost_b_alone
-}
-
-@test "a network as slow as the lease: the command is stopped before anyone else begins" {
-    contend 6s ignore
-    fault delay up 3000
-    fault delay down 3000
-    a_lost_b_alone
+    alive "${pid[acut]}"
+    fault_of cut refuse
+    a_lost_b_alone cut
 }
 
 @test "an answer that is late does not prolong a lease: it counts from before the request" {

@@ -582,6 +582,16 @@ works() {
     grep -qs "^$1 " "$LOG"
 }
 
+# The processes that have left traces in the log.
+traced() {
+    cut -d' ' -f2 "$LOG" 2>/dev/null | sort -u
+}
+
+# have_traced NUMBER: so many have.
+have_traced() {
+    [[ $(traced | wc -l) == "$1" ]]
+}
+
 # working NAME: until its first trace is in the log.
 working() {
     poll_until "${2:-15}" works "$1"
@@ -599,39 +609,23 @@ no_overlap() {
          { seen[$1]; last = $1 } END { exit bad || NR == 0 }' "$LOG"
 }
 
-# any_contenders TIMES SECONDS KEY...: five contenders take some of some KEYs, TIMES each. No two
-# have a KEY at the same time, and each gets its KEYs within SECONDS.
-any_contenders() {
-    local i key
-    contender() {
-        local n keys some
-        RANDOM=$1
-        for ((n = 0; n < TIMES; n++)); do
-            # shellcheck disable=SC2207 # words
-            keys=($(shuf -e $KEYS --random-source=<(yes "$1 $n") | head -n $((2 + RANDOM % 3))))
-            some=$((1 + RANDOM % (${#keys[@]} - 1)))
-            "$RLOCK" run -q -w "${SECONDS_MOST}s" --any --take "$some" "${keys[@]}" -- sh -c '
-                set -- "$1" "$2" '"$some"' $RLOCK_KEY
-                test $# = $((3 + $3)) || exit 1
-                for one in 1 2; do
-                    for key in $RLOCK_KEY; do echo "$1" >>"$2.$key"; done
-                    sleep 0.02
-                done' sh "$1.$n" "$LOG" || exit 1
-        done
-    }
-    export -f contender
-    export LOG TIMES=$1 SECONDS_MOST=$2 KEYS="${*:3}"
-    for i in 1 2 3 4 5; do
-        bg "l$i" bash -c "contender $i"
-    done
-    for i in 1 2 3 4 5; do
-        finish "l$i" "$2"
-        [[ $status == 0 ]] || return 1
-    done
-    for key in "${@:3}"; do
-        LOG=$LOG.$key no_overlap || return 1
-        no_waiters "$key" || return 1
-        is_free "$key" || return 1
+# contend ROW LEASE [OPTION...] -- FLAG...: aROW works under the lock kROW as a tree of three
+# generations, the last in a session of its own, and bROW waits. Rows may run at the same time.
+contend() {
+    local LOG=$LOG$1
+    at_work "a$1" "k$1" 100 --lease "$2" "${@:3}" tree
+    poll_until 10 have_traced 3
+    work "b$1" "k$1" 0.3 --lease 10s
+    poll_until 10 has_waiters "k$1" 1
+}
+
+# b_alone ROW: aROW has ended, with its tree, before bROW began.
+b_alone() {
+    local one LOG=$LOG$1
+    ends_with "b$1" 0 20
+    no_overlap
+    for one in $(awk -v name="a$1" '$1 == name { print $2 }' "$LOG" | sort -u); do
+        gone "$one"
     done
 }
 
