@@ -12,8 +12,7 @@ daemonize() {
 
 nobody_left() {
     local one
-    [[ -s $LOG ]] || return 0
-    for one in $(cut -d' ' -f2 "$LOG" | sort -u); do
+    for one in $(traced); do
         gone "$one" || return 1
     done
 }
@@ -107,10 +106,6 @@ pair() {
     echo "'$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore & exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore"
 }
 
-pair_works() {
-    poll_until 15 eval '[[ $(cut -d" " -f2 "$LOG" 2>/dev/null | sort -u | wc -l) == 2 ]]'
-}
-
 # By its arguments, as its number may be of another name space.
 pair_ended() {
     ! pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100"
@@ -118,7 +113,7 @@ pair_ended() {
 
 # blind SIGNAL: a runs under a lock that b waits for, and then rlock, process $a, gets that signal.
 blind() {
-    pair_works
+    poll_until 15 have_traced 2
     work b k 0.3 --lease 10s
     poll_until 10 has_waiters k 1
     kill -"$1" "$a"
@@ -207,7 +202,7 @@ hidden_by_user() {
         # shellcheck disable=SC2016
         bg a unshare --pid --fork bash -c 'for i in {1..300}; do (:); done; "$0" "$@"; exit' \
             "$RLOCK" run --lease 6s k -- sh -c "$(pair)"
-        pair_works
+        poll_until 15 have_traced 2
         a=$(pgrep -P "$(pgrep -P "${pid[a]}")")
         [[ $(cat "/proc/$a/comm") == rlock ]]
         blind "$signal"
@@ -282,35 +277,32 @@ EOS
 
 # -- those that rlock's death leaves behind --------------------------------------------------------
 
-@test "H123 kill -9 of rlock: a daemon with a session and a title of its own is ended as well" {
-    bg a rlock run --lease 6s k -- bash -c "
-        '$RLOCK_TEST_TOOLS/daemonize' 2 '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 title ignore
-        exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
-    poll_until 15 eval '[[ $(cut -d" " -f2 "$LOG" 2>/dev/null | sort -u | wc -l) == 2 ]]'
-    run -1 grep -qz RLOCK_OWNER \
-        "/proc/$(pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100 title")/environ"
+# killed_late: b waits while a runs for long enough; then rlock is killed, and all of a has ended when
+# b begins.
+killed_late() {
     work b k 0.3
     poll_until 10 has_waiters k 1
     sleep 5 # rlock looks for its descendants every second, on an idle machine
+    [[ ! ${1-} ]] || "$@"
     kill -KILL "${pid[a]}"
     finish b 20
     no_overlap
     nobody_left
 }
 
-@test "H135 H123 the agent is killed, then rlock: the next agent ends what it has noted itself" {
-    bg a rlock run --lease 6s k -- bash -c "
-        '$RLOCK_TEST_TOOLS/daemonize' 2 '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 title ignore
-        exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
-    poll_until 15 eval '[[ $(cut -d" " -f2 "$LOG" 2>/dev/null | sort -u | wc -l) == 2 ]]'
-    kill_agent a
-    work b k 0.3
-    poll_until 10 has_waiters k 1
-    sleep 5
-    kill -KILL "${pid[a]}"
-    finish b 20
-    no_overlap
-    nobody_left
+@test "H123 H135 kill -9 of rlock, or of its agent first: a daemon with its own session ends" {
+    local first
+    for first in agent rlock; do
+        rm -f "$LOG"
+        bg a rlock run --lease 6s k -- bash -c "
+            '$RLOCK_TEST_TOOLS/daemonize' 2 '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 title ignore
+            exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
+        poll_until 15 have_traced 2
+        run -1 grep -qz RLOCK_OWNER \
+            "/proc/$(pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100 title")/environ"
+        [[ $first == rlock ]] || kill_agent a
+        killed_late
+    done
 }
 
 @test "H123 kill -9 of rlock: one that it has not seen is ended by its session" {
@@ -319,15 +311,11 @@ EOS
             \"$RLOCK_TEST_TOOLS/worker\" \"$LOG\" a 100 ignore &' &
         exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
     working a
-    work b k 0.3
-    poll_until 10 has_waiters k 1
-    sleep 5
-    : >"$T/go"
-    poll_until 10 eval '[[ $(cut -d" " -f2 "$LOG" | sort -u | wc -l) == 2 ]]'
-    kill -KILL "${pid[a]}"
-    finish b 20
-    no_overlap
-    nobody_left
+    begin_hidden() {
+        : >"$T/go"
+        poll_until 10 have_traced 2
+    }
+    killed_late begin_hidden
 }
 
 # -- ended by itself ------------------------------------------------------------------------------
