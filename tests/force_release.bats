@@ -2,15 +2,6 @@
 
 load helper
 
-@test "--yes takes the lock away and says from whom" {
-    hold a k --lease 9s --label "the victim"
-    run -0 rlock force-release --now --yes k
-    [[ $output == *"the victim"* ]]
-    ends_with a 79
-    contains "$T/a.err" "rlock: "
-    run -0 rlock status -q k
-}
-
 # silence KEY HEARD SINCE: KEY is held with a lease of an hour since so many minutes, and its holder
 # was heard from so many minutes ago.
 silence() {
@@ -54,14 +45,6 @@ silence() {
     alive "${pid[a]}"
 }
 
-@test "a lock that is free: 1" {
-    run -1 --separate-stderr rlock force-release --now --yes k
-    stderr_line '^rlock: .*k'
-    hold a k
-    run -0 rlock force-release --now --yes k
-    run -1 rlock force-release --now --yes k
-}
-
 @test "--owner takes the lock only from that holder; several KEYs; the next fence is higher" {
     local owner before
     hold a k --lease 60s
@@ -80,50 +63,34 @@ silence() {
     run -0 rlock status -q k1 k2
 }
 
-@test "the next waiter is woken by its call" {
+@test "the next waiter is woken by its call, and the queue stays without --purge" {
     local forced
     hold a k --lease 60s
-    bg w rlock run k -- sh -c "date +%s%3N >'$T/start'"
+    bg w1 rlock run k -- sh -c "date +%s%3N >'$T/start'; echo w1 >>'$LOG'"
     poll_until 10 has_waiters k 1
+    queue w2 k
     forced=$(date +%s%3N)
     run -0 rlock force-release --now --yes k
-    ends_with w 0
+    ends_with w1 0
     took 0 2000 "$forced" "$(<"$T/start")"
-}
-
-@test "the queue stays without --purge" {
-    hold a k --lease 60s
-    queue w1 k
-    queue w2 k
-    run -0 rlock force-release --now --yes k
-    finish w1
     finish w2
     [[ $(tr '\n' ' ' <"$LOG") == "w1 w2 " ]]
 }
 
 @test "on a terminal it asks: no changes nothing, yes does it" {
+    local answer status
     hold a k --lease 9s --label "the victim"
-    "$TESTS/terminal.py" "$RLOCK" force-release k 3>&- <<'EOF'
-expect the victim
-send n\n
-status 1
-EOF
-    run -75 rlock status -q k
-    "$TESTS/terminal.py" "$RLOCK" force-release k 3>&- <<'EOF'
-expect the victim
-send \n
-status 1
-EOF
-    run -75 rlock status -q k
-    "$TESTS/terminal.py" "$RLOCK" force-release k 3>&- <<'EOF'
-expect the victim
-send y\n
-status 0
-EOF
+    for answer in n '' y; do
+        [[ $answer == y ]] && status=0 || status=1
+        "$TESTS/terminal.py" "$RLOCK" force-release k 3>&- <<<"expect the victim
+send $answer\\n
+status $status"
+        [[ $answer == y ]] || held k
+    done
     ends_with a 79
 }
 
-@test "the lock changes hands while it asks: 1, the new holder keeps it" {
+@test "the lock changes hands while it asks: 1, the new holder keeps it, and it says who has it" {
     hold a k --lease 60s --label first
     export PIDA=${pid[a]}
     bg b rlock run --label second k -- sleep 1000
@@ -133,24 +100,11 @@ expect first
 sh kill $PIDA
 until "$RLOCK" status --json k | jq -e '.[0].holders[0].label == "second"'
 send y\n
+expect changed hands meanwhile, and is held by .* now; nothing was changed
 status 1
 EOF
     status_json k '.[0].holders[0].label == "second"'
     alive "${pid[b]}"
-    # It says who has it now.
-    hold c k2 --lease 60s
-    export PIDC=${pid[c]} PIDD
-    bg d rlock run k2 -- sleep 1000
-    poll_until 10 has_waiters k2 1
-    PIDD=${pid[d]}
-    "$TESTS/terminal.py" "$RLOCK" force-release k2 3>&- <<'EOF'
-expect Take it away
-sh kill $PIDC
-until "$RLOCK" status --json k2 | jq -e ".[0].holders[0].pid == $PIDD"
-send y\n
-expect changed hands meanwhile, and is held by .* now; nothing was changed
-status 1
-EOF
 }
 
 @test "the words of a holder are escaped, once" {
@@ -193,8 +147,10 @@ EOF
     has_waiters k 0
 }
 
-@test "what makes no sense is refused; no server: 69" {
+@test "what makes no sense is refused; no server: 69; a lock that is free: 1" {
     run -64 rlock force-release --now --yes k -- true
     run -64 rlock force-release --now --yes --owner x a b
     run -69 rlock force-release --url unix:///nowhere --yes k
+    run -1 --separate-stderr rlock force-release --now --yes k
+    stderr_line '^rlock: .*k'
 }
