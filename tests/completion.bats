@@ -22,64 +22,59 @@ bash_offers() {
         printf "%s\n" "${COMPREPLY[@]}"' bash "$1" 3>&-
 }
 
-@test "bash completes commands, options, live keys, and files of the wrapped command" {
-    [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
-    hold a deploy-prod
-    hold b nightly
-    output=$(bash_offers "rlock st")
-    [[ $output == status ]]
-    output=$(bash_offers "rlock ")
-    [[ $output == *run* && $output == *force-release* ]]
-    output=$(bash_offers "rlock run --le")
-    [[ $output == --lease* ]]
-    output=$(bash_offers "rlock force-release --p")
-    [[ $output == *--purge* ]]
-    output=$(bash_offers "rlock status dep")
-    [[ $output == deploy-prod ]]
-    output=$(bash_offers "rlock force-release --yes ")
-    [[ $output == *deploy-prod* && $output == *nightly* ]]
-    output=$(bash_offers "rlock run --on-lost c")
-    [[ $output == continue ]]
-    touch "$T/some-file"
-    cd "$T"
-    output=$(bash_offers "rlock run nightly -- cat some-f")
-    [[ $output == some-file ]]
-    output=$(bash_offers "rlock read nightly deploy-prod -- cat some-f")
-    [[ $output == some-file ]]
-    output=$(bash_offers "rlock latch run --id 1 nightly -- cat some-f")
-    [[ $output == some-file ]]
+# offered SHELL: a row of standard input, "LINE | PATTERN", is what that shell offers for the LINE.
+# Without a PATTERN, it offers nothing.
+offered() {
+    local line pattern
+    while IFS='|' read -r line pattern; do
+        output=$("$1_offers" "${line% }")
+        # shellcheck disable=SC2053 # a pattern
+        [[ $output == ${pattern# } ]] || { echo "$line offers: $output" && false; }
+    done
 }
 
-@test "bash completes several keys, then a command; one key of acquire; the actions of latch" {
+@test "bash completes commands, options, live keys, values, and files of the wrapped command" {
     [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
     hold a deploy-prod
     hold b nightly
-    output=$(bash_offers "rlock run nightly --limit 3 ")
-    [[ $output == *--* && $output == *deploy-prod* ]]
-    output=$(bash_offers "rlock acquire --keep 1 dep")
-    [[ $output == deploy-prod ]]
-    output=$(bash_offers "rlock release nightly ")
-    [[ -z $output ]]
-    output=$(bash_offers "rlock latch ")
-    [[ $output == *set*count-down*run*wait*status*list*delete* ]]
-    output=$(bash_offers "rlock latch set --tt")
-    [[ $output == --ttl ]]
-    output=$(bash_offers "rlock latch run --id 1 build ")
-    [[ $output == -- ]]
-    # Latches are not offered as locks, nor locks as latches.
     rlock latch set build-1 1
-    output=$(bash_offers "rlock latch wait ")
-    [[ $output == build-1 ]]
-    output=$(bash_offers "rlock latch count-down --id 1 bu")
-    [[ $output == build-1 ]]
-    output=$(bash_offers "rlock latch list ni")
-    [[ -z $output ]]
-    output=$(bash_offers "rlock latch set ")
-    [[ -z $output ]]
-    output=$(bash_offers "rlock status bu")
-    [[ -z $output ]]
-    output=$(bash_offers "rlock latch wait --i")
-    [[ -z $output ]]
+    touch "$T/some-file"
+    cd "$T"
+    offered bash <<'END'
+rlock st | status
+rlock  | *run*force-release*
+rlock run --le | --lease*
+rlock force-release --p | *--purge*
+rlock status dep | deploy-prod
+rlock force-release --yes  | *deploy-prod*nightly*
+rlock run --on-lost c | continue
+rlock run nightly -- cat some-f | some-file
+rlock read nightly deploy-prod -- cat some-f | some-file
+rlock latch run --id 1 nightly -- cat some-f | some-file
+rlock run nightly --limit 3  | *--*deploy-prod*
+rlock acquire --keep 1 dep | deploy-prod
+rlock release nightly  |
+rlock latch  | *set*count-down*run*wait*status*list*delete*
+rlock latch set --tt | --ttl
+rlock latch run --id 1 build  | --
+rlock latch wait  | build-1
+rlock latch count-down --id 1 bu | build-1
+rlock latch list ni |
+rlock latch set  |
+rlock status bu |
+rlock latch wait --i |
+rlock run --color=al | always
+rlock run -nE |
+rlock run -nE  | 0*75
+rlock status --config some | some-file
+rlock fence so | some-file
+rlock run --label  |
+END
+    diff <(bash_offers "rlock run --url " | sort | xargs -n 7) - <<'END'
+cluster:// clusters:// local: mariadb:// mariadbs:// mysql:// mysqls://
+postgres:// postgresql:// postgresqls:// redis:// rediss:// sentinel:// sentinels://
+unix:// zookeeper:// zookeepers://
+END
 }
 
 @test "bash: a key is never run or expanded" {
@@ -123,52 +118,25 @@ EOF
 @test "fish completes commands, options and live keys" {
     command -v fish >/dev/null || skip "no fish here"
     hold a deploy-prod
+    rlock latch set gate-1 1
     fish_offers() {
         HOME=$T fish --no-config -c 'source $COMPLETIONS/rlock.fish; complete -C "$argv[1]"' "$1" \
             3>&-
     }
-    output=$(fish_offers "rlock st")
-    [[ $output == status* ]]
-    output=$(fish_offers "rlock run --at-m")
-    [[ $output == --at-most* ]]
-    output=$(fish_offers "rlock acquire --ke")
-    [[ $output == --keep* ]]
-    output=$(fish_offers "rlock read one dep")
-    [[ $output == deploy-prod* ]]
-    output=$(fish_offers "rlock read one -- rloc")
-    [[ $output == rlock* ]]
-    output=$(fish_offers "rlock latch c")
-    [[ $output == count-down* ]]
-    output=$(fish_offers "rlock latch set --tt")
-    [[ $output == --ttl* ]]
-    output=$(fish_offers "rlock status dep")
-    [[ $output == deploy-prod* ]]
-    rlock latch set gate-1 1
-    output=$(fish_offers "rlock latch delete ga")
-    [[ $output == gate-1* ]]
-    output=$(fish_offers "rlock latch set ga")
-    [[ -z $output ]]
-    output=$(fish_offers "rlock status ga")
-    [[ -z $output ]]
-    output=$(fish_offers "rlock latch li")
-    [[ $output == list* ]]
-}
-
-@test "values are offered where they stand; files where a file is meant" {
-    [[ -e /usr/share/bash-completion/bash_completion ]] || skip "no bash-completion here"
-    diff <(bash_offers "rlock run --url " | sort | xargs -n 7) - <<'END'
-cluster:// clusters:// local: mariadb:// mariadbs:// mysql:// mysqls://
-postgres:// postgresql:// postgresqls:// redis:// rediss:// sentinel:// sentinels://
-unix:// zookeeper:// zookeepers://
+    offered fish <<'END'
+rlock st | status*
+rlock run --at-m | --at-most*
+rlock acquire --ke | --keep*
+rlock read one dep | deploy-prod*
+rlock read one -- rloc | rlock*
+rlock latch c | count-down*
+rlock latch set --tt | --ttl*
+rlock status dep | deploy-prod*
+rlock latch delete ga | gate-1*
+rlock latch set ga |
+rlock status ga |
+rlock latch li | list*
 END
-    touch "$T/some-file"
-    cd "$T"
-    [[ $(bash_offers "rlock run --color=al") == always ]]
-    [[ $(bash_offers "rlock run -nE") == "" ]]
-    [[ $(bash_offers "rlock run -nE " | xargs) == "0 75" ]]
-    [[ $(bash_offers "rlock status --config some") == some-file ]]
-    [[ $(bash_offers "rlock fence so") == some-file ]]
-    [[ $(bash_offers "rlock run --label ") == "" ]]
 }
 
 @test "keys are those of the store that the line names" {
