@@ -118,12 +118,9 @@ prefix_used() { # the prefix of the one key in the database
 }
 
 @test "a config file that makes no sense: 78, with file and line" {
-    local text
-    for text in 'prefix' 'lease = 5x' 'prefix = a b' 'url = gopher://x' 'lease = 10ms'; do
-        printf '# one\n%s\n' "$text" >"$T/config"
-        run -78 --separate-stderr rlock run --config "$T/config" k -- true
-        stderr_line "^rlock: .*$T/config.*2"
-    done
+    printf '# one\nprefix\n' >"$T/config"
+    run -78 --separate-stderr rlock run --config "$T/config" k -- true
+    stderr_line "^rlock: .*$T/config.*2"
     printf 'prefix = p\nurl = %s\0nonsense\n' "$RLOCK_URL" >"$T/config"
     run -78 --separate-stderr rlock run --config "$T/config" k -- true
     stderr_line "^rlock: .*$T/config:2: .*NUL byte"
@@ -275,11 +272,13 @@ prefix_used() { # the prefix of the one key in the database
         echo "--- $name: $value"
         run -64 --separate-stderr rlock run "--$name=$value" k -- touch "$T/run"
         stderr_line "^rlock: run: --$name "
-        run -64 --separate-stderr rlock run "--$name" "$value" k -- touch "$T/run"
-        stderr_line "^rlock: run: --$name "
         printf '# one\n%s=%s\n' "$name" "$value" >"$T/config"
         run -78 --separate-stderr rlock status --config "$T/config"
         stderr_line "^rlock: status: $T/config:2: $name "
+        # The other places, for some of them.
+        [[ $name == @(url|lease|password-file) ]] || continue
+        run -64 --separate-stderr rlock run "--$name" "$value" k -- touch "$T/run"
+        stderr_line "^rlock: run: --$name "
         RLOCK_CONFIG=$T/config run -78 --separate-stderr rlock release \
             --owner 01234567-89ab-4def-8123-456789abcdef k
         stderr_line "^rlock: release: $T/config:2: $name "
@@ -380,6 +379,7 @@ silent() {
 
 @test "H103 no password in a message about the address that it is in, whatever is wrong with that" {
     local url
+    export RLOCK_SERVER_WAIT=0 # one of them is an address
     while read -r url; do
         silent rlock status --url "$url"
         silent rlock status -v --url "$url" --url redis://other
@@ -407,12 +407,11 @@ redis://u:s3cret@h redis://v:s3cret@h
 END
 }
 
-@test "H103 no password in a message about an address in the wrong place" {
+@test "H103 no password in a message about an address in the wrong place, however long it is" {
     as_default_user
-    local option url long
-    long=$(printf 'x%.0s' {1..70})
-    for url in redis://u:s3cret@h "redis://u:s3cret@h redis://v:s3cret@i" \
-        "redis://u:s3cret$long@h"; do
+    local option url long line
+    long=$(printf 's3cret%.0s' {1..20})
+    for url in redis://u:s3cret@h "redis://u:s3cret@h redis://v:s3cret@i" "redis://u:$long@h"; do
         for option in prefix config password-file connect-timeout server-wait lease wait replicas \
             on-lost; do
             silent rlock run -v "--$option" "$url {" k -- true
@@ -420,16 +419,43 @@ END
         silent rlock run -v --tls-ca "$url" -u rediss://h k -- true
         silent env RLOCK_PREFIX="$url {" "$RLOCK" status
         silent env RLOCK_CONFIG="$url" "$RLOCK" status
+        while read -r line; do
+            eval "silent rlock $line"
+            [[ $status == 64 && $stderr == rlock:* ]]
+        done <<'END'
+"$url"
+help "$url"
+run "{$url" -- true
+run k "$url" true
+run k "--url=$url" true
+run --limit="$url" k -- true
+run --lease "$url" k -- true
+run --report-fd "$url" k -- true
+acquire --keep "$url" k
+renew --owner "$url" k
+release --owner "$url" k
+release "{$url"
+status "{$url"
+status "--urls=$url"
+status "--$url"
+status --watch="$url"
+force-release --now --yes "{$url"
+latch "$url" k
+latch wait "{$url"
+latch set k "$url"
+latch set --ttl "$url" k 1
+latch count-down --id "{$url" k
+local "$url"
+END
+        for line in "run k -- true" "acquire k" "renew k" "release k"; do
+            # shellcheck disable=SC2086 # words
+            silent env RLOCK_OWNER="$url" "$RLOCK" $line
+            [[ $status == 78 && $stderr == *"RLOCK_OWNER 'redis://u:***"* ]]
+        done
+        echo "${url% *} = 1" >"$T/config"
+        run -0 --separate-stderr rlock status --config "$T/config"
+        [[ $stderr == *"unknown key 'redis://u:***"* && $stderr != *s3cret* ]]
     done
-    url=redis://u:s3cret@h
-    silent rlock run "$url {" -- true
-    silent rlock run k "$url" true
-    silent rlock "$url"
-    silent rlock help "$url"
-    silent rlock status "--urls=$url"
-    silent rlock status "--$url"
-    silent rlock latch "$url" k
-    silent rlock release --owner "$url" k
 }
 
 @test "several URLs are a quorum, from wherever they come" {
@@ -470,15 +496,9 @@ END
     RLOCK_URL=$several run -0 rlock run -u "unix://$REDIS_SOCK" k -- env
     [[ $output == *"RLOCK_URL=redis://127.0.0.1:1 redis://ann:@127.0.0.1:2 unix://$T/c"* ]]
     [[ $output != *s3cret* ]]
-    redis acl setuser deployer on '>s3cret' '~*' '&*' '+@all' >/dev/null
-    hold a k -u "unix://deployer:s3cret@$REDIS_SOCK"
-    run tr '\0' ' ' <"/proc/${pid[a]}/cmdline"
-    [[ $output != *s3cret* ]]
     # A password with a blank in it is wrong; no part of it is shown.
     run -64 --separate-stderr rlock run -u 'redis://:s3cret or@h' k -- true
     [[ $stderr != *s3cret* && $stderr != *or@* ]]
-    run -64 --separate-stderr rlock run k "--url=$several" true
-    [[ $stderr != *s3cret* ]]
 }
 
 @test "--replicas and --grace take what makes sense, and refuse the rest" {
