@@ -166,9 +166,12 @@ all_renewed() {
         work "y$i" "k$i" 0.5
     done
     for i in {1..6}; do
+        # A holder that came to the new master before the other one has it there, until it is told
+        # to end.
+        poll_until 10 eval 'works "y$i" || has_waiters "k$i" 1'
+        works "y$i" || kill "${pid[x$i]}" || true
         finish "x$i" 40
-        # A holder that came to the new master before the other one has it there.
-        [[ $status == 79 || $status == 0 ]]
+        [[ $status == 79 || $status == 143 || $status == 0 ]]
         ends_with "y$i" 0
         within -60000 4000 "$(overlap "x$i" "y$i")"
     done
@@ -194,4 +197,42 @@ all_renewed() {
     on a client kill user default
     RLOCK_URL=redis://127.0.0.1:${port[a]} renewed k
     ends_well x
+}
+
+with_grace() {
+    disturb
+    printf 'grace = yes\n' >"$T/config"
+    export RLOCK_CONFIG=$T/config
+    rlock init
+}
+
+@test "H38 H41 --grace: the replica has all: held locks stay, nothing new for one lease" {
+    with_grace
+    at_work a k 1000 --lease 20s
+    server_kill a
+    b_is_master
+    refused 75 run -n --lease 20s k -- touch "$T/run"
+    refused 69 run -n --lease 20s other -- touch "$T/run"
+    stderr_line 'the server may have lost locks; it grants nothing new for another (20|1[0-9]|[1-9])s'
+    work b k 0.2 --lease 20s
+    poll_until 10 has_waiters k 1
+    terminate a 143
+    ends_with b 0 20
+    no_overlap
+}
+
+@test "H38 --grace: the replica lagged: the holder has it again, and no other client" {
+    with_grace
+    # The replica hears of nothing any more.
+    on a acl setuser copier off
+    on a client kill user copier
+    at_work a k 1000 --lease 20s
+    [[ $(on b exists 'rlock:{k}') == 0 ]]
+    server_kill a
+    b_is_master
+    work b k 0.2 --lease 20s
+    poll_until 20 contains "$T/a.err" 'the store had forgotten it, and has it again'
+    terminate a 143
+    ends_with b 0 20
+    no_overlap
 }

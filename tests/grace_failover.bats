@@ -40,10 +40,6 @@ take_over() {
     promote "$1"
 }
 
-without_grace() {
-    RLOCK_CONFIG=/dev/null "$@"
-}
-
 @test "H38 the replica that takes over lacks the lock: the holder keeps it, no other gets it" {
     lagging one
     lag one
@@ -58,20 +54,6 @@ without_grace() {
     contains "$T/a.err" 'the store had forgotten it, and has it again'
     ends_with b 0
     no_overlap
-}
-
-@test "H38 without grace, where the replica lacks the lock: two at once" {
-    lagging one
-    lag one
-    without_grace work a k 100 --lease 20s
-    working a
-    fault blackhole # it learns of nothing
-    take_over one
-    RLOCK_URL=unix://$T/one/sock without_grace work b k 2
-    working b
-    ends_with a 79 20
-    finish b
-    run -1 no_overlap
 }
 
 @test "H38 the holder is killed as well: the next one has it after one lease, not before" {
