@@ -34,34 +34,28 @@ static bool fault(struct arguments *arguments, const char *fmt, ...)
 }
 
 static size_t flatten(const struct option_spec *table, const struct option_spec *except,
-                      struct option_spec *flat, size_t count)
+                      struct option_row *rows, size_t count)
 {
     for (; table->name || table->heading || table->same || table->table; table++) {
-        struct option_spec *row = &flat[count];
         if (table->table) {
             if (table->table != except)
-                count = flatten(table->table, except, flat, count);
+                count = flatten(table->table, except, rows, count);
         } else if (table->heading) {
-            row->heading = table->heading;
+            rows[count].heading = table->heading;
         } else if (count < ARGS_OPTIONS_MAX) {
-            const char *heading = row->heading;
-            *row = table->same ? *table->same : *table;
-            row->heading = heading;
-            if (table->help)
-                row->help = table->help;
-            flat[++count] = (struct option_spec){0};
+            rows[count].spec = table->same ? table->same : table;
+            rows[count].help = table->help ? table->help : rows[count].spec->help;
+            rows[++count] = (struct option_row){0};
         }
     }
     return count;
 }
 
 size_t args_flatten(const struct option_spec *table, const struct option_spec *except,
-                    struct option_spec flat[ARGS_OPTIONS_MAX + 1])
+                    struct option_row rows[ARGS_OPTIONS_MAX + 1])
 {
-    flat[0] = (struct option_spec){0};
-    size_t count = flatten(table, except, flat, 0);
-    flat[count].heading = NULL;
-    return count;
+    rows[0] = (struct option_row){0};
+    return flatten(table, except, rows, 0);
 }
 
 static int has_argument(const struct option_spec *spec)
@@ -69,59 +63,58 @@ static int has_argument(const struct option_spec *spec)
     return !spec->argument ? no_argument : spec->optional ? optional_argument : required_argument;
 }
 
-static void make_tables(const struct option_spec *table, struct getopt_tables *tables)
+static void make_tables(const struct option_row *rows, struct getopt_tables *tables)
 {
     struct option *next = tables->longs;
     char *letter = tables->letters;
 
     *letter++ = '-'; /* words come in order, whatever POSIXLY_CORRECT says */
     *letter++ = ':'; /* a missing argument is told from an unknown option */
-    for (const struct option_spec *spec = table; spec->name; spec++) {
-        const char *names[] = {spec->name, spec->also[0], spec->also[1]};
-        int row = ROW_BASE + (int)(spec - table);
-        for (size_t i = 0; i < 3; i++)
-            if (names[i] && next < tables->longs + ARGS_OPTIONS_MAX)
-                *next++ = (struct option){names[i], has_argument(spec), NULL, row};
+    for (int i = 0; rows[i].spec; i++) {
+        const struct option_spec *spec = rows[i].spec;
+        const char *names[] = {spec->name, spec->also};
+        for (size_t j = 0; j < 2; j++)
+            if (names[j] && next < tables->longs + ARGS_OPTIONS_MAX)
+                *next++ = (struct option){names[j], has_argument(spec), NULL, ROW_BASE + i};
         if (!spec->letter)
             continue;
         *letter++ = spec->letter;
-        for (int i = has_argument(spec); i > 0; i--)
+        for (int colons = has_argument(spec); colons > 0; colons--)
             *letter++ = ':';
     }
     *next = (struct option){0};
     *letter = '\0';
 }
 
-static const struct option_spec *find_letter(const struct option_spec *table, int letter)
+/* "found" is of getopt_long(). */
+static const struct option_spec *find_spec(const struct option_row *rows, int found)
 {
-    for (; table->name; table++)
-        if (table->letter == letter)
-            return table;
+    if (found >= ROW_BASE)
+        return rows[found - ROW_BASE].spec;
+    for (; rows->spec; rows++)
+        if (rows->spec->letter == found)
+            return rows->spec;
     return NULL;
 }
 
 /* The rows whose names start with the "length" bytes at "name": to tell unknown from ambiguous. */
-static int count_matches(const struct option_spec *table, const char *name, size_t length)
+static int count_matches(const struct option_row *rows, const char *name, size_t length)
 {
     int matches = 0;
-    for (; table->name; table++) {
-        const char *names[] = {table->name, table->also[0], table->also[1]};
-        for (size_t i = 0; i < 3; i++) {
-            if (names[i] && strncmp(names[i], name, length) == 0) {
-                matches++;
-                break;
-            }
-        }
+    for (; rows->spec; rows++) {
+        const char *also = rows->spec->also;
+        matches += strncmp(rows->spec->name, name, length) == 0 ||
+                   (also && strncmp(also, name, length) == 0);
     }
     return matches;
 }
 
 /* The name that was meant; NULL if none is similar. */
-static const char *find_similar(const struct option_spec *table, const char *name, size_t length)
+static const char *find_similar(const struct option_row *rows, const char *name, size_t length)
 {
-    for (; table->name; table++) {
-        const char *names[] = {table->name, table->also[0], table->also[1]};
-        for (size_t i = 0; i < 3; i++)
+    for (; rows->spec; rows++) {
+        const char *names[] = {rows->spec->name, rows->spec->also};
+        for (size_t i = 0; i < 2; i++)
             if (names[i] && similar(name, length, names[i]))
                 return names[i];
     }
@@ -129,28 +122,28 @@ static const char *find_similar(const struct option_spec *table, const char *nam
 }
 
 /* "word" is what getopt_long() called '?'. */
-static bool refuse(const struct option_spec *table, const char *word, struct arguments *arguments)
+static bool refuse(const struct option_row *rows, const char *word, struct arguments *arguments)
 {
     if (optopt >= ROW_BASE)
-        return fault(arguments, "option --%s takes no argument", table[optopt - ROW_BASE].name);
+        return fault(arguments, "option --%s takes no argument", find_spec(rows, optopt)->name);
     if (optopt)
         return fault(arguments, "unknown option -%c", optopt);
     size_t length = strcspn(word, "=");
-    bool ambiguous = count_matches(table, word + 2, length - 2) > 1;
-    const char *meant = ambiguous ? NULL : find_similar(table, word + 2, length - 2);
+    bool ambiguous = count_matches(rows, word + 2, length - 2) > 1;
+    const char *meant = ambiguous ? NULL : find_similar(rows, word + 2, length - 2);
     return fault(arguments, "%s option %.*s%s%s%s", ambiguous ? "ambiguous" : "unknown",
                  (int)length, word, meant ? "; did you mean --" : "", meant ? meant : "",
                  meant ? "?" : "");
 }
 
-static bool refuse_missing(const struct option_spec *table, struct arguments *arguments)
+static bool refuse_missing(const struct option_row *rows, struct arguments *arguments)
 {
-    if (optopt < ROW_BASE) {
-        arguments->missing = find_letter(table, optopt)->id;
+    const struct option_spec *spec = find_spec(rows, optopt);
+
+    arguments->missing = spec->id;
+    if (optopt < ROW_BASE)
         return fault(arguments, "option -%c needs an argument", optopt);
-    }
-    arguments->missing = table[optopt - ROW_BASE].id;
-    return fault(arguments, "option --%s needs an argument", table[optopt - ROW_BASE].name);
+    return fault(arguments, "option --%s needs an argument", spec->name);
 }
 
 static void take_option(int argc, char *const *argv, const struct option_spec *spec,
@@ -163,25 +156,24 @@ static void take_option(int argc, char *const *argv, const struct option_spec *s
         given->value = argv[optind++];
 }
 
-static bool parse(int argc, char *const *argv, const struct option_spec *table,
+static bool parse(int argc, char *const *argv, const struct option_row *rows,
                   struct arguments *arguments)
 {
-    static struct getopt_tables tables; /* each page of a stack frame would be touched */
-    int c, at = 1;                      /* where the call of getopt_long() began */
+    struct getopt_tables tables;
+    int c, at = 1; /* where the call of getopt_long() began */
 
-    make_tables(table, &tables);
+    make_tables(rows, &tables);
     opterr = 0;
     optind = 0; /* glibc and musl: forget an earlier command line */
     for (; (c = getopt_long(argc, argv, tables.letters, tables.longs, NULL)) != -1; at = optind) {
         if (c == 1)
             arguments->words[arguments->word_count++] = optarg;
         else if (c == '?')
-            return refuse(table, argv[optind - 1], arguments);
+            return refuse(rows, argv[optind - 1], arguments);
         else if (c == ':')
-            return refuse_missing(table, arguments);
+            return refuse_missing(rows, arguments);
         else
-            take_option(argc, argv, c >= ROW_BASE ? &table[c - ROW_BASE] : find_letter(table, c),
-                        arguments);
+            take_option(argc, argv, find_spec(rows, c), arguments);
     }
     if (at < argc) /* only "--" ends it before the last word, since words come as options */
         arguments->command = argv + optind;
@@ -191,7 +183,7 @@ static bool parse(int argc, char *const *argv, const struct option_spec *table,
 bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments)
 {
-    static struct option_spec flat[ARGS_OPTIONS_MAX + 1]; /* as the tables of parse() */
+    struct option_row rows[ARGS_OPTIONS_MAX + 1];
     size_t room = (size_t)argc + 1;
 
     *arguments = (struct arguments){0};
@@ -199,8 +191,8 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
     arguments->words = calloc(room, sizeof *arguments->words);
     if (!arguments->options || !arguments->words)
         return fault(arguments, "out of memory");
-    args_flatten(table, NULL, flat);
-    return parse(argc, argv, flat, arguments);
+    args_flatten(table, NULL, rows);
+    return parse(argc, argv, rows, arguments);
 }
 
 void args_free(struct arguments *arguments)
@@ -234,13 +226,14 @@ static bool is_nothing(const char *initial)
 }
 
 /* Prints what it does, and "(VARIABLE; default VALUE)". */
-static void print_meaning(const struct option_spec *spec, struct strbuf *out)
+static void print_meaning(const struct option_row *row, struct strbuf *out)
 {
+    const struct option_spec *spec = row->spec;
     const char *initial = is_nothing(spec->initial) ? NULL : spec->initial;
     size_t column = HELP_INDENT;
     char text[400];
 
-    wrap(out, &column, spec->help);
+    wrap(out, &column, row->help);
     if (spec->list)
         wrap(out, &column, spec->list(text, sizeof text));
     if (spec->variable || initial) {
@@ -252,19 +245,19 @@ static void print_meaning(const struct option_spec *spec, struct strbuf *out)
     strbuf_putc(out, '\n');
 }
 
-static void print_option(const struct option_spec *spec, struct strbuf *out)
+static void print_option(const struct option_row *row, struct strbuf *out)
 {
-    const char *names[] = {spec->name, spec->also[0], spec->also[1]};
+    const struct option_spec *spec = row->spec;
 
-    if (spec->heading)
-        strbuf_printf(out, "%s%s\n", out->size ? "\n" : "", spec->heading);
+    if (row->heading)
+        strbuf_printf(out, "%s%s\n", out->size ? "\n" : "", row->heading);
     size_t start = out->size;
     if (spec->letter)
-        strbuf_printf(out, "  -%c", spec->letter);
+        strbuf_printf(out, "  -%c, --%s", spec->letter, spec->name);
     else
-        strbuf_puts(out, "    ");
-    for (size_t i = 0; i < 3 && names[i]; i++)
-        strbuf_printf(out, "%s--%s", i || spec->letter ? ", " : "  ", names[i]);
+        strbuf_printf(out, "      --%s", spec->name);
+    if (spec->also)
+        strbuf_printf(out, ", --%s", spec->also);
     if (spec->argument)
         strbuf_printf(out, spec->optional ? "[=%s]" : " %s", spec->argument);
 
@@ -274,17 +267,17 @@ static void print_option(const struct option_spec *spec, struct strbuf *out)
         column = 0;
     }
     strbuf_printf(out, "%*s", (int)(HELP_INDENT - column), "");
-    print_meaning(spec, out);
+    print_meaning(row, out);
 }
 
 void args_help(const struct option_spec *table, const struct option_spec *except,
                struct strbuf *out)
 {
-    struct option_spec flat[ARGS_OPTIONS_MAX + 1];
-    size_t count = args_flatten(table, except, flat);
+    struct option_row rows[ARGS_OPTIONS_MAX + 1];
+    size_t count = args_flatten(table, except, rows);
 
     for (size_t i = 0; i < count; i++)
-        print_option(&flat[i], out);
+        print_option(&rows[i], out);
 }
 
 static void print_word(const char *word, struct strbuf *out)

@@ -15,7 +15,7 @@
 struct option_spec {
     int id;               /* any positive number */
     const char *name;     /* the long name, without its dashes */
-    const char *also[2];  /* other long names, NULL if none */
+    const char *also;     /* another long name; NULL: none */
     char letter;          /* 0 if none */
     const char *argument; /* its name in the help; NULL: takes none */
     /* The argument may be left out; as a word of its own it is taken only if this agrees. */
@@ -30,6 +30,13 @@ struct option_spec {
     const char *heading;             /* a title for the rows that follow */
     const struct option_spec *same;  /* that row, but for the help where this one has it */
     const struct option_spec *table; /* the rows of that table */
+};
+
+/* An option of a table, as it is when all its rows are resolved. */
+struct option_row {
+    const struct option_spec *spec;
+    const char *help;
+    const char *heading; /* above it; NULL: none */
 };
 
 struct given_option {
@@ -55,10 +62,10 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
                 struct arguments *arguments);
 void args_free(struct arguments *arguments);
 
-/* Copies the options of a table, {0} behind them; a heading becomes a member of the row below it.
- * The tables at "except" are left out; it may be NULL. Returns the number of options. */
+/* Lists the options of a table, {0} behind them, without those of the tables at "except", which may
+ * be NULL. Returns the number of options. */
 size_t args_flatten(const struct option_spec *table, const struct option_spec *except,
-                    struct option_spec flat[ARGS_OPTIONS_MAX + 1]);
+                    struct option_row rows[ARGS_OPTIONS_MAX + 1]);
 
 /* Prints the table's help, "  -n, --no-wait, --nonblock   …" and so on, to the end of out, without
  * the rows of the table "except", which may be NULL. */

@@ -206,7 +206,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
     ROW(COLOR, "color", "WHEN", "auto", "auto, always or never (NO_COLOR: never)", OWN(take_color),
         .option.values = "auto always never"),
     ROW(WAIT, "wait", "DUR", NULL, "wait at most DUR (default: for ever)", ANY_DURATION(wait),
-        .option.letter = 'w', .option.also = {"timeout"}),
+        .option.letter = 'w', .option.also = "timeout"),
     ROW(CONFLICT_EXIT_CODE, "conflict-exit-code", "N", "75",
         "status when not acquired; 0 skips silently, for cron",
         NUMBER(conflict_status, 0, 255, "is not a number from 0 to 255"), .option.letter = 'E',
@@ -269,7 +269,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 
 const struct option_spec option_no_wait = {.id = OPTION_NO_WAIT,
                                            .name = "no-wait",
-                                           .also = {"nonblock"},
+                                           .also = "nonblock",
                                            .letter = 'n',
                                            .help = "do not wait"};
 

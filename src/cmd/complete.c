@@ -17,7 +17,7 @@ struct completion {
     struct arguments arguments;          /* the words before */
     const struct command_action *action; /* NULL: none, or none yet */
     const char *word;                    /* the one to complete; "" */
-    struct option_spec flat[ARGS_OPTIONS_MAX + 1];
+    struct option_row rows[ARGS_OPTIONS_MAX + 1];
 };
 
 static void offer(const char *word, const char *meaning)
@@ -52,11 +52,11 @@ static void offer_values(const struct option_spec *spec, const char *before)
 static const struct option_spec *find_option(const struct completion *all, const char *name,
                                              size_t length)
 {
-    for (const struct option_spec *spec = all->flat; spec->name; spec++) {
-        const char *names[] = {spec->name, spec->also[0], spec->also[1]};
-        for (size_t i = 0; i < 3 && names[i]; i++)
+    for (const struct option_row *row = all->rows; row->spec; row++) {
+        const char *names[] = {row->spec->name, row->spec->also};
+        for (size_t i = 0; i < 2 && names[i]; i++)
             if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0)
-                return spec;
+                return row->spec;
     }
     return NULL;
 }
@@ -81,11 +81,11 @@ static void offer_options(const struct completion *all)
             offer_values(spec, name);
         return;
     }
-    for (const struct option_spec *spec = all->flat; spec->name; spec++) {
-        const char *names[] = {spec->name, spec->also[0], spec->also[1]};
-        for (size_t i = 0; i < 3 && names[i] && is_taken(all, spec->id); i++) {
+    for (const struct option_row *row = all->rows; row->spec; row++) {
+        const char *names[] = {row->spec->name, row->spec->also};
+        for (size_t i = 0; i < 2 && names[i] && is_taken(all, row->spec->id); i++) {
             snprintf(name, sizeof name, "--%s", names[i]);
-            offer(name, spec->help);
+            offer(name, row->help);
         }
     }
 }
@@ -158,7 +158,7 @@ int complete(const struct command *command, int count, char **words)
     bool fine = args_parse(count - 1, words, command->options, &all.arguments);
     int missing = all.arguments.missing;
 
-    args_flatten(command->options, NULL, all.flat);
+    args_flatten(command->options, NULL, all.rows);
     all.action = find_action(&all);
     if (fine && all.arguments.command)
         printf(":command\n");
@@ -166,9 +166,9 @@ int complete(const struct command *command, int count, char **words)
         offer_options(&all);
     else if (fine)
         offer_operands(&all);
-    for (const struct option_spec *spec = all.flat; missing && spec->name; spec++)
-        if (spec->id == missing)
-            offer_values(spec, "");
+    for (const struct option_row *row = all.rows; missing && row->spec; row++)
+        if (row->spec->id == missing)
+            offer_values(row->spec, "");
     args_free(&all.arguments);
     return command_flush();
 }

@@ -19,7 +19,7 @@ static char *list_words(char *out, size_t size)
 
 static const struct option_spec wait_row = {.id = 1,
                                             .name = "wait",
-                                            .also = {"timeout"},
+                                            .also = "timeout",
                                             .letter = 'w',
                                             .argument = "DUR",
                                             .help = "another help",
@@ -37,7 +37,7 @@ static const struct option_spec common[] = {{.id = 5,
 static const struct option_spec table[] = {
     {.heading = "Waiting"},
     {.same = &wait_row, .help = "w"},
-    {.id = 2, .name = "no-wait", .also = {"nonblock"}, .letter = 'n', .help = "do not wait"},
+    {.id = 2, .name = "no-wait", .also = "nonblock", .letter = 'n', .help = "do not wait"},
     {.id = 3, .name = "watch", .argument = "DUR", .optional = is_digit, .help = "draw again"},
     {.heading = "Rest"},
     {.id = 4,
