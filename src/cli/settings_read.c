@@ -236,8 +236,10 @@ static int collect_usual_file(struct collection *all, const char *path, enum ori
 {
     struct source source = {.path = path, .origin = origin};
     char why[120];
-    int error, status = collect_file(all, &source, &error, why, sizeof why);
 
+    if (access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return STATUS_OK;
+    int error, status = collect_file(all, &source, &error, why, sizeof why);
     if (error == 0 || error == ENOENT || error == ENOTDIR)
         return status;
     if (error == EACCES && origin == ORIGIN_USER) {
