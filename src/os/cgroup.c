@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "base/strbuf.h"
 
 #define PREFIX "rlock-" /* of names */
 
@@ -35,17 +37,17 @@ static ssize_t read_file(const char *path, char *text, size_t size)
     return got;
 }
 
-static int open_file(const struct cgroup *cgroup, const char *name, int flags)
+static int open_to_write(const char *cgroup, const char *name)
 {
     char path[PATH_MAX + 32];
 
-    snprintf(path, sizeof path, "%s/%s", cgroup->path, name);
-    return open(path, flags | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s/%s", cgroup, name);
+    return open(path, O_WRONLY | O_CLOEXEC);
 }
 
-static int write_file(const struct cgroup *cgroup, const char *name, const char *text)
+static int write_file(const char *cgroup, const char *name, const char *text)
 {
-    int fd = open_file(cgroup, name, O_WRONLY);
+    int fd = open_to_write(cgroup, name);
     ssize_t put = fd < 0 ? -1 : write(fd, text, strlen(text));
     int error = errno;
 
@@ -101,61 +103,65 @@ static bool is_cgroup(const char *path)
     return access(file, F_OK) == 0;
 }
 
-/* The cgroup that a new one may be made in. */
-static bool find_parent(struct cgroup *parent, bool required)
+/* The cgroup that a new one may be made in; NULL: none. The caller frees. */
+static char *find_parent(bool required)
 {
-    const int room = sizeof parent->path - 64; /* for the name of the new one */
-    static char text[PATH_MAX + 512];
-    const char *own = read_own(text, sizeof text);
+    const size_t room = PATH_MAX - 64, size = PATH_MAX + 512; /* for the new one's name; for text */
+    char *text = mem_checked(malloc(size)), *parent = NULL;
+    const char *own = read_own(text, size);
 
-    for (size_t i = 0; own && i < sizeof mounts / sizeof *mounts; i++) {
-        int length = snprintf(parent->path, (size_t)room, "%s%s", mounts[i], own);
-        if (length < room && (required ? is_cgroup(parent->path) : is_delegated(parent->path)))
-            return true;
+    for (size_t i = 0; own && !parent && i < sizeof mounts / sizeof *mounts; i++) {
+        parent = strbuf_print("%s%s", mounts[i], own);
+        if (strlen(parent) >= room || !(required ? is_cgroup(parent) : is_delegated(parent))) {
+            free(parent);
+            parent = NULL;
+        }
     }
-    return false;
+    free(text);
+    return parent;
 }
 
 /* -- making one ------------------------------------------------------------------------------ */
 
-/* Makes one below the parent whose path the cgroup has. */
-static int make(struct cgroup *cgroup)
+static int make(const char *path)
 {
-    size_t length = strlen(cgroup->path);
-
-    snprintf(cgroup->path + length, sizeof cgroup->path - length, "/" PREFIX "%ld-%llx",
-             (long)getpid(), (unsigned long long)moment_now().ns);
-    if (mkdir(cgroup->path, 0755) < 0)
+    if (mkdir(path, 0755) < 0)
         return -1;
-    int fd = open_file(cgroup, "cgroup.kill", O_WRONLY); /* Linux 5.14 */
+    int fd = open_to_write(path, "cgroup.kill"); /* Linux 5.14 */
     if (fd < 0) {
-        rmdir(cgroup->path);
+        rmdir(path);
         errno = ENOTSUP;
         return -1;
     }
     close(fd);
-    setxattr(cgroup->path, "user.delegate", "1", 1, 0); /* to whatever nests in it */
+    setxattr(path, "user.delegate", "1", 1, 0); /* to whatever nests in it */
     return 0;
 }
 
 /* Another process may read it at any time: the first byte says that there is one, and comes
  * last. */
-static void publish(struct cgroup *cgroup, const struct cgroup *made)
+static void publish(struct cgroup *cgroup, const char *path)
 {
-    memcpy(cgroup->path + 1, made->path + 1, sizeof made->path - 1);
+    strcpy(cgroup->path + 1, path + 1);
     atomic_thread_fence(memory_order_release);
-    cgroup->path[0] = made->path[0];
+    cgroup->path[0] = path[0];
 }
 
 int cgroup_make(struct cgroup *cgroup, bool required)
 {
-    static struct cgroup made; /* not on the stack, each page of which would be touched */
-
     errno = ENOTSUP;
-    if (!find_parent(&made, required) || make(&made) < 0)
+    char *parent = find_parent(required);
+    if (!parent)
         return required ? -1 : 0;
-    publish(cgroup, &made);
-    return 0;
+    char *path = strbuf_print("%s/" PREFIX "%ld-%llx", parent, (long)getpid(),
+                              (unsigned long long)moment_now().ns);
+    int made = make(path), error = errno;
+    if (made == 0)
+        publish(cgroup, path);
+    free(path);
+    free(parent);
+    errno = error;
+    return required ? made : 0;
 }
 
 /* Not vfork(): only the C library could have the child return on the memory of its parent. */
@@ -176,14 +182,14 @@ pid_t cgroup_fork(const struct cgroup *cgroup)
 
 int cgroup_enter(const struct cgroup *cgroup)
 {
-    return write_file(cgroup, "cgroup.procs", "0");
+    return write_file(cgroup->path, "cgroup.procs", "0");
 }
 
 /* -- what is in it --------------------------------------------------------------------------- */
 
 void cgroup_kill(const struct cgroup *cgroup)
 {
-    write_file(cgroup, "cgroup.kill", "1");
+    write_file(cgroup->path, "cgroup.kill", "1");
 }
 
 int cgroup_is_populated(const struct cgroup *cgroup)
@@ -204,13 +210,11 @@ void cgroup_remove(const struct cgroup *cgroup)
 
 void cgroup_leave(void)
 {
-    struct cgroup own;
+    char *own = find_parent(true), *name = own ? strrchr(own, '/') : NULL;
 
-    if (!find_parent(&own, true))
-        return;
-    char *name = strrchr(own.path, '/');
-    if (strncmp(name + 1, PREFIX, strlen(PREFIX)) != 0)
-        return;
-    *name = '\0';
-    cgroup_enter(&own);
+    if (name && strncmp(name + 1, PREFIX, strlen(PREFIX)) == 0) {
+        *name = '\0';
+        write_file(own, "cgroup.procs", "0");
+    }
+    free(own);
 }
