@@ -9,36 +9,39 @@
 #include "lock/held_keys.h"
 #include "store/urls.h"
 
-static bool names(const char *entry, const char *name)
-{
-    size_t length = strlen(name);
-    return strncmp(entry, name, length) == 0 && entry[length] == '=';
-}
+/* The variables of rlock. Those of an outer one about its own lock would be wrong for this one. */
+enum variable { VARIABLE_OTHER, VARIABLE_OF_LOCK, VARIABLE_PASSWORD, VARIABLE_URL };
 
-/* The words of an outer rlock about its own lock would be wrong for this one. */
-static bool is_stale(const char *entry)
+static enum variable variable_of(const char *entry)
 {
-    static const char *const stale[] = {"RLOCK_KEY",      "RLOCK_MODE", "RLOCK_OWNER",
-                                        "RLOCK_LEASE_MS", "RLOCK_SLOT", "RLOCK_FENCE"};
+    static const struct {
+        char name[12];
+        enum variable variable;
+    } rows[] = {{"KEY=", VARIABLE_OF_LOCK},       {"MODE=", VARIABLE_OF_LOCK},
+                {"OWNER=", VARIABLE_OF_LOCK},     {"LEASE_MS=", VARIABLE_OF_LOCK},
+                {"SLOT=", VARIABLE_OF_LOCK},      {"FENCE=", VARIABLE_OF_LOCK},
+                {"PASSWORD=", VARIABLE_PASSWORD}, {"URL=", VARIABLE_URL}};
 
-    for (size_t i = 0; i < sizeof stale / sizeof *stale; i++)
-        if (names(entry, stale[i]))
-            return true;
-    return false;
+    if (strncmp(entry, "RLOCK_", 6) != 0)
+        return VARIABLE_OTHER;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strncmp(entry + 6, rows[i].name, strlen(rows[i].name)) == 0)
+            return rows[i].variable;
+    return VARIABLE_OTHER;
 }
 
 void environment_hide(char **entries)
 {
     for (; *entries; entries++) {
-        char *shown = *entries, *value = strchr(shown, '=');
-        bool password = names(shown, "RLOCK_PASSWORD");
-        if (!password && !names(shown, "RLOCK_URL"))
+        enum variable variable = variable_of(*entries);
+        if (variable != VARIABLE_PASSWORD && variable != VARIABLE_URL)
             continue;
-        *entries = mem_strdup(shown);
-        if (password)
-            memset(value + 1, '*', strlen(value + 1));
+        char *value = strchr(*entries, '=') + 1;
+        *entries = mem_strdup(*entries);
+        if (variable == VARIABLE_PASSWORD)
+            memset(value, '*', strlen(value));
         else
-            urls_blot(value + 1);
+            urls_blot(value);
     }
 }
 
@@ -110,9 +113,10 @@ void environment_make(struct environment *environment, char *const *inherited,
     char **entries = mem_zeroed((count + ENVIRONMENT_WORDS + 1) * sizeof *entries);
     environment->entries = entries;
     for (; *inherited; inherited++) {
-        bool is_url = !keep_credentials && names(*inherited, "RLOCK_URL");
-        if ((lock && is_stale(*inherited)) ||
-            (!keep_credentials && names(*inherited, "RLOCK_PASSWORD")) ||
+        enum variable variable = variable_of(*inherited);
+        bool is_url = !keep_credentials && variable == VARIABLE_URL;
+        if ((lock && variable == VARIABLE_OF_LOCK) ||
+            (!keep_credentials && variable == VARIABLE_PASSWORD) ||
             (is_url && environment->url)) /* a second one, which getenv() never sees */
             continue;
         if (is_url)
@@ -123,28 +127,15 @@ void environment_make(struct environment *environment, char *const *inherited,
         entries[used++] = environment->words[i];
 }
 
-/* Another word instead of the one with that number. */
-static void replace(struct environment *environment, size_t word, char *entry)
-{
-    for (char **each = environment->entries; *each; each++)
-        if (*each == environment->words[word])
-            *each = entry;
-    free(environment->words[word]);
-    environment->words[word] = entry;
-}
-
-/* The same, or one that was not there before. */
+/* Sets the word with that number. */
 static void put(struct environment *environment, size_t word, char *entry)
 {
-    char **end = environment->entries;
+    char **place = environment->entries, *old = environment->words[word];
 
-    if (environment->words[word]) {
-        replace(environment, word, entry);
-        return;
-    }
-    while (*end)
-        end++;
-    *end = environment->words[word] = entry;
+    while (*place && *place != old)
+        place++;
+    *place = environment->words[word] = entry;
+    free(old);
 }
 
 void environment_grant(struct environment *environment, int64_t lease,
