@@ -439,9 +439,9 @@ static bool lacks_script(const struct redis_store *store, const redisReply *repl
 }
 
 /* The same renewal was sent once more, listening: its reply tells who has asked for the lock in
- * between. */
-static void hear_behind(struct redis_store *store, redisReply *const *replies,
-                        struct answer *renewed)
+ * between. Not inlined: its answer would take two pages of the caller's stack in any case. */
+__attribute__((noinline)) static void
+hear_behind(struct redis_store *store, redisReply *const *replies, struct answer *renewed)
 {
     struct answer answer = {.verdict = VERDICT_UNKNOWN};
     const redisReply *reply;
