@@ -16,6 +16,7 @@ from chaos_deployments import REDIS
 from chaos_zookeeper import ZOOKEEPER
 from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import fences, overlaps, read_runs
+from tap import say
 
 SECONDS = float(os.environ.get("RLOCK_SECONDS") or 90)
 DEPLOYMENTS = {**REDIS, **DATABASES, **ZOOKEEPER}
@@ -193,11 +194,7 @@ def judge(history, number):
         print("#", line)
     verdicts = list(history.promises())
     for i, (what, faults) in enumerate(verdicts):
-        faults = list(faults)
-        bad += bool(faults)
-        print(f"{'not ok' if faults else 'ok'} {number + i} - {history.store}: {what}", flush=True)
-        for fault in faults[:20]:
-            print("#", fault)
+        bad += not say(number + i, f"{history.store}: {what}", list(faults))
     return len(verdicts), bad
 
 

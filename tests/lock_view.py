@@ -104,18 +104,20 @@ class View:
         self.entries = [entry for family in self.families.values() for entry in family]
 
     def take(self, name, text):
-        place = re.fullmatch(r"(q(?::.+)?):(\d+)", name)
-        if name.startswith("h:"):
+        kind = name[:2]
+        if kind == "h:":
             self.families[name[2:]] = [Entry(line, name[2:]) for line in text.split("\n")]
-        elif place:
-            self.waiters[name] = Waiter(text, place[1], int(place[2]))
-        elif name == "q" or name.startswith("q:"):
-            self.queues[name] = tuple(map(int, match(QUEUE, text)))
-        elif name.startswith("w:"):
+        elif kind == "w:":
             self.places[name[2:]] = text
+        elif name[0] == "q":
+            base, _colon, ticket = name.rpartition(":")
+            if base and ticket.isdigit():
+                self.waiters[name] = Waiter(text, base, int(ticket))
+            else:
+                self.queues[name] = tuple(map(int, match(QUEUE, text)))
         elif name == "g":
             self.sent_away = dict(line.split(" ", 1) for line in text.split("\n"))
-        elif name.startswith("g:"):
+        elif kind == "g:":
             self.groups[name[2:]] = text
         elif name == "o":
             bound, *lists = text.split(" ")
@@ -123,16 +125,16 @@ class View:
             for one in lists:
                 priority, *numbers = map(int, one.split(":"))
                 self.lists[priority] = tuple(numbers)
-        elif name.startswith("o:"):
+        elif kind == "o:":
             self.items[tuple(map(int, name.split(":")[1:]))] = int(text)
         elif name == "s":
             mode, *numbers, oldest = match(HELD, text)
             self.held = (mode, *map(int, numbers), oldest)
         elif name == "c":
             self.ended = int(match(MEMORY, text)[0])
-        elif name.startswith("n:"):
+        elif kind == "n:":
             self.tallies[name[2:]] = int(match(TALLY, text)[0])
-        elif name.startswith("r:"):
+        elif kind == "r:":
             self.runs[int(name[2:])] = match(RUN, text)
         elif not LAYOUT.fullmatch(name):
             self.unknown.append(name)

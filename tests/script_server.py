@@ -87,9 +87,13 @@ class Ear(Client):
         self.server = server
         self.call("PSUBSCRIBE", "rlock:*")
 
-    def messages(self):
-        """(key, owner, text) of what was published since the last time, in order."""
-        self.server.call("PUBLISH", "rlock:{end}", "")
+    END = "PUBLISH", "rlock:{end}", ""
+
+    def messages(self, ended=False):
+        """(key, owner, text) of what was published since the last time, in order. ended: the caller
+        has published END."""
+        if not ended:
+            self.server.call(*self.END)
         messages = []
         while True:
             channel, text = self.read()[2:4]
@@ -98,9 +102,9 @@ class Ear(Client):
             key, _colon, owner = channel.rpartition(":")
             messages.append((key, owner, text))
 
-    def pokes(self):
+    def pokes(self, ended=False):
         """(key, owner) of those poked since the last time, in order."""
-        messages = self.messages()
+        messages = self.messages(ended)
         if any(text != "1" for _key, _owner, text in messages):
             raise AssertionError(f"no poke: {messages}")
         return [(key, owner) for key, owner, _text in messages]

@@ -1,8 +1,12 @@
 """Shared by the tests of the scripts: words for expected records, and TAP."""
 import os, signal, sys, traceback
 from script_server import PLACE_TTL, Lock, Server
+from tap import say
 
-A, B, C, D, E = (letter * 36 for letter in "abcde")  # owners, as long as real ones
+A, B, C, D, E, F = (letter * 36 for letter in "abcdef")  # owners, as long as real ones
+WHO = "host user 1 cmd -"
+TOKEN = "Tt0_-" * 4 + "Tt"  # of a hand-over
+MINUTE = 60000
 DAY = 86400000
 TESTS = []
 
@@ -77,14 +81,10 @@ def run(number, what, function, server):
     server.call("FLUSHALL")
     try:
         function(server)
-        fault = None
+        faults = []
     except Exception as error:
-        fault = str(error) if isinstance(error, AssertionError) else traceback.format_exc()
-    print(f"{'not ok' if fault else 'ok'} {number} - {what}")
-    for line in (fault or "").splitlines():
-        print("#", line)
-    sys.stdout.flush()
-    return not fault
+        faults = [error if isinstance(error, AssertionError) else traceback.format_exc()]
+    return say(number, what, faults)
 
 
 def main():
@@ -96,12 +96,8 @@ def main():
         signal.signal(signum, end)
     signal.alarm(300)
     only, without = sys.argv[1:], os.environ.get("RLOCK_SCRIPT_WITHOUT", "").split("|")
-    tests = [
-        entry
-        for entry in TESTS
-        if (not only or any(word in entry[0] for word in only))
-        and not any(word and word in entry[0] for word in without)
-    ]
+    tests = [entry for entry in TESTS if (not only or any(word in entry[0] for word in only))
+             and not any(word and word in entry[0] for word in without)]
     server = Server()
     try:
         print(f"1..{len(tests)}", flush=True)

@@ -6,10 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import traceback
+from tap import report
 
 TOP = os.environ.get("top_srcdir") or os.path.join(os.path.dirname(__file__), "..")
 RLOCK = os.path.abspath(os.environ.get("RLOCK", "./rlock"))
@@ -296,27 +296,19 @@ def _(_store):
     same("protocol", {number}, re.findall(r"protocol `(\w+)`", section("Programs of rlock")))
 
 
-def main():
-    failed = False
+def results():
     store = Store()
     try:
         store.wait_for(lambda: store.run("status", status=None) is not None
                        and "reached" not in store.error)
-        for number, (name, function) in enumerate(TESTS, 1):
+        for name, function in TESTS:
             try:
                 function(store)
-                print(f"ok {number} - {name}")
+                yield name, []
             except Exception:  # a fault of any kind fails this test only
-                failed = True
-                print(f"not ok {number} - {name}")
-                for line in traceback.format_exc().splitlines():
-                    print(f"# {line}")
-            sys.stdout.flush()
+                yield name, [traceback.format_exc()]
     finally:
         store.close()
-    print(f"1..{len(TESTS)}")
-    return failed
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+report(results())

@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from phases import PHASES, split
 from report import number, put_into, ratios
 from samples import Samples
+from tap import differs, report
 from together import History
 
 # (served in this order, gaps in ms, overlaps, disorder, seconds)
@@ -53,9 +54,8 @@ def results():
         samples = Samples()
         for who, at, value in (("rlock", 1, 3), ("flock", 1, 2), ("rlock", 10, 4), ("naive", 1, 1)):
             samples.add("hand-over", who, at, value)
-        yield "ratios", ["| hand-over at 1 | 1.5 | 3 |", "| hand-over at 10 | – | – |"], [
-            line for line in ratios(samples)[2:]
-        ]
+        rows = ["| hand-over at 1 | 1.5 | 3 |", "| hand-over at 10 | – | – |"]
+        yield "ratios", rows, list(ratios(samples)[2:])
         for ours, theirs in ((1, 2), (4, 2), (9, 3)):  # the machine was slower in the last round
             samples.add("run", "rlock", "", ours)
             samples.add("run", "rlock abc", "", theirs)
@@ -97,15 +97,4 @@ def results():
             len(rows) == 3 and float(rows[0][4]) < float(rows[2][4]))
 
 
-def main():
-    failures = 0
-    for number_, (what, want, got) in enumerate(results(), 1):
-        failures += got != want
-        print(f"{'ok' if got == want else 'not ok'} {number_} - {what}")
-        if got != want:
-            print(f"#  got  {got}\n#  want {want}")
-    print(f"1..{number_}")
-    sys.exit(bool(failures))
-
-
-main()
+report((what, differs(got, want)) for what, want, got in results())

@@ -10,6 +10,7 @@ import history
 from contenders import LEASE, LIMITS, PLENTY, RLOCK, WORKER, Contest, as_many_as_asked
 from intervals import exclusion, fences, order, read_runs
 from script_server import WEEK, Server
+from tap import report
 
 PLACE_TTL = 7  # s after which a silent waiter is passed over
 SECONDS = float(os.environ.get("RLOCK_SECONDS", "10"))
@@ -122,15 +123,15 @@ def results(contest):
     faults, pairs = order(runs, contest.queues, contest.launched, set(contest.hits), LIMITS)
     stuck = [f"{name}: not within {PLENTY} s" for name in contest.stuck]
     yield "no contender waits for ever", stuck
-    yield "each ended as it should", list(ended_badly(contest))
+    yield "each ended as it should", ended_badly(contest)
     yield "no writer beside anyone, no more than a semaphore's limit", exclusion(runs, LIMITS)
     yield "status never showed otherwise", contest.faults
-    yield "as many keys as asked for", list(as_many_as_asked(contest, runs))
+    yield "as many keys as asked for", as_many_as_asked(contest, runs)
     yield "fencing tokens rise", fences(runs)
     yield "the history is linearizable", history.faults(written(contest, runs))
     yield "first come, first served", faults
-    yield "nothing is left behind", list(left_behind(contest))
-    yield "there was something to see", list(too_little(contest, runs, pairs))
+    yield "nothing is left behind", left_behind(contest)
+    yield "there was something to see", too_little(contest, runs, pairs)
 
 
 def main():
@@ -146,19 +147,13 @@ def main():
             print(f"Bail out! No {program}: make check builds it")
             sys.exit(1)
     print(f"# RLOCK_SEED={SEED} RLOCK_SECONDS={SECONDS:g}", flush=True)
-    server, failures = Server(), 0
+    server = Server()
     try:
         contest = Contest(Deployment(server), SEED, SECONDS)
         contest.run()
-        for number, (what, faults) in enumerate(results(contest), 1):
-            failures += bool(faults)
-            print(f"{'not ok' if faults else 'ok'} {number} - {what}")
-            for fault in faults[:20]:
-                print("#", fault)
-        print(f"1..{number}")
+        report(results(contest))
     finally:
         server.stop()
-    sys.exit(bool(failures))
 
 
 main()

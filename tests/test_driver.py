@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The driver of test files counts their results, and the missing ones. Prints TAP."""
 import os, re, subprocess, sys, tempfile, time
+from tap import report
 
 DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver.py")
 # (what, shell script, its results for Automake, a failure that is named)
@@ -173,22 +174,11 @@ def interrupted(directory):
         yield "there are results"
 
 
-def main():
+def results():
     cases = [(what, lambda place, rest=rest: faults_of(place, *rest)) for what, *rest in FILES]
-    cases.append(("told to end, it ends the file", interrupted))
-    print(f"1..{len(cases)}")
-    failures = 0
-    for number, (what, case) in enumerate(cases, 1):
+    for what, case in (*cases, ("told to end, it ends the file", interrupted)):
         with tempfile.TemporaryDirectory() as directory:
-            faults = list(case(directory))
-        failures += bool(faults)
-        print(
-            f"{'not ok' if faults else 'ok'} {number} - {what}",
-            *(f"# {fault}" for fault in faults),
-            sep="\n",
-            flush=True,
-        )
-    sys.exit(bool(failures))
+            yield what, list(case(directory))
 
 
-main()
+report(results())

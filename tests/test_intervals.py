@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The judge of intervals.py finds what is wrong, and nothing else. Prints TAP."""
-import sys
 from intervals import Queue, Run, exclusion, fences, order, read_runs
+from tap import differs, report
 
 LIMITS = {"s": 2}
 
@@ -147,15 +147,4 @@ def results():
     yield "a log is read", want, read
 
 
-def main():
-    failures = 0
-    for number, (what, want, got) in enumerate(results(), 1):
-        failures += got != want
-        print(f"{'ok' if got == want else 'not ok'} {number} - {what}")
-        if got != want:
-            print(f"#  got  {got}\n#  want {want}")
-    print(f"1..{number}")
-    sys.exit(bool(failures))
-
-
-main()
+report((what, differs(got, want)) for what, want, got in results())

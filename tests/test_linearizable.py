@@ -10,6 +10,7 @@ from contenders import LIMITS
 from history import edn, events
 from intervals import Run
 from linearizable import Malformed, judge, read_edn
+from tap import report
 
 SEED = int(os.environ.get("RLOCK_SEED") or random.randrange(1 << 32))
 CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "linearizable.py")
@@ -305,16 +306,5 @@ def written():
             yield f"the program: status {status}", done.returncode == status, done
 
 
-def main():
-    failures = number = 0
-    print(f"# RLOCK_SEED={SEED}")
-    for number, (what, fine, why) in enumerate(results(), 1):
-        failures += not fine
-        print(f"{'ok' if fine else 'not ok'} {number} - {what}")
-        if not fine:
-            print(f"# {why}"[:2000])
-    print(f"1..{number}")
-    sys.exit(bool(failures))
-
-
-main()
+print(f"# RLOCK_SEED={SEED}")
+report((what, [] if fine else [f"{why}"[:2000]]) for what, fine, why in results())

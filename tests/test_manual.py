@@ -4,7 +4,7 @@
 The table of moments of a lease is computed by tests/unit/test_lease.c."""
 import os
 import re
-import sys
+from tap import report
 
 TOP = os.environ.get("top_srcdir") or os.path.join(os.path.dirname(__file__), "..")
 UNITS = {"NS_PER_MS": 0.001, "NS_PER_SEC": 1}
@@ -88,16 +88,16 @@ def text_of(page):
     return re.sub(r"\s+", " ", " ".join(lines))
 
 
-def fault(page, sentence, *sources):
+def faults(page, sentence, *sources):
     pattern = re.escape(sentence).replace(r"\{\}", r"([0-9][0-9.]*[0-9]|[0-9])")
     found = re.search(pattern, text_of(page))
     if not found:
-        return "the page does not say that"
+        yield "the page does not say that"
+        return
     for said, (folder, names, *times) in zip(found.groups(), sources):
         value = sum(constant(folder, name) for name in names.split("+")) * (times or [1])[0]
         if abs(float(said) - value) > 1e-9:
-            return f"{names} is {value:g}, and the page says {said}"
-    return None
+            yield f"{names} is {value:g}, and the page says {said}"
 
 
 def fields(path, begin, end, pattern):
@@ -108,32 +108,20 @@ def fields(path, begin, end, pattern):
     return set(re.findall(r"[a-z]+(?::\w+)*", " ".join(re.findall(pattern, lines, re.M))))
 
 
-def layout_fault():
+def layout_faults():
     """docs/data.md has the fields of a lock that lock.lua has."""
     in_script = r"^--   ([^\s,]+(?:, [^\s,]+)*) "
     in_page = r"^\| (`.*?) \|"
     script = fields("src/rules/lua/lock.lua", "--   k  ", "-- MODE is", in_script)
     page = fields("docs/data.md", "## The fields of a lock", "## The fields of a latch", in_page)
-    if len(script) > 20 and script == page:
-        return None
-    return f"only in lock.lua: {script - page}; only in docs/data.md: {page - script}"
+    if len(script) <= 20 or script != page:
+        yield f"only in lock.lua: {script - page}; only in docs/data.md: {page - script}"
 
 
-def main():
-    failed = 0
-    print(f"1..{len(SENTENCES) + 1}")
-    for number, sentence in enumerate(SENTENCES, 1):
-        wrong = fault(*sentence)
-        failed += wrong is not None
-        print(f"{'not ' if wrong else ''}ok {number} - {sentence[0]}: {sentence[1]}")
-        if wrong:
-            print(f"# {wrong}")
-    wrong = layout_fault()
-    failed += wrong is not None
-    print(f"{'not ' if wrong else ''}ok {len(SENTENCES) + 1} - docs/data.md: the fields of a lock")
-    if wrong:
-        print(f"# {wrong}")
-    return 1 if failed else 0
+def results():
+    for sentence in SENTENCES:
+        yield f"{sentence[0]}: {sentence[1]}", faults(*sentence)
+    yield "docs/data.md: the fields of a lock", layout_faults()
 
 
-sys.exit(main())
+report(results())

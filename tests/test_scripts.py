@@ -555,5 +555,4 @@ def _(server):
     next_one(C, "after the key was deleted under its holder")
 
 
-if __name__ == "__main__":
-    main()
+main()

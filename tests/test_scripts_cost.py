@@ -10,17 +10,12 @@ MANY = 1000
 OWNERS = ["%036d" % number for number in range(MANY)]
 
 
-def usec_per_call(server):
-    """Of EVALSHA, since CONFIG RESETSTAT."""
-    stats = server.call("INFO", "commandstats")
-    return float(re.search(r"cmdstat_evalsha:\S*usec_per_call=([\d.]+)", stats)[1])
-
-
 def microseconds(server, words):
-    """A call's, and its reply."""
+    """Of a call; and its reply."""
     server.call("CONFIG", "RESETSTAT")
     reply = server.call(*words)
-    return reply, usec_per_call(server)
+    stats = server.call("INFO", "commandstats")
+    return reply, float(re.search(r"cmdstat_evalsha:\S*usec_per_call=([\d.]+)", stats)[1])
 
 
 def waited_for(lock, number):
@@ -149,29 +144,6 @@ def _(server):
         true(max(short) <= most and 2 * max(short) <= min(long) + 1, f"{short} and {long} commands")
 
 
-@test("cost: a usual heartbeat takes three quarters of the time without its short way, or less")
-def _(server):
-    lock = Lock(server, now=None)
-    lock.acquire(A, lease=DAY)
-    for owner in OWNERS[:10]:
-        lock.acquire(owner, lease=DAY)
-    words = lock.acquire_words(OWNERS[9], places="q:10", offer="token")
-    without = list(words)
-    without[1] = server.load(without_short_way(read_script("acquire")))
-    spent = {"short": [], "long": []}
-    for turn in range(ROUNDS[1]):
-        if turn >= ROUNDS[0] and 4 * min(spent["short"]) <= 3 * min(spent["long"]):
-            break
-        for which, call in (("short", words), ("long", without)):
-            server.call("CONFIG", "RESETSTAT")
-            replies = server.pipeline([call] * 100)
-            same({reply[0] for reply in replies}, {"QUEUED"})
-            spent[which].append(usec_per_call(server))
-    short, long = (min(found) for found in spent.values())
-    print(f"# {short / long:.2f} times")
-    true(4 * short <= 3 * long, f"{short} us, and {long} us without it")
-
-
 @test("cost: a look at a lock without waiters does not read all that is remembered")
 def _(server):
     lock = Lock(server)
@@ -218,5 +190,4 @@ def _(server):
     true(1 <= scans <= 4, f"{scans} scans in a minute")
 
 
-if __name__ == "__main__":
-    main()
+main()

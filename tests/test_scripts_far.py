@@ -243,5 +243,4 @@ def _(server):
     ear.close()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -499,5 +499,4 @@ def _(server):
     true(most > 4, "some hold it together")
 
 
-if __name__ == "__main__":
-    main()
+main()

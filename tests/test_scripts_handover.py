@@ -1,11 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The scripts of src/rules/lua: a lock that is handed over by message. Prints TAP."""
 from script_server import HANDED, PLACE_TTL, Lock
-from script_tap import A, B, C, D, E, fence_of, main, same, test, true
-
-WHO = "host user 1 cmd -"
-TOKEN = "Tt0_-" * 4 + "Tt"  # 22 characters
-F = "f" * 36
+from script_tap import A, B, C, D, E, F, TOKEN, WHO, fence_of, main, same, test, true
 
 
 def token(n):
@@ -265,5 +261,4 @@ def _(server):
         lock.release(B)
 
 
-if __name__ == "__main__":
-    main()
+main()

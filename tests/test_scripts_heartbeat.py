@@ -70,11 +70,11 @@ class Pair:
             digest = sha.get(script) or sha[script, True]
             words = ["EVALSHA", digest, len(keys) + 2, *keys, now // 1000, now % 1000 * 1000, *args]
             looks = [word for key in keys for word in (["PTTL", key], ["HGETALL", key])]
-            reply, *looked = server.pipeline([words, *looks])
+            reply, *looked, _heard = server.pipeline([words, *looks, ear.END])
             if isinstance(reply, ReplyError):
                 reply = str(reply).split(" script: ")[0].split("user_script")
             fields = [dict(zip(flat[::2], flat[1::2])) for flat in looked[1::2]]
-            seen.append(((reply, fields, ear.messages()), looked[::2]))
+            seen.append(((reply, fields, ear.messages(ended=True)), looked[::2]))
         same(seen[0][0], seen[1][0], f"with the short way (got) and without it, after {args}")
         for one, other in zip(seen[0][1], seen[1][1]):
             true(abs(one - other) < STALL, f"time to live: {one} and {other}, after {args}")
@@ -231,5 +231,4 @@ def _(server):
         pair.close()
 
 
-if __name__ == "__main__":
-    main()
+main()

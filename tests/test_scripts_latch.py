@@ -288,5 +288,4 @@ def _(server):
                 true(0 < latch.ttl() <= 90000, f"seed {seed}, step {step}: ttl {latch.ttl()}")
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -1,10 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The scripts of src/rules/lua: who queues up sends away those of its group. Prints TAP."""
 from script_server import PLACE_TTL, Lock
-from script_tap import A, B, C, D, main, same, test, true
-
-WHO = "host user 1 cmd -"
-TOKEN = "Tt0_-" * 4 + "Tt"
+from script_tap import A, B, C, D, TOKEN, WHO, main, same, test, true
 
 
 def latest(lock, owner, group="", **options):
@@ -117,5 +114,4 @@ def _(server):
     same(len([name for name in lock.fields() if name[:2] in ("w:", "q:", "g:")]), 3, "fields")
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -196,5 +196,4 @@ def _(server):
         server.call("CONFIG", "SET", "maxmemory", 0)
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The memory that a lock has of its runs. Prints TAP."""
 from script_server import PLACE_TTL, Lock
-from script_tap import A, B, C, D, fence_of, main, same, test, true
+from script_tap import A, B, C, D, TOKEN, fence_of, main, same, test, true
 
 
 def run_of(lock, owner, fence, since, notes):
@@ -104,7 +104,7 @@ def _(server):
     lock, ear = Lock(server), server.listen()
     lock.acquire(A)
     for owner in (B, C):
-        lock.acquire(owner, mode="s", who="h u 9 c -", offer="Tt0_-" * 4 + "Tt")
+        lock.acquire(owner, mode="s", who="h u 9 c -", offer=TOKEN)
     lock.release(A)
     same([who for who, *_rest in ear.handed()], [B, C])
     same(lock.memory()[0]["acquired"], 3)

@@ -46,7 +46,7 @@ class Simulation:
         self.fields = {name: {} for name in KEYS}
         self.modes = {client.owner: ("x", 0) for client in self.clients}
         self.gone = []  # clients' former selves
-        self.calls, self.told, self.seen = Calls(), Told(), {}
+        self.calls, self.told, self.seen, self.views = Calls(), Told(), {}, {}
         server.call("DEL", *Lock(server, *KEYS).keys)
         ear.heard()
 
@@ -55,7 +55,11 @@ class Simulation:
         return (self.real + self.offset) // 1000
 
     def view(self, name):
-        return View(self.fields[name], self.now)
+        """The same one, until something changes. Judges change theirs."""
+        view = self.views.get(name)
+        if not view or view.fields is not self.fields[name] or view.now != self.now:
+            view = self.views[name] = View(self.fields[name], self.now)
+        return view
 
     def play(self, operation):
         """Does it; AssertionError says what is wrong. Returns the reply."""
@@ -65,18 +69,18 @@ class Simulation:
         micros = self.real + self.offset
         lock = Lock(self.server, *names, now=self.now)
         call.now, call.micros = self.now, micros
-        call.before = [self.view(name) for name in names]
+        call.before = [View(self.fields[name], self.now) for name in names]
         keys = lock.keys + [micros // 1000000, micros % 1000000]
         words = ["EVALSHA", self.server.sha[call.script, True], len(keys), *keys, *call.args()]
         looks = [word for key in lock.keys for word in (["PTTL", key], ["HGETALL", key])]
-        call.reply, *looked = self.server.pipeline([words, *looks])
-        heard = [(key[7:-1], owner) for key, owner in self.ear.pokes()]
+        call.reply, *looked, _heard = self.server.pipeline([words, *looks, self.ear.END])
+        heard = [(key[7:-1], owner) for key, owner in self.ear.pokes(ended=True)]
         true(not isinstance(call.reply, ReplyError), f"error: {call.reply}")
         for name, flat in zip(names, looked[1::2]):
             self.fields[name] = dict(
                 sorted(zip(flat[::2], flat[1::2]))
             )  # the server's order is by chance
-        call.after = [self.view(name) for name in names]
+        call.after = [View(self.fields[name], self.now) for name in names]
         kind = call.script + " " + call.reply[0] + " " + call.mode
         self.seen[kind] = self.seen.get(kind, 0) + 1
         call.near = self.server.near
@@ -384,5 +388,4 @@ def compare(server, share=1):
     ear.close()
 
 
-if __name__ == "__main__":
-    main()
+main()

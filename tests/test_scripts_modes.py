@@ -543,5 +543,4 @@ def _(server):
     fence_of(lock.acquire(C))
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -3,18 +3,20 @@
 those that are yet to come. Prints TAP."""
 import random
 from script_server import PAUSES, WEEK, Lock, pairs
-from script_tap import A, B, C, main, same, test, true
+from script_tap import A, B, C, WHO, main, same, test, true
 
-WHO = "host user 1 cmd -"
 HOUR = 3600000
 
 
 class Pausable(Lock):
-    def of_globs(self, what, glob, **more):
-        """pauses.lua is about no lock."""
+    def pauses(self, **arguments):
+        """pauses.lua is not about a lock."""
         keys = [PAUSES, self.now // 1000, self.now % 1000 * 1000]
         return self.call("EVALSHA", self.server.sha["pauses", True], len(keys), *keys,
-                         *pairs("pauses", what=what, glob="rlock:{%s}" % glob, **more))
+                         *pairs("pauses", **arguments))
+
+    def of_globs(self, what, glob, **more):
+        return self.pauses(what=what, glob="rlock:{%s}" % glob, **more)
 
     def pause_glob(self, glob, ms=HOUR, mark=True):
         reply = self.of_globs("pause", glob, ms=ms, who=f"{WHO} glob={glob}")
@@ -255,10 +257,7 @@ def _(server):
 
 
 def set_minimum(lock, version, *marked):
-    keys = [PAUSES, lock.now // 1000, lock.now % 1000 * 1000]
-    reply = lock.call("EVALSHA", lock.server.sha["pauses", True], len(keys), *keys,
-                      *pairs("pauses", what="minimum", version=version))
-    same(reply, ["ADJUSTED", lock.now])
+    same(lock.pauses(what="minimum", version=version), ["ADJUSTED", lock.now])
     for each in marked:
         each.mark()
 

@@ -1,11 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """The scripts of src/rules/lua: who waits with a priority is served first. Prints TAP."""
 from script_server import PLACE_TTL, Lock
-from script_tap import A, B, C, D, E, main, same, test
-
-WHO = "host user 1 cmd -"
-TOKEN = "Tt0_-" * 4 + "Tt"
-MINUTE = 60000
+from script_tap import A, B, C, D, E, F, MINUTE, TOKEN, WHO, main, same, test
 
 
 def wait(lock, owner, priority=0, bound=0, **options):
@@ -45,9 +41,9 @@ def served(lock, ear, holder, offers):
 def _(server):
     lock, ear = Lock(server), server.listen()
     lock.acquire(A, lease=10 * MINUTE)
-    for owner, priority in ((B, 0), (C, 5), (D, 0), (E, 9), ("f" * 36, 5)):
+    for owner, priority in ((B, 0), (C, 5), (D, 0), (E, 9), (F, 5)):
         same(wait(lock, owner, priority, offer=TOKEN)[0], "QUEUED")
-    line = [E, C, "f" * 36, B, D]
+    line = [E, C, F, B, D]
     same(order(lock), line, "shown")
     same(served(lock, ear, A, 5), line, "served")
     lock.release(D)
@@ -60,9 +56,9 @@ def _(server):
     lock.acquire(A, lease=10 * MINUTE)
     wait(lock, B, offer=TOKEN)
     same("o" in lock.fields(), False, "a list of those that come first anyway")
-    for owner, priority in ((C, -5), (D, 0), (E, -9), ("f" * 36, 3)):
+    for owner, priority in ((C, -5), (D, 0), (E, -9), (F, 3)):
         same(wait(lock, owner, priority, offer=TOKEN)[0], "QUEUED")
-    line = ["f" * 36, B, D, C, E]
+    line = [F, B, D, C, E]
     same(order(lock), line, "shown")
     same(served(lock, ear, A, 5), line, "served")
     lock.release(E)
@@ -80,8 +76,8 @@ def _(server):
     same(wait(lock, B)[3], 3)
     same(wait(lock, B, count=False)[3], 3)
     lock.release(A)
-    same(wait(lock, "f" * 36, 3, queue=False)[0], "HELD", "of equals")
-    same(wait(lock, "f" * 36, 4, queue=False)[0], "GRANTED")
+    same(wait(lock, F, 3, queue=False)[0], "HELD", "of equals")
+    same(wait(lock, F, 4, queue=False)[0], "GRANTED")
 
 
 @test("priority: who has waited for 15 minutes is passed by nobody")
@@ -211,5 +207,4 @@ def _(server):
     same([wait(both, B)[0], wait(both, D, 9)[0]].count("GRANTED"), 1)
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -426,5 +426,4 @@ def _(server):
         left("release after the lease's end", WEEK)
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -1,11 +1,8 @@
 #!/usr/bin/env -S python3 -B
 """suite.py with a false make: checks the lines that it prints and its exit status. Prints TAP."""
-import contextlib, importlib.util, io, os, sys, tempfile
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-spec = importlib.util.spec_from_file_location("suite", os.path.join(HERE, "suite.py"))
-suite = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(suite)
+import contextlib, io, os, tempfile
+import suite
+from tap import report
 
 # It builds two programs; runs what TESTS names, "a" and "b" without; each run of a file takes its
 # results from the next of its scripts, x.1, x.2.
@@ -137,22 +134,12 @@ def ticker(_place):
         yield "during() is wrong"
 
 
-def main():
+def results():
     cases = [(what, lambda place, rest=rest: faults_of(place, *rest)) for what, *rest in CASES]
     cases += [("a build that fails: nothing is run", broken_build), ("the ticker", ticker)]
-    print(f"1..{len(cases)}")
-    failures = 0
-    for number, (what, case) in enumerate(cases, 1):
+    for what, case in cases:
         with tempfile.TemporaryDirectory() as place:
-            faults = list(case(place))
-        failures += bool(faults)
-        print(
-            f"{'not ok' if faults else 'ok'} {number} - {what}",
-            *(f"# {fault}" for fault in faults),
-            sep="\n",
-            flush=True,
-        )
-    sys.exit(bool(failures))
+            yield what, list(case(place))
 
 
-main()
+report(results())
