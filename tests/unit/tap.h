@@ -90,6 +90,12 @@ static inline int tap_done(void)
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* A row of a table; the members that it leaves out are 0. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#define ROW(...)                                                                                   \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 /* Inputs with one outcome, for a table at file scope, and a loop over them. */
 #define INPUTS(...)         ((const char *const[]){__VA_ARGS__, NULL})
 #define EACH(input, inputs) for (const char *const *input = (inputs); *input; input++)

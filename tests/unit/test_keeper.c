@@ -87,43 +87,38 @@ static const struct {
     char letter;
     struct answer answer;
 } meanings[] = {
-    {'+', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
-    {'/', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
-    {'<', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}}},
-    {'*', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}, .forgotten = true}},
-    {'d', {.verdict = VERDICT_GRANTED, .grants = {{.fence = 7}}, .deaf = true}},
-    {'g',
-     {.verdict = VERDICT_REFUSED,
-      .cause = CAUSE_GRACE,
-      .position = 1,
-      .grace_ms = GRACE_MS,
-      .text = "grace"}},
-    {'-',
-     {.verdict = VERDICT_REFUSED,
-      .cause = CAUSE_HELD,
-      .position = 1,
-      .holders = 1,
-      .left_ms = HELD_MS,
-      .holder = {.owner = "other", .left_ms = HELD_MS}}},
-    {'k',
-     {.verdict = VERDICT_REFUSED,
-      .cause = CAUSE_HELD,
-      .position = 30,
-      .holders = 1,
-      .left_ms = HELD_MS,
-      .kept_ms = KEPT_MS,
-      .holder = {.owner = "other", .left_ms = HELD_MS}}},
-    {'0', {.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER}},
-    {'m', {.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT, .text = "misfit"}},
-    {'?',
-     {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true, .text = "mute"}},
-    {'.',
-     {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .maybe_done = true, .text = "mute"}},
-    {',', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "no connection"}},
-    {NOT_SENT, {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "too late"}},
-    {'!', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "refused"}},
-    {'~', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "loading"}},
-    {'x', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_DENIED, .text = "denied"}},
+    ROW('+', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}}),
+    ROW('/', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}}),
+    ROW('<', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}}),
+    ROW('*', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}},
+        .answer.forgotten = true),
+    ROW('d', .answer.verdict = VERDICT_GRANTED, .answer.grants = {{.fence = 7}},
+        .answer.deaf = true),
+    ROW('g', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_GRACE, .answer.position = 1,
+        .answer.grace_ms = GRACE_MS, .answer.text = "grace"),
+    ROW('-', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 1,
+        .answer.holders = 1, .answer.left_ms = HELD_MS,
+        .answer.holder = {.owner = "other", .left_ms = HELD_MS}),
+    ROW('k', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD, .answer.position = 30,
+        .answer.holders = 1, .answer.left_ms = HELD_MS, .answer.kept_ms = KEPT_MS,
+        .answer.holder = {.owner = "other", .left_ms = HELD_MS}),
+    ROW('0', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_NOT_HOLDER),
+    ROW('m', .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_MISFIT,
+        .answer.text = "misfit"),
+    ROW('?', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_UNREACHABLE,
+        .answer.maybe_done = true, .answer.text = "mute"),
+    ROW('.', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_UNREACHABLE,
+        .answer.maybe_done = true, .answer.text = "mute"),
+    ROW(',', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_UNREACHABLE,
+        .answer.text = "no connection"),
+    ROW(NOT_SENT, .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_UNREACHABLE,
+        .answer.text = "too late"),
+    ROW('!', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_UNREACHABLE,
+        .answer.text = "refused"),
+    ROW('~', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_NOT_READY,
+        .answer.text = "loading"),
+    ROW('x', .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_DENIED,
+        .answer.text = "denied"),
 };
 
 /* Updates what the caller must expect from now on. */
@@ -312,9 +307,8 @@ static void fake_lose(struct fake_store *store)
 
 /* -- its keeper ----------------------------------------------------------------------------------- */
 
-#define CONNECT_MS 5000
-#define LEAVE_NS   (8 * NS_PER_SEC)
-#define TURNS_MAX  20000
+#define LEAVE_NS  (8 * NS_PER_SEC)
+#define TURNS_MAX 20000
 
 /* "answers": as above. "actions": "MS WHAT" in order, where WHAT is c cancel, r release, a
  * release and try again, s and w away and back, v verify, h hold renewals, u end that, p poke, o
@@ -325,6 +319,12 @@ struct schedule {
     int wait_ms;  /* -1: for ever; 0: one try */
     int lease_ms; /* 0: 30000; it ends after 29698. Negative: it is not renewed */
     const char *answers, *actions, *wanted;
+    int server_wait_ms; /* 0: 5000; negative: none */
+    enum lock_mode mode;
+    /* Where it continues for a keeper that is dead. */
+    char past;     /* w it waited, h held, r was releasing; 0: there was none */
+    int begun_ms;  /* ago */
+    int future_ms; /* the rest of the lease, or how long what was asked for may be done yet */
 };
 
 static const struct schedule schedules[] = {
@@ -581,20 +581,47 @@ static const struct schedule schedules[] = {
      "q+ held r+ ext r+ ext f+ over:released"},
     {"back to the queue, cancelled", -1, 0, "+ ? +", "1000 a 1010 c",
      "q+ held f? f+ over:cancelled"},
-};
 
-/* Of a store that is away at the start: with another time for it than CONNECT_MS. */
-static const struct {
-    int server_wait_ms;
-    struct schedule schedule;
-} absences[] = {
-    {0, {"one attempt", 0, 0, "! +", "", "a! over:failed"}},
-    {0, {"one attempt, not ready", -1, 0, "~ +", "", "q~ over:failed"}},
-    {0, {"one attempt, mute", -1, 0, "? +", "", "q? u+ over:failed"}},
-    {500, {"a short time", 0, 0, "!", "", "a! over:failed"}},
-    {600000,
-     {"a long time, and a wait that is short", 3000, 0, "!", "", "q! trouble q! over:failed"}},
-    {600000, {"as long as is asked for", 0, 0, "!", "", "a! trouble a! over:failed"}},
+    /* Of a store that is away at the start: with another time for it. */
+    ROW("one attempt", 0, 0, "! +", "", "a! over:failed", .server_wait_ms = -1),
+    ROW("one attempt, not ready", -1, 0, "~ +", "", "q~ over:failed", .server_wait_ms = -1),
+    ROW("one attempt, mute", -1, 0, "? +", "", "q? u+ over:failed", .server_wait_ms = -1),
+    ROW("a short time", 0, 0, "!", "", "a! over:failed", .server_wait_ms = 500),
+    ROW("a long time, and a wait that is short", 3000, 0, "!", "", "q! trouble q! over:failed",
+        .server_wait_ms = 600000),
+    ROW("as long as is asked for", 0, 0, "!", "", "a! trouble a! over:failed",
+        .server_wait_ms = 600000),
+
+    /* The next readers are called by the renewal behind a hand-over. */
+    ROW("handed over to one of many readers", -1, 0, "- - +", "1000 o 1001 r",
+        "q- l- wait held h+ ext f+ over:released", .mode = LOCK_SHARED),
+
+    /* It continues for a keeper that is dead. */
+    ROW("renewed at once", 0, 0, "+", "25000 r", "r+ ext r+ ext r+ ext f+ over:released",
+        .past = 'h', .begun_ms = 9000, .future_ms = 15000),
+    ROW("not the holder any more", 0, 0, "0", "2000 r", "r0 lost u0 over:released", .past = 'h',
+        .begun_ms = 9000, .future_ms = 15000),
+    ROW("forgotten, and had again", 0, 0, "* +", "2000 r", "r* again ext u+ over:released",
+        .past = 'h', .begun_ms = 9000, .future_ms = 15000),
+    ROW("never renewed", 0, 0, ".", "20000 r", "r. trouble lost r. f. over:unreleased", .past = 'h',
+        .begun_ms = 9000, .future_ms = 8000),
+    ROW("a fixed lease", 0, -30000, "+", "5000 r", "u+ over:released", .past = 'h',
+        .begun_ms = 9000, .future_ms = 15000),
+    ROW("a fixed lease ends", 0, -30000, "0", "20000 r", "lost f0 over:released", .past = 'h',
+        .begun_ms = 9000, .future_ms = 15000),
+    ROW("to be released", 0, 0, "+", "10 r", "u+ over:released", .past = 'r', .begun_ms = 9000,
+        .future_ms = 15000),
+    ROW("released already", 0, 0, "0", "10 r", "u0 over:released", .past = 'r', .begun_ms = 9000,
+        .future_ms = 15000),
+    ROW("in the same place", -1, 0, "- - +", "9000 r", "l- wait l- wait l+ held f+ over:released",
+        .past = 'w', .begun_ms = 9000),
+    ROW("granted to the one before", -1, 0, "+", "9000 r", "l+ held f+ over:released", .past = 'w',
+        .begun_ms = 9000, .future_ms = 5000),
+    ROW("one try", 0, 0, "-", "", "a- u- over:refused", .past = 'w', .begun_ms = 100),
+    ROW("told to go before it may ask", -1, 0, "+", "1000 c", "u+ over:cancelled", .past = 'w',
+        .begun_ms = 9000, .future_ms = 5000),
+    ROW("never answered", -1, 0, ".", "", "trouble q. u. over:failed", .past = 'w',
+        .begun_ms = 100),
 };
 
 struct life {
@@ -787,74 +814,24 @@ static void act(struct loop_timer *timer)
         arm_action(life);
 }
 
-/* Continues for a keeper that is dead. */
-struct succession {
-    struct schedule schedule;
-    char past;     /* w it waited, h held, r was releasing */
-    int begun_ms;  /* ago */
-    int future_ms; /* the rest of the lease, or how long what was asked for may be done yet */
-};
-
-static const struct succession successions[] = {
-    {{"renewed at once", 0, 0, "+", "25000 r", "r+ ext r+ ext r+ ext f+ over:released"},
-     'h',
-     9000,
-     15000},
-    {{"not the holder any more", 0, 0, "0", "2000 r", "r0 lost u0 over:released"},
-     'h',
-     9000,
-     15000},
-    {{"forgotten, and had again", 0, 0, "* +", "2000 r", "r* again ext u+ over:released"},
-     'h',
-     9000,
-     15000},
-    {{"never renewed", 0, 0, ".", "20000 r", "r. trouble lost r. f. over:unreleased"},
-     'h',
-     9000,
-     8000},
-    {{"a fixed lease", 0, -30000, "+", "5000 r", "u+ over:released"}, 'h', 9000, 15000},
-    {{"a fixed lease ends", 0, -30000, "0", "20000 r", "lost f0 over:released"}, 'h', 9000, 15000},
-    {{"to be released", 0, 0, "+", "10 r", "u+ over:released"}, 'r', 9000, 15000},
-    {{"released already", 0, 0, "0", "10 r", "u0 over:released"}, 'r', 9000, 15000},
-    {{"in the same place", -1, 0, "- - +", "9000 r", "l- wait l- wait l+ held f+ over:released"},
-     'w',
-     9000,
-     0},
-    {{"granted to the one before", -1, 0, "+", "9000 r", "l+ held f+ over:released"},
-     'w',
-     9000,
-     5000},
-    {{"one try", 0, 0, "-", "", "a- u- over:refused"}, 'w', 100, 0},
-    {{"told to go before it may ask", -1, 0, "+", "1000 c", "u+ over:cancelled"}, 'w', 9000, 5000},
-    {{"never answered", -1, 0, ".", "", "trouble q. u. over:failed"}, 'w', 100, 0},
-};
-
-static void take_over(struct life *life, const struct succession *succession,
+static void take_over(struct life *life, const struct schedule *schedule,
                       const struct keeper_plan *plan)
 {
-    struct moment future = moment_plus(life->begun, succession->future_ms * NS_PER_MS);
-    const struct keeper_past past = {
-        .began = moment_plus(life->begun, -succession->begun_ms * NS_PER_MS),
-        .not_before = future,
-        .held = succession->past != 'w',
-        .released = succession->past == 'r',
-        .lease = {future, plan->request.lease},
-        .grants = {{.fence = 7}}};
+    struct moment future = moment_plus(life->begun, schedule->future_ms * NS_PER_MS);
+    const struct keeper_past past = {.began =
+                                         moment_plus(life->begun, -schedule->begun_ms * NS_PER_MS),
+                                     .not_before = future,
+                                     .held = schedule->past != 'w',
+                                     .released = schedule->past == 'r',
+                                     .lease = {future, plan->request.lease},
+                                     .grants = {{.fence = 7}}};
 
     life->held = life->store.holds = past.held;
     life->deadline = future;
     life->keeper = keeper_take_over(life->loop, &life->store.base, plan, &past, &events, life);
 }
 
-/* The conditions of a schedule. */
-struct setting {
-    int64_t server_wait_ms;
-    const struct succession *succession; /* NULL where nothing was before */
-    enum lock_mode mode;
-};
-
-static void run_under(struct life *life, const struct schedule *schedule,
-                      const struct setting *setting)
+static void run(struct life *life, const struct schedule *schedule)
 {
     int64_t lease_ms = schedule->lease_ms ? labs(schedule->lease_ms) : 30000;
     struct loop *loop = loop_new();
@@ -863,9 +840,10 @@ static void run_under(struct life *life, const struct schedule *schedule,
         plan_of("us", lease_ms * NS_PER_MS, schedule->wait_ms * NS_PER_MS, now);
     int turns = 0;
 
-    plan.request.mode = setting->mode;
+    plan.request.mode = schedule->mode;
     plan.renew = schedule->lease_ms >= 0;
-    plan.server_wait = setting->server_wait_ms * NS_PER_MS;
+    if (schedule->server_wait_ms)
+        plan.server_wait = schedule->server_wait_ms > 0 ? schedule->server_wait_ms * NS_PER_MS : 0;
     *life = (struct life){.schedule = schedule,
                           .loop = loop,
                           .actions = schedule->actions,
@@ -873,8 +851,8 @@ static void run_under(struct life *life, const struct schedule *schedule,
                           .leave_by = MOMENT_NEVER};
     life->action = (struct loop_timer){.fire = act, .owner = life};
     fake_store_init(&life->store, loop, schedule->answers);
-    if (setting->succession)
-        take_over(life, setting->succession, &plan);
+    if (schedule->past)
+        take_over(life, schedule, &plan);
     else
         life->keeper = keeper_start(loop, &life->store.base, &plan, &events, life);
     arm_action(life);
@@ -893,16 +871,11 @@ static void run_under(struct life *life, const struct schedule *schedule,
     loop_free(loop);
 }
 
-static void run(struct life *life, const struct schedule *schedule)
-{
-    run_under(life, schedule, &(struct setting){.server_wait_ms = CONNECT_MS});
-}
-
-static void test_schedule(const struct schedule *schedule, struct setting setting)
+static void test_schedule(const struct schedule *schedule)
 {
     struct life life;
 
-    run_under(&life, schedule, &setting);
+    run(&life, schedule);
     char *end = strrchr(life.store.log, ' ');
     if (end)
         *end = '\0';
@@ -912,24 +885,6 @@ static void test_schedule(const struct schedule *schedule, struct setting settin
     tap_note("got %s", life.store.log);
     if (life.store.fault)
         tap_note("%s", life.store.fault);
-}
-
-/* The next ones are called by the renewal behind a hand-over. */
-static const struct schedule of_readers = {
-    "handed over to one of many readers",     -1, 0, "- - +", "1000 o 1001 r",
-    "q- l- wait held h+ ext f+ over:released"};
-
-static void test_schedules(void)
-{
-    for (size_t i = 0; i < COUNT(schedules); i++)
-        test_schedule(&schedules[i], (struct setting){CONNECT_MS, NULL, LOCK_EXCLUSIVE});
-    test_schedule(&of_readers, (struct setting){CONNECT_MS, NULL, LOCK_SHARED});
-    for (size_t i = 0; i < COUNT(absences); i++)
-        test_schedule(&absences[i].schedule,
-                      (struct setting){absences[i].server_wait_ms, NULL, LOCK_EXCLUSIVE});
-    for (size_t i = 0; i < COUNT(successions); i++)
-        test_schedule(&successions[i].schedule,
-                      (struct setting){CONNECT_MS, &successions[i], LOCK_EXCLUSIVE});
 }
 
 /* The reason at the end: the server's word rather than that it was silent afterwards. */
@@ -1006,7 +961,8 @@ static void test_any(void)
 
 int main(void)
 {
-    test_schedules();
+    for (size_t i = 0; i < COUNT(schedules); i++)
+        test_schedule(&schedules[i]);
     test_reasons();
     test_any();
     return tap_done();

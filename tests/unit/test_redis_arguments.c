@@ -76,11 +76,6 @@ static void check(struct redis_call *call, const char *wanted, const char *what)
     } while (0)
 #define OR(given, usual) ((given) ? (given) : (usual))
 
-/* What is not said is as in most rows. */
-#define ROW(name, call, ...)                                                                       \
-    {                                                                                              \
-        .what = (name), .wanted = call, __VA_ARGS__                                                \
-    }
 #define TRY     "acquire p:{a} ahead: owner=us|lease=30000|who=who"
 #define PLACE   TRY "|place_ttl=7000"
 #define RENEW   "renew p:{a} ahead: owner=us|lease=30000"
