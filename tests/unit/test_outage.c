@@ -69,18 +69,16 @@ static const struct {
     char letter;
     struct answer why;
 } failures[] = {
-    {'!', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "refused"}},
-    {'.', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_UNREACHABLE, .text = "silent"}},
-    {'~', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .text = "loading"}},
-    {'w',
-     {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .grace_ms = 40000, .text = "not yet"}},
-    {'m', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY, .full = true, .text = "full"}},
-    {'x', {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_DENIED, .text = "denied"}},
-    {'n',
-     {.verdict = VERDICT_UNKNOWN,
-      .cause = CAUSE_UNREACHABLE,
-      .nowhere = true,
-      .text = "no such host"}},
+    ROW('!', .why.verdict = VERDICT_UNKNOWN, .why.cause = CAUSE_UNREACHABLE, .why.text = "refused"),
+    ROW('.', .why.verdict = VERDICT_UNKNOWN, .why.cause = CAUSE_UNREACHABLE, .why.text = "silent"),
+    ROW('~', .why.verdict = VERDICT_UNKNOWN, .why.cause = CAUSE_NOT_READY, .why.text = "loading"),
+    ROW('w', .why.verdict = VERDICT_UNKNOWN, .why.cause = CAUSE_NOT_READY, .why.grace_ms = 40000,
+        .why.text = "not yet"),
+    ROW('m', .why.verdict = VERDICT_UNKNOWN, .why.cause = CAUSE_NOT_READY, .why.full = true,
+        .why.text = "full"),
+    ROW('x', .why.verdict = VERDICT_UNKNOWN, .why.cause = CAUSE_DENIED, .why.text = "denied"),
+    ROW('n', .why.verdict = VERDICT_UNKNOWN, .why.cause = CAUSE_UNREACHABLE, .why.nowhere = true,
+        .why.text = "no such host"),
 };
 
 struct course {

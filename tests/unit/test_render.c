@@ -129,231 +129,189 @@ static const struct lock_party ended = {
 static const struct lock_view kept = {
     .key = "report", .mode = LOCK_EXCLUSIVE, .fence = 18, .holders = &ended, .holder_count = 1};
 
-#define PLAIN                                                                                      \
-    {                                                                                              \
-        .color = false                                                                             \
-    }
-#define NARROW                                                                                     \
-    {                                                                                              \
-        .width = 60                                                                                \
-    }
-#define COLORED                                                                                    \
-    {                                                                                              \
-        .color = true                                                                              \
-    }
-#define NARROWEST                                                                                  \
-    {                                                                                              \
-        .width = 10                                                                                \
-    }
 #define MAX 4
 
 static const struct {
     const char *name;
     const struct lock_view *locks[MAX];
-    struct render_style style;
     const char *wanted;
+    struct render_style style;
 } tables[] = {
-    {"nothing", {NULL}, PLAIN, "KEY  MODE  HOLDERS  AGE  LEASE  WAITERS\n"},
-    {"held and free",
-     {&deploy, &idle},
-     PLAIN,
-     "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS  LABEL\n"
-     "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1        nightly\n"
-     "caf\xc3\xa9    free       0                           -      -      0        -\n"},
-    {"no label, no column",
-     {&backup},
-     PLAIN,
-     "KEY     MODE       HOLDERS  AGE  LEASE  WAITERS\n"
-     "backup  exclusive  me       1s   1s     0\n"},
-    {"a label that has no room: no column",
-     {&deploy},
-     {.width = 77},
-     "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS\n"
-     "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1\n"},
-    {"a label that just fits, and one that is cut, with what combines with its characters",
-     {&deploy, &wide},
-     {.width = 78},
-     "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS  LABEL\n"
-     "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1        nightly\n"
-     "\xe6\xbc\xa2\xe5\xad\x97    exclusive  e\xcc\x81                           0s     0s     0   "
-     " "
-     "    \xe6\xbc\xa2\xe5\xad\x97ri\xcc\x88"
-     "e\xe2\x80\xa6\n"},
-    {"too narrow for its key, which is cut where that is asked for, and what is left goes to who "
-     "holds it",
-     {&lengthy, &backup},
-     {.width = 60, .cut = true},
-     "KEY                    MODE       HOLDERS     AGE    WAITERS\n"
-     "a-key-that-goes-on-a\xe2\x80\xa6  exclusive  build@ci-3  1m05s  0\n"
-     "backup                 exclusive  me          1s     0\n"},
-    {"narrower: key, age, waiters and the holder's host are what stays",
-     {&lengthy, &backup},
-     {.width = 40, .cut = true},
-     "KEY              HOLDERS  AGE    WAITERS\n"
-     "a-key-that-goe\xe2\x80\xa6  ci-3     1m05s  0\n"
-     "backup           me       1s     0\n"},
-    {"wider: who holds it before all of the key",
-     {&lengthy, &backup},
-     {.width = 88, .cut = true},
-     "KEY                         MODE       HOLDERS                     AGE    LEASE  WAITERS\n"
-     "a-key-that-goes-on-and-on\xe2\x80\xa6  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    "
-     "0\n"
-     "backup                      exclusive  me                          1s     1s     0\n"},
-    {"several holders: the longest time, the latest end",
-     {&shared},
-     PLAIN,
-     "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
-     "data  shared  2        8s   9s     0\n"},
-    {"those that nest count with the outermost",
-     {&limited, &nested},
-     PLAIN,
-     "KEY   MODE       HOLDERS  AGE  LEASE  WAITERS\n"
-     "gpu   limit 3    2        0s   0s     0\n"
-     "nest  exclusive  writer   0s   0s     1\n"},
-    {"narrow: only the one too long is cut",
-     {&deploy, &shared, &backup},
-     NARROW,
-     "KEY     MODE       HOLDERS     AGE    LEASE  WAITERS\n"
-     "deploy  exclusive  build@ci-3  1m05s  24s    1\n"
-     "data    shared     2           8s     9s     0\n"
-     "backup  exclusive  me          1s     1s     0\n"},
-    {"too narrow: numbers stay right",
-     {&shared, &idle},
-     NARROWEST,
-     "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
-     "data  shared  2        8s   9s     0\n"
-     "caf\xc3\xa9  free    0        -    -      0\n"},
-    {"kept, not held by a command that has ended",
-     {&kept, &backup},
-     PLAIN,
-     "KEY     MODE       HOLDERS                                                AGE    LEASE  "
-     "WAITERS\n"
-     "report  exclusive  kept until 08:21; the command ended with 0 after 4.2s  1m05s  3m55s  0\n"
-     "backup  exclusive  me                                                     1s     1s     0\n"},
-    {"narrow: that it is kept is told still",
-     {&kept, &backup},
-     NARROW,
-     "KEY     MODE       HOLDERS           AGE    LEASE  WAITERS\n"
-     "report  exclusive  kept until 08:21  1m05s  3m55s  0\n"
-     "backup  exclusive  me                1s     1s     0\n"},
-    {"in color",
-     {&shared, &idle},
-     COLORED,
-     "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
-     "data  \033[33mshared\033[m  2        8s   9s     0\n"
-     "caf\xc3\xa9  \033[32mfree\033[m    0        -    -      0\n"},
-    {"forged",
-     {&forged},
-     PLAIN,
-     "KEY          MODE       HOLDERS                    AGE  LEASE  WAITERS  LABEL\n"
-     "k\\x1b[H\\x0a  exclusive  \\x1b[2J@\\x0a pid 5 (\\x7f)  0s   1ms    1        "
-     "\\x0d\\xc2\\x9b\n"},
+    ROW("nothing", {NULL}, "KEY  MODE  HOLDERS  AGE  LEASE  WAITERS\n"),
+    ROW("held and free", {&deploy, &idle},
+        "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS  LABEL\n"
+        "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1        nightly\n"
+        "caf\xc3\xa9    free       0                           -      -      0        -\n"),
+    ROW("no label, no column", {&backup},
+        "KEY     MODE       HOLDERS  AGE  LEASE  WAITERS\n"
+        "backup  exclusive  me       1s   1s     0\n"),
+    ROW("a label that has no room: no column", {&deploy},
+        "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS\n"
+        "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1\n",
+        .style.width = 77),
+    ROW("a label that just fits, and one that is cut, with what combines with its characters",
+        {&deploy, &wide},
+        "KEY     MODE       HOLDERS                     AGE    LEASE  WAITERS  LABEL\n"
+        "deploy  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s    1        nightly\n"
+        "\xe6\xbc\xa2\xe5\xad\x97    exclusive  e\xcc\x81                           0s     0s     "
+        "0   "
+        " "
+        "    \xe6\xbc\xa2\xe5\xad\x97ri\xcc\x88"
+        "e\xe2\x80\xa6\n",
+        .style.width = 78),
+    ROW("too narrow for its key, which is cut where that is asked for, and what is left goes to "
+        "who holds it",
+        {&lengthy, &backup},
+        "KEY                    MODE       HOLDERS     AGE    WAITERS\n"
+        "a-key-that-goes-on-a\xe2\x80\xa6  exclusive  build@ci-3  1m05s  0\n"
+        "backup                 exclusive  me          1s     0\n",
+        .style.width = 60, .style.cut = true),
+    ROW("narrower: key, age, waiters and the holder's host are what stays", {&lengthy, &backup},
+        "KEY              HOLDERS  AGE    WAITERS\n"
+        "a-key-that-goe\xe2\x80\xa6  ci-3     1m05s  0\n"
+        "backup           me       1s     0\n",
+        .style.width = 40, .style.cut = true),
+    ROW("wider: who holds it before all of the key", {&lengthy, &backup},
+        "KEY                         MODE       HOLDERS                     AGE    LEASE  WAITERS\n"
+        "a-key-that-goes-on-and-on\xe2\x80\xa6  exclusive  build@ci-3 pid 4121 (make)  1m05s  24s  "
+        "  "
+        "0\n"
+        "backup                      exclusive  me                          1s     1s     0\n",
+        .style.width = 88, .style.cut = true),
+    ROW("several holders: the longest time, the latest end", {&shared},
+        "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
+        "data  shared  2        8s   9s     0\n"),
+    ROW("those that nest count with the outermost", {&limited, &nested},
+        "KEY   MODE       HOLDERS  AGE  LEASE  WAITERS\n"
+        "gpu   limit 3    2        0s   0s     0\n"
+        "nest  exclusive  writer   0s   0s     1\n"),
+    ROW("narrow: only the one too long is cut", {&deploy, &shared, &backup},
+        "KEY     MODE       HOLDERS     AGE    LEASE  WAITERS\n"
+        "deploy  exclusive  build@ci-3  1m05s  24s    1\n"
+        "data    shared     2           8s     9s     0\n"
+        "backup  exclusive  me          1s     1s     0\n",
+        .style.width = 60),
+    ROW("too narrow: numbers stay right", {&shared, &idle},
+        "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
+        "data  shared  2        8s   9s     0\n"
+        "caf\xc3\xa9  free    0        -    -      0\n",
+        .style.width = 10),
+    ROW("kept, not held by a command that has ended", {&kept, &backup},
+        "KEY     MODE       HOLDERS                                                AGE    LEASE  "
+        "WAITERS\n"
+        "report  exclusive  kept until 08:21; the command ended with 0 after 4.2s  1m05s  3m55s  "
+        "0\n"
+        "backup  exclusive  me                                                     1s     1s     "
+        "0\n"),
+    ROW("narrow: that it is kept is told still", {&kept, &backup},
+        "KEY     MODE       HOLDERS           AGE    LEASE  WAITERS\n"
+        "report  exclusive  kept until 08:21  1m05s  3m55s  0\n"
+        "backup  exclusive  me                1s     1s     0\n",
+        .style.width = 60),
+    ROW("in color", {&shared, &idle},
+        "KEY   MODE    HOLDERS  AGE  LEASE  WAITERS\n"
+        "data  \033[33mshared\033[m  2        8s   9s     0\n"
+        "caf\xc3\xa9  \033[32mfree\033[m    0        -    -      0\n",
+        .style.color = true),
+    ROW("forged", {&forged},
+        "KEY          MODE       HOLDERS                    AGE  LEASE  WAITERS  LABEL\n"
+        "k\\x1b[H\\x0a  exclusive  \\x1b[2J@\\x0a pid 5 (\\x7f)  0s   1ms    1        "
+        "\\x0d\\xc2\\x9b\n"),
 };
 
 static const struct {
     const char *name;
     const struct lock_view *locks[MAX];
-    struct render_style style;
     const char *wanted;
+    struct render_style style;
 } lists[] = {
-    {"nothing", {NULL}, PLAIN, ""},
-    {"held, with a queue",
-     {&deploy},
-     PLAIN,
-     "deploy: exclusive, 1 waiting, last fence 17\n"
-     "  holder      build@ci-3 pid 4121 (make)\n"
-     "    label       nightly\n"
-     "    owner       0a1b\n"
-     "    since       2026-11-20T08:15:30.123Z (1m05s ago)\n"
-     "    lease left  24s\n"
-     "    count       1\n"
-     "    fence       17\n"
-     "  waiter 1    me@ci-4 pid 99 (sh), exclusive\n"
-     "    owner       0a1c\n"
-     "    since       2026-11-20T08:15:31.000Z (3.5s ago)\n"},
-    {"kept, not held by a command that has ended",
-     {&kept},
-     PLAIN,
-     "report: exclusive, 0 waiting, last fence 18\n"
-     "  kept until 08:21; the command ended with 0 after 4.2s\n"
-     "    by          build@ci-3 pid 4121 (make)\n"
-     "    owner       0a1f\n"
-     "    since       2026-11-20T08:15:30.123Z (1m05s ago)\n"
-     "    lease left  3m55s\n"
-     "    count       1\n"
-     "    fence       18\n"},
-    {"free, and never held",
-     {&idle, &unused},
-     PLAIN,
-     "caf\xc3\xa9: free, 0 waiting, last fence 4\n\nnew: free, 0 waiting\n"},
-    {"slots, and who nests in whom",
-     {&limited},
-     PLAIN,
-     "gpu: limit 3, 0 waiting, last fence 6\n"
-     "  holder      one\n"
-     "    owner       s\n"
-     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
-     "    lease left  0s\n"
-     "    slot        2\n"
-     "    count       3\n"
-     "    fence       5\n"
-     "  nested      two\n"
-     "    owner       s.a\n"
-     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
-     "    lease left  0s\n"
-     "    slot        2\n"
-     "    count       2\n"
-     "    fence       5\n"
-     "  nested      someone pid 3\n"
-     "    owner       s.a.b\n"
-     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
-     "    lease left  0s\n"
-     "    slot        2\n"
-     "    count       1\n"
-     "    fence       5\n"
-     "  holder      someone pid 4\n"
-     "    owner       sa\n"
-     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
-     "    lease left  0s\n"
-     "    slot        1\n"
-     "    count       1\n"
-     "    fence       6\n"},
-    {"a mode of one's own, a waiting reader",
-     {&nested},
-     PLAIN,
-     "nest: exclusive, 1 waiting, last fence 7\n"
-     "  holder      writer\n"
-     "    owner       w\n"
-     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
-     "    lease left  0s\n"
-     "    count       2\n"
-     "    fence       7\n"
-     "  nested      reader\n"
-     "    owner       w.r\n"
-     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
-     "    lease left  0s\n"
-     "    mode        shared\n"
-     "    count       1\n"
-     "    fence       7\n"
-     "  waiter 1    one, shared\n"
-     "    owner       r1\n"
-     "    since       1970-01-01T00:00:00.000Z (1s ago)\n"},
-    {"in color", {&idle}, COLORED, "caf\xc3\xa9: \033[32mfree\033[m, 0 waiting, last fence 4\n"},
-    {"forged",
-     {&forged},
-     PLAIN,
-     "k\\x1b[H\\x0a: exclusive, 1 waiting, last fence 3\n"
-     "  holder      \\x1b[2J@\\x0a pid 5 (\\x7f)\n"
-     "    label       \\x0d\\xc2\\x9b\n"
-     "    owner       \\x1b]0;\\x07\n"
-     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
-     "    lease left  1ms\n"
-     "    count       1\n"
-     "    fence       3\n"
-     "  waiter 1    \\x1b[2J@\\x0a pid 5 (\\x7f), exclusive\n"
-     "    label       \\x0d\\xc2\\x9b\n"
-     "    owner       \\x1b]0;\\x07\n"
-     "    since       1970-01-01T00:00:00.000Z (0s ago)\n"},
+    ROW("nothing", {NULL}, ""),
+    ROW("held, with a queue", {&deploy},
+        "deploy: exclusive, 1 waiting, last fence 17\n"
+        "  holder      build@ci-3 pid 4121 (make)\n"
+        "    label       nightly\n"
+        "    owner       0a1b\n"
+        "    since       2026-11-20T08:15:30.123Z (1m05s ago)\n"
+        "    lease left  24s\n"
+        "    count       1\n"
+        "    fence       17\n"
+        "  waiter 1    me@ci-4 pid 99 (sh), exclusive\n"
+        "    owner       0a1c\n"
+        "    since       2026-11-20T08:15:31.000Z (3.5s ago)\n"),
+    ROW("kept, not held by a command that has ended", {&kept},
+        "report: exclusive, 0 waiting, last fence 18\n"
+        "  kept until 08:21; the command ended with 0 after 4.2s\n"
+        "    by          build@ci-3 pid 4121 (make)\n"
+        "    owner       0a1f\n"
+        "    since       2026-11-20T08:15:30.123Z (1m05s ago)\n"
+        "    lease left  3m55s\n"
+        "    count       1\n"
+        "    fence       18\n"),
+    ROW("free, and never held", {&idle, &unused},
+        "caf\xc3\xa9: free, 0 waiting, last fence 4\n\nnew: free, 0 waiting\n"),
+    ROW("slots, and who nests in whom", {&limited},
+        "gpu: limit 3, 0 waiting, last fence 6\n"
+        "  holder      one\n"
+        "    owner       s\n"
+        "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+        "    lease left  0s\n"
+        "    slot        2\n"
+        "    count       3\n"
+        "    fence       5\n"
+        "  nested      two\n"
+        "    owner       s.a\n"
+        "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+        "    lease left  0s\n"
+        "    slot        2\n"
+        "    count       2\n"
+        "    fence       5\n"
+        "  nested      someone pid 3\n"
+        "    owner       s.a.b\n"
+        "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+        "    lease left  0s\n"
+        "    slot        2\n"
+        "    count       1\n"
+        "    fence       5\n"
+        "  holder      someone pid 4\n"
+        "    owner       sa\n"
+        "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+        "    lease left  0s\n"
+        "    slot        1\n"
+        "    count       1\n"
+        "    fence       6\n"),
+    ROW("a mode of one's own, a waiting reader", {&nested},
+        "nest: exclusive, 1 waiting, last fence 7\n"
+        "  holder      writer\n"
+        "    owner       w\n"
+        "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+        "    lease left  0s\n"
+        "    count       2\n"
+        "    fence       7\n"
+        "  nested      reader\n"
+        "    owner       w.r\n"
+        "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+        "    lease left  0s\n"
+        "    mode        shared\n"
+        "    count       1\n"
+        "    fence       7\n"
+        "  waiter 1    one, shared\n"
+        "    owner       r1\n"
+        "    since       1970-01-01T00:00:00.000Z (1s ago)\n"),
+    ROW("in color", {&idle}, "caf\xc3\xa9: \033[32mfree\033[m, 0 waiting, last fence 4\n",
+        .style.color = true),
+    ROW("forged", {&forged},
+        "k\\x1b[H\\x0a: exclusive, 1 waiting, last fence 3\n"
+        "  holder      \\x1b[2J@\\x0a pid 5 (\\x7f)\n"
+        "    label       \\x0d\\xc2\\x9b\n"
+        "    owner       \\x1b]0;\\x07\n"
+        "    since       1970-01-01T00:00:00.000Z (0s ago)\n"
+        "    lease left  1ms\n"
+        "    count       1\n"
+        "    fence       3\n"
+        "  waiter 1    \\x1b[2J@\\x0a pid 5 (\\x7f), exclusive\n"
+        "    label       \\x0d\\xc2\\x9b\n"
+        "    owner       \\x1b]0;\\x07\n"
+        "    since       1970-01-01T00:00:00.000Z (0s ago)\n"),
 };
 
 typedef void renderer(FILE *out, const struct lock_view *locks, size_t count,

@@ -431,11 +431,11 @@ static void lost(void *arg, const char *why)
 
 struct run {
     const char *name;
-    bool has_queue;
-    unsigned silent, expiring; /* of 100 answers, of 10000 turns */
     const char *keys[OWNERS][SIM_KEYS + 1];
     unsigned turns_least; /* that each gets before another gets more than ... */
     unsigned turns_most;
+    bool has_queue;
+    unsigned silent, expiring; /* of 100 answers, of 10000 turns */
 };
 
 static struct taker takers[OWNERS];
@@ -513,35 +513,17 @@ static const char *play(const struct run *run, unsigned seed)
 }
 
 static const struct run runs[] = {
-    {"owners that want the same keys in other orders",
-     true,
-     0,
-     0,
-     {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}},
-     10,
-     200},
-    {"one that wants two keys, each of which is always wanted by others",
-     true,
-     0,
-     0,
-     {{"a"}, {"b"}, {"a", "b"}, {"c", "b"}},
-     10,
-     200},
-    {"answers are lost",
-     true,
-     5,
-     0,
-     {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}},
-     10,
-     400},
-    {"sessions expire, also in the midst of an acquisition",
-     true,
-     0,
-     100,
-     {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}},
-     10,
-     400},
-    {"a store without queues", false, 0, 0, {{"a", "b"}, {"b", "a"}, {"c", "a"}}, 3, 1000},
+    ROW("owners that want the same keys in other orders",
+        {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}}, 10, 200,
+        .has_queue = true),
+    ROW("one that wants two keys, each of which is always wanted by others",
+        {{"a"}, {"b"}, {"a", "b"}, {"c", "b"}}, 10, 200, .has_queue = true),
+    ROW("answers are lost", {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}}, 10,
+        400, .has_queue = true, .silent = 5),
+    ROW("sessions expire, also in the midst of an acquisition",
+        {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}}, 10, 400, .has_queue = true,
+        .expiring = 100),
+    ROW("a store without queues", {{"a", "b"}, {"b", "a"}, {"c", "a"}}, 3, 1000),
 };
 
 /* A store may grant less than it was asked for, and count from before. */

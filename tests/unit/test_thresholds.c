@@ -5,11 +5,6 @@
 
 #include "tap.h"
 
-#define NONE                                                                                       \
-    {                                                                                              \
-        false, 0, 0                                                                                \
-    }
-
 static const struct {
     const char *text;
     int64_t warning, critical; /* ms; -1: refused */
@@ -69,89 +64,61 @@ static const struct lock_view jobs[] = {
 
 static const struct {
     const char *what;
+    enum severity severity;
+    const char *line;
     size_t count; /* of jobs; 0: all locks */
     struct threshold thresholds[MEASURES];
     const char *patterns[3];
-    enum severity severity;
-    const char *line;
 } rows[] = {
-    {"no limits",
-     0,
-     {NONE, NONE, NONE, NONE, NONE},
-     {NULL},
-     SEVERITY_OK,
-     "RLOCK OK - 2 locks held, 2 waiting | locks=2 held=60s;;;0 waiting=1.500s;;;0 "
-     "waiters=2;;;0"},
-    {"equal is not beyond",
-     0,
-     {{true, 60000, 60000}, {true, 1500, 1500}, {true, 2, 2}, NONE, NONE},
-     {"a|b", "x-*", "fr*"},
-     SEVERITY_OK,
-     "RLOCK OK - 2 locks held, 2 waiting; nothing matches x-* | locks=2 held=60s;60;60;0 "
-     "waiting=1.500s;1.500;1.500;0 waiters=2;2;2;0"},
-    {"a warning",
-     0,
-     {{true, 30000, 60000}, NONE, NONE, NONE, NONE},
-     {NULL},
-     SEVERITY_WARNING,
-     "RLOCK WARNING - a\\x7cb: held for 1m00s by me@h (x\\x7cy), more than 30s | locks=2 "
-     "held=60s;30;60;0 waiting=1.500s;;;0 waiters=2;;;0"},
-    {"the worst first",
-     0,
-     {{true, 0, 60000}, {true, 1000, 1499}, {true, 0, 5}, NONE, NONE},
-     {NULL},
-     SEVERITY_CRITICAL,
-     "RLOCK CRITICAL - a\\x7cb: u@\\x1b[2J has waited for 1.5s, more than 1.5s; a\\x7cb: held for "
-     "1m00s by me@h (x\\x7cy), more than 0s; a\\x7cb: 2 wait, more than 0 | locks=2 "
-     "held=60s;0;60;0 waiting=1.500s;1;1.499;0 waiters=2;0;5;0"},
-    {"done in time",
-     1,
-     {NONE, NONE, NONE, {true, 97200000, 97200000}, NONE},
-     {NULL},
-     SEVERITY_OK,
-     "RLOCK OK - no lock is held, last success 1d03h ago | locks=0 held=0s;;;0 waiting=0s;;;0 "
-     "waiters=0;;;0 not_done=97200s;97200;97200;0"},
-    {"not done",
-     1,
-     {NONE, NONE, NONE, {true, 93600000, 97200000}, NONE},
-     {NULL},
-     SEVERITY_WARNING,
-     "RLOCK WARNING - nightly: no success for 1d03h, more than 1d02h (last run: exit 1, 3h00m ago, "
-     "by root@ci-3) | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 "
-     "not_done=97200s;93600;97200;0"},
-    {"never done",
-     3,
-     {NONE, NONE, NONE, {true, 0, 300000000}, NONE},
-     {NULL},
-     SEVERITY_CRITICAL,
-     "RLOCK CRITICAL - never: no success is remembered (last run: exit 1, 3h00m ago, by "
-     "root@ci-3); "
-     "new: no success is remembered; nightly: no success for 1d03h, more than 0s (last run: exit "
-     "1, "
-     "3h00m ago, by root@ci-3) | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 "
-     "not_done=U;0;300000;0"},
-    {"not done, as it is paused",
-     4,
-     {NONE, NONE, NONE, {true, 300000000, 300000000}, NONE},
-     {"stopped"},
-     SEVERITY_CRITICAL,
-     "RLOCK CRITICAL - never: no success is remembered (last run: exit 1, 3h00m ago, by "
-     "root@ci-3); "
-     "new: no success is remembered; stopped: no success is remembered, paused by me | locks=0 "
-     "held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 not_done=U;300000;300000;0"},
-    {"paused and reserved",
-     5,
-     {NONE, NONE, NONE, NONE, NONE},
-     {NULL},
-     SEVERITY_OK,
-     "RLOCK OK - 1 lock held, 1 paused | locks=1 held=120s;;;0 waiting=0s;;;0 waiters=0;;;0"},
-    {"reserved for too long",
-     5,
-     {{true, 60000, 60000}, NONE, NONE, NONE, NONE},
-     {NULL},
-     SEVERITY_CRITICAL,
-     "RLOCK CRITICAL - staging: reserved for 2m00s by me, more than 1m00s | locks=1 "
-     "held=120s;60;60;0 waiting=0s;;;0 waiters=0;;;0"},
+    ROW("no limits", SEVERITY_OK,
+        "RLOCK OK - 2 locks held, 2 waiting | locks=2 held=60s;;;0 waiting=1.500s;;;0 "
+        "waiters=2;;;0"),
+    ROW("equal is not beyond", SEVERITY_OK,
+        "RLOCK OK - 2 locks held, 2 waiting; nothing matches x-* | locks=2 held=60s;60;60;0 "
+        "waiting=1.500s;1.500;1.500;0 waiters=2;2;2;0",
+        .thresholds[MEASURE_HELD] = {true, 60000, 60000},
+        .thresholds[MEASURE_WAITING] = {true, 1500, 1500},
+        .thresholds[MEASURE_WAITERS] = {true, 2, 2}, .patterns = {"a|b", "x-*", "fr*"}),
+    ROW("a warning", SEVERITY_WARNING,
+        "RLOCK WARNING - a\\x7cb: held for 1m00s by me@h (x\\x7cy), more than 30s | locks=2 "
+        "held=60s;30;60;0 waiting=1.500s;;;0 waiters=2;;;0",
+        .thresholds[MEASURE_HELD] = {true, 30000, 60000}),
+    ROW("the worst first", SEVERITY_CRITICAL,
+        "RLOCK CRITICAL - a\\x7cb: u@\\x1b[2J has waited for 1.5s, more than 1.5s; a\\x7cb: held "
+        "for "
+        "1m00s by me@h (x\\x7cy), more than 0s; a\\x7cb: 2 wait, more than 0 | locks=2 "
+        "held=60s;0;60;0 waiting=1.500s;1;1.499;0 waiters=2;0;5;0",
+        .thresholds[MEASURE_HELD] = {true, 0, 60000},
+        .thresholds[MEASURE_WAITING] = {true, 1000, 1499},
+        .thresholds[MEASURE_WAITERS] = {true, 0, 5}),
+    ROW("done in time", SEVERITY_OK,
+        "RLOCK OK - no lock is held, last success 1d03h ago | locks=0 held=0s;;;0 waiting=0s;;;0 "
+        "waiters=0;;;0 not_done=97200s;97200;97200;0",
+        .count = 1, .thresholds[MEASURE_NOT_DONE] = {true, 97200000, 97200000}),
+    ROW("not done", SEVERITY_WARNING,
+        "RLOCK WARNING - nightly: no success for 1d03h, more than 1d02h (last run: exit 1, 3h00m "
+        "ago, by root@ci-3) | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 "
+        "not_done=97200s;93600;97200;0",
+        .count = 1, .thresholds[MEASURE_NOT_DONE] = {true, 93600000, 97200000}),
+    ROW("never done", SEVERITY_CRITICAL,
+        "RLOCK CRITICAL - never: no success is remembered (last run: exit 1, 3h00m ago, by "
+        "root@ci-3); new: no success is remembered; nightly: no success for 1d03h, more than 0s "
+        "(last run: exit 1, 3h00m ago, by root@ci-3) | locks=0 held=0s;;;0 waiting=0s;;;0 "
+        "waiters=0;;;0 not_done=U;0;300000;0",
+        .count = 3, .thresholds[MEASURE_NOT_DONE] = {true, 0, 300000000}),
+    ROW("not done, as it is paused", SEVERITY_CRITICAL,
+        "RLOCK CRITICAL - never: no success is remembered (last run: exit 1, 3h00m ago, by "
+        "root@ci-3); new: no success is remembered; stopped: no success is remembered, paused by "
+        "me | locks=0 held=0s;;;0 waiting=0s;;;0 waiters=0;;;0 not_done=U;300000;300000;0",
+        .count = 4, .thresholds[MEASURE_NOT_DONE] = {true, 300000000, 300000000},
+        .patterns = {"stopped"}),
+    ROW("paused and reserved", SEVERITY_OK,
+        "RLOCK OK - 1 lock held, 1 paused | locks=1 held=120s;;;0 waiting=0s;;;0 waiters=0;;;0",
+        .count = 5),
+    ROW("reserved for too long", SEVERITY_CRITICAL,
+        "RLOCK CRITICAL - staging: reserved for 2m00s by me, more than 1m00s | locks=1 "
+        "held=120s;60;60;0 waiting=0s;;;0 waiters=0;;;0",
+        .count = 5, .thresholds[MEASURE_HELD] = {true, 60000, 60000}),
 };
 
 static void test_parse(enum measure measure, const char *text, int64_t warning, int64_t critical)

@@ -155,24 +155,18 @@ static const struct {
     struct answer answer;
     bool pokes, latch;
 } rows[] = {
-    {"next, and its lease is over at once",
-     {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .position = 1, .holders = 1, .left_ms = 1},
-     false,
-     false},
-    {"nothing is granted for a ms more, for ever",
-     {.verdict = VERDICT_REFUSED, .cause = CAUSE_GRACE, .position = 1, .grace_ms = 1},
-     false,
-     false},
-    {"called, again and again",
-     {.verdict = VERDICT_REFUSED, .cause = CAUSE_HELD, .position = 3},
-     true,
-     false},
-    {"cut off with each renewal", {.verdict = VERDICT_GRANTED}, true, false},
-    {"failing, and called", {.verdict = VERDICT_UNKNOWN, .cause = CAUSE_NOT_READY}, true, false},
-    {"a latch, called again and again",
-     {.verdict = VERDICT_GRANTED, .latch = {.word = "w", .number = 3, .left = 2, .ttl_ms = 9}},
-     true,
-     true},
+    ROW("next, and its lease is over at once", .answer.verdict = VERDICT_REFUSED,
+        .answer.cause = CAUSE_HELD, .answer.position = 1, .answer.holders = 1, .answer.left_ms = 1),
+    ROW("nothing is granted for a ms more, for ever", .answer.verdict = VERDICT_REFUSED,
+        .answer.cause = CAUSE_GRACE, .answer.position = 1, .answer.grace_ms = 1),
+    ROW("called, again and again", .answer.verdict = VERDICT_REFUSED, .answer.cause = CAUSE_HELD,
+        .answer.position = 3, .pokes = true),
+    ROW("cut off with each renewal", .answer.verdict = VERDICT_GRANTED, .pokes = true),
+    ROW("failing, and called", .answer.verdict = VERDICT_UNKNOWN, .answer.cause = CAUSE_NOT_READY,
+        .pokes = true),
+    ROW("a latch, called again and again", .answer.verdict = VERDICT_GRANTED,
+        .answer.latch = {.word = "w", .number = 3, .left = 2, .ttl_ms = 9}, .pokes = true,
+        .latch = true),
 };
 
 static void close_store(struct store *store)
