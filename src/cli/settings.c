@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "lock/key.h"
 #include "lock/lease.h"
-#include "net/host.h"
+#include "net/resolve.h"
 #include "store/store_record.h"
 #include "store/urls.h"
 

@@ -1,21 +1,10 @@
-/* One RESP connection over a stream. */
 #include "net/conn.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
-#include "net/stream.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
-
-struct conn {
-    const struct conn_events *events;
-    void *arg;
-    struct stream *stream;
-    redisReader *reader;
-    unsigned generation; /* counts closes: a callback may end what is being read */
-    char foreign[200];
-};
 
 static void end_reading(struct conn *conn)
 {
@@ -28,6 +17,7 @@ static void connected(void *arg)
 {
     struct conn *conn = arg;
 
+    conn->reader = mem_checked(redisReaderCreate());
     conn->events->connected(conn->arg);
 }
 
@@ -81,52 +71,16 @@ void conn_free(struct conn *conn)
     free(conn);
 }
 
-int conn_open(struct conn *conn, const struct endpoint *to, struct tls *tls, const char *host)
-{
-    if (stream_open(conn->stream, to, tls, host) != 0)
-        return -1;
-    conn->reader = mem_checked(redisReaderCreate());
-    return 0;
-}
-
-int conn_adopt(struct conn *conn, int fd)
-{
-    if (stream_adopt(conn->stream, fd) != 0)
-        return -1;
-    conn->reader = mem_checked(redisReaderCreate());
-    return 0;
-}
-
 void conn_close(struct conn *conn)
 {
     stream_close(conn->stream);
     end_reading(conn);
 }
 
-bool conn_is_foreign(const struct conn *conn)
-{
-    return stream_is_foreign(conn->stream);
-}
-
-const char *conn_foreign_words(const struct conn *conn)
-{
-    return conn->foreign;
-}
-
-const char *conn_overdue(const struct conn *conn)
-{
-    return stream_overdue(conn->stream);
-}
-
-void conn_send(struct conn *conn, const char *bytes, size_t size)
-{
-    stream_send(conn->stream, bytes, size);
-}
-
-void conn_encode(struct strbuf *bytes, int argc, const char **argv, const size_t *lengths)
+void conn_encode(struct strbuf *bytes, int argc, const char **argv)
 {
     char *text = NULL;
-    long long length = redisFormatCommandArgv(&text, argc, argv, lengths);
+    long long length = redisFormatCommandArgv(&text, argc, argv, NULL);
 
     if (length < 0)
         abort();

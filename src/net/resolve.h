@@ -16,6 +16,12 @@ struct endpoint {
     socklen_t length;
 };
 
+/* A name by RFC 1123, with '_' as a letter; a '.' may end it. Numbers with dots between them are a
+ * name, too. */
+bool host_is_name(const char *text);
+/* An IPv4 or IPv6 address, without brackets and zone. */
+bool host_is_address(const char *text);
+
 /* A numeric address, at once. False if "host" is a name. */
 bool resolve_numeric(const char *host, int port, struct endpoint *found);
 /* A Unix socket's path. False if it is too long for one. */

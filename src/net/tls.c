@@ -1,23 +1,34 @@
 /* TLS by OpenSSL. */
 #include "net/tls.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
+#include "base/ca_bundle.h"
 #include "base/mem.h"
-#include "net/host.h"
-#include "net/tls_context.h"
+#include "net/resolve.h"
+#include "net/tls_library.h"
+#include "os/file.h"
+
+/* The place among a session's own data (SSL_set_ex_data()) of the name that its certificate has to
+ * be for. */
+#define HOST_PLACE 0
+/* The reason of a refusal with this verdict: the certificate names the host only in its subject
+ * (CN). */
+#define SUBJECT_ONLY X509_V_ERR_APPLICATION_VERIFICATION
+
+static struct tls_library openssl; /* loaded with the first struct tls */
 
 struct tls {
-    struct tls_library library;
     struct tls_options options;
-    struct tls_trust trust;
     SSL_CTX *context;
+    bool complete; /* all that the system trusts was read, or --tls-ca counts instead */
     bool reread; /* before the next session: one came to nothing, and the files may have changed */
 };
 
 struct tls_session {
     struct tls *tls;
-    const struct tls_library *library;
     SSL *ssl;
     BIO *in, *out;    /* belong to ssl */
     char name[256];   /* whose certificate it has to be */
@@ -27,22 +38,402 @@ struct tls_session {
     bool received;    /* something that was encrypted came in whole */
 };
 
-static const char *reason(const struct tls_library *library)
+/* -- OpenSSL's configuration on this host ------------------------------------------------------ */
+
+/* Describes its last error: the library's texts are not loaded. */
+static const char *last_error(void)
 {
-    const char *text = library->ERR_reason_error_string(library->ERR_peek_last_error());
-    return text ? text : "unknown reason";
+    const char *about = "";
+    int flags = 0;
+    unsigned long why = openssl.ERR_peek_error_data(&about, &flags);
+
+    if (ERR_SYSTEM_ERROR(why))
+        return strerror(ERR_GET_REASON(why));
+    return (flags & ERR_TXT_STRING) && *about ? about : "OpenSSL does not take it";
+}
+
+static void explain_policy(const char *why, char *fault, size_t size)
+{
+    char *file = openssl.CONF_get1_default_config_file();
+
+    snprintf(fault, size, "TLS: OpenSSL's configuration %.100s: %.100s", file ? file : "", why);
+    openssl.CRYPTO_free(file, __FILE__, __LINE__);
+}
+
+/* Without what a short run would pay for and not use: the texts are of errors that are not those of
+ * TLS. By itself OpenSSL would continue without a configuration that it cannot read or does not
+ * understand. */
+static bool start_library(bool ciphers, unsigned long strictness)
+{
+    uint64_t options = OPENSSL_INIT_LOAD_CONFIG | OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS |
+                       OPENSSL_INIT_NO_ATEXIT | (ciphers ? 0 : OPENSSL_INIT_NO_ADD_ALL_CIPHERS);
+    OPENSSL_INIT_SETTINGS *settings = mem_checked(openssl.OPENSSL_INIT_new());
+
+    openssl.OPENSSL_INIT_set_config_file_flags(settings, strictness);
+    bool started = openssl.OPENSSL_init_ssl(options, settings) == 1;
+    openssl.OPENSSL_INIT_free(settings);
+    return started;
+}
+
+/* Starts OpenSSL, once for the process, under the configuration of this host (openssl.cnf, or the
+ * file in OPENSSL_CONF): least versions, ciphers, FIPS. The host's administrator sets it for all
+ * programs; one that cannot be kept is an error. "ciphers": those for keys with a passphrase may be
+ * needed. False with a message in "fault" that names the file. */
+static bool load_policy(bool ciphers, char *fault, size_t size)
+{
+    /* A file that is named has to be there; the one that is looked for by itself need not. */
+    const char *named = getenv("OPENSSL_CONF");
+    unsigned long optional = named && *named ? 0 : CONF_MFLAGS_IGNORE_MISSING_FILE;
+    const char *wrong = NULL;
+    struct stat status;
+
+    if (named && stat(named, &status) == 0 && S_ISDIR(status.st_mode))
+        wrong = strerror(EISDIR); /* which OpenSSL takes for an empty file */
+    else if (!start_library(ciphers, CONF_MFLAGS_DEFAULT_SECTION | optional))
+        wrong = last_error();
+    if (wrong)
+        explain_policy(wrong, fault, size);
+    return !wrong;
+}
+
+/* It has settings for all contexts, of which OpenSSL leaves out those that it does not understand.
+ * Asked for by name, it says so. */
+static bool is_kept(SSL_CTX *context)
+{
+    openssl.ERR_clear_error();
+    if (openssl.SSL_CTX_config(context, "system_default") == 1)
+        return true;
+    return ERR_GET_REASON(openssl.ERR_peek_last_error()) == SSL_R_INVALID_CONFIGURATION_NAME;
+}
+
+/* TLS 1.2 at least, and no less than it asks for. NULL, or why it cannot be. */
+static const char *raise_version(SSL_CTX *context)
+{
+    long least = openssl.SSL_CTX_ctrl(context, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL);
+    long most = openssl.SSL_CTX_ctrl(context, SSL_CTRL_GET_MAX_PROTO_VERSION, 0, NULL);
+
+    if (most != 0 && most < TLS1_2_VERSION)
+        return "it allows nothing from TLS 1.2 on, which rlock asks for";
+    return least >= TLS1_2_VERSION || openssl.SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION,
+                                                           TLS1_2_VERSION, NULL) == 1
+               ? NULL
+               : "TLS 1.2 cannot be asked for";
+}
+
+/* A context under it, with TLS 1.2 at least. NULL with a message in "fault". */
+static SSL_CTX *new_context(char *fault, size_t size)
+{
+    const char *wrong = NULL;
+
+    openssl.ERR_clear_error();
+    /* Not the method of clients: it would not understand what is for servers. */
+    SSL_CTX *context = openssl.SSL_CTX_new(openssl.TLS_method());
+    if (!context)
+        wrong = "OpenSSL can do no TLS under it";
+    else if (!is_kept(context))
+        wrong = "OpenSSL does not understand what it says for all connections (system_default)";
+    else if (!(wrong = raise_version(context)))
+        return context;
+    explain_policy(wrong, fault, size);
+    openssl.SSL_CTX_free(context);
+    return NULL;
+}
+
+/* -- PEM files --------------------------------------------------------------------------------- */
+
+/* The content of a PEM file that was read before. */
+struct pem {
+    BIO *bytes;
+    bool damaged;
+};
+
+/* Begins with the file, which has a text and stays as long. */
+static void pem_begin(struct pem *pem, const struct tls_file *file)
+{
+    *pem = (struct pem){mem_checked(openssl.BIO_new_mem_buf(file->text, (int)file->size)), false};
+}
+
+/* A key with a passphrase would have OpenSSL ask for it on the terminal. */
+static int no_passphrase(char *buffer, int size, int writing, void *asked)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    if (asked)
+        *(bool *)asked = true;
+    return -1;
+}
+
+/* The next certificate, which the caller frees; others than these are passed over. NULL: there is
+ * none, or "damaged". */
+static X509 *pem_certificate(struct pem *pem)
+{
+    openssl.ERR_clear_error();
+    X509 *found = openssl.PEM_read_bio_X509_AUX(pem->bytes, NULL, no_passphrase, NULL);
+    unsigned long why = found ? 0 : openssl.ERR_peek_last_error();
+    bool over = ERR_GET_LIB(why) == ERR_LIB_PEM && ERR_GET_REASON(why) == PEM_R_NO_START_LINE;
+    pem->damaged = !found && !over;
+    openssl.ERR_clear_error();
+    return found;
+}
+
+static void pem_end(struct pem *pem)
+{
+    openssl.BIO_free(pem->bytes);
+}
+
+/* -- whose certificates are trusted ------------------------------------------------------------ */
+
+/* Whether the certificate would be for the host that is expected if its subject counted, as it did
+ * once. */
+static bool names_by_subject(X509_STORE_CTX *verified, const char *host)
+{
+    int error = openssl.X509_STORE_CTX_get_error(verified);
+    X509 *certificate = openssl.X509_STORE_CTX_get0_cert(verified);
+
+    return (error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH) &&
+           certificate && host && openssl.X509_check_host(certificate, host, 0, 0, NULL) == 1;
+}
+
+/* Where distributions have what they trust, wherever OpenSSL was built to look. The variables are
+ * OpenSSL's own: what one names is looked for instead. */
+static const char *const directories[] = {
+    "/etc/ssl/certs",         /* Debian, Alpine, SUSE */
+    "/etc/pki/tls/certs",     /* Fedora and its relatives */
+    "/usr/local/share/certs", /* FreeBSD */
+    NULL,
+};
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && *value;
+}
+
+/* Directories have a file for each certificate, found by name when it is wanted. */
+static bool trust_directories(SSL_CTX *context)
+{
+    bool taken = openssl.SSL_CTX_set_default_verify_dir(context) == 1;
+
+    for (const char *const *one = directories; *one && !is_set("SSL_CERT_DIR"); one++)
+        taken = taken && openssl.SSL_CTX_load_verify_locations(context, NULL, *one) == 1;
+    return taken;
+}
+
+static void trust_bundle(SSL_CTX *context)
+{
+    const char *bundle = ca_bundle_find();
+
+    if (is_set("SSL_CERT_FILE") || !bundle)
+        openssl.SSL_CTX_set_default_verify_file(context);
+    else
+        openssl.SSL_CTX_load_verify_locations(context, bundle, NULL);
+}
+
+/* The bundle is read where the directories were not enough: a hundred and more certificates, which
+ * takes ten times as long as all the rest of a run. The handshake then stands still until it is
+ * gone on with, and asks again. */
+static int verify(X509_STORE_CTX *verified, void *arg)
+{
+    bool *complete = arg;
+    SSL *ssl =
+        openssl.X509_STORE_CTX_get_ex_data(verified, openssl.SSL_get_ex_data_X509_STORE_CTX_idx());
+    int verdict = openssl.X509_verify_cert(verified);
+
+    if (verdict <= 0 && !*complete) {
+        *complete = true;
+        trust_bundle(openssl.SSL_get_SSL_CTX(ssl));
+        return openssl.SSL_ctrl(ssl, SSL_CTRL_SET_RETRY_VERIFY, 0, NULL) > 0;
+    }
+    if (names_by_subject(verified, openssl.SSL_get_ex_data(ssl, HOST_PLACE)))
+        openssl.X509_STORE_CTX_set_error(verified, SUBJECT_ONLY);
+    return verdict;
+}
+
+static const char *trust_text(SSL_CTX *context, const struct tls_file *ca)
+{
+    X509_STORE *store = openssl.SSL_CTX_get_cert_store(context);
+    struct pem pem;
+    X509 *certificate;
+    bool any = false, taken = true;
+
+    pem_begin(&pem, ca);
+    while (taken && (certificate = pem_certificate(&pem))) {
+        any = true;
+        taken = openssl.X509_STORE_add_cert(store, certificate) == 1;
+        openssl.X509_free(certificate);
+    }
+    pem_end(&pem);
+    return !taken || pem.damaged ? "a certificate in it is damaged"
+           : any                 ? NULL
+                                 : "no certificates to trust can be read";
+}
+
+/* Has a context verify by "ca"; without a path in it: by what the system trusts. NULL, or what is
+ * wrong with it. */
+static const char *take_trust(bool *complete, SSL_CTX *context, const struct tls_file *ca)
+{
+    static const char refused[] = "OpenSSL does not take it";
+
+    *complete = ca->path != NULL;
+    openssl.SSL_CTX_set_cert_verify_callback(context, verify, complete);
+    if (!ca->path)
+        return trust_directories(context) ? NULL : refused;
+    /* Each certificate in it is trusted, also one that is not a root. */
+    if (openssl.X509_VERIFY_PARAM_set_flags(openssl.SSL_CTX_get0_param(context),
+                                            X509_V_FLAG_PARTIAL_CHAIN) != 1)
+        return refused;
+    if (ca->text)
+        return trust_text(context, ca);
+    return openssl.SSL_CTX_load_verify_locations(context, NULL, ca->path) == 1 ? NULL : refused;
+}
+
+/* -- a context --------------------------------------------------------------------------------- */
+
+/* Says what is wrong, and in which file; that has no path where the system's certificates are
+ * meant. */
+struct refusal {
+    const struct tls_file *file;
+    const char *why; /* NULL: nothing */
+};
+
+static void explain_file(const struct refusal *refusal, int *status, char *fault, size_t size)
+{
+    const struct tls_file *file = refusal->file;
+
+    if (file->path) {
+        *status = file->status;
+        snprintf(fault, size, "%s %s: %s", file->place, file->path, refusal->why);
+    } else {
+        snprintf(fault, size, "TLS: OpenSSL does not find the certificates that the system trusts");
+    }
+}
+
+/* NULL, or what is wrong with the key. */
+static const char *take_key(SSL_CTX *context, const struct tls_file *file)
+{
+    struct pem pem;
+    bool locked = false;
+
+    pem_begin(&pem, file);
+    EVP_PKEY *key = openssl.PEM_read_bio_PrivateKey(pem.bytes, NULL, no_passphrase, &locked);
+    openssl.ERR_clear_error();
+    pem_end(&pem);
+    if (!key)
+        return locked ? "a private key with a passphrase is not supported"
+                      : "no private key can be read";
+    /* One of another kind is taken, and found out only when all is there. */
+    bool fits = openssl.SSL_CTX_use_PrivateKey(context, key) == 1 &&
+                openssl.SSL_CTX_check_private_key(context) == 1;
+    openssl.EVP_PKEY_free(key);
+    return fits ? NULL : "the private key is not that of the certificate";
+}
+
+/* The certificates that sign ours. */
+static bool take_chain(SSL_CTX *context, struct pem *pem)
+{
+    X509 *next;
+
+    while ((next = pem_certificate(pem))) {
+        if (openssl.SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 0, next) == 1)
+            continue; /* it belongs to the context */
+        openssl.X509_free(next);
+        return false;
+    }
+    return !pem->damaged;
+}
+
+static const char *take_certificate(SSL_CTX *context, const struct tls_file *file)
+{
+    const char *wrong = NULL;
+    struct pem pem;
+
+    pem_begin(&pem, file);
+    X509 *own = pem_certificate(&pem);
+    if (!own)
+        wrong = pem.damaged ? "a certificate in it is damaged" : "no certificate can be read";
+    else if (openssl.SSL_CTX_use_certificate(context, own) != 1)
+        wrong = "OpenSSL does not take the certificate";
+    else if (!take_chain(context, &pem))
+        wrong = "OpenSSL does not take the certificates behind the first one";
+    openssl.X509_free(own);
+    pem_end(&pem);
+    return wrong;
+}
+
+static struct refusal take_files(SSL_CTX *context, const struct tls_options *options,
+                                 bool *complete)
+{
+    const struct tls_file *ca = &options->ca, *cert = &options->cert;
+    const struct tls_file *key = options->key.path ? &options->key : cert;
+    const char *why = take_trust(complete, context, ca);
+
+    if (why || !cert->path)
+        return (struct refusal){ca, why};
+    if ((why = take_certificate(context, cert)))
+        return (struct refusal){cert, why};
+    return (struct refusal){key, take_key(context, key)};
+}
+
+/* Makes a context under the policy of what stands in the files. "complete" is filled, and borrowed
+ * for as long as the context lives. NULL with a message in "fault", and *status that of the file
+ * that is the reason, or as it was. */
+static SSL_CTX *make_context(const struct tls_options *options, bool *complete, int *status,
+                             char *fault, size_t size)
+{
+    SSL_CTX *context = new_context(fault, size);
+
+    if (!context)
+        return NULL;
+    openssl.SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+    openssl.SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    struct refusal refusal = take_files(context, options, complete);
+    if (!refusal.why)
+        return context;
+    explain_file(&refusal, status, fault, size);
+    openssl.SSL_CTX_free(context);
+    return NULL;
+}
+
+/* Puts into *now what is in the file by now; "fresh" is what that lives in. */
+static bool read_again(struct tls_file *now, struct file *fresh)
+{
+    static const struct file_options options = {
+        .limit = TLS_FILE_SIZE_MAX, .again = true, .directory = true};
+    char fault[128];
+
+    if (!now->path || !now->rereadable)
+        return true;
+    if (file_read(fresh, now->path, &options, fault, sizeof fault) != 0)
+        return false;
+    now->text = fresh->text;
+    now->size = fresh->size;
+    return true;
 }
 
 /* Trusts and shows what is in the files now; where they make no sense, what was in them before. */
 static void renew(struct tls *tls)
 {
-    SSL_CTX *context = tls_context_again(&tls->library, &tls->options, &tls->trust);
+    struct tls_options now = tls->options;
+    struct file ca = {0}, cert = {0}, key = {0};
+    bool before = tls->complete;
+    SSL_CTX *context = NULL;
+    char fault[256];
+    int status;
 
     tls->reread = false;
-    if (!context)
-        return;
-    tls->library.SSL_CTX_free(tls->context);
-    tls->context = context;
+    if (read_again(&now.ca, &ca) && read_again(&now.cert, &cert) && read_again(&now.key, &key))
+        context = make_context(&now, &tls->complete, &status, fault, sizeof fault);
+    file_wipe(&ca);
+    file_wipe(&cert);
+    file_wipe(&key);
+    if (context) {
+        openssl.SSL_CTX_free(tls->context);
+        tls->context = context;
+    } else {
+        tls->complete = before;
+    }
 }
 
 /* Returns the status that a failure means, or 0. */
@@ -51,11 +442,11 @@ static int begin(struct tls *tls, char *fault, size_t size)
     const struct tls_options *options = &tls->options;
     int status = options->policy_status;
 
-    if (!tls_library_load(&tls->library, fault, size))
+    if (!tls_library_load(&openssl, fault, size))
         return options->library_status;
-    if (!tls_context_load_policy(&tls->library, options->cert.path != NULL, fault, size))
+    if (!load_policy(options->cert.path != NULL, fault, size))
         return options->policy_status;
-    tls->context = tls_context_new(&tls->library, options, &tls->trust, &status, fault, size);
+    tls->context = make_context(options, &tls->complete, &status, fault, size);
     return tls->context ? 0 : status;
 }
 
@@ -77,16 +468,23 @@ void tls_discard(struct tls *tls)
 {
     if (!tls)
         return;
-    tls->library.SSL_CTX_free(tls->context);
+    openssl.SSL_CTX_free(tls->context);
     free(tls);
+}
+
+/* -- a session ---------------------------------------------------------------------------------- */
+
+static const char *reason(void)
+{
+    const char *text = openssl.ERR_reason_error_string(openssl.ERR_peek_last_error());
+    return text ? text : "unknown reason";
 }
 
 /* Whose certificate it has to be. Nothing here may be left out: without a name OpenSSL takes every
  * certificate. */
 static bool expect(struct tls_session *session, const char *name)
 {
-    const struct tls_library *library = session->library;
-    X509_VERIFY_PARAM *expected = library->SSL_get0_param(session->ssl);
+    X509_VERIFY_PARAM *expected = openssl.SSL_get0_param(session->ssl);
     size_t length = strcspn(name, "%"); /* the zone of an address is this host's business */
 
     if (length > 0 && name[length - 1] == '.') /* of a name that is complete */
@@ -94,16 +492,16 @@ static bool expect(struct tls_session *session, const char *name)
     if (length >= sizeof session->name)
         return false;
     memcpy(session->name, name, length);
-    if (library->SSL_set_ex_data(session->ssl, TLS_TRUST_HOST, session->name) != 1)
+    if (openssl.SSL_set_ex_data(session->ssl, HOST_PLACE, session->name) != 1)
         return false;
     if (host_is_address(session->name)) /* which is not sent as SNI (RFC 6066) */
-        return library->X509_VERIFY_PARAM_set1_ip_asc(expected, session->name) == 1;
-    library->X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
-                                                           X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+        return openssl.X509_VERIFY_PARAM_set1_ip_asc(expected, session->name) == 1;
+    openssl.X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+                                                          X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     return host_is_name(session->name) &&
-           library->X509_VERIFY_PARAM_set1_host(expected, session->name, 0) == 1 &&
-           library->SSL_ctrl(session->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                             session->name) == 1;
+           openssl.X509_VERIFY_PARAM_set1_host(expected, session->name, 0) == 1 &&
+           openssl.SSL_ctrl(session->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                            session->name) == 1;
 }
 
 /* The server asks for our certificate, whether there is one or not. */
@@ -118,19 +516,17 @@ static int asked(SSL *ssl, void *arg)
 
 struct tls_session *tls_start(struct tls *tls, const char *host)
 {
-    const struct tls_library *library = &tls->library;
     struct tls_session *session = mem_zeroed(sizeof *session);
 
     if (tls->reread)
         renew(tls);
     session->tls = tls;
-    session->library = library;
-    session->ssl = mem_checked(library->SSL_new(tls->context));
-    session->in = mem_checked(library->BIO_new(library->BIO_s_mem()));
-    session->out = mem_checked(library->BIO_new(library->BIO_s_mem()));
-    library->SSL_set_bio(session->ssl, session->in, session->out);
-    library->SSL_set_connect_state(session->ssl);
-    library->SSL_set_cert_cb(session->ssl, asked, session);
+    session->ssl = mem_checked(openssl.SSL_new(tls->context));
+    session->in = mem_checked(openssl.BIO_new(openssl.BIO_s_mem()));
+    session->out = mem_checked(openssl.BIO_new(openssl.BIO_s_mem()));
+    openssl.SSL_set_bio(session->ssl, session->in, session->out);
+    openssl.SSL_set_connect_state(session->ssl);
+    openssl.SSL_set_cert_cb(session->ssl, asked, session);
     if (!expect(session, tls->options.server_name ? tls->options.server_name : host))
         session->flaw = "there can be no certificate for a host of that name";
     return session;
@@ -141,7 +537,7 @@ void tls_end(struct tls_session *session)
     if (!session)
         return;
     session->tls->reread |= !session->received;
-    session->library->SSL_free(session->ssl);
+    openssl.SSL_free(session->ssl);
     free(session);
 }
 
@@ -150,7 +546,7 @@ void tls_take(struct tls_session *session, const char *bytes, size_t size)
     if (!session->first)
         session->first = (unsigned char)*bytes;
     /* Memory takes all that is given, or the process is out of it. */
-    if (session->library->BIO_write(session->in, bytes, (int)size) != (int)size)
+    if (openssl.BIO_write(session->in, bytes, (int)size) != (int)size)
         abort();
 }
 
@@ -168,9 +564,9 @@ static void explain_certificate(const struct tls_session *session, long verdict,
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
         snprintf(fault, size, "TLS: the certificate there is not trusted: %s (see tls-ca)",
-                 session->library->X509_verify_cert_error_string(verdict));
+                 openssl.X509_verify_cert_error_string(verdict));
         break;
-    case TLS_TRUST_SUBJECT_ONLY:
+    case SUBJECT_ONLY:
         snprintf(fault, size,
                  "TLS: the certificate there names %.60s only in its subject (CN), which does not "
                  "count: it takes a subjectAltName",
@@ -178,7 +574,7 @@ static void explain_certificate(const struct tls_session *session, long verdict,
         break;
     default:
         snprintf(fault, size, "TLS: the certificate there is refused: %s",
-                 session->library->X509_verify_cert_error_string(verdict));
+                 openssl.X509_verify_cert_error_string(verdict));
     }
 }
 
@@ -204,9 +600,8 @@ static void explain_alert(const struct tls_session *session, const char *text, c
 
 static void explain(const struct tls_session *session, char *fault, size_t size)
 {
-    const struct tls_library *library = session->library;
-    long verdict = library->SSL_get_verify_result(session->ssl);
-    bool alert = ERR_GET_REASON(library->ERR_peek_last_error()) > SSL_AD_REASON_OFFSET;
+    long verdict = openssl.SSL_get_verify_result(session->ssl);
+    bool alert = ERR_GET_REASON(openssl.ERR_peek_last_error()) > SSL_AD_REASON_OFFSET;
 
     if (verdict != X509_V_OK)
         explain_certificate(session, verdict, fault, size);
@@ -214,15 +609,15 @@ static void explain(const struct tls_session *session, char *fault, size_t size)
              session->first > SSL3_RT_APPLICATION_DATA)
         snprintf(fault, size, "TLS: the server there does not speak it");
     else if (alert)
-        explain_alert(session, reason(library), fault, size);
+        explain_alert(session, reason(), fault, size);
     else
-        snprintf(fault, size, "TLS: %s", reason(library));
+        snprintf(fault, size, "TLS: %s", reason());
 }
 
 /* Tells what a call that returned "result" means. */
 static enum tls_state judge(struct tls_session *session, int result, char *fault, size_t size)
 {
-    switch (session->library->SSL_get_error(session->ssl, result)) {
+    switch (openssl.SSL_get_error(session->ssl, result)) {
     case SSL_ERROR_NONE:
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE: return TLS_GOING;
@@ -234,9 +629,8 @@ static enum tls_state judge(struct tls_session *session, int result, char *fault
 /* Where the policy allows ciphers that need no certificate, OpenSSL takes a server without one. */
 static bool is_verified(const struct tls_session *session, char *fault, size_t size)
 {
-    const struct tls_library *library = session->library;
-    bool shown = library->SSL_get0_peer_certificate(session->ssl) != NULL;
-    long verdict = library->SSL_get_verify_result(session->ssl);
+    bool shown = openssl.SSL_get0_peer_certificate(session->ssl) != NULL;
+    long verdict = openssl.SSL_get_verify_result(session->ssl);
 
     if (!shown)
         snprintf(fault, size, "TLS: the server shows no certificate");
@@ -247,7 +641,6 @@ static bool is_verified(const struct tls_session *session, char *fault, size_t s
 
 enum tls_state tls_handshake(struct tls_session *session, bool *done, char *fault, size_t size)
 {
-    const struct tls_library *library = session->library;
     int result;
 
     *done = false;
@@ -256,9 +649,9 @@ enum tls_state tls_handshake(struct tls_session *session, bool *done, char *faul
         return TLS_FAILED;
     }
     do {
-        library->ERR_clear_error();
-        result = library->SSL_do_handshake(session->ssl);
-    } while (library->SSL_get_error(session->ssl, result) == SSL_ERROR_WANT_RETRY_VERIFY);
+        openssl.ERR_clear_error();
+        result = openssl.SSL_do_handshake(session->ssl);
+    } while (openssl.SSL_get_error(session->ssl, result) == SSL_ERROR_WANT_RETRY_VERIFY);
     if (result != 1)
         return judge(session, result, fault, size);
     *done = is_verified(session, fault, size);
@@ -268,8 +661,8 @@ enum tls_state tls_handshake(struct tls_session *session, bool *done, char *faul
 enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, size_t *got,
                         char *fault, size_t fault_size)
 {
-    session->library->ERR_clear_error();
-    int result = session->library->SSL_read(session->ssl, bytes, (int)size);
+    openssl.ERR_clear_error();
+    int result = openssl.SSL_read(session->ssl, bytes, (int)size);
 
     *got = result > 0 ? (size_t)result : 0;
     session->received |= result > 0;
@@ -278,12 +671,12 @@ enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, s
 
 bool tls_write(struct tls_session *session, const char *bytes, size_t size)
 {
-    session->library->ERR_clear_error();
-    return session->library->SSL_write(session->ssl, bytes, (int)size) == (int)size;
+    openssl.ERR_clear_error();
+    return openssl.SSL_write(session->ssl, bytes, (int)size) == (int)size;
 }
 
 size_t tls_give(struct tls_session *session, char *bytes, size_t size)
 {
-    int got = session->library->BIO_read(session->out, bytes, (int)size);
+    int got = openssl.BIO_read(session->out, bytes, (int)size);
     return got > 0 ? (size_t)got : 0;
 }

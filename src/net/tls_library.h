@@ -1,4 +1,4 @@
-/* The functions of OpenSSL that tls and tls_context use, loaded when needed. Linked, it would
+/* The functions of OpenSSL that tls uses, loaded when needed. Linked, it would
  * cost a plain `rlock run` almost half of its time again. The program `libraries` of the build
  * is linked with it, so that a function that is not there, or has another type, is found by
  * compiler and linker. */

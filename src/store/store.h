@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "lock/latch.h"
 #include "lock/lock.h"
-#include "net/tls_options.h"
+#include "net/tls.h"
 #include "store/hint.h"
 #include "store/store_record.h"
 #include "store/url.h"

@@ -6,7 +6,7 @@
 #include "base/decimal.h"
 #include "base/percent.h"
 #include "base/text.h"
-#include "net/host.h"
+#include "net/resolve.h"
 
 #define DIGITS  "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

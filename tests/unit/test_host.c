@@ -1,5 +1,5 @@
 /* H129 What may be a host: of what is none, no certificate can be verified. */
-#include "net/host.h"
+#include "net/resolve.h"
 
 #include "tap.h"
 

@@ -160,7 +160,7 @@ static void ask_next(struct cluster_map_reader *reader)
         redis_session_new(reader->loop, cluster_nodes_address(reader->nodes, attempt->node),
                           &events, attempt, fault, sizeof fault);
     if (attempt->session) {
-        redis_session_add(attempt->session, 2, slots, NULL);
+        redis_session_add(attempt->session, 2, slots);
         redis_session_send(attempt->session, 1, 0, reader->until);
     } else {
         fail(attempt, CAUSE_UNREACHABLE, fault);

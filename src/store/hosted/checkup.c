@@ -60,7 +60,7 @@ static bool ask_by(struct examination *of, struct redis_session *session, const 
     const char *command[] = {"SQL", sql};
 
     of->asked = session;
-    redis_session_add(session, 2, command, NULL);
+    redis_session_add(session, 2, command);
     redis_session_send(session, 1, 0, moment_plus(moment_now(), ASK_NS));
     loop_run(of->loop);
     return !of->failed;

@@ -62,17 +62,17 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
     if (password)
-        conn_encode(bytes, url->user ? 3 : 2, auth, NULL);
+        conn_encode(bytes, url->user ? 3 : 2, auth);
     if (*client)
-        conn_encode(bytes, 3, name, NULL);
+        conn_encode(bytes, 3, name);
     if (url->db != 0)
-        conn_encode(bytes, 2, select, NULL);
+        conn_encode(bytes, 2, select);
     if (greeting->cluster)
-        conn_encode(bytes, 1, asking, NULL);
-    conn_encode(bytes, 1, role, NULL);
-    conn_encode(bytes, 1, time, NULL);
+        conn_encode(bytes, 1, asking);
+    conn_encode(bytes, 1, role);
+    conn_encode(bytes, 1, time);
     if (member)
-        conn_encode(bytes, 2, info, NULL);
+        conn_encode(bytes, 2, info);
 }
 
 void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
@@ -103,9 +103,9 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
         if (!open[i])
             open[i] = "";
-    conn_encode(bytes, sizeof open / sizeof *open, open, NULL);
-    conn_encode(bytes, 1, role, NULL);
-    conn_encode(bytes, 1, time, NULL);
+    conn_encode(bytes, sizeof open / sizeof *open, open);
+    conn_encode(bytes, 1, role);
+    conn_encode(bytes, 1, time);
 }
 
 /* A Sentinel's ROLE has the names of the masters that it watches. */

@@ -187,7 +187,7 @@ static void retry_or_fail(struct redis_link *link, const struct answer *why)
 static void describe_no_start(const struct redis_link *link, struct answer *answer)
 {
     static const char linker[] = "error while loading shared libraries: ";
-    const char *words = conn_foreign_words(link->conn), *found = strstr(words, linker);
+    const char *words = link->conn->foreign, *found = strstr(words, linker);
 
     answer_fail(answer, CAUSE_UNFIT, "the program %s cannot be started: %s",
                 link->url->record->program, found ? found + strlen(linker) : words);
@@ -201,9 +201,9 @@ static void retry_or_fail_with(struct redis_link *link, const char *why)
     struct answer answer;
 
     describe_unreachable(link, why, &answer);
-    if (link->program && conn_is_foreign(link->conn)) {
+    if (link->program && stream_is_foreign(link->conn->stream)) {
         describe_no_start(link, &answer);
-    } else if (conn_is_foreign(link->conn)) {
+    } else if (stream_is_foreign(link->conn->stream)) {
         answer.cause = CAUSE_UNFIT;
         answer.hint = HINT_NONE;
     }
@@ -344,7 +344,7 @@ static void start_program(struct redis_link *link)
         return;
     }
     link->program = helper_process_execute(link->loop, path, &fd);
-    if (link->program && conn_adopt(link->conn, fd) == 0) {
+    if (link->program && stream_adopt(link->conn->stream, fd) == 0) {
         loop_arm(link->loop, &link->timer, link->until);
         return;
     }
@@ -367,8 +367,8 @@ static void connect_next(struct redis_link *link)
     while (link->endpoint_next < count) {
         int left = count - link->endpoint_next;
 
-        if (conn_open(link->conn, &endpoints[link->endpoint_next++], link->tls,
-                      locator_host(link->locator)) == 0) {
+        if (stream_open(link->conn->stream, &endpoints[link->endpoint_next++], link->tls,
+                        locator_host(link->locator)) == 0) {
             loop_arm(link->loop, &link->timer, share_of_time(link, left));
             return;
         }
@@ -395,7 +395,7 @@ static void connect_overdue(struct redis_link *link)
         conn_close(link->conn);
         connect_next(link);
     } else {
-        retry_or_fail_with(link, conn_overdue(link->conn));
+        retry_or_fail_with(link, stream_overdue(link->conn->stream));
     }
 }
 
@@ -536,7 +536,7 @@ static void greeting_overdue(struct redis_link *link)
         link->repeated = true;
         start_over(link);
     } else {
-        retry_or_fail_with(link, conn_overdue(link->conn));
+        retry_or_fail_with(link, stream_overdue(link->conn->stream));
     }
 }
 
@@ -675,7 +675,7 @@ void redis_link_start(struct redis_link *link)
 
 void redis_link_send(struct redis_link *link, const struct strbuf *bytes)
 {
-    conn_send(link->conn, bytes->text, bytes->size);
+    stream_send(link->conn->stream, bytes->text, bytes->size);
 }
 
 bool redis_link_detach(struct redis_link *link)

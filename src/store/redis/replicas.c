@@ -57,10 +57,10 @@ size_t redis_replicas_add(struct redis_replicas *replicas, struct redis_session 
     replicas->asked = needed(replicas);
     snprintf(count, sizeof count, "%u", replicas->asked);
     snprintf(time, sizeof time, "%" PRId64, ms > 0 ? ms : 1); /* 0 would be for ever */
-    redis_session_add(session, 3, wait, NULL);
+    redis_session_add(session, 3, wait);
     if (!depends_on_known(replicas))
         return 1;
-    redis_session_add(session, 1, role, NULL);
+    redis_session_add(session, 1, role);
     return 2;
 }
 

@@ -311,10 +311,9 @@ struct redis_link *redis_session_link(const struct redis_session *session)
     return session->link;
 }
 
-void redis_session_add(struct redis_session *session, int argc, const char **argv,
-                       const size_t *lengths)
+void redis_session_add(struct redis_session *session, int argc, const char **argv)
 {
-    conn_encode(&session->adding, argc, argv, lengths);
+    conn_encode(&session->adding, argc, argv);
 }
 
 void redis_session_check_role(struct redis_session *session)
@@ -325,7 +324,7 @@ void redis_session_check_role(struct redis_session *session)
     session->role_due =
         redis_link_is_up(session->link) && greeting->replicas >= 0 && !greeting->cluster;
     if (session->role_due)
-        redis_session_add(session, 1, role, NULL);
+        redis_session_add(session, 1, role);
 }
 
 static void begin(struct redis_session *session, size_t replies, struct moment until)

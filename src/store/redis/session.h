@@ -44,9 +44,8 @@ struct redis_link *redis_session_link(const struct redis_session *session);
  * the greeting: a replica refuses to write, but answers reads. To be called before the batch is put
  * together, and sent at once; the batch fails if the server is not a master. */
 void redis_session_check_role(struct redis_session *session);
-/* Adds one command to the batch being put together; lengths: NULL if all words are strings. */
-void redis_session_add(struct redis_session *session, int argc, const char **argv,
-                       const size_t *lengths);
+/* Adds one command to the batch being put together. */
+void redis_session_add(struct redis_session *session, int argc, const char **argv);
 /* Sends the batch, after connecting if needed, which takes the address's time for connecting at
  * most. "done" comes once, at "until" at the latest, never before this returned. replies: how many
  * to wait for. channels: how many the batch subscribes to, if any at its end. */

@@ -120,7 +120,7 @@ static void call_add(const struct redis_call *call, struct redis_session *sessio
         argv[count++] = "database";
         argv[count++] = db;
     }
-    redis_session_add(session, (int)count, argv, NULL);
+    redis_session_add(session, (int)count, argv);
     free(argv);
 }
 
@@ -141,7 +141,7 @@ static void add_plain(struct redis_store *store, const char *first, const char *
 {
     const char *argv[] = {first, second};
 
-    redis_session_add(store->session, second ? 2 : 1, argv, NULL);
+    redis_session_add(store->session, second ? 2 : 1, argv);
 }
 
 /* ASKING counts only for the next command, or for a whole transaction. */

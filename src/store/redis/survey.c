@@ -166,8 +166,8 @@ static size_t ask_pauses(struct redis_survey *survey)
 
     if (!survey->pauses || !survey->request.paused)
         return 0;
-    redis_session_add(survey->session, 1, time, NULL);
-    redis_session_add(survey->session, 4, pauses, NULL);
+    redis_session_add(survey->session, 1, time);
+    redis_session_add(survey->session, 4, pauses);
     return 2;
 }
 
@@ -205,7 +205,7 @@ static void ask_scan(struct redis_survey *survey, struct moment until)
                           "COUNT", "1000"};
 
     survey->scanning = true;
-    redis_session_add(survey->session, 6, scan, NULL);
+    redis_session_add(survey->session, 6, scan);
     redis_session_send_ahead(survey->session, before + 1, until, 0);
 }
 
@@ -247,8 +247,8 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
     if (!survey->request.latches && survey->pauses)
         add_argument(&call, "pauses", survey->pauses);
     if (survey->asking)
-        redis_session_add(survey->session, 1, asking, NULL);
-    redis_session_add(survey->session, call.argc, call.argv, NULL);
+        redis_session_add(survey->session, 1, asking);
+    redis_session_add(survey->session, call.argc, call.argv);
 }
 
 /* The first of the entries that the batch under way is about. */

@@ -257,7 +257,7 @@ static void broken(void *arg)
 
 static void add(struct inquiry *inquiry, int argc, const char **argv)
 {
-    redis_session_add(inquiry->session, argc, argv, NULL);
+    redis_session_add(inquiry->session, argc, argv);
 }
 
 static void add_words(struct inquiry *inquiry, const char *first, const char *second,

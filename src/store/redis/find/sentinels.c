@@ -1,24 +1,62 @@
-/* All Sentinels of a master. */
 #include "store/redis/find/sentinels.h"
+#include "base/decimal.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "base/text.h"
-#include "store/redis/find/sentinel.h"
+#include "net/conn.h"
+#include "net/loop.h"
+#include "net/resolve.h"
+#include "rules/error.h"
+#include "rules/reply.h"
 
+#include <errno.h>
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 
-struct member {
-    struct sentinel *sentinel;
+#define PORT_MAX 65535
+
+/* Asked at once: the master, and, if they are wanted, the other Sentinels and its own id. */
+enum { QUESTION_MASTER, QUESTION_PEERS, QUESTION_ID, QUESTIONS };
+
+enum step { STEP_NONE, STEP_FIND, STEP_CONNECT, STEP_ASK, STEP_AUTH, STEP_LIST };
+
+/* Another Sentinel that one tells of. */
+struct peer {
+    char host[256];
+    int port;
+    char id[SENTINEL_ID_SIZE];
+};
+
+/* One Sentinel. Once it has answered, its connection stays open for the next time. */
+struct sentinel {
+    struct sentinels *all;
     struct url_host host;
-    char *name;                /* the host's, if it is not in the URL; NULL */
-    char id[SENTINEL_ID_SIZE]; /* by which others know it; "": none has told */
-    bool named, told;          /* in the URL; by those that were asked last */
+    char *name;                     /* the host's, if it is not in the URL; NULL */
+    char told_id[SENTINEL_ID_SIZE]; /* by which others know it; "": none has told */
+
+    struct conn *conn;
+    bool open;     /* the connection; idle without a step */
+    bool used;     /* it was open before this question, so it may be dead */
+    bool told_who; /* it knows the password */
+    struct resolver *resolver;
+    struct endpoint endpoints[RESOLVE_MAX];
+    int count, next;
+
+    enum step step;
+    struct loop_timer timer; /* armed while there is a step */
+    bool wants_peers;
+    redisReply *replies[QUESTIONS];
+    size_t got;
+    struct sentinel_word word;
+    struct peer *peers; /* as it told last */
+    size_t peer_count;
 };
 
 struct sentinels {
     struct loop *loop;
     const struct url *url;
     struct tls *tls;
-    struct member members[SENTINELS_MAX];
+    struct sentinel *members[SENTINELS_MAX];
     struct sentinel_word words[SENTINELS_MAX]; /* as they were when they were counted last */
     size_t count;
 
@@ -30,60 +68,438 @@ struct sentinels {
     void *arg;
 };
 
-static struct sentinel_word word_of(const struct member *member)
-{
-    struct sentinel_word word = *sentinel_word(member->sentinel);
+static void connect_next(struct sentinel *sentinel);
+static void heard(struct sentinels *sentinels);
 
-    word.named = member->named;
-    word.told = member->told;
-    if (!word.id[0])
-        memcpy(word.id, member->id, sizeof word.id);
-    return word;
+static void forget_replies(struct sentinel *sentinel)
+{
+    for (size_t i = 0; i < sentinel->got; i++)
+        freeReplyObject(sentinel->replies[i]);
+    sentinel->got = 0;
+}
+
+static void hang_up(struct sentinel *sentinel)
+{
+    forget_replies(sentinel);
+    conn_close(sentinel->conn);
+    sentinel->open = sentinel->told_who = false;
+    if (sentinel->resolver)
+        resolver_stop(sentinel->resolver);
+    sentinel->resolver = NULL;
+}
+
+static void finish(struct sentinel *sentinel, enum sentinel_said said, const char *why)
+{
+    sentinel->word.said = said;
+    snprintf(sentinel->word.why, sizeof sentinel->word.why, "%.127s", why);
+    sentinel->step = STEP_NONE;
+    loop_disarm(sentinel->all->loop, &sentinel->timer);
+    heard(sentinel->all);
+}
+
+static void fail(struct sentinel *sentinel, enum sentinel_said said, const char *why)
+{
+    hang_up(sentinel);
+    finish(sentinel, said, why);
+}
+
+static void send_command(struct sentinel *sentinel, enum step step, int argc, const char **argv)
+{
+    struct strbuf bytes = {0};
+
+    conn_encode(&bytes, argc, argv);
+    stream_send(sentinel->conn->stream, bytes.text, bytes.size);
+    strbuf_free(&bytes);
+    sentinel->step = step;
+}
+
+static void send_questions(struct sentinel *sentinel)
+{
+    const char *master = sentinel->all->url->master;
+    const char *address[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master};
+    const char *peers[] = {"SENTINEL", "SENTINELS", master}, *id[] = {"SENTINEL", "MYID"};
+    struct strbuf bytes = {0};
+
+    forget_replies(sentinel);
+    conn_encode(&bytes, 3, address);
+    if (sentinel->wants_peers) {
+        conn_encode(&bytes, 3, peers);
+        conn_encode(&bytes, 2, id);
+    }
+    stream_send(sentinel->conn->stream, bytes.text, bytes.size);
+    strbuf_free(&bytes);
+    sentinel->step = STEP_ASK;
+}
+
+static void send_password(struct sentinel *sentinel)
+{
+    const char *user = sentinel->all->url->user;
+    const char *argv[] = {"AUTH", user ? user : sentinel->all->password, sentinel->all->password};
+
+    sentinel->told_who = true;
+    send_command(sentinel, STEP_AUTH, user ? 3 : 2, argv);
+}
+
+static void connected(void *arg)
+{
+    struct sentinel *sentinel = arg;
+
+    sentinel->open = true;
+    loop_arm(sentinel->all->loop, &sentinel->timer, sentinel->all->until);
+    send_questions(sentinel);
+}
+
+/* -- answers --------------------------------------------------------------------------------- */
+
+static void fail_by_error(struct sentinel *sentinel, enum sentinel_said said, const char *text)
+{
+    struct answer plain = {.verdict = VERDICT_UNKNOWN};
+
+    redis_error_answer(text, &plain);
+    fail(sentinel, said, plain.text);
+}
+
+static void hear_error(struct sentinel *sentinel, const char *text)
+{
+    bool denied = redis_error_class(text) == REDIS_ERROR_DENIED;
+
+    if (denied && sentinel->all->password && !sentinel->told_who)
+        send_password(sentinel);
+    else if (denied)
+        fail_by_error(sentinel, SENTINEL_DENIED, text);
+    else if (strstr(text, "unknown command"))
+        fail(sentinel, SENTINEL_UNFIT, "what answers there is not a Sentinel");
+    else
+        fail_by_error(sentinel, SENTINEL_SILENT, text);
+}
+
+/* Reads a port; 0: it is not one. */
+static int port_of(const char *text)
+{
+    int64_t port = 0;
+
+    return text && decimal_read(text, strlen(text), PORT_MAX, &port) ? (int)port : 0;
+}
+
+/* Reads ["name", …, "ip", …, "port", …, "runid", …, …]; false if it has no address. */
+static bool read_peer(const redisReply *fields, struct peer *peer)
+{
+    const char *host = NULL, *id = NULL, *name;
+
+    *peer = (struct peer){.port = 0};
+    for (size_t i = 0; (name = redis_reply_string(fields, i)) != NULL; i += 2) {
+        const char *value = redis_reply_string(fields, i + 1);
+        if (strcmp(name, "ip") == 0)
+            host = value;
+        else if (strcmp(name, "port") == 0)
+            peer->port = port_of(value);
+        else if (strcmp(name, "runid") == 0)
+            id = value;
+    }
+    if (!host || !*host || strlen(host) >= sizeof peer->host || peer->port == 0)
+        return false;
+    strcpy(peer->host, host);
+    snprintf(peer->id, sizeof peer->id, "%s", id && strlen(id) < sizeof peer->id ? id : "");
+    return true;
+}
+
+/* A Sentinel that may not tell, or does not know how, tells of none, and has no id. */
+static void hear_peers(struct sentinel *sentinel, const redisReply *peers, const redisReply *id)
+{
+    size_t told = peers->type == REDIS_REPLY_ARRAY ? peers->elements : 0;
+    bool named = id->type == REDIS_REPLY_STRING && id->len < sizeof sentinel->word.id;
+
+    free(sentinel->peers);
+    sentinel->peers = mem_zeroed(SENTINELS_MAX * sizeof *sentinel->peers);
+    sentinel->peer_count = 0;
+    for (size_t i = 0; i < told && i < SENTINELS_MAX; i++)
+        sentinel->peer_count +=
+            read_peer(peers->element[i], &sentinel->peers[sentinel->peer_count]);
+    snprintf(sentinel->word.id, sizeof sentinel->word.id, "%s", named ? id->str : "");
+}
+
+static void hear_address(struct sentinel *sentinel, const redisReply *reply)
+{
+    struct sentinel_word *word = &sentinel->word;
+    const char *list[] = {"SENTINEL", "MASTERS"};
+    const char *host = redis_reply_string(reply, 0);
+    int port = port_of(redis_reply_string(reply, 1));
+
+    if (reply->type == REDIS_REPLY_NIL) {
+        send_command(sentinel, STEP_LIST, 2, list);
+    } else if (!host || !*host || strlen(host) >= sizeof word->host || port == 0) {
+        fail(sentinel, SENTINEL_UNFIT, "what answers there is not a Sentinel");
+    } else {
+        strcpy(word->host, host);
+        word->port = port;
+        finish(sentinel, SENTINEL_NAMES, "");
+    }
+}
+
+static void hear_answers(struct sentinel *sentinel)
+{
+    redisReply *master = sentinel->replies[QUESTION_MASTER];
+
+    if (sentinel->wants_peers && master->type != REDIS_REPLY_ERROR)
+        hear_peers(sentinel, sentinel->replies[QUESTION_PEERS], sentinel->replies[QUESTION_ID]);
+    sentinel->replies[QUESTION_MASTER] = NULL;
+    forget_replies(sentinel);
+    if (master->type == REDIS_REPLY_ERROR)
+        hear_error(sentinel, master->str);
+    else
+        hear_address(sentinel, master);
+    freeReplyObject(master);
+}
+
+/* Owns the reply from now on. */
+static void hear_answer(struct sentinel *sentinel, redisReply *reply)
+{
+    sentinel->replies[sentinel->got++] = reply;
+    if (sentinel->got == (sentinel->wants_peers ? QUESTIONS : 1))
+        hear_answers(sentinel);
+}
+
+/* Lists the masters that it knows, for the user. */
+static void hear_list(struct sentinel *sentinel, const redisReply *reply)
+{
+    char names[sizeof sentinel->word.why] = "";
+
+    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
+        const redisReply *master = reply->element[i];
+        const char *field = redis_reply_string(master, 0), *name = redis_reply_string(master, 1);
+        size_t used = strlen(names);
+        if (field && name && strcmp(field, "name") == 0 && used + strlen(name) + 3 < sizeof names)
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", name);
+    }
+    finish(sentinel, SENTINEL_UNKNOWN, names);
+}
+
+static void replied(void *arg, redisReply *reply)
+{
+    struct sentinel *sentinel = arg;
+
+    if (sentinel->step == STEP_ASK) {
+        hear_answer(sentinel, reply);
+        return;
+    }
+    switch (sentinel->step) {
+    case STEP_LIST: hear_list(sentinel, reply); break;
+    case STEP_AUTH:
+        if (reply->type == REDIS_REPLY_ERROR)
+            fail_by_error(sentinel, SENTINEL_DENIED, reply->str);
+        else
+            send_questions(sentinel);
+        break;
+    default: hang_up(sentinel); break; /* an unsolicited reply */
+    }
+    freeReplyObject(reply);
+}
+
+/* -- on the way there ------------------------------------------------------------------------ */
+
+/* One more address did not lead there. If all of them fail, the name is looked up anew next
+ * time. */
+static void try_next(struct sentinel *sentinel, const char *why)
+{
+    sentinel->step = STEP_CONNECT;
+    snprintf(sentinel->word.why, sizeof sentinel->word.why, "%s", why);
+    if (sentinel->next < sentinel->count) {
+        connect_next(sentinel);
+        return;
+    }
+    sentinel->count = 0;
+    loop_arm(sentinel->all->loop, &sentinel->timer, loop_now(sentinel->all->loop));
+}
+
+static void broken(void *arg, const char *why)
+{
+    struct sentinel *sentinel = arg;
+    bool used = sentinel->used, was_open = sentinel->open;
+
+    hang_up(sentinel);
+    if (sentinel->step == STEP_NONE)
+        return;
+    if (used && was_open) {
+        sentinel->used = false;
+        sentinel->wants_peers = true; /* it may be another Sentinel by now */
+        sentinel->next = 0;
+        connect_next(sentinel);
+    } else {
+        try_next(sentinel, why);
+    }
+}
+
+static void timed_out(struct loop_timer *timer)
+{
+    struct sentinel *sentinel = timer->owner;
+    bool over = moment_reached(sentinel->all->until, loop_now(sentinel->all->loop));
+    bool gone = sentinel->step == STEP_CONNECT && sentinel->count == 0;
+    char why[sizeof sentinel->word.why];
+
+    snprintf(why, sizeof why, "%s", sentinel->word.why);
+    if (gone)
+        fail(sentinel, SENTINEL_SILENT, why);
+    else if (over)
+        fail(sentinel, SENTINEL_SILENT,
+             sentinel->step == STEP_FIND ? "no answer from the name service" : "no answer in time");
+    else
+        broken(sentinel, "no answer in time");
+}
+
+static void found(void *arg, const struct endpoint *endpoints, int count, const char *fault)
+{
+    struct sentinel *sentinel = arg;
+
+    if (count > 0)
+        memcpy(sentinel->endpoints, endpoints, (size_t)count * sizeof *endpoints);
+    sentinel->count = count > 0 ? count : 0;
+    sentinel->next = 0;
+    resolver_stop(sentinel->resolver);
+    sentinel->resolver = NULL;
+    if (count > 0)
+        connect_next(sentinel);
+    else
+        try_next(sentinel, fault);
+}
+
+static void find(struct sentinel *sentinel)
+{
+    const struct url_host *host = &sentinel->host;
+
+    sentinel->step = STEP_FIND;
+    sentinel->next = 0;
+    if (resolve_numeric(host->name, host->port, &sentinel->endpoints[0])) {
+        sentinel->count = 1;
+        connect_next(sentinel);
+        return;
+    }
+    loop_arm(sentinel->all->loop, &sentinel->timer, sentinel->all->until);
+    sentinel->resolver =
+        resolver_start(sentinel->all->loop, host->name, host->port, found, sentinel);
+    if (!sentinel->resolver)
+        try_next(sentinel, strerror(errno));
+}
+
+/* Tries the next address, with its share of the time that is left. */
+static void connect_next(struct sentinel *sentinel)
+{
+    struct moment now = loop_now(sentinel->all->loop);
+    int share = sentinel->count - sentinel->next;
+
+    if (sentinel->next == sentinel->count) {
+        find(sentinel);
+        return;
+    }
+    sentinel->step = STEP_CONNECT;
+    loop_arm(sentinel->all->loop, &sentinel->timer,
+             moment_plus(now, moment_until(now, sentinel->all->until) / share));
+    if (stream_open(sentinel->conn->stream, &sentinel->endpoints[sentinel->next++],
+                    sentinel->all->tls, sentinel->host.name) != 0)
+        try_next(sentinel, strerror(errno));
+}
+
+/* Ends the question. */
+static void hush(struct sentinel *sentinel)
+{
+    if (sentinel->step == STEP_NONE)
+        return;
+    hang_up(sentinel);
+    sentinel->step = STEP_NONE;
+    loop_disarm(sentinel->all->loop, &sentinel->timer);
+}
+
+/* There is a word by "until" at the latest, never before this returned. peers: asks for these,
+ * too. */
+static void ask(struct sentinel *sentinel, bool peers)
+{
+    struct moment now = loop_now(sentinel->all->loop), until = sentinel->all->until;
+
+    if (sentinel->step != STEP_NONE)
+        hang_up(sentinel);
+    sentinel->word.said = SENTINEL_ASKED;
+    sentinel->word.why[0] = '\0';
+    sentinel->wants_peers = peers || !sentinel->open;
+    sentinel->used = sentinel->open;
+    if (sentinel->open) {
+        /* It may be dead: half of the time is for a new one. */
+        loop_arm(sentinel->all->loop, &sentinel->timer,
+                 moment_plus(now, moment_until(now, until) / 2));
+        send_questions(sentinel);
+    } else {
+        sentinel->next = 0;
+        connect_next(sentinel);
+    }
+}
+
+/* Whether this is a numeric address of its host, as far as that is known. */
+static bool is_at(const struct sentinel *sentinel, const char *host, int port)
+{
+    struct endpoint there;
+
+    if (sentinel->host.port != port)
+        return false;
+    if (strcmp(sentinel->host.name, host) == 0)
+        return true;
+    for (int i = 0; resolve_numeric(host, port, &there) && i < sentinel->count; i++) {
+        if (sentinel->endpoints[i].length == there.length &&
+            memcmp(&sentinel->endpoints[i].address, &there.address, there.length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* -- all of them ----------------------------------------------------------------------------- */
+
+/* Whether it is in the URL, or those that were asked last told of it. */
+static bool counts(const struct sentinel_word *word)
+{
+    return word->named || word->told;
 }
 
 static struct sentinel_vote take_vote(struct sentinels *sentinels)
 {
-    for (size_t i = 0; i < sentinels->count; i++)
-        sentinels->words[i] = word_of(&sentinels->members[i]);
+    for (size_t i = 0; i < sentinels->count; i++) {
+        const struct sentinel *sentinel = sentinels->members[i];
+        struct sentinel_word *word = &sentinels->words[i];
+        *word = sentinel->word;
+        if (!word->id[0])
+            memcpy(word->id, sentinel->told_id, sizeof word->id);
+    }
     return sentinel_vote(sentinels->words, sentinels->count);
-}
-
-static bool is_asked(const struct member *member)
-{
-    return (member->named || member->told) &&
-           sentinel_word(member->sentinel)->said == SENTINEL_ASKED;
 }
 
 static bool is_complete(const struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->count; i++) {
-        if (is_asked(&sentinels->members[i]))
+        const struct sentinel_word *word = &sentinels->members[i]->word;
+        if (counts(word) && word->said == SENTINEL_ASKED)
             return false;
     }
     return true;
 }
 
-/* -- the members ---------------------------------------------------------------------------- */
-
-static void heard(void *arg);
-
-/* name: the host's, which the member owns from now on; NULL if the URL has it. */
-static struct member *add_member(struct sentinels *sentinels, struct url_host host, char *name)
+/* name: the host's, which the Sentinel owns from now on; NULL if the URL has it. */
+static struct sentinel *add_sentinel(struct sentinels *sentinels, struct url_host host, char *name)
 {
-    struct member *member = &sentinels->members[sentinels->count++];
+    static const struct conn_events events = {connected, replied, broken};
+    struct sentinel *sentinel = mem_zeroed(sizeof *sentinel);
 
-    *member = (struct member){.host = host, .name = name, .named = !name};
+    sentinels->members[sentinels->count++] = sentinel;
+    sentinel->all = sentinels;
+    sentinel->host = host;
+    sentinel->name = name;
     if (name)
-        member->host.name = name;
-    member->sentinel = sentinel_new(sentinels->loop, sentinels->url, &member->host, sentinels->tls,
-                                    heard, sentinels);
-    return member;
+        sentinel->host.name = name;
+    sentinel->word.named = !name;
+    sentinel->timer = (struct loop_timer){.fire = timed_out, .owner = sentinel};
+    sentinel->conn = conn_new(sentinels->loop, &events, sentinel);
+    return sentinel;
 }
 
 static bool is_in_url(const struct sentinels *sentinels, const struct url_host *host)
 {
     for (size_t i = 0; i < sentinels->count; i++) {
-        const struct url_host *known = &sentinels->members[i].host;
+        const struct url_host *known = &sentinels->members[i]->host;
         if (known->port == host->port && strcmp(known->name, host->name) == 0)
             return true;
     }
@@ -91,59 +507,46 @@ static bool is_in_url(const struct sentinels *sentinels, const struct url_host *
 }
 
 /* Returns NULL if it is not known yet. */
-static struct member *find_member(struct sentinels *sentinels, const struct sentinel_peer *peer)
+static struct sentinel *find_peer(struct sentinels *sentinels, const struct peer *peer)
 {
     for (size_t i = 0; i < sentinels->count; i++) {
-        struct member *member = &sentinels->members[i];
-        const char *id = sentinel_word(member->sentinel)->id;
-        bool same = peer->id[0] && strcmp(id[0] ? id : member->id, peer->id) == 0;
-        if (same || sentinel_is_at(member->sentinel, peer->host, peer->port))
-            return member;
+        struct sentinel *sentinel = sentinels->members[i];
+        const char *id = sentinel->word.id[0] ? sentinel->word.id : sentinel->told_id;
+        if ((peer->id[0] && strcmp(id, peer->id) == 0) || is_at(sentinel, peer->host, peer->port))
+            return sentinel;
     }
     return NULL;
 }
 
-static void ask_member(struct sentinels *sentinels, struct member *member, bool peers)
+static void learn_of(struct sentinels *sentinels, const struct peer *peer)
 {
-    sentinel_ask(member->sentinel, sentinels->password, peers, sentinels->until);
-}
+    struct sentinel *sentinel = find_peer(sentinels, peer);
+    bool known = sentinel && counts(&sentinel->word);
 
-static void learn_of(struct sentinels *sentinels, const struct sentinel_peer *peer)
-{
-    struct member *member = find_member(sentinels, peer);
-    bool known = member && (member->named || member->told);
-
-    if (!member && sentinels->count < SENTINELS_MAX)
-        member =
-            add_member(sentinels, (struct url_host){.port = peer->port}, mem_strdup(peer->host));
-    if (!member)
+    if (!sentinel && sentinels->count < SENTINELS_MAX)
+        sentinel =
+            add_sentinel(sentinels, (struct url_host){.port = peer->port}, mem_strdup(peer->host));
+    if (!sentinel)
         return;
-    member->told = true;
-    memcpy(member->id, peer->id, sizeof member->id);
+    sentinel->word.told = true;
+    memcpy(sentinel->told_id, peer->id, sizeof sentinel->told_id);
     if (!known)
-        ask_member(sentinels, member, true);
+        ask(sentinel, true);
 }
 
 /* Asks the Sentinels that those which have answered tell of. */
 static void learn_of_others(struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->count; i++) {
-        const struct member *member = &sentinels->members[i];
-        size_t count;
-        const struct sentinel_peer *peers = sentinel_peers(member->sentinel, &count);
-        bool tells =
-            (member->named || member->told) && sentinel_votes(sentinel_word(member->sentinel));
-        for (size_t peer = 0; tells && peer < count; peer++)
-            learn_of(sentinels, &peers[peer]);
+        const struct sentinel *sentinel = sentinels->members[i];
+        bool tells = counts(&sentinel->word) && sentinel_votes(&sentinel->word);
+        for (size_t peer = 0; tells && peer < sentinel->peer_count; peer++)
+            learn_of(sentinels, &sentinel->peers[peer]);
     }
 }
 
-/* -- asking ---------------------------------------------------------------------------------- */
-
-static void heard(void *arg)
+static void heard(struct sentinels *sentinels)
 {
-    struct sentinels *sentinels = arg;
-
     if (!sentinels->asking)
         return;
     learn_of_others(sentinels);
@@ -160,10 +563,12 @@ struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct
 {
     struct sentinels *sentinels = mem_zeroed(sizeof *sentinels);
 
-    *sentinels = (struct sentinels){.loop = loop, .url = url, .tls = tls};
+    sentinels->loop = loop;
+    sentinels->url = url;
+    sentinels->tls = tls;
     for (size_t i = 0; i < url->host_count; i++) {
         if (!is_in_url(sentinels, &url->hosts[i])) /* one that is listed twice has one vote */
-            add_member(sentinels, url->hosts[i], NULL);
+            add_sentinel(sentinels, url->hosts[i], NULL);
     }
     return sentinels;
 }
@@ -171,8 +576,13 @@ struct sentinels *sentinels_new(struct loop *loop, const struct url *url, struct
 void sentinels_free(struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->count; i++) {
-        sentinel_free(sentinels->members[i].sentinel);
-        free(sentinels->members[i].name);
+        struct sentinel *sentinel = sentinels->members[i];
+        hang_up(sentinel);
+        loop_disarm(sentinels->loop, &sentinel->timer);
+        conn_free(sentinel->conn);
+        free(sentinel->peers);
+        free(sentinel->name);
+        free(sentinel);
     }
     free(sentinels->password);
     free(sentinels);
@@ -192,12 +602,12 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
     sentinels->arg = arg;
     sentinels->password = password ? mem_strdup(password) : NULL;
     for (size_t i = 0; i < sentinels->count; i++) {
-        struct member *member = &sentinels->members[i];
-        member->told &= !peers;
-        if (member->named || member->told)
-            ask_member(sentinels, member, peers);
+        struct sentinel *sentinel = sentinels->members[i];
+        sentinel->word.told &= !peers;
+        if (counts(&sentinel->word))
+            ask(sentinel, peers);
         else
-            sentinel_hush(member->sentinel);
+            hush(sentinel);
     }
     free(old);
 }
@@ -213,8 +623,7 @@ bool sentinels_contradict(const struct sentinels *sentinels, const char *host, i
 {
     for (size_t i = 0; i < sentinels->count; i++) {
         const struct sentinel_word *word = &sentinels->words[i];
-        if ((word->named || word->told) && sentinel_votes(word) &&
-            !sentinel_names(word, host, port))
+        if (counts(word) && sentinel_votes(word) && !sentinel_names(word, host, port))
             return true;
     }
     return false;
@@ -227,7 +636,7 @@ size_t sentinels_count(const struct sentinels *sentinels)
 
 const struct url_host *sentinels_host(const struct sentinels *sentinels, size_t i)
 {
-    return &sentinels->members[i].host;
+    return &sentinels->members[i]->host;
 }
 
 const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, size_t i)
@@ -237,7 +646,7 @@ const struct sentinel_word *sentinels_word(const struct sentinels *sentinels, si
 
 static bool is_silent(const struct sentinel_word *word)
 {
-    return (word->named || word->told) && word->said == SENTINEL_SILENT;
+    return counts(word) && word->said == SENTINEL_SILENT;
 }
 
 static bool was_listed(const struct sentinels *sentinels, size_t i)
@@ -260,7 +669,7 @@ static void list_silent(const struct sentinels *sentinels, char *out, size_t siz
         if (!is_silent(&sentinels->words[first]) || was_listed(sentinels, first))
             continue;
         for (size_t i = first; i < sentinels->count; i++) {
-            const struct url_host *host = &sentinels->members[i].host;
+            const struct url_host *host = &sentinels->members[i]->host;
             if (is_silent(&sentinels->words[i]) && strcmp(sentinels->words[i].why, why) == 0)
                 text_append(out, size, "%s%.60s:%d", *out ? ", " : "", host->name, host->port);
         }
