@@ -117,8 +117,8 @@ static void try_facts(const redisReply *reply)
     memset(&server, 0, sizeof server);
     redis_facts_hello(&facts, reply);
     redis_facts_info(&facts, reply);
-    for (const char *const *name = redis_facts_settings; *name; name++)
-        redis_facts_setting(&facts, *name, reply);
+    redis_facts_setting(&facts, "maxmemory", reply);
+    redis_facts_setting(&facts, "save", reply);
     judge_server(&facts, &wishes, &server.diagnosis);
     render_doctor(paper, &checkup, &style);
 }

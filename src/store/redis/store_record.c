@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "store/redis/doctor/checkup.h"
-#include "store/redis/doctor/rights.h"
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 

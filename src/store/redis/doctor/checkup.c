@@ -1,9 +1,613 @@
-/* A look at one Redis server, and at its Sentinels. */
+/* A look at one Redis server, one batch after the other over one connection, and at its
+ * Sentinels. */
 #include "store/redis/doctor/checkup.h"
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "lock/key.h"
+#include "net/loop.h"
+#include "net/tls.h"
+#include "rules/error.h"
+#include "rules/arguments.h"
+#include "rules/reply.h"
+#include "store/redis/doctor/judge.h"
+#include "store/redis/find/sentinels.h"
+#include "store/redis/session.h"
 
+#include <errno.h>
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 
-#include "store/redis/doctor/judge.h"
+/* The pings take long enough to see whether the server's clock advances as much as ours. */
+#define PINGS     15
+#define PAUSE_NS  (8 * NS_PER_MS)
+#define ANSWER_NS (5 * NS_PER_SEC)
+#define SCRATCH   "rlock-doctor"
+#define CHANNEL   "rlock-doctor:none"
+#define NS_PER_US INT64_C(1000)
+/* In the year 2116; durations can be added to it. */
+#define CLOCK_MAX_NS (INT64_MAX / 2)
+
+/* -- reading replies -------------------------------------------------------------------------- */
+
+/* Prints the value of one line of INFO's reply; false if there is not such a line. */
+static bool info_text(const char *info, const char *name, char *out, size_t size)
+{
+    size_t length = strlen(name);
+
+    for (const char *line = info; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, length) != 0 || line[length] != ':')
+            continue;
+        snprintf(out, size, "%.*s", (int)strcspn(line + length + 1, "\r\n"), line + length + 1);
+        return true;
+    }
+    return false;
+}
+
+/* Only the size of a number matters; UNTOLD: it is not one. */
+static int64_t number_of(const char *text)
+{
+    int64_t number = decimal_size(text, REDIS_NUMBER_MAX);
+    return number < 0 ? UNTOLD : number;
+}
+
+static void info_number(const char *info, const char *name, int64_t *out)
+{
+    char text[64];
+
+    if (info_text(info, name, text, sizeof text))
+        *out = number_of(text);
+}
+
+static bool info_says(const char *info, const char *name, const char *value)
+{
+    char text[32];
+    return info_text(info, name, text, sizeof text) && strcmp(text, value) == 0;
+}
+
+/* "slave0:ip=10.0.0.2,port=6379,state=online,offset=…" */
+static int64_t count_replicas(const char *info)
+{
+    int64_t count = 0, listed = UNTOLD;
+    char name[16], line[256];
+
+    info_number(info, "connected_slaves", &listed);
+    for (int64_t i = 0; i < listed; i++) {
+        snprintf(name, sizeof name, "slave%d", (int)i);
+        if (!info_text(info, name, line, sizeof line))
+            break;
+        count += strstr(line, "state=online") != NULL;
+    }
+    return listed < 0 ? UNTOLD : count;
+}
+
+/* Buffers for replicas and the append-only file do not count as used. */
+static int64_t uncounted(const char *info, int64_t most)
+{
+    int64_t bytes = 0;
+
+    info_number(info, "mem_not_counted_for_evict", &bytes);
+    return bytes > 0 && bytes < most ? bytes : 0;
+}
+
+/* The facts that have a name in the replies to HELLO, to INFO, and to CONFIG GET. */
+static const struct fact {
+    const char *hello, *info, *setting;
+    size_t place, size; /* in struct server_facts; size 0: a number */
+} facts_with_names[] = {
+#define TEXT(member)   offsetof(struct server_facts, member), sizeof((struct server_facts){0}.member)
+#define NUMBER(member) offsetof(struct server_facts, member), 0
+    {"server", "server_name", NULL, TEXT(figures.software)},
+    {"version", NULL, NULL, TEXT(figures.version)},
+    {"mode", "redis_mode", NULL, TEXT(mode)},
+    {NULL, "run_id", NULL, TEXT(run_id)},
+    {NULL, "master_replid", NULL, TEXT(grace.own_replication)},
+    {NULL, "uptime_in_seconds", NULL, NUMBER(figures.uptime_s)},
+    {NULL, "used_memory", NULL, NUMBER(figures.memory)},
+    {NULL, "connected_clients", NULL, NUMBER(clients)},
+    {NULL, "maxmemory", "maxmemory", NUMBER(figures.maxmemory)},
+    {NULL, "maxmemory_policy", "maxmemory-policy", TEXT(policy)},
+    {NULL, NULL, "appendonly", TEXT(appendonly)},
+    {NULL, NULL, "appendfsync", TEXT(appendfsync)},
+    {NULL, NULL, "save", TEXT(save)},
+    {NULL, NULL, "min-replicas-to-write", NUMBER(min_replicas)},
+    {NULL, NULL, "timeout", NUMBER(timeout_s)},
+    {NULL, "maxclients", "maxclients", NUMBER(clients_max)},
+};
+#define FACTS (sizeof facts_with_names / sizeof *facts_with_names)
+
+static void take_fact(struct server_facts *facts, const struct fact *fact, const char *value)
+{
+    char *place = (char *)facts + fact->place;
+
+    if (fact->size)
+        snprintf(place, fact->size, "%s", value);
+    else
+        *(int64_t *)(void *)place = number_of(value);
+}
+
+void redis_facts_info(struct server_facts *facts, const redisReply *reply)
+{
+    char value[128];
+
+    if (reply->type != REDIS_REPLY_STRING)
+        return;
+    const char *info = reply->str;
+    for (size_t i = 0; i < FACTS; i++) {
+        const struct fact *fact = &facts_with_names[i];
+        if (fact->info && info_text(info, fact->info, value, sizeof value))
+            take_fact(facts, fact, value);
+    }
+    if (!info_text(info, "valkey_version", facts->figures.version, sizeof facts->figures.version))
+        info_text(info, "redis_version", facts->figures.version, sizeof facts->figures.version);
+    if (info_text(info, "aof_enabled", value, sizeof value))
+        strcpy(facts->appendonly, value[0] == '1' ? "yes" : "no");
+    if (facts->figures.memory > 0)
+        facts->figures.memory -= uncounted(info, facts->figures.memory);
+    facts->grace.promoted =
+        info_text(info, "master_replid2", value, sizeof value) && value[strspn(value, "0")] != '\0';
+    facts->figures.replicas = count_replicas(info);
+    facts->aof_failed = info_says(info, "aof_last_write_status", "err");
+    facts->snapshot_failed = info_says(info, "rdb_last_bgsave_status", "err");
+}
+
+static const char *text_at(const redisReply *reply, size_t i)
+{
+    const char *text = redis_reply_string(reply, i);
+    return text ? text : "";
+}
+
+/* Reads the marker of --grace: run_id, replication id, longest lease, until when. INFO and the
+ * clock, grace.now_ms, must have been read. */
+static void read_grace(struct server_facts *facts, const redisReply *reply)
+{
+    struct grace_facts *grace = &facts->grace;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4)
+        return;
+    grace->told = true;
+    grace->marked = *text_at(reply, 0) != '\0';
+    snprintf(grace->run_id, sizeof grace->run_id, "%s", text_at(reply, 0));
+    snprintf(grace->replication, sizeof grace->replication, "%s", text_at(reply, 1));
+    grace->longest_ms = number_of(text_at(reply, 2));
+    grace->until_ms = number_of(text_at(reply, 3));
+}
+
+/* HELLO needs no right but that of being connected. */
+void redis_facts_hello(struct server_facts *facts, const redisReply *reply)
+{
+    char text[21];
+
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return;
+    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+        const redisReply *name = reply->element[i], *value = reply->element[i + 1];
+        if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
+            continue;
+        for (size_t fact = 0; fact < FACTS; fact++) {
+            const char *known = facts_with_names[fact].hello;
+            snprintf(text, sizeof text, "%s", value->str);
+            if (known && strcmp(name->str, known) == 0)
+                take_fact(facts, &facts_with_names[fact], text);
+        }
+    }
+}
+
+/* Reads the marker of a quorum's member: run_id, since when it remembers, when it was first asked.
+ * INFO and the clock must have been read. */
+static void read_member(struct server_facts *facts, const redisReply *reply)
+{
+    int64_t now = facts->grace.now_ms;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || now <= 0 || !*text_at(reply, 0))
+        return;
+    int64_t since = now - number_of(text_at(reply, 1)), first = now - number_of(text_at(reply, 2));
+    bool same = strcmp(text_at(reply, 0), facts->run_id) == 0;
+    facts->remembers_ms = same && since > 0 ? since : 0;
+    facts->serves_ms = first > 0 ? first : 0;
+}
+
+void redis_facts_setting(struct server_facts *facts, const char *name, const redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[1]->type != REDIS_REPLY_STRING)
+        return;
+    const char *value = reply->element[1]->str;
+    for (size_t i = 0; i < FACTS; i++) {
+        const struct fact *fact = &facts_with_names[i];
+        if (fact->setting && strcmp(name, fact->setting) == 0)
+            take_fact(facts, fact, *value || !fact->size ? value : "none");
+    }
+}
+
+/* -- asking ------------------------------------------------------------------------------------ */
+
+struct inquiry {
+    const struct store_address *address;
+    struct server_facts *facts;
+    struct loop *loop;
+    struct redis_session *session;
+    struct moment sent;
+    struct moment answered;
+    /* Takes the replies of the batch under way. */
+    void (*hear)(struct inquiry *inquiry, redisReply *const *replies, size_t count);
+    bool failed;
+
+    int64_t pings[PINGS];
+    size_t ping_count;
+    int64_t first_clock_ns, last_clock_ns; /* the server's, since 1970 */
+    struct moment first_read, last_read;   /* when, by ours */
+};
+
+static void take_failure(struct server_facts *facts, const struct answer *failure)
+{
+    facts->denied = failure->cause == CAUSE_DENIED;
+    snprintf(facts->fault, sizeof facts->fault, "%s", failure->text);
+    memcpy(facts->said, failure->said, sizeof facts->said);
+    facts->hint = failure->hint;
+}
+
+static void heard(void *arg, redisReply *const *replies, size_t count, const struct answer *failure)
+{
+    struct inquiry *inquiry = arg;
+
+    inquiry->answered = moment_now();
+    if (failure) {
+        inquiry->failed = true;
+        take_failure(inquiry->facts, failure);
+    } else if (inquiry->hear) {
+        inquiry->hear(inquiry, replies, count);
+    }
+    loop_stop(inquiry->loop);
+}
+
+static void broken(void *arg)
+{
+    (void)arg;
+}
+
+static void add(struct inquiry *inquiry, int argc, const char **argv)
+{
+    redis_session_add(inquiry->session, argc, argv);
+}
+
+static void add_words(struct inquiry *inquiry, const char *first, const char *second,
+                      const char *third)
+{
+    const char *argv[] = {first, second, third};
+    add(inquiry, third ? 3 : second ? 2 : 1, argv);
+}
+
+/* Sends what was added, and waits. */
+static bool ask(struct inquiry *inquiry, size_t replies,
+                void (*hear)(struct inquiry *, redisReply *const *, size_t))
+{
+    inquiry->hear = hear;
+    inquiry->sent = moment_now();
+    redis_session_send(inquiry->session, replies, 0, moment_plus(inquiry->sent, ANSWER_NS));
+    return loop_run(inquiry->loop) == 0 && !inquiry->failed;
+}
+
+static void stop_pausing(struct loop_timer *timer)
+{
+    loop_stop(timer->owner);
+}
+
+static void pause_for(struct inquiry *inquiry, int64_t ns)
+{
+    struct loop_timer timer = {.fire = stop_pausing, .owner = inquiry->loop};
+
+    loop_arm(inquiry->loop, &timer, moment_plus(moment_now(), ns));
+    loop_run(inquiry->loop);
+    loop_disarm(inquiry->loop, &timer);
+}
+
+/* -- latency and clock ------------------------------------------------------- */
+
+static int64_t clock_of(const redisReply *reply)
+{
+    int64_t us = redis_reply_time(reply);
+    return us >= 0 && us < CLOCK_MAX_NS / NS_PER_US ? us * NS_PER_US : UNTOLD;
+}
+
+/* An error takes as long on the way as an answer does. */
+static void hear_ping(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+{
+    int64_t took = moment_until(inquiry->sent, inquiry->answered);
+    int64_t clock = clock_of(replies[0]);
+
+    (void)count;
+    inquiry->pings[inquiry->ping_count++] = took;
+    if (clock == UNTOLD)
+        return;
+    inquiry->last_clock_ns = clock;
+    inquiry->last_read = inquiry->answered;
+    if (inquiry->first_clock_ns)
+        return;
+    inquiry->first_clock_ns = clock;
+    inquiry->first_read = inquiry->answered;
+    inquiry->facts->figures.ahead_ms = (clock + took / 2 - clock_wall()) / NS_PER_MS;
+}
+
+static bool ask_pings(struct inquiry *inquiry)
+{
+    struct server_facts *facts = inquiry->facts;
+
+    for (size_t i = 0; i < PINGS; i++) {
+        if (i > 0)
+            pause_for(inquiry, PAUSE_NS);
+        add_words(inquiry, "TIME", NULL, NULL);
+        if (!ask(inquiry, 1, hear_ping))
+            return false;
+    }
+    diagnosis_sort_pings(inquiry->pings, PINGS, &facts->figures.ping_median_ns,
+                         &facts->figures.ping_max_ns);
+    facts->clock_ns = inquiry->last_clock_ns - inquiry->first_clock_ns;
+    facts->here_ns = moment_until(inquiry->first_read, inquiry->last_read);
+    return true;
+}
+
+/* -- version and settings ---------------------------------------------------------- */
+
+static void hear_self(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+{
+    redis_facts_hello(inquiry->facts, replies[0]);
+    redis_facts_info(inquiry->facts, replies[1]);
+    for (size_t i = 0, next = 2; i < FACTS && next < count; i++)
+        if (facts_with_names[i].setting)
+            redis_facts_setting(inquiry->facts, facts_with_names[i].setting, replies[next++]);
+}
+
+static bool ask_self(struct inquiry *inquiry)
+{
+    size_t count = 2;
+
+    add_words(inquiry, "HELLO", "2", NULL);
+    add_words(inquiry, "INFO", NULL, NULL);
+    for (size_t i = 0; i < FACTS; i++) {
+        if (!facts_with_names[i].setting)
+            continue;
+        add_words(inquiry, "CONFIG", "GET", facts_with_names[i].setting);
+        count++;
+    }
+    return ask(inquiry, count, hear_self);
+}
+
+/* -- may it have forgotten locks? -------------------------------------------------------------- */
+
+static void hear_markers(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+{
+    (void)count;
+    inquiry->facts->grace.now_ms = clock_of(replies[0]) / NS_PER_MS;
+    read_grace(inquiry->facts, replies[1]);
+    read_member(inquiry->facts, replies[2]);
+    inquiry->facts->told = inquiry->answered;
+}
+
+/* Only reads the markers: the first request with --grace, or in a quorum, writes them. */
+static bool ask_markers(struct inquiry *inquiry)
+{
+    char *epoch = redis_marker(inquiry->address->prefix, "epoch");
+    char *quorum = redis_marker(inquiry->address->prefix, "quorum");
+    const char *grace[] = {"HMGET", epoch, "r", "i", "l", "u"};
+    const char *member[] = {"HMGET", quorum, "run", "since", "first"};
+
+    add_words(inquiry, "TIME", NULL, NULL);
+    add(inquiry, 6, grace);
+    add(inquiry, 5, member);
+    bool going = ask(inquiry, 3, hear_markers);
+    free(epoch);
+    free(quorum);
+    return going;
+}
+
+/* -- does it run scripts? --------------------------------------------------------------------- */
+
+static void hear_script(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+{
+    struct server_facts *facts = inquiry->facts;
+    struct answer answer = {0};
+
+    (void)count;
+    if (replies[0]->type == REDIS_REPLY_INTEGER) {
+        facts->script_ns = moment_until(inquiry->sent, inquiry->answered);
+        return;
+    }
+    if (replies[0]->type == REDIS_REPLY_ERROR)
+        redis_error_answer(replies[0]->str, &answer);
+    else
+        redis_error_senseless(&answer);
+    snprintf(facts->script_fault, sizeof facts->script_fault, "%.120s", answer.text);
+}
+
+static bool ask_script(struct inquiry *inquiry)
+{
+    add_words(inquiry, "EVAL", "return 1", "0");
+    return ask(inquiry, 1, hear_script);
+}
+
+/* -- rights ---------------------------------------------------------------------- */
+
+static void note_lack(struct server_facts *facts, size_t right, const redisReply *reply)
+{
+    enum rights_lack lack =
+        reply->type == REDIS_REPLY_ERROR ? rights_judge(reply->str) : RIGHTS_FINE;
+
+    facts->lacks[right] |= lack == RIGHTS_LACK_COMMAND;
+    facts->lacks_keys |= lack == RIGHTS_LACK_KEYS;
+    facts->lacks_channels |= lack == RIGHTS_LACK_CHANNELS;
+}
+
+static bool frames(const struct right *right)
+{
+    return strcmp(right->name, "multi") == 0 || strcmp(right->name, "exec") == 0;
+}
+
+static void hear_frame(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+{
+    size_t next = 0;
+
+    for (size_t i = 0; *rights[i].name && next < count; i++)
+        if (frames(&rights[i]))
+            note_lack(inquiry->facts, i, replies[next++]);
+    inquiry->facts->rights_known = replies[0]->type != REDIS_REPLY_ERROR;
+}
+
+static void hear_rights(struct inquiry *inquiry, redisReply *const *replies, size_t count)
+{
+    size_t next = 1; /* the first is MULTI's */
+
+    for (size_t i = 0; *rights[i].name && next < count; i++)
+        if (!frames(&rights[i]))
+            note_lack(inquiry->facts, i, replies[next++]);
+}
+
+static void add_right(struct inquiry *inquiry, const struct right *right, const char *key,
+                      const char *channel)
+{
+    const char *argv[RIGHT_WORDS];
+    char call[sizeof right->call], *rest;
+    int argc = 0;
+
+    strcpy(call, right->call);
+    for (char *word = strtok_r(call, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = strcmp(word, RIGHT_KEY) == 0       ? key
+                       : strcmp(word, RIGHT_CHANNEL) == 0 ? channel
+                                                          : word;
+    add(inquiry, argc, argv);
+}
+
+/* Rights are checked when a command is queued, and nothing of what is queued here is ever executed:
+ * the connection is closed instead. */
+static bool ask_rights(struct inquiry *inquiry)
+{
+    char *key = key_in_store(inquiry->address->prefix, SCRATCH);
+    char *channel = key_in_store(inquiry->address->prefix, CHANNEL);
+    size_t count = 1;
+
+    add_words(inquiry, "MULTI", NULL, NULL);
+    add_words(inquiry, "EXEC", NULL, NULL);
+    bool going = ask(inquiry, 2, hear_frame);
+    if (going && inquiry->facts->rights_known) {
+        add_words(inquiry, "MULTI", NULL, NULL);
+        for (const struct right *right = rights; *right->name; right++) {
+            if (frames(right))
+                continue;
+            add_right(inquiry, right, key, channel);
+            count++;
+        }
+        going = ask(inquiry, count, hear_rights);
+    }
+    free(key);
+    free(channel);
+    return going;
+}
+
+/* -- all of it --------------------------------------------------------------------------------- */
+
+static bool greet(struct inquiry *inquiry)
+{
+    struct moment began = moment_now();
+
+    redis_session_connect(inquiry->session, moment_plus(began, inquiry->address->connect_timeout));
+    if (loop_run(inquiry->loop) < 0 || inquiry->failed)
+        return false;
+    inquiry->facts->connected_ns = moment_until(began, inquiry->answered);
+    return true;
+}
+
+/* A server that stops answering half-way counts as not reached. */
+static void inquire(struct inquiry *inquiry)
+{
+    inquiry->facts->reached = greet(inquiry) && ask_pings(inquiry) && ask_self(inquiry) &&
+                              ask_markers(inquiry) && ask_script(inquiry) && ask_rights(inquiry);
+}
+
+static void know_nothing(struct server_facts *facts)
+{
+    *facts = (struct server_facts){.connected_ns = UNTOLD,
+                                   .figures = untold_figures,
+                                   .grace = {.now_ms = UNTOLD},
+                                   .remembers_ms = UNTOLD,
+                                   .serves_ms = UNTOLD,
+                                   .script_ns = UNTOLD,
+                                   .min_replicas = UNTOLD,
+                                   .timeout_s = UNTOLD,
+                                   .clients = UNTOLD,
+                                   .clients_max = UNTOLD};
+}
+
+/* Asks the server of address->urls[0], for less than connect_timeout and a few seconds; changes
+ * nothing there. False with a message in "fault" if the question could not even be asked here. */
+static bool ask_server(const struct store_address *address, struct server_facts *facts, char *fault,
+                       size_t size)
+{
+    static const struct redis_session_events events = {.done = heard, .broken = broken};
+    struct inquiry inquiry = {.address = address, .facts = facts, .loop = loop_new()};
+
+    know_nothing(facts);
+    if (!inquiry.loop) {
+        snprintf(fault, size, "event loop failed: %s", strerror(errno));
+        return false;
+    }
+    inquiry.session = redis_session_new(inquiry.loop, address, &events, &inquiry, fault, size);
+    if (inquiry.session) {
+        inquire(&inquiry);
+        redis_session_free(inquiry.session);
+    }
+    loop_free(inquiry.loop);
+    return inquiry.session != NULL;
+}
+
+/* -- Sentinels --------------------------------------------------------------------------------- */
+
+static void all_heard(void *arg, const struct sentinel_vote *vote)
+{
+    (void)vote;
+    loop_stop(arg);
+}
+
+static void ask_sentinels(struct loop *loop, struct tls *tls, const struct store_address *address,
+                          struct sentinel_facts *facts)
+{
+    const struct url *url = address->urls;
+    struct sentinels *sentinels = sentinels_new(loop, url, tls);
+
+    sentinels_ask(sentinels, SENTINELS_ALL, store_address_password(address),
+                  moment_plus(moment_now(), address->connect_timeout), all_heard, loop);
+    loop_run(loop);
+    facts->count = sentinels_count(sentinels);
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct url_host *host = sentinels_host(sentinels, i);
+        snprintf(facts->hosts[i].name, sizeof facts->hosts[i].name, "%s", host->name);
+        facts->hosts[i].port = host->port;
+        facts->words[i] = *sentinels_word(sentinels, i);
+    }
+    sentinels_free(sentinels);
+}
+
+/* Asks the Sentinels of address->urls[0], for less than connect_timeout. False as above. */
+static bool check_sentinels(const struct store_address *address, struct diagnosis *diagnosis,
+                            char *fault, size_t size)
+{
+    struct sentinel_facts facts = {0};
+    struct tls *tls = address->urls->tls ? tls_new(&address->tls, fault, size) : NULL;
+    struct loop *loop = loop_new();
+
+    if (!loop)
+        snprintf(fault, size, "event loop failed: %s", strerror(errno));
+    bool able = loop && (tls || !address->urls->tls);
+    if (able) {
+        ask_sentinels(loop, tls, address, &facts);
+        judge_sentinels(&facts, diagnosis);
+    }
+    tls_discard(tls);
+    if (loop)
+        loop_free(loop);
+    return able;
+}
+
+/* -- findings ---------------------------------------------------------------------------------- */
 
 static struct wishes wishes_for(const struct checkup_plan *plan, const struct url *url)
 {
@@ -19,17 +623,6 @@ static struct wishes wishes_for(const struct checkup_plan *plan, const struct ur
                            .grace = address->grace,
                            .quorum = address->url_count > 1,
                            .secret = url->password || address->password};
-}
-
-static bool check_sentinels(const struct store_address *address, struct diagnosis *diagnosis,
-                            char *fault, size_t size)
-{
-    struct sentinel_facts facts;
-
-    if (!sentinel_facts_ask(address, &facts, fault, size))
-        return false;
-    judge_sentinels(&facts, diagnosis);
-    return true;
 }
 
 /* Adds a server to the checkup, with its facts and the findings. */
@@ -54,7 +647,7 @@ bool redis_check_server(const struct checkup_plan *plan, const struct url *url,
 
     address.urls = url;
     address.url_count = 1;
-    if (!redis_facts_ask(&address, facts, fault, size))
+    if (!ask_server(&address, facts, fault, size))
         return false;
     struct checked_server *server = add_server(plan, url, facts, checkup);
     return !url->master || check_sentinels(&address, &server->diagnosis, fault, size);
@@ -65,7 +658,8 @@ void redis_check_none(const struct checkup_plan *plan, const struct url *url,
 {
     struct server_facts facts;
 
-    redis_facts_none(&facts, failure);
+    know_nothing(&facts);
+    take_failure(&facts, failure);
     add_server(plan, url, &facts, checkup);
 }
 

@@ -6,12 +6,62 @@
 #include "base/clock.h"
 #include "store/diagnosis.h"
 #include "store/hint.h"
-#include "store/redis/doctor/rights.h"
 #include "store/redis/find/sentinel_vote.h"
 
-struct answer;
 struct redisReply;
-struct store_address;
+
+/* -- the rights that rlock needs, which docs/data.md repeats ------------------------------ */
+
+/* Why the right is needed; rights.c has the effect of its lack. */
+enum right_use {
+    RIGHT_ALL,
+    RIGHT_SEND,
+    RIGHT_LOCK,
+    RIGHT_NEW,
+    RIGHT_RIVAL,
+    RIGHT_LEAVE,
+    RIGHT_HAND_OVER,
+    RIGHT_SHOW,
+    RIGHT_QUEUE,
+    RIGHT_WAKE,
+    RIGHT_SURVEY,
+    RIGHT_CHECK,
+    RIGHT_DB,
+    RIGHT_NAME,
+    RIGHT_REPLICAS,
+    RIGHT_MEMORY,
+    RIGHT_CLUSTER
+};
+
+#define RIGHT_WORDS   5
+#define RIGHT_KEY     "%k"
+#define RIGHT_CHANNEL "%c"
+
+struct right {
+    char name[16]; /* as in ACL SETUSER */
+    char call[64]; /* a harmless call of it, words with one space between, RIGHT_WORDS at most */
+    enum right_use use;
+    bool looks; /* needed even to look at locks and latches only */
+};
+
+#define RIGHTS_MAX 32
+/* In the order of the manual; the first one without a name ends the list. */
+extern const struct right rights[RIGHTS_MAX];
+
+/* Returns the command that gives all rights to a user; the caller frees. clustered: for a node of a
+ * Cluster. */
+char *rights_command(const char *user, const char *prefix, bool clustered);
+
+/* The missing right, by an error reply to such a call. */
+enum rights_lack {
+    RIGHTS_FINE, /* another error, or none: the right is there */
+    RIGHTS_LACK_COMMAND,
+    RIGHTS_LACK_KEYS,
+    RIGHTS_LACK_CHANNELS,
+};
+enum rights_lack rights_judge(const char *error);
+
+/* -- the facts ------------------------------------------------------------ */
 
 /* In all of these, a negative number or an empty text means that it could not be told. */
 
@@ -75,23 +125,10 @@ struct sentinel_facts {
     struct sentinel_word words[SENTINELS_MAX]; /* none is ASKED */
 };
 
-/* Asks the server of address->urls[0], for less than connect_timeout and a few seconds; changes
- * nothing there. False with a message in "fault" if the question could not even be asked here. */
-bool redis_facts_ask(const struct store_address *address, struct server_facts *facts, char *fault,
-                     size_t size);
-/* Fills in the facts of a server that could not be reached, for that reason. */
-void redis_facts_none(struct server_facts *facts, const struct answer *failure);
-
-/* Asks the Sentinels of address->urls[0], for less than connect_timeout. False with a message in
- * "fault" if the question could not even be asked here. */
-bool sentinel_facts_ask(const struct store_address *address, struct sentinel_facts *facts,
-                        char *fault, size_t size);
-
 /* Each reads one reply; a reply that is an error tells nothing. Pure. */
 void redis_facts_hello(struct server_facts *facts, const struct redisReply *reply);
 void redis_facts_info(struct server_facts *facts, const struct redisReply *reply);
-/* The settings to CONFIG GET one by one, NULL-terminated; reads one of them. */
-extern const char *const redis_facts_settings[];
+/* Reads the reply to CONFIG GET of that one setting. */
 void redis_facts_setting(struct server_facts *facts, const char *name,
                          const struct redisReply *reply);
 

@@ -1,5 +1,6 @@
-/* The rights that rlock needs at a Redis server. */
-#include "store/redis/doctor/rights.h"
+/* The rights that rlock needs at a Redis server, those that the user lacks, and the command that
+ * gives them. */
+#include "store/redis/doctor/judge.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,4 +65,198 @@ char *rights_command(const char *user, const char *prefix, bool clustered)
                     prefix, prefix, words) < 0
                ? mem_checked(NULL)
                : command;
+}
+
+/* -- the rights that the user lacks ------------------------------------------------------------ */
+
+#define KEEPS "ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart"
+
+/* The worst first. */
+static const struct {
+    enum right_use use;
+    enum level level;
+    const char *effect;
+} effects[] = {
+    {RIGHT_ALL, LEVEL_UNFIT, "nothing works"},
+    {RIGHT_SEND, LEVEL_UNFIT, "nothing works until the server has the scripts from another user"},
+    {RIGHT_LOCK, LEVEL_UNFIT, "no lock can be acquired, no latch set or counted down"},
+    {RIGHT_NEW, LEVEL_UNFIT, "no KEY that is new to the server can become a lock or a latch"},
+    {RIGHT_LEAVE, LEVEL_UNFIT,
+     "no lock can be released, waited for, or acquired after a holder that died"},
+    {RIGHT_HAND_OVER, LEVEL_UNFIT,
+     "no lock that has waiters can be released, no latch counted down"},
+    {RIGHT_RIVAL, LEVEL_UNFIT,
+     "no lock can be tried or waited for that others hold, or held when they died"},
+    {RIGHT_QUEUE, LEVEL_UNFIT, "no lock can be waited for"},
+    {RIGHT_SHOW, LEVEL_UNFIT,
+     "no lock that several hold or wait for can be shown, no latch, and no lock be had after "
+     "several holders that died"},
+    {RIGHT_REPLICAS, LEVEL_UNFIT, "no lock can be acquired that waits for replicas"},
+    {RIGHT_MEMORY, LEVEL_UNFIT, "no lock can be acquired in a quorum, or with grace"},
+    {RIGHT_WAKE, LEVEL_WARNING, "waiters are not woken, but have to ask"},
+    {RIGHT_SURVEY, LEVEL_WARNING, "locks and latches cannot be listed"},
+    {RIGHT_CHECK, LEVEL_WARNING, "a replica is not noticed"},
+    {RIGHT_CLUSTER, LEVEL_WARNING,
+     "locks and latches cannot be listed, nor is it known who takes the place of a node"},
+    {RIGHT_DB, LEVEL_NOTE, "only database 0 can be used"},
+    {RIGHT_NAME, LEVEL_NOTE, "CLIENT LIST does not tell which connections are rlock's"},
+};
+
+static const char *user_of(const struct wishes *wishes)
+{
+    return wishes->url->user ? wishes->url->user : "default";
+}
+
+static bool is_cluster(const struct wishes *wishes)
+{
+    return wishes->url->record->is_sharded;
+}
+
+/* Whether a missing right matters for what the user requires. */
+static bool is_needed(enum right_use use, const struct wishes *wishes)
+{
+    if (use == RIGHT_REPLICAS)
+        return wishes->replicas > 0;
+    if (use == RIGHT_MEMORY)
+        return wishes->quorum || wishes->grace;
+    return use != RIGHT_CLUSTER || is_cluster(wishes);
+}
+
+/* A list of words such as " +hget +hset". */
+struct words {
+    char text[400];
+};
+
+static void add_right(struct words *words, size_t right)
+{
+    text_append(words->text, sizeof words->text, " +%s", rights[right].name);
+}
+
+/* The server checks keys and channels after the command: whether those are allowed is known only
+ * from a command that is allowed. */
+static bool is_tried(const struct server_facts *facts, const char *pattern)
+{
+    for (size_t i = 0; *rights[i].name; i++)
+        if (strstr(rights[i].call, pattern) && !facts->lacks[i])
+            return facts->rights_known;
+    return false;
+}
+
+void judge_rights_cure(const struct server_facts *facts, const struct wishes *wishes, char *out,
+                       size_t size)
+{
+    bool keys = facts->lacks_keys || !is_tried(facts, RIGHT_KEY);
+    bool channels = facts->lacks_channels || !is_tried(facts, RIGHT_CHANNEL);
+    struct words words = {""};
+
+    /* All rights that are missing for any use; if that is not known, all that there are. */
+    for (size_t i = 0; *rights[i].name; i++)
+        if ((facts->lacks[i] || !facts->rights_known) &&
+            (rights[i].use != RIGHT_CLUSTER || is_cluster(wishes)))
+            add_right(&words, i);
+    snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " KEEPS, user_of(wishes),
+             keys ? " ~" : "", keys ? 100 : 0, wishes->prefix, keys ? ":*" : "",
+             channels ? " &" : "", channels ? 100 : 0, wishes->prefix, channels ? ":*" : "",
+             words.text);
+}
+
+/* The first of several findings has the advice for all. */
+static void add(const struct server_facts *facts, const struct wishes *wishes, enum level level,
+                const char *text, struct diagnosis *diagnosis, bool *advised)
+{
+    char advice[sizeof diagnosis->findings->advice] = "";
+
+    if (!*advised)
+        judge_rights_cure(facts, wishes, advice, sizeof advice);
+    *advised = true;
+    diagnosis_add(diagnosis, "rights", level, advice, "%s", text);
+}
+
+static void judge_lacks(const struct server_facts *facts, const struct wishes *wishes,
+                        struct diagnosis *diagnosis, bool *advised)
+{
+    char text[sizeof diagnosis->findings->text];
+
+    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
+        struct words words = {""};
+
+        for (size_t right = 0; *rights[right].name; right++)
+            if (facts->lacks[right] && rights[right].use == effects[i].use)
+                add_right(&words, right);
+        if (!*words.text || !is_needed(effects[i].use, wishes))
+            continue;
+        snprintf(text, sizeof text, "without%.200s %s", words.text, effects[i].effect);
+        add(facts, wishes, effects[i].level, text, diagnosis, advised);
+    }
+}
+
+/* -- users who only look ----------------------------------------------------------------------- */
+
+static bool is_for_looking(size_t right, const struct wishes *wishes)
+{
+    return rights[right].looks && (rights[right].use != RIGHT_CLUSTER || is_cluster(wishes));
+}
+
+/* Whether the user can acquire no lock, but look at them. */
+static bool only_looks(const struct server_facts *facts, const struct wishes *wishes)
+{
+    bool looks = facts->rights_known && !facts->lacks_keys, takes = true;
+
+    for (size_t i = 0; *rights[i].name; i++) {
+        bool optional = rights[i].use == RIGHT_DB || rights[i].use == RIGHT_NAME;
+        if (is_for_looking(i, wishes))
+            looks &= !facts->lacks[i] || optional;
+        takes &= !facts->lacks[i] || rights[i].use != RIGHT_LOCK;
+    }
+    return looks && !takes;
+}
+
+static void tell_of_looking(const struct server_facts *facts, const struct wishes *wishes,
+                            struct diagnosis *diagnosis)
+{
+    char advice[sizeof diagnosis->findings->advice];
+    struct words words = {""};
+
+    if (only_looks(facts, wishes)) {
+        diagnosis_add(diagnosis, "rights", LEVEL_NOTE, "",
+                      "it may only look (rlock status, latch status, latch list)");
+        return;
+    }
+    for (size_t i = 0; *rights[i].name; i++)
+        if (is_for_looking(i, wishes))
+            add_right(&words, i);
+    snprintf(advice, sizeof advice, "ACL SETUSER looker on >PASSWORD ~%.100s:* -@all%s; " KEEPS,
+             wishes->prefix, words.text);
+    diagnosis_add(diagnosis, "rights", LEVEL_NOTE, advice,
+                  "a user who only looks (rlock status, latch status, latch list) needs less");
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+void judge_rights(const struct server_facts *facts, const struct wishes *wishes,
+                  struct diagnosis *diagnosis)
+{
+    size_t before = diagnosis->count;
+    bool advised = false;
+    char text[200];
+
+    if (facts->lacks_keys) {
+        snprintf(text, sizeof text, "without ~%.100s:* (keys) nothing works", wishes->prefix);
+        add(facts, wishes, LEVEL_UNFIT, text, diagnosis, &advised);
+    }
+    judge_lacks(facts, wishes, diagnosis, &advised);
+    if (facts->lacks_channels) {
+        snprintf(text, sizeof text,
+                 "without &%.100s:* (channels) waiters are not woken, but have to ask",
+                 wishes->prefix);
+        add(facts, wishes, LEVEL_WARNING, text, diagnosis, &advised);
+    }
+    bool unfit = diagnosis->count > before && diagnosis->findings[before].level == LEVEL_UNFIT;
+    if (!facts->rights_known)
+        diagnosis_add(diagnosis, "rights", LEVEL_NOTE, "",
+                      "which others are missing cannot be told without +multi");
+    if (unfit)
+        tell_of_looking(facts, wishes, diagnosis);
+    else if (diagnosis->count == before)
+        diagnosis_add(diagnosis, "rights", LEVEL_FINE, "", "all that are needed");
 }
