@@ -1,5 +1,5 @@
 /* A stream that speaks RESP2: it delivers replies in order. hiredis encodes and decodes. User,
- * database and the like are not known here: see store/redis/link.h. */
+ * database and the like are not known here: see store/redis/session.h. */
 #ifndef RLOCK_NET_CONN_H
 #define RLOCK_NET_CONN_H
 

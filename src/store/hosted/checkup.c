@@ -46,7 +46,7 @@ static void heard(void *arg, redisReply *const *replies, size_t count, const str
     memset(of->values, 0, sizeof of->values);
     if (row && row->type == REDIS_REPLY_ERROR) {
         redis_error_answer(row->str, &of->failure);
-        redis_link_annotate(redis_session_link(of->asked), &of->failure);
+        redis_session_annotate(of->asked, &of->failure);
     } else if (of->failed) {
         of->failure = *failure;
     }

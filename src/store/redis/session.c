@@ -1,24 +1,85 @@
-/* Batches of commands for one Redis server, on a link. */
 #include "store/redis/session.h"
+#include "base/backoff.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "net/conn.h"
 #include "net/loop.h"
+#include "net/tls.h"
+#include "os/helper_process.h"
+#include "os/program.h"
+#include "os/secret.h"
 #include "rules/error.h"
 #include "store/breaks.h"
+#include "store/redis/find/locate.h"
 #include "store/redis/greeting.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
+#include <stdio.h>
+
+enum phase {
+    PHASE_DOWN,
+    PHASE_LOCATING,
+    PHASE_CONNECTING,
+    PHASE_GREETING,
+    PHASE_UNDOING, /* refused; the batch that came with the greeting may be done all the same */
+    PHASE_FAILED,  /* reported when the loop turns: the caller must return first */
+    PHASE_PAUSING, /* before the server is searched for again */
+    PHASE_UP,
+    PHASE_DETACHED
+};
+
+/* On a server that refuses the greeting, the replies that are still to come, in this order. */
+struct undo {
+    enum { UNDO_GREETING, UNDO_BATCH, UNDO_COMMAND } expects;
+    int greeting_left; /* replies to the rest of the greeting */
+};
+
+/* A batch of commands. */
+struct batch {
+    enum { BATCH_NONE, BATCH_WAITING, BATCH_SENT } state; /* SENT: it may be done */
+    bool ahead;                                           /* it goes out with the greeting */
+    int64_t patience;       /* of one that goes ahead: ns for its replies once the greeting is
+                             * answered, and it may be sent twice; 0: until "until", once */
+    struct strbuf commands; /* encoded; kept while they may have to be sent again */
+    struct moment until;
+    struct moment sent_at;
+    redisReply **replies; /* "got" of the "wanted" ones that there is room for */
+    size_t wanted, got;
+};
 
 struct redis_session {
     struct loop *loop;
+    struct store_address address;
+    const struct url *url;
+    char name[300]; /* the URL without its password */
     const struct redis_session_events *events;
     void *arg;
-    struct redis_link *link;
     struct breaks breaks;
 
     struct strbuf adding; /* commands of the next batch */
-    struct redis_batch batch;
-    struct loop_timer timer; /* for the replies on a link that is up */
+    struct batch batch;
+
+    enum phase phase;
+    struct conn *conn;
+    struct tls *tls; /* NULL: plain */
+    struct locator *locator;
+    struct helper_process *program; /* a host, which is asked in place of a server; NULL: none */
+    struct loop_timer timer;        /* armed on the way, and for the replies to a batch */
+    struct moment until;            /* to be up */
+    int endpoint_next;              /* of those that the locator knows */
+    bool searched;                  /* for this connection: searching again is useless */
+    bool repeated;                  /* for this connection: the latest one was silent */
+    unsigned attempts;              /* that failed on the way to this connection */
+    struct answer failure;          /* to be reported later, annotated */
+    const char *password;
+    char *file_password; /* read from the file again, after a refusal */
+    bool reread;
+    bool identify;
+    struct redis_greeting greeting;
+    struct moment greeting_sent;
+    int64_t round_trip; /* ns, of the latest greeting */
+    struct undo undo;
 
     /* Of the connection that is up. */
     bool role_due;      /* before the replies to the batch itself */
@@ -29,12 +90,98 @@ struct redis_session {
     struct moment clock_read;
 };
 
+static void connect_next(struct redis_session *session);
+static void search(struct redis_session *session);
+
+static bool may_be_done(const struct redis_session *session)
+{
+    return session->batch.state == BATCH_SENT;
+}
+
+/* A host finishes what it was told last, and ends by itself. */
+static void end_program(struct redis_session *session)
+{
+    if (session->program && session->phase == PHASE_DETACHED)
+        helper_process_leave(session->program);
+    else if (session->program)
+        helper_process_stop(session->program);
+    session->program = NULL;
+}
+
+void redis_session_close(struct redis_session *session)
+{
+    loop_disarm(session->loop, &session->timer);
+    locator_stop(session->locator);
+    conn_close(session->conn);
+    end_program(session);
+    session->phase = PHASE_DOWN;
+}
+
+/* -- whose an answer is ---------------------------------------------------------------------- */
+
+/* Prints "user NAME: " if the server has refused what this user may not do. */
+static void print_user(const struct redis_session *session, const struct answer *answer, char *out,
+                       size_t size)
+{
+    const char *user = session->url->user ? session->url->user : "default";
+    bool userless = session->url->record->program || session->phase == PHASE_LOCATING ||
+                    strncmp(answer->said, "NOAUTH", 6) == 0 ||
+                    strncmp(answer->said, "DENIED", 6) == 0;
+
+    *out = '\0';
+    if (answer->cause == CAUSE_DENIED && !userless)
+        snprintf(out, size, "user %.40s: ", user);
+}
+
+/* Whether the server, or its Sentinels, ask for a password that rlock has kept no longer. */
+static bool misses_password(const struct redis_session *session, const struct answer *answer)
+{
+    bool asked = session->phase == PHASE_LOCATING || answer->hint == HINT_PASSWORD_OR_USER ||
+                 strncmp(answer->said, "NOAUTH", 6) == 0 ||
+                 strncmp(answer->said, "WRONGPASS", 9) == 0;
+
+    return answer->cause == CAUSE_DENIED && asked && store_lost_password(&session->address);
+}
+
+void redis_session_annotate(const struct redis_session *session, struct answer *answer)
+{
+    bool locating = session->phase == PHASE_LOCATING;
+    const char *found = locating ? "" : locator_found(session->locator);
+    bool reached = !locating && answer->cause != CAUSE_UNREACHABLE;
+    char why[sizeof answer->text], user[64];
+
+    memcpy(why, answer->text, sizeof why);
+    print_user(session, answer, user, sizeof user);
+    snprintf(answer->text, sizeof answer->text, "%s%.120s: %.60s%s%s%s",
+             reached ? "" : "cannot reach ", session->name, found, *found ? ": " : "", user, why);
+    if (answer->cause == CAUSE_UNREACHABLE && session->address.assumed)
+        answer->hint = HINT_LOCAL;
+    if (misses_password(session, answer))
+        answer->hint = HINT_KEPT_PASSWORD;
+}
+
+static void describe_unreachable(const struct redis_session *session, const char *why,
+                                 struct answer *answer)
+{
+    answer_fail(answer, CAUSE_UNREACHABLE, "%s", why);
+    redis_session_annotate(session, answer);
+}
+
 /* -- the end of a batch ---------------------------------------------------------------------- */
 
-static void free_replies(struct redis_batch *batch)
+/* Frees the replies that have come. */
+static void drop_replies(struct batch *batch)
 {
-    redis_batch_drop_replies(batch);
+    for (size_t i = 0; i < batch->got; i++)
+        freeReplyObject(batch->replies[i]);
+    batch->got = 0;
+}
+
+static void free_batch(struct batch *batch)
+{
+    drop_replies(batch);
     free(batch->replies);
+    strbuf_free(&batch->commands);
     batch->replies = NULL;
     batch->wanted = 0;
 }
@@ -42,22 +189,21 @@ static void free_replies(struct redis_batch *batch)
 /* Ends the batch with its replies, or with a failure. */
 static void complete(struct redis_session *session, const struct answer *failure)
 {
-    struct redis_batch ended = session->batch;
+    struct batch ended = session->batch;
 
     loop_disarm(session->loop, &session->timer);
-    session->batch = (struct redis_batch){.sent_at = ended.sent_at};
+    session->batch = (struct batch){.sent_at = ended.sent_at};
     session->events->done(session->arg, ended.replies, failure ? 0 : ended.got, failure);
-    strbuf_free(&ended.commands);
-    free_replies(&ended);
+    free_batch(&ended);
 }
 
 static void fail(struct redis_session *session, const struct answer *why)
 {
     struct answer failure = *why;
 
-    redis_link_close(session->link);
+    redis_session_close(session);
     failure.verdict = VERDICT_UNKNOWN;
-    failure.maybe_done = session->batch.state == BATCH_SENT;
+    failure.maybe_done = may_be_done(session);
     failure.any_time = failure.maybe_done && session->batch.ahead;
     complete(session, &failure);
 }
@@ -66,38 +212,257 @@ static void fail_unreachable(struct redis_session *session, const char *why)
 {
     struct answer failure;
 
-    answer_fail(&failure, CAUSE_UNREACHABLE, "%s", why);
-    redis_link_annotate(session->link, &failure);
+    describe_unreachable(session, why, &failure);
     fail(session, &failure);
 }
 
-static void link_failed(void *arg, const struct answer *why)
-{
-    fail(arg, why);
-}
+/* -- the end of an attempt ------------------------------------------------------------------- */
 
-static void link_lost(void *arg, const char *why)
+/* A server that may just be moving to another host is searched for again, as long as there is time;
+ * but what may have been done is reported first. Of several failures, the one that says most is
+ * reported. */
+static void retry_or_fail(struct redis_session *session, const struct answer *why)
 {
-    struct redis_session *session = arg;
+    struct moment now = loop_now(session->loop);
+    bool first = session->attempts == 0;
+    struct moment again = backoff_next(&session->attempts, now);
 
-    if (session->batch.state == BATCH_NONE)
-        breaks_down(&session->breaks);
+    if (!locator_fails_over(session->locator) || may_be_done(session)) {
+        fail(session, why);
+        return;
+    }
+    if (first)
+        session->failure = *why;
     else
-        fail_unreachable(session, why);
+        store_note_failure(&session->failure, why);
+    redis_session_close(session);
+    session->phase = PHASE_PAUSING;
+    loop_arm(session->loop, &session->timer, moment_min(session->until, again));
 }
 
-static bool link_misdirected(void *arg, struct strbuf *undo)
+/* A program that could not even start sends words in place of replies: the system's, or the dynamic
+ * linker's. */
+static void describe_no_start(const struct redis_session *session, struct answer *answer)
+{
+    static const char linker[] = "error while loading shared libraries: ";
+    const char *words = session->conn->foreign, *found = strstr(words, linker);
+
+    answer_fail(answer, CAUSE_UNFIT, "the program %s cannot be started: %s",
+                session->url->record->program, found ? found + strlen(linker) : words);
+    redis_session_annotate(session, answer);
+    answer->hint = HINT_LIBRARY;
+}
+
+/* Retrying does not help if the other end does not speak RESP. */
+static void retry_or_fail_with(struct redis_session *session, const char *why)
+{
+    struct answer answer;
+
+    describe_unreachable(session, why, &answer);
+    if (session->program && stream_is_foreign(session->conn->stream)) {
+        describe_no_start(session, &answer);
+    } else if (stream_is_foreign(session->conn->stream)) {
+        answer.cause = CAUSE_UNFIT;
+        answer.hint = HINT_NONE;
+    }
+    retry_or_fail(session, &answer);
+}
+
+/* On another connection, as if there had been none. */
+static void start_over(struct redis_session *session)
+{
+    redis_session_close(session);
+    session->endpoint_next = 0;
+    session->searched = false;
+    connect_next(session);
+}
+
+/* The password may have been changed while a lock was held: the file is read again, once. */
+static bool try_file_again(struct redis_session *session)
+{
+    if (session->url->password || !session->address.password_file || session->reread)
+        return false;
+    char *fresh = secret_read_again(session->address.password_file);
+    if (!fresh)
+        return false;
+    session->reread = true;
+    free(session->file_password);
+    session->password = session->file_password = fresh;
+    start_over(session);
+    return true;
+}
+
+/* The server, or its Sentinels, were there, and refused. */
+static void turn_away(struct redis_session *session, const struct answer *why)
+{
+    if (why->cause == CAUSE_DENIED && try_file_again(session))
+        return;
+    if (why->cause == CAUSE_NOT_READY)
+        retry_or_fail(session, why);
+    else
+        fail(session, why);
+}
+
+static void leave_refused(struct redis_session *session)
+{
+    struct answer why = session->failure;
+
+    turn_away(session, &why);
+}
+
+/* -- finding --------------------------------------------------------------------------------- */
+
+static void located(void *arg, const struct answer *failure)
 {
     struct redis_session *session = arg;
-    const struct redis_batch *batch = &session->batch;
-    bool done = session->events->misdirected(session->arg, batch->replies, batch->got);
 
-    *undo = session->adding;
-    session->adding = (struct strbuf){0};
-    return done;
+    if (!failure) {
+        session->endpoint_next = 0;
+        connect_next(session);
+        return;
+    }
+    struct answer why = *failure;
+    redis_session_annotate(session, &why);
+    turn_away(session, &why);
+}
+
+static void search(struct redis_session *session)
+{
+    session->phase = PHASE_LOCATING;
+    session->searched = true;
+    loop_arm(session->loop, &session->timer, session->until);
+    locator_search(session->locator, session->password, session->until, located, session);
+}
+
+static bool may_search(const struct redis_session *session)
+{
+    return !session->searched && locator_can_search(session->locator);
+}
+
+static void search_overdue(struct redis_session *session)
+{
+    retry_or_fail_with(session, locator_overdue(session->locator));
+}
+
+static void pause_over(struct redis_session *session)
+{
+    struct answer failure = session->failure;
+
+    if (moment_reached(session->until, loop_now(session->loop)))
+        fail(session, &failure);
+    else
+        search(session);
+}
+
+/* -- connecting ------------------------------------------------------------------------------ */
+
+static bool has_next(const struct redis_session *session)
+{
+    const struct endpoint *endpoints;
+    return session->endpoint_next < locator_known(session->locator, &endpoints);
+}
+
+/* Returns until when one of "ways" ways to the server may take. If the server may move, there is
+ * one way more, as long as nothing may have been done. */
+static struct moment share_of_time(const struct redis_session *session, int ways)
+{
+    struct moment now = loop_now(session->loop);
+
+    ways += locator_fails_over(session->locator) && !may_be_done(session);
+    return moment_plus(now, moment_until(now, session->until) / ways);
+}
+
+/* There was not even an attempt to connect: reports the failure when the loop turns. */
+static void fail_soon(struct redis_session *session)
+{
+    session->phase = PHASE_FAILED;
+    loop_arm(session->loop, &session->timer, loop_now(session->loop));
+}
+
+static void failed_soon(struct redis_session *session)
+{
+    struct answer failure = session->failure;
+
+    retry_or_fail(session, &failure);
+}
+
+static void start_program(struct redis_session *session)
+{
+    const char *name = session->url->record->program;
+    char path[4096];
+    int fd;
+
+    session->phase = PHASE_CONNECTING;
+    end_program(session);
+    if (!program_find(name, path, sizeof path)) {
+        answer_fail(&session->failure, CAUSE_UNFIT, "the program %s is not installed", name);
+        redis_session_annotate(session, &session->failure);
+        session->failure.hint = HINT_DRIVER;
+        fail_soon(session);
+        return;
+    }
+    session->program = helper_process_execute(session->loop, path, &fd);
+    if (session->program && stream_adopt(session->conn->stream, fd) == 0) {
+        loop_arm(session->loop, &session->timer, session->until);
+        return;
+    }
+    describe_unreachable(session, strerror(errno), &session->failure);
+    fail_soon(session);
+}
+
+/* Tries the next address. */
+static void connect_next(struct redis_session *session)
+{
+    const struct endpoint *endpoints;
+    int count = locator_known(session->locator, &endpoints);
+
+    if (session->url->record->program) {
+        start_program(session);
+        return;
+    }
+    session->phase = PHASE_CONNECTING;
+    errno = 0;
+    while (session->endpoint_next < count) {
+        int left = count - session->endpoint_next;
+
+        if (stream_open(session->conn->stream, &endpoints[session->endpoint_next++], session->tls,
+                        locator_host(session->locator)) == 0) {
+            loop_arm(session->loop, &session->timer, share_of_time(session, left));
+            return;
+        }
+    }
+    if (may_search(session)) {
+        search(session);
+        return;
+    }
+    describe_unreachable(session, strerror(errno), &session->failure);
+    fail_soon(session);
+}
+
+static void connect_broken(struct redis_session *session, const char *why)
+{
+    if (has_next(session) || may_search(session))
+        connect_next(session);
+    else
+        retry_or_fail_with(session, why);
+}
+
+static void connect_overdue(struct redis_session *session)
+{
+    if (has_next(session)) {
+        conn_close(session->conn);
+        connect_next(session);
+    } else {
+        retry_or_fail_with(session, stream_overdue(session->conn->stream));
+    }
 }
 
 /* -- sending --------------------------------------------------------------------------------- */
+
+static void send_bytes(struct redis_session *session, const struct strbuf *bytes)
+{
+    stream_send(session->conn->stream, bytes->text, bytes->size);
+}
 
 /* Sends commands and empties *commands. Ends listening first, in the same write, so that the server
  * finds both together. */
@@ -111,7 +476,7 @@ static void send_commands(struct redis_session *session, struct strbuf *commands
         session->listening = 0;
     }
     strbuf_add(&all, commands->text, commands->size);
-    redis_link_send(session->link, &all);
+    send_bytes(session, &all);
     strbuf_free(&all);
     strbuf_free(commands);
 }
@@ -124,18 +489,15 @@ static void send_batch(struct redis_session *session)
 }
 
 /* A batch that went out with the greeting will be answered; another one can go out now. */
-static void link_up(void *arg)
+static void up(struct redis_session *session)
 {
-    struct redis_session *session = arg;
-    struct redis_batch *batch = &session->batch;
-    int64_t clock_ms = redis_link_greeting(session->link)->clock_ms;
-    struct moment now = loop_now(session->loop);
+    struct batch *batch = &session->batch;
 
     session->role_due = false;
     session->listening = session->unlistening = 0;
     breaks_up(&session->breaks);
-    if (clock_ms)
-        redis_session_set_clock(session, clock_ms);
+    if (session->greeting.clock_ms)
+        redis_session_set_clock(session, session->greeting.clock_ms);
     if (batch->wanted == 0) {
         complete(session, NULL);
         return;
@@ -143,20 +505,162 @@ static void link_up(void *arg)
     if (!batch->ahead)
         send_batch(session);
     else if (batch->patience)
-        batch->until = moment_min(batch->until, moment_plus(now, batch->patience));
+        batch->until =
+            moment_min(batch->until, moment_plus(loop_now(session->loop), batch->patience));
     strbuf_free(&batch->commands);
     loop_arm(session->loop, &session->timer, batch->until);
 }
 
 /* A batch without commands ends when the loop turns. */
-static void timed_out(struct loop_timer *timer)
+static void batch_overdue(struct redis_session *session)
 {
-    struct redis_session *session = timer->owner;
-
     if (session->batch.wanted == 0)
         complete(session, NULL);
     else
         fail_unreachable(session, "no answer in time");
+}
+
+/* -- undoing --------------------------------------------------------------------------------- */
+
+static void leave_undone(struct redis_session *session, bool undone)
+{
+    if (undone)
+        session->batch.state = BATCH_WAITING;
+    leave_refused(session);
+}
+
+/* All replies to the batch have come. The batch itself stays, for another server. */
+static void undo(struct redis_session *session)
+{
+    struct batch *batch = &session->batch;
+    bool done = session->events->misdirected(session->arg, batch->replies, batch->got);
+    struct strbuf bytes = session->adding;
+
+    session->adding = (struct strbuf){0};
+    drop_replies(batch);
+    session->undo.expects = UNDO_COMMAND;
+    if (bytes.size > 0)
+        send_bytes(session, &bytes);
+    else
+        leave_undone(session, !done);
+    strbuf_free(&bytes);
+}
+
+/* A batch that came with a greeting that is refused is refused as well, unless other users may do
+ * it: its own replies tell. */
+static void hear_undoing(struct redis_session *session, redisReply *reply)
+{
+    struct batch *batch = &session->batch;
+    bool undone = reply->type != REDIS_REPLY_ERROR;
+
+    if (session->undo.expects == UNDO_BATCH) {
+        batch->replies[batch->got++] = reply;
+        if (batch->got == batch->wanted)
+            undo(session);
+        return;
+    }
+    freeReplyObject(reply);
+    if (session->undo.expects == UNDO_COMMAND)
+        leave_undone(session, undone);
+    else if (--session->undo.greeting_left == 0)
+        session->undo.expects = UNDO_BATCH;
+}
+
+static void undoing_broken(struct redis_session *session, const char *why)
+{
+    (void)why;
+    leave_undone(session, redis_error_turns_away(session->failure.said));
+}
+
+/* -- greeting -------------------------------------------------------------------------------- */
+
+/* A batch that went out may go out once more, on another connection: a server that is silent on one
+ * may answer on the next. */
+static bool may_repeat(const struct redis_session *session)
+{
+    return session->batch.ahead && session->batch.patience && !session->repeated;
+}
+
+static void connected(void *arg)
+{
+    struct redis_session *session = arg;
+    struct batch *batch = &session->batch;
+    struct moment now = loop_now(session->loop);
+    struct strbuf first = {0};
+
+    session->phase = PHASE_GREETING;
+    session->greeting_sent = now;
+    drop_replies(batch);
+    if (batch->ahead) {
+        batch->state = BATCH_SENT;
+        batch->sent_at = now;
+    }
+    loop_arm(session->loop, &session->timer, share_of_time(session, 1 + may_repeat(session)));
+    if (session->program)
+        redis_greeting_begin_host(&session->greeting, &session->address, session->password,
+                                  moment_until(now, session->until) / NS_PER_MS, &first);
+    else
+        redis_greeting_begin(&session->greeting, session->url, session->password,
+                             session->address.client, session->identify, &first);
+    if (batch->ahead)
+        strbuf_add(&first, batch->commands.text, batch->commands.size);
+    send_bytes(session, &first);
+    explicit_bzero(first.text, first.size);
+    strbuf_free(&first);
+}
+
+static void moved(void *arg);
+
+static void accepted(struct redis_session *session)
+{
+    session->phase = PHASE_UP;
+    session->reread = false;
+    session->round_trip = moment_until(session->greeting_sent, loop_now(session->loop));
+    loop_disarm(session->loop, &session->timer);
+    locator_watch(session->locator, session->password, moved, session);
+    up(session);
+}
+
+/* A server that may have moved is looked for elsewhere. */
+static void explain_refusal(struct redis_session *session, struct answer *why)
+{
+    if (session->greeting.replica && locator_fails_over(session->locator))
+        why->cause = CAUSE_NOT_READY;
+    redis_session_annotate(session, why);
+}
+
+static void refused(struct redis_session *session)
+{
+    int left = redis_greeting_left(&session->greeting);
+
+    explain_refusal(session, &session->failure);
+    session->undo = (struct undo){left > 0 ? UNDO_GREETING : UNDO_BATCH, left};
+    if (may_be_done(session))
+        session->phase = PHASE_UNDOING;
+    else
+        leave_refused(session);
+}
+
+static void hear_greeting(struct redis_session *session, redisReply *reply)
+{
+    enum greeting_state state = redis_greeting_hear(&session->greeting, reply, &session->failure);
+
+    freeReplyObject(reply);
+    switch (state) {
+    case GREETING_GOING: break;
+    case GREETING_DONE: accepted(session); break;
+    case GREETING_REFUSED: refused(session); break;
+    }
+}
+
+static void greeting_overdue(struct redis_session *session)
+{
+    if (may_repeat(session)) {
+        session->repeated = true;
+        start_over(session);
+    } else {
+        retry_or_fail_with(session, stream_overdue(session->conn->stream));
+    }
 }
 
 /* -- replies --------------------------------------------------------------------------------- */
@@ -182,17 +686,17 @@ static void fail_for_move(struct redis_session *session, const char *why)
 
     redis_error_answer(why, &failure);
     failure.cause = CAUSE_NOT_READY;
-    redis_link_annotate(session->link, &failure);
+    redis_session_annotate(session, &failure);
     fail(session, &failure);
 }
 
 /* A server that may have moved is not believed to be in trouble: the next batch looks for it. */
 static bool has_to_move(struct redis_session *session)
 {
-    const struct redis_batch *batch = &session->batch;
+    const struct batch *batch = &session->batch;
     const char *why = NULL;
 
-    for (size_t i = 0; redis_link_fails_over(session->link) && !why && i < batch->got; i++)
+    for (size_t i = 0; locator_fails_over(session->locator) && !why && i < batch->got; i++)
         why = trouble_in(batch->replies[i]);
     if (why)
         fail_for_move(session, why);
@@ -210,25 +714,35 @@ static bool is_refused_unsubscribe(const struct redis_session *session, const re
 static void hear_role(struct redis_session *session, redisReply *reply)
 {
     struct answer failure;
-    bool master = redis_link_is_master(session->link, reply, &failure);
+    bool master = reply->type == REDIS_REPLY_ERROR ||
+                  redis_greeting_is_master(&session->greeting, reply, &failure);
 
     freeReplyObject(reply);
     session->role_due = false;
     if (master)
         return;
+    explain_refusal(session, &failure);
     session->batch.state = BATCH_WAITING;
     fail(session, &failure);
 }
 
+static void lose(struct redis_session *session, const char *why)
+{
+    redis_session_close(session);
+    if (session->batch.state == BATCH_NONE)
+        breaks_down(&session->breaks);
+    else
+        fail_unreachable(session, why);
+}
+
 static void hear_batch(struct redis_session *session, redisReply *reply)
 {
-    struct redis_batch *batch = &session->batch;
+    struct batch *batch = &session->batch;
 
     if (batch->state == BATCH_NONE || batch->got == batch->wanted) {
         freeReplyObject(reply);
         /* A reply too many: those that follow would be taken for answers to something else. */
-        redis_link_close(session->link);
-        link_lost(session, "the server answers what it was not asked");
+        lose(session, "the server answers what it was not asked");
         return;
     }
     if (session->role_due && !is_refused_unsubscribe(session, reply)) {
@@ -251,10 +765,8 @@ static bool is_push(const redisReply *reply, const char *kind)
            strcmp(reply->element[0]->str, kind) == 0;
 }
 
-static void link_reply(void *arg, redisReply *reply)
+static void hear(struct redis_session *session, redisReply *reply)
 {
-    struct redis_session *session = arg;
-
     if ((session->listening || session->unlistening) && is_push(reply, "message")) {
         const redisReply *message = reply->element[2];
         const char *text = message->type == REDIS_REPLY_STRING ? message->str : "";
@@ -266,6 +778,62 @@ static void link_reply(void *arg, redisReply *reply)
     } else {
         hear_batch(session, reply);
     }
+}
+
+/* -- detached -------------------------------------------------------------------------------- */
+
+static void ignore(struct redis_session *session, redisReply *reply)
+{
+    (void)session;
+    freeReplyObject(reply);
+}
+
+static void end(struct redis_session *session, const char *why)
+{
+    (void)why;
+    redis_session_close(session);
+}
+
+/* -- the phases ------------------------------------------------------------------------------ */
+
+/* The phases, and their reaction to each event; NULL: it cannot happen. */
+static const struct {
+    void (*overdue)(struct redis_session *session);
+    void (*broken)(struct redis_session *session, const char *why);
+    void (*reply)(struct redis_session *session, redisReply *reply);
+} phases[] = {
+    [PHASE_DOWN] = {NULL, NULL, NULL},
+    [PHASE_LOCATING] = {search_overdue, NULL, NULL},
+    [PHASE_CONNECTING] = {connect_overdue, connect_broken, NULL},
+    [PHASE_GREETING] = {greeting_overdue, retry_or_fail_with, hear_greeting},
+    [PHASE_UNDOING] = {leave_refused, undoing_broken, hear_undoing},
+    [PHASE_FAILED] = {failed_soon, NULL, NULL},
+    [PHASE_PAUSING] = {pause_over, NULL, NULL},
+    [PHASE_UP] = {batch_overdue, lose, hear},
+    [PHASE_DETACHED] = {NULL, end, ignore},
+};
+
+static void timed_out(struct loop_timer *timer)
+{
+    struct redis_session *session = timer->owner;
+    phases[session->phase].overdue(session);
+}
+
+static void replied(void *arg, redisReply *reply)
+{
+    struct redis_session *session = arg;
+    phases[session->phase].reply(session, reply);
+}
+
+static void broken(void *arg, const char *why)
+{
+    struct redis_session *session = arg;
+    phases[session->phase].broken(session, why);
+}
+
+static void moved(void *arg)
+{
+    broken(arg, "the sentinels name another master");
 }
 
 /* -- from outside ---------------------------------------------------------------------------- */
@@ -280,35 +848,71 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
                                         const struct redis_session_events *events, void *arg,
                                         char *fault, size_t size)
 {
-    static const struct redis_link_events link_events = {link_up, link_failed, link_misdirected,
-                                                         link_reply, link_lost};
+    static const struct conn_events conn_events = {connected, replied, broken};
     struct redis_session *session = mem_zeroed(sizeof *session);
 
-    *session = (struct redis_session){.loop = loop, .events = events, .arg = arg};
+    /* A literal would touch two pages, most of which a short run never needs. */
+    session->loop = loop;
+    session->address = *address;
+    session->url = address->urls;
+    session->events = events;
+    session->arg = arg;
     session->timer = (struct loop_timer){.fire = timed_out, .owner = session};
+    session->password = store_address_password(address);
     breaks_init(&session->breaks, loop, tell_broken, session);
-    session->link =
-        redis_link_new(loop, address, &session->batch, &link_events, session, fault, size);
-    if (session->link)
-        return session;
-    free(session);
-    return NULL;
+    url_print(session->url, session->name, sizeof session->name);
+    if (session->url->record->start_server)
+        strcpy(session->name, "the local server");
+    bool over_tls = session->url->tls && !session->url->record->program;
+    if (over_tls)
+        session->tls = tls_new(&session->address.tls, fault, size);
+    if (!over_tls || session->tls)
+        session->locator = locator_new(loop, session->url, session->tls, fault, size);
+    if (!session->locator) {
+        tls_discard(session->tls);
+        free(session);
+        return NULL;
+    }
+    session->conn = conn_new(loop, &conn_events, session);
+    return session;
 }
 
 void redis_session_free(struct redis_session *session)
 {
-    loop_disarm(session->loop, &session->timer);
+    redis_session_close(session);
     breaks_cancel(&session->breaks);
-    redis_link_free(session->link);
+    conn_free(session->conn);
+    locator_free(session->locator);
+    tls_discard(session->tls);
+    free(session->file_password);
     strbuf_free(&session->adding);
-    strbuf_free(&session->batch.commands);
-    free_replies(&session->batch);
+    free_batch(&session->batch);
     free(session);
 }
 
-struct redis_link *redis_session_link(const struct redis_session *session)
+void redis_session_identify(struct redis_session *session)
 {
-    return session->link;
+    session->identify = true;
+}
+
+void redis_session_set_lease(struct redis_session *session, int64_t lease)
+{
+    locator_set_lease(session->locator, lease);
+}
+
+bool redis_session_is_up(const struct redis_session *session)
+{
+    return session->phase == PHASE_UP;
+}
+
+const struct redis_greeting *redis_session_greeting(const struct redis_session *session)
+{
+    return &session->greeting;
+}
+
+int64_t redis_session_round_trip(const struct redis_session *session)
+{
+    return session->round_trip;
 }
 
 void redis_session_add(struct redis_session *session, int argc, const char **argv)
@@ -319,18 +923,29 @@ void redis_session_add(struct redis_session *session, int argc, const char **arg
 void redis_session_check_role(struct redis_session *session)
 {
     const char *role[] = {"ROLE"};
-    const struct redis_greeting *greeting = redis_link_greeting(session->link);
+    const struct redis_greeting *greeting = &session->greeting;
 
     session->role_due =
-        redis_link_is_up(session->link) && greeting->replicas >= 0 && !greeting->cluster;
+        redis_session_is_up(session) && greeting->replicas >= 0 && !greeting->cluster;
     if (session->role_due)
         redis_session_add(session, 1, role);
+}
+
+static void start(struct redis_session *session)
+{
+    session->until =
+        moment_min(session->batch.until,
+                   moment_plus(loop_now(session->loop), session->address.connect_timeout));
+    session->endpoint_next = 0;
+    session->searched = session->repeated = false;
+    session->attempts = 0;
+    connect_next(session);
 }
 
 static void begin(struct redis_session *session, size_t replies, struct moment until)
 {
     breaks_cancel(&session->breaks); /* a broken connection is found now */
-    session->batch = (struct redis_batch){
+    session->batch = (struct batch){
         .state = BATCH_WAITING,
         .commands = session->adding,
         .until = until,
@@ -346,8 +961,8 @@ void redis_session_send(struct redis_session *session, size_t replies, size_t ch
 {
     begin(session, replies, until);
     session->will_listen = channels;
-    if (!redis_link_is_up(session->link)) {
-        redis_link_start(session->link);
+    if (!redis_session_is_up(session)) {
+        start(session);
     } else if (replies == 0) {
         loop_arm(session->loop, &session->timer, loop_now(session->loop));
     } else {
@@ -359,7 +974,7 @@ void redis_session_send(struct redis_session *session, size_t replies, size_t ch
 void redis_session_send_ahead(struct redis_session *session, size_t replies, struct moment until,
                               int64_t patience)
 {
-    if (redis_link_is_up(session->link)) {
+    if (redis_session_is_up(session)) {
         redis_session_send(session, replies, 0, until);
         return;
     }
@@ -367,7 +982,7 @@ void redis_session_send_ahead(struct redis_session *session, size_t replies, str
     session->will_listen = 0;
     session->batch.ahead = true;
     session->batch.patience = patience;
-    redis_link_start(session->link);
+    start(session);
 }
 
 bool redis_session_send_nowait(struct redis_session *session)
@@ -376,10 +991,13 @@ bool redis_session_send_nowait(struct redis_session *session)
     if (session->batch.state == BATCH_SENT)
         session->listening = session->will_listen;
     loop_disarm(session->loop, &session->timer);
-    bool open = redis_link_detach(session->link);
+    bool open =
+        session->phase == PHASE_UP || (session->phase == PHASE_GREETING && may_be_done(session));
+    session->phase = PHASE_DETACHED;
+    if (!open)
+        redis_session_close(session);
     session->batch.state = BATCH_NONE;
-    free_replies(&session->batch);
-    strbuf_free(&session->batch.commands);
+    free_batch(&session->batch);
     if (open)
         send_commands(session, &session->adding);
     strbuf_free(&session->adding);

@@ -1,16 +1,23 @@
-/* A session with one Redis server: batches of commands, on a link (link.h) that is connected
- * whenever it is needed.
+/* A session with one Redis server: batches of commands, on a connection that is made whenever it is
+ * needed: it finds the server, connects and greets it (authentication, database, role, clock).
+ * Where the server may move to another host, the session follows it there.
  *
  * A batch goes out in one write; its replies come back together, or a failure does. There is one
  * batch at a time. A batch that is not answered in time costs the connection, and so does a reply
  * too many: a reply must never be taken for that to another batch. While the connection listens
  * (after a batch with SUBSCRIBE), the next batch ends that first; RESP2 allows nothing else on
- * it. */
+ * it.
+ *
+ * The first write of a connection is the greeting and, if the batch allows it, the batch behind it:
+ * the replies to the greeting are judged before those to the batch are believed, and what a wrong
+ * server has granted is undone there. */
 #ifndef RLOCK_STORE_REDIS_SESSION_H
 #define RLOCK_STORE_REDIS_SESSION_H
 
-#include "store/redis/link.h"
+#include "store/store.h"
 
+struct redisReply;
+struct redis_greeting;
 struct redis_session;
 
 struct redis_session_events {
@@ -37,8 +44,23 @@ struct redis_session *redis_session_new(struct loop *loop, const struct store_ad
                                         const struct redis_session_events *events, void *arg,
                                         char *fault, size_t size);
 void redis_session_free(struct redis_session *session);
-/* The session keeps the link, which is never started from outside. */
-struct redis_link *redis_session_link(const struct redis_session *session);
+
+/* Makes each greeting ask the server which one it is: a member of a quorum, which a replica cannot
+ * be. To be called before the first connection. */
+void redis_session_identify(struct redis_session *session);
+/* A lease of "lease" ns depends on this server from now on; 0: not known. */
+void redis_session_set_lease(struct redis_session *session, int64_t lease);
+
+bool redis_session_is_up(const struct redis_session *session);
+/* Ends the connection, without an event. */
+void redis_session_close(struct redis_session *session);
+/* The replies to the latest greeting. */
+const struct redis_greeting *redis_session_greeting(const struct redis_session *session);
+/* Returns how long the server took to answer the latest greeting, in ns; 0: none was answered. */
+int64_t redis_session_round_trip(const struct redis_session *session);
+/* Puts in front of the text of an answer whose it is: the URL, where the server was found, and the
+ * user if the server refuses what that user may not do. */
+void redis_session_annotate(const struct redis_session *session, struct answer *answer);
 
 /* Makes the server say with the next batch whether it still is a master, if it has told its role in
  * the greeting: a replica refuses to write, but answers reads. To be called before the batch is put

@@ -56,7 +56,6 @@ struct redis_store {
     struct store base;
     struct loop *loop;
     struct redis_session *session;
-    struct redis_link *link; /* the session's */
     char *prefix;
     int db;
     struct redis_terms terms;
@@ -241,7 +240,7 @@ static enum form choose_form(const struct redis_store *store)
 static bool goes_ahead(const struct redis_store *store)
 {
     return store->call.ahead && choose_form(store) == FORM_ALONE && !is_replicated(store) &&
-           !store->call.names_server && !store->in_cluster && !redis_link_is_up(store->link);
+           !store->call.names_server && !store->in_cluster && !redis_session_is_up(store->session);
 }
 
 /* Adds the call, and behind it the WAIT for the replicas: for half of the time that is left, so
@@ -263,7 +262,7 @@ static size_t add_alone(struct redis_store *store, struct moment now)
 static int64_t clock_at(const struct redis_store *store, struct moment now)
 {
     int64_t told = redis_session_clock(store->session, now);
-    return told || redis_link_is_up(store->link) ? told : clock_wall() / NS_PER_MS;
+    return told || redis_session_is_up(store->session) ? told : clock_wall() / NS_PER_MS;
 }
 
 /* The call must not be done after "until", when its caller does not wait any more. */
@@ -280,7 +279,7 @@ static void set_not_after(struct redis_store *store, struct moment now)
 /* Returns how long to wait for a reply: at least two round trips. */
 static int64_t request_time(const struct redis_store *store)
 {
-    int64_t trips = 2 * redis_link_round_trip(store->link);
+    int64_t trips = 2 * redis_session_round_trip(store->session);
     int64_t least = store->has_host ? HOST_REQUEST_NS : REQUEST_NS;
     return trips > least ? trips : least;
 }
@@ -360,7 +359,7 @@ static void drop_operation(struct redis_store *store)
 static void finish(struct redis_store *store, struct answer *answer)
 {
     if (redis_error_is_senseless(answer))
-        redis_link_close(store->link);
+        redis_session_close(store->session);
     answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & NEXT_FOR_REPLICAS;
     drop_operation(store);
     store->report.sent = false;
@@ -497,7 +496,7 @@ static void finish_call(struct redis_store *store, struct answer *answer)
         return;
     }
     if (answer->said[0] && answer->verdict == VERDICT_UNKNOWN)
-        redis_link_annotate(store->link, answer);
+        redis_session_annotate(store->session, answer);
     answer->from = redis_session_sent_at(store->session);
     answer->deaf = is_deaf(store, answer);
     int64_t poll = poll_time(store, answer);
@@ -562,7 +561,7 @@ static void send_first(struct redis_store *store)
     loop_disarm(store->loop, &store->poll);
     if (goes_ahead(store))
         send_ahead(store);
-    else if (redis_link_is_up(store->link))
+    else if (redis_session_is_up(store->session))
         send_call(store);
     else
         redis_session_connect(store->session, store->until);
@@ -574,7 +573,7 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
 
     if (!redis_survey_hear(store->survey, replies, count, &answer)) {
         if (answer.said[0] && answer.verdict == VERDICT_UNKNOWN)
-            redis_link_annotate(store->link, &answer);
+            redis_session_annotate(store->session, &answer);
         finish(store, &answer);
         return;
     }
@@ -667,8 +666,8 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     struct redis_store *store = arg;
 
     snprintf(store->report.server, sizeof store->report.server, "%s",
-             redis_link_greeting(store->link)->node);
-    store->replicas.known = redis_link_greeting(store->link)->replicas;
+             redis_session_greeting(store->session)->node);
+    store->replicas.known = redis_session_greeting(store->session)->replicas;
     note_redirection(store, replies, count);
     if (failure)
         fail(store, failure);
@@ -739,7 +738,7 @@ static void acquire(struct redis_store *store, const struct acquire_request *req
     store->offers = may_offer(store, request);
     store->lease = request->lease;
     store->in_time = true;
-    redis_link_set_lease(store->link, request->lease);
+    redis_session_set_lease(store->session, request->lease);
     redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
     send_first(store);
 }
@@ -747,7 +746,7 @@ static void acquire(struct redis_store *store, const struct acquire_request *req
 /* Whether a renewal has no time for a second trip: its command would have to end before. */
 static bool is_far(const struct redis_store *store, int64_t lease)
 {
-    return 2 * redis_link_round_trip(store->link) > lease / TRIP_SHARE;
+    return 2 * redis_session_round_trip(store->session) > lease / TRIP_SHARE;
 }
 
 /* A renewal on a new connection goes out with the greeting: the next one listens. On a long way the
@@ -758,7 +757,7 @@ static void renew(struct redis_store *store, const struct renew_request *request
     redis_call_renew(&store->call, &store->terms, store->prefix, request, settled);
     store->call.whole = request->lease && !store->knows_renewal && is_far(store, request->lease);
     store->in_time = true;
-    store->listen = request->listen && redis_link_is_up(store->link);
+    store->listen = request->listen && redis_session_is_up(store->session);
     send_first(store);
 }
 
@@ -788,7 +787,7 @@ static bool redis_release_nowait(struct store *base, const struct release_reques
     drop_operation(store);
     store->asking = asking;
     redis_call_release(&store->call, &plain, store->prefix, request);
-    store->call.db = redis_link_is_up(store->link) ? 0 : store->db;
+    store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
     /* A server that has not answered the call before finds the connection closed when it does, and
      * handles only the 16 KB that it has read. The reply about a digest that it does not know will
      * not be read, so the script itself follows. */
@@ -868,7 +867,7 @@ static void redis_start(struct store *base, const struct operation *operation)
 
 bool store_redis_is_up(const struct store *node)
 {
-    return redis_link_is_up(((const struct redis_store *)(const void *)node)->link);
+    return redis_session_is_up(((const struct redis_store *)(const void *)node)->session);
 }
 
 const char *store_redis_moved(const struct store *node)
@@ -896,7 +895,6 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
         free(store);
         return NULL;
     }
-    store->link = redis_session_link(store->session);
     store->db = address->urls->db;
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->record->is_sharded;
@@ -934,7 +932,7 @@ bool store_redis_open_member(struct loop *loop, const struct store_address *addr
 
     if (!store)
         return false;
-    redis_link_identify(store->link);
+    redis_session_identify(store->session);
     store->terms.member = true;
     set_marker(store, "quorum");
     *member = (struct member){&store->base, report_of_member};
