@@ -13,6 +13,20 @@ const char *redis_reply_string(const struct redisReply *reply, size_t i)
                : NULL;
 }
 
+const char *redis_reply_error(redisReply *const *replies, size_t count,
+                              bool (*matters)(const char *text))
+{
+    const char *found = NULL;
+
+    for (size_t i = 0; !found && i < count; i++) {
+        if (replies[i]->type == REDIS_REPLY_ERROR && matters(replies[i]->str))
+            found = replies[i]->str;
+        else if (replies[i]->type == REDIS_REPLY_ARRAY)
+            found = redis_reply_error(replies[i]->element, replies[i]->elements, matters);
+    }
+    return found;
+}
+
 /* Any number; 0: none. */
 static int64_t number_at(const struct redisReply *reply, size_t i)
 {

@@ -24,6 +24,10 @@ const char *redis_reply_string(const struct redisReply *reply, size_t i);
 /* NULL: none. */
 const struct redisReply *redis_reply_list(const struct redisReply *reply, size_t i);
 
+/* Returns the first error among the replies, however deep, that "matters"; NULL: there is none. */
+const char *redis_reply_error(struct redisReply *const *replies, size_t count,
+                              bool (*matters)(const char *text));
+
 /* The numbers. None is larger than the bound that is named here, whatever the server says. */
 
 /* Exact, from 0 to REDIS_NUMBER_MAX; -1: there is none, or another one. */

@@ -48,11 +48,17 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
                           const char *password, const char *client, bool member,
                           struct strbuf *bytes)
 {
-    const char *name[] = {"CLIENT", "SETNAME", client};
-    const char *auth[] = {"AUTH", url->user ? url->user : password, password};
     char db[16];
-    const char *select[] = {"SELECT", db}, *asking[] = {"ASKING"}, *role[] = {"ROLE"};
-    const char *time[] = {"TIME"}, *info[] = {"INFO", "server"};
+    const char *user = url->user;
+    const char *commands[STEP_END][3] = {
+        [STEP_AUTH] = {"AUTH", user ? user : password, user ? password : NULL},
+        [STEP_NAME] = {"CLIENT", "SETNAME", client},
+        [STEP_SELECT] = {"SELECT", db},
+        [STEP_ASKING] = {"ASKING"},
+        [STEP_ROLE] = {"ROLE"},
+        [STEP_TIME] = {"TIME"},
+        [STEP_INFO] = {"INFO", "server"},
+    };
 
     *greeting = (struct redis_greeting){.db = url->db,
                                         .named = *client,
@@ -61,18 +67,12 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
                                         .replicas = -1};
     greeting->step = password ? STEP_AUTH : next_step(greeting, STEP_AUTH);
     snprintf(db, sizeof db, "%d", url->db);
-    if (password)
-        conn_encode(bytes, url->user ? 3 : 2, auth);
-    if (*client)
-        conn_encode(bytes, 3, name);
-    if (url->db != 0)
-        conn_encode(bytes, 2, select);
-    if (greeting->cluster)
-        conn_encode(bytes, 1, asking);
-    conn_encode(bytes, 1, role);
-    conn_encode(bytes, 1, time);
-    if (member)
-        conn_encode(bytes, 2, info);
+    for (int step = greeting->step; step < STEP_END; step = next_step(greeting, step)) {
+        int argc = 1;
+        while (argc < 3 && commands[step][argc])
+            argc++;
+        conn_encode(bytes, argc, commands[step]);
+    }
 }
 
 void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
@@ -151,13 +151,6 @@ int redis_greeting_replicas(const struct redisReply *role)
     return replicas->elements < REPLICAS_MAX ? (int)replicas->elements : REPLICAS_MAX;
 }
 
-/* Returns the clock in ms; 0: none. */
-static int64_t clock_of(const redisReply *reply)
-{
-    int64_t us = redis_reply_time(reply);
-    return us > 0 ? us / 1000 : 0;
-}
-
 /* run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
 static void read_node(const redisReply *reply, char node[MEMBER_SERVER_SIZE])
 {
@@ -196,7 +189,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
     if (greeting->step == STEP_ROLE)
         greeting->replicas = redis_greeting_replicas(reply);
     if (greeting->step == STEP_TIME)
-        greeting->clock_ms = clock_of(reply);
+        greeting->clock_ms = redis_reply_time(reply) / 1000; /* 0: none */
     if (greeting->step == STEP_INFO)
         read_node(reply, greeting->node);
     greeting->step = next_step(greeting, greeting->step);

@@ -9,6 +9,7 @@
 #include "os/program.h"
 #include "os/secret.h"
 #include "rules/error.h"
+#include "rules/reply.h"
 #include "store/breaks.h"
 #include "store/redis/find/locate.h"
 #include "store/redis/greeting.h"
@@ -665,42 +666,30 @@ static void greeting_overdue(struct redis_session *session)
 
 /* -- replies --------------------------------------------------------------------------------- */
 
-/* Returns the error in a reply that is a reason to look for the server anew: it is a replica, or in
- * a trouble that another server might not be in. NULL: none. */
-static const char *trouble_in(const redisReply *reply)
+/* Whether the error is a reason to look for the server anew: it is a replica, or in a trouble that
+ * another server might not be in. */
+static bool is_trouble(const char *error)
 {
-    const char *trouble = NULL;
-
-    if (reply->type == REDIS_REPLY_ERROR) {
-        enum redis_error class = redis_error_class(reply->str);
-        return class == REDIS_ERROR_READONLY || class == REDIS_ERROR_PASSING ? reply->str : NULL;
-    }
-    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && !trouble && i < reply->elements; i++)
-        trouble = trouble_in(reply->element[i]);
-    return trouble;
-}
-
-static void fail_for_move(struct redis_session *session, const char *why)
-{
-    struct answer failure = {.verdict = VERDICT_UNKNOWN};
-
-    redis_error_answer(why, &failure);
-    failure.cause = CAUSE_NOT_READY;
-    redis_session_annotate(session, &failure);
-    fail(session, &failure);
+    enum redis_error class = redis_error_class(error);
+    return class == REDIS_ERROR_READONLY || class == REDIS_ERROR_PASSING;
 }
 
 /* A server that may have moved is not believed to be in trouble: the next batch looks for it. */
 static bool has_to_move(struct redis_session *session)
 {
-    const struct batch *batch = &session->batch;
-    const char *why = NULL;
+    struct answer failure = {.verdict = VERDICT_UNKNOWN};
+    const char *why =
+        locator_fails_over(session->locator)
+            ? redis_reply_error(session->batch.replies, session->batch.got, is_trouble)
+            : NULL;
 
-    for (size_t i = 0; locator_fails_over(session->locator) && !why && i < batch->got; i++)
-        why = trouble_in(batch->replies[i]);
-    if (why)
-        fail_for_move(session, why);
-    return why;
+    if (!why)
+        return false;
+    redis_error_answer(why, &failure);
+    failure.cause = CAUSE_NOT_READY;
+    redis_session_annotate(session, &failure);
+    fail(session, &failure);
+    return true;
 }
 
 /* UNSUBSCRIBE went out before the batch. An error instead of its pushes answers all of it. */

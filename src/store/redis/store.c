@@ -8,6 +8,7 @@
 #include "rules/error.h"
 #include "rules/handover.h"
 #include "rules/latch.h"
+#include "rules/reply.h"
 #include "rules/scripts.h"
 #include "store/redis/greeting.h"
 #include "store/redis/replicas.h"
@@ -345,10 +346,8 @@ static void send_ahead(struct redis_store *store)
 static void drop_operation(struct redis_store *store)
 {
     redis_call_drop(&store->call);
-    if (store->survey)
-        redis_survey_free(store->survey);
-    if (store->marks)
-        redis_survey_free(store->marks);
+    redis_survey_free(store->survey);
+    redis_survey_free(store->marks);
     store->survey = store->marks = NULL;
     store->listed = false;
     store->listen = store->in_time = store->asking = store->offers = false;
@@ -567,6 +566,12 @@ static void send_first(struct redis_store *store)
         redis_session_connect(store->session, store->until);
 }
 
+/* Whether the survey marks locks as paused. */
+static bool is_marking(const struct redis_store *store)
+{
+    return store->base.operation.verb == VERB_ADJUST;
+}
+
 static void hear_survey(struct redis_store *store, struct redisReply *const *replies, size_t count)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -581,8 +586,7 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     store->until = moment_plus(loop_now(store->loop), store->part_time);
     if (redis_survey_ask(store->survey, store->until))
         return;
-    if (redis_survey_is_marking(store->survey) && !store->listed &&
-        !redis_survey_has_marked(store->survey))
+    if (is_marking(store) && !store->listed && !redis_survey_has_marked(store->survey))
         answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_ABSENT};
     finish(store, &answer);
 }
@@ -629,24 +633,11 @@ static bool misdirected(void *arg, struct redisReply *const *replies, size_t cou
     return true;
 }
 
-/* Returns the first error that refers to another node; NULL: none. */
-static const char *redirection_in(const redisReply *reply)
-{
-    const char *found = NULL;
-
-    if (reply->type == REDIS_REPLY_ERROR)
-        return redis_error_is_redirection(reply->str) ? reply->str : NULL;
-    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && !found && i < reply->elements; i++)
-        found = redirection_in(reply->element[i]);
-    return found;
-}
-
 static void note_redirection(struct redis_store *store, redisReply *const *replies, size_t count)
 {
-    const char *found = NULL;
+    const char *found =
+        store->in_cluster ? redis_reply_error(replies, count, redis_error_is_redirection) : NULL;
 
-    for (size_t i = 0; store->in_cluster && !found && i < count; i++)
-        found = redirection_in(replies[i]);
     snprintf(store->moved, sizeof store->moved, "%s", found ? found : "");
 }
 
@@ -656,7 +647,7 @@ static void fail(struct redis_store *store, const struct answer *failure)
     struct answer told = *failure;
 
     store->knows_renewal = false;
-    told.maybe_done &= !store->survey || redis_survey_is_marking(store->survey);
+    told.maybe_done &= !store->survey || is_marking(store);
     finish(store, &told);
 }
 
@@ -811,8 +802,8 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
 {
     if (request->glob) {
         const struct survey_request which = {.patterns = &request->key, .pattern_count = 1};
-        store->marks = redis_survey_new(store->session, store->prefix, store->terms.pauses, &which);
-        redis_survey_mark(store->marks);
+        store->marks = redis_survey_new(store->session, store->prefix, store->terms.pauses, &which,
+                                        true, false);
         store->part_time = moment_until(loop_now(store->loop), store->until);
         redis_call_pauses(&store->call, &store->terms, store->prefix, request);
     } else {
@@ -823,8 +814,8 @@ static void adjust(struct redis_store *store, const struct adjust_request *reque
 
 static void survey(struct redis_store *store, const struct survey_request *request)
 {
-    store->survey = redis_survey_new(store->session, store->prefix, store->terms.pauses, request);
-    redis_survey_at_node(store->survey, store->asking);
+    store->survey = redis_survey_new(store->session, store->prefix, store->terms.pauses, request,
+                                     false, store->asking);
     store->part_time = moment_until(loop_now(store->loop), store->until);
     redis_session_check_role(store->session);
     redis_survey_ask(store->survey, store->until);

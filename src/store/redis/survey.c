@@ -78,7 +78,8 @@ static void add_key(struct redis_survey *survey, const char *pattern)
 }
 
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
-                                      const char *pauses, const struct survey_request *request)
+                                      const char *pauses, const struct survey_request *request,
+                                      bool marking, bool asking)
 {
     struct redis_survey *survey = mem_zeroed(sizeof *survey);
 
@@ -86,6 +87,8 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
     survey->prefix = prefix;
     survey->pauses = pauses;
     survey->request = *request;
+    survey->marking = marking;
+    survey->asking = asking;
     snprintf(survey->runs, sizeof survey->runs, "%u", request->runs);
     strcpy(survey->cursor, "0");
     if (request->pattern_count == 0)
@@ -100,21 +103,6 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
     return survey;
 }
 
-void redis_survey_at_node(struct redis_survey *survey, bool asking)
-{
-    survey->asking = asking;
-}
-
-void redis_survey_mark(struct redis_survey *survey)
-{
-    survey->marking = true;
-}
-
-bool redis_survey_is_marking(const struct redis_survey *survey)
-{
-    return survey->marking;
-}
-
 bool redis_survey_has_marked(const struct redis_survey *survey)
 {
     return survey->marked;
@@ -122,6 +110,8 @@ bool redis_survey_has_marked(const struct redis_survey *survey)
 
 void redis_survey_free(struct redis_survey *survey)
 {
+    if (!survey)
+        return;
     for (size_t i = 0; i < survey->glob_count; i++)
         free(survey->globs[i]);
     for (size_t i = 0; i < survey->entry_count; i++) {

@@ -12,18 +12,16 @@ struct redis_survey;
 
 /* Copies the patterns of the request. pauses: the key of the pauses of GLOBs, which the request's
  * "paused" is told of, and which unused locks are shown with; NULL: none. Borrowed like the prefix.
- * The session carries the survey's batches; its owner hands the replies to redis_survey_hear(). */
+ * The session carries the survey's batches; its owner hands the replies to redis_survey_hear().
+ * marking: marks each lock as the pauses of GLOBs say, in place of looking at it. asking: the node
+ * of a Cluster is only about to get the slot. */
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
-                                      const char *pauses, const struct survey_request *request);
+                                      const char *pauses, const struct survey_request *request,
+                                      bool marking, bool asking);
+/* Harmless for NULL. */
 void redis_survey_free(struct redis_survey *survey);
 
-/* asking: the node of a Cluster is only about to get the slot. */
-void redis_survey_at_node(struct redis_survey *survey, bool asking);
-
-/* Marks each lock as the pauses of GLOBs say, in place of looking at it. */
-void redis_survey_mark(struct redis_survey *survey);
-bool redis_survey_is_marking(const struct redis_survey *survey);
-/* Whether any lock was changed. */
+/* Whether any lock was marked. */
 bool redis_survey_has_marked(const struct redis_survey *survey);
 
 /* Sends the next batch; false: nothing is left. */
