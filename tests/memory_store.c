@@ -27,7 +27,7 @@
 #include "store/diagnosis.h"
 #include "store/views.h"
 #include "store/quorum/store_record.h"
-#include "store/redis/store_record.h"
+#include "store/redis/store.h"
 #include "store/url_parts.h"
 
 #define ENTRIES_MAX 32

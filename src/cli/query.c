@@ -28,10 +28,6 @@ bool query_open(struct query *query, const struct store_address *address, const 
                             .who = who,
                             .server_wait = who ? address->server_wait : 0};
     query->loop = loop_new();
-    if (!query->loop) {
-        snprintf(fault, size, "event loop failed: %s", strerror(errno));
-        return false;
-    }
     query->store = store_open(query->loop, address, fault, size);
     return query->store != NULL;
 }

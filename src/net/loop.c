@@ -31,9 +31,8 @@ struct loop {
 
 struct loop *loop_new(void)
 {
-    struct loop *loop = calloc(1, sizeof *loop);
-    if (!loop)
-        return NULL;
+    struct loop *loop = mem_zeroed(sizeof *loop);
+
     loop->signal_fd = -1;
     loop->timer_fd = -1;
     loop->armed = MOMENT_NEVER;

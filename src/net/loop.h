@@ -34,7 +34,6 @@ struct loop_timer {
     bool added;              /* the loop's */
 };
 
-/* NULL with errno where the kernel refuses a descriptor. */
 struct loop *loop_new(void);
 void loop_free(struct loop *loop);
 

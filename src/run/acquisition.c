@@ -185,7 +185,7 @@ static bool prepare(struct printer *printer)
 
     child_choose_signals(&caught);
     printer->loop = loop_new();
-    if (!printer->loop || loop_signals(printer->loop, &caught, on_signal, printer) < 0)
+    if (loop_signals(printer->loop, &caught, on_signal, printer) < 0)
         return false;
     printer->out = (struct loop_io){
         .fd = STDOUT_FILENO, .events = LOOP_WRITE, .ready = writable, .owner = printer};

@@ -632,8 +632,6 @@ int agent_main(int channel, struct offer *offer, pid_t peer, const struct proces
     char fault[256];
 
     agent.loop = loop_new();
-    if (!agent.loop)
-        return refuse(&agent, STATUS_SYSTEM, strerror(errno));
     agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
     presence_init(&agent.presence, agent.loop, peer, on_look, &agent);
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);

@@ -34,7 +34,7 @@ static bool await_death(pid_t parent)
 {
     struct loop *loop = loop_new();
     struct pid_watch watch = {0};
-    bool fine = loop && pid_watch_open(&watch, parent);
+    bool fine = pid_watch_open(&watch, parent);
 
     if (fine && getppid() == parent) {
         pid_watch_start(&watch, loop, on_death, loop);
@@ -123,7 +123,7 @@ static int prepare(struct fenced *all)
     child_choose_signals(&caught);
     all->loop = loop_new();
     all->job.lease = no_lease;
-    return all->loop && loop_signals(all->loop, &caught, on_signal, all) == 0 ? 0 : -1;
+    return loop_signals(all->loop, &caught, on_signal, all) == 0 ? 0 : -1;
 }
 
 /* Starts the guard after the command, which is killed with this process by itself: it has not

@@ -175,7 +175,7 @@ static int run(int socket, const void *arg)
         (struct loop_io){.fd = socket, .events = LOOP_READ, .ready = on_notice, .owner = &work};
     work.timer = (struct loop_timer){.fire = on_time, .owner = &work};
     work.loop = loop_new();
-    if (!work.loop || loop_signals(work.loop, &chld, on_signal, &work) < 0)
+    if (loop_signals(work.loop, &chld, on_signal, &work) < 0)
         return 1;
     loop_add(work.loop, &work.socket);
     return loop_run(work.loop) < 0;

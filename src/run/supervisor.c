@@ -630,7 +630,7 @@ static int prepare(struct supervisor *s)
     child_choose_signals(&caught);
     child_adopt_orphans();
     s->loop = loop_new();
-    if (!s->loop || loop_signals(s->loop, &caught, on_signal, s) < 0)
+    if (loop_signals(s->loop, &caught, on_signal, s) < 0)
         return -1;
     loop_add(s->loop, &s->channel);
     loop_arm(s->loop, &s->clock, MOMENT_NEVER);

@@ -3,7 +3,7 @@
 #include "store/hosted/store_record.h"
 #include "store/local/store_record.h"
 #include "store/quorum/store_record.h"
-#include "store/redis/store_record.h"
+#include "store/redis/store.h"
 #include "store/zookeeper/store_record.h"
 
 const struct store_record *const stores[] = {

@@ -12,7 +12,7 @@
 #include "store/cluster/map.h"
 #include "store/redis/greeting.h"
 #include "store/redis/doctor/judge.h"
-#include "store/redis/store_record.h"
+#include "store/redis/store.h"
 
 #include <hiredis/hiredis.h>
 

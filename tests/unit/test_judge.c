@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "store/cluster/checkup.h"
 #include "store/quorum/checkup.h"
-#include "store/redis/store_record.h"
+#include "store/redis/store.h"
 #include "cli/hints.h"
 #include "tap.h"
 

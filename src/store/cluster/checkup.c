@@ -1,7 +1,6 @@
 /* A look at the masters of a Redis Cluster. */
 #include "store/cluster/checkup.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -69,10 +68,6 @@ static bool ask_masters(const struct store_address *address, struct cluster_fact
     struct inquiry inquiry = {.loop = loop_new()};
 
     *facts = (struct cluster_facts){0};
-    if (!inquiry.loop) {
-        snprintf(fault, size, "cannot wait for the Cluster: %s", strerror(errno));
-        return false;
-    }
     bool able = ask(&inquiry, address, facts, fault, size);
     loop_free(inquiry.loop);
     return able;

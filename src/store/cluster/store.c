@@ -9,7 +9,7 @@
 #include "store/cluster/cluster.h"
 #include "store/cluster/several_keys.h"
 #include "store/cluster/survey.h"
-#include "store/redis/store_record.h"
+#include "store/redis/store.h"
 #include "store/url_parts.h"
 
 struct cluster_store {

@@ -1,7 +1,6 @@
 /* Asks a database server one question after the other, and judges the answers. */
 #include "store/hosted/checkup.h"
 
-#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -516,10 +515,6 @@ static bool open_both(struct examination *of, char *fault, size_t size)
     const struct store_address *address = of->plan->address;
 
     of->loop = loop_new();
-    if (!of->loop) {
-        snprintf(fault, size, "%s", strerror(errno));
-        return false;
-    }
     of->session = redis_session_new(of->loop, address, &events, of, fault, size);
     of->other = of->session ? redis_session_new(of->loop, address, &events, of, fault, size) : NULL;
     return of->other;
@@ -542,8 +537,7 @@ static bool check(const struct checkup_plan *plan, struct checkup *checkup, char
         redis_session_free(of->session);
     if (of->other)
         redis_session_free(of->other);
-    if (of->loop)
-        loop_free(of->loop);
+    loop_free(of->loop);
     free(of);
     return opened;
 }

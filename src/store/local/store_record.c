@@ -6,7 +6,6 @@
 #include "store/local/local.h"
 #include "store/redis/doctor/checkup.h"
 #include "store/redis/store.h"
-#include "store/redis/store_record.h"
 
 static bool find(char *socket, size_t size)
 {

@@ -1,5 +1,4 @@
 /* redis://, unix:// and sentinel://. */
-#include "store/redis/store_record.h"
 
 #include <string.h>
 

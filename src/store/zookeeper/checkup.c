@@ -1,7 +1,6 @@
 /* A look at a ZooKeeper ensemble. */
 #include "store/zookeeper/store_record.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,10 +58,6 @@ static bool look_at(const struct store_address *address, int64_t lease, struct l
     static const struct zk_session_events events = {done, poked};
 
     *look = (struct look){.loop = loop_new()};
-    if (!look->loop) {
-        snprintf(fault, size, "%s", strerror(errno));
-        return false;
-    }
     look->session = zk_session_new(look->loop, address, &events, look, fault, size);
     if (look->session) {
         open_session(look, lease);

@@ -13,7 +13,6 @@
 #include "store/redis/find/sentinels.h"
 #include "store/redis/session.h"
 
-#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 
@@ -546,10 +545,6 @@ static bool ask_server(const struct store_address *address, struct server_facts 
     struct inquiry inquiry = {.address = address, .facts = facts, .loop = loop_new()};
 
     know_nothing(facts);
-    if (!inquiry.loop) {
-        snprintf(fault, size, "event loop failed: %s", strerror(errno));
-        return false;
-    }
     inquiry.session = redis_session_new(inquiry.loop, address, &events, &inquiry, fault, size);
     if (inquiry.session) {
         inquire(&inquiry);
@@ -592,19 +587,15 @@ static bool check_sentinels(const struct store_address *address, struct diagnosi
 {
     struct sentinel_facts facts = {0};
     struct tls *tls = address->urls->tls ? tls_new(&address->tls, fault, size) : NULL;
-    struct loop *loop = loop_new();
 
-    if (!loop)
-        snprintf(fault, size, "event loop failed: %s", strerror(errno));
-    bool able = loop && (tls || !address->urls->tls);
-    if (able) {
-        ask_sentinels(loop, tls, address, &facts);
-        judge_sentinels(&facts, diagnosis);
-    }
+    if (address->urls->tls && !tls)
+        return false;
+    struct loop *loop = loop_new();
+    ask_sentinels(loop, tls, address, &facts);
+    judge_sentinels(&facts, diagnosis);
     tls_discard(tls);
-    if (loop)
-        loop_free(loop);
-    return able;
+    loop_free(loop);
+    return true;
 }
 
 /* -- findings ---------------------------------------------------------------------------------- */

@@ -57,14 +57,11 @@ static void judge_encryption(const struct wishes *wishes, struct diagnosis *diag
         diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "TLS");
     else if (is_on_this_host(wishes->url))
         diagnosis_add(diagnosis, "encryption", LEVEL_FINE, "", "none, on this host");
-    else if (wishes->secret)
-        diagnosis_add(diagnosis, "encryption", LEVEL_WARNING,
-                      "rediss://, if other people are on that network",
-                      "none: the password and the owners of locks can be read on the way");
     else
-        diagnosis_add(diagnosis, "encryption", LEVEL_NOTE,
+        diagnosis_add(diagnosis, "encryption", wishes->secret ? LEVEL_WARNING : LEVEL_NOTE,
                       "rediss://, if other people are on that network",
-                      "none: the owners of locks can be read on the way");
+                      "none: %sthe owners of locks can be read on the way",
+                      wishes->secret ? "the password and " : "");
 }
 
 /* -- what it is ------------------------------------------------------------------------------ */
@@ -79,11 +76,9 @@ static void judge_version(const struct server_facts *facts, const struct wishes 
     decimal_take(&version, INT_MAX, &major);
     if (!*facts->figures.version)
         diagnosis_add(diagnosis, "version", LEVEL_NOTE, "", "cannot tell");
-    else if (major < MAJOR_LEAST)
-        diagnosis_add(diagnosis, "version", LEVEL_UNFIT, "Redis 5.0 or later", "%s %s", software,
-                      facts->figures.version);
     else
-        diagnosis_add(diagnosis, "version", LEVEL_FINE, "", "%s %s", software,
+        diagnosis_add(diagnosis, "version", major < MAJOR_LEAST ? LEVEL_UNFIT : LEVEL_FINE,
+                      major < MAJOR_LEAST ? "Redis 5.0 or later" : "", "%s %s", software,
                       facts->figures.version);
     if (strcmp(facts->mode, "cluster") == 0 && !wishes->url->record->is_sharded)
         diagnosis_add(diagnosis, "mode", LEVEL_UNFIT, "cluster:// as its address",
