@@ -2,10 +2,8 @@
  * not. */
 #include "store/redis/replicas.h"
 
+#include "replies.h"
 #include "tap.h"
-
-#include <hiredis/hiredis.h>
-#include <stdlib.h>
 
 /* Right after the greeting: "known" replicas, -1: it did not tell. */
 static const struct {
@@ -89,48 +87,25 @@ static const char *tell(const struct answer *answer, char *out, size_t size)
     return out;
 }
 
-static redisReply *number_or_error(const char *text)
+/* A number, or an error. */
+static redisReply *reply_to_wait(const char *text)
 {
-    redisReply *reply = calloc(1, sizeof *reply);
-    char *end;
+    char bytes[200];
+    int length = snprintf(bytes, sizeof bytes, "%c%s\r\n",
+                          text[strspn(text, "-0123456789")] ? '-' : ':', text);
 
-    reply->integer = strtoll(text, &end, 10);
-    reply->type = *end ? REDIS_REPLY_ERROR : REDIS_REPLY_INTEGER;
-    if (*end)
-        reply->str = strdup(text);
-    return reply;
+    return reply_of(bytes, (size_t)length);
 }
 
-static redisReply *string(const char *text)
+static redisReply *reply_to_role(int replicas)
 {
-    redisReply *reply = calloc(1, sizeof *reply);
+    char words[60];
+    int used = snprintf(words, sizeof words, "*3 %s 42 *%d", replicas < 0 ? "slave" : "master",
+                        replicas < 0 ? 0 : replicas);
 
-    reply->type = REDIS_REPLY_STRING;
-    reply->str = strdup(text);
-    reply->len = strlen(text);
-    return reply;
-}
-
-static redisReply *list(size_t count)
-{
-    redisReply *reply = calloc(1, sizeof *reply);
-
-    reply->type = REDIS_REPLY_ARRAY;
-    reply->elements = count;
-    reply->element = calloc(count + 1, sizeof(redisReply *));
-    return reply;
-}
-
-static redisReply *role(int replicas)
-{
-    redisReply *reply = list(3);
-
-    reply->element[0] = string(replicas < 0 ? "slave" : "master");
-    reply->element[1] = number_or_error("42");
-    reply->element[2] = list(replicas < 0 ? 0 : (size_t)replicas);
     for (int i = 0; i < replicas; i++)
-        reply->element[2]->element[i] = list(0);
-    return reply;
+        used += snprintf(words + used, sizeof words - (size_t)used, " *0");
+    return reply_of_words(words);
 }
 
 static void test_greetings(void)
@@ -155,7 +130,7 @@ static void test_replies(void)
                                           .number = rows[i].number,
                                           .known = (int)rows[i].asked,
                                           .asked = rows[i].asked};
-        redisReply *replies[] = {number_or_error(rows[i].wait), role(rows[i].told)};
+        redisReply *replies[] = {reply_to_wait(rows[i].wait), reply_to_role(rows[i].told)};
         struct answer answer = {.verdict = VERDICT_GRANTED};
         char input[100], got[300];
         enum replicas_verdict verdict = redis_replicas_hear(&replicas, replies, &answer);

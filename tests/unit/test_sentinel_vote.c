@@ -9,96 +9,65 @@
  * master, s silent, d denies, f is not a Sentinel. Before it: + others tell of it, and the URL does
  * not name it; = both. After it: a digit by which it is known. */
 static const struct {
-    const char *words;
     const char *vote;
+    const char *const *words;
 } votes[] = {
     /* One. */
-    {"?", "open"},
-    {"A", "A by 1 of 1"},
-    {"u", "unknown by 1 of 1"},
-    {"s", "silent"},
-    {"d", "denied"},
-    {"f", "unfit"},
+    {"open", INPUTS("?")},
+    {"A by 1 of 1", INPUTS("A")},
+    {"unknown by 1 of 1", INPUTS("u")},
+    {"silent", INPUTS("s")},
+    {"denied", INPUTS("d")},
+    {"unfit", INPUTS("f")},
     /* More than half decide, the others need not be waited for. */
-    {"A?", "open"},
-    {"AA", "A by 2 of 2"},
-    {"A??", "open"},
-    {"?A?", "open"},
-    {"AA?", "A by 2 of 3"},
-    {"?AA", "A by 2 of 3"},
-    {"AAA", "A by 3 of 3"},
-    {"AAA??", "A by 3 of 5"},
-    {"AABB?", "open"},
-    {"AABBA", "A by 3 of 5"},
+    {"open", INPUTS("A?", "A??", "?A?", "AABB?")},
+    {"A by 2 of 2", INPUTS("AA")},
+    {"A by 2 of 3", INPUTS("AA?", "?AA")},
+    {"A by 3 of 3", INPUTS("AAA")},
+    {"A by 3 of 5", INPUTS("AAA??", "AABBA")},
     /* One that sees things differently changes nothing. */
-    {"AB?", "open"},
-    {"ABB", "B by 2 of 3"},
-    {"BAA", "A by 2 of 3"},
-    {"uAA", "A by 2 of 3"},
-    {"sAA", "A by 2 of 3"},
-    {"dAA", "A by 2 of 3"},
-    {"fAA", "A by 2 of 3"},
-    {"uuA", "unknown by 2 of 3"},
-    {"u?A", "open"},
+    {"open", INPUTS("AB?", "u?A")},
+    {"B by 2 of 3", INPUTS("ABB")},
+    {"A by 2 of 3", INPUTS("BAA", "uAA", "sAA", "dAA", "fAA")},
+    {"unknown by 2 of 3", INPUTS("uuA")},
     /* H133: one that cannot be reached, for whatever reason, is one of them. */
-    {"A?s", "open"},
-    {"Ass", "few, 1 of 3"},
-    {"sAs", "few, 1 of 3"},
-    {"uss", "few, 1 of 3"},
-    {"As", "few, 1 of 2"},
-    {"AAss", "few, 2 of 4"},
-    {"AAsss", "few, 2 of 5"},
-    {"ABsss", "few, 2 of 5"},
-    {"s?A", "open"},
-    {"ssAA", "few, 2 of 4"},
-    {"ssAAA", "A by 3 of 5"},
-    {"ssss", "silent"},
+    {"open", INPUTS("A?s", "s?A")},
+    {"few, 1 of 3", INPUTS("Ass", "sAs", "uss")},
+    {"few, 1 of 2", INPUTS("As")},
+    {"few, 2 of 4", INPUTS("AAss", "ssAA")},
+    {"few, 2 of 5", INPUTS("AAsss", "ABsss")},
+    {"A by 3 of 5", INPUTS("ssAAA")},
+    {"silent", INPUTS("ssss")},
     /* H133: and so are those that others tell of. */
-    {"A+?", "open"},
-    {"A+?+?", "open"},
-    {"A+s+s", "few, 1 of 3"},
-    {"A+A+s", "A by 2 of 3"},
-    {"A+A+?", "A by 2 of 3"},
-    {"A+B+B", "B by 2 of 3"},
-    {"A+B", "differ"},
-    {"A=s+s", "few, 1 of 3"},
-    {"A=A=s", "A by 2 of 3"},
-    {"A+d", "denied"},
+    {"open", INPUTS("A+?", "A+?+?")},
+    {"few, 1 of 3", INPUTS("A+s+s", "A=s+s")},
+    {"A by 2 of 3", INPUTS("A+A+s", "A+A+?", "A=A=s")},
+    {"B by 2 of 3", INPUTS("A+B+B")},
+    {"differ", INPUTS("A+B")},
+    {"denied", INPUTS("A+d")},
     /* A silent one of the URL may be one that others tell of by its address: one of them. */
-    {"AAs+s", "A by 2 of 3"},
-    {"AAs+?", "open"},
-    {"Ass+s+s", "few, 1 of 3"},
-    {"A+A+Ass", "A by 3 of 5"},
-    {"A+Ass", "few, 2 of 4"},
+    {"A by 2 of 3", INPUTS("AAs+s")},
+    {"open", INPUTS("AAs+?")},
+    {"few, 1 of 3", INPUTS("Ass+s+s")},
+    {"A by 3 of 5", INPUTS("A+A+Ass")},
+    {"few, 2 of 4", INPUTS("A+Ass")},
     /* But not where they tell of it as it stands in the URL. */
-    {"A=s+s+s+s", "few, 1 of 5"},
-    {"AA=s+s", "few, 2 of 4"},
-    {"A=A+A=s=s+s+s", "few, 3 of 7"},
+    {"few, 1 of 5", INPUTS("A=s+s+s+s")},
+    {"few, 2 of 4", INPUTS("AA=s+s")},
+    {"few, 3 of 7", INPUTS("A=A+A=s=s+s+s")},
     /* One by two addresses. */
-    {"A1+A1", "A by 1 of 1"},
-    {"A1+A1+A2", "A by 2 of 2"},
-    {"A1+s1", "A by 1 of 1"},
-    {"A1+?1", "A by 1 of 1"},
-    {"s1+A1", "A by 1 of 1"},
-    {"A1+B1", "A by 1 of 1"},
-    {"A1+B1+B2", "differ"},
-    {"A1A2s+s3", "A by 2 of 3"},
-    {"A1A1A1s+s", "few, 1 of 2"},
+    {"A by 1 of 1", INPUTS("A1+A1", "A1+s1", "A1+?1", "s1+A1", "A1+B1")},
+    {"A by 2 of 2", INPUTS("A1+A1+A2")},
+    {"differ", INPUTS("A1+B1+B2")},
+    {"A by 2 of 3", INPUTS("A1A2s+s3")},
+    {"few, 1 of 2", INPUTS("A1A1A1s+s")},
     /* They differ. */
-    {"AB", "differ"},
-    {"ABC", "differ"},
-    {"AABB", "differ"},
-    {"Au", "differ"},
-    {"ABu", "differ"},
-    {"sAB", "differ"},
-    {"ABs", "differ"},
+    {"differ", INPUTS("AB", "ABC", "AABB", "Au", "ABu", "sAB", "ABs")},
     /* Why there is no vote. */
-    {"Add", "denied"},
-    {"sds", "denied"},
-    {"fss", "unfit"},
-    {"fds", "denied"},
-    {"sss", "silent"},
-    {"sds?", "open"},
+    {"denied", INPUTS("Add", "sds", "fds")},
+    {"unfit", INPUTS("fss")},
+    {"silent", INPUTS("sss")},
+    {"open", INPUTS("sds?")},
 };
 
 static size_t read_words(const char *text, struct sentinel_word *words)
@@ -149,9 +118,11 @@ static void test_votes(void)
     struct sentinel_word words[16];
 
     for (size_t i = 0; i < COUNT(votes); i++) {
-        size_t count = read_words(votes[i].words, words);
-        struct sentinel_vote vote = sentinel_vote(words, count);
-        tap_is(describe(words, &vote), votes[i].vote, "vote", votes[i].words);
+        EACH(text, votes[i].words) {
+            size_t count = read_words(*text, words);
+            struct sentinel_vote vote = sentinel_vote(words, count);
+            tap_is(describe(words, &vote), votes[i].vote, "vote", *text);
+        }
     }
 }
 

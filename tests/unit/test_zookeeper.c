@@ -42,7 +42,7 @@ static const struct {
 
 static void test_paths(void)
 {
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    for (size_t i = 0; i < COUNT(paths); i++) {
         struct jute_text name = {paths[i].name, strlen(paths[i].name)};
         char *path = zk_path_of_key("/f", paths[i].key), *key = zk_path_to_key(name);
         bool there = strncmp(path, "/f/", 3) == 0 && strcmp(path + 3, paths[i].name) == 0;
@@ -51,8 +51,7 @@ static void test_paths(void)
         free(path);
         free(key);
     }
-    for (const char *const *name = (const char *const[]){"%2", "%41", "a b", "%2f", "", NULL};
-         *name; name++) {
+    EACH(name, INPUTS("%2", "%41", "a b", "%2f", "")) {
         char *key = zk_path_to_key((struct jute_text){*name, strlen(*name)});
         tap_ok(!key, "no key's: '%s'", *name);
         free(key);
@@ -65,45 +64,33 @@ static void test_paths(void)
  * index of the child that is in its way. */
 static const struct {
     const char *what;
-    const char *names[NAMES_MAX + 1];
     const char *judged; /* in the order of numbers */
     size_t holders;
+    const char *names[NAMES_MAX + 1];
 } queues[] = {
-    {"none", {NULL}, "", 0},
-    {"a writer's two nodes are one", {LOCK(A, "0000000000"), WRITE(A, "0000000001")}, "HH", 1},
-    {"the second waits for the first",
-     {WRITE(B, "0000000003"), LOCK(B, "0000000002"), LOCK(A, "0000000000"), WRITE(A, "0000000001")},
-     "HH1-",
-     1},
-    {"readers share", {READ(A, "0000000000"), READ(B, "0000000001")}, "HH", 2},
-    {"a reader behind a writer behind a reader",
-     {READ(A, "0000000000"), LOCK(B, "0000000001"), WRITE(B, "0000000002"), READ(C, "0000000003")},
-     "H0-2",
-     1},
-    {"a writer behind readers",
-     {READ(A, "0000000000"), READ(B, "0000000001"), LOCK(C, "0000000002")},
-     "HH1",
-     2},
-    {"nested in a writer: before the waiters",
-     {LOCK(A, "0000000000"), WRITE(A, "0000000001"), LOCK(C, "0000000002"), LOCK(B, "0000000000"),
-      WRITE(B, "0000000000")},
-     "HHHH3",
-     2},
-    {"numbers that overflow",
-     {LOCK(A, "2147483647"), LOCK(B, "-2147483648"), LOCK(C, "-2147483647")},
-     "H01",
-     1},
-    {"negative numbers of nine digits",
-     {WRITE(A, "-000000002"), WRITE(B, "-000000001"), WRITE(C, "0000000000")},
-     "H01",
-     1},
-    {"kazoo's and go-zookeeper's",
-     {"0000000a0000400080000000000000ff__lock__0000000000",
-      "_c_0000000b0000400080000000000000ff-lock-0000000001"},
-     "H0",
-     1},
-    {"without a UUID", {"lock-0000000000", "lock-0000000001"}, "H0", 1},
-    {"names of no contender", {"jobs", "locks", "lock-12", LOCK(A, "0000000007")}, "H", 1},
+    ROW("none", "", 0, {NULL}),
+    ROW("a writer's two nodes are one", "HH", 1, {LOCK(A, "0000000000"), WRITE(A, "0000000001")}),
+    ROW("the second waits for the first", "HH1-", 1,
+        {WRITE(B, "0000000003"), LOCK(B, "0000000002"), LOCK(A, "0000000000"),
+         WRITE(A, "0000000001")}),
+    ROW("readers share", "HH", 2, {READ(A, "0000000000"), READ(B, "0000000001")}),
+    ROW("a reader behind a writer behind a reader", "H0-2", 1,
+        {READ(A, "0000000000"), LOCK(B, "0000000001"), WRITE(B, "0000000002"),
+         READ(C, "0000000003")}),
+    ROW("a writer behind readers", "HH1", 2,
+        {READ(A, "0000000000"), READ(B, "0000000001"), LOCK(C, "0000000002")}),
+    ROW("nested in a writer: before the waiters", "HHHH3", 2,
+        {LOCK(A, "0000000000"), WRITE(A, "0000000001"), LOCK(C, "0000000002"),
+         LOCK(B, "0000000000"), WRITE(B, "0000000000")}),
+    ROW("numbers that overflow", "H01", 1,
+        {LOCK(A, "2147483647"), LOCK(B, "-2147483648"), LOCK(C, "-2147483647")}),
+    ROW("negative numbers of nine digits", "H01", 1,
+        {WRITE(A, "-000000002"), WRITE(B, "-000000001"), WRITE(C, "0000000000")}),
+    ROW("kazoo's and go-zookeeper's", "H0", 1,
+        {"0000000a0000400080000000000000ff__lock__0000000000",
+         "_c_0000000b0000400080000000000000ff-lock-0000000001"}),
+    ROW("without a UUID", "H0", 1, {"lock-0000000000", "lock-0000000001"}),
+    ROW("names of no contender", "H", 1, {"jobs", "locks", "lock-12", LOCK(A, "0000000007")}),
 };
 
 static void read_children(const char *const *names, struct strbuf *out, struct zk_reply *reply)
@@ -132,7 +119,7 @@ static void judge(const struct zk_queue *queue, char *judged)
 
 static void test_queues(void)
 {
-    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++) {
+    for (size_t i = 0; i < COUNT(queues); i++) {
         struct strbuf out = {0};
         struct zk_reply reply;
         struct zk_queue queue;
@@ -224,7 +211,7 @@ static void put_lease(struct strbuf *out, char slot)
 
 static void test_rooms(void)
 {
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+    for (size_t i = 0; i < COUNT(rooms); i++) {
         struct strbuf outs[NAMES_MAX] = {{0}};
         struct zk_reply replies[NAMES_MAX] = {{0}};
         size_t count = strlen(rooms[i].slots);
@@ -244,34 +231,15 @@ static void test_rooms(void)
     }
 }
 
-static void test_elders(void)
+static void test_damaged(const char *what, const char *mode, const char *fence)
 {
-    static const char *const damaged[] = {
-        "",  "x", "7:", "7:x", "7:1:", "7;1", "7:-1", "7:1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17",
-        NULL};
     struct zk_node_data back;
+    char text[200];
 
-    for (const char *const *fence = damaged; *fence; fence++) {
-        char text[200];
-        snprintf(text, sizeof text, "rlock/1 %s shared %s 9000 00000000000000000000000000000000 -",
-                 A, *fence);
-        tap_ok(!zk_node_data_parse((struct jute_text){text, strlen(text)}, &back),
-               "no ancestors: %s", *fence);
-    }
-}
-
-static void test_limits(void)
-{
-    static const char *const damaged[] = {"limit", "limit:3", "limit:0:1", "limit:3:x", NULL};
-    struct zk_node_data back;
-
-    for (const char *const *mode = damaged; *mode; mode++) {
-        char text[200];
-        snprintf(text, sizeof text, "rlock/1 %s %s 0 9000 00000000000000000000000000000000 -", A,
-                 *mode);
-        tap_ok(!zk_node_data_parse((struct jute_text){text, strlen(text)}, &back), "no mode: %s",
-               *mode);
-    }
+    snprintf(text, sizeof text, "rlock/1 %s %s %s 9000 00000000000000000000000000000000 -", A, mode,
+             fence);
+    tap_ok(!zk_node_data_parse((struct jute_text){text, strlen(text)}, &back), "no %s: %s %s", what,
+           mode, fence);
 }
 
 /* -- messages ---------------------------------------------------------------------------------- */
@@ -342,93 +310,50 @@ static void test_connected(void)
 
 /* -- siblings ---------------------------------------------------------------------------------- */
 
+/* A contender of a family: W writes, R reads; the orders of its ancestors, if it has some. */
+#define W(owner, order) ROW(owner, order, false)
+#define R(owner, order) ROW(owner, order, true)
+#define WITHIN(owner, order, ...)                                                                  \
+    ROW(owner, order, false, (const int64_t[OWNER_DEPTH]){__VA_ARGS__})
+
+static const struct {
+    const char *what;
+    size_t own;
+    int in_the_way; /* -1: none */
+    struct zk_nested all[4];
+} families[] = {
+    ROW("an ancestor", 1, -1, {W(A, 1), W(A "." B, 2)}),
+    ROW("a descendant", 0, -1, {W(A, 1), W(A "." B, 2)}),
+    ROW("an ancestor sibling", 2, 1, {W(A, 1), W(A "." B, 2), W(A "." C, 3)}),
+    ROW("a younger sibling", 1, -1, {W(A, 1), W(A "." B, 2), W(A "." C, 3)}),
+    ROW("two readers", 2, -1, {W(A, 1), R(A "." B, 2), R(A "." C, 3)}),
+    ROW("a reader and a writer", 2, 1, {W(A, 1), R(A "." B, 2), W(A "." C, 3)}),
+    ROW("who is within an ancestor sibling", 1, 2,
+        {W(A "." B, 2), W(A "." C, 3), WITHIN(A "." B "." D, 5, 1, 2)}),
+    ROW("who waits for one's own ancestor", 2, -1,
+        {W(A "." B, 2), W(A "." C, 3), WITHIN(A "." B "." D, 5, 1, 2)}),
+    ROW("who is within an ancestor sibling that has gone", 0, 1,
+        {W(A "." C, 3), WITHIN(A "." B "." D, 5, 1, 2)}),
+    ROW("who waited for one's own ancestor, which has gone", 1, -1,
+        {W(A "." C, 3), WITHIN(A "." B "." D, 5, 1, 2)}),
+    ROW("who came before, when there was no ancestor", 1, 0,
+        {W(A "." C, 3), WITHIN(A "." B "." D, 5, 1)}),
+    ROW("one of another family", 1, -1, {W(D, 1), W(A "." B, 2)}),
+    ROW("siblings further in", 1, 2,
+        {W(A "." B, 2), WITHIN(A "." B "." C, 7, 1, 2), WITHIN(A "." B "." D, 6, 1, 2)}),
+};
+
 static void test_families(void)
 {
-    static const int64_t ancestors[OWNER_DEPTH] = {1, 2}, none[OWNER_DEPTH] = {1};
-    static const struct {
-        const char *what;
-        struct zk_nested all[4];
-        size_t count, own;
-        int in_the_way; /* -1: none */
-    } cases[] = {
-        {"an ancestor", {{A, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}}, 2, 1, -1},
-        {"a descendant", {{A, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}}, 2, 0, -1},
-        {"an ancestor sibling",
-         {{A, 1, false, NULL, NULL},
-          {A "." B, 2, false, NULL, NULL},
-          {A "." C, 3, false, NULL, NULL}},
-         3,
-         2,
-         1},
-        {"a younger sibling",
-         {{A, 1, false, NULL, NULL},
-          {A "." B, 2, false, NULL, NULL},
-          {A "." C, 3, false, NULL, NULL}},
-         3,
-         1,
-         -1},
-        {"two readers",
-         {{A, 1, false, NULL, NULL},
-          {A "." B, 2, true, NULL, NULL},
-          {A "." C, 3, true, NULL, NULL}},
-         3,
-         2,
-         -1},
-        {"a reader and a writer",
-         {{A, 1, false, NULL, NULL},
-          {A "." B, 2, true, NULL, NULL},
-          {A "." C, 3, false, NULL, NULL}},
-         3,
-         2,
-         1},
-        {"who is within an ancestor sibling",
-         {{A "." B, 2, false, NULL, NULL},
-          {A "." C, 3, false, NULL, NULL},
-          {A "." B "." D, 5, false, ancestors, NULL}},
-         3,
-         1,
-         2},
-        {"who waits for one's own ancestor",
-         {{A "." B, 2, false, NULL, NULL},
-          {A "." C, 3, false, NULL, NULL},
-          {A "." B "." D, 5, false, ancestors, NULL}},
-         3,
-         2,
-         -1},
-        {"who is within an ancestor sibling that has gone",
-         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, ancestors, NULL}},
-         2,
-         0,
-         1},
-        {"who waited for one's own ancestor, which has gone",
-         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, ancestors, NULL}},
-         2,
-         1,
-         -1},
-        {"who came before, when there was no ancestor",
-         {{A "." C, 3, false, NULL, NULL}, {A "." B "." D, 5, false, none, NULL}},
-         2,
-         1,
-         0},
-        {"one of another family",
-         {{D, 1, false, NULL, NULL}, {A "." B, 2, false, NULL, NULL}},
-         2,
-         1,
-         -1},
-        {"siblings further in",
-         {{A "." B, 2, false, NULL, NULL},
-          {A "." B "." C, 7, false, ancestors, NULL},
-          {A "." B "." D, 6, false, ancestors, NULL}},
-         3,
-         1,
-         2},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct zk_nested *all = cases[i].all,
-                               *other = zk_nested_in_the_way(all, cases[i].count, cases[i].own);
+    for (size_t i = 0; i < COUNT(families); i++) {
+        const struct zk_nested *all = families[i].all;
+        size_t count = 0;
+        while (count < COUNT(families[i].all) && *all[count].owner)
+            count++;
+        const struct zk_nested *other = zk_nested_in_the_way(all, count, families[i].own);
         int seen = other ? (int)(other - all) : -1;
-        if (!tap_ok(seen == cases[i].in_the_way, "in the way of a relative: %s", cases[i].what))
+        if (!tap_ok(seen == families[i].in_the_way, "in the way of a relative: %s",
+                    families[i].what))
             tap_note("%d", seen);
     }
 }
@@ -509,8 +434,11 @@ int main(void)
     test_families();
     test_data();
     test_rooms();
-    test_elders();
-    test_limits();
+    EACH(fence, INPUTS("", "x", "7:", "7:x", "7:1:", "7;1", "7:-1",
+                       "7:1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17"))
+        test_damaged("ancestors", "shared", *fence);
+    EACH(mode, INPUTS("limit", "limit:3", "limit:0:1", "limit:3:x"))
+        test_damaged("mode", *mode, "0");
     test_surveys();
     test_frames();
     test_multi();
