@@ -1,6 +1,6 @@
 /* A ZooKeeper ensemble behind a bad network, on simulated time: what the ZooKeeper store says goes
- * byte by byte to servers that decode and answer it (zk_ensemble.c), over connections that take
- * the place of net/stream.c (zk_network.c) and are late, cut, or silent, as chance has it.
+ * byte by byte to servers that decode and answer it, over connections that take the place of
+ * net/stream.c and are late, cut, or silent, as chance has it.
  *
  * The servers among each other: a leader decides on all that is written, if a majority is in
  * contact with it, and counts when sessions end; a new leader counts all of them anew. A follower
@@ -152,16 +152,6 @@ void zk_log(struct zk_world *world, struct moment when, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* How many nodes sessions have, of those whose path has "part" in it. */
 size_t zk_count_nodes(const struct zk_world *world, const char *part);
-
-/* Between zk_network.c and zk_ensemble.c. */
-void zk_network_use(struct zk_world *world);
-void zk_network_free(struct zk_world *world);
-void zk_conn_say(struct zk_conn *conn, enum zk_chunk_kind kind, const char *bytes, size_t size);
-void zk_server_hear(struct zk_conn *conn, enum zk_chunk_kind kind, const char *bytes, size_t size);
-/* The server is done with it. */
-void zk_server_leave(struct zk_conn *conn);
-/* Until when the server does nothing. */
-struct moment zk_server_frozen(const struct zk_conn *conn);
 
 /* A process dies: its connections end, or seem to be there still. */
 void zk_network_kill(struct zk_world *world, const struct loop *loop);
