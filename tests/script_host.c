@@ -16,10 +16,6 @@
 #include "base/mem.h"
 #include "host/serve.h"
 
-#ifdef HOST_STORE
-extern const struct host_store HOST_STORE;
-#endif
-
 /* -- records in memory ------------------------------------------------------------------------- */
 
 struct kept {

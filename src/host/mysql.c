@@ -5,15 +5,12 @@
  * its rows are there from the start, so that a key without a record is locked as any other is,
  * and no gap between rows is ever locked, on which two that write new records would wait for
  * each other. */
-#include "host/mysql.h"
+#include "host/my_session.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/locks.h"
-#include "host/my_session.h"
-#include "host/my_sleep.h"
 #include "host/shedlock.h"
 
 /* How many rows the table of gates has (store/hosted/dialect.c). */
@@ -32,12 +29,6 @@ static void try_to(struct my_sql *sql)
     struct host_fault fault;
 
     my_ask(sql, NULL, &fault);
-}
-
-static bool open_session(const struct host_target *target, struct host_fault *fault)
-{
-    my_forget_sleep();
-    return my_session_open(target, fault);
 }
 
 /* -- locking and reading ----------------------------------------------------------------------- */
@@ -103,12 +94,7 @@ static void add_begin(struct my_sql *sql, const struct unit *unit)
         my_sql_next(sql);
     }
     free(locks);
-    for (size_t i = 0; i < unit->count; i++) {
-        if (!shedlock_has(unit->keys[i].name))
-            continue;
-        shedlock_add_lock(&sql->text, &unit->keys[i]);
-        my_sql_next(sql);
-    }
+    sql->count += shedlock_add_locks(&sql->text, unit);
 }
 
 /* The clock is read by a statement of its own, behind all others. */
@@ -132,7 +118,7 @@ static void add_select(struct my_sql *sql, const struct unit *unit)
     my_sql_next(sql);
 }
 
-static void end_transaction(void)
+static void my_abandon(void)
 {
     struct my_sql sql = my_sql();
 
@@ -171,7 +157,7 @@ static enum host_outcome my_load(struct unit *unit, struct host_fault *fault)
     if (outcome == HOST_DONE)
         my_note_listening();
     else
-        end_transaction();
+        my_abandon();
     return outcome;
 }
 
@@ -214,17 +200,6 @@ static void add_records(struct my_sql *sql, const struct unit *unit)
                         "NULL),expires=VALUES(expires),version=VALUES(version)");
 }
 
-/* The rows of another program's table. */
-static void add_theirs(struct my_sql *sql, const struct unit *unit)
-{
-    for (size_t i = 0; i < unit->count; i++) {
-        if (!shedlock_changes(&unit->keys[i]))
-            continue;
-        shedlock_add_change(&sql->text, unit, i);
-        my_sql_next(sql);
-    }
-}
-
 static void purge(void)
 {
     struct my_sql sql = my_sql();
@@ -247,7 +222,7 @@ static enum host_outcome my_commit(struct unit *unit, struct host_fault *fault)
     my_sql_say(&sql, my_session.in_transaction ? "SET SESSION wait_timeout = DEFAULT"
                                                : "START TRANSACTION");
     add_records(&sql, unit);
-    add_theirs(&sql, unit);
+    sql.count += shedlock_add_changes(&sql.text, unit);
     my_add_messages(&sql, unit);
     my_sql_say(&sql, "COMMIT");
     sql.commits = sql.count;
@@ -260,14 +235,9 @@ static enum host_outcome my_commit(struct unit *unit, struct host_fault *fault)
         if (random() % PURGE_EVERY == 0)
             purge();
     } else {
-        end_transaction();
+        my_abandon();
     }
     return outcome;
-}
-
-static void my_abandon(void)
-{
-    end_transaction();
 }
 
 /* -- listing ----------------------------------------------------------------------------------- */
@@ -347,6 +317,6 @@ static bool my_make(const char *user, struct host_fault *fault)
     return my_ask(&sql, NULL, fault) == HOST_DONE;
 }
 
-const struct host_store host_mysql = {open_session, my_load,   my_commit,   my_abandon,
-                                      my_list,      my_listen, my_unlisten, my_rest,
-                                      my_hear,      my_answer, my_make};
+const struct host_store host_mysql = {my_session_open, my_load,   my_commit,   my_abandon,
+                                      my_list,         my_listen, my_unlisten, my_rest,
+                                      my_hear,         my_answer, my_make};

@@ -1,7 +1,7 @@
 /* Records in PostgreSQL. A unit is one transaction of two requests: the first locks its keys and
  * reads, the second writes, notifies and commits. A key is locked whether it has a row or not, by
  * an advisory lock, which ends with the transaction, also behind a pooler. */
-#include "host/postgresql.h"
+#include "host/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 
 #include "base/mem.h"
 #include "drivers/pq.h"
-#include "host/locks.h"
 #include "host/serve.h"
 #include "host/shedlock.h"
 #include "store/hosted/dialect.h"
@@ -114,7 +113,7 @@ static bool pq_open(const struct host_target *target, struct host_fault *fault)
     connection = pq_connect(&target->at, &fault->why);
     if (!connection)
         return false;
-    snprintf(table_prefix, sizeof table_prefix, "%s", *target->table ? target->table : "rlock");
+    snprintf(table_prefix, sizeof table_prefix, "%s", target->table);
     return true;
 }
 
@@ -128,12 +127,7 @@ static void add_locks(struct sql_text *sql, const struct unit *unit)
         sql_add(sql, "SELECT pg_advisory_xact_lock%s(%" PRId64 ");",
                 locks[i].writes ? "" : "_shared", (int64_t)locks[i].number);
     free(locks);
-    for (size_t i = 0; i < unit->count; i++) {
-        if (!shedlock_has(unit->keys[i].name))
-            continue;
-        shedlock_add_lock(sql, &unit->keys[i]);
-        sql_add(sql, ";");
-    }
+    shedlock_add_locks(sql, unit);
 }
 
 /* The isolation is named because a transaction that keeps its first snapshot would read what was
@@ -260,17 +254,6 @@ static void add_records(struct sql_text *sql, const struct unit *unit)
                      "excluded.state END;");
 }
 
-/* The rows of another program's table. */
-static void add_theirs(struct sql_text *sql, const struct unit *unit)
-{
-    for (size_t i = 0; i < unit->count; i++) {
-        if (!shedlock_changes(&unit->keys[i]))
-            continue;
-        shedlock_add_change(sql, unit, i);
-        sql_add(sql, ";");
-    }
-}
-
 static void print_channel(struct piece name, char *out, size_t size)
 {
     snprintf(out, size, "rlock_%016" PRIx64, host_number(table_prefix, name));
@@ -315,7 +298,7 @@ static enum host_outcome pq_commit(struct unit *unit, struct host_fault *fault)
     if (!in_transaction)
         sql_add(&sql, "BEGIN;");
     add_records(&sql, unit);
-    add_theirs(&sql, unit);
+    shedlock_add_changes(&sql, unit);
     for (size_t i = 0; i < unit->message_count; i++)
         add_message(&sql, &unit->messages[i]);
     if (random() % PURGE_EVERY == 0)

@@ -1,5 +1,4 @@
 /* rlock-mysql: the host for MySQL and MariaDB. */
-#include "host/mysql.h"
 #include "host/serve.h"
 
 int main(void)

@@ -1,5 +1,4 @@
 /* rlock-postgresql: the host for PostgreSQL. */
-#include "host/postgresql.h"
 #include "host/serve.h"
 
 int main(void)

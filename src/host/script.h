@@ -5,9 +5,21 @@
 
 #include "host/commands.h"
 #include "host/resp.h"
-#include "host/sha1.h"
+
+struct script;
+
+/* The scripts of rules/, compiled by compile.c when the program is built. */
+struct bytecode {
+    const struct script *script; /* NULL: there are no more */
+    const unsigned char *bytes;
+    size_t size;
+};
+
+extern const struct bytecode bytecodes[];
 
 struct scripts;
+
+#define SHA1_HEX_SIZE 41 /* 40 digits and the 0 */
 
 /* extra: see command_run(). */
 struct scripts *scripts_new(const struct command_extra *extra);

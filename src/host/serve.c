@@ -13,7 +13,6 @@
 
 #include "base/decimal.h"
 #include "base/mem.h"
-#include "host/glob.h"
 #include "host/script.h"
 #include "host/shedlock.h"
 #include "rules/scripts.h"
@@ -231,7 +230,7 @@ static void do_open(const struct request *request)
                                               .certificate = word(request, 11),
                                               .key = word(request, 12),
                                               .client = word(request, 13)},
-                                       .table = word(request, 8)};
+                                       .table = *word(request, 8) ? word(request, 8) : "rlock"};
     int64_t limit = strtoll(word(request, 2), NULL, 10);
 
     server->fault =
@@ -341,6 +340,66 @@ static void do_nothing(const struct request *request)
 }
 
 /* -- SCAN -------------------------------------------------------------------------------------- */
+
+/* The letter at *glob, or the one behind a "\"; *glob is moved to its last character. */
+static char letter(const char **glob)
+{
+    if (**glob == '\\' && (*glob)[1])
+        ++*glob;
+    return **glob;
+}
+
+/* Whether the letter is among those in brackets. *glob is at the first of them, and moved to the
+ * "]", or to the last character where there is none. */
+static bool is_among(const char **glob, char wanted)
+{
+    bool negated = **glob == '^', found = false;
+
+    *glob += negated;
+    for (; **glob && **glob != ']'; ++*glob) {
+        unsigned char first = (unsigned char)letter(glob), last = first;
+        bool escaped = (*glob)[-1] == '\\';
+        if (!escaped && (*glob)[1] == '-' && (*glob)[2]) {
+            *glob += 2;
+            last = (unsigned char)**glob;
+        }
+        unsigned char low = first < last ? first : last, high = first < last ? last : first;
+        found |= (unsigned char)wanted >= low && (unsigned char)wanted <= high;
+    }
+    if (!**glob)
+        --*glob;
+    return found != negated;
+}
+
+/* Matches as Redis does in SCAN, its oddities included: "[" without an end goes to the end, "]" ends
+ * what is in brackets wherever it is, and "z-a" is "a-z". */
+static bool glob_fits(const char *glob, const char *text)
+{
+    for (; *glob; glob++, text++) {
+        if (*glob == '*') {
+            while (glob[1] == '*')
+                glob++;
+            if (!glob[1])
+                return true;
+            for (; *text; text++)
+                if (glob_fits(glob + 1, text))
+                    return true;
+            return glob_fits(glob + 1, text);
+        }
+        if (!*text)
+            return false;
+        bool fits = true;
+        if (*glob == '[') {
+            glob++;
+            fits = is_among(&glob, *text);
+        } else if (*glob != '?') {
+            fits = letter(&glob) == *text;
+        }
+        if (!fits)
+            return false;
+    }
+    return !*text;
+}
 
 struct listing {
     const char *pattern;

@@ -34,11 +34,19 @@ static void add_where(struct sql_text *text, const struct unit_key *key)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-void shedlock_add_lock(struct sql_text *text, const struct unit_key *key)
+unsigned shedlock_add_locks(struct sql_text *text, const struct unit *unit)
 {
-    sql_add(text, "SELECT 1 FROM shedlock");
-    add_where(text, key);
-    sql_add(text, " FOR UPDATE");
+    unsigned count = 0;
+
+    for (size_t i = 0; i < unit->count; i++) {
+        if (!shedlock_has(unit->keys[i].name))
+            continue;
+        sql_add(text, "SELECT 1 FROM shedlock");
+        add_where(text, &unit->keys[i]);
+        sql_add(text, " FOR UPDATE;");
+        count++;
+    }
+    return count;
 }
 
 void shedlock_add_values(struct sql_text *text, const struct unit_key *key)
@@ -119,23 +127,26 @@ static void add_new(struct sql_text *text, const struct unit_key *key, int64_t n
     sql_add(text, ")");
 }
 
-bool shedlock_changes(const struct unit_key *key)
+unsigned shedlock_add_changes(struct sql_text *text, const struct unit *unit)
 {
-    return shedlock_has(key->name) && key->record.changed &&
-           (key->record.type == RECORD_STRING || key->record.version);
-}
-
-void shedlock_add_change(struct sql_text *text, const struct unit *unit, size_t i)
-{
-    const struct unit_key *key = &unit->keys[i];
     int64_t now = unit->now_us / US_PER_MS;
+    unsigned count = 0;
 
-    if (key->record.type != RECORD_STRING)
-        add_free(text, key, now);
-    else if (key->record.version)
-        add_held(text, key, now);
-    else
-        add_new(text, key, now);
+    for (size_t i = 0; i < unit->count; i++) {
+        const struct unit_key *key = &unit->keys[i];
+        bool held = key->record.type == RECORD_STRING;
+        if (!shedlock_has(key->name) || !key->record.changed || (!held && !key->record.version))
+            continue;
+        if (!held)
+            add_free(text, key, now);
+        else if (key->record.version)
+            add_held(text, key, now);
+        else
+            add_new(text, key, now);
+        sql_add(text, ";");
+        count++;
+    }
+    return count;
 }
 
 /* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist' */

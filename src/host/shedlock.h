@@ -12,18 +12,16 @@
 /* Whether that key is a row of the table. */
 bool shedlock_has(struct piece key);
 
-/* Adds a statement that locks the row of such a key. */
-void shedlock_add_lock(struct sql_text *text, const struct unit_key *key);
+/* Adds statements that lock the rows of such keys, each with a ";". Returns how many. */
+unsigned shedlock_add_locks(struct sql_text *text, const struct unit *unit);
 /* Adds the end of a query for a row that is locked, behind "SELECT …,": locked_by in hexadecimal
  * digits, and how many us are left, which may be negative. */
 void shedlock_add_values(struct sql_text *text, const struct unit_key *key);
 /* Makes a record of these two. False: the table holds other data. */
 bool shedlock_take(struct record *record, int64_t now_us, const char *by, const char *left);
-/* Whether that key is such a row, and has to be written. */
-bool shedlock_changes(const struct unit_key *key);
-/* Adds the statement that writes the row of key number i. A row that somebody else has made
- * meanwhile is a violation of the table's key. */
-void shedlock_add_change(struct sql_text *text, const struct unit *unit, size_t i);
+/* Adds statements that write the rows that have changed, each with a ";". Returns how many. A row
+ * that another client has made meanwhile is a violation of the table's key. */
+unsigned shedlock_add_changes(struct sql_text *text, const struct unit *unit);
 
 /* Tells a failure that is the lack of that table from the lack of ours. */
 void shedlock_explain(struct driver_fault *fault);

@@ -15,7 +15,7 @@
 
 struct host_target {
     struct driver_target at;
-    const char *table; /* the beginning of its tables' names */
+    const char *table; /* the beginning of its tables' names, not empty */
 };
 
 struct host_fault {
@@ -63,5 +63,8 @@ struct host_store {
      * that rlock needs. */
     bool (*make)(const char *user, struct host_fault *fault);
 };
+
+/* Records in the tables of a PostgreSQL, and of a MySQL or MariaDB: of one of them in a program. */
+extern const struct host_store host_postgresql, host_mysql;
 
 #endif
