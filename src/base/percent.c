@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Not isxdigit(): that one asks the locale. */
-static int hex_value(char c)
+int percent_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -24,8 +24,8 @@ enum percent_verdict percent_decode(const char *text, size_t length, char *out, 
     for (size_t i = 0; i < length && verdict == PERCENT_FINE; i++) {
         char c = text[i];
         if (c == '%') {
-            int high = i + 2 < length ? hex_value(text[i + 1]) : -1;
-            int low = i + 2 < length ? hex_value(text[i + 2]) : -1;
+            int high = i + 2 < length ? percent_digit(text[i + 1]) : -1;
+            int low = i + 2 < length ? percent_digit(text[i + 2]) : -1;
             if (high < 0 || low < 0) {
                 verdict = PERCENT_DAMAGED;
                 break;

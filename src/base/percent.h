@@ -14,6 +14,9 @@ enum percent_verdict {
  * fits; all of the text is judged. "out" may be "text" itself. */
 enum percent_verdict percent_decode(const char *text, size_t length, char *out, size_t size);
 
+/* Returns the value of a hexadecimal digit, -1 if it is not one. */
+int percent_digit(char c);
+
 /* Encodes "text" into "out" of "size" bytes (at least 1) as a string, cut between two characters to
  * what fits: control characters, space, '%', DEL and the bytes in "also" become %XX, the others,
  * from 0x80 on too, stay as they are. Returns the length of the string in "out". */

@@ -4,9 +4,6 @@
 #ifndef RLOCK_DRIVERS_DRIVER_H
 #define RLOCK_DRIVERS_DRIVER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "rules/wire_error.h"
 
 /* Where to connect to. A text that is not given is "". */

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <mysqld_error.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"

@@ -5,14 +5,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "drivers/pq.h"
-#include "host/serve.h"
 #include "host/shedlock.h"
-#include "store/hosted/dialect.h"
 
 /* How long a unit waits for its locks, and how long the server lets a client stand still between
  * its two requests: the locks of one that is stopped there are in the way of all others. */
@@ -70,21 +66,17 @@ static bool is_conflict(const char *state)
             strcmp(state, "23505") == 0);
 }
 
-/* The server ended the session between two requests of a transaction, which is undone. */
-static bool is_idle_end(const char *state)
-{
-    return state && strcmp(state, "25P03") == 0;
-}
-
 /* Returns the outcome of a failed request. commits: it may have been the one that commits. */
 static enum host_outcome fail(const PGresult *result, bool commits, struct host_fault *fault)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    /* The server ended the session between two requests of a transaction, which is undone. */
+    bool idle_end = state && strcmp(state, "25P03") == 0;
 
     *fault = (struct host_fault){.broken = PQstatus(connection) != CONNECTION_OK};
     pq_fail(connection, result, &fault->why);
     fault->maybe_done =
-        commits && !is_idle_end(state) &&
+        commits && !idle_end &&
         (fault->broken || fault->why.error == WIRE_UNFIT || wire_error_breaks(fault->why.error));
     return is_conflict(state) && !fault->broken ? HOST_AGAIN : HOST_FAILED;
 }
@@ -277,12 +269,9 @@ static void add_message(struct sql_text *sql, const struct unit_message *message
 }
 
 /* A row that another client is writing is left to the next one. */
-static void add_purge(struct sql_text *sql)
-{
-    sql_add(sql,
-            "DELETE FROM @record WHERE name IN (SELECT name FROM @record WHERE expires BETWEEN 1 "
-            "AND " NOW_US " / 1000 LIMIT 100 FOR UPDATE SKIP LOCKED);");
-}
+#define PURGE                                                                                      \
+    "DELETE FROM @record WHERE name IN (SELECT name FROM @record WHERE expires BETWEEN 1 "         \
+    "AND " NOW_US " / 1000 LIMIT 100 FOR UPDATE SKIP LOCKED);"
 
 static void note_listening(void)
 {
@@ -302,7 +291,7 @@ static enum host_outcome pq_commit(struct unit *unit, struct host_fault *fault)
     for (size_t i = 0; i < unit->message_count; i++)
         add_message(&sql, &unit->messages[i]);
     if (random() % PURGE_EVERY == 0)
-        add_purge(&sql);
+        sql_add(&sql, PURGE);
     sql_add(&sql, "COMMIT");
     bool listens = in_transaction;
     in_transaction = true;

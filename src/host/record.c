@@ -10,10 +10,10 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/percent.h"
 
 #define HEAD "rlock/1 "
 
@@ -207,13 +207,6 @@ char *record_print_name(struct piece name)
     return text;
 }
 
-static int digit_of(char digit)
-{
-    return digit >= '0' && digit <= '9'   ? digit - '0'
-           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
-                                          : -1;
-}
-
 bool record_read_name(char *text, size_t *size)
 {
     const char *from = text, *end = text + *size;
@@ -223,8 +216,8 @@ bool record_read_name(char *text, size_t *size)
         char byte = *from++;
         if (byte == '\\' && from < end) {
             byte = *from++;
-            int high = byte == 'x' && end - from >= 2 ? digit_of(from[0]) : -1;
-            int low = high >= 0 ? digit_of(from[1]) : -1;
+            int high = byte == 'x' && end - from >= 2 ? percent_digit(from[0]) : -1;
+            int low = high >= 0 ? percent_digit(from[1]) : -1;
             if (low >= 0) {
                 byte = (char)(16 * high + low);
                 from += 2;

@@ -6,7 +6,6 @@
 #include <lua.h>
 #include <lualib.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -95,9 +94,11 @@ static struct scripts *scripts_of(lua_State *lua)
     return scripts;
 }
 
-/* Numbers are written as Redis writes them. */
-static void make_words(lua_State *lua, struct piece *words, int count)
+/* Numbers are written as Redis writes them. Returns false if there is another value. */
+static bool make_words(lua_State *lua, struct piece *words, int count)
 {
+    bool sound = true;
+
     for (int i = 0; i < count; i++) {
         if (lua_type(lua, i + 1) == LUA_TNUMBER) {
             char text[40];
@@ -106,15 +107,9 @@ static void make_words(lua_State *lua, struct piece *words, int count)
             lua_replace(lua, i + 1);
         }
         words[i].at = lua_tolstring(lua, i + 1, &words[i].size);
+        sound &= words[i].at != NULL;
     }
-}
-
-static bool has_only_words(const struct piece *words, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (!words[i].at)
-            return false;
-    return true;
+    return sound;
 }
 
 /* Whether the value on top is an error. */
@@ -136,8 +131,7 @@ static int call(lua_State *lua, bool raises)
     /* Lua frees it, whatever happens. */
     struct piece *words = lua_newuserdata(lua, (size_t)(count + 1) * sizeof *words);
 
-    make_words(lua, words, count);
-    if (!has_only_words(words, count))
+    if (!make_words(lua, words, count))
         command_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
     else if (!command_run(lua, scripts->unit, scripts->extra, words, (size_t)count))
         return luaL_error(lua, "the unit must be done again");
@@ -235,14 +229,6 @@ bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_S
     return false;
 }
 
-static bool is_kept(lua_State *lua, const char *hex)
-{
-    lua_getfield(lua, LUA_REGISTRYINDEX, hex);
-    bool is = lua_isfunction(lua, -1);
-    lua_pop(lua, 1);
-    return is;
-}
-
 /* Keeps a script of the program's own: its bytecode, if this machine takes that; else its text. */
 static bool keep_own(lua_State *lua, const char *hex)
 {
@@ -259,12 +245,10 @@ static bool keep_own(lua_State *lua, const char *hex)
 
 bool script_is_known(struct scripts *scripts, const char *hex)
 {
-    return is_kept(scripts->lua, hex) || keep_own(scripts->lua, hex);
-}
-
-bool script_reads(const char *hex)
-{
-    return strcmp(hex, script_inspect.sha1) == 0;
+    lua_getfield(scripts->lua, LUA_REGISTRYINDEX, hex);
+    bool is_kept = lua_isfunction(scripts->lua, -1);
+    lua_pop(scripts->lua, 1);
+    return is_kept || keep_own(scripts->lua, hex);
 }
 
 /* -- a call ------------------------------------------------------------------------------------ */
@@ -369,14 +353,11 @@ static void add_value(lua_State *lua, struct strbuf *out)
         break;
     case LUA_TNUMBER: resp_number(out, (int64_t)lua_tonumber(lua, -1)); break;
     case LUA_TTABLE: add_table(lua, out); break;
-    case LUA_TBOOLEAN:
-        if (lua_toboolean(lua, -1)) {
+    default:
+        if (lua_isboolean(lua, -1) && lua_toboolean(lua, -1))
             resp_number(out, 1);
-            break;
-        }
-        resp_null(out);
-        break;
-    default: resp_null(out);
+        else
+            resp_null(out);
     }
 }
 

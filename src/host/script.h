@@ -30,8 +30,6 @@ bool script_load(struct scripts *scripts, struct piece text, char hex[SHA1_HEX_S
                  size_t size);
 /* Whether there is a script with that digest. */
 bool script_is_known(struct scripts *scripts, const char *hex);
-/* Whether the script of that digest only reads, most of the time. */
-bool script_reads(const char *hex);
 
 /* A script to run, or one command. */
 struct script_call {

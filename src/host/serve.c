@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -16,7 +14,6 @@
 #include "host/script.h"
 #include "host/shedlock.h"
 #include "rules/scripts.h"
-#include "rules/wire_error.h"
 
 /* How long a command may take, ms: rlock has given up long before. */
 #define COMMAND_MS 60000
@@ -60,16 +57,10 @@ static void words_add(struct words *words, struct piece piece)
     words->at[words->count++] = piece_duplicate(piece);
 }
 
-static void words_remove(struct words *words, size_t i)
-{
-    piece_drop(&words->at[i]);
-    words->at[i] = words->at[--words->count];
-}
-
 static void words_free(struct words *words)
 {
     while (words->count > 0)
-        words_remove(words, words->count - 1);
+        piece_drop(&words->at[--words->count]);
     free(words->at);
     *words = (struct words){0};
 }
@@ -118,18 +109,11 @@ static enum host_outcome attempt(struct server *server, const struct script_call
     return outcome;
 }
 
-/* Pauses for a random time, so that two units do not get into each other's way again. */
-static void back_off(unsigned attempts)
-{
-    int64_t us = 500 * (1 + random() % (1 << (attempts < 6 ? attempts : 6)));
-
-    usleep((useconds_t)us);
-}
-
 /* Runs the call until it is committed, and replies. */
 static void run(struct server *server, struct client *client, const struct script_call *call)
 {
-    struct unit unit = {.reads_only = !call->hex || script_reads(call->hex)};
+    /* inspect.lua only reads, most of the time. */
+    struct unit unit = {.reads_only = !call->hex || strcmp(call->hex, script_inspect.sha1) == 0};
     struct host_fault fault = {.why = {WIRE_NOT_READY, "others were quicker each time"}};
     enum host_outcome outcome = HOST_AGAIN;
 
@@ -139,8 +123,8 @@ static void run(struct server *server, struct client *client, const struct scrip
          i++) {
         bool grows = unit.again;
         unit_restart(&unit);
-        if (i > 0 && !grows)
-            back_off(i);
+        if (i > 0 && !grows) /* so that two units do not get into each other's way again */
+            usleep((useconds_t)(500 * (1 + random() % (1 << (i < 6 ? i : 6)))));
         outcome = attempt(server, call, &unit, &fault);
     }
     if (outcome == HOST_DONE)
@@ -334,8 +318,10 @@ static void do_sql(const struct request *request)
         tell_fault(request->server, request->client, &fault);
 }
 
+/* CLIENT, and MULTI: what follows waits for EXEC. */
 static void do_nothing(const struct request *request)
 {
+    request->client->queues = piece_is(request->words[0], "multi");
     resp_status(&request->client->out, "OK");
 }
 
@@ -499,12 +485,6 @@ static void do_psubscribe(const struct request *request)
 
 /* -- transactions ------------------------------------------------------------------------------ */
 
-static void do_multi(const struct request *request)
-{
-    request->client->queues = true;
-    resp_status(&request->client->out, "OK");
-}
-
 static void queue(const struct request *request)
 {
     struct client *client = request->client;
@@ -551,7 +531,7 @@ static const struct {
     {"evalsha", 3, do_eval},
     {"eval", 3, do_eval},
     {"script", 2, do_script},
-    {"multi", 1, do_multi},
+    {"multi", 1, do_nothing},
     {"exec", 1, do_exec},
     {"subscribe", 2, do_subscribe},
     {"unsubscribe", 1, do_unsubscribe},
@@ -561,27 +541,23 @@ static const struct {
     {"sql", 2, do_sql},
     {"client", 1, do_nothing},
 };
+enum { COMMANDS = sizeof commands / sizeof *commands };
 
-/* All other commands are about records. */
-static void run_command(const struct request *request)
-{
-    const struct script_call call = {.arguments = request->words, .argument_count = request->count};
-
-    if (!request->server->host->reply ||
-        !request->server->host->reply(request->words, request->count, &request->client->out))
-        run(request->server, request->client, &call);
-}
-
+/* Commands that are not in the table are about records. */
 static void perform(const struct request *request)
 {
+    const struct script_call call = {.arguments = request->words, .argument_count = request->count};
+    const struct host *host = request->server->host;
+    size_t i = 0;
+
     limit_time(COMMAND_MS);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (piece_is(request->words[0], commands[i].name) && request->count >= commands[i].least) {
-            commands[i].run(request);
-            limit_time(0);
-            return;
-        }
-    run_command(request);
+    while (i < COMMANDS &&
+           !(piece_is(request->words[0], commands[i].name) && request->count >= commands[i].least))
+        i++;
+    if (i < COMMANDS)
+        commands[i].run(request);
+    else if (!host->reply || !host->reply(request->words, request->count, &request->client->out))
+        run(request->server, request->client, &call);
     limit_time(0);
 }
 
@@ -719,15 +695,6 @@ static bool turn(struct server *server)
     return !server->broken && (server->client_count > 0 || server->host->listener);
 }
 
-/* All that a host has to say goes through the socket. The renewer of rlock acquire --keep has one
- * for as long as it lives, and the reader of what acquire has written must not wait for that. The
- * standard output is /dev/null already. */
-static void close_errors(void)
-{
-    if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
-        close(STDERR_FILENO);
-}
-
 int host_serve(const struct host *host)
 {
     struct server server = {.host = host, .store = host->store};
@@ -739,8 +706,12 @@ int host_serve(const struct host *host)
     signal(SIGPIPE, SIG_IGN);
     srandom((unsigned)getpid());
     server.scripts = scripts_new(host->extra);
+    /* All that a host has to say goes through the socket. The agent of rlock acquire --keep has one
+     * for as long as it lives, and the reader of what acquire has written must not wait for that.
+     * The standard output is /dev/null already. */
     if (!host->listener) {
-        close_errors();
+        if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
+            close(STDERR_FILENO);
         add_client(&server, STDIN_FILENO);
     }
     while (turn(&server))

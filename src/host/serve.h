@@ -6,7 +6,6 @@
 #define RLOCK_HOST_SERVE_H
 
 #include "host/commands.h"
-#include "host/resp.h"
 #include "host/store.h"
 
 struct host {

@@ -213,12 +213,6 @@ static bool read_waiter(const struct redisReply *record, int64_t now, struct loc
 
 /* -- what scripts say -------------------------------------------------------------------------- */
 
-static void answer_refused(struct answer *answer, enum cause cause)
-{
-    answer->verdict = VERDICT_REFUSED;
-    answer->cause = cause;
-}
-
 /* The digits behind WORD; NULL if it is something else. */
 static const char *limit_behind(const char *word, const char *what)
 {
@@ -231,7 +225,7 @@ static const char *limit_behind(const char *word, const char *what)
 /* In front of a version. */
 #define MINIMUM "minimum "
 
-static void answer_misfit(struct answer *answer, const char *what)
+static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     static const struct {
         const char *word, *text;
@@ -248,9 +242,11 @@ static void answer_misfit(struct answer *answer, const char *what)
         {"no limit", "no limit is stored for it; rlock limit KEY N stores one"},
         {"latch/1", "the key is a latch; rlock latch status shows it"},
     };
+    const char *told = redis_reply_string(reply, 2), *what = told ? told : "?";
     const char *held = limit_behind("limit ", what), *stored = limit_behind("stored ", what);
 
-    answer_refused(answer, CAUSE_MISFIT);
+    (void)extra;
+    answer->key = redis_reply_index(reply, 3, LOCK_KEYS_MAX);
     if (held)
         snprintf(answer->text, sizeof answer->text,
                  "it is held as a semaphore with a limit of %.20s", held);
@@ -371,20 +367,11 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     }
     extra->grants = count;
     read_limits(reply, count, answer);
-    answer->verdict = VERDICT_GRANTED;
     answer->forgotten = redis_reply_says(reply, 4, 2);
-}
-
-static void read_released(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
-{
-    (void)reply;
-    (void)extra;
-    answer->verdict = VERDICT_GRANTED;
 }
 
 static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    answer_refused(answer, CAUSE_HELD);
     extra->places = redis_reply_string(reply, 2);
     answer->position = redis_reply_count(reply, 3);
     answer->requeued = redis_reply_says(reply, 4, 1);
@@ -447,7 +434,6 @@ void redis_answer_pauses(const struct redisReply *reply, int64_t now,
 
 static void read_closed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    answer_refused(answer, CAUSE_CLOSED);
     answer->opens_ms = redis_reply_span(reply, 2);
     extra->places = redis_reply_string(reply, 3);
     answer->position = redis_reply_count(reply, 4);
@@ -462,7 +448,6 @@ static void read_done(const redisReply *reply, struct answer *answer, struct red
 {
     struct lock_run run;
 
-    answer_refused(answer, CAUSE_DONE);
     answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
     if (!redis_reply_string(reply, 4) || !read_run(reply->element[4], extra->now_ms, &run))
         memset(&run, 0, sizeof run);
@@ -475,7 +460,6 @@ static void read_superseded(const redisReply *reply, struct answer *answer,
 {
     const char *text = redis_reply_string(reply, 3);
 
-    answer_refused(answer, CAUSE_SUPERSEDED);
     answer->key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
     if (!text || !read_waiter(reply->element[3], extra->now_ms, &answer->first))
         memset(&answer->first, 0, sizeof answer->first);
@@ -483,7 +467,6 @@ static void read_superseded(const redisReply *reply, struct answer *answer,
 
 static void read_grace(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    answer_refused(answer, CAUSE_GRACE);
     answer->grace_ms = redis_reply_span(reply, 2);
     store_print_grace(answer->grace_ms, answer->text, sizeof answer->text);
     extra->places = redis_reply_string(reply, 3);
@@ -502,7 +485,6 @@ static void read_token(const redisReply *reply, size_t i, struct answer *answer)
 
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    answer_refused(answer, CAUSE_HELD);
     answer->position = redis_reply_count(reply, 2);
     read_obstacle(reply, 3, extra->now_ms, answer);
     answer->limited = read_limit(reply, 7, &answer->limit);
@@ -529,7 +511,6 @@ static void read_not_holder(const redisReply *reply, struct answer *answer,
 {
     struct lock_run run;
 
-    answer_refused(answer, CAUSE_NOT_HOLDER);
     read_holders(reply, 2, extra->now_ms, answer);
     if (reply->elements > 6 && read_run(reply->element[6], extra->now_ms, &run))
         answer->revoked = run.by.revoked;
@@ -537,47 +518,39 @@ static void read_not_holder(const redisReply *reply, struct answer *answer,
 
 static void read_asked(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    answer_refused(answer, CAUSE_REVOKED);
     read_holders(reply, 2, extra->now_ms, answer);
     answer->revoked = answer->holder.revoked;
 }
 
 static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
-    answer_refused(answer, CAUSE_CHANGED);
     read_holders(reply, 2, extra->now_ms, answer);
-}
-
-static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
-{
-    const char *what = redis_reply_string(reply, 2);
-
-    (void)extra;
-    answer_misfit(answer, what ? what : "?");
-    answer->key = redis_reply_index(reply, 3, LOCK_KEYS_MAX);
-}
-
-static void read_none(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
-{
-    (void)reply;
-    (void)extra;
-    answer_refused(answer, CAUSE_ABSENT);
 }
 
 static const struct {
     const char *word;
-    void (*read)(const redisReply *, struct answer *, struct redis_extra *);
+    enum cause cause; /* CAUSE_NONE: granted */
+    void (*read)(const redisReply *, struct answer *, struct redis_extra *); /* NULL: that is all */
 } script_words[] = {
-    {"GRANTED", read_granted},   {"RENEWED", read_granted},
-    {"RELEASED", read_released}, {"QUEUED", read_queued},
-    {"HELD", read_held},         {"STALE", read_stale},
-    {"BARRED", read_barred},     {"LOST", read_not_holder},
-    {"ABSENT", read_not_holder}, {"CHANGED", read_changed},
-    {"MISFIT", read_misfit},     {"GRACE", read_grace},
-    {"MARKED", read_released},   {"SUPERSEDED", read_superseded},
-    {"CLOSED", read_closed},     {"ADJUSTED", read_released},
-    {"NONE", read_none},         {"DONE", read_done},
-    {"ASKED", read_asked},
+    {"GRANTED", CAUSE_NONE, read_granted},
+    {"RENEWED", CAUSE_NONE, read_granted},
+    {"RELEASED", CAUSE_NONE, NULL},
+    {"MARKED", CAUSE_NONE, NULL},
+    {"ADJUSTED", CAUSE_NONE, NULL},
+    {"QUEUED", CAUSE_HELD, read_queued},
+    {"HELD", CAUSE_HELD, read_held},
+    {"STALE", CAUSE_UNREACHABLE, read_stale},
+    {"BARRED", CAUSE_UNREACHABLE, read_barred},
+    {"LOST", CAUSE_NOT_HOLDER, read_not_holder},
+    {"ABSENT", CAUSE_NOT_HOLDER, read_not_holder},
+    {"CHANGED", CAUSE_CHANGED, read_changed},
+    {"MISFIT", CAUSE_MISFIT, read_misfit},
+    {"GRACE", CAUSE_GRACE, read_grace},
+    {"SUPERSEDED", CAUSE_SUPERSEDED, read_superseded},
+    {"CLOSED", CAUSE_CLOSED, read_closed},
+    {"NONE", CAUSE_ABSENT, NULL},
+    {"DONE", CAUSE_DONE, read_done},
+    {"ASKED", CAUSE_REVOKED, read_asked},
 };
 
 static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
@@ -587,7 +560,10 @@ static void read_words(const redisReply *reply, struct answer *answer, struct re
     for (size_t i = 0; word && i < sizeof script_words / sizeof *script_words; i++) {
         if (strcmp(word, script_words[i].word) == 0) {
             extra->now_ms = redis_reply_clock(reply, 1);
-            script_words[i].read(reply, answer, extra);
+            answer->cause = script_words[i].cause;
+            answer->verdict = answer->cause ? VERDICT_REFUSED : VERDICT_GRANTED;
+            if (script_words[i].read)
+                script_words[i].read(reply, answer, extra);
             extra->word = answer->cause == CAUSE_UNFIT ? NULL : script_words[i].word;
             return;
         }

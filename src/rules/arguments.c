@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* A place in the queue is kept this long after the last call of its waiter. */
 #define QUEUE_PLACE_MS 7000
@@ -94,18 +93,17 @@ static void set_text(struct redis_call *call, const char *name, const char *text
 
 char *redis_glob_in_store(const char *prefix, const char *glob)
 {
+    struct strbuf out = {.text = NULL};
+
     if (!prefix)
         return mem_strdup("*:{*}");
-    char *out = mem_zeroed(2 * strlen(prefix) + strlen(glob) + 4);
-    char *to = out;
-
-    for (const char *from = prefix; *from; from++) {
-        if (strchr("*?[]\\^-", *from))
-            *to++ = '\\';
-        *to++ = *from;
+    for (; *prefix; prefix++) {
+        if (strchr("*?[]\\^-", *prefix))
+            strbuf_putc(&out, '\\');
+        strbuf_putc(&out, *prefix);
     }
-    sprintf(to, ":{%s}", glob);
-    return out;
+    strbuf_printf(&out, ":{%s}", glob);
+    return out.text;
 }
 
 void redis_call_drop(struct redis_call *call)
@@ -121,10 +119,7 @@ void redis_call_drop(struct redis_call *call)
 
 char *redis_marker(const char *prefix, const char *what)
 {
-    char *marker = mem_zeroed(strlen(prefix) + strlen(what) + 3);
-
-    sprintf(marker, "%s:!%s", prefix, what);
-    return marker;
+    return strbuf_print("%s:!%s", prefix, what);
 }
 
 /* -- the scripts' arguments -------------------------------------------------------------------- */
@@ -140,38 +135,21 @@ static void set_mode(struct redis_call *call, enum lock_mode mode, unsigned limi
 }
 
 /* One number for each key, as a list. */
-static void set_list(struct redis_call *call, const char *name,
-                     uint64_t (*number)(const void *numbers, size_t i), const void *numbers,
-                     size_t count)
+static void set_list(struct redis_call *call, const char *name, const uint64_t *numbers)
 {
     struct strbuf list = {.text = NULL};
 
-    for (size_t i = 0; numbers && i < count; i++)
-        strbuf_printf(&list, "%s%" PRIu64, i ? " " : "", number(numbers, i));
+    for (size_t i = 0; numbers && i < call->key_count; i++)
+        strbuf_printf(&list, "%s%" PRIu64, i ? " " : "", numbers[i]);
     set_text(call, name, list.text);
     strbuf_free(&list);
-}
-
-static uint64_t settled_at(const void *fences, size_t i)
-{
-    return ((const uint64_t *)fences)[i];
-}
-
-static uint64_t fence_at(const void *grants, size_t i)
-{
-    return ((const struct lock_grant *)grants)[i].fence;
-}
-
-static uint64_t slot_at(const void *grants, size_t i)
-{
-    return ((const struct lock_grant *)grants)[i].slot;
 }
 
 static void set_member(struct redis_call *call, const struct redis_terms *terms,
                        const struct member_terms *settled)
 {
     redis_call_set(call, "member", terms->marker);
-    set_list(call, "fences", settled_at, settled->fences, call->key_count);
+    set_list(call, "fences", settled->fences);
     call->names_server = true;
 }
 
@@ -242,6 +220,8 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
 void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                       const struct renew_request *request, const struct member_terms *settled)
 {
+    uint64_t fences[LOCK_KEYS_MAX], slots[LOCK_KEYS_MAX];
+
     call_begin(call, &script_renew, prefix, request->keys, request->key_count);
     call->ahead = !terms->grace; /* then it may make a lock */
     redis_call_set(call, "owner", request->owner);
@@ -257,8 +237,12 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
         return;
     set_mode(call, request->mode, request->limit);
     redis_call_set(call, "who", request->who);
-    set_list(call, "fences", fence_at, request->grants, request->key_count);
-    set_list(call, "slots", slot_at, request->grants, request->key_count);
+    for (size_t i = 0; i < request->key_count; i++) {
+        fences[i] = request->grants[i].fence;
+        slots[i] = request->grants[i].slot;
+    }
+    set_list(call, "fences", fences);
+    set_list(call, "slots", slots);
 }
 
 /* The notes behind the record of a holder, when it has come to its end. */
@@ -325,14 +309,6 @@ static char *print_revocation(const struct force_request *request, char *out, si
     return out;
 }
 
-static void call_unmirror(struct redis_call *call, const char *prefix,
-                          const struct force_request *request)
-{
-    call_begin(call, &script_unmirror, prefix, &request->key, 1);
-    redis_call_set(call, "mirror", request->mirror);
-    set_text(call, "token", request->owner_count ? request->owners[0] : NULL);
-}
-
 void redis_call_force(struct redis_call *call, const char *prefix,
                       const struct force_request *request)
 {
@@ -344,7 +320,9 @@ void redis_call_force(struct redis_call *call, const char *prefix,
     struct strbuf owners = {.text = NULL};
 
     if (request->mirror) {
-        call_unmirror(call, prefix, request);
+        call_begin(call, &script_unmirror, prefix, &request->key, 1);
+        redis_call_set(call, "mirror", request->mirror);
+        set_text(call, "token", request->owner_count ? request->owners[0] : NULL);
         return;
     }
     call_begin(call, &script_force, prefix, &request->key, 1);
@@ -382,7 +360,6 @@ void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms,
                        const struct adjust_request *request)
 {
     char coded[3 * KEY_MAX_BYTES + 1];
-    char *glob = redis_glob_in_store(prefix, request->key);
     struct strbuf who = {.text = NULL};
 
     call->script = &script_pauses;
@@ -391,9 +368,9 @@ void redis_call_pauses(struct redis_call *call, const struct redis_terms *terms,
     if (request->what == ADJUST_MINIMUM) {
         redis_call_set(call, "what", "minimum");
         redis_call_set(call, "version", request->version);
-        free(glob);
         return;
     }
+    char *glob = redis_glob_in_store(prefix, request->key);
     redis_call_set(call, "what", request->what == ADJUST_PAUSE ? "pause" : "resume");
     redis_call_set(call, "glob", glob);
     if (request->what == ADJUST_PAUSE) {

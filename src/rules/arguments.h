@@ -5,7 +5,6 @@
 
 #include "rules/scripts.h"
 #include "store/member.h"
-#include "store/store.h"
 
 /* One call of a script. It owns its keys and arguments. */
 struct redis_call {

@@ -163,14 +163,56 @@ static enum cause cause_of(enum redis_error class)
     return CAUSE_UNFIT;
 }
 
-/* The failure of a database, as its host tells it. */
+/* The meaning of a database's error to the user. */
+static const struct wire_failure {
+    enum wire_error error;
+    enum cause cause;
+    enum hint hint;
+    bool by_user;      /* another user may fare better */
+    const char *words; /* in place of the server's; NULL: the library's or the system's stay */
+} failures[] = {
+    {WIRE_UNREACHABLE, CAUSE_UNREACHABLE, HINT_NONE, false, NULL},
+    {WIRE_ENDED, CAUSE_UNREACHABLE, HINT_NONE, false, "the server has ended the connection"},
+    {WIRE_NOWHERE, CAUSE_UNREACHABLE, HINT_NAME, false, "there is no host of that name"},
+    {WIRE_NOT_READY, CAUSE_NOT_READY, HINT_NONE, false,
+     "it starts up, or recovers, and does not serve yet"},
+    {WIRE_BUSY, CAUSE_NOT_READY, HINT_NONE, false,
+     "it takes longer than it allows itself; its tables may be locked"},
+    {WIRE_FULL, CAUSE_NOT_READY, HINT_MAX_CONNECTIONS, true, "too many clients"},
+    {WIRE_NO_SPACE, CAUSE_NOT_READY, HINT_NONE, false, "its disk is full, and it takes no writes"},
+    {WIRE_NO_MEMORY, CAUSE_NOT_READY, HINT_NONE, false, "out of memory"},
+    {WIRE_TROUBLE, CAUSE_NOT_READY, HINT_NONE, true, NULL},
+    {WIRE_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "wrong password, or no such user"},
+    {WIRE_NO_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "it asks for a password"},
+    {WIRE_KEPT_OUT, CAUSE_DENIED, HINT_LOGIN, true, "no right to log in from here"},
+    {WIRE_DENIED, CAUSE_DENIED, HINT_GRANT, true, "no right to the database, or to its tables"},
+    {WIRE_NO_TABLES, CAUSE_UNFIT, HINT_TABLES, false, "the database has no tables for locks"},
+    {WIRE_NO_SHEDLOCK, CAUSE_UNFIT, HINT_SHEDLOCK, false,
+     "the database has no table shedlock for the mirror"},
+    {WIRE_NO_DATABASE, CAUSE_UNFIT, HINT_DATABASE, true, "the server has no such database"},
+    {WIRE_NO_TRANSACTIONS, CAUSE_UNFIT, HINT_NONE, false,
+     "a pooler gives each statement another session (pool_mode=statement), but locks take "
+     "transactions"},
+    {WIRE_READ_ONLY, CAUSE_UNFIT, HINT_NONE, false, "read-only; locks live on the primary"},
+    {WIRE_STRANGER, CAUSE_UNFIT, HINT_NONE, false, "it is not a database server of that kind"},
+    {WIRE_NO_TLS, CAUSE_UNFIT, HINT_NONE, false, NULL},
+    {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, true, NULL},
+};
+
+/* The failure of a database, as its host tells it; one that is not known counts as the first. */
 static void answer_host(const struct host_error *error, struct answer *answer)
 {
-    const struct wire_failure *failure = wire_failure_of(error->error);
+    const struct wire_failure *failure = failures;
+    size_t i = sizeof failures / sizeof *failures;
+
+    while (--i > 0 && failures[i].error != error->error)
+        ;
+    failure += i;
     const char *user = failure->by_user ? error->user : "";
+    bool raw = failure->error == WIRE_UNFIT || failure->error == WIRE_TROUBLE;
 
     answer_fail(answer, failure->cause, "%s%s%s%s%s", *user ? "user " : "", user, *user ? ": " : "",
-                wire_error_is_raw(failure->error) ? "it answers with an error: " : "",
+                raw ? "it answers with an error: " : "",
                 failure->words ? failure->words : error->said);
     answer->hint = failure->hint;
     answer->maybe_done = error->maybe_done;

@@ -11,7 +11,7 @@ enum redis_error {
     REDIS_ERROR_UNFIT,    /* OOM: this server will not do */
     REDIS_ERROR_DENIED,   /* NOAUTH, WRONGPASS, NOPERM, a forbidden channel */
     REDIS_ERROR_MISFIT,   /* WRONGTYPE: the key is something else */
-    REDIS_ERROR_CLUSTER, /* MOVED, ASK, CROSSSLOT: a Cluster's node, or what should be one */
+    REDIS_ERROR_CLUSTER,  /* MOVED, ASK, CROSSSLOT: a Cluster's node, or what should be one */
     REDIS_ERROR_OTHER,
 };
 

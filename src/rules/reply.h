@@ -3,9 +3,7 @@
 #ifndef RLOCK_RULES_REPLY_H
 #define RLOCK_RULES_REPLY_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 

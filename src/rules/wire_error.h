@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "store/store.h"
-
 /* How rlock begins with a host: OPEN, this, how long it may take in ms, host, port, user, password,
  * database, what the names of its tables begin with, 1 for TLS, file of CA certificates, of a
  * certificate, of its key, what the connection is called. Both sides have to be of the same
@@ -48,23 +46,6 @@ enum wire_error {
 
 /* Whether the connection is gone, and with it the word on what was under way. */
 bool wire_error_breaks(enum wire_error error);
-
-/* Whether the user is told the server's words. */
-bool wire_error_is_raw(enum wire_error error);
-
-/* The meaning of an error to the user. */
-struct wire_failure {
-    enum wire_error error;
-    enum cause cause;
-    enum hint hint;
-    bool by_user; /* another user may fare better */
-    const char
-        *words; /* in place of the server's; NULL: they are the library's or the system's, and
-                          stay */
-};
-
-/* Of what is not known, that of WIRE_UNREACHABLE. */
-const struct wire_failure *wire_failure_of(enum wire_error error);
 
 /* An error as a host's reply, "RLOCKSTORE …". maybe_done: the request may be done all the same.
  * user: the account that has logged in, or tried to; said: the server's words. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/percent.h"
 
 /* The views are for people. They split a record into its lines (host/record.h), and those of
  * holders and waiters into their words (rules/lua/lock.lua). A view belongs to the user who made it
@@ -256,14 +257,6 @@ bool sql_add_schema(struct sql_text *text, const char *user, size_t i)
     return true;
 }
 
-static int value_of(char digit)
-{
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *at = digit ? strchr(digits, digit) : NULL;
-
-    return at ? (int)(at - digits) % 16 : -1;
-}
-
 char *sql_unhex(const char *digits)
 {
     size_t length = strlen(digits);
@@ -271,7 +264,7 @@ char *sql_unhex(const char *digits)
     bool sound = length % 2 == 0;
 
     for (size_t i = 0; sound && i < length / 2; i++) {
-        int high = value_of(digits[2 * i]), low = value_of(digits[2 * i + 1]);
+        int high = percent_digit(digits[2 * i]), low = percent_digit(digits[2 * i + 1]);
         text[i] = (char)(16 * high + low);
         sound = high >= 0 && low >= 0 && text[i];
     }

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "net/loop.h"
 #include "store/zookeeper/path.h"
 
 /* So many heartbeats ask whether the nodes in the way are still there; the next one reads the whole
@@ -706,13 +705,6 @@ const struct zk_step_row zk_acquire_steps[ZK_STEPS] = {
     [ZK_REFUSE_AND_CLOSE] = {NULL, closed_refused, ZK_BEGIN, ZK_CLOSES},
 };
 
-/* Whether a waiter need only ask if its refusal still holds. */
-static bool is_heartbeat(struct zk_store *store)
-{
-    return store->request.queue && store->refusal.cause == CAUSE_HELD &&
-           !zk_semaphore_leads(store) && store->heartbeats++ < HEARTBEATS;
-}
-
 void zk_acquire(struct zk_store *store)
 {
     if (!zk_is_own(store) && store->request.inherited) {
@@ -726,9 +718,11 @@ void zk_acquire(struct zk_store *store)
     case ZK_MAY_HAVE_PLACE:
     case ZK_ENDING: start_anew(store); break;
     case ZK_HAS_PLACE:
+        /* A waiter need mostly ask only if its refusal still holds. */
         if (!store->from.ns)
             retake(store);
-        else if (is_heartbeat(store))
+        else if (store->request.queue && store->refusal.cause == CAUSE_HELD &&
+                 !zk_semaphore_leads(store) && store->heartbeats++ < HEARTBEATS)
             beat(store);
         else
             look(store);

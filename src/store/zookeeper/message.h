@@ -3,7 +3,6 @@
 #define RLOCK_STORE_ZOOKEEPER_MESSAGE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/strbuf.h"

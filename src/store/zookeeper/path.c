@@ -24,15 +24,10 @@ static bool fits_into_name(uint32_t c)
     return c > 0x1f && c != '/' && c != '%' && (c < 0x7f || c > 0x9f) && c < 0xd800;
 }
 
-/* Names that a node of ours cannot have as they are. */
-static bool is_reserved(const char *key)
-{
-    return strcmp(key, ".") == 0 || strcmp(key, "..") == 0 || strcmp(key, "zookeeper") == 0;
-}
-
 static void print_name(const char *key, char name[NAME_SIZE])
 {
-    bool written = is_reserved(key);
+    /* A node of ours cannot have these names as they are. */
+    bool written = strcmp(key, ".") == 0 || strcmp(key, "..") == 0 || strcmp(key, "zookeeper") == 0;
     char *to = name;
 
     while (*key && to + 3 * 4 < name + NAME_SIZE) {

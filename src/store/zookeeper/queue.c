@@ -5,12 +5,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "base/percent.h"
 
 #define DIGITS 10 /* of a node's number, which has zeroes in front */
-#define HEX    "0123456789abcdefABCDEF"
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
@@ -58,7 +57,7 @@ static void read_uuid(const char *name, char uuid[OWNER_UUID_SIZE])
         bool hyphen = used == 8 || used == 13 || used == 18 || used == 23;
         if (hyphen)
             uuid[used++] = '-';
-        else if (*name && strchr(HEX, *name))
+        else if (percent_digit(*name) >= 0)
             uuid[used++] = (char)tolower((unsigned char)*name);
         else
             break;
@@ -231,14 +230,6 @@ size_t zk_queue_position(const struct zk_queue *queue, const struct zk_contender
 
 #define MARK "rlock/1"
 
-static void print_mode(const struct zk_node_data *data, char *out, size_t size)
-{
-    if (data->mode == LOCK_LIMIT)
-        snprintf(out, size, "%s:%u:%u", lock_mode_name(data->mode), data->limit, data->slot);
-    else
-        snprintf(out, size, "%s", lock_mode_name(data->mode));
-}
-
 #define ANCESTORS_SIZE (OWNER_DEPTH * 21 + 1) /* ":" and a number each */
 
 static void print_ancestors(const struct zk_node_data *data, char *out)
@@ -254,19 +245,16 @@ static void print_ancestors(const struct zk_node_data *data, char *out)
 
 char *zk_node_data_print(const struct zk_node_data *data)
 {
-    size_t size = sizeof MARK + strlen(data->owner) + 2 * ZK_PASSWORD_SIZE + ANCESTORS_SIZE +
-                  data->who_size + 80;
-    char *text = mem_zeroed(size), password[2 * ZK_PASSWORD_SIZE + 1], mode[32];
-    char ancestors[ANCESTORS_SIZE];
+    char password[2 * ZK_PASSWORD_SIZE + 1], limit[32] = "", ancestors[ANCESTORS_SIZE];
 
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++)
         sprintf(password + 2 * i, "%02x", (unsigned char)data->password[i]);
-    print_mode(data, mode, sizeof mode);
+    if (data->mode == LOCK_LIMIT)
+        snprintf(limit, sizeof limit, ":%u:%u", data->limit, data->slot);
     print_ancestors(data, ancestors);
-    snprintf(text, size, "%s %s %s %" PRIu64 "%s %" PRId64 " %s %.*s", MARK, data->owner, mode,
-             data->fence, ancestors, data->lease / NS_PER_MS, password, (int)data->who_size,
-             data->who);
-    return text;
+    return strbuf_print(MARK " %s %s%s %" PRIu64 "%s %" PRId64 " %s %.*s", data->owner,
+                        lock_mode_name(data->mode), limit, data->fence, ancestors,
+                        data->lease / NS_PER_MS, password, (int)data->who_size, data->who);
 }
 
 /* ":LIMIT:SLOT". */
@@ -294,15 +282,11 @@ static bool read_mode(const char *word, struct zk_node_data *data)
 
 static bool read_password(const char *hex, char password[ZK_PASSWORD_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++) {
-        const char *high = hex[2 * i] ? strchr(digits, hex[2 * i]) : NULL;
-        const char *low = high && hex[2 * i + 1] ? strchr(digits, hex[2 * i + 1]) : NULL;
-        if (!low)
+        int high = percent_digit(hex[2 * i]), low = high < 0 ? -1 : percent_digit(hex[2 * i + 1]);
+        if (low < 0)
             return false;
-        unsigned char byte = (unsigned char)((high - digits) * 16 + (low - digits));
-        memcpy(&password[i], &byte, 1);
+        password[i] = (char)(16 * high + low);
     }
     return hex[(size_t)2 * ZK_PASSWORD_SIZE] == '\0';
 }
@@ -320,13 +304,6 @@ static bool take_word(struct jute_text *text, char *word, size_t size)
     text->bytes += length + (space != NULL);
     text->size -= length + (space != NULL);
     return true;
-}
-
-static bool take_number(struct jute_text *text, int64_t most, int64_t *number)
-{
-    char word[24];
-
-    return take_word(text, word, sizeof word) && decimal_parse(word, 0, most, number);
 }
 
 /* FENCE, or FENCE:ELDER:… */
@@ -347,29 +324,21 @@ static bool take_fence(struct jute_text *text, struct zk_node_data *data)
 
 bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data)
 {
-    char mark[sizeof MARK], mode[32] = "", password[2 * ZK_PASSWORD_SIZE + 1];
+    char mark[sizeof MARK], mode[32] = "", lease[24], password[2 * ZK_PASSWORD_SIZE + 1];
     int64_t lease_ms;
 
     *data = (struct zk_node_data){.who = ""};
     if (!take_word(&text, mark, sizeof mark) || strcmp(mark, MARK) != 0 ||
         !take_word(&text, data->owner, sizeof data->owner) || owner_fault(data->owner) ||
         !take_word(&text, mode, sizeof mode) || !read_mode(mode, data) ||
-        !take_fence(&text, data) || !take_number(&text, INT64_MAX / NS_PER_MS, &lease_ms) ||
+        !take_fence(&text, data) || !take_word(&text, lease, sizeof lease) ||
+        !decimal_parse(lease, 0, INT64_MAX / NS_PER_MS, &lease_ms) ||
         !take_word(&text, password, sizeof password) || !read_password(password, data->password))
         return false;
     data->lease = lease_ms * NS_PER_MS;
     data->who = text.bytes;
     data->who_size = text.size;
     return true;
-}
-
-/* Curator writes the host's address, others their name. */
-static void note_foreign(struct jute_text text, struct identity *who)
-{
-    char host[IDENTITY_WORD_MAX + 1];
-
-    snprintf(host, sizeof host, "%.*s", (int)text.size, text.bytes);
-    identity_set(who->host, host);
 }
 
 /* Clocks differ, and a server may say anything. */
@@ -385,6 +354,7 @@ void zk_read_party(const struct zk_contender *contender, struct jute_text text,
 {
     struct zk_node_data data;
     bool ours = zk_node_data_parse(text, &data);
+    char host[IDENTITY_WORD_MAX + 1];
 
     *party = (struct lock_party){.mode = contender->reader ? LOCK_SHARED : LOCK_EXCLUSIVE,
                                  .count = 1,
@@ -396,8 +366,9 @@ void zk_read_party(const struct zk_contender *contender, struct jute_text text,
     party->since_ms = stat->ctime_ms;
     party->age_ms = span(stat->ctime_ms, now_ms);
     party->heard_ms = span(stat->mtime_ms, now_ms);
-    if (!ours) {
-        note_foreign(text, &party->who);
+    if (!ours) { /* Curator writes the host's address, others their name */
+        snprintf(host, sizeof host, "%.*s", (int)text.size, text.bytes);
+        identity_set(party->who.host, host);
         return;
     }
     strcpy(party->owner, data.owner);
@@ -419,11 +390,6 @@ const char *zk_owner_uuid(const char *owner)
 }
 
 /* -- those that nest in the same holder -------------------------------------------------------- */
-
-static bool is_same_or_within(const char *owner, const char *ancestor)
-{
-    return strcmp(owner, ancestor) == 0 || owner_nests_in(owner, ancestor);
-}
 
 /* How much of both owners is the path of the innermost ancestor of both, with the dot behind it. */
 static size_t shared_path(const char *a, const char *b)
@@ -460,7 +426,7 @@ const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t
 
     for (size_t i = 0; i < count; i++) {
         const struct zk_nested *other = &all[i];
-        if (is_same_or_within(self->owner, other->owner) ||
+        if (strcmp(self->owner, other->owner) == 0 || owner_nests_in(self->owner, other->owner) ||
             owner_nests_in(other->owner, self->owner) || (self->reader && other->reader))
             continue;
         size_t path = shared_path(self->owner, other->owner);

@@ -10,7 +10,6 @@
 #ifndef RLOCK_STORE_ZOOKEEPER_QUEUE_H
 #define RLOCK_STORE_ZOOKEEPER_QUEUE_H
 
-#include "lock/lock.h"
 #include "lock/owner.h"
 #include "store/zookeeper/message.h"
 

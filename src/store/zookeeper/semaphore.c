@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "store/zookeeper/path.h"
 
@@ -41,14 +40,6 @@ static void ask_leases(struct zk_store *store, bool watch)
     }
 }
 
-static void refuse_plain(struct zk_store *store, size_t key)
-{
-    struct answer *refusal = zk_begin_refusal(store, CAUSE_MISFIT, key);
-
-    snprintf(refusal->text, sizeof refusal->text, "it is held as a plain lock, not as a semaphore");
-    zk_refuse_and_close(store);
-}
-
 /* Reads the replies to that. False, and the operation has ended or is about to, if they cannot be
  * read, or if there is a plain lock. */
 static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
@@ -69,10 +60,14 @@ static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
         zk_queue_free(&others);
         replies += 2;
     }
-    if (error != ZK_OK)
+    if (error != ZK_OK) {
         zk_tell_error(store, error);
-    else if (plain < store->key_count)
-        refuse_plain(store, plain);
+    } else if (plain < store->key_count) {
+        struct answer *refusal = zk_begin_refusal(store, CAUSE_MISFIT, plain);
+        snprintf(refusal->text, sizeof refusal->text,
+                 "it is held as a plain lock, not as a semaphore");
+        zk_refuse_and_close(store);
+    }
     return error == ZK_OK && plain == store->key_count;
 }
 

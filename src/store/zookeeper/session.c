@@ -333,13 +333,11 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     }
 }
 
-/* With a batch under way, it is not known which of the two is newer. */
-static void hear_event(struct zk_session *session)
+static void poke(void *arg)
 {
-    if (session->busy)
-        session->noticed = true;
-    else
-        session->events->poked(session->arg);
+    struct zk_session *session = arg;
+
+    session->events->poked(session->arg);
 }
 
 static void hear_reply(struct zk_session *session, const struct zk_reply *heard,
@@ -372,8 +370,10 @@ static void hear(struct zk_session *session, struct jute_in *frame)
     }
     if (reply.zxid > session->zxid)
         session->zxid = reply.zxid;
-    if (reply.xid == ZK_XID_EVENT)
-        hear_event(session);
+    if (reply.xid == ZK_XID_EVENT && session->busy)
+        session->noticed = true; /* it is not known which of the two is newer */
+    else if (reply.xid == ZK_XID_EVENT)
+        poke(session);
     else if (reply.xid == ZK_XID_AUTH && reply.error != ZK_OK)
         fail_because(session, CAUSE_DENIED, "the server refuses the user");
     else if (reply.xid != ZK_XID_AUTH)
@@ -421,13 +421,6 @@ static void broken(void *arg, const char *why)
         hang_up(session);
         breaks_down(&session->breaks);
     }
-}
-
-static void poke(void *arg)
-{
-    struct zk_session *session = arg;
-
-    session->events->poked(session->arg);
 }
 
 static void timed_out(struct loop_timer *timer)

@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "net/loop.h"
 #include "store/zookeeper/operation.h"
 #include "store/zookeeper/path.h"
 #include "store/zookeeper/survey.h"

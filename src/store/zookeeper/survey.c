@@ -19,11 +19,13 @@ struct seen {
     struct zk_stat stat;
 };
 
+enum { QUEUES = 3 };
+
 struct sight {
     char *key, *node;
     bool named; /* asked for by its name: reported also when it is free */
-    struct zk_queue queue;
-    struct zk_queue leases, places; /* of a semaphore, and those in its queue */
+    /* The children of the lock's node; the leases of a semaphore; and those in its queue. */
+    struct zk_queue queues[QUEUES];
     struct seen *seen;
     size_t seen_count;
 };
@@ -55,38 +57,43 @@ static void add(struct zk_survey *survey, char *key, bool named)
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-static void ask_queues(struct zk_survey *survey, struct zk_batch *batch)
+/* Returns the node whose children are queue number j. The caller frees. */
+static char *node_of(const struct sight *sight, size_t j)
 {
-    survey->stage = STAGE_QUEUES;
-    for (size_t i = 0; i < survey->count; i++)
-        zk_children(batch, survey->sights[i].node, false);
+    return j == 0 ? mem_strdup(sight->node)
+                  : zk_path_join(sight->node, j == 1 ? "leases" : "locks");
 }
 
-static void ask_semaphores(struct zk_survey *survey, struct zk_batch *batch)
+/* Returns whether the lock has queue number j: all have one, and a semaphore has two more. */
+static bool has_queue(const struct sight *sight, size_t j)
 {
-    static const char *const names[] = {"leases", "locks"};
+    return j == 0 || sight->queues[0].semaphore;
+}
 
-    survey->stage = STAGE_SEMAPHORES;
+/* Asks for the queues of each lock from one number to another. */
+static void ask_queues(struct zk_survey *survey, struct zk_batch *batch, size_t from, size_t to)
+{
+    survey->stage = from == 0 ? STAGE_QUEUES : STAGE_SEMAPHORES;
     for (size_t i = 0; i < survey->count; i++) {
-        for (size_t j = 0; j < 2 && survey->sights[i].queue.semaphore; j++) {
-            char *path = zk_path_join(survey->sights[i].node, names[j]);
+        for (size_t j = from; j <= to && has_queue(&survey->sights[i], j); j++) {
+            char *path = node_of(&survey->sights[i], j);
             zk_children(batch, path, false);
             free(path);
         }
     }
 }
 
-static void ask_parties(struct sight *sight, struct zk_batch *batch, const struct zk_queue *queue,
-                        const char *folder)
+static void ask_parties(struct sight *sight, struct zk_batch *batch, size_t j)
 {
-    char *parent = *folder ? zk_path_join(sight->node, folder) : mem_strdup(sight->node);
+    const struct zk_queue *queue = &sight->queues[j];
+    char *parent = node_of(sight, j);
 
     for (size_t i = 0; i < queue->count; i++) {
         if (!queue->all[i].heads)
             continue;
         zk_get_child(batch, parent, queue->all[i].name);
         sight->seen[sight->seen_count++] =
-            (struct seen){.contender = &queue->all[i], .limited = *folder};
+            (struct seen){.contender = &queue->all[i], .limited = j > 0};
     }
     free(parent);
 }
@@ -96,11 +103,12 @@ static void ask_data(struct zk_survey *survey, struct zk_batch *batch)
     survey->stage = STAGE_DATA;
     for (size_t i = 0; i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
-        size_t count = sight->queue.count + sight->leases.count + sight->places.count;
+        size_t count = 0;
+        for (size_t j = 0; j < QUEUES; j++)
+            count += sight->queues[j].count;
         sight->seen = mem_zeroed((count + 1) * sizeof *sight->seen);
-        ask_parties(sight, batch, &sight->queue, "");
-        ask_parties(sight, batch, &sight->leases, "leases");
-        ask_parties(sight, batch, &sight->places, "locks");
+        for (size_t j = 0; j < QUEUES; j++)
+            ask_parties(sight, batch, j);
     }
 }
 
@@ -121,7 +129,7 @@ struct zk_survey *zk_survey_new(const char *folder, const struct survey_request 
     if (globs)
         zk_children(batch, *folder ? folder : "/", false);
     else
-        ask_queues(survey, batch);
+        ask_queues(survey, batch, 0, 0);
     return survey;
 }
 
@@ -132,9 +140,8 @@ void zk_survey_free(struct zk_survey *survey)
         for (size_t j = 0; j < sight->seen_count; j++)
             free(sight->seen[j].text);
         free(sight->seen);
-        zk_queue_free(&sight->queue);
-        zk_queue_free(&sight->leases);
-        zk_queue_free(&sight->places);
+        for (size_t j = 0; j < QUEUES; j++)
+            zk_queue_free(&sight->queues[j]);
         free(sight->key);
         free(sight->node);
     }
@@ -166,28 +173,19 @@ static int take_names(struct zk_survey *survey, const struct zk_reply *reply)
     return names.in.damaged ? ZK_MARSHALLING : ZK_OK;
 }
 
-/* Another program's node may lie there, which this user may not read. */
-static int take_queues(struct zk_survey *survey, const struct zk_reply *replies)
+/* Takes what ask_queues() asked for. Another program's node may lie there, which this user may not
+ * read. */
+static int take_queues(struct zk_survey *survey, const struct zk_reply *replies, size_t from,
+                       size_t to)
 {
     for (size_t i = 0; i < survey->count; i++) {
         struct sight *sight = &survey->sights[i];
-        int error = zk_queue_read(&replies[i], &sight->queue);
-        if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named))
-            return error;
-    }
-    return ZK_OK;
-}
-
-static int take_semaphores(struct zk_survey *survey, const struct zk_reply *replies)
-{
-    for (size_t i = 0; i < survey->count; i++) {
-        struct sight *sight = &survey->sights[i];
-        struct zk_queue *queues[] = {&sight->leases, &sight->places};
-        for (size_t j = 0; j < 2 && sight->queue.semaphore; j++) {
-            int error = zk_queue_read(replies++, queues[j]);
+        for (size_t j = from; j <= to && has_queue(sight, j); j++) {
+            int error = zk_queue_read(replies++, &sight->queues[j]);
             if (error != ZK_OK && (error != ZK_NO_AUTH || sight->named))
                 return error;
-            zk_queue_set_holding(queues[j], j == 0);
+            if (j > 0)
+                zk_queue_set_holding(&sight->queues[j], j == 1);
         }
     }
     return ZK_OK;
@@ -222,16 +220,16 @@ int zk_survey_take(struct zk_survey *survey, const struct zk_reply *replies, str
     switch (survey->stage) {
     case STAGE_NAMES:
         if ((error = take_names(survey, replies)) == ZK_OK)
-            ask_queues(survey, batch);
+            ask_queues(survey, batch, 0, 0);
         break;
     case STAGE_QUEUES:
-        if ((error = take_queues(survey, replies)) == ZK_OK)
-            ask_semaphores(survey, batch);
+        if ((error = take_queues(survey, replies, 0, 0)) == ZK_OK)
+            ask_queues(survey, batch, 1, 2);
         if (error == ZK_OK && batch->count == 0)
             ask_data(survey, batch);
         break;
     case STAGE_SEMAPHORES:
-        if ((error = take_semaphores(survey, replies)) == ZK_OK)
+        if ((error = take_queues(survey, replies, 1, 2)) == ZK_OK)
             ask_data(survey, batch);
         break;
     case STAGE_DATA:
