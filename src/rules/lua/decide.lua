@@ -1,7 +1,127 @@
 -- The decision of acquire.lua about each lock.
---- @include "turns"
---- @include "groups"
+--- @include "places"
 --- @include "grant"
+
+-- Turns -------------------------------------------------------------------------------------------
+
+-- How many of a list have come later than the caller; all of it, if these are more than a hundred.
+local function later_in(lock, list)
+  local function is_later(n) return (ticket_at(lock, list, n) or 0) > lock.queue.mine end
+  local n = math.max(list.first, list.last - COUNTED + 1)
+  if n > list.first and is_later(n) then return list.last - list.first + 1 end
+  while n <= list.last and not is_later(n) do n = n + 1 end
+  return in_use(lock, list, n, list.last)
+end
+
+-- The caller's position in the queue. Those of a higher priority that have come later are before
+-- it.
+local function position_in(lock)
+  local queue = lock.queue
+  if lock.is_first then return 1 end
+  local lists, found = queue.base == 'q' and lists_of(lock) or {}, 0
+  for above = priority + 1, HIGHEST do
+    local list = lists[above]
+    if list and lock.listed then found = found + in_use(lock, list, list.first, list.last) end
+    if list and not lock.listed then found = found + later_in(lock, list) end
+  end
+  local list = lock.listed and lists[priority]
+  if not list then return found + in_use(lock, queue, queue.first, queue.mine) end
+  found = found + in_use(lock, list, list.first, lock.listed)
+  -- A waiter that has waited for too long comes first as well.
+  return math.max(found, lock.late and 2 or 1)
+end
+
+-- Whether it can go before the first: if it was called as well. A reader may also go by its own
+-- call, as the one that was called may never come.
+local function goes_along(lock, first, line)
+  local queue = lock.queue
+  if ask.mode == 'x' or not queue.mine or first.mode ~= ask.mode then return false end
+  if line.priority ~= (lock.listed and priority or nil) then return false end
+  local ordered = line == queue and queue.base == 'q' and next(lists_of(lock))
+  return (lock.listed or queue.mine) <= line.called + (ask.mode == 's' and not ordered and 1 or 0)
+end
+
+-- Whether a newcomer goes before the first.
+local function outranks(lock, first, line)
+  local queue = lock.queue
+  if queue.mine or queue.base ~= 'q' or first.owner == '' then return false end
+  return priority > (line.priority or 0) and (line.priority or not is_overdue(lock, first))
+end
+
+-- Whether no waiter comes before it. A caller that nests passes a first one that waits for another
+-- of its keys, and all behind that: it may be a key of the caller's ancestors, and then all would
+-- wait for each other.
+local function is_next(lock)
+  lock.callers_bound = bound
+  local first, line = first_in_turn(lock, lock.queue, ask.place_ttl > 0 and ask.place_ttl)
+  local mine = lock.queue.mine and first and first.ticket == lock.queue.mine
+  local next_one = not first or mine or goes_along(lock, first, line)
+    or outranks(lock, first, line) or #lock.path > 1 and first.elsewhere
+  lock.is_first = mine
+  lock.late = first and not mine and line == lock.queue and line.base == 'q'
+    and first.who and is_overdue(lock, first)
+  lock.first, lock.callers_bound = first, nil
+  return next_one
+end
+
+-- Groups ------------------------------------------------------------------------------------------
+
+-- Of a group, only the waiter that queued up last waits: the one before it is sent away.
+local SENT_AWAY = 64 -- are told so, however late they ask
+
+-- The waiter of the group that has a place, dead or alive, and the place; nil if no other has one.
+local function waits_in_group(lock)
+  local other = redis.call('HGET', lock.key, group_field(lock, place_of(lock.queue, 0), ask.who))
+  local place = other and other ~= ask.owner and redis.call('HGET', lock.key, 'w:' .. other)
+  local text = place and ticket_of(lock, place) and redis.call('HGET', lock.key, place)
+  local waiter = text and read_waiter(text)
+  if waiter and waiter.owner == other then return waiter, place end
+end
+
+-- The record of the waiter that came instead; nil if none did. A caller that had a place, and was
+-- dropped from it, came before those that wait now.
+local function superseded_by(lock)
+  if lock.queue.mine then return nil end
+  local known = redis.call('HGET', lock.key, 'g') or ''
+  local _, at = string.find('\n' .. known, '\n' .. ask.owner .. ' ', 1, true)
+  if at then return string.match(known, '^[^\n]*', at) end
+  local waiter = had[1] and waits_in_group(lock)
+  return waiter and show_waiter(waiter)
+end
+
+-- Sends away the other waiter. One that was handed the lock in the same moment has no place any
+-- more, and runs.
+local function supersede(lock)
+  local waiter, place
+  if not lock.queue.mine then waiter, place = waits_in_group(lock) end
+  if not waiter then return end
+  keep(lock, ask.lease)
+  clear_place(lock, place, waiter)
+  local me = { deadline = now + ask.place_ttl, owner = ask.owner, since = whole(now),
+               mode = ask.mode, who = ask.who }
+  local lines = { waiter.owner .. ' ' .. write_waiter(me) }
+  local known = redis.call('HGET', lock.key, 'g') or ''
+  for line in string.gmatch(known, '[^\n]+') do table.insert(lines, #lines, line) end
+  redis.call('HSET', lock.key, 'k', lock.kind, 'g',
+    table.concat(lines, '\n', math.max(#lines - SENT_AWAY, 0) + 1))
+  notify(lock, waiter)
+end
+
+-- The answer to a caller that was sent away from one of its queues, which leaves all others.
+-- Otherwise it sends away the others of its group.
+local function follow_group()
+  if not ask.latest then return nil end
+  for i, lock in ipairs(locks) do
+    local by = superseded_by(lock)
+    if by then
+      leave_all()
+      return { 'SUPERSEDED', now, i, by }
+    end
+  end
+  for _, lock in ipairs(ask.place_ttl > 0 and locks or {}) do supersede(lock) end
+end
+
+-- The decision ------------------------------------------------------------------------------------
 
 -- Why the request does not fit the lock; nil if it does.
 local function misfit(lock)
@@ -42,12 +162,6 @@ local function find_places()
   ask.left = ask.dropped and not come_back_to_all()
 end
 
--- Whether it holds, in an ancestor, a lock that is reserved for it, of several of which it takes
--- some: that is taken last.
-local function is_reserved(lock)
-  return ask.take and lock.parent and string.find(lock.parent.rest, ' reserved=1', 1, true)
-end
-
 -- Looks at all the locks. Returns a refusal, or nil and the decision: "grant", the locks to grant,
 -- or nil; "lacks", how many of the needed locks are not free; "which", the number of the lock to
 -- tell of, and "found", what keeps the caller out of it. Of the locks that are not free that is the
@@ -59,7 +173,10 @@ local function decide()
       or mirrors and mirrors.obstacle(lock, ask.mirror) or nil
     lock.obstacle, lock.next = what, is_next(lock)
     if not what and lock.next then
-      table.insert(is_reserved(lock) and reserved or free, lock)
+      -- Of several of which it takes some, it takes one last that an ancestor has reserved for it.
+      local last = ask.take and lock.parent
+        and string.find(lock.parent.rest, ' reserved=1', 1, true)
+      table.insert(last and reserved or free, lock)
     elseif not blocked or ask.take and found and found.closed and not (what and what.closed) then
       blocked, found = i, what
     end

@@ -50,18 +50,6 @@ local function empty_all_queues()
 end
 
 local asked = { 'ASKED', now, 1, 0, 0, '' }
-local function note_asked(e)
-  asked[4], asked[5] = asked[4] + 1, math.max(asked[5], e.deadline - now)
-  if asked[4] == 1 then asked[6] = write_entry(e) end
-end
-
-local function revoke(e, family)
-  if can_be_asked(e) then notify(lock, e) end -- it finds out at once
-  note_barred(lock, '!' .. e.owner, e.lease)
-  e.ended = not is_dead(e) and 'revoked=1' .. (notes ~= '' and ' ' or '') .. notes
-  wake_after(lock, e.owner, family, remove(lock, e, family))
-end
-
 keep(lock, 0)
 for _, owner in ipairs(owners) do
   local own, family
@@ -72,9 +60,13 @@ for _, owner in ipairs(owners) do
     or own and how == 'over' and string.find(own.rest, ' asked=', 1, true)
   if own and not over and can_be_asked(own) then
     ask_holder(lock, family, own, notes)
-    note_asked(own)
+    asked[4], asked[5] = asked[4] + 1, math.max(asked[5], own.deadline - now)
+    if asked[4] == 1 then asked[6] = write_entry(own) end
   elseif own then
-    revoke(own, family)
+    if can_be_asked(own) then notify(lock, own) end -- it finds out at once
+    note_barred(lock, '!' .. owner, own.lease)
+    own.ended = not is_dead(own) and 'revoked=1' .. (notes ~= '' and ' ' or '') .. notes
+    wake_after(lock, owner, family, remove(lock, own, family))
   end
 end
 if lock.mirror then open_mirrors().follow(lock) end

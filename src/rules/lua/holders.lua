@@ -27,14 +27,6 @@ local function mode_of(family)
   return 's'
 end
 
--- The waiters for a holder that is gone wait for those that it nested in.
-local function disband(lock, owner)
-  local base = 'q:' .. owner
-  local text = redis.call('HGET', lock.key, base)
-  local queue = text and read_queue(base, text)
-  if queue then empty_queue(lock, queue) end
-end
-
 -- Notes for that many ms that the owner must not come back.
 local function note_barred(lock, name, ms)
   local barred = name .. '=' .. whole(now + ms) .. ';'
@@ -53,7 +45,9 @@ local function thin_out(lock, family, gone)
   local left = {}
   for _, e in ipairs(family.entries) do
     if gone(e) then
-      disband(lock, e.owner)
+      -- The waiters for a holder that is gone wait for those that it nested in.
+      local queue = queue_below(lock, e)
+      if queue.first <= queue.last then empty_queue(lock, queue) end
       remember(lock, family, e, e.ended or 'expired=1')
     else
       left[#left + 1] = e
@@ -61,18 +55,6 @@ local function thin_out(lock, family, gone)
   end
   local changed = #left < #family.entries
   family.entries = left
-  return changed
-end
-
--- A clock that was set back must not stretch a dead holder's lease.
-local function clamp(family)
-  local changed = false
-  for _, e in ipairs(family.entries) do
-    if e.deadline > now + e.lease then
-      e.deadline = now + e.lease
-      changed = true
-    end
-  end
   return changed
 end
 
@@ -112,7 +94,13 @@ local function prune(lock)
   local held = { mode = 's', limit = lock.held.limit, count = 0, earliest = math.huge, longest = 0 }
   lock.slots = ''
   for _, family in ipairs(families) do
-    local clamped = clamp(family)
+    local clamped = false
+    for _, e in ipairs(family.entries) do
+      -- A clock that was set back must not stretch a dead holder's lease.
+      if e.deadline > now + e.lease then
+        e.deadline, clamped = now + e.lease, true
+      end
+    end
     if thin_out(lock, family, is_dead) or clamped then write_family(lock, family) end
     for _, e in ipairs(family.entries) do
       held.earliest = math.min(held.earliest, e.deadline)
@@ -131,11 +119,6 @@ local function prune(lock)
     lock.slots = ''
   end
   if lock.held and lock.slots ~= '' then redis.call('HSET', lock.key, 'b', lock.slots) end
-end
-
--- A pause, or a limit of 0, keeps newcomers out; the holders may leave.
-local function is_closed(lock)
-  return lock.paused or lock.stored == 0
 end
 
 -- Looks at the holders if one of them may be dead.
@@ -175,7 +158,10 @@ local function obstacle(lock, mode, parent, family)
   end
   -- Also where there is room: a dead one's slot is the next one's, and dead readers would gather.
   refresh(lock)
-  if is_closed(lock) then return { count = 0, till = now, shown = '', closed = true } end
+  -- A pause, or a limit of 0, keeps newcomers out; the holders may leave.
+  if lock.paused or lock.stored == 0 then
+    return { count = 0, till = now, shown = '', closed = true }
+  end
   if has_room(lock.held, mode) then return nil end
   return all_holders(lock)
 end

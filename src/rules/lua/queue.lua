@@ -82,15 +82,6 @@ local function list_of(lock, who)
   if list and n then return list, n end
 end
 
-local function leave_list(lock, who)
-  local list, n = list_of(lock, who)
-  if not list then return end
-  redis.call('HDEL', lock.key, item_of(list, n))
-  if list.first ~= n then return end
-  list.first = n + 1
-  write_lists(lock)
-end
-
 -- Whether it has waited for so long that no other waiter passes it. A waiter for several keys has
 -- the same time in all of them, or two could wait for each other.
 local function is_overdue(lock, waiter)
@@ -108,7 +99,12 @@ local function clear_place(lock, place, waiter)
   redis.call('HDEL', lock.key, 'w:' .. waiter.owner)
   local group = group_field(lock, place, waiter.who)
   if group then redis.call('HDEL', lock.key, group) end
-  leave_list(lock, waiter.who)
+  local list, n = list_of(lock, waiter.who)
+  if not list then return end
+  redis.call('HDEL', lock.key, item_of(list, n))
+  if list.first ~= n then return end
+  list.first = n + 1
+  write_lists(lock)
 end
 
 local function place_of(queue, ticket)
@@ -182,72 +178,55 @@ local function waiter_at(lock, queue, ticket, most)
   return found, found, text
 end
 
--- The waiter that has waited for longest. The dead ones before it, and the holes, are removed. One
--- call looks at WALK tickets only, and the next call continues: until then no waiter is first,
--- which an empty owner tells.
-local function first_waiter(lock, queue, most)
-  local from = queue.first
-  local waiter
-  while queue.first <= queue.last and not waiter do
-    local alive, found, text = waiter_at(lock, queue, queue.first, most)
-    if alive then
-      waiter = alive
-    elseif queue.first - from == WALK then
-      waiter = { owner = '' }
-    else
-      if text then
-        clear_place(lock, place_of(queue, queue.first), found)
-        queue.dead = (queue.dead or 0) + 1
-      end
-      queue.first = queue.first + 1
-    end
-  end
-  if queue.first ~= from then
-    write_queue(lock, queue)
-    -- It may have come near by that.
-    if waiter and waiter.far then waiter = waiter_at(lock, queue, queue.first, most) end
-  end
-  return waiter
-end
-
 -- The ticket with that number in a line, which is a queue or a list.
 local function ticket_at(lock, line, n)
   if not line.priority then return n end
   return number(redis.call('HGET', lock.key, item_of(line, n)) or nil)
 end
 
--- The same of a list.
-local function first_in_list(lock, queue, list, most)
-  local from = list.first
-  local waiter
-  while list.first <= list.last and not waiter do
-    local n = list.first
-    local ticket = ticket_at(lock, list, n)
+-- The first waiter of a line. The dead ones before it, and the holes, are removed. One call looks at
+-- WALK tickets only, and the next call continues: until then no waiter is first, which an empty
+-- owner tells.
+local function first_in_line(lock, queue, line, most)
+  local from, waiter = line.first, nil
+  while line.first <= line.last and not waiter do
+    local n = line.first
+    local ticket = ticket_at(lock, line, n)
     local found, text
     if ticket then waiter, found, text = waiter_at(lock, queue, ticket, most) end
     if not waiter and n - from == WALK then
       waiter = { owner = '' }
     elseif not waiter then
-      redis.call('HDEL', lock.key, item_of(list, n))
-      list.first = n + 1
-      if text then clear_place(lock, place_of(queue, ticket), found) end
+      if line.priority then redis.call('HDEL', lock.key, item_of(line, n)) end
+      line.first = n + 1
+      if text then
+        clear_place(lock, place_of(queue, ticket), found)
+        line.dead = (line.dead or 0) + 1
+      end
     end
   end
-  if list.first ~= from then write_lists(lock) end
+  if line.first == from then return waiter end
+  if line.priority then
+    write_lists(lock)
+    return waiter
+  end
+  write_queue(lock, queue)
+  -- It may have come near by that.
+  if waiter and waiter.far then waiter = waiter_at(lock, queue, queue.first, most) end
   return waiter
 end
 
 -- The waiter whose turn it is, and the line that it stands in: a queue, or a list of it. Those that
 -- nest wait only in the order of arrival.
 local function first_in_turn(lock, queue, most)
-  local oldest = first_waiter(lock, queue, most)
+  local oldest = first_in_line(lock, queue, queue, most)
   if not oldest or oldest.owner == '' or queue.base ~= 'q' or not next(lists_of(lock)) then
     return oldest, queue
   end
   if is_overdue(lock, oldest) then return oldest, queue end
   for priority = HIGHEST, LOWEST, -1 do
     local list = lock.lists[priority]
-    local first = list and first_in_list(lock, queue, list, most)
+    local first = list and first_in_line(lock, queue, list, most)
     if first then return first, list end
   end
   return oldest, queue

@@ -5,14 +5,6 @@
 --- @include "families"
 --- @include "tickets"
 
--- The number of its place, if it is in the queue and was not called.
-local function find_ticket(lock)
-  local queue, ticket = lock.queue, lock.place and string.match(lock.place, '^q:(%d+)$')
-  ticket = number(ticket)
-  return ticket and ticket >= queue.first and ticket <= queue.last and ticket > queue.called
-    and ticket
-end
-
 -- Whether only the holders may keep a waiter out, and they are known.
 local function is_plain(lock)
   local h, mode, limit = lock.held, ask.mode, ask.limit
@@ -31,8 +23,13 @@ end
 -- The caller's own record, with what the answer needs besides; nil if there is more to do. A waiter
 -- that waits only for other keys from now on calls others; one that did so before has called them.
 local function read_place(lock)
-  local ticket, queue, held = find_ticket(lock), lock.queue, lock.held
-  if not ticket or not is_plain(lock) then return nil end
+  local queue, held = lock.queue, lock.held
+  local ticket = lock.place and number(string.match(lock.place, '^q:(%d+)$'))
+  -- It must be in the queue, and not have been called.
+  if not ticket or ticket < queue.first or ticket > queue.last or ticket <= queue.called
+    or not is_plain(lock) then
+    return nil
+  end
   local found = redis.call('HMGET', lock.key, lock.place, 'q:' .. whole(queue.first), 'o',
     held and 'h:' .. held.oldest or 'h')
   local waiter = found[1] and read_waiter(found[1])
@@ -43,13 +40,6 @@ local function read_place(lock)
   waiter.ticket, waiter.oldest, waiter.kept_out =
     ticket, found[4] or '', not has_room(held, ask.mode)
   return (waiter.kept_out or is_first and waiter.elsewhere) and waiter or nil
-end
-
-local function keep_place_quickly(lock, waiter)
-  keep_place(lock, waiter, waiter.ticket, ask.far_ttl)
-  waiter.elsewhere = not waiter.kept_out
-  keep(lock, 0)
-  redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
 end
 
 local function quick_heartbeat()
@@ -66,7 +56,10 @@ local function quick_heartbeat()
   if not blocked then return nil end
   local places = {}
   for i, lock in ipairs(locks) do
-    keep_place_quickly(lock, mine[i])
+    keep_place(lock, mine[i], mine[i].ticket, ask.far_ttl)
+    mine[i].elsewhere = not mine[i].kept_out
+    keep(lock, 0)
+    redis.call('HSET', lock.key, lock.place, write_waiter(mine[i]))
     places[i] = lock.place
   end
   local lock, waiter = locks[blocked], mine[blocked]

@@ -79,15 +79,6 @@ local function reclaim(lock, claim)
   prune(lock)
 end
 
-local function answer_reclaimed(claims)
-  local held, slots = {}, {}
-  for i, lock in ipairs(locks) do
-    if lock.own then renew(lock) else reclaim(lock, claims[i]) end
-    held[i], slots[i] = lock.own.fence, lock.own.slot
-  end
-  return { 'RENEWED', now, held, slots, 2 }
-end
-
 -- Has it hold all its locks again. Returns the answer; nil if it cannot have one of them.
 local function reclaim_all(fences, slots)
   local claims = {}
@@ -101,5 +92,10 @@ local function reclaim_all(fences, slots)
                   fence = fences[i], slot = tonumber(slots[i]) }
     if not lock.own and not look_around(lock, claims[i]) then return nil end
   end
-  return answer_reclaimed(claims)
+  local answer = { 'RENEWED', now, {}, {}, 2 }
+  for i, lock in ipairs(locks) do
+    if lock.own then renew(lock) else reclaim(lock, claims[i]) end
+    answer[3][i], answer[4][i] = lock.own.fence, lock.own.slot
+  end
+  return answer
 end

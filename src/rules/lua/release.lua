@@ -72,18 +72,15 @@ end
 
 local mirrors = mirrored and open_mirrors()
 
--- Notes it behind the words of WHO, once: the same release may be asked for again.
-local function note_kept(own)
-  if string.find(own.rest, ' kept=1', 1, true) then return end
-  own.rest = own.rest .. (string.sub(own.rest, -1) == ' ' and NOBODY or '') .. ' kept=1'
-    .. (notes ~= '' and ' ' or '') .. notes
-end
-
 -- It was acquired too short a time ago: it runs out when that has passed. If it was acquired in the
 -- future, the clock was set back.
 local function let_run_out(lock, own, family)
   remember(lock, family, own, notes)
-  note_kept(own)
+  -- It is noted behind the words of WHO, once: the same release may be asked for again.
+  if not string.find(own.rest, ' kept=1', 1, true) then
+    own.rest = own.rest .. (string.sub(own.rest, -1) == ' ' and NOBODY or '') .. ' kept=1'
+      .. (notes ~= '' and ' ' or '') .. notes
+  end
   own.deadline, own.lease = math.min(own.since, now) + at_least, at_least
   lock.held.earliest = math.min(lock.held.earliest, own.deadline)
   lock.held.longest = math.max(lock.held.longest, own.lease)
@@ -132,17 +129,14 @@ end
 
 local grace = ask.epoch and grace_left(ask.epoch, tonumber(ask.lease)) or 0
 
--- Whether the server has forgotten the lock: then no other client can have acquired it since.
-local function is_forgotten(lock, holders)
-  return grace > 0 and holders == 0 and not lock.run_out
-    and not string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true)
-end
-
 for _, lock in ipairs(locks) do
   if not release(lock) then
     local absent = { 'ABSENT', now, lock.number, present(lock) }
     absent[7] = revocation(lock, owner)
-    if not is_forgotten(lock, absent[4]) then worst = worst or absent end
+    -- If the server has forgotten the lock, no other client can have acquired it since.
+    local forgotten = grace > 0 and absent[4] == 0 and not lock.run_out
+      and not string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true)
+    if not forgotten then worst = worst or absent end
   end
 end
 return worst or { 'RELEASED', now }
