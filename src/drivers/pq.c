@@ -30,74 +30,66 @@ const char *pq_warning(void)
     return warning;
 }
 
-/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. The
- * last one that fits counts. False: none does. */
-static bool is_known(const char *state, enum wire_error *error)
-{
-    static const struct {
-        const char *prefix;
-        enum wire_error error;
-    } known[] = {
-        {"08", WIRE_UNREACHABLE},    /* connection */
-        {"23502", WIRE_CONFLICT},    /* the state became NULL: another version is there */
-        {"25006", WIRE_READ_ONLY},   /* a standby */
-        {"28", WIRE_KEPT_OUT},       /* pg_hba.conf, no such user */
-        {"28P01", WIRE_PASSWORD},    /* wrong password */
-        {"3D000", WIRE_NO_DATABASE}, /* no such database */
-        {"40", WIRE_CONFLICT},       /* serialisation failure, deadlock */
-        {"40003", WIRE_UNREACHABLE}, /* statement completion unknown */
-        {"42501", WIRE_DENIED},      /* no right */
-        {"42P01", WIRE_NO_TABLES},   /* no such table */
-        {"53100", WIRE_NO_SPACE},    /* disk full */
-        {"53200", WIRE_NO_MEMORY},   /* out of memory */
-        {"53300", WIRE_FULL},        /* too many connections */
-        {"55P03", WIRE_BUSY},        /* lock_timeout: somebody has locked the whole table */
-        {"57014", WIRE_BUSY},        /* statement_timeout */
-        {"57P0", WIRE_ENDED},        /* shut down, crashed */
-        {"57P03", WIRE_NOT_READY},   /* starting up */
-    };
-    bool found = false;
+struct meaning {
+    const char *beginning;
+    enum wire_error error;
+};
 
-    for (size_t i = 0; state && i < sizeof known / sizeof *known; i++)
-        if (strncmp(state, known[i].prefix, strlen(known[i].prefix)) == 0) {
-            *error = known[i].error;
-            found = true;
-        }
-    return found;
-}
+/* By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+static const struct meaning states[] = {
+    {"08", WIRE_UNREACHABLE},    /* connection */
+    {"23502", WIRE_CONFLICT},    /* the state became NULL: another version is there */
+    {"25006", WIRE_READ_ONLY},   /* a standby */
+    {"28", WIRE_KEPT_OUT},       /* pg_hba.conf, no such user */
+    {"28P01", WIRE_PASSWORD},    /* wrong password */
+    {"3D000", WIRE_NO_DATABASE}, /* no such database */
+    {"40", WIRE_CONFLICT},       /* serialisation failure, deadlock */
+    {"40003", WIRE_UNREACHABLE}, /* statement completion unknown */
+    {"42501", WIRE_DENIED},      /* no right */
+    {"42P01", WIRE_NO_TABLES},   /* no such table */
+    {"53100", WIRE_NO_SPACE},    /* disk full */
+    {"53200", WIRE_NO_MEMORY},   /* out of memory */
+    {"53300", WIRE_FULL},        /* too many connections */
+    {"55P03", WIRE_BUSY},        /* lock_timeout: another client has locked the whole table */
+    {"57014", WIRE_BUSY},        /* statement_timeout */
+    {"57P0", WIRE_ENDED},        /* shut down, crashed */
+    {"57P03", WIRE_NOT_READY},   /* starting up */
+    {NULL, WIRE_UNFIT},
+};
 
 /* A message of libpq itself has no SQLSTATE, and a pooler has one of class 08 for all that it
  * refuses. Their own words come first; the names of hosts, users and databases come behind them. */
-static enum wire_error error_of_beginning(const char *said)
-{
-    static const struct {
-        const char *words;
-        enum wire_error error;
-    } known[] = {
-        {"expected authentication request", WIRE_STRANGER},
-        {"received invalid response to SSL", WIRE_STRANGER},
-        {"server does not support SSL", WIRE_NO_TLS},
-        {"SSL error: certificate verify failed", WIRE_NO_TLS},
-        {"server certificate for", WIRE_NO_TLS},
-        {"root certificate file", WIRE_NO_TLS},
-        {"could not read root certificate", WIRE_NO_TLS},
-        {"could not read certificate", WIRE_NO_TLS},
-        {"certificate present, but", WIRE_NO_TLS},
-        {"could not load private key", WIRE_NO_TLS},
-        {"private key file", WIRE_NO_TLS},
-        {"password authentication failed", WIRE_PASSWORD},
-        {"SASL authentication failed", WIRE_PASSWORD},
-        {"no such user", WIRE_PASSWORD},
-        {"no such database", WIRE_NO_DATABASE},
-        {"no more connections allowed", WIRE_FULL},
-        {"transaction blocks not allowed", WIRE_NO_TRANSACTIONS},
-        {"client_login_timeout", WIRE_NOT_READY},
-    };
+static const struct meaning words[] = {
+    {"expected authentication request", WIRE_STRANGER},
+    {"received invalid response to SSL", WIRE_STRANGER},
+    {"server does not support SSL", WIRE_NO_TLS},
+    {"SSL error: certificate verify failed", WIRE_NO_TLS},
+    {"server certificate for", WIRE_NO_TLS},
+    {"root certificate file", WIRE_NO_TLS},
+    {"could not read root certificate", WIRE_NO_TLS},
+    {"could not read certificate", WIRE_NO_TLS},
+    {"certificate present, but", WIRE_NO_TLS},
+    {"could not load private key", WIRE_NO_TLS},
+    {"private key file", WIRE_NO_TLS},
+    {"password authentication failed", WIRE_PASSWORD},
+    {"SASL authentication failed", WIRE_PASSWORD},
+    {"no such user", WIRE_PASSWORD},
+    {"no such database", WIRE_NO_DATABASE},
+    {"no more connections allowed", WIRE_FULL},
+    {"transaction blocks not allowed", WIRE_NO_TRANSACTIONS},
+    {"client_login_timeout", WIRE_NOT_READY},
+    {NULL, WIRE_UNREACHABLE},
+};
 
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strncmp(said, known[i].words, strlen(known[i].words)) == 0)
-            return known[i].error;
-    return WIRE_UNREACHABLE;
+/* Returns the meaning of the last row that the text begins with, or of the end of the table. */
+static enum wire_error error_of(const struct meaning *row, const char *text)
+{
+    const struct meaning *found = NULL;
+
+    for (; row->beginning; row++)
+        if (text && strncmp(text, row->beginning, strlen(row->beginning)) == 0)
+            found = row;
+    return found ? found->error : row->error;
 }
 
 /* Passes over the path of a socket, which may hold any words. The name of a host holds neither a
@@ -155,10 +147,10 @@ static void tell_failure(PGconn *connection, const struct driver_target *target,
 {
     const char *message = behind_path(PQerrorMessage(connection), target->host);
     const char *state = state_in(message), *said = said_of(message, state);
-    enum wire_error error;
+    enum wire_error error = error_of(states, state);
 
-    if (!is_known(state, &error) || error == WIRE_UNREACHABLE)
-        error = error_of_beginning(said);
+    if (error == WIRE_UNFIT || error == WIRE_UNREACHABLE)
+        error = error_of(words, said);
     if (state && error == WIRE_UNREACHABLE)
         error = WIRE_TROUBLE;
     if (PQconnectionNeedsPassword(connection))
@@ -210,13 +202,12 @@ bool pq_fail(const PGconn *connection, const PGresult *result, struct driver_fau
 {
     const char *message = PQerrorMessage(connection);
     const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    enum wire_error error = WIRE_UNFIT;
+    enum wire_error error = error_of(states, PQresultErrorField(result, PG_DIAG_SQLSTATE));
 
     said = said ? said : said_of(message, state_in(message));
-    is_known(PQresultErrorField(result, PG_DIAG_SQLSTATE), &error);
     if (PQstatus(connection) != CONNECTION_OK && !wire_error_breaks(error))
         error = WIRE_UNREACHABLE;
     if (error == WIRE_UNREACHABLE)
-        error = error_of_beginning(said);
+        error = error_of(words, said);
     return driver_fail(fault, error, said);
 }

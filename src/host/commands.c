@@ -90,8 +90,10 @@ static void run_hexists(struct command_call *call)
     push_count(call, record_find(call->record, call->words[2]) != NULL);
 }
 
-static void push_fields(struct command_call *call, bool values)
+/* HGETALL, and HKEYS, which leaves out the values. */
+static void run_fields(struct command_call *call)
 {
+    bool values = piece_is(call->words[0], "hgetall");
     int at = 0;
 
     lua_newtable(call->lua);
@@ -106,16 +108,6 @@ static void push_fields(struct command_call *call, bool values)
             lua_rawseti(call->lua, -2, ++at);
         }
     }
-}
-
-static void run_hgetall(struct command_call *call)
-{
-    push_fields(call, true);
-}
-
-static void run_hkeys(struct command_call *call)
-{
-    push_fields(call, false);
 }
 
 /* -- strings ----------------------------------------------------------------------------------- */
@@ -259,8 +251,8 @@ static const struct command commands[] = {
     {"hset", 4, COMMAND_KEY | COMMAND_WRITES, RECORD_HASH, run_hset},
     {"hdel", 3, COMMAND_KEY | COMMAND_WRITES, RECORD_HASH, run_hdel},
     {"hexists", 3, COMMAND_KEY, RECORD_HASH, run_hexists},
-    {"hgetall", 2, COMMAND_KEY, RECORD_HASH, run_hgetall},
-    {"hkeys", 2, COMMAND_KEY, RECORD_HASH, run_hkeys},
+    {"hgetall", 2, COMMAND_KEY, RECORD_HASH, run_fields},
+    {"hkeys", 2, COMMAND_KEY, RECORD_HASH, run_fields},
     {"exists", 2, COMMAND_KEY, RECORD_NONE, run_exists},
     {"del", 2, COMMAND_KEY | COMMAND_WRITES, RECORD_NONE, run_del},
     {"type", 2, COMMAND_KEY, RECORD_NONE, run_type},

@@ -52,22 +52,19 @@ static void take_record(struct loading *loading, MYSQL_ROW row, const unsigned l
     }
 }
 
-static void take_theirs(struct loading *loading, MYSQL_ROW row)
-{
-    struct record *record = &loading->unit->keys[strtoul(row[1], NULL, 10)].record;
-
-    loading->damaged |= !shedlock_take(record, strtoll(row[2], NULL, 10), row[3], row[4]);
-}
-
 static void take_loaded(void *arg, MYSQL_ROW row, const unsigned long *lengths)
 {
     struct loading *loading = arg;
+    struct record *record;
 
     switch (*row[0]) {
     case 'g': loading->gates++; break;
     case 'm': my_take_position(row); break;
     case 'r': take_record(loading, row, lengths); break;
-    case 's': take_theirs(loading, row); break;
+    case 's':
+        record = &loading->unit->keys[strtoul(row[1], NULL, 10)].record;
+        loading->damaged |= !shedlock_take(record, strtoll(row[2], NULL, 10), row[3], row[4]);
+        break;
     case 't': loading->unit->now_us = strtoll(row[1], NULL, 10); break;
     default: break; /* a lock */
     }

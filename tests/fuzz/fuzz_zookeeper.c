@@ -2,7 +2,6 @@
  * and what names children is judged. The first byte: which kind. */
 #include "fuzz.h"
 #include "store/zookeeper/message.h"
-#include "store/zookeeper/path.h"
 #include "store/zookeeper/queue.h"
 
 static void read_queue(const struct zk_reply *reply)

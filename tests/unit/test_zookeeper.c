@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "store/zookeeper/message.h"
-#include "store/zookeeper/path.h"
 #include "store/zookeeper/queue.h"
 #include "store/zookeeper/survey.h"
 #include "tap.h"

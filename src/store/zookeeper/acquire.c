@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "store/zookeeper/path.h"
 
 /* So many heartbeats ask whether the nodes in the way are still there; the next one reads the whole
  * queue, for the position. */

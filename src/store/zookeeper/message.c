@@ -217,18 +217,11 @@ static void put_create(struct strbuf *out, const char *path, const char *data, b
     jute_put_int(out, flags);
 }
 
-static int flags_of(enum zk_create kind)
-{
-    static const int flags[] = {
-        [ZK_EPHEMERAL] = 1, [ZK_EPHEMERAL_SEQUENTIAL] = 3, [ZK_CONTAINER] = 4};
-    return flags[kind];
-}
-
 void zk_container(struct zk_batch *batch, const char *path, bool closed)
 {
     size_t frame = begin(batch, OP_CREATE_CONTAINER);
 
-    put_create(&batch->out, path, "", closed, flags_of(ZK_CONTAINER));
+    put_create(&batch->out, path, "", closed, ZK_CONTAINER);
     batch->writes = true;
     jute_end(&batch->out, frame);
 }
@@ -293,7 +286,7 @@ static struct strbuf *put_operation(struct zk_multi *multi, int operation)
 void zk_multi_create(struct zk_multi *multi, enum zk_create kind, const char *path,
                      const char *data, bool closed)
 {
-    put_create(put_operation(multi, OP_CREATE), path, data, closed, flags_of(kind));
+    put_create(put_operation(multi, OP_CREATE), path, data, closed, kind);
 }
 
 void zk_multi_check(struct zk_multi *multi, const char *path)

@@ -94,7 +94,8 @@ struct zk_batch {
     bool writes, closes; /* there is a request among them that does */
 };
 
-enum zk_create { ZK_EPHEMERAL, ZK_EPHEMERAL_SEQUENTIAL, ZK_CONTAINER };
+/* The flags of a new node. */
+enum zk_create { ZK_EPHEMERAL = 1, ZK_EPHEMERAL_SEQUENTIAL = 3, ZK_CONTAINER = 4 };
 
 /* closed: only for its creator, by what that has proved with zk_put_digest(). */
 void zk_container(struct zk_batch *batch, const char *path, bool closed);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "store/zookeeper/path.h"
 
 /* -- the nodes of the keys --------------------------------------------------------------------- */
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "store/zookeeper/path.h"
 
 /* An acquisition that does not wait, and finds room and others that are about to take a lease,
  * looks again for a second: they take milliseconds. */

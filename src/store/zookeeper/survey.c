@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "lock/key.h"
 #include "store/views.h"
-#include "store/zookeeper/path.h"
 #include "store/zookeeper/queue.h"
 
 /* One that holds the lock or waits for it, as its first node tells. */
