@@ -16,7 +16,6 @@ me() {
 slow_end() {
     local name=$1
     shift
-    # shellcheck disable=SC2016
     bg "$name" rlock run "$@" -- sh -c 'trap "sleep 1; echo end >>\"$LOG\"; exit" TERM
         echo up >>"$LOG"; while :; do sleep 0.05; done'
     poll_until 10 contains "$LOG" up
@@ -92,8 +91,7 @@ hears() {
     bg a rlock run --lease 1h k -- "$RLOCK" run --lease 1h k -- \
         sh -c ": >'$T/a.up'; exec sleep 1000"
     poll_until 10 test -e "$T/a.up"
-    run -0 --separate-stderr rlock force-release --yes k
-    stderr_line '^rlock: k was released by 2 holders'
+    says 0 '^rlock: k was released by 2 holders' force-release --yes k
     ends_with a 79
     is_free k
 }
@@ -130,8 +128,7 @@ listens() {
 @test "H45 a holder that does not hear loses the lock when its lease ends; so does a dead one" {
     hold a k --lease 4s
     kill -STOP "$(agent_of "${pid[a]}")"
-    run -0 --separate-stderr rlock force-release --yes k
-    stderr_line '^rlock: k: asked '
+    says 0 '^rlock: k: asked ' force-release --yes k
     stderr_line 'when the lease had ended$'
     kill -CONT "$(agent_of "${pid[a]}")" || true
     ends_with a 79
@@ -166,12 +163,10 @@ listens() {
 
 @test "H45 no process to ask: a plain acquisition and a lock that is kept are taken at once" {
     rlock acquire --lease 1h k >"$T/owner"
-    run -0 --separate-stderr rlock force-release --yes --reason gone k
-    stderr_line '^rlock: k was taken from '
+    says 0 '^rlock: k was taken from ' force-release --yes --reason gone k
     run -1 --separate-stderr rlock release --owner "$(<"$T/owner")" k
     run -0 rlock run --at-least 1h kept -- true
-    run -0 --separate-stderr rlock force-release --yes kept
-    stderr_line '^rlock: kept was taken from '
+    says 0 '^rlock: kept was taken from ' force-release --yes kept
     is_free kept
 }
 
@@ -180,8 +175,7 @@ listens() {
     bg p sleep 1000
     rlock acquire --lease 1h --keep "${pid[p]}" k >/dev/null
     start=$(now_ms)
-    run -0 --separate-stderr rlock force-release --yes k
-    stderr_line '^rlock: k was released by '
+    says 0 '^rlock: k was released by ' force-release --yes k
     took 0 10000 "$start"
     is_free k
     alive "${pid[p]}"
@@ -220,8 +214,7 @@ listens() {
     hold r2 many --read --lease 4s
     hold l1 some --limit 2 --lease 4s
     stay l2 some --limit 2 --lease 15s
-    run -0 --separate-stderr rlock force-release --yes many
-    stderr_line '^rlock: many was released by 2 holders$'
+    says 0 '^rlock: many was released by 2 holders$' force-release --yes many
     evicted r1 "$(me)"
     evicted r2 "$(me)"
     owner=$(rlock status --json some | jq -r ".[0].holders[] | select(.pid == ${pid[l1]}) | .owner")
@@ -247,7 +240,6 @@ listens() {
     export LOG=$T/log
     slow_end a --lease 9s --any j k
     stay b k
-    # shellcheck disable=SC2016
     bg c rlock run --any --replace j k -- sh -c 'echo "$RLOCK_KEY" >>"$LOG"'
     evicted a "$(me)"
     contains "$T/a.err" ': --replace; stopping'
@@ -268,8 +260,7 @@ listens() {
 
 # taken COMMAND...: it is refused with 1, and says by whom and why the lock was taken away.
 taken() {
-    run -1 --separate-stderr rlock "$@"
-    stderr_line "^rlock: $1: k: taken away [0-9.]+m?s ago by $(me)[0-9]+: hot fix\$"
+    says 1 "^rlock: $1: k: taken away [0-9.]+m?s ago by $(me)[0-9]+: hot fix\$" "$@"
 }
 
 @test "H153 renew and release say who took the lock, each time" {
@@ -300,8 +291,7 @@ taken() {
     # A later reservation ends by itself, and is not confused with the first.
     run -0 rlock reserve k 1s -m short
     poll_until 10 is_free k
-    run -1 --separate-stderr rlock extend k 1h
-    stderr_line 'it was released, or its time is over$'
+    says 1 'it was released, or its time is over$' extend k 1h
     run -0 --separate-stderr rlock run k -- true
     [[ ! $stderr ]]
 }
@@ -315,6 +305,5 @@ taken() {
     done
     taken renew --owner "$owner" k
     rlock run k -- true
-    run -1 --separate-stderr rlock renew --owner "$owner" k
-    stderr_line 'k is not held: it was released, or its lease has run out$'
+    says 1 'k is not held: it was released, or its lease has run out$' renew --owner "$owner" k
 }

@@ -28,15 +28,6 @@ teardown() {
     redis flushall >/dev/null
 }
 
-# Nothing of it writes any more.
-hidden_is_gone() {
-    local seen
-    works x
-    seen=$(wc -l <"$LOG")
-    pause 300
-    [[ $(wc -l <"$LOG") == "$seen" ]]
-}
-
 # Where the command has noted its own.
 cgroup_is_gone() {
     local own
@@ -46,7 +37,7 @@ cgroup_is_gone() {
 
 @test "setsid, a cleared environment, a chain of forks: with --cgroup all are gone after a stop" {
     run -124 rlock run --cgroup --at-most 1s k -- sh -c 'grep ^0:: /proc/self/cgroup >"$T/own"; "$T/hide" "$LOG"; exec sleep 1000'
-    hidden_is_gone
+    no_more x
     poll_until 10 cgroup_is_gone
 }
 
@@ -55,7 +46,7 @@ cgroup_is_gone() {
     working x
     kill -KILL "${pid[a]}"
     poll_until 10 is_free k
-    hidden_is_gone
+    no_more x
     poll_until 10 cgroup_is_gone
 }
 
@@ -64,7 +55,7 @@ cgroup_is_gone() {
     working x
     kill -STOP "${pid[a]}"
     run -0 rlock run k -- true
-    hidden_is_gone
+    no_more x
     kill -CONT "${pid[a]}"
     ends_with a 79
     : >"$LOG"
@@ -74,7 +65,7 @@ cgroup_is_gone() {
     run -0 rlock run k -- true
     kill -CONT "${pid[a]}" "$agent"
     ends_with a 79
-    hidden_is_gone
+    no_more x
 }
 
 @test "TERM comes first; hidden processes get it as well" {
@@ -131,7 +122,7 @@ in_cgroup() {
     [[ ${lines[0]} == 0::*/test-*/rlock-* && ${lines[1]} == 0::*/test-*/rlock-*/rlock-* ]]
     stderr_line "k: its command has the cgroup $there/rlock-"
     run -124 in_cgroup "$RLOCK" run --at-most 1s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
-    hidden_is_gone
+    no_more x
     delegate 0
     run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- grep ^0:: /proc/self/cgroup
     [[ $output == 0::*/test-* && $output != *rlock-* ]]

@@ -125,11 +125,9 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     poll_until 10 have_traced 3
     agent=$(agent_of "${pid[a]}")
     pids=$(traced)
-    # shellcheck disable=SC2086
     kill -STOP "${pid[a]}" "$agent" $pids
     at_work b k 1
     kill -CONT "$agent" "${pid[a]}"
-    # shellcheck disable=SC2086
     kill -CONT $pids 2>/dev/null || true
     ends_with a 79
     finish b

@@ -22,7 +22,7 @@ cluster_make() {
     for node in $CLUSTER_NODES; do
         node_start "$node"
     done
-    # shellcheck disable=SC2046,SC2086 # they are words
+    # shellcheck disable=SC2046 # they are words
     bounded redis-cli $CLUSTER_CLI --cluster create $(printf '127.0.0.1:%s ' $CLUSTER_NODES) \
         --cluster-replicas 1 --cluster-yes >"$CLUSTER_DIR/log" 2>&1 3>&-
     poll_until 30 is_whole
@@ -59,7 +59,6 @@ setup() {
     done
     forget_calls
     # The name of a key at each of the masters, in the order of the alphabet.
-    # shellcheck disable=SC2034 # for the test
     read -ra at <<<"$(masters)"
     for node in "${!at[@]}"; do
         at[node]=$(key_at "${at[node]}" "$node")
@@ -76,7 +75,6 @@ teardown() {
 }
 
 cli() { # NODE COMMAND...
-    # shellcheck disable=SC2086 # CLUSTER_CLI are words
     bounded redis-cli $CLUSTER_CLI -e -p "$1" "${@:2}" 3>&-
 }
 
@@ -85,7 +83,6 @@ cli() { # NODE COMMAND...
 any() {
     local node
     for node in $(for _ in {1..20}; do echo "$CLUSTER_NODES"; done); do
-        # shellcheck disable=SC2086 # CLUSTER_CLI are words
         timeout 1 redis-cli $CLUSTER_CLI -e -p "$node" "$@" 3>&- 2>/dev/null && return
     done
     return 1
@@ -96,22 +93,12 @@ node_pid() {
 }
 
 node_start() {
-    mkdir -p "$CLUSTER_DIR/$1"
-    # shellcheck disable=SC2086 # CLUSTER_LISTEN are words
-    env -u RLOCK_TEST_ID redis-server $CLUSTER_LISTEN "$1" --bind 127.0.0.1 \
-        --dir "$CLUSTER_DIR/$1" \
-        --pidfile "$CLUSTER_DIR/$1/pid" --logfile "$CLUSTER_DIR/$1/log" --daemonize yes --save "" \
-        --cluster-enabled yes --cluster-node-timeout 1000 3>&- >/dev/null
+    start_redis "$CLUSTER_DIR/$1" $CLUSTER_LISTEN "$1" --bind 127.0.0.1 \
+        --cluster-enabled yes --cluster-node-timeout 1000
     poll_until 10 cli "$1" ping >/dev/null
 }
 
-node_kill() {
-    local one
-    one=$(node_pid "$1") || return 0
-    kill -KILL "$one" 2>/dev/null || true
-    poll_until 10 gone "$one"
-    rm -f "$CLUSTER_DIR/$1/pid" # the number may be another process's soon
-}
+node_kill() { kill_redis "$CLUSTER_DIR/$1"; }
 
 # PORT ID ROLE MASTER'S-ID SLOTS...
 nodes() {

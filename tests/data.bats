@@ -50,7 +50,6 @@ restart_empty() {
     for way in 'redis del rlock:{k}' 'redis rename rlock:{k} elsewhere' 'redis swapdb 0 1' evict; do
         echo "--- $way"
         rm -f "$LOG"
-        # shellcheck disable=SC2086 # they are words
         lost_soon $way
         redis flushall
     done
@@ -71,7 +70,6 @@ restart_empty() {
 @test "H47 the fence grows also when the server forgot the last one" {
     local i last=0
     for i in 1 2 3 4 5 6; do
-        # shellcheck disable=SC2016
         run -0 rlock run k -- sh -c 'echo "$RLOCK_FENCE"'
         ((output > last))
         last=$output

@@ -53,8 +53,7 @@ pauses_globs() {
 # first renewal would be due after 20 minutes.
 asks_holder() {
     hold a "$1" --lease 1h "${@:2}"
-    run -0 --separate-stderr rlock force-release --yes --reason why "$1"
-    stderr_line "^rlock: $1 was released by "
+    says 0 "^rlock: $1 was released by " force-release --yes --reason why "$1"
     ends_with a 79
     contains "$T/a.err" ': why; stopping sh'
 }

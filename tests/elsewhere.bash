@@ -33,11 +33,3 @@ esac
 END
     chmod +x "$T/bin/elsewhere"
 }
-
-# How many lines of it are in the log, when it is seen to grow no more.
-no_more() {
-    local seen
-    seen=$(grep -c "^$1 " "$LOG")
-    pause 300
-    [[ $(grep -c "^$1 " "$LOG") == "$seen" ]]
-}

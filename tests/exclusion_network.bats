@@ -24,7 +24,6 @@ a_lost_b_alone() {
         read -r flag faults <<<"${rows[$row]}"
         networked "$row" 6s "$flag"
         for fault in "${faults%%/*}" "${faults##*/}"; do
-            # shellcheck disable=SC2086 # they are words
             fault_of "$row" $fault
         done
     done

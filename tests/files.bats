@@ -188,7 +188,6 @@ connected() { # over TLS
 }
 
 @test "H131 of a pipe, what is behind the password is the command's" {
-    # shellcheck disable=SC2016
     run -0 bash -c 'printf "s3cret\nfor the command\n" | "$RLOCK" run --config "$0" --password-file /dev/stdin k -- cat' "$T/config" 3>&-
     [[ $output == "for the command" ]]
 }
@@ -196,7 +195,7 @@ connected() { # over TLS
 @test "H131 a pipe that has no configuration left is an error, and not the default" {
     run -64 --separate-stderr rlock status --config <(true)
     stderr_line '^rlock: status: --config /dev/fd/[0-9]+: the pipe is empty'
-    # shellcheck disable=SC2016 # the second one finds what the first one has left
+    # The second one finds what the first one has left.
     run -78 --separate-stderr bash -c 'exec 5< <(cat "$0"); export RLOCK_CONFIG=/dev/fd/5
         "$RLOCK" run k -- "$RLOCK" run k -- true' "$T/config" 3>&-
     stderr_line '^rlock: run: RLOCK_CONFIG /dev/fd/5: the pipe is empty'
@@ -218,18 +217,14 @@ connected() { # over TLS
     stderr_line '^rlock: k: rediss:'
     run ! grep -E 'fd/|No such file|FIFO' <<<"$stderr"
     # Nor where it is changed while the lock is held.
-    bg a rlock run --config "$T/config" --password-file <(echo s3cret) --lease 4s k -- \
-        sh -c ": >'$T/up'; exec sleep 1000"
-    poll_until 15 test -e "$T/up"
+    hold a k --config "$T/config" --password-file <(echo s3cret) --lease 4s
     redis config set requirepass changed
     REDISCLI_AUTH=changed redis client kill type normal skipme yes
     ends_with a 79 30
     run ! grep -E 'fd/|No such file|FIFO' "$T/a.err"
     # A FIFO in place of a file is not waited for: the lock is kept as far as its lease.
     REDISCLI_AUTH=changed redis config set requirepass s3cret
-    bg b rlock run --config "$T/config" --password-file "$T/password" --lease 4s other -- \
-        sh -c ": >'$T/up2'; exec sleep 1000"
-    poll_until 15 test -e "$T/up2"
+    hold b other --config "$T/config" --password-file "$T/password" --lease 4s
     rm "$T/password"
     mkfifo "$T/password"
     redis config set requirepass changed

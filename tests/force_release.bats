@@ -26,8 +26,7 @@ silence() {
     run -0 --separate-stderr rlock force-release --now --yes k
     stderr_line 'since .*Z, not heard from for 40m[0-9]+s: it may be dead, lease left (20m|19m)'
     silence k 40 40
-    run -0 --separate-stderr rlock force-release --now --yes k
-    stderr_line 'since .*Z, not heard from since, lease left (20m|19m)'
+    says 0 'since .*Z, not heard from since, lease left (20m|19m)' force-release --now --yes k
     # From several, and with the queue.
     hold r1 many --read --lease 60s
     hold r2 many --read --lease 60s
@@ -38,8 +37,7 @@ silence() {
 
 @test "without a terminal and without --yes: 64, nothing happens" {
     hold a k
-    run -64 --separate-stderr rlock force-release k </dev/null
-    stderr_line '^rlock: '
+    says 64 '^rlock: ' force-release k </dev/null
     stderr_line '.--yes'
     run -75 rlock status -q k
     alive "${pid[a]}"
@@ -54,7 +52,6 @@ silence() {
     before=$(rlock status --json k | jq '.[0].fence')
     run -0 rlock force-release --now --yes --owner "$owner" k
     run -0 rlock status -q k
-    # shellcheck disable=SC2016
     run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE'
     ((output > before))
     hold b k1 --lease 60s
@@ -129,8 +126,7 @@ EOF
     hold b kk --limit 3
     run -0 --separate-stderr rlock force-release --now --yes 'k*'
     held kk
-    run -0 --separate-stderr rlock force-release --now --yes kk
-    stderr_line '^kk is held by .* in slot 1 since'
+    says 0 '^kk is held by .* in slot 1 since' force-release --now --yes kk
     hold c k
     run -0 rlock force-release -q --now --yes k
     [[ $output != *held* ]]
@@ -142,15 +138,13 @@ EOF
     kill -STOP "$(agent_of "${pid[w]}")" "${pid[w]}"
     terminate a
     is_free k
-    run -0 --separate-stderr rlock force-release --now --yes --purge k
-    stderr_line '^rlock: the queue of k was emptied'
+    says 0 '^rlock: the queue of k was emptied' force-release --now --yes --purge k
     has_waiters k 0
 }
 
 @test "what makes no sense is refused; no server: 69; a lock that is free: 1" {
     run -64 rlock force-release --now --yes k -- true
     run -64 rlock force-release --now --yes --owner x a b
-    run -69 rlock force-release --url unix:///nowhere --yes k
-    run -1 --separate-stderr rlock force-release --now --yes k
-    stderr_line '^rlock: .*k'
+    run -69 rlock force-release --url unix:///nowhere --server-wait 0 --yes k
+    says 1 '^rlock: .*k' force-release --now --yes k
 }

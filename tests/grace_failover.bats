@@ -142,6 +142,5 @@ take_over() {
     on one replicaof no one >/dev/null
     poll_until 15 eval '[[ $(redis info replication) == *master_link_status:up* ]]'
     redis replicaof no one >/dev/null
-    run -69 --separate-stderr rlock run -n --lease 20s k -- true
-    stderr_line 'for another 20s$'
+    says 69 'for another 20s$' run -n --lease 20s k -- true
 }

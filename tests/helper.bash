@@ -24,10 +24,8 @@ export RLOCK RLOCK_TEST_TOOLS
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
 # "${no_proc[@]}" COMMAND...: runs it without /proc. A sanitizer needs its options there:
 # LeakSanitizer would end a process whose threads it cannot list.
-# shellcheck disable=SC2016,SC2034 # the inner shell's own; for the tests
 no_proc=(unshare --mount sh -c 'umount -l /proc && exec "$0" "$@"')
 if grep -q __asan_init "$RLOCK"; then
-    # shellcheck disable=SC2016,SC2034
     no_proc=(unshare --mount sh -c '
         umount -l /proc && mount -t tmpfs tmpfs /proc && mkdir /proc/self &&
         printf "ASAN_OPTIONS=detect_leaks=0\0" >/proc/self/environ && exec "$0" "$@"')
@@ -94,7 +92,7 @@ teardown_file() {
 trace_errors_only() {
     declare -F bats_debug_trap bats_check_status_from_trap >/dev/null || return 0
     trap - DEBUG
-    # shellcheck disable=SC2064,SC2154
+    # shellcheck disable=SC2064
     trap 'bats_check_status_from_trap; [[ -n $BATS_DEBUG_LAST_STACK_TRACE_IS_VALID ]] || bats_debug_trap "$BASH_SOURCE"; BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1' ERR
 }
 
@@ -143,7 +141,6 @@ show_evidence() {
 # Kills the processes that this test has left, which all inherit its variable.
 end_processes() {
     local file
-    # shellcheck disable=SC2013 # the names have no white space
     for file in $(grep -lsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" /proc/[0-9]*/environ); do
         # Meanwhile the process may have ended, and another one may have its number.
         grep -qsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" "$file" || continue
@@ -193,24 +190,34 @@ redis_answers() {
     [[ $(env -u REDISCLI_AUTH redis-cli -s "$REDIS_SOCK" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
 }
 
+# start_redis DIRECTORY OPTION...: a redis-server of its own, with its data, log and pid there.
+# REDIS_PRELOAD is a shim for it.
+start_redis() {
+    mkdir -p "$1"
+    env -u RLOCK_TEST_ID ${REDIS_PRELOAD:+LD_PRELOAD="$REDIS_PRELOAD"} redis-server "${@:2}" \
+        --dir "$1" --pidfile "$1/pid" --logfile "$1/log" --daemonize yes --save "" 3>&- >/dev/null
+}
+
+# kill_redis DIRECTORY: it, if it runs.
+kill_redis() {
+    local one
+    one=$(cat "$1/pid" 2>/dev/null) || return 0
+    kill -KILL "$one" 2>/dev/null || true
+    poll_until 10 gone "$one"
+    rm -f "$1/pid" # the number may be another process's soon
+}
+
 # Starts the server on the present data. The user in RLOCK_URL has only the rights of the manual.
 redis_start() {
-    mkdir -p "$REDIS_DIR"
-    # shellcheck disable=SC2086,SC2046 # they are words
-    env -u RLOCK_TEST_ID ${REDIS_PRELOAD:+LD_PRELOAD="$REDIS_PRELOAD"} redis-server --port 0 \
-        --unixsocket "$REDIS_SOCK" --dir "$REDIS_DIR" --pidfile "$REDIS_DIR/pid" \
-        --logfile "$REDIS_DIR/log" --daemonize yes --save "" \
-        --user rlock on nopass $(manual_rights) \
-        $REDIS_OPTIONS 3>&- >/dev/null
+    # shellcheck disable=SC2046 # they are words
+    start_redis "$REDIS_DIR" --port 0 --unixsocket "$REDIS_SOCK" \
+        --user rlock on nopass $(manual_rights) $REDIS_OPTIONS
     poll_until 20 redis_answers
 }
 
 redis_stop() {
-    local one
-    one=$(redis_pid) || return 0
-    kill -KILL "$one" 2>/dev/null || true
-    poll_until 10 gone "$one"
-    rm -f "$REDIS_DIR/pid" "$REDIS_SOCK"
+    kill_redis "$REDIS_DIR"
+    rm -f "$REDIS_SOCK"
 }
 
 redis_restart_empty() {
@@ -444,7 +451,6 @@ as_job() {
 # finish NAME [SECONDS]: waits for its end as poll_until does, and sets status.
 finish() {
     poll_until "${2:-10}" gone "${pid[$1]}"
-    # shellcheck disable=SC2034 # for the test, as after "run"
     status=0
     wait "${pid[$1]}" || status=$?
 }
@@ -603,6 +609,14 @@ at_work() {
     working "$1"
 }
 
+# no_more NAME: it has left traces, and leaves no more.
+no_more() {
+    local seen
+    seen=$(grep -c "^$1 " "$LOG")
+    pause 300
+    [[ $(grep -c "^$1 " "$LOG") == "$seen" ]]
+}
+
 # No two names have their lines in the log interleaved.
 no_overlap() {
     awk '$1 != last && $1 in seen { print "overlap: " $1 " again after " last ", line " NR; bad = 1 }
@@ -641,7 +655,6 @@ start_proxy() {
         </dev/null >"$T/$name.address" 2>"$T/$name.err" 3>&- &
     pid[$name]=$!
     poll_until 10 test -s "$T/$name.address"
-    # shellcheck disable=SC2034 # for the test
     proxy[$name]=$(<"$T/$name.address")
 }
 
@@ -717,6 +730,12 @@ stderr_line() {
         printf 'no line like %s in:\n%s\n' "$1" "$stderr"
         return 1
     fi
+}
+
+# says STATUS REGEX COMMAND...: it is refused with that, and a line of its standard error matches.
+says() {
+    refused "$1" "${@:3}"
+    stderr_line "$2"
 }
 
 # json FILTER: jq's answer about $output is true.

@@ -39,9 +39,11 @@ at_proxy() {
     ids_count_once
 }
 
-@test "H91 a count-down whose answer is lost counts once" {
+@test "H91 a count-down whose answer is lost counts once; so do a set and a delete" {
     start_proxy
-    rlock latch set k 3
+    fault on up set drop down
+    run -0 rlock latch set -u "redis://${proxy[proxy]}" k 3
+    is_left k 3
     fault on up "d:worker" drop down
     run -0 --separate-stderr rlock latch count-down -u "redis://${proxy[proxy]}" --id worker k
     [[ $output == 2 ]]
@@ -49,14 +51,6 @@ at_proxy() {
     run -0 --separate-stderr rlock latch count-down -u "redis://${proxy[proxy]}" k
     [[ $output == 1 ]]
     is_left k 1
-    fault stats
-}
-
-@test "H91 a set and a delete whose answers are lost are done" {
-    start_proxy
-    fault on up set drop down
-    run -0 rlock latch set -u "redis://${proxy[proxy]}" k 3
-    is_left k 3
     fault on up delete drop down
     run -0 rlock latch delete -u "redis://${proxy[proxy]}" k
     [[ $(redis dbsize) == 0 ]]
@@ -70,42 +64,31 @@ at_proxy() {
     unset_is_waited_for
 }
 
-@test "-w: 75 when the time is up" {
-    time_is_up
+@test "-w: 75 when the time is up; -q is silent after -n, but not after -w" {
+    waits_end
 }
 
-@test "-q is silent after -n, but not after -w" {
-    quiet_waits
-}
-
-@test "H90 a latch vanishes by FLUSHALL: its waiter ends with 1" {
-    rlock latch set k 1
-    wait_for w k
-    redis flushall
-    ends_with w 1
-    contains "$T/w.err" vanished
+@test "H90 a latch is flushed, expires, or is lost with the server's data: its waiter ends with 1" {
+    local way
+    expire() {
+        within 3500000 3600000 "$(redis pttl 'rlock:{k}')"
+        redis pexpire 'rlock:{k}' 1 # the hour is over
+    }
+    restart() {
+        redis_stop
+        redis_start
+    }
+    for way in 'redis flushall' expire restart; do
+        rlock latch set --ttl 1h k 1
+        wait_for w k
+        $way
+        ends_with w 1
+        contains "$T/w.err" vanished
+    done
 }
 
 @test "H90 a latch is deleted and set anew: the waiter of the old one ends with 1" {
     another_is_not_waited_for
-}
-
-@test "H90 a latch expires: its waiter ends with 1" {
-    rlock latch set --ttl 1h k 1
-    wait_for w k
-    within 3500000 3600000 "$(redis pttl 'rlock:{k}')"
-    redis pexpire 'rlock:{k}' 1 # the hour is over
-    ends_with w 1
-    contains "$T/w.err" vanished
-}
-
-@test "H90 a latch vanishes with its server's data: its waiter ends with 1" {
-    rlock latch set k 1
-    wait_for w k
-    redis_stop
-    redis_start
-    ends_with w 1
-    contains "$T/w.err" vanished
 }
 
 @test "H90 an open latch expires, too: it is missing then" {
@@ -167,10 +150,9 @@ at_proxy() {
     poll_until 10 has_subscribers k 1
     fault refuse
     ends_with w 69
-    run -69 --separate-stderr rlock latch wait -u "unix://$T/none" k
-    stderr_line '^rlock: latch: cannot reach .*, for [1-9][0-9]*s$'
-    run -69 rlock latch count-down -u "unix://$T/none" k
-    refused 69 latch run -u "unix://$T/none" k -- touch "$T/ran"
+    says 69 '^rlock: latch: cannot reach .*, for [1-9][0-9]*s$' latch wait -u "unix://$T/none" k
+    run -69 rlock latch count-down -u "unix://$T/none" --server-wait 0 k
+    refused 69 latch run -u "unix://$T/none" --server-wait 0 k -- touch "$T/ran"
 }
 
 @test "a latch and a lock never share a key" {
@@ -179,8 +161,7 @@ at_proxy() {
     run -78 --separate-stderr rlock status k
     [[ -z $output ]]
     stderr_line '^rlock: status: k: the key is a latch; rlock latch status shows it$'
-    run -78 --separate-stderr rlock force-release --now --yes k
-    stderr_line '^rlock: force-release: k: the key is a latch'
+    says 78 '^rlock: force-release: k: the key is a latch' force-release --now --yes k
     hold a lock
     run -78 rlock latch set lock 1
     run -78 rlock latch count-down lock
@@ -213,14 +194,13 @@ at_proxy() {
     [[ ${lines[1]} == a-1* && ${#lines[@]} == 2 ]]
     run -0 --separate-stderr rlock latch list nothing
     [[ -z $output ]]
-    run -78 --separate-stderr rlock latch list lock
-    stderr_line '^rlock: latch: lock: the key is a lock'
+    says 78 '^rlock: latch: lock: the key is a lock' latch list lock
     # -q: the status says whether all of them are open.
     run -75 --separate-stderr rlock latch list -q
     [[ -z $output && -z $stderr ]]
     run -0 --separate-stderr rlock latch list -q 'a-*'
     run -0 rlock latch list -q 'nothing*'
-    run -69 rlock latch list -u "unix://$T/none"
+    run -69 rlock latch list -u "unix://$T/none" --server-wait 0
     # More than one page of them, from a server that does not know the script yet.
     for i in {1..250}; do echo "COPY rlock:{a} rlock:{many-$(printf %03d "$i")}"; done |
         redis >/dev/null
@@ -268,12 +248,8 @@ status 130
 DIALOGUE
 }
 
-@test "run counts when the command has succeeded, and only then" {
+@test "run counts when the command has succeeded, hands signals on, and ends as its command does" {
     runs_count
-}
-
-@test "run hands signals on, and ends as its command does" {
-    runs_hand_signals_on
 }
 
 @test "run gives its command no password, and leaves it the lock around it" {
@@ -347,7 +323,6 @@ DIALOGUE
         'set --ttl 1e3 k 1' 'set --id a k 1' 'count-down k 0' 'count-down k 1 2' 'wait' \
         'wait --ttl 1s k' 'wait k -- true' 'run k' 'run k --' 'delete -w 1s k' 'list a b' \
         'list --ttl 1s' 'list -- true'; do
-        # shellcheck disable=SC2086 # several words
         run -64 rlock latch $words
     done
     run -64 rlock latch set 'a b' 1

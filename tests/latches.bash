@@ -15,8 +15,7 @@ is_left() {
 counts_once() {
     run -0 --separate-stderr rlock latch set k 3
     [[ -z $output && -z $stderr ]]
-    run -1 --separate-stderr rlock latch set k 5
-    stderr_line '^rlock: latch: k: .*exists'
+    says 1 '^rlock: latch: k: .*exists' latch set k 5
     run -0 rlock latch count-down k
     [[ $output == 2 ]]
     run -75 rlock latch status k
@@ -37,13 +36,11 @@ counts_once() {
 
 # A missing latch is not open.
 absent_is_closed() {
-    run -1 --separate-stderr rlock latch count-down k
-    stderr_line '^rlock: latch: k: no such latch$'
+    says 1 '^rlock: latch: k: no such latch$' latch count-down k
     [[ -z $output ]]
     run -1 --separate-stderr rlock latch status k
     [[ -z $output ]]
-    run -75 --separate-stderr rlock latch wait -n k
-    stderr_line 'no such latch'
+    says 75 'no such latch' latch wait -n k
     run -75 --separate-stderr rlock latch wait -w "$(moment)" k
     run -1 --separate-stderr rlock latch run k -- touch "$T/ran"
     stderr_line '^rlock: latch: k: no such latch$'
@@ -116,21 +113,15 @@ unset_is_waited_for() {
     ends_with w 0
 }
 
-# -w: 75 when the time is up.
-time_is_up() {
+# -w: 75 when the time is up, which -q does not hide; -q is silent where a latch was not waited for.
+waits_end() {
     local start
     rlock latch set k 2
     start=$(now_ms)
-    run -75 --separate-stderr rlock latch wait -w 2s k
+    says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 2s k
     took 2000 20000 "$start"
-    stderr_line '^rlock: latch: k: not open: 2 of 2 left$'
     run -75 --separate-stderr rlock latch wait -q -w 0 k
     [[ -z $stderr ]]
-}
-
-# -q: silent where a latch was not waited for, but not where the time was up.
-quiet_waits() {
-    rlock latch set k 2
     run -75 --separate-stderr rlock latch wait -q -n k
     [[ -z $stderr ]]
     run -75 --separate-stderr rlock latch wait -q -w "$(moment)" k
@@ -150,7 +141,8 @@ another_is_not_waited_for() {
     contains "$T/w.err" vanished
 }
 
-# run: counts when the command has succeeded, and only then.
+# run: counts when the command has succeeded, and only then; hands signals on, and ends as its
+# command does.
 runs_count() {
     rlock latch set k 3
     run -7 rlock latch run --id a k -- sh -c 'exit 7'
@@ -166,11 +158,6 @@ runs_count() {
     is_left k 2
     run -0 rlock latch run k -- true
     is_left k 1
-}
-
-# run: hands signals on, and ends as its command does.
-runs_hand_signals_on() {
-    rlock latch set k 1
     bg a rlock latch run k -- sh -c "trap 'exit 3' USR1; : >'$T/up'; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/up"
     kill -USR1 "${pid[a]}"

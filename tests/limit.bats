@@ -12,8 +12,7 @@ there_are() {
 
 @test "--limit takes the stored number; another one is a warning, and none is needed" {
     run -1 rlock limit k
-    run -78 --separate-stderr rlock run -n --limit k -- true
-    stderr_line '^rlock: k: no limit is stored for it'
+    says 78 '^rlock: k: no limit is stored for it' run -n --limit k -- true
     run -0 rlock limit k 2
     run -0 rlock limit k
     [[ $output == 2 ]]
@@ -24,10 +23,8 @@ there_are() {
     [[ $output == 2 ]]
     stderr_line '^rlock: k: its stored limit of 2 counts, not 7$'
     hold b k --limit 2
-    run -75 --separate-stderr rlock run -n --limit 7 k -- true
-    stderr_line 'all 2 slots are taken'
-    run -78 --separate-stderr rlock run -n k -- true
-    stderr_line 'semaphore'
+    says 75 'all 2 slots are taken' run -n --limit 7 k -- true
+    says 78 'semaphore' run -n k -- true
     run -0 rlock status k
     [[ $output == *'limit 2, which is stored'* ]]
     run -0 rlock status --json k
@@ -60,8 +57,7 @@ redis_ttl() {
     terminate b
     poll_until 10 there_are 2 0
     rlock limit k 0
-    run -75 --separate-stderr rlock run -n --limit k -- true
-    stderr_line '^rlock: k: not acquired: its limit is 0$'
+    says 75 '^rlock: k: not acquired: its limit is 0$' run -n --limit k -- true
     line_up e 1 --limit
     kill "${pid[c]}" "${pid[d]}"
     finish c
@@ -99,8 +95,7 @@ redis_ttl() {
 
 @test "a plain lock, a latch, wrong numbers, stores without limits" {
     hold a plain
-    run -78 --separate-stderr rlock limit plain 3
-    stderr_line '^rlock: limit: plain: it is held as a plain lock'
+    says 78 '^rlock: limit: plain: it is held as a plain lock' limit plain 3
     rlock latch set gate 1
     run -78 rlock limit gate 3
     local number
@@ -111,8 +106,6 @@ redis_ttl() {
     run -64 rlock limit k 1 2
     run -64 rlock limit --delete k 1
     run -64 rlock limit 'a b' 1
-    run -64 --separate-stderr rlock limit -u zookeeper://127.0.0.1:1 k 1
-    stderr_line 'zookeeper:// has no stored limits'
-    run -64 --separate-stderr rlock run -u zookeeper://127.0.0.1:1 --limit k -- true
-    stderr_line 'zookeeper:// has no stored limits'
+    says 64 'zookeeper:// has no stored limits' limit -u zookeeper://127.0.0.1:1 k 1
+    says 64 'zookeeper:// has no stored limits' run -u zookeeper://127.0.0.1:1 --limit k -- true
 }

@@ -29,7 +29,7 @@ setup_file() {
 teardown_file() {
     local file
     for file in "$PLACE"/*/pid; do
-        kill -KILL "$(<"$file")" || true
+        kill_redis "${file%/pid}"
     done
     "$RLOCK" local stop >/dev/null 3>&- || true
     redis_stop
@@ -37,10 +37,7 @@ teardown_file() {
 
 # serve NAME OPTION...: a redis-server, on a Unix socket besides.
 serve() {
-    mkdir -p "$PLACE/$1"
-    env -u RLOCK_TEST_ID redis-server "${@:2}" --unixsocket "$PLACE/$1/sock" --dir "$PLACE/$1" \
-        --save "" \
-        --pidfile "$PLACE/$1/pid" --logfile "$PLACE/$1/log" --daemonize yes 3>&- >/dev/null
+    start_redis "$PLACE/$1" "${@:2}" --unixsocket "$PLACE/$1/sock"
     poll_until 20 eval "[[ \$(redis-cli -s '$PLACE/$1/sock' ping 2>&1) == PONG ]]"
 }
 
@@ -170,53 +167,37 @@ ended() {
     fi
 }
 
-# rows END...: each of them, under a lock that is lost in each of the ways. Those that are flushed
-# are last: that takes everything from everybody.
-rows() {
-    local way row
-    for way in kept forced deleted taken flushed; do
-        for row in "$@"; do
-            begin "$way-$row" "$row"
+@test "H124 79 for a lost lock, on every store, in every way, however the command ends" {
+    local way end ends=(itself told at_most continue) store
+    for store in server sentinel cluster several quorum local; do
+        rm -f "$T"/*
+        on $store
+        rlock status >/dev/null # a local server begins
+        for way in kept forced deleted taken flushed; do
+            for end in "${ends[@]}"; do
+                begin "$way-$end" $end
+            done
+        done
+        for way in kept forced deleted taken flushed; do
+            for end in "${ends[@]}"; do
+                begun "$way-$end"
+            done
+        done
+        # Those that are flushed are last: that takes everything from everybody.
+        for way in kept forced deleted taken flushed; do
+            for end in "${ends[@]}"; do
+                lose "$way-$end" $way
+            done
+            for end in "${ends[@]}"; do
+                end "$way-$end" $end
+            done
+            for end in "${ends[@]}"; do
+                [[ $way == kept ]] || ended "$way-$end" 79
+                [[ $way == kept ]] || contains "$T/$way-$end.err" 'lock lost: '
+                [[ $way != kept ]] || ended "$way-$end" "${own_status[$end]}"
+            done
         done
     done
-    for way in kept forced deleted taken flushed; do
-        for row in "$@"; do
-            begun "$way-$row"
-        done
-    done
-    for way in kept forced deleted taken flushed; do
-        for row in "$@"; do
-            lose "$way-$row" $way
-        done
-        for row in "$@"; do
-            end "$way-$row" "$row"
-        done
-        for row in "$@"; do
-            [[ $way == kept ]] || ended "$way-$row" 79
-            [[ $way == kept ]] || contains "$T/$way-$row.err" 'lock lost: '
-            [[ $way != kept ]] || ended "$way-$row" "${own_status[$row]}"
-        done
-    done
-}
-
-@test "H124 one server: 79 for a lost lock, however the command ends" {
-    on server
-    rows itself told at_most continue
-}
-
-@test "H124 Sentinels: 79 for a lost lock, however the command ends" {
-    on sentinel
-    rows itself told at_most continue
-}
-
-@test "H124 a Cluster: 79 for a lost lock, however the command ends" {
-    on cluster
-    rows itself told at_most continue
-}
-
-@test "H124 several keys in a Cluster: 79 where one is lost, however the command ends" {
-    on several
-    rows itself told at_most continue
 }
 
 @test "H124 several keys in a Cluster: 79 where one is lost, though another's server is silent" {
@@ -233,17 +214,6 @@ rows() {
     kill -CONT "$other"
     [[ $status == 79 ]]
     contains "$T/gone.err" 'lock lost: gone: '
-}
-
-@test "H124 a quorum: 79 for a lost lock, however the command ends" {
-    on quorum
-    rows itself told at_most continue
-}
-
-@test "H124 the local server: 79 for a lost lock, however the command ends" {
-    on local
-    rlock status >/dev/null
-    rows itself told at_most continue
 }
 
 # no_renew_rows ROUND ROW...: each row is "WAY STORE". They end when their lease does, so all

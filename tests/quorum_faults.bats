@@ -368,7 +368,7 @@ flush_unseen() {
     local to
     three
     node_kill 2
-    NODE_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so node_start 2
+    REDIS_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so node_start 2
     : >"$QUORUM/2/dirty"
     poll_until 20 has_status 0 run --lease 1s old -- true # it is an old one
     at_work a k 1000 --lease 12s

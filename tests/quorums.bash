@@ -10,7 +10,6 @@ quorum_file() {
     start_file
     export NODES=$1 QUORUM=$BATS_FILE_TMPDIR/quorum
     for ((i = 1; i <= NODES; i++)); do
-        mkdir -p "$QUORUM/$i"
         node_start "$i"
     done
     know_each_other
@@ -93,24 +92,15 @@ node_answers() {
 
 # node_start NUMBER [OPTION...]: on the data that there is.
 node_start() {
-    local i=$1
-    env -u RLOCK_TEST_ID ${NODE_PRELOAD:+LD_PRELOAD="$NODE_PRELOAD"} redis-server --port 0 \
-        --unixsocket "$QUORUM/$i/sock" --dir "$QUORUM/$i" --pidfile "$QUORUM/$i/pid" \
-        --logfile "$QUORUM/$i/log" --daemonize yes --save "" "${@:2}" 3>&- >/dev/null
-    poll_until 20 node_answers "$i"
+    start_redis "$QUORUM/$1" --port 0 --unixsocket "$QUORUM/$1/sock" "${@:2}"
+    poll_until 20 node_answers "$1"
 }
 
 node_pid() {
     cat "$QUORUM/$1/pid" 2>/dev/null
 }
 
-node_kill() {
-    local one
-    one=$(node_pid "$1") || return 0
-    kill -KILL "$one" 2>/dev/null || true
-    poll_until 10 gone "$one"
-    rm -f "$QUORUM/$1/pid"
-}
+node_kill() { kill_redis "$QUORUM/$1"; }
 
 # node_restart NUMBER...: each at once, with nothing.
 node_restart() {

@@ -13,13 +13,9 @@ master_file() {
 # replica_start NAME [REDIS OPTION...]: its socket is $T/NAME/sock. Returns when it has the master's
 # data.
 replica_start() {
-    local name=$1
-    mkdir -p "$T/$name"
-    redis-server --port 0 --unixsocket "$T/$name/sock" --dir "$T/$name" --pidfile "$T/$name/pid" \
-        --logfile "$T/$name/log" --daemonize yes --save "" --repl-diskless-sync-delay 0 \
-        --replicaof 127.0.0.1 "$MASTER_PORT" \
-        "${@:2}" 3>&- >/dev/null
-    poll_until 15 is_synchronised "$name"
+    start_redis "$T/$1" --port 0 --unixsocket "$T/$1/sock" --repl-diskless-sync-delay 0 \
+        --replicaof 127.0.0.1 "$MASTER_PORT" "${@:2}"
+    poll_until 15 is_synchronised "$1"
 }
 
 # on NAME COMMAND...: redis-cli there.
@@ -43,10 +39,7 @@ replica_pid() {
 end_replicas() {
     local file
     for file in "$T"/*/pid; do
-        [[ -e $file ]] || continue
-        kill -KILL "$(<"$file")" 2>/dev/null || true
-        poll_until 10 gone "$(<"$file")"
-        rm "$file"
+        kill_redis "${file%/pid}"
     done
 }
 

@@ -110,14 +110,12 @@ listening() {
 # server_start a|b [OPTION...]: with users of their own for the Sentinels and the replica. The clock
 # of SHIMMED is bent.
 server_start() {
-    local one=$1 shim=
-    [[ $one != "$SHIMMED" ]] || shim=$RLOCK_TEST_TOOLS/shim_clock.so
-    # shellcheck disable=SC2086,SC2046 # they are words
-    (cd "$DEPLOYMENT/$one" && exec env LD_PRELOAD="$shim" redis-server $(listening "$one") \
-        --bind 127.0.0.1 --daemonize yes \
-        --pidfile "$DEPLOYMENT/$one/pid" --logfile "$DEPLOYMENT/$one/log" --save "" \
+    local one=$1 REDIS_PRELOAD=
+    [[ $one != "$SHIMMED" ]] || REDIS_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so
+    # shellcheck disable=SC2046 # they are words
+    start_redis "$DEPLOYMENT/$one" $(listening "$one") --bind 127.0.0.1 \
         --repl-diskless-sync yes --repl-diskless-sync-delay 0 --masteruser copier --masterauth pw \
-        $SERVER_OPTIONS "${@:2}") 3>&- >/dev/null
+        $SERVER_OPTIONS "${@:2}"
     poll_until 10 answers "$one"
     on "$one" acl setuser watcher on '>pw' '~*' '&*' +@all
     on "$one" acl setuser copier on '>pw' '~*' '&*' +@all
@@ -141,13 +139,7 @@ server_pid() {
     cat "$DEPLOYMENT/$1/pid" 2>/dev/null
 }
 
-server_kill() {
-    local one
-    one=$(server_pid "$1") || return 0
-    kill -KILL "$one" 2>/dev/null || true
-    poll_until 10 gone "$one"
-    rm -f "$DEPLOYMENT/$1/pid"
-}
+server_kill() { kill_redis "$DEPLOYMENT/$1"; }
 
 server_signal() {
     disturb

@@ -94,12 +94,7 @@ through_proxy() {
 }
 
 @test "-w, -n and -q of a latch in a database" {
-    times() {
-        time_is_up
-        rlock latch delete k
-        quiet_waits
-    }
-    on_each times
+    on_each waits_end
 }
 
 @test "H90 a latch in a database is deleted and set anew: the waiter of the old one ends with 1" {
@@ -261,12 +256,7 @@ k latch/2
 }
 
 @test "run counts in a database when the command has succeeded, and hands signals on" {
-    runs() {
-        runs_count
-        rlock latch delete k
-        runs_hand_signals_on
-    }
-    on_each runs
+    on_each runs_count
 }
 
 @test "?table=: a latch is in the tables that the URL names" {
