@@ -33,14 +33,14 @@ take() {
 
 @test "--export sets the variables that run gives a command" {
     local names
-    # shellcheck disable=SC2016
     names='env | sed -n "s/^\(RLOCK_[A-Z_]*\)=.*/\1/p" | grep -vE "URL|CONFIG|TEST" | sort | xargs'
     run -0 rlock run --limit 2 k -- sh -c "$names"
     [[ $output == "RLOCK_FENCE RLOCK_KEY RLOCK_LEASE_MS RLOCK_MODE RLOCK_OWNER RLOCK_SLOT" ]]
-    # shellcheck disable=SC2016
     run -0 sh -c 'eval "$("$RLOCK" acquire --export --limit 2 k)"; '"$names" 3>&-
     [[ $output == "RLOCK_FENCE RLOCK_KEY RLOCK_LEASE_MS RLOCK_MODE RLOCK_OWNER RLOCK_SLOT" ]]
-    # shellcheck disable=SC2016
+    run -0 sh -c 'eval "$("$RLOCK" acquire --export --limit 2 k)"; echo "$RLOCK_MODE|$RLOCK_SLOT"' 3>&-
+    [[ $output == 'limit|2' ]]
+    run -75 rlock acquire -n --limit 2 k
     run -0 env RLOCK_SLOT=7 sh -c 'eval "$("$RLOCK" acquire --export --lease 20s -s b)" &&
         echo "$RLOCK_KEY|$RLOCK_MODE|$RLOCK_LEASE_MS|${RLOCK_SLOT-none}|$RLOCK_FENCE|$RLOCK_OWNER" &&
         "$RLOCK" renew b && "$RLOCK" release b' 3>&-
@@ -49,40 +49,34 @@ take() {
 }
 
 @test "--export is safe to evaluate whatever the key" {
-    local key
+    local key shell
     cd "$T"
-    # shellcheck disable=SC2016
     for key in "it's" '$(>x)' '`>x`' '";>x;"' "';>x;'" '\' "a'b'c" "''" '!!' '~' '*' '$x'; do
-        # shellcheck disable=SC2016
-        key=$key run -0 sh -c \
-            'eval "$("$RLOCK" acquire --export "$key")"; [ "$RLOCK_KEY" = "$key" ] && "$RLOCK" release "$RLOCK_KEY"' 3>&-
-        # shellcheck disable=SC2016
-        key=$key run -0 bash -c \
-            'eval "$("$RLOCK" acquire --export "$key")"; [ "$RLOCK_KEY" = "$key" ] && "$RLOCK" release "$RLOCK_KEY"' 3>&-
+        for shell in sh bash; do
+            key=$key run -0 $shell -c 'eval "$("$RLOCK" acquire --export "$key")"
+                [ "$RLOCK_KEY" = "$key" ] && "$RLOCK" release "$RLOCK_KEY"' 3>&-
+        done
     done
     [[ ! -e x ]]
 }
 
 @test "--export in a loop: each round acquires and releases its own lock" {
-    # shellcheck disable=SC2016
     run -0 sh -c 'for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
         eval "$("$RLOCK" acquire -n --export k)" && "$RLOCK" release k || exit
     done' 3>&-
 }
 
 @test "--export that fails fails under eval, in every shell" {
-    local shell
+    local shell row
     hold a k
     export T
-    # shellcheck disable=SC2016
     for shell in sh bash dash; do
         command -v "$shell" >/dev/null || continue
-        run -75 "$shell" -c 'eval "$("$RLOCK" acquire --export -q -n k)" || exit; echo continued' 3>&-
-        [[ $output == "" ]]
-        run -64 "$shell" -c 'eval "$("$RLOCK" acquire --export --bogus k 2>&-)" || exit; echo continued' 3>&-
-        [[ $output == "" ]]
-        run -69 "$shell" -c 'eval "$("$RLOCK" acquire --export -u unix:///nowhere k 2>&-)" || exit; echo continued' 3>&-
-        [[ $output == "" ]]
+        for row in '75 -q -n' '64 --bogus' '69 --server-wait 0 -u unix:///nowhere'; do
+            run "-${row%% *}" "$shell" -c "eval \"\$(\"\$RLOCK\" acquire --export ${row#* } k 2>&-)\" || exit
+                echo continued" 3>&-
+            [[ $output == "" ]]
+        done
         bg b "$shell" -ec 'x=$(sh -c "echo \$\$ >\"\$T/number\"; exec \"\$RLOCK\" acquire --export k 2>&-") || :
             eval "$x"'
         poll_until 10 has_waiters k 1
@@ -107,15 +101,11 @@ take() {
 @test "an outage is not contention, and a wrong password is neither" {
     as_default_user
     local one
-    for one in acquire "release --owner $NOBODY" "renew --owner $NOBODY"; do
-        # shellcheck disable=SC2086
-        run -69 --separate-stderr rlock $one -u unix:///nowhere k
-        [[ $output == "" ]]
-        stderr_line '^rlock: .*/nowhere'
-    done
     redis config set requirepass secret
     for one in acquire "release --owner $NOBODY" "renew --owner $NOBODY"; do
-        # shellcheck disable=SC2086
+        run -69 --separate-stderr rlock $one -u unix:///nowhere --server-wait 0 k
+        [[ $output == "" ]]
+        stderr_line '^rlock: .*/nowhere'
         RLOCK_PASSWORD=wrong run -77 --separate-stderr rlock $one k
         [[ $output == "" ]]
     done
@@ -192,41 +182,30 @@ take() {
     run -0 rlock status -q k
 }
 
-@test "killed while it waits, or before the token was out: nothing is held, none queues" {
+@test "a signal while it waits, or before the token was out: nothing is held, none queues" {
+    local signal
     hold a k
     bg w rlock acquire k
     poll_until 10 has_waiters k 1
     kill -KILL "${pid[w]}"
-    finish w 5
     poll_until 5 has_waiters k 0
     terminate a
+    # A reader that takes nothing.
     mkfifo "$T/fifo"
     exec 7<>"$T/fifo"
     head -c 65536 /dev/zero >&7
-    "$RLOCK" acquire k >&7 2>"$T/w.err" 3>&- 7>&- &
-    pid[w]=$!
-    poll_until 10 held k
-    kill -KILL "${pid[w]}"
-    poll_until 5 is_free k
+    for signal in TERM KILL; do
+        env --default-signal=INT "$RLOCK" acquire k >&7 2>"$T/w.err" 3>&- 7>&- &
+        pid[w]=$!
+        poll_until 10 held k
+        kill -"$signal" "${pid[w]}"
+        ends_with w $((128 + $(kill -l "$signal")))
+        poll_until 5 is_free k
+    done
     exec 7>&-
-}
-
-@test "a reader that takes nothing: a signal ends it, and nothing is held" {
-    mkfifo "$T/fifo"
-    exec 7<>"$T/fifo"
-    head -c 65536 /dev/zero >&7
-    env --default-signal=INT "$RLOCK" acquire k >&7 2>"$T/w.err" 3>&- 7>&- &
-    pid[w]=$!
-    poll_until 10 held k
-    kill "${pid[w]}"
-    finish w 3
-    exec 7>&-
-    [[ $status == 143 ]]
-    run -0 rlock status -q k
 }
 
 @test "the caller is named as the holder" {
-    # shellcheck disable=SC2016
     run -0 bash -c 'token=$("$RLOCK" acquire --label "build 7" k); echo $$; "$RLOCK" status --json k' 3>&-
     mine=${lines[0]}
     output=${output#*$'\n'}
@@ -235,40 +214,7 @@ take() {
     status_json anonymous '.[0].holders[0] | .pid == null and .command == null and .host == null'
 }
 
-@test "readers share, a writer waits for both" {
-    take one --read k
-    take two -s k
-    [[ $one != "$two" ]]
-    run -75 rlock acquire -n k
-    bg w rlock acquire --write k
-    poll_until 10 has_waiters k 1
-    run -75 rlock acquire -n --read k # behind the writer
-    run -0 rlock release --owner "$one" k
-    run -0 rlock release --owner "$two" k
-    ends_with w 0
-    run -75 rlock acquire -n --read k
-}
-
-@test "a semaphore gives each its slot" {
-    local slot owners=()
-    for slot in 1 2; do
-        # shellcheck disable=SC2016
-        run -0 bash -c 'eval "$("$RLOCK" acquire --export --limit 2 k)" && echo "$RLOCK_MODE|$RLOCK_SLOT|$RLOCK_OWNER"' 3>&-
-        [[ $output == "limit|$slot|"* ]]
-        owners+=("${output##*|}")
-    done
-    run -75 rlock acquire -n --limit 2 k
-    run -78 rlock acquire -n --limit 3 k
-    run -78 rlock acquire -n k
-    run -0 rlock renew --owner "${owners[1]}" k
-    run -0 rlock release --owner "${owners[0]}" k
-    # shellcheck disable=SC2016
-    run -0 bash -c 'eval "$("$RLOCK" acquire --export -n --limit 2 k)" && echo "$RLOCK_SLOT"' 3>&-
-    [[ $output == 1 ]]
-}
-
 @test "H69 a run nested under acquire --export is granted at once, with its fence" {
-    # shellcheck disable=SC2016
     cat >"$T/script" <<'EOF'
 eval "$("$RLOCK" acquire --export k)" || exit
 : >"$T/up"
@@ -290,7 +236,6 @@ EOF
 }
 
 @test "a nested owner does not release its ancestor's lock" {
-    # shellcheck disable=SC2016
     run -0 --separate-stderr sh -c 'eval "$("$RLOCK" acquire --export k)" &&
         "$RLOCK" run -n other -- "$RLOCK" release k; echo "$?"; "$RLOCK" release k; echo "$?"' 3>&-
     [[ $output == $'1\n0' ]]
@@ -315,14 +260,12 @@ for key; do
 done
 EOF
     for order in "a b c" "c b a" "b c a"; do
-        # shellcheck disable=SC2086 # they are words
         run -0 --separate-stderr sh "$T/script" $order 3>&-
         [[ $stderr == "" ]]
     done
 }
 
 @test "a key that is held twice is released twice, the last acquisition first" {
-    # shellcheck disable=SC2016
     run -0 --separate-stderr sh -c 'eval "$("$RLOCK" acquire --export k)"; first=$RLOCK_OWNER
         eval "$("$RLOCK" acquire --export k)"; second=$RLOCK_OWNER
         "$RLOCK" release k || exit 2
@@ -333,12 +276,10 @@ EOF
 }
 
 @test "the lock of a run is not released by its descendants" {
-    # shellcheck disable=SC2016
     run -0 --separate-stderr rlock run k -- sh -c 'eval "$("$RLOCK" acquire --export other)"
         "$RLOCK" release k; echo "$?"; "$RLOCK" renew k; echo "$?"
         "$RLOCK" status -q k; echo "$?"; "$RLOCK" release other; echo "$?"'
     [[ $output == $'1\n1\n75\n0' ]]
-    # shellcheck disable=SC2016
     run -5 --separate-stderr rlock run k -- sh -c '"$RLOCK" release k; echo "$?"
         token=$("$RLOCK" acquire k); "$RLOCK" release k; echo "$?"
         "$RLOCK" status -q k; echo "$?"; "$RLOCK" release --owner "$token" k; echo "$?"; exit 5'
@@ -347,7 +288,6 @@ EOF
 }
 
 @test "acquire works without an environment, without standard input and error" {
-    # shellcheck disable=SC2016
     run -0 env -i RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" sh -c \
         'token=$("$0" acquire -u "$1" k <&- 2>&-) && "$0" release -u "$1" --owner "$token" k <&- 2>&-' \
         "$RLOCK" "$RLOCK_URL" 3>&-

@@ -31,17 +31,15 @@ check() {
     run -0 --separate-stderr rlock check -q --held 1h
     [[ ! $output && ! $stderr ]]
     check 2 CRITICAL -q --held 1ms
+    # A lock that --at-least keeps is not held for too long.
+    rlock run --at-least 1h k -- true
+    check 0 'OK - 1 lock held |' --held 0 k
 }
 
 older_than() {
     local answer
     answer=$(rlock check deploy-a) && [[ $answer =~ held=([0-9.]+)s ]] &&
         awk "BEGIN { exit !(${BASH_REMATCH[1]} > $1) }"
-}
-
-@test "a lock that --at-least keeps is not held for too long" {
-    rlock run --at-least 1h k -- true
-    check 0 'OK - 1 lock held |' --held 0
 }
 
 @test "--not-done: a KEY without a success is critical; a GLOB of nothing is fine" {
@@ -63,13 +61,10 @@ older_than() {
     [[ $output == *'; third: no success is remembered |'* ]]
 }
 
-@test "a store without a memory cannot tell what was done: 64" {
+@test "wrong limits, and a store that cannot tell what was done: 64" {
+    local limit
     run -64 --separate-stderr rlock check -u zookeeper://127.0.0.1:1 --not-done 1h k
     [[ ! $output && ${stderr_lines[0]} == 'rlock: check: zookeeper:// has no '* ]]
-}
-
-@test "wrong limits: 64" {
-    local limit
     for limit in 2h:1h x; do
         run -64 --separate-stderr rlock check --held "$limit"
         [[ ! $output && ${stderr_lines[0]} == "rlock: check: --held '$limit' "* ]]

@@ -51,19 +51,16 @@ END
     done
 }
 
-@test "H134 doctor says what took the password away, too" {
+@test "H134 a quorum and doctor say what took the password away, too" {
+    RLOCK_PASSWORD=s3cret run -77 --separate-stderr rlock run k -- \
+        "$RLOCK" status -u "unix://$REDIS_SOCK" -u "unix://$REDIS_DIR/./sock" \
+        -u "unix://$REDIS_DIR/././sock"
+    stderr_line '^hint: an outer rlock takes passwords out'
     RLOCK_PASSWORD=s3cret run -69 --separate-stderr rlock run k -- "$RLOCK" doctor
     [[ $output == *'an outer rlock takes passwords out '*--keep-credentials* &&
         $output != *RLOCK_PASSWORD* ]]
     run -69 --separate-stderr rlock doctor
     [[ $output == *'--password-file or RLOCK_PASSWORD'* ]]
-}
-
-@test "H134 a quorum says what took the password away, too" {
-    RLOCK_PASSWORD=s3cret run -77 --separate-stderr rlock run k -- \
-        "$RLOCK" status -u "unix://$REDIS_SOCK" -u "unix://$REDIS_DIR/./sock" \
-        -u "unix://$REDIS_DIR/././sock"
-    stderr_line '^hint: an outer rlock takes passwords out'
 }
 
 @test "H134 --keep-credentials, a password file or a configuration file: a nested rlock works" {
@@ -147,7 +144,6 @@ seen() {
     local url
     for url in "unix://$REDIS_SOCK" "unix://:hidd3n@$REDIS_SOCK" \
         "unix://bob:hidd3n@$REDIS_SOCK redis://:also@h"; do
-        # shellcheck disable=SC2016
         RLOCK_URL=$url RLOCK_PASSWORD=hidd3n run -0 rlock run --keep-credentials \
             -u "unix://bob:hidd3n@$REDIS_SOCK" k -- sh -c \
             'echo "$RLOCK_URL|$RLOCK_PASSWORD|"; tr "\0" "\n" <"/proc/$PPID/environ"; tr "\0" " " <"/proc/$PPID/cmdline"'

@@ -1,7 +1,6 @@
 # --local: a server of the user's own, started when needed, with its data when it was killed.
 
 load helper
-load waiters
 
 setup_file() { start_file; }
 
@@ -36,10 +35,24 @@ as_root() {
     [[ $(id -u) == 0 ]] || skip "needs root"
 }
 
+# wrap_server COMMANDS: in $T/bin is a redis-server that runs these first.
+wrap_server() {
+    mkdir -p "$T/bin"
+    printf '#!/bin/sh\n%s\nexec %s "$@"\n' "$1" "$(command -v redis-server)" >"$T/bin/redis-server"
+    chmod +x "$T/bin/redis-server"
+}
+
+# Other users can run $T/rlock.
+for_others() {
+    install -m 755 "$RLOCK" "$T/rlock"
+    chmod 755 "$T" "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}"
+}
+
 @test "a server is started when it is needed, in a directory of its own, and stays" {
     local first
     run -1 rlock local status
-    run -0 --separate-stderr rlock run --local k -- sh -c 'echo "$RLOCK_FENCE"'
+    # The password of another store is not for this one.
+    RLOCK_PASSWORD=secret run -0 --separate-stderr rlock run --local k -- sh -c 'echo "$RLOCK_FENCE"'
     [[ $output == [0-9]* && -z $stderr ]]
     [[ $(stat -c '%a %u %F' "$PLACE") == "700 $(id -u) directory" ]]
     [[ $(stat -c '%a' "$PLACE/socket") == 700 ]]
@@ -58,10 +71,7 @@ as_root() {
 
 @test "the server has a session of its own, no descriptors, nothing of the environment" {
     local one
-    mkdir "$T/bin"
-    printf '#!/bin/sh\nenv >"%s"\nexec %s "$@"\n' "$T/env" "$(command -v redis-server)" \
-        >"$T/bin/redis-server"
-    chmod +x "$T/bin/redis-server"
+    wrap_server "env >'$T/env'"
     mkfifo "$T/fifo"
     exec 7>"$T/open" 8<>"$T/fifo"
     SECRET=x timeout 200 env --ignore-signal=TERM,CHLD PATH="$T/bin:$PATH" "$RLOCK" run k -- \
@@ -96,10 +106,7 @@ as_root() {
 
 @test "twenty at once: one server, and one command at a time" {
     local i
-    mkdir "$T/bin"
-    printf '#!/bin/sh\necho start >>"%s"\nexec %s "$@"\n' "$T/starts" "$(command -v redis-server)" \
-        >"$T/bin/redis-server"
-    chmod +x "$T/bin/redis-server"
+    wrap_server "echo start >>'$T/starts'"
     for i in {1..20}; do
         PATH="$T/bin:$PATH" work "w$i" k 0.01
     done
@@ -200,8 +207,7 @@ as_root() {
     as_root
     mkdir -m 700 "$PLACE"
     chown 54321 "$PLACE"
-    refused 69 run k -- touch "$T/ran"
-    stderr_line "^rlock: k: .*$PLACE belongs to user 54321"
+    says 69 "^rlock: k: .*$PLACE belongs to user 54321" run k -- touch "$T/ran"
     server_count 0
 }
 
@@ -211,8 +217,7 @@ as_root() {
     [[ -d /run/lock && $(stat -c %a /run/lock) == 1777 ]] || skip "no /run/lock for everybody"
     place=/run/lock/rlock-$uid
     [[ ! -e $place ]]
-    install -m 755 "$RLOCK" "$T/rlock"
-    chmod 755 "$T" "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}"
+    for_others
     hold a k
     other() {
         env -u XDG_RUNTIME_DIR setpriv --reuid $uid --regid $uid --clear-groups timeout 200 \
@@ -234,8 +239,7 @@ as_root() {
     unshare -m true 2>/dev/null || skip "no mount name space here"
     local place=/tmp/rlock-54321 one
     [[ ! -e $place ]]
-    install -m 755 "$RLOCK" "$T/rlock"
-    chmod 755 "$T" "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "${T%/*}"
+    for_others
     cat >"$T/elsewhere" <<'END'
 mount -t tmpfs -o ro none /run/lock
 exec env -u XDG_RUNTIME_DIR setpriv --reuid 54321 --regid 54321 --clear-groups sh -c \
@@ -251,9 +255,7 @@ END
     mkdir "$T/bin"
     run -69 --separate-stderr env PATH="$T/bin" "$RLOCK" run k -- /bin/touch "$T/ran"
     stderr_line '^rlock: k: .*redis-server is not installed \(install it, or name another store\)$'
-    printf '#!/bin/sh\necho "1:M 01 Jan 2026 00:00:00.000 # Out of luck"\nexit 1\n' \
-        >"$T/bin/redis-server"
-    chmod +x "$T/bin/redis-server"
+    wrap_server 'echo "1:M 01 Jan 2026 00:00:00.000 # Out of luck"; exit 1'
     run -69 --separate-stderr env PATH="$T/bin" "$RLOCK" run k -- /bin/touch "$T/ran"
     stderr_line '^rlock: k: .*redis-server did not start: Out of luck$'
     [[ ! -e $T/ran ]]
@@ -292,8 +294,7 @@ END
     [[ -z $output && -z $stderr ]]
     hold a k --prefix other --lease 12s
     first=$(servers)
-    run -75 --separate-stderr rlock local stop
-    stderr_line '^rlock: local: 1 lock is held'
+    says 75 '^rlock: local: 1 lock is held' local stop
     stderr_line '^hint: .*--force'
     [[ $(servers) == "$first" ]]
     run -0 rlock local stop --force
@@ -306,24 +307,17 @@ END
     run -0 rlock local stop
     server_count 0
     run -0 rlock local stop
-    run -1 --separate-stderr rlock local status
-    stderr_line '^rlock: no local server runs'
+    says 1 '^rlock: no local server runs' local status
 }
 
 @test "stop: a server that hangs is ended with --force" {
     rlock run k -- true
     kill -STOP "$(servers)"
-    run -69 --separate-stderr rlock local stop --connect-timeout 300ms
-    stderr_line '^hint: --force'
+    says 69 '^hint: --force' local stop --connect-timeout 300ms
     server_count 1
     (sleep 1; kill -CONT "$(servers)") 3>&- &
     run -0 rlock local stop --force
     server_count 0
-}
-
-@test "the password of another store is not for this one" {
-    RLOCK_PASSWORD=secret run -0 rlock run k -- true
-    RLOCK_PASSWORD=secret run -0 rlock status --local
 }
 
 @test "wrong usage of local ends with 64, and no server is started" {
@@ -334,14 +328,4 @@ END
     run -64 rlock local stop -- true
     run -64 rlock run --local --url redis://h k -- true
     [[ ! -e $PLACE ]]
-}
-
-@test "H143 a waiter's agent is killed: the place is kept, and no dead waiter is shown" {
-    place_is_kept
-    place_is_kept --limit 1
-}
-
-@test "H144 a stopped waiter is passed over, and has its turn when it continues" {
-    passed_over / /
-    passed_over --limit 1 / --limit 1 / --limit 1
 }
