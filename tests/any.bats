@@ -9,7 +9,10 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -0 --separate-stderr rlock run --any a b c -- sh -c "$told; '$RLOCK' status -q b c"
     [[ ${lines[0]} == KEY=a && ${lines[1]} == MODE=exclusive && ! $stderr ]]
     [[ ${lines[2]} =~ ^FENCE=[0-9]+$ && ${lines[3]} == SLOT= ]]
+    run -0 rlock run --any a a -- sh -c "$told"
+    [[ ${lines[0]} == KEY=a ]]
     hold x a
+    says 75 '^rlock: a: not acquired: held by ' run -n --any a -- true
     run -0 rlock run --any a b c -- sh -c "$told; '$RLOCK' status -q c
         '$RLOCK' status -q b; echo \$?"
     [[ ${lines[0]} == KEY=b && ${lines[2]} =~ ^FENCE=[0-9]+$ && ${lines[4]} == 75 ]]
@@ -21,14 +24,6 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ ${lines[0]} == KEY=c && ${lines[1]} == MODE=exclusive ]]
     run -0 rlock status -q b c
     no_waiters a b c
-}
-
-@test "--any of one KEY is that one" {
-    run -0 rlock run --any a a -- sh -c "$told"
-    [[ ${lines[0]} == KEY=a ]]
-    hold x a
-    run -75 --separate-stderr rlock run -n --any a -- true
-    stderr_line '^rlock: a: not acquired: held by '
 }
 
 @test "--any: all are held: a place in each queue, and the first that is released" {
@@ -116,15 +111,6 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ $(redis hkeys 'rlock:{a}') != *w:* && $(redis hkeys 'rlock:{b}') != *w:* ]]
 }
 
-@test "H77 --any: a holder that is killed frees its key within a lease, and had no other" {
-    hold x a
-    hold h b --any --lease 9s a
-    holds h b
-    kill_both h
-    run -0 --separate-stderr rlock run -w 25s --any a b -- sh -c "$told"
-    [[ ${lines[0]} == KEY=b ]]
-}
-
 @test "--any: what the same user has reserved is taken after what is free" {
     export XDG_STATE_HOME=$T/state
     rlock reserve a 1h -m mine
@@ -173,8 +159,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     run -0 rlock run --any --take 2 a b c -- sh -c "$told"
     [[ ${lines[0]} == 'KEY=a c' && ${lines[2]} =~ ^FENCE=[0-9]+\ [0-9]+$ ]]
     hold y a
-    run -75 --separate-stderr rlock run -n --any --take 2 a b c -- true
-    stderr_line '^rlock: 2 of a, b, c: not acquired: a: held by '
+    says 75 '^rlock: 2 of a, b, c: not acquired: a: held by ' run -n --any --take 2 a b c -- true
     run -0 rlock status -q c
     bg w rlock run --any --take 2 a b c -- sh -c "$told; exec sleep 1000"
     poll_until 10 has_place w c 1
@@ -191,26 +176,20 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ ${lines[0]} == KEY=d ]]
 }
 
-@test "--take: as many as there are or more, fewer than 1, or without --any: 64" {
-    local words
+@test "--any, --take: what makes no sense is refused before a store is asked: 64" {
+    local words url
     for words in '--any --take 3 a b c' '--any --take 0 a b' '--any --take x a b' \
         '--any --take 1 a' '--any --take 2 a b a' '--take 1 a b'; do
-        # shellcheck disable=SC2086 # several words
-        run -64 --separate-stderr rlock run -u unix:///nowhere $words -- true
-        stderr_line '^rlock: run: --take '
+        says 64 '^rlock: run: --take ' run -u unix:///nowhere $words -- true
     done
     run -64 rlock acquire --any a
-}
-
-@test "--any: options that it does not go with are refused before a store is asked" {
+    # Options that it does not go with.
     run -64 --separate-stderr rlock run -u unix:///nowhere --any --unless-done 1h a b -- true
     stderr_line "^rlock: run: --unless-done '1h' does not go with --any"
     run -64 --separate-stderr rlock run -u unix:///nowhere --any --mirror string:m a b -- true
     stderr_line '^rlock: run: --mirror needs an exclusive lock of one KEY$'
-    local url
     for url in zookeeper://127.0.0.1:1 cluster://127.0.0.1:1; do
-        run -64 --separate-stderr rlock run -u "$url" --any a b -- true
-        stderr_line "^rlock: run: ${url%%:*}:// has no --any$"
+        says 64 "^rlock: run: ${url%%:*}:// has no --any$" run -u "$url" --any a b -- true
         stderr_line '^hint: rlock run --limit N KEY takes one of N slots; RLOCK_SLOT is its number$'
     done
     run -64 --separate-stderr rlock run -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 \
@@ -334,7 +313,6 @@ contender() {
         # shellcheck disable=SC2207 # words
         keys=($(shuf -e a b c d --random-source=<(yes "$1 $n") | head -n $((2 + RANDOM % 3))))
         some=$((1 + RANDOM % (${#keys[@]} - 1)))
-        # shellcheck disable=SC2016
         "$RLOCK" run -q -w 60s --any --take "$some" "${keys[@]}" -- sh -c '
             set -- "$1" "$2" '"$some"' $RLOCK_KEY
             test $# = $((3 + $3)) || exit 1

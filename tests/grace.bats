@@ -23,15 +23,6 @@ without_grace() {
     RLOCK_CONFIG=/dev/null "$@"
 }
 
-# begun NAME OPTION...: a background run of k that has begun, and ends with 9 after that many
-# SECONDS.
-begun() {
-    local name=$1 seconds=$2
-    shift 2
-    bg "$name" rlock run "$@" -- sh -c ": >'$T/$name.up'; sleep $seconds; exit 9"
-    poll_until 10 test -e "$T/$name.up"
-}
-
 @test "init --minimum-version: older programs are refused; those that hold the lock continue" {
     without_grace rlock run there -- true
     hold a held
@@ -62,8 +53,7 @@ EOF
         run -64 rlock init --minimum-version "$wrong"
     done
     for wrong in --force --print --grant=x; do
-        run -64 --separate-stderr rlock init "$wrong" --minimum-version 1.0.0
-        stderr_line 'minimum-version does nothing else'
+        says 64 'minimum-version does nothing else' init "$wrong" --minimum-version 1.0.0
     done
     for wrong in cluster://127.0.0.1:1 zookeeper://127.0.0.1:1; do
         without_grace run -64 --separate-stderr rlock init -u "$wrong" --minimum-version 1.0.0
@@ -175,7 +165,7 @@ EOF
 }
 
 @test "H45 what was taken away by force is not had again" {
-    begun a 100 --lease 12s k
+    hold a k --lease 12s
     lose_data
     poll_until 3 held k
     run -0 rlock force-release --now --yes k
@@ -246,11 +236,9 @@ EOF
 }
 
 @test "grace is as long as the longest lease that was asked for" {
-    begun long 0.1 --lease 20s k
-    finish long
+    run -0 rlock run --lease 20s k -- true
     redis hset 'rlock:!epoch' r "$(printf 'f%.0s' {1..40})" >/dev/null
-    run -69 --separate-stderr rlock run -n --lease 2s k -- true
-    stderr_line 'for another 20s$'
+    says 69 'for another 20s$' run -n --lease 2s k -- true
 }
 
 @test "init is refused where locks may have been lost, but for --force; each prefix by itself" {
@@ -273,7 +261,7 @@ EOF
 @test "init: wrong usage and several servers end with 64, no server and a replica with 69" {
     run -64 rlock init k
     run -64 rlock init -- true
-    run -69 rlock init -u unix:///nowhere/sock
+    run -69 rlock init -u unix:///nowhere/sock --server-wait 0
     without_grace run -64 rlock init -u redis://127.0.0.1:1 -u redis://127.0.0.1:2
     without_grace run -64 rlock init -u cluster://127.0.0.1:1
     run -78 rlock run -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 k -- true

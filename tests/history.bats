@@ -129,8 +129,8 @@ END
     run -0 rlock run --unless-done 1h k l -- true
     run -75 rlock run --unless-done 1h k l -- touch "$T/again"
     # Two wait; the holder succeeds.
-    bg a rlock run w -- sh -c ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
-    poll_until 15 test -e "$T/up"
+    bg a rlock run w -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    poll_until 15 held w
     bg b rlock run --unless-done 1h w -- touch "$T/again"
     poll_until 15 has_waiters w 1
     bg c rlock run --unless-done 1h w -- touch "$T/again"
