@@ -208,13 +208,15 @@ metrics_in() {
 
 @test "README, docs, manual, help: no line has an option that is not there" {
     local line command option count=0
+    local -A help
     while read -r line; do
         read -r _ command _ <<<"$line"
         line=$(sed "s/'[^']*'//g; s/'.*//; s/ -- .*//" <<<"$line") # not what is another command's
         for option in $(grep -oE -- '(^| )--[a-z][a-z-]*' <<<"$line"); do
             ((++count))
-            { "$RLOCK" help "$command" && "$RLOCK" help options; } |
-                grep -qE -- "(^| )$option( |,|\\[|\$)" ||
+            [[ ${help[$command]-} ]] ||
+                help[$command]=$("$RLOCK" help "$command" && "$RLOCK" help options)
+            grep -qE -- "(^| )$option( |,|\\[|\$)" <<<"${help[$command]}" ||
                 { echo "$line: no $option" && false; }
         done
     done < <(
@@ -243,7 +245,6 @@ metrics_in() {
         # They need a terminal, or do not end by themselves.
         [[ $command != @(top|serve|events) ]] || continue
         : >"$STATUSES"
-        # shellcheck disable=SC2016 # for the shell of the example
         "$RLOCK" help "$command" | sed -n '/^Example/,$s/^  //p' |
             sed 's/^0 3 \* \* \*  //; s/\$\$/1/' \
             >"$T/example"
