@@ -10,34 +10,6 @@ url_of() {
     echo "cluster://127.0.0.1:$1"
 }
 
-@test "each key is locked at its master, whichever node the URL names" {
-    local key node
-    for key in "${at[@]}"; do
-        for node in $CLUSTER_NODES; do
-            run -7 --separate-stderr rlock run -u "$(url_of "$node")" "$key" -- \
-                sh -c 'echo $RLOCK_KEY; exit 7'
-            [[ $output == "$key" && -z $stderr ]]
-        done
-        hold "$key" "$key"
-        run -75 rlock run -n "$key" -- true
-    done
-    run -0 rlock status
-    [[ $(wc -l <<<"$output") == 4 ]]
-    kill "${pid[@]}"
-    for key in "${at[@]}"; do
-        poll_until 5 is_free "$key"
-    done
-}
-
-@test "H52 a first run follows where it is referred to, and reads no map for it" {
-    local key
-    for key in "${at[@]}"; do
-        run -0 rlock run "$key" -- true
-    done
-    [[ $(cluster_calls 'cluster|slots') == 0 && $(cluster_calls cluster) == 0 ]]
-    [[ $(cluster_calls evalsha) -le 11 ]]
-}
-
 # are_connected NUMBER: so many clients at all nodes, without those that ask here. A node that does
 # not answer counts as a failure.
 are_connected() {
@@ -49,14 +21,30 @@ are_connected() {
     [[ $(cat "$T"/clients.* | grep -vc cmd=client) == "$1" ]]
 }
 
-@test "whoever holds or waits keeps one connection, to the master of the key" {
-    local key
+@test "each key is locked at its master, whichever node the URL names, over one connection" {
+    local key node
     for key in "${at[@]}"; do
-        hold "h$key" "$key"
+        for node in $CLUSTER_NODES; do
+            run -7 --separate-stderr rlock run -u "$(url_of "$node")" "$key" -- \
+                sh -c 'echo $RLOCK_KEY; exit 7'
+            [[ $output == "$key" && -z $stderr ]]
+        done
+        hold "$key" "$key"
         queue "w$key" "$key"
     done
+    run -0 rlock status
+    [[ $(wc -l <<<"$output") == 4 ]]
     # A server lists a connection for a while after it was closed; one that is kept would never go.
     poll_until 10 are_connected 6
+}
+
+@test "H52 a first run follows where it is referred to, and reads no map for it" {
+    local key
+    for key in "${at[@]}"; do
+        run -0 rlock run "$key" -- true
+    done
+    [[ $(cluster_calls 'cluster|slots') == 0 && $(cluster_calls cluster) == 0 ]]
+    [[ $(cluster_calls evalsha) -le 11 ]]
 }
 
 @test "waiting is first come, first served, and whoever is next is called" {
@@ -83,7 +71,6 @@ are_connected() {
     bg w rlock run "${at[1]}" -- sh -c "echo w >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/w.end'"
     poll_until 15 has_waiters "${at[1]}" 1
     for node in $CLUSTER_NODES; do
-        # shellcheck disable=SC2086 # words
         bg "monitor$node" redis-cli $CLUSTER_CLI -p "$node" monitor
         poll_until 10 contains "$T/monitor$node.out" OK
     done
@@ -128,13 +115,10 @@ are_connected() {
     run -78 rlock run gate -- true
 }
 
-@test "pause, limit and reserve work as with one server, at each master" {
-    local key
-    for key in "${at[@]}"; do
-        pauses "$key"
-        limits "$key"
-        reserves "$key"
-    done
+@test "pause, limit and reserve work as with one server, each at another master" {
+    pauses "${at[0]}"
+    limits "${at[1]}"
+    reserves "${at[2]}"
 }
 
 @test "--mirror: another program's key in the slot of the lock" {
@@ -150,8 +134,7 @@ are_connected() {
     run -75 --separate-stderr rlock run -n --mirror "string:their{$key}" "$key" -- true
     stderr_line "held by a foreign lock their.$key. for at most"
     run -64 --separate-stderr rlock run --mirror "string:${at[0]}" "$key" -- true
-    run -64 --separate-stderr rlock force-release --yes --mirror "string:${at[0]}" "$key"
-    stderr_line 'are in different slots'
+    says 64 'are in different slots' force-release --yes --mirror "string:${at[0]}" "$key"
     run -0 rlock force-release --yes --mirror "string:their{$key}" "$key"
 }
 
@@ -169,10 +152,8 @@ are_connected() {
     run -0 rlock latch list gate
     [[ ${lines[1]} == "gate  open   0 of 1"* && ${#lines[@]} == 2 ]]
     run -75 rlock latch list -q 'latch-*'
-    run -78 --separate-stderr rlock latch list "${at[0]}"
-    stderr_line "^rlock: latch: ${at[0]}: the key is a lock"
-    run -78 --separate-stderr rlock status gate
-    stderr_line '^rlock: status: gate: the key is a latch; rlock latch status shows it$'
+    says 78 "^rlock: latch: ${at[0]}: the key is a lock" latch list "${at[0]}"
+    says 78 '^rlock: status: gate: the key is a latch; rlock latch status shows it$' status gate
 }
 
 @test "status: patterns, names and free locks, in order, and from each node the same" {
@@ -217,8 +198,7 @@ are_connected() {
         touch "$T/run"
     stderr_line 'only 1 of 2 replicas has it'
     is_free "${at[0]}"
-    bg a rlock run --replicas all --lease 9s "${at[@]}" -- sh -c ": >'$T/up'; sleep 100"
-    poll_until 10 test -e "$T/up"
+    hold a "${at[0]}" --replicas all --lease 9s "${at[@]:1}"
     kill -STOP "$(node_pid "$(replica_of "$(master_of "${at[0]}")")")"
     finish a
     [[ $status == 79 && ! -e $T/run ]]
@@ -241,9 +221,13 @@ are_connected() {
     run -0 rlock status -q "$a" "$c"
 }
 
-@test "H77 H78 nothing is held while another key is waited for" {
+@test "H64 H77 H78 several keys: nothing is held while one is waited for, nor after a signal" {
     local a=${at[0]} b=${at[1]} c=${at[2]} i
     hold x "$b"
+    bg w rlock run "$a" "$b" -- true
+    poll_until 10 has_waiters "$b" 1
+    terminate w 143
+    has_waiters "$b" 0
     bg w rlock run "$a" "$b" "$c" -- sh -c "echo w >>'$LOG'"
     poll_until 10 has_waiters "$b" 1
     poll_until 5 "$RLOCK" status -q "$a" "$c"
@@ -337,18 +321,6 @@ have_had_turns() {
     each_alone
 }
 
-@test "H64 several keys: told to end while it waits, it leaves the queue" {
-    local a=${at[0]} b=${at[1]}
-    hold x "$b"
-    bg w rlock run "$a" "$b" -- true
-    poll_until 10 has_waiters "$b" 1
-    terminate w
-    [[ $status == 143 && $(waiters "$b") == 0 ]]
-    kill "${pid[x]}"
-    poll_until 5 is_free "$b"
-    run -0 rlock run -n "$a" "$b" -- true
-}
-
 @test "several keys: renewed all of them, and one that is lost is all lost" {
     local a=${at[0]} b=${at[1]} c=${at[2]} key start
     at_work w "$a" 1000 "$b" "$c" --lease 6s --kill-after 0
@@ -401,10 +373,8 @@ have_had_turns() {
 @test "H45 a Cluster: the holder is asked, of one key and of several at different nodes" {
     local key=${at[0]} other=${at[1]}
     asks_holder "$key"
-    bg b rlock run --lease 9s "$key" "$other" -- sh -c ": >'$T/b.up'; exec sleep 1000"
-    poll_until 10 test -e "$T/b.up"
-    run -0 --separate-stderr rlock force-release --yes "$other"
-    stderr_line "^rlock: $other was released by "
+    hold b "$key" --lease 9s "$other"
+    says 0 "^rlock: $other was released by " force-release --yes "$other"
     ends_with b 79
     poll_until 5 is_free "$key"
 }
@@ -415,13 +385,10 @@ have_had_turns() {
     node=$(masters | cut -d ' ' -f 1)
     keys=("$(key_at "$node" a)" "$(key_at "$node" b)" "${at[1]}")
     for key in "${keys[@]}"; do
-        bg b rlock run --lease 1h "${keys[@]}" -- sh -c ": >'$T/b.up'; exec sleep 1000"
-        poll_until 10 test -e "$T/b.up"
+        hold b "${keys[0]}" --lease 1h "${keys[@]:1}"
         poll_until 10 listens_to "${keys[@]}"
-        run -0 --separate-stderr rlock force-release --yes "$key"
-        stderr_line "^rlock: $key was released by "
+        says 0 "^rlock: $key was released by " force-release --yes "$key"
         ends_with b 79
-        rm "$T/b.up"
     done
 }
 
@@ -454,8 +421,7 @@ listens_to() {
     run -69 --separate-stderr rlock run -u "cluster://127.0.0.1:$port" k -- touch "$T/run"
     stderr_line 'this server is not in cluster mode'
     stderr_line '^hint: .*redis://'
-    run -69 --separate-stderr rlock status -u "cluster://127.0.0.1:$port"
-    stderr_line 'this server is not in cluster mode'
+    says 69 'this server is not in cluster mode' status -u "cluster://127.0.0.1:$port"
     [[ ! -e $T/run ]]
     run -69 --separate-stderr rlock doctor --json -u "cluster://127.0.0.1:$port"
     json '.servers[0].findings | any(.check == "reach" and (.text | contains("not in cluster mode")))'
@@ -464,7 +430,7 @@ listens_to() {
     stderr_line '^rlock: doctor: not fit to hold locks: reach: cannot reach cluster://'
 }
 
-@test "a Cluster is refused as a single server" {
+@test "H59 a Cluster is refused as a single server, and has one database" {
     local master url
     master=$(master_of "${at[0]}")
     url=redis://127.0.0.1:$master
@@ -472,14 +438,9 @@ listens_to() {
     refused 69 run -u "$url" "${at[1]}" -- touch "$T/run"
     stderr_line "^rlock: ${at[1]}: $url/0: this is a node of a Redis Cluster\$"
     stderr_line '^hint: cluster://'
-    refused 69 run -u "$url" "${at[@]}" -- touch "$T/run"
-    stderr_line ': this is a node of a Redis Cluster$'
-    refused 69 run -v -u "$url" "${at[1]}" -- touch "$T/run"
-    stderr_line 'the server said: MOVED'
+    says 69 ': this is a node of a Redis Cluster$' run -u "$url" "${at[@]}" -- touch "$T/run"
+    says 69 'the server said: MOVED' run -v -u "$url" "${at[1]}" -- touch "$T/run"
     stderr_line '^hint: cluster://'
-}
-
-@test "H59 a Cluster has one database" {
     run -64 rlock run -u "$RLOCK_URL/1" k -- true
 }
 
@@ -552,7 +513,7 @@ announces() {
         grep -o '+[a-z|]*' | xargs)
     [[ $more == "+asking +cluster|slots" ]]
     for node in $CLUSTER_NODES; do
-        # shellcheck disable=SC2046,SC2086 # they are words
+        # shellcheck disable=SC2046 # they are words
         cli "$node" acl setuser rlock reset on '>secret' $(manual_rights) $more
         cli "$node" acl setuser partly reset on '>secret' '~*' '&*' +@all -cluster
     done
@@ -613,8 +574,7 @@ odd() {
     local port where
     refers() { # TEXT WHERE
         odd "n$port" "$port" "MOVED $2"
-        refused 69 run -u "cluster://127.0.0.1:$port" --server-wait 0 k -- touch "$T/run"
-        stderr_line "$1"
+        says 69 "$1" run -u "cluster://127.0.0.1:$port" --server-wait 0 k -- touch "$T/run"
     }
     for where in '1 ?:7000' '1 127.0.0.1:0' '1 127.0.0.1:70000' '99999 127.0.0.1:7000' '1 7000' \
         ''; do
@@ -674,12 +634,10 @@ is_taken_away() {
     [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
 }
 
-@test "H143 a waiter's agent is killed: the place is kept, and no dead process is shown" {
-    place_is_kept
-    place_is_kept --limit 1
-}
-
-@test "H144 a stopped waiter is passed over, and has its turn when it continues" {
-    passed_over / /
-    passed_over --limit 1 / --limit 1 / --limit 1
+@test "H143 H144 waiters whose agents are killed, or that are stopped, keep their places" {
+    local options
+    for options in '' '--limit 1'; do
+        place_is_kept $options
+        passed_over $options / $options / $options
+    done
 }
