@@ -21,6 +21,7 @@
  *   *  the same; a renewal: though it was forgotten, or 0 where the caller does not say what was
  *      granted
  *   d  granted, and does not listen for who asks for it
+ *   a, b or c: of several keys, only that one is granted
  *   -  refused: held by someone else, whose lease has 20 s left
  *   0  refused: the caller holds nothing; to an acquisition the same as -
  *   g  refused: the store may have forgotten who holds it, for 1 s; to others than an acquisition
@@ -37,13 +38,15 @@
 struct fake_store {
     struct store base;
     struct loop *loop;
+    bool several; /* keys are asked for, and only some of them are taken */
     const char *answers;
     struct loop_timer reply;
     store_done *done; /* NULL: nothing is under way */
     void *done_arg;
-    char call;   /* it is: a acquire, q and queue, l and listen, r renew, h the same of what was
+    char call;      /* it is: a acquire, q and queue, l and listen, r renew, h the same of what was
                                  handed over, f release, u uncertainly */
-    char answer; /* as above */
+    char answer;    /* as above */
+    char asked[24]; /* about which of several keys, how many of them it takes, * if inherited */
     struct moment until;
     struct moment sent; /* the latest request for a lease, or from when its grant counts */
     int64_t lease;      /* asked for by it, or granted */
@@ -57,6 +60,7 @@ struct fake_store {
     const char *fault; /* the first one; NULL: none */
 };
 
+#define SEVERAL  3
 #define HELD_MS  20000
 #define KEPT_MS  30000
 #define GRACE_MS 1000
@@ -67,12 +71,13 @@ static struct fake_store *of(struct store *base)
     return (struct fake_store *)base;
 }
 
-/* Adds a word to the log; a call that is repeated is there once. */
+/* Adds a word to the log; a call that is repeated, with its answer, is there once. */
 static void fake_log(struct fake_store *store, const char *word)
 {
-    size_t used = strlen(store->log);
+    size_t used = strlen(store->log), length = strlen(word);
+    bool is_call = length == 2 || strchr(word, ':');
 
-    if (strlen(word) == 2 && used > 2 && strncmp(store->log + used - 3, word, 2) == 0)
+    if (is_call && used > length && strncmp(store->log + used - length - 1, word, length) == 0)
         return;
     snprintf(store->log + used, sizeof store->log - used, "%s ", word);
 }
@@ -156,17 +161,24 @@ static void reply(struct loop_timer *timer)
     struct fake_store *store = timer->owner;
     store_done *done = store->done;
     struct answer answer;
+    bool one = strchr("abc", store->answer);
     size_t i = 0;
+    char word[32];
 
-    while (meanings[i].letter != store->answer)
+    while (meanings[i].letter != (one ? '+' : store->answer))
         i++;
     answer = meanings[i].answer;
+    for (size_t key = 0; one && key < SEVERAL; key++)
+        answer.grants[key] = key == (size_t)(store->answer - 'a')
+                                 ? (struct lock_grant){.fence = 7}
+                                 : (struct lock_grant){.absent = true};
     grant(store, &answer);
     store->done = NULL;
     store->offered &= answer.verdict == VERDICT_REFUSED;
     draw_conclusions(store, &answer);
+    snprintf(word, sizeof word, "%c%c%s", store->call, store->answer, store->asked);
     if (store->answer != NOT_SENT)
-        fake_log(store, (char[]){store->call, store->answer, '\0'});
+        fake_log(store, word);
     done(store->done_arg, &answer);
 }
 
@@ -184,20 +196,33 @@ static struct moment take_answer(struct fake_store *store)
     return moment_plus(loop_now(store->loop), delay * NS_PER_MS);
 }
 
+static void note_keys(struct fake_store *store, const struct acquire_request *lock)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; store->several && i < lock->key_count; i++)
+        used += (size_t)snprintf(store->asked + used, sizeof store->asked - used, "%s%s",
+                                 i ? "" : ":", lock->keys[i]);
+    if (lock->take && strchr("aql", store->call))
+        snprintf(store->asked + used, sizeof store->asked - used, "/%zu%s", lock->take,
+                 lock->inherited ? "*" : "");
+}
+
 /* Starts a call. One whose time is over is not even sent. */
 static void begin(struct fake_store *store, char call, const struct operation *operation)
 {
-    const char *owner = operation_lock(operation).owner;
+    const struct acquire_request lock = operation_lock(operation);
     struct moment until = operation->until;
     bool late = moment_reached(until, loop_now(store->loop));
     struct moment due = late ? loop_now(store->loop) : take_answer(store);
 
     if (store->done)
         accuse(store, "two operations at a time");
-    if (store->owner[0] && strcmp(store->owner, owner) != 0)
+    if (store->owner[0] && strcmp(store->owner, lock.owner) != 0)
         accuse(store, "another owner");
-    snprintf(store->owner, sizeof store->owner, "%s", owner);
+    snprintf(store->owner, sizeof store->owner, "%s", lock.owner);
     store->call = call;
+    note_keys(store, &lock);
     store->until = until;
     store->done = operation->done;
     store->done_arg = operation->arg;
@@ -263,13 +288,18 @@ static bool release_nowait(struct store *base, const struct release_request *req
 {
     struct fake_store *store = of(base);
 
-    (void)request;
+    const struct acquire_request lock = {.keys = request->keys, .key_count = request->key_count};
+    char word[32];
+
     loop_disarm(store->loop, &store->reply);
     store->done = NULL;
     if (store->answer == ',')
         return false;
     store->parted = true;
-    fake_log(store, "bye");
+    store->call = 'u';
+    note_keys(store, &lock);
+    snprintf(word, sizeof word, "bye%s", store->asked);
+    fake_log(store, word);
     return true;
 }
 
@@ -319,6 +349,7 @@ struct schedule {
     int wait_ms;  /* -1: for ever; 0: one try */
     int lease_ms; /* 0: 30000; it ends after 29698. Negative: it is not renewed */
     const char *answers, *actions, *wanted;
+    bool several;       /* one of the keys a, b and c is taken */
     int server_wait_ms; /* 0: 5000; negative: none */
     enum lock_mode mode;
     /* Where it continues for a keeper that is dead. */
@@ -622,6 +653,34 @@ static const struct schedule schedules[] = {
         .begun_ms = 9000, .future_ms = 5000),
     ROW("never answered", -1, 0, ".", "", "trouble q. u. over:failed", .past = 'w',
         .begun_ms = 100),
+
+    /* Some of several keys: all are asked for; when some are granted, renewals and releases are
+     * only about those, unless another grant may be under way. */
+    ROW("one is granted", -1, 0, "b +", "12000 r", "qb:abc/1 held r+:b ext f+:b over:released",
+        .several = true),
+    ROW("another one after a wait", -1, 0, "- - c +", "20000 r",
+        "q-:abc/1 l-:abc/1 wait lc:abc/1 held r+:c ext f+:c over:released", .several = true),
+    ROW("none is granted", -1, 0, "-", "4000 c",
+        "q-:abc/1 l-:abc/1 wait l-:abc/1 wait f-:abc over:cancelled", .several = true),
+    ROW("one after silence", -1, 0, ". b +", "25000 r",
+        "trouble q.:abc/1 trouble qb:abc/1 held r+:b ext f+:b over:released", .several = true,
+        .server_wait_ms = 60000),
+    ROW("nothing is heard: any may be granted", -1, 0, ".", "40000 c",
+        "trouble q.:abc/1 trouble q.:abc/1 bye:abc over:cancelled", .several = true,
+        .server_wait_ms = 60000),
+    ROW("another one the next time", -1, 0, "b + + a +", "12000 a 24000 r",
+        "qb:abc/1 held r+:b ext f+:b qa:abc/1 held r+:a ext f+:a over:released", .several = true),
+    ROW("none of them the next time", -1, 0, "b + + -", "12000 a 16000 c",
+        "qb:abc/1 held r+:b ext f+:b q-:abc/1 l-:abc/1 wait l-:abc/1 wait f-:abc over:cancelled",
+        .several = true),
+    ROW("nothing is heard the next time", -1, 0, "b + + .", "12000 a 20000 c",
+        "qb:abc/1 held r+:b ext f+:b q.:abc/1 trouble bye:abc over:cancelled", .several = true,
+        .server_wait_ms = 60000),
+    ROW("a successor holds what was granted", -1, 0, "+", "12000 r",
+        "r+:b ext r+:b ext u+:b over:released", .several = true, .past = 'h', .future_ms = 30000),
+    ROW("a successor waits on", -1, 0, "- - a +", "20000 r",
+        "q-:abc/1* l-:abc/1 wait la:abc/1 held r+:a ext f+:a over:released", .several = true,
+        .past = 'w'),
 };
 
 struct life {
@@ -678,7 +737,9 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
         accuse(&life->store, "held twice");
     if (life->away)
         accuse(&life->store, "held by one who is away");
-    if (grants[0].fence != 7)
+    while (grants->absent)
+        grants++;
+    if (grants->fence != 7)
         accuse(&life->store, "not the fence that came with it");
     if (!life->store.holds)
         accuse(&life->store, "held against the store's word");
@@ -818,14 +879,17 @@ static void take_over(struct life *life, const struct schedule *schedule,
                       const struct keeper_plan *plan)
 {
     struct moment future = moment_plus(life->begun, schedule->future_ms * NS_PER_MS);
-    const struct keeper_past past = {.began =
-                                         moment_plus(life->begun, -schedule->begun_ms * NS_PER_MS),
-                                     .not_before = future,
-                                     .held = schedule->past != 'w',
-                                     .released = schedule->past == 'r',
-                                     .lease = {future, plan->request.lease},
-                                     .grants = {{.fence = 7}}};
+    struct keeper_past past = {.began = moment_plus(life->begun, -schedule->begun_ms * NS_PER_MS),
+                               .not_before = future,
+                               .held = schedule->past != 'w',
+                               .released = schedule->past == 'r',
+                               .lease = {future, plan->request.lease},
+                               .grants = {{.fence = 7}}};
 
+    if (schedule->several) {
+        past.grants[1] = past.grants[0];
+        past.grants[0] = past.grants[2] = (struct lock_grant){.absent = true};
+    }
     life->held = life->store.holds = past.held;
     life->deadline = future;
     life->keeper = keeper_take_over(life->loop, &life->store.base, plan, &past, &events, life);
@@ -838,8 +902,14 @@ static void run(struct life *life, const struct schedule *schedule)
     struct moment now = loop_now(loop);
     struct keeper_plan plan =
         plan_of("us", lease_ms * NS_PER_MS, schedule->wait_ms * NS_PER_MS, now);
+    static const char *const keys[SEVERAL] = {"a", "b", "c"};
     int turns = 0;
 
+    if (schedule->several) {
+        plan.request.keys = keys;
+        plan.request.key_count = SEVERAL;
+        plan.request.take = 1;
+    }
     plan.request.mode = schedule->mode;
     plan.renew = schedule->lease_ms >= 0;
     if (schedule->server_wait_ms)
@@ -851,6 +921,7 @@ static void run(struct life *life, const struct schedule *schedule)
                           .leave_by = MOMENT_NEVER};
     life->action = (struct loop_timer){.fire = act, .owner = life};
     fake_store_init(&life->store, loop, schedule->answers);
+    life->store.several = schedule->several;
     if (schedule->past)
         take_over(life, schedule, &plan);
     else
