@@ -717,6 +717,16 @@ refused() {
     [[ $trace != "$T"/r[au]n || ! -e $trace ]]
 }
 
+# refusals PREFIX [SUFFIX]: each row WORDS|REGEX of standard input is refused with 64 and that message.
+refusals() {
+    local words regex
+    while IFS='|' read -r words regex; do
+        # shellcheck disable=SC2086 # a list of words
+        refused 64 $words
+        stderr_line "^rlock: ${words%% *}: $1$regex${2-}"
+    done
+}
+
 # has_status STATUS COMMAND...: the same, to be polled for.
 has_status() {
     local got=0

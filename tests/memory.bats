@@ -169,13 +169,8 @@ no_entry() {
 }
 
 @test "what it cannot do is refused unasked: 64 from the command line, 78 from a file" {
-    local words
     mv "$SERVER" "$T/away" # a question to it ends with 69
-    while IFS='|' read -r words lack; do
-        # shellcheck disable=SC2086 # a list of words
-        refused 64 $words
-        stderr_line "^rlock: ${words%% *}: memory:// has no $lack\$"
-    done <<'END'
+    refusals 'memory:// has no ' '$' <<'END'
 run --read k -- true|--read
 read k -- true|--read
 run --limit 2 k -- true|--limit

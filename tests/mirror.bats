@@ -232,19 +232,15 @@ EOF
 
 @test "what it does not go with is refused unasked: 64" {
     export RLOCK_URL=redis://127.0.0.1:1
-    while IFS='|' read -r words what; do
-        # shellcheck disable=SC2086 # a list of words
-        refused 64 run $words -- true
-        stderr_line "^rlock: run: $what"
-    done <<'END'
---mirror foo:x k|--mirror 'foo:x' is none of string:NAME, redisson:NAME and shedlock:NAME
---mirror string: k|--mirror 'string:' is none of string:NAME, redisson:NAME and shedlock:NAME
---mirror string:x --read k|--mirror needs an exclusive lock of one KEY
---mirror string:x --limit 2 k|--mirror needs an exclusive lock of one KEY
---mirror string:x k l|--mirror needs an exclusive lock of one KEY
---mirror string:x --grace k|--mirror does not go with --grace
---mirror shedlock:x k|redis:// has no --mirror shedlock:
--u cluster://127.0.0.1:1 --mirror string:x k|--mirror: the keys k and x are in different slots
--u zookeeper://127.0.0.1:1 --mirror string:x k|zookeeper:// has no --mirror
+    refusals '' <<'END'
+run --mirror foo:x k -- true|--mirror 'foo:x' is none of string:NAME, redisson:NAME and shedlock:NAME
+run --mirror string: k -- true|--mirror 'string:' is none of string:NAME, redisson:NAME and shedlock:NAME
+run --mirror string:x --read k -- true|--mirror needs an exclusive lock of one KEY
+run --mirror string:x --limit 2 k -- true|--mirror needs an exclusive lock of one KEY
+run --mirror string:x k l -- true|--mirror needs an exclusive lock of one KEY
+run --mirror string:x --grace k -- true|--mirror does not go with --grace
+run --mirror shedlock:x k -- true|redis:// has no --mirror shedlock:
+run -u cluster://127.0.0.1:1 --mirror string:x k -- true|--mirror: the keys k and x are in different slots
+run -u zookeeper://127.0.0.1:1 --mirror string:x k -- true|zookeeper:// has no --mirror
 END
 }

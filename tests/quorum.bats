@@ -113,22 +113,16 @@ setup_file() { quorum_file 3; }
 }
 
 @test "what a quorum cannot do is refused unasked: 64 from the command line, 78 from a file" {
-    refused 64 run --shared k -- true
-    stderr_line '^rlock: run: a quorum has no --read$'
-    refused 64 read k -- true
-    stderr_line '^rlock: read: a quorum has no --read$'
-    refused 64 acquire --limit 3 k
-    stderr_line '^rlock: acquire: a quorum has no --limit$'
-    refused 64 latch set k 1
-    stderr_line '^rlock: latch: a quorum has no latches$'
-    refused 64 latch list
-    stderr_line '^rlock: latch: a quorum has no latches$'
-    refused 64 init
-    stderr_line '^rlock: init: a quorum has no init$'
-    refused 64 run --replicas 1 k -- true
-    stderr_line '^rlock: run: a quorum has no --replicas$'
-    refused 64 run --grace k -- true
-    stderr_line '^rlock: run: a quorum has no --grace$'
+    refusals 'a quorum has no ' '$' <<'END'
+run --shared k -- true|--read
+read k -- true|--read
+acquire --limit 3 k|--limit
+latch set k 1|latches
+latch list|latches
+init|init
+run --replicas 1 k -- true|--replicas
+run --grace k -- true|--grace
+END
     refused 64 run --replace k -- true
     stderr_line '^rlock: run: a quorum has no --replace$'
     echo 'grace = yes' >"$T/config"
@@ -222,6 +216,12 @@ setup_file() { quorum_file 3; }
     poll_until 5 rlock run -n k -- true
 }
 
+@test "H45 a quorum: the holder is asked, gives the lock back everywhere, and says by whom" {
+    asks_holder k
+    poll_until 5 nothing_at k 1 2 3
+    run -0 rlock run -n k -- true
+}
+
 @test "status shows what a majority has, and nothing else" {
     local owner
     hold a k
@@ -248,12 +248,6 @@ setup_file() { quorum_file 3; }
     contains "$T/a.err" 'lock lost'
     poll_until 2 nothing_at k 1 2 3
     run -1 rlock force-release --now --yes k
-}
-
-@test "H45 a quorum: the holder is asked, gives the lock back everywhere, and says by whom" {
-    asks_holder k
-    poll_until 5 nothing_at k 1 2 3
-    run -0 rlock run -n k -- true
 }
 
 @test "H45 a quorum: a holder that does not hear of it loses the lock when its lease ends" {

@@ -406,17 +406,13 @@ EOF
         run -0 rlock run -n k -- true
         sql 'ALTER TABLE elsewhere RENAME TO shedlock'
         [[ ! -e $T/ran ]]
-        while IFS='|' read -r words what; do
-            # shellcheck disable=SC2086 # a list of words
-            refused 64 run $words -- true
-            stderr_line "^rlock: run: $what"
-        done <<END
---mirror string:x k|$DATABASE:// has no --mirror string:
---mirror redisson k|$DATABASE:// has no --mirror redisson:
--u redis://127.0.0.1:1 --mirror shedlock:x k|redis:// has no --mirror shedlock:
---mirror shedlock:$(printf 'x%.0s' {1..65}) k|--mirror .* has a NAME of more than 64 characters
---mirror shedlock:x --read k|--mirror needs an exclusive lock of one KEY
---mirror shedlock:x k l|--mirror needs an exclusive lock of one KEY
+        refusals '' <<END
+run --mirror string:x k -- true|$DATABASE:// has no --mirror string:
+run --mirror redisson k -- true|$DATABASE:// has no --mirror redisson:
+run -u redis://127.0.0.1:1 --mirror shedlock:x k -- true|redis:// has no --mirror shedlock:
+run --mirror shedlock:$(printf 'x%.0s' {1..65}) k -- true|--mirror .* has a NAME of more than 64 characters
+run --mirror shedlock:x --read k -- true|--mirror needs an exclusive lock of one KEY
+run --mirror shedlock:x k l -- true|--mirror needs an exclusive lock of one KEY
 END
         run -0 rlock run -n --mirror "shedlock:$(printf 'é%.0s' {1..64})" k -- true
         run -0 rlock run -n --mirror "shedlock:it's; a \\ \"name\"" k -- true

@@ -404,11 +404,7 @@ END
 
 @test "features that it lacks are refused unasked: 64" {
     export RLOCK_URL=zookeeper://127.0.0.1:1
-    while IFS='|' read -r words lack; do
-        # shellcheck disable=SC2086 # a list of words
-        refused 64 $words
-        stderr_line "^rlock: ${words%% *}: zookeeper:// has no $lack\$"
-    done <<'END'
+    refusals 'zookeeper:// has no ' '$' <<'END'
 run --at-least 5s k -- true|--at-least
 run --replicas 1 k -- true|--replicas
 run --grace k -- true|--grace
