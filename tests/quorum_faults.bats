@@ -5,8 +5,7 @@ load quorums
 load crowds
 
 setup_file() {
-    export SHIM_CLOCK_FILE=$BATS_FILE_TMPDIR/clock
-    printf '%-32s' 0 >"$SHIM_CLOCK_FILE"
+    server_clock_file
     quorum_file 5
 }
 
@@ -21,12 +20,19 @@ behind_proxy() {
     RLOCK_URL=${RLOCK_URL/"$(node_urls "$1")"/"redis://${proxy[p$1]}"}
 }
 
+# for_nodes SIGNAL NUMBER...
+for_nodes() {
+    local i
+    for i in "${@:2}"; do
+        node_signal "$i" "$1"
+    done
+}
+
 # ---------------------------------------------------------------- nodes that do not answer
 
 @test "H85 two of five stopped: no one notices" {
     local before
-    node_signal 1 STOP
-    node_signal 4 STOP
+    for_nodes STOP 1 4
     before=$(now_ms)
     run -0 --separate-stderr rlock run k -- true
     run -0 --separate-stderr rlock run -n k -- true
@@ -92,11 +98,9 @@ up_for() {
     refused 69 status --connect-timeout 1s
     node_start 1
     node_start 2
-    node_signal 2 STOP
-    node_signal 1 STOP
+    for_nodes STOP 1 2
     refused 69 run --connect-timeout 1s k -- touch "$T/ran"
-    node_signal 1 CONT
-    node_signal 2 CONT
+    for_nodes CONT 1 2
     poll_until 5 nothing_at k 1 2 4 5
 }
 
@@ -164,14 +168,6 @@ up_for() {
         poll_until 5 nothing_at k 1 2 3
     done
     [[ ! -e $T/ran ]]
-}
-
-# for_nodes SIGNAL NUMBER...
-for_nodes() {
-    local i
-    for i in "${@:2}"; do
-        node_signal "$i" "$1"
-    done
 }
 
 # ---------------------------------------------------------------- nodes that forget
@@ -315,19 +311,14 @@ flush_unseen() {
 # ---------------------------------------------------------------- losing it
 
 @test "H37 the majority is lost: the command ends before the lease: 79; then the next one starts" {
-    local i
     at_work a k 100 --lease 9s -- tree
     work b k 0.3
     poll_until 20 contains "$T/b.err" 'waiting for k, held by' # not one that has yet to be answered
-    for i in 1 2 3; do
-        node_signal "$i" STOP
-    done
+    for_nodes STOP 1 2 3
     ends_with a 79
     contains "$T/a.err" 'k: no quorum, 3 of 5 servers failed'
     contains "$T/a.err" 'lock lost'
-    for i in 1 2 3; do
-        node_signal "$i" CONT
-    done
+    for_nodes CONT 1 2 3
     ends_with b 0
     no_overlap
 }
@@ -463,16 +454,14 @@ two_are_gone() {
     node_restart 4
     kill_agent a
     poll_until 20 held_on_all k 1 2 3 4 5
-    node_signal 1 STOP
-    node_signal 2 STOP
+    for_nodes STOP 1 2
     kill_agent a
     renewed k
     renewed k
-    node_signal 1 CONT
-    node_signal 2 CONT
+    for_nodes CONT 1 2
     run -75 rlock run -n k -- true
     ends_well a
-    poll_until 10 eval '[[ -z "$(for i in 1 2 3 4 5; do holder_at $i k; done)" ]]'
+    poll_until 10 nothing_at k 1 2 3 4 5
 }
 
 @test "H135 killed just before the command ends: nothing is left on any server" {
@@ -482,7 +471,7 @@ two_are_gone() {
         poll_until 10 held_on_all k 1 2 3 4 5
         kill -KILL "$(agent_of "${pid[a]}")"
         ends_well a
-        poll_until 10 eval '[[ -z "$(for i in 1 2 3 4 5; do holder_at $i k; done)" ]]'
+        poll_until 10 nothing_at k 1 2 3 4 5
     done
 }
 
@@ -507,7 +496,7 @@ assert open(f"/proc/{rlock}/stat").read().rsplit(")")[-1].split()[0] != "Z"
 os.kill(int(slow_server), signal.SIGCONT)
 END
     ends_with a 9
-    poll_until 10 eval '[[ -z "$(holder_at 1 k)$(holder_at 2 k)$(holder_at 3 k)$(holder_at 4 k)" ]]'
+    poll_until 10 nothing_at k 1 2 3 4
 }
 
 @test "H135 evicted from a majority while no agent lives: the next one says that it is lost" {

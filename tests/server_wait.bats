@@ -176,45 +176,34 @@ late() {
     [[ $status == 0 && ! -e $T/run ]]
 }
 
-@test "69 when the time is up; by default that is the connect timeout" {
+# away_for MS COMMAND...: rlock ends with 69 when that time is over, and no command has run.
+away_for() {
     local start
     start=$(now_ms)
-    run -69 --separate-stderr rlock run -n -E 0 --server-wait 1500ms k -- touch "$T/run"
-    took 1500 12000 "$start"
+    run -69 --separate-stderr rlock "${@:2}"
+    took "$1" 12000 "$start"
+    [[ ! -e $T/run ]]
+}
+
+@test "69 when the time is up; by default that is the connect timeout" {
+    away_for 1500 run -n -E 0 --server-wait 1500ms k -- touch "$T/run"
     stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"
-    start=$(now_ms)
-    run -69 rlock status --connect-timeout 1500ms
-    took 1500 12000 "$start"
-    start=$(now_ms)
-    run -69 rlock release --owner $TOKEN --connect-timeout 1500ms k
-    took 1500 12000 "$start"
+    away_for 1500 status --connect-timeout 1500ms
+    away_for 1500 release --owner $TOKEN --connect-timeout 1500ms k
     # A silent server has the time of one connection in any case, and no more than that because of
     # others.
     late_starts
     kill -STOP "$(<"$LATE/pid")"
-    start=$(now_ms)
-    run -69 --separate-stderr rlock run -n --connect-timeout 2s --server-wait 1s k -- touch "$T/run"
-    took 2000 12000 "$start"
+    away_for 2000 run -n --connect-timeout 2s --server-wait 1s k -- touch "$T/run"
     stderr_line 'no answer in time$'
-    start=$(now_ms)
-    run -69 rlock run -n --connect-timeout 1s --server-wait 2500ms k -- touch "$T/run"
-    took 2500 12000 "$start"
-    [[ ! -e $T/run ]]
+    away_for 2500 run -n --connect-timeout 1s --server-wait 2500ms k -- touch "$T/run"
 }
 
 @test "-w includes it: 69, since an outage is not contention" {
-    local start
-    start=$(now_ms)
-    run -69 --separate-stderr rlock run -w 1500ms -E 0 --server-wait 1m k -- touch "$T/run"
-    took 1500 12000 "$start"
+    away_for 1500 run -w 1500ms -E 0 --server-wait 1m k -- touch "$T/run"
     stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"
-    start=$(now_ms)
-    run -69 rlock latch wait l -w 1500ms --server-wait 1m
-    took 1500 12000 "$start"
-    start=$(now_ms)
-    run -69 rlock acquire -w 500ms --server-wait 1m k
-    took 500 12000 "$start"
-    [[ ! -e $T/run ]]
+    away_for 1500 latch wait l -w 1500ms --server-wait 1m
+    away_for 500 acquire -w 500ms --server-wait 1m k
 }
 
 @test "-q is silent about it but for the end" {
