@@ -299,56 +299,6 @@ change_password() {
     [[ $stderr != *password* ]]
 }
 
-# allow CONNECTIONS: so many of the user locker, no more; -1: any number.
-allow() {
-    case $DATABASE in
-    postgresql) database_sql postgresql "ALTER ROLE locker CONNECTION LIMIT $1" ;;
-    mysql)
-        database_sql mysql "ALTER USER locker@'%' WITH MAX_USER_CONNECTIONS ${1/#-1/0}"
-        ;;
-    esac
-}
-
-@test "H9 too many connections of the user: a further one is tried again" {
-    limited() {
-        allow 1
-        stay a other
-        bg b rlock run -w 60s k -- true
-        poll_until 20 contains "$T/b.err" 'trying again'
-        ends_well a
-        finish b 60
-        allow -1
-        [[ $status == 0 ]]
-        contains "$T/b.err" 'the store is back'
-    }
-    on_each limited
-}
-
-@test "PostgreSQL: a wrong password is one in every language of the server" {
-    local number
-    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
-    cat >"$T/server.py" <<'END'
-import socket
-
-with socket.create_server(("127.0.0.1", 0)) as listening:
-    print(listening.getsockname()[1], flush=True)
-    while True:
-        client = listening.accept()[0]
-        client.recv(10000)
-        fields = "SВАЖНО", "VFATAL", "C28P01", 'Mпользователь "locker" не прошёл проверку', ""
-        text = "\0".join(fields).encode() + b"\0"
-        client.sendall(b"E" + (len(text) + 4).to_bytes(4, "big") + text)
-        client.close()
-        print("asked", flush=True)
-END
-    bg server python3 "$T/server.py"
-    poll_until 10 test -s "$T/server.out"
-    number=$(head -n 1 "$T/server.out")
-    refused 77 run -u "postgresql://locker:x@127.0.0.1:$number/locks" k -- true
-    stderr_line '^rlock: k: postgresql://.*/locks: user locker: wrong password, or no such user$'
-    [[ $(grep -c asked "$T/server.out") == 1 ]]
-}
-
 # limit_statements MS: so long may a statement of the user locker take; 0: any time.
 limit_statements() {
     case $DATABASE in
