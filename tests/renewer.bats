@@ -260,13 +260,19 @@ sockets() {
     # shellcheck disable=SC2016
     cat >"$T/job" <<'EOF'
 token=$("$1" acquire -u "$2" --lease 9s --keep $$ job) || exit
-sleep 10 # longer than the lease
+"$3" "$4"
 "$1" status -u "$2" -q job
 [ "$?" = 75 ] && "$1" release -u "$2" --owner "$token" job
 EOF
-    run -0 env -i PATH="$PATH" RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" setsid \
-        -w sh "$T/job" "$RLOCK" "$RLOCK_URL" <&- >"$T/job.log" 2>&1 3>&-
-    [[ ! -s $T/job.log ]]
+    bg job env -i PATH="$PATH" RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" setsid \
+        -w sh -c 'exec sh "$@" <&-' sh "$T/job" "$RLOCK" "$RLOCK_URL" \
+        "$RLOCK_TEST_TOOLS/await" "$T/go"
+    poll_until 10 held job
+    renewed job
+    renewed job
+    : >"$T/go"
+    ends_with job 0
+    [[ ! -s $T/job.out && ! -s $T/job.err ]]
     run -0 rlock status -q job
     poll_until 3 no_renewer
 }
@@ -282,7 +288,7 @@ EOF
     # shellcheck disable=SC2016
     cat >"$T/step" <<'EOF'
 token=$("$RLOCK" acquire --lease 9s --keep $$ k) || exit
-trap 'sleep 10; "$RLOCK" status -q k; echo $? >"$T/still"; exit 1' TERM
+trap ': >"$T/in"; "$RLOCK_TEST_TOOLS/await" "$T/go"; "$RLOCK" status -q k; echo $? >"$T/still"; exit 1' TERM
 : >"$T/up"
 while :; do sleep 0.1; done
 EOF
@@ -290,6 +296,10 @@ EOF
     bg s setsid sh "$T/step"
     poll_until 10 test -e "$T/up"
     kill -TERM -- "-${pid[s]}" "$(renewers)"
+    poll_until 10 test -e "$T/in"
+    renewed k
+    renewed k
+    : >"$T/go"
     finish s
     [[ $(<"$T/still") == 75 ]]
     poll_until 2 is_free k
@@ -414,11 +424,24 @@ EOF
     run -64 python3 "$T/no_pidfd.py" "$RLOCK" acquire --keep "${pid[s]}" k
 }
 
+# deadlines KEY: of its holders, as they stand in the store.
+deadlines() {
+    redis hgetall "rlock:{$1}" | awk '/^h:/ { getline; print $1 }'
+}
+
+# are_renewed KEY DEADLINES: none of its leases ends as one did then.
+are_renewed() {
+    ! grep -qxF -- "$2" <<<"$(deadlines "$1")"
+}
+
 @test "readers and slots are kept, too" {
-    holding a k --lease 8s --read
-    holding b k --lease 8s --read
-    holding c s --lease 8s --limit 2
-    sleep 10 # longer than their leases
+    local key
+    holding a k --lease 9s --read
+    holding b k --lease 9s --read
+    holding c s --lease 9s --limit 2
+    for key in k s; do
+        poll_until 10 are_renewed "$key" "$(deadlines "$key")"
+    done
     [[ $("$RLOCK" status --json k 3>&- | jq '.[0].holders | length') == 2 ]]
     run -75 rlock run -n k -- true
     run -0 rlock run -n --limit 2 s -- true
@@ -433,13 +456,16 @@ EOF
 eval "$("$RLOCK" acquire --export --lease 9s --keep $$ k)" || exit
 : >"$T/up"
 "$RLOCK_TEST_TOOLS/await" "$T/go"
-"$RLOCK" run -n k -- sh -c 'sleep 10; echo nested >>"$T/log"'
+"$RLOCK" run -n k -- sh -c ': >"$T/in"; "$RLOCK_TEST_TOOLS/await" "$T/end"; echo nested >>"$T/log"'
 EOF
     export T
     bg s sh "$T/script"
     poll_until 10 test -e "$T/up"
     queue w k
     : >"$T/go"
+    poll_until 10 test -e "$T/in"
+    renewed k
+    : >"$T/end"
     ends_with s 0
     finish w 5
     [[ $(tr '\n' ' ' <"$LOG") == "nested w " ]]
