@@ -41,20 +41,6 @@ is_parent_of_left() {
     [[ $output == "usage: rlock read "* && $output == *--lease* && $output != *--limit* ]]
 }
 
-@test "not acquired: one holder is named, many are counted, and the oldest of them is named" {
-    hold a k --read --label first
-    run -75 --separate-stderr rlock write -n k -- true
-    stderr_line '^rlock: k: not acquired: held by .* \(sh\) for .*, label first$'
-    hold b k --read
-    run -75 --separate-stderr rlock write -n k -- true
-    stderr_line '^rlock: k: not acquired: held by 2 readers, longest by .* \(sh\) for .*, label first$'
-    hold c s --limit 2 --label first
-    run -0 rlock run -n --limit 2 s -- true
-    hold d s --limit 2
-    run -75 --separate-stderr rlock run -n --limit 2 s -- true
-    stderr_line '^rlock: s: not acquired: all 2 slots are taken, the oldest by .* \(sh\) for .*, label first$'
-}
-
 @test "of several keys, messages name the one in the way" {
     hold a b
     run -75 --separate-stderr rlock run -n x b y -- true
@@ -126,20 +112,13 @@ is_parent_of_left() {
     is_free k
 }
 
-@test "--wait-descendants: the lock is held until the last one is gone" {
-    lingering a
-    held k
-    kill "$(<"$T/left")"
-    ends_with a 3
-    is_free k
-}
-
-@test "--wait-descendants: renewed while it waits" {
+@test "--wait-descendants: the lock is held until the last one is gone, and renewed meanwhile" {
     lingering a --lease 6s --kill-after 0
     renewed k
     held k
     kill "$(<"$T/left")"
     ends_with a 3
+    is_free k
 }
 
 @test "--wait-descendants: also for those in sessions of their own" {

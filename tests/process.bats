@@ -64,13 +64,6 @@ load helper
     done
 }
 
-@test "a signal ends a command that does not mind it, and rlock the same way" {
-    bg a rlock run k -- sleep 300
-    poll_until 10 held k
-    terminate a 143
-    run -0 rlock status -q k
-}
-
 @test "rlock waits for the command's own clean-up, whatever the number of signals" {
     bg a rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' TERM
         : >'$T/up'; until [ -e '$T/go' ]; do sleep 0.02; done; exit 6"
@@ -84,26 +77,13 @@ load helper
     ends_with a 6
 }
 
-@test "TSTP stops the command, then rlock; CONT continues both" {
-    as_job bg a rlock run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" a 300
-    working a
-    local command
-    command=$(command_of "${pid[a]}")
-    kill -TSTP "${pid[a]}"
-    poll_until 5 in_state "$command" T
-    poll_until 5 in_state "${pid[a]}" T
-    kill -CONT "${pid[a]}"
-    poll_until 5 in_state "$command" S
-    run -75 rlock run -n k -- true
-    terminate a 143
-}
-
-# paused LEASE: a works and was stopped as by Ctrl-Z; $agent is its agent.
+# paused LEASE: a works and was stopped as by Ctrl-Z, as was its command; $agent is its agent.
 paused() {
     as_job work a k 300 --lease "$1" --kill-after 0
     working a
     agent=$(agent_of "${pid[a]}")
     kill -TSTP "${pid[a]}"
+    poll_until 5 in_state "$(command_of "${pid[a]}")" T
     poll_until 5 in_state "${pid[a]}" T
 }
 
@@ -128,24 +108,20 @@ paused() {
     no_overlap
 }
 
-@test "H99 TSTP, and the agent stands still, too: the command does not continue beside another" {
-    paused 9s
-    kill -STOP "$agent"
-    work b k 0.3
-    finish b
-    kill -CONT "$agent" "${pid[a]}"
-    ends_with a 79 5
-    no_overlap
-}
-
-@test "H99 TSTP, and the agent is killed: the command does not continue" {
-    paused 9s
-    kill -KILL "$agent"
-    work b k 0.3
-    finish b
-    kill -CONT "${pid[a]}"
-    ends_with a 79 5
-    no_overlap
+@test "H99 TSTP, and the agent is stopped or killed: the command does not continue beside another" {
+    local signal
+    for signal in STOP KILL; do
+        echo "the agent is sent $signal"
+        rm -f "$LOG"
+        paused 9s
+        kill "-$signal" "$agent"
+        work b k 0.3
+        finish b
+        [[ $signal == KILL ]] || kill -CONT "$agent"
+        kill -CONT "${pid[a]}"
+        ends_with a 79 5
+        no_overlap
+    done
 }
 
 @test "TSTP, and the store is away: TERM before KILL, whenever rlock is continued; it says why" {
@@ -298,12 +274,10 @@ paused() {
     local n owner
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     owner=$(rlock acquire --lease 60s k)
-    for n in 4 5 6; do
-        run bash -c 'ulimit -n '"$n"'; exec "$RLOCK" renew --owner "$0" k' "$owner" 3>&-
+    for n in '4 renew' '5 renew' '6 renew' '4 release'; do
+        run bash -c 'ulimit -n '"${n% *}"'; exec "$RLOCK" '"${n#* }"' --owner "$0" k' "$owner" 3>&-
         [[ $status == 0 || $status == 69 && $output == *"Too many open files"* ]]
     done
-    run bash -c 'ulimit -n 4; exec "$RLOCK" release --owner "$0" k' "$owner" 3>&-
-    [[ $status == 0 || $status == 69 && $output == *"Too many open files"* ]]
 }
 
 @test "H110 program, directory and password file are gone: the lock is kept and released" {

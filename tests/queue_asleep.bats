@@ -34,23 +34,6 @@ load waiters
     [[ $status == 0 && $(<"$LOG") == asleep ]]
 }
 
-@test "a grant that a stopped rlock does not take goes to the next; it waits again, and runs once" {
-    hold a k --lease 60s
-    queue asleep k --lease 3s
-    queue w k
-    kill -STOP "${pid[asleep]}"
-    kill "${pid[a]}"
-    finish w 20
-    [[ $status == 0 && $(<"$LOG") == w ]]
-    hold b k
-    kill -CONT "${pid[asleep]}"
-    poll_until 10 has_waiters k 1
-    [[ $(<"$LOG") == w ]]
-    kill "${pid[b]}"
-    finish asleep 20
-    [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == "w asleep " ]]
-}
-
 @test "H126 a waiter that is stopped takes nothing, is passed over, and has its place again" {
     local signal start
     for signal in STOP TSTP; do
@@ -89,13 +72,18 @@ load waiters
     passed_over / j / i
 }
 
-@test "H126 a grant that finds its rlock stopped is released at once" {
+# It is stopped, and the answer that grants it the lock is on its way.
+stopped_before_its_grant() {
     start_proxy
     rlock run k -- true # the server knows the script by now
     fault on up EVALSHA hold down
     bg asleep rlock run -u "redis://${proxy[proxy]}" --lease 60s k -- sh -c "echo asleep >>'$LOG'"
     poll_until 10 held k
     stopped asleep STOP
+}
+
+@test "H126 a grant that finds its rlock stopped is released at once" {
+    stopped_before_its_grant
     fault pass
     poll_until 10 is_free k
     hold b k --lease 60s
@@ -108,12 +96,7 @@ load waiters
 }
 
 @test "H126 a grant that is never heard of, as the connection is cut, is released as well" {
-    start_proxy
-    rlock run k -- true
-    fault on up EVALSHA hold down
-    bg asleep rlock run -u "redis://${proxy[proxy]}" --lease 60s k -- sh -c "echo asleep >>'$LOG'"
-    poll_until 10 held k
-    stopped asleep STOP
+    stopped_before_its_grant
     poll_until 15 is_free k
     kill -CONT "${pid[asleep]}"
     finish asleep

@@ -65,18 +65,6 @@ log_is() {
     log_is +r1 +r2 -r1 -r2 +w -w
 }
 
-@test "a plain lock is a writer" {
-    reader r
-    is_in r
-    run -75 rlock run -n k -- true
-    run -75 rlock write -n k -- true
-    run -0 rlock read -n k -- true
-    go r
-    finish r
-    hold w k
-    run -75 rlock read -n k -- true
-}
-
 @test "a waiting writer stops newcomers; readers in a row go together" {
     reader r1
     is_in r1

@@ -33,7 +33,7 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "the command finds key, mode, lease, slot, owner and fence in its environment" {
     # shellcheck disable=SC2016
-    run -0 rlock run --lease 20s job/1 -- \
+    RLOCK_SLOT=9 run -0 rlock run --lease 20s job/1 -- \
         sh -c 'echo "$RLOCK_KEY|$RLOCK_MODE|$RLOCK_LEASE_MS|${RLOCK_SLOT-none}|$RLOCK_OWNER|$RLOCK_FENCE"'
     [[ $output =~ ^"job/1|exclusive|20000|none|"([0-9a-f-]{36})"|"[0-9]+$ ]]
     local hex='[0-9a-f]' owner=${BASH_REMATCH[1]} # a random UUID, by RFC 9562
@@ -82,8 +82,6 @@ returncode() { # negative for death by a signal, as python sees it
     run -75 rlock run --no-wait k -- true
     run -75 rlock run --nonblock k -- true
     run -75 rlock run -w 0 k -- true
-    run -75 --separate-stderr rlock run -q -n k -- true
-    [[ $output == "" && $stderr == "" ]]
 }
 
 @test "-w gives up after that time" {
@@ -98,20 +96,8 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $(waiters k) == 0 ]]
 }
 
-@test "-w takes the lock when it becomes free in time" {
-    stay a k
-    bg b rlock run -w 25s k -- echo mine
-    poll_until 10 has_waiters k 1
-    ends_well a
-    finish b
-    [[ $status == 0 && $(<"$T/b.out") == mine ]]
-}
-
 @test "-E sets the status for not acquired, and only that" {
     hold a k
-    run -9 rlock run -n -E 9 k -- true
-    run -0 --separate-stderr rlock run -q -n -E 0 k -- echo run
-    [[ $output == "" && $stderr == "" ]]
     run -11 rlock run -w "$(moment)" --conflict-exit-code=11 k -- true
     run -69 rlock run -n -E 0 -u unix:///nowhere k -- true
     run -1 rlock run -n -E 9 other -- false
@@ -174,13 +160,6 @@ returncode() { # negative for death by a signal, as python sees it
     run -6 rlock run --no-renew --lease 20s k -- sh -c 'exit 6'
 }
 
-@test "a command that outlives many leases keeps the lock" {
-    stay a k --lease 6s --kill-after 0
-    run -75 rlock run -w 13s k -- true
-    ends_well a
-    [[ ! -s $T/a.err ]]
-}
-
 @test "--report-fd writes one JSON line at the end" {
     local report=$T/report
     rlock run --report-fd 9 k -- sh -c 'sleep 0.2; exit 3' 9>"$report" || true
@@ -231,11 +210,7 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $output == "$plain" && $output == *7* ]]
 }
 
-@test "other users see --label and --no-identity" {
-    hold a k --label "blue green"
-    output=$(rlock status --json k)
-    json '.[0].holders[0] | .label == "blue green" and .command == "sh" and .pid > 0 and
-          .host != null and .user != null'
+@test "other users do not see who it is with --no-identity" {
     hold b secret --no-identity
     output=$(rlock status --json secret)
     json '.[0].holders[0] | [.host, .user, .pid, .command] == [null, null, null, null]'
@@ -326,8 +301,6 @@ returncode() { # negative for death by a signal, as python sees it
     run -0 rlock --version
     [[ ${lines[0]} =~ ^rlock\ [0-9.]+(\ \([0-9a-f]+\))?$ ]]
     [[ ${lines[1]} == with*rlock-top* || ${lines[1]} == without* ]]
-    run -0 rlock -V
-    [[ $output == "$(rlock --version)" ]]
     run -0 rlock --help
     [[ $output == *force-release* ]]
     run -0 rlock help run

@@ -7,16 +7,6 @@ slots_are() {
     [[ $(slots) == "$1" ]]
 }
 
-@test "at most N hold it; the next waits" {
-    hold a k --limit 2
-    hold b k --limit 2
-    run -75 rlock run -n --limit 2 k -- true
-    queue c k --limit 2
-    kill "${pid[a]}"
-    ends_with c 0
-    run -0 rlock run -n --limit 2 k -- true
-}
-
 @test "slots: the lowest that is free, each once" {
     local name
     for name in a b c; do
@@ -31,12 +21,6 @@ slots_are() {
     hold d k --limit 3
     run -0 rlock run --limit 3 k -- sh -c 'echo $RLOCK_SLOT'
     [[ $output == 2 ]]
-}
-
-@test "RLOCK_SLOT is of semaphores alone" {
-    export RLOCK_SLOT=9
-    run -0 rlock run k -- sh -c 'echo ${RLOCK_SLOT-none}'
-    [[ $output == none ]]
 }
 
 @test "H22 another limit, or another kind of lock, on what is held: 78; on what is free: as asked" {

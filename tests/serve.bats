@@ -123,19 +123,6 @@ surveys() {
     [[ $(get "${URL}metrics") == *"rlock_up 1"* ]]
 }
 
-@test "a server that becomes a replica meanwhile is not read any more" {
-    hold a k
-    serve
-    answers 200 locks.json
-    redis replicaof 127.0.0.1 1
-    poll_until 25 answers 503 locks.json
-    output=$(get "${URL}locks.json")
-    json '.error | contains("this is a read-only replica of 127.0.0.1:1")'
-    [[ $(get "${URL}metrics" | grep -v '^#') == "rlock_up 0" ]]
-    redis replicaof no one
-    poll_until 25 answers 200 locks.json
-}
-
 @test "it begins to serve whether the store is there or not" {
     RLOCK_URL=unix://$T/nothing serve
     [[ $(code "${URL}locks.json") == 503 && $(code "${URL}metrics") == 200 ]]

@@ -230,17 +230,6 @@ until "$RLOCK" status -q k
 EOF
 }
 
-@test "while waiting, a status line that is gone when the command starts" {
-    hold a k --label "blue one"
-    export HOLDER=${pid[a]}
-    on_terminal "$RLOCK" run k -- echo "mine now" <<'EOF'
-expect blue one
-sh kill $HOLDER
-expect mine now
-status 0
-EOF
-}
-
 @test "a new size of the terminal reaches the command" {
     on_terminal "$RLOCK" run k -- \
         bash -c 'trap "stty size; exit 0" WINCH; echo up-now; while :; do sleep 0.05; done' <<'EOF'

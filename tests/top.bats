@@ -207,20 +207,6 @@ END
     redis_restart_empty
 }
 
-@test "a server that becomes a replica meanwhile is out of reach" {
-    top <<'END'
-resize 24 200
-expect no locks
-sh redis-cli -s "$REDIS_SOCK" replicaof 127.0.0.1 1
-expect out of reach since [0-9:]{8}: [^\n]*this is a read-only replica
-sh redis-cli -s "$REDIS_SOCK" replicaof no one
-expect no locks
-send q
-expect \x1b\[\?1049l
-status 0
-END
-}
-
 @test "it follows the window, and stays on the chosen row" {
     local number
     for number in {01..40}; do

@@ -77,19 +77,6 @@ hand_overs() {
     done
 }
 
-@test "the next waiter starts at once, not when the lease ends" {
-    local i end
-    for i in 1 2 3 4 5; do
-        hold a k --lease 60s
-        bg w rlock run k -- sh -c "date +%s%3N >'$T/start'"
-        poll_until 10 has_waiters k 1
-        end=$(date +%s%3N)
-        kill "${pid[a]}"
-        finish w
-        took 0 2000 "$end" "$(<"$T/start")"
-    done
-}
-
 @test "H60 no hand-over is missed between two clients that take turns" {
     local i
     loop() {
@@ -125,15 +112,15 @@ hand_overs() {
 
 @test "H61 the next is there as well when the first has given up meanwhile" {
     local start
-    hold a k --lease 20s
-    bg first rlock run -w 12s k -- true
+    hold a k --lease 14s
+    bg first rlock run -w 7s k -- true
     poll_until 10 has_waiters k 1
     queue w k
     kill_both a
     start=$(now_ms)
     ends_with first 75
     ends_with w 0
-    took 10000 22000 "$start"
+    took 7000 16000 "$start"
 }
 
 @test "--at-least: a waiter is there when it is over, not a heartbeat later" {
@@ -244,9 +231,6 @@ hand_overs() {
     run -0 cat "$T/w2.err"
     [[ ${#lines[@]} == 1 && $output == rlock:* && $output == *"green one"* ]]
     [[ $output == *"$(hostname)"* && $output =~ [0-9]+m?s && $output == *2* ]]
-    bg quiet rlock run -q -w 3s k -- true
-    finish quiet
-    [[ $status == 75 && $(wc -l <"$T/quiet.err") == 1 ]] # that it was not acquired
 }
 
 @test "not acquired: the holder's age is that of now, not of the last answer" {
